@@ -1,0 +1,28 @@
+# The flags that every target of ours gets, as one interface target.
+add_library(muster_build INTERFACE)
+target_include_directories(muster_build INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(muster_build INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+if(MUSTER_WERROR)
+  target_compile_options(muster_build INTERFACE -Werror)
+endif()
+
+# The torch-free part carries the sanitizers; torch itself is not instrumented, so the engine and the
+# worker never do (muster_plain).
+add_library(muster_sanitized INTERFACE)
+if(MUSTER_SANITIZE)
+  target_compile_options(muster_sanitized INTERFACE
+    -fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(muster_sanitized INTERFACE -fsanitize=${MUSTER_SANITIZE})
+endif()
+
+find_program(ccache ccache)
+if(ccache)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
+endif()
+find_program(mold mold)
+if(mold AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# A torch file takes up to 1.3 GB and 13 s to compile: at most two at once.
+set_property(GLOBAL PROPERTY JOB_POOLS torch=2)

@@ -1,0 +1,136 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace muster {
+namespace {
+
+struct OpenedFile {
+  UniqueFd fd;
+  std::uint64_t size = 0;
+};
+
+Result<OpenedFile> open_regular_file(const std::filesystem::path& path) {
+  OpenedFile file;
+  file.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.fd.is_open()) {
+    return system_error(path.string(), "open", errno);
+  }
+  struct stat info{};
+  if (::fstat(file.fd.get(), &info) != 0) {
+    return system_error(path.string(), "read", errno);
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return system_error(path.string(), "read", EISDIR);
+  }
+  file.size = static_cast<std::uint64_t>(info.st_size);
+  return file;
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  const auto file = MUSTER_TRY(open_regular_file(path));
+  if (file.size == 0) {
+    return MappedFile(nullptr, 0);
+  }
+  void* data = ::mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
+  if (data == MAP_FAILED) {
+    return system_error(path.string(), "map", errno);
+  }
+  return MappedFile(static_cast<const std::byte*>(data), file.size);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) {
+    ::munmap(const_cast<std::byte*>(data_), size_);
+  }
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t size_max) {
+  const auto file = MUSTER_TRY(open_regular_file(path));
+  std::string content;
+  // /proc and /sys report size 0, so the end of the file decides, not the stated size.
+  content.reserve(static_cast<std::size_t>(file.size));
+  char chunk[16 * 1024];
+  for (;;) {
+    const ssize_t count = ::read(file.fd.get(), chunk, sizeof chunk);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return system_error(path.string(), "read", errno);
+    }
+    if (count == 0) {
+      return content;
+    }
+    content.append(chunk, static_cast<std::size_t>(count));
+    if (content.size() > size_max) {
+      return Error{ErrorKind::ResourceExhausted,
+                   fmt::format("{}: larger than the {} bytes allowed", path.string(), size_max)};
+    }
+  }
+}
+
+Status write_all(int fd, std::string_view content, const std::filesystem::path& path) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return system_error(path.string(), "write", errno);
+    }
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return Done{};
+}
+
+Status sync_folder(const std::filesystem::path& folder) {
+  const auto name = folder.empty() ? std::filesystem::path(".") : folder;
+  const UniqueFd fd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    return system_error(name.string(), "open", errno);
+  }
+  if (::fsync(fd.get()) != 0) {
+    return system_error(name.string(), "sync", errno);
+  }
+  return Done{};
+}
+
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  auto temporary = path;
+  temporary += fmt::format(".{}.tmp", ::getpid());
+  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd.is_open()) {
+    return system_error(path.string(), "create", errno);
+  }
+  auto written = write_all(fd.get(), content, path);
+  if (written && ::fsync(fd.get()) != 0) {
+    written = system_error(path.string(), "sync", errno);
+  }
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = system_error(path.string(), "rename", errno);
+  }
+  if (!written) {
+    ::unlink(temporary.c_str());
+    return written;
+  }
+  return sync_folder(path.parent_path());
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace muster {
+
+/// A whole file mapped read-only; the bytes stay valid while this lives.
+///
+/// Threads: immutable.
+class MappedFile {
+ public:
+  /// Errors: NotFound, InvalidArgument (a folder, no permission); an empty file maps to an empty span.
+  static Result<MappedFile> open(const std::filesystem::path& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  MappedFile(const std::byte* data, std::size_t size) : data_(data), size_(size) {}
+
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Reads a whole file of at most `size_max` bytes.
+///
+/// Errors: NotFound, InvalidArgument; ResourceExhausted when it is larger.
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t size_max = 1ULL << 30);
+
+/// Writes the file whole or not at all: a temporary name beside it, fsync, rename, fsync of the folder.
+///
+/// Errors: NotFound (no such folder), ResourceExhausted (disk full), InvalidArgument.
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
+
+/// Writes all of `content` to `fd`, retrying short writes and EINTR; `path` is for the message only.
+Status write_all(int fd, std::string_view content, const std::filesystem::path& path);
+
+/// Makes a finished rename or creation in `folder` durable (fsync of the folder).
+Status sync_folder(const std::filesystem::path& folder);
+
+}  // namespace muster

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+/// How the records of an input are written. By the name's ending (after .gz / .zst is taken off):
+/// .txt, .jsonl or .ndjson, .csv, .tsv; anything else and standard input are Lines.
+enum class TextFormat : std::uint8_t { Lines, Jsonl, Csv, Tsv };
+
+struct TextReaderOptions {
+  std::vector<std::string> inputs;           // paths, or "-" for standard input (at most once)
+  std::optional<TextFormat> format;          // nullopt: by each input's name
+  std::string field = "text";                // Jsonl: key; Csv: column of the header line
+  std::optional<std::string> id_field;       // Jsonl: key of a string or an integer; Csv: column
+  std::uint64_t record_size_max = 64 << 20;  // bytes; a longer record is a bad one, not a dead program
+};
+
+/// One text, or the reason why there is none at this place.
+struct TextRecord {
+  std::string text;               // valid UTF-8, without its line end; may be empty
+  std::string id;                 // empty without id_field
+  std::uint32_t input_index = 0;  // of TextReaderOptions::inputs
+  std::uint64_t line = 0;         // 1-based line where the record begins
+  std::optional<Error> fault;     // set: `text` is empty; the message names input and line
+};
+
+/// Streams the records of several inputs, plain, gzip or zstd (known by their first bytes, several members
+/// or frames in a row allowed). Memory does not grow with the input.
+///
+/// A record that is broken (not JSON, no such field, a number where the text should be, invalid UTF-8,
+/// too long, a row with too few columns) is returned with its `fault`, and reading goes on after it.
+/// Empty lines are records with an empty text in Lines, and are skipped in Jsonl and Csv.
+/// A UTF-8 byte order mark at the start of an input is skipped; "\r\n" ends a line like "\n".
+///
+/// Threads: not thread-safe; owned by one loop.
+/// Source: RFC 4180 (CSV; quoted fields may hold line ends), RFC 8259 (JSON), jsonlines.org.
+class TextReader {
+ public:
+  /// Opens nothing but checks that every input exists and can be read, so that a typing error in the last of
+  /// ten names is told at once.
+  ///
+  /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice).
+  static Result<std::unique_ptr<TextReader>> open(TextReaderOptions options);
+
+  virtual ~TextReader() = default;
+
+  /// The next record into `record` (its buffers are reused); false at the end of the last input.
+  ///
+  /// Errors: Corrupt (a broken gzip or zstd stream, with the input's name), those of reading a file. After an
+  /// error the reader is at its end.
+  virtual Result<bool> next(TextRecord& record) = 0;
+
+  /// Bytes of the inputs as they lie on disk, and how many have been consumed: for progress. nullopt
+  /// when standard input is one of them.
+  virtual std::optional<std::uint64_t> size_total() const = 0;
+  virtual std::uint64_t size_consumed() const = 0;
+};
+
+/// "corpus.jsonl:7", "standard input:7": how a place in the input is named in messages.
+std::string place_name(const std::string& input, std::uint64_t line);
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace muster {
+
+/// How vectors are written: by the ending of OUT.
+enum class VectorFormat : std::uint8_t {
+  Npy,          // NumPy format 1.0: float32, C order, [rows, dim]
+  Safetensors,  // one tensor "embeddings", F32 [rows, dim]
+  Jsonl,        // an array of numbers a line, shortest form that reads back to the same float32
+};
+
+/// Errors: InvalidArgument for another ending, naming the three.
+Result<VectorFormat> vector_format_of(const std::filesystem::path& out);
+
+/// Appends rows to an unfinished file and gives it its final header at the end. The header has a fixed
+/// size for any row count, so the file grows by appending alone and `finish` rewrites the head in place.
+///
+/// Threads: not thread-safe; owned by one loop.
+/// Source: NEP 1 (npy 1.0), safetensors 0.8, ECMAScript Number::toString via std::to_chars (jsonl).
+class VectorWriter {
+ public:
+  struct Place {
+    std::uint64_t row_count = 0;  // rows already in the file
+    std::uint64_t size = 0;       // bytes already in the file
+  };
+
+  /// Opens `part` for appending; `resume` at nullopt creates or truncates it, else the file is cut to
+  /// `resume->size` bytes.
+  ///
+  /// Errors: those of creating and writing; Corrupt when the file is shorter than `resume` says.
+  static Result<std::unique_ptr<VectorWriter>> open(const std::filesystem::path& part,
+                                                    VectorFormat format, std::uint32_t dim,
+                                                    std::optional<Place> resume);
+
+  virtual ~VectorWriter() = default;
+
+  /// Shapes: rows [n, dim] float32, n = rows.size() / dim; buffered.
+  /// Errors: ResourceExhausted (disk full) and the other errors of writing; InvalidArgument for NaN or an infinity.
+  virtual Status append(std::span<const float> rows) = 0;
+
+  /// Writes the buffer and makes everything so far durable (fdatasync). The place is then safe to journal.
+  virtual Result<Place> sync() = 0;
+
+  /// Writes the final header, and makes the file durable; the caller renames it.
+  virtual Status finish() = 0;
+};
+
+}  // namespace muster

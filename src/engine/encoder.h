@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/device.h"
+#include "spec/encoder_spec.h"
+#include "spec/precision.h"
+
+namespace muster::engine {
+
+struct EncoderOptions {
+  std::filesystem::path model_folder;
+  EncoderSpec encoder;
+  Pooling pooling = Pooling::Mean;
+  bool normalize = false;
+  Precision precision = Precision::Fp32;
+  DeviceKind device = DeviceKind::Cpu;  // Cuda: the one device that is visible to the process
+};
+
+/// Texts as packed token ids: text i is the next `lengths[i]` ids. No padding.
+struct TextBatch {
+  std::span<const std::uint32_t> ids;      // [sum of lengths]
+  std::span<const std::uint32_t> lengths;  // [texts], each 1..EncoderSpec::length_max()
+};
+
+/// One encoder with its packed weights, ready to turn token ids into vectors.
+///
+/// A row depends only on its text and the equality class, never on the other texts of the batch, their
+/// order, the lane or the number of lanes: every product is computed in row counts that a self-test at
+/// load has shown to give the same bits (`row_counts()`), attention is per sequence.
+///
+/// Threads: immutable after load; `encode` may run in several lanes at once, each a thread that has
+/// called `enter_lane()`.
+class Encoder {
+ public:
+  /// Maps the weights and packs them for the device; may take seconds for large models.
+  ///
+  /// Errors: NotFound and Corrupt from the weight files (a missing or misshapen tensor by name);
+  /// Unsupported (a precision or device this machine cannot do); ResourceExhausted.
+  static Result<std::unique_ptr<Encoder>> load(const EncoderOptions& options);
+
+  ~Encoder();
+
+  /// Shapes: rows [texts, dim] float32, row-major.
+  /// Errors: InvalidArgument (an id at or above vocab_size, a length of 0 or above the maximum, sizes that
+  /// disagree); ResourceExhausted; Internal.
+  Status encode(const TextBatch& batch, std::span<float> rows) const;
+
+  /// The last hidden state before pooling, for parity tests. Shapes: hidden [tokens, hidden_size] float32.
+  Status last_hidden_state(const TextBatch& batch, std::span<float> hidden) const;
+
+  std::uint32_t dim() const;
+
+  /// The row counts that the self-test allowed, ascending.
+  std::span<const std::uint32_t> row_counts() const;
+
+ private:
+  struct Parts;
+  explicit Encoder(std::unique_ptr<const Parts> parts);
+  std::unique_ptr<const Parts> parts_;
+};
+
+/// Makes the calling thread a lane: one thread for every operator, denormals flushed alike in all lanes.
+void enter_lane();
+
+/// What of this machine, build and library can change a bit of a result on `device`: instruction set
+/// in use, torch version, engine version; for CUDA the device model too. Part of the equality class.
+std::string engine_class(DeviceKind device);
+
+/// "2.11.0+cu130".
+std::string torch_version();
+
+/// The precisions worth trying on this device, fp32 first; by capability, not by name.
+std::vector<Precision> precisions_to_try(DeviceKind device);
+
+}  // namespace muster::engine

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "spec/encoder_spec.h"
+
+namespace muster {
+
+/// A folder in Hugging Face layout, read and checked; no weight is touched.
+struct ModelFolder {
+  std::filesystem::path path;
+  std::string name;  // the hub id or the folder's last name, for people
+  EncoderSpec encoder;
+  SentenceSpec sentence;
+};
+
+/// Finds MODEL: an existing folder, else a hub id ("org/name", or "name" alone for sentence-transformers')
+/// in the local hub cache (`HF_HUB_CACHE`, else `$HF_HOME/hub`, else ~/.cache/huggingface/hub), newest
+/// snapshot of `refs/main`. Nothing is ever downloaded.
+///
+/// Errors: NotFound, naming the places looked at and the nearest name that is there.
+Result<std::filesystem::path> find_model(std::string_view model);
+
+/// Reads config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json and
+/// config_sentence_transformers.json of the folder.
+///
+/// Without modules.json the pooling is the mean over tokens and the vector is not normalised
+/// (sentence-transformers' default for a bare encoder).
+/// Errors: NotFound (no folder or config.json), Corrupt (broken JSON), InvalidArgument (a missing or
+/// impossible field, by name), Unsupported (another family, activation, module or pooling, by name).
+Result<ModelFolder> read_model_folder(const std::filesystem::path& folder);
+
+/// XXH3-128 over config, tokenizer and sentence files and all weight bytes: the model's identity in
+/// an equality class, a cache key and a journal.
+Result<std::string> model_hash(const std::filesystem::path& folder);
+
+}  // namespace muster

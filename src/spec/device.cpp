@@ -1,0 +1,25 @@
+#include "spec/device.h"
+
+#include <fmt/format.h>
+
+namespace muster {
+
+std::string_view device_kind_name(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::Cpu:
+      return "cpu";
+    case DeviceKind::Cuda:
+      return "cuda";
+    case DeviceKind::Rocm:
+      return "rocm";
+    case DeviceKind::Mps:
+      return "mps";
+    case DeviceKind::Simulated:
+      return "sim";
+  }
+  return "?";
+}
+
+std::string Device::name() const { return fmt::format("{}:{}", device_kind_name(kind), index); }
+
+}  // namespace muster

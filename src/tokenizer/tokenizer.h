@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+using TokenId = std::uint32_t;
+
+/// A tokenizer as Hugging Face's `tokenizer.json` describes it, with exactly its ids.
+///
+/// Threads: immutable and thread-safe; each thread brings its own `TokenizerScratch`.
+/// Source: huggingface/tokenizers 0.23 (the behaviour), Devlin et al. 2018 (WordPiece),
+/// Sennrich et al. 2016 and Radford et al. 2019 (byte-level BPE).
+class Tokenizer {
+ public:
+  /// Buffers and the word cache of one thread. Bounded; cheap to keep, costly to make.
+  class Scratch;
+
+  /// Errors: NotFound, Corrupt (broken JSON or a missing part), Unsupported (a component that is not
+  /// implemented, by name: `tokenizer.json: unsupported normalizer "Precompiled"`).
+  static Result<std::unique_ptr<const Tokenizer>> load(const std::filesystem::path& tokenizer_json);
+  static Result<std::unique_ptr<const Tokenizer>> parse(std::string_view tokenizer_json);
+
+  ~Tokenizer();
+
+  std::unique_ptr<Scratch, void (*)(Scratch*)> make_scratch() const;
+
+  struct Encoded {
+    std::uint32_t token_count = 0;  // appended to `ids`
+    bool is_truncated = false;
+  };
+
+  /// Appends the ids of `text` (UTF-8; checked by the caller) with special tokens, at most `length_max`
+  /// in all, cut at the right. It stops reading the text where the limit is sure to be reached, so a
+  /// 1 MB text cut to 256 tokens costs little more than a 4 KB one. The truncation and padding that
+  /// tokenizer.json itself states are not applied; `length_max` rules.
+  ///
+  /// length_max: at least `special_token_count()`.
+  Encoded encode(std::string_view text, std::uint32_t length_max, Scratch& scratch,
+                 std::vector<TokenId>& ids) const;
+
+  /// Text of ids, as `tokenizers` decodes with skip_special_tokens given.
+  std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;
+
+  /// Tokens that the post-processor adds around a single text.
+  std::uint32_t special_token_count() const;
+
+  /// Ids are below this (added tokens included).
+  std::uint32_t vocab_size() const;
+
+ private:
+  struct Parts;
+  explicit Tokenizer(std::unique_ptr<const Parts> parts);
+  std::unique_ptr<const Parts> parts_;
+};
+
+}  // namespace muster
