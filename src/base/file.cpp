@@ -25,7 +25,7 @@ Result<OpenedFile> open_regular_file(const std::filesystem::path& path) {
   if (!file.fd.is_open()) {
     return system_error(path.string(), "open", errno);
   }
-  struct stat info{};
+  struct stat info {};
   if (::fstat(file.fd.get(), &info) != 0) {
     return system_error(path.string(), "read", errno);
   }

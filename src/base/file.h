@@ -16,7 +16,8 @@ namespace muster {
 /// Threads: immutable.
 class MappedFile {
  public:
-  /// Errors: NotFound, InvalidArgument (a folder, no permission); an empty file maps to an empty span.
+  /// Errors: NotFound, InvalidArgument (a folder, no permission); an empty file maps to an empty
+  /// span.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -36,14 +37,17 @@ class MappedFile {
 /// Reads a whole file of at most `size_max` bytes.
 ///
 /// Errors: NotFound, InvalidArgument; ResourceExhausted when it is larger.
-Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t size_max = 1ULL << 30);
+Result<std::string> read_file(const std::filesystem::path& path,
+                              std::uint64_t size_max = 1ULL << 30);
 
-/// Writes the file whole or not at all: a temporary name beside it, fsync, rename, fsync of the folder.
+/// Writes the file whole or not at all: a temporary name beside it, fsync, rename, fsync of the
+/// folder.
 ///
 /// Errors: NotFound (no such folder), ResourceExhausted (disk full), InvalidArgument.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// Writes all of `content` to `fd`, retrying short writes and EINTR; `path` is for the message only.
+/// Writes all of `content` to `fd`, retrying short writes and EINTR; `path` is for the message
+/// only.
 Status write_all(int fd, std::string_view content, const std::filesystem::path& path);
 
 /// Makes a finished rename or creation in `folder` durable (fsync of the folder).

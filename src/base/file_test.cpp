@@ -9,7 +9,9 @@ namespace {
 
 class FileTest : public testing::Test {
  protected:
-  FileTest() : folder_(std::filesystem::path(testing::TempDir()) / ("file_test." + std::to_string(::getpid()))) {
+  FileTest()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("file_test." + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~FileTest() override { std::filesystem::remove_all(folder_); }

@@ -62,8 +62,8 @@ class Inbox {
   const std::size_t capacity_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> items_;   // guarded by mutex_
-  bool is_closed_ = false;   // guarded by mutex_
+  std::deque<Item> items_;  // guarded by mutex_
+  bool is_closed_ = false;  // guarded by mutex_
 };
 
 }  // namespace muster

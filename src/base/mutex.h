@@ -25,7 +25,8 @@ class MUSTER_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
 /// Holds a Mutex for one scope.
 class MUSTER_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) MUSTER_THREAD_ATTRIBUTE(acquire_capability(mutex)) : mutex_(mutex) {
+  explicit MutexLock(Mutex& mutex) MUSTER_THREAD_ATTRIBUTE(acquire_capability(mutex))
+      : mutex_(mutex) {
     mutex_.lock();
   }
   ~MutexLock() MUSTER_THREAD_ATTRIBUTE(release_capability()) { mutex_.unlock(); }

@@ -17,11 +17,11 @@ std::string_view device_kind_name(DeviceKind kind);
 struct Device {
   DeviceKind kind = DeviceKind::Cpu;
   std::uint32_t index = 0;
-  std::string model;                               // "AMD EPYC", "NVIDIA H200"
-  std::optional<std::string> uuid;                 // "GPU-…" for NVIDIA
-  std::optional<std::string> pci_address;          // "00000000:1B:00.0"
-  std::optional<std::uint64_t> memory_total_bytes; // what this process may use (the cgroup counts)
-  std::vector<std::uint32_t> cpus;                 // Cpu: the logical CPUs it runs on
+  std::string model;                                // "AMD EPYC", "NVIDIA H200"
+  std::optional<std::string> uuid;                  // "GPU-…" for NVIDIA
+  std::optional<std::string> pci_address;           // "00000000:1B:00.0"
+  std::optional<std::uint64_t> memory_total_bytes;  // what this process may use (the cgroup counts)
+  std::vector<std::uint32_t> cpus;                  // Cpu: the logical CPUs it runs on
 
   /// "cpu:0", "cuda:1".
   std::string name() const;
@@ -29,16 +29,17 @@ struct Device {
 
 /// What is on this machine.
 struct Inventory {
-  std::string cpu_model;                        // "AMD EPYC", as the kernel prints it
-  std::vector<std::uint32_t> allowed_cpus;      // the affinity mask of this process
-  std::uint32_t core_count = 0;                 // physical cores among the allowed CPUs
+  std::string cpu_model;                    // "AMD EPYC", as the kernel prints it
+  std::vector<std::uint32_t> allowed_cpus;  // the affinity mask of this process
+  std::uint32_t core_count = 0;             // physical cores among the allowed CPUs
   std::uint32_t numa_node_count = 1;
-  std::vector<std::string> instruction_sets;    // of those that matter to speed: "avx2", "avx512f", …
-  std::uint64_t memory_total_bytes = 0;         // of the machine
+  std::vector<std::string> instruction_sets;  // of those that matter to speed: "avx2", "avx512f", …
+  std::uint64_t memory_total_bytes = 0;       // of the machine
   std::optional<std::uint64_t> memory_limit_bytes;  // tightest cgroup above this process
-  std::vector<Device> cpus;                     // a NUMA node each
-  std::vector<Device> gpus;                     // in PCI order
-  std::optional<std::string> gpu_absent_reason; // why `gpus` is empty: "no NVIDIA driver (libnvidia-ml.so.1)"
+  std::vector<Device> cpus;                         // a NUMA node each
+  std::vector<Device> gpus;                         // in PCI order
+  std::optional<std::string>
+      gpu_absent_reason;  // why `gpus` is empty: "no NVIDIA driver (libnvidia-ml.so.1)"
 };
 
 }  // namespace muster

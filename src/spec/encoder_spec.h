@@ -57,8 +57,9 @@ struct NamedPrompt {
 struct SentenceSpec {
   Pooling pooling = Pooling::Mean;
   bool normalize = false;
-  std::uint32_t length_max = 0;  // tokens with the special ones, never above EncoderSpec::length_max
-  bool lowercase = false;        // do_lower_case of sentence_bert_config.json: before the tokenizer
+  std::uint32_t length_max =
+      0;                   // tokens with the special ones, never above EncoderSpec::length_max
+  bool lowercase = false;  // do_lower_case of sentence_bert_config.json: before the tokenizer
   std::vector<NamedPrompt> prompts;
   std::optional<std::string> default_prompt;  // a name in `prompts`
 };

@@ -6,7 +6,8 @@
 
 namespace muster {
 
-/// The number format of weights and products; sums, normalisation and the returned rows are float32.
+/// The number format of weights and products; sums, normalisation and the returned rows are
+/// float32.
 enum class Precision : std::uint8_t { Fp32, Bf16, Fp16 };
 
 /// "fp32", "bf16", "fp16".

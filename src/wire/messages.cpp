@@ -1,0 +1,213 @@
+#include "wire/messages.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "wire/bytes.h"
+
+namespace muster {
+namespace {
+
+template <typename Enum>
+Result<Enum> read_enum(ByteReader& reader, Enum last, const char* what) {
+  const auto value = MUSTER_TRY(reader.number<std::uint8_t>());
+  if (value > static_cast<std::uint8_t>(last)) {
+    return Error{ErrorKind::Corrupt, fmt::format("message has an unknown {}: {}", what, value)};
+  }
+  return static_cast<Enum>(value);
+}
+
+Result<bool> read_bool(ByteReader& reader) {
+  return MUSTER_TRY(reader.number<std::uint8_t>()) != 0;
+}
+
+void write_model(ByteWriter& writer, const ModelRequest& model) {
+  writer.text(model.model_folder);
+  writer.number(model.device);
+  writer.number(model.pooling);
+  writer.number(static_cast<std::uint8_t>(model.normalize));
+}
+
+Result<ModelRequest> read_model(ByteReader& reader) {
+  ModelRequest model;
+  model.model_folder = MUSTER_TRY(reader.text());
+  model.device = MUSTER_TRY(read_enum(reader, DeviceKind::Simulated, "device kind"));
+  model.pooling = MUSTER_TRY(read_enum(reader, Pooling::Last, "pooling"));
+  model.normalize = MUSTER_TRY(read_bool(reader));
+  return model;
+}
+
+Status check_lengths(const std::vector<std::uint32_t>& lengths,
+                     const std::vector<std::uint32_t>& ids) {
+  const auto sum = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
+  if (sum != ids.size()) {
+    return Error{ErrorKind::Corrupt,
+                 fmt::format("lengths do not sum to the ids: {} and {}", sum, ids.size())};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const Hello& message) {
+  ByteWriter writer;
+  writer.number(message.protocol);
+  writer.text(message.build);
+  writer.text(message.engine_class);
+  return writer.take();
+}
+
+Result<Hello> decode_hello(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Hello message;
+  message.protocol = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.build = MUSTER_TRY(reader.text());
+  message.engine_class = MUSTER_TRY(reader.text());
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+std::vector<std::byte> encode(const Probe& message) {
+  ByteWriter writer;
+  write_model(writer, message.model);
+  writer.numbers<std::uint32_t>(message.cpus);
+  writer.numbers<std::uint32_t>(message.lengths);
+  writer.numbers<std::uint32_t>(message.ids);
+  return writer.take();
+}
+
+Result<Probe> decode_probe(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Probe message;
+  message.model = MUSTER_TRY(read_model(reader));
+  message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.lengths = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  MUSTER_TRY(check_lengths(message.lengths, message.ids));
+  return message;
+}
+
+std::vector<std::byte> encode(const Verdict& message) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint32_t>(message.measures.size()));
+  for (const auto& measure : message.measures) {
+    writer.number(measure.precision);
+    writer.number(measure.tokens_per_second);
+    writer.number(measure.cosine_mean);
+    writer.number(measure.cosine_min);
+  }
+  return writer.take();
+}
+
+Result<Verdict> decode_verdict(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Verdict message;
+  const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    PrecisionMeasure measure;
+    measure.precision = MUSTER_TRY(read_enum(reader, Precision::Fp16, "precision"));
+    measure.tokens_per_second = MUSTER_TRY(reader.number<double>());
+    measure.cosine_mean = MUSTER_TRY(reader.number<double>());
+    measure.cosine_min = MUSTER_TRY(reader.number<double>());
+    message.measures.push_back(measure);
+  }
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+std::vector<std::byte> encode(const Load& message) {
+  ByteWriter writer;
+  write_model(writer, message.model);
+  writer.number(message.precision);
+  writer.numbers<std::uint32_t>(message.cpus);
+  return writer.take();
+}
+
+Result<Load> decode_load(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Load message;
+  message.model = MUSTER_TRY(read_model(reader));
+  message.precision = MUSTER_TRY(read_enum(reader, Precision::Fp16, "precision"));
+  message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+std::vector<std::byte> encode(const Ready& message) {
+  ByteWriter writer;
+  writer.number(message.dim);
+  writer.number(message.lane_count);
+  return writer.take();
+}
+
+Result<Ready> decode_ready(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Ready message;
+  message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.lane_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  if (message.dim == 0 || message.lane_count == 0) {
+    return Error{ErrorKind::Corrupt, "a worker without dimension or lanes says it is ready"};
+  }
+  return message;
+}
+
+std::vector<std::byte> encode(const Batch& message) {
+  ByteWriter writer;
+  writer.numbers<std::uint32_t>(message.lengths);
+  writer.numbers<std::uint32_t>(message.ids);
+  return writer.take();
+}
+
+Result<Batch> decode_batch(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Batch message;
+  message.lengths = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  MUSTER_TRY(check_lengths(message.lengths, message.ids));
+  return message;
+}
+
+std::vector<std::byte> encode_rows_head(const Rows& message) {
+  ByteWriter writer;
+  writer.number(message.engine_ns);
+  writer.number(message.cpu_ns);
+  writer.number(message.dim);
+  return writer.take();
+}
+
+Result<Rows> decode_rows(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Rows message;
+  message.engine_ns = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.cpu_ns = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.rows = reader.rest();
+  if (message.dim == 0 || message.rows.size() % (std::size_t{message.dim} * sizeof(float)) != 0) {
+    return Error{ErrorKind::Corrupt,
+                 fmt::format("rows are no multiple of the dimension: {} bytes, {}",
+                             message.rows.size(), message.dim)};
+  }
+  return message;
+}
+
+std::vector<std::byte> encode(const Failed& message) {
+  ByteWriter writer;
+  writer.number(message.error.kind);
+  writer.text(message.error.message);
+  return writer.take();
+}
+
+Result<Failed> decode_failed(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Failed message;
+  message.error.kind = MUSTER_TRY(read_enum(reader, ErrorKind::Internal, "error kind"));
+  message.error.message = MUSTER_TRY(reader.text());
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+}  // namespace muster

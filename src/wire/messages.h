@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/device.h"
+#include "spec/encoder_spec.h"
+#include "spec/precision.h"
+
+namespace muster {
+
+/// What parent and worker say to each other; the payload of each is the struct of the same name.
+/// A worker says Hello; the parent may ask Probe; it says Load; the worker answers Ready and from
+/// then on gets a Batch for every free slot and answers Rows or Failed. The end of the stream is
+/// the end of the worker. Source: docs/formats/frames.md.
+enum class MessageType : std::uint8_t {
+  Hello = 1,
+  Probe = 2,
+  Verdict = 3,
+  Load = 4,
+  Ready = 5,
+  Batch = 6,
+  Rows = 7,
+  Failed = 8,
+};
+
+/// Worker: who speaks. Both sides refuse another protocol or build.
+struct Hello {
+  static constexpr std::uint32_t kProtocol = 1;
+  std::uint32_t protocol = kProtocol;
+  std::string build;  // the version and commit both programs were built from
+  std::string
+      engine_class;  // what of machine and library can change a bit; part of the equality class
+};
+
+/// Which model, and what is done with its token rows.
+struct ModelRequest {
+  std::string model_folder;
+  DeviceKind device = DeviceKind::Cpu;
+  Pooling pooling = Pooling::Mean;
+  bool normalize = false;
+};
+
+/// Parent: measure every precision that this device may use, on these texts.
+struct Probe {
+  ModelRequest model;
+  std::vector<std::uint32_t> cpus;     // where to run; empty: anywhere
+  std::vector<std::uint32_t> lengths;  // [texts]
+  std::vector<std::uint32_t> ids;      // [sum of lengths]
+};
+
+/// One precision as measured by a Probe.
+struct PrecisionMeasure {
+  Precision precision = Precision::Fp32;
+  double tokens_per_second = 0;  // of one lane, median of the rounds
+  double cosine_mean = 0;        // to fp32, over the texts
+  double cosine_min = 0;
+};
+
+/// Worker: the answer to Probe.
+struct Verdict {
+  std::vector<PrecisionMeasure> measures;  // fp32 first
+};
+
+/// Parent: load this and be ready for batches.
+struct Load {
+  ModelRequest model;
+  Precision precision = Precision::Fp32;
+  std::vector<std::uint32_t> cpus;  // a lane each; empty for a GPU: one lane
+};
+
+/// Worker: loaded; it takes two batches a lane, one running and one waiting.
+struct Ready {
+  std::uint32_t dim = 0;
+  std::uint32_t lane_count = 0;
+};
+
+/// Parent: embed these. The frame's id is the batch's.
+struct Batch {
+  std::vector<std::uint32_t> lengths;  // [texts]
+  std::vector<std::uint32_t> ids;      // [sum of lengths]
+};
+
+/// Worker: the vectors of a batch, decoded in place.
+struct Rows {
+  std::uint64_t engine_ns = 0;  // time inside the engine
+  std::uint64_t cpu_ns = 0;     // CPU time of the process so far
+  std::uint32_t dim = 0;
+  std::span<const std::byte> rows;  // [texts, dim] float32
+};
+
+/// Worker: the batch, or the Load or Probe (id 0), could not be done; the worker lives on.
+struct Failed {
+  Error error{ErrorKind::Internal, ""};
+};
+
+std::vector<std::byte> encode(const Hello& message);
+std::vector<std::byte> encode(const Probe& message);
+std::vector<std::byte> encode(const Verdict& message);
+std::vector<std::byte> encode(const Load& message);
+std::vector<std::byte> encode(const Ready& message);
+std::vector<std::byte> encode(const Batch& message);
+std::vector<std::byte> encode(const Failed& message);
+
+/// The head of a Rows payload; the row bytes follow it.
+std::vector<std::byte> encode_rows_head(const Rows& message);
+
+/// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator,
+/// lengths that do not sum to the ids, or rows that are no multiple of the dim.
+Result<Hello> decode_hello(std::span<const std::byte> payload);
+Result<Probe> decode_probe(std::span<const std::byte> payload);
+Result<Verdict> decode_verdict(std::span<const std::byte> payload);
+Result<Load> decode_load(std::span<const std::byte> payload);
+Result<Ready> decode_ready(std::span<const std::byte> payload);
+Result<Batch> decode_batch(std::span<const std::byte> payload);
+Result<Rows> decode_rows(std::span<const std::byte> payload);
+Result<Failed> decode_failed(std::span<const std::byte> payload);
+
+}  // namespace muster

@@ -1,0 +1,99 @@
+#include "wire/messages.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+TEST(Messages, HelloComesBackAsItWent) {
+  const auto back = decode_hello(encode(Hello{.build = "0.1.0 abc", .engine_class = "cpu/avx512"}));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->protocol, Hello::kProtocol);
+  EXPECT_EQ(back->build, "0.1.0 abc");
+  EXPECT_EQ(back->engine_class, "cpu/avx512");
+}
+
+TEST(Messages, ProbeComesBackAsItWent) {
+  const Probe probe{.model = {.model_folder = "/m",
+                              .device = DeviceKind::Cuda,
+                              .pooling = Pooling::Max,
+                              .normalize = true},
+                    .cpus = {1},
+                    .lengths = {2, 1},
+                    .ids = {5, 6, 7}};
+  const auto back = decode_probe(encode(probe));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->model.model_folder, "/m");
+  EXPECT_EQ(back->model.device, DeviceKind::Cuda);
+  EXPECT_EQ(back->model.pooling, Pooling::Max);
+  EXPECT_TRUE(back->model.normalize);
+  EXPECT_EQ(back->cpus, probe.cpus);
+  EXPECT_EQ(back->lengths, probe.lengths);
+  EXPECT_EQ(back->ids, probe.ids);
+}
+
+TEST(Messages, LoadReadyAndVerdictComeBackAsTheyWent) {
+  const auto load = decode_load(
+      encode(Load{.model = {.model_folder = "m"}, .precision = Precision::Bf16, .cpus = {0, 3}}));
+  ASSERT_TRUE(load);
+  EXPECT_EQ(load->precision, Precision::Bf16);
+  EXPECT_EQ(load->cpus, (std::vector<std::uint32_t>{0, 3}));
+
+  const auto ready = decode_ready(encode(Ready{.dim = 384, .lane_count = 2}));
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->dim, 384U);
+  EXPECT_EQ(ready->lane_count, 2U);
+
+  const auto verdict = decode_verdict(encode(Verdict{{{Precision::Bf16, 123.5, 0.9999, 0.999}}}));
+  ASSERT_TRUE(verdict);
+  ASSERT_EQ(verdict->measures.size(), 1U);
+  EXPECT_EQ(verdict->measures[0].precision, Precision::Bf16);
+  EXPECT_EQ(verdict->measures[0].tokens_per_second, 123.5);
+  EXPECT_EQ(verdict->measures[0].cosine_min, 0.999);
+}
+
+TEST(Messages, FailedCarriesTheErrorUnchanged) {
+  const auto back =
+      decode_failed(encode(Failed{{ErrorKind::ResourceExhausted, "the machine is out of memory"}}));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->error.kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(back->error.message, "the machine is out of memory");
+}
+
+TEST(Messages, RowsAreTheBytesAfterTheHead) {
+  auto payload = encode_rows_head(Rows{.engine_ns = 9, .cpu_ns = 10, .dim = 2, .rows = {}});
+  payload.resize(payload.size() + 16);  // two rows of two float32
+  const auto rows = decode_rows(payload);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->engine_ns, 9U);
+  EXPECT_EQ(rows->cpu_ns, 10U);
+  EXPECT_EQ(rows->rows.size(), 16U);
+  payload.resize(payload.size() - 4);
+  EXPECT_EQ(decode_rows(payload).error().kind, ErrorKind::Corrupt);
+}
+
+TEST(Messages, ABatchWhoseLengthsDoNotSumIsCorrupt) {
+  const auto batch = decode_batch(encode(Batch{.lengths = {2, 2}, .ids = {1, 2, 3}}));
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().message, "lengths do not sum to the ids: 4 and 3");
+}
+
+TEST(Messages, EveryCutOfAPayloadIsCorrupt) {
+  const auto whole =
+      encode(Probe{.model = {.model_folder = "/m"}, .cpus = {1}, .lengths = {1}, .ids = {5}});
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    SCOPED_TRACE(size);
+    const auto cut = decode_probe(std::span(whole).first(size));
+    ASSERT_FALSE(cut);
+    EXPECT_EQ(cut.error().kind, ErrorKind::Corrupt);
+  }
+}
+
+TEST(Messages, AnUnknownEnumeratorIsCorrupt) {
+  auto payload = encode(Failed{{ErrorKind::Internal, ""}});
+  payload[0] = std::byte{200};
+  EXPECT_EQ(decode_failed(payload).error().message, "message has an unknown error kind: 200");
+}
+
+}  // namespace
+}  // namespace muster
