@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace muster {
+
+/// The caller's number for one text. Older texts have lower keys.
+using ItemKey = std::uint64_t;
+
+/// One text as the scheduler knows it.
+struct WorkItem {
+  ItemKey key = 0;
+  std::uint32_t token_count = 0;
+};
+
+/// Texts that one worker computes together.
+struct WorkBatch {
+  std::uint64_t id = 0;
+  std::vector<WorkItem> items;
+  std::uint64_t token_count = 0;
+  std::uint32_t strike_count = 0;            // workers that died of just this group of texts
+  std::optional<std::size_t> struck_device;  // which device died of it last
+};
+
+struct CutLimits {
+  std::uint64_t token_budget = 0;     // upper bound; a single longer text still goes, alone
+  std::uint64_t free_slot_count = 1;  // of all eligible devices, this one included
+  bool is_only_device = false;        // then a group that struck this device may come back to it
+};
+
+/// The texts that wait for a device, and the groups that came back from dead ones. Late binding:
+/// nothing belongs to a device before the device asks.
+///
+/// Equal lengths go together (attention works on groups of one length), and the oldest text is
+/// always in the next cut, so no text waits behind younger ones for ever.
+///
+/// Pure: no clock, no thread. Threads: owned by the coordinator's loop.
+class BatchQueue {
+ public:
+  void add(const WorkItem& item);
+
+  /// The next batch for `device`; nullopt when nothing waits that it may take. Its size is
+  /// min(token_budget, queued tokens / free slots), so that the last texts of a run are spread over
+  /// all devices instead of filling one.
+  std::optional<WorkBatch> cut(std::size_t device, const CutLimits& limits);
+
+  /// Takes back a batch that was lost through no fault of its texts: the worker was killed from
+  /// outside, or had not begun it. The texts wait again as if they had never left.
+  void give_back(WorkBatch batch);
+
+  /// Takes back the batch that was running when `device` died of its own fault: a strike. After the
+  /// second strike the group is halved, and each half is halved again whenever it kills, so that a
+  /// text that kills is alone after log2(n) more deaths. A text that kills alone with two strikes
+  /// is returned, and is not given out again.
+  std::optional<ItemKey> strike(WorkBatch batch, std::size_t device);
+
+  std::uint64_t item_count() const { return item_count_; }
+  std::uint64_t token_count() const { return token_count_; }
+
+ private:
+  std::optional<WorkBatch> take_suspects(std::size_t device, bool is_only_device);
+  void take_of_length(std::uint32_t length, std::uint64_t budget, WorkBatch& batch);
+  std::uint32_t length_of_oldest() const;
+  void count(const WorkBatch& batch);
+
+  std::map<std::uint32_t, std::deque<WorkItem>> by_length_;  // each in the order of keys
+  std::deque<WorkBatch> suspects_;                           // run as they are, never mixed
+  std::uint64_t item_count_ = 0;
+  std::uint64_t token_count_ = 0;
+  std::uint64_t next_batch_id_ = 1;
+};
+
+}  // namespace muster
