@@ -1,0 +1,273 @@
+#include "modelfile/model_config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "modelfile/json_fields.h"
+
+namespace muster {
+namespace {
+
+// Far above any published encoder, and small enough that products of two fit 64 bits everywhere.
+constexpr std::uint32_t kRowsMax = 1U << 26;    // vocabulary, positions
+constexpr std::uint32_t kWidthMax = 1U << 17;   // hidden, intermediate
+constexpr std::uint32_t kLayersMax = 1U << 10;  // layers, heads, buckets, token types
+
+Result<EncoderFamily> parse_family(const JsonFields& config) {
+  const auto type = MUSTER_TRY(config.text_or("model_type", ""));
+  if (type == "bert") return EncoderFamily::Bert;
+  if (type == "roberta" || type == "xlm-roberta" || type == "camembert") {
+    return EncoderFamily::Roberta;
+  }
+  if (type == "distilbert") return EncoderFamily::DistilBert;
+  if (type == "mpnet") return EncoderFamily::Mpnet;
+  if (type.empty()) return config.wrong("model_type", "the name of a model family");
+  return Error{ErrorKind::Unsupported,
+               fmt::format("config.json: model_type is none of bert, roberta, xlm-roberta, "
+                           "camembert, distilbert and mpnet: {}",
+                           type)};
+}
+
+Result<Activation> parse_activation(const JsonFields& config, std::string_view key) {
+  const auto name = MUSTER_TRY(config.text_or(key, "gelu"));
+  if (name == "gelu" || name == "gelu_python") return Activation::Gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") {
+    return Activation::GeluTanh;
+  }
+  if (name == "relu") return Activation::Relu;
+  return Error{ErrorKind::Unsupported,
+               fmt::format("config.json: {} is none of gelu, gelu_new and relu: {}", key, name)};
+}
+
+Result<std::uint32_t> parse_padding_id(const JsonFields& config, const EncoderSpec& encoder) {
+  // MPNet's code fixes it, whatever the config says. Source: modeling_mpnet.py, MPNetEmbeddings.
+  if (encoder.family == EncoderFamily::Mpnet) return 1U;
+  const auto* value = config.find("pad_token_id");
+  if (value == nullptr) return encoder.family == EncoderFamily::Roberta ? 1U : 0U;
+  if (!value->is_number_unsigned() || value->get<std::uint64_t>() >= encoder.vocab_size) {
+    return config.wrong("pad_token_id", "an id of the vocabulary");
+  }
+  return static_cast<std::uint32_t>(value->get<std::uint64_t>());
+}
+
+struct DimensionNames {
+  std::string_view hidden, layers, heads, intermediate, activation;
+};
+
+DimensionNames dimension_names(EncoderFamily family) {
+  if (family == EncoderFamily::DistilBert) {
+    return {"dim", "n_layers", "n_heads", "hidden_dim", "activation"};
+  }
+  return {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+          "hidden_act"};
+}
+
+Status refuse_other_attention(const JsonFields& config) {
+  const auto position = MUSTER_TRY(config.text_or("position_embedding_type", "absolute"));
+  if (position != "absolute") {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("config.json: position_embedding_type is not absolute: {}", position)};
+  }
+  for (const auto* key : {"is_decoder", "add_cross_attention"}) {
+    if (MUSTER_TRY(config.boolean_or(key, false))) {
+      return Error{ErrorKind::Unsupported,
+                   fmt::format("config.json: the model is not an encoder: {} is true", key)};
+    }
+  }
+  return Done{};
+}
+
+Status check_dimensions(const EncoderSpec& encoder) {
+  const auto invalid = [](std::string message) {
+    return Error{ErrorKind::InvalidArgument, "config.json: " + std::move(message)};
+  };
+  if (encoder.hidden_size % encoder.head_count != 0) {
+    return invalid(fmt::format("the hidden size is not a multiple of the heads: {} and {}",
+                               encoder.hidden_size, encoder.head_count));
+  }
+  const bool is_offset =
+      encoder.family == EncoderFamily::Roberta || encoder.family == EncoderFamily::Mpnet;
+  if (is_offset && encoder.position_count <= encoder.padding_id + 1) {
+    return invalid(
+        fmt::format("max_position_embeddings leaves no position after the padding id: {} and {}",
+                    encoder.position_count, encoder.padding_id));
+  }
+  if (!(encoder.layer_norm_epsilon > 0) || !std::isfinite(encoder.layer_norm_epsilon)) {
+    return invalid(
+        fmt::format("layer_norm_eps must be above 0, not {}", encoder.layer_norm_epsilon));
+  }
+  return Done{};
+}
+
+// The modes that are on, from the newer `pooling_mode` or the older flags.
+Result<std::vector<std::string>> pooling_modes(const JsonFields& config) {
+  std::vector<std::string> modes;
+  if (const auto* chosen = config.find("pooling_mode")) {
+    const auto list = chosen->is_array() ? *chosen : nlohmann::json::array({*chosen});
+    for (const auto& item : list) {
+      if (!item.is_string()) return config.wrong("pooling_mode", "a string or a list of strings");
+      modes.push_back(item.get<std::string>());
+    }
+    return modes;
+  }
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kFlags{{
+      {"pooling_mode_cls_token", "cls"},
+      {"pooling_mode_mean_tokens", "mean"},
+      {"pooling_mode_max_tokens", "max"},
+      {"pooling_mode_lasttoken", "lasttoken"},
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+      {"pooling_mode_weightedmean_tokens", "weightedmean"},
+  }};
+  for (const auto& [flag, mode] : kFlags) {
+    if (MUSTER_TRY(config.boolean_or(flag, false))) modes.emplace_back(mode);
+  }
+  // A file that states nothing means the mean. Source: sentence-transformers 6.0.1, pooling.py.
+  if (modes.empty() && !config.has("pooling_mode_mean_tokens")) modes.emplace_back("mean");
+  return modes;
+}
+
+}  // namespace
+
+Result<EncoderSpec> parse_encoder_config(std::string_view text) {
+  const auto config = MUSTER_TRY(JsonFields::parse("config.json", text));
+  EncoderSpec encoder;
+  encoder.family = MUSTER_TRY(parse_family(config));
+  MUSTER_TRY(refuse_other_attention(config));
+
+  const auto names = dimension_names(encoder.family);
+  encoder.vocab_size = MUSTER_TRY(config.positive("vocab_size", kRowsMax));
+  encoder.hidden_size = MUSTER_TRY(config.positive(names.hidden, kWidthMax));
+  encoder.layer_count = MUSTER_TRY(config.positive(names.layers, kLayersMax));
+  encoder.head_count = MUSTER_TRY(config.positive(names.heads, kLayersMax));
+  encoder.intermediate_size = MUSTER_TRY(config.positive(names.intermediate, kWidthMax));
+  encoder.position_count = MUSTER_TRY(config.positive("max_position_embeddings", kRowsMax));
+  encoder.activation = MUSTER_TRY(parse_activation(config, names.activation));
+  encoder.padding_id = MUSTER_TRY(parse_padding_id(config, encoder));
+
+  switch (encoder.family) {
+    case EncoderFamily::Bert:
+      encoder.token_type_count = MUSTER_TRY(config.positive_or("type_vocab_size", kLayersMax, 2));
+      break;
+    case EncoderFamily::Roberta:
+      encoder.token_type_count = MUSTER_TRY(config.positive_or("type_vocab_size", kLayersMax, 1));
+      break;
+    case EncoderFamily::DistilBert:
+      break;
+    case EncoderFamily::Mpnet:
+      encoder.relative_bucket_count =
+          MUSTER_TRY(config.positive_or("relative_attention_num_buckets", kLayersMax, 32));
+      // Half of the buckets look back, and half of those are exact: fewer than 4 leave none.
+      if (encoder.relative_bucket_count < 4) {
+        return config.wrong("relative_attention_num_buckets", "at least 4");
+      }
+      break;
+  }
+  // DistilBERT's code fixes the epsilon. Source: modeling_distilbert.py, TransformerBlock.
+  if (encoder.family != EncoderFamily::DistilBert) {
+    encoder.layer_norm_epsilon = MUSTER_TRY(config.number_or("layer_norm_eps", 1e-12));
+  }
+  MUSTER_TRY(check_dimensions(encoder));
+  return encoder;
+}
+
+Result<SentenceModules> parse_sentence_modules(std::string_view text) {
+  const auto list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array()) {
+    return Error{ErrorKind::Corrupt, "modules.json: not a JSON array"};
+  }
+  SentenceModules modules;
+  std::size_t stage = 0;  // 0: nothing, 1: the encoder, 2: pooling, 3: normalisation
+  for (const auto& entry : list) {
+    if (!entry.is_object() || !entry.contains("type") || !entry["type"].is_string() ||
+        !entry.contains("path") || !entry["path"].is_string()) {
+      return Error{ErrorKind::InvalidArgument,
+                   "modules.json: a module needs the strings type and path"};
+    }
+    const auto type = entry["type"].get<std::string>();
+    const auto path = entry["path"].get<std::string>();
+    const auto name = type.substr(type.rfind('.') + 1);
+    if (name == "Transformer" && stage == 0 && path.empty()) {
+      stage = 1;
+    } else if (name == "Pooling" && stage == 1) {
+      stage = 2;
+      modules.pooling_folder = path;
+    } else if (name == "Normalize" && (stage == 1 || stage == 2)) {
+      stage = 3;
+      modules.normalize = true;
+    } else {
+      return Error{ErrorKind::Unsupported,
+                   fmt::format("modules.json: only Transformer (in the folder itself), Pooling and "
+                               "Normalize in this order are computed: {} in '{}'",
+                               type, path)};
+    }
+  }
+  if (stage < 2) {
+    return Error{ErrorKind::Unsupported, "modules.json: no Pooling after a Transformer"};
+  }
+  return modules;
+}
+
+Result<Pooling> parse_pooling_config(std::string_view file, std::string_view text) {
+  const auto config = MUSTER_TRY(JsonFields::parse(std::string(file), text));
+  const auto refuse = [&](std::string_view what) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: pooling is not one of cls, mean, max and lasttoken: {}", file,
+                             what.substr(0, 60))};
+  };
+  if (!MUSTER_TRY(config.boolean_or("include_prompt", true))) {
+    return refuse("include_prompt is false");
+  }
+  const auto modes = MUSTER_TRY(pooling_modes(config));
+  if (modes.size() != 1) return refuse(fmt::format("{} modes at once", modes.size()));
+  if (modes[0] == "cls") return Pooling::Cls;
+  if (modes[0] == "mean") return Pooling::Mean;
+  if (modes[0] == "max") return Pooling::Max;
+  if (modes[0] == "lasttoken") return Pooling::Last;
+  return refuse(modes[0]);
+}
+
+Result<LengthConfig> parse_length_config(std::string_view file, std::string_view text) {
+  const auto config = MUSTER_TRY(JsonFields::parse(std::string(file), text));
+  LengthConfig length;
+  if (config.has("max_seq_length")) {
+    length.length_max = MUSTER_TRY(config.positive("max_seq_length", kRowsMax));
+  }
+  length.lowercase = MUSTER_TRY(config.boolean_or("do_lower_case", false));
+  return length;
+}
+
+Result<std::optional<std::uint32_t>> parse_tokenizer_length(std::string_view text) {
+  const auto config = MUSTER_TRY(JsonFields::parse("tokenizer_config.json", text));
+  const auto* value = config.find("model_max_length");
+  // transformers writes int(1e30) for "no limit"; JSON readers see it as a float.
+  if (value == nullptr || !value->is_number_unsigned()) return std::optional<std::uint32_t>();
+  const auto length = value->get<std::uint64_t>();
+  if (length == 0 || length > kRowsMax) return std::optional<std::uint32_t>();
+  return std::optional<std::uint32_t>(static_cast<std::uint32_t>(length));
+}
+
+Result<PromptConfig> parse_prompt_config(std::string_view text) {
+  const auto config = MUSTER_TRY(JsonFields::parse("config_sentence_transformers.json", text));
+  PromptConfig parsed;
+  if (const auto* prompts = config.find("prompts")) {
+    if (!prompts->is_object()) return config.wrong("prompts", "an object of strings");
+    for (const auto& [name, prompt] : prompts->items()) {
+      if (!prompt.is_string()) return config.wrong("prompts", "an object of strings");
+      parsed.prompts.push_back({name, prompt.get<std::string>()});
+    }
+  }
+  const auto chosen = MUSTER_TRY(config.text_or("default_prompt_name", ""));
+  if (chosen.empty()) return parsed;
+  for (const auto& prompt : parsed.prompts) {
+    if (prompt.name == chosen) {
+      parsed.default_prompt = chosen;
+      return parsed;
+    }
+  }
+  return config.wrong("default_prompt_name", "the name of one of the prompts");
+}
+
+}  // namespace muster
