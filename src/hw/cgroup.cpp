@@ -1,0 +1,145 @@
+#include "hw/cgroup.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// v1 writes "no limit" as the largest page-aligned number below 2^63.
+constexpr std::uint64_t kV1NoLimit = 1ULL << 62;
+
+// Files of the kernel's own file systems are small; a wrong root must not read a disk.
+constexpr std::uint64_t kFileSizeMax = 4 << 20;
+
+struct Mount {
+  std::string root;         // which folder of the hierarchy is mounted
+  std::string mount_point;  // where
+  bool is_v2 = false;
+  std::vector<std::string> controllers;  // v1: "memory", "cpu,cpuacct" in pieces
+};
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  text = trim(text);
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint64_t> read_number(const fs::path& path) {
+  const auto text = read_file(path, kFileSizeMax);
+  return text ? parse_number(*text) : std::nullopt;
+}
+
+// A line of mountinfo: "36 35 0:30 /root /mount/point options - type source super,options".
+std::vector<Mount> cgroup_mounts(const std::string& mountinfo) {
+  std::vector<Mount> mounts;
+  std::istringstream lines(mountinfo);
+  for (std::string line; std::getline(lines, line);) {
+    const auto dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const auto head = split(std::string_view(line).substr(0, dash), ' ');
+    const auto tail = split(std::string_view(line).substr(dash + 3), ' ');
+    if (head.size() < 5 || tail.size() < 3 || !tail[0].starts_with("cgroup")) continue;
+    mounts.push_back({head[3], head[4], tail[0] == "cgroup2", split(tail[2], ',')});
+  }
+  return mounts;
+}
+
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// The path of this process in the hierarchy of `mount`, from lines "4:memory:/a/b" and "0::/a/b".
+std::optional<std::string> path_in(const Mount& mount, std::string_view controller,
+                                   const std::string& self_cgroup) {
+  std::istringstream lines(self_cgroup);
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const auto names = split(std::string_view(line).substr(first + 1, second - first - 1), ',');
+    const bool matches = mount.is_v2 ? line.starts_with("0::") : has(names, controller);
+    if (matches) return line.substr(second + 1);
+  }
+  return std::nullopt;
+}
+
+// The folders from the process's own cgroup up to the mount point.
+std::vector<fs::path> ancestors(const fs::path& root, const Mount& mount, std::string path) {
+  // In a container the mount may show only a part of the hierarchy, whose name is then in front.
+  if (mount.root != "/" && path.starts_with(mount.root)) path.erase(0, mount.root.size());
+  const auto top = root / fs::path(mount.mount_point).relative_path();
+  std::vector<fs::path> folders;
+  for (auto part = fs::path(path).relative_path(); !part.empty(); part = part.parent_path()) {
+    folders.push_back(top / part);
+  }
+  folders.push_back(top);
+  return folders;
+}
+
+template <typename T>
+void tighten(std::optional<T>& limit, std::optional<T> candidate) {
+  if (candidate && (!limit || *candidate < *limit)) limit = candidate;
+}
+
+std::optional<std::uint64_t> memory_limit(const fs::path& folder, bool is_v2) {
+  const auto limit = read_number(folder / (is_v2 ? "memory.max" : "memory.limit_in_bytes"));
+  return limit && *limit < kV1NoLimit ? limit : std::nullopt;
+}
+
+std::optional<double> cpu_limit(const fs::path& folder, bool is_v2) {
+  std::optional<std::uint64_t> quota;
+  std::optional<std::uint64_t> period;
+  if (is_v2) {
+    const auto text = read_file(folder / "cpu.max", kFileSizeMax);  // "max 100000", "150000 100000"
+    if (!text) return std::nullopt;
+    const auto words = split(trim(*text), ' ');
+    quota = parse_number(words[0]);
+    period = words.size() > 1 ? parse_number(words[1]) : std::nullopt;
+  } else {
+    quota = read_number(folder / "cpu.cfs_quota_us");  // -1: no limit, and no unsigned number
+    period = read_number(folder / "cpu.cfs_period_us");
+  }
+  if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+}  // namespace
+
+CgroupLimits read_cgroup_limits(const fs::path& root) {
+  CgroupLimits limits;
+  const auto mountinfo = read_file(root / "proc/self/mountinfo", kFileSizeMax);
+  const auto self_cgroup = read_file(root / "proc/self/cgroup", kFileSizeMax);
+  if (!mountinfo || !self_cgroup) return limits;
+
+  for (const auto& mount : cgroup_mounts(*mountinfo)) {
+    if (mount.is_v2 || has(mount.controllers, "memory")) {
+      if (const auto path = path_in(mount, "memory", *self_cgroup)) {
+        for (const auto& folder : ancestors(root, mount, *path)) {
+          tighten(limits.memory_bytes, memory_limit(folder, mount.is_v2));
+        }
+      }
+    }
+    if (mount.is_v2 || has(mount.controllers, "cpu")) {
+      if (const auto path = path_in(mount, "cpu", *self_cgroup)) {
+        for (const auto& folder : ancestors(root, mount, *path)) {
+          tighten(limits.cpu_cores, cpu_limit(folder, mount.is_v2));
+        }
+      }
+    }
+  }
+  return limits;
+}
+
+}  // namespace muster

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace muster {
+
+/// The tightest limits among the cgroups of this process and all their ancestors that are visible.
+struct CgroupLimits {
+  std::optional<std::uint64_t> memory_bytes;  // nullopt: no limit
+  std::optional<double> cpu_cores;            // quota divided by period; nullopt: no limit
+};
+
+/// Reads cgroup v2 and v1, wherever they are mounted. What cannot be read limits nothing.
+///
+/// root: the folder in front of /proc and of the mount points; "/" but for tests.
+/// Source: Linux Documentation/admin-guide/cgroup-v2.rst (memory.max, cpu.max),
+/// cgroup-v1/memory.rst (memory.limit_in_bytes), scheduler/sched-bwc.rst (cpu.cfs_quota_us),
+/// proc(5) (mountinfo).
+CgroupLimits read_cgroup_limits(const std::filesystem::path& root);
+
+}  // namespace muster

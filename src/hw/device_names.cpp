@@ -1,0 +1,261 @@
+#include "hw/device_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <string>
+
+#include "base/text.h"
+
+namespace muster {
+namespace {
+
+// More processes than this on one machine is a typing error; no machine has so many accelerators.
+constexpr std::uint32_t kDeviceCountMax = 1024;
+
+// Shorter beginnings of a UUID are more likely another mistake. "GPU-" and "MIG-" come first.
+constexpr std::size_t kUuidPrefixSize = 4;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+std::optional<std::uint32_t> parse_count(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// One name of the list, taken apart: "2xcpu" has a count, "cuda:1" an index.
+struct Name {
+  std::string text;  // as given
+  std::string kind;  // "auto", "cpu", "cuda", …
+  std::optional<std::uint32_t> count;
+  std::optional<std::uint32_t> index;
+};
+
+bool is_kind(std::string_view word) {
+  constexpr std::array<std::string_view, 6> kKinds{"auto", "cpu", "cuda", "rocm", "mps", "sim"};
+  return std::find(kKinds.begin(), kKinds.end(), word) != kKinds.end();
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return std::isdigit(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+std::string join(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::vector<std::string> names_of(const std::vector<Device>& devices) {
+  std::vector<std::string> names;
+  for (const auto& device : devices) names.push_back(device.name());
+  return names;
+}
+
+Error unknown_name(const std::string& text, const Inventory& inventory) {
+  std::vector<std::string> candidates{"auto", "cpu", "cuda", "2xcpu", "2xcuda"};
+  for (const auto* devices : {&inventory.cpus, &inventory.gpus}) {
+    for (const auto& device : *devices) {
+      candidates.push_back(device.name());
+      if (device.uuid) candidates.push_back(*device.uuid);
+    }
+  }
+  const auto nearest = nearest_name(text, candidates);
+  return Error{ErrorKind::InvalidArgument,
+               nearest ? fmt::format("unknown device \"{}\": did you mean {}?", text, *nearest)
+                       : fmt::format("unknown device \"{}\": say auto, cpu, cpu:0, 2xcpu, cuda:0 "
+                                     "or the UUID of a GPU",
+                                     text)};
+}
+
+// "2xcpu", "cuda:1", "auto"; nullopt when it is none of these forms.
+std::optional<Name> take_apart(std::string_view text) {
+  Name name{.text = std::string(text), .kind = lower(text), .count = {}, .index = {}};
+  if (name.kind.starts_with("sim:")) {
+    name.kind = "sim";
+    return name;
+  }
+  const auto x = name.kind.find('x');
+  if (x != std::string::npos && is_digits(std::string_view(name.kind).substr(0, x))) {
+    name.count = parse_count(std::string_view(name.kind).substr(0, x)).value_or(UINT32_MAX);
+    name.kind.erase(0, x + 1);
+  }
+  const auto colon = name.kind.find(':');
+  if (colon != std::string::npos) {
+    const auto index = std::string_view(name.kind).substr(colon + 1);
+    if (name.count || !is_digits(index)) return std::nullopt;
+    name.index = parse_count(index).value_or(UINT32_MAX);
+    name.kind.resize(colon);
+  }
+  const bool is_plain_auto = name.kind != "auto" || (!name.count && !name.index);
+  return is_kind(name.kind) && is_plain_auto ? std::optional(name) : std::nullopt;
+}
+
+// The CPUs that `count` devices share: one a core, or every logical one when the cores do not
+// suffice and no quota forbids to use more.
+std::vector<std::uint32_t> shared_cpus(const Inventory& inventory, std::size_t count) {
+  std::vector<std::uint32_t> cpus;
+  for (const auto& device : inventory.cpus) {
+    cpus.insert(cpus.end(), device.cpus.begin(), device.cpus.end());
+  }
+  const bool may_use_all = !inventory.cpu_limit_cores && inventory.allowed_cpus.size() >= count;
+  return cpus.size() < count && may_use_all ? inventory.allowed_cpus : cpus;
+}
+
+std::string count_of_cores(std::size_t count) {
+  return fmt::format("{} core{}", count, count == 1 ? "" : "s");
+}
+
+Result<std::vector<Device>> cpu_share(std::uint32_t count, const Inventory& inventory) {
+  const auto cpus = shared_cpus(inventory, count);
+  if (count > cpus.size()) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}xcpu asks for more devices than this process has: {}", count,
+                             count_of_cores(cpus.size()))};
+  }
+  std::vector<Device> devices;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    // Even to within one core, without a gap: share i is [i * n / count, (i + 1) * n / count).
+    const auto begin = i * cpus.size() / count;
+    const auto end = (i + 1) * cpus.size() / count;
+    Device device = inventory.cpus.front();
+    device.index = i;
+    device.cpus.assign(cpus.begin() + static_cast<std::ptrdiff_t>(begin),
+                       cpus.begin() + static_cast<std::ptrdiff_t>(end));
+    if (device.memory_total_bytes) device.memory_total_bytes = *device.memory_total_bytes / count;
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+Result<std::vector<Device>> gpu_choice(const Name& name, const Inventory& inventory) {
+  if (inventory.gpus.empty()) {
+    return Error{ErrorKind::Unavailable,
+                 fmt::format("{} needs a GPU, and there is none: {}", name.text,
+                             inventory.gpu_absent_reason.value_or("no reason given"))};
+  }
+  if (name.count && *name.count > inventory.gpus.size()) {
+    return Error{ErrorKind::NotFound, fmt::format("{} asks for more GPUs than there are: {}",
+                                                  name.text, join(names_of(inventory.gpus)))};
+  }
+  const auto count = name.count.value_or(static_cast<std::uint32_t>(inventory.gpus.size()));
+  return std::vector<Device>(inventory.gpus.begin(), inventory.gpus.begin() + count);
+}
+
+Result<std::vector<Device>> one_of(std::vector<Device> devices, const Name& name) {
+  if (!name.index) return devices;
+  for (auto& device : devices) {
+    if (device.index == *name.index) return std::vector<Device>{std::move(device)};
+  }
+  return Error{ErrorKind::NotFound,
+               fmt::format("no such device: {}; there is {}", name.text, join(names_of(devices)))};
+}
+
+Result<std::vector<Device>> by_kind(const Name& name, const Inventory& inventory) {
+  if (name.count && (*name.count == 0 || *name.count > kDeviceCountMax)) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("the number of devices must be 1 to {}: \"{}\"", kDeviceCountMax, name.text)};
+  }
+  if (name.kind == "sim") {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("simulated machines plan and schedule; they cannot run a model: {}",
+                             name.text)};
+  }
+  if (name.kind == "rocm" || name.kind == "mps") {
+    return Error{
+        ErrorKind::Unsupported,
+        fmt::format("muster runs on cpu and cuda devices; it cannot run on {}", name.text)};
+  }
+  if (name.kind == "auto") return inventory.gpus.empty() ? inventory.cpus : inventory.gpus;
+  if (name.kind == "cuda") return one_of(MUSTER_TRY(gpu_choice(name, inventory)), name);
+  if (name.count) return cpu_share(*name.count, inventory);
+  return one_of(inventory.cpus, name);
+}
+
+Status bound_cores(Device& device, std::uint32_t core_count) {
+  if (core_count == 0 || core_count > device.cpus.size()) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("cores per device must be 1 to what {} has, {}: {}", device.name(),
+                             count_of_cores(device.cpus.size()), core_count)};
+  }
+  device.cpus.resize(core_count);
+  return Done{};
+}
+
+// A UUID or the beginning of one; nullopt when no GPU fits.
+Result<std::optional<Device>> by_uuid(std::string_view text, const Inventory& inventory) {
+  std::vector<Device> found;
+  for (const auto& gpu : inventory.gpus) {
+    if (gpu.uuid && lower(*gpu.uuid).starts_with(lower(text))) found.push_back(gpu);
+  }
+  if (found.size() > 1) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("\"{}\" fits more than one GPU: {}", text, join(names_of(found)))};
+  }
+  if (found.empty()) return std::optional<Device>{};
+  return std::optional(std::move(found.front()));
+}
+
+bool looks_like_uuid(std::string_view text) {
+  const auto small = lower(text);
+  return small.size() > kUuidPrefixSize && (small.starts_with("gpu-") || small.starts_with("mig-"));
+}
+
+Result<std::vector<Device>> parse_name(std::string_view text, const Inventory& inventory) {
+  if (looks_like_uuid(text)) {
+    if (auto device = MUSTER_TRY(by_uuid(text, inventory))) return std::vector{*std::move(device)};
+    const auto reason = inventory.gpus.empty() ? inventory.gpu_absent_reason.value_or("none")
+                                               : join(names_of(inventory.gpus));
+    return Error{ErrorKind::NotFound,
+                 fmt::format("no GPU has this UUID: {}; GPUs: {}", text, reason)};
+  }
+  const auto name = take_apart(text);
+  if (!name) return unknown_name(std::string(text), inventory);
+  return by_kind(*name, inventory);
+}
+
+}  // namespace
+
+Result<std::vector<Device>> parse_devices(std::string_view text, const Inventory& inventory,
+                                          std::optional<std::uint32_t> cores_per_device) {
+  std::vector<Device> devices;
+  for (const auto& piece : split(text, ',')) {
+    const auto name = trim(piece);
+    if (name.empty()) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("an empty device name in \"{}\": say auto, 2xcpu or cuda:0", text)};
+    }
+    for (auto& device : MUSTER_TRY(parse_name(name, inventory))) {
+      const auto same = [&](const Device& other) { return other.name() == device.name(); };
+      if (std::any_of(devices.begin(), devices.end(), same)) {
+        return Error{ErrorKind::InvalidArgument,
+                     fmt::format("a device is named twice: {} in \"{}\"", device.name(), text)};
+      }
+      if (cores_per_device && device.kind == DeviceKind::Cpu) {
+        MUSTER_TRY(bound_cores(device, *cores_per_device));
+      }
+      devices.push_back(std::move(device));
+    }
+  }
+  return devices;
+}
+
+bool may_name_gpus(std::string_view text) {
+  const auto pieces = split(text, ',');
+  return std::any_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
+    const auto name = take_apart(trim(piece));
+    return !name || name->kind != "cpu";
+  });
+}
+
+}  // namespace muster

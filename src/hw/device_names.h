@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/device.h"
+
+namespace muster {
+
+/// The devices that a text names, in its order. Names are separated by commas:
+///
+///   auto       every device of the fastest kind: all GPUs, else a CPU device for each NUMA node
+///   cpu, cuda  every device of that kind;  cpu:0, cuda:1  one of them
+///   2xcpu      cpu:0 and cpu:1, which share the allowed cores evenly: disjoint, neighbours
+///   together 2xcuda     the first two GPUs GPU-5e…    a GPU by UUID, or by any beginning of it
+///   that fits only one
+///
+/// More CPU devices than cores share the logical CPUs instead, where there are more of those.
+/// `cores_per_device` bounds the cores of each CPU device, and the devices of one count do not
+/// overlap.
+///
+/// Errors: InvalidArgument (not a name, with the nearest right one; a device twice; more devices
+/// than cores), NotFound (no such device, naming those that are there), Unavailable (no GPU, with
+/// the reason), Unsupported (sim, rocm and mps devices: nothing here can run on them). Threads:
+/// pure.
+Result<std::vector<Device>> parse_devices(std::string_view text, const Inventory& inventory,
+                                          std::optional<std::uint32_t> cores_per_device);
+
+/// True when a GPU could be meant, so that the driver need not start for "2xcpu".
+bool may_name_gpus(std::string_view text);
+
+}  // namespace muster

@@ -1,0 +1,101 @@
+#include "hw/inventory.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "hw/cgroup.h"
+#include "hw/cpu_features.h"
+#include "hw/cpu_layout.h"
+#include "hw/nvml.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// /proc/cpuinfo grows with the cores: about 1.5 kB each.
+constexpr std::uint64_t kFileSizeMax = 16 << 20;
+
+// What stands after "name :" in the first such line of a file under /proc; empty if there is none.
+std::string proc_value(const fs::path& path, std::string_view name) {
+  const auto text = read_file(path, kFileSizeMax);
+  if (!text) return {};
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto colon = line.find(':');
+    if (colon != std::string::npos && trim(std::string_view(line).substr(0, colon)) == name) {
+      return std::string(trim(std::string_view(line).substr(colon + 1)));
+    }
+  }
+  return {};
+}
+
+// "MemTotal: 16384 kB"; the kernel means KiB.
+std::uint64_t memory_total(const fs::path& meminfo) {
+  const auto text = proc_value(meminfo, "MemTotal");
+  std::uint64_t kib = 0;
+  std::from_chars(text.data(), text.data() + text.size(), kib);
+  return kib * 1024;
+}
+
+Device cpu_device(std::uint32_t index, const NumaNode& node, const Inventory& inventory) {
+  Device device;
+  device.kind = DeviceKind::Cpu;
+  device.index = index;
+  device.model = inventory.cpu_model;
+  auto memory = node.memory_bytes > 0 ? node.memory_bytes : inventory.memory_total_bytes;
+  if (inventory.memory_limit_bytes) memory = std::min(memory, *inventory.memory_limit_bytes);
+  device.memory_total_bytes = memory;
+  for (const auto& core : node.cores) device.cpus.push_back(core.front());
+  return device;
+}
+
+}  // namespace
+
+Result<Inventory> find_inventory(const MachineSources& sources) {
+  Inventory inventory;
+  inventory.cpu_model = proc_value(sources.root / "proc/cpuinfo", "model name");
+  inventory.instruction_sets = instruction_sets(read_cpuid());
+  inventory.memory_total_bytes = memory_total(sources.root / "proc/meminfo");
+  const auto limits = read_cgroup_limits(sources.root);
+  // A limit above what is there limits nothing.
+  if (limits.memory_bytes && *limits.memory_bytes < inventory.memory_total_bytes) {
+    inventory.memory_limit_bytes = limits.memory_bytes;
+  }
+
+  if (sources.allowed_cpus) {
+    inventory.allowed_cpus = *sources.allowed_cpus;
+  } else {
+    inventory.allowed_cpus = MUSTER_TRY(affinity_cpus());
+  }
+  auto nodes = MUSTER_TRY(read_cpu_layout(sources.topology, inventory.allowed_cpus));
+  inventory.numa_node_count = static_cast<std::uint32_t>(nodes.size());
+  for (const auto& node : nodes) {
+    inventory.core_count += static_cast<std::uint32_t>(node.cores.size());
+  }
+  if (limits.cpu_cores) {
+    inventory.cpu_limit_cores = limits.cpu_cores;
+    keep_cores(nodes, static_cast<std::size_t>(std::ceil(*limits.cpu_cores)));
+  }
+  for (const auto& node : nodes) {
+    const auto index = static_cast<std::uint32_t>(inventory.cpus.size());
+    inventory.cpus.push_back(cpu_device(index, node, inventory));
+  }
+
+  if (sources.look_for_gpus) {
+    if (auto gpus = find_nvidia_gpus(sources.nvml_libraries)) {
+      inventory.gpus = std::move(*gpus);
+    } else {
+      inventory.gpu_absent_reason = gpus.error().message;
+    }
+  } else {
+    inventory.gpu_absent_reason = "GPUs were not looked for";
+  }
+  return inventory;
+}
+
+}  // namespace muster
