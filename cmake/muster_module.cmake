@@ -25,7 +25,7 @@ function(muster_module name)
     target_link_libraries(muster_${name} INTERFACE muster_build ${flavour} ${arg_DEPS})
   endif()
 
-  if(BUILD_TESTING AND arg_TESTS)
+  if(BUILD_TESTING AND arg_TESTS AND (arg_TORCH OR MUSTER_UNIT_TESTS))
     add_executable(${name}_test ${arg_TESTS})
     target_link_libraries(${name}_test PRIVATE muster_${name} ${arg_EXTERNAL} ${arg_TEST_EXTERNAL}
                           GTest::gtest GTest::gtest_main)

@@ -1,0 +1,144 @@
+"""The checks of this folder find what they are for: each is shown a small tree with one fault."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_arrows
+import check_docs
+import check_includes
+import check_paths
+import check_sizes
+import check_targets
+
+TABLE = "spec:\nplanner: spec\nscheduler: spec\ncli: *\n"
+
+
+class Tree(unittest.TestCase):
+    """A test with a repository of its own, made from {path: text}."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+
+    def write(self, files):
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+class Arrows(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write({
+            "src/spec/CMakeLists.txt": "muster_module(spec DEPS base)",
+            "src/planner/CMakeLists.txt": "muster_module(planner\n  DEPS spec base\n  SOURCES plan.cpp\n)",
+            "src/scheduler/CMakeLists.txt": "muster_module(scheduler DEPS base)",
+            "src/planner/plan.cpp": '#include "planner/plan.h"\n#include "spec/device.h"\n',
+        })
+
+    def faults(self):
+        return check_arrows.faults_in(self.root, TABLE)
+
+    def test_declared_includes_pass(self):
+        self.assertEqual(self.faults(), [])
+
+    def test_an_undeclared_include_is_refused(self):
+        self.write({"src/planner/plan.h": '#include "scheduler/batch.h"\n'})
+        self.assertEqual(self.faults(), ["src/planner/plan.h: planner -> scheduler is not declared in "
+                                         "src/planner/CMakeLists.txt"])
+
+    def test_a_declared_arrow_outside_the_table_is_refused(self):
+        self.write({"src/scheduler/CMakeLists.txt": "muster_module(scheduler DEPS planner base)"})
+        self.assertEqual(self.faults(), ["src/scheduler: scheduler -> planner is not in arrows.txt"])
+
+    def test_a_folder_without_a_row_is_refused(self):
+        self.write({"src/extras/CMakeLists.txt": "muster_module(extras DEPS base)"})
+        self.assertEqual(self.faults(), ["src/extras: arrows.txt does not know this folder"])
+
+    def test_the_command_line_never_links_the_engine(self):
+        self.write({"src/cli/CMakeLists.txt": "muster_module(cli DEPS engine spec base)"})
+        self.assertEqual(self.faults(), ["src/cli: cli -> engine is not in arrows.txt"])
+
+    def test_a_circle_is_refused(self):
+        self.write({"src/spec/CMakeLists.txt": "muster_module(spec DEPS planner base)"})
+        self.assertIn("src/spec: the arrows from spec lead back to it", self.faults())
+
+
+class Includes(Tree):
+    def test_torch_outside_its_folders_is_refused(self):
+        self.write({"src/engine/a.cpp": "#include <ATen/core/Tensor.h>\n",
+                    "src/planner/a.cpp": "#include <ATen/core/Tensor.h>\n"})
+        self.assertEqual(check_includes.faults_in(self.root),
+                         ["src/planner/a.cpp:1: torch belongs to engine/ and worker/"])
+
+    def test_a_clock_in_a_pure_folder_is_refused(self):
+        self.write({"src/scheduler/a.cpp": "auto t = std::chrono::steady_clock::now();\n",
+                    "src/hw/a.cpp": "auto t = std::chrono::steady_clock::now();\n"})
+        self.assertEqual(check_includes.faults_in(self.root),
+                         ["src/scheduler/a.cpp:1: scheduler/ is pure: auto t = std::chrono::steady_clock::now();"])
+
+    def test_a_file_or_thread_in_a_pure_folder_is_refused(self):
+        self.write({"src/planner/a.h": "#include <fstream>\n#include <thread>\n#include <vector>\n"})
+        self.assertEqual(len(check_includes.faults_in(self.root)), 2)
+
+
+class Sizes(unittest.TestCase):
+    def function(self, body_lines, above="", head="int sum(int first,\n        int second) {"):
+        return f"{above}{head}\n" + "  step();\n" * body_lines + "}\n"
+
+    def faults(self, text):
+        return check_sizes.faults_of(pathlib.Path("a.cpp"), text)
+
+    def test_a_function_of_seventy_lines_passes(self):
+        self.assertEqual(self.faults(self.function(67)), [])
+
+    def test_a_longer_function_is_refused(self):
+        self.assertEqual(len(self.faults(self.function(68))), 1)
+
+    def test_a_reason_allows_it(self):
+        self.assertEqual(self.faults(self.function(90, "// Long because it is one table of cases.\n")), [])
+
+    def test_a_method_is_measured_and_a_class_is_not(self):
+        method = "class Queue final : public Base {\n public:\n  int size() const override {\n"
+        text = method + "    step();\n" * 80 + "  }\n};\n"
+        self.assertEqual(len(self.faults(text)), 1)
+        self.assertEqual(self.faults("struct Wide {\n" + "  int x = 0;\n" * 90 + "};\n"), [])
+
+    def test_a_file_above_six_hundred_lines_is_refused(self):
+        self.assertEqual(len(self.faults("int x;\n" * 601)), 1)
+        self.assertEqual(self.faults("// Long because it is a table.\n" + "int x;\n" * 601), [])
+
+
+class Targets(Tree):
+    def test_a_test_that_no_target_builds_is_refused(self):
+        self.write({"src/spec/CMakeLists.txt": "muster_module(spec DEPS base TESTS device_test.cpp)",
+                    "src/spec/device_test.cpp": "", "src/spec/vice_test.cpp": ""})
+        self.assertEqual(check_targets.faults_in(self.root),
+                         ["src/spec/vice_test.cpp: in no target of src/spec/CMakeLists.txt"])
+
+
+class Docs(Tree):
+    def test_a_link_that_leads_nowhere_is_refused(self):
+        self.write({"docs/a.md": "[there](b.md#part) [not there](c.md) `[code](d.md)`", "docs/b.md": "x"})
+        self.assertEqual(check_docs.faults_in(self.root), ["docs/a.md: the link c.md leads nowhere"])
+
+    def test_a_module_needs_a_short_readme(self):
+        self.write({"src/spec/CMakeLists.txt": "", "src/net/CMakeLists.txt": "", "src/net/README.md": "x\n" * 61})
+        self.assertEqual(check_docs.faults_in(self.root),
+                         ["src/net/README.md: more than 60 lines", "src/spec: no README.md"])
+
+
+class Paths(Tree):
+    def test_a_machine_path_and_a_registry_host_are_refused(self):
+        self.write({"tools/a.sh": "cd /wor" + "k/main\n", "tools/b.sh": "curl pypi" + ".org\n",
+                    "tools/c.sh": "cd /usr/share\n"})
+        self.assertEqual(check_paths.faults_in(self.root),
+                         ["tools/a.sh:1: a folder of one machine: /wor" + "k/",
+                          "tools/b.sh:1: a registry's host: pypi" + ".org"])
+
+
+if __name__ == "__main__":
+    unittest.main()
