@@ -12,8 +12,8 @@
 
 namespace muster {
 
-/// What must be the same for a run to go on: names and values, compared one by one, so that a refusal
-/// can name the one that changed ("--max-length was 256 and is now 128").
+/// What must be the same for a run to go on: names and values, compared one by one, so that a
+/// refusal can name the one that changed ("--max-length was 256 and is now 128").
 using RunIdentity = std::vector<std::pair<std::string, std::string>>;
 
 /// One durable step: everything up to here is in the part files.
@@ -23,12 +23,13 @@ struct RunStep {
   std::uint64_t vectors_size = 0;  // bytes of OUT.part
   std::uint64_t index_size = 0;    // bytes of the index part
   std::string records_hash;        // Hash128 over all records consumed
-  std::string vectors_hash;        // Hash128 over the bytes appended to OUT.part since the step before
-  std::string index_hash;          // the same for the index part
+  std::string vectors_hash;  // Hash128 over the bytes appended to OUT.part since the step before
+  std::string index_hash;    // the same for the index part
 };
 
-/// The journal of a run, beside its output: a JSON line with the identity, then a JSON line a step, each ending
-/// in its own checksum and made durable before `append` returns. A torn last line is dropped.
+/// The journal of a run, beside its output: a JSON line with the identity, then a JSON line a step,
+/// each ending in its own checksum and made durable before `append` returns. A torn last line is
+/// dropped.
 ///
 /// Threads: not thread-safe.
 class RunJournal {
@@ -44,8 +45,8 @@ class RunJournal {
 
   /// Reads a journal to go on with it.
   ///
-  /// Errors: NotFound (no such run to resume); Corrupt; InvalidArgument when `identity` differs, naming the first
-  /// entry that does with both values.
+  /// Errors: NotFound (no such run to resume); Corrupt; InvalidArgument when `identity` differs,
+  /// naming the first entry that does with both values.
   static Result<Reopened> reopen(const std::filesystem::path& path, const RunIdentity& identity);
 
   virtual ~RunJournal() = default;

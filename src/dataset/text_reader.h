@@ -17,11 +17,13 @@ namespace muster {
 enum class TextFormat : std::uint8_t { Lines, Jsonl, Csv, Tsv };
 
 struct TextReaderOptions {
-  std::vector<std::string> inputs;           // paths, or "-" for standard input (at most once)
-  std::optional<TextFormat> format;          // nullopt: by each input's name
-  std::string field = "text";                // Jsonl: key; Csv: column of the header line
-  std::optional<std::string> id_field;       // Jsonl: key of a string or an integer; Csv: column
-  std::uint64_t record_size_max = 64 << 20;  // bytes; a longer record is a bad one, not a dead program
+  std::vector<std::string> inputs = {};  // paths, or "-" for standard input (at most once)
+  std::optional<TextFormat> format = std::nullopt;  // nullopt: by each input's name
+  std::string field = "text";                       // Jsonl: key; Csv: column of the header line
+  /// Jsonl: key of a string or an integer; Csv: column.
+  std::optional<std::string> id_field = std::nullopt;
+  /// Bytes; a longer record is a bad one, not a dead program.
+  std::uint64_t record_size_max = 64ULL << 20;
 };
 
 /// One text, or the reason why there is none at this place.
@@ -33,20 +35,21 @@ struct TextRecord {
   std::optional<Error> fault;     // set: `text` is empty; the message names input and line
 };
 
-/// Streams the records of several inputs, plain, gzip or zstd (known by their first bytes, several members
-/// or frames in a row allowed). Memory does not grow with the input.
+/// Streams the records of several inputs, plain, gzip or zstd (known by their first bytes, several
+/// members or frames in a row allowed). Memory does not grow with the input.
 ///
-/// A record that is broken (not JSON, no such field, a number where the text should be, invalid UTF-8,
-/// too long, a row with too few columns) is returned with its `fault`, and reading goes on after it.
-/// Empty lines are records with an empty text in Lines, and are skipped in Jsonl and Csv.
-/// A UTF-8 byte order mark at the start of an input is skipped; "\r\n" ends a line like "\n".
+/// A record that is broken (not JSON, no such field, a number where the text should be, invalid
+/// UTF-8, too long, a row with other than the header's number of cells) is returned with its
+/// `fault`, and reading goes on after it. Empty lines are records with an empty text in Lines, and
+/// are skipped in Jsonl and Csv. Csv and Tsv begin with a header line; Tsv is quoted as Csv is. A
+/// UTF-8 byte order mark at the start of an input is skipped; "\r\n" ends a line like "\n".
 ///
 /// Threads: not thread-safe; owned by one loop.
 /// Source: RFC 4180 (CSV; quoted fields may hold line ends), RFC 8259 (JSON), jsonlines.org.
 class TextReader {
  public:
-  /// Opens nothing but checks that every input exists and can be read, so that a typing error in the last of
-  /// ten names is told at once.
+  /// Opens nothing but checks that every input exists and can be read, so that a typing error in
+  /// the last of ten names is told at once.
   ///
   /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice).
   static Result<std::unique_ptr<TextReader>> open(TextReaderOptions options);
@@ -55,12 +58,12 @@ class TextReader {
 
   /// The next record into `record` (its buffers are reused); false at the end of the last input.
   ///
-  /// Errors: Corrupt (a broken gzip or zstd stream, with the input's name), those of reading a file. After an
-  /// error the reader is at its end.
+  /// Errors: Corrupt (a broken gzip or zstd stream, with the input's name), InvalidArgument (a CSV
+  /// header without the column), those of reading a file. After an error the reader is at its end.
   virtual Result<bool> next(TextRecord& record) = 0;
 
-  /// Bytes of the inputs as they lie on disk, and how many have been consumed: for progress. nullopt
-  /// when standard input is one of them.
+  /// Bytes of the inputs as they lie on disk, and how many have been consumed: for progress.
+  /// nullopt when standard input or a pipe is one of them.
   virtual std::optional<std::uint64_t> size_total() const = 0;
   virtual std::uint64_t size_consumed() const = 0;
 };

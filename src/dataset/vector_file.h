@@ -18,7 +18,8 @@ namespace muster {
 /// Threads: immutable.
 class VectorFile {
  public:
-  /// Errors: NotFound; Corrupt, naming what is wrong; Unsupported (another dtype, Fortran order, not 2-D).
+  /// Errors: NotFound; Corrupt, naming what is wrong; Unsupported (another dtype, Fortran order,
+  /// not 2-D).
   static Result<std::unique_ptr<VectorFile>> open(const std::filesystem::path& path);
 
   virtual ~VectorFile() = default;
@@ -45,8 +46,9 @@ struct IndexEntry {
   std::string reason;  // why there is no row
 };
 
-/// Appends the entry as a JSON line, in the order row, id, input, line, tokens, truncated, text; a bad record
-/// has `"row":null` and `reason`, and no tokens, truncated or text. `id` is left out when empty.
+/// Appends the entry as a JSON line, in the order row, id, input, line, tokens, truncated, text; a
+/// bad record has `"row":null` and `reason`, and no tokens, truncated or text. `id` is left out
+/// when empty.
 void append_index_line(const IndexEntry& entry, std::string& out);
 
 /// Reads the entries of the wanted rows; one pass over the index, whatever the number of rows.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 
 #include "base/result.h"
 
@@ -21,8 +21,12 @@ enum class VectorFormat : std::uint8_t {
 /// Errors: InvalidArgument for another ending, naming the three.
 Result<VectorFormat> vector_format_of(const std::filesystem::path& out);
 
-/// Appends rows to an unfinished file and gives it its final header at the end. The header has a fixed
-/// size for any row count, so the file grows by appending alone and `finish` rewrites the head in place.
+/// Bytes before the first row. `finish` rewrites them, so no checksum of a journal covers them.
+std::uint64_t vector_header_size(VectorFormat format);
+
+/// Appends rows to an unfinished file and gives it its final header at the end. The header has a
+/// fixed size for any row count, so the file grows by appending alone and `finish` rewrites the
+/// head in place.
 ///
 /// Threads: not thread-safe; owned by one loop.
 /// Source: NEP 1 (npy 1.0), safetensors 0.8, ECMAScript Number::toString via std::to_chars (jsonl).
@@ -30,13 +34,16 @@ class VectorWriter {
  public:
   struct Place {
     std::uint64_t row_count = 0;  // rows already in the file
-    std::uint64_t size = 0;       // bytes already in the file
+    std::uint64_t size = 0;       // bytes already in the file, the header among them
+    std::string rows_hash;  // Hash128 of the bytes that `append` brought since the `sync` before
+                            // (or `open`); the header is not among them. Not read by `open`.
   };
 
-  /// Opens `part` for appending; `resume` at nullopt creates or truncates it, else the file is cut to
-  /// `resume->size` bytes.
+  /// Opens `part` for appending; `resume` at nullopt creates or truncates it, else the file is cut
+  /// to `resume->size` bytes.
   ///
-  /// Errors: those of creating and writing; Corrupt when the file is shorter than `resume` says.
+  /// Errors: those of creating and writing; Corrupt when the file is shorter than `resume` says, or
+  /// its rows cannot take that many bytes.
   static Result<std::unique_ptr<VectorWriter>> open(const std::filesystem::path& part,
                                                     VectorFormat format, std::uint32_t dim,
                                                     std::optional<Place> resume);
@@ -44,10 +51,12 @@ class VectorWriter {
   virtual ~VectorWriter() = default;
 
   /// Shapes: rows [n, dim] float32, n = rows.size() / dim; buffered.
-  /// Errors: ResourceExhausted (disk full) and the other errors of writing; InvalidArgument for NaN or an infinity.
+  /// Errors: ResourceExhausted (disk full) and the other errors of writing; InvalidArgument for NaN
+  /// or an infinity.
   virtual Status append(std::span<const float> rows) = 0;
 
-  /// Writes the buffer and makes everything so far durable (fdatasync). The place is then safe to journal.
+  /// Writes the buffer and makes everything so far durable (fdatasync). The place is then safe to
+  /// journal.
   virtual Result<Place> sync() = 0;
 
   /// Writes the final header, and makes the file durable; the caller renames it.

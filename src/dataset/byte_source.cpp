@@ -1,0 +1,107 @@
+#include "dataset/byte_source.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "dataset/compressed_source.h"
+
+namespace muster {
+namespace {
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(UniqueFd owned, int fd, std::string name)
+      : owned_(std::move(owned)), fd_(fd), name_(std::move(name)) {}
+
+  Result<std::size_t> read(std::span<char> buffer) override {
+    for (;;) {
+      const ssize_t count = ::read(fd_, buffer.data(), buffer.size());
+      if (count >= 0) {
+        size_consumed_ += static_cast<std::uint64_t>(count);
+        return static_cast<std::size_t>(count);
+      }
+      if (errno != EINTR) {
+        return system_error(name_, "read", errno);
+      }
+    }
+  }
+
+  std::uint64_t size_consumed() const override { return size_consumed_; }
+
+ private:
+  UniqueFd owned_;  // closed for standard input, which is not ours
+  int fd_;
+  std::string name_;
+  std::uint64_t size_consumed_ = 0;
+};
+
+// Gives back the bytes that were taken to see what a stream is.
+class HeadedSource final : public ByteSource {
+ public:
+  HeadedSource(std::string head, std::unique_ptr<ByteSource> rest)
+      : head_(std::move(head)), rest_(std::move(rest)) {}
+
+  Result<std::size_t> read(std::span<char> buffer) override {
+    if (head_.empty()) {
+      return rest_->read(buffer);
+    }
+    const std::size_t count = std::min(buffer.size(), head_.size());
+    std::copy_n(head_.data(), count, buffer.data());
+    head_.erase(0, count);
+    return count;
+  }
+
+  std::uint64_t size_consumed() const override { return rest_->size_consumed() - head_.size(); }
+
+ private:
+  std::string head_;
+  std::unique_ptr<ByteSource> rest_;
+};
+
+}  // namespace
+
+std::string input_name(const std::string& input) { return input == "-" ? "standard input" : input; }
+
+Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input) {
+  if (input == "-") {
+    return std::unique_ptr<ByteSource>(
+        std::make_unique<FileSource>(UniqueFd(), STDIN_FILENO, input_name(input)));
+  }
+  UniqueFd fd(::open(input.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    return system_error(input, "open", errno);
+  }
+  const int number = fd.get();
+  return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(std::move(fd), number, input));
+}
+
+Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> raw,
+                                                  const std::string& input) {
+  std::string head(kMagicSize, '\0');
+  std::size_t size = 0;
+  while (size < head.size()) {
+    const auto count = MUSTER_TRY(raw->read(std::span(head).subspan(size)));
+    if (count == 0) break;
+    size += count;
+  }
+  head.resize(size);
+  const Compression compression = compression_of(head);
+  std::unique_ptr<ByteSource> whole =
+      std::make_unique<HeadedSource>(std::move(head), std::move(raw));
+  switch (compression) {
+    case Compression::Gzip:
+      return make_gzip_source(std::move(whole), input_name(input));
+    case Compression::Zstd:
+      return make_zstd_source(std::move(whole), input_name(input));
+    case Compression::None:
+      break;
+  }
+  return whole;
+}
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace muster {
+
+/// A stream of bytes that is read once, from front to end.
+///
+/// Threads: not thread-safe.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  /// Fills the front of `buffer`, which is not empty; 0 only at the end.
+  ///
+  /// Errors: Corrupt (a broken compressed stream) and those of reading a file, with the input's
+  /// name.
+  virtual Result<std::size_t> read(std::span<char> buffer) = 0;
+
+  /// Bytes taken so far from where they lie: compressed ones for a compressed file.
+  virtual std::uint64_t size_consumed() const = 0;
+};
+
+/// A file, or standard input for "-", as it lies on disk.
+///
+/// Errors: NotFound, InvalidArgument (no permission).
+Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input);
+
+/// What `raw` holds after gzip or zstd is undone; a stream that begins like neither passes
+/// unchanged. Several gzip members or zstd frames in a row read as one. `input` is for messages.
+///
+/// Source: RFC 1952 (gzip), RFC 8878 (zstd; skippable frames too).
+Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> raw,
+                                                  const std::string& input);
+
+/// "corpus.txt", and "standard input" for "-".
+std::string input_name(const std::string& input);
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "dataset/byte_source.h"
+
+namespace muster {
+
+enum class Compression : std::uint8_t { None, Gzip, Zstd };
+
+/// How many first bytes `compression_of` wants to see.
+inline constexpr std::size_t kMagicSize = 4;
+
+/// What a stream that begins with `head` is.
+///
+/// Source: RFC 1952 section 2.3.1 (1f 8b), RFC 8878 sections 3.1.1 and 3.1.2 (little-endian
+/// 0xFD2FB528, and 0x184D2A50 to 0x184D2A5F for a skippable frame).
+Compression compression_of(std::string_view head);
+
+/// Errors: ResourceExhausted when the library has no memory for its state.
+Result<std::unique_ptr<ByteSource>> make_gzip_source(std::unique_ptr<ByteSource> compressed,
+                                                     std::string name);
+Result<std::unique_ptr<ByteSource>> make_zstd_source(std::unique_ptr<ByteSource> compressed,
+                                                     std::string name);
+
+}  // namespace muster

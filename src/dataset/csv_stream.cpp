@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "dataset/csv_rows.h"
+#include "dataset/record_stream.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kHeaderSizeMax = 1 << 20;  // 1 MiB of column names is no header
+
+class CsvStream final : public RecordStream {
+ public:
+  CsvStream(std::unique_ptr<ByteSource> source, RecordStreamOptions options, char separator)
+      : options_(std::move(options)), rows_(std::move(source), separator, kHeaderSizeMax) {}
+
+  Result<bool> next(TextRecord& record) override {
+    if (column_count_ == 0 && !MUSTER_TRY(read_header())) {
+      return false;
+    }
+    if (!MUSTER_TRY(rows_.next(row_))) {
+      return false;
+    }
+    record.line = row_.line;
+    record.fault.reset();
+    if (auto fault = fault_of_row()) {
+      set_fault(record, *std::move(fault));
+      return true;
+    }
+    // Swapped, not moved: both keep their buffers.
+    record.text.swap(row_.cells[text_column_]);
+    record.id.clear();
+    if (id_column_) {
+      record.id = *id_column_ == text_column_ ? record.text : row_.cells[*id_column_];
+    }
+    return true;
+  }
+
+  std::uint64_t size_consumed() const override { return rows_.size_consumed(); }
+
+ private:
+  // False for an input without any row.
+  Result<bool> read_header() {
+    if (!MUSTER_TRY(rows_.next(row_))) {
+      return false;
+    }
+    if (row_.is_too_long) {
+      return header_error(too_long_message(kHeaderSizeMax));
+    }
+    if (row_.fault) {
+      return header_error(*row_.fault);
+    }
+    text_column_ = MUSTER_TRY(column_of(options_.field));
+    if (options_.id_field) {
+      id_column_ = MUSTER_TRY(column_of(*options_.id_field));
+    }
+    column_count_ = row_.cell_count;
+    std::vector<bool> wanted(std::max(text_column_, id_column_.value_or(0)) + 1);
+    wanted[text_column_] = true;
+    if (id_column_) wanted[*id_column_] = true;
+    row_.cells.assign(wanted.size(), {});
+    rows_.keep_only(std::move(wanted), options_.record_size_max);
+    return true;
+  }
+
+  Result<std::size_t> column_of(const std::string& name) const {
+    const auto& names = row_.cells;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return header_error(missing_name_message("column", name, names));
+    }
+    if (std::find(found + 1, names.end(), name) != names.end()) {
+      return header_error(fmt::format("two columns are named \"{}\"", name));
+    }
+    return static_cast<std::size_t>(found - names.begin());
+  }
+
+  Error header_error(std::string_view why) const {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}:{}: {}", options_.input, row_.line, why)};
+  }
+
+  std::optional<std::string> fault_of_row() const {
+    if (row_.fault) {
+      return row_.fault;
+    }
+    if (row_.is_too_long) {
+      return too_long_message(options_.record_size_max);
+    }
+    // More cells than columns are a fault too: a comma in a text that was not quoted would cut it.
+    if (row_.cell_count != column_count_) {
+      return fmt::format("a row of {} cells where the header has {}", row_.cell_count,
+                         column_count_);
+    }
+    if (const auto fault = utf8_fault(row_.cells[text_column_])) {
+      return fmt::format("column \"{}\": {}", options_.field, *fault);
+    }
+    if (id_column_) {
+      if (const auto fault = utf8_fault(row_.cells[*id_column_])) {
+        return fmt::format("column \"{}\": {}", *options_.id_field, *fault);
+      }
+    }
+    return std::nullopt;
+  }
+
+  RecordStreamOptions options_;
+  CsvRows rows_;
+  CsvRow row_;
+  std::size_t column_count_ = 0;  // of the header; 0 until it is read
+  std::size_t text_column_ = 0;
+  std::optional<std::size_t> id_column_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordStream> make_csv_stream(std::unique_ptr<ByteSource> source,
+                                              RecordStreamOptions options, char separator) {
+  return std::make_unique<CsvStream>(std::move(source), std::move(options), separator);
+}
+
+}  // namespace muster

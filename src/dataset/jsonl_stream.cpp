@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "dataset/line_splitter.h"
+#include "dataset/record_stream.h"
+
+namespace muster {
+namespace {
+
+namespace dom = simdjson::dom;
+
+static_assert(LineSplitter::kPadding >= simdjson::SIMDJSON_PADDING);
+
+std::string_view type_words(dom::element_type type) {
+  switch (type) {
+    case dom::element_type::ARRAY:
+      return "an array";
+    case dom::element_type::OBJECT:
+      return "an object";
+    case dom::element_type::STRING:
+      return "a string";
+    case dom::element_type::BOOL:
+      return "true or false";
+    case dom::element_type::NULL_VALUE:
+      return "null";
+    case dom::element_type::INT64:
+    case dom::element_type::UINT64:
+    case dom::element_type::DOUBLE:
+      break;
+  }
+  return "a number";
+}
+
+// simdjson's words: "TAPE_ERROR: The JSON document has an improper structure: …".
+std::string json_fault(simdjson::error_code code) {
+  if (code == simdjson::NUMBER_ERROR) {
+    return "not JSON: a number is malformed or beyond 64 bits";
+  }
+  std::string_view words = simdjson::error_message(code);
+  if (const auto colon = words.find(": "); colon != std::string_view::npos) {
+    words.remove_prefix(colon + 2);
+  }
+  if (words.ends_with('.')) words.remove_suffix(1);
+  return fmt::format("not JSON: {}", words);
+}
+
+// The whole line is parsed (DOM, not on demand), so that a line that is broken behind the wanted
+// field is told and not taken.
+class JsonlStream final : public RecordStream {
+ public:
+  JsonlStream(std::unique_ptr<ByteSource> source, RecordStreamOptions options)
+      : options_(std::move(options)), lines_(std::move(source), options_.record_size_max) {}
+
+  Result<bool> next(TextRecord& record) override {
+    Line line;
+    do {
+      if (!MUSTER_TRY(lines_.next(line))) {
+        return false;
+      }
+    } while (!line.is_too_long && trim(line.text).empty());
+    record.line = line.number;
+    record.text.clear();
+    record.id.clear();
+    record.fault.reset();
+    if (line.is_too_long) {
+      set_fault(record, too_long_message(options_.record_size_max));
+    } else if (const auto read = read_object(line.text, record); !read) {
+      set_fault(record, read.error().message);
+    }
+    return true;
+  }
+
+  std::uint64_t size_consumed() const override { return lines_.size_consumed(); }
+
+ private:
+  Status read_object(std::string_view line, TextRecord& record) {
+    if (auto fault = utf8_fault(line)) {
+      return Error{ErrorKind::InvalidArgument, *std::move(fault)};
+    }
+    dom::element root;
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(line.data());
+    if (const auto code =
+            parser_.parse(bytes, line.size(), /*realloc_if_needed=*/false).get(root)) {
+      return Error{ErrorKind::InvalidArgument, json_fault(code)};
+    }
+    dom::object object;
+    if (root.get(object) != simdjson::SUCCESS) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("not a JSON object but {}", type_words(root.type()))};
+    }
+    const auto text = MUSTER_TRY(find(object, options_.field));
+    MUSTER_TRY(read_text(text, record.text));
+    if (options_.id_field) {
+      const auto id = MUSTER_TRY(find(object, *options_.id_field));
+      MUSTER_TRY(read_id(id, record.id));
+    }
+    return Done{};
+  }
+
+  // Of a key that is there twice the last one counts, as in Python and JavaScript.
+  static Result<dom::element> find(dom::object object, std::string_view key) {
+    std::optional<dom::element> found;
+    for (const auto field : object) {
+      if (field.key == key) found = field.value;
+    }
+    if (found) {
+      return *found;
+    }
+    constexpr std::size_t kCandidatesMax = 64;  // enough to find a slip of the pen
+    std::vector<std::string> present;
+    for (const auto field : object) {
+      if (present.size() == kCandidatesMax) break;
+      present.emplace_back(field.key);
+    }
+    return Error{ErrorKind::InvalidArgument, missing_name_message("field", key, present)};
+  }
+
+  Status read_text(dom::element value, std::string& text) const {
+    std::string_view content;
+    if (value.get(content) != simdjson::SUCCESS) {
+      return wrong_type(options_.field, value, "a string");
+    }
+    return take_string(options_.field, content, text);
+  }
+
+  Status read_id(dom::element value, std::string& id) const {
+    std::string_view content;
+    std::int64_t number = 0;
+    std::uint64_t large = 0;
+    if (value.get(content) == simdjson::SUCCESS) {
+      return take_string(*options_.id_field, content, id);
+    }
+    if (value.get(number) == simdjson::SUCCESS) {
+      id = std::to_string(number);
+    } else if (value.get(large) == simdjson::SUCCESS) {
+      id = std::to_string(large);
+    } else {
+      return wrong_type(*options_.id_field, value, "a string or an integer");
+    }
+    return Done{};
+  }
+
+  static Error wrong_type(std::string_view field, dom::element value, std::string_view wanted) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("field \"{}\" is {}, not {}", field,
+                                                         type_words(value.type()), wanted)};
+  }
+
+  // An escape can name half a surrogate pair, which no valid text holds.
+  static Status take_string(std::string_view field, std::string_view content, std::string& out) {
+    if (invalid_utf8_at(content)) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("field \"{}\" holds half of a surrogate pair", field)};
+    }
+    out.assign(content);
+    return Done{};
+  }
+
+  RecordStreamOptions options_;
+  LineSplitter lines_;
+  dom::parser parser_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordStream> make_jsonl_stream(std::unique_ptr<ByteSource> source,
+                                                RecordStreamOptions options) {
+  return std::make_unique<JsonlStream>(std::move(source), std::move(options));
+}
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+#include <utility>
+
+#include "dataset/line_splitter.h"
+#include "dataset/record_stream.h"
+
+namespace muster {
+namespace {
+
+class LinesStream final : public RecordStream {
+ public:
+  LinesStream(std::unique_ptr<ByteSource> source, RecordStreamOptions options)
+      : options_(std::move(options)), lines_(std::move(source), options_.record_size_max) {}
+
+  Result<bool> next(TextRecord& record) override {
+    Line line;
+    if (!MUSTER_TRY(lines_.next(line))) {
+      return false;
+    }
+    record.line = line.number;
+    record.id.clear();
+    record.fault.reset();
+    if (line.is_too_long) {
+      set_fault(record, too_long_message(options_.record_size_max));
+    } else if (auto fault = utf8_fault(line.text)) {
+      set_fault(record, *std::move(fault));
+    } else {
+      record.text.assign(line.text);
+    }
+    return true;
+  }
+
+  std::uint64_t size_consumed() const override { return lines_.size_consumed(); }
+
+ private:
+  RecordStreamOptions options_;
+  LineSplitter lines_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordStream> make_lines_stream(std::unique_ptr<ByteSource> source,
+                                                RecordStreamOptions options) {
+  return std::make_unique<LinesStream>(std::move(source), std::move(options));
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+#include "dataset/record_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kNamesShown = 8;    // a message stays a sentence
+constexpr std::size_t kNameSizeMax = 64;  // the edit distance costs size x size
+
+}  // namespace
+
+void set_fault(TextRecord& record, std::string message) {
+  record.text.clear();
+  record.id.clear();
+  record.fault = Error{ErrorKind::InvalidArgument, std::move(message)};
+}
+
+std::string too_long_message(std::uint64_t size_max) {
+  return fmt::format("longer than {} bytes", with_thousands(size_max));
+}
+
+std::optional<std::string> utf8_fault(std::string_view text) {
+  const auto at = invalid_utf8_at(text);
+  if (!at) {
+    return std::nullopt;
+  }
+  return fmt::format("invalid UTF-8 at byte {}", *at + 1);
+}
+
+std::string missing_name_message(std::string_view kind, std::string_view wanted,
+                                 const std::vector<std::string>& present) {
+  std::vector<std::string> names;
+  std::copy_if(present.begin(), present.end(), std::back_inserter(names),
+               [](const auto& name) { return !name.empty() && name.size() <= kNameSizeMax; });
+  auto message = fmt::format("no {} \"{}\"", kind, wanted);
+  if (const auto nearest = nearest_name(wanted, names)) {
+    return message + fmt::format("; nearest is \"{}\"", *nearest);
+  }
+  if (names.empty()) {
+    return message;
+  }
+  const bool is_cut = names.size() > kNamesShown;
+  names.resize(std::min(names.size(), kNamesShown));
+  return message +
+         fmt::format("; there is \"{}\"{}", fmt::join(names, "\", \""), is_cut ? ", …" : "");
+}
+
+}  // namespace muster

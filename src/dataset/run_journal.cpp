@@ -1,0 +1,238 @@
+#include "dataset/run_journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kSumKey = R"(,"sum":")";  // what the checksum covers ends before it
+constexpr std::size_t kSumSize = 16;                 // hexadecimal digits of XXH3 with 64 bits
+
+// `content` as a line that ends in its own checksum: {"a":1,"sum":"0123456789abcdef"}.
+std::string checked_line(const Json& content) {
+  // A path may hold bytes that are not UTF-8; they are replaced, not thrown at.
+  std::string line = content.dump(-1, ' ', false, Json::error_handler_t::replace);
+  line.pop_back();
+  return line + fmt::format("{}{:016x}\"}}\n", kSumKey, hash64(line));
+}
+
+// The content of such a line (without its end); nullopt when its checksum is not right.
+std::optional<Json> read_checked_line(std::string_view line) {
+  const std::size_t tail_size = kSumKey.size() + kSumSize + 2;
+  if (line.size() < tail_size) {
+    return std::nullopt;
+  }
+  const auto body = line.substr(0, line.size() - tail_size);
+  if (line.substr(body.size()) != fmt::format("{}{:016x}\"}}", kSumKey, hash64(body))) {
+    return std::nullopt;
+  }
+  auto content = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  return content.is_object() ? std::optional(std::move(content)) : std::nullopt;
+}
+
+Json identity_json(const RunIdentity& identity) {
+  Json entries = Json::array();
+  for (const auto& [name, value] : identity) {
+    entries.push_back(Json::array({name, value}));
+  }
+  return Json{{"muster_run", 1}, {"identity", std::move(entries)}};
+}
+
+// What a reader of the journal gets back for this identity.
+RunIdentity as_stored(const Json& line) {
+  RunIdentity identity;
+  const auto entries = line.value("identity", Json::array());
+  for (const auto& entry : entries) {
+    if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_string()) {
+      identity.emplace_back(entry[0].get<std::string>(), entry[1].get<std::string>());
+    }
+  }
+  return identity;
+}
+
+const std::string* value_of(const RunIdentity& identity, const std::string& name) {
+  const auto found = std::find_if(identity.begin(), identity.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == identity.end() ? nullptr : &found->second;
+}
+
+// "--max-length was 256 and is now 128"; nullopt when both are the same.
+std::optional<std::string> difference(const RunIdentity& then, const RunIdentity& now) {
+  const auto shown = [](const std::string* value) {
+    return value == nullptr ? std::string("not set") : *value;
+  };
+  RunIdentity all = now;
+  all.insert(all.end(), then.begin(), then.end());
+  for (const auto& entry : all) {
+    const auto& name = entry.first;
+    const auto* old_value = value_of(then, name);
+    const auto* new_value = value_of(now, name);
+    const bool is_same = old_value != nullptr && new_value != nullptr && *old_value == *new_value;
+    if (!is_same) {
+      return fmt::format("{} was {} and is now {}", name, shown(old_value), shown(new_value));
+    }
+  }
+  return std::nullopt;
+}
+
+Json step_json(const RunStep& step) {
+  return Json{{"records", step.record_count},      {"rows", step.row_count},
+              {"vectors_size", step.vectors_size}, {"index_size", step.index_size},
+              {"records_hash", step.records_hash}, {"vectors_hash", step.vectors_hash},
+              {"index_hash", step.index_hash}};
+}
+
+std::optional<RunStep> read_step(const Json& line) {
+  RunStep step;
+  const auto number = [&](const char* key, std::uint64_t& out) {
+    const auto found = line.find(key);
+    if (found == line.end() || !found->is_number_unsigned()) return false;
+    out = found->get<std::uint64_t>();
+    return true;
+  };
+  const auto text = [&](const char* key, std::string& out) {
+    const auto found = line.find(key);
+    if (found == line.end() || !found->is_string()) return false;
+    out = found->get<std::string>();
+    return true;
+  };
+  const bool is_whole =
+      number("records", step.record_count) && number("rows", step.row_count) &&
+      number("vectors_size", step.vectors_size) && number("index_size", step.index_size) &&
+      text("records_hash", step.records_hash) && text("vectors_hash", step.vectors_hash) &&
+      text("index_hash", step.index_hash);
+  return is_whole ? std::optional(std::move(step)) : std::nullopt;
+}
+
+class FileJournal final : public RunJournal {
+ public:
+  // `ends`: where the identity line and each step end in the file.
+  FileJournal(UniqueFd fd, std::filesystem::path path, std::vector<std::uint64_t> ends)
+      : fd_(std::move(fd)), path_(std::move(path)), ends_(std::move(ends)) {}
+
+  Status append(const RunStep& step) override {
+    const std::string line = checked_line(step_json(step));
+    if (auto written = write_all(fd_.get(), line, path_); !written) {
+      // A torn line may stand at the end only: take it away, so that a later one can follow.
+      MUSTER_TRY(cut());
+      return written;
+    }
+    ends_.push_back(ends_.back() + line.size());
+    return make_durable();
+  }
+
+  Status truncate(std::size_t count) override {
+    MUSTER_CHECK(count < ends_.size());
+    ends_.resize(count + 1);
+    MUSTER_TRY(cut());
+    return make_durable();
+  }
+
+  // Cuts off what stands behind the last line that counts.
+  Status cut() {
+    if (::ftruncate(fd_.get(), static_cast<off_t>(ends_.back())) != 0) {
+      return system_error(path_.string(), "cut", errno);
+    }
+    return Done{};
+  }
+
+ private:
+  Status make_durable() {
+    if (::fsync(fd_.get()) != 0) {
+      return system_error(path_.string(), "sync", errno);
+    }
+    return Done{};
+  }
+
+  UniqueFd fd_;  // O_APPEND: a cut moves the place of writing too
+  std::filesystem::path path_;
+  std::vector<std::uint64_t> ends_;
+};
+
+Result<std::unique_ptr<FileJournal>> open_to_append(const std::filesystem::path& path,
+                                                    std::vector<std::uint64_t> ends) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!fd.is_open()) {
+    return system_error(path.string(), "open", errno);
+  }
+  return std::make_unique<FileJournal>(std::move(fd), path, std::move(ends));
+}
+
+struct Content {
+  Json identity;
+  std::vector<RunStep> steps;
+  std::vector<std::uint64_t> ends;
+};
+
+// A last line without its end or with a wrong checksum is one that was being written when the
+// machine stopped; anywhere else it is damage.
+Result<Content> parse_journal(std::string_view text, const std::filesystem::path& path) {
+  Content content;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const auto end = text.find('\n', begin);
+    const bool is_last = end == std::string_view::npos || end + 1 == text.size();
+    const auto line = end == std::string_view::npos
+                          ? std::nullopt
+                          : read_checked_line(text.substr(begin, end - begin));
+    const bool is_identity = content.ends.empty();
+    const auto step = line && !is_identity ? read_step(*line) : std::nullopt;
+    const bool is_good = is_identity ? line && line->contains("identity") : step.has_value();
+    if (!is_good) {
+      if (is_last) break;
+      return Error{ErrorKind::Corrupt, fmt::format("{}:{}: a broken line in the journal",
+                                                   path.string(), content.ends.size() + 1)};
+    }
+    if (is_identity) {
+      content.identity = *line;
+    } else {
+      content.steps.push_back(*step);
+    }
+    begin = end + 1;
+    content.ends.push_back(begin);
+  }
+  return content;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunJournal>> RunJournal::create(const std::filesystem::path& path,
+                                                       const RunIdentity& identity) {
+  const std::string line = checked_line(identity_json(identity));
+  MUSTER_TRY(write_file_atomically(path, line));
+  return std::unique_ptr<RunJournal>(MUSTER_TRY(open_to_append(path, {line.size()})));
+}
+
+Result<RunJournal::Reopened> RunJournal::reopen(const std::filesystem::path& path,
+                                                const RunIdentity& identity) {
+  const std::string text = MUSTER_TRY(read_file(path));
+  auto content = MUSTER_TRY(parse_journal(text, path));
+  if (content.ends.empty()) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("{}: no run to resume: the journal is empty", path.string())};
+  }
+  const auto now = as_stored(Json::parse(checked_line(identity_json(identity))));
+  if (const auto changed = difference(as_stored(content.identity), now)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("cannot resume {}: {}", path.filename().string(), *changed)};
+  }
+  auto journal = MUSTER_TRY(open_to_append(path, std::move(content.ends)));
+  MUSTER_TRY(journal->cut());
+  return Reopened{std::move(journal), std::move(content.steps)};
+}
+
+}  // namespace muster

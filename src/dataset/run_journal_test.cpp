@@ -1,0 +1,139 @@
+#include "dataset/run_journal.h"
+
+#include "dataset/folder_test.h"
+
+namespace muster {
+namespace {
+
+const RunIdentity kIdentity{{"model", "abc"}, {"--max-length", "256"}};
+
+RunStep step(std::uint64_t number) {
+  return {.record_count = 10 * number,
+          .row_count = 9 * number,
+          .vectors_size = 100 * number,
+          .index_size = 50 * number,
+          .records_hash = "r" + std::to_string(number),
+          .vectors_hash = "v" + std::to_string(number),
+          .index_hash = "i" + std::to_string(number)};
+}
+
+class RunJournalTest : public FolderTest {
+ protected:
+  std::filesystem::path path() const { return folder_ / "out.npy.journal"; }
+
+  void make(std::uint64_t step_count) {
+    auto journal = RunJournal::create(path(), kIdentity);
+    ASSERT_TRUE(journal);
+    for (std::uint64_t i = 1; i <= step_count; ++i) ASSERT_TRUE((*journal)->append(step(i)));
+  }
+
+  std::size_t step_count() const { return RunJournal::reopen(path(), kIdentity)->steps.size(); }
+};
+
+TEST_F(RunJournalTest, StepsComeBackAsTheyWereAppended) {
+  make(2);
+  const auto reopened = RunJournal::reopen(path(), kIdentity);
+  ASSERT_TRUE(reopened);
+  ASSERT_EQ(reopened->steps.size(), 2U);
+  const auto& second = reopened->steps[1];
+  EXPECT_EQ(second.record_count, 20U);
+  EXPECT_EQ(second.row_count, 18U);
+  EXPECT_EQ(second.vectors_size, 200U);
+  EXPECT_EQ(second.index_size, 100U);
+  EXPECT_EQ(second.records_hash, "r2");
+  EXPECT_EQ(second.vectors_hash, "v2");
+  EXPECT_EQ(second.index_hash, "i2");
+}
+
+TEST_F(RunJournalTest, AReopenedJournalGoesOn) {
+  make(1);
+  ASSERT_TRUE(RunJournal::reopen(path(), kIdentity)->journal->append(step(2)));
+  EXPECT_EQ(step_count(), 2U);
+}
+
+TEST_F(RunJournalTest, ATornLastLineIsDroppedWhereverItIsTorn) {
+  make(2);
+  const auto whole = read("out.npy.journal");
+  make(1);
+  const auto first = read("out.npy.journal").size();
+  for (std::size_t size = first; size < whole.size(); ++size) {
+    write("out.npy.journal", whole.substr(0, size));
+    auto reopened = RunJournal::reopen(path(), kIdentity);
+    ASSERT_TRUE(reopened);
+    EXPECT_EQ(reopened->steps.size(), 1U);
+    ASSERT_TRUE(reopened->journal->append(step(2)));
+    EXPECT_EQ(read("out.npy.journal"), whole);
+  }
+}
+
+TEST_F(RunJournalTest, AChangedByteInTheMiddleIsCorruptAndInTheLastLineDropsIt) {
+  make(3);
+  const auto whole = read("out.npy.journal");
+  const auto second_line = whole.find('\n') + 1;
+  for (std::size_t at = 0; at + 1 < whole.size(); ++at) {
+    if (whole[at] == '\n') continue;
+    auto changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    write("out.npy.journal", changed);
+    const auto reopened = RunJournal::reopen(path(), kIdentity);
+    if (at > whole.rfind('\n', whole.size() - 2)) {
+      ASSERT_TRUE(reopened);
+      EXPECT_EQ(reopened->steps.size(), 2U);
+    } else {
+      ASSERT_FALSE(reopened);
+      EXPECT_EQ(reopened.error().kind, ErrorKind::Corrupt);
+      EXPECT_NE(reopened.error().message.find(at < second_line ? ".journal:1: " : ".journal:"),
+                std::string::npos);
+    }
+  }
+}
+
+TEST_F(RunJournalTest, ADifferentIdentityIsRefusedByNameWithBothValues) {
+  make(1);
+  const auto refusal = [&](const RunIdentity& identity) {
+    const auto reopened = RunJournal::reopen(path(), identity);
+    EXPECT_FALSE(reopened);
+    EXPECT_EQ(reopened.error().kind, ErrorKind::InvalidArgument);
+    return reopened.error().message;
+  };
+  EXPECT_EQ(refusal({{"model", "abc"}, {"--max-length", "128"}}),
+            "cannot resume out.npy.journal: --max-length was 256 and is now 128");
+  EXPECT_EQ(refusal({{"model", "abc"}, {"--max-length", "256"}, {"--prompt", "q"}}),
+            "cannot resume out.npy.journal: --prompt was not set and is now q");
+  EXPECT_EQ(refusal({{"--max-length", "256"}}),
+            "cannot resume out.npy.journal: model was abc and is now not set");
+}
+
+TEST_F(RunJournalTest, AnIdentityThatIsNotUtf8EqualsItself) {
+  const RunIdentity odd{{"input", "caf\xe9.txt"}};
+  ASSERT_TRUE(RunJournal::create(path(), odd));
+  EXPECT_TRUE(RunJournal::reopen(path(), odd));
+}
+
+TEST_F(RunJournalTest, TruncateKeepsTheFirstSteps) {
+  make(3);
+  {
+    auto reopened = RunJournal::reopen(path(), kIdentity);
+    ASSERT_TRUE(reopened->journal->truncate(1));
+    ASSERT_TRUE(reopened->journal->append(step(7)));
+  }
+  const auto steps = RunJournal::reopen(path(), kIdentity)->steps;
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].records_hash, "r1");
+  EXPECT_EQ(steps[1].records_hash, "r7");
+}
+
+TEST_F(RunJournalTest, NoJournalAndAnEmptyOneAreNotFound) {
+  EXPECT_EQ(RunJournal::reopen(path(), kIdentity).error().kind, ErrorKind::NotFound);
+  write("out.npy.journal", "");
+  EXPECT_EQ(RunJournal::reopen(path(), kIdentity).error().kind, ErrorKind::NotFound);
+}
+
+TEST_F(RunJournalTest, CreateReplacesAnOldJournal) {
+  make(3);
+  make(0);
+  EXPECT_EQ(step_count(), 0U);
+}
+
+}  // namespace
+}  // namespace muster

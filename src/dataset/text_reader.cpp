@@ -1,0 +1,162 @@
+#include "dataset/text_reader.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/text.h"
+#include "dataset/record_stream.h"
+
+namespace muster {
+namespace {
+
+Error missing_input(const std::string& input) {
+  constexpr std::size_t kNamesMax = 10'000;  // a folder of millions must not delay the message
+  const std::filesystem::path path(input);
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end && names.size() < kNamesMax; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  const auto nearest = nearest_name(path.filename().string(), names);
+  return Error{ErrorKind::NotFound, nearest ? fmt::format("{}: no such file; nearest is {}", input,
+                                                          (path.parent_path() / *nearest).string())
+                                            : fmt::format("{}: no such file", input)};
+}
+
+// The size of a file that can be read; nullopt for a pipe or a device.
+Result<std::optional<std::uint64_t>> check_input(const std::string& input) {
+  struct stat info {};
+  if (::stat(input.c_str(), &info) != 0) {
+    return errno == ENOENT ? missing_input(input) : system_error(input, "open", errno);
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return system_error(input, "read", EISDIR);
+  }
+  if (::access(input.c_str(), R_OK) != 0) {
+    return system_error(input, "open", errno);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return std::optional<std::uint64_t>();
+  }
+  return std::optional(static_cast<std::uint64_t>(info.st_size));
+}
+
+TextFormat format_of(const std::string& input) {
+  std::filesystem::path path(input);
+  if (path.extension() == ".gz" || path.extension() == ".zst") {
+    path.replace_extension();
+  }
+  const auto ending = path.extension();
+  if (ending == ".jsonl" || ending == ".ndjson") return TextFormat::Jsonl;
+  if (ending == ".csv") return TextFormat::Csv;
+  if (ending == ".tsv") return TextFormat::Tsv;
+  return TextFormat::Lines;
+}
+
+std::unique_ptr<RecordStream> make_stream(std::unique_ptr<ByteSource> source, TextFormat format,
+                                          RecordStreamOptions options) {
+  switch (format) {
+    case TextFormat::Jsonl:
+      return make_jsonl_stream(std::move(source), std::move(options));
+    case TextFormat::Csv:
+      return make_csv_stream(std::move(source), std::move(options), ',');
+    case TextFormat::Tsv:
+      return make_csv_stream(std::move(source), std::move(options), '\t');
+    case TextFormat::Lines:
+      break;
+  }
+  return make_lines_stream(std::move(source), std::move(options));
+}
+
+class FilesReader final : public TextReader {
+ public:
+  FilesReader(TextReaderOptions options, std::optional<std::uint64_t> size_total)
+      : options_(std::move(options)), size_total_(size_total) {}
+
+  Result<bool> next(TextRecord& record) override {
+    auto outcome = next_of_any(record);
+    if (!outcome) {
+      stream_.reset();
+      input_index_ = options_.inputs.size();
+    }
+    return outcome;
+  }
+
+  std::optional<std::uint64_t> size_total() const override { return size_total_; }
+
+  std::uint64_t size_consumed() const override {
+    return size_finished_ + (stream_ ? stream_->size_consumed() : 0);
+  }
+
+ private:
+  Result<bool> next_of_any(TextRecord& record) {
+    while (input_index_ < options_.inputs.size()) {
+      if (!stream_) {
+        MUSTER_TRY(open_stream());
+      }
+      if (MUSTER_TRY(stream_->next(record))) {
+        record.input_index = static_cast<std::uint32_t>(input_index_);
+        if (record.fault) {
+          const auto place = place_name(options_.inputs[input_index_], record.line);
+          record.fault->message = fmt::format("{}: {}", place, record.fault->message);
+        }
+        return true;
+      }
+      size_finished_ += stream_->size_consumed();
+      stream_.reset();
+      ++input_index_;
+    }
+    return false;
+  }
+
+  Status open_stream() {
+    const auto& input = options_.inputs[input_index_];
+    auto raw = MUSTER_TRY(open_raw_source(input));
+    auto source = MUSTER_TRY(decode_source(std::move(raw), input));
+    stream_ = make_stream(std::move(source), options_.format.value_or(format_of(input)),
+                          RecordStreamOptions{.input = input_name(input),
+                                              .field = options_.field,
+                                              .id_field = options_.id_field,
+                                              .record_size_max = options_.record_size_max});
+    return Done{};
+  }
+
+  TextReaderOptions options_;
+  std::optional<std::uint64_t> size_total_;
+  std::size_t input_index_ = 0;
+  std::unique_ptr<RecordStream> stream_;  // of the input at input_index_, once it is opened
+  std::uint64_t size_finished_ = 0;       // of the inputs before it
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) {
+  if (options.inputs.empty()) {
+    return Error{ErrorKind::InvalidArgument, "no input is named"};
+  }
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    return Error{ErrorKind::InvalidArgument, "standard input (-) is named twice"};
+  }
+  std::optional<std::uint64_t> size_total = 0;
+  for (const auto& input : options.inputs) {
+    std::optional<std::uint64_t> size;
+    if (input != "-") {
+      size = MUSTER_TRY(check_input(input));
+    }
+    size_total = size && size_total ? std::optional(*size_total + *size) : std::nullopt;
+  }
+  return std::unique_ptr<TextReader>(std::make_unique<FilesReader>(std::move(options), size_total));
+}
+
+std::string place_name(const std::string& input, std::uint64_t line) {
+  return fmt::format("{}:{}", input_name(input), line);
+}
+
+}  // namespace muster

@@ -1,0 +1,235 @@
+#include "dataset/text_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/unique_fd.h"
+#include "dataset/folder_test.h"
+
+namespace muster {
+namespace {
+
+std::string gzip(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string zstd(const std::string& text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  return out;
+}
+
+class TextReaderTest : public FolderTest {
+ protected:
+  // What a reader gives: the text of each record, or its fault in angle brackets, without the
+  // folder.
+  std::vector<std::string> records(TextReaderOptions options) {
+    auto reader = TextReader::open(std::move(options));
+    EXPECT_TRUE(reader);
+    std::vector<std::string> all;
+    TextRecord record;
+    for (;;) {
+      const auto more = (*reader)->next(record);
+      if (!more) {
+        all.push_back("error: " + without_folder(more.error().message));
+        EXPECT_FALSE(*(*reader)->next(record)) << "after an error the reader is at its end";
+        return all;
+      }
+      if (!*more) return all;
+      const auto id = record.id.empty() ? "" : record.id + "=";
+      all.push_back(record.fault ? fmt::format("<{}>", without_folder(record.fault->message))
+                                 : id + record.text);
+    }
+  }
+
+  std::vector<std::string> records_of(const std::string& name, const std::string& content) {
+    return records({.inputs = {write(name, content)}});
+  }
+
+  std::string without_folder(std::string message) const {
+    const auto folder = folder_.string() + "/";
+    for (auto at = message.find(folder); at != std::string::npos; at = message.find(folder)) {
+      message.erase(at, folder.size());
+    }
+    return message;
+  }
+};
+
+using Texts = std::vector<std::string>;
+
+TEST_F(TextReaderTest, LinesEndInLineFeedOrBothAndTheLastNeedsNone) {
+  EXPECT_EQ(records_of("a.txt", "one\ntwo\r\n\nfour"), (Texts{"one", "two", "", "four"}));
+  EXPECT_EQ(records_of("a.txt", "one\n"), (Texts{"one"}));
+  EXPECT_EQ(records_of("a.txt", ""), Texts{});
+  EXPECT_EQ(records_of("a.txt", "\n\n"), (Texts{"", ""}));
+}
+
+TEST_F(TextReaderTest, AByteOrderMarkIsSkippedAtTheStartOnly) {
+  EXPECT_EQ(records_of("a.txt", "\xef\xbb\xbfone\n\xef\xbb\xbftwo"),
+            (Texts{"one", "\xef\xbb\xbftwo"}));
+  EXPECT_EQ(records_of("a.csv", "\xef\xbb\xbftext\nx\n"), (Texts{"x"}));
+  EXPECT_EQ(records_of("a.jsonl", "\xef\xbb\xbf{\"text\":\"x\"}"), (Texts{"x"}));
+}
+
+TEST_F(TextReaderTest, InvalidUtf8IsAFaultWithItsPlace) {
+  EXPECT_EQ(records_of("a.txt", "one\ntwo\nthree\xff!\nfour"),
+            (Texts{"one", "two", "<a.txt:3: invalid UTF-8 at byte 6>", "four"}));
+}
+
+TEST_F(TextReaderTest, ALineThatIsTooLongIsAFaultAndTheNextIsRead) {
+  const auto path = write("a.txt", "12345\n123456\n" + std::string(1'000'000, 'x') + "\nend");
+  EXPECT_EQ(
+      records({.inputs = {path}, .record_size_max = 5}),
+      (Texts{"12345", "<a.txt:2: longer than 5 bytes>", "<a.txt:3: longer than 5 bytes>", "end"}));
+}
+
+TEST_F(TextReaderTest, RecordsKnowTheirInputAndLine) {
+  const auto a = write("a.txt", "one\ntwo\n");
+  const auto b = write("b.jsonl", "\n{\"text\":\"three\"}\n");
+  auto reader = TextReader::open({.inputs = {a, b}});
+  ASSERT_TRUE(reader);
+  EXPECT_EQ((*reader)->size_total(), 8U + 18U);
+  TextRecord record;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> places;
+  while (*(*reader)->next(record)) places.emplace_back(record.input_index, record.line);
+  EXPECT_EQ(places, (std::vector<std::pair<std::uint32_t, std::uint64_t>>{{0, 1}, {0, 2}, {1, 2}}));
+  EXPECT_EQ((*reader)->size_consumed(), 26U);
+}
+
+TEST_F(TextReaderTest, JsonLinesGiveTheFieldAndTheId) {
+  const auto path =
+      write("a.jsonl",
+            "{\"text\":\"a\\u00e9\\n\",\"n\":1}\n \n{\"n\":18446744073709551615,\"text\":\"\"}\n"
+            "{\"n\":\"k\",\"text\":\"old\",\"text\":\"new\"}\r\n");
+  EXPECT_EQ(records({.inputs = {path}}), (Texts{"a\u00e9\n", "", "new"}));
+  EXPECT_EQ(records({.inputs = {path}, .id_field = "n"}),
+            (Texts{"1=a\u00e9\n", "18446744073709551615=", "k=new"}));
+}
+
+TEST_F(TextReaderTest, ABrokenJsonLineIsAFaultThatSaysWhy) {
+  const auto found = records_of(
+      "a.jsonl",
+      "{\"text\":\"ok\"}\n{\"text\": \"half\n[\"text\"]\n{\"text\":7}\n{\"txet\":\"x\"}\n"
+      "{\"body\":1,\"title\":2}\n{\"text\":null}\n{\"text\":\"a\"} {}\n"
+      "{\"text\":\"a\",\"n\":[1,,2]}\n{\"text\":\"\\ud800\"}\n\"\xc0\"\n{}\nend");
+  ASSERT_EQ(found.size(), 13U);
+  EXPECT_EQ(found[0], "ok");
+  EXPECT_TRUE(found[1].starts_with("<a.jsonl:2: not JSON: ")) << found[1];
+  EXPECT_EQ(found[2], "<a.jsonl:3: not a JSON object but an array>");
+  EXPECT_EQ(found[3], "<a.jsonl:4: field \"text\" is a number, not a string>");
+  EXPECT_EQ(found[4], "<a.jsonl:5: no field \"text\"; nearest is \"txet\">");
+  EXPECT_EQ(found[5], "<a.jsonl:6: no field \"text\"; there is \"body\", \"title\">");
+  EXPECT_EQ(found[6], "<a.jsonl:7: field \"text\" is null, not a string>");
+  EXPECT_TRUE(found[7].starts_with("<a.jsonl:8: not JSON: ")) << found[7];
+  EXPECT_TRUE(found[8].starts_with("<a.jsonl:9: not JSON: ")) << found[8];
+  EXPECT_TRUE(found[9].starts_with("<a.jsonl:10: ")) << found[9];
+  EXPECT_EQ(found[10], "<a.jsonl:11: invalid UTF-8 at byte 2>");
+  EXPECT_EQ(found[11], "<a.jsonl:12: no field \"text\">");
+  EXPECT_TRUE(found[12].starts_with("<a.jsonl:13: not JSON: ")) << found[12];
+}
+
+TEST_F(TextReaderTest, CsvCellsMayHoldQuotesSeparatorsAndLineEnds) {
+  const auto path =
+      write("a.csv",
+            "id,text,x\r\n1,\"a, \"\"b\"\"\",\r\n2,\"two\nlines\",y\n\n3,in\"ner,\"\"\n4,\"\",z\n");
+  EXPECT_EQ(records({.inputs = {path}, .id_field = "id"}),
+            (Texts{"1=a, \"b\"", "2=two\nlines", "3=in\"ner", "4="}));
+  auto reader = TextReader::open({.inputs = {path}});
+  TextRecord record;
+  std::vector<std::uint64_t> lines;
+  while (*(*reader)->next(record)) lines.push_back(record.line);
+  EXPECT_EQ(lines, (std::vector<std::uint64_t>{2, 3, 6, 7}));
+}
+
+TEST_F(TextReaderTest, TabsSeparateTsv) {
+  EXPECT_EQ(records_of("a.tsv", "n\ttext\n1\ta, b\n2\t\"c\td\"\n"), (Texts{"a, b", "c\td"}));
+}
+
+TEST_F(TextReaderTest, ABrokenCsvRowIsAFaultAndTheNextIsRead) {
+  EXPECT_EQ(records_of("a.csv", "text,n\na\nb,1,2\n\"c\"d,1\ne\xff,1\nf,1\n\"g,1\n"),
+            (Texts{"<a.csv:2: a row of 1 cells where the header has 2>",
+                   "<a.csv:3: a row of 3 cells where the header has 2>",
+                   "<a.csv:4: text behind a closing quote: cell 1>",
+                   "<a.csv:5: column \"text\": invalid UTF-8 at byte 2>", "f",
+                   "<a.csv:7: a quote is never closed: cell 1, opened on line 7>"}));
+  EXPECT_EQ(records({.inputs = {write("a.csv", "text\n" + std::string(90, 'x') + "\nend\n")},
+                     .record_size_max = 80}),
+            (Texts{"<a.csv:2: longer than 80 bytes>", "end"}));
+}
+
+TEST_F(TextReaderTest, ACsvWithoutTheColumnNamesTheNearest) {
+  EXPECT_EQ(records_of("a.csv", "id,texts\n1,a\n"),
+            (Texts{"error: a.csv:1: no column \"text\"; nearest is \"texts\""}));
+  EXPECT_EQ(records_of("a.csv", "text,text\n1,a\n"),
+            (Texts{"error: a.csv:1: two columns are named \"text\""}));
+  EXPECT_EQ(records_of("a.csv", ""), Texts{});
+}
+
+TEST_F(TextReaderTest, GzipAndZstdAreKnownByTheirFirstBytes) {
+  const std::string long_text(3'000'000, 'x');
+  for (const auto& packed : {gzip("one\ntw") + gzip("") + gzip("o\n" + long_text),
+                             zstd("one\ntw") + zstd("") + zstd("o\n" + long_text)}) {
+    EXPECT_EQ(records_of("a.bin", packed), (Texts{"one", "two", long_text}));
+    EXPECT_EQ(records_of("a.jsonl.gz", "{\"text\":\"plain\"}"), (Texts{"plain"}));
+  }
+  EXPECT_EQ(records_of("b.csv.zst", zstd("text\nx\n")), (Texts{"x"}));
+  EXPECT_EQ(records_of("b.gz", gzip("x") + std::string(512, '\0')), (Texts{"x"}));
+  // A skippable frame: magic, length 3, three bytes (RFC 8878 section 3.1.2).
+  EXPECT_EQ(records_of("b.zst", std::string("\x50\x2a\x4d\x18\x03\0\0\0abc", 11) + zstd("x")),
+            (Texts{"x"}));
+}
+
+TEST_F(TextReaderTest, ABrokenCompressedStreamIsCorrupt) {
+  const auto gz = gzip("one\n" + std::string(1000, 'x'));
+  EXPECT_EQ(records_of("a.gz", gz.substr(0, gz.size() - 4)),
+            (Texts{"one", "error: a.gz: broken gzip stream: it ends early"}));
+  EXPECT_EQ(records_of("a.gz", gz + "tail"),
+            (Texts{"one", "error: a.gz: broken gzip stream: incorrect header check"}));
+  const auto zst = zstd("one\n" + std::string(1000, 'x'));
+  EXPECT_EQ(records_of("a.zst", zst.substr(0, zst.size() - 4)).back(),
+            "error: a.zst: broken zstd stream: it ends early");
+  auto reader = TextReader::open({.inputs = {write("a.gz", gz.substr(0, 5))}});
+  TextRecord record;
+  EXPECT_EQ((*reader)->next(record).error().kind, ErrorKind::Corrupt);
+}
+
+TEST_F(TextReaderTest, OpeningChecksEveryInput) {
+  const auto good = write("corpus.txt", "x\n");
+  const auto missing = TextReader::open({.inputs = {good, (folder_ / "corpsu.txt").string()}});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::NotFound);
+  EXPECT_EQ(without_folder(missing.error().message),
+            "corpsu.txt: no such file; nearest is corpus.txt");
+  EXPECT_EQ(TextReader::open({.inputs = {folder_.string()}}).error().kind,
+            ErrorKind::InvalidArgument);
+  EXPECT_EQ(TextReader::open({.inputs = {"-", good, "-"}}).error().kind,
+            ErrorKind::InvalidArgument);
+  EXPECT_EQ(TextReader::open({.inputs = {}}).error().kind, ErrorKind::InvalidArgument);
+}
+
+TEST_F(TextReaderTest, StandardInputIsReadAndSniffed) {
+  const auto path = write("in", gzip("one\nt\xffwo\n"));
+  const UniqueFd kept(::dup(STDIN_FILENO));
+  const UniqueFd file(::open(path.c_str(), O_RDONLY));
+  ASSERT_EQ(::dup2(file.get(), STDIN_FILENO), STDIN_FILENO);
+  EXPECT_EQ(TextReader::open({.inputs = {"-"}}).operator*()->size_total(), std::nullopt);
+  EXPECT_EQ(records({.inputs = {"-"}}),
+            (Texts{"one", "<standard input:2: invalid UTF-8 at byte 2>"}));
+  ::dup2(kept.get(), STDIN_FILENO);
+}
+
+}  // namespace
+}  // namespace muster
