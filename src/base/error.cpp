@@ -35,6 +35,7 @@ ErrorKind kind_of_errno(int error_number) {
       return ErrorKind::NotFound;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case ENOMEM:
     case EMFILE:
     case ENFILE:

@@ -35,7 +35,7 @@ std::string_view error_kind_name(ErrorKind kind);
 int exit_code(ErrorKind kind);
 
 /// The Error for a failed system call, with `errno` put into words and mapped to a kind: ENOENT is
-/// NotFound; ENOSPC, EDQUOT, ENOMEM, EMFILE and ENFILE are ResourceExhausted; EACCES, EPERM,
+/// NotFound; ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE and ENFILE are ResourceExhausted; EACCES, EPERM,
 /// EISDIR, ENOTDIR, EROFS and ENAMETOOLONG are InvalidArgument (the caller named the wrong thing);
 /// EPIPE and ECONNRESET are Unavailable; the rest is Internal. Example: `/data/x.npy: cannot write:
 /// No space left on device`.
