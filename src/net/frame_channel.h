@@ -23,6 +23,9 @@ class FrameChannel {
   int fd() const { return socket_.get(); }
   bool wants_write() const { return !outgoing_.empty(); }
 
+  /// Ends the stream; the peer reads its end.
+  void close() { socket_.reset(); }
+
   /// Queues a frame and writes what the socket takes at once.
   ///
   /// Errors: Unavailable when the peer is gone.

@@ -174,7 +174,6 @@ Result<Batch> decode_batch(std::span<const std::byte> payload) {
 std::vector<std::byte> encode_rows_head(const Rows& message) {
   ByteWriter writer;
   writer.number(message.engine_ns);
-  writer.number(message.cpu_ns);
   writer.number(message.dim);
   return writer.take();
 }
@@ -183,7 +182,6 @@ Result<Rows> decode_rows(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Rows message;
   message.engine_ns = MUSTER_TRY(reader.number<std::uint64_t>());
-  message.cpu_ns = MUSTER_TRY(reader.number<std::uint64_t>());
   message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
   message.rows = reader.rest();
   if (message.dim == 0 || message.rows.size() % (std::size_t{message.dim} * sizeof(float)) != 0) {

@@ -88,7 +88,6 @@ struct Batch {
 /// Worker: the vectors of a batch, decoded in place.
 struct Rows {
   std::uint64_t engine_ns = 0;  // time inside the engine
-  std::uint64_t cpu_ns = 0;     // CPU time of the process so far
   std::uint32_t dim = 0;
   std::span<const std::byte> rows;  // [texts, dim] float32
 };

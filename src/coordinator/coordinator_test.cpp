@@ -1,0 +1,223 @@
+// Real processes: every test starts zero_worker programs (tests/zero_worker) and kills some of
+// them.
+
+#include "coordinator/coordinator.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "base/build_info.h"
+
+namespace muster {
+namespace {
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  ~CoordinatorTest() override { ::unsetenv("ZERO_WORKER"); }
+
+  void start(const char* orders, std::uint32_t device_count = 2, std::uint32_t batch_tokens = 100) {
+    ::setenv("ZERO_WORKER", orders, 1);
+    CoordinatorOptions options;
+    for (std::uint32_t i = 0; i < device_count; ++i) {
+      options.devices.emplace_back().index = i;
+    }
+    options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
+    options.batch_tokens = batch_tokens;
+    options.build = std::string(build_name());
+    CoordinatorEvents events;
+    events.on_row = [this](ItemKey key, std::span<const std::byte> row) {
+      ++row_counts_[key];
+      std::memcpy(&first_[key], row.data(), sizeof(float));
+      std::memcpy(&second_[key], row.data() + sizeof(float), sizeof(float));
+    };
+    events.on_item_failed = [this](ItemKey key, const Error& error) { failed_[key] = error; };
+    events.on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; };
+    auto started = Coordinator::start(std::move(options), std::move(events), clock_);
+    ASSERT_TRUE(started) << started.error().message;
+    coordinator_ = *std::move(started);
+  }
+
+  /// Text `key` has the ids [1000 + key, 1, 1, …], so that an echoed row names its text.
+  void submit(ItemKey count) {
+    for (ItemKey key = 0; key < count; ++key) {
+      std::vector<std::uint32_t> ids(3 + key % 5, 1);
+      ids[0] = static_cast<std::uint32_t>(1000 + key);
+      const auto token_count = static_cast<std::uint32_t>(ids.size());
+      coordinator_->submit({key, token_count}, std::move(ids));
+    }
+  }
+
+  Status run_until_done() {
+    while (coordinator_->pending_count() > 0)
+      MUSTER_TRY(coordinator_->step(std::chrono::seconds(10)));
+    return Done{};
+  }
+
+  void expect_every_row_once(ItemKey count) {
+    for (ItemKey key = 0; key < count; ++key) {
+      if (failed_.count(key) > 0) continue;
+      SCOPED_TRACE(key);
+      EXPECT_EQ(row_counts_[key], 1);
+      EXPECT_EQ(first_[key], static_cast<float>(1000 + key));
+      EXPECT_EQ(second_[key], static_cast<float>(3 + key % 5));
+    }
+  }
+
+  std::vector<pid_t> worker_pids() const {
+    std::vector<pid_t> pids;
+    std::ifstream children("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+    for (pid_t pid = 0; children >> pid;) pids.push_back(pid);
+    return pids;
+  }
+
+  const SteadyClock clock_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::map<ItemKey, int> row_counts_;
+  std::map<ItemKey, float> first_;
+  std::map<ItemKey, float> second_;
+  std::map<ItemKey, Error> failed_;
+  std::string notices_;
+};
+
+const auto kNever = [] { return false; };
+
+TEST_F(CoordinatorTest, GivesEveryTextItsOwnRowOnce) {
+  start("echo");
+  const auto classes = coordinator_->wait_for_greetings(kNever);
+  ASSERT_TRUE(classes) << classes.error().message;
+  EXPECT_EQ(*classes, std::vector<std::string>{"zero"});
+  coordinator_->load({});
+  submit(500);
+  ASSERT_TRUE(run_until_done());
+  expect_every_row_once(500);
+  const auto status = coordinator_->status();
+  EXPECT_EQ(status[0].text_count + status[1].text_count, 500U);
+  EXPECT_GT(status[0].text_count, 0U);
+  EXPECT_GT(status[1].text_count, 0U);
+  coordinator_->stop();
+}
+
+TEST_F(CoordinatorTest, LosesNothingWhenWorkersAreKilled) {
+  start("echo");
+  coordinator_->load({});
+  submit(2000);
+  std::size_t done_before = 0;
+  for (int kill_count = 0; coordinator_->pending_count() > 0;) {
+    ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+    // A kill after every hundred rows or so: at any moment of a worker's life.
+    const auto pids = worker_pids();
+    if (kill_count < 15 && row_counts_.size() >= done_before + 100 && !pids.empty()) {
+      ::kill(pids[static_cast<std::size_t>(kill_count) % pids.size()], SIGKILL);
+      done_before = row_counts_.size();
+      ++kill_count;
+    }
+  }
+  expect_every_row_once(2000);
+  EXPECT_TRUE(failed_.empty());
+  const auto status = coordinator_->status();
+  EXPECT_GT(status[0].restart_count + status[1].restart_count, 5U);
+}
+
+TEST_F(CoordinatorTest, GoesOnWhenAllWorkersAreKilledAtOnce) {
+  start("echo");
+  coordinator_->load({});
+  submit(1000);
+  while (row_counts_.size() < 200) ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+  for (const auto pid : worker_pids()) ::kill(pid, SIGKILL);
+  ASSERT_TRUE(run_until_done());
+  expect_every_row_once(1000);
+}
+
+TEST_F(CoordinatorTest, EndsAWorkerThatIsSilentTooLong) {
+  start("echo");
+  coordinator_->load({});
+  submit(1000);
+  while (row_counts_.size() < 400) ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+  ::kill(worker_pids().front(), SIGSTOP);
+  ASSERT_TRUE(run_until_done());
+  expect_every_row_once(1000);
+}
+
+TEST_F(CoordinatorTest, FindsTheTextThatKillsAndDoesTheRest) {
+  start("echo abort_on=1077");
+  coordinator_->load({});
+  submit(200);
+  ASSERT_TRUE(run_until_done());
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_.begin()->first, 77U);
+  EXPECT_EQ(failed_.begin()->second.message,
+            "this text alone makes the worker fail: signal 6 (Aborted)");
+  expect_every_row_once(200);
+}
+
+TEST_F(CoordinatorTest, FindsTheTextThatFailsWithoutADeath) {
+  start("echo fail_on=1042");
+  coordinator_->load({});
+  submit(100);
+  ASSERT_TRUE(run_until_done());
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_.begin()->first, 42U);
+  expect_every_row_once(100);
+  EXPECT_EQ(coordinator_->status()[0].restart_count, 0U);
+}
+
+TEST_F(CoordinatorTest, HalvesTheBatchWhenTheDeviceIsFull) {
+  start("echo oom_above=20");
+  coordinator_->load({});
+  submit(300);
+  ASSERT_TRUE(run_until_done());
+  EXPECT_TRUE(failed_.empty());
+  expect_every_row_once(300);
+}
+
+TEST_F(CoordinatorTest, SaysWhyNoDeviceCanWork) {
+  start("exit_at_start");
+  const auto classes = coordinator_->wait_for_greetings(kNever);
+  ASSERT_FALSE(classes);
+  EXPECT_EQ(classes.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(classes.error().message,
+            "no device can work: cpu:0: worker ended with exit code 3; it last said: told to exit");
+}
+
+TEST_F(CoordinatorTest, PassesOnWhyTheModelCannotBeLoaded) {
+  start("fail_load");
+  coordinator_->load({});
+  submit(1);
+  const auto status = run_until_done();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::Corrupt);
+  EXPECT_NE(status.error().message.find("told not to load"), std::string::npos);
+}
+
+TEST_F(CoordinatorTest, MeasuresPrecisionsOnOneDevice) {
+  start("echo");
+  const auto verdict = coordinator_->probe({}, kNever);
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  ASSERT_EQ(verdict->measures.size(), 1U);
+  EXPECT_EQ(verdict->measures[0].tokens_per_second, 1000);
+}
+
+TEST_F(CoordinatorTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {
+  start("echo");
+  ASSERT_TRUE(coordinator_->wait_for_greetings(kNever));
+  EXPECT_EQ(worker_pids().size(), 2U);
+  EXPECT_GT(coordinator_->stop(), 0.0);
+  EXPECT_TRUE(worker_pids().empty());
+}
+
+TEST_F(CoordinatorTest, AMissingWorkerProgramIsNamed) {
+  CoordinatorOptions options;
+  options.devices.push_back({});
+  options.worker_program = "/no/such/muster-worker";
+  const auto started = Coordinator::start(options, {}, clock_);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().kind, ErrorKind::NotFound);
+}
+
+}  // namespace
+}  // namespace muster

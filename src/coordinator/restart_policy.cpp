@@ -1,0 +1,34 @@
+#include "coordinator/restart_policy.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr Duration kWindow = std::chrono::seconds(10);
+constexpr std::size_t kDeathsInWindow = 3;
+constexpr std::uint32_t kFailedStartsMax = 3;
+constexpr Duration kBackoffMin = std::chrono::milliseconds(100);
+constexpr Duration kBackoffMax = std::chrono::seconds(30);
+
+}  // namespace
+
+std::optional<Duration> RestartPolicy::on_death(TimePoint now, const Death& death) {
+  if (death.was_ready) {
+    failed_start_count_ = 0;
+  } else if (death.is_own_fault && ++failed_start_count_ == kFailedStartsMax) {
+    return std::nullopt;
+  }
+  deaths_.push_back(now);
+  while (now - deaths_.front() > kWindow) deaths_.pop_front();
+  if (deaths_.size() < kDeathsInWindow) return Duration{0};
+  backoff_ = std::clamp<Duration>(backoff_ * 2, kBackoffMin, kBackoffMax);
+  return backoff_;
+}
+
+void RestartPolicy::on_batch_served() {
+  deaths_.clear();
+  backoff_ = Duration{0};
+}
+
+}  // namespace muster

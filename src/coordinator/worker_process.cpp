@@ -1,0 +1,205 @@
+#include "coordinator/worker_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kTailSize = 4096;  // bytes of stderr kept for the report of a crash
+constexpr int kWorkerSocket = 3;
+
+/// Processes that the kernel has killed for want of memory since boot; 0 where it does not say.
+/// Source: Linux, Documentation/filesystems/proc.rst, /proc/vmstat `oom_kill` (since 4.13).
+std::uint64_t count_oom_kills() {
+  const auto vmstat = read_file("/proc/vmstat");
+  constexpr std::string_view kName = "\noom_kill ";
+  const auto at = vmstat ? vmstat->find(kName) : std::string::npos;
+  if (at == std::string::npos) return 0;
+  std::uint64_t count = 0;
+  std::from_chars(vmstat->data() + at + kName.size(), vmstat->data() + vmstat->size(), count);
+  return count;
+}
+
+bool is_fault_signal(int number) {
+  return number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||
+         number == SIGFPE || number == SIGTRAP || number == SIGSYS;
+}
+
+bool starts_with_name(const std::string& entry, const std::string& setting) {
+  return entry.compare(0, setting.find('=') + 1, setting, 0, setting.find('=') + 1) == 0;
+}
+
+std::vector<std::string> worker_environment(const WorkerProcess::Options& options) {
+  std::vector<std::string> settings{
+      // Lanes are single-threaded; libgomp reads this once, before main.
+      "OMP_NUM_THREADS=1",
+  };
+  if (!options.torch_root.empty()) {
+    const char* inherited = std::getenv("LD_LIBRARY_PATH");
+    settings.push_back(fmt::format("LD_LIBRARY_PATH={}{}{}", (options.torch_root / "lib").string(),
+                                   inherited != nullptr ? ":" : "",
+                                   inherited != nullptr ? inherited : ""));
+  }
+  if (options.device.kind == DeviceKind::Cuda && options.device.uuid) {
+    settings.push_back("CUDA_VISIBLE_DEVICES=" + *options.device.uuid);
+  }
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string inherited = *entry;
+    bool is_replaced = false;
+    for (const auto& setting : settings) is_replaced |= starts_with_name(inherited, setting);
+    if (!is_replaced) environment.push_back(inherited);
+  }
+  environment.insert(environment.end(), settings.begin(), settings.end());
+  return environment;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (auto& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+Result<pid_t> spawn(const WorkerProcess::Options& options, int socket, int stderr_pipe) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, stderr_pipe, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stderr_pipe, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, socket, kWorkerSocket);
+
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+
+  std::vector<std::string> arguments{options.program.string(), "--device", options.device.name(),
+                                     "--socket-fd", std::to_string(kWorkerSocket)};
+  auto environment = worker_environment(options);
+  pid_t pid = -1;
+  const int failure = ::posix_spawn(&pid, options.program.c_str(), &actions, &attributes,
+                                    pointers(arguments).data(), pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) {
+    return system_error(options.program.string(), "start the worker", failure);
+  }
+  return pid;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Options& options) {
+  std::array<int, 2> sockets{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+    return system_error("worker socket", "create", errno);
+  }
+  UniqueFd here(sockets[0]);
+  const UniqueFd there(sockets[1]);
+  std::array<int, 2> pipes{};
+  if (::pipe2(pipes.data(), O_CLOEXEC) != 0) {
+    return system_error("worker pipe", "create", errno);
+  }
+  UniqueFd stderr_read(pipes[0]);
+  const UniqueFd stderr_write(pipes[1]);
+  ::fcntl(stderr_read.get(), F_SETFL, O_NONBLOCK);
+  const auto pid = MUSTER_TRY(spawn(options, there.get(), stderr_write.get()));
+  return std::unique_ptr<WorkerProcess>(
+      new WorkerProcess(pid, std::move(here), std::move(stderr_read)));
+}
+
+WorkerProcess::WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe)
+    : pid_(pid),
+      oom_kills_at_start_(count_oom_kills()),
+      pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
+      channel_(std::move(socket)),
+      stderr_(std::move(stderr_pipe)) {}
+
+WorkerProcess::~WorkerProcess() {
+  if (!is_reaped_) {
+    kill();
+    reap();
+  }
+}
+
+void WorkerProcess::read_stderr(const std::function<void(const std::string&)>& on_line) {
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t size = ::read(stderr_.get(), chunk.data(), chunk.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return;  // nothing more for now
+    if (size == 0) {
+      stderr_.reset();
+      if (!stderr_line_.empty()) on_line(std::exchange(stderr_line_, {}));
+      return;
+    }
+    const std::string_view text(chunk.data(), static_cast<std::size_t>(size));
+    stderr_tail_ += text;
+    if (stderr_tail_.size() > kTailSize) stderr_tail_.erase(0, stderr_tail_.size() - kTailSize);
+    for (const char c : text) {
+      if (c == '\n' || stderr_line_.size() == kTailSize) on_line(std::exchange(stderr_line_, {}));
+      if (c != '\n') stderr_line_ += c;
+    }
+  }
+}
+
+void WorkerProcess::kill() {
+  was_killed_by_us_ = true;
+  // pidfd: the number cannot have been given to another process meanwhile.
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+void WorkerProcess::kill_if_alive() {
+  // A process that is killed closes its sockets a moment before it can be waited for.
+  constexpr int kEndMs = 1000;
+  pollfd ending{pidfd_.get(), POLLIN, 0};
+  if (::poll(&ending, 1, kEndMs) != 1) kill();
+}
+
+WorkerDeath WorkerProcess::reap() {
+  int status = 0;
+  rusage usage{};
+  while (::wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
+  }
+  is_reaped_ = true;
+  const auto time_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  WorkerDeath death;
+  death.cpu_seconds = time_of(usage.ru_utime) + time_of(usage.ru_stime);
+  if (WIFEXITED(status)) {
+    death.reason = fmt::format("exit code {}", WEXITSTATUS(status));
+    death.is_own_fault = true;
+    return death;
+  }
+  const int number = WTERMSIG(status);
+  const bool is_oom =
+      number == SIGKILL && !was_killed_by_us_ && count_oom_kills() > oom_kills_at_start_;
+  death.is_own_fault = is_oom || was_killed_by_us_ || is_fault_signal(number);
+  const char* origin = is_oom ? " by the kernel: out of memory"
+                              : (was_killed_by_us_ ? " by muster" : " from outside");
+  death.reason = fmt::format("signal {} ({}){}", number, ::strsignal(number),
+                             is_fault_signal(number) ? "" : origin);
+  return death;
+}
+
+}  // namespace muster

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "net/frame_channel.h"
+#include "spec/device.h"
+
+namespace muster {
+
+/// How a worker ended, in words and for the strike rule.
+struct WorkerDeath {
+  std::string reason;         // "killed by signal 9 (Killed) from outside", "exit code 1"
+  bool is_own_fault = false;  // a fault signal, an exit code, an out-of-memory kill,
+                              // a hang that we ended; not a kill from outside
+  double cpu_seconds = 0;     // user + system of its whole life
+};
+
+/// One muster-worker: the process, its frames and its stderr.
+///
+/// Owner: the coordinator's loop. The destructor kills and reaps the process.
+/// Threads: not thread-safe.
+class WorkerProcess {
+ public:
+  struct Options {
+    std::filesystem::path program;
+    std::filesystem::path torch_root;  // its lib/ is put on LD_LIBRARY_PATH; empty: left alone
+    Device device;
+  };
+
+  /// Starts the program in a process group of its own (a Ctrl-C of the terminal is for the parent
+  /// alone), its socket at descriptor 3.
+  ///
+  /// Errors: NotFound (no such program), Unavailable and ResourceExhausted from the system.
+  static Result<std::unique_ptr<WorkerProcess>> start(const Options& options);
+
+  ~WorkerProcess();
+
+  pid_t pid() const { return pid_; }
+  FrameChannel& channel() { return channel_; }
+  int exit_fd() const { return pidfd_.get(); }     // readable when the process has ended
+  int stderr_fd() const { return stderr_.get(); }  // -1 once it is closed
+
+  /// Reads what the worker printed, keeps the last 4 KB, and gives each whole line to `on_line`.
+  void read_stderr(const std::function<void(const std::string&)>& on_line);
+
+  /// The last 4 KB of stderr.
+  const std::string& stderr_tail() const { return stderr_tail_; }
+
+  /// Closes the socket: the worker sees end-of-file and exits.
+  void close() { channel_.close(); }
+
+  /// Counts as a kill by muster in the reason of the death.
+  void kill();
+
+  /// Waits a second for the process to end by itself and kills it then, so that `reap` cannot
+  /// block.
+  void kill_if_alive();
+
+  /// Waits for the end of the process and says how it was. Call once.
+  WorkerDeath reap();
+
+ private:
+  WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe);
+
+  pid_t pid_;
+  bool is_reaped_ = false;
+  bool was_killed_by_us_ = false;
+  std::uint64_t oom_kills_at_start_;
+  UniqueFd pidfd_;
+  FrameChannel channel_;
+  UniqueFd stderr_;
+  std::string stderr_line_;
+  std::string stderr_tail_;
+};
+
+}  // namespace muster

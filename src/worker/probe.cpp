@@ -1,0 +1,101 @@
+#include "worker/probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "modelfile/model_folder.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRounds = 7;  // odd, so that the median is one of them
+
+struct Candidate {
+  Precision precision;
+  std::unique_ptr<engine::Encoder> encoder;
+  std::vector<float> rows;
+  std::vector<double> seconds;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double product = 0;
+  double square_a = 0;
+  double square_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    product += double{a[i]} * double{b[i]};
+    square_a += double{a[i]} * double{a[i]};
+    square_b += double{b[i]} * double{b[i]};
+  }
+  return product / std::sqrt(square_a * square_b);
+}
+
+Status run_round(Candidate& candidate, const engine::TextBatch& batch, bool is_counted) {
+  const auto begin = std::chrono::steady_clock::now();
+  MUSTER_TRY(candidate.encoder->encode(batch, candidate.rows));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  if (is_counted) candidate.seconds.push_back(elapsed.count());
+  return Done{};
+}
+
+PrecisionMeasure measure(const Candidate& candidate, const Candidate& reference,
+                         std::size_t text_count, std::size_t token_count) {
+  const auto dim = candidate.rows.size() / text_count;
+  PrecisionMeasure result{
+      .precision = candidate.precision,
+      .tokens_per_second = static_cast<double>(token_count) / median(candidate.seconds),
+      .cosine_mean = 0,
+      .cosine_min = 1};
+  for (std::size_t i = 0; i < text_count; ++i) {
+    const auto value = cosine(std::span(candidate.rows).subspan(i * dim, dim),
+                              std::span(reference.rows).subspan(i * dim, dim));
+    result.cosine_mean += value / static_cast<double>(text_count);
+    result.cosine_min = std::min(result.cosine_min, value);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<engine::EncoderOptions> encoder_options(const ModelRequest& model, Precision precision) {
+  const auto folder = MUSTER_TRY(read_model_folder(model.model_folder));
+  return engine::EncoderOptions{.model_folder = folder.path,
+                                .encoder = folder.encoder,
+                                .pooling = model.pooling,
+                                .normalize = model.normalize,
+                                .precision = precision,
+                                .device = model.device};
+}
+
+Result<Verdict> measure_precisions(const Probe& probe) {
+  const engine::TextBatch batch{.ids = probe.ids, .lengths = probe.lengths};
+  std::vector<Candidate> candidates;
+  for (const auto precision : engine::precisions_to_try(probe.model.device)) {
+    auto encoder = engine::Encoder::load(MUSTER_TRY(encoder_options(probe.model, precision)));
+    if (!encoder && candidates.empty()) return encoder.error();
+    if (!encoder) continue;
+    const auto size = std::size_t{(*encoder)->dim()} * probe.lengths.size();
+    candidates.push_back({precision, *std::move(encoder), std::vector<float>(size), {}});
+  }
+  for (int round = 0; round <= kRounds; ++round) {
+    for (auto& candidate : candidates) MUSTER_TRY(run_round(candidate, batch, round > 0));
+  }
+  Verdict verdict;
+  for (const auto& candidate : candidates) {
+    verdict.measures.push_back(
+        measure(candidate, candidates.front(), probe.lengths.size(), probe.ids.size()));
+  }
+  return verdict;
+}
+
+}  // namespace muster

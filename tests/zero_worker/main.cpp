@@ -1,0 +1,126 @@
+// A worker for tests: it speaks the protocol of muster-worker, without torch, and returns zeros, or
+// in echo mode [first id, token count, 0, …]. ZERO_WORKER holds its orders as words:
+//   dim=8         the dimension it claims
+//   echo          rows that tell which text they belong to
+//   abort_on=103  aborts on a batch that holds this token id
+//   fail_on=103   answers Failed on a batch that holds this token id
+//   hang_on=103   stops answering on a batch that holds this token id
+//   oom_above=64  answers ResourceExhausted to batches of more tokens
+//   exit_at_start says a last word and exits with 3 before it greets
+//   fail_load     cannot load the model
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "base/build_info.h"
+#include "base/text.h"
+#include "net/frame_channel.h"
+#include "wire/messages.h"
+
+namespace muster {
+namespace {
+
+constexpr int kSocket = 3;
+
+using Orders = std::map<std::string, std::uint32_t>;
+
+Orders read_orders() {
+  Orders orders;
+  const char* text = std::getenv("ZERO_WORKER");
+  for (const auto& word : split(text == nullptr ? "" : text, ' ')) {
+    const auto equals = word.find('=');
+    std::uint32_t value = 1;
+    if (equals != std::string::npos) {
+      std::from_chars(word.data() + equals + 1, word.data() + word.size(), value);
+    }
+    orders[word.substr(0, equals)] = value;
+  }
+  return orders;
+}
+
+Status send(MessageType type, std::uint64_t id, const std::vector<std::byte>& payload) {
+  return write_frame(kSocket, static_cast<std::uint8_t>(type), id,
+                     std::array<std::span<const std::byte>, 1>{payload});
+}
+
+bool is_ordered(const Orders& orders, const std::string& name, const Batch& batch) {
+  const auto order = orders.find(name);
+  return order != orders.end() &&
+         std::find(batch.ids.begin(), batch.ids.end(), order->second) != batch.ids.end();
+}
+
+Status answer(const Orders& orders, std::uint64_t id, const Batch& batch) {
+  if (is_ordered(orders, "abort_on", batch)) std::abort();
+  if (is_ordered(orders, "hang_on", batch)) ::raise(SIGSTOP);
+  if (is_ordered(orders, "fail_on", batch)) {
+    return send(MessageType::Failed, id, encode(Failed{{ErrorKind::Internal, "told to fail"}}));
+  }
+  const auto oom = orders.find("oom_above");
+  if (oom != orders.end() && batch.ids.size() > oom->second) {
+    return send(MessageType::Failed, id,
+                encode(Failed{{ErrorKind::ResourceExhausted, "told to be full"}}));
+  }
+  const auto dim = orders.count("dim") > 0 ? orders.at("dim") : 8;
+  std::vector<float> rows(batch.lengths.size() * dim);
+  std::size_t at = 0;
+  for (std::size_t i = 0; orders.count("echo") > 0 && i < batch.lengths.size(); ++i) {
+    rows[i * dim] = static_cast<float>(batch.ids[at]);
+    rows[i * dim + 1] = static_cast<float>(batch.lengths[i]);
+    at += batch.lengths[i];
+  }
+  const auto head = encode_rows_head({.engine_ns = 1000, .dim = dim, .rows = {}});
+  return write_frame(
+      kSocket, static_cast<std::uint8_t>(MessageType::Rows), id,
+      std::array<std::span<const std::byte>, 2>{head, std::as_bytes(std::span(rows))});
+}
+
+Status on_frame(const Orders& orders, const FrameHeader& header,
+                std::span<const std::byte> payload) {
+  switch (static_cast<MessageType>(header.type)) {
+    case MessageType::Probe:
+      return send(MessageType::Verdict, 0, encode(Verdict{{{Precision::Fp32, 1000, 1, 1}}}));
+    case MessageType::Load: {
+      if (orders.count("fail_load") > 0) {
+        return send(MessageType::Failed, 0,
+                    encode(Failed{{ErrorKind::Corrupt, "told not to load"}}));
+      }
+      const auto load = MUSTER_TRY(decode_load(payload));
+      return send(MessageType::Ready, 0,
+                  encode(Ready{.dim = orders.count("dim") > 0 ? orders.at("dim") : 8,
+                               .lane_count = std::max<std::uint32_t>(
+                                   1, static_cast<std::uint32_t>(load.cpus.size()))}));
+    }
+    case MessageType::Batch:
+      return answer(orders, header.id, MUSTER_TRY(decode_batch(payload)));
+    default:
+      return Error{ErrorKind::Corrupt, "unknown message"};
+  }
+}
+
+Status run() {
+  const auto orders = read_orders();
+  if (orders.count("exit_at_start") > 0) {
+    fmt::print(stderr, "told to exit\n");
+    std::exit(3);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  MUSTER_TRY(send(MessageType::Hello, 0,
+                  encode(Hello{.build = std::string(build_name()), .engine_class = "zero"})));
+  return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
+    return on_frame(orders, header, payload);
+  });
+}
+
+}  // namespace
+}  // namespace muster
+
+int main() { return muster::run() ? 0 : 1; }
