@@ -1,0 +1,145 @@
+#include "config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/text.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kPrefix = "MUSTER_";
+constexpr std::string_view kFileVariable = "MUSTER_CONFIG";
+constexpr std::string_view kFileName = "muster.yaml";
+
+// A file of settings that is longer is not one; no reason to read a disk image to the end.
+constexpr std::uint64_t kFileSizeMax = 1 << 20;
+
+std::optional<std::string> variable(const std::vector<std::string>& environment,
+                                    std::string_view name) {
+  for (const auto& entry : environment) {
+    if (entry.size() > name.size() + 1 && entry.starts_with(name) && entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+// The file that counts: named by flag, by variable, or lying in the working folder.
+std::optional<std::filesystem::path> config_file(const ConfigSources& sources) {
+  if (sources.file) return sources.file;
+  if (auto named = variable(sources.environment, kFileVariable))
+    return std::filesystem::path(*named);
+  std::error_code ignored;
+  auto here = sources.working_folder / kFileName;
+  if (std::filesystem::exists(here, ignored)) return here;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view origin_name(Origin origin) {
+  switch (origin) {
+    case Origin::Default:
+      return "default";
+    case Origin::File:
+      return "file";
+    case Origin::Environment:
+      return "environment";
+    case Origin::Flag:
+      return "flag";
+  }
+  return "?";
+}
+
+Result<std::vector<GivenValue>> read_environment(const std::vector<std::string>& environment) {
+  std::vector<GivenValue> given;
+  for (const auto& entry : environment) {
+    const auto equals = entry.find('=');
+    if (equals == std::string::npos || !entry.starts_with(kPrefix)) continue;
+    const auto name = entry.substr(0, equals);
+    if (name == kFileVariable) continue;
+
+    std::vector<std::string> candidates{std::string(kFileVariable)};
+    const Setting* found = nullptr;
+    for (const auto& candidate : setting_names()) {
+      candidates.push_back(variable_of(candidate));
+      if (candidates.back() == name) found = find_setting(candidate);
+    }
+    if (found == nullptr) {
+      const auto nearest = nearest_name(name, candidates);
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("unknown variable in the environment: {}{}", name,
+                               nearest ? fmt::format("; did you mean {}?", *nearest)
+                                       : "; `muster config` lists those there are")};
+    }
+    if (equals + 1 < entry.size()) given.push_back({found->id, entry.substr(equals + 1), name});
+  }
+  return given;
+}
+
+Result<Config> Config::load(const ConfigSources& sources) {
+  Config config;
+  for (const auto& setting : settings()) {
+    if (!setting.default_value.empty()) {
+      config.values_[static_cast<std::size_t>(setting.id)].value = setting.default_value;
+    }
+  }
+  config.file_ = config_file(sources);
+  if (config.file_) {
+    const auto text = MUSTER_TRY(read_file(*config.file_, kFileSizeMax));
+    const auto given = MUSTER_TRY(parse_config_yaml(text, config.file_->string()));
+    MUSTER_TRY(config.merge(Origin::File, given));
+  }
+  const auto environment = MUSTER_TRY(read_environment(sources.environment));
+  MUSTER_TRY(config.merge(Origin::Environment, environment));
+  MUSTER_TRY(config.merge(Origin::Flag, sources.flags));
+  return config;
+}
+
+Status Config::merge(Origin origin, const std::vector<GivenValue>& given) {
+  for (const auto& one : given) {
+    const auto& setting = setting_of(one.id);
+    // A flag and a variable name the setting themselves; a line of a file does not.
+    const auto subject =
+        origin == Origin::File ? fmt::format("{}: {}", one.place, setting.name) : one.place;
+    auto checked = MUSTER_TRY(check_value(setting, one.value, subject));
+    auto& effective = values_[static_cast<std::size_t>(one.id)];
+    // Within one origin nothing says which of two names should win.
+    const bool is_second = effective.origin == origin && !effective.place.empty();
+    if (is_second && effective.value != checked) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{} and {} set the same thing and disagree: {} and {}",
+                               effective.place, one.place, *effective.value, checked)};
+    }
+    effective = {std::move(checked), origin, one.place};
+  }
+  return Done{};
+}
+
+std::optional<std::uint32_t> Config::count(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Count);
+  const auto& value = at(id).value;
+  if (!value) return std::nullopt;
+  std::uint32_t number = 0;
+  std::from_chars(value->data(), value->data() + value->size(), number);
+  return number;
+}
+
+std::optional<bool> Config::is_on(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Switch);
+  const auto& value = at(id).value;
+  return value ? std::optional(*value == "true") : std::nullopt;
+}
+
+void Config::set_default(SettingId id, std::string value, std::string place) {
+  auto& effective = values_[static_cast<std::size_t>(id)];
+  MUSTER_CHECK(!effective.value);
+  effective = {std::move(value), Origin::Default, std::move(place)};
+}
+
+}  // namespace muster

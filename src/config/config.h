@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "config/schema.h"
+
+namespace muster {
+
+/// Where a value can come from, weakest first.
+enum class Origin : std::uint8_t { Default, File, Environment, Flag };
+
+/// "default", "file", "environment", "flag".
+std::string_view origin_name(Origin origin);
+
+/// A value as somebody gave it.
+struct GivenValue {
+  SettingId id = SettingId::Devices;
+  std::string value;
+  std::string place;  // "--max-length", "MUSTER_MAX_LENGTH", "muster.yaml:3"
+};
+
+/// A value as it counts.
+struct EffectiveValue {
+  std::optional<std::string> value;  // nullopt: none was given and there is no default
+  Origin origin = Origin::Default;
+  std::string place;  // as GivenValue's; for defaults empty, or how it was found
+};
+
+struct ConfigSources {
+  std::vector<GivenValue> flags;
+  std::vector<std::string> environment;       // all of it, "NAME=value"
+  std::optional<std::filesystem::path> file;  // of --config; it must exist
+  std::filesystem::path working_folder;       // whose muster.yaml counts where no file is named
+};
+
+/// The effective settings of one run: flag before environment before file before default.
+///
+/// Threads: immutable after `set_default`.
+class Config {
+ public:
+  /// Reads, checks and merges.
+  ///
+  /// Errors: InvalidArgument (an unknown key or MUSTER_ variable, with the nearest right one; a
+  /// value out of range; two names of one setting that disagree, naming both places), NotFound (the
+  /// named file), Corrupt (no YAML, with the line).
+  static Result<Config> load(const ConfigSources& sources);
+
+  const EffectiveValue& at(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
+
+  std::optional<std::string> text(SettingId id) const { return at(id).value; }
+  std::optional<std::uint32_t> count(SettingId id) const;  // of a Count
+  std::optional<bool> is_on(SettingId id) const;           // of a Switch
+
+  /// Puts a default that had to be found out in the place of none. `place` says how it was found.
+  void set_default(SettingId id, std::string value, std::string place);
+
+  /// The file that was read; nullopt if there was none.
+  const std::optional<std::filesystem::path>& file() const { return file_; }
+
+ private:
+  Status merge(Origin origin, const std::vector<GivenValue>& given);
+
+  std::array<EffectiveValue, kSettingCount> values_;
+  std::optional<std::filesystem::path> file_;
+};
+
+/// The settings in the text of a YAML file: one mapping of names to plain values.
+///
+/// file_name: for places and messages.
+/// Errors: Corrupt (no YAML), InvalidArgument (an unknown or repeated key, a list or mapping as a
+/// value).
+Result<std::vector<GivenValue>> parse_config_yaml(const std::string& text,
+                                                  const std::string& file_name);
+
+/// The settings among `environment` ("NAME=value"); empty values count as not set.
+///
+/// Errors: InvalidArgument for a MUSTER_ name that no setting has.
+Result<std::vector<GivenValue>> read_environment(const std::vector<std::string>& environment);
+
+}  // namespace muster
