@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,9 +22,12 @@ struct RunStep {
   std::uint64_t row_count = 0;     // vectors written
   std::uint64_t vectors_size = 0;  // bytes of OUT.part
   std::uint64_t index_size = 0;    // bytes of the index part
-  std::string records_hash;        // Hash128 over all records consumed
-  std::string vectors_hash;  // Hash128 over the bytes appended to OUT.part since the step before
-  std::string index_hash;    // the same for the index part
+  /// Hash128 over all records consumed.
+  std::string records_hash = {};
+  /// Hash128 over the rows that were appended to OUT.part since the step before.
+  std::string vectors_hash = {};
+  /// The same for the index part.
+  std::string index_hash = {};
 };
 
 /// The journal of a run, beside its output: a JSON line with the identity, then a JSON line a step,
@@ -56,5 +59,18 @@ class RunJournal {
   /// Keeps only the first `count` steps (the rest did not match the part files).
   virtual Status truncate(std::size_t count) = 0;
 };
+
+/// The unfinished files that a journal speaks of.
+struct RunParts {
+  std::filesystem::path vectors;
+  std::uint64_t vectors_header_size = 0;  // bytes before the first row: not in `vectors_hash`
+  std::filesystem::path index;
+};
+
+/// How many of `steps`, from the first on, the part files still hold. Reads both files once, in
+/// bounded memory.
+///
+/// Errors: NotFound when a part file is gone, and those of reading.
+Result<std::size_t> count_intact_steps(std::span<const RunStep> steps, const RunParts& parts);
 
 }  // namespace muster

@@ -1,5 +1,8 @@
 #include "dataset/run_journal.h"
 
+#include <fmt/format.h>
+
+#include "base/hash.h"
 #include "dataset/folder_test.h"
 
 namespace muster {
@@ -12,9 +15,9 @@ RunStep step(std::uint64_t number) {
           .row_count = 9 * number,
           .vectors_size = 100 * number,
           .index_size = 50 * number,
-          .records_hash = "r" + std::to_string(number),
-          .vectors_hash = "v" + std::to_string(number),
-          .index_hash = "i" + std::to_string(number)};
+          .records_hash = fmt::format("r{}", number),
+          .vectors_hash = fmt::format("v{}", number),
+          .index_hash = fmt::format("i{}", number)};
 }
 
 class RunJournalTest : public FolderTest {
@@ -133,6 +136,31 @@ TEST_F(RunJournalTest, CreateReplacesAnOldJournal) {
   make(3);
   make(0);
   EXPECT_EQ(step_count(), 0U);
+}
+
+TEST_F(RunJournalTest, StepsCountAsLongAsThePartFilesHoldThem) {
+  const RunParts parts{.vectors = folder_ / "v", .vectors_header_size = 4, .index = folder_ / "i"};
+  const std::vector<RunStep> steps{{.vectors_size = 7,
+                                    .index_size = 2,
+                                    .vectors_hash = hash_hex("abc"),
+                                    .index_hash = hash_hex("xy")},
+                                   {.vectors_size = 9,
+                                    .index_size = 3,
+                                    .vectors_hash = hash_hex("de"),
+                                    .index_hash = hash_hex("z")}};
+  write("i", "xyz and more");
+  write("v", "HEADabcde and more");
+  EXPECT_EQ(*count_intact_steps(steps, parts), 2U);
+  write("v", "headabcde");
+  EXPECT_EQ(*count_intact_steps(steps, parts), 2U) << "the header is not covered";
+  write("v", "HEADabcd");
+  EXPECT_EQ(*count_intact_steps(steps, parts), 1U) << "cut inside the second step";
+  write("v", "HEADabcDE");
+  EXPECT_EQ(*count_intact_steps(steps, parts), 1U) << "other bytes in the second step";
+  write("i", "xY");
+  EXPECT_EQ(*count_intact_steps(steps, parts), 0U);
+  std::filesystem::remove(folder_ / "i");
+  EXPECT_EQ(count_intact_steps(steps, parts).error().kind, ErrorKind::NotFound);
 }
 
 }  // namespace

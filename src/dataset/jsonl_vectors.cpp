@@ -1,0 +1,71 @@
+#include "dataset/jsonl_vectors.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/text.h"
+#include "dataset/line_splitter.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kLineSizeMax = 64 << 20;  // millions of numbers: no vector is longer
+
+// Appends the numbers of "[1,2.5]"; false when the line is anything else.
+bool append_numbers(std::string_view line, std::vector<float>& values) {
+  line = trim(line);
+  if (!line.starts_with('[') || !line.ends_with(']') || line.size() < 2) {
+    return false;
+  }
+  line = line.substr(1, line.size() - 2);
+  for (;;) {
+    line = trim(line);
+    float value = 0;
+    const auto parsed = std::from_chars(line.data(), line.data() + line.size(), value);
+    if (parsed.ec != std::errc() || !std::isfinite(value)) {
+      return false;
+    }
+    values.push_back(value);
+    line = trim(line.substr(static_cast<std::size_t>(parsed.ptr - line.data())));
+    if (line.empty()) {
+      return true;
+    }
+    if (line.front() != ',') {
+      return false;
+    }
+    line.remove_prefix(1);
+  }
+}
+
+}  // namespace
+
+Result<JsonlVectors> read_jsonl_vectors(std::unique_ptr<ByteSource> source,
+                                        const std::string& name) {
+  LineSplitter lines(std::move(source), kLineSizeMax);
+  JsonlVectors vectors;
+  Line line;
+  while (MUSTER_TRY(lines.next(line))) {
+    const std::size_t before = vectors.values.size();
+    if (line.is_too_long || !append_numbers(line.text, vectors.values)) {
+      return Error{ErrorKind::Corrupt,
+                   fmt::format("{}:{}: not an array of numbers", name, line.number)};
+    }
+    const auto count = static_cast<std::uint32_t>(vectors.values.size() - before);
+    if (line.number == 1) {
+      vectors.dim = count;
+    }
+    if (count != vectors.dim) {
+      return Error{ErrorKind::Corrupt, fmt::format("{}:{}: {} numbers where the first line has {}",
+                                                   name, line.number, count, vectors.dim)};
+    }
+  }
+  if (vectors.dim == 0) {
+    return Error{ErrorKind::Corrupt, fmt::format("{}: no vector in it", name)};
+  }
+  return vectors;
+}
+
+}  // namespace muster
