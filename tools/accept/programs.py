@@ -1,0 +1,102 @@
+"""Running muster the way a user does, and watching the processes it starts."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPS = ROOT / ".deps"
+MODEL = DEPS / "models" / "all-MiniLM-L6-v2"
+CORPUS = DEPS / "corpus" / "packages.txt"
+MUSTER = ROOT / "build" / "bin" / "muster"
+SCRATCH = DEPS / "accept" / "scratch"
+PEERS = pathlib.Path(__file__).resolve().parent / "peers"
+PEER_PYTHON = DEPS / "peers" / "bin" / "python"
+
+
+def scratch(name):
+    """An empty place for one file or folder of a row."""
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    return SCRATCH / name
+
+
+def embed_command(inputs, out, *options, muster=MUSTER, model=MODEL):
+    inputs = [inputs] if isinstance(inputs, (str, pathlib.Path)) else inputs
+    return [str(muster), "embed", str(model), *map(str, inputs), "-o", str(out), *map(str, options)]
+
+
+def remove_output(out):
+    """Removes OUT and everything a run leaves beside it, so that the next one starts anew."""
+    for path in out.parent.glob(out.stem + "*"):
+        path.unlink()
+
+
+def embed(inputs, out, *options, timeout_s=3600, **where):
+    """Runs `muster embed --json` to its end and returns its report with the wall time beside it."""
+    remove_output(out)
+    start = time.monotonic()
+    done = subprocess.run(embed_command(inputs, out, *options, "--json", "--quiet", **where),
+                          capture_output=True, text=True, timeout=timeout_s)
+    wall_s = time.monotonic() - start
+    if done.returncode != 0:
+        raise RuntimeError(f"muster embed ended with {done.returncode}: {done.stderr.strip()[-400:]}")
+    report = json.loads(done.stdout)
+    report["wall_seconds"] = wall_s
+    return report
+
+
+def restart_count(report):
+    return sum(device["restarts"] for device in report["devices"])
+
+
+def children_of(pid, name="muster-worker"):
+    """The live children of `pid` whose program is `name`."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in task.read_text().split():
+                status = pathlib.Path(f"/proc/{child}/status").read_text()
+                if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name[:15] and "State:\tZ" not in status:
+                    found.append(int(child))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def is_alive(pid):
+    try:
+        return "State:\tZ" not in pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def seconds_until_gone(pids, limit_s):
+    """How long the last of `pids` takes to end, at most `limit_s`; None when one is still there then."""
+    start = time.monotonic()
+    while time.monotonic() - start < limit_s:
+        if not any(is_alive(pid) for pid in pids):
+            return time.monotonic() - start
+        time.sleep(0.01)
+    return None
+
+
+def kill(pid, number=signal.SIGKILL):
+    """False when the process is gone already."""
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def wait_for_growth(process, path, size, limit_s=120):
+    """Waits until `path` has more than `size` bytes; False when the process ends or the time runs out."""
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end and process.poll() is None:
+        if path.exists() and path.stat().st_size > size:
+            return True
+        time.sleep(0.005)
+    return False
