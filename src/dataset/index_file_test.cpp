@@ -29,7 +29,7 @@ TEST_F(IndexFileTest, ALineHoldsTheFieldsInOrder) {
   EXPECT_EQ(line_of(entry),
             "{\"row\":5,\"input\":\"in.txt\",\"line\":6,\"tokens\":7,\"truncated\":false,\"text\":"
             "\"text 5\"}\n");
-  entry.id.assign(1, 'k');
+  entry.id = std::string("k");
   entry.is_truncated = true;
   EXPECT_EQ(
       line_of(entry),
