@@ -1,0 +1,63 @@
+"""The whole command against what sentence-transformers makes of both cores."""
+
+import machine
+import run_interleaved
+import texts
+from programs import MODEL, PEER_PYTHON, PEERS, embed, scratch
+from report import at_least
+from server import LineServer
+
+TITLE = "The whole command, 2xcpu, against sentence-transformers' best and its two-process pool"
+IS_TIMED = True
+
+BATCHES = (32, 128, 256)
+FP32_RATIO_MIN = 1.6
+AUTO_RATIO_MIN = {True: 3.0, False: 1.5}  # with AMX, without
+POOL_RATIO_MIN = 2.0
+
+
+def muster(source, precision):
+    result = embed(source, scratch(f"speed-{precision}.npy"), "--devices", "2xcpu", "--precision", precision)
+    return {"wall_s": result["wall_seconds"], "cpu_s": result["parent_cpu_seconds"] + result["worker_cpu_seconds"],
+            "report": result}
+
+
+def best_batch(peer, precision, pool, report):
+    """The batch size that serves the peer best, by one run each."""
+    walls = {}
+    for batch in BATCHES:
+        walls[batch] = peer.ask(request(precision, batch, pool))["wall_s"]
+    report.raw.setdefault("batch_choice", {})[f"{'pool ' if pool else ''}{precision}"] = walls
+    return min(walls, key=walls.get)
+
+
+def request(precision, batch, pool=False):
+    return '{"precision": "%s", "batch": %d, "pool": %s}' % (precision, batch, str(pool).lower())
+
+
+def measure(report, arguments):
+    source = texts.sample_file()
+    print(f"  note  on {texts.SAMPLE_COUNT} texts spread evenly over the corpus: the peer takes too long for all of it; "
+          "the peer's clock starts after its model is loaded and its pool is up, muster's with the command")
+    muster(source, "auto")  # the precision verdict is cached from here on
+    with LineServer([PEER_PYTHON, PEERS / "st_encode.py", "serve", MODEL, source]) as peer:
+        peer.wait_until_ready()
+        contenders = {"muster fp32": lambda: muster(source, "fp32"), "muster auto": lambda: muster(source, "auto")}
+        for precision in ("fp32", "bf16"):
+            batch = best_batch(peer, precision, False, report)
+            contenders[f"peer {precision}"] = lambda r=request(precision, batch): peer.ask(r)
+        fastest = min(("fp32", "bf16"), key=lambda p: min(report.raw["batch_choice"][p].values()))
+        batch = best_batch(peer, fastest, True, report)
+        contenders["peer pool"] = lambda: peer.ask(request(fastest, batch, True))
+        samples = run_interleaved.interleave(contenders, arguments.rounds)
+    report.raw["samples"] = samples
+    print("\n".join("  note  " + line for line in run_interleaved.summary(samples).splitlines()))
+
+    def ratio(ours, theirs):
+        return run_interleaved.ratio(samples, theirs, ours, "wall_s")
+
+    best = min(("peer fp32", "peer bf16"), key=lambda name: run_interleaved.median(samples[name], "wall_s"))
+    report.add(at_least("fp32 over its fp32", ratio("muster fp32", "peer fp32"), FP32_RATIO_MIN, unit="x"))
+    report.add(at_least(f"auto over its best ({best[5:]})", ratio("muster auto", best),
+                        AUTO_RATIO_MIN[machine.has_amx()], unit="x"))
+    report.add(at_least(f"auto over its pool ({fastest})", ratio("muster auto", "peer pool"), POOL_RATIO_MIN, unit="x"))

@@ -1,0 +1,56 @@
+"""What a second CPU device adds, as a share of what a second bare engine loop adds."""
+
+import os
+import time
+
+import engine_bench
+import run_interleaved
+import texts
+from programs import embed, scratch
+from report import at_least
+
+TITLE = "2xcpu against 1xcpu with one core a device, as a share of what two bare engine loops gain"
+IS_TIMED = True
+
+SHARE_MIN = 0.95
+SHAPE = "200x20"
+LOOP_S = 5.0
+
+
+def command_rate(source, devices):
+    result = embed(source, scratch("scaling.npy"), "--devices", devices, "--cores-per-device", "1", "--precision", "fp32")
+    return {"tokens_per_s": result["tokens"] / result["elapsed_seconds"], "report": result}
+
+
+def loop_rate(servers):
+    """Tokens per second of all `servers` together, each busy for LOOP_S seconds."""
+    start, tokens = time.monotonic(), 0
+    for server in servers:
+        server.send(SHAPE)
+    while time.monotonic() - start < LOOP_S:
+        for server in servers:
+            tokens += server.receive()["tokens"]
+            server.send(SHAPE)
+    for server in servers:
+        tokens += server.receive()["tokens"]
+    return {"tokens_per_s": tokens / (time.monotonic() - start)}
+
+
+def measure(report, arguments):
+    source, cores = texts.sample_file(), sorted(os.sched_getaffinity(0))[:2]
+    loops = [engine_bench.serve("fp32", {core}) for core in cores]
+    for loop in loops:
+        loop.ask(SHAPE)
+    samples = run_interleaved.interleave({
+        "one device": lambda: command_rate(source, "1xcpu"),
+        "two devices": lambda: command_rate(source, "2xcpu"),
+        "one loop": lambda: loop_rate(loops[:1]),
+        "two loops": lambda: loop_rate(loops),
+    }, arguments.rounds)
+    for loop in loops:
+        loop.close()
+    report.raw["samples"] = samples
+    devices = run_interleaved.ratio(samples, "two devices", "one device", "tokens_per_s")
+    bare = run_interleaved.ratio(samples, "two loops", "one loop", "tokens_per_s")
+    print(f"  note  two devices {devices:.3f}x one, two bare loops {bare:.3f}x one")
+    report.add(at_least("gain of the devices / gain of the bare loops", devices / bare, SHARE_MIN, digits=3))
