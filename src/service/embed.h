@@ -21,18 +21,18 @@ struct EmbedOptions {
   std::string model;  // folder or hub id
   TextReaderOptions input;
   std::filesystem::path out;
-  std::vector<Device> devices;                    // Cpu devices carry their CPUs
-  std::optional<Precision> precision;             // nullopt: auto
-  std::uint32_t batch_tokens = 4096;              // upper bound of one batch
-  std::optional<std::uint32_t> length_max;        // tokens, special ones included; nullopt: the model's
-  std::optional<Pooling> pooling;                 // nullopt: the model's
-  std::optional<bool> normalize;                  // nullopt: the model's
-  std::optional<std::string> prompt_name;         // of the model's prompts
+  std::vector<Device> devices;              // Cpu devices carry their CPUs
+  std::optional<Precision> precision;       // nullopt: auto
+  std::uint32_t batch_tokens = 4096;        // upper bound of one batch
+  std::optional<std::uint32_t> length_max;  // tokens, special ones included; nullopt: the model's
+  std::optional<Pooling> pooling;           // nullopt: the model's
+  std::optional<bool> normalize;            // nullopt: the model's
+  std::optional<std::string> prompt_name;   // of the model's prompts
   bool skip_bad = false;
   bool resume = false;
-  std::filesystem::path worker_program;           // muster-worker
-  std::filesystem::path torch_root;               // the wheel's folder `torch`; put on the worker's library path
-  std::filesystem::path cache_folder;             // precision verdicts
+  std::filesystem::path worker_program;  // muster-worker
+  std::filesystem::path torch_root;  // the wheel's folder `torch`; put on the worker's library path
+  std::filesystem::path cache_folder;  // precision verdicts
 };
 
 /// One device in a report.
@@ -41,30 +41,30 @@ struct DeviceProgress {
   std::uint64_t text_count = 0;
   std::uint64_t token_count = 0;
   double busy_seconds = 0;  // time in the engine, summed over lanes, divided by the number of lanes
-  double ready_seconds = 0; // time since its first worker was ready
+  double ready_seconds = 0;  // time since its first worker was ready
   std::uint32_t restart_count = 0;
-  std::string state;        // "starting", "ready", "restarting", "quarantined"
+  std::string state;  // "starting", "ready", "restarting", "quarantined"
 };
 
 /// Where the wall time of the parent went. Seconds.
 struct TimeSplit {
-  double read = 0;      // reading and decompressing the input
+  double read = 0;  // reading and decompressing the input
   double tokenize = 0;
-  double wait = 0;      // waiting for the workers
-  double write = 0;     // vectors, index, journal, fsync
-  double other = 0;     // scheduling, frames
-  double start = 0;     // until the first worker was ready
+  double wait = 0;   // waiting for the workers
+  double write = 0;  // vectors, index, journal, fsync
+  double other = 0;  // scheduling, frames
+  double start = 0;  // until the first worker was ready
 };
 
 struct EmbedProgress {
-  std::uint64_t text_count = 0;    // vectors written so far, and
-  std::uint64_t token_count = 0;   // their tokens; resumed rows are not counted
-  std::uint64_t resumed_count = 0; // rows found done by --resume
-  std::uint64_t bad_count = 0;     // skipped records
+  std::uint64_t text_count = 0;     // vectors written so far, and
+  std::uint64_t token_count = 0;    // their tokens; resumed rows are not counted
+  std::uint64_t resumed_count = 0;  // rows found done by --resume
+  std::uint64_t bad_count = 0;      // skipped records
   std::uint64_t truncated_count = 0;
   std::uint64_t input_size_consumed = 0;
   std::optional<std::uint64_t> input_size_total;  // bytes; nullopt for standard input
-  double elapsed_seconds = 0;                      // since the first worker was ready
+  double elapsed_seconds = 0;                     // since the first worker was ready
   std::vector<DeviceProgress> devices;
 };
 
@@ -86,16 +86,17 @@ struct EmbedReport {
 /// What the caller hears while it runs. All are called on the caller's thread.
 struct EmbedEvents {
   std::function<void(const EmbedProgress&)> on_progress;  // at most ten times a second
-  std::function<void(const std::string&)> on_notice;      // a sentence for people: a worker died, the precision chosen
+  std::function<void(const std::string&)>
+      on_notice;  // a sentence for people: a worker died, the precision chosen
 };
 
-/// Embeds a corpus on all devices: reads, tokenises, cuts batches for whoever is free, writes rows in
-/// input order, and survives the death of any worker.
+/// Embeds a corpus on all devices: reads, tokenises, cuts batches for whoever is free, writes rows
+/// in input order, and survives the death of any worker.
 ///
-/// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and what is done is kept
-/// for `resume`.
-/// Errors: those of reading, writing and the model; InvalidArgument for a bad record without `skip_bad`;
-/// Unavailable when no device can work; Cancelled. Nothing is ever left under the final names after an error.
+/// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and what is
+/// done is kept for `resume`. Errors: those of reading, writing and the model; InvalidArgument for
+/// a bad record without `skip_bad`; Unavailable when no device can work; Cancelled. Nothing is ever
+/// left under the final names after an error.
 Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
                                  const Clock& clock, const std::function<bool()>& cancelled);
 

@@ -1,0 +1,395 @@
+#include "service/embed.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "service/embedding_session.h"
+#include "service/record_window.h"
+#include "service/run_output.h"
+
+namespace muster {
+namespace {
+
+// Records read ahead: enough that batches of one length can be found among mixed texts, few enough
+// that rows of 1,024 dimensions take no more than 64 MB.
+constexpr std::size_t kWindowRecords = 16 * 1024;
+constexpr std::uint64_t kWindowSize = 64ULL << 20;  // bytes of texts and ids
+
+constexpr int kRecordsPerTurn = 256;  // read between two looks at the workers: about a millisecond
+constexpr Duration kCommitInterval = std::chrono::seconds(1);  // what a crash can cost
+constexpr Duration kProgressInterval = std::chrono::milliseconds(100);
+constexpr Duration kIdleWait = std::chrono::milliseconds(100);  // how soon Ctrl-C is seen
+
+double cpu_seconds_of_this_process() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto time_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return time_of(usage.ru_utime) + time_of(usage.ru_stime);
+}
+
+/// Adds the time of a scope to one of the parts of the run.
+class Stopwatch {
+ public:
+  Stopwatch(const Clock& clock, double& total)
+      : clock_(clock), total_(total), begin_(clock.now()) {}
+  ~Stopwatch() { total_ += seconds(clock_.now() - begin_); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  const Clock& clock_;
+  double& total_;
+  const TimePoint begin_;
+};
+
+/// One call of `embed_corpus`.
+class EmbedRun {
+ public:
+  EmbedRun(const EmbedOptions& options, const EmbedEvents& events, const Clock& clock,
+           const std::function<bool()>& cancelled)
+      : options_(options),
+        events_(events),
+        clock_(clock),
+        cancelled_(cancelled),
+        files_(options.out),
+        window_(kWindowRecords, kWindowSize),
+        begin_(clock.now()),
+        cpu_begin_(cpu_seconds_of_this_process()) {}
+
+  Result<EmbedReport> run();
+
+ private:
+  Status prepare();
+  CoordinatorEvents coordinator_events();
+  RunIdentity identity() const;
+  Status skip_done_records();
+  Status pump();
+  Status read_turn();
+  Status take_record();
+  Status open_output();
+  Status write_done();
+  Status commit();
+  Status finish();
+  void on_row(ItemKey key, std::span<const std::byte> row);
+  void on_item_failed(ItemKey key, const Error& error);
+  void report_progress(bool is_last);
+  EmbedReport report();
+  std::string about() const;
+  std::string place_of(const IndexEntry& entry) const {
+    return place_name(entry.input, entry.line);
+  }
+
+  const EmbedOptions& options_;
+  const EmbedEvents& events_;
+  const Clock& clock_;
+  const std::function<bool()>& cancelled_;
+  const RunFiles files_;
+
+  VectorFormat format_ = VectorFormat::Npy;
+  std::unique_ptr<TextReader> reader_;
+  EmbeddingSession session_;
+  RunIdentity identity_;
+  std::optional<RunResumption> resumption_;
+  std::unique_ptr<RunOutput> output_;
+  RecordWindow window_;
+
+  TextRecord record_;     // the one just read; its buffers are used again
+  Hash128 records_hash_;  // over all records that have been written
+  bool is_at_end_ = false;
+  std::optional<Error> fatal_;  // set by a callback, looked at after the step
+  EmbedProgress progress_;
+  TimeSplit time_;
+  const TimePoint begin_;
+  const double cpu_begin_;
+  std::optional<TimePoint> first_row_at_;
+  TimePoint last_commit_{};
+  TimePoint last_progress_{};
+  double worker_cpu_seconds_ = 0;
+};
+
+void hash_record(Hash128& hash, std::uint64_t line, std::string_view id, std::string_view text) {
+  hash.update(fmt::format("{}\n{}\n{}\n", line, id.size(), text.size()));
+  hash.update(id);
+  hash.update(text);
+}
+
+Result<EmbedReport> EmbedRun::run() {
+  MUSTER_TRY(prepare());
+  const auto pumped = pump();
+  if (!pumped) {
+    // What is done stays for --resume; an error of keeping it would only hide the first one.
+    if (output_) (void)commit();
+    return pumped.error();
+  }
+  MUSTER_TRY(finish());
+  return report();
+}
+
+Status EmbedRun::prepare() {
+  format_ = MUSTER_TRY(vector_format_of(options_.out));
+  const auto& inputs = options_.input.inputs;
+  if (options_.resume && std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "standard input cannot be resumed: write it to a file first"};
+  }
+  const auto folder = files_.out.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("no such folder for the output: {}", folder.string())};
+  }
+  reader_ = MUSTER_TRY(TextReader::open(options_.input));
+  progress_.input_size_total = reader_->size_total();
+  session_ = MUSTER_TRY(open_session(options_, coordinator_events(), clock_, cancelled_));
+  identity_ = identity();
+  if (options_.resume) {
+    resumption_ = MUSTER_TRY(find_resumption(files_, format_, identity_));
+    MUSTER_TRY(skip_done_records());
+  }
+  return Done{};
+}
+
+CoordinatorEvents EmbedRun::coordinator_events() {
+  return {.on_row = [this](ItemKey key, std::span<const std::byte> row) { on_row(key, row); },
+          .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
+          .on_notice = [this](const std::string& notice) { events_.on_notice(notice); }};
+}
+
+// Everything that can change a byte of the output. The first entries are those that a user sets by
+// name.
+RunIdentity EmbedRun::identity() const {
+  const auto& input = options_.input;
+  const auto format_name = [&]() -> std::string {
+    if (!input.format) return "by name";
+    return std::to_string(static_cast<int>(*input.format));
+  };
+  return {{"the input", fmt::format("{}", fmt::join(input.inputs, ", "))},
+          {"--format", format_name()},
+          {"--field", input.field},
+          {"--id-field", input.id_field.value_or("none")},
+          {"--max-length", std::to_string(session_.text_encoder->length_max())},
+          {"--pooling", std::string(pooling_name(session_.pooling))},
+          {"--normalize", session_.normalize ? "on" : "off"},
+          {"--prompt-name", session_.prompt_name.empty() ? "none" : session_.prompt_name},
+          {"--skip-bad", options_.skip_bad ? "on" : "off"},
+          {"the model", session_.model_hash},
+          {"the precision", std::string(precision_name(session_.precision))},
+          {"the equality class", session_.equality_class}};
+}
+
+Status EmbedRun::skip_done_records() {
+  const auto& last = resumption_->last;
+  for (std::uint64_t i = 0; i < last.record_count; ++i) {
+    if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
+    if (!MUSTER_TRY(reader_->next(record_))) {
+      return Error{
+          ErrorKind::InvalidArgument,
+          fmt::format("cannot resume {}: the input has become shorter: {} records, {} were done",
+                      files_.out.string(), i, last.record_count)};
+    }
+    hash_record(records_hash_, record_.line, record_.id, record_.text);
+    if (record_.fault) ++progress_.bad_count;
+  }
+  if (last.record_count > 0 && records_hash_.hex() != last.records_hash) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("cannot resume {}: the input has changed within its first {} records",
+                             files_.out.string(), last.record_count)};
+  }
+  progress_.resumed_count = last.row_count;
+  return Done{};
+}
+
+Status EmbedRun::pump() {
+  while (!is_at_end_ || !window_.is_empty()) {
+    if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
+    const bool can_read = !is_at_end_ && window_.has_room();
+    if (can_read) MUSTER_TRY(read_turn());
+    {
+      const Stopwatch watch(clock_, time_.wait);
+      MUSTER_TRY(session_.coordinator->step(can_read ? Duration{0} : kIdleWait));
+    }
+    if (fatal_) return *fatal_;
+    MUSTER_TRY(open_output());
+    MUSTER_TRY(write_done());
+    report_progress(/*is_last=*/false);
+  }
+  return Done{};
+}
+
+Status EmbedRun::read_turn() {
+  for (int i = 0; i < kRecordsPerTurn && window_.has_room(); ++i) {
+    {
+      const Stopwatch watch(clock_, time_.read);
+      is_at_end_ = !MUSTER_TRY(reader_->next(record_));
+    }
+    if (is_at_end_) return Done{};
+    MUSTER_TRY(take_record());
+  }
+  return Done{};
+}
+
+Status EmbedRun::take_record() {
+  WindowRecord taken;
+  taken.entry.input = options_.input.inputs[record_.input_index];
+  taken.entry.line = record_.line;
+  taken.entry.id = record_.id;
+  taken.input_position = reader_->size_consumed();
+  if (record_.fault) {
+    if (!options_.skip_bad) return *record_.fault;
+    taken.entry.reason = record_.fault->message;
+    taken.is_done = true;
+    window_.push(std::move(taken));
+    return Done{};
+  }
+  std::vector<TokenId> ids;
+  {
+    const Stopwatch watch(clock_, time_.tokenize);
+    const auto encoded = session_.text_encoder->encode(record_.text, ids);
+    taken.entry.token_count = encoded.token_count;
+    taken.entry.is_truncated = encoded.is_truncated;
+  }
+  taken.entry.text = record_.text;
+  const auto token_count = taken.entry.token_count;
+  const auto key = window_.push(std::move(taken));
+  session_.coordinator->submit({.key = key, .token_count = token_count}, std::move(ids));
+  return Done{};
+}
+
+void EmbedRun::on_row(ItemKey key, std::span<const std::byte> row) {
+  auto* record = window_.find(key);
+  MUSTER_CHECK(record != nullptr && !record->is_done);
+  record->row.resize(row.size() / sizeof(float));
+  std::memcpy(record->row.data(), row.data(), row.size());
+  record->is_done = true;
+  if (!first_row_at_) first_row_at_ = clock_.now();
+}
+
+void EmbedRun::on_item_failed(ItemKey key, const Error& error) {
+  auto* record = window_.find(key);
+  MUSTER_CHECK(record != nullptr && !record->is_done);
+  const auto message = fmt::format("{}: {}", place_of(record->entry), error.message);
+  if (!options_.skip_bad) {
+    fatal_ = Error{error.kind, message};
+    return;
+  }
+  record->entry.reason = message;
+  record->is_done = true;
+}
+
+Status EmbedRun::open_output() {
+  if (output_ || session_.coordinator->dim() == 0) return Done{};
+  last_commit_ = clock_.now();
+  output_ = MUSTER_TRY(RunOutput::open(files_, format_, session_.coordinator->dim(), identity_,
+                                       std::exchange(resumption_, std::nullopt)));
+  return Done{};
+}
+
+Status EmbedRun::write_done() {
+  const Stopwatch watch(clock_, time_.write);
+  while (auto* record = window_.front_if_done()) {
+    hash_record(records_hash_, record->entry.line, record->entry.id, record->entry.text);
+    MUSTER_TRY(output_->append(record->entry, record->row));
+    if (record->entry.row) {
+      ++progress_.text_count;
+      progress_.token_count += record->entry.token_count;
+      progress_.truncated_count += record->entry.is_truncated ? 1 : 0;
+    } else {
+      ++progress_.bad_count;
+    }
+    progress_.input_size_consumed = record->input_position;
+    window_.pop_front();
+  }
+  if (output_ && clock_.now() - last_commit_ >= kCommitInterval) return commit();
+  return Done{};
+}
+
+Status EmbedRun::commit() {
+  last_commit_ = clock_.now();
+  return output_->commit(records_hash_.hex());
+}
+
+Status EmbedRun::finish() {
+  // An empty input ends before any worker is ready; the output's shape needs the dimension.
+  while (session_.coordinator->dim() == 0) {
+    if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
+    MUSTER_TRY(session_.coordinator->step(kIdleWait));
+  }
+  MUSTER_TRY(open_output());
+  MUSTER_TRY(write_done());
+  report_progress(/*is_last=*/true);
+  worker_cpu_seconds_ = session_.coordinator->stop();
+  const Stopwatch watch(clock_, time_.write);
+  MUSTER_TRY(commit());
+  return output_->finish(about());
+}
+
+void EmbedRun::report_progress(bool is_last) {
+  const auto now = clock_.now();
+  if (!is_last && now - last_progress_ < kProgressInterval) return;
+  last_progress_ = now;
+  const auto ready_at = session_.coordinator->first_ready_at();
+  progress_.elapsed_seconds = ready_at ? seconds(now - *ready_at) : 0;
+  progress_.devices.clear();
+  for (const auto& status : session_.coordinator->status()) {
+    progress_.devices.push_back({.name = status.name,
+                                 .text_count = status.text_count,
+                                 .token_count = status.token_count,
+                                 .busy_seconds = status.engine_seconds,
+                                 .ready_seconds = status.ready_seconds,
+                                 .restart_count = status.restart_count,
+                                 .state = status.state});
+  }
+  events_.on_progress(progress_);
+}
+
+std::string EmbedRun::about() const {
+  const nlohmann::ordered_json about = {
+      {"model", std::filesystem::absolute(session_.folder.path).lexically_normal().string()},
+      {"model_hash", session_.model_hash},
+      {"equality_class", session_.equality_class},
+      {"precision", precision_name(session_.precision)},
+      {"pooling", pooling_name(session_.pooling)},
+      {"normalize", session_.normalize},
+      {"prompt_name", session_.prompt_name},
+      {"length_max", session_.text_encoder->length_max()},
+      {"dim", session_.coordinator->dim()},
+      {"rows", output_->row_count()}};
+  return about.dump(2) + "\n";
+}
+
+EmbedReport EmbedRun::report() {
+  const auto now = clock_.now();
+  EmbedReport report;
+  report.progress = progress_;
+  report.total_seconds = seconds(now - begin_);
+  const auto ready_at = session_.coordinator->first_ready_at();
+  time_.start = ready_at ? seconds(*ready_at - begin_) : 0;
+  report.time = time_;
+  report.time.other =
+      std::max(0.0, report.total_seconds - time_.read - time_.tokenize - time_.wait - time_.write);
+  report.dim = session_.coordinator->dim();
+  report.precision = session_.precision;
+  report.precision_reason = session_.precision_reason;
+  report.equality_class = session_.equality_class;
+  report.out = files_.out;
+  report.index = files_.index;
+  report.first_vector_seconds = first_row_at_ ? seconds(*first_row_at_ - begin_) : 0;
+  report.parent_cpu_seconds = cpu_seconds_of_this_process() - cpu_begin_;
+  report.worker_cpu_seconds = worker_cpu_seconds_;
+  return report;
+}
+
+}  // namespace
+
+Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
+                                 const Clock& clock, const std::function<bool()>& cancelled) {
+  return EmbedRun(options, events, clock, cancelled).run();
+}
+
+}  // namespace muster
