@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "benchmarks
 import machine
 import programs
 import run_interleaved
-from report import MISS, Check, RowReport, short
+from report import MISS, Check, RowReport, short, skipped
 
 LISTS = {"spine": "spine"}
 
@@ -67,7 +67,10 @@ def run_row(name, module, arguments):
     print(f"\n{name}  {module.TITLE}", flush=True)
     start = time.monotonic()
     try:
-        if not (module.IS_TIMED and is_busy(report, arguments)):
+        reason = module.skip_reason() if hasattr(module, "skip_reason") else None
+        if reason:
+            report.add(skipped("this row", reason))
+        elif not (module.IS_TIMED and is_busy(report, arguments)):
             module.measure(report, arguments)
     except Exception as error:  # a row that cannot be measured is a miss, and the next row still runs
         report.raw["traceback"] = traceback.format_exc()

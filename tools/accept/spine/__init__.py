@@ -1,5 +1,6 @@
 """The rows of the list `spine`: a real corpus embedded on every device. One module a row; each has TITLE,
-IS_TIMED (it measures times, so it wants a quiet machine) and measure(report, arguments)."""
+IS_TIMED (it measures times, so it wants a quiet machine) and measure(report, arguments); a row that needs what not
+every machine has tells by skip_reason() why it cannot run."""
 
 ROWS = {
     1: "row01_quickstart",
