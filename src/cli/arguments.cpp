@@ -1,0 +1,155 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "config/schema.h"
+
+namespace muster {
+namespace {
+
+// What a flag means for one command.
+struct Meaning {
+  std::string name;                  // as messages say it: "--max-length"
+  const Setting* setting = nullptr;  // or a flag of the run:
+  const RunFlag* flag = nullptr;
+  bool takes_value = false;
+  bool is_negated = false;  // "--no-normalize"
+};
+
+const std::vector<RunFlag>& common_flags() {
+  static const std::vector<RunFlag> flags{
+      {"--config", "FILE", "settings from this file instead of ./muster.yaml"},
+      {"--help", "", "this text", "-h"},
+  };
+  return flags;
+}
+
+void add_setting(const Setting& setting, std::vector<Meaning>& meanings) {
+  const bool is_switch = setting.type == SettingType::Switch;
+  std::vector<std::string> names{std::string(setting.name)};
+  names.insert(names.end(), setting.aliases.begin(), setting.aliases.end());
+  for (const auto& name : names) {
+    meanings.push_back({flag_of(name), &setting, nullptr, !is_switch, false});
+    if (is_switch)
+      meanings.push_back({flag_of(fmt::format("no_{}", name)), &setting, nullptr, false, true});
+  }
+}
+
+void add_flag(const RunFlag& flag, std::vector<Meaning>& meanings) {
+  const bool takes_value = !flag.value_name.empty();
+  meanings.push_back({flag.name, nullptr, &flag, takes_value, false});
+  if (!flag.short_name.empty()) {
+    meanings.push_back({flag.short_name, nullptr, &flag, takes_value, false});
+  }
+}
+
+std::vector<Meaning> meanings_of(const CommandSpec& spec) {
+  std::vector<Meaning> meanings;
+  for (const auto& group : spec.groups) {
+    for (const auto id : group.settings) add_setting(setting_of(id), meanings);
+    for (const auto& flag : group.flags) add_flag(flag, meanings);
+  }
+  for (const auto& flag : common_flags()) add_flag(flag, meanings);
+  return meanings;
+}
+
+Error unknown_flag(const CommandSpec& spec, const std::string& word) {
+  auto message = fmt::format("unknown flag of muster {}: {}", spec.name, word);
+  if (const auto nearest = nearest_name(word, flag_names(spec))) {
+    message += fmt::format("; did you mean {}?", *nearest);
+  } else {
+    message += fmt::format("; `muster {} --help` lists them", spec.name);
+  }
+  return Error{ErrorKind::InvalidArgument, std::move(message)};
+}
+
+Status keep(const Meaning& meaning, std::string value, Arguments& arguments) {
+  if (meaning.setting != nullptr) {
+    if (meaning.setting->type == SettingType::Switch) value = meaning.is_negated ? "false" : "true";
+    arguments.settings.push_back({meaning.setting->id, std::move(value), meaning.name});
+    return Done{};
+  }
+  if (meaning.flag->name == "--help") arguments.wants_help = true;
+  const auto [place, is_new] = arguments.flags.emplace(meaning.flag->name, value);
+  if (!is_new && place->second != value) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} is given twice: {} and {}", meaning.name, place->second, value)};
+  }
+  return Done{};
+}
+
+// Takes the flag at `words[at]` and its value; gives the place of the next word.
+Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<Meaning>& meanings,
+                              std::span<const std::string> words, std::size_t at,
+                              Arguments& arguments) {
+  const auto& word = words[at];
+  const auto equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+  const auto name = word.substr(0, equals);
+  const auto found = std::find_if(meanings.begin(), meanings.end(),
+                                  [&](const Meaning& meaning) { return meaning.name == name; });
+  if (found == meanings.end()) return unknown_flag(spec, name);
+
+  std::string value;
+  if (equals != std::string::npos) {
+    if (!found->takes_value) {
+      return Error{ErrorKind::InvalidArgument, fmt::format("{} takes no value: {}", name, word)};
+    }
+    value = word.substr(equals + 1);
+  } else if (found->takes_value) {
+    ++at;
+    if (at == words.size() || words[at].starts_with("--")) {
+      return Error{ErrorKind::InvalidArgument, fmt::format("{} needs a value", name)};
+    }
+    value = words[at];
+  }
+  MUSTER_TRY(keep(*found, std::move(value), arguments));
+  return at + 1;
+}
+
+Status check_count(const CommandSpec& spec, const Arguments& arguments) {
+  const auto count = arguments.positionals.size();
+  if (count < spec.positional_least) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("something is missing; usage: muster {} {}", spec.name, spec.usage)};
+  }
+  if (count > spec.positional_most) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("one word too many: \"{}\"; usage: muster {} {}",
+                             arguments.positionals[spec.positional_most], spec.name, spec.usage)};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::string> words) {
+  const auto meanings = meanings_of(spec);
+  Arguments arguments;
+  bool flags_ended = false;
+  for (std::size_t at = 0; at < words.size();) {
+    const auto& word = words[at];
+    if (flags_ended || word.size() < 2 || word.front() != '-') {
+      arguments.positionals.push_back(word);
+      ++at;
+    } else if (word == "--") {
+      flags_ended = true;
+      ++at;
+    } else {
+      at = MUSTER_TRY(take_flag(spec, meanings, words, at, arguments));
+    }
+  }
+  if (!arguments.wants_help) MUSTER_TRY(check_count(spec, arguments));
+  return arguments;
+}
+
+std::vector<std::string> flag_names(const CommandSpec& spec) {
+  std::vector<std::string> names;
+  for (const auto& meaning : meanings_of(spec)) names.push_back(meaning.name);
+  return names;
+}
+
+}  // namespace muster

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command.h"
+
+namespace muster {
+
+/// Sorts the words after a command's name. "--flag value" and "--flag=value" are the same, "--"
+/// ends the flags, "-" alone is an input; a switch `--normalize` is turned off by `--no-normalize`.
+///
+/// Errors: InvalidArgument: an unknown flag with the nearest right one, a missing value, a flag
+/// given twice with different values, too few or too many words. Threads: pure.
+Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::string> words);
+
+/// Every flag that the command understands, "--no-" forms included.
+std::vector<std::string> flag_names(const CommandSpec& spec);
+
+}  // namespace muster

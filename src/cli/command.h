@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cli/output.h"
+#include "config/config.h"
+
+namespace muster {
+
+/// A flag that belongs to one run and is no setting: it stands in no file and no variable.
+struct RunFlag {
+  std::string name;        // "--out"
+  std::string value_name;  // empty: a switch
+  std::string help;
+  std::string short_name = {};  // "-o"
+};
+
+/// Flags that stand together in the help text.
+struct FlagGroup {
+  std::string title;
+  std::vector<SettingId> settings;
+  std::vector<RunFlag> flags = {};
+};
+
+/// What a command takes.
+struct CommandSpec {
+  std::string name;
+  std::string summary;  // one line for `muster --help`
+  std::string usage;    // "MODEL INPUT... -o OUT"
+  std::size_t positional_least = 0;
+  std::size_t positional_most = 0;
+  std::vector<FlagGroup> groups;  // --config and --help are added
+  std::string examples;           // lines, indented by two
+};
+
+/// The words of a command line, sorted out.
+struct Arguments {
+  std::vector<std::string> positionals;
+  std::vector<GivenValue> settings;
+  std::map<std::string, std::string, std::less<>> flags;  // "--out" -> value; a switch -> ""
+  bool wants_help = false;
+
+  bool has(std::string_view flag) const { return flags.find(flag) != flags.end(); }
+  std::optional<std::string> value(std::string_view flag) const {
+    const auto found = flags.find(flag);
+    return found == flags.end() ? std::nullopt : std::optional(found->second);
+  }
+};
+
+/// What a command works with.
+struct CommandContext {
+  const Arguments& arguments;
+  Config& config;
+  const Clock& clock;
+  Output& output;                  // standard output
+  std::vector<std::string> words;  // the whole command line, for "go on with: …"
+};
+
+/// A command: its spec, and what it does. The value is the exit code.
+struct Command {
+  CommandSpec spec;
+  Result<int> (*run)(const CommandContext&);
+};
+
+Command embed_command();
+Command search_command();
+Command tokenize_command();
+Command devices_command();
+Command config_command();
+
+}  // namespace muster

@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/embed_options.h"
+#include "cli/embed_report.h"
+#include "cli/interrupt.h"
+#include "cli/shell_words.h"
+#include "service/embed.h"
+#include "terminal/progress_bar.h"
+#include "terminal/terminal_info.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kInputsMost = 100'000;  // what a shell's pattern may become
+
+CommandSpec embed_spec() {
+  return {
+      .name = "embed",
+      .summary = "turn the texts of files into vectors, on all devices",
+      .usage = "MODEL INPUT... -o OUT",
+      .positional_least = 2,
+      .positional_most = kInputsMost,
+      .groups = {{"Output",
+                  {},
+                  {{"--out", "OUT",
+                    ".npy, .safetensors or .jsonl; an index .jsonl is put beside it", "-o"},
+                   {"--resume", "", "go on where an interrupted run stopped"},
+                   {"--json", "", "the report as a JSON object"},
+                   {"--quiet", "", "no progress and no report"}}},
+                 {"Input",
+                  {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad}},
+                 {"Model",
+                  {SettingId::Precision, SettingId::MaxLength, SettingId::Pooling,
+                   SettingId::Normalize, SettingId::PromptName}},
+                 {"Machine",
+                  {SettingId::Devices, SettingId::CoresPerDevice, SettingId::BatchTokens,
+                   SettingId::TorchRoot, SettingId::WorkerProgram, SettingId::CacheDir}}},
+      .examples =
+          "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
+          "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
+          "      --field body --id-field doc_id --devices 2xcpu\n"
+          "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o news.npy --quiet\n"
+          "\n"
+          "MODEL is a folder in Hugging Face layout or a name in the local hub cache;\n"
+          "nothing is downloaded. INPUT is .txt (a text a line), .jsonl, .csv or .tsv,\n"
+          "plain, gzip or zstd, or - for standard input.\n",
+  };
+}
+
+// After Ctrl-C: what was kept, and the exact words to go on with.
+int say_how_to_resume(const CommandContext& context) {
+  const auto& inputs = context.arguments.positionals;
+  if (std::find(inputs.begin() + 1, inputs.end(), "-") != inputs.end()) {
+    std::fputs("muster: stopped; a run that reads standard input cannot be resumed\n", stderr);
+  } else {
+    auto words = context.words;
+    if (!context.arguments.has("--resume")) words.emplace_back("--resume");
+    fmt::print(stderr, "muster: stopped; finished rows are kept, go on with: {}\n",
+               join_shell_words(words));
+  }
+  return 128 + interrupt_signal();
+}
+
+Result<int> run_embed(const CommandContext& context) {
+  const bool is_quiet = context.arguments.has("--quiet");
+  const bool wants_json = context.arguments.has("--json");
+  const auto options = MUSTER_TRY(embed_options(context));
+
+  catch_interrupts();
+  std::optional<ProgressBar> bar;
+  bar.emplace(STDERR_FILENO, inspect_terminal(STDERR_FILENO), context.clock);
+  EmbedEvents events;
+  events.on_progress = [&](const EmbedProgress& progress) {
+    if (!is_quiet) bar->update(progress_reading(progress));
+  };
+  // A worker's death is worth a line even when nobody wants a bar.
+  events.on_notice = [&](const std::string& sentence) { bar->notice(sentence); };
+  const auto cancelled = [] { return interrupt_signal() != 0; };
+  const auto report = embed_corpus(options, events, context.clock, cancelled);
+  bar.reset();
+  if (!report) {
+    const bool is_interrupt = interrupt_signal() != 0;
+    if (is_interrupt && report.error().kind == ErrorKind::Cancelled) {
+      return say_how_to_resume(context);
+    }
+    return report.error();
+  }
+  if (wants_json) {
+    MUSTER_TRY(context.output.append(report_json(*report)));
+  } else if (!is_quiet) {
+    const auto width = inspect_terminal(STDOUT_FILENO).width;
+    MUSTER_TRY(context.output.append(describe_report(*report, width)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command embed_command() { return {embed_spec(), run_embed}; }
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+#include "cli/embed_options.h"
+
+#include <array>
+
+#include "cli/places.h"
+#include "dataset/vector_writer.h"
+#include "hw/device_names.h"
+#include "hw/inventory.h"
+#include "modelfile/model_folder.h"
+#include "service/embedding_session.h"
+
+namespace muster {
+namespace {
+
+std::optional<TextFormat> parse_format(std::string_view name) {
+  if (name == "lines") return TextFormat::Lines;
+  if (name == "jsonl") return TextFormat::Jsonl;
+  if (name == "csv") return TextFormat::Csv;
+  if (name == "tsv") return TextFormat::Tsv;
+  return std::nullopt;  // auto
+}
+
+}  // namespace
+
+std::optional<Pooling> parse_pooling(std::string_view name) {
+  for (const auto pooling : {Pooling::Cls, Pooling::Mean, Pooling::Max, Pooling::Last}) {
+    if (name == pooling_name(pooling)) return pooling;
+  }
+  return std::nullopt;
+}
+
+TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs) {
+  TextReaderOptions options;
+  options.inputs = std::move(inputs);
+  options.format = parse_format(config.text(SettingId::Format).value_or(""));
+  options.field = config.text(SettingId::Field).value_or(options.field);
+  options.id_field = config.text(SettingId::IdField);
+  return options;
+}
+
+Status fill_machine_options(const Config& config, EmbedOptions& options) {
+  const auto devices = config.text(SettingId::Devices).value_or("auto");
+  MachineSources sources;
+  sources.look_for_gpus = may_name_gpus(devices);
+  const auto inventory = MUSTER_TRY(find_inventory(sources));
+  options.devices =
+      MUSTER_TRY(parse_devices(devices, inventory, config.count(SettingId::CoresPerDevice)));
+  options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
+  options.cache_folder = MUSTER_TRY(find_cache_folder(config)).path;
+  options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
+  return Done{};
+}
+
+Result<EmbedOptions> embed_options(const CommandContext& context) {
+  const auto& config = context.config;
+  const auto& words = context.arguments.positionals;
+  const auto out = context.arguments.value("--out");
+  if (!out || out->empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "where should the vectors go? Name a file with -o, such as -o vectors.npy"};
+  }
+  EmbedOptions options;
+  options.model = words.front();
+  options.input = input_options(config, {words.begin() + 1, words.end()});
+  options.out = *out;
+  options.resume = context.arguments.has("--resume");
+  MUSTER_TRY(find_model(options.model));
+  MUSTER_TRY(vector_format_of(options.out));
+  MUSTER_TRY(TextReader::open(options.input));
+
+  options.precision = parse_precision(config.text(SettingId::Precision).value_or(""));
+  options.batch_tokens = config.count(SettingId::BatchTokens).value_or(options.batch_tokens);
+  options.length_max = config.count(SettingId::MaxLength);
+  options.pooling = parse_pooling(config.text(SettingId::Pooling).value_or(""));
+  options.normalize = config.is_on(SettingId::Normalize);
+  options.prompt_name = config.text(SettingId::PromptName);
+  options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
+  MUSTER_TRY(fill_machine_options(config, options));
+  return options;
+}
+
+}  // namespace muster

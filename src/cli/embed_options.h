@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "service/embed.h"
+
+namespace muster {
+
+/// Settings and words of `muster embed` as the job's options. What costs least is looked at first,
+/// so that a typing error is told before a driver or an interpreter has to start: names of model,
+/// inputs and output, then devices, then the places of worker and torch.
+///
+/// Errors: those of find_model, TextReader::open, vector_format_of, parse_devices and places.h.
+Result<EmbedOptions> embed_options(const CommandContext& context);
+
+/// The part of the options that says where a model runs: devices, worker, torch, cache.
+Status fill_machine_options(const Config& config, EmbedOptions& options);
+
+/// The input part of the options, for the commands that read texts.
+TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs);
+
+/// The inverse of pooling_name; nullopt for any other word.
+std::optional<Pooling> parse_pooling(std::string_view name);
+
+}  // namespace muster

@@ -1,0 +1,155 @@
+#include "cli/embed_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "terminal/table.h"
+
+namespace muster {
+namespace {
+
+// A share as "97 %"; "-" where there is nothing to share.
+std::string percent(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-";
+}
+
+std::string rate(std::uint64_t count, double time_seconds) {
+  return time_seconds > 0
+             ? with_thousands(static_cast<std::uint64_t>(static_cast<double>(count) / time_seconds))
+             : "-";
+}
+
+std::string device_table(const EmbedReport& report, std::size_t width) {
+  Table table({{"device"},
+               {"texts", Align::Right},
+               {"tokens", Align::Right},
+               {"tokens/s", Align::Right},
+               {"busy", Align::Right},
+               {"restarts", Align::Right}});
+  for (const auto& device : report.progress.devices) {
+    table.add_row(
+        {device.name, with_thousands(device.text_count), with_thousands(device.token_count),
+         rate(device.token_count, device.ready_seconds),
+         percent(device.busy_seconds, device.ready_seconds), with_thousands(device.restart_count)});
+  }
+  return table.render(width);
+}
+
+std::string time_table(const EmbedReport& report, std::size_t width) {
+  Table table({{"time of muster"}, {"seconds", Align::Right}, {"share", Align::Right}});
+  const auto& time = report.time;
+  const auto row = [&](const char* name, double part) {
+    table.add_row({name, fmt::format("{:.2f}", part), percent(part, report.total_seconds)});
+  };
+  row("read", time.read);
+  row("tokenise", time.tokenize);
+  row("wait for devices", time.wait);
+  row("write", time.write);
+  row("other", time.other);
+  return table.render(width);
+}
+
+// The devices' mean busy share, weighted by how long each was there.
+std::string busy_share(const EmbedProgress& progress) {
+  double busy = 0;
+  double ready = 0;
+  for (const auto& device : progress.devices) {
+    busy += device.busy_seconds;
+    ready += device.ready_seconds;
+  }
+  return percent(busy, ready);
+}
+
+}  // namespace
+
+std::string describe_report(const EmbedReport& report, std::size_t width) {
+  const auto& progress = report.progress;
+  auto out = fmt::format("{} texts, {} tokens in {:.1f} s: {} texts/s, {} tokens/s\n",
+                         with_thousands(progress.text_count), with_thousands(progress.token_count),
+                         report.total_seconds, rate(progress.text_count, progress.elapsed_seconds),
+                         rate(progress.token_count, progress.elapsed_seconds));
+  const std::pair<std::uint64_t, const char*> remarks[] = {
+      {progress.resumed_count, "rows were there already (--resume)"},
+      {progress.truncated_count, "texts were cut at the token limit"},
+      {progress.bad_count, "bad records were skipped; the index says why"}};
+  for (const auto& [count, words] : remarks) {
+    if (count > 0) out += fmt::format("{} {}\n", with_thousands(count), words);
+  }
+  out +=
+      fmt::format("precision {}: {}\n", precision_name(report.precision), report.precision_reason);
+  out += fmt::format("\n{}\n{}\n", device_table(report, width), time_table(report, width));
+  out += fmt::format(
+      "devices busy {}; first worker ready after {:.2f} s, first vector after {:.2f} s\n",
+      busy_share(progress), report.time.start, report.first_vector_seconds);
+  out += fmt::format(
+      "CPU time: {:.1f} s in the workers, {:.1f} s in muster ({})\n", report.worker_cpu_seconds,
+      report.parent_cpu_seconds,
+      percent(report.parent_cpu_seconds, report.parent_cpu_seconds + report.worker_cpu_seconds));
+  out += fmt::format("{} [{} x {}], index {}\n", report.out.string(),
+                     with_thousands(progress.resumed_count + progress.text_count), report.dim,
+                     report.index.string());
+  return out;
+}
+
+std::string report_json(const EmbedReport& report) {
+  using Json = nlohmann::ordered_json;
+  const auto& progress = report.progress;
+  Json devices = Json::array();
+  for (const auto& device : progress.devices) {
+    devices.push_back({{"name", device.name},
+                       {"text_count", device.text_count},
+                       {"token_count", device.token_count},
+                       {"busy_seconds", device.busy_seconds},
+                       {"ready_seconds", device.ready_seconds},
+                       {"restart_count", device.restart_count},
+                       {"state", device.state}});
+  }
+  const auto& time = report.time;
+  Json json{{"out", report.out.string()},
+            {"index", report.index.string()},
+            {"dim", report.dim},
+            {"text_count", progress.text_count},
+            {"token_count", progress.token_count},
+            {"resumed_count", progress.resumed_count},
+            {"bad_count", progress.bad_count},
+            {"truncated_count", progress.truncated_count},
+            {"input_consumed_bytes", progress.input_size_consumed},
+            {"input_total_bytes", nullptr},
+            {"precision", precision_name(report.precision)},
+            {"precision_reason", report.precision_reason},
+            {"equality_class", report.equality_class},
+            {"total_seconds", report.total_seconds},
+            {"first_vector_seconds", report.first_vector_seconds},
+            {"elapsed_seconds", progress.elapsed_seconds},
+            {"parent_cpu_seconds", report.parent_cpu_seconds},
+            {"worker_cpu_seconds", report.worker_cpu_seconds},
+            {"time",
+             {{"start_seconds", time.start},
+              {"read_seconds", time.read},
+              {"tokenize_seconds", time.tokenize},
+              {"wait_seconds", time.wait},
+              {"write_seconds", time.write},
+              {"other_seconds", time.other}}},
+            {"devices", std::move(devices)}};
+  if (progress.input_size_total) json["input_total_bytes"] = *progress.input_size_total;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+ProgressReading progress_reading(const EmbedProgress& progress) {
+  ProgressReading reading;
+  if (progress.input_size_total && *progress.input_size_total > 0) {
+    reading.fraction = static_cast<double>(progress.input_size_consumed) /
+                       static_cast<double>(*progress.input_size_total);
+  }
+  reading.counts = {{"texts", progress.text_count}, {"tokens", progress.token_count}};
+  for (const auto& device : progress.devices) {
+    reading.devices.push_back(device.state == "ready" ? device.name
+                                                      : device.name + " " + device.state);
+  }
+  return reading;
+}
+
+}  // namespace muster

@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/embed_options.h"
+#include "cli/run_record.h"
+#include "dataset/vector_file.h"
+#include "modelfile/model_folder.h"
+#include "service/query.h"
+#include "service/search.h"
+#include "terminal/table.h"
+#include "terminal/terminal_info.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kQueriesMost = 1000;
+constexpr std::size_t kTopMost = 10'000;
+constexpr std::size_t kTopDefault = 5;
+
+// sentence-transformers' name for the prompt of questions.
+constexpr std::string_view kQueryPrompt = "query";
+
+CommandSpec search_spec() {
+  return {
+      .name = "search",
+      .summary = "find the texts that are nearest to a question",
+      .usage = "OUT QUERY...",
+      .positional_least = 2,
+      .positional_most = 1 + kQueriesMost,
+      .groups = {{"Output",
+                  {},
+                  {{"--top", "N", "hits for each question (5)"},
+                   {"--json", "", "a JSON object a line for each question"}}},
+                 {"Model",
+                  {SettingId::PromptName},
+                  {{"--model", "MODEL", "instead of the one that made OUT"}}},
+                 {"Machine",
+                  {SettingId::Devices, SettingId::CoresPerDevice, SettingId::TorchRoot,
+                   SettingId::WorkerProgram, SettingId::CacheDir}}},
+      .examples =
+          "  muster search notes.npy \"where did we leave the keys?\"\n"
+          "  muster search notes.npy --top 3 --json \"first question\" \"second one\"\n"
+          "\n"
+          "OUT is a file that muster embed wrote, with the index and the .run.json beside\n"
+          "it. The search is exact (cosine). The questions run on the first device named.\n",
+  };
+}
+
+Result<std::size_t> top_count(const Arguments& arguments) {
+  const auto text = arguments.value("--top");
+  if (!text) return kTopDefault;
+  std::size_t count = 0;
+  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), count);
+  if (code != std::errc{} || end != text->data() + text->size() || count == 0 || count > kTopMost) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--top must be a whole number from 1 to {}: \"{}\"", kTopMost, *text)};
+  }
+  return count;
+}
+
+// Everything as it was for OUT, so that question and texts are made alike; except the prompt, which
+// models give to questions under a name of its own.
+Result<EmbedOptions> query_options(const CommandContext& context) {
+  const auto model = context.arguments.value("--model");
+  const auto record = read_run_record(context.arguments.positionals.front());
+  if (!record && !(model && record.error().kind == ErrorKind::NotFound)) return record.error();
+
+  EmbedOptions options;
+  if (record) {
+    options.model = record->model;
+    options.precision = parse_precision(record->precision);
+    options.pooling = parse_pooling(record->pooling);
+    options.normalize = record->normalize;
+    options.length_max = record->length_max;
+  }
+  if (model) options.model = *model;
+  const auto path = MUSTER_TRY(find_model(options.model));
+  const auto folder = MUSTER_TRY(read_model_folder(path));
+  options.prompt_name = context.config.text(SettingId::PromptName);
+  const auto& prompts = folder.sentence.prompts;
+  if (!options.prompt_name && std::any_of(prompts.begin(), prompts.end(), [](const auto& prompt) {
+        return prompt.name == kQueryPrompt;
+      })) {
+    options.prompt_name = kQueryPrompt;
+  }
+  MUSTER_TRY(fill_machine_options(context.config, options));
+  options.devices.resize(1);
+  return options;
+}
+
+using Hits = std::vector<SearchHit>;
+using Entries = std::map<std::uint64_t, IndexEntry>;  // by row
+
+// The index lines of all hits, in one pass over the file.
+Result<Entries> entries_of(const std::filesystem::path& out, const std::vector<Hits>& hits) {
+  std::vector<std::uint64_t> rows;
+  for (const auto& of_query : hits) {
+    for (const auto& hit : of_query) rows.push_back(hit.row);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  auto found = MUSTER_TRY(read_index_entries(index_path_of(out), rows));
+  Entries entries;
+  for (auto& entry : found) {
+    const auto row = entry.row;
+    if (row) entries.emplace(*row, std::move(entry));
+  }
+  return entries;
+}
+
+std::string describe(const std::string& query, const Hits& hits, const Entries& entries,
+                     std::size_t width) {
+  Table table({{"score", Align::Right}, {"id", Align::Left, true}, {"text", Align::Left, true}});
+  for (const auto& hit : hits) {
+    const auto& entry = entries.at(hit.row);
+    table.add_row({fmt::format("{:.4f}", hit.score),
+                   entry.id.empty() ? fmt::format("row {}", hit.row) : entry.id, entry.text});
+  }
+  return query + "\n" + table.render(width) + "\n";
+}
+
+std::string hits_json(const std::string& query, const Hits& hits, const Entries& entries) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& hit : hits) {
+    const auto& entry = entries.at(hit.row);
+    nlohmann::ordered_json one{{"row", hit.row}, {"score", hit.score}};
+    if (!entry.id.empty()) one["id"] = entry.id;
+    one["input"] = entry.input;
+    one["line"] = entry.line;
+    one["text"] = entry.text;
+    list.push_back(std::move(one));
+  }
+  const nlohmann::ordered_json json{{"query", query}, {"hits", std::move(list)}};
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<int> run_search(const CommandContext& context) {
+  const auto& words = context.arguments.positionals;
+  const std::filesystem::path out = words.front();
+  const std::vector<std::string> queries(words.begin() + 1, words.end());
+  const auto count = MUSTER_TRY(top_count(context.arguments));
+  const auto vectors = MUSTER_TRY(VectorFile::open(out));
+  const auto options = MUSTER_TRY(query_options(context));
+
+  EmbedEvents events;
+  events.on_progress = [](const EmbedProgress&) {};
+  events.on_notice = [](const std::string& sentence) {
+    fmt::print(stderr, "muster: {}\n", sentence);
+  };
+  const auto embedded = MUSTER_TRY(embed_texts(options, queries, events, context.clock));
+  std::vector<Hits> hits;
+  for (const auto& query : embedded) {
+    hits.push_back(MUSTER_TRY(search_vectors(*vectors, query, count)));
+  }
+  const auto entries = MUSTER_TRY(entries_of(out, hits));
+  const bool wants_json = context.arguments.has("--json");
+  const auto width = inspect_terminal(STDOUT_FILENO).width;
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    MUSTER_TRY(context.output.append(wants_json ? hits_json(queries[i], hits[i], entries)
+                                                : describe(queries[i], hits[i], entries, width)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command search_command() { return {search_spec(), run_search}; }
+
+}  // namespace muster
