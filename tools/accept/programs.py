@@ -30,8 +30,9 @@ def embed_command(inputs, out, *options, muster=MUSTER, model=MODEL):
 
 def remove_output(out):
     """Removes OUT and everything a run leaves beside it, so that the next one starts anew."""
-    for path in out.parent.glob(out.stem + "*"):
-        path.unlink()
+    index = out.stem + ".index.jsonl"
+    for name in (out.name, out.name + ".part", out.name + ".journal", index, index + ".part"):
+        out.with_name(name).unlink(missing_ok=True)
 
 
 def embed(inputs, out, *options, timeout_s=3600, **where):
