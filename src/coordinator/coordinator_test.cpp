@@ -42,10 +42,10 @@ class CoordinatorTest : public testing::Test {
     coordinator_ = *std::move(started);
   }
 
-  /// Text `key` has the ids [1000 + key, 1, 1, …], so that an echoed row names its text.
+  /// Text `key` has the ids [1000 + key, 0, 0, …], so that an echoed row names its text.
   void submit(ItemKey count) {
     for (ItemKey key = 0; key < count; ++key) {
-      std::vector<std::uint32_t> ids(3 + key % 5, 1);
+      std::vector<std::uint32_t> ids(3 + key % 5, 0);
       ids[0] = static_cast<std::uint32_t>(1000 + key);
       const auto token_count = static_cast<std::uint32_t>(ids.size());
       coordinator_->submit({key, token_count}, std::move(ids));

@@ -148,7 +148,10 @@ Status EmbedRun::prepare() {
   progress_.input_size_total = reader_->size_total();
   session_ = MUSTER_TRY(open_session(options_, coordinator_events(), clock_, cancelled_));
   identity_ = identity();
-  if (options_.resume) {
+  if (options_.resume && !std::filesystem::exists(files_.journal)) {
+    events_.on_notice(fmt::format("nothing of {} is there to go on with: starting from the beginning",
+                                  files_.out.string()));
+  } else if (options_.resume) {
     resumption_ = MUSTER_TRY(find_resumption(files_, format_, identity_));
     MUSTER_TRY(skip_done_records());
   }

@@ -1,5 +1,5 @@
 // A worker for tests: it speaks the protocol of muster-worker, without torch, and returns zeros, or
-// in echo mode [first id, token count, 0, …]. ZERO_WORKER holds its orders as words:
+// in echo mode [sum of ids, token count, 0, …]. ZERO_WORKER holds its orders as words:
 //   dim=8         the dimension it claims
 //   echo          rows that tell which text they belong to
 //   abort_on=103  aborts on a batch that holds this token id
@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include "base/build_info.h"
@@ -73,7 +74,8 @@ Status answer(const Orders& orders, std::uint64_t id, const Batch& batch) {
   std::vector<float> rows(batch.lengths.size() * dim);
   std::size_t at = 0;
   for (std::size_t i = 0; orders.count("echo") > 0 && i < batch.lengths.size(); ++i) {
-    rows[i * dim] = static_cast<float>(batch.ids[at]);
+    const auto ids = std::span(batch.ids).subspan(at, batch.lengths[i]);
+    rows[i * dim] = static_cast<float>(std::accumulate(ids.begin(), ids.end(), 0U));
     rows[i * dim + 1] = static_cast<float>(batch.lengths[i]);
     at += batch.lengths[i];
   }
