@@ -31,7 +31,7 @@ def embed_command(inputs, out, *options, muster=MUSTER, model=MODEL):
 def remove_output(out):
     """Removes OUT and everything a run leaves beside it, so that the next one starts anew."""
     index = out.stem + ".index.jsonl"
-    for name in (out.name, out.name + ".part", out.name + ".journal", index, index + ".part"):
+    for name in (out.name, out.name + ".part", out.name + ".journal", index, index + ".part", out.stem + ".run.json"):
         out.with_name(name).unlink(missing_ok=True)
 
 
@@ -50,7 +50,7 @@ def embed(inputs, out, *options, timeout_s=3600, **where):
 
 
 def restart_count(report):
-    return sum(device["restarts"] for device in report["devices"])
+    return sum(device["restart_count"] for device in report["devices"])
 
 
 def children_of(pid, name="muster-worker"):

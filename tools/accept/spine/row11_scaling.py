@@ -19,7 +19,7 @@ LOOP_S = 5.0
 
 def command_rate(source, devices):
     result = embed(source, scratch("scaling.npy"), "--devices", devices, "--cores-per-device", "1", "--precision", "fp32")
-    return {"tokens_per_s": result["tokens"] / result["elapsed_seconds"], "report": result}
+    return {"tokens_per_s": result["token_count"] / result["elapsed_seconds"], "report": result}
 
 
 def loop_rate(servers):

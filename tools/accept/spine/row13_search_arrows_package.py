@@ -25,9 +25,9 @@ GLIBC = re.compile(r"^(ld-linux.*|lib(c|m|pthread|dl|rt|resolv|util|anl|nss_\w+)
 
 
 def search(out):
-    done = subprocess.run([MUSTER, "search", out, *QUESTIONS, "-k", str(HIT_COUNT), "--json"], capture_output=True,
+    done = subprocess.run([MUSTER, "search", out, *QUESTIONS, "--top", str(HIT_COUNT), "--json"], capture_output=True,
                           text=True, check=True)
-    return json.loads(done.stdout)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def check_search(report):
@@ -42,7 +42,7 @@ def check_search(report):
     answers = search(out)
     report.raw["search"] = answers
     wrong = []
-    for answer, vector in zip(answers["queries"], asked):
+    for answer, vector in zip(answers, asked):
         scores = rows @ vector
         expected = numpy.lexsort((numpy.arange(len(scores)), -scores))[:HIT_COUNT]
         for hit, row in zip(answer["hits"], expected):
