@@ -20,6 +20,10 @@ if(MUSTER_SANITIZE)
       -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-restrict -Wno-array-bounds)
   endif()
 endif()
+if(MUSTER_FUZZ)
+  # Coverage of the modules themselves, not of the x_fuzz.cpp file alone: what libFuzzer steers by.
+  target_compile_options(muster_sanitized INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 find_program(ccache ccache)
 if(ccache)
