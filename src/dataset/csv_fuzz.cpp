@@ -1,0 +1,15 @@
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "dataset/stream_fuzz.h"
+
+// Rows of CSV from outside; a short limit, so that rows over it are met too.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  muster::fuzz_stream(data, size, [](std::unique_ptr<muster::ByteSource> source) {
+    return muster::make_csv_stream(
+        std::move(source),
+        {.input = "fuzz", .field = "text", .id_field = "id", .record_size_max = 256}, ',');
+  });
+  return 0;
+}
