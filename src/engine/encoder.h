@@ -32,9 +32,9 @@ struct TextBatch {
 
 /// One encoder with its packed weights, ready to turn token ids into vectors.
 ///
-/// A row depends only on its text and the equality class, never on the other texts of the batch, their
-/// order, the lane or the number of lanes: every product is computed in row counts that a self-test at
-/// load has shown to give the same bits (`row_counts()`), attention is per sequence.
+/// A row depends only on its text and the equality class, never on the other texts of the batch,
+/// their order, the lane or the number of lanes: every product is computed in row counts that a
+/// self-test at load has shown to give the same bits (`row_counts()`), attention is per sequence.
 ///
 /// Threads: immutable after load; `encode` may run in several lanes at once, each a thread that has
 /// called `enter_lane()`.
@@ -49,11 +49,12 @@ class Encoder {
   ~Encoder();
 
   /// Shapes: rows [texts, dim] float32, row-major.
-  /// Errors: InvalidArgument (an id at or above vocab_size, a length of 0 or above the maximum, sizes that
-  /// disagree); ResourceExhausted; Internal.
+  /// Errors: InvalidArgument (an id at or above vocab_size, a length of 0 or above the maximum,
+  /// sizes that disagree); ResourceExhausted; Internal.
   Status encode(const TextBatch& batch, std::span<float> rows) const;
 
-  /// The last hidden state before pooling, for parity tests. Shapes: hidden [tokens, hidden_size] float32.
+  /// The last hidden state before pooling, for parity tests. Shapes: hidden [tokens, hidden_size]
+  /// float32.
   Status last_hidden_state(const TextBatch& batch, std::span<float> hidden) const;
 
   std::uint32_t dim() const;
@@ -67,11 +68,13 @@ class Encoder {
   std::unique_ptr<const Parts> parts_;
 };
 
-/// Makes the calling thread a lane: one thread for every operator, denormals flushed alike in all lanes.
+/// Makes the calling thread a lane: one thread for every operator, denormals flushed alike in all
+/// lanes.
 void enter_lane();
 
-/// What of this machine, build and library can change a bit of a result on `device`: instruction set
-/// in use, torch version, engine version; for CUDA the device model too. Part of the equality class.
+/// What of this machine, build and library can change a bit of a result on `device`: instruction
+/// set in use, torch version, engine version; for CUDA the device model too. Part of the equality
+/// class.
 std::string engine_class(DeviceKind device);
 
 /// "2.11.0+cu130".

@@ -1,0 +1,174 @@
+#include "engine/encoder.h"
+
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "engine/guard.h"
+#include "engine/models/cpu_encoder.h"
+#include "engine/models/cuda_encoder.h"
+#include "engine/models/encoder_model.h"
+#include "engine/models/encoder_weights.h"
+#include "engine/ops/pooling.h"
+#include "modelfile/safetensors.h"
+
+namespace muster::engine {
+namespace {
+
+Status check_precision(const EncoderOptions& options) {
+  const auto allowed = precisions_to_try(options.device);
+  if (std::find(allowed.begin(), allowed.end(), options.precision) == allowed.end()) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("this machine does not compute this precision on {}: {}",
+                             device_kind_name(options.device), precision_name(options.precision))};
+  }
+  return Done{};
+}
+
+Status check_batch(const EncoderSpec& encoder, const TextBatch& batch, std::size_t row_size,
+                   std::size_t row_count) {
+  const auto invalid = [](std::string message) {
+    return Error{ErrorKind::InvalidArgument, std::move(message)};
+  };
+  std::uint64_t tokens = 0;
+  for (const auto length : batch.lengths) {
+    if (length == 0 || length > encoder.length_max()) {
+      return invalid(
+          fmt::format("a text must have 1 to {} tokens: {}", encoder.length_max(), length));
+    }
+    tokens += length;
+  }
+  if (tokens != batch.ids.size()) {
+    return invalid(
+        fmt::format("lengths and ids disagree: {} and {} tokens", tokens, batch.ids.size()));
+  }
+  if (row_size != row_count * encoder.hidden_size) {
+    return invalid(
+        fmt::format("the rows need {} x {} floats: {}", row_count, encoder.hidden_size, row_size));
+  }
+  const auto wrong = std::find_if(batch.ids.begin(), batch.ids.end(),
+                                  [&](std::uint32_t id) { return id >= encoder.vocab_size; });
+  if (wrong != batch.ids.end()) {
+    return invalid(
+        fmt::format("a token id is not in the vocabulary of {}: {}", encoder.vocab_size, *wrong));
+  }
+  return Done{};
+}
+
+// Calls `visit(first_text, part)` for consecutive parts of about `tokens_per_pass` tokens.
+template <typename Visit>
+void for_each_pass(const TextBatch& batch, std::size_t tokens_per_pass, Visit&& visit) {
+  std::size_t text = 0;
+  std::size_t token = 0;
+  while (text < batch.lengths.size()) {
+    std::size_t text_count = 0;
+    std::size_t token_count = 0;
+    do {
+      token_count += batch.lengths[text + text_count++];
+    } while (text + text_count < batch.lengths.size() &&
+             token_count + batch.lengths[text + text_count] <= tokens_per_pass);
+    visit(text, TextBatch{batch.ids.subspan(token, token_count),
+                          batch.lengths.subspan(text, text_count)});
+    text += text_count;
+    token += token_count;
+  }
+}
+
+Result<std::unique_ptr<const EncoderModel>> make_model(const EncoderOptions& options) {
+  auto files = MUSTER_TRY(ModelWeights::open(options.model_folder));
+  auto weights = collect_weights(options.encoder, std::move(files));
+  if (!weights) {
+    return Error{weights.error().kind,
+                 fmt::format("{}: {}", options.model_folder.string(), weights.error().message)};
+  }
+  if (options.device == DeviceKind::Cuda) {
+    return std::unique_ptr<const EncoderModel>(
+        MUSTER_TRY(make_cuda_encoder(options.encoder, *weights, options.precision)));
+  }
+  return std::unique_ptr<const EncoderModel>(
+      std::make_unique<CpuEncoder>(options.encoder, *std::move(weights), options.precision));
+}
+
+}  // namespace
+
+struct Encoder::Parts {
+  EncoderOptions options;
+  std::unique_ptr<const EncoderModel> model;
+};
+
+Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Encoder::~Encoder() = default;
+
+Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
+  if (options.device == DeviceKind::Cuda) {
+    MUSTER_TRY(open_cuda());
+  } else if (options.device != DeviceKind::Cpu) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("encoders do not run on this kind of device: {}",
+                             device_kind_name(options.device))};
+  }
+  MUSTER_TRY(check_precision(options));
+
+  std::optional<Result<std::unique_ptr<const EncoderModel>>> model;
+  // In a lane of its own: packing and the self-test must see the thread settings that `encode` will
+  // have, and the caller's thread keeps its own.
+  std::thread([&] {
+    enter_lane();
+    model = guarded([&] {
+      const c10::InferenceMode inference;
+      return make_model(options);
+    });
+  }).join();
+  auto parts = std::make_unique<Parts>();
+  parts->options = options;
+  parts->model = MUSTER_TRY(*std::move(model));
+  return std::unique_ptr<Encoder>(new Encoder(std::move(parts)));
+}
+
+Status Encoder::encode(const TextBatch& batch, std::span<float> rows) const {
+  const auto& options = parts_->options;
+  MUSTER_TRY(check_batch(options.encoder, batch, rows.size(), batch.lengths.size()));
+  return guarded([&]() -> Status {
+    const c10::InferenceMode inference;
+    for_each_pass(batch, parts_->model->tokens_per_pass(),
+                  [&](std::size_t first_text, const TextBatch& part) {
+                    const auto hidden = parts_->model->last_hidden_state(part);
+                    const float* state = static_cast<const float*>(hidden.const_data_ptr());
+                    for (std::size_t i = 0; i < part.lengths.size(); ++i) {
+                      const std::size_t size = std::size_t{part.lengths[i]} * dim();
+                      const auto row = rows.subspan((first_text + i) * dim(), dim());
+                      pool_tokens(options.pooling, {state, size}, row);
+                      if (options.normalize) normalize_row(row);
+                      state += size;
+                    }
+                  });
+    return Done{};
+  });
+}
+
+Status Encoder::last_hidden_state(const TextBatch& batch, std::span<float> hidden) const {
+  MUSTER_TRY(check_batch(parts_->options.encoder, batch, hidden.size(), batch.ids.size()));
+  return guarded([&]() -> Status {
+    const c10::InferenceMode inference;
+    auto* to = hidden.data();
+    for_each_pass(batch, parts_->model->tokens_per_pass(), [&](std::size_t, const TextBatch& part) {
+      const auto state = parts_->model->last_hidden_state(part);
+      const std::size_t size = part.ids.size() * dim();
+      std::memcpy(to, state.const_data_ptr(), size * sizeof(float));
+      to += size;
+    });
+    return Done{};
+  });
+}
+
+std::uint32_t Encoder::dim() const { return parts_->options.encoder.hidden_size; }
+
+std::span<const std::uint32_t> Encoder::row_counts() const { return parts_->model->row_counts(); }
+
+}  // namespace muster::engine

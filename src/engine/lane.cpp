@@ -1,0 +1,99 @@
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/cpu/Utils.h>
+#include <fmt/format.h>
+#include <pmmintrin.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "engine/encoder.h"
+#include "engine/guard.h"
+#include "engine/models/cuda_encoder.h"
+#include "engine/ops/kernels.h"
+
+namespace muster::engine {
+namespace {
+
+// Raise it with every change that can move a bit of a result: vectors of different versions are not
+// mixed in one file or cache.
+constexpr int kEngineVersion = 1;
+
+// The value of "KEY=value," in torch's build description.
+std::string build_setting(const std::string& description, const std::string& key) {
+  const auto begin = description.find(key + "=");
+  if (begin == std::string::npos) return {};
+  const auto value = begin + key.size() + 1;
+  return description.substr(value, description.find_first_of(",\n ", value) - value);
+}
+
+bool torch_says(const char* operator_name) {
+  const auto outcome = guarded([&]() -> Result<bool> {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(operator_name, "").typed<bool()>().call();
+  });
+  return outcome && *outcome;
+}
+
+// The capabilities by which oneDNN chooses its kernels and their blocking, and so the order of
+// sums. Source: torch 2.11, at::cpu::get_cpu_capabilities.
+std::string cpu_class() {
+  constexpr std::array<const char*, 8> kSets{"avx2",        "avx_vnni",    "avx512_f",
+                                             "avx512_vnni", "avx512_bf16", "avx512_fp16",
+                                             "amx_bf16",    "amx_fp16"};
+  const auto capabilities = at::cpu::get_cpu_capabilities();
+  std::string text(best_kernels().name);
+  for (const auto* set : kSets) {
+    const auto found = capabilities.find(set);
+    if (found != capabilities.end() && found->second.isBool() && found->second.toBool()) {
+      text += fmt::format("+{}", set);
+    }
+  }
+  for (const auto* size : {"l1d_cache_size", "l2_cache_size"}) {
+    const auto found = capabilities.find(size);
+    if (found != capabilities.end() && found->second.isInt()) {
+      text += fmt::format("/{}", found->second.toInt());
+    }
+  }
+  // oneDNN's own switches. Source: oneDNN 3.10 developer guide, "CPU Dispatcher Control" and
+  // "Floating-point Math Mode".
+  for (const auto* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS",
+                           "DNNL_CPU_ISA_HINTS", "ONEDNN_DEFAULT_FPMATH_MODE"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) text += fmt::format("/{}={}", name, value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string engine_class(DeviceKind device) {
+  const auto hardware = device == DeviceKind::Cuda ? cuda_class() : cpu_class();
+  return fmt::format("{}/{}/torch-{}/engine-{}", device_kind_name(device), hardware,
+                     torch_version(), kEngineVersion);
+}
+
+void enter_lane() {
+  at::set_num_threads(1);
+  _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+  _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+}
+
+std::string torch_version() {
+  const auto description = at::show_config();
+  auto version = build_setting(description, "TORCH_VERSION");
+  auto cuda = build_setting(description, "CUDA_VERSION");
+  std::erase(cuda, '.');
+  if (!cuda.empty() && build_setting(description, "USE_CUDA") == "ON") version += "+cu" + cuda;
+  return version;
+}
+
+std::vector<Precision> precisions_to_try(DeviceKind device) {
+  if (device == DeviceKind::Cuda) return {Precision::Fp32, Precision::Bf16, Precision::Fp16};
+  std::vector<Precision> precisions{Precision::Fp32};
+  if (torch_says("mkldnn::_is_mkldnn_bf16_supported")) precisions.push_back(Precision::Bf16);
+  return precisions;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "engine/encoder.h"
+
+namespace muster::engine {
+
+/// The layers of an encoder on one kind of device.
+///
+/// Threads: immutable after construction.
+class EncoderModel {
+ public:
+  virtual ~EncoderModel() = default;
+
+  /// The last hidden state of a checked batch, on the CPU: a contiguous float32 tensor whose first
+  /// rows are those of the tokens; more may follow.
+  virtual at::Tensor last_hidden_state(const TextBatch& batch) const = 0;
+
+  /// The allowed row counts, ascending.
+  virtual std::span<const std::uint32_t> row_counts() const = 0;
+
+  /// How many tokens to hand over at once, give or take a text.
+  virtual std::size_t tokens_per_pass() const = 0;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,112 @@
+#include "engine/ops/row_counts.h"
+
+#include <ATen/ops/_to_copy.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace muster::engine {
+namespace {
+
+// What a product call costs beside its rows, in rows. Measured: half of the speed is left at 16
+// rows (docs: benchmarks/engine/encode_bench, 1x16 against 32x16).
+constexpr std::uint32_t kCallRows = 12;
+
+// How far the rows are shifted to show that their place does not matter: odd, so that every place
+// in a register block meets every other.
+constexpr std::int64_t kShift = 5;
+
+// Values in -2..2 from a multiplicative generator: a fixed sequence, the same on every machine.
+// Source: Park and Miller 1988, "minimal standard" with multiplier 48271.
+at::Tensor test_rows(std::int64_t row_count, std::int64_t size, at::ScalarType type,
+                     at::Device device) {
+  auto rows = at::empty({row_count, size}, at::TensorOptions().dtype(at::kFloat));
+  auto* values = rows.mutable_data_ptr<float>();
+  std::uint64_t state = 20'231;
+  for (std::int64_t i = 0; i < row_count * size; ++i) {
+    state = state * 48'271 % 2'147'483'647;
+    values[i] = static_cast<float>(state) / 536'870'911.75F - 2.0F;
+  }
+  return at::_to_copy(rows, at::TensorOptions().dtype(type).device(device));
+}
+
+// The product of all rows, `count` at a time.
+at::Tensor apply_in_blocks(const RowProduct& product, const at::Tensor& rows, std::int64_t count) {
+  std::vector<at::Tensor> blocks;
+  for (std::int64_t begin = 0; begin < rows.size(0); begin += count) {
+    blocks.push_back(product.apply(rows.narrow(0, begin, count)));
+  }
+  return at::cat(blocks);
+}
+
+bool agrees(const RowProduct& product, const at::Tensor& rows, const at::Tensor& expected,
+            std::int64_t count) {
+  return at::equal(apply_in_blocks(product, rows, count), expected);
+}
+
+// Rolls the rows down by kShift, the last ones to the front.
+at::Tensor rolled(const at::Tensor& rows) {
+  const auto size = rows.size(0);
+  return at::cat({rows.narrow(0, size - kShift, kShift), rows.narrow(0, 0, size - kShift)});
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> agreeing_row_counts(std::span<const RowProduct> products,
+                                               std::span<const std::uint32_t> candidates,
+                                               at::ScalarType type, at::Device device) {
+  const auto largest = static_cast<std::int64_t>(candidates.front());
+  std::vector<std::uint32_t> allowed(candidates.begin(), candidates.end());
+  for (const auto& product : products) {
+    const auto rows = test_rows(largest, product.in_size, type, device);
+    const auto expected = product.apply(rows);
+    TORCH_CHECK(at::equal(product.apply(rolled(rows)), rolled(expected)),
+                "a product gives a row other bits when it moves: no vector would be reproducible");
+    std::erase_if(allowed, [&](std::uint32_t count) {
+      return count != candidates.front() && !agrees(product, rows, expected, count);
+    });
+  }
+  return allowed;
+}
+
+std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::uint32_t> allowed) {
+  std::vector<RowBlock> blocks;
+  std::uint32_t begin = 0;
+  while (row_count - begin >= allowed.front()) {
+    blocks.push_back({begin, allowed.front(), allowed.front()});
+    begin += allowed.front();
+  }
+  // The cheapest cover of a tail of r rows: any block first, then the cheapest cover of what is
+  // left.
+  const std::uint32_t tail = row_count - begin;
+  std::vector<std::uint32_t> cost(tail + 1, std::numeric_limits<std::uint32_t>::max());
+  std::vector<std::uint32_t> choice(tail + 1, 0);
+  cost[0] = 0;
+  for (std::uint32_t rows = 1; rows <= tail; ++rows) {
+    for (const auto count : allowed) {
+      const auto total = cost[rows - std::min(rows, count)] + count + kCallRows;
+      if (total < cost[rows]) {
+        cost[rows] = total;
+        choice[rows] = count;
+      }
+    }
+  }
+  for (std::uint32_t left = tail; left > 0;) {
+    const auto used = std::min(left, choice[left]);
+    blocks.push_back({begin, choice[left], used});
+    begin += used;
+    left -= used;
+  }
+  return blocks;
+}
+
+std::uint32_t covered_row_count(std::span<const RowBlock> blocks) {
+  return blocks.empty() ? 0 : blocks.back().begin + blocks.back().count;
+}
+
+}  // namespace muster::engine

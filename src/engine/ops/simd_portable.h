@@ -1,0 +1,97 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/ops/bfloat16.h"
+
+namespace muster::engine {
+
+/// Vectors as arrays of 8 floats: what the compiler makes of them runs on every CPU.
+struct SimdPortable {
+  static constexpr std::size_t kWidth = 8;
+  // Accumulators that fit 16 registers of 4 floats.
+  static constexpr std::size_t kRowsMax = 3;
+  static constexpr std::size_t kVectorsMax = 2;
+
+  struct Vector {
+    float lane[kWidth];
+  };
+
+  template <typename Function>
+  static Vector map(Function&& function) {
+    Vector result;
+    for (std::size_t i = 0; i < kWidth; ++i) result.lane[i] = function(i);
+    return result;
+  }
+
+  static Vector broadcast(float value) {
+    return map([&](std::size_t) { return value; });
+  }
+  static Vector load(const float* from) {
+    return map([&](std::size_t i) { return from[i]; });
+  }
+  static Vector load(const Bfloat16* from) {
+    return map([&](std::size_t i) { return to_float(from[i]); });
+  }
+  template <typename T>
+  static Vector load_first(const T* from, std::size_t count) {
+    return map([&](std::size_t i) { return i < count ? to_float(from[i]) : 0.0F; });
+  }
+  static void store(float* to, const Vector& value) { std::copy_n(value.lane, kWidth, to); }
+  static void store(Bfloat16* to, const Vector& value) { store_first(to, value, kWidth); }
+  static void store_first(float* to, const Vector& value, std::size_t count) {
+    std::copy_n(value.lane, count, to);
+  }
+  static void store_first(Bfloat16* to, const Vector& value, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = to_bfloat16(value.lane[i]);
+  }
+
+  static Vector add(const Vector& a, const Vector& b) {
+    return map([&](std::size_t i) { return a.lane[i] + b.lane[i]; });
+  }
+  static Vector subtract(const Vector& a, const Vector& b) {
+    return map([&](std::size_t i) { return a.lane[i] - b.lane[i]; });
+  }
+  static Vector multiply(const Vector& a, const Vector& b) {
+    return map([&](std::size_t i) { return a.lane[i] * b.lane[i]; });
+  }
+  static Vector multiply_add(const Vector& a, const Vector& b, const Vector& c) {
+    return map([&](std::size_t i) { return a.lane[i] * b.lane[i] + c.lane[i]; });
+  }
+  static Vector max(const Vector& a, const Vector& b) {
+    return map([&](std::size_t i) { return std::max(a.lane[i], b.lane[i]); });
+  }
+  /// The first `count` lanes of `a`, the others from `b`.
+  static Vector first(const Vector& a, const Vector& b, std::size_t count) {
+    return map([&](std::size_t i) { return i < count ? a.lane[i] : b.lane[i]; });
+  }
+  static Vector round(const Vector& a) {
+    return map([&](std::size_t i) { return std::nearbyint(a.lane[i]); });
+  }
+  /// a x 2^n for whole n of -126..127.
+  static Vector scale_by_power(const Vector& a, const Vector& n) {
+    return map([&](std::size_t i) {
+      const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(n.lane[i]) + 127);
+      return a.lane[i] * std::bit_cast<float>(exponent << 23U);
+    });
+  }
+  static float sum(const Vector& a) {
+    float half[4];
+    for (std::size_t i = 0; i < 4; ++i) half[i] = a.lane[i] + a.lane[i + 4];
+    return (half[0] + half[2]) + (half[1] + half[3]);
+  }
+  static float largest(const Vector& a) { return *std::max_element(a.lane, a.lane + kWidth); }
+
+  /// Transposes kWidth x kWidth: vector c of the result holds element c of every row.
+  static void transpose(Vector (&rows)[kWidth]) {
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      for (std::size_t j = 0; j < i; ++j) std::swap(rows[i].lane[j], rows[j].lane[i]);
+    }
+  }
+};
+
+}  // namespace muster::engine
