@@ -24,7 +24,8 @@ if(MUSTER_ENGINE)
                         "run ./quickstart, or configure with -DMUSTER_ENGINE=OFF")
   endif()
   add_library(torch_cpu INTERFACE)
-  target_include_directories(torch_cpu SYSTEM INTERFACE ${MUSTER_TORCH_ROOT}/include)
+  # After the system's own headers: the wheel carries fmt 12, which must not meet Debian's libfmt.
+  target_compile_options(torch_cpu INTERFACE "SHELL:-idirafter ${MUSTER_TORCH_ROOT}/include")
   target_compile_definitions(torch_cpu INTERFACE TORCH_ASSERT_ONLY_METHOD_OPERATORS)
   target_link_libraries(torch_cpu INTERFACE
     ${MUSTER_TORCH_ROOT}/lib/libtorch_cpu.so ${MUSTER_TORCH_ROOT}/lib/libc10.so)
