@@ -43,11 +43,13 @@ std::uint64_t memory_total(const fs::path& meminfo) {
 }
 
 Device cpu_device(std::uint32_t index, const NumaNode& node, const Inventory& inventory) {
+  // The memory of the only node is the machine's; some virtual machines tell less for the node.
+  const bool is_known = node.memory_bytes > 0 && inventory.numa_node_count > 1;
   Device device;
   device.kind = DeviceKind::Cpu;
   device.index = index;
   device.model = inventory.cpu_model;
-  auto memory = node.memory_bytes > 0 ? node.memory_bytes : inventory.memory_total_bytes;
+  auto memory = is_known ? node.memory_bytes : inventory.memory_total_bytes;
   if (inventory.memory_limit_bytes) memory = std::min(memory, *inventory.memory_limit_bytes);
   device.memory_total_bytes = memory;
   for (const auto& core : node.cores) device.cpus.push_back(core.front());
