@@ -1,0 +1,56 @@
+#include <utility>
+
+#include "tokenizer/tokenizer_json.h"
+
+namespace muster {
+namespace {
+
+using Made = Result<std::unique_ptr<const Decoder>>;
+
+Made read_replace(const JsonObject& object) {
+  const auto pattern = MUSTER_TRY(pattern_field(object));
+  auto content = MUSTER_TRY(text_field(object, "content"));
+  auto regex =
+      MUSTER_TRY(pattern.is_regex ? Regex::compile(pattern.text) : Regex::literal(pattern.text));
+  return make_replace_decoder(std::move(regex), std::move(content));
+}
+
+Made read_one(const JsonObject& object, int depth) {
+  const auto type = MUSTER_TRY(text_field(object, "type"));
+  if (type == "Sequence") {
+    if (depth == kNestingMax) {
+      return unsupported_part("nesting of", type);
+    }
+    std::vector<std::unique_ptr<const Decoder>> steps;
+    for (const JsonElement element : MUSTER_TRY(array_field(object, "decoders"))) {
+      const auto step = MUSTER_TRY(as_object(element, "decoders"));
+      steps.push_back(MUSTER_TRY(read_one(step, depth + 1)));
+    }
+    return make_decoder_sequence(std::move(steps));
+  }
+  if (type == "WordPiece") {
+    WordPieceDecoderOptions options;
+    options.prefix = MUSTER_TRY(text_field(object, "prefix"));
+    options.cleanup = MUSTER_TRY(bool_field(object, "cleanup"));
+    return make_wordpiece_decoder(std::move(options));
+  }
+  if (type == "ByteLevel") return make_byte_level_decoder();
+  if (type == "Fuse") return make_fuse_decoder();
+  if (type == "Replace") return read_replace(object);
+  if (type == "BPEDecoder") {
+    auto suffix = MUSTER_TRY(text_field(object, "suffix"));
+    if (suffix.empty()) {
+      return unsupported_part("decoder", "BPEDecoder without a suffix");
+    }
+    return make_bpe_decoder(std::move(suffix));
+  }
+  return unsupported_part("decoder", type);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const Decoder>> read_decoder(const JsonObject& object) {
+  return read_one(object, 0);
+}
+
+}  // namespace muster

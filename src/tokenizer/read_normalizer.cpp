@@ -1,0 +1,68 @@
+#include <utility>
+
+#include "tokenizer/tokenizer_json.h"
+
+namespace muster {
+namespace {
+
+using Made = Result<std::unique_ptr<const Normalizer>>;
+
+Made read_bert(const JsonObject& object) {
+  BertNormalizerOptions options;
+  options.clean_text = MUSTER_TRY(bool_field(object, "clean_text"));
+  options.handle_chinese_chars = MUSTER_TRY(bool_field(object, "handle_chinese_chars"));
+  options.lowercase = MUSTER_TRY(bool_field(object, "lowercase"));
+  const auto strip_accents = MUSTER_TRY(optional_bool(object, "strip_accents"));
+  options.strip_accents = strip_accents.value_or(options.lowercase);
+  return make_bert_normalizer(options);
+}
+
+Made read_replace(const JsonObject& object) {
+  const auto pattern = MUSTER_TRY(pattern_field(object));
+  auto content = MUSTER_TRY(text_field(object, "content"));
+  auto regex =
+      MUSTER_TRY(pattern.is_regex ? Regex::compile(pattern.text) : Regex::literal(pattern.text));
+  return make_replace_normalizer(std::move(regex), std::move(content));
+}
+
+Made read_one(const JsonObject& object, int depth) {
+  const auto type = MUSTER_TRY(text_field(object, "type"));
+  if (type == "Sequence") {
+    if (depth == kNestingMax) {
+      return unsupported_part("nesting of", type);
+    }
+    std::vector<std::unique_ptr<const Normalizer>> steps;
+    for (const JsonElement element : MUSTER_TRY(array_field(object, "normalizers"))) {
+      const auto step = MUSTER_TRY(as_object(element, "normalizers"));
+      steps.push_back(MUSTER_TRY(read_one(step, depth + 1)));
+    }
+    return steps.size() == 1 ? std::move(steps.front()) : make_normalizer_sequence(std::move(steps));
+  }
+  if (type == "BertNormalizer") return read_bert(object);
+  if (type == "Replace") return read_replace(object);
+  if (type == "Lowercase") return make_lowercase_normalizer();
+  if (type == "StripAccents") return make_strip_accents_normalizer();
+  if (type == "NFC") return make_unicode_normalizer(NormalizationForm::Nfc);
+  if (type == "NFD") return make_unicode_normalizer(NormalizationForm::Nfd);
+  if (type == "NFKC") return make_unicode_normalizer(NormalizationForm::Nfkc);
+  if (type == "NFKD") return make_unicode_normalizer(NormalizationForm::Nfkd);
+  if (type == "ByteLevel") return make_byte_level_normalizer();
+  if (type == "Prepend") {
+    return make_prepend_normalizer(MUSTER_TRY(text_field(object, "prepend")));
+  }
+  if (type == "Strip") {
+    StripOptions options;
+    options.left = MUSTER_TRY(bool_field(object, "strip_left"));
+    options.right = MUSTER_TRY(bool_field(object, "strip_right"));
+    return make_strip_normalizer(options);
+  }
+  return unsupported_part("normalizer", type);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& object) {
+  return read_one(object, 0);
+}
+
+}  // namespace muster

@@ -1,0 +1,88 @@
+#include <utility>
+#include <vector>
+
+#include "tokenizer/tokenizer_json.h"
+
+namespace muster {
+namespace {
+
+/// ["[SEP]", 102] of `name`: the id.
+Result<TokenId> token_pair_id(const JsonObject& object, std::string_view name) {
+  const auto pair = MUSTER_TRY(array_field(object, name));
+  JsonElement id;
+  if (pair.size() != 2 || pair.at(1).get(id) != simdjson::SUCCESS) {
+    return corrupt_json("field is not a token and its id", name);
+  }
+  return as_token_id(id, name);
+}
+
+Result<PostProcessor> read_cls_and_sep(const JsonObject& object) {
+  PostProcessor processor;
+  processor.before.push_back(MUSTER_TRY(token_pair_id(object, "cls")));
+  processor.after.push_back(MUSTER_TRY(token_pair_id(object, "sep")));
+  return processor;
+}
+
+Result<std::vector<TokenId>> special_token_ids(const JsonObject& special_tokens,
+                                               const JsonElement& piece) {
+  const auto token = MUSTER_TRY(as_object(piece, "SpecialToken"));
+  const auto name = MUSTER_TRY(text_field(token, "id"));
+  const auto entry = MUSTER_TRY(field(special_tokens, name));
+  const auto described = MUSTER_TRY(as_object(entry, name));
+  std::vector<TokenId> ids;
+  for (const JsonElement id : MUSTER_TRY(array_field(described, "ids"))) {
+    ids.push_back(MUSTER_TRY(as_token_id(id, name)));
+  }
+  return ids;
+}
+
+Result<PostProcessor> read_template(const JsonObject& object) {
+  const auto tokens_element = MUSTER_TRY(field(object, "special_tokens"));
+  const auto special_tokens = MUSTER_TRY(as_object(tokens_element, "special_tokens"));
+  PostProcessor processor;
+  int sequence_count = 0;
+  for (const JsonElement element : MUSTER_TRY(array_field(object, "single"))) {
+    const auto piece = MUSTER_TRY(as_object(element, "single"));
+    if (const auto special = MUSTER_TRY(optional_field(piece, "SpecialToken"))) {
+      const auto ids = MUSTER_TRY(special_token_ids(special_tokens, *special));
+      auto& side = sequence_count == 0 ? processor.before : processor.after;
+      side.insert(side.end(), ids.begin(), ids.end());
+      continue;
+    }
+    const auto sequence_element = MUSTER_TRY(field(piece, "Sequence"));
+    const auto sequence = MUSTER_TRY(as_object(sequence_element, "Sequence"));
+    if (MUSTER_TRY(text_field(sequence, "id")) != "A") {
+      return unsupported_part("template", "single with a second sequence");
+    }
+    ++sequence_count;
+  }
+  if (sequence_count != 1) {
+    return unsupported_part("template", "single without its sequence, or with it twice");
+  }
+  return processor;
+}
+
+Result<PostProcessor> read_one(const JsonObject& object, int depth) {
+  const auto type = MUSTER_TRY(text_field(object, "type"));
+  if (type == "Sequence") {
+    if (depth == kNestingMax) {
+      return unsupported_part("nesting of", type);
+    }
+    PostProcessor all;
+    for (const JsonElement element : MUSTER_TRY(array_field(object, "processors"))) {
+      const auto step = MUSTER_TRY(as_object(element, "processors"));
+      all.wrap(MUSTER_TRY(read_one(step, depth + 1)));
+    }
+    return all;
+  }
+  if (type == "TemplateProcessing") return read_template(object);
+  if (type == "BertProcessing" || type == "RobertaProcessing") return read_cls_and_sep(object);
+  if (type == "ByteLevel") return PostProcessor{};  // it only trims offsets
+  return unsupported_part("post-processor", type);
+}
+
+}  // namespace
+
+Result<PostProcessor> read_post_processor(const JsonObject& object) { return read_one(object, 0); }
+
+}  // namespace muster

@@ -1,0 +1,105 @@
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/tokenizer_json.h"
+
+namespace muster {
+namespace {
+
+using Made = Result<std::unique_ptr<const PreTokenizer>>;
+
+/// A sequence without its sequences: the steps in their order.
+Status flatten(const JsonObject& object, int depth, std::vector<JsonObject>& steps) {
+  const auto type = MUSTER_TRY(text_field(object, "type"));
+  if (type != "Sequence") {
+    steps.push_back(object);
+    return Done{};
+  }
+  if (depth == kNestingMax) {
+    return unsupported_part("nesting of", type);
+  }
+  for (const JsonElement element : MUSTER_TRY(array_field(object, "pretokenizers"))) {
+    const auto step = MUSTER_TRY(as_object(element, "pretokenizers"));
+    MUSTER_TRY(flatten(step, depth + 1, steps));
+  }
+  return Done{};
+}
+
+Result<DelimiterBehavior> behavior_of(std::string_view name) {
+  if (name == "Removed") return DelimiterBehavior::Removed;
+  if (name == "Isolated") return DelimiterBehavior::Isolated;
+  if (name == "MergedWithPrevious") return DelimiterBehavior::MergedWithPrevious;
+  if (name == "MergedWithNext") return DelimiterBehavior::MergedWithNext;
+  if (name == "Contiguous") return DelimiterBehavior::Contiguous;
+  return corrupt_json("unknown behavior", name);
+}
+
+Made read_split(const JsonObject& object) {
+  const auto pattern = MUSTER_TRY(pattern_field(object));
+  SplitOptions options;
+  options.behavior = MUSTER_TRY(behavior_of(MUSTER_TRY(text_field(object, "behavior"))));
+  options.invert = MUSTER_TRY(bool_field(object, "invert"));
+  // The known patterns leave nothing between matches, so these two come to the same pieces.
+  const bool keeps_matches =
+      options.behavior == DelimiterBehavior::Isolated ||
+      (options.behavior == DelimiterBehavior::Removed && options.invert);
+  if (pattern.is_regex && keeps_matches) {
+    if (const auto known = known_pattern(pattern.text)) {
+      return make_known_pre_tokenizer(*known);
+    }
+  }
+  auto regex =
+      MUSTER_TRY(pattern.is_regex ? Regex::compile(pattern.text) : Regex::literal(pattern.text));
+  return make_split_pre_tokenizer(std::move(regex), options);
+}
+
+Made read_byte_level(const JsonObject& object, bool maps_bytes) {
+  ByteLevelOptions options;
+  options.add_prefix_space = MUSTER_TRY(bool_field(object, "add_prefix_space"));
+  options.use_regex = MUSTER_TRY(optional_bool(object, "use_regex")).value_or(true);
+  options.maps_bytes = maps_bytes;
+  return make_byte_level_pre_tokenizer(options);
+}
+
+Made read_step(const JsonObject& object, std::string_view type) {
+  if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
+  if (type == "Whitespace") return make_whitespace_pre_tokenizer();
+  if (type == "WhitespaceSplit") return make_whitespace_split_pre_tokenizer();
+  if (type == "Split") return read_split(object);
+  if (type == "Digits") {
+    return make_digits_pre_tokenizer(MUSTER_TRY(bool_field(object, "individual_digits")));
+  }
+  if (type == "Punctuation") {
+    const auto behavior = MUSTER_TRY(optional_text(object, "behavior"));
+    return make_punctuation_pre_tokenizer(MUSTER_TRY(behavior_of(behavior.value_or("Isolated"))));
+  }
+  return unsupported_part("pre-tokenizer", type);
+}
+
+}  // namespace
+
+Result<PreTokenizerReading> read_pre_tokenizer(const JsonObject& object, ByteMapping mapping) {
+  std::vector<JsonObject> objects;
+  MUSTER_TRY(flatten(object, 0, objects));
+  std::vector<std::unique_ptr<const PreTokenizer>> steps;
+  std::size_t byte_level_count = 0;
+  PreTokenizerReading reading;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const auto type = MUSTER_TRY(text_field(objects[i], "type"));
+    const bool is_last = i + 1 == objects.size();
+    if (type == "ByteLevel") {
+      ++byte_level_count;
+      reading.ends_in_bytes = is_last && byte_level_count == 1;
+      const bool maps_bytes = !reading.ends_in_bytes || mapping == ByteMapping::Written;
+      steps.push_back(MUSTER_TRY(read_byte_level(objects[i], maps_bytes)));
+    } else {
+      steps.push_back(MUSTER_TRY(read_step(objects[i], type)));
+    }
+  }
+  reading.pre_tokenizer =
+      steps.size() == 1 ? std::move(steps.front()) : make_pre_tokenizer_sequence(std::move(steps));
+  return reading;
+}
+
+}  // namespace muster

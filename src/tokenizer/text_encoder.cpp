@@ -1,0 +1,105 @@
+#include "tokenizer/text_encoder.h"
+
+#include <algorithm>
+#include <span>
+
+namespace muster {
+
+CutRules TextEncoder::cut_rules() const {
+  const bool normalizer_allows = !parts_.normalizer || parts_.normalizer->allows_cuts();
+  const bool splits = parts_.pre_tokenizer &&
+                      parts_.pre_tokenizer->cut_effect() == CutEffect::Separates;
+  CutRules rules;
+  rules.before_space = normalizer_allows && splits && parts_.added_tokens.allows_cuts();
+  // The spaces around the character end a word wherever white space does.
+  rules.before_chinese =
+      rules.before_space && parts_.normalizer && parts_.normalizer->isolates_chinese() &&
+      parts_.pre_tokenizer->removes_space();
+  return rules;
+}
+
+void TextEncoder::encode(std::string_view text, std::size_t part_size) {
+  const CutRules rules = cut_rules();
+  const std::size_t window_size = rules.before_space ? part_size : text.size();
+  std::size_t window = window_size;
+  std::size_t at = 0;        // what is before is done
+  std::size_t searched = 0;  // no added token that is not done begins before
+  bool is_first = true;      // `at` is where a segment between added tokens begins
+  while (at < text.size() && !is_full()) {
+    const std::size_t window_end = at + std::min(window, text.size() - at);
+    AddedTokens::Search search{std::nullopt, searched};
+    if (searched < window_end) {
+      search = parts_.added_tokens.find_raw(text, searched, window_end, at);
+      searched = search.resume;
+    }
+    std::size_t part_end = window_end;
+    if (search.found) {
+      part_end = search.found->begin;
+    } else if (window_end < text.size()) {
+      part_end = last_cut(text, at, window_end, rules);
+      if (part_end == at) {
+        window *= 2;
+        continue;
+      }
+    }
+    const bool is_last = search.found || part_end == text.size();
+    if (at < part_end) {
+      encode_part(text.substr(at, part_end - at), {is_first, is_last});
+    }
+    at = part_end;
+    is_first = false;
+    window = window_size;
+    if (search.found && !is_full()) {
+      ids_.push_back(search.found->id);
+      at = search.found->end;
+      is_first = true;
+    }
+  }
+}
+
+void TextEncoder::encode_part(std::string_view part, SegmentEdges edges) {
+  std::string_view text = part;
+  if (parts_.normalizer) {
+    scratch_.text.assign(part);
+    parts_.normalizer->normalize(scratch_.text, scratch_.spare, edges);
+    text = scratch_.text;
+  }
+  std::size_t at = 0;
+  for (std::size_t from = 0; parts_.added_tokens.has_normalized() && !is_full();) {
+    const auto search = parts_.added_tokens.find_normalized(text, from, at);
+    if (!search.found) {
+      break;
+    }
+    if (at < search.found->begin) {
+      encode_words(text.substr(at, search.found->begin - at));
+    }
+    ids_.push_back(search.found->id);
+    at = search.found->end;
+    from = search.resume;
+  }
+  encode_words(text.substr(at));
+}
+
+void TextEncoder::encode_words(std::string_view text) {
+  scratch_.pieces.reset(text);
+  if (parts_.pre_tokenizer && !text.empty()) {
+    parts_.pre_tokenizer->split(scratch_.pieces);
+  }
+  for (const Piece& piece : scratch_.pieces.list()) {
+    if (is_full()) {
+      return;
+    }
+    encode_word(scratch_.pieces.at(piece));
+  }
+}
+
+void TextEncoder::encode_word(std::string_view word) {
+  if (scratch_.words.append(word, ids_)) {
+    return;
+  }
+  const std::size_t begin = ids_.size();
+  parts_.model->tokenize(word, scratch_.model, ids_);
+  scratch_.words.keep(word, std::span<const TokenId>(ids_).subspan(begin));
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/result.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/json_fields.h"
+#include "tokenizer/model.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/post_processor.h"
+#include "tokenizer/pre_tokenizer.h"
+
+namespace muster {
+
+/// Everything that a tokenizer.json describes.
+struct TokenizerParts {
+  std::unique_ptr<const Normalizer> normalizer;       // null: the text stays as it is
+  std::unique_ptr<const PreTokenizer> pre_tokenizer;  // null: the text is one word
+  std::unique_ptr<const Model> model;
+  std::unique_ptr<const Decoder> decoder;  // null: tokens are joined by spaces
+  PostProcessor post_processor;
+  AddedTokens added_tokens;
+};
+
+/// Errors: Corrupt for broken JSON or a missing part, Unsupported for a part that is not implemented,
+/// by its name.
+/// Source: the serialisation of huggingface/tokenizers 0.23, version "1.0".
+Result<TokenizerParts> read_tokenizer_json(std::string_view text);
+
+/// The pre-tokenizer, and whether its words reach the model as bytes in the byte alphabet. Then it
+/// can be made without that last step for a model that reads bytes itself.
+struct PreTokenizerReading {
+  std::unique_ptr<const PreTokenizer> pre_tokenizer;
+  bool ends_in_bytes = false;
+};
+enum class ByteMapping : bool { Written, LeftToModel };
+Result<PreTokenizerReading> read_pre_tokenizer(const JsonObject& object, ByteMapping mapping);
+
+Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& object);
+Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping);
+Result<PostProcessor> read_post_processor(const JsonObject& object);
+Result<std::unique_ptr<const Decoder>> read_decoder(const JsonObject& object);
+
+/// Whether the model can read bytes itself in place of the byte alphabet.
+Result<bool> can_read_bytes(const JsonObject& model);
+
+}  // namespace muster
