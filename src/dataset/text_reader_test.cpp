@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -218,6 +219,20 @@ TEST_F(TextReaderTest, OpeningChecksEveryInput) {
   EXPECT_EQ(TextReader::open({.inputs = {"-", good, "-"}}).error().kind,
             ErrorKind::InvalidArgument);
   EXPECT_EQ(TextReader::open({.inputs = {}}).error().kind, ErrorKind::InvalidArgument);
+}
+
+TEST_F(TextReaderTest, ProgressCountsTheBytesOnDisk) {
+  const auto packed = gzip(std::string(100'000, 'x'));
+  auto reader = TextReader::open({.inputs = {write("a.gz", packed), write("b.txt", "one\n")}});
+  TextRecord record;
+  while (*(*reader)->next(record)) {
+  }
+  EXPECT_EQ((*reader)->size_total(), packed.size() + 4);
+  EXPECT_EQ((*reader)->size_consumed(), packed.size() + 4);
+  const auto pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  reader = TextReader::open({.inputs = {pipe, write("b.txt", "one\n")}});
+  EXPECT_EQ((*reader)->size_total(), std::nullopt);
 }
 
 TEST_F(TextReaderTest, StandardInputIsReadAndSniffed) {

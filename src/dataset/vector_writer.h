@@ -35,8 +35,9 @@ class VectorWriter {
   struct Place {
     std::uint64_t row_count = 0;  // rows already in the file
     std::uint64_t size = 0;       // bytes already in the file, the header among them
-    std::string rows_hash;  // Hash128 of the bytes that `append` brought since the `sync` before
-                            // (or `open`); the header is not among them. Not read by `open`.
+    std::string rows_hash =
+        {};  // Hash128 of the bytes that `append` brought since the `sync` before
+             // (or `open`); the header is not among them. Not read by `open`.
   };
 
   /// Opens `part` for appending; `resume` at nullopt creates or truncates it, else the file is cut
