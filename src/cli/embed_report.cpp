@@ -67,10 +67,10 @@ std::string busy_share(const EmbedProgress& progress) {
 
 std::string describe_report(const EmbedReport& report, std::size_t width) {
   const auto& progress = report.progress;
-  auto out = fmt::format("{} texts, {} tokens in {:.1f} s: {} texts/s, {} tokens/s\n",
+  auto out = fmt::format("{} texts, {} tokens in {:.2f} s: {} texts/s, {} tokens/s\n",
                          with_thousands(progress.text_count), with_thousands(progress.token_count),
-                         report.total_seconds, rate(progress.text_count, progress.elapsed_seconds),
-                         rate(progress.token_count, progress.elapsed_seconds));
+                         report.total_seconds, rate(progress.text_count, report.total_seconds),
+                         rate(progress.token_count, report.total_seconds));
   const std::pair<std::uint64_t, const char*> remarks[] = {
       {progress.resumed_count, "rows were there already (--resume)"},
       {progress.truncated_count, "texts were cut at the token limit"},

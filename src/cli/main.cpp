@@ -59,7 +59,9 @@ Result<int> run_command(const Command& command, std::span<const std::string> wor
     MUSTER_TRY(output.append(command_help(command.spec)));
     return 0;
   }
-  ConfigSources sources{.flags = arguments.settings, .environment = environment()};
+  ConfigSources sources;
+  sources.flags = arguments.settings;
+  sources.environment = environment();
   if (const auto file = arguments.value("--config")) sources.file = *file;
   std::error_code ignored;
   sources.working_folder = std::filesystem::current_path(ignored);

@@ -1,0 +1,283 @@
+// Arguments -> exit code and text, on the real program (exit codes: docs/errors.md).
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "run_muster.h"
+
+namespace muster {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class CommandLine : public testing::Test {
+ protected:
+  // One clear sentence on standard error and nothing else anywhere.
+  void expect_error(const Words& arguments, int exit_code, const std::string& sentence) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    const auto finished = muster_.run(arguments);
+    EXPECT_EQ(finished.exit_code, exit_code);
+    EXPECT_EQ(finished.err, "muster: " + sentence + "\n");
+    EXPECT_EQ(finished.out, "");
+  }
+
+  Muster muster_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(CommandLine, HelpGoesToStandardOutput) {
+  for (const auto& arguments : {Words{"--help"}, Words{"-h"}, Words{"help"}}) {
+    const auto finished = muster_.run(arguments);
+    EXPECT_EQ(finished.exit_code, 0);
+    EXPECT_NE(finished.out.find("usage: muster COMMAND"), std::string::npos);
+    EXPECT_EQ(finished.err, "");
+  }
+  for (const auto* command : {"embed", "search", "tokenize", "devices", "config"}) {
+    const auto finished = muster_.run({command, "--help"});
+    EXPECT_EQ(finished.exit_code, 0);
+    EXPECT_NE(finished.out.find(std::string("usage: muster ") + command), std::string::npos);
+    EXPECT_EQ(finished.out, muster_.run({"help", command}).out);
+  }
+}
+
+TEST_F(CommandLine, WithoutACommandHelpIsAnError) {
+  const auto finished = muster_.run({});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_NE(finished.err.find("usage: muster COMMAND"), std::string::npos);
+}
+
+TEST_F(CommandLine, TellsItsVersion) {
+  const auto finished = muster_.run({"--version"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.out.rfind("muster 0.", 0), 0U) << finished.out;
+}
+
+TEST_F(CommandLine, NamesTheNearestCommandAndFlag) {
+  expect_error({"embde"}, 2, "unknown command: embde; did you mean embed?");
+  expect_error({"--hepl"}, 2, "unknown flag: --hepl; did you mean --help?");
+  expect_error({"help", "serach"}, 2, "unknown command: serach; did you mean search?");
+  expect_error({"embed", "m", "in.txt", "-o", "x.npy", "--devcies", "cpu"}, 2,
+               "unknown flag of muster embed: --devcies; did you mean --devices?");
+  expect_error(
+      {"devices", "--batch-tokens", "64"}, 2,
+      "unknown flag of muster devices: --batch-tokens; `muster devices --help` lists them");
+}
+
+TEST_F(CommandLine, SaysWhatIsMissing) {
+  expect_error({"embed", "model"}, 2,
+               "something is missing; usage: muster embed MODEL INPUT... -o OUT");
+  expect_error({"embed", "model", "in.txt"}, 2,
+               "where should the vectors go? Name a file with -o, such as -o vectors.npy");
+  expect_error({"embed", "model", "in.txt", "-o"}, 2, "-o needs a value");
+}
+
+TEST_F(CommandLine, ChecksSettingsBeforeAnythingElse) {
+  expect_error({"embed", "model", "in.txt", "-o", "x.npy", "--precision", "bf61"}, 2,
+               "--precision must be one of auto, fp32, bf16, fp16: \"bf61\"; did you mean bf16?");
+  expect_error({"embed", "model", "in.txt", "-o", "x.npy", "--batch-tokens", "-1"}, 2,
+               "--batch-tokens must be a whole number from 64 to 1048576: \"-1\"");
+  muster_.write("muster.yaml", "batch_token: 64\n");
+  const auto finished = muster_.run({"config"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_NE(finished.err.find("muster.yaml:1: unknown setting: batch_token; did you mean "
+                              "batch_tokens?"),
+            std::string::npos)
+      << finished.err;
+}
+
+TEST_F(CommandLine, RefusesUnknownVariables) {
+  muster_.set("MUSTER_PRECISOIN", "fp32");
+  expect_error(
+      {"devices"}, 2,
+      "unknown variable in the environment: MUSTER_PRECISOIN; did you mean MUSTER_PRECISION?");
+}
+
+TEST_F(CommandLine, NamesWhatIsNotThere) {
+  muster_.write("corpus.txt", "a text\n");
+  const auto no_model = muster_.run({"embed", "./no-model", "corpus.txt", "-o", "x.npy"});
+  EXPECT_EQ(no_model.exit_code, 3) << no_model.err;
+  EXPECT_NE(no_model.err.find("no-model"), std::string::npos) << no_model.err;
+  const auto no_input = muster_.run({"embed", tiny_model(), "corpus.text", "-o", "x.npy"});
+  EXPECT_EQ(no_input.exit_code, 3) << no_input.err;
+  EXPECT_NE(no_input.err.find("corpus.txt"), std::string::npos) << no_input.err;
+  const auto bad_name = muster_.run({"embed", tiny_model(), "corpus.txt", "-o", "x.pny"});
+  EXPECT_EQ(bad_name.exit_code, 2) << bad_name.err;
+  EXPECT_FALSE(muster_.exists("x.npy"));
+}
+
+TEST_F(CommandLine, ExplainsDevicesThatCannotBe) {
+  muster_.write("in.txt", "a text\n");
+  const auto embed_on = [](const char* devices) {
+    return Words{"embed", tiny_model(), "in.txt", "-o", "x.npy", "--devices", devices};
+  };
+  expect_error(embed_on("cpx"), 2, "unknown device \"cpx\": did you mean cpu?");
+  expect_error(embed_on("sim:8xH100-80G"), 4,
+               "simulated machines plan and schedule; they cannot run a model: sim:8xH100-80G");
+  const auto many = muster_.run(embed_on("1000xcpu"));
+  EXPECT_EQ(many.exit_code, 2);
+  EXPECT_NE(many.err.find("asks for more devices than this process has:"), std::string::npos);
+}
+
+TEST_F(CommandLine, SaysHowToGetTorch) {
+  muster_.write("in.txt", "a text\n");
+  expect_error({"embed", tiny_model(), "in.txt", "-o", "x.npy", "--devices", "cpu", "--torch-root",
+                "nowhere", "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"},
+               3, "nowhere: no torch wheel here: lib/libtorch_cpu.so is missing");
+}
+
+TEST_F(CommandLine, DevicesShowsTheMachine) {
+  const auto text = muster_.run({"devices"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_NE(text.out.find("cpu:0"), std::string::npos);
+  const auto json = nlohmann::json::parse(muster_.run({"devices", "--json"}).out);
+  EXPECT_EQ(json["cpus"][0]["name"], "cpu:0");
+  EXPECT_GE(json["core_count"], 1);
+  EXPECT_EQ(json["gpus"].empty(), json["gpu_absent_reason"].is_string());
+}
+
+TEST_F(CommandLine, ConfigShowsWhereValuesCameFrom) {
+  muster_.write("muster.yaml", "field: body\n");
+  muster_.write("other.yaml", "field: other\n");
+  muster_.set("MUSTER_BATCH_TOKENS", "512");
+  const auto finished =
+      muster_.run({"config", "--json", "--max-length", "128", "--torch-root", "torch"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  const auto json = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(json["max_length"]["value"], 128);
+  EXPECT_EQ(json["max_length"]["origin"], "flag");
+  EXPECT_EQ(json["batch_tokens"]["value"], 512);
+  EXPECT_EQ(json["batch_tokens"]["place"], "MUSTER_BATCH_TOKENS");
+  EXPECT_EQ(json["field"]["origin"], "file");
+  EXPECT_EQ(json["devices"]["origin"], "default");
+  EXPECT_TRUE(json["pooling"]["value"].is_null());
+  const auto other =
+      muster_.run({"config", "--json", "--config", "other.yaml", "--torch-root", "torch"});
+  EXPECT_EQ(nlohmann::json::parse(other.out)["field"]["value"], "other");
+}
+
+TEST_F(CommandLine, TokenizeWritesALineForEachText) {
+  muster_.write("in.txt", "one\n\ntwo three\n");
+  const auto three = muster_.run({"tokenize", tiny_model(), "in.txt"});
+  ASSERT_EQ(three.exit_code, 0) << three.err;
+  std::istringstream lines(three.out);
+  std::vector<nlohmann::json> parsed;
+  for (std::string line; std::getline(lines, line);) parsed.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(parsed.size(), 3U);
+  // An empty text has the special tokens alone, and every text has them.
+  EXPECT_GT(parsed[0]["ids"].size(), parsed[1]["ids"].size());
+  EXPECT_EQ(parsed[0]["ids"].front(), parsed[1]["ids"].front());
+  EXPECT_EQ(muster_.run({"tokenize", tiny_model(), "-"}, "in.txt").out, three.out);
+  const auto cut = muster_.run({"tokenize", tiny_model(), "in.txt", "--max-length", "3"});
+  EXPECT_EQ(nlohmann::json::parse(cut.out.substr(cut.out.rfind("{\"ids\"")))["ids"].size(), 3U);
+}
+
+TEST_F(CommandLine, NamesTheLineOfABadRecord) {
+  muster_.write("in.jsonl", "{\"text\": \"good\"}\n{\"text\": 7}\n");
+  const auto finished = muster_.run({"tokenize", tiny_model(), "in.jsonl"});
+  EXPECT_EQ(finished.exit_code, 2) << finished.err;
+  EXPECT_NE(finished.err.find("in.jsonl:2"), std::string::npos) << finished.err;
+  const auto skipped = muster_.run({"tokenize", tiny_model(), "in.jsonl", "--skip-bad"});
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+  EXPECT_NE(skipped.out.find("\n{\"ids\":null}\n"), std::string::npos) << skipped.out;
+}
+
+TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
+  muster_.set("ZERO_WORKER", "echo");
+  muster_.write(
+      "in.jsonl",
+      "{\"text\": \"a b c\", \"key\": \"first\"}\n{\"text\": \"a\", \"key\": \"second\"}\n");
+  const auto embedded =
+      muster_.run(with_test_worker({"embed", tiny_model(), "in.jsonl", "-o", "x.npy", "--id-field",
+                                    "key", "--precision", "fp32"}));
+  ASSERT_EQ(embedded.exit_code, 0) << embedded.err;
+  EXPECT_EQ(embedded.out.rfind("2 texts, ", 0), 0U) << embedded.out;
+  EXPECT_NE(embedded.out.find("cpu:0"), std::string::npos);
+  EXPECT_TRUE(muster_.exists("x.index.jsonl"));
+
+  // The test worker's row is [sum of ids, count of ids, 0, ...]: the same text has cosine 1.
+  const auto found =
+      muster_.run(with_test_worker({"search", "x.npy", "a", "--top", "1", "--json"}));
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  const auto json = nlohmann::json::parse(found.out);
+  EXPECT_EQ(json["query"], "a");
+  ASSERT_EQ(json["hits"].size(), 1U);
+  EXPECT_NEAR(json["hits"][0]["score"].get<double>(), 1.0, 1e-6);
+  EXPECT_EQ(json["hits"][0]["id"], "second");
+  const auto shown = muster_.run(with_test_worker({"search", "x.npy", "a", "--top", "1"}));
+  EXPECT_NE(shown.out.find("1.0000  second  a\n"), std::string::npos) << shown.out;
+}
+
+TEST_F(CommandLine, EmbedIsQuietOrSpeaksJson) {
+  muster_.write("in.txt", "one\ntwo\n");
+  const Words words =
+      with_test_worker({"embed", tiny_model(), "in.txt", "-o", "x.npy", "--precision", "fp32"});
+  auto quiet = words;
+  quiet.emplace_back("--quiet");
+  const auto finished = muster_.run(quiet);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(finished.err, "");
+  auto json_words = words;
+  json_words.emplace_back("--json");
+  const auto json = nlohmann::json::parse(muster_.run(json_words).out);
+  EXPECT_EQ(json["text_count"], 2);
+  EXPECT_EQ(json["precision"], "fp32");
+}
+
+TEST_F(CommandLine, SearchSaysWhatItNeeds) {
+  const auto missing = muster_.run({"search", "no.npy", "question"});
+  EXPECT_EQ(missing.exit_code, 3) << missing.err;
+  EXPECT_NE(missing.err.find("no.npy"), std::string::npos) << missing.err;
+  expect_error({"search", "no.npy", "question", "--top", "0"}, 2,
+               "--top must be a whole number from 1 to 10000: \"0\"");
+}
+
+TEST_F(CommandLine, AFullDiskUnderStandardOutputIsAnError) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
+  const auto finished = muster_.run({"--help"}, "/dev/null", "/dev/full");
+  EXPECT_EQ(finished.exit_code, 8);
+  EXPECT_EQ(finished.err, "muster: standard output: cannot write: No space left on device\n");
+}
+
+// A named pipe as input: opening its other end succeeds when the run has begun to read, so the
+// signal can come neither too early nor too late.
+class Interrupted : public CommandLine {
+ protected:
+  Finished interrupt(int signal_number) {
+    const auto fifo = muster_.folder() / "in.txt";
+    EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    const auto pid = muster_.start(
+        with_test_worker({"embed", tiny_model(), "in.txt", "-o", "x.npy", "--precision", "fp32"}));
+    const int fd = open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
+    EXPECT_GE(fd, 0);
+    kill(pid, signal_number);
+    const std::string line = "a text\n";
+    EXPECT_EQ(write(fd, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    close(fd);
+    return muster_.wait(pid);
+  }
+};
+
+TEST_F(Interrupted, ByCtrlCSaysWhatWasKeptAndHowToGoOn) {
+  const auto finished = interrupt(SIGINT);
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_NE(finished.err.find("stopped; finished rows are kept, go on with: "), std::string::npos)
+      << finished.err;
+  EXPECT_NE(finished.err.find("--resume\n"), std::string::npos) << finished.err;
+  EXPECT_FALSE(muster_.exists("x.npy"));
+}
+
+TEST_F(Interrupted, BySigtermEndsTheSameWay) {
+  EXPECT_EQ(interrupt(SIGTERM).exit_code, 143);
+  EXPECT_FALSE(muster_.exists("x.npy"));
+}
+
+}  // namespace
+}  // namespace muster
