@@ -56,7 +56,8 @@ Result<JsonElement> field(const JsonObject& object, std::string_view name) {
 
 Result<std::string> text_field(const JsonObject& object, std::string_view name) {
   MUSTER_TRY(field(object, name));
-  return *MUSTER_TRY(optional_text(object, name));
+  auto text = MUSTER_TRY(optional_text(object, name));
+  return *std::move(text);
 }
 
 Result<bool> bool_field(const JsonObject& object, std::string_view name) {

@@ -38,7 +38,8 @@ Result<DelimiterBehavior> behavior_of(std::string_view name) {
 Made read_split(const JsonObject& object) {
   const auto pattern = MUSTER_TRY(pattern_field(object));
   SplitOptions options;
-  options.behavior = MUSTER_TRY(behavior_of(MUSTER_TRY(text_field(object, "behavior"))));
+  const auto behavior = MUSTER_TRY(text_field(object, "behavior"));
+  options.behavior = MUSTER_TRY(behavior_of(behavior));
   options.invert = MUSTER_TRY(bool_field(object, "invert"));
   // The known patterns leave nothing between matches, so these two come to the same pieces.
   const bool keeps_matches =
