@@ -22,12 +22,12 @@ constexpr std::string_view kTorchVersion = "2.11.";  // the one whose C++ interf
 constexpr std::uint64_t kVersionFileSizeMax = 1 << 16;
 constexpr auto kPythonTime = std::chrono::seconds(10);  // a cold start from a network drive
 
-// "__version__ = '2.11.0+cpu'" in torch/version.py.
+// "__version__ = '2.11.0+cpu'" at the start of a line of torch/version.py; `__all__` names it too.
 std::string version_in(const std::string& version_py) {
-  const auto key = version_py.find("__version__");
-  const auto open = version_py.find_first_of("'\"", key);
+  const auto line = ("\n" + version_py).find("\n__version__");
+  const auto open = version_py.find_first_of("'\"", line);
   const auto close = open == std::string::npos ? open : version_py.find_first_of("'\"", open + 1);
-  if (key == std::string::npos || close == std::string::npos) return "unknown";
+  if (line == std::string::npos || close == std::string::npos) return "unknown";
   return version_py.substr(open + 1, close - open - 1);
 }
 
