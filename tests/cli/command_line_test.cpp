@@ -191,7 +191,7 @@ TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
   muster_.set("ZERO_WORKER", "echo");
   muster_.write(
       "in.jsonl",
-      "{\"text\": \"a b c\", \"key\": \"first\"}\n{\"text\": \"a\", \"key\": \"second\"}\n");
+      "{\"text\": \"a b c\", \"key\": \"first\"}\n{\"text\": \"the a\", \"key\": \"second\"}\n");
   const auto embedded =
       muster_.run(with_test_worker({"embed", tiny_model(), "in.jsonl", "-o", "x.npy", "--id-field",
                                     "key", "--precision", "fp32"}));
@@ -200,7 +200,8 @@ TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
   EXPECT_NE(embedded.out.find("cpu:0"), std::string::npos);
   EXPECT_TRUE(muster_.exists("x.index.jsonl"));
 
-  // The test worker's row is [sum of ids, count of ids, 0, ...]: the same text has cosine 1.
+  // The test worker's row is [sum of ids, count of ids, 0, ...]: the same text has cosine 1. The
+  // model puts its prompt for questions, "the ", before "a".
   const auto found =
       muster_.run(with_test_worker({"search", "x.npy", "a", "--top", "1", "--json"}));
   ASSERT_EQ(found.exit_code, 0) << found.err;
@@ -210,7 +211,7 @@ TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
   EXPECT_NEAR(json["hits"][0]["score"].get<double>(), 1.0, 1e-6);
   EXPECT_EQ(json["hits"][0]["id"], "second");
   const auto shown = muster_.run(with_test_worker({"search", "x.npy", "a", "--top", "1"}));
-  EXPECT_NE(shown.out.find("1.0000  second  a\n"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("1.0000  second  the a\n"), std::string::npos) << shown.out;
 }
 
 TEST_F(CommandLine, EmbedIsQuietOrSpeaksJson) {
