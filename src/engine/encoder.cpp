@@ -10,11 +10,12 @@
 #include <thread>
 #include <utility>
 
+#include "engine/cuda.h"
 #include "engine/guard.h"
 #include "engine/models/cpu_encoder.h"
-#include "engine/models/cuda_encoder.h"
 #include "engine/models/encoder_model.h"
 #include "engine/models/encoder_weights.h"
+#include "engine/models/padded_encoder.h"
 #include "engine/ops/pooling.h"
 #include "modelfile/safetensors.h"
 
@@ -88,8 +89,8 @@ Result<std::unique_ptr<const EncoderModel>> make_model(const EncoderOptions& opt
                  fmt::format("{}: {}", options.model_folder.string(), weights.error().message)};
   }
   if (options.device == DeviceKind::Cuda) {
-    return std::unique_ptr<const EncoderModel>(
-        MUSTER_TRY(make_cuda_encoder(options.encoder, *weights, options.precision)));
+    return std::unique_ptr<const EncoderModel>(std::make_unique<PaddedEncoder>(
+        options.encoder, *weights, options.precision, at::Device(at::kCUDA, 0)));
   }
   return std::unique_ptr<const EncoderModel>(
       std::make_unique<CpuEncoder>(options.encoder, *std::move(weights), options.precision));

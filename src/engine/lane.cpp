@@ -2,16 +2,20 @@
 #include <ATen/Version.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/cpu/Utils.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <pmmintrin.h>
+#include <torch/headeronly/version.h>
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
+#include "base/file.h"
+#include "engine/cuda.h"
 #include "engine/encoder.h"
 #include "engine/guard.h"
-#include "engine/models/cuda_encoder.h"
 #include "engine/ops/kernels.h"
 
 namespace muster::engine {
@@ -21,12 +25,18 @@ namespace {
 // mixed in one file or cache.
 constexpr int kEngineVersion = 1;
 
-// The value of "KEY=value," in torch's build description.
-std::string build_setting(const std::string& description, const std::string& key) {
-  const auto begin = description.find(key + "=");
+// `__version__` in the wheel's version.py, two folders above the library. at::show_config would not
+// do: it asks for CUDA, and torch keeps the answer from before libtorch_cuda.so is opened.
+std::string wheel_version() {
+  Dl_info library{};
+  if (::dladdr(reinterpret_cast<const void*>(&at::show_config), &library) == 0) return {};
+  const auto folder = std::filesystem::path(library.dli_fname).parent_path().parent_path();
+  const auto text = read_file(folder / "version.py", 1 << 16);
+  constexpr std::string_view kKey = "__version__ = '";
+  const auto begin = text ? text->find(kKey) : std::string::npos;
   if (begin == std::string::npos) return {};
-  const auto value = begin + key.size() + 1;
-  return description.substr(value, description.find_first_of(",\n ", value) - value);
+  const auto value = begin + kKey.size();
+  return text->substr(value, text->find('\'', value) - value);
 }
 
 bool torch_says(const char* operator_name) {
@@ -81,12 +91,8 @@ void enter_lane() {
 }
 
 std::string torch_version() {
-  const auto description = at::show_config();
-  auto version = build_setting(description, "TORCH_VERSION");
-  auto cuda = build_setting(description, "CUDA_VERSION");
-  std::erase(cuda, '.');
-  if (!cuda.empty() && build_setting(description, "USE_CUDA") == "ON") version += "+cu" + cuda;
-  return version;
+  const auto version = wheel_version();
+  return version.empty() ? std::string(TORCH_VERSION) : version;
 }
 
 std::vector<Precision> precisions_to_try(DeviceKind device) {

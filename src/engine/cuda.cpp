@@ -1,0 +1,55 @@
+#include "engine/cuda.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "engine/guard.h"
+
+namespace muster::engine {
+namespace {
+
+Status load_cuda() {
+  // Never closed: torch keeps pointers into it until the process ends.
+  if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("torch's CUDA part cannot be loaded: {}", ::dlerror())};
+  }
+  return guarded([]() -> Status {
+    if (at::detail::getCUDAHooks().hasCUDA() && at::detail::getCUDAHooks().getNumGPUs() > 0) {
+      return Done{};
+    }
+    return Error{ErrorKind::Unsupported, "torch's CUDA part is loaded but finds no device"};
+  });
+}
+
+// A function of the driver's library, by name: the driver is not there at build time.
+template <typename Function>
+Function driver_function(void* library, const char* name) {
+  return reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+}  // namespace
+
+Status open_cuda() {
+  static const Status outcome = load_cuda();
+  return outcome;
+}
+
+std::string cuda_class() {
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return "none";
+  // Source: CUDA driver API 13.0, "Initialization", "Version Management", "Device Management".
+  const auto initialise = driver_function<int (*)(unsigned)>(library, "cuInit");
+  const auto version_of = driver_function<int (*)(int*)>(library, "cuDriverGetVersion");
+  const auto name_of = driver_function<int (*)(char*, int, int)>(library, "cuDeviceGetName");
+  if (initialise == nullptr || version_of == nullptr || name_of == nullptr) return "none";
+  int version = 0;
+  char name[256] = "";
+  if (initialise(0) != 0 || version_of(&version) != 0 || name_of(name, sizeof name, 0) != 0) {
+    return "none";
+  }
+  return fmt::format("{}/{}.{}", name, version / 1000, version % 1000 / 10);
+}
+
+}  // namespace muster::engine

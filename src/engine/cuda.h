@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace muster::engine {
+
+/// Opens libtorch_cuda.so, once; torch registers its CUDA operators while it loads. Call before
+/// anything asks torch about CUDA: torch keeps its first answer.
+///
+/// Errors: Unsupported, with the reason: no such library, or no device that it can use.
+/// Threads: any.
+Status open_cuda();
+
+/// The visible device's model and the driver's CUDA version, "NVIDIA H200/13.0": its part of the
+/// equality class; "none" without one.
+std::string cuda_class();
+
+}  // namespace muster::engine

@@ -1,0 +1,26 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "modelfile/model_config.h"
+
+// Any text as each of a model's JSON files: an Error, or dimensions that can be computed with.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto encoder = muster::parse_encoder_config(text)) {
+    MUSTER_CHECK(encoder->head_size() > 0 && encoder->head_size() <= encoder->hidden_size);
+    MUSTER_CHECK(encoder->length_max() > 0);
+    MUSTER_CHECK(encoder->length_max() <= encoder->position_count);
+    MUSTER_CHECK(encoder->padding_id < encoder->vocab_size ||
+                 encoder->family == muster::EncoderFamily::Mpnet);
+  }
+  static_cast<void>(muster::parse_sentence_modules(text));
+  static_cast<void>(muster::parse_pooling_config("1_Pooling/config.json", text));
+  static_cast<void>(muster::parse_length_config("sentence_bert_config.json", text));
+  static_cast<void>(muster::parse_tokenizer_length(text));
+  if (const auto prompts = muster::parse_prompt_config(text); prompts && prompts->default_prompt) {
+    MUSTER_CHECK(!prompts->prompts.empty());
+  }
+  return 0;
+}
