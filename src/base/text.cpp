@@ -57,6 +57,9 @@ std::optional<std::string> nearest_name(std::string_view word,
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const auto& candidate : candidates) {
+    // The distance is at least the difference in length; a megabyte that is no name costs nothing.
+    const auto longer = std::max(word.size(), candidate.size());
+    if (longer - std::min(word.size(), candidate.size()) >= best_distance) continue;
     const auto distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;

@@ -9,6 +9,7 @@ TEST(NearestName, FindsATypo) {
   const std::vector<std::string> names{"--devices", "--batch-tokens", "--quiet"};
   EXPECT_EQ(nearest_name("--devcies", names), "--devices");  // two swapped letters: distance 1
   EXPECT_EQ(nearest_name("--nothing-like-it", names), std::nullopt);
+  EXPECT_EQ(nearest_name(std::string(1 << 20, 'd'), names), std::nullopt);
 }
 
 TEST(HumanBytes, ShowsThreeDigits) {

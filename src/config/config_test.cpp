@@ -122,8 +122,8 @@ TEST_F(ConfigTest, ChecksValuesWhereverTheyStand) {
 TEST_F(ConfigTest, TakesADefaultThatHadToBeFound) {
   auto config = Config::load(sources_);
   ASSERT_TRUE(config);
-  config->set_default(SettingId::CacheDir, "/home/a/.cache/muster", "HOME");
-  EXPECT_EQ(config->text(SettingId::CacheDir), "/home/a/.cache/muster");
+  config->set_default(SettingId::CacheDir, "/var/cache/muster", "HOME");
+  EXPECT_EQ(config->text(SettingId::CacheDir), "/var/cache/muster");
   EXPECT_EQ(config->at(SettingId::CacheDir).origin, Origin::Default);
 }
 

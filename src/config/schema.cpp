@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t kCoresMost = 4096;
 constexpr std::uint64_t kTokensMost = 1 << 20;
 
+// Long because it is a table, and a table is read best in one piece.
 const std::array<Setting, kSettingCount>& schema() {
   using enum SettingType;
   static const std::array<Setting, kSettingCount> rows{{

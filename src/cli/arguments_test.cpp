@@ -1,0 +1,83 @@
+#include "cli/arguments.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+CommandSpec spec() {
+  CommandSpec spec;
+  spec.name = "embed";
+  spec.usage = "MODEL INPUT... -o OUT";
+  spec.positional_least = 1;
+  spec.positional_most = 2;
+  spec.groups = {{"All",
+                  {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices},
+                  {{"--out", "OUT", "", "-o"}, {"--json", "", ""}}}};
+  return spec;
+}
+
+Result<Arguments> parse(const std::vector<std::string>& words) {
+  return parse_arguments(spec(), words);
+}
+
+std::string message(const std::vector<std::string>& words) {
+  const auto arguments = parse(words);
+  return arguments ? "no error" : arguments.error().message;
+}
+
+TEST(ParseArguments, SortsWordsFlagsAndSettings) {
+  const auto arguments = parse({"model", "-o", "x.npy", "--json", "in.txt", "--max-length=64",
+                                "--no-normalize", "--devices", "2xcpu"});
+  ASSERT_TRUE(arguments) << arguments.error().message;
+  EXPECT_EQ(arguments->positionals, (std::vector<std::string>{"model", "in.txt"}));
+  EXPECT_EQ(arguments->value("--out"), "x.npy");
+  EXPECT_TRUE(arguments->has("--json"));
+  EXPECT_FALSE(arguments->has("--help"));
+  ASSERT_EQ(arguments->settings.size(), 3U);
+  EXPECT_EQ(arguments->settings[0].id, SettingId::MaxLength);
+  EXPECT_EQ(arguments->settings[0].value, "64");
+  EXPECT_EQ(arguments->settings[1].value, "false");
+  EXPECT_EQ(arguments->settings[1].place, "--no-normalize");
+  EXPECT_EQ(arguments->settings[2].value, "2xcpu");
+}
+
+TEST(ParseArguments, TakesADashAndWhatFollowsTwoDashesAsWords) {
+  const auto arguments = parse({"-", "--", "--json"});
+  ASSERT_TRUE(arguments);
+  EXPECT_EQ(arguments->positionals, (std::vector<std::string>{"-", "--json"}));
+}
+
+TEST(ParseArguments, KnowsAliases) {
+  const auto arguments = parse({"model", "--max-seq-length", "64"});
+  ASSERT_TRUE(arguments) << arguments.error().message;
+  ASSERT_EQ(arguments->settings.size(), 1U);
+  EXPECT_EQ(arguments->settings[0].id, SettingId::MaxLength);
+  EXPECT_EQ(arguments->settings[0].place, "--max-seq-length");
+}
+
+TEST(ParseArguments, SaysWhatIsWrong) {
+  EXPECT_EQ(message({"m", "--devcies", "cpu"}),
+            "unknown flag of muster embed: --devcies; did you mean --devices?");
+  EXPECT_EQ(message({"m", "-x"}), "unknown flag of muster embed: -x; did you mean -o?");
+  EXPECT_EQ(message({"m", "--completely-else"}),
+            "unknown flag of muster embed: --completely-else; `muster embed --help` lists them");
+  EXPECT_EQ(message({"m", "--out"}), "--out needs a value");
+  EXPECT_EQ(message({"m", "--out", "--json"}), "--out needs a value");
+  EXPECT_EQ(message({"m", "--json=yes"}), "--json takes no value: --json=yes");
+  EXPECT_EQ(message({"m", "-o", "a", "--out=b"}), "--out is given twice: a and b");
+  EXPECT_EQ(message({}), "something is missing; usage: muster embed MODEL INPUT... -o OUT");
+  EXPECT_EQ(message({"a", "b", "c"}),
+            "one word too many: \"c\"; usage: muster embed MODEL INPUT... -o OUT");
+}
+
+TEST(ParseArguments, AskedForHelpNeedsNothingElse) {
+  for (const auto* flag : {"--help", "-h"}) {
+    const auto arguments = parse({flag});
+    ASSERT_TRUE(arguments);
+    EXPECT_TRUE(arguments->wants_help);
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,105 @@
+#include "cli/embed_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+EmbedReport report() {
+  EmbedReport report;
+  report.progress.text_count = 1000;
+  report.progress.token_count = 24'000;
+  report.progress.truncated_count = 3;
+  report.progress.input_size_consumed = 5000;
+  report.progress.input_size_total = 10'000;
+  report.progress.elapsed_seconds = 3;
+  DeviceProgress first;
+  first.name = "cpu:0";
+  first.text_count = 600;
+  first.token_count = 14'000;
+  first.busy_seconds = 3;
+  first.ready_seconds = 4;
+  first.state = "ready";
+  DeviceProgress second = first;
+  second.name = "cpu:1";
+  second.text_count = 400;
+  second.token_count = 10'000;
+  second.busy_seconds = 1;
+  second.restart_count = 2;
+  second.state = "restarting";
+  report.progress.devices = {first, second};
+  report.time = {.read = 0.4, .tokenize = 0.6, .wait = 2, .write = 0.8, .other = 0.2, .start = 0.5};
+  report.dim = 384;
+  report.precision = Precision::Bf16;
+  report.precision_reason = "2.1x fp32";
+  report.equality_class = "abc bf16";
+  report.out = "x.npy";
+  report.index = "x.index.jsonl";
+  report.total_seconds = 4;
+  report.first_vector_seconds = 0.75;
+  report.parent_cpu_seconds = 1;
+  report.worker_cpu_seconds = 9;
+  return report;
+}
+
+TEST(DescribeReport, ShowsDevicesAndWhereTheTimeWent) {
+  // 1000 texts in 4 s; cpu:0 14,000 tokens in 4 s; busy (3 + 1) / (4 + 4); parent 1 of 10 CPU
+  // seconds.
+  EXPECT_EQ(describe_report(report(), 80),
+            "1,000 texts, 24,000 tokens in 4.00 s: 250 texts/s, 6,000 tokens/s\n"
+            "3 texts were cut at the token limit\n"
+            "precision bf16: 2.1x fp32\n"
+            "\n"
+            "device  texts  tokens  tokens/s  busy  restarts\n"
+            "cpu:0     600  14,000     3,500  75 %         0\n"
+            "cpu:1     400  10,000     2,500  25 %         2\n"
+            "\n"
+            "time of muster    seconds  share\n"
+            "read                 0.40   10 %\n"
+            "tokenise             0.60   15 %\n"
+            "wait for devices     2.00   50 %\n"
+            "write                0.80   20 %\n"
+            "other                0.20    5 %\n"
+            "\n"
+            "devices busy 50 %; first worker ready after 0.50 s, first vector after 0.75 s\n"
+            "CPU time: 9.0 s in the workers, 1.0 s in muster (10 %)\n"
+            "x.npy [1,000 x 384], index x.index.jsonl\n");
+}
+
+TEST(DescribeReport, ClaimsNoSpeedWithoutTime) {
+  EmbedReport empty;
+  empty.progress.devices.resize(1);
+  const auto text = describe_report(empty, 80);
+  EXPECT_NE(text.find("0 texts, 0 tokens in 0.00 s: - texts/s, - tokens/s"), std::string::npos);
+  EXPECT_EQ(text.find("nan"), std::string::npos);
+}
+
+TEST(ReportJson, HasEveryField) {
+  const auto json = nlohmann::json::parse(report_json(report()));
+  EXPECT_EQ(json["text_count"], 1000);
+  EXPECT_EQ(json["input_total_bytes"], 10'000);
+  EXPECT_EQ(json["precision"], "bf16");
+  EXPECT_EQ(json["time"]["wait_seconds"], 2.0);
+  EXPECT_EQ(json["devices"][1]["restart_count"], 2);
+  EXPECT_EQ(json["devices"][1]["state"], "restarting");
+  EXPECT_EQ(json["worker_cpu_seconds"], 9.0);
+  auto from_pipe = report();
+  from_pipe.progress.input_size_total.reset();
+  EXPECT_TRUE(nlohmann::json::parse(report_json(from_pipe))["input_total_bytes"].is_null());
+}
+
+TEST(ProgressReading, NamesTheStateOnlyOfDevicesThatDoNotWork) {
+  const auto reading = progress_reading(report().progress);
+  ASSERT_TRUE(reading.fraction);
+  EXPECT_DOUBLE_EQ(*reading.fraction, 0.5);
+  EXPECT_EQ(reading.devices, (std::vector<std::string>{"cpu:0", "cpu:1 restarting"}));
+  EXPECT_EQ(reading.counts[1].count, 24'000U);
+  auto from_pipe = report().progress;
+  from_pipe.input_size_total.reset();
+  EXPECT_FALSE(progress_reading(from_pipe).fraction);
+}
+
+}  // namespace
+}  // namespace muster
