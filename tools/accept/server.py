@@ -6,7 +6,7 @@ import subprocess
 
 
 class LineServer:
-    """Started pinned to `cores`, if given; the first line it prints says that it is ready."""
+    """Started pinned to `cores`, if given; it may take the first requests while it still loads."""
 
     def __init__(self, command, cores=None, env=None):
         pin = (lambda: os.sched_setaffinity(0, cores)) if cores else None
@@ -14,10 +14,6 @@ class LineServer:
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, preexec_fn=pin,
                                         env=dict(os.environ, **(env or {})))
-
-    def wait_until_ready(self):
-        self.read_line()
-        return self
 
     def read_line(self):
         line = self.process.stdout.readline()

@@ -84,7 +84,6 @@ def main():
         numpy.save(out, torch.stack(list(vectors)).float().cpu().numpy())
         return
     server = Server(model, read_texts(texts))
-    print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(server.answer(json.loads(line))), flush=True)
     server.close()

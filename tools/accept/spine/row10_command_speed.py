@@ -41,7 +41,6 @@ def measure(report, arguments):
           "the peer's clock starts after its model is loaded and its pool is up, muster's with the command")
     muster(source, "auto")  # the precision verdict is cached from here on
     with LineServer([PEER_PYTHON, PEERS / "st_encode.py", "serve", MODEL, source]) as peer:
-        peer.wait_until_ready()
         contenders = {"muster fp32": lambda: muster(source, "fp32"), "muster auto": lambda: muster(source, "auto")}
         for precision in ("fp32", "bf16"):
             batch = best_batch(peer, precision, False, report)
