@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -36,6 +37,9 @@ class PartReader {
 }  // namespace
 
 Result<std::size_t> count_intact_steps(std::span<const RunStep> steps, const RunParts& parts) {
+  if (steps.empty()) {
+    return std::size_t{0};  // the run may have ended before it made its part files
+  }
   PartReader vectors(MUSTER_TRY(open_raw_source(parts.vectors.string())));
   PartReader index(MUSTER_TRY(open_raw_source(parts.index.string())));
   MUSTER_TRY(vectors.hash_until(parts.vectors_header_size));

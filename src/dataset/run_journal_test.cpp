@@ -148,6 +148,7 @@ TEST_F(RunJournalTest, StepsCountAsLongAsThePartFilesHoldThem) {
                                     .index_size = 3,
                                     .vectors_hash = hash_hex("de"),
                                     .index_hash = hash_hex("z")}};
+  EXPECT_EQ(*count_intact_steps({}, parts), 0U);
   write("i", "xyz and more");
   write("v", "HEADabcde and more");
   EXPECT_EQ(*count_intact_steps(steps, parts), 2U);
