@@ -14,7 +14,7 @@ from report import holds
 TITLE = "Bad input: exit code of the error's kind, one sentence naming the place, nothing left behind"
 IS_TIMED = False
 
-INVALID, NOT_FOUND, EXHAUSTED, CORRUPT = 2, 3, 8, 7
+INVALID, NOT_FOUND, UNAVAILABLE, EXHAUSTED, CORRUPT = 2, 3, 6, 8, 7
 NOISE = re.compile(r"terminate called|Traceback|what\(\):|#0 |0x[0-9a-f]{8,}|Segmentation|core dumped|Assertion")
 
 
@@ -72,7 +72,7 @@ def cases(folder):
         ("broken JSON on line 7", embed(MODEL, broken), None, r"broken\.jsonl:7"),
         ("a number where the text should be", embed(MODEL, number), None, r"number\.jsonl:3"),
         ("invalid UTF-8", embed(MODEL, latin), None, r"latin\.txt:3"),
-        ("an unknown device", embed(MODEL, good)[:-1] + ["cuda:99"], (INVALID, NOT_FOUND), r"cuda:99"),
+        ("an unknown device", embed(MODEL, good)[:-1] + ["cuda:99"], (INVALID, NOT_FOUND, UNAVAILABLE), r"cuda:99"),
         ("an unknown kind of device", embed(MODEL, good)[:-1] + ["2xcpo"], (INVALID, NOT_FOUND), r"2xcpo"),
         ("an unknown flag", embed(MODEL, good, "--pooolng", "cls"), INVALID, r"--pooolng.*--pooling"),
         ("an unknown ending of OUT", embed(MODEL, good)[:4] + [str(folder / "out.xls")], INVALID, r"\.npy"),
