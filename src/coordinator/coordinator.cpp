@@ -84,9 +84,9 @@ Result<Verdict> Coordinator::probe(const Probe& probe, const std::function<bool(
       (void)asked->process->channel().send(static_cast<std::uint8_t>(MessageType::Probe), 0,
                                            encode(request));
     }
-    if (verdict_) return *std::exchange(verdict_, std::nullopt);
     if (cancelled()) return cancelled_error();
     MUSTER_TRY(step(std::chrono::milliseconds(100)));
+    if (verdict_) return *std::exchange(verdict_, std::nullopt);
   }
 }
 

@@ -194,12 +194,17 @@ TEST_F(CoordinatorTest, PassesOnWhyTheModelCannotBeLoaded) {
   EXPECT_NE(status.error().message.find("told not to load"), std::string::npos);
 }
 
-TEST_F(CoordinatorTest, MeasuresPrecisionsOnOneDevice) {
+TEST_F(CoordinatorTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
   start("echo");
   const auto verdict = coordinator_->probe({}, kNever);
   ASSERT_TRUE(verdict) << verdict.error().message;
   ASSERT_EQ(verdict->measures.size(), 1U);
   EXPECT_EQ(verdict->measures[0].tokens_per_second, 1000);
+
+  coordinator_->load({});
+  submit(500);
+  ASSERT_TRUE(run_until_done());
+  for (const auto& device : coordinator_->status()) EXPECT_EQ(device.state, "ready");
 }
 
 TEST_F(CoordinatorTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {

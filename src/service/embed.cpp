@@ -149,8 +149,8 @@ Status EmbedRun::prepare() {
   session_ = MUSTER_TRY(open_session(options_, coordinator_events(), clock_, cancelled_));
   identity_ = identity();
   if (options_.resume && !std::filesystem::exists(files_.journal)) {
-    events_.on_notice(fmt::format("nothing of {} is there to go on with: starting from the beginning",
-                                  files_.out.string()));
+    events_.on_notice(fmt::format(
+        "nothing of {} is there to go on with: starting from the beginning", files_.out.string()));
   } else if (options_.resume) {
     resumption_ = MUSTER_TRY(find_resumption(files_, format_, identity_));
     MUSTER_TRY(skip_done_records());
@@ -198,6 +198,7 @@ Status EmbedRun::skip_done_records() {
     }
     hash_record(records_hash_, record_.line, record_.id, record_.text);
     if (record_.fault) ++progress_.bad_count;
+    ++progress_.read_count;
   }
   if (last.record_count > 0 && records_hash_.hex() != last.records_hash) {
     return Error{ErrorKind::InvalidArgument,
@@ -238,6 +239,7 @@ Status EmbedRun::read_turn() {
 }
 
 Status EmbedRun::take_record() {
+  ++progress_.read_count;
   WindowRecord taken;
   taken.entry.input = options_.input.inputs[record_.input_index];
   taken.entry.line = record_.line;
@@ -338,6 +340,7 @@ void EmbedRun::report_progress(bool is_last) {
   last_progress_ = now;
   const auto ready_at = session_.coordinator->first_ready_at();
   progress_.elapsed_seconds = ready_at ? seconds(now - *ready_at) : 0;
+  progress_.input_size_read = reader_->size_consumed();
   progress_.devices.clear();
   for (const auto& status : session_.coordinator->status()) {
     progress_.devices.push_back({.name = status.name,

@@ -63,6 +63,8 @@ struct EmbedProgress {
   std::uint64_t bad_count = 0;      // skipped records
   std::uint64_t truncated_count = 0;
   std::uint64_t input_size_consumed = 0;
+  std::uint64_t read_count = 0;       // records read so far, those found done included, and
+  std::uint64_t input_size_read = 0;  // the bytes they took: more than consumed, work is under way
   std::optional<std::uint64_t> input_size_total;  // bytes; nullopt for standard input
   double elapsed_seconds = 0;                     // since the first worker was ready
   std::vector<DeviceProgress> devices;

@@ -19,32 +19,6 @@ std::filesystem::path with_ending(std::filesystem::path path, const char* ending
   return path;
 }
 
-// How many of the steps are backed by the bytes of both part files.
-Result<std::size_t> count_sound_steps(const RunFiles& files, VectorFormat format,
-                                      const std::vector<RunStep>& steps) {
-  if (steps.empty()) return 0;
-  const auto vectors = MUSTER_TRY(MappedFile::open(files.out_part));
-  const auto index = MUSTER_TRY(MappedFile::open(files.index_part));
-  std::uint64_t vectors_at = vector_header_size(format);
-  std::uint64_t index_at = 0;
-  std::size_t sound_count = 0;
-  for (const auto& step : steps) {
-    if (step.vectors_size < vectors_at || step.vectors_size > vectors.text().size() ||
-        step.index_size < index_at || step.index_size > index.text().size()) {
-      break;
-    }
-    if (hash_hex(vectors.text().substr(vectors_at, step.vectors_size - vectors_at)) !=
-            step.vectors_hash ||
-        hash_hex(index.text().substr(index_at, step.index_size - index_at)) != step.index_hash) {
-      break;
-    }
-    vectors_at = step.vectors_size;
-    index_at = step.index_size;
-    ++sound_count;
-  }
-  return sound_count;
-}
-
 Result<UniqueFd> open_index(const std::filesystem::path& path, std::uint64_t size) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.is_open()) return system_error(path.string(), "create", errno);
@@ -73,7 +47,13 @@ RunFiles::RunFiles(const std::filesystem::path& out_path)
 Result<RunResumption> find_resumption(const RunFiles& files, VectorFormat format,
                                       const RunIdentity& identity) {
   auto reopened = MUSTER_TRY(RunJournal::reopen(files.journal, identity));
-  const auto sound_count = MUSTER_TRY(count_sound_steps(files, format, reopened.steps));
+  if (!std::filesystem::exists(files.index_part) && std::filesystem::exists(files.out_part) &&
+      std::filesystem::exists(files.index)) {
+    // The end came between the two renames of `finish`.
+    MUSTER_TRY(rename_file(files.index, files.index_part));
+  }
+  const RunParts parts{files.out_part, vector_header_size(format), files.index_part};
+  const auto sound_count = MUSTER_TRY(count_intact_steps(reopened.steps, parts));
   if (sound_count < reopened.steps.size()) MUSTER_TRY(reopened.journal->truncate(sound_count));
   return RunResumption{.journal = std::move(reopened.journal),
                        .last = sound_count > 0 ? reopened.steps[sound_count - 1] : RunStep{}};

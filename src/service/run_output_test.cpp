@@ -104,6 +104,21 @@ TEST_F(RunOutputTest, GoesBackToTheLastStepWhoseBytesAreSound) {
   expect_rows({1, 7});
 }
 
+TEST_F(RunOutputTest, GoesOnWhenTheEndCameBetweenTheRenames) {
+  {
+    auto output = open();
+    append(*output, 1);
+    ASSERT_TRUE(output->commit("one"));
+  }
+  std::filesystem::rename(files_.index_part, files_.index);
+  auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  ASSERT_TRUE(resumption) << resumption.error().message;
+  EXPECT_EQ(resumption->last.record_count, 1U);
+  auto output = open(*std::move(resumption));
+  ASSERT_TRUE(output->finish("{}\n"));
+  expect_rows({1});
+}
+
 TEST_F(RunOutputTest, RefusesAnotherOptionByName) {
   {
     auto output = open();
