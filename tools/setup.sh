@@ -15,10 +15,10 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 build_packages=(
   g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
-  libfmt-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev
+  libfmt-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
   zlib1g-dev libzstd-dev libicu-dev libxxhash-dev libpcre2-dev libhwloc-dev
 )
-test_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev libbenchmark-dev)
+test_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev)
 
 # --- saying what happens -------------------------------------------------------------------------
 
