@@ -14,6 +14,8 @@ namespace {
 using Symbol = ModelBuffers::Symbol;
 using Merge = ModelBuffers::Merge;
 
+constexpr std::size_t kShortWord = 48;  // symbols; to look at all ranks beats a heap up to here
+
 /// Heap order: the lowest rank on top, of equal ones the leftmost.
 bool comes_later(const Merge& a, const Merge& b) {
   return std::tie(a.rank, a.position) > std::tie(b.rank, b.position);
@@ -51,6 +53,10 @@ class Bpe final : public Model {
     buffers.symbols.clear();
     if (options_.reads_bytes) {
       add_bytes(word, buffers.symbols);
+      if (buffers.symbols.size() <= kShortWord) {
+        append_short(buffers.symbols, ids);
+        return;
+      }
     } else {
       add_characters(word, buffers);
     }
@@ -133,6 +139,46 @@ class Bpe final : public Model {
     unknown.flush(buffers.symbols);
   }
 
+  static constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
+
+  /// A short word merged in place: each round joins the pair of the lowest rank, the leftmost
+  /// first. For bytes this is the order of the heap, too: equal spans of a word hold equal text.
+  void append_short(const std::vector<Symbol>& symbols, std::vector<TokenId>& ids) const {
+    std::array<TokenId, kShortWord> parts{};
+    std::array<MergeRule, kShortWord> rules{};  // of a part and the next
+    std::size_t count = symbols.size();
+    const auto rule_at = [&](std::size_t i) {
+      const MergeRule* rule = i + 1 < count ? merges_.find(parts[i], parts[i + 1]) : nullptr;
+      return rule != nullptr ? *rule : MergeRule{kNoRank, 0};
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+      parts[i] = symbols[i].id;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      rules[i] = rule_at(i);
+    }
+    while (count > 1) {
+      std::size_t best = 0;
+      for (std::size_t i = 1; i + 1 < count; ++i) {
+        best = rules[i].rank < rules[best].rank ? i : best;
+      }
+      if (rules[best].rank == kNoRank) {
+        break;
+      }
+      parts[best] = rules[best].merged_id;
+      --count;
+      for (std::size_t i = best + 1; i < count; ++i) {
+        parts[i] = parts[i + 1];
+        rules[i] = rules[i + 1];
+      }
+      rules[best] = rule_at(best);
+      if (best > 0) {
+        rules[best - 1] = rule_at(best - 1);
+      }
+    }
+    ids.insert(ids.end(), parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
   void merge_all(ModelBuffers& buffers) const {
     std::vector<Symbol>& symbols = buffers.symbols;
     std::vector<Merge>& queue = buffers.queue;
@@ -173,8 +219,7 @@ class Bpe final : public Model {
     if (left.is_merged || left.next < 0) {
       return false;
     }
-    const MergeRule* rule =
-        merges_.find(left.id, symbols[static_cast<std::size_t>(left.next)].id);
+    const MergeRule* rule = merges_.find(left.id, symbols[static_cast<std::size_t>(left.next)].id);
     return rule != nullptr && rule->merged_id == merge.merged_id;
   }
 
@@ -215,9 +260,9 @@ Result<std::unique_ptr<const Model>> make_bpe(TokenTable tokens,
                                               const BpeOptions& options) {
   const bool needs_unk = options.unk_token && !(options.reads_bytes && has_all_bytes(tokens));
   if (needs_unk && !tokens.find(*options.unk_token)) {
-    return Error{ErrorKind::Unsupported,
-                 "tokenizer.json: the unknown token is not in the vocabulary: " +
-                     *options.unk_token};
+    return Error{
+        ErrorKind::Unsupported,
+        "tokenizer.json: the unknown token is not in the vocabulary: " + *options.unk_token};
   }
   MergeTable table(merges.size());
   std::string whole;

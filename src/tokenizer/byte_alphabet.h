@@ -14,8 +14,7 @@ constexpr std::array<char32_t, 256> make_byte_characters() {
   std::array<char32_t, 256> characters{};
   char32_t next = 0x100;
   for (char32_t byte = 0; byte < 256; ++byte) {
-    const bool is_printable =
-        (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
+    const bool is_printable = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
     characters[byte] = is_printable ? byte : next++;
   }
   return characters;

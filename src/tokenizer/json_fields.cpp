@@ -1,6 +1,7 @@
 #include "tokenizer/json_fields.h"
 
 #include <limits>
+#include <utility>
 
 namespace muster {
 
@@ -10,12 +11,11 @@ Error corrupt_json(std::string_view what, std::string_view value) {
 }
 
 Error unsupported_part(std::string_view part, std::string_view name) {
-  return Error{ErrorKind::Unsupported,
-               "tokenizer.json: unsupported " + std::string(part) + " \"" + std::string(name) + "\""};
+  return Error{ErrorKind::Unsupported, "tokenizer.json: unsupported " + std::string(part) + " \"" +
+                                           std::string(name) + "\""};
 }
 
-Result<std::optional<JsonElement>> optional_field(const JsonObject& object,
-                                                  std::string_view name) {
+Result<std::optional<JsonElement>> optional_field(const JsonObject& object, std::string_view name) {
   JsonElement element;
   const auto code = object.at_key(name).get(element);
   if (code == simdjson::NO_SUCH_FIELD || (code == simdjson::SUCCESS && element.is_null())) {
@@ -27,8 +27,7 @@ Result<std::optional<JsonElement>> optional_field(const JsonObject& object,
   return std::optional(element);
 }
 
-Result<std::optional<std::string>> optional_text(const JsonObject& object,
-                                                 std::string_view name) {
+Result<std::optional<std::string>> optional_text(const JsonObject& object, std::string_view name) {
   const auto element = MUSTER_TRY(optional_field(object, name));
   std::string_view text;
   if (element && element->get(text) != simdjson::SUCCESS) {
@@ -54,15 +53,25 @@ Result<JsonElement> field(const JsonObject& object, std::string_view name) {
   return *element;
 }
 
+Result<std::string> text_field_or(const JsonObject& object, std::string_view name,
+                                  std::string otherwise) {
+  auto text = MUSTER_TRY(optional_text(object, name));
+  return text ? std::move(*text) : std::move(otherwise);
+}
+
+Result<bool> bool_field_or(const JsonObject& object, std::string_view name, bool otherwise) {
+  const auto value = MUSTER_TRY(optional_bool(object, name));
+  return value.value_or(otherwise);
+}
+
 Result<std::string> text_field(const JsonObject& object, std::string_view name) {
   MUSTER_TRY(field(object, name));
-  auto text = MUSTER_TRY(optional_text(object, name));
-  return *std::move(text);
+  return text_field_or(object, name, "");
 }
 
 Result<bool> bool_field(const JsonObject& object, std::string_view name) {
   MUSTER_TRY(field(object, name));
-  return *MUSTER_TRY(optional_bool(object, name));
+  return bool_field_or(object, name, false);
 }
 
 Result<JsonArray> array_field(const JsonObject& object, std::string_view name) {
@@ -84,8 +93,7 @@ Result<JsonObject> as_object(const JsonElement& element, std::string_view name) 
 
 Result<std::uint32_t> as_token_id(const JsonElement& element, std::string_view name) {
   std::uint64_t id = 0;
-  if (element.get(id) != simdjson::SUCCESS ||
-      id >= std::numeric_limits<std::uint32_t>::max()) {
+  if (element.get(id) != simdjson::SUCCESS || id >= std::numeric_limits<std::uint32_t>::max()) {
     return corrupt_json("not a token id", name);
   }
   return static_cast<std::uint32_t>(id);
@@ -94,10 +102,11 @@ Result<std::uint32_t> as_token_id(const JsonElement& element, std::string_view n
 Result<JsonPattern> pattern_field(const JsonObject& object) {
   const auto element = MUSTER_TRY(field(object, "pattern"));
   const auto pattern = MUSTER_TRY(as_object(element, "pattern"));
-  if (auto text = MUSTER_TRY(optional_text(pattern, "String"))) {
-    return JsonPattern{std::move(*text), false};
+  if (auto literal = MUSTER_TRY(optional_text(pattern, "String"))) {
+    return JsonPattern{std::move(*literal), false};
   }
-  return JsonPattern{MUSTER_TRY(text_field(pattern, "Regex")), true};
+  auto regex = MUSTER_TRY(text_field(pattern, "Regex"));
+  return JsonPattern{std::move(regex), true};
 }
 
 }  // namespace muster

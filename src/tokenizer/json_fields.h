@@ -41,6 +41,11 @@ Result<JsonObject> as_object(const JsonElement& element, std::string_view name);
 /// A token id: an integer below 2^32 - 1.
 Result<std::uint32_t> as_token_id(const JsonElement& element, std::string_view name);
 
+/// A missing or null field has the value `otherwise`.
+Result<std::string> text_field_or(const JsonObject& object, std::string_view name,
+                                  std::string otherwise);
+Result<bool> bool_field_or(const JsonObject& object, std::string_view name, bool otherwise);
+
 /// {"String": ...} or {"Regex": ...} of `pattern`.
 struct JsonPattern {
   std::string text;

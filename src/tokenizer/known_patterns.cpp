@@ -104,8 +104,7 @@ std::size_t gpt2_piece_end(std::string_view text, std::size_t begin) {
     const Character second = character_at(text, begin + 1);
     first = second.kind != Kind::Space ? second : first;
   }
-  return first.kind == Kind::Space ? space_end(text, begin)
-                                   : run_end(text, first.end, first.kind);
+  return first.kind == Kind::Space ? space_end(text, begin) : run_end(text, first.end, first.kind);
 }
 
 /// \s*[\r\n]+|\s+(?!\S)|\s+ : white space up to its last line end, if it has one.

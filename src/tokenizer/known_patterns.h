@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// Split patterns of well-known models that are written out by hand, for speed. Each of them matches
-/// at every place, so the pieces cover the whole text.
+/// Split patterns of well-known models that are written out by hand, for speed. Each of them
+/// matches at every place, so the pieces cover the whole text.
 enum class KnownPattern : std::uint8_t {
   Gpt2,    // GPT-2, RoBERTa; the one that ByteLevel itself uses
   Llama3,  // Llama 3, cl100k: up to three digits at once

@@ -41,7 +41,8 @@ struct BertNormalizerOptions {
   bool strip_accents = true;
   bool lowercase = true;
 };
-Result<std::unique_ptr<const Normalizer>> make_bert_normalizer(const BertNormalizerOptions& options);
+Result<std::unique_ptr<const Normalizer>> make_bert_normalizer(
+    const BertNormalizerOptions& options);
 
 /// Each character's full lower-case form, without regard to its neighbours.
 std::unique_ptr<const Normalizer> make_lowercase_normalizer();

@@ -64,15 +64,14 @@ class ClassPreTokenizer final : public PreTokenizer {
     pieces.split_each([&](std::size_t begin, std::size_t end, std::vector<Piece>& out) {
       const std::size_t first = out.size();
       std::size_t between = begin;
-      for_each_utf8_char(
-          pieces.text().substr(begin, end - begin),
-          [&](char32_t c, std::size_t char_begin, std::size_t char_end) {
-            if (is_in_class(c, delimiter_)) {
-              append_piece(between, begin + char_begin, out);
-              out.push_back({begin + char_begin, begin + char_end, true});
-              between = begin + char_end;
-            }
-          });
+      for_each_utf8_char(pieces.text().substr(begin, end - begin),
+                         [&](char32_t c, std::size_t char_begin, std::size_t char_end) {
+                           if (is_in_class(c, delimiter_)) {
+                             append_piece(between, begin + char_begin, out);
+                             out.push_back({begin + char_begin, begin + char_end, true});
+                             between = begin + char_end;
+                           }
+                         });
       append_piece(between, end, out);
       apply_behavior(behavior_, first, out);
     });
@@ -253,15 +252,14 @@ class SplitPreTokenizer final : public PreTokenizer {
       const auto append = [&](std::size_t part_begin, std::size_t part_end, bool is_match) {
         out.push_back({part_begin, part_end, is_match != options_.invert});
       };
-      pattern_.for_each_match(
-          pieces.text().substr(begin, end - begin),
-          [&](std::size_t match_begin, std::size_t match_end) {
-            if (between != begin + match_begin) {
-              append(between, begin + match_begin, false);
-            }
-            append(begin + match_begin, begin + match_end, true);
-            between = begin + match_end;
-          });
+      pattern_.for_each_match(pieces.text().substr(begin, end - begin),
+                              [&](std::size_t match_begin, std::size_t match_end) {
+                                if (between != begin + match_begin) {
+                                  append(between, begin + match_begin, false);
+                                }
+                                append(begin + match_begin, begin + match_end, true);
+                                between = begin + match_end;
+                              });
       if (between != end) {
         append(between, end, false);
       }
@@ -327,13 +325,12 @@ std::unique_ptr<const PreTokenizer> make_punctuation_pre_tokenizer(DelimiterBeha
 }
 
 std::unique_ptr<const PreTokenizer> make_digits_pre_tokenizer(bool individual_digits) {
-  return std::make_unique<ClassPreTokenizer>(CharacterClass::Numeric,
-                                             individual_digits ? DelimiterBehavior::Isolated
-                                                               : DelimiterBehavior::Contiguous);
+  return std::make_unique<ClassPreTokenizer>(
+      CharacterClass::Numeric,
+      individual_digits ? DelimiterBehavior::Isolated : DelimiterBehavior::Contiguous);
 }
 
-std::unique_ptr<const PreTokenizer> make_byte_level_pre_tokenizer(
-    const ByteLevelOptions& options) {
+std::unique_ptr<const PreTokenizer> make_byte_level_pre_tokenizer(const ByteLevelOptions& options) {
   return std::make_unique<ByteLevelPreTokenizer>(options);
 }
 

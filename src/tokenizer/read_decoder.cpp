@@ -10,8 +10,7 @@ using Made = Result<std::unique_ptr<const Decoder>>;
 Made read_replace(const JsonObject& object) {
   const auto pattern = MUSTER_TRY(pattern_field(object));
   auto content = MUSTER_TRY(text_field(object, "content"));
-  auto regex =
-      MUSTER_TRY(pattern.is_regex ? Regex::compile(pattern.text) : Regex::literal(pattern.text));
+  auto regex = MUSTER_TRY(compile_pattern(pattern));
   return make_replace_decoder(std::move(regex), std::move(content));
 }
 
@@ -22,9 +21,11 @@ Made read_one(const JsonObject& object, int depth) {
       return unsupported_part("nesting of", type);
     }
     std::vector<std::unique_ptr<const Decoder>> steps;
-    for (const JsonElement element : MUSTER_TRY(array_field(object, "decoders"))) {
-      const auto step = MUSTER_TRY(as_object(element, "decoders"));
-      steps.push_back(MUSTER_TRY(read_one(step, depth + 1)));
+    const auto elements = MUSTER_TRY(array_field(object, "decoders"));
+    for (const JsonElement element : elements) {
+      const auto step_object = MUSTER_TRY(as_object(element, "decoders"));
+      auto step = MUSTER_TRY(read_one(step_object, depth + 1));
+      steps.push_back(std::move(step));
     }
     return make_decoder_sequence(std::move(steps));
   }

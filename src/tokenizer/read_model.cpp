@@ -15,7 +15,8 @@ Result<TokenTable> read_vocab(const JsonObject& model) {
   TokenTable tokens;
   tokens.reserve(vocab.size(), vocab.size() * kTokenSizeGuess);
   for (const auto [token, id] : vocab) {
-    tokens.insert(token, MUSTER_TRY(as_token_id(id, token)));
+    const auto token_id = MUSTER_TRY(as_token_id(id, token));
+    tokens.insert(token, token_id);
   }
   return tokens;
 }
@@ -28,7 +29,8 @@ Made read_wordpiece(const JsonObject& model) {
   if (chars_max.get(options.max_input_chars_per_word) != simdjson::SUCCESS) {
     return corrupt_json("field is not a count", "max_input_chars_per_word");
   }
-  return make_wordpiece(MUSTER_TRY(read_vocab(model)), options);
+  auto tokens = MUSTER_TRY(read_vocab(model));
+  return make_wordpiece(std::move(tokens), options);
 }
 
 /// "left right" of older files; nullopt for a comment line.
@@ -57,10 +59,13 @@ Result<MergeText> read_merge_pair(const JsonElement& element) {
 
 Result<std::vector<MergeText>> read_merges(const JsonObject& model) {
   std::vector<MergeText> merges;
-  for (const JsonElement element : MUSTER_TRY(array_field(model, "merges"))) {
+  const auto elements = MUSTER_TRY(array_field(model, "merges"));
+  merges.reserve(elements.size());
+  for (const JsonElement element : elements) {
     std::string_view line;
     if (element.get(line) != simdjson::SUCCESS) {
-      merges.push_back(MUSTER_TRY(read_merge_pair(element)));
+      const auto merge = MUSTER_TRY(read_merge_pair(element));
+      merges.push_back(merge);
     } else if (const auto merge = MUSTER_TRY(read_merge_line(line))) {
       merges.push_back(*merge);
     }
@@ -75,16 +80,17 @@ Made read_bpe(const JsonObject& model, ByteMapping mapping) {
       return unsupported_part("BPE option", "dropout");
     }
   }
-  if (MUSTER_TRY(optional_bool(model, "byte_fallback")).value_or(false)) {
+  const auto byte_fallback = MUSTER_TRY(bool_field_or(model, "byte_fallback", false));
+  if (byte_fallback) {
     return unsupported_part("BPE option", "byte_fallback");
   }
   BpeOptions options;
   options.unk_token = MUSTER_TRY(optional_text(model, "unk_token"));
   options.continuing_subword_prefix =
-      MUSTER_TRY(optional_text(model, "continuing_subword_prefix")).value_or("");
-  options.end_of_word_suffix = MUSTER_TRY(optional_text(model, "end_of_word_suffix")).value_or("");
-  options.fuse_unk = MUSTER_TRY(optional_bool(model, "fuse_unk")).value_or(false);
-  options.ignore_merges = MUSTER_TRY(optional_bool(model, "ignore_merges")).value_or(false);
+      MUSTER_TRY(text_field_or(model, "continuing_subword_prefix", ""));
+  options.end_of_word_suffix = MUSTER_TRY(text_field_or(model, "end_of_word_suffix", ""));
+  options.fuse_unk = MUSTER_TRY(bool_field_or(model, "fuse_unk", false));
+  options.ignore_merges = MUSTER_TRY(bool_field_or(model, "ignore_merges", false));
   options.reads_bytes = mapping == ByteMapping::LeftToModel;
   auto tokens = MUSTER_TRY(read_vocab(model));
   const auto merges = MUSTER_TRY(read_merges(model));
@@ -96,20 +102,18 @@ Result<std::string> model_type(const JsonObject& model) {
   if (auto type = MUSTER_TRY(optional_text(model, "type"))) {
     return std::move(*type);
   }
-  if (MUSTER_TRY(optional_field(model, "merges"))) {
-    return std::string("BPE");
-  }
-  const bool is_wordpiece = MUSTER_TRY(optional_field(model, "max_input_chars_per_word")).has_value();
-  return std::string(is_wordpiece ? "WordPiece" : "without a type");
+  const auto merges = MUSTER_TRY(optional_field(model, "merges"));
+  const auto chars_max = MUSTER_TRY(optional_field(model, "max_input_chars_per_word"));
+  return std::string(merges ? "BPE" : chars_max ? "WordPiece" : "without a type");
 }
 
 }  // namespace
 
 Result<bool> can_read_bytes(const JsonObject& model) {
-  const auto prefix = MUSTER_TRY(optional_text(model, "continuing_subword_prefix"));
-  const auto suffix = MUSTER_TRY(optional_text(model, "end_of_word_suffix"));
-  const bool is_bpe = MUSTER_TRY(model_type(model)) == "BPE";
-  return is_bpe && prefix.value_or("").empty() && suffix.value_or("").empty();
+  const auto prefix = MUSTER_TRY(text_field_or(model, "continuing_subword_prefix", ""));
+  const auto suffix = MUSTER_TRY(text_field_or(model, "end_of_word_suffix", ""));
+  const auto type = MUSTER_TRY(model_type(model));
+  return type == "BPE" && prefix.empty() && suffix.empty();
 }
 
 Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping) {

@@ -12,16 +12,14 @@ Made read_bert(const JsonObject& object) {
   options.clean_text = MUSTER_TRY(bool_field(object, "clean_text"));
   options.handle_chinese_chars = MUSTER_TRY(bool_field(object, "handle_chinese_chars"));
   options.lowercase = MUSTER_TRY(bool_field(object, "lowercase"));
-  const auto strip_accents = MUSTER_TRY(optional_bool(object, "strip_accents"));
-  options.strip_accents = strip_accents.value_or(options.lowercase);
+  options.strip_accents = MUSTER_TRY(bool_field_or(object, "strip_accents", options.lowercase));
   return make_bert_normalizer(options);
 }
 
 Made read_replace(const JsonObject& object) {
   const auto pattern = MUSTER_TRY(pattern_field(object));
   auto content = MUSTER_TRY(text_field(object, "content"));
-  auto regex =
-      MUSTER_TRY(pattern.is_regex ? Regex::compile(pattern.text) : Regex::literal(pattern.text));
+  auto regex = MUSTER_TRY(compile_pattern(pattern));
   return make_replace_normalizer(std::move(regex), std::move(content));
 }
 
@@ -32,11 +30,14 @@ Made read_one(const JsonObject& object, int depth) {
       return unsupported_part("nesting of", type);
     }
     std::vector<std::unique_ptr<const Normalizer>> steps;
-    for (const JsonElement element : MUSTER_TRY(array_field(object, "normalizers"))) {
-      const auto step = MUSTER_TRY(as_object(element, "normalizers"));
-      steps.push_back(MUSTER_TRY(read_one(step, depth + 1)));
+    const auto elements = MUSTER_TRY(array_field(object, "normalizers"));
+    for (const JsonElement element : elements) {
+      const auto step_object = MUSTER_TRY(as_object(element, "normalizers"));
+      auto step = MUSTER_TRY(read_one(step_object, depth + 1));
+      steps.push_back(std::move(step));
     }
-    return steps.size() == 1 ? std::move(steps.front()) : make_normalizer_sequence(std::move(steps));
+    return steps.size() == 1 ? std::move(steps.front())
+                             : make_normalizer_sequence(std::move(steps));
   }
   if (type == "BertNormalizer") return read_bert(object);
   if (type == "Replace") return read_replace(object);
@@ -48,7 +49,8 @@ Made read_one(const JsonObject& object, int depth) {
   if (type == "NFKD") return make_unicode_normalizer(NormalizationForm::Nfkd);
   if (type == "ByteLevel") return make_byte_level_normalizer();
   if (type == "Prepend") {
-    return make_prepend_normalizer(MUSTER_TRY(text_field(object, "prepend")));
+    auto prefix = MUSTER_TRY(text_field(object, "prepend"));
+    return make_prepend_normalizer(std::move(prefix));
   }
   if (type == "Strip") {
     StripOptions options;

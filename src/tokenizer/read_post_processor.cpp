@@ -17,10 +17,9 @@ Result<TokenId> token_pair_id(const JsonObject& object, std::string_view name) {
 }
 
 Result<PostProcessor> read_cls_and_sep(const JsonObject& object) {
-  PostProcessor processor;
-  processor.before.push_back(MUSTER_TRY(token_pair_id(object, "cls")));
-  processor.after.push_back(MUSTER_TRY(token_pair_id(object, "sep")));
-  return processor;
+  const auto cls = MUSTER_TRY(token_pair_id(object, "cls"));
+  const auto sep = MUSTER_TRY(token_pair_id(object, "sep"));
+  return PostProcessor{.before = {cls}, .after = {sep}};
 }
 
 Result<std::vector<TokenId>> special_token_ids(const JsonObject& special_tokens,
@@ -30,8 +29,10 @@ Result<std::vector<TokenId>> special_token_ids(const JsonObject& special_tokens,
   const auto entry = MUSTER_TRY(field(special_tokens, name));
   const auto described = MUSTER_TRY(as_object(entry, name));
   std::vector<TokenId> ids;
-  for (const JsonElement id : MUSTER_TRY(array_field(described, "ids"))) {
-    ids.push_back(MUSTER_TRY(as_token_id(id, name)));
+  const auto elements = MUSTER_TRY(array_field(described, "ids"));
+  for (const JsonElement element : elements) {
+    const auto id = MUSTER_TRY(as_token_id(element, name));
+    ids.push_back(id);
   }
   return ids;
 }
@@ -41,7 +42,8 @@ Result<PostProcessor> read_template(const JsonObject& object) {
   const auto special_tokens = MUSTER_TRY(as_object(tokens_element, "special_tokens"));
   PostProcessor processor;
   int sequence_count = 0;
-  for (const JsonElement element : MUSTER_TRY(array_field(object, "single"))) {
+  const auto elements = MUSTER_TRY(array_field(object, "single"));
+  for (const JsonElement element : elements) {
     const auto piece = MUSTER_TRY(as_object(element, "single"));
     if (const auto special = MUSTER_TRY(optional_field(piece, "SpecialToken"))) {
       const auto ids = MUSTER_TRY(special_token_ids(special_tokens, *special));
@@ -51,7 +53,8 @@ Result<PostProcessor> read_template(const JsonObject& object) {
     }
     const auto sequence_element = MUSTER_TRY(field(piece, "Sequence"));
     const auto sequence = MUSTER_TRY(as_object(sequence_element, "Sequence"));
-    if (MUSTER_TRY(text_field(sequence, "id")) != "A") {
+    const auto name = MUSTER_TRY(text_field(sequence, "id"));
+    if (name != "A") {
       return unsupported_part("template", "single with a second sequence");
     }
     ++sequence_count;
@@ -69,9 +72,11 @@ Result<PostProcessor> read_one(const JsonObject& object, int depth) {
       return unsupported_part("nesting of", type);
     }
     PostProcessor all;
-    for (const JsonElement element : MUSTER_TRY(array_field(object, "processors"))) {
-      const auto step = MUSTER_TRY(as_object(element, "processors"));
-      all.wrap(MUSTER_TRY(read_one(step, depth + 1)));
+    const auto elements = MUSTER_TRY(array_field(object, "processors"));
+    for (const JsonElement element : elements) {
+      const auto step_object = MUSTER_TRY(as_object(element, "processors"));
+      const auto step = MUSTER_TRY(read_one(step_object, depth + 1));
+      all.wrap(step);
     }
     return all;
   }

@@ -19,7 +19,8 @@ Status flatten(const JsonObject& object, int depth, std::vector<JsonObject>& ste
   if (depth == kNestingMax) {
     return unsupported_part("nesting of", type);
   }
-  for (const JsonElement element : MUSTER_TRY(array_field(object, "pretokenizers"))) {
+  const auto elements = MUSTER_TRY(array_field(object, "pretokenizers"));
+  for (const JsonElement element : elements) {
     const auto step = MUSTER_TRY(as_object(element, "pretokenizers"));
     MUSTER_TRY(flatten(step, depth + 1, steps));
   }
@@ -42,23 +43,21 @@ Made read_split(const JsonObject& object) {
   options.behavior = MUSTER_TRY(behavior_of(behavior));
   options.invert = MUSTER_TRY(bool_field(object, "invert"));
   // The known patterns leave nothing between matches, so these two come to the same pieces.
-  const bool keeps_matches =
-      options.behavior == DelimiterBehavior::Isolated ||
-      (options.behavior == DelimiterBehavior::Removed && options.invert);
+  const bool keeps_matches = options.behavior == DelimiterBehavior::Isolated ||
+                             (options.behavior == DelimiterBehavior::Removed && options.invert);
   if (pattern.is_regex && keeps_matches) {
     if (const auto known = known_pattern(pattern.text)) {
       return make_known_pre_tokenizer(*known);
     }
   }
-  auto regex =
-      MUSTER_TRY(pattern.is_regex ? Regex::compile(pattern.text) : Regex::literal(pattern.text));
+  auto regex = MUSTER_TRY(compile_pattern(pattern));
   return make_split_pre_tokenizer(std::move(regex), options);
 }
 
 Made read_byte_level(const JsonObject& object, bool maps_bytes) {
   ByteLevelOptions options;
   options.add_prefix_space = MUSTER_TRY(bool_field(object, "add_prefix_space"));
-  options.use_regex = MUSTER_TRY(optional_bool(object, "use_regex")).value_or(true);
+  options.use_regex = MUSTER_TRY(bool_field_or(object, "use_regex", true));
   options.maps_bytes = maps_bytes;
   return make_byte_level_pre_tokenizer(options);
 }
@@ -69,11 +68,13 @@ Made read_step(const JsonObject& object, std::string_view type) {
   if (type == "WhitespaceSplit") return make_whitespace_split_pre_tokenizer();
   if (type == "Split") return read_split(object);
   if (type == "Digits") {
-    return make_digits_pre_tokenizer(MUSTER_TRY(bool_field(object, "individual_digits")));
+    const auto individual_digits = MUSTER_TRY(bool_field(object, "individual_digits"));
+    return make_digits_pre_tokenizer(individual_digits);
   }
   if (type == "Punctuation") {
-    const auto behavior = MUSTER_TRY(optional_text(object, "behavior"));
-    return make_punctuation_pre_tokenizer(MUSTER_TRY(behavior_of(behavior.value_or("Isolated"))));
+    const auto name = MUSTER_TRY(text_field_or(object, "behavior", "Isolated"));
+    const auto behavior = MUSTER_TRY(behavior_of(name));
+    return make_punctuation_pre_tokenizer(behavior);
   }
   return unsupported_part("pre-tokenizer", type);
 }
@@ -89,14 +90,12 @@ Result<PreTokenizerReading> read_pre_tokenizer(const JsonObject& object, ByteMap
   for (std::size_t i = 0; i < objects.size(); ++i) {
     const auto type = MUSTER_TRY(text_field(objects[i], "type"));
     const bool is_last = i + 1 == objects.size();
-    if (type == "ByteLevel") {
-      ++byte_level_count;
-      reading.ends_in_bytes = is_last && byte_level_count == 1;
-      const bool maps_bytes = !reading.ends_in_bytes || mapping == ByteMapping::Written;
-      steps.push_back(MUSTER_TRY(read_byte_level(objects[i], maps_bytes)));
-    } else {
-      steps.push_back(MUSTER_TRY(read_step(objects[i], type)));
-    }
+    byte_level_count += type == "ByteLevel" ? 1 : 0;
+    reading.ends_in_bytes = is_last && type == "ByteLevel" && byte_level_count == 1;
+    const bool maps_bytes = !reading.ends_in_bytes || mapping == ByteMapping::Written;
+    auto step = MUSTER_TRY(type == "ByteLevel" ? read_byte_level(objects[i], maps_bytes)
+                                               : read_step(objects[i], type));
+    steps.push_back(std::move(step));
   }
   reading.pre_tokenizer =
       steps.size() == 1 ? std::move(steps.front()) : make_pre_tokenizer_sequence(std::move(steps));

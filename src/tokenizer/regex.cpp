@@ -54,9 +54,8 @@ Result<Regex> Regex::compile(std::string_view oniguruma_pattern) {
 
 Result<Regex> Regex::literal(std::string_view text) {
   std::string pattern;
-  for_each_utf8_char(text, [&](char32_t c, std::size_t, std::size_t) {
-    append_pattern_character(c, pattern);
-  });
+  for_each_utf8_char(
+      text, [&](char32_t c, std::size_t, std::size_t) { append_pattern_character(c, pattern); });
   return compile_translated(pattern, text);
 }
 

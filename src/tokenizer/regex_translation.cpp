@@ -23,15 +23,16 @@ using Ranges = std::vector<Range>;
 template <typename Belongs>
 Ranges ranges_of(Belongs belongs) {
   Ranges ranges;
-  for (char32_t c = 0; c < 0x110000; ++c) {
-    const bool is_surrogate = c >= 0xD800 && c < 0xE000;
-    if (is_surrogate || !belongs(character_classes(c))) {
+  for (char32_t c = 0; c < 0x110000;) {
+    const ClassRange run = class_range_at(c);
+    c = run.last + 1;
+    if (!belongs(run.classes) || general_category(run.classes) == GeneralCategory::Cs) {
       continue;
     }
-    if (!ranges.empty() && ranges.back().last + 1 == c) {
-      ranges.back().last = c;
+    if (!ranges.empty() && ranges.back().last + 1 == run.first) {
+      ranges.back().last = run.last;
     } else {
-      ranges.push_back({c, c});
+      ranges.push_back({run.first, run.last});
     }
   }
   return ranges;
@@ -138,8 +139,8 @@ class Translation {
       out_.append("(?i)");
       return Done{};
     }
-    constexpr std::array<std::string_view, 7> kOpenings = {"(?:",  "(?=", "(?!", "(?<=",
-                                                           "(?<!", "(?>", "(?i:"};
+    constexpr std::array<std::string_view, 7> kOpenings = {
+        "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"};
     bool is_known = false;
     for (const std::string_view opening : kOpenings) {
       if (take(opening)) {
@@ -188,7 +189,8 @@ class Translation {
       last_literal_ = 0;
       return Done{};
     }
-    return literal(MUSTER_TRY(character_escape()));
+    const auto escaped = MUSTER_TRY(character_escape());
+    return literal(escaped);
   }
 
   Status literal(char32_t c) {
@@ -207,8 +209,8 @@ class Translation {
     return Done{};
   }
 
-  /// The ranges of \s, \S, \d, \D, \w, \W, \p and \P, whose backslash is taken; nullopt, and nothing
-  /// taken, if another escape stands here.
+  /// The ranges of \s, \S, \d, \D, \w, \W, \p and \P, whose backslash is taken; nullopt, and
+  /// nothing taken, if another escape stands here.
   Result<std::optional<Ranges>> class_escape() {
     const char kind = at_ < pattern_.size() ? pattern_[at_] : '\0';
     const std::string_view classes = "sSdDwWpP";
@@ -248,16 +250,26 @@ class Translation {
     }
     const char c = pattern_[at_++];
     switch (c) {
-      case 'n': return U'\n';
-      case 'r': return U'\r';
-      case 't': return U'\t';
-      case 'f': return U'\f';
-      case 'v': return U'\v';
-      case 'a': return U'\a';
-      case 'e': return char32_t{0x1B};
-      case 'x': return take("{") ? hexadecimal(1, 6, 0x10FFFF, "}") : hexadecimal(2, 2, 0x7F, "");
-      case 'u': return hexadecimal(4, 4, 0xFFFF, "");
-      default: break;
+      case 'n':
+        return U'\n';
+      case 'r':
+        return U'\r';
+      case 't':
+        return U'\t';
+      case 'f':
+        return U'\f';
+      case 'v':
+        return U'\v';
+      case 'a':
+        return U'\a';
+      case 'e':
+        return char32_t{0x1B};
+      case 'x':
+        return take("{") ? hexadecimal(1, 6, 0x10FFFF, "}") : hexadecimal(2, 2, 0x7F, "");
+      case 'u':
+        return hexadecimal(4, 4, 0xFFFF, "");
+      default:
+        break;
     }
     const auto byte = static_cast<unsigned char>(c);
     const bool is_sign = byte < 0x80 && !is_letter(character_classes(byte)) &&
@@ -314,7 +326,8 @@ class Translation {
       ++at_;
       if (const auto ranges = MUSTER_TRY(class_escape())) {
         append_ranges(*ranges, out_);
-        return has("-") && !has("-]") ? Status(refused("a range that begins with a class")) : Done{};
+        return has("-") && !has("-]") ? Status(refused("a range that begins with a class"))
+                                      : Done{};
       }
       --at_;
     }
@@ -367,10 +380,10 @@ class Translation {
     const std::string_view body =
         end == std::string_view::npos ? "" : pattern_.substr(at_ + 1, end - at_ - 1);
     const std::size_t comma = body.find(',');
-    const bool is_valid = !body.empty() && body != "," && body.size() <= 9 &&
-                          body.find_first_not_of("0123456789,") == std::string_view::npos &&
-                          body.find(',', comma == std::string_view::npos ? 0 : comma + 1) ==
-                              std::string_view::npos;
+    const bool is_valid =
+        !body.empty() && body != "," && body.size() <= 9 &&
+        body.find_first_not_of("0123456789,") == std::string_view::npos &&
+        body.find(',', comma == std::string_view::npos ? 0 : comma + 1) == std::string_view::npos;
     if (!is_valid) {
       return refused("a brace that is no interval");
     }

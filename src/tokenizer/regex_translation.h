@@ -12,9 +12,9 @@ namespace muster {
 /// unicode_classes.h, so that no Unicode version of PCRE2's own takes part.
 ///
 /// Errors: Unsupported for what the two read differently: \b, \h, \G, \K, back-references, named
-/// groups, POSIX brackets, nested classes and &&, options other than (?i:, possessive intervals, and
-/// caseless text that Unicode folds to more than one character.
-/// Source: Oniguruma 6.9.10, doc/RE; pcre2pattern(3) 10.42.
+/// groups, POSIX brackets, nested classes and &&, options other than (?i:, possessive intervals,
+/// and caseless text that Unicode folds to more than one character. Source: Oniguruma 6.9.10,
+/// doc/RE; pcre2pattern(3) 10.42.
 Result<std::string> translate_pattern(std::string_view oniguruma_pattern);
 
 /// Appends one character that stands for itself in a PCRE2 pattern.

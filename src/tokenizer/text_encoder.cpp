@@ -7,14 +7,14 @@ namespace muster {
 
 CutRules TextEncoder::cut_rules() const {
   const bool normalizer_allows = !parts_.normalizer || parts_.normalizer->allows_cuts();
-  const bool splits = parts_.pre_tokenizer &&
-                      parts_.pre_tokenizer->cut_effect() == CutEffect::Separates;
+  const bool splits =
+      parts_.pre_tokenizer && parts_.pre_tokenizer->cut_effect() == CutEffect::Separates;
   CutRules rules;
   rules.before_space = normalizer_allows && splits && parts_.added_tokens.allows_cuts();
   // The spaces around the character end a word wherever white space does.
-  rules.before_chinese =
-      rules.before_space && parts_.normalizer && parts_.normalizer->isolates_chinese() &&
-      parts_.pre_tokenizer->removes_space();
+  rules.before_chinese = rules.before_space && parts_.normalizer &&
+                         parts_.normalizer->isolates_chinese() &&
+                         parts_.pre_tokenizer->removes_space();
   return rules;
 }
 

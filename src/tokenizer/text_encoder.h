@@ -22,15 +22,16 @@ class Tokenizer::Scratch {
   std::string spare;
 };
 
-/// A text is worked through in parts of about this many bytes, so that a limit on tokens stops early;
-/// some hundred tokens come out of one part.
+/// A text is worked through in parts of about this many bytes, so that a limit on tokens stops
+/// early; some hundred tokens come out of one part.
 inline constexpr std::size_t kPartSize = 2048;
 
-/// Turns one text into ids: finds the added tokens, normalises what is between them, splits that into
-/// words and cuts the words.
+/// Turns one text into ids: finds the added tokens, normalises what is between them, splits that
+/// into words and cuts the words.
 class TextEncoder {
  public:
-  /// `ids` grows to at most one word more than `ids_end`; then the rest of the text is not looked at.
+  /// `ids` grows to at most one word more than `ids_end`; then the rest of the text is not looked
+  /// at.
   TextEncoder(const TokenizerParts& parts, Tokenizer::Scratch& scratch, std::vector<TokenId>& ids,
               std::size_t ids_end)
       : parts_(parts), scratch_(scratch), ids_(ids), ids_end_(ids_end) {}

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// A quick hash of a short text for tables of our own; not for keeping and not against an adversary.
-/// Source: the 128-bit multiply-and-fold step of wyhash (Wang Yi, public domain).
+/// A quick hash of a short text for tables of our own; not for keeping and not against an
+/// adversary. Source: the 128-bit multiply-and-fold step of wyhash (Wang Yi, public domain).
 inline std::uint64_t hash_short_text(std::string_view text) {
   constexpr std::uint64_t kFirst = 0xA0761D6478BD642FULL;
   constexpr std::uint64_t kSecond = 0xE7037ED1A0B428DBULL;

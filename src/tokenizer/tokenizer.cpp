@@ -19,9 +19,9 @@ std::uint64_t id_end(const std::vector<TokenId>& ids) {
 }
 
 std::uint32_t id_end(const TokenizerParts& parts) {
-  const std::uint64_t end = std::max({parts.model->vocabulary().id_end(),
-                                      parts.added_tokens.id_end(), id_end(parts.post_processor.before),
-                                      id_end(parts.post_processor.after)});
+  const std::uint64_t end =
+      std::max({parts.model->vocabulary().id_end(), parts.added_tokens.id_end(),
+                id_end(parts.post_processor.before), id_end(parts.post_processor.after)});
   return static_cast<std::uint32_t>(end);  // an id is at most 2^32 - 2
 }
 

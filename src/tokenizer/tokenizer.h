@@ -25,8 +25,8 @@ class Tokenizer {
   /// Buffers and the word cache of one thread. Bounded; cheap to keep, costly to make.
   class Scratch;
 
-  /// Errors: NotFound, Corrupt (broken JSON or a missing part), Unsupported (a component that is not
-  /// implemented, by name: `tokenizer.json: unsupported normalizer "Precompiled"`).
+  /// Errors: NotFound, Corrupt (broken JSON or a missing part), Unsupported (a component that is
+  /// not implemented, by name: `tokenizer.json: unsupported normalizer "Precompiled"`).
   static Result<std::unique_ptr<const Tokenizer>> load(const std::filesystem::path& tokenizer_json);
   static Result<std::unique_ptr<const Tokenizer>> parse(std::string_view tokenizer_json);
 
@@ -39,10 +39,10 @@ class Tokenizer {
     bool is_truncated = false;
   };
 
-  /// Appends the ids of `text` (UTF-8; checked by the caller) with special tokens, at most `length_max`
-  /// in all, cut at the right. It stops reading the text where the limit is sure to be reached, so a
-  /// 1 MB text cut to 256 tokens costs little more than a 4 KB one. The truncation and padding that
-  /// tokenizer.json itself states are not applied; `length_max` rules.
+  /// Appends the ids of `text` (UTF-8; checked by the caller) with special tokens, at most
+  /// `length_max` in all, cut at the right. It stops reading the text where the limit is sure to be
+  /// reached, so a 1 MB text cut to 256 tokens costs little more than a 4 KB one. The truncation
+  /// and padding that tokenizer.json itself states are not applied; `length_max` rules.
   ///
   /// length_max: at least `special_token_count()`.
   Encoded encode(std::string_view text, std::uint32_t length_max, Scratch& scratch,

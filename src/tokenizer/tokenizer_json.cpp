@@ -11,15 +11,18 @@ Result<std::optional<JsonObject>> optional_part(const JsonObject& root, std::str
   if (!element) {
     return std::optional<JsonObject>();
   }
-  return std::optional(MUSTER_TRY(as_object(*element, name)));
+  const auto part = MUSTER_TRY(as_object(*element, name));
+  return std::optional(part);
 }
 
 Result<std::vector<AddedToken>> read_added_tokens(const JsonObject& root) {
   std::vector<AddedToken> tokens;
-  if (!MUSTER_TRY(optional_field(root, "added_tokens"))) {
+  const auto part = MUSTER_TRY(optional_field(root, "added_tokens"));
+  if (!part) {
     return tokens;
   }
-  for (const JsonElement element : MUSTER_TRY(array_field(root, "added_tokens"))) {
+  const auto elements = MUSTER_TRY(array_field(root, "added_tokens"));
+  for (const JsonElement element : elements) {
     const auto object = MUSTER_TRY(as_object(element, "added_tokens"));
     AddedToken token;
     token.content = MUSTER_TRY(text_field(object, "content"));
@@ -40,7 +43,8 @@ Status read_words(const JsonObject& root, TokenizerParts& parts) {
   auto mapping = ByteMapping::Written;
   if (const auto pre_tokenizer = MUSTER_TRY(optional_part(root, "pre_tokenizer"))) {
     auto reading = MUSTER_TRY(read_pre_tokenizer(*pre_tokenizer, mapping));
-    if (reading.ends_in_bytes && MUSTER_TRY(can_read_bytes(model))) {
+    const auto reads_bytes = MUSTER_TRY(can_read_bytes(model));
+    if (reading.ends_in_bytes && reads_bytes) {
       mapping = ByteMapping::LeftToModel;
       reading = MUSTER_TRY(read_pre_tokenizer(*pre_tokenizer, mapping));
     }
@@ -51,6 +55,10 @@ Status read_words(const JsonObject& root, TokenizerParts& parts) {
 }
 
 }  // namespace
+
+Result<Regex> compile_pattern(const JsonPattern& pattern) {
+  return pattern.is_regex ? Regex::compile(pattern.text) : Regex::literal(pattern.text);
+}
 
 Result<TokenizerParts> read_tokenizer_json(std::string_view text) {
   simdjson::dom::parser parser;
@@ -76,8 +84,7 @@ Result<TokenizerParts> read_tokenizer_json(std::string_view text) {
     parts.decoder = MUSTER_TRY(read_decoder(*decoder));
   }
   const auto added = MUSTER_TRY(read_added_tokens(root));
-  parts.added_tokens =
-      MUSTER_TRY(AddedTokens::make(added, *parts.model, parts.normalizer.get()));
+  parts.added_tokens = MUSTER_TRY(AddedTokens::make(added, *parts.model, parts.normalizer.get()));
   return parts;
 }
 

@@ -24,9 +24,9 @@ struct TokenizerParts {
   AddedTokens added_tokens;
 };
 
-/// Errors: Corrupt for broken JSON or a missing part, Unsupported for a part that is not implemented,
-/// by its name.
-/// Source: the serialisation of huggingface/tokenizers 0.23, version "1.0".
+/// Errors: Corrupt for broken JSON or a missing part, Unsupported for a part that is not
+/// implemented, by its name. Source: the serialisation of huggingface/tokenizers 0.23, version
+/// "1.0".
 Result<TokenizerParts> read_tokenizer_json(std::string_view text);
 
 /// The pre-tokenizer, and whether its words reach the model as bytes in the byte alphabet. Then it
@@ -42,6 +42,9 @@ Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& obje
 Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping);
 Result<PostProcessor> read_post_processor(const JsonObject& object);
 Result<std::unique_ptr<const Decoder>> read_decoder(const JsonObject& object);
+
+/// The pattern of a Split or Replace, ready to search with.
+Result<Regex> compile_pattern(const JsonPattern& pattern);
 
 /// Whether the model can read bytes itself in place of the byte alphabet.
 Result<bool> can_read_bytes(const JsonObject& model);

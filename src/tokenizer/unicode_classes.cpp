@@ -65,6 +65,14 @@ std::uint32_t character_classes(char32_t code_point) {
   return table.at(code_point < kCodePointCount ? code_point : kCodePointCount - 1);
 }
 
+ClassRange class_range_at(char32_t code_point) {
+  const auto* next = std::upper_bound(std::begin(kClassRuns), std::end(kClassRuns), code_point,
+                                      [](char32_t c, const ClassRun& r) { return c < r.first; });
+  const char32_t end = next == std::end(kClassRuns) ? kCodePointCount : next->first;
+  --next;
+  return {next->first, end - 1, next->classes};
+}
+
 char32_t lowercase(char32_t code_point) {
   if (code_point < 0x80) {
     return code_point >= 'A' && code_point <= 'Z' ? code_point + 32 : code_point;
@@ -72,8 +80,9 @@ char32_t lowercase(char32_t code_point) {
   if (code_point == kCapitalIWithDot) {
     return U'i';
   }
-  const auto* run = std::upper_bound(std::begin(kLowercaseRuns), std::end(kLowercaseRuns), code_point,
-                                     [](char32_t c, const LowercaseRun& r) { return c < r.first; });
+  const auto* run =
+      std::upper_bound(std::begin(kLowercaseRuns), std::end(kLowercaseRuns), code_point,
+                       [](char32_t c, const LowercaseRun& r) { return c < r.first; });
   if (run == std::begin(kLowercaseRuns)) {
     return code_point;
   }

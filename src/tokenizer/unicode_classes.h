@@ -6,13 +6,41 @@ namespace muster {
 
 /// Unicode's general categories. Source: The Unicode Standard, table 4-4.
 enum class GeneralCategory : std::uint8_t {
-  Lu, Ll, Lt, Lm, Lo, Mn, Mc, Me, Nd, Nl, No, Pc, Pd, Ps, Pe, Pi, Pf, Po,  //
-  Sm, Sc, Sk, So, Zs, Zl, Zp, Cc, Cf, Cs, Co, Cn,
+  Lu,
+  Ll,
+  Lt,
+  Lm,
+  Lo,
+  Mn,
+  Mc,
+  Me,
+  Nd,
+  Nl,
+  No,
+  Pc,
+  Pd,
+  Ps,
+  Pe,
+  Pi,
+  Pf,
+  Po,  //
+  Sm,
+  Sc,
+  Sk,
+  So,
+  Zs,
+  Zl,
+  Zp,
+  Cc,
+  Cf,
+  Cs,
+  Co,
+  Cn,
 };
 
-/// What the Hugging Face library finds a character to be. It mixes tables of several Unicode versions,
-/// so each class is named after the place that asks; tools/fixtures/tokenizer_unicode_tables.py reads
-/// them out of the library itself.
+/// What the Hugging Face library finds a character to be. It mixes tables of several Unicode
+/// versions, so each class is named after the place that asks;
+/// tools/fixtures/tokenizer_unicode_tables.py reads them out of the library itself.
 enum class CharacterClass : std::uint32_t {
   Space = 1U << 5,            // \s and char::is_whitespace
   Word = 1U << 6,             // \w of the pre-tokenizer Whitespace and of `single_word`
@@ -30,6 +58,16 @@ enum class CharacterClass : std::uint32_t {
 ///
 /// Cost: two dependent loads. Threads: thread-safe; the tables are made on first use.
 std::uint32_t character_classes(char32_t code_point);
+
+/// Characters side by side that are alike in everything.
+struct ClassRange {
+  char32_t first = 0;
+  char32_t last = 0;
+  std::uint32_t classes = 0;
+};
+
+/// The run that holds the character; the next begins behind its last.
+ClassRange class_range_at(char32_t code_point);
 
 inline bool has_class(std::uint32_t classes, CharacterClass wanted) {
   return (classes & static_cast<std::uint32_t>(wanted)) != 0;

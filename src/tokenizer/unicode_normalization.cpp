@@ -101,8 +101,8 @@ void UnicodeNormalizer::append_decomposed(std::u32string_view text, std::u32stri
 }
 
 char32_t UnicodeNormalizer::composite(char32_t first, char32_t second) const {
-  const UChar32 whole = unorm2_composePair(composition_, static_cast<UChar32>(first),
-                                           static_cast<UChar32>(second));
+  const UChar32 whole =
+      unorm2_composePair(composition_, static_cast<UChar32>(first), static_cast<UChar32>(second));
   const bool is_known =
       whole >= 0 && is_in_class(static_cast<char32_t>(whole), CharacterClass::NfdActive);
   return is_known ? static_cast<char32_t>(whole) : 0;
@@ -145,8 +145,7 @@ void UnicodeNormalizer::append(std::string_view text, std::string& out) const {
     return;
   }
   std::u32string decoded;
-  for_each_utf8_char(text,
-                     [&](char32_t c, std::size_t, std::size_t) { decoded.push_back(c); });
+  for_each_utf8_char(text, [&](char32_t c, std::size_t, std::size_t) { decoded.push_back(c); });
   std::u32string characters;
   append_decomposed(decoded, characters);
   if (is_composed(form_)) {

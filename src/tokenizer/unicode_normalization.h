@@ -12,8 +12,8 @@ namespace muster {
 
 enum class NormalizationForm : std::uint8_t { Nfc, Nfd, Nfkc, Nfkd };
 
-/// The Unicode normalisation forms as the Hugging Face library has them: version 9.0 of the data, so a
-/// character that came later neither decomposes, composes nor changes place.
+/// The Unicode normalisation forms as the Hugging Face library has them: version 9.0 of the data,
+/// so a character that came later neither decomposes, composes nor changes place.
 ///
 /// Threads: immutable.
 /// Source: Unicode Standard Annex 15; The Unicode Standard, section 3.11 (canonical ordering).

@@ -83,7 +83,7 @@ class Vocabulary {
   };
 
   std::unique_ptr<const TokenTable> table_;  // stays where it is when the vocabulary moves
-  std::vector<Entry> by_id_;  // ascending
+  std::vector<Entry> by_id_;                 // ascending
 };
 
 }  // namespace muster

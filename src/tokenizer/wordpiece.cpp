@@ -78,9 +78,9 @@ Result<std::unique_ptr<const Model>> make_wordpiece(TokenTable tokens,
                                                     const WordPieceOptions& options) {
   const auto unk_id = tokens.find(options.unk_token);
   if (!unk_id) {
-    return Error{ErrorKind::Corrupt,
-                 "tokenizer.json: the unknown token is not in the vocabulary: " +
-                     options.unk_token};
+    return Error{
+        ErrorKind::Corrupt,
+        "tokenizer.json: the unknown token is not in the vocabulary: " + options.unk_token};
   }
   TokenTable continuations;
   const std::string& prefix = options.continuing_subword_prefix;
