@@ -8,6 +8,7 @@
 // machine; benchmarks/engine/against_onnxruntime.py does.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -142,6 +143,31 @@ void print_round(const std::string& shape, const Arguments& arguments, const Rou
   std::fflush(stdout);
 }
 
+// Warms up with a batch per lane, then prints the median of the rounds.
+bool measure(const engine::Encoder& encoder, std::uint32_t vocab_size, const Arguments& arguments,
+             const std::string& text, int round_count, double seconds) {
+  const auto shape = parse_shape(text);
+  if (!shape) {
+    fmt::print(stderr, "encode_bench: not a shape like 32x128: {}\n", text);
+    return false;
+  }
+  run_round(encoder, *shape, vocab_size, arguments.lane_count, 0);
+  Round total;
+  std::vector<double> speeds;
+  for (int i = 0; i < round_count; ++i) {
+    const auto round =
+        run_round(encoder, *shape, vocab_size, arguments.lane_count, seconds / round_count);
+    total.tokens += round.tokens;
+    total.wall_seconds += round.wall_seconds;
+    total.cpu_seconds += round.cpu_seconds;
+    speeds.push_back(round.tokens_per_second());
+  }
+  const auto middle = speeds.begin() + round_count / 2;
+  std::nth_element(speeds.begin(), middle, speeds.end());
+  print_round(text, arguments, total, *middle);
+  return true;
+}
+
 int run(const Arguments& arguments) {
   const auto fail = [](const Error& error) {
     fmt::print(stderr, "encode_bench: {}\n", error.message);
@@ -160,42 +186,18 @@ int run(const Arguments& arguments) {
   if (!encoder) return fail(encoder.error());
   fmt::print(stderr, "loaded in {:.3f} s, row counts {}, {}\n",
              std::chrono::duration<double>(Clock::now() - start).count(),
-             (*encoder)->row_counts().size(), engine::engine_class(DeviceKind::Cpu));
+             fmt::join((*encoder)->row_counts(), " "), engine::engine_class(DeviceKind::Cpu));
 
-  const auto measure = [&](const std::string& text, double seconds, int round_count) {
-    const auto shape = parse_shape(text);
-    if (!shape) {
-      fmt::print(stderr, "encode_bench: not a shape like 32x128: {}\n", text);
-      return false;
-    }
-    const auto one = [&](double at_least) {
-      return run_round(**encoder, *shape, model->encoder.vocab_size, arguments.lane_count,
-                       at_least);
-    };
-    one(0);  // warm-up: a batch per lane
-    Round total;
-    std::vector<double> speeds;
-    for (int i = 0; i < round_count; ++i) {
-      const auto round = one(seconds / round_count);
-      total.tokens += round.tokens;
-      total.wall_seconds += round.wall_seconds;
-      total.cpu_seconds += round.cpu_seconds;
-      speeds.push_back(round.tokens_per_second());
-    }
-    std::nth_element(speeds.begin(), speeds.begin() + round_count / 2, speeds.end());
-    print_round(text, arguments, total, speeds[static_cast<std::size_t>(round_count / 2)]);
-    return true;
+  const auto measure_shape = [&](const std::string& shape, int round_count, double seconds) {
+    return measure(**encoder, model->encoder.vocab_size, arguments, shape, round_count, seconds);
   };
-
-  if (!arguments.serve) {
-    constexpr int kRounds = 7;
-    for (const auto& shape : arguments.shapes) {
-      if (!measure(shape, arguments.seconds, kRounds)) return exit_code(ErrorKind::InvalidArgument);
-    }
-    return 0;
+  constexpr int kRounds = 7;
+  for (const auto& shape : arguments.serve ? std::vector<std::string>() : arguments.shapes) {
+    if (!measure_shape(shape, kRounds, arguments.seconds))
+      return exit_code(ErrorKind::InvalidArgument);
   }
-  for (std::string line; std::getline(std::cin, line);) {
-    if (!measure(line, kServeSeconds, 1)) return exit_code(ErrorKind::InvalidArgument);
+  for (std::string line; arguments.serve && std::getline(std::cin, line);) {
+    if (!measure_shape(line, 1, kServeSeconds)) return exit_code(ErrorKind::InvalidArgument);
   }
   return 0;
 }

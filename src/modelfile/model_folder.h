@@ -17,9 +17,9 @@ struct ModelFolder {
   SentenceSpec sentence;
 };
 
-/// Finds MODEL: an existing folder, else a hub id ("org/name", or "name" alone for sentence-transformers')
-/// in the local hub cache (`HF_HUB_CACHE`, else `$HF_HOME/hub`, else ~/.cache/huggingface/hub), newest
-/// snapshot of `refs/main`. Nothing is ever downloaded.
+/// Finds MODEL: an existing folder, else a hub id ("org/name", or "name" alone for
+/// sentence-transformers') in the local hub cache (`HF_HUB_CACHE`, else `$HF_HOME/hub`, else
+/// ~/.cache/huggingface/hub), newest snapshot of `refs/main`. Nothing is ever downloaded.
 ///
 /// Errors: NotFound, naming the places looked at and the nearest name that is there.
 Result<std::filesystem::path> find_model(std::string_view model);
@@ -29,8 +29,9 @@ Result<std::filesystem::path> find_model(std::string_view model);
 ///
 /// Without modules.json the pooling is the mean over tokens and the vector is not normalised
 /// (sentence-transformers' default for a bare encoder).
-/// Errors: NotFound (no folder or config.json), Corrupt (broken JSON), InvalidArgument (a missing or
-/// impossible field, by name), Unsupported (another family, activation, module or pooling, by name).
+/// Errors: NotFound (no folder or config.json), Corrupt (broken JSON), InvalidArgument (a missing
+/// or impossible field, by name), Unsupported (another family, activation, module or pooling, by
+/// name).
 Result<ModelFolder> read_model_folder(const std::filesystem::path& folder);
 
 /// XXH3-128 over config, tokenizer and sentence files and all weight bytes: the model's identity in

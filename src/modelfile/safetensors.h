@@ -16,10 +16,25 @@ namespace muster {
 
 /// Element types of the safetensors format. Source: safetensors 0.8, `Dtype` in tensor.rs.
 enum class TensorType : std::uint8_t {
-  Bool, U8, I8, F8E4M3, F8E5M2, I16, U16, F16, BF16, I32, U32, F32, F64, I64, U64
+  Bool,
+  U8,
+  I8,
+  F8E4M3,
+  F8E5M2,
+  I16,
+  U16,
+  F16,
+  BF16,
+  I32,
+  U32,
+  F32,
+  F64,
+  I64,
+  U64
 };
 
-/// One tensor inside a mapped file; `data` is row-major, little-endian, and lives as long as the file.
+/// One tensor inside a mapped file; `data` is row-major, little-endian, and lives as long as the
+/// file.
 struct TensorView {
   TensorType type = TensorType::F32;
   std::vector<std::int64_t> shape;
@@ -38,17 +53,18 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;  // `__metadata__`
 };
 
-/// Checks and reads the header of a file of `file_size` bytes whose first bytes are `head` (the whole
-/// file, or at least 8 bytes plus the header).
+/// Checks and reads the header of a file of `file_size` bytes whose first bytes are `head` (the
+/// whole file, or at least 8 bytes plus the header).
 ///
-/// Errors: Corrupt, with one sentence, for everything that breaks the format: a header length past the
-/// end, broken JSON, an unknown dtype, offsets that overlap, leave holes, overflow or pass the end, a
-/// shape whose product is not the size.
-/// Source: the safetensors format description, version 0.8 (README "Format").
+/// Errors: Corrupt, with one sentence, for everything that breaks the format: a header length past
+/// the end, broken JSON, an unknown dtype, offsets that overlap, leave holes, overflow or pass the
+/// end, a shape whose product is not the size. Source: the safetensors format description, version
+/// 0.8 (README "Format").
 Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> head,
                                                    std::uint64_t file_size);
 
-/// All weights of a model folder: `model.safetensors`, or the shards of `model.safetensors.index.json`.
+/// All weights of a model folder: `model.safetensors`, or the shards of
+/// `model.safetensors.index.json`.
 ///
 /// Threads: immutable after open.
 class ModelWeights {

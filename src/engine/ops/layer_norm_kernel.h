@@ -8,12 +8,25 @@
 
 namespace muster::engine {
 
-/// Calls `visit(at, count)` for each vector of a row; only the last has fewer than kWidth lanes.
+/// Calls `visit(at, count, chain)` for each vector of a row; only the last has fewer than kWidth
+/// lanes. `chain` goes round 0..3: four sums side by side hide the latency of an addition.
 template <typename Simd, typename Visit>
-void for_each_vector(std::size_t size, Visit&& visit) {
-  for (std::size_t at = 0; at < size; at += Simd::kWidth) {
-    visit(at, std::min(Simd::kWidth, size - at));
+[[gnu::always_inline]] inline void for_each_vector(std::size_t size, Visit&& visit) {
+  constexpr std::size_t kStep = 4 * Simd::kWidth;
+  std::size_t at = 0;
+  for (; at + kStep <= size; at += kStep) {
+    visit(at, Simd::kWidth, 0);
+    visit(at + Simd::kWidth, Simd::kWidth, 1);
+    visit(at + 2 * Simd::kWidth, Simd::kWidth, 2);
+    visit(at + 3 * Simd::kWidth, Simd::kWidth, 3);
   }
+  for (; at < size; at += Simd::kWidth) visit(at, std::min(Simd::kWidth, size - at), 0);
+}
+
+/// The sum of all lanes of four vectors.
+template <typename Simd>
+float sum_of(const typename Simd::Vector (&chains)[4]) {
+  return Simd::sum(Simd::add(Simd::add(chains[0], chains[1]), Simd::add(chains[2], chains[3])));
 }
 
 template <typename Simd, typename T>
@@ -37,25 +50,26 @@ void add_layer_norm_row(const LayerNormShape& shape, float* hidden, const T* upd
                         Bfloat16* narrow) {
   using Vector = typename Simd::Vector;
   const auto size = static_cast<float>(shape.size);
-  Vector total = Simd::broadcast(0);
-  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count) {
+  const Vector zero = Simd::broadcast(0);
+  Vector totals[4] = {zero, zero, zero, zero};
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int chain) {
     const Vector sum =
         Simd::add(load_some<Simd>(hidden + at, count), load_some<Simd>(update + at, count));
     store_some<Simd>(hidden + at, sum, count);
-    total = Simd::add(total, sum);
+    totals[chain] = Simd::add(totals[chain], sum);
   });
-  const Vector mean = Simd::broadcast(Simd::sum(total) / size);
+  const Vector mean = Simd::broadcast(sum_of<Simd>(totals) / size);
 
-  Vector squares = Simd::broadcast(0);
-  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count) {
+  Vector squares[4] = {zero, zero, zero, zero};
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int chain) {
     Vector offset = Simd::subtract(load_some<Simd>(hidden + at, count), mean);
-    if (count < Simd::kWidth) offset = Simd::first(offset, Simd::broadcast(0), count);
-    squares = Simd::multiply_add(offset, offset, squares);
+    if (count < Simd::kWidth) offset = Simd::first(offset, zero, count);
+    squares[chain] = Simd::multiply_add(offset, offset, squares[chain]);
   });
   const Vector inverse =
-      Simd::broadcast(1.0F / std::sqrt(Simd::sum(squares) / size + shape.epsilon));
+      Simd::broadcast(1.0F / std::sqrt(sum_of<Simd>(squares) / size + shape.epsilon));
 
-  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count) {
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int) {
     const Vector offset = Simd::subtract(load_some<Simd>(hidden + at, count), mean);
     const Vector value = Simd::multiply_add(Simd::multiply(offset, inverse),
                                             load_some<Simd>(shape.weight + at, count),
