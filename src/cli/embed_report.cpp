@@ -116,6 +116,8 @@ std::string report_json(const EmbedReport& report) {
             {"resumed_count", progress.resumed_count},
             {"bad_count", progress.bad_count},
             {"truncated_count", progress.truncated_count},
+            {"read_count", progress.read_count},
+            {"input_read_bytes", progress.input_size_read},
             {"input_consumed_bytes", progress.input_size_consumed},
             {"input_total_bytes", nullptr},
             {"precision", precision_name(report.precision)},
@@ -139,12 +141,25 @@ std::string report_json(const EmbedReport& report) {
 }
 
 ProgressReading progress_reading(const EmbedProgress& progress) {
-  ProgressReading reading;
-  if (progress.input_size_total && *progress.input_size_total > 0) {
-    reading.fraction = static_cast<double>(progress.input_size_consumed) /
-                       static_cast<double>(*progress.input_size_total);
+  // Rows are written in input order while batches are cut by length, so what is written comes in
+  // jumps. What the devices have finished is what people wait for.
+  std::uint64_t text_count = 0;
+  std::uint64_t token_count = 0;
+  for (const auto& device : progress.devices) {
+    text_count += device.text_count;
+    token_count += device.token_count;
   }
-  reading.counts = {{"texts", progress.text_count}, {"tokens", progress.token_count}};
+  ProgressReading reading;
+  const bool is_known = progress.input_size_total && progress.input_size_read > 0;
+  if (is_known && progress.read_count > 0) {
+    const auto done = progress.resumed_count + progress.bad_count + text_count;
+    const auto share_read = static_cast<double>(progress.input_size_read) /
+                            static_cast<double>(*progress.input_size_total);
+    // A retried text may be counted twice.
+    const auto share_done = static_cast<double>(done) / static_cast<double>(progress.read_count);
+    reading.fraction = std::min(1.0, share_read * share_done);
+  }
+  reading.counts = {{"texts", text_count}, {"tokens", token_count}};
   for (const auto& device : progress.devices) {
     reading.devices.push_back(device.state == "ready" ? device.name
                                                       : device.name + " " + device.state);

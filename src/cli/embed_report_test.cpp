@@ -14,6 +14,8 @@ EmbedReport report() {
   report.progress.truncated_count = 3;
   report.progress.input_size_consumed = 5000;
   report.progress.input_size_total = 10'000;
+  report.progress.input_size_read = 8000;
+  report.progress.read_count = 1600;
   report.progress.elapsed_seconds = 3;
   DeviceProgress first;
   first.name = "cpu:0";
@@ -92,13 +94,24 @@ TEST(ReportJson, HasEveryField) {
 
 TEST(ProgressReading, NamesTheStateOnlyOfDevicesThatDoNotWork) {
   const auto reading = progress_reading(report().progress);
-  ASSERT_TRUE(reading.fraction);
-  EXPECT_DOUBLE_EQ(*reading.fraction, 0.5);
   EXPECT_EQ(reading.devices, (std::vector<std::string>{"cpu:0", "cpu:1 restarting"}));
   EXPECT_EQ(reading.counts[1].count, 24'000U);
   auto from_pipe = report().progress;
   from_pipe.input_size_total.reset();
   EXPECT_FALSE(progress_reading(from_pipe).fraction);
+}
+
+TEST(ProgressReading, CountsWhatTheDevicesFinished) {
+  // 600 + 400 texts of 1600 read, which are 8000 of 10,000 bytes: 0.8 * 1000 / 1600.
+  const auto reading = progress_reading(report().progress);
+  ASSERT_TRUE(reading.fraction);
+  EXPECT_DOUBLE_EQ(*reading.fraction, 0.5);
+  EXPECT_EQ(reading.counts[0].count, 1000U);
+  auto resumed = report().progress;
+  resumed.resumed_count = 300;  // 0.8 * 1300 / 1600
+  EXPECT_DOUBLE_EQ(*progress_reading(resumed).fraction, 0.65);
+  resumed.resumed_count = 900;  // more done than read: retried texts count twice
+  EXPECT_DOUBLE_EQ(*progress_reading(resumed).fraction, 0.95);
 }
 
 }  // namespace

@@ -1,14 +1,35 @@
 #include "cli/interrupt.h"
 
+#include <time.h>
+
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 
 namespace muster {
 namespace {
 
-// A signal handler can reach nothing but a global; this is the only one of the program.
-volatile std::sig_atomic_t caught_signal = 0;
+// `timeout` and some shells send a signal twice at once, to the process and to its group. Only one
+// that comes later is somebody who will not wait.
+constexpr std::int64_t kSecondSignalAfterMs = 1000;
 
-void remember(int signal_number) { caught_signal = signal_number; }
+// A signal handler can reach nothing but globals; these are the only ones of the program.
+volatile std::sig_atomic_t caught_signal = 0;
+std::atomic<std::int64_t> caught_at_ms = 0;
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // or it is not for handlers
+
+void remember(int signal_number) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t now_ms = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  if (caught_signal == 0) {
+    caught_at_ms = now_ms;
+    caught_signal = signal_number;
+  } else if (now_ms - caught_at_ms > kSecondSignalAfterMs) {
+    std::signal(signal_number, SIG_DFL);
+    std::raise(signal_number);
+  }
+}
 
 }  // namespace
 
@@ -16,7 +37,7 @@ void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = remember;
   // Waiting in poll() ends all the same; other calls need not know about signals.
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
