@@ -15,7 +15,7 @@ Status Output::append(std::string_view text) {
 }
 
 Status Output::flush() {
-  const auto written = write_all(fd_, buffer_, "standard output");
+  auto written = write_all(fd_, buffer_, "standard output");
   buffer_.clear();
   // A broken pipe is the only way in which a write to a file or pipe becomes Unavailable.
   if (!written && written.error().kind == ErrorKind::Unavailable) is_reader_gone_ = true;

@@ -37,7 +37,7 @@ class PlacesTest : public testing::Test {
   ~PlacesTest() override { fs::remove_all(folder_); }
 
   fs::path make_torch(const std::string& name, const std::string& version) {
-    const auto root = folder_ / name / "torch";
+    auto root = folder_ / name / "torch";
     fs::create_directories(root / "lib");
     std::ofstream(root / "lib/libtorch_cpu.so") << "";
     std::ofstream(root / "version.py")
@@ -98,14 +98,14 @@ TEST_F(PlacesTest, FollowsTheXdgSpecificationForTheCache) {
   ConfigSources sources;
   sources.working_folder = "/";
   const auto config = *Config::load(sources);
-  const ScopedVariable home("HOME", "/home/someone");
+  const ScopedVariable home("HOME", "/var/home/me");
   {
     const ScopedVariable cache("XDG_CACHE_HOME", "/var/cache/someone");
     EXPECT_EQ(find_cache_folder(config)->path, "/var/cache/someone/muster");
   }
   {
     const ScopedVariable relative("XDG_CACHE_HOME", "not/absolute");
-    EXPECT_EQ(find_cache_folder(config)->path, "/home/someone/.cache/muster");
+    EXPECT_EQ(find_cache_folder(config)->path, "/var/home/me/.cache/muster");
   }
   EXPECT_EQ(find_cache_folder(config_with(SettingId::CacheDir, "/c"))->path, "/c");
 }
