@@ -1,0 +1,118 @@
+// Any valid UTF-8 gets ids below vocab_size(), no more than length_max of them, and the same ones
+// whether the text is worked through whole or in parts.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/text_encoder.h"
+#include "tokenizer/utf8.h"
+
+namespace {
+
+using muster::TokenId;
+using muster::Tokenizer;
+
+const std::string kBert = R"({
+  "added_tokens": [
+    {"content": "[M]", "single_word": false, "lstrip": true, "rstrip": true, "normalized": false,
+     "special": true},
+    {"content": "ab", "single_word": true, "lstrip": true, "rstrip": false, "normalized": true,
+     "special": false}],
+  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                 "strip_accents": null, "lowercase": true},
+  "pre_tokenizer": {"type": "BertPreTokenizer"},
+  "post_processor": {"type": "BertProcessing", "sep": ["[S]", 1], "cls": ["[C]", 2]},
+  "model": {"type": "WordPiece", "unk_token": "[U]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 20,
+            "vocab": {"[U]": 0, "[S]": 1, "[C]": 2, "a": 3, "##a": 4, "b": 5, "##b": 6, "e": 7}}})";
+
+/// All bytes as tokens and a few merges; `normalizer` and `pre_tokenizer` are JSON.
+std::string byte_level(const std::string& normalizer, const std::string& pre_tokenizer) {
+  std::string vocab;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    std::string token;
+    muster::append_utf8(muster::kByteCharacters[byte], token);
+    const bool is_escaped = token == "\"" || token == "\\";
+    vocab +=
+        "\"" + std::string(is_escaped ? "\\" : "") + token + "\":" + std::to_string(byte) + ",";
+  }
+  return R"({"normalizer":)" + normalizer + R"(,"pre_tokenizer":)" + pre_tokenizer +
+         R"(,"model":{"type":"BPE","vocab":{)" + vocab +
+         R"("Ġa":256,"aa":257,"aaa":258,"Ã©":259},)"
+         R"("merges":["Ġ a","a a","aa a","Ã ©"]}})";
+}
+
+std::string after_split(std::string_view pattern) {
+  std::string escaped;
+  for (const char c : pattern) {
+    escaped.append(c == '\\' ? "\\" : "").push_back(c);
+  }
+  return R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":")" + escaped +
+         R"("},"behavior":"Isolated","invert":false},)"
+         R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})";
+}
+
+class Subject {
+ public:
+  explicit Subject(const std::string& json) : json_(json) {
+    auto tokenizer = Tokenizer::parse(json_);
+    auto parts = muster::read_tokenizer_json(json_);
+    MUSTER_CHECK(tokenizer && parts);
+    tokenizer_ = *std::move(tokenizer);
+    parts_ = *std::move(parts);
+  }
+
+  void check(std::string_view text, std::uint32_t content_max, std::size_t part_size) {
+    const std::uint32_t length_max = tokenizer_->special_token_count() + content_max;
+    ids_.clear();
+    const auto encoded = tokenizer_->encode(text, length_max, scratch_, ids_);
+    MUSTER_CHECK(encoded.token_count == ids_.size() && ids_.size() <= length_max);
+    for (const TokenId id : ids_) {
+      MUSTER_CHECK(id < tokenizer_->vocab_size());
+    }
+    tokenizer_->decode(ids_, true);
+    whole_.clear();
+    parted_.clear();
+    muster::TextEncoder(parts_, scratch_, whole_, text.size() * 4).encode(text, text.size() + 1);
+    muster::TextEncoder(parts_, scratch_, parted_, text.size() * 4).encode(text, part_size);
+    MUSTER_CHECK(whole_ == parted_);
+  }
+
+ private:
+  const std::string json_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
+  muster::TokenizerParts parts_;
+  Tokenizer::Scratch scratch_;
+  std::vector<TokenId> ids_;
+  std::vector<TokenId> whole_;
+  std::vector<TokenId> parted_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static std::array<Subject, 4> subjects = {
+      Subject(kBert),
+      Subject(byte_level("null", R"({"type":"ByteLevel","add_prefix_space":true,)"
+                                 R"("trim_offsets":true,"use_regex":true})")),
+      Subject(byte_level(R"({"type":"NFC"})", after_split(muster::kLlama3Pattern))),
+      Subject(byte_level(R"({"type":"NFKC"})", after_split(R"(\s?[^\s\p{N}]+|\p{N}|\s+)")))};
+  if (size < 2) {
+    return 0;
+  }
+  const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
+  if (muster::invalid_utf8_at(text)) {
+    return 0;
+  }
+  for (Subject& subject : subjects) {
+    subject.check(text, data[0] % 32U, data[1] % 64U + 1);
+  }
+  return 0;
+}
