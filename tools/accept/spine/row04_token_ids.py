@@ -1,6 +1,7 @@
 """The ids of every model type against Hugging Face `tokenizers`, on the corpus and more."""
 
 import re
+import shutil
 import subprocess
 
 from programs import CORPUS, MODEL, MUSTER, PEER_PYTHON, ROOT, scratch
@@ -18,6 +19,9 @@ def measure(report, arguments):
     if not (folder / "minilm" / "tokenizer.json").exists():
         subprocess.run([PEER_PYTHON, "-B", ORACLE, "generate", folder, "--minilm", MODEL / "tokenizer.json"], check=True,
                        stdout=subprocess.DEVNULL)
+    for tokenizer in folder.glob("*/tokenizer.json"):
+        # A model folder must say what it is; ids do not depend on it.
+        shutil.copy(MODEL / "config.json", tokenizer.parent)
     sets = [CORPUS, *(folder / name for name in SETS)]
     for tokenizer in sorted(path.parent for path in folder.glob("*/tokenizer.json")):
         done = subprocess.run([PEER_PYTHON, "-B", ORACLE, "compare", "--muster", MUSTER, "--tokenizer", tokenizer,
