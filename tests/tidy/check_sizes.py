@@ -13,7 +13,10 @@ STATEMENT = re.compile(r"^\s*(\}?\s*else\b|if|for|while|switch|do|try|catch|retu
                        r"extern|[\w:<>&*, ]*=\s*\[|.*\[[^\]]*\]\s*\()")
 
 
-def signature_start(lines, index):
+LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'')
+
+
+def opening_line(lines, index):
     """The line where the parentheses that close on `lines[index]` open."""
     balance = 0
     while True:
@@ -23,9 +26,21 @@ def signature_start(lines, index):
         index -= 1
 
 
+def signature_start(lines, index):
+    """The first line of the signature that ends on `lines[index]`, a constructor's initialisers included."""
+    start = opening_line(lines, index)
+    member = start
+    while member > 0 and not lines[member].lstrip().startswith(": ") and lines[member - 1].endswith(","):
+        member -= 1
+    if member > 0 and lines[member].lstrip().startswith(": "):
+        return opening_line(lines, member - 1)
+    return start
+
+
 def functions(lines):
     """(first line, last line) of every function body, counted from zero; the code is clang-formatted, so a
     body ends with the first brace at its signature's own indent."""
+    lines = [LITERAL.sub("0", line) for line in lines]
     for index, line in enumerate(lines):
         if not re.search(r"\)[\w\s:&>*<-]*\{$", line):
             continue

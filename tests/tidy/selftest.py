@@ -107,6 +107,15 @@ class Sizes(unittest.TestCase):
         self.assertEqual(len(self.faults(text)), 1)
         self.assertEqual(self.faults("struct Wide {\n" + "  int x = 0;\n" * 90 + "};\n"), [])
 
+    def test_a_constructor_with_initialisers_ends_where_it_ends(self):
+        head = "Queue::Queue(int size)\n    : size_(size),\n      items_(size) {"
+        self.assertEqual(self.faults(self.function(3, head=head) + "int x;\n" * 90 + "}\n"), [])
+        self.assertEqual(len(self.faults(self.function(70, head=head))), 1)
+
+    def test_a_parenthesis_in_a_literal_does_not_count(self):
+        head = 'bool find(int x) {\n  while (!has(")")) {\n  }'
+        self.assertEqual(self.faults("#include <a>\n" + "int x;\n" * 90 + self.function(3, head=head)), [])
+
     def test_a_file_above_six_hundred_lines_is_refused(self):
         self.assertEqual(len(self.faults("int x;\n" * 601)), 1)
         self.assertEqual(self.faults("// Long because it is a table.\n" + "int x;\n" * 601), [])
