@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -52,6 +53,16 @@ class CoordinatorTest : public testing::Test {
     }
   }
 
+  /// Loads every device and waits until all can work.
+  void load_all() {
+    coordinator_->load({});
+    const auto is_ready = [](const DeviceStatus& device) { return device.state == "ready"; };
+    for (auto status = coordinator_->status(); !std::all_of(status.begin(), status.end(), is_ready);
+         status = coordinator_->status()) {
+      ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+    }
+  }
+
   Status run_until_done() {
     while (coordinator_->pending_count() > 0)
       MUSTER_TRY(coordinator_->step(std::chrono::seconds(10)));
@@ -91,7 +102,7 @@ TEST_F(CoordinatorTest, GivesEveryTextItsOwnRowOnce) {
   const auto classes = coordinator_->wait_for_greetings(kNever);
   ASSERT_TRUE(classes) << classes.error().message;
   EXPECT_EQ(*classes, std::vector<std::string>{"zero"});
-  coordinator_->load({});
+  load_all();
   submit(500);
   ASSERT_TRUE(run_until_done());
   expect_every_row_once(500);
@@ -201,10 +212,10 @@ TEST_F(CoordinatorTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
   ASSERT_EQ(verdict->measures.size(), 1U);
   EXPECT_EQ(verdict->measures[0].tokens_per_second, 1000);
 
-  coordinator_->load({});
+  load_all();
   submit(500);
   ASSERT_TRUE(run_until_done());
-  for (const auto& device : coordinator_->status()) EXPECT_EQ(device.state, "ready");
+  for (const auto& device : coordinator_->status()) EXPECT_GT(device.text_count, 0U);
 }
 
 TEST_F(CoordinatorTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {

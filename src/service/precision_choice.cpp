@@ -27,8 +27,10 @@ std::filesystem::path verdict_path(const std::filesystem::path& cache_folder,
 }
 
 std::optional<PrecisionMeasure> read_measure(const json& entry) {
-  if (!entry.is_object()) return std::nullopt;
-  const auto precision = parse_precision(entry.value("precision", ""));
+  if (!entry.is_object() || !entry.contains("precision") || !entry["precision"].is_string()) {
+    return std::nullopt;
+  }
+  const auto precision = parse_precision(entry["precision"].get<std::string>());
   if (!precision) return std::nullopt;
   for (const char* name : {"tokens_per_second", "cosine_mean", "cosine_min"}) {
     if (!entry.contains(name) || !entry[name].is_number()) return std::nullopt;
