@@ -36,9 +36,9 @@ struct Inventory {
   std::vector<std::string> instruction_sets;  // of those that matter to speed: "avx2", "avx512f", …
   std::uint64_t memory_total_bytes = 0;       // of the machine
   std::optional<std::uint64_t> memory_limit_bytes;  // tightest cgroup above this process
-  std::optional<double> cpu_limit_cores;        // the same for its CPU quota; `cpus` keeps to it
-  std::vector<Device> cpus;                         // a NUMA node each
-  std::vector<Device> gpus;                         // in PCI order
+  std::optional<double> cpu_limit_cores;  // the same for its CPU quota; `cpus` keeps to it
+  std::vector<Device> cpus;               // a NUMA node each
+  std::vector<Device> gpus;               // in PCI order
   std::optional<std::string>
       gpu_absent_reason;  // why `gpus` is empty: "no NVIDIA driver (libnvidia-ml.so.1)"
 };
