@@ -50,6 +50,9 @@ class BertNormalizer final : public Normalizer {
     text.swap(spare);
   }
 
+  // Source: UAX 15, "Maximum Expansion Factor" of NFD in UTF-8; the spaces add two bytes to three.
+  double growth_max() const override { return 3 * 5.0 / 3; }
+
   bool isolates_chinese() const override { return options_.handle_chinese_chars; }
 
  private:

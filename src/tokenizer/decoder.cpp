@@ -100,29 +100,6 @@ class BpeDecoder final : public Decoder {
   const std::string suffix_;
 };
 
-class ReplaceDecoder final : public Decoder {
- public:
-  ReplaceDecoder(Regex pattern, std::string content)
-      : pattern_(std::move(pattern)), content_(std::move(content)) {}
-
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    for (std::string& token : tokens) {
-      std::string out;
-      std::size_t copied = 0;
-      pattern_.for_each_match(token, [&](std::size_t begin, std::size_t end) {
-        out.append(token, copied, begin - copied).append(content_);
-        copied = end;
-      });
-      token = out.append(token, copied);
-    }
-    return tokens;
-  }
-
- private:
-  const Regex pattern_;
-  const std::string content_;
-};
-
 class DecoderSequence final : public Decoder {
  public:
   explicit DecoderSequence(std::vector<std::unique_ptr<const Decoder>> steps)
@@ -192,10 +169,6 @@ std::unique_ptr<const Decoder> make_fuse_decoder() { return std::make_unique<Fus
 
 std::unique_ptr<const Decoder> make_bpe_decoder(std::string suffix) {
   return std::make_unique<BpeDecoder>(std::move(suffix));
-}
-
-std::unique_ptr<const Decoder> make_replace_decoder(Regex pattern, std::string content) {
-  return std::make_unique<ReplaceDecoder>(std::move(pattern), std::move(content));
 }
 
 std::unique_ptr<const Decoder> make_decoder_sequence(

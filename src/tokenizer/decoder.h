@@ -2,9 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "tokenizer/regex.h"
 
 namespace muster {
 
@@ -32,9 +31,6 @@ std::unique_ptr<const Decoder> make_fuse_decoder();
 
 /// The suffix of words becomes a space, but nothing at the end.
 std::unique_ptr<const Decoder> make_bpe_decoder(std::string suffix);
-
-/// Each match in each token replaced.
-std::unique_ptr<const Decoder> make_replace_decoder(Regex pattern, std::string content);
 
 /// One after the other.
 std::unique_ptr<const Decoder> make_decoder_sequence(

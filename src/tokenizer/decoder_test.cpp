@@ -44,13 +44,6 @@ TEST(BpeDecoder, MakesSpacesOfSuffixes) {
             (Texts{"hel", "lo ", "you"}));
 }
 
-TEST(ReplaceDecoder, WorksOnEachToken) {
-  auto pattern = Regex::literal("_");
-  ASSERT_TRUE(pattern);
-  EXPECT_EQ(make_replace_decoder(*std::move(pattern), " ")->decode({"_a_", "b"}),
-            (Texts{" a ", "b"}));
-}
-
 TEST(DecoderSequence, PassesTokensOn) {
   std::vector<std::unique_ptr<const Decoder>> steps;
   steps.push_back(make_wordpiece_decoder({"##", false}));

@@ -22,6 +22,8 @@ class LowercaseNormalizer final : public Normalizer {
     });
     text.swap(spare);
   }
+
+  double growth_max() const override { return 1.5; }  // U+0130: two bytes become three
 };
 
 class StripAccentsNormalizer final : public Normalizer {
@@ -44,6 +46,9 @@ class FormNormalizer final : public Normalizer {
  public:
   explicit FormNormalizer(UnicodeNormalizer form) : form_(form) {}
 
+  // Source: UAX 15, "Maximum Expansion Factor" for UTF-8, the worst of the four.
+  double growth_max() const override { return 11; }
+
   void normalize(std::string& text, std::string& spare, SegmentEdges) const override {
     spare.clear();
     form_.append(text, spare);
@@ -63,6 +68,8 @@ class PrependNormalizer final : public Normalizer {
       text.insert(0, prefix_);
     }
   }
+
+  double growth_max() const override { return static_cast<double>(prefix_.size() + 1); }
 
  private:
   const std::string prefix_;
@@ -99,8 +106,10 @@ class StripNormalizer final : public Normalizer {
 
 class ReplaceNormalizer final : public Normalizer {
  public:
-  ReplaceNormalizer(Regex pattern, std::string content)
-      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  ReplaceNormalizer(Regex pattern, std::string content, std::size_t match_size_min)
+      : pattern_(std::move(pattern)),
+        content_(std::move(content)),
+        match_size_min_(match_size_min) {}
 
   void normalize(std::string& text, std::string& spare, SegmentEdges) const override {
     spare.clear();
@@ -116,9 +125,14 @@ class ReplaceNormalizer final : public Normalizer {
 
   bool allows_cuts() const override { return false; }  // a match may lie across the cut
 
+  double growth_max() const override {
+    return replacement_growth(match_size_min_, content_.size());
+  }
+
  private:
   const Regex pattern_;
   const std::string content_;
+  const std::size_t match_size_min_;
 };
 
 class ByteLevelNormalizer final : public Normalizer {
@@ -128,6 +142,8 @@ class ByteLevelNormalizer final : public Normalizer {
     append_byte_characters(text, spare);
     text.swap(spare);
   }
+
+  double growth_max() const override { return 2; }
 
   // No space is left where the text was cut, which a later add_prefix_space looks for.
   bool allows_cuts() const override { return false; }
@@ -147,6 +163,14 @@ class NormalizerSequence final : public Normalizer {
   bool allows_cuts() const override {
     return std::all_of(steps_.begin(), steps_.end(),
                        [](const auto& step) { return step->allows_cuts(); });
+  }
+
+  double growth_max() const override {
+    double growth = 1;
+    for (const auto& step : steps_) {
+      growth *= step->growth_max();
+    }
+    return growth;
   }
 
  private:
@@ -176,8 +200,16 @@ std::unique_ptr<const Normalizer> make_strip_normalizer(StripOptions options) {
   return std::make_unique<StripNormalizer>(options);
 }
 
-std::unique_ptr<const Normalizer> make_replace_normalizer(Regex pattern, std::string content) {
-  return std::make_unique<ReplaceNormalizer>(std::move(pattern), std::move(content));
+std::unique_ptr<const Normalizer> make_replace_normalizer(Regex pattern, std::string content,
+                                                          std::size_t match_size_min) {
+  return std::make_unique<ReplaceNormalizer>(std::move(pattern), std::move(content),
+                                             match_size_min);
+}
+
+double replacement_growth(std::size_t match_size_min, std::size_t content_size) {
+  const auto content = static_cast<double>(content_size);
+  return match_size_min == 0 ? 1 + content
+                             : std::max(1.0, content / static_cast<double>(match_size_min));
 }
 
 std::unique_ptr<const Normalizer> make_byte_level_normalizer() {

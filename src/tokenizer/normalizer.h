@@ -30,6 +30,9 @@ class Normalizer {
   /// signs, and its parts normalised one by one, with the same result.
   virtual bool allows_cuts() const { return true; }
 
+  /// How many bytes can come out of one, at most: a chain of steps that lengthen is refused.
+  virtual double growth_max() const { return 1; }
+
   /// Whether every Chinese character comes out with a space on both sides.
   virtual bool isolates_chinese() const { return false; }
 };
@@ -63,8 +66,9 @@ struct StripOptions {
 };
 std::unique_ptr<const Normalizer> make_strip_normalizer(StripOptions options);
 
-/// Puts `content` in place of each match.
-std::unique_ptr<const Normalizer> make_replace_normalizer(Regex pattern, std::string content);
+/// Puts `content` in place of each match of a pattern that is at least `match_size_min` bytes long.
+std::unique_ptr<const Normalizer> make_replace_normalizer(Regex pattern, std::string content,
+                                                          std::size_t match_size_min = 0);
 
 /// Writes each byte as the character that stands for it (byte_alphabet.h).
 std::unique_ptr<const Normalizer> make_byte_level_normalizer();
@@ -72,6 +76,10 @@ std::unique_ptr<const Normalizer> make_byte_level_normalizer();
 /// One after the other.
 std::unique_ptr<const Normalizer> make_normalizer_sequence(
     std::vector<std::unique_ptr<const Normalizer>> steps);
+
+/// How much longer a text gets when each match of at least `match_size_min` bytes becomes
+/// `content_size` bytes. An empty match stands beside a character, so it adds to it.
+double replacement_growth(std::size_t match_size_min, std::size_t content_size);
 
 /// Whether BertNormalizer puts spaces around the character. Source: BasicTokenizer of Devlin et al.
 /// 2018, with the ranges of huggingface/tokenizers (which leave out U+2B820 to U+2B91F).

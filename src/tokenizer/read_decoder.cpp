@@ -7,13 +7,6 @@ namespace {
 
 using Made = Result<std::unique_ptr<const Decoder>>;
 
-Made read_replace(const JsonObject& object) {
-  const auto pattern = MUSTER_TRY(pattern_field(object));
-  auto content = MUSTER_TRY(text_field(object, "content"));
-  auto regex = MUSTER_TRY(compile_pattern(pattern));
-  return make_replace_decoder(std::move(regex), std::move(content));
-}
-
 Made read_one(const JsonObject& object, int depth) {
   const auto type = MUSTER_TRY(text_field(object, "type"));
   if (type == "Sequence") {
@@ -37,7 +30,6 @@ Made read_one(const JsonObject& object, int depth) {
   }
   if (type == "ByteLevel") return make_byte_level_decoder();
   if (type == "Fuse") return make_fuse_decoder();
-  if (type == "Replace") return read_replace(object);
   if (type == "BPEDecoder") {
     auto suffix = MUSTER_TRY(text_field(object, "suffix"));
     if (suffix.empty()) {

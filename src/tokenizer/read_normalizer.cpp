@@ -5,6 +5,9 @@
 namespace muster {
 namespace {
 
+// NFKC, a prefix and some replacements come to less than 200; more is made to fill the memory.
+constexpr double kGrowthMax = 1000;
+
 using Made = Result<std::unique_ptr<const Normalizer>>;
 
 Made read_bert(const JsonObject& object) {
@@ -20,7 +23,8 @@ Made read_replace(const JsonObject& object) {
   const auto pattern = MUSTER_TRY(pattern_field(object));
   auto content = MUSTER_TRY(text_field(object, "content"));
   auto regex = MUSTER_TRY(compile_pattern(pattern));
-  return make_replace_normalizer(std::move(regex), std::move(content));
+  const std::size_t match_size_min = pattern.is_regex ? 0 : pattern.text.size();
+  return make_replace_normalizer(std::move(regex), std::move(content), match_size_min);
 }
 
 Made read_one(const JsonObject& object, int depth) {
@@ -64,7 +68,11 @@ Made read_one(const JsonObject& object, int depth) {
 }  // namespace
 
 Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& object) {
-  return read_one(object, 0);
+  auto normalizer = MUSTER_TRY(read_one(object, 0));
+  if (normalizer->growth_max() > kGrowthMax) {
+    return unsupported_part("normalizer", "Sequence that can lengthen a text more than 1000 times");
+  }
+  return normalizer;
 }
 
 }  // namespace muster

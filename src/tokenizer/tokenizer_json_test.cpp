@@ -94,6 +94,18 @@ TEST(ReadTokenizerJson, BoundsTheNesting) {
   EXPECT_FALSE(Tokenizer::parse(std::string(100'000, '[')));
 }
 
+TEST(ReadTokenizerJson, BoundsHowMuchATextCanGrow) {
+  const std::string step =
+      R"({"type":"Replace","pattern":{"String":"a"},"content":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})";
+  const auto with_steps = [&](const std::string& steps) {
+    return document(R"("normalizer":{"type":"Sequence","normalizers":[)" + steps + "]}");
+  };
+  EXPECT_TRUE(Tokenizer::parse(with_steps(step)));  // 32 times
+  expect_refused(
+      {{with_steps(step + "," + step), ErrorKind::Unsupported,
+        R"(unsupported normalizer "Sequence that can lengthen a text more than 1000 times")"}});
+}
+
 TEST(ReadTokenizerJson, TemplatesPutTokensAroundTheText) {
   const auto json =
       document(R"("post_processor":{"type":"Sequence","processors":[{"type":"ByteLevel"},)"
