@@ -1,0 +1,154 @@
+// The muster program itself is killed, by kill -9 and by Ctrl-C, at ten moments of a run, and goes
+// on with
+// --resume each time; the result must be the bytes of an undisturbed run, and no worker may be
+// left.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+UniqueFd open_pidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+/// True once the process has ended, within the time.
+bool ends_within(const UniqueFd& pidfd, int timeout_ms) {
+  if (!pidfd.is_open()) return true;
+  pollfd waiting{pidfd.get(), POLLIN, 0};
+  return ::poll(&waiting, 1, timeout_ms) == 1;
+}
+
+class Program {
+ public:
+  explicit Program(std::vector<std::string> arguments) {
+    std::vector<char*> argv;
+    for (auto& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    EXPECT_EQ(::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    pidfd_ = open_pidfd(pid_);
+  }
+
+  pid_t pid() const { return pid_; }
+  const UniqueFd& pidfd() const { return pidfd_; }
+
+  std::vector<UniqueFd> children() const {
+    std::vector<UniqueFd> result;
+    std::ifstream list("/proc/" + std::to_string(pid_) + "/task/" + std::to_string(pid_) +
+                       "/children");
+    for (pid_t child = 0; list >> child;) result.push_back(open_pidfd(child));
+    return result;
+  }
+
+  /// The exit code, or minus the signal.
+  int wait() const {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd pidfd_;
+};
+
+class EmbedKillTest : public testing::TestWithParam<int> {
+ protected:
+  EmbedKillTest()
+      : folder_(fs::path(testing::TempDir()) / ("embed_kill." + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+    ::setenv("ZERO_WORKER", "echo dim=64", 1);
+    std::ofstream input(folder_ / "in.txt");
+    for (int i = 0; i < 150'000; ++i)
+      input << "text " << i * 7919LL % 100'003 << " the text " << i % 13 << "\n";
+  }
+  ~EmbedKillTest() override {
+    ::unsetenv("ZERO_WORKER");
+    fs::remove_all(folder_);
+  }
+
+  std::vector<std::string> command(const std::string& out, bool resume) const {
+    std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
+                                   "embed",
+                                   std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny",
+                                   (folder_ / "in.txt").string(),
+                                   "-o",
+                                   (folder_ / out).string(),
+                                   "--devices",
+                                   "1xcpu",
+                                   "--precision",
+                                   "fp32",
+                                   "--quiet",
+                                   "--worker-program",
+                                   std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker",
+                                   "--cache-dir",
+                                   (folder_ / "cache").string()};
+    if (resume) words.emplace_back("--resume");
+    return words;
+  }
+
+  std::string bytes_of(const std::string& stem) const {
+    return *read_file(folder_ / (stem + ".npy")) + *read_file(folder_ / (stem + ".index.jsonl"));
+  }
+
+  const fs::path folder_;
+};
+
+TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
+  ASSERT_EQ(Program(command("whole.npy", false)).wait(), 0);
+
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  int kill_count = 0;
+  int exit_code = -1;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const Program program(command("killed.npy", attempt > 0));
+    // A run of this corpus takes a second or two: the moments spread over start, work and end.
+    if (!ends_within(program.pidfd(), static_cast<int>(random() % 1500))) {
+      const auto workers = program.children();
+      ::kill(program.pid(), GetParam());
+      ++kill_count;
+      exit_code = program.wait();
+      for (const auto& worker : workers)
+        EXPECT_TRUE(ends_within(worker, 1000)) << "a worker outlives its parent";
+      EXPECT_FALSE(fs::exists(folder_ / "killed.npy"));
+    } else {
+      exit_code = program.wait();
+      break;
+    }
+  }
+  EXPECT_GT(kill_count, 0);
+  if (exit_code != 0) {
+    exit_code = Program(command("killed.npy", true)).wait();
+  }
+  EXPECT_EQ(exit_code, 0);
+  EXPECT_TRUE(bytes_of("killed") == bytes_of("whole"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, EmbedKillTest, testing::Values(SIGKILL, SIGINT));
+
+}  // namespace
+}  // namespace muster
