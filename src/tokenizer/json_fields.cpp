@@ -4,6 +4,27 @@
 #include <utility>
 
 namespace muster {
+namespace {
+
+Status append_steps(const JsonObject& part, std::string_view list_name, int depth,
+                    std::vector<JsonObject>& steps) {
+  const auto type = MUSTER_TRY(text_field(part, "type"));
+  if (depth > kNestingMax || steps.size() >= kStepsMax) {
+    return unsupported_part("nesting or length of", "Sequence");
+  }
+  if (type != "Sequence") {
+    steps.push_back(part);
+    return Done{};
+  }
+  const auto elements = MUSTER_TRY(array_field(part, list_name));
+  for (const JsonElement element : elements) {
+    const auto step = MUSTER_TRY(as_object(element, list_name));
+    MUSTER_TRY(append_steps(step, list_name, depth + 1, steps));
+  }
+  return Done{};
+}
+
+}  // namespace
 
 Error corrupt_json(std::string_view what, std::string_view value) {
   return Error{ErrorKind::Corrupt,
@@ -97,6 +118,12 @@ Result<std::uint32_t> as_token_id(const JsonElement& element, std::string_view n
     return corrupt_json("not a token id", name);
   }
   return static_cast<std::uint32_t>(id);
+}
+
+Result<std::vector<JsonObject>> steps_of(const JsonObject& part, std::string_view list_name) {
+  std::vector<JsonObject> steps;
+  MUSTER_TRY(append_steps(part, list_name, 0, steps));
+  return steps;
 }
 
 Result<JsonPattern> pattern_field(const JsonObject& object) {

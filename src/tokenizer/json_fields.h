@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -14,9 +15,6 @@ namespace muster {
 using JsonElement = simdjson::dom::element;
 using JsonObject = simdjson::dom::object;
 using JsonArray = simdjson::dom::array;
-
-/// How deep sequences may lie in sequences; real files have two levels.
-inline constexpr int kNestingMax = 16;
 
 /// `tokenizer.json: <what>: <value>`.
 Error corrupt_json(std::string_view what, std::string_view value);
@@ -45,6 +43,14 @@ Result<std::uint32_t> as_token_id(const JsonElement& element, std::string_view n
 Result<std::string> text_field_or(const JsonObject& object, std::string_view name,
                                   std::string otherwise);
 Result<bool> bool_field_or(const JsonObject& object, std::string_view name, bool otherwise);
+
+/// The steps of a part in their order: the part itself, or what its sequences hold, whose field is
+/// `list_name`, with the sequences inside opened, too.
+///
+/// Errors: Unsupported beyond kNestingMax levels or kStepsMax steps; a real file has two and five.
+inline constexpr int kNestingMax = 16;
+inline constexpr std::size_t kStepsMax = 64;
+Result<std::vector<JsonObject>> steps_of(const JsonObject& part, std::string_view list_name);
 
 /// {"String": ...} or {"Regex": ...} of `pattern`.
 struct JsonPattern {

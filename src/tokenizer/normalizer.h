@@ -26,8 +26,8 @@ class Normalizer {
   /// Rewrites `text` in place; `spare` is a buffer to work in.
   virtual void normalize(std::string& text, std::string& spare, SegmentEdges edges) const = 0;
 
-  /// Whether a segment may be cut before a space that stands between two letters, digits or ASCII
-  /// signs, and its parts normalised one by one, with the same result.
+  /// Whether a segment may be cut before a space or line feed that stands between two letters,
+  /// digits or ASCII signs, and its parts normalised one by one, with the same result.
   virtual bool allows_cuts() const { return true; }
 
   /// How many bytes can come out of one, at most: a chain of steps that lengthen is refused.

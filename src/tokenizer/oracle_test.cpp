@@ -131,7 +131,7 @@ TEST_P(Oracle, PartsGiveWhatTheWholeGives) {
   std::vector<std::string> texts = texts_;
   std::string all;
   for (const std::string& text : texts_) {
-    all += text + " some words between ";
+    all += text + " some words between\nand lines";
   }
   texts.push_back(all);
   for (const std::string& text : texts) {

@@ -77,7 +77,7 @@ class ClassPreTokenizer final : public PreTokenizer {
     });
   }
 
-  CutEffect cut_effect() const override {
+  CutEffect cut_effect(CutPlace) const override {
     const bool removes_space =
         delimiter_ == CharacterClass::Space && behavior_ == DelimiterBehavior::Removed;
     return removes_space ? CutEffect::Separates : CutEffect::Transparent;
@@ -128,7 +128,7 @@ class BertPreTokenizer final : public PreTokenizer {
     });
   }
 
-  CutEffect cut_effect() const override { return CutEffect::Separates; }
+  CutEffect cut_effect(CutPlace) const override { return CutEffect::Separates; }
   bool removes_space() const override { return true; }
 
  private:
@@ -162,7 +162,7 @@ class WhitespacePreTokenizer final : public PreTokenizer {
     });
   }
 
-  CutEffect cut_effect() const override { return CutEffect::Separates; }
+  CutEffect cut_effect(CutPlace) const override { return CutEffect::Separates; }
 
  private:
   static constexpr std::uint32_t kSpace = 1;
@@ -199,7 +199,7 @@ class KnownPreTokenizer final : public PreTokenizer {
     });
   }
 
-  CutEffect cut_effect() const override { return CutEffect::Separates; }
+  CutEffect cut_effect(CutPlace) const override { return CutEffect::Separates; }
 
  private:
   const KnownPattern pattern_;
@@ -226,7 +226,10 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
     }
   }
 
-  CutEffect cut_effect() const override {
+  CutEffect cut_effect(CutPlace place) const override {
+    if (options_.add_prefix_space && place == CutPlace::LineFeed) {
+      return CutEffect::Unsafe;  // the second part would get a space
+    }
     return options_.use_regex ? CutEffect::Separates : CutEffect::Transparent;
   }
 
@@ -267,7 +270,7 @@ class SplitPreTokenizer final : public PreTokenizer {
     });
   }
 
-  CutEffect cut_effect() const override { return CutEffect::Unsafe; }
+  CutEffect cut_effect(CutPlace) const override { return CutEffect::Unsafe; }
 
  private:
   const Regex pattern_;
@@ -285,13 +288,13 @@ class PreTokenizerSequence final : public PreTokenizer {
     }
   }
 
-  CutEffect cut_effect() const override {
+  CutEffect cut_effect(CutPlace place) const override {
     CutEffect effect = CutEffect::Transparent;
     for (const auto& step : steps_) {
-      if (step->cut_effect() == CutEffect::Unsafe) {
+      if (step->cut_effect(place) == CutEffect::Unsafe) {
         return CutEffect::Unsafe;
       }
-      effect = std::max(effect, step->cut_effect());
+      effect = std::max(effect, step->cut_effect(place));
     }
     return effect;
   }

@@ -74,8 +74,11 @@ enum class DelimiterBehavior : std::uint8_t {
   Contiguous,
 };
 
-/// What a step does with a text that is cut before a space between two letters, digits or ASCII
-/// signs.
+/// Before which character a text is to be cut; it stands between two others that are "solid":
+/// letters, digits or ASCII signs. Before a line feed the first of the two is no sign.
+enum class CutPlace : std::uint8_t { Space, LineFeed };
+
+/// What a step does with a text that is cut there.
 enum class CutEffect : std::uint8_t {
   Unsafe,       // may come out different
   Transparent,  // the same, but for the cut itself
@@ -89,7 +92,7 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void split(Pieces& pieces) const = 0;
-  virtual CutEffect cut_effect() const = 0;
+  virtual CutEffect cut_effect(CutPlace place) const = 0;
 
   /// Whether a word ends at every white space, whatever comes before or behind.
   virtual bool removes_space() const { return false; }

@@ -94,7 +94,7 @@ TEST(PreTokenizerSequence, SplitsPiecesFurther) {
   steps.push_back(make_digits_pre_tokenizer(true));
   const auto sequence = make_pre_tokenizer_sequence(std::move(steps));
   EXPECT_EQ(split(*sequence, "ab12 3"), (Words{"ab", "1", "2", "3"}));
-  EXPECT_EQ(sequence->cut_effect(), CutEffect::Separates);
+  EXPECT_EQ(sequence->cut_effect(CutPlace::LineFeed), CutEffect::Separates);
 }
 
 TEST(CutEffect, IsNoBetterThanTheWorstStep) {
@@ -103,8 +103,12 @@ TEST(CutEffect, IsNoBetterThanTheWorstStep) {
   std::vector<std::unique_ptr<const PreTokenizer>> steps;
   steps.push_back(make_whitespace_split_pre_tokenizer());
   steps.push_back(make_split_pre_tokenizer(*std::move(regex), {}));
-  EXPECT_EQ(make_pre_tokenizer_sequence(std::move(steps))->cut_effect(), CutEffect::Unsafe);
-  EXPECT_EQ(make_digits_pre_tokenizer(true)->cut_effect(), CutEffect::Transparent);
+  EXPECT_EQ(make_pre_tokenizer_sequence(std::move(steps))->cut_effect(CutPlace::Space),
+            CutEffect::Unsafe);
+  EXPECT_EQ(make_digits_pre_tokenizer(true)->cut_effect(CutPlace::Space), CutEffect::Transparent);
+  const auto prefixing = make_byte_level_pre_tokenizer({});
+  EXPECT_EQ(prefixing->cut_effect(CutPlace::Space), CutEffect::Separates);
+  EXPECT_EQ(prefixing->cut_effect(CutPlace::LineFeed), CutEffect::Unsafe);
 }
 
 struct PatternCase {

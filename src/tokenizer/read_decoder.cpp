@@ -1,4 +1,5 @@
 #include <utility>
+#include <vector>
 
 #include "tokenizer/tokenizer_json.h"
 
@@ -7,21 +8,8 @@ namespace {
 
 using Made = Result<std::unique_ptr<const Decoder>>;
 
-Made read_one(const JsonObject& object, int depth) {
+Made read_step(const JsonObject& object) {
   const auto type = MUSTER_TRY(text_field(object, "type"));
-  if (type == "Sequence") {
-    if (depth == kNestingMax) {
-      return unsupported_part("nesting of", type);
-    }
-    std::vector<std::unique_ptr<const Decoder>> steps;
-    const auto elements = MUSTER_TRY(array_field(object, "decoders"));
-    for (const JsonElement element : elements) {
-      const auto step_object = MUSTER_TRY(as_object(element, "decoders"));
-      auto step = MUSTER_TRY(read_one(step_object, depth + 1));
-      steps.push_back(std::move(step));
-    }
-    return make_decoder_sequence(std::move(steps));
-  }
   if (type == "WordPiece") {
     WordPieceDecoderOptions options;
     options.prefix = MUSTER_TRY(text_field(object, "prefix"));
@@ -43,7 +31,13 @@ Made read_one(const JsonObject& object, int depth) {
 }  // namespace
 
 Result<std::unique_ptr<const Decoder>> read_decoder(const JsonObject& object) {
-  return read_one(object, 0);
+  const auto objects = MUSTER_TRY(steps_of(object, "decoders"));
+  std::vector<std::unique_ptr<const Decoder>> steps;
+  for (const JsonObject& step_object : objects) {
+    auto step = MUSTER_TRY(read_step(step_object));
+    steps.push_back(std::move(step));
+  }
+  return steps.size() == 1 ? std::move(steps.front()) : make_decoder_sequence(std::move(steps));
 }
 
 }  // namespace muster

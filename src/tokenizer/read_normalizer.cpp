@@ -1,4 +1,5 @@
 #include <utility>
+#include <vector>
 
 #include "tokenizer/tokenizer_json.h"
 
@@ -27,22 +28,8 @@ Made read_replace(const JsonObject& object) {
   return make_replace_normalizer(std::move(regex), std::move(content), match_size_min);
 }
 
-Made read_one(const JsonObject& object, int depth) {
+Made read_step(const JsonObject& object) {
   const auto type = MUSTER_TRY(text_field(object, "type"));
-  if (type == "Sequence") {
-    if (depth == kNestingMax) {
-      return unsupported_part("nesting of", type);
-    }
-    std::vector<std::unique_ptr<const Normalizer>> steps;
-    const auto elements = MUSTER_TRY(array_field(object, "normalizers"));
-    for (const JsonElement element : elements) {
-      const auto step_object = MUSTER_TRY(as_object(element, "normalizers"));
-      auto step = MUSTER_TRY(read_one(step_object, depth + 1));
-      steps.push_back(std::move(step));
-    }
-    return steps.size() == 1 ? std::move(steps.front())
-                             : make_normalizer_sequence(std::move(steps));
-  }
   if (type == "BertNormalizer") return read_bert(object);
   if (type == "Replace") return read_replace(object);
   if (type == "Lowercase") return make_lowercase_normalizer();
@@ -68,7 +55,14 @@ Made read_one(const JsonObject& object, int depth) {
 }  // namespace
 
 Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& object) {
-  auto normalizer = MUSTER_TRY(read_one(object, 0));
+  const auto objects = MUSTER_TRY(steps_of(object, "normalizers"));
+  std::vector<std::unique_ptr<const Normalizer>> steps;
+  for (const JsonObject& step_object : objects) {
+    auto step = MUSTER_TRY(read_step(step_object));
+    steps.push_back(std::move(step));
+  }
+  auto normalizer =
+      steps.size() == 1 ? std::move(steps.front()) : make_normalizer_sequence(std::move(steps));
   if (normalizer->growth_max() > kGrowthMax) {
     return unsupported_part("normalizer", "Sequence that can lengthen a text more than 1000 times");
   }

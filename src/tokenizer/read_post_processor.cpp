@@ -65,21 +65,8 @@ Result<PostProcessor> read_template(const JsonObject& object) {
   return processor;
 }
 
-Result<PostProcessor> read_one(const JsonObject& object, int depth) {
+Result<PostProcessor> read_step(const JsonObject& object) {
   const auto type = MUSTER_TRY(text_field(object, "type"));
-  if (type == "Sequence") {
-    if (depth == kNestingMax) {
-      return unsupported_part("nesting of", type);
-    }
-    PostProcessor all;
-    const auto elements = MUSTER_TRY(array_field(object, "processors"));
-    for (const JsonElement element : elements) {
-      const auto step_object = MUSTER_TRY(as_object(element, "processors"));
-      const auto step = MUSTER_TRY(read_one(step_object, depth + 1));
-      all.wrap(step);
-    }
-    return all;
-  }
   if (type == "TemplateProcessing") return read_template(object);
   if (type == "BertProcessing" || type == "RobertaProcessing") return read_cls_and_sep(object);
   if (type == "ByteLevel") return PostProcessor{};  // it only trims offsets
@@ -88,6 +75,14 @@ Result<PostProcessor> read_one(const JsonObject& object, int depth) {
 
 }  // namespace
 
-Result<PostProcessor> read_post_processor(const JsonObject& object) { return read_one(object, 0); }
+Result<PostProcessor> read_post_processor(const JsonObject& object) {
+  const auto objects = MUSTER_TRY(steps_of(object, "processors"));
+  PostProcessor all;
+  for (const JsonObject& step_object : objects) {
+    const auto step = MUSTER_TRY(read_step(step_object));
+    all.wrap(step);
+  }
+  return all;
+}
 
 }  // namespace muster

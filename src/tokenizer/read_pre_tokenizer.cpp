@@ -9,24 +9,6 @@ namespace {
 
 using Made = Result<std::unique_ptr<const PreTokenizer>>;
 
-/// A sequence without its sequences: the steps in their order.
-Status flatten(const JsonObject& object, int depth, std::vector<JsonObject>& steps) {
-  const auto type = MUSTER_TRY(text_field(object, "type"));
-  if (type != "Sequence") {
-    steps.push_back(object);
-    return Done{};
-  }
-  if (depth == kNestingMax) {
-    return unsupported_part("nesting of", type);
-  }
-  const auto elements = MUSTER_TRY(array_field(object, "pretokenizers"));
-  for (const JsonElement element : elements) {
-    const auto step = MUSTER_TRY(as_object(element, "pretokenizers"));
-    MUSTER_TRY(flatten(step, depth + 1, steps));
-  }
-  return Done{};
-}
-
 Result<DelimiterBehavior> behavior_of(std::string_view name) {
   if (name == "Removed") return DelimiterBehavior::Removed;
   if (name == "Isolated") return DelimiterBehavior::Isolated;
@@ -62,7 +44,9 @@ Made read_byte_level(const JsonObject& object, bool maps_bytes) {
   return make_byte_level_pre_tokenizer(options);
 }
 
-Made read_step(const JsonObject& object, std::string_view type) {
+Made read_step(const JsonObject& object, bool maps_bytes) {
+  const auto type = MUSTER_TRY(text_field(object, "type"));
+  if (type == "ByteLevel") return read_byte_level(object, maps_bytes);
   if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
   if (type == "Whitespace") return make_whitespace_pre_tokenizer();
   if (type == "WhitespaceSplit") return make_whitespace_split_pre_tokenizer();
@@ -81,25 +65,28 @@ Made read_step(const JsonObject& object, std::string_view type) {
 
 }  // namespace
 
-Result<PreTokenizerReading> read_pre_tokenizer(const JsonObject& object, ByteMapping mapping) {
-  std::vector<JsonObject> objects;
-  MUSTER_TRY(flatten(object, 0, objects));
-  std::vector<std::unique_ptr<const PreTokenizer>> steps;
+Result<bool> ends_in_bytes(const JsonObject& pre_tokenizer) {
+  const auto steps = MUSTER_TRY(steps_of(pre_tokenizer, "pretokenizers"));
   std::size_t byte_level_count = 0;
-  PreTokenizerReading reading;
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    const auto type = MUSTER_TRY(text_field(objects[i], "type"));
-    const bool is_last = i + 1 == objects.size();
-    byte_level_count += type == "ByteLevel" ? 1 : 0;
-    reading.ends_in_bytes = is_last && type == "ByteLevel" && byte_level_count == 1;
-    const bool maps_bytes = !reading.ends_in_bytes || mapping == ByteMapping::Written;
-    auto step = MUSTER_TRY(type == "ByteLevel" ? read_byte_level(objects[i], maps_bytes)
-                                               : read_step(objects[i], type));
+  bool is_last = false;
+  for (const JsonObject& step : steps) {
+    const auto type = MUSTER_TRY(text_field(step, "type"));
+    is_last = type == "ByteLevel";
+    byte_level_count += is_last ? 1 : 0;
+  }
+  return is_last && byte_level_count == 1;
+}
+
+Result<std::unique_ptr<const PreTokenizer>> read_pre_tokenizer(const JsonObject& object,
+                                                               ByteMapping mapping) {
+  const auto objects = MUSTER_TRY(steps_of(object, "pretokenizers"));
+  std::vector<std::unique_ptr<const PreTokenizer>> steps;
+  for (const JsonObject& step_object : objects) {
+    auto step = MUSTER_TRY(read_step(step_object, mapping == ByteMapping::Written));
     steps.push_back(std::move(step));
   }
-  reading.pre_tokenizer =
-      steps.size() == 1 ? std::move(steps.front()) : make_pre_tokenizer_sequence(std::move(steps));
-  return reading;
+  return steps.size() == 1 ? std::move(steps.front())
+                           : make_pre_tokenizer_sequence(std::move(steps));
 }
 
 }  // namespace muster

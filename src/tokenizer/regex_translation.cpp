@@ -12,7 +12,8 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kDepthMax = 100;  // PCRE2's own limit for parentheses is 250
+constexpr std::size_t kDepthMax = 100;           // PCRE2's own limit for parentheses is 250
+constexpr std::size_t kTranslatedMax = 1 << 20;  // \p{L} takes 12 kB; a pattern has a dozen such
 
 struct Range {
   char32_t first;
@@ -23,9 +24,7 @@ using Ranges = std::vector<Range>;
 template <typename Belongs>
 Ranges ranges_of(Belongs belongs) {
   Ranges ranges;
-  for (char32_t c = 0; c < 0x110000;) {
-    const ClassRange run = class_range_at(c);
-    c = run.last + 1;
+  for (const ClassRange& run : class_ranges()) {
     if (!belongs(run.classes) || general_category(run.classes) == GeneralCategory::Cs) {
       continue;
     }
@@ -102,6 +101,9 @@ class Translation {
   }
 
   Status item(std::size_t depth) {
+    if (out_.size() > kTranslatedMax) {
+      return refused("too many classes");
+    }
     const char c = pattern_[at_];
     if (c == '(') {
       MUSTER_TRY(group(depth));
@@ -322,6 +324,9 @@ class Translation {
   }
 
   Status bracket_item() {
+    if (out_.size() > kTranslatedMax) {
+      return refused("too many classes");
+    }
     if (has("\\")) {
       ++at_;
       if (const auto ranges = MUSTER_TRY(class_escape())) {

@@ -7,12 +7,23 @@
 namespace muster {
 namespace {
 
-bool is_solid(char32_t c) {
-  if (c < 0x80) {
-    return c > ' ' && c < 0x7F;
-  }
+bool is_word_character(char32_t c) {
   const std::uint32_t classes = character_classes(c);
   return is_letter(classes) || is_number(classes);
+}
+
+bool is_solid(char32_t c) { return c < 0x80 ? c > ' ' && c < 0x7F : is_word_character(c); }
+
+/// Whether the white space at `at` stands between the right characters.
+bool can_cut_before_space(std::string_view text, std::size_t at, std::size_t end, CutRules rules) {
+  const bool is_line_feed = text[at] == '\n';
+  if (at + 1 >= end || !(is_line_feed ? rules.before_line_feed : rules.before_space)) {
+    return false;
+  }
+  const char32_t before = utf8_char_before(text, at).code_point;
+  const Utf8Char next = utf8_char_at(text, at + 1);
+  return (is_line_feed ? is_word_character(before) : is_solid(before)) &&
+         is_solid(next.code_point) && at + 1 + next.size <= end;
 }
 
 }  // namespace
@@ -21,13 +32,8 @@ std::size_t last_cut(std::string_view text, std::size_t begin, std::size_t end, 
   for (std::size_t at = end; at > begin + 1;) {
     --at;
     const auto byte = static_cast<unsigned char>(text[at]);
-    if (rules.before_space && byte == ' ' && at + 1 < end) {
-      const Utf8Char next = utf8_char_at(text, at + 1);
-      const bool stands_between =
-          is_solid(utf8_char_before(text, at).code_point) && is_solid(next.code_point);
-      if (stands_between && at + 1 + next.size <= end) {
-        return at;
-      }
+    if ((byte == ' ' || byte == '\n') && can_cut_before_space(text, at, end, rules)) {
+      return at;
     }
     if (rules.before_chinese && byte >= 0xC0) {
       const Utf8Char next = utf8_char_at(text, at);

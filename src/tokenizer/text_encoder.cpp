@@ -6,11 +6,17 @@
 namespace muster {
 
 CutRules TextEncoder::cut_rules() const {
-  const bool normalizer_allows = !parts_.normalizer || parts_.normalizer->allows_cuts();
-  const bool splits =
-      parts_.pre_tokenizer && parts_.pre_tokenizer->cut_effect() == CutEffect::Separates;
+  const bool others_allow =
+      (!parts_.normalizer || parts_.normalizer->allows_cuts()) && parts_.added_tokens.allows_cuts();
+  if (!others_allow || !parts_.pre_tokenizer) {
+    return {};
+  }
+  const auto separates = [this](CutPlace place) {
+    return parts_.pre_tokenizer->cut_effect(place) == CutEffect::Separates;
+  };
   CutRules rules;
-  rules.before_space = normalizer_allows && splits && parts_.added_tokens.allows_cuts();
+  rules.before_space = separates(CutPlace::Space);
+  rules.before_line_feed = separates(CutPlace::LineFeed);
   // The spaces around the character end a word wherever white space does.
   rules.before_chinese = rules.before_space && parts_.normalizer &&
                          parts_.normalizer->isolates_chinese() &&

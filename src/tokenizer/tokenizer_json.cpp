@@ -42,13 +42,10 @@ Status read_words(const JsonObject& root, TokenizerParts& parts) {
   const auto model = MUSTER_TRY(as_object(model_element, "model"));
   auto mapping = ByteMapping::Written;
   if (const auto pre_tokenizer = MUSTER_TRY(optional_part(root, "pre_tokenizer"))) {
-    auto reading = MUSTER_TRY(read_pre_tokenizer(*pre_tokenizer, mapping));
+    const auto words_are_bytes = MUSTER_TRY(ends_in_bytes(*pre_tokenizer));
     const auto reads_bytes = MUSTER_TRY(can_read_bytes(model));
-    if (reading.ends_in_bytes && reads_bytes) {
-      mapping = ByteMapping::LeftToModel;
-      reading = MUSTER_TRY(read_pre_tokenizer(*pre_tokenizer, mapping));
-    }
-    parts.pre_tokenizer = std::move(reading.pre_tokenizer);
+    mapping = words_are_bytes && reads_bytes ? ByteMapping::LeftToModel : ByteMapping::Written;
+    parts.pre_tokenizer = MUSTER_TRY(read_pre_tokenizer(*pre_tokenizer, mapping));
   }
   parts.model = MUSTER_TRY(read_model(model, mapping));
   return Done{};

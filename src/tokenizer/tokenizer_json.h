@@ -29,15 +29,18 @@ struct TokenizerParts {
 /// "1.0".
 Result<TokenizerParts> read_tokenizer_json(std::string_view text);
 
-/// The pre-tokenizer, and whether its words reach the model as bytes in the byte alphabet. Then it
-/// can be made without that last step for a model that reads bytes itself.
-struct PreTokenizerReading {
-  std::unique_ptr<const PreTokenizer> pre_tokenizer;
-  bool ends_in_bytes = false;
-};
+/// Who writes the bytes of a word in the byte alphabet: the pre-tokenizer, as the file says, or
+/// nobody, as the model reads bytes itself, which is quicker and comes to the same.
 enum class ByteMapping : bool { Written, LeftToModel };
-Result<PreTokenizerReading> read_pre_tokenizer(const JsonObject& object, ByteMapping mapping);
 
+/// Whether the words leave the pre-tokenizer in the byte alphabet, by its last step and only there.
+Result<bool> ends_in_bytes(const JsonObject& pre_tokenizer);
+
+/// Whether the model can read bytes itself in place of the byte alphabet.
+Result<bool> can_read_bytes(const JsonObject& model);
+
+Result<std::unique_ptr<const PreTokenizer>> read_pre_tokenizer(const JsonObject& object,
+                                                               ByteMapping mapping);
 Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& object);
 Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping);
 Result<PostProcessor> read_post_processor(const JsonObject& object);
@@ -45,8 +48,5 @@ Result<std::unique_ptr<const Decoder>> read_decoder(const JsonObject& object);
 
 /// The pattern of a Split or Replace, ready to search with.
 Result<Regex> compile_pattern(const JsonPattern& pattern);
-
-/// Whether the model can read bytes itself in place of the byte alphabet.
-Result<bool> can_read_bytes(const JsonObject& model);
 
 }  // namespace muster

@@ -90,7 +90,7 @@ TEST(ReadTokenizerJson, BoundsTheNesting) {
     nested = R"({"type":"Sequence","normalizers":[)" + nested + "]}";
   }
   expect_refused({{document(R"("normalizer":)" + nested), ErrorKind::Unsupported,
-                   R"(unsupported nesting of "Sequence")"}});
+                   R"(unsupported nesting or length of "Sequence")"}});
   EXPECT_FALSE(Tokenizer::parse(std::string(100'000, '[')));
 }
 

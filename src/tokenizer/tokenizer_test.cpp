@@ -135,6 +135,14 @@ TEST(LastCut, IsBeforeASpaceBetweenSolidCharacters) {
   EXPECT_EQ(last_cut("ab cd", 0, 5, {}), 0U);
 }
 
+TEST(LastCut, IsBeforeALineFeedBehindALetter) {
+  const CutRules lines{.before_line_feed = true};
+  EXPECT_EQ(last_cut("ab\ncd ef", 0, 8, lines), 2U);
+  EXPECT_EQ(last_cut("ab\n!", 0, 4, lines), 2U);
+  EXPECT_EQ(last_cut("a!\nb", 0, 4, lines), 0U);
+  EXPECT_EQ(last_cut("a\r\nb", 0, 4, lines), 0U);
+}
+
 TEST(LastCut, IsBeforeAChineseCharacterWhereThatIsAllowed) {
   const CutRules rules{.before_space = true, .before_chinese = true};
   EXPECT_EQ(last_cut("中文字", 0, 9, rules), 6U);

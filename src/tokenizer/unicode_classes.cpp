@@ -65,12 +65,14 @@ std::uint32_t character_classes(char32_t code_point) {
   return table.at(code_point < kCodePointCount ? code_point : kCodePointCount - 1);
 }
 
-ClassRange class_range_at(char32_t code_point) {
-  const auto* next = std::upper_bound(std::begin(kClassRuns), std::end(kClassRuns), code_point,
-                                      [](char32_t c, const ClassRun& r) { return c < r.first; });
-  const char32_t end = next == std::end(kClassRuns) ? kCodePointCount : next->first;
-  --next;
-  return {next->first, end - 1, next->classes};
+std::vector<ClassRange> class_ranges() {
+  std::vector<ClassRange> ranges;
+  for (std::size_t i = 0; i < std::size(kClassRuns); ++i) {
+    const bool is_last = i + 1 == std::size(kClassRuns);
+    const char32_t end = is_last ? kCodePointCount : kClassRuns[i + 1].first;
+    ranges.push_back({kClassRuns[i].first, end - 1, kClassRuns[i].classes});
+  }
+  return ranges;
 }
 
 char32_t lowercase(char32_t code_point) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace muster {
 
@@ -66,8 +67,8 @@ struct ClassRange {
   std::uint32_t classes = 0;
 };
 
-/// The run that holds the character; the next begins behind its last.
-ClassRange class_range_at(char32_t code_point);
+/// All of them, from U+0000 to U+10FFFF without a gap.
+std::vector<ClassRange> class_ranges();
 
 inline bool has_class(std::uint32_t classes, CharacterClass wanted) {
   return (classes & static_cast<std::uint32_t>(wanted)) != 0;
