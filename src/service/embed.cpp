@@ -15,9 +15,11 @@
 namespace muster {
 namespace {
 
-// Records read ahead: enough that batches of one length can be found among mixed texts, few enough
-// that rows of 1,024 dimensions take no more than 64 MB.
-constexpr std::size_t kWindowRecords = 16 * 1024;
+// Records read ahead, for each 4,096 tokens of a batch: enough that texts of one length are found
+// among mixed ones, few enough that what a crash can cost stays near a second of work (rows leave
+// in input order).
+constexpr std::size_t kWindowRecords = 4096;
+constexpr std::size_t kWindowRecordsMax = 64 * 1024;
 constexpr std::uint64_t kWindowSize = 64ULL << 20;  // bytes of texts and ids
 
 constexpr int kRecordsPerTurn = 256;  // read between two looks at the workers: about a millisecond
@@ -32,6 +34,11 @@ double cpu_seconds_of_this_process() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return time_of(usage.ru_utime) + time_of(usage.ru_stime);
+}
+
+std::size_t window_records(const EmbedOptions& options) {
+  const std::size_t scale = std::max<std::size_t>(1, options.batch_tokens / 4096);
+  return std::min(kWindowRecords * scale, kWindowRecordsMax);
 }
 
 /// Adds the time of a scope to one of the parts of the run.
@@ -59,7 +66,7 @@ class EmbedRun {
         clock_(clock),
         cancelled_(cancelled),
         files_(options.out),
-        window_(kWindowRecords, kWindowSize),
+        window_(window_records(options), kWindowSize),
         begin_(clock.now()),
         cpu_begin_(cpu_seconds_of_this_process()) {}
 

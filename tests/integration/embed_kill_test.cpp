@@ -3,13 +3,8 @@
 // --resume each time; the result must be the bytes of an undisturbed run, and no worker may be
 // left.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,60 +14,12 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/unique_fd.h"
+#include "integration/program.h"
 
 namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-
-UniqueFd open_pidfd(pid_t pid) {
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
-
-/// True once the process has ended, within the time.
-bool ends_within(const UniqueFd& pidfd, int timeout_ms) {
-  if (!pidfd.is_open()) return true;
-  pollfd waiting{pidfd.get(), POLLIN, 0};
-  return ::poll(&waiting, 1, timeout_ms) == 1;
-}
-
-class Program {
- public:
-  explicit Program(std::vector<std::string> arguments) {
-    std::vector<char*> argv;
-    for (auto& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    EXPECT_EQ(::posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    pidfd_ = open_pidfd(pid_);
-  }
-
-  pid_t pid() const { return pid_; }
-  const UniqueFd& pidfd() const { return pidfd_; }
-
-  std::vector<UniqueFd> children() const {
-    std::vector<UniqueFd> result;
-    std::ifstream list("/proc/" + std::to_string(pid_) + "/task/" + std::to_string(pid_) +
-                       "/children");
-    for (pid_t child = 0; list >> child;) result.push_back(open_pidfd(child));
-    return result;
-  }
-
-  /// The exit code, or minus the signal.
-  int wait() const {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = -1;
-  UniqueFd pidfd_;
-};
 
 class EmbedKillTest : public testing::TestWithParam<int> {
  protected:
@@ -89,7 +36,7 @@ class EmbedKillTest : public testing::TestWithParam<int> {
     fs::remove_all(folder_);
   }
 
-  std::vector<std::string> command(const std::string& out, bool resume) const {
+  Program run(const std::string& out, bool resume) const {
     std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
                                    "embed",
                                    std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny",
@@ -106,7 +53,7 @@ class EmbedKillTest : public testing::TestWithParam<int> {
                                    "--cache-dir",
                                    (folder_ / "cache").string()};
     if (resume) words.emplace_back("--resume");
-    return words;
+    return Program(std::move(words), (folder_ / "log").string());
   }
 
   std::string bytes_of(const std::string& stem) const {
@@ -117,7 +64,7 @@ class EmbedKillTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
-  ASSERT_EQ(Program(command("whole.npy", false)).wait(), 0);
+  ASSERT_EQ(run("whole.npy", false).wait(), 0);
 
   const auto seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -125,10 +72,11 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   int kill_count = 0;
   int exit_code = -1;
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const Program program(command("killed.npy", attempt > 0));
+    const Program program = run("killed.npy", attempt > 0);
     // A run of this corpus takes a second or two: the moments spread over start, work and end.
     if (!ends_within(program.pidfd(), static_cast<int>(random() % 1500))) {
-      const auto workers = program.children();
+      std::vector<UniqueFd> workers;
+      for (const auto pid : program.children()) workers.push_back(open_pidfd(pid));
       ::kill(program.pid(), GetParam());
       ++kill_count;
       exit_code = program.wait();
@@ -142,7 +90,7 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   }
   EXPECT_GT(kill_count, 0);
   if (exit_code != 0) {
-    exit_code = Program(command("killed.npy", true)).wait();
+    exit_code = run("killed.npy", true).wait();
   }
   EXPECT_EQ(exit_code, 0);
   EXPECT_TRUE(bytes_of("killed") == bytes_of("whole"));
