@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/text_pass.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
@@ -136,11 +136,11 @@ TEST_P(Oracle, PartsGiveWhatTheWholeGives) {
   texts.push_back(all);
   for (const std::string& text : texts) {
     Ids whole;
-    TextEncoder(*parts, scratch, whole, text.size() * 4).encode(text, text.size() + 1);
+    TextPass(*parts, scratch, whole, text.size() * 4).encode(text, text.size() + 1);
     for (const std::size_t part_size : {1U, 7U, 64U}) {
       SCOPED_TRACE(text);
       Ids ids;
-      TextEncoder(*parts, scratch, ids, text.size() * 4).encode(text, part_size);
+      TextPass(*parts, scratch, ids, text.size() * 4).encode(text, part_size);
       ASSERT_EQ(ids, whole) << part_size;
     }
   }

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/text_pass.h"
 
 namespace muster {
 namespace {
@@ -59,7 +59,7 @@ Tokenizer::Encoded Tokenizer::encode(std::string_view text, std::uint32_t length
   const std::size_t begin = ids.size();
   ids.insert(ids.end(), special.before.begin(), special.before.end());
   const std::size_t content_end = begin + length_max - special.after.size();
-  TextEncoder(parts_->described, scratch, ids, content_end).encode(text);
+  TextPass(parts_->described, scratch, ids, content_end).encode(text);
   const bool is_truncated = ids.size() > content_end;
   if (is_truncated) {
     ids.resize(content_end);

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "tokenizer/byte_alphabet.h"
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/text_pass.h"
 #include "tokenizer/utf8.h"
 
 namespace {
@@ -80,8 +80,8 @@ class Subject {
     tokenizer_->decode(ids_, true);
     whole_.clear();
     parted_.clear();
-    muster::TextEncoder(parts_, scratch_, whole_, text.size() * 4).encode(text, text.size() + 1);
-    muster::TextEncoder(parts_, scratch_, parted_, text.size() * 4).encode(text, part_size);
+    muster::TextPass(parts_, scratch_, whole_, text.size() * 4).encode(text, text.size() + 1);
+    muster::TextPass(parts_, scratch_, parted_, text.size() * 4).encode(text, part_size);
     MUSTER_CHECK(whole_ == parted_);
   }
 

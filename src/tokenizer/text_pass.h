@@ -26,14 +26,14 @@ class Tokenizer::Scratch {
 /// early; some hundred tokens come out of one part.
 inline constexpr std::size_t kPartSize = 2048;
 
-/// Turns one text into ids: finds the added tokens, normalises what is between them, splits that
-/// into words and cuts the words.
-class TextEncoder {
+/// One pass over one text, which turns it into ids: finds the added tokens, normalises what is
+/// between them, splits that into words and cuts the words.
+class TextPass {
  public:
   /// `ids` grows to at most one word more than `ids_end`; then the rest of the text is not looked
   /// at.
-  TextEncoder(const TokenizerParts& parts, Tokenizer::Scratch& scratch, std::vector<TokenId>& ids,
-              std::size_t ids_end)
+  TextPass(const TokenizerParts& parts, Tokenizer::Scratch& scratch, std::vector<TokenId>& ids,
+           std::size_t ids_end)
       : parts_(parts), scratch_(scratch), ids_(ids), ids_end_(ids_end) {}
 
   /// `part_size` changes the speed only, never the ids.

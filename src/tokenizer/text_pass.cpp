@@ -1,11 +1,11 @@
-#include "tokenizer/text_encoder.h"
+#include "tokenizer/text_pass.h"
 
 #include <algorithm>
 #include <span>
 
 namespace muster {
 
-CutRules TextEncoder::cut_rules() const {
+CutRules TextPass::cut_rules() const {
   const bool others_allow =
       (!parts_.normalizer || parts_.normalizer->allows_cuts()) && parts_.added_tokens.allows_cuts();
   if (!others_allow || !parts_.pre_tokenizer) {
@@ -24,7 +24,7 @@ CutRules TextEncoder::cut_rules() const {
   return rules;
 }
 
-void TextEncoder::encode(std::string_view text, std::size_t part_size) {
+void TextPass::encode(std::string_view text, std::size_t part_size) {
   const CutRules rules = cut_rules();
   const std::size_t window_size = rules.before_space ? part_size : text.size();
   std::size_t window = window_size;
@@ -63,7 +63,7 @@ void TextEncoder::encode(std::string_view text, std::size_t part_size) {
   }
 }
 
-void TextEncoder::encode_part(std::string_view part, SegmentEdges edges) {
+void TextPass::encode_part(std::string_view part, SegmentEdges edges) {
   std::string_view text = part;
   if (parts_.normalizer) {
     scratch_.text.assign(part);
@@ -86,7 +86,7 @@ void TextEncoder::encode_part(std::string_view part, SegmentEdges edges) {
   encode_words(text.substr(at));
 }
 
-void TextEncoder::encode_words(std::string_view text) {
+void TextPass::encode_words(std::string_view text) {
   scratch_.pieces.reset(text);
   if (parts_.pre_tokenizer && !text.empty()) {
     parts_.pre_tokenizer->split(scratch_.pieces);
@@ -99,7 +99,7 @@ void TextEncoder::encode_words(std::string_view text) {
   }
 }
 
-void TextEncoder::encode_word(std::string_view word) {
+void TextPass::encode_word(std::string_view word) {
   if (scratch_.words.append(word, ids_)) {
     return;
   }
