@@ -3,14 +3,12 @@
 import os
 import subprocess
 
-from programs import MODEL, ROOT
+from programs import BUILD, MODEL
 from server import LineServer
-
-TREE = ROOT / "build"
 
 
 def serve(precision, cores=None):
     """One lane on `cores`; answers each line "TEXTSxTOKENS" with {"tokens", "wall_seconds", …} of half a second."""
-    subprocess.run(["ninja", "-C", TREE, "encode_bench"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", BUILD, "encode_bench"], check=True, stdout=subprocess.DEVNULL)
     environment = {"LD_LIBRARY_PATH": os.path.join(os.environ["MUSTER_TORCH_ROOT"], "lib"), "OMP_NUM_THREADS": "1"}
-    return LineServer([TREE / "bin" / "encode_bench", MODEL, "--precision", precision, "--serve"], cores, environment)
+    return LineServer([BUILD / "bin" / "encode_bench", MODEL, "--precision", precision, "--serve"], cores, environment)

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from programs import CORPUS, MODEL, ROOT
+from programs import BUILD, CORPUS, MODEL
 from report import at_least, at_most
 
 TITLE = "The tokenizer alone on one core"
@@ -16,9 +16,9 @@ LENGTH_MAX = 256
 
 
 def measure(report, arguments):
-    subprocess.run(["ninja", "-C", ROOT / "build", "tokenizer_bench"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", BUILD, "tokenizer_bench"], check=True, stdout=subprocess.DEVNULL)
     core = min(os.sched_getaffinity(0))
-    done = subprocess.run([ROOT / "build/bin/tokenizer_bench", MODEL / "tokenizer.json", CORPUS, "--length-max",
+    done = subprocess.run([BUILD / "bin/tokenizer_bench", MODEL / "tokenizer.json", CORPUS, "--length-max",
                            str(LENGTH_MAX)], capture_output=True, text=True, check=True,
                           preexec_fn=lambda: os.sched_setaffinity(0, {core}))
     result = json.loads(done.stdout.splitlines()[-1])
