@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -17,7 +18,7 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-const std::string kFolder = MUSTER_SOURCE_DIR "/src/tokenizer/testdata/";
+constexpr std::string_view kFolder = MUSTER_SOURCE_DIR "/src/tokenizer/testdata/";
 
 struct Expected {
   Ids ids;
@@ -39,7 +40,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 std::vector<std::string> read_texts() {
   simdjson::dom::parser parser;
   std::vector<std::string> texts;
-  for (const std::string& line : lines_of(kFolder + "texts.jsonl")) {
+  for (const std::string& line : lines_of(std::string(kFolder) + "texts.jsonl")) {
     texts.emplace_back(parser.parse(line).at_key("text").get_string().value());
   }
   return texts;
@@ -48,7 +49,7 @@ std::vector<std::string> read_texts() {
 std::vector<Expected> read_expected(const std::string& name) {
   simdjson::dom::parser parser;
   std::vector<Expected> rows;
-  for (const std::string& line : lines_of(kFolder + name + "/expected.jsonl")) {
+  for (const std::string& line : lines_of(std::string(kFolder) + name + "/expected.jsonl")) {
     const simdjson::dom::element row = parser.parse(line);
     Expected expected;
     for (const std::uint64_t id : row["ids"].get_array()) {
@@ -74,7 +75,7 @@ class Oracle : public testing::TestWithParam<std::string> {
     ASSERT_GT(texts_.size(), 300U);
   }
 
-  std::string path() const { return kFolder + GetParam() + "/tokenizer.json"; }
+  std::string path() const { return std::string(kFolder) + GetParam() + "/tokenizer.json"; }
 
   std::vector<std::string> texts_;
   std::vector<Expected> expected_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tokenizer/tokenizer.h"
@@ -10,12 +11,16 @@
 namespace muster {
 namespace {
 
-const std::string kWordPiece =
+constexpr std::string_view kWordPiece =
     R"({"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)"
     R"("max_input_chars_per_word":100,"vocab":{"[UNK]":0,"a":1,"##b":2}})";
 
 std::string document(const std::string& part) {
-  return "{" + (part.empty() ? "" : part + ",") + R"("model":)" + kWordPiece + "}";
+  std::string json = "{";
+  if (!part.empty()) {
+    json.append(part).append(",");
+  }
+  return json.append(R"("model":)").append(kWordPiece).append("}");
 }
 
 struct Refusal {
@@ -87,7 +92,7 @@ TEST(ReadTokenizerJson, SaysWhatIsBroken) {
 TEST(ReadTokenizerJson, BoundsTheNesting) {
   std::string nested = R"({"type":"Lowercase"})";
   for (int i = 0; i < 100; ++i) {
-    nested = R"({"type":"Sequence","normalizers":[)" + nested + "]}";
+    nested.insert(0, R"({"type":"Sequence","normalizers":[)").append("]}");
   }
   expect_refused({{document(R"("normalizer":)" + nested), ErrorKind::Unsupported,
                    R"(unsupported nesting or length of "Sequence")"}});

@@ -19,7 +19,7 @@ namespace {
 using muster::TokenId;
 using muster::Tokenizer;
 
-const std::string kBert = R"({
+constexpr std::string_view kBert = R"({
   "added_tokens": [
     {"content": "[M]", "single_word": false, "lstrip": true, "rstrip": true, "normalized": false,
      "special": true},
@@ -61,9 +61,9 @@ std::string after_split(std::string_view pattern) {
 
 class Subject {
  public:
-  explicit Subject(const std::string& json) : json_(json) {
-    auto tokenizer = Tokenizer::parse(json_);
-    auto parts = muster::read_tokenizer_json(json_);
+  explicit Subject(std::string_view json) {
+    auto tokenizer = Tokenizer::parse(json);
+    auto parts = muster::read_tokenizer_json(json);
     MUSTER_CHECK(tokenizer && parts);
     tokenizer_ = *std::move(tokenizer);
     parts_ = *std::move(parts);
@@ -86,7 +86,6 @@ class Subject {
   }
 
  private:
-  const std::string json_;
   std::unique_ptr<const Tokenizer> tokenizer_;
   muster::TokenizerParts parts_;
   Tokenizer::Scratch scratch_;
