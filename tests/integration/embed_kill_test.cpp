@@ -27,6 +27,10 @@ class EmbedKillTest : public testing::TestWithParam<int> {
       : folder_(fs::path(testing::TempDir()) / ("embed_kill." + std::to_string(::getpid()))) {
     fs::create_directories(folder_);
     ::setenv("ZERO_WORKER", "echo dim=64", 1);
+    // What `--torch-root` looks for; the test worker needs no torch.
+    fs::create_directories(folder_ / "torch/lib");
+    std::ofstream(folder_ / "torch/lib/libtorch_cpu.so").flush();
+    std::ofstream(folder_ / "torch/version.py") << "__version__ = '2.11.0+cpu'\n";
     std::ofstream input(folder_ / "in.txt");
     for (int i = 0; i < 150'000; ++i)
       input << "text " << i * 7919LL % 100'003 << " the text " << i % 13 << "\n";
@@ -50,6 +54,8 @@ class EmbedKillTest : public testing::TestWithParam<int> {
                                    "--quiet",
                                    "--worker-program",
                                    std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker",
+                                   "--torch-root",
+                                   (folder_ / "torch").string(),
                                    "--cache-dir",
                                    (folder_ / "cache").string()};
     if (resume) words.emplace_back("--resume");
