@@ -72,10 +72,13 @@ Result<std::vector<std::string>> Coordinator::wait_for_greetings(
 
 Result<Verdict> Coordinator::probe(const Probe& probe, const std::function<bool()>& cancelled) {
   for (;;) {
-    const auto asked = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) {
-      return slot.state == State::Greeted || slot.state == State::Probing;
-    });
-    if (asked != slots_.end() && asked->state == State::Greeted) {
+    // One at a time, also when an earlier device greets while a later one measures already.
+    const auto in_state = [this](State state) {
+      return std::find_if(slots_.begin(), slots_.end(),
+                          [state](const Slot& slot) { return slot.state == state; });
+    };
+    const auto asked = in_state(State::Greeted);
+    if (in_state(State::Probing) == slots_.end() && asked != slots_.end()) {
       Probe request = probe;
       request.model.device = asked->device.kind;
       request.cpus = asked->device.cpus;
