@@ -19,6 +19,7 @@ GROWTH_MIB_MAX = 10.0  # "flat": between a third of the run and its end
 CPU_SHARE_MAX = 0.05
 LINE_COUNT = 5_000_000
 HELP_RUNS = 21
+TEST_TREE = ROOT / "build-test" / "plain"
 
 
 def help_ms():
@@ -30,10 +31,10 @@ def help_ms():
     return times
 
 
-def zero_worker():
-    """The newest test worker that answers zeros; built with the tests."""
-    found = sorted(ROOT.glob("build*/bin/zero_worker")) + sorted(ROOT.glob("build*/*/bin/zero_worker"))
-    return max(found, key=lambda p: p.stat().st_mtime) if found else None
+def build_with_zero_worker():
+    """The test worker that answers zeros, and a muster of the same build: they refuse each other otherwise."""
+    subprocess.run(["ninja", "-C", TEST_TREE, "muster", "zero_worker"], check=True, stdout=subprocess.DEVNULL)
+    return TEST_TREE / "bin" / "muster", TEST_TREE / "bin" / "zero_worker"
 
 
 def many_lines():
@@ -56,11 +57,12 @@ def memory_of(pid):
         return None
 
 
-def memory_over_five_million(report, worker):
+def memory_over_five_million(report):
+    muster, worker = build_with_zero_worker()
     out = scratch("five-million.npy")
     remove_output(out)
     command = embed_command(many_lines(), out, "--devices", "1xcpu", "--precision", "fp32", "--worker-program", worker,
-                            "--quiet")
+                            "--quiet", muster=muster)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     samples, start = [], time.monotonic()
     while process.poll() is None:
@@ -70,9 +72,11 @@ def memory_over_five_million(report, worker):
         time.sleep(0.2)
     report.raw["memory_mib"] = samples
     code = process.wait()
-    report.add(holds("five million lines", code == 0, f"exit code {code} after {time.monotonic() - start:.0f} s "
+    report.add(holds("five million lines", code == 0 and bool(samples), f"exit code {code} after {time.monotonic() - start:.0f} s "
                      f"{process.stderr.read()[-200:]}", "exit code 0"))
     remove_output(out)
+    if code != 0 or not samples:
+        return
     third = [resident for moment, resident, _ in samples if moment > samples[-1][0] / 3]
     report.add(at_most("the parent's memory, the most", max(most for _, _, most in samples), PARENT_MIB_MAX,
                        unit=" MiB"))
@@ -94,8 +98,4 @@ def measure(report, arguments):
                               for run in runs)
     report.add(at_most("the parent's share of the CPU (x 100)", share * 100, CPU_SHARE_MAX * 100, unit=" %"))
 
-    worker = zero_worker()
-    if worker is None:
-        report.add(holds("the test worker that answers zeros is built (./test builds it)", False, "not found"))
-    else:
-        memory_over_five_million(report, worker)
+    memory_over_five_million(report)
