@@ -1,6 +1,7 @@
 #include "cli/places.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -107,6 +108,12 @@ Result<FoundPlace> find_cache_folder(const Config& config) {
   if (xdg != nullptr && *xdg == '/') return FoundPlace{fs::path(xdg) / "muster", "XDG_CACHE_HOME"};
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return FoundPlace{fs::path(home) / ".cache/muster", "HOME"};
+  // As a shell's ~ does where nothing is set: a program started with an empty environment still
+  // runs.
+  const passwd* user = getpwuid(getuid());
+  if (user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/') {
+    return FoundPlace{fs::path(user->pw_dir) / ".cache/muster", "home of the user"};
+  }
   return Error{ErrorKind::Unavailable,
                "no folder for caches: set --cache-dir, XDG_CACHE_HOME or HOME"};
 }

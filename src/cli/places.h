@@ -31,8 +31,8 @@ Result<std::filesystem::path> check_torch_root(const std::filesystem::path& fold
 /// Errors: NotFound (nothing there), InvalidArgument (not a program).
 Result<FoundPlace> find_worker_program(const Config& config);
 
-/// Where caches are kept: the setting, else $XDG_CACHE_HOME/muster, else ~/.cache/muster. It need
-/// not exist.
+/// Where caches are kept: the setting, else $XDG_CACHE_HOME/muster, else ~/.cache/muster, where ~
+/// is HOME or else what the user database says. It need not exist.
 ///
 /// Errors: Unavailable when there is no home folder either.
 Result<FoundPlace> find_cache_folder(const Config& config);

@@ -1,6 +1,7 @@
 #include "cli/places.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -106,6 +107,11 @@ TEST_F(PlacesTest, FollowsTheXdgSpecificationForTheCache) {
   {
     const ScopedVariable relative("XDG_CACHE_HOME", "not/absolute");
     EXPECT_EQ(find_cache_folder(config)->path, "/var/home/me/.cache/muster");
+  }
+  {
+    const ScopedVariable unusable("HOME", "");
+    const std::string of_user = getpwuid(getuid())->pw_dir;
+    EXPECT_EQ(find_cache_folder(config)->path, of_user + "/.cache/muster");
   }
   EXPECT_EQ(find_cache_folder(config_with(SettingId::CacheDir, "/c"))->path, "/c");
 }
