@@ -64,7 +64,9 @@ class RowReport:
             "checks": [dataclasses.asdict(check) for check in self.checks],
             "raw": self.raw,
         }
-        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        # Where the clone lies is nobody's business, and the same file is written on every machine.
+        text = json.dumps(content, indent=1, ensure_ascii=False).replace(f"{pathlib.Path.cwd()}/", "")
+        path.write_text(text + "\n")
         return path
 
 

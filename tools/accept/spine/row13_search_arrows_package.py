@@ -1,5 +1,6 @@
 """Search against numpy, the arrows between folders, and the package unpacked elsewhere."""
 
+import functools
 import json
 import os
 import pathlib
@@ -95,7 +96,10 @@ def check_package(report):
         err = process.stderr.read()
     foreign = sorted(path for path in loaded if not path.startswith((str(package / "lib"), str(pathlib.Path(torch).parent)))
                      and not GLIBC.match(os.path.basename(path)))
-    report.raw["package"] = {"tarball": tarball.name, "libraries": sorted(loaded), "stderr": err[-2000:]}
+    report.raw["package"] = {"tarball": tarball.name, "stderr": err[-2000:]}
+    places = ((str(package), "PACKAGE"), (str(pathlib.Path(torch).parent), "SITE-PACKAGES"))
+    report.raw["package"]["libraries"] = [functools.reduce(lambda path, pair: path.replace(*pair), places, path)
+                                          for path in sorted(loaded)]
     report.add(holds("the package runs under env -i", process.returncode == 0, f"exit code {process.returncode} {err[-200:]}",
                      "exit code 0"))
     report.add(holds("its libraries", not foreign and any("libtorch_cpu" in p for p in loaded),
