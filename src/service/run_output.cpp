@@ -34,6 +34,12 @@ Status rename_file(const std::filesystem::path& from, const std::filesystem::pat
   return Done{};
 }
 
+// Gives a finished file its part name again, where the part is gone.
+Status take_back(const std::filesystem::path& whole, const std::filesystem::path& part) {
+  if (std::filesystem::exists(part) || !std::filesystem::exists(whole)) return Done{};
+  return rename_file(whole, part);
+}
+
 }  // namespace
 
 RunFiles::RunFiles(const std::filesystem::path& out_path)
@@ -47,10 +53,11 @@ RunFiles::RunFiles(const std::filesystem::path& out_path)
 Result<RunResumption> find_resumption(const RunFiles& files, VectorFormat format,
                                       const RunIdentity& identity) {
   auto reopened = MUSTER_TRY(RunJournal::reopen(files.journal, identity));
-  if (!std::filesystem::exists(files.index_part) && std::filesystem::exists(files.out_part) &&
-      std::filesystem::exists(files.index)) {
-    // The end came between the two renames of `finish`.
-    MUSTER_TRY(rename_file(files.index, files.index_part));
+  // A step in the journal says that both parts were there. One that is not has its final name: the
+  // end came within `finish`. Without a step, a final name is that of an older run.
+  if (!reopened.steps.empty()) {
+    MUSTER_TRY(take_back(files.index, files.index_part));
+    MUSTER_TRY(take_back(files.out, files.out_part));
   }
   const RunParts parts{files.out_part, vector_header_size(format), files.index_part};
   const auto sound_count = MUSTER_TRY(count_intact_steps(reopened.steps, parts));

@@ -119,6 +119,38 @@ TEST_F(RunOutputTest, GoesOnWhenTheEndCameBetweenTheRenames) {
   expect_rows({1});
 }
 
+TEST_F(RunOutputTest, GoesOnWhenTheEndCameBeforeTheJournalWasRemoved) {
+  {
+    auto output = open();
+    append(*output, 1);
+    ASSERT_TRUE(output->commit("one"));
+  }
+  std::filesystem::rename(files_.index_part, files_.index);
+  std::filesystem::rename(files_.out_part, files_.out);
+  auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  ASSERT_TRUE(resumption) << resumption.error().message;
+  EXPECT_EQ(resumption->last.record_count, 1U);
+  auto output = open(*std::move(resumption));
+  ASSERT_TRUE(output->finish("{}\n"));
+  expect_rows({1});
+}
+
+TEST_F(RunOutputTest, LeavesAnOlderRunAloneWhenNothingWasDone) {
+  {
+    auto output = open();
+    append(*output, 1);
+    ASSERT_TRUE(output->commit("one"));
+    ASSERT_TRUE(output->finish("{}\n"));
+  }
+  const auto before = *read_file(files_.index);
+  ASSERT_TRUE(RunJournal::create(files_.journal, identity_));  // the next run, killed at its start
+  const auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  ASSERT_TRUE(resumption) << resumption.error().message;
+  EXPECT_EQ(resumption->last.record_count, 0U);
+  EXPECT_EQ(*read_file(files_.index), before);
+  expect_rows({1});
+}
+
 TEST_F(RunOutputTest, RefusesAnotherOptionByName) {
   {
     auto output = open();

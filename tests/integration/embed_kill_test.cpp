@@ -88,7 +88,11 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
       exit_code = program.wait();
       for (const auto& worker : workers)
         EXPECT_TRUE(ends_within(worker, 1000)) << "a worker outlives its parent";
-      EXPECT_FALSE(fs::exists(folder_ / "killed.npy"));
+      // The kill may come in the instant between the last rename and the exit.
+      if (fs::exists(folder_ / "killed.npy")) {
+        EXPECT_TRUE(bytes_of("killed") == bytes_of("whole")) << "not whole under its final name";
+        break;
+      }
     } else {
       exit_code = program.wait();
       break;

@@ -17,7 +17,7 @@ import programs
 import run_interleaved
 from report import MISS, Check, RowReport, short, skipped
 
-LISTS = {"spine": "spine"}
+LISTS = {"spine": "spine", "plan": "plan"}
 
 
 def parse_arguments():

@@ -23,7 +23,7 @@ def measure(report, arguments):
     seconds = SECONDS_LONG if arguments.long else SECONDS
     done = subprocess.run(["ctest", "--test-dir", tree, "-R", "^fuzz[.]", "-j", str(os.cpu_count()), "--verbose"],
                           capture_output=True, text=True,
-                          env=dict(os.environ, MUSTER_FUZZ_SECONDS=str(seconds), MUSTER_FUZZ_SEED=str(arguments.seed)))
+                          env=dict(os.environ, FUZZ_SECONDS=str(seconds), FUZZ_SEED=str(arguments.seed)))
     report.raw.update(output=done.stdout[-200000:], seconds_each=seconds, seed=arguments.seed)
     outcome = dict(re.findall(r"Test +#\d+: fuzz\.(\w+) \.+ *(?:\*\*\*)?(\w+)", done.stdout))
     runs = re.findall(r"stat::number_of_executed_units: (\d+)", done.stdout)

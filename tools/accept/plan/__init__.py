@@ -1,0 +1,4 @@
+"""The rows of the list `plan`: where a model goes, what it needs to the byte, and why. As in `spine`: one module a row."""
+
+ROWS = {
+}
