@@ -1,0 +1,97 @@
+#include "deploy/compose_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "deploy/docker_run.h"
+#include "deploy/server_api.h"
+#include "deploy/yaml_text.h"
+
+namespace muster {
+namespace {
+
+std::string scalar(std::string_view text) {
+  std::string doubled;
+  for (const char c : text) {
+    doubled += c;
+    if (c == '$') doubled += c;
+  }
+  return yaml_scalar(doubled);
+}
+
+// "      key:\n        - a\n        - b\n".
+std::string list(std::string_view key, const std::vector<std::string>& values) {
+  auto out = fmt::format("    {}:\n", key);
+  for (const auto& value : values) out += fmt::format("      - {}\n", scalar(value));
+  return out;
+}
+
+std::string reservation(const std::vector<ContainerDevice>& devices) {
+  const bool is_cdi = devices.front().kind == ContainerDeviceKind::Cdi;
+  auto out = fmt::format(
+      "    deploy:\n"
+      "      resources:\n"
+      "        reservations:\n"
+      "          devices:\n"
+      "            - driver: {}\n"
+      "              device_ids:\n",
+      is_cdi ? "cdi" : "nvidia");
+  for (const auto& device : devices) {
+    out += fmt::format("                - {}\n", scalar(device.id));
+  }
+  return out + "              capabilities:\n                - gpu\n";
+}
+
+std::string device_part(const Deployment& deployment, const ContainerSpec& container) {
+  if (container.devices.empty()) return "";
+  if (container.devices.front().kind != ContainerDeviceKind::Rocm) {
+    return reservation(container.devices);
+  }
+  std::vector<std::string> files{fmt::format("{0}:{0}", kRocmComputeFile)};
+  for (const auto& device : container.devices) files.push_back(fmt::format("{0}:{0}", device.id));
+  return list("devices", files) + list("group_add", rocm_groups(deployment)) +
+         list("cap_add", {std::string(kRocmCapability)}) +
+         list("security_opt", {std::string(kRocmSecurity)});
+}
+
+std::string service(const Deployment& deployment, const ContainerSpec& container) {
+  auto out = fmt::format("  {}:\n", container.name);
+  out += fmt::format("    image: {}\n", scalar(container.image));
+  out += fmt::format("    container_name: {}\n", container.name);
+  out += "    labels:\n";
+  out += fmt::format("      {}: {}\n", kDeploymentLabel, scalar(deployment.name));
+  out += fmt::format("      {}: {}\n", kApiLabel, scalar(server_api_name(deployment.api)));
+  out += fmt::format("      {}: {}\n", kModelLabel, scalar(deployment.model));
+  out += list("command", container.arguments);
+  if (!container.environment.empty()) out += "    environment:\n";
+  for (const auto& [name, value] : container.environment) {
+    out += fmt::format("      {}: {}\n", scalar(name), scalar(value));
+  }
+  out += list("ports", {published_port(deployment, container)});
+  std::vector<std::string> volumes;
+  for (const auto& volume : deployment.volumes) volumes.push_back(volume_text(volume));
+  out += list("volumes", volumes);
+  out += fmt::format("    shm_size: {}\n", scalar(memory_size_text(deployment.shm_bytes)));
+  return out + device_part(deployment, container);
+}
+
+}  // namespace
+
+Result<std::string> compose_text(const Deployment& deployment) {
+  auto out = fmt::format("name: {}\nservices:\n", deployment.name);
+  for (const auto& container : deployment.containers) {
+    // The same check as for the command line: a reservation without ids would take any GPU.
+    MUSTER_TRY(docker_run_words(deployment, container));
+    out += service(deployment, container);
+  }
+  std::string names;
+  for (const auto& volume : deployment.volumes) {
+    // With its name given, compose takes the volume that `docker run` uses, not one of its own.
+    if (!volume.is_folder()) names += fmt::format("  {0}:\n    name: {0}\n", volume.source);
+  }
+  return names.empty() ? out : out + "volumes:\n" + names;
+}
+
+}  // namespace muster
