@@ -10,7 +10,8 @@
 
 namespace muster {
 
-/// Bytes on one device, each part by itself. A part that does not apply is 0.
+/// Bytes on one device at the moment when the most is in use, each part by itself. A part that does
+/// not apply, or that is not alive at that moment, is 0.
 struct MemoryParts {
   std::uint64_t weights = 0;
   std::uint64_t kv_cache = 0;
@@ -37,7 +38,8 @@ struct StageShare {
   std::uint32_t first_unit = 0;
   std::uint32_t last_unit = 0;
   std::uint32_t tensor_parallel = 1;
-  bool is_gpu = true;  // adds workspace and context of a GPU
+  bool is_gpu = true;       // adds workspace and context of a GPU
+  std::uint32_t lanes = 1;  // CPU, Embed: batches that compute at once, one a core
 };
 
 /// What the planner needs to know about one unit, so that a stage is a sum plus a maximum.
@@ -61,7 +63,14 @@ Result<MemoryParts> stage_memory(const ModelDescription& model, const Workload& 
 /// total(first, last) = sum(weights + kv_cache + states + kept) + max(peak) + fixed parts
 /// (+ tied_bytes where the head is without its embedding).
 Result<std::vector<UnitMemory>> unit_memory(const ModelDescription& model, const Workload& workload,
-                                            std::uint32_t tensor_parallel, bool is_gpu);
+                                            std::uint32_t tensor_parallel, bool is_gpu,
+                                            std::uint32_t lanes = 1);
+
+/// What a stage with the head and without the embedding holds more: a copy of the tied matrix, with
+/// its states when training. 0 where the head is not tied.
+/// Errors: those of `unit_memory`.
+Result<std::uint64_t> tied_copy_bytes(const ModelDescription& model, const Workload& workload,
+                                      std::uint32_t tensor_parallel);
 
 /// Workspace and context of a stage, whatever its units.
 MemoryParts fixed_memory(const Workload& workload, bool is_gpu);
