@@ -97,8 +97,8 @@ inline std::string fault_of(const ChainProblem& problem, const ChainPlacement& p
 }
 
 struct Shape {
-  std::uint32_t units_max = 6;
-  std::uint32_t devices_max = 5;
+  std::uint32_t units_max = 9;
+  std::uint32_t devices_max = 6;
   std::uint32_t classes_max = 3;
 };
 

@@ -28,11 +28,18 @@ struct Question {
 
 constexpr Question kP1{"P1", Aim::Slowest, true};
 constexpr Question kP2{"P2", Aim::Slowest, false};
+constexpr Question kP3{"P3", Aim::Total, true};
+constexpr Question kP4{"P4", Aim::Total, false};
 
 std::optional<ChainPlacement> ask(const Question& question,
                                   const chain_oracle::Instance& instance) {
-  return question.is_ordered ? min_slowest_in_order(instance.problem, instance.order)
-                             : min_slowest_any_order(instance.problem, instance.counts);
+  const auto& [problem, counts, order] = instance;
+  if (question.aim == Aim::Slowest) {
+    return question.is_ordered ? min_slowest_in_order(problem, order)
+                               : min_slowest_any_order(problem, counts);
+  }
+  return question.is_ordered ? min_total_in_order(problem, order)
+                             : min_total_any_order(problem, counts);
 }
 
 // Against everything there is: the same answer, or none where nothing fits.
@@ -83,6 +90,8 @@ void compare_with_brute_force(const Question& question) {
 
 TEST(MinSlowestInOrder, EqualsBruteForce) { compare_with_brute_force(kP1); }
 TEST(MinSlowestAnyOrder, EqualsBruteForce) { compare_with_brute_force(kP2); }
+TEST(MinTotalInOrder, EqualsBruteForce) { compare_with_brute_force(kP3); }
+TEST(MinTotalAnyOrder, EqualsBruteForce) { compare_with_brute_force(kP4); }
 
 // 4 + 4 + 2 seconds on two devices: cut after the first unit 4 | 6, after the second 8 | 2.
 TEST(MinSlowestInOrder, CutsWhereTheSlowerPartIsLeast) {
