@@ -1,0 +1,93 @@
+#include "planner/accelerate_plan.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/text.h"
+#include "planner/accelerate_placer.h"
+#include "planner/accelerate_repair.h"
+
+namespace muster {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, ModuleStrategy>, 5> kStrategies = {{
+    {"auto", ModuleStrategy::Auto},
+    {"balanced", ModuleStrategy::Balanced},
+    {"balanced_low_0", ModuleStrategy::BalancedLowZero},
+    {"sequential", ModuleStrategy::Sequential},
+    {"custom", ModuleStrategy::Custom},
+}};
+
+bool is_balanced(ModuleStrategy strategy) {
+  return strategy != ModuleStrategy::Sequential && strategy != ModuleStrategy::Custom;
+}
+
+ModulePlan plan_as_accelerate(const SizedTree& model, const ModuleCase& problem) {
+  ModulePlan plan{problem.budgets, {}};
+  if (is_balanced(problem.strategy)) {
+    const bool is_low_zero = problem.strategy == ModuleStrategy::BalancedLowZero;
+    auto balanced =
+        balanced_budgets(model, problem.budgets, is_low_zero, PlacementRules::Accelerate);
+    plan.balanced =
+        balanced ? *std::move(balanced)
+                 : *balanced_budgets(model, problem.budgets, is_low_zero, PlacementRules::Repaired);
+  }
+  const auto theirs = place_as_accelerate(model, plan.balanced, problem.options);
+  if (theirs && is_whole(model.tree, theirs->map)) {
+    plan.placement = *theirs;
+    return plan;
+  }
+  if (theirs) {
+    if (auto completed = completed_device_map(model, plan.balanced, theirs->map)) {
+      plan.placement = {*std::move(completed), theirs->has_buffer_warning};
+      return plan;
+    }
+  }
+  plan.placement = place_repaired(model, plan.balanced, problem.options);
+  return plan;
+}
+
+/// The caps of a balanced strategy serve an even spread; accelerate keeps them even where they push
+/// modules off the GPUs that have room (huggingface/accelerate issue 1888). Here they give way.
+ModulePlan plan_repaired(const SizedTree& model, const ModuleCase& problem) {
+  ModulePlan plan{problem.budgets, place_repaired(model, problem.budgets, problem.options)};
+  if (!is_balanced(problem.strategy)) return plan;
+  ModulePlan even;
+  even.balanced =
+      *balanced_budgets(model, problem.budgets, problem.strategy == ModuleStrategy::BalancedLowZero,
+                        PlacementRules::Repaired);
+  even.placement = place_repaired(model, even.balanced, problem.options);
+  return offloaded_bits(model, even.placement.map) <= offloaded_bits(model, plan.placement.map)
+             ? even
+             : plan;
+}
+
+}  // namespace
+
+Result<ModuleStrategy> parse_module_strategy(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& [known, strategy] : kStrategies) {
+    if (known == name) return strategy;
+    names.emplace_back(known);
+  }
+  const auto nearest = nearest_name(name, names);
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("unknown strategy '{}'{}", name,
+                           nearest ? fmt::format(": did you mean {}?", *nearest)
+                                   : fmt::format(" (there are {})", fmt::join(names, ", ")))};
+}
+
+Result<ModulePlan> plan_modules(const ModuleCase& problem, PlacementRules rules) {
+  const auto bits = MUSTER_TRY(module_bits(problem.tree, problem.dtypes));
+  const SizedTree model{problem.tree, bits, problem.no_split_classes};
+  if (problem.strategy == ModuleStrategy::Custom) {
+    ModulePlan plan{problem.budgets, {}};
+    plan.placement.map = MUSTER_TRY(checked_device_map(problem.tree, problem.custom_map));
+    return plan;
+  }
+  return rules == PlacementRules::Accelerate ? plan_as_accelerate(model, problem)
+                                             : plan_repaired(model, problem);
+}
+
+}  // namespace muster
