@@ -9,9 +9,10 @@
 namespace muster {
 namespace {
 
-// Beyond these the exact search would take seconds; the tables then have 16 MB and 8 MB.
-constexpr std::uint64_t kCombinationsMax = 4'000'000;
-constexpr std::uint64_t kReachedBitsMax = 64'000'000;
+// Beyond these the exact search would take more than about a second; the tables then have 64 MB
+// and 8 MB.
+constexpr std::uint64_t kCombinationsMax = 16'000'000;
+constexpr std::uint64_t kReachedBitsMax = 616'000'000;
 
 std::optional<ChainPlacement> placement_of(const ChainProblem& problem,
                                            std::optional<ClassedStages> found) {

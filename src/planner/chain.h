@@ -52,7 +52,7 @@ std::optional<ChainPlacement> min_slowest_in_order(const ChainProblem& problem,
 
 /// P2: least slowest stage, `counts[c]` devices of class c, order free; among the placements at
 /// that bound one with the fewest devices.
-/// Beyond 4 million combinations of counts (or where cuts differ, 64 million bits) the best of the
+/// Beyond 16 million combinations of counts (or where cuts differ, 64 million bits) the best of the
 /// orders by class is taken, and `bound_seconds` may be less than the answer.
 /// Cost: O(C prod(counts + 1) log(1 / eps)).
 std::optional<ChainPlacement> min_slowest_any_order(const ChainProblem& problem,

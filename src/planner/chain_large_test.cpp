@@ -158,17 +158,17 @@ TEST(LargeChain, NoWalkSucceedsBelowTheBound) {
   }
 }
 
-// Five million combinations of counts: the best of some orders, and how good it is at worst.
+// 27 million combinations of counts: the best of some orders, and how good it is at worst.
 TEST(LargeChain, BeyondTheTableTheSlowestStageComesWithABound) {
   const auto problem = transformer(1000, {1.0, 1.5, 2.0}, {1'000'000, 1'000'000, 1'000'000}, 3);
-  const auto found = min_slowest_any_order(problem, std::vector<std::uint32_t>{170, 170, 170});
+  const auto found = min_slowest_any_order(problem, std::vector<std::uint32_t>{300, 300, 300});
   ASSERT_TRUE(found);
   EXPECT_EQ(chain_oracle::fault_of(problem, *found,
                                    [&](std::size_t i) { return found->stages[i].device; }),
             "");
   EXPECT_LT(found->bound_seconds, found->slowest_seconds);
-  // 999.6 units of work over 170 x (1 + 1.5 + 2) = 765 of speed, with noise of a tenth both ways.
-  EXPECT_GE(found->bound_seconds, 999.6 * 0.81 / 765);
+  // 999.6 units of work over 300 x (1 + 1.5 + 2) = 1350 of speed, with noise of a tenth both ways.
+  EXPECT_GE(found->bound_seconds, 999.6 * 0.81 / 1350);
   RecordProperty("P2_beyond_gap", std::to_string(found->slowest_seconds / found->bound_seconds));
 }
 
