@@ -166,9 +166,9 @@ TEST(LargeChain, BeyondTheTableTheSlowestStageComesWithABound) {
   EXPECT_EQ(chain_oracle::fault_of(problem, *found,
                                    [&](std::size_t i) { return found->stages[i].device; }),
             "");
-  EXPECT_LT(found->bound_seconds, found->slowest_seconds);
+  EXPECT_LE(found->bound_seconds, found->slowest_seconds);
   // 999.6 units of work over 300 x (1 + 1.5 + 2) = 1350 of speed, with noise of a tenth both ways.
-  EXPECT_GE(found->bound_seconds, 999.6 * 0.81 / 1350);
+  EXPECT_GE(found->bound_seconds, 999.6 * 0.81 / 1350.0);
   RecordProperty("P2_beyond_gap", std::to_string(found->slowest_seconds / found->bound_seconds));
 }
 
