@@ -74,6 +74,10 @@ Status keep(const Meaning& meaning, std::string value, Arguments& arguments) {
     return Done{};
   }
   if (meaning.flag->name == "--help") arguments.wants_help = true;
+  if (meaning.flag->may_repeat) {
+    arguments.repeated[meaning.flag->name].push_back(std::move(value));
+    return Done{};
+  }
   const auto [place, is_new] = arguments.flags.emplace(meaning.flag->name, value);
   if (!is_new && place->second != value) {
     return Error{ErrorKind::InvalidArgument,

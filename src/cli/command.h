@@ -20,6 +20,7 @@ struct RunFlag {
   std::string value_name;  // empty: a switch
   std::string help;
   std::string short_name = {};  // "-o"
+  bool may_repeat = false;      // each value counts: `Arguments::values`
 };
 
 /// Flags that stand together in the help text.
@@ -45,12 +46,17 @@ struct Arguments {
   std::vector<std::string> positionals;
   std::vector<GivenValue> settings;
   std::map<std::string, std::string, std::less<>> flags;  // "--out" -> value; a switch -> ""
+  std::map<std::string, std::vector<std::string>, std::less<>> repeated;  // in the order given
   bool wants_help = false;
 
   bool has(std::string_view flag) const { return flags.find(flag) != flags.end(); }
   std::optional<std::string> value(std::string_view flag) const {
     const auto found = flags.find(flag);
     return found == flags.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::vector<std::string> values(std::string_view flag) const {
+    const auto found = repeated.find(flag);
+    return found == repeated.end() ? std::vector<std::string>{} : found->second;
   }
 };
 
@@ -74,5 +80,6 @@ Command search_command();
 Command tokenize_command();
 Command devices_command();
 Command config_command();
+Command deploy_command();
 
 }  // namespace muster

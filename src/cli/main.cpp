@@ -33,6 +33,7 @@ std::vector<Command> commands() {
   all.push_back(tokenize_command());
   all.push_back(devices_command());
   all.push_back(config_command());
+  all.push_back(deploy_command());
   return all;
 }
 

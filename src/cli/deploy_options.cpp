@@ -1,0 +1,198 @@
+#include "cli/deploy_options.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "base/text.h"
+#include "cli/deploy_model.h"
+#include "deploy/server_api.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }
+
+Result<std::uint16_t> parse_port(const std::string& text) {
+  std::uint32_t port = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (code != std::errc{} || end != text.data() + text.size() || port == 0 || port > UINT16_MAX) {
+    return invalid(fmt::format("--port must be a whole number from 1 to 65535: \"{}\"", text));
+  }
+  return static_cast<std::uint16_t>(port);
+}
+
+Result<std::string> parse_host(const std::string& text) {
+  std::array<unsigned char, sizeof(in6_addr)> ignored{};
+  if (inet_pton(AF_INET, text.c_str(), ignored.data()) == 1 ||
+      inet_pton(AF_INET6, text.c_str(), ignored.data()) == 1) {
+    return text;
+  }
+  return invalid(fmt::format(
+      "--host is an address of this machine, such as 127.0.0.1 or 0.0.0.0 for all: \"{}\"", text));
+}
+
+Result<EnvironmentVariable> parse_variable(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return invalid(fmt::format("--env is NAME=VALUE: \"{}\"", text));
+  }
+  return EnvironmentVariable{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Result<ContainerVolume> parse_volume(const std::string& text) {
+  const auto parts = split(text, ':');
+  const bool is_read_only = parts.size() == 3 && parts[2] == "ro";
+  if ((parts.size() != 2 && !is_read_only) || parts[0].empty()) {
+    return invalid(fmt::format("--volume is SOURCE:/PATH or SOURCE:/PATH:ro: \"{}\"", text));
+  }
+  ContainerVolume volume{parts[0], parts[1], is_read_only};
+  if (parts[0].find('/') != std::string::npos || parts[0].starts_with('.')) {
+    std::error_code error;
+    volume.source = fs::absolute(parts[0], error).lexically_normal().string();
+    if (error) return system_error(parts[0], "find", error.value());
+  }
+  return volume;
+}
+
+Result<DeployFormat> parse_format(const std::string& text) {
+  constexpr std::array<std::string_view, 3> kNames{"docker", "compose", "kubernetes"};
+  const auto* found = std::find(kNames.begin(), kNames.end(), text);
+  if (found != kNames.end()) return static_cast<DeployFormat>(found - kNames.begin());
+  const auto nearest = nearest_name(text, std::vector<std::string>(kNames.begin(), kNames.end()));
+  return invalid(fmt::format("unknown format: \"{}\"; {}", text,
+                             nearest ? fmt::format("did you mean {}?", *nearest)
+                                     : fmt::format("there is {}", fmt::join(kNames, ", "))));
+}
+
+bool is_arm64_host() {
+  utsname name{};
+  return uname(&name) == 0 && std::string_view(name.machine) == "aarch64";
+}
+
+// A folder that is here is mounted; any other name is one of the hub.
+Result<std::string> model_name(const std::string& model) {
+  std::error_code ignored;
+  if (fs::is_directory(model, ignored)) {
+    return fs::absolute(model, ignored).lexically_normal().string();
+  }
+  if (model.starts_with('/') || model.starts_with('.') || model.starts_with('~')) {
+    return Error{ErrorKind::NotFound, fmt::format("{}: no such folder", model)};
+  }
+  return model;
+}
+
+Status read_simple_flags(const Arguments& arguments, ContainerRequest& request) {
+  request.image = arguments.value("--image");
+  request.name = arguments.value("--container-name").value_or("");
+  if (arguments.has("--container-name") && request.name.empty()) {
+    return invalid("--container-name must not be empty");
+  }
+  if (const auto host = arguments.value("--host")) request.host = MUSTER_TRY(parse_host(*host));
+  if (const auto port = arguments.value("--port")) request.port = MUSTER_TRY(parse_port(*port));
+  if (const auto size = arguments.value("--shm-size")) {
+    request.shm_bytes = MUSTER_TRY(parse_memory_size("--shm-size", *size));
+  }
+  for (const auto& text : arguments.values("--env")) {
+    request.environment.push_back(MUSTER_TRY(parse_variable(text)));
+  }
+  for (const auto& text : arguments.values("--volume")) {
+    request.volumes.push_back(MUSTER_TRY(parse_volume(text)));
+  }
+  request.server_arguments.assign(arguments.positionals.begin() + 1, arguments.positionals.end());
+  if (!request.server_arguments.empty() && !request.server_arguments.front().starts_with('-')) {
+    return invalid(
+        fmt::format("one word too many: \"{}\"; words for the server follow \"--\" and "
+                    "begin with a flag",
+                    request.server_arguments.front()));
+  }
+  return Done{};
+}
+
+Status choose(const Arguments& arguments, const ContainerHost& host,
+              const std::optional<ModelFacts>& facts, DeployOptions& options) {
+  auto words = arguments.values("--devices");
+  const bool is_auto = arguments.has("--auto-select");
+  if (is_auto == !words.empty()) {
+    return invalid(is_auto ? "--auto-select chooses the devices that --devices names: say one"
+                           : "which devices? Name them with --devices (muster deploy container "
+                             "--detect-only lists them), or say --auto-select or --devices none");
+  }
+  if (is_auto) {
+    if (!facts) {
+      return Error{ErrorKind::NotFound,
+                   fmt::format("--auto-select must know how large the model is, and it is not "
+                               "here; name the devices instead: {}",
+                               options.request.model)};
+    }
+    if (host.inventory.gpus.empty()) {
+      return Error{ErrorKind::Unavailable,
+                   fmt::format("no GPU to choose from: {}; --devices none runs on the processor",
+                               host.inventory.gpu_absent_reason.value_or("none was found"))};
+    }
+    const auto candidates = device_candidates(host.inventory);
+    words = MUSTER_TRY(choose_devices(candidates, facts->weight_bytes, options.request.api,
+                                      options.request.heads));
+    options.notes.push_back(fmt::format(
+        "chose {}: the fewest GPUs, those with the most memory first, that hold {} of weights "
+        "(what requests need comes on top)",
+        fmt::join(words, ", "), human_bytes(facts->weight_bytes)));
+  }
+  auto chosen = MUSTER_TRY(parse_container_devices(words, host, options.is_dry_run));
+  options.request.devices = std::move(chosen.devices);
+  options.request.group_ids = std::move(chosen.group_ids);
+  options.notes.insert(options.notes.end(), chosen.notes.begin(), chosen.notes.end());
+  return Done{};
+}
+
+}  // namespace
+
+Result<DeployOptions> deploy_options(const Arguments& arguments, const ContainerHost& host) {
+  DeployOptions options;
+  const auto api = arguments.value("--api");
+  if (!api) return invalid("which server? Name it with --api: tgi, tei or vllm");
+  options.request.api = MUSTER_TRY(parse_server_api(*api));
+  const auto model = arguments.value("--model");
+  if (!model || model->empty()) return invalid("which model? Name it with --model");
+  options.request.model = MUSTER_TRY(model_name(*model));
+  options.request.is_arm64 = is_arm64_host();
+  options.format = MUSTER_TRY(parse_format(arguments.value("--format").value_or("docker")));
+  options.is_dry_run = arguments.has("--dry-run") || options.format != DeployFormat::Docker;
+  MUSTER_TRY(read_simple_flags(arguments, options.request));
+  const auto facts = MUSTER_TRY(read_model_facts(*model));
+  if (facts) options.request.heads = facts->heads;
+  MUSTER_TRY(choose(arguments, host, facts, options));
+  return options;
+}
+
+Result<std::uint64_t> parse_memory_size(std::string_view flag, std::string_view text) {
+  const auto wrong = [&] {
+    return invalid(fmt::format("{} is a size such as 512m or 1g: \"{}\"", flag, text));
+  };
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || value == 0) return wrong();
+  std::string unit(end, text.data() + text.size());
+  for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (unit.empty() || unit == "b") return value;
+  constexpr std::string_view kUnits = "kmgt";
+  const auto place = kUnits.find(unit.front());
+  const auto rest = unit.substr(1);
+  if (place == std::string_view::npos || (!rest.empty() && rest != "b" && rest != "ib")) {
+    return wrong();
+  }
+  const auto shift = 10 * (place + 1);
+  if (value > UINT64_MAX >> shift) return wrong();
+  return value << shift;
+}
+
+}  // namespace muster

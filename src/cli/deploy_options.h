@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "cli/deploy_devices.h"
+#include "deploy/container_request.h"
+
+namespace muster {
+
+enum class DeployFormat : std::uint8_t { Docker, Compose, Kubernetes };
+
+/// What `muster deploy container` is asked for.
+struct DeployOptions {
+  ContainerRequest request;
+  DeployFormat format = DeployFormat::Docker;
+  bool is_dry_run = false;         // --dry-run, or a form that is only text
+  std::vector<std::string> notes;  // for people
+};
+
+/// Reads the flags, the devices of this machine and, where it is here, the model.
+///
+/// Errors: InvalidArgument and NotFound, one sentence each; those of `parse_container_devices` and
+/// of reading the model.
+Result<DeployOptions> deploy_options(const Arguments& arguments, const ContainerHost& host);
+
+/// "1g", "512m", "2GiB", "4096": units of 1024, as docker's.
+///
+/// Errors: InvalidArgument. Source: docker/go-units, RAMInBytes.
+Result<std::uint64_t> parse_memory_size(std::string_view flag, std::string_view text);
+
+}  // namespace muster
