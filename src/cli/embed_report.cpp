@@ -63,6 +63,13 @@ std::string busy_share(const EmbedProgress& progress) {
   return percent(busy, ready);
 }
 
+// What the worker counted; null where nothing is counted (a GPU's memory).
+nlohmann::ordered_json memory_json(const DeviceProgress& device) {
+  if (device.weights_bytes == 0) return nullptr;
+  return {{"weights_bytes", device.weights_bytes},
+          {"activation_peak_bytes", device.activation_peak_bytes}};
+}
+
 }  // namespace
 
 std::string describe_report(const EmbedReport& report, std::size_t width) {
@@ -105,6 +112,7 @@ std::string report_json(const EmbedReport& report) {
                        {"busy_seconds", device.busy_seconds},
                        {"ready_seconds", device.ready_seconds},
                        {"restart_count", device.restart_count},
+                       {"memory", memory_json(device)},
                        {"state", device.state}});
   }
   const auto& time = report.time;

@@ -24,12 +24,15 @@ EmbedReport report() {
   first.busy_seconds = 3;
   first.ready_seconds = 4;
   first.state = "ready";
+  first.weights_bytes = 90'000'000;
+  first.activation_peak_bytes = 12'000'000;
   DeviceProgress second = first;
   second.name = "cpu:1";
   second.text_count = 400;
   second.token_count = 10'000;
   second.busy_seconds = 1;
   second.restart_count = 2;
+  second.weights_bytes = 0;
   second.state = "restarting";
   report.progress.devices = {first, second};
   report.time = {.read = 0.4, .tokenize = 0.6, .wait = 2, .write = 0.8, .other = 0.2, .start = 0.5};
@@ -86,6 +89,9 @@ TEST(ReportJson, HasEveryField) {
   EXPECT_EQ(json["time"]["wait_seconds"], 2.0);
   EXPECT_EQ(json["devices"][1]["restart_count"], 2);
   EXPECT_EQ(json["devices"][1]["state"], "restarting");
+  EXPECT_EQ(json["devices"][0]["memory"]["weights_bytes"], 90'000'000);
+  EXPECT_EQ(json["devices"][0]["memory"]["activation_peak_bytes"], 12'000'000);
+  EXPECT_TRUE(json["devices"][1]["memory"].is_null()) << "its worker counts nothing";
   EXPECT_EQ(json["worker_cpu_seconds"], 9.0);
   auto from_pipe = report();
   from_pipe.progress.input_size_total.reset();

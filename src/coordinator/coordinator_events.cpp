@@ -91,6 +91,7 @@ Status Coordinator::on_ready(Slot& slot, std::span<const std::byte> payload) {
   }
   dim_ = ready.dim;
   slot.lane_count = ready.lane_count;
+  slot.total.weights_bytes = ready.weights_bytes;
   slot.state = State::Ready;
   const auto now = clock_.now();
   if (!slot.first_ready_at) slot.first_ready_at = now;
@@ -116,6 +117,8 @@ Status Coordinator::on_rows(Slot& slot, std::uint64_t id, std::span<const std::b
   slot.restarts.on_batch_served();
   slot.total.text_count += batch.items.size();
   slot.total.token_count += batch.token_count;
+  slot.total.activation_peak_bytes =
+      std::max(slot.total.activation_peak_bytes, rows.activation_peak_bytes);
   slot.total.engine_seconds += seconds(engine) / slot.lane_count;
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
     ids_.erase(batch.items[i].key);

@@ -12,6 +12,7 @@
 
 #include "engine/cuda.h"
 #include "engine/guard.h"
+#include "engine/memory_use.h"
 #include "engine/models/cpu_encoder.h"
 #include "engine/models/encoder_model.h"
 #include "engine/models/encoder_weights.h"
@@ -101,6 +102,7 @@ Result<std::unique_ptr<const EncoderModel>> make_model(const EncoderOptions& opt
 struct Encoder::Parts {
   EncoderOptions options;
   std::unique_ptr<const EncoderModel> model;
+  std::uint64_t weights_bytes = 0;
 };
 
 Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -116,6 +118,8 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   }
   MUSTER_TRY(check_precision(options));
 
+  count_memory();
+  const auto bytes_before = memory_use().live_bytes;
   std::optional<Result<std::unique_ptr<const EncoderModel>>> model;
   // In a lane of its own: packing and the self-test must see the thread settings that `encode` will
   // have, and the caller's thread keeps its own.
@@ -129,6 +133,9 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   auto parts = std::make_unique<Parts>();
   parts->options = options;
   parts->model = MUSTER_TRY(*std::move(model));
+  if (options.device == DeviceKind::Cpu) {
+    parts->weights_bytes = memory_use().live_bytes - bytes_before + parts->model->mapped_bytes();
+  }
   return std::unique_ptr<Encoder>(new Encoder(std::move(parts)));
 }
 
@@ -169,6 +176,8 @@ Status Encoder::last_hidden_state(const TextBatch& batch, std::span<float> hidde
 }
 
 std::uint32_t Encoder::dim() const { return parts_->options.encoder.hidden_size; }
+
+std::uint64_t Encoder::weights_bytes() const { return parts_->weights_bytes; }
 
 std::span<const std::uint32_t> Encoder::row_counts() const { return parts_->model->row_counts(); }
 

@@ -59,6 +59,10 @@ class Encoder {
 
   std::uint32_t dim() const;
 
+  /// CPU: what the weights take, packed or copied, and the mapped tensors that are read in place;
+  /// 0 for a GPU, whose allocator is not counted. Of loads at the same time, each sees both.
+  std::uint64_t weights_bytes() const;
+
   /// The row counts that the self-test allowed, ascending.
   std::span<const std::uint32_t> row_counts() const;
 

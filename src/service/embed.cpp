@@ -356,6 +356,8 @@ void EmbedRun::report_progress(bool is_last) {
                                  .busy_seconds = status.engine_seconds,
                                  .ready_seconds = status.ready_seconds,
                                  .restart_count = status.restart_count,
+                                 .weights_bytes = status.weights_bytes,
+                                 .activation_peak_bytes = status.activation_peak_bytes,
                                  .state = status.state});
   }
   events_.on_progress(progress_);

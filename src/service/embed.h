@@ -43,7 +43,9 @@ struct DeviceProgress {
   double busy_seconds = 0;  // time in the engine, summed over lanes, divided by the number of lanes
   double ready_seconds = 0;  // time since its first worker was ready
   std::uint32_t restart_count = 0;
-  std::string state;  // "starting", "ready", "restarting", "quarantined"
+  std::uint64_t weights_bytes = 0;          // in its worker; 0: not counted
+  std::uint64_t activation_peak_bytes = 0;  // the most beside them
+  std::string state;                        // "starting", "ready", "restarting", "quarantined"
 };
 
 /// Where the wall time of the parent went. Seconds.

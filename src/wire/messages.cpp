@@ -139,6 +139,7 @@ std::vector<std::byte> encode(const Ready& message) {
   ByteWriter writer;
   writer.number(message.dim);
   writer.number(message.lane_count);
+  writer.number(message.weights_bytes);
   return writer.take();
 }
 
@@ -147,6 +148,7 @@ Result<Ready> decode_ready(std::span<const std::byte> payload) {
   Ready message;
   message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
   message.lane_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.weights_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   MUSTER_TRY(reader.end());
   if (message.dim == 0 || message.lane_count == 0) {
     return Error{ErrorKind::Corrupt, "a worker without dimension or lanes says it is ready"};
@@ -174,6 +176,7 @@ Result<Batch> decode_batch(std::span<const std::byte> payload) {
 std::vector<std::byte> encode_rows_head(const Rows& message) {
   ByteWriter writer;
   writer.number(message.engine_ns);
+  writer.number(message.activation_peak_bytes);
   writer.number(message.dim);
   return writer.take();
 }
@@ -182,6 +185,7 @@ Result<Rows> decode_rows(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Rows message;
   message.engine_ns = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.activation_peak_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
   message.rows = reader.rest();
   if (message.dim == 0 || message.rows.size() % (std::size_t{message.dim} * sizeof(float)) != 0) {

@@ -30,7 +30,7 @@ enum class MessageType : std::uint8_t {
 
 /// Worker: who speaks. Both sides refuse another protocol or build.
 struct Hello {
-  static constexpr std::uint32_t kProtocol = 1;
+  static constexpr std::uint32_t kProtocol = 2;
   std::uint32_t protocol = kProtocol;
   std::string build;  // the version and commit both programs were built from
   std::string
@@ -77,6 +77,7 @@ struct Load {
 struct Ready {
   std::uint32_t dim = 0;
   std::uint32_t lane_count = 0;
+  std::uint64_t weights_bytes = 0;  // 0: not counted on this kind of device
 };
 
 /// Parent: embed these. The frame's id is the batch's.
@@ -88,6 +89,8 @@ struct Batch {
 /// Worker: the vectors of a batch, decoded in place.
 struct Rows {
   std::uint64_t engine_ns = 0;  // time inside the engine
+  std::uint64_t activation_peak_bytes =
+      0;  // the most that all lanes held beside the weights, so far; 0: not counted
   std::uint32_t dim = 0;
   std::span<const std::byte> rows;  // [texts, dim] float32
 };

@@ -39,10 +39,11 @@ TEST(Messages, LoadReadyAndVerdictComeBackAsTheyWent) {
   EXPECT_EQ(load->precision, Precision::Bf16);
   EXPECT_EQ(load->cpus, (std::vector<std::uint32_t>{0, 3}));
 
-  const auto ready = decode_ready(encode(Ready{.dim = 384, .lane_count = 2}));
+  const auto ready = decode_ready(encode(Ready{.dim = 384, .lane_count = 2, .weights_bytes = 7}));
   ASSERT_TRUE(ready);
   EXPECT_EQ(ready->dim, 384U);
   EXPECT_EQ(ready->lane_count, 2U);
+  EXPECT_EQ(ready->weights_bytes, 7U);
 
   const auto verdict = decode_verdict(encode(Verdict{{{Precision::Bf16, 123.5, 0.9999, 0.999}}}));
   ASSERT_TRUE(verdict);
@@ -61,11 +62,13 @@ TEST(Messages, FailedCarriesTheErrorUnchanged) {
 }
 
 TEST(Messages, RowsAreTheBytesAfterTheHead) {
-  auto payload = encode_rows_head(Rows{.engine_ns = 9, .dim = 2, .rows = {}});
+  auto payload =
+      encode_rows_head(Rows{.engine_ns = 9, .activation_peak_bytes = 5, .dim = 2, .rows = {}});
   payload.resize(payload.size() + 16);  // two rows of two float32
   const auto rows = decode_rows(payload);
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->engine_ns, 9U);
+  EXPECT_EQ(rows->activation_peak_bytes, 5U);
   EXPECT_EQ(rows->rows.size(), 16U);
   payload.resize(payload.size() - 4);
   EXPECT_EQ(decode_rows(payload).error().kind, ErrorKind::Corrupt);

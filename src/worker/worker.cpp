@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/build_info.h"
+#include "engine/memory_use.h"
 #include "net/frame_channel.h"
 #include "worker/probe.h"
 
@@ -84,6 +85,8 @@ Status Worker::on_load(const Load& load) {
   auto encoder = engine::Encoder::load(*options);
   if (!encoder) return send_error(0, encoder.error());
   encoder_ = *std::move(encoder);
+  engine::restart_memory_peak();
+  bytes_at_load_ = engine::memory_use().live_bytes;
 
   const std::size_t lane_count = std::max<std::size_t>(1, load.cpus.size());
   jobs_ = std::make_unique<Inbox<Job>>(2 * lane_count);  // one running and one waiting a lane
@@ -92,8 +95,9 @@ Status Worker::on_load(const Load& load) {
     lanes_.emplace_back(
         [this, cpu = is_pinned ? load.cpus[i] : 0, is_pinned] { run_lane(cpu, is_pinned); });
   }
-  const auto ready =
-      encode(Ready{.dim = encoder_->dim(), .lane_count = static_cast<std::uint32_t>(lane_count)});
+  const auto ready = encode(Ready{.dim = encoder_->dim(),
+                                  .lane_count = static_cast<std::uint32_t>(lane_count),
+                                  .weights_bytes = encoder_->weights_bytes()});
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
 }
 
@@ -112,7 +116,10 @@ Status Worker::answer(const Job& job, std::vector<float>& rows) {
   const auto encoded = encoder_->encode({.ids = job.batch.ids, .lengths = job.batch.lengths}, rows);
   if (!encoded) return send_error(job.id, encoded.error());
   const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
+  const auto peak_bytes =
+      device_ == DeviceKind::Cpu ? engine::memory_use().peak_bytes - bytes_at_load_ : 0;
   const auto head = encode_rows_head({.engine_ns = static_cast<std::uint64_t>(elapsed.count()),
+                                      .activation_peak_bytes = peak_bytes,
                                       .dim = encoder_->dim(),
                                       .rows = {}});
   return send(MessageType::Rows, job.id, std::array{bytes_of(head), bytes_of(rows)});

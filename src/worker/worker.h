@@ -50,6 +50,7 @@ class Worker {
   const DeviceKind device_;
   std::mutex write_mutex_;                    // keeps the frames of several lanes apart
   std::unique_ptr<engine::Encoder> encoder_;  // set once, before the lanes start
+  std::uint64_t bytes_at_load_ = 0;           // what the engine held then
   std::unique_ptr<Inbox<Job>> jobs_;
   std::vector<std::jthread> lanes_;
 };

@@ -12,10 +12,6 @@
 namespace muster::engine {
 namespace {
 
-// Enough rows that the padded tail is small, little enough memory for a lane: 12 MB for a hidden
-// size of 384. 512 and 2,048 are as quick within the noise (benchmarks/engine/encode_bench).
-constexpr std::size_t kTokensPerPass = 1024;
-
 at::Tensor zeros(std::int64_t rows, std::int64_t size, at::ScalarType type) {
   return at::zeros({rows, size}, at::TensorOptions().dtype(type));
 }
@@ -49,9 +45,10 @@ CpuEncoder::CpuEncoder(const EncoderSpec& encoder, EncoderWeights weights, Preci
       embedding_norm_(norm_shape(weights_.embedding_norm)) {
   if (weights_.relative_bias.defined()) {
     const auto& bias = weights_.relative_bias;
-    relative_bias_ = relative_bias_by_offset(
+    const auto table = relative_bias_by_offset(
         {data<float>(bias), static_cast<std::size_t>(bias.numel())}, encoder.relative_bucket_count,
         encoder.head_count, encoder.length_max());
+    relative_bias_.assign(table.begin(), table.end());
     attention_.relative_bias = relative_bias_.data();
     attention_.relative_bias_stride = relative_bias_.size() / encoder.head_count;
   }
@@ -84,6 +81,28 @@ void CpuEncoder::allow_row_counts() {
                       [&](const at::Tensor& x) { return layer.up.apply(x, encoder_.activation); }});
   row_counts_ = agreeing_row_counts(products, kRowCounts, scalar_type(precision_), at::kCPU);
   ascending_row_counts_.assign(row_counts_.rbegin(), row_counts_.rend());
+}
+
+std::uint64_t CpuEncoder::mapped_bytes() const {
+  std::uint64_t sum = 0;
+  const auto add = [&sum](const at::Tensor& tensor) {
+    // A view of the file owns nothing.
+    const bool is_mapped = tensor.defined() && tensor.storage().data_ptr().get_context() == nullptr;
+    if (is_mapped) sum += tensor.nbytes();
+  };
+  const auto add_norm = [&add](const NormWeights& norm) {
+    add(norm.weight);
+    add(norm.bias);
+  };
+  for (const auto& tensor : {weights_.words, weights_.positions, weights_.relative_bias}) {
+    add(tensor);
+  }
+  add_norm(weights_.embedding_norm);
+  for (const auto& layer : weights_.layers) {
+    add_norm(layer.attention_norm);
+    add_norm(layer.out_norm);
+  }
+  return sum;
 }
 
 std::size_t CpuEncoder::tokens_per_pass() const { return kTokensPerPass; }
@@ -158,7 +177,7 @@ void CpuEncoder::attend_texts(const TextBatch& batch, const std::vector<at::Tens
                               Pass& pass) const {
   const std::size_t size = encoder_.hidden_size;
   // A text may stand across two blocks, so attention gets the address of every row.
-  std::vector<const T*> rows;
+  std::vector<const T*, CountedAllocator<const T*>> rows;
   rows.reserve(batch.ids.size());
   for (std::size_t b = 0; b < products.size(); ++b) {
     for (std::uint32_t i = 0; i < pass.blocks[b].used; ++i) {

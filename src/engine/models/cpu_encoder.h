@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/memory_use.h"
 #include "engine/models/encoder_model.h"
 #include "engine/models/encoder_weights.h"
 #include "engine/ops/kernels.h"
@@ -20,6 +21,7 @@ class CpuEncoder final : public EncoderModel {
 
   at::Tensor last_hidden_state(const TextBatch& batch) const override;
   std::span<const std::uint32_t> row_counts() const override { return ascending_row_counts_; }
+  std::uint64_t mapped_bytes() const override;
   std::size_t tokens_per_pass() const override;
 
  private:
@@ -43,7 +45,7 @@ class CpuEncoder final : public EncoderModel {
   EncoderWeights weights_;
   Precision precision_;
   const Kernels& kernels_;
-  std::vector<float> relative_bias_;
+  std::vector<float, CountedAllocator<float>> relative_bias_;
   AttentionShape attention_;
   LayerNormShape embedding_norm_;
   std::vector<Layer> layers_;

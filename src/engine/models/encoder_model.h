@@ -23,6 +23,9 @@ class EncoderModel {
   /// The allowed row counts, ascending.
   virtual std::span<const std::uint32_t> row_counts() const = 0;
 
+  /// Bytes of the tensors that are read in place from the mapped weight files.
+  virtual std::uint64_t mapped_bytes() const = 0;
+
   /// How many tokens to hand over at once, give or take a text.
   virtual std::size_t tokens_per_pass() const = 0;
 };

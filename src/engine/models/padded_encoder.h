@@ -19,6 +19,7 @@ class PaddedEncoder final : public EncoderModel {
 
   at::Tensor last_hidden_state(const TextBatch& batch) const override;
   std::span<const std::uint32_t> row_counts() const override { return {&row_count_, 1}; }
+  std::uint64_t mapped_bytes() const override { return 0; }  // all are copied to the device
   std::size_t tokens_per_pass() const override;
 
  private:

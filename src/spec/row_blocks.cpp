@@ -1,0 +1,50 @@
+#include "spec/row_blocks.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace muster {
+namespace {
+
+// What a product call costs beside its rows, in rows. Measured: half of the speed is left at 16
+// rows (docs: benchmarks/engine/encode_bench, 1x16 against 32x16).
+constexpr std::uint32_t kCallRows = 12;
+
+}  // namespace
+
+std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::uint32_t> allowed) {
+  std::vector<RowBlock> blocks;
+  std::uint32_t begin = 0;
+  while (row_count - begin >= allowed.front()) {
+    blocks.push_back({begin, allowed.front(), allowed.front()});
+    begin += allowed.front();
+  }
+  // The cheapest cover of a tail of r rows: any block first, then the cheapest cover of what is
+  // left.
+  const std::uint32_t tail = row_count - begin;
+  std::vector<std::uint32_t> cost(tail + 1, std::numeric_limits<std::uint32_t>::max());
+  std::vector<std::uint32_t> choice(tail + 1, 0);
+  cost[0] = 0;
+  for (std::uint32_t rows = 1; rows <= tail; ++rows) {
+    for (const auto count : allowed) {
+      const auto total = cost[rows - std::min(rows, count)] + count + kCallRows;
+      if (total < cost[rows]) {
+        cost[rows] = total;
+        choice[rows] = count;
+      }
+    }
+  }
+  for (std::uint32_t left = tail; left > 0;) {
+    const auto used = std::min(left, choice[left]);
+    blocks.push_back({begin, choice[left], used});
+    begin += used;
+    left -= used;
+  }
+  return blocks;
+}
+
+std::uint32_t covered_row_count(std::span<const RowBlock> blocks) {
+  return blocks.empty() ? 0 : blocks.back().begin + blocks.back().count;
+}
+
+}  // namespace muster

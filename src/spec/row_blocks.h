@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace muster {
+
+/// How the engine cuts a batch into rows of products on a CPU: what is computed, and so what is
+/// alive at once.
+
+/// The row counts that products may be computed in, largest first. 512 rows of the widest layer of
+/// a small encoder fit the second-level cache; 16 is the smallest that keeps half of the speed.
+inline constexpr std::uint32_t kRowCounts[] = {512, 256, 128, 64, 32, 16};
+
+/// How many tokens a lane computes at once, give or take a text. Enough rows that the padded tail
+/// is small, little enough memory for a lane: 12 MB for a hidden size of 384. 512 and 2,048 are as
+/// quick within the noise (benchmarks/engine/encode_bench).
+inline constexpr std::size_t kTokensPerPass = 1024;
+
+/// A run of rows that one product call computes: `count` is an allowed row count, of which the last
+/// block may use fewer (`used`); the rest is padding.
+struct RowBlock {
+  std::uint32_t begin = 0;
+  std::uint32_t count = 0;
+  std::uint32_t used = 0;
+};
+
+/// Covers `row_count` rows with allowed counts (descending): whole blocks of the largest, then the
+/// tail with the fewest computed rows, where a call is charged like 12 rows.
+std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::uint32_t> allowed);
+
+/// Rows of the last block's end: what buffers must hold.
+std::uint32_t covered_row_count(std::span<const RowBlock> blocks);
+
+}  // namespace muster
