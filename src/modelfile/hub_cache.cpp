@@ -95,6 +95,19 @@ std::string hub_id_of_cache_folder(std::string_view folder_name) {
   return fmt::format("{}/{}", name.substr(0, gap), name.substr(gap + 2));
 }
 
+std::string model_name_of(const fs::path& folder) {
+  // canonical() resolves ".", a trailing slash and links.
+  std::error_code ignored;
+  const auto place = fs::canonical(folder, ignored);
+  // A snapshot lies at models--org--name/snapshots/<revision>.
+  const auto snapshots = place.parent_path();
+  std::string id;
+  if (snapshots.filename() == "snapshots") {
+    id = hub_id_of_cache_folder(snapshots.parent_path().filename().string());
+  }
+  return id.empty() ? place.filename().string() : id;
+}
+
 Result<fs::path> find_model(std::string_view model) {
   const fs::path folder{std::string(model)};
   std::error_code ignored;

@@ -26,8 +26,16 @@ Result<JsonFields> JsonFields::parse(std::string file, std::string_view text) {
   if (!object.is_object()) {
     return Error{ErrorKind::Corrupt, fmt::format("{}: not a JSON object", file)};
   }
-  return JsonFields(std::move(file), std::move(object));
+  return JsonFields(std::move(file), {}, std::move(object));
 }
+
+Result<JsonFields> JsonFields::inner(std::string_view key) const {
+  const auto* value = find(key);
+  if (value == nullptr || !value->is_object()) return wrong(key, "an object");
+  return JsonFields(file_, fmt::format("{}{}.", prefix_, key), *value);
+}
+
+bool JsonFields::states(std::string_view key) const { return object_.contains(key); }
 
 const nlohmann::json* JsonFields::find(std::string_view key) const {
   const auto found = object_.find(std::string(key));
@@ -39,9 +47,9 @@ bool JsonFields::has(std::string_view key) const { return find(key) != nullptr; 
 Error JsonFields::wrong(std::string_view key, std::string_view wanted) const {
   const auto* value = find(key);
   return Error{ErrorKind::InvalidArgument,
-               value == nullptr
-                   ? fmt::format("{}: {} is missing", file_, key)
-                   : fmt::format("{}: {} must be {}, not {}", file_, key, wanted, shown(*value))};
+               value == nullptr ? fmt::format("{}: {}{} is missing", file_, prefix_, key)
+                                : fmt::format("{}: {}{} must be {}, not {}", file_, prefix_, key,
+                                              wanted, shown(*value))};
 }
 
 Result<std::uint32_t> JsonFields::positive(std::string_view key, std::uint32_t max) const {

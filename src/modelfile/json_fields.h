@@ -17,7 +17,13 @@ class JsonFields {
   /// Errors: Corrupt when `text` is not a JSON object; `file` is the name shown in messages.
   static Result<JsonFields> parse(std::string file, std::string_view text);
 
-  bool has(std::string_view key) const;  // present and not null
+  /// The object under `key`, its own keys named as "key.inner" in messages.
+  ///
+  /// Errors: InvalidArgument when missing or not an object.
+  Result<JsonFields> inner(std::string_view key) const;
+
+  bool states(std::string_view key) const;  // present, null included
+  bool has(std::string_view key) const;     // present and not null
   const nlohmann::json* find(std::string_view key) const;
 
   /// Errors: InvalidArgument when missing, not an integer, or outside 1..max.
@@ -32,10 +38,11 @@ class JsonFields {
   Error wrong(std::string_view key, std::string_view wanted) const;
 
  private:
-  JsonFields(std::string file, nlohmann::json object)
-      : file_(std::move(file)), object_(std::move(object)) {}
+  JsonFields(std::string file, std::string prefix, nlohmann::json object)
+      : file_(std::move(file)), prefix_(std::move(prefix)), object_(std::move(object)) {}
 
   std::string file_;
+  std::string prefix_;  // "text_config." within an inner object
   nlohmann::json object_;
 };
 

@@ -99,13 +99,6 @@ Result<SentenceSpec> read_sentence(const fs::path& folder, const EncoderSpec& en
   return sentence;
 }
 
-// The id of a snapshot in a hub cache: models--org--name/snapshots/<revision>.
-std::string hub_id_of_snapshot(const fs::path& folder) {
-  const auto snapshots = folder.parent_path();
-  if (snapshots.filename() != "snapshots") return {};
-  return hub_id_of_cache_folder(snapshots.parent_path().filename().string());
-}
-
 // Adds name, size and content, so that no two sets of files give the same stream of bytes.
 Status add_file(Hash128& hash, const fs::path& folder, const fs::path& name) {
   const auto file = MappedFile::open(folder / name);
@@ -126,10 +119,7 @@ Result<ModelFolder> read_model_folder(const fs::path& folder) {
   }
   ModelFolder model;
   model.path = folder;
-  // canonical() resolves ".", a trailing slash and links; the folder is there, so it does not fail.
-  const auto place = fs::canonical(folder, ignored);
-  model.name = hub_id_of_snapshot(place);
-  if (model.name.empty()) model.name = place.filename().string();
+  model.name = model_name_of(folder);
   const auto config = MUSTER_TRY(read_file(folder / "config.json", kConfigBytesMax));
   model.encoder = MUSTER_TRY(within(folder, parse_encoder_config(config)));
   model.sentence = MUSTER_TRY(read_sentence(folder, model.encoder));

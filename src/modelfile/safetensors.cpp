@@ -7,8 +7,6 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
-#include <system_error>
 #include <utility>
 
 #include "modelfile/weight_files.h"
@@ -26,26 +24,42 @@ constexpr std::uint64_t kLengthBytes = 8;
 struct TypeName {
   std::string_view name;
   TensorType type;
-  std::uint64_t size;  // bytes per element
+  std::uint64_t bits;  // per element
 };
 
-constexpr std::array<TypeName, 15> kTypes{{
-    {"BOOL", TensorType::Bool, 1},
-    {"U8", TensorType::U8, 1},
-    {"I8", TensorType::I8, 1},
-    {"F8_E4M3", TensorType::F8E4M3, 1},
-    {"F8_E5M2", TensorType::F8E5M2, 1},
-    {"I16", TensorType::I16, 2},
-    {"U16", TensorType::U16, 2},
-    {"F16", TensorType::F16, 2},
-    {"BF16", TensorType::BF16, 2},
-    {"I32", TensorType::I32, 4},
-    {"U32", TensorType::U32, 4},
-    {"F32", TensorType::F32, 4},
-    {"F64", TensorType::F64, 8},
-    {"I64", TensorType::I64, 8},
-    {"U64", TensorType::U64, 8},
+// In the order of TensorType. Source: safetensors 0.8, `Dtype::bitsize` in tensor.rs.
+constexpr std::array<TypeName, 22> kTypes{{
+    {"BOOL", TensorType::Bool, 8},
+    {"F4", TensorType::F4, 4},
+    {"F6_E2M3", TensorType::F6E2M3, 6},
+    {"F6_E3M2", TensorType::F6E3M2, 6},
+    {"U8", TensorType::U8, 8},
+    {"I8", TensorType::I8, 8},
+    {"F8_E4M3", TensorType::F8E4M3, 8},
+    {"F8_E5M2", TensorType::F8E5M2, 8},
+    {"F8_E8M0", TensorType::F8E8M0, 8},
+    {"F8_E4M3FNUZ", TensorType::F8E4M3Fnuz, 8},
+    {"F8_E5M2FNUZ", TensorType::F8E5M2Fnuz, 8},
+    {"I16", TensorType::I16, 16},
+    {"U16", TensorType::U16, 16},
+    {"F16", TensorType::F16, 16},
+    {"BF16", TensorType::BF16, 16},
+    {"I32", TensorType::I32, 32},
+    {"U32", TensorType::U32, 32},
+    {"F32", TensorType::F32, 32},
+    {"C64", TensorType::C64, 64},
+    {"F64", TensorType::F64, 64},
+    {"I64", TensorType::I64, 64},
+    {"U64", TensorType::U64, 64},
 }};
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (static_cast<std::size_t>(kTypes[i].type) != i) return false;
+  }
+  return true;
+}
+static_assert(is_in_order(), "tensor_type_name looks types up by their number");
 
 Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
 
@@ -83,16 +97,16 @@ Status read_offsets(const json& value, std::uint64_t data_begin, std::uint64_t d
 Status read_shape(const json& value, const TypeName& type, std::string_view name,
                   SafetensorsHeader::Entry& entry) {
   if (!value.is_array()) return corrupt(fmt::format("shape is not a list: {}", shown(name)));
-  std::optional<std::uint64_t> bytes = type.size;
+  std::optional<std::uint64_t> bits = type.bits;
   for (const auto& extent : value) {
     if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > INT64_MAX) {
       return corrupt(fmt::format("shape is not a list of sizes: {}", shown(name)));
     }
     entry.shape.push_back(static_cast<std::int64_t>(extent.get<std::uint64_t>()));
-    if (bytes) bytes = multiply(*bytes, extent.get<std::uint64_t>());
+    if (bits) bits = multiply(*bits, extent.get<std::uint64_t>());
   }
   entry.type = type.type;
-  if (bytes != entry.size) {
+  if (!bits || *bits % 8 != 0 || *bits / 8 != entry.size) {
     return corrupt(fmt::format("shape and data_offsets disagree: {}", shown(name)));
   }
   return Done{};
@@ -178,46 +192,13 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> he
   return header;
 }
 
-Result<std::vector<std::string>> parse_weight_index(std::string_view text) {
-  const auto root = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object()) {
-    return corrupt("no object weight_map");
-  }
-  std::set<std::string> names;
-  for (const auto& item : root["weight_map"]) {
-    if (!item.is_string()) return corrupt("weight_map holds something other than file names");
-    const auto name = item.get<std::string>();
-    if (name.empty() || name[0] == '.' ||
-        name.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
-      return corrupt(fmt::format("weight_map holds a path: {}", shown(name)));
-    }
-    names.insert(name);
-  }
-  if (names.empty()) return corrupt("weight_map is empty");
-  return std::vector<std::string>(names.begin(), names.end());
+std::string_view tensor_type_name(TensorType type) {
+  return kTypes[static_cast<std::size_t>(type)].name;
 }
 
-Result<std::vector<std::string>> weight_files(const fs::path& folder) {
-  constexpr auto* kSingle = "model.safetensors";
-  std::error_code ignored;
-  if (fs::exists(folder / kSingle, ignored)) return std::vector<std::string>{kSingle};
-
-  const auto index = folder / "model.safetensors.index.json";
-  if (fs::exists(index, ignored)) {
-    auto names = parse_weight_index(MUSTER_TRY(read_file(index)));
-    if (names) return names;
-    return corrupt(fmt::format("{}: {}", index.string(), names.error().message));
-  }
-  for (const auto* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (fs::exists(folder / name, ignored)) {
-      return Error{
-          ErrorKind::NotFound,
-          fmt::format("{}: no model.safetensors, and {} is not read because loading it can "
-                      "run code: convert it to safetensors",
-                      folder.string(), name)};
-    }
-  }
-  return Error{ErrorKind::NotFound, fmt::format("{}: no model.safetensors", folder.string())};
+bool is_plain_float(TensorType type) {
+  return type == TensorType::F16 || type == TensorType::BF16 || type == TensorType::F32 ||
+         type == TensorType::F64;
 }
 
 Result<ModelWeights> ModelWeights::open(const fs::path& model_folder) {

@@ -17,10 +17,16 @@ namespace muster {
 /// Element types of the safetensors format. Source: safetensors 0.8, `Dtype` in tensor.rs.
 enum class TensorType : std::uint8_t {
   Bool,
+  F4,  // two elements a byte
+  F6E2M3,
+  F6E3M2,
   U8,
   I8,
   F8E4M3,
   F8E5M2,
+  F8E8M0,
+  F8E4M3Fnuz,
+  F8E5M2Fnuz,
   I16,
   U16,
   F16,
@@ -28,10 +34,17 @@ enum class TensorType : std::uint8_t {
   I32,
   U32,
   F32,
+  C64,
   F64,
   I64,
   U64
 };
+
+/// The name in a header: "BF16", "F8_E4M3".
+std::string_view tensor_type_name(TensorType type);
+
+/// Whether it is a float of 16 bits or more: what a load converts to another dtype.
+bool is_plain_float(TensorType type);
 
 /// One tensor inside a mapped file; `data` is row-major, little-endian, and lives as long as the
 /// file.

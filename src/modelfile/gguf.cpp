@@ -1,0 +1,347 @@
+#include "modelfile/gguf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kMagic = "GGUF";
+constexpr std::uint32_t kDefaultAlignment = 32;
+// Source: docs/gguf.md of ggml: keys have at most 2^16 - 1 bytes, names 64, tensors 4 dimensions.
+constexpr std::size_t kKeyBytesMax = 65535;
+constexpr std::size_t kNameBytesMax = 64;
+constexpr std::uint32_t kDimensionsMax = 4;
+// What is kept of a string and of a list; see GgufValue and GgufList.
+constexpr std::size_t kStringKept = 1024;
+constexpr std::uint64_t kNumbersKept = 2048;
+
+// Removed ids (4, 5, 31 to 33, 36 to 38) are left out: no file that ggml reads has them.
+constexpr std::array<GgmlType, 35> kTypes{{
+    {0, "F32", 1, 4, true},          {1, "F16", 1, 2, true},
+    {2, "Q4_0", 32, 18, false},      {3, "Q4_1", 32, 20, false},
+    {6, "Q5_0", 32, 22, false},      {7, "Q5_1", 32, 24, false},
+    {8, "Q8_0", 32, 34, false},      {9, "Q8_1", 32, 36, false},
+    {10, "Q2_K", 256, 84, false},    {11, "Q3_K", 256, 110, false},
+    {12, "Q4_K", 256, 144, false},   {13, "Q5_K", 256, 176, false},
+    {14, "Q6_K", 256, 210, false},   {15, "Q8_K", 256, 292, false},
+    {16, "IQ2_XXS", 256, 66, false}, {17, "IQ2_XS", 256, 74, false},
+    {18, "IQ3_XXS", 256, 98, false}, {19, "IQ1_S", 256, 50, false},
+    {20, "IQ4_NL", 32, 18, false},   {21, "IQ3_S", 256, 110, false},
+    {22, "IQ2_S", 256, 82, false},   {23, "IQ4_XS", 256, 136, false},
+    {24, "I8", 1, 1, false},         {25, "I16", 1, 2, false},
+    {26, "I32", 1, 4, false},        {27, "I64", 1, 8, false},
+    {28, "F64", 1, 8, true},         {29, "IQ1_M", 256, 56, false},
+    {30, "BF16", 1, 2, true},        {34, "TQ1_0", 256, 54, false},
+    {35, "TQ2_0", 256, 66, false},   {39, "MXFP4", 32, 17, false},
+    {40, "NVFP4", 64, 36, false},    {41, "Q1_0", 128, 18, false},
+    {42, "Q2_0", 64, 18, false},
+}};
+
+enum class ValueType : std::uint32_t {
+  U8,
+  I8,
+  U16,
+  I16,
+  U32,
+  I32,
+  F32,
+  Bool,
+  String,
+  Array,
+  U64,
+  I64,
+  F64,
+};
+constexpr std::uint32_t kValueTypeCount = 13;
+
+// Bytes of one value; 0 for strings and arrays.
+std::uint64_t size_of(ValueType type) {
+  constexpr std::array<std::uint8_t, kValueTypeCount> kSizes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+  return kSizes[static_cast<std::size_t>(type)];
+}
+
+Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
+
+// Names come from the file: keep a hostile one from flooding the message or the terminal.
+std::string shown(std::string_view name) {
+  return nlohmann::json(std::string(name.substr(0, 80)))
+      .dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
+}
+
+/// Reads little-endian values in order and never past the end.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  std::uint64_t position() const { return position_; }
+
+  template <typename T>
+  Result<T> number() {
+    MUSTER_TRY(need(sizeof(T)));
+    // The bytes of the file are little-endian, and so are the machines that we build for.
+    static_assert(std::endian::native == std::endian::little);
+    T value{};
+    std::memcpy(&value, bytes_.data() + position_, sizeof(T));
+    position_ += sizeof(T);
+    return value;
+  }
+
+  Status skip(std::uint64_t count, std::uint64_t size) {
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(count, size, &bytes)) return past_the_end();
+    MUSTER_TRY(need(bytes));
+    position_ += bytes;
+    return Done{};
+  }
+
+  Result<std::string_view> text() {
+    const auto length = MUSTER_TRY(number<std::uint64_t>());
+    MUSTER_TRY(need(length));
+    const auto* data = reinterpret_cast<const char*>(bytes_.data()) + position_;
+    position_ += length;
+    return std::string_view(data, length);
+  }
+
+ private:
+  Status need(std::uint64_t bytes) const {
+    if (bytes <= bytes_.size() - position_) return Done{};
+    return past_the_end();
+  }
+
+  Error past_the_end() const {
+    return corrupt(fmt::format("the header passes the end of the file at byte {} of {}", position_,
+                               bytes_.size()));
+  }
+
+  std::span<const std::byte> bytes_;
+  std::uint64_t position_ = 0;
+};
+
+Result<ValueType> read_type(Cursor& cursor, std::string_view key) {
+  const auto type = MUSTER_TRY(cursor.number<std::uint32_t>());
+  if (type < kValueTypeCount) return static_cast<ValueType>(type);
+  return corrupt(fmt::format("a metadata type that is not known: {} of {}", type, shown(key)));
+}
+
+Result<GgufValue> read_scalar(Cursor& cursor, ValueType type, std::string_view key) {
+  switch (type) {
+    case ValueType::U8:
+      return GgufValue(std::uint64_t{MUSTER_TRY(cursor.number<std::uint8_t>())});
+    case ValueType::I8:
+      return GgufValue(std::int64_t{MUSTER_TRY(cursor.number<std::int8_t>())});
+    case ValueType::U16:
+      return GgufValue(std::uint64_t{MUSTER_TRY(cursor.number<std::uint16_t>())});
+    case ValueType::I16:
+      return GgufValue(std::int64_t{MUSTER_TRY(cursor.number<std::int16_t>())});
+    case ValueType::U32:
+      return GgufValue(std::uint64_t{MUSTER_TRY(cursor.number<std::uint32_t>())});
+    case ValueType::I32:
+      return GgufValue(std::int64_t{MUSTER_TRY(cursor.number<std::int32_t>())});
+    case ValueType::F32:
+      return GgufValue(double{MUSTER_TRY(cursor.number<float>())});
+    case ValueType::Bool: {
+      const auto flag = MUSTER_TRY(cursor.number<std::uint8_t>());
+      if (flag > 1) return corrupt(fmt::format("a flag is neither 0 nor 1: {}", shown(key)));
+      return GgufValue(flag == 1);
+    }
+    case ValueType::String:
+      return GgufValue(std::string(MUSTER_TRY(cursor.text()).substr(0, kStringKept)));
+    case ValueType::U64:
+      return GgufValue(MUSTER_TRY(cursor.number<std::uint64_t>()));
+    case ValueType::I64:
+      return GgufValue(MUSTER_TRY(cursor.number<std::int64_t>()));
+    case ValueType::F64:
+      return GgufValue(MUSTER_TRY(cursor.number<double>()));
+    case ValueType::Array:
+      break;
+  }
+  return corrupt(fmt::format("a list of lists: {}", shown(key)));
+}
+
+std::optional<std::int64_t> as_number(const GgufValue& value) {
+  if (const auto* number = std::get_if<std::uint64_t>(&value); number && *number <= INT64_MAX) {
+    return static_cast<std::int64_t>(*number);
+  }
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? 1 : 0;
+  return std::nullopt;
+}
+
+Result<GgufValue> read_list(Cursor& cursor, std::string_view key) {
+  const auto type = MUSTER_TRY(read_type(cursor, key));
+  GgufList list;
+  list.count = MUSTER_TRY(cursor.number<std::uint64_t>());
+  const bool is_kept = list.count <= kNumbersKept && type != ValueType::F32 &&
+                       type != ValueType::F64 && type != ValueType::String;
+  if (!is_kept && size_of(type) > 0) {
+    MUSTER_TRY(cursor.skip(list.count, size_of(type)));
+    return GgufValue(std::move(list));
+  }
+  for (std::uint64_t i = 0; i < list.count; ++i) {
+    if (type == ValueType::String) {
+      MUSTER_TRY(cursor.text());
+      continue;
+    }
+    const auto number = as_number(MUSTER_TRY(read_scalar(cursor, type, key)));
+    if (!number) return corrupt(fmt::format("a number beyond 63 bits: {}", shown(key)));
+    list.numbers.push_back(*number);
+  }
+  return GgufValue(std::move(list));
+}
+
+Status read_metadata(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto key = MUSTER_TRY(cursor.text());
+    if (key.empty() || key.size() > kKeyBytesMax) {
+      return corrupt(fmt::format("metadata key {} has {} bytes", i, key.size()));
+    }
+    const auto type = MUSTER_TRY(read_type(cursor, key));
+    auto value = type == ValueType::Array ? MUSTER_TRY(read_list(cursor, key))
+                                          : MUSTER_TRY(read_scalar(cursor, type, key));
+    if (!header.metadata.emplace(std::string(key), std::move(value)).second) {
+      return corrupt(fmt::format("a metadata key is there twice: {}", shown(key)));
+    }
+  }
+  header.alignment = kDefaultAlignment;
+  const auto found = header.metadata.find("general.alignment");
+  if (found == header.metadata.end()) return Done{};
+  const auto* stated = std::get_if<std::uint64_t>(&found->second);
+  if (stated == nullptr || *stated > (1U << 30) || !std::has_single_bit(*stated)) {
+    return corrupt("general.alignment is not a power of two");
+  }
+  header.alignment = static_cast<std::uint32_t>(*stated);
+  return Done{};
+}
+
+// Bytes of a tensor: whole blocks in every row.
+Result<std::uint64_t> tensor_bytes(const GgufTensor& tensor) {
+  const auto row = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape[0]);
+  if (row % tensor.type->block_elements != 0) {
+    return corrupt(fmt::format("a row is no whole number of {} blocks: {}", tensor.type->name,
+                               shown(tensor.name)));
+  }
+  std::uint64_t bytes = row / tensor.type->block_elements;
+  bool is_too_large = __builtin_mul_overflow(bytes, tensor.type->block_bytes, &bytes);
+  for (std::size_t i = 1; i < tensor.shape.size(); ++i) {
+    is_too_large |=
+        __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(tensor.shape[i]), &bytes);
+  }
+  if (is_too_large) return corrupt(fmt::format("a shape overflows: {}", shown(tensor.name)));
+  return bytes;
+}
+
+// `begin` is still relative to the data section here.
+Result<GgufTensor> read_tensor(Cursor& cursor, std::uint64_t index) {
+  GgufTensor tensor;
+  const auto name = MUSTER_TRY(cursor.text());
+  if (name.empty() || name.size() > kNameBytesMax) {
+    return corrupt(fmt::format("tensor name {} has {} bytes", index, name.size()));
+  }
+  tensor.name = std::string(name);
+  const auto dimensions = MUSTER_TRY(cursor.number<std::uint32_t>());
+  if (dimensions > kDimensionsMax) {
+    return corrupt(fmt::format("more than 4 dimensions: {} has {}", shown(name), dimensions));
+  }
+  for (std::uint32_t i = 0; i < dimensions; ++i) {
+    const auto extent = MUSTER_TRY(cursor.number<std::uint64_t>());
+    if (extent > INT64_MAX) return corrupt(fmt::format("a shape overflows: {}", shown(name)));
+    tensor.shape.push_back(static_cast<std::int64_t>(extent));
+  }
+  const auto type = MUSTER_TRY(cursor.number<std::uint32_t>());
+  tensor.type = find_ggml_type(type);
+  if (tensor.type == nullptr) {
+    return corrupt(fmt::format("a tensor type that is not known: {} of {}", type, shown(name)));
+  }
+  tensor.begin = MUSTER_TRY(cursor.number<std::uint64_t>());
+  tensor.size = MUSTER_TRY(tensor_bytes(tensor));
+  return tensor;
+}
+
+// Moves the offsets to the file's start and checks that each tensor has its own bytes.
+Status place_tensors(GgufHeader& header, std::uint64_t header_size, std::uint64_t file_size) {
+  if (header.tensors.empty()) return Done{};
+  const std::uint64_t alignment = header.alignment;
+  const auto data_begin = (header_size + alignment - 1) / alignment * alignment;
+  if (data_begin > file_size) return corrupt("the tensors begin past the end of the file");
+  const auto data_size = file_size - data_begin;
+
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+  for (auto& tensor : header.tensors) {
+    if (tensor.begin % alignment != 0) {
+      return corrupt(fmt::format("an offset is not a multiple of {}: {} at {}", alignment,
+                                 shown(tensor.name), tensor.begin));
+    }
+    if (tensor.begin > data_size || tensor.size > data_size - tensor.begin) {
+      return corrupt(fmt::format("a tensor passes the end of the file: {} of {} bytes at {} of {}",
+                                 shown(tensor.name), tensor.size, tensor.begin, data_size));
+    }
+    tensor.begin += data_begin;
+    if (tensor.size > 0) spans.emplace_back(tensor.begin, tensor.begin + tensor.size);
+  }
+  std::sort(spans.begin(), spans.end());
+  for (std::size_t i = 1; i < spans.size(); ++i) {
+    if (spans[i].first < spans[i - 1].second) {
+      return corrupt(fmt::format("tensors overlap at byte {}", spans[i].first));
+    }
+  }
+  return Done{};
+}
+
+Status check_version(std::uint32_t version) {
+  const auto refuse = [](std::string message) {
+    return Error{ErrorKind::Unsupported, std::move(message)};
+  };
+  if (version == 2 || version == 3) return Done{};
+  // The low half of a version is 0 when its bytes stand the other way round.
+  if (version != 0 && (version & 0xFFFFU) == 0) {
+    return refuse(
+        "a big-endian GGUF file: convert it to little-endian with gguf_convert_endian.py");
+  }
+  return refuse(fmt::format("GGUF version {}: versions 2 and 3 are read", version));
+}
+
+}  // namespace
+
+const GgmlType* find_ggml_type(std::uint32_t id) {
+  const auto* found =
+      std::lower_bound(kTypes.begin(), kTypes.end(), id,
+                       [](const GgmlType& type, std::uint32_t wanted) { return type.id < wanted; });
+  return found != kTypes.end() && found->id == id ? found : nullptr;
+}
+
+Result<GgufHeader> parse_gguf_header(std::span<const std::byte> head, std::uint64_t file_size) {
+  if (head.size() < kMagic.size() || std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
+    return corrupt("not a GGUF file: it does not begin with GGUF");
+  }
+  Cursor cursor(head);
+  MUSTER_TRY(cursor.skip(1, kMagic.size()));
+  GgufHeader header;
+  header.version = MUSTER_TRY(cursor.number<std::uint32_t>());
+  MUSTER_TRY(check_version(header.version));
+  const auto tensor_count = MUSTER_TRY(cursor.number<std::uint64_t>());
+  const auto metadata_count = MUSTER_TRY(cursor.number<std::uint64_t>());
+  MUSTER_TRY(read_metadata(cursor, metadata_count, header));
+
+  std::set<std::string_view> names;
+  for (std::uint64_t i = 0; i < tensor_count; ++i) {
+    header.tensors.push_back(MUSTER_TRY(read_tensor(cursor, i)));
+  }
+  for (const auto& tensor : header.tensors) {
+    if (!names.insert(tensor.name).second) {
+      return corrupt(fmt::format("a tensor is there twice: {}", shown(tensor.name)));
+    }
+  }
+  MUSTER_TRY(place_tensors(header, cursor.position(), file_size));
+  return header;
+}
+
+}  // namespace muster

@@ -1,0 +1,409 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/file.h"
+#include "modelfile/gguf.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As in transformer_config.cpp: far above any model, and no product of them overflows.
+constexpr std::uint32_t kLayersMax = 1U << 11;
+constexpr std::uint32_t kWidthMax = 1U << 20;
+constexpr std::uint32_t kHeadsMax = 1U << 12;
+constexpr std::uint32_t kHeadWidthMax = 1U << 14;
+constexpr std::uint32_t kRowsMax = 1U << 26;
+constexpr std::uint32_t kExpertsMax = 1U << 14;
+
+Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
+
+/// The keys of one architecture, by their names without its prefix.
+class ArchitectureKeys {
+ public:
+  explicit ArchitectureKeys(const GgufHeader& header, std::string architecture)
+      : header_(header), architecture_(std::move(architecture)) {}
+
+  const GgufValue* find(std::string_view name) const {
+    const auto found = header_.metadata.find(fmt::format("{}.{}", architecture_, name));
+    return found == header_.metadata.end() ? nullptr : &found->second;
+  }
+
+  /// One number, or the number of `layer` where the key holds a list of them.
+  /// Errors: Corrupt when it is missing and there is no fallback, or outside `min`..`max`.
+  Result<std::uint32_t> number(std::string_view name, std::uint32_t max,
+                               std::optional<std::uint32_t> fallback = std::nullopt,
+                               std::size_t layer = 0, std::uint32_t min = 1) const {
+    const auto* value = find(name);
+    if (value == nullptr && fallback) return *fallback;
+    std::uint64_t read = 0;
+    if (value == nullptr) {
+      return corrupt(fmt::format("{}.{} is missing", architecture_, name));
+    }
+    if (const auto* list = std::get_if<GgufList>(value)) {
+      if (layer >= list->numbers.size() || list->numbers[layer] < 0) return wrong(name, min, max);
+      read = static_cast<std::uint64_t>(list->numbers[layer]);
+    } else if (const auto* plain = std::get_if<std::uint64_t>(value)) {
+      read = *plain;
+    } else if (const auto* whole = std::get_if<std::int64_t>(value); whole && *whole >= 0) {
+      read = static_cast<std::uint64_t>(*whole);
+    } else {
+      return wrong(name, min, max);
+    }
+    if (read < min || read > max) return wrong(name, min, max);
+    return static_cast<std::uint32_t>(read);
+  }
+
+  Result<bool> flag(std::string_view name, bool fallback) const {
+    const auto* value = find(name);
+    if (value == nullptr) return fallback;
+    if (const auto* flag = std::get_if<bool>(value)) return *flag;
+    return corrupt(fmt::format("{}.{} is not true or false", architecture_, name));
+  }
+
+  const std::string& architecture() const { return architecture_; }
+
+ private:
+  Error wrong(std::string_view name, std::uint32_t min, std::uint32_t max) const {
+    return corrupt(
+        fmt::format("{}.{} is not an integer of {} to {}", architecture_, name, min, max));
+  }
+
+  const GgufHeader& header_;
+  std::string architecture_;
+};
+
+const GgufTensor* find_tensor(const GgufHeader& header, std::string_view name) {
+  const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
+                                  [&](const GgufTensor& tensor) { return tensor.name == name; });
+  return found == header.tensors.end() ? nullptr : &*found;
+}
+
+bool has_gate(const GgufHeader& header, const std::string& architecture) {
+  // Phi-3 keeps gate and up projection in one tensor.
+  if (architecture == "phi3") return true;
+  return std::any_of(header.tensors.begin(), header.tensors.end(), [](const GgufTensor& tensor) {
+    return tensor.name.find(".ffn_gate") != std::string::npos &&
+           tensor.name.find("ffn_gate_inp") == std::string::npos;
+  });
+}
+
+/// The window of a layer, 0 for full attention. Layers of an architecture whose pattern neither the
+/// file nor this list states count as full, which is never too little.
+/// Source: llama.cpp, llama-model.cpp, set_swa_pattern of gemma2 (2) and gemma3 (6).
+Result<std::uint32_t> window_of(const ArchitectureKeys& keys, std::size_t layer) {
+  const auto window =
+      MUSTER_TRY(keys.number("attention.sliding_window", kRowsMax, 0, 0, /*min=*/0));
+  if (window == 0) return 0U;
+  if (const auto* pattern = keys.find("attention.sliding_window_pattern")) {
+    if (const auto* list = std::get_if<GgufList>(pattern)) {
+      return layer < list->numbers.size() && list->numbers[layer] != 0 ? window : 0U;
+    }
+    const auto period = MUSTER_TRY(keys.number("attention.sliding_window_pattern", kLayersMax));
+    return (layer + 1) % period != 0 ? window : 0U;
+  }
+  const std::size_t period = keys.architecture() == "gemma2"   ? 2
+                             : keys.architecture() == "gemma3" ? 6
+                                                               : 1;
+  return (layer + 1) % period != 0 ? window : 0U;
+}
+
+Status read_attention(const ArchitectureKeys& keys, std::uint32_t hidden, std::size_t index,
+                      LayerShape& layer) {
+  layer.head_count = MUSTER_TRY(keys.number("attention.head_count", kHeadsMax, {}, index));
+  layer.kv_head_count =
+      MUSTER_TRY(keys.number("attention.head_count_kv", kHeadsMax, layer.head_count, index));
+  const auto split = std::max<std::uint32_t>(1, hidden / layer.head_count);
+  layer.head_size = MUSTER_TRY(keys.number("attention.key_length", kHeadWidthMax, split));
+  layer.value_head_size = MUSTER_TRY(keys.number("attention.value_length", kHeadWidthMax, split));
+  if (keys.find("attention.kv_lora_rank") != nullptr) {
+    // Newer files state the sizes of the cached latent under the plain keys and the heads' own
+    // under *_mla.
+    layer.attention = AttentionKind::Latent;
+    layer.latent_size = MUSTER_TRY(keys.number("attention.kv_lora_rank", kWidthMax));
+    layer.rope_size = MUSTER_TRY(keys.number("rope.dimension_count", kHeadWidthMax));
+    layer.head_size =
+        MUSTER_TRY(keys.number("attention.key_length_mla", kHeadWidthMax, layer.head_size));
+    layer.value_head_size =
+        MUSTER_TRY(keys.number("attention.value_length_mla", kHeadWidthMax, layer.value_head_size));
+    layer.kv_head_count = layer.head_count;
+    return Done{};
+  }
+  layer.window = MUSTER_TRY(window_of(keys, index));
+  if (layer.window > 0) layer.attention = AttentionKind::SlidingWindow;
+  return Done{};
+}
+
+Status read_feed_forward(const ArchitectureKeys& keys, std::size_t index, LayerShape& layer) {
+  layer.intermediate_size =
+      MUSTER_TRY(keys.number("feed_forward_length", kWidthMax, 0, index, /*min=*/0));
+  const auto experts = MUSTER_TRY(keys.number("expert_count", kExpertsMax, 0, 0, /*min=*/0));
+  const auto dense =
+      MUSTER_TRY(keys.number("leading_dense_block_count", kLayersMax, 0, 0, /*min=*/0));
+  if (experts == 0 || index < dense) return Done{};
+  layer.expert_count = experts;
+  layer.experts_per_token = MUSTER_TRY(keys.number("expert_used_count", experts));
+  layer.shared_expert_count =
+      MUSTER_TRY(keys.number("expert_shared_count", kExpertsMax, 0, 0, /*min=*/0));
+  layer.intermediate_size = MUSTER_TRY(
+      keys.number("expert_feed_forward_length", kWidthMax, layer.intermediate_size, index));
+  return Done{};
+}
+
+Result<std::uint32_t> vocabulary(const ArchitectureKeys& keys, const GgufHeader& header) {
+  std::uint64_t rows = 0;
+  if (const auto* table = find_tensor(header, "token_embd.weight");
+      table != nullptr && table->shape.size() == 2) {
+    rows = static_cast<std::uint64_t>(table->shape[1]);
+  }
+  const auto tokens = header.metadata.find("tokenizer.ggml.tokens");
+  if (rows == 0 && tokens != header.metadata.end()) {
+    if (const auto* list = std::get_if<GgufList>(&tokens->second)) rows = list->count;
+  }
+  if (rows == 0 || rows > kRowsMax) return keys.number("vocab_size", kRowsMax);
+  return static_cast<std::uint32_t>(rows);
+}
+
+ModelKind kind_of(const std::string& architecture, bool is_causal) {
+  if (architecture == "t5") return ModelKind::EncoderDecoder;
+  const bool is_encoder =
+      !is_causal || architecture == "t5encoder" || architecture.find("bert") != std::string::npos;
+  return is_encoder ? ModelKind::Encoder : ModelKind::Decoder;
+}
+
+Status read_layers(const ArchitectureKeys& keys, const GgufHeader& header, ModelShape& shape) {
+  const auto blocks = MUSTER_TRY(keys.number("block_count", kLayersMax));
+  const bool is_gated = has_gate(header, keys.architecture());
+  for (std::uint32_t i = 0; i < blocks; ++i) {
+    LayerShape layer;
+    layer.is_encoder = shape.kind != ModelKind::Decoder;
+    layer.is_gated = is_gated;
+    MUSTER_TRY(read_attention(keys, shape.hidden_size, i, layer));
+    MUSTER_TRY(read_feed_forward(keys, i, layer));
+    shape.layers.push_back(layer);
+  }
+  if (shape.kind != ModelKind::EncoderDecoder) return Done{};
+  auto decoder = shape.layers.front();
+  decoder.is_encoder = false;
+  decoder.has_cross_attention = true;
+  const auto count = MUSTER_TRY(keys.number("decoder_block_count", kLayersMax, blocks));
+  shape.layers.insert(shape.layers.end(), count, decoder);
+  return Done{};
+}
+
+// --- units ---
+
+bool is_before_blocks(std::string_view name) {
+  for (const std::string_view module : {"token_embd", "token_types", "position_embd", "rope_freqs",
+                                        "rope_factors_long", "rope_factors_short"}) {
+    if (name.starts_with(module)) return true;
+  }
+  return false;
+}
+
+/// The unit of a tensor: its index in the chain of Embedding, blocks, Head.
+std::size_t unit_index(const ModelShape& shape, std::string_view name) {
+  if (is_before_blocks(name)) return 0;
+  const auto encoders =
+      static_cast<std::size_t>(std::count_if(shape.layers.begin(), shape.layers.end(),
+                                             [](const auto& layer) { return layer.is_encoder; }));
+  const auto head = shape.layers.size() + 1;
+  const bool is_pair = shape.kind == ModelKind::EncoderDecoder;
+  if (is_pair && name.starts_with("enc.output_norm")) return encoders;
+  std::size_t first = 0;
+  if (name.starts_with("dec.")) first = encoders;
+  if (name.starts_with("enc.") || name.starts_with("dec.")) name.remove_prefix(4);
+  if (!name.starts_with("blk.")) return head;
+  std::size_t index = 0;
+  const auto [rest, error] = std::from_chars(name.data() + 4, name.data() + name.size(), index);
+  const bool is_whole = error == std::errc() && rest != name.data() + name.size() && *rest == '.';
+  if (!is_whole || index >= shape.layers.size() - first) return head;
+  return 1 + first + index;
+}
+
+std::vector<ModelUnit> make_chain(const ModelShape& shape) {
+  std::vector<ModelUnit> units;
+  units.push_back({UnitKind::Embedding, "token_embd", {}, 0, {}, 0});
+  std::uint32_t index = 0;
+  bool was_encoder = true;
+  for (std::uint32_t i = 0; i < shape.layers.size(); ++i) {
+    const bool is_encoder = shape.layers[i].is_encoder;
+    if (shape.kind == ModelKind::EncoderDecoder && was_encoder != is_encoder) index = 0;
+    was_encoder = is_encoder;
+    const auto* stack = shape.kind != ModelKind::EncoderDecoder ? "" : is_encoder ? "enc." : "dec.";
+    units.push_back({UnitKind::Block, fmt::format("{}blk.{}", stack, index++), {}, i, {}, 0});
+  }
+  units.push_back({UnitKind::Head, "output", {}, 0, {}, 0});
+  return units;
+}
+
+// The name of the module: of a block's tensor the block, else the tensor's name without its last
+// part.
+std::string module_of(const ModelUnit& unit, const std::string& tensor) {
+  if (unit.kind == UnitKind::Block && tensor.starts_with(unit.name + ".")) return unit.name;
+  return tensor.substr(0, tensor.rfind('.'));
+}
+
+Status group(const GgufHeader& header, ModelDescription& model) {
+  model.units = make_chain(model.shape);
+  for (const auto& tensor : header.tensors) {
+    auto& unit = model.units[unit_index(model.shape, tensor.name)];
+    unit.tensors.push_back(static_cast<std::uint32_t>(model.tensors.size()));
+    unit.stored_bytes += tensor.size;
+    const auto module = module_of(unit, tensor.name);
+    if (std::find(unit.modules.begin(), unit.modules.end(), module) == unit.modules.end()) {
+      unit.modules.push_back(module);
+    }
+    // The reverse of ggml's order, as everywhere else: the fastest dimension last.
+    model.tensors.push_back({tensor.name, std::string(tensor.type->name),
+                             std::vector<std::int64_t>(tensor.shape.rbegin(), tensor.shape.rend()),
+                             tensor.size, tensor.type->is_floating});
+  }
+  for (const auto& unit : model.units) {
+    if (unit.kind != UnitKind::Head && unit.tensors.empty()) {
+      return corrupt(fmt::format("the file holds no tensor of {}", unit.name));
+    }
+  }
+  const auto* table = find_tensor(header, "token_embd.weight");
+  if (model.shape.has_tied_head && table != nullptr) model.tied_bytes = table->size;
+  auto& head = model.units.back();
+  if (model.shape.has_tied_head && head.tensors.empty()) head.modules.emplace_back("output");
+  if (head.modules.empty()) model.units.pop_back();
+  return Done{};
+}
+
+// --- split files ---
+
+struct SplitName {
+  std::string prefix;  // with the folder
+  std::uint32_t count = 0;
+};
+
+/// "model-00002-of-00003.gguf". Source: llama.cpp, llama_split_path.
+std::optional<SplitName> parse_split_name(const std::string& path) {
+  constexpr std::size_t kTail = std::string_view("-00001-of-00001.gguf").size();
+  if (path.size() <= kTail) return std::nullopt;
+  const std::string_view tail(path.data() + path.size() - kTail, kTail);
+  if (tail[0] != '-' || tail.substr(6, 4) != "-of-") return std::nullopt;
+  std::uint32_t count = 0;
+  const auto digits = tail.substr(10, 5);
+  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + 5, count);
+  if (error != std::errc() || rest != digits.data() + 5 || count == 0) return std::nullopt;
+  return SplitName{path.substr(0, path.size() - kTail), count};
+}
+
+Result<std::uint64_t> split_number(const GgufHeader& header, const char* key,
+                                   std::uint64_t fallback) {
+  const auto found = header.metadata.find(key);
+  if (found == header.metadata.end()) return fallback;
+  if (const auto* number = std::get_if<std::uint64_t>(&found->second)) return *number;
+  if (const auto* number = std::get_if<std::int64_t>(&found->second); number && *number >= 0) {
+    return static_cast<std::uint64_t>(*number);
+  }
+  return corrupt(fmt::format("{} is not a count", key));
+}
+
+Result<GgufHeader> read_file_header(const fs::path& path) {
+  const auto file = MUSTER_TRY(MappedFile::open(path));
+  auto header = parse_gguf_header(file.bytes(), file.bytes().size());
+  if (header) return header;
+  return Error{header.error().kind, fmt::format("{}: {}", path.string(), header.error().message)};
+}
+
+Status check_names(const fs::path& path, const GgufHeader& whole) {
+  std::set<std::string_view> names;
+  for (const auto& tensor : whole.tensors) {
+    if (!names.insert(tensor.name).second) {
+      return corrupt(fmt::format("{}: two files of the split have one tensor: {}", path.string(),
+                                 tensor.name));
+    }
+  }
+  return Done{};
+}
+
+/// The header of a file, or of all files of its split, the first one's metadata.
+Result<GgufHeader> read_all(const fs::path& path) {
+  auto header = MUSTER_TRY(read_file_header(path));
+  const auto count = MUSTER_TRY(split_number(header, "split.count", 1));
+  if (count <= 1) return header;
+  const auto name = parse_split_name(path.string());
+  if (!name || name->count != count) {
+    return corrupt(
+        fmt::format("{}: split.count is {}, and the name does not end in -0000N-of-{:05}.gguf",
+                    path.string(), count, count));
+  }
+  const auto file = [&](std::uint32_t number) {
+    return fs::path(fmt::format("{}-{:05}-of-{:05}.gguf", name->prefix, number, name->count));
+  };
+  auto whole = MUSTER_TRY(read_file_header(file(1)));
+  for (std::uint32_t i = 2; i <= name->count; ++i) {
+    auto part = MUSTER_TRY(read_file_header(file(i)));
+    if (MUSTER_TRY(split_number(part, "split.no", 0)) != i - 1) {
+      return corrupt(fmt::format("{}: split.no is not {}", file(i).string(), i - 1));
+    }
+    std::move(part.tensors.begin(), part.tensors.end(), std::back_inserter(whole.tensors));
+  }
+  MUSTER_TRY(check_names(path, whole));
+  const auto stated = MUSTER_TRY(split_number(whole, "split.tensors.count", whole.tensors.size()));
+  if (stated != whole.tensors.size()) {
+    return corrupt(fmt::format("{}: split.tensors.count is {}, the files hold {}", path.string(),
+                               stated, whole.tensors.size()));
+  }
+  return whole;
+}
+
+}  // namespace
+
+Result<ModelShape> parse_gguf_shape(const GgufHeader& header) {
+  const auto found = header.metadata.find("general.architecture");
+  const auto* name =
+      found == header.metadata.end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (name == nullptr || name->empty() || name->size() > 64) {
+    return corrupt("general.architecture is missing");
+  }
+  const ArchitectureKeys keys(header, *name);
+  for (const auto* recurrent : {"ssm.state_size", "wkv.head_size"}) {
+    if (keys.find(recurrent) != nullptr) {
+      return Error{ErrorKind::Unsupported,
+                   fmt::format("general.architecture has recurrent layers, whose state is not "
+                               "known: {}",
+                               *name)};
+    }
+  }
+  ModelShape shape;
+  shape.family = *name;
+  shape.kind = kind_of(*name, MUSTER_TRY(keys.flag("attention.causal", true)));
+  shape.hidden_size = MUSTER_TRY(keys.number("embedding_length", kWidthMax));
+  shape.vocab_size = MUSTER_TRY(vocabulary(keys, header));
+  shape.length_max = MUSTER_TRY(keys.number("context_length", kRowsMax, 0));
+  MUSTER_TRY(read_layers(keys, header, shape));
+  shape.has_head = shape.kind != ModelKind::Encoder;
+  shape.has_tied_head = shape.has_head && find_tensor(header, "output.weight") == nullptr;
+  return shape;
+}
+
+Result<ModelDescription> describe_gguf(const std::filesystem::path& path) {
+  const auto header = MUSTER_TRY(read_all(path));
+  const auto within = [&](const Error& error) {
+    return Error{error.kind, fmt::format("{}: {}", path.string(), error.message)};
+  };
+  ModelDescription model;
+  model.name = path.string();
+  model.source_file = path.filename().string();
+  auto shape = parse_gguf_shape(header);
+  if (!shape) return within(shape.error());
+  model.shape = *std::move(shape);
+  const auto grouped = group(header, model);
+  if (!grouped) return within(grouped.error());
+  return model;
+}
+
+}  // namespace muster
