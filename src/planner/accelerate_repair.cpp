@@ -273,6 +273,9 @@ std::optional<DeviceMap> completed_device_map(const SizedTree& model, const Plac
       if (budgets[i].place == place) used[i] += model.bits[node];
     }
   }
+  for (std::size_t i = 0; i < budgets.size(); ++i) {
+    if (budgets[i].place.kind != PlaceKind::Disk && used[i] > budgets[i].bits) return std::nullopt;
+  }
   if (!is_whole(tree, completed)) return std::nullopt;
   return completed;
 }

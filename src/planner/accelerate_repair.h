@@ -16,7 +16,8 @@ ModulePlacement place_repaired(const SizedTree& model, const PlaceBudgets& budge
 /// Gives the buffers that accelerate's splits forget (huggingface/accelerate issues 3956 and 4014)
 /// the place of the nearest tensors that has room for them; nothing else moves.
 ///
-/// nullopt: a parameter has no place or tied parameters have two, which no addition repairs.
+/// nullopt: a parameter has no place, tied parameters have two or a budget is exceeded, which no
+/// addition repairs.
 std::optional<DeviceMap> completed_device_map(const SizedTree& model, const PlaceBudgets& budgets,
                                               const DeviceMap& map);
 
