@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/memory_encoder.h"
 #include "planner/memory_unit.h"
 
 namespace muster {
@@ -71,6 +72,19 @@ Status check_tensor_parallel(const ModelDescription& model, std::uint32_t t) {
   return Done{};
 }
 
+Status check_encoder(const MemoryDemand& demand) {
+  if (!demand.is_engine_encoder) return Done{};
+  if (!demand.is_gpu && demand.workload.dtype == "fp16") {
+    return Error{ErrorKind::Unsupported, "a CPU computes encoders in fp32 or bf16: fp16"};
+  }
+  if (demand.tensor_parallel > 1) {
+    return Error{
+        ErrorKind::Unsupported,
+        fmt::format("encoders are copied to devices, not cut over them: {}", demand.model.name)};
+  }
+  return Done{};
+}
+
 Result<std::uint64_t> resolve_context(const ModelShape& shape, const Workload& workload) {
   const std::uint64_t context = workload.context > 0 ? workload.context : shape.length_max;
   if (context == 0) {
@@ -97,6 +111,8 @@ Status resolve_dtypes(MemoryDemand& demand) {
     }
   }
   demand.element_bytes = activation_bytes(demand.model, workload);
+  // The engine takes fp32 or what is quicker and near enough: the most is counted.
+  if (demand.is_engine_encoder) demand.element_bytes = demand.weight_element_bytes.value_or(4);
   if (workload.task == PlanTask::Train) {
     demand.element_bytes = workload.training.precision == TrainingPrecision::Fp32 ? 4 : 2;
     if (demand.weight_element_bytes && *demand.weight_element_bytes != demand.element_bytes) {
@@ -132,6 +148,8 @@ Result<MemoryDemand> resolve_demand(const ModelDescription& model, const Workloa
   demand.tensor_parallel = place.tensor_parallel;
   demand.lanes = std::max<std::uint32_t>(1, place.lanes);
   demand.is_gpu = place.is_gpu;
+  demand.is_engine_encoder = workload.task == PlanTask::Embed && is_engine_encoder(model.shape);
+  MUSTER_TRY(check_encoder(demand));
   demand.context = MUSTER_TRY(resolve_context(model.shape, workload));
   const bool is_chunked = workload.task == PlanTask::Generate && workload.prefill_tokens > 0;
   demand.step_tokens = is_chunked ? workload.prefill_tokens : demand.context;

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "planner/memory_encoder.h"
 #include "planner/memory_model.h"
 
 namespace muster {
@@ -61,6 +62,21 @@ void explain_generation(const ModelDescription& model, const Workload& workload,
                    "docs/memory-model.md, Activations", kProvisional});
 }
 
+constexpr const char* kMeasured =
+    "CPU: <= 1 % (against the worker's counting allocator); GPU: not measured yet";
+
+void explain_embedding(const ModelDescription& model, std::vector<PartExplanation>& parts) {
+  if (!is_engine_encoder(model.shape)) {
+    parts.push_back({"activations", "max over units of the largest live set of one step",
+                     "docs/memory-model.md, Activations", kProvisional});
+    return;
+  }
+  parts.front() = {"weights", "float32 tables, matrices packed in the precision of the run",
+                   "docs/memory-model.md, Encoders", kMeasured};
+  parts.push_back({"activations", "lanes x the largest live set of a pass of 1,024 tokens",
+                   "docs/memory-model.md, Encoders", kMeasured});
+}
+
 }  // namespace
 
 std::vector<PartExplanation> explain_memory(const ModelDescription& model,
@@ -74,8 +90,7 @@ std::vector<PartExplanation> explain_memory(const ModelDescription& model,
       explain_training(workload, parts);
       break;
     case PlanTask::Embed:
-      parts.push_back({"activations", "max over units of the largest live set of one pass",
-                       "docs/memory-model.md, Activations", kProvisional});
+      explain_embedding(model, parts);
       break;
   }
   parts.push_back({"workspace", "32 MiB cuBLAS + 1 MiB cuBLASLt",

@@ -5,6 +5,7 @@
 #include "planner/activation_memory.h"
 #include "planner/kv_cache.h"
 #include "planner/memory_arithmetic.h"
+#include "planner/memory_encoder.h"
 #include "planner/memory_weights.h"
 #include "planner/training_memory.h"
 
@@ -73,6 +74,28 @@ UnitParts inference_parts(const MemoryDemand& demand, const ModelUnit& unit) {
       if (has_logits) parts.logits = logits_bytes(shape.vocab_size, rows, demand.tensor_parallel);
       break;
     }
+  }
+  return parts;
+}
+
+// What the engine holds: not the stored bytes, and nothing of a pooler.
+UnitParts encoder_parts(const MemoryDemand& demand, const ModelUnit& unit) {
+  const auto& shape = demand.model.shape;
+  const auto element_bytes = demand.element_bytes;
+  const EncoderRun run{.element_bytes = element_bytes};
+  UnitParts parts;
+  if (unit.kind == UnitKind::Embedding) {
+    parts.weights =
+        demand.is_gpu ? gpu_encoder_table_bytes(shape, element_bytes) : encoder_table_bytes(shape);
+  } else if (unit.kind == UnitKind::Block) {
+    const auto& layer = shape.layers[unit.layer];
+    parts.weights = demand.is_gpu ? gpu_encoder_layer_bytes(shape, layer, element_bytes)
+                                  : encoder_layer_bytes(shape, layer, run);
+    parts.activations =
+        demand.is_gpu
+            ? gpu_encoder_pass_bytes(shape, demand.context, element_bytes)
+            : multiply_bytes(demand.lanes,
+                             encoder_lane_bytes(shape, demand.workload.batch, demand.context, run));
   }
   return parts;
 }
@@ -157,9 +180,11 @@ std::uint64_t UnitParts::peak() const { return add_bytes(activations, logits); }
 std::vector<UnitParts> unit_parts(const MemoryDemand& demand) {
   std::vector<UnitParts> parts;
   parts.reserve(demand.model.units.size());
+  const bool is_train = demand.workload.task == PlanTask::Train;
   for (const auto& unit : demand.model.units) {
-    parts.push_back(demand.workload.task == PlanTask::Train ? train_parts(demand, unit)
-                                                            : inference_parts(demand, unit));
+    parts.push_back(demand.is_engine_encoder ? encoder_parts(demand, unit)
+                    : is_train               ? train_parts(demand, unit)
+                                             : inference_parts(demand, unit));
   }
   return parts;
 }

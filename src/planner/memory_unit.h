@@ -26,6 +26,7 @@ struct MemoryDemand {
   std::uint32_t tensor_parallel = 1;
   std::uint32_t lanes = 1;
   bool is_gpu = true;
+  bool is_engine_encoder = false;  // Embed, with an encoder that the engine computes
 };
 
 /// Where a model is to run, as far as memory cares.

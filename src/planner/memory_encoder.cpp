@@ -1,0 +1,195 @@
+#include "planner/memory_encoder.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "planner/memory_arithmetic.h"
+#include "spec/row_blocks.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kFloat = 4;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return multiply_bytes(divide_up(value, multiple), multiple);
+}
+
+bool has_relative_bias(const ModelShape& shape) { return shape.family == "mpnet"; }
+
+// Families that give the padding id a position of its own have two rows before the first.
+std::uint64_t position_rows(const ModelShape& shape) {
+  const bool skips_padding = shape.family != "bert" && shape.family != "distilbert";
+  return std::uint64_t{shape.length_max} + (skips_padding ? 2 : 0);
+}
+
+// Below this many inputs oneDNN multiplies float32 without packing.
+constexpr std::uint32_t kUnpackedInputsMost = 128;
+
+bool is_fp32_packed(std::uint64_t inputs, const EncoderRun& run) {
+  return run.kernels != CpuKernels::Avx2 && inputs > kUnpackedInputsMost;
+}
+
+bool has_bf16_products(const EncoderRun& run) { return run.kernels == CpuKernels::Avx512Bf16; }
+
+std::uint64_t packed_elements(std::uint64_t inputs, std::uint64_t outputs, const EncoderRun& run) {
+  const bool is_fp32 = run.element_bytes == kFloat;
+  const bool is_packed = is_fp32 ? is_fp32_packed(inputs, run) : has_bf16_products(run);
+  if (!is_packed) return multiply_bytes(inputs, outputs);
+  return multiply_bytes(round_up(outputs, 64), round_up(inputs, is_fp32 ? 16 : 32));
+}
+
+// What oneDNN holds while it multiplies `rows` rows: lists of 28 and 32 blocks of 32 bytes, and for
+// bf16 float32 sums: of up to 256 rows and 64 columns at a time, or of all without bf16 products.
+// Source: measured with torch 2.11 (oneDNN 3.10), as the packing.
+std::uint64_t product_scratch(std::uint64_t inputs, std::uint64_t outputs, std::uint64_t rows,
+                              const EncoderRun& run) {
+  if (run.element_bytes == kFloat) return is_fp32_packed(inputs, run) ? 896 : 0;
+  if (!has_bf16_products(run)) return add_bytes(128, multiply_bytes(rows, outputs, kFloat));
+  const auto sums = std::min<std::uint64_t>(rows, 256) * std::min<std::uint64_t>(outputs, 64);
+  return 1024 + sums * kFloat;
+}
+
+// The tables of one head and one strip of queries. Source: src/engine/ops/attention_kernel.h.
+std::uint64_t attention_scratch(const LayerShape& layer, std::uint64_t length,
+                                const EncoderRun& run) {
+  const std::uint64_t width = run.kernels == CpuKernels::Avx2 ? 8 : 16;
+  constexpr std::uint64_t kRowsMost = 6;
+  const auto length_wide = round_up(length, width);
+  const auto size_wide = round_up(layer.head_size, width);
+  const auto tables = multiply_bytes(2, size_wide, length_wide);
+  return multiply_bytes(add_bytes(tables, kRowsMost * (size_wide + length_wide)), kFloat);
+}
+
+struct PassSizes {
+  std::uint64_t hidden = 0;
+  std::uint64_t wide = 0;
+  std::uint64_t element = 4;
+};
+
+// The blocks of rows that cover a pass: whole ones of the largest count, then the tail's.
+struct Cover {
+  std::uint64_t whole_count = 0;
+  std::vector<RowBlock> tail;
+
+  explicit Cover(std::uint64_t tokens)
+      : whole_count(tokens / kRowCounts[0]),
+        tail(cover_rows(static_cast<std::uint32_t>(tokens % kRowCounts[0]), kRowCounts)) {}
+
+  std::uint64_t row_count() const { return whole_count * kRowCounts[0] + covered_row_count(tail); }
+  std::vector<std::uint64_t> distinct_counts() const {
+    std::vector<std::uint64_t> counts;
+    if (whole_count > 0) counts.push_back(kRowCounts[0]);
+    for (const auto& block : tail) counts.push_back(block.count);
+    return counts;
+  }
+};
+
+// The joined projection keeps the rows of all blocks; attention adds a pointer a token.
+std::uint64_t attend_peak(const PassSizes& sizes, const Cover& cover, std::uint64_t tokens,
+                          const EncoderRun& run) {
+  const std::uint64_t columns = 3 * sizes.hidden;
+  const auto scratch = [&](std::uint64_t rows) {
+    return product_scratch(sizes.hidden, columns, rows, run);
+  };
+  auto kept = multiply_bytes(cover.whole_count, kRowCounts[0], columns, sizes.element);
+  auto peak = cover.whole_count > 0 ? add_bytes(kept, scratch(kRowCounts[0])) : 0;
+  for (const auto& block : cover.tail) {
+    kept = add_bytes(kept, multiply_bytes(block.count, columns, sizes.element));
+    peak = std::max(peak, add_bytes(kept, scratch(block.count)));
+  }
+  return std::max(peak, add_bytes(kept, multiply_bytes(tokens, sizeof(void*))));
+}
+
+// Output product, then both feed-forward products, block by block.
+std::uint64_t feed_peak(const PassSizes& sizes, const Cover& cover, const EncoderRun& run) {
+  std::uint64_t peak = 0;
+  for (const auto rows : cover.distinct_counts()) {
+    const auto scratch = [&](std::uint64_t in, std::uint64_t out) {
+      return product_scratch(in, out, rows, run);
+    };
+    const auto narrow = multiply_bytes(rows, sizes.hidden, sizes.element);
+    const auto wide = multiply_bytes(rows, sizes.wide, sizes.element);
+    peak = std::max({peak, add_bytes(narrow, scratch(sizes.hidden, sizes.hidden)),
+                     add_bytes(wide, scratch(sizes.hidden, sizes.wide)),
+                     add_bytes(wide, narrow, scratch(sizes.wide, sizes.hidden))});
+  }
+  return peak;
+}
+
+std::uint64_t pass_peak(const ModelShape& shape, std::span<const std::uint32_t> lengths,
+                        const EncoderRun& run) {
+  const auto& layer = shape.layers.front();  // all layers of these families are alike
+  const PassSizes sizes{shape.hidden_size, layer.intermediate_size, run.element_bytes};
+  std::uint64_t tokens = 0;
+  std::uint32_t longest = 0;
+  for (const auto length : lengths) {
+    tokens += length;
+    longest = std::max(longest, length);
+  }
+  const Cover cover(tokens);
+  // hidden in float32, its copy in bf16, and the attended rows.
+  const std::uint64_t bytes_a_value = kFloat + (run.element_bytes == kFloat ? kFloat : 2 * 2);
+  const auto buffers = multiply_bytes(cover.row_count(), sizes.hidden, bytes_a_value);
+  const auto most = std::max(attend_peak(sizes, cover, tokens, run), feed_peak(sizes, cover, run));
+  return add_bytes(buffers, attention_scratch(layer, longest, run), most);
+}
+
+}  // namespace
+
+bool is_engine_encoder(const ModelShape& shape) {
+  static constexpr std::array<std::string_view, 6> kFamilies{
+      "bert", "roberta", "xlm-roberta", "camembert", "distilbert", "mpnet"};
+  return shape.kind == ModelKind::Encoder && !shape.layers.empty() &&
+         std::find(kFamilies.begin(), kFamilies.end(), shape.family) != kFamilies.end();
+}
+
+std::uint64_t encoder_table_bytes(const ModelShape& shape) {
+  const auto rows = add_bytes(shape.vocab_size, position_rows(shape), 2);  // 2: normalisation
+  auto floats = multiply_bytes(rows, shape.hidden_size);
+  if (has_relative_bias(shape)) {
+    const auto offsets = 2 * std::uint64_t{shape.length_max} - 1;
+    floats = add_bytes(floats, multiply_bytes(offsets, shape.layers.front().head_count));
+  }
+  return multiply_bytes(floats, kFloat);
+}
+
+std::uint64_t encoder_layer_bytes(const ModelShape& shape, const LayerShape& layer,
+                                  const EncoderRun& run) {
+  const std::uint64_t hidden = shape.hidden_size;
+  const std::uint64_t wide = layer.intermediate_size;
+  const auto matrices =
+      add_bytes(packed_elements(hidden, 3 * hidden, run), packed_elements(hidden, hidden, run),
+                packed_elements(hidden, wide, run), packed_elements(wide, hidden, run));
+  const auto biases = 5 * hidden + wide;
+  return add_bytes(multiply_bytes(add_bytes(matrices, biases), run.element_bytes),
+                   multiply_bytes(4, hidden, kFloat));
+}
+
+std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::span<const std::uint32_t> lengths,
+                                 const EncoderRun& run) {
+  std::uint64_t peak = 0;
+  while (!lengths.empty()) {
+    std::size_t text_count = 0;
+    std::uint64_t tokens = 0;
+    do {
+      tokens += lengths[text_count++];
+    } while (text_count < lengths.size() && tokens + lengths[text_count] <= kTokensPerPass);
+    peak = std::max(peak, pass_peak(shape, lengths.first(text_count), run));
+    lengths = lengths.subspan(text_count);
+  }
+  return peak;
+}
+
+std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::uint64_t sequences,
+                                 std::uint64_t tokens, const EncoderRun& run) {
+  // Every pass but the last, which is smaller, has the same texts.
+  const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens, shape.length_max));
+  const auto in_pass = std::max<std::uint64_t>(1, kTokensPerPass / std::max(1U, length));
+  const std::vector<std::uint32_t> lengths(std::min(sequences, in_pass), length);
+  return encoder_lane_bytes(shape, lengths, run);
+}
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "spec/model_shape.h"
+
+namespace muster {
+
+/// Which of oneDNN's products and of our kernels a CPU runs: they differ in what they pack and in
+/// their scratch.
+enum class CpuKernels : std::uint8_t {
+  Avx2,        // no bf16
+  Avx512,      // bf16 by way of float32
+  Avx512Bf16,  // bf16 products
+};
+
+/// How the engine runs an encoder on a CPU.
+struct EncoderRun {
+  std::uint32_t element_bytes = 4;  // of packed weights and products: 4 (fp32) or 2 (bf16)
+  CpuKernels kernels = CpuKernels::Avx512Bf16;
+};
+
+/// Whether the engine computes this family.
+bool is_engine_encoder(const ModelShape& shape);
+
+/// What `muster-worker` holds of the tables: words, positions, the first normalisation and, for
+/// MPNet, the relative bias of every offset; float32 in each precision, mapped or copied.
+std::uint64_t encoder_table_bytes(const ModelShape& shape);
+
+/// What it holds of one layer: four packed matrices and their biases in the run's precision, and
+/// two normalisations in float32. The pooler is not loaded.
+///
+///   matrix   K inputs, N outputs: fp32 N K, from 129 inputs on with AVX-512 up64(N) up16(K);
+///            bf16 up64(N) up32(K), without bf16 products N K
+///
+/// Source: measured with torch 2.11 (oneDNN 3.10, jit and brgemm inner products).
+std::uint64_t encoder_layer_bytes(const ModelShape& shape, const LayerShape& layer,
+                                  const EncoderRun& run);
+
+/// The most that one lane holds beside the weights for a batch, over its passes.
+///
+/// Source: src/engine/models/cpu_encoder.cpp; docs/memory-model.md, "Encoders", draws it.
+std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::span<const std::uint32_t> lengths,
+                                 const EncoderRun& run);
+
+/// The same for `sequences` texts of `tokens` each.
+std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::uint64_t sequences,
+                                 std::uint64_t tokens, const EncoderRun& run);
+
+/// A GPU's: everything in one precision. Source: src/engine/models/padded_encoder.cpp.
+std::uint64_t gpu_encoder_table_bytes(const ModelShape& shape, std::uint32_t element_bytes);
+std::uint64_t gpu_encoder_layer_bytes(const ModelShape& shape, const LayerShape& layer,
+                                      std::uint32_t element_bytes);
+/// Of one pass: always the same number of rows, whatever the batch; `tokens` of a text fix the
+/// size of the mask.
+std::uint64_t gpu_encoder_pass_bytes(const ModelShape& shape, std::uint64_t tokens,
+                                     std::uint32_t element_bytes);
+
+}  // namespace muster
