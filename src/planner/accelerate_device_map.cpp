@@ -30,8 +30,9 @@ Status check_coverage(const ModuleTree& tree, const DeviceMap& map) {
   if (!missing.empty()) {
     const auto count = missing.size();
     missing.resize(std::min(count, kNamesShown));
-    return bad(fmt::format("the device map leaves {} tensors without a place: {}{}", count,
-                           fmt::join(missing, ", "), count > kNamesShown ? ", ..." : ""));
+    return bad(
+        fmt::format("the device map leaves tensors without a place: {}{}", fmt::join(missing, ", "),
+                    count > kNamesShown ? fmt::format(" and {} more", count - kNamesShown) : ""));
   }
   for (const auto& group : tree.ties) {
     for (const auto member : group) {
