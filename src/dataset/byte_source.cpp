@@ -1,6 +1,7 @@
 #include "dataset/byte_source.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ class FileSource final : public ByteSource {
       : owned_(std::move(owned)), fd_(fd), name_(std::move(name)) {}
 
   Result<std::size_t> read(std::span<char> buffer) override {
+    if (!owned_.is_open()) MUSTER_TRY(wait_for_data());
     for (;;) {
       const ssize_t count = ::read(fd_, buffer.data(), buffer.size());
       if (count >= 0) {
@@ -34,6 +36,15 @@ class FileSource final : public ByteSource {
   std::uint64_t size_consumed() const override { return size_consumed_; }
 
  private:
+  // Standard input may be silent for ever; poll() ends with a signal, which read() does not.
+  Status wait_for_data() const {
+    pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
+    if (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
+      return Error{ErrorKind::Cancelled, name_ + ": interrupted"};
+    }
+    return Done{};
+  }
+
   UniqueFd owned_;  // closed for standard input, which is not ours
   int fd_;
   std::string name_;

@@ -22,9 +22,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class EmbedKillTest : public testing::TestWithParam<int> {
+std::string repeated(const std::string& text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+class EmbedRuns {
  protected:
-  EmbedKillTest()
+  EmbedRuns()
       : folder_(fs::path(testing::TempDir()) / ("embed_kill." + std::to_string(::getpid()))) {
     fs::create_directories(folder_);
     ::setenv("ZERO_WORKER", "echo dim=64", 1);
@@ -36,16 +42,16 @@ class EmbedKillTest : public testing::TestWithParam<int> {
     for (int i = 0; i < 150'000; ++i)
       input << "text " << i * 7919LL % 100'003 << " the text " << i % 13 << "\n";
   }
-  ~EmbedKillTest() override {
+  ~EmbedRuns() {
     ::unsetenv("ZERO_WORKER");
     fs::remove_all(folder_);
   }
 
-  Program run(const std::string& out, bool resume) const {
+  Program run(const std::string& out, bool resume, const std::string& input = "in.txt") const {
     std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
                                    "embed",
                                    std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny",
-                                   (folder_ / "in.txt").string(),
+                                   input == "-" ? input : (folder_ / input).string(),
                                    "-o",
                                    (folder_ / out).string(),
                                    "--devices",
@@ -69,6 +75,9 @@ class EmbedKillTest : public testing::TestWithParam<int> {
 
   const fs::path folder_;
 };
+
+class EmbedKillTest : public EmbedRuns, public testing::TestWithParam<int> {};
+class EmbedStdinTest : public EmbedRuns, public testing::Test {};
 
 TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   const auto start = std::chrono::steady_clock::now();
@@ -113,6 +122,24 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   }
   EXPECT_EQ(exit_code, 0);
   EXPECT_TRUE(bytes_of("killed") == bytes_of("whole"));
+}
+
+TEST_F(EmbedStdinTest, AnInterruptEndsTheWaitForASilentInput) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reading(ends[0]);
+  const UniqueFd writing(ends[1]);
+  const UniqueFd before(::dup(STDIN_FILENO));
+  ::dup2(reading.get(), STDIN_FILENO);
+  const Program program = run("in.npy", false, "-");
+  ::dup2(before.get(), STDIN_FILENO);
+  // More than a pipe holds: once it is written, the program is at its input.
+  const std::string lines = repeated("a text of no weight\n", 10'000);
+  ASSERT_EQ(::write(writing.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+  ::kill(program.pid(), SIGINT);
+  EXPECT_TRUE(ends_within(program.pidfd(), 5000));
+  ::kill(program.pid(), SIGKILL);
+  EXPECT_EQ(program.wait(), 128 + SIGINT);
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, EmbedKillTest, testing::Values(SIGKILL, SIGINT));
