@@ -5,7 +5,7 @@
 //   encode_bench MODEL_FOLDER ... --serve     a shape per line on stdin, a JSON line for each
 //
 // With --serve another program can interleave its own rounds with ours, so that both see the same
-// machine; benchmarks/engine/against_onnxruntime.py does.
+// machine; ./accept spine.9 does.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
