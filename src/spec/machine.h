@@ -44,6 +44,7 @@ struct MachineDevice {
   std::uint32_t index = 0;         // within its kind, over the whole machine
   std::uint32_t device_class = 0;  // into Machine::classes
   std::uint32_t node = 0;
+  std::uint32_t core_count = 1;       // Cpu: cores it computes on
   std::uint64_t free_bytes = 0;       // what a new program can have
   std::optional<std::string> uuid;    // "GPU-…", "MIG-…"
   std::optional<std::string> parent;  // a MIG slice's GPU
