@@ -55,6 +55,7 @@ struct Nvml {
   Code (*name)(Handle, char*, unsigned) = nullptr;
   Code (*pci)(Handle, PciInfo*) = nullptr;
   Code (*memory)(Handle, Memory*) = nullptr;
+  Code (*capability)(Handle, int*, int*) = nullptr;  // may be missing
 
   bool is_complete() const {
     return init != nullptr && shutdown != nullptr && count != nullptr && handle != nullptr &&
@@ -90,6 +91,7 @@ Nvml look_up_all(void* library) {
   // Not the unversioned one: its struct is shorter.
   look_up(library, {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2"}, nvml.pci);
   look_up(library, {"nvmlDeviceGetMemoryInfo"}, nvml.memory);
+  look_up(library, {"nvmlDeviceGetCudaComputeCapability"}, nvml.capability);
   return nvml;
 }
 
@@ -126,6 +128,11 @@ std::optional<Device> read_gpu(const Nvml& nvml, unsigned index) {
   // Integrated GPUs answer "not supported": they share the machine's memory.
   Memory memory{};
   if (nvml.memory(handle, &memory) == kSuccess) device.memory_total_bytes = memory.total;
+  int major = 0;
+  int minor = 0;
+  if (nvml.capability != nullptr && nvml.capability(handle, &major, &minor) == kSuccess) {
+    device.compute_capability = static_cast<std::uint32_t>(major * 10 + minor);
+  }
   return device;
 }
 

@@ -21,7 +21,9 @@ struct Device {
   std::optional<std::string> uuid;                  // "GPU-…" for NVIDIA
   std::optional<std::string> pci_address;           // "00000000:1B:00.0"
   std::optional<std::uint64_t> memory_total_bytes;  // what this process may use (the cgroup counts)
+  std::optional<std::uint64_t> memory_free_bytes;   // of a GPU, when it was looked at
   std::vector<std::uint32_t> cpus;                  // Cpu: the logical CPUs it runs on
+  std::optional<std::uint32_t> compute_capability;  // Cuda: 86 for 8.6
 
   /// "cpu:0", "cuda:1".
   std::string name() const;
@@ -36,6 +38,8 @@ struct Inventory {
   std::vector<std::string> instruction_sets;  // of those that matter to speed: "avx2", "avx512f", …
   std::uint64_t memory_total_bytes = 0;       // of the machine
   std::optional<std::uint64_t> memory_limit_bytes;  // tightest cgroup above this process
+  std::optional<std::uint64_t>
+      memory_available_bytes;             // what a new program can have, within the cgroups
   std::optional<double> cpu_limit_cores;  // the same for its CPU quota; `cpus` keeps to it
   std::vector<Device> cpus;               // a NUMA node each
   std::vector<Device> gpus;               // in PCI order

@@ -71,6 +71,14 @@ int nvmlDeviceGetName(void*, char* text, unsigned size) {
   return 0;
 }
 
+#if !defined(FAKE_OLD_DRIVER)
+int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
+  *major = 9;
+  *minor = 0;
+  return 0;
+}
+#endif
+
 int nvmlDeviceGetUUID(void* handle, char* text, unsigned size) {
   std::snprintf(text, size, "GPU-%08x-0000-0000-0000-000000000000", kBuses[index_of(handle)]);
   return 0;
