@@ -98,6 +98,27 @@ std::optional<std::uint64_t> memory_limit(const fs::path& folder, bool is_v2) {
   return limit && *limit < kV1NoLimit ? limit : std::nullopt;
 }
 
+// A line "inactive_file 1048576" of memory.stat.
+std::uint64_t inactive_file(const fs::path& folder, bool is_v2) {
+  const std::string name = is_v2 ? "inactive_file " : "total_inactive_file ";
+  const auto text = read_file(folder / "memory.stat", kFileSizeMax);
+  if (!text) return 0;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name)) return parse_number(line.substr(name.size())).value_or(0);
+  }
+  return 0;
+}
+
+// Page cache that nobody uses is given back before anything is refused, so it counts as free.
+std::optional<std::uint64_t> memory_left(const fs::path& folder, bool is_v2) {
+  const auto limit = memory_limit(folder, is_v2);
+  const auto used = read_number(folder / (is_v2 ? "memory.current" : "memory.usage_in_bytes"));
+  if (!limit || !used) return limit;
+  const auto kept = *used - std::min(*used, inactive_file(folder, is_v2));
+  return *limit - std::min(*limit, kept);
+}
+
 std::optional<double> cpu_limit(const fs::path& folder, bool is_v2) {
   std::optional<std::uint64_t> quota;
   std::optional<std::uint64_t> period;
@@ -128,6 +149,7 @@ CgroupLimits read_cgroup_limits(const fs::path& root) {
       if (const auto path = path_in(mount, "memory", *self_cgroup)) {
         for (const auto& folder : ancestors(root, mount, *path)) {
           tighten(limits.memory_bytes, memory_limit(folder, mount.is_v2));
+          tighten(limits.memory_available_bytes, memory_left(folder, mount.is_v2));
         }
       }
     }

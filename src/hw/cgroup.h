@@ -9,13 +9,16 @@ namespace muster {
 /// The tightest limits among the cgroups of this process and all their ancestors that are visible.
 struct CgroupLimits {
   std::optional<std::uint64_t> memory_bytes;  // nullopt: no limit
-  std::optional<double> cpu_cores;            // quota divided by period; nullopt: no limit
+  // What is left below the limits: the least of limit - usage + page cache that can be dropped.
+  std::optional<std::uint64_t> memory_available_bytes;
+  std::optional<double> cpu_cores;  // quota divided by period; nullopt: no limit
 };
 
 /// Reads cgroup v2 and v1, wherever they are mounted. What cannot be read limits nothing.
 ///
 /// root: the folder in front of /proc and of the mount points; "/" but for tests.
-/// Source: Linux Documentation/admin-guide/cgroup-v2.rst (memory.max, cpu.max),
+/// Source: Linux Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.current,
+/// memory.stat inactive_file, cpu.max),
 /// cgroup-v1/memory.rst (memory.limit_in_bytes), scheduler/sched-bwc.rst (cpu.cfs_quota_us),
 /// proc(5) (mountinfo).
 CgroupLimits read_cgroup_limits(const std::filesystem::path& root);

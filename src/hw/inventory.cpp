@@ -34,12 +34,20 @@ std::string proc_value(const fs::path& path, std::string_view name) {
   return {};
 }
 
-// "MemTotal: 16384 kB"; the kernel means KiB.
-std::uint64_t memory_total(const fs::path& meminfo) {
-  const auto text = proc_value(meminfo, "MemTotal");
+// "MemTotal: 16384 kB"; the kernel means KiB. 0 when there is no such line.
+std::uint64_t meminfo_bytes(const fs::path& meminfo, std::string_view name) {
+  const auto text = proc_value(meminfo, name);
   std::uint64_t kib = 0;
   std::from_chars(text.data(), text.data() + text.size(), kib);
   return kib * 1024;
+}
+
+// MemAvailable since Linux 3.14: proc(5).
+std::optional<std::uint64_t> memory_available(const fs::path& meminfo, const CgroupLimits& limits) {
+  auto left = limits.memory_available_bytes;
+  const auto system = meminfo_bytes(meminfo, "MemAvailable");
+  if (system > 0) left = std::min(left.value_or(system), system);
+  return left;
 }
 
 Device cpu_device(std::uint32_t index, const NumaNode& node, const Inventory& inventory) {
@@ -62,8 +70,9 @@ Result<Inventory> find_inventory(const MachineSources& sources) {
   Inventory inventory;
   inventory.cpu_model = proc_value(sources.root / "proc/cpuinfo", "model name");
   inventory.instruction_sets = instruction_sets(read_cpuid());
-  inventory.memory_total_bytes = memory_total(sources.root / "proc/meminfo");
+  inventory.memory_total_bytes = meminfo_bytes(sources.root / "proc/meminfo", "MemTotal");
   const auto limits = read_cgroup_limits(sources.root);
+  inventory.memory_available_bytes = memory_available(sources.root / "proc/meminfo", limits);
   // A limit above what is there limits nothing.
   if (limits.memory_bytes && *limits.memory_bytes < inventory.memory_total_bytes) {
     inventory.memory_limit_bytes = limits.memory_bytes;

@@ -21,6 +21,7 @@ TEST(FindInventory, KeepsToTheCgroup) {
   EXPECT_EQ(found->cpu_model, "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz");
   EXPECT_EQ(found->memory_total_bytes, 32874616ULL * 1024);
   EXPECT_EQ(found->memory_limit_bytes, 8ULL << 30);
+  EXPECT_EQ(found->memory_available_bytes, 6ULL << 30) << "less than the machine has left";
   EXPECT_EQ(found->core_count, 4U);
   EXPECT_EQ(found->numa_node_count, 2U);
   // A quota of 1.5 cores keeps two lanes, both on the first node, one on each core.
@@ -39,6 +40,7 @@ TEST(FindInventory, MakesADeviceOfEachNode) {
   EXPECT_EQ(found->cpus[1].name(), "cpu:1");
   EXPECT_EQ(found->cpus[1].cpus, (std::vector<std::uint32_t>{2, 3}));
   EXPECT_FALSE(found->memory_limit_bytes);
+  EXPECT_EQ(found->memory_available_bytes, 9000000ULL * 1024) << "no cgroup says otherwise";
   EXPECT_TRUE(found->gpus.empty());
   EXPECT_TRUE(found->gpu_absent_reason);
 }

@@ -127,7 +127,10 @@ std::optional<Device> read_gpu(const Nvml& nvml, unsigned index) {
   }
   // Integrated GPUs answer "not supported": they share the machine's memory.
   Memory memory{};
-  if (nvml.memory(handle, &memory) == kSuccess) device.memory_total_bytes = memory.total;
+  if (nvml.memory(handle, &memory) == kSuccess) {
+    device.memory_total_bytes = memory.total;
+    device.memory_free_bytes = memory.free;
+  }
   int major = 0;
   int minor = 0;
   if (nvml.capability != nullptr && nvml.capability(handle, &major, &minor) == kSuccess) {

@@ -19,6 +19,7 @@ TEST(FindNvidiaGpus, OrdersThemAsTheBusDoes) {
   EXPECT_EQ((*gpus)[0].uuid, "GPU-0000001b-0000-0000-0000-000000000000");
   EXPECT_EQ((*gpus)[0].model, "NVIDIA H200");
   EXPECT_EQ((*gpus)[0].memory_total_bytes, 150754820096ULL);
+  EXPECT_EQ((*gpus)[0].memory_free_bytes, 150000000000ULL);
   EXPECT_EQ((*gpus)[0].compute_capability, 90U);
   EXPECT_EQ((*gpus)[1].name(), "cuda:1");
   EXPECT_EQ((*gpus)[1].pci_address, "00000000:AF:00.0");
@@ -30,6 +31,7 @@ TEST(FindNvidiaGpus, FallsBackToOlderNamesAndLeavesOutALostGpu) {
   ASSERT_EQ(gpus->size(), 1U);
   EXPECT_EQ((*gpus)[0].pci_address, "00000000:1B:00.0");
   EXPECT_FALSE((*gpus)[0].memory_total_bytes) << "the driver does not tell it";
+  EXPECT_FALSE((*gpus)[0].memory_free_bytes);
   EXPECT_FALSE((*gpus)[0].compute_capability) << "nor this";
 }
 
