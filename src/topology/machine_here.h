@@ -1,0 +1,16 @@
+#pragma once
+
+#include "spec/device.h"
+#include "spec/machine.h"
+
+namespace muster {
+
+/// The machine "here", as it was found: its GPUs, or its CPUs where it has none.
+///
+/// A GPU's memory is the driver's; how fast it is comes from the catalogue, and is absent for one
+/// that is not in it. The links of several GPUs are not read, so they count as the slowest there
+/// are, between sockets. Host memory is what the system and the cgroup leave; the CPUs of a machine
+/// without GPUs share it in proportion to their nodes' memory, and nothing is counted twice.
+Machine machine_from(const Inventory& inventory);
+
+}  // namespace muster
