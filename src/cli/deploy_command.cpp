@@ -53,8 +53,8 @@ CommandSpec deploy_spec() {
       .name = "deploy",
       .summary = "serve a model from a container on chosen devices",
       .usage =
-          "container --api API --model MODEL --devices LIST [-- WORDS FOR THE SERVER]\n"
-          "       muster deploy status [NAME] | logs NAME | stop NAME",
+          "container --api API --model MODEL --devices LIST [-- WORDS] | status [NAME] | logs NAME "
+          "| stop NAME",
       .positional_least = 1,
       .positional_most = 256,
       .groups = {{"A container", {}, container_flags()},
@@ -309,6 +309,14 @@ Result<int> run_on_containers(const CommandContext& context, const std::string& 
                    context.arguments.value("--tail"));
 }
 
+// False for `--devices none`, so that the driver need not start.
+bool may_need_gpus(const Arguments& arguments) {
+  const auto words = arguments.values("--devices");
+  return words.empty() || std::any_of(words.begin(), words.end(), [](const std::string& word) {
+           return word != "none" && word != "cpu";
+         });
+}
+
 Result<int> run_deploy(const CommandContext& context) {
   const auto& verb = context.arguments.positionals.front();
   if (verb != "container" && verb != "status" && verb != "logs" && verb != "stop") {
@@ -317,7 +325,9 @@ Result<int> run_deploy(const CommandContext& context) {
   MUSTER_TRY(check_flags(context.arguments, verb));
   if (verb != "container") return run_on_containers(context, verb);
   ContainerHost host;
-  host.inventory = MUSTER_TRY(find_inventory());
+  MachineSources sources;
+  sources.look_for_gpus = may_need_gpus(context.arguments);
+  host.inventory = MUSTER_TRY(find_inventory(sources));
   host.rocm = find_rocm_gpus();
   return context.arguments.has("--detect-only") ? run_detect(context, host)
                                                 : run_container(context, host);

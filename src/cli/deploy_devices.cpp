@@ -119,7 +119,7 @@ class Parser {
     }
     if (is_elsewhere_) {
       chosen_.notes.push_back(fmt::format(
-          "this machine has no such GPU ({}), so the numbers are taken as written", reason_));
+          "this machine has no such GPU, so the numbers are taken as written: {}", reason_));
     }
     const bool has_amd =
         std::any_of(chosen_.devices.begin(), chosen_.devices.end(),
@@ -257,6 +257,7 @@ ContainerDevice container_device(const Device& gpu) {
       device_named(ContainerDeviceKind::Nvidia, gpu.uuid.value_or(std::to_string(gpu.index)));
   device.host_place = gpu.index;
   device.model = gpu.model;
+  device.compute_capability = gpu.compute_capability;
   return device;
 }
 

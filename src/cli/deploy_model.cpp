@@ -1,25 +1,27 @@
 #include "cli/deploy_model.h"
 
-#include "modelfile/model_folder.h"
-#include "modelfile/safetensors.h"
+#include <numeric>
+
+#include "modelfile/model_description.h"
 
 namespace muster {
 
-Result<std::optional<ModelFacts>> read_model_facts(const std::string& model) {
-  const auto folder = find_model(model);
-  if (!folder) return std::optional<ModelFacts>();
-  const auto weights = MUSTER_TRY(ModelWeights::open(*folder));
+Result<ModelFacts> read_model_facts(const std::string& model) {
+  const auto source = MUSTER_TRY(find_model_source(model));
+  const auto description = MUSTER_TRY(describe_model(source));
   ModelFacts facts;
-  for (const auto& [name, tensor] : weights.tensors()) facts.weight_bytes += tensor.data.size();
-  return std::optional(facts);
+  facts.weight_bytes = description.stored_bytes();
+  facts.heads.layer_count = static_cast<std::uint32_t>(description.shape.layers.size());
+  // A count that divides the heads of every layer divides their greatest common divisor.
+  for (const auto& layer : description.shape.layers) {
+    facts.heads.head_count = std::gcd(facts.heads.head_count, layer.head_count);
+    facts.heads.kv_head_count = std::gcd(facts.heads.kv_head_count, layer.kv_head_count);
+  }
+  return facts;
 }
 
-std::vector<DeviceCandidate> device_candidates(const Inventory& inventory) {
-  std::vector<DeviceCandidate> candidates;
-  for (const auto& gpu : inventory.gpus) {
-    candidates.push_back({gpu.name(), gpu.memory_total_bytes.value_or(0)});
-  }
-  return candidates;
+bool is_model_unknown(const Error& error) {
+  return error.kind == ErrorKind::NotFound || error.kind == ErrorKind::Unsupported;
 }
 
 }  // namespace muster

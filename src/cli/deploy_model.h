@@ -1,12 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
-#include "cli/deploy_devices.h"
 #include "deploy/container_request.h"
 
 namespace muster {
@@ -14,16 +11,16 @@ namespace muster {
 /// What splitting a model needs to know about it.
 struct ModelFacts {
   ModelHeads heads;
-  std::uint64_t weight_bytes = 0;
+  std::uint64_t weight_bytes = 0;  // as stored
 };
 
-/// Reads a model's files; none where the model is not on this machine, or of a family that is not
-/// known here: the server may know it.
+/// Reads a model's configuration and the headers of its files; no weight is read.
 ///
-/// Errors: those of a model that is here and broken.
-Result<std::optional<ModelFacts>> read_model_facts(const std::string& model);
+/// Errors: those of `find_model_source` and `describe_model`.
+Result<ModelFacts> read_model_facts(const std::string& model);
 
-/// The NVIDIA GPUs of an inventory with the memory that a new program can have.
-std::vector<DeviceCandidate> device_candidates(const Inventory& inventory);
+/// Whether a container can be planned without these facts: the model is not on this machine, or of
+/// a family that the server may know though this program does not.
+bool is_model_unknown(const Error& error);
 
 }  // namespace muster

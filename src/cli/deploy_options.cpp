@@ -118,8 +118,41 @@ Status read_simple_flags(const Arguments& arguments, ContainerRequest& request) 
   return Done{};
 }
 
+// The GPUs with the memory that they have; what other programs hold of it is seen by the server.
+std::vector<DeviceCandidate> candidates_of(const Inventory& inventory) {
+  std::vector<DeviceCandidate> candidates;
+  for (const auto& gpu : inventory.gpus) {
+    candidates.push_back({gpu.name(), gpu.memory_total_bytes.value_or(0)});
+  }
+  return candidates;
+}
+
+Result<std::vector<std::string>> select_devices(const ContainerHost& host,
+                                                const Result<ModelFacts>& facts,
+                                                DeployOptions& options) {
+  if (!facts) {
+    return Error{facts.error().kind,
+                 fmt::format("--auto-select must know how large the model is: {}; name the devices "
+                             "with --devices instead",
+                             facts.error().message)};
+  }
+  if (host.inventory.gpus.empty()) {
+    return Error{ErrorKind::Unavailable,
+                 fmt::format("no GPU to choose from: {}; --devices none runs on the processor",
+                             host.inventory.gpu_absent_reason.value_or("none was found"))};
+  }
+  const auto candidates = candidates_of(host.inventory);
+  auto words = MUSTER_TRY(
+      choose_devices(candidates, facts->weight_bytes, options.request.api, options.request.heads));
+  options.notes.push_back(fmt::format(
+      "chose {}: the fewest GPUs, those with the most memory first, that hold {} of weights (what "
+      "requests need comes on top)",
+      fmt::join(words, ", "), human_bytes(facts->weight_bytes)));
+  return words;
+}
+
 Status choose(const Arguments& arguments, const ContainerHost& host,
-              const std::optional<ModelFacts>& facts, DeployOptions& options) {
+              const Result<ModelFacts>& facts, DeployOptions& options) {
   auto words = arguments.values("--devices");
   const bool is_auto = arguments.has("--auto-select");
   if (is_auto == !words.empty()) {
@@ -127,26 +160,7 @@ Status choose(const Arguments& arguments, const ContainerHost& host,
                            : "which devices? Name them with --devices (muster deploy container "
                              "--detect-only lists them), or say --auto-select or --devices none");
   }
-  if (is_auto) {
-    if (!facts) {
-      return Error{ErrorKind::NotFound,
-                   fmt::format("--auto-select must know how large the model is, and it is not "
-                               "here; name the devices instead: {}",
-                               options.request.model)};
-    }
-    if (host.inventory.gpus.empty()) {
-      return Error{ErrorKind::Unavailable,
-                   fmt::format("no GPU to choose from: {}; --devices none runs on the processor",
-                               host.inventory.gpu_absent_reason.value_or("none was found"))};
-    }
-    const auto candidates = device_candidates(host.inventory);
-    words = MUSTER_TRY(choose_devices(candidates, facts->weight_bytes, options.request.api,
-                                      options.request.heads));
-    options.notes.push_back(fmt::format(
-        "chose {}: the fewest GPUs, those with the most memory first, that hold {} of weights "
-        "(what requests need comes on top)",
-        fmt::join(words, ", "), human_bytes(facts->weight_bytes)));
-  }
+  if (is_auto) words = MUSTER_TRY(select_devices(host, facts, options));
   auto chosen = MUSTER_TRY(parse_container_devices(words, host, options.is_dry_run));
   options.request.devices = std::move(chosen.devices);
   options.request.group_ids = std::move(chosen.group_ids);
@@ -168,7 +182,8 @@ Result<DeployOptions> deploy_options(const Arguments& arguments, const Container
   options.format = MUSTER_TRY(parse_format(arguments.value("--format").value_or("docker")));
   options.is_dry_run = arguments.has("--dry-run") || options.format != DeployFormat::Docker;
   MUSTER_TRY(read_simple_flags(arguments, options.request));
-  const auto facts = MUSTER_TRY(read_model_facts(*model));
+  const auto facts = read_model_facts(*model);
+  if (!facts && !is_model_unknown(facts.error())) return facts.error();
   if (facts) options.request.heads = facts->heads;
   MUSTER_TRY(choose(arguments, host, facts, options));
   return options;
