@@ -44,28 +44,30 @@ Result<Dtype> dtype_of(std::string_view stated) {
 void add_masked_head(const TransformerConfig& config, TensorBuilder& builder) {
   const auto hidden = config.shape.hidden_size;
   const auto vocab = config.shape.vocab_size;
-  std::string table;
+  std::string_view table;
   switch (config.family) {
     case ModelFamily::Bert:
       builder.add("cls.predictions.bias", {vocab});
       builder.linear("cls.predictions.transform.dense", hidden, hidden, true);
       builder.norm("cls.predictions.transform.LayerNorm", hidden, true);
-      table = "cls.predictions.decoder.weight";
+      table = "cls.predictions.decoder";
       break;
     case ModelFamily::DistilBert:
       builder.linear("vocab_transform", hidden, hidden, true);
       builder.norm("vocab_layer_norm", hidden, true);
       builder.add("vocab_projector.bias", {vocab});
-      table = "vocab_projector.weight";
+      table = "vocab_projector";
       break;
     default:
       builder.add("lm_head.bias", {vocab});
       builder.linear("lm_head.dense", hidden, hidden, true);
       builder.norm("lm_head.layer_norm", hidden, true);
-      table = "lm_head.decoder.weight";
+      table = "lm_head.decoder";
       break;
   }
-  if (!config.is_tied) builder.add(table, {vocab, hidden});
+  if (config.is_tied) return;
+  // Untied, the decoder has a table and a bias of its own; DistilBERT's bias is the one above.
+  builder.linear(table, vocab, hidden, config.family != ModelFamily::DistilBert);
 }
 
 void add_head(const TransformerConfig& config, TensorBuilder& builder) {
