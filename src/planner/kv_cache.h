@@ -11,7 +11,7 @@ namespace muster {
 struct CacheDemand {
   std::uint64_t sequences = 1;
   std::uint64_t tokens = 0;           // of each sequence
-  CacheFormat format;                 // of keys, values and latents
+  CacheFormat format = {};            // of keys, values and latents
   std::uint32_t state_bytes = 2;      // of an element of a recurrent state: never quantised
   std::uint32_t block = 1;            // tokens allocated at once; 1: not paged
   bool keeps_window_only = true;      // false: a sliding window's layer keeps every token

@@ -11,7 +11,7 @@ namespace muster {
 /// How weights are loaded: the bytes of a converted float element (nullopt: as stored), and over
 /// how many devices the matrices are cut.
 struct WeightDemand {
-  std::optional<std::uint32_t> element_bytes;
+  std::optional<std::uint32_t> element_bytes = std::nullopt;
   std::uint32_t tensor_parallel = 1;
 };
 
