@@ -4,6 +4,29 @@
 
 #include "base/check.h"
 #include "modelfile/model_config.h"
+#include "modelfile/model_description.h"
+
+namespace {
+
+// A description that computing with cannot overflow: every unit's bytes add up to the model's.
+void check_description(std::string_view text) {
+  const auto model = muster::describe_config(text);
+  if (!model) {
+    MUSTER_CHECK(!model.error().message.empty());
+    return;
+  }
+  MUSTER_CHECK(!model->shape.layers.empty() && model->shape.hidden_size > 0);
+  std::uint64_t units = 0;
+  std::size_t tensors = 0;
+  for (const auto& unit : model->units) {
+    units += unit.stored_bytes;
+    tensors += unit.tensors.size();
+  }
+  MUSTER_CHECK(tensors == model->tensors.size());
+  MUSTER_CHECK(units == model->stored_bytes() && units <= 1ULL << 50U);
+}
+
+}  // namespace
 
 // Any text as each of a model's JSON files: an Error, or dimensions that can be computed with.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -15,6 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     MUSTER_CHECK(encoder->padding_id < encoder->vocab_size ||
                  encoder->family == muster::EncoderFamily::Mpnet);
   }
+  check_description(text);
   static_cast<void>(muster::parse_sentence_modules(text));
   static_cast<void>(muster::parse_pooling_config("1_Pooling/config.json", text));
   static_cast<void>(muster::parse_length_config("sentence_bert_config.json", text));
