@@ -1,4 +1,6 @@
 """The rows of the list `plan`: where a model goes, what it needs to the byte, and why. As in `spine`: one module a row."""
 
 ROWS = {
+    1: "row01_accelerate",
+    2: "row02_mixed_devices",
 }
