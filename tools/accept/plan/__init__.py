@@ -3,4 +3,5 @@
 ROWS = {
     1: "row01_accelerate",
     2: "row02_mixed_devices",
+    5: "row05_model_facts",
 }
