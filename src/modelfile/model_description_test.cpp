@@ -118,7 +118,12 @@ TEST(ModelDescription, TheTensorsOfAFileAreGroupedWithTheModuleThatLoadsThem) {
     EXPECT_EQ(rows_of(*model), expected_rows(list));
     expect_whole_chain(*model);
     // Fused or split, tied or not: as many bytes as in memory.
-    EXPECT_EQ(model->stored_bytes(), describe_config(each["config"].dump())->stored_bytes());
+    const auto created = describe_config(each["config"].dump());
+    EXPECT_EQ(model->stored_bytes(), created->stored_bytes());
+    for (std::size_t i = 0; i < model->units.size(); ++i) {
+      EXPECT_EQ(model->units[i].name, created->units[i].name);
+      EXPECT_EQ(model->units[i].modules, created->units[i].modules);
+    }
   }
 }
 

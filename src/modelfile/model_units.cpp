@@ -14,6 +14,10 @@
 namespace muster {
 namespace {
 
+// Beside the language model of a multimodal class. Source: transformers 5.17, modeling_gemma3.py.
+constexpr const char* kVisionTower = "model.vision_tower";
+constexpr const char* kProjector = "model.multi_modal_projector";
+
 /// Where one tensor belongs.
 struct Place {
   UnitKind kind = UnitKind::Head;
@@ -109,11 +113,11 @@ class UnitNames {
 
   std::optional<Place> place_vision(std::string_view name) const {
     if (!config_.is_nested) return std::nullopt;
-    if (name.starts_with("model.")) name.remove_prefix(6);
-    for (const std::string_view module : {"vision_tower", "multi_modal_projector"}) {
-      if (is_within(name, module)) {
-        return Place{UnitKind::Embedding, 0, fmt::format("model.{}", module)};
-      }
+    // transformers 4 left "model." out.
+    const auto full =
+        name.starts_with("model.") ? std::string(name) : fmt::format("model.{}", name);
+    for (const auto* module : {kVisionTower, kProjector}) {
+      if (is_within(full, module)) return Place{UnitKind::Embedding, 0, module};
     }
     return std::nullopt;
   }
@@ -174,6 +178,25 @@ void add_empty_modules(const TransformerConfig& config, const UnitNames& names,
                               !(config.is_encoder_only && module.starts_with("decoder."));
     if (module == "rotary_emb" || is_tied_copy) add_module(embedding, names.within_base(module));
   }
+}
+
+/// Puts a unit's modules into the order of computation, whatever the order of the file: those that
+/// the family does not name before the head.
+void order_modules(const TransformerConfig& config, const UnitNames& names, ModelUnit& unit) {
+  const auto& traits = family_traits(config.family);
+  std::vector<std::string> first{kVisionTower, kProjector};
+  if (unit.kind == UnitKind::Block) first.push_back(unit.name);
+  for (const auto list : {traits.before, traits.after}) {
+    for (const auto module : list) first.push_back(names.within_base(module));
+  }
+  const auto rank = [&](const std::string& module) {
+    const auto at = std::find(first.begin(), first.end(), module) - first.begin();
+    const bool is_head =
+        std::find(traits.head.begin(), traits.head.end(), module) != traits.head.end();
+    return is_head ? static_cast<std::ptrdiff_t>(first.size()) + 1 : at;
+  };
+  std::stable_sort(unit.modules.begin(), unit.modules.end(),
+                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
 }
 
 std::vector<ModelUnit> make_chain(const TransformerConfig& config, const UnitNames& names) {
@@ -247,6 +270,7 @@ Status group_into_units(const TransformerConfig& config, ModelDescription& model
     add_module(head, std::string(family_traits(config.family).head[0]));
     model.tied_bytes = table_bytes(config, names, model);
   }
+  for (auto& unit : model.units) order_modules(config, names, unit);
   if (head.modules.empty()) {
     model.units.pop_back();
   } else if (!model.shape.has_head) {
