@@ -11,9 +11,10 @@ CommandSpec spec() {
   spec.usage = "MODEL INPUT... -o OUT";
   spec.positional_least = 1;
   spec.positional_most = 2;
-  spec.groups = {{"All",
-                  {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices},
-                  {{"--out", "OUT", "", "-o"}, {"--json", "", ""}}}};
+  spec.groups = {
+      {"All",
+       {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices},
+       {{"--out", "OUT", "", "-o"}, {"--json", "", ""}, {"--env", "K=V", "", "", true}}}};
   return spec;
 }
 
@@ -46,6 +47,13 @@ TEST(ParseArguments, TakesADashAndWhatFollowsTwoDashesAsWords) {
   const auto arguments = parse({"-", "--", "--json"});
   ASSERT_TRUE(arguments);
   EXPECT_EQ(arguments->positionals, (std::vector<std::string>{"-", "--json"}));
+}
+
+TEST(ParseArguments, KeepsEachValueOfAFlagThatMayRepeat) {
+  const auto arguments = parse({"model", "--env", "A=1", "--env=B=2", "--env", "A=1"});
+  ASSERT_TRUE(arguments) << arguments.error().message;
+  EXPECT_EQ(arguments->values("--env"), (std::vector<std::string>{"A=1", "B=2", "A=1"}));
+  EXPECT_TRUE(arguments->values("--volume").empty());
 }
 
 TEST(ParseArguments, KnowsAliases) {

@@ -51,6 +51,8 @@ std::string Muster::read(const std::string& name) const {
 }
 
 void Muster::set(const std::string& variable, const std::string& value) {
+  std::erase_if(environment_,
+                [&](const std::string& entry) { return entry.starts_with(variable + "="); });
   environment_.push_back(variable + "=" + value);
 }
 

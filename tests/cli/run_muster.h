@@ -32,6 +32,7 @@ class Muster {
 
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
 
+  /// In the place of an earlier value.
   void set(const std::string& variable, const std::string& value);
 
   /// Standard input comes from the file `input` of the folder, standard output goes to `output`.

@@ -1,0 +1,126 @@
+#include "cli/deploy_options.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+Arguments with(std::map<std::string, std::string, std::less<>> flags) {
+  Arguments arguments;
+  arguments.positionals = {"container"};
+  arguments.flags = std::move(flags);
+  arguments.flags.emplace("--api", "tgi");
+  arguments.flags.emplace("--model", "org/not-on-this-machine");
+  arguments.repeated["--devices"] = {"none"};
+  return arguments;
+}
+
+std::string message(const Arguments& arguments) {
+  const auto options = deploy_options(arguments, {});
+  return options ? "no error" : options.error().message;
+}
+
+TEST(DeployOptions, ReadsEveryFlag) {
+  auto arguments = with({{"--image", "x/y:1"},
+                         {"--port", "9000"},
+                         {"--host", "::1"},
+                         {"--container-name", "mine"},
+                         {"--shm-size", "512m"},
+                         {"--dry-run", ""}});
+  arguments.repeated["--env"] = {"A=b=c", "EMPTY="};
+  arguments.repeated["--volume"] = {"cache:/data", "/srv/x:/x:ro"};
+  arguments.positionals = {"container", "--max-batch-size", "4"};
+  const auto options = deploy_options(arguments, {});
+  ASSERT_TRUE(options) << options.error().message;
+  const auto& request = options->request;
+  EXPECT_EQ(request.api, ServerApi::Tgi);
+  EXPECT_EQ(request.image, "x/y:1");
+  EXPECT_EQ(request.port, 9000);
+  EXPECT_EQ(request.host, "::1");
+  EXPECT_EQ(request.name, "mine");
+  EXPECT_EQ(request.shm_bytes, 512ULL << 20);
+  ASSERT_EQ(request.environment.size(), 2U);
+  EXPECT_EQ(request.environment[0].value, "b=c");
+  EXPECT_EQ(request.environment[1].value, "");
+  ASSERT_EQ(request.volumes.size(), 2U);
+  EXPECT_FALSE(request.volumes[0].is_folder());
+  EXPECT_TRUE(request.volumes[1].is_read_only);
+  EXPECT_EQ(request.server_arguments, (std::vector<std::string>{"--max-batch-size", "4"}));
+  EXPECT_TRUE(options->is_dry_run);
+}
+
+TEST(DeployOptions, TakesAFolderForAModel) {
+  auto arguments = with({});
+  arguments.flags["--model"] = MUSTER_SOURCE_DIR "/src/service/testdata/../testdata/tiny";
+  const auto options = deploy_options(arguments, {});
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->request.model, MUSTER_SOURCE_DIR "/src/service/testdata/tiny");
+  EXPECT_EQ(options->request.heads.head_count, 2U);  // config.json's num_attention_heads
+  EXPECT_EQ(options->request.heads.layer_count, 2U);
+  arguments.flags["--model"] = "./no-such-folder";
+  EXPECT_EQ(message(arguments), "./no-such-folder: no such folder");
+}
+
+TEST(DeployOptions, AsksForWhatIsMissing) {
+  auto arguments = with({});
+  arguments.flags.erase("--api");
+  EXPECT_EQ(message(arguments), "which server? Name it with --api: tgi, tei or vllm");
+  arguments = with({});
+  arguments.flags.erase("--model");
+  EXPECT_EQ(message(arguments), "which model? Name it with --model");
+  arguments = with({});
+  arguments.repeated.clear();
+  EXPECT_EQ(message(arguments),
+            "which devices? Name them with --devices (muster deploy container --detect-only lists "
+            "them), or say --auto-select or --devices none");
+  EXPECT_EQ(message(with({{"--auto-select", ""}})),
+            "--auto-select chooses the devices that --devices names: say one");
+}
+
+TEST(DeployOptions, SaysWhatIsWrong) {
+  EXPECT_EQ(message(with({{"--port", "0"}})),
+            "--port must be a whole number from 1 to 65535: \"0\"");
+  EXPECT_EQ(message(with({{"--port", "80a"}})),
+            "--port must be a whole number from 1 to 65535: \"80a\"");
+  EXPECT_EQ(message(with({{"--host", "localhost"}})),
+            "--host is an address of this machine, such as 127.0.0.1 or 0.0.0.0 for all: "
+            "\"localhost\"");
+  EXPECT_EQ(message(with({{"--format", "compsoe"}})),
+            "unknown format: \"compsoe\"; did you mean compose?");
+  auto arguments = with({});
+  arguments.repeated["--env"] = {"K"};
+  EXPECT_EQ(message(arguments), "--env is NAME=VALUE: \"K\"");
+  arguments = with({});
+  arguments.repeated["--volume"] = {"a:/b:rw"};
+  EXPECT_EQ(message(arguments), "--volume is SOURCE:/PATH or SOURCE:/PATH:ro: \"a:/b:rw\"");
+  arguments = with({});
+  arguments.positionals = {"container", "stray"};
+  EXPECT_NE(message(arguments).find("one word too many: \"stray\""), std::string::npos);
+}
+
+TEST(DeployOptions, CannotChooseDevicesForAModelThatIsNotHere) {
+  auto arguments = with({{"--auto-select", ""}});
+  arguments.repeated.clear();
+  const auto options = deploy_options(arguments, {});
+  ASSERT_FALSE(options);
+  EXPECT_EQ(options.error().kind, ErrorKind::NotFound);
+  EXPECT_NE(options.error().message.find("--auto-select must know how large the model is"),
+            std::string::npos);
+}
+
+TEST(ParseMemorySize, CountsAsDockerDoes) {
+  EXPECT_EQ(*parse_memory_size("--shm-size", "1g"), 1ULL << 30);
+  EXPECT_EQ(*parse_memory_size("--shm-size", "2GiB"), 2ULL << 30);
+  EXPECT_EQ(*parse_memory_size("--shm-size", "64MB"), 64ULL << 20);
+  EXPECT_EQ(*parse_memory_size("--shm-size", "4096"), 4096U);
+  EXPECT_EQ(*parse_memory_size("--shm-size", "1b"), 1U);
+  for (const auto* text : {"", "g", "0", "-1g", "1x", "1gg", "1.5g", "20000000t"}) {
+    const auto size = parse_memory_size("--shm-size", text);
+    ASSERT_FALSE(size) << text;
+    EXPECT_EQ(size.error().message,
+              "--shm-size is a size such as 512m or 1g: \"" + std::string(text) + "\"");
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,244 @@
+// muster deploy, on the real program, with a stand-in for the docker client on the PATH and one for
+// the NVIDIA driver. What the real client makes of the words is the accept row plan.9.
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "run_muster.h"
+
+namespace muster {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr auto kGpu0 = "GPU-00000000-0000-0000-0000-000000000000";
+constexpr auto kGpu2 = "GPU-00000002-0000-0000-0000-000000000000";
+
+// Writes each word that it is given on a line of its own, then answers as the client would.
+constexpr auto kDocker = R"(#!/bin/sh
+printf '%s\n' "$@" --- >> "$HOME/words"
+case "$1" in
+  run) echo 0123456789abcdef; if [ -e "$HOME/refuse" ]; then echo 'docker: no such driver' >&2; exit 125; fi ;;
+  inspect) if [ -e "$HOME/exits" ]; then echo 'exited 3'; else echo 'running 0'; fi ;;
+  ps) cat "$HOME/containers" ;;
+  logs) echo 'a line of the log' ;;
+  stop | rm) if [ -e "$HOME/broken" ]; then echo 'first line' >&2; echo 'Is the docker daemon running?' >&2; exit 1; fi ;;
+esac
+)";
+
+class DeployCommand : public testing::Test {
+ protected:
+  DeployCommand() {
+    muster_.write("docker", kDocker);
+    chmod((muster_.folder() / "docker").c_str(), 0755);
+    muster_.write("containers", "");
+    const char* path = std::getenv("PATH");
+    muster_.set("PATH",
+                muster_.folder().string() + ":" + (path == nullptr ? "/usr/bin:/bin" : path));
+    muster_.set("LD_LIBRARY_PATH", MUSTER_BINARY_DIR "/fake_driver");
+  }
+
+  Finished run(const std::string& verb, const Words& more) {
+    Words words{"deploy", verb};
+    words.insert(words.end(), more.begin(), more.end());
+    return muster_.run(words);
+  }
+
+  void expect_error(const std::string& verb, const Words& more, int exit_code,
+                    const std::string& sentence) {
+    SCOPED_TRACE(testing::PrintToString(more));
+    const auto finished = run(verb, more);
+    EXPECT_EQ(finished.exit_code, exit_code);
+    EXPECT_EQ(finished.err, "muster: " + sentence + "\n");
+    EXPECT_EQ(finished.out, "");
+  }
+
+  // The commands that docker was given.
+  std::vector<Words> commands() const {
+    std::vector<Words> result;
+    Words words;
+    std::istringstream lines(muster_.read("words"));
+    for (std::string line; std::getline(lines, line);) {
+      if (line == "---") {
+        result.push_back(std::exchange(words, {}));
+      } else {
+        words.push_back(line);
+      }
+    }
+    return result;
+  }
+
+  Muster muster_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(DeployCommand, StartsAContainerOnExactlyTheChosenGpus) {
+  const auto finished =
+      run("container", {"--api", "tgi", "--model", "org/m", "--devices", "cuda:2,cuda:0"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const Words expected{"run",
+                       "--detach",
+                       "--name",
+                       "muster-tgi-m",
+                       "--label",
+                       "muster.deployment=muster-tgi-m",
+                       "--label",
+                       "muster.api=tgi",
+                       "--label",
+                       "muster.model=org/m",
+                       "--gpus",
+                       "\"device=" + std::string(kGpu2) + "," + kGpu0 + "\"",
+                       "--shm-size",
+                       "1g",
+                       "--env",
+                       "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                       "--env",
+                       "CUDA_VISIBLE_DEVICES=1,0",
+                       "--volume",
+                       "muster-hub:/data",
+                       "--publish",
+                       "127.0.0.1:8080:80",
+                       "ghcr.io/huggingface/text-generation-inference:3.3.5",
+                       "--model-id",
+                       "org/m",
+                       "--num-shard",
+                       "2"};
+  const auto given = commands();
+  ASSERT_EQ(given.size(), 2U);
+  EXPECT_EQ(given[0], expected);
+  EXPECT_EQ(given[1].front(), "inspect");
+  EXPECT_NE(finished.out.find("muster-tgi-m runs: http://127.0.0.1:8080\n"), std::string::npos);
+  EXPECT_NE(finished.out.find("curl http://127.0.0.1:8080/generate"), std::string::npos);
+}
+
+TEST_F(DeployCommand, DryRunPrintsWhatWouldRunAndRunsNothing) {
+  const Words words{"--api",         "tgi",   "--model",     "org/m",    "--devices",
+                    "cuda:0,cuda:2", "--env", "TOKEN=a b$c", "--dry-run"};
+  const auto finished = run("container", words);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_FALSE(muster_.exists("words")) << "docker was run";
+  // A shell that reads the line runs the very words.
+  muster_.write("line.sh", finished.out);
+  ASSERT_EQ(std::system(("cd '" + muster_.folder().string() +
+                         "' && HOME=\"$PWD\" PATH=\"$PWD:$PATH\" "
+                         "sh line.sh > /dev/null")
+                            .c_str()),
+            0);
+  const auto printed = commands();
+  std::filesystem::remove(muster_.folder() / "words");
+  auto for_real = words;
+  for_real.pop_back();
+  EXPECT_EQ(run("container", for_real).exit_code, 0);
+  ASSERT_FALSE(printed.empty());
+  EXPECT_EQ(printed.front(), commands().front());
+}
+
+TEST_F(DeployCommand, ChoosesTheFewestGpusThatHoldTheModel) {
+  const auto finished = run("container", {"--api", "vllm", "--model", tiny_model(), "--auto-select",
+                                          "--dry-run", "--json"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  const auto json = nlohmann::json::parse(finished.out);
+  // The fourth GPU has the most memory.
+  EXPECT_EQ(json["containers"][0]["devices"],
+            nlohmann::json({"GPU-00000003-0000-0000-0000-000000000000"}));
+  EXPECT_NE(json["notes"][0].get<std::string>().find("chose cuda:3"), std::string::npos);
+}
+
+TEST_F(DeployCommand, ShowsWhatContainersCanUseWithoutAModel) {
+  const auto finished = run("container", {"--detect-only"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_NE(finished.out.find(kGpu2), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("docker client: "), std::string::npos);
+  const auto json = nlohmann::json::parse(run("container", {"--detect-only", "--json"}).out);
+  EXPECT_EQ(json["devices"].size(), 4U);
+}
+
+TEST_F(DeployCommand, RemovesWhatItStartedWhenAnotherDoesNotStart) {
+  muster_.write("refuse", "");
+  const auto finished =
+      run("container", {"--api", "tei", "--model", "org/m", "--devices", "2xcuda"});
+  EXPECT_EQ(finished.exit_code, 6);
+  EXPECT_NE(finished.err.find("docker: no such driver\n"), std::string::npos);
+  EXPECT_NE(finished.err.find("muster: docker could not start muster-tei-m-0 (exit code 125); what "
+                              "it said is above\n"),
+            std::string::npos)
+      << finished.err;
+  const auto given = commands();
+  ASSERT_EQ(given.size(), 2U);
+  EXPECT_EQ(given[1], (Words{"rm", "--force", "0123456789abcdef"}));
+}
+
+TEST_F(DeployCommand, SaysThatAContainerEndedAtOnce) {
+  muster_.write("exits", "");
+  expect_error("container", {"--api", "tei", "--model", "org/m", "--devices", "none"}, 6,
+               "muster-tei-m ended at once with exit code 3; `muster deploy logs muster-tei-m` "
+               "shows why, `muster deploy stop muster-tei-m` removes it");
+}
+
+TEST_F(DeployCommand, ListsReadsAndStopsItsContainers) {
+  muster_.write("containers",
+                "id1\tmuster-tei-m-1\tmuster-tei-m\ttei\torg/m\texited\tExited (1)\t\n"
+                "id0\tmuster-tei-m-0\tmuster-tei-m\ttei\torg/m\trunning\tUp 5 "
+                "minutes\t127.0.0.1:8080->80/tcp\n");
+  const auto status = run("status", {});
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  EXPECT_NE(status.out.find("muster-tei-m-0  tei  org/m  Up 5 minutes  127.0.0.1:8080->80/tcp\n"),
+            std::string::npos)
+      << status.out;
+  const auto json = nlohmann::json::parse(run("status", {"muster-tei-m", "--json"}).out);
+  EXPECT_EQ(json["containers"].size(), 2U);
+  EXPECT_EQ(json["containers"][0]["state"], "running");
+  const auto logs = run("logs", {"muster-tei-m-0", "--tail", "5"});
+  EXPECT_EQ(logs.out, "a line of the log\n");
+  EXPECT_EQ(commands().back(), (Words{"logs", "--tail", "5", "id0"}));
+  const auto stopped = run("stop", {"muster-tei-m"});
+  EXPECT_EQ(stopped.out,
+            "muster-tei-m-0 is stopped and removed\nmuster-tei-m-1 is stopped and removed\n");
+  const auto given = commands();
+  EXPECT_EQ(given[given.size() - 2], (Words{"stop", "id0", "id1"}));
+  EXPECT_EQ(given.back(), (Words{"rm", "--force", "id0", "id1"}));
+  expect_error("stop", {"other"}, 3,
+               "muster started no container of that name: other; there is muster-tei-m");
+}
+
+TEST_F(DeployCommand, SaysWhatTheClientSays) {
+  muster_.write("containers", "id0\tm\tm\ttei\torg/m\trunning\tUp\t\n");
+  muster_.write("broken", "");
+  const auto finished = run("stop", {"m"});
+  EXPECT_EQ(finished.exit_code, 6);
+  EXPECT_NE(finished.err.find("muster: docker could not stop m (exit code 1)"), std::string::npos);
+}
+
+TEST_F(DeployCommand, SaysThatThereIsNoClient) {
+  muster_.set("PATH", muster_.folder().string() + "/empty");
+  expect_error("status", {}, 3,
+               "no docker client on the PATH; install one (Debian: docker-cli, Docker's own: "
+               "docker-ce-cli), or let --dry-run print the command for another machine");
+  const Words words{"--api", "tei", "--model", "m", "--devices", "none", "--dry-run"};
+  EXPECT_EQ(run("container", words).exit_code, 0) << "a dry run needs none";
+}
+
+TEST_F(DeployCommand, ChecksItsWordsBeforeDockerIsRun) {
+  expect_error("contianer", {}, 2, "muster deploy cannot \"contianer\"; did you mean container?");
+  expect_error("container", {"--api", "vlm", "--model", "m", "--devices", "none"}, 2,
+               "unknown API: \"vlm\"; did you mean vllm?");
+  expect_error("container", {"--api", "muster", "--model", "m", "--devices", "none"}, 4,
+               "muster has no server yet, and no image of it is published: use tgi, tei or vllm");
+  expect_error("container", {"--api", "tgi", "--model", "m", "--devices", "cuda:9"}, 3,
+               "no such device: cuda:9; there is cuda:0, cuda:1, cuda:2, cuda:3");
+  expect_error("container",
+               {"--api", "tgi", "--model", "m", "--devices", "none", "--port", "70000"}, 2,
+               "--port must be a whole number from 1 to 65535: \"70000\"");
+  expect_error("container", {"--api", "tgi", "--model", "m", "--devices", "none", "--env", "K"}, 2,
+               "--env is NAME=VALUE: \"K\"");
+  expect_error("status", {"--port", "80"}, 2, "muster deploy status does not take --port");
+  expect_error("logs", {}, 2,
+               "which one? `muster deploy status` lists them: muster deploy logs NAME");
+  expect_error("logs", {"m", "--tail", "x"}, 2, "--tail must be a whole number: \"x\"");
+  EXPECT_FALSE(muster_.exists("words"));
+}
+
+}  // namespace
+}  // namespace muster
