@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <string>
@@ -129,6 +130,19 @@ std::string plain(std::string_view name) {
 
 std::string_view without_memory(std::string_view name) { return name.substr(0, name.rfind('-')); }
 
+// The memory is what people leave out or get wrong, so the rest counts by itself too.
+const GpuFacts* nearest_gpu(const std::string& wanted, const std::vector<std::string>& names) {
+  if (const auto name = nearest_name(wanted, names)) {
+    const auto found = std::find(names.begin(), names.end(), *name);
+    return &kGpus[static_cast<std::size_t>(found - names.begin())];
+  }
+  for (const auto& gpu : kGpus) {
+    const auto stem = plain(without_memory(gpu.name));
+    if (!wanted.empty() && (wanted.starts_with(stem) || stem.ends_with(wanted))) return &gpu;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::span<const GpuFacts> gpu_catalogue() { return kGpus; }
@@ -140,7 +154,7 @@ Result<const GpuFacts*> find_gpu(std::string_view name) {
   for (const auto& gpu : kGpus) {
     if (plain(gpu.name) == wanted) return &gpu;
     if (plain(without_memory(gpu.name)) == wanted) sizes.push_back(&gpu);
-    names.emplace_back(gpu.name);
+    names.push_back(plain(gpu.name));
   }
   if (sizes.size() == 1) return sizes.front();
   const std::string shown(name.substr(0, 60));
@@ -151,20 +165,11 @@ Result<const GpuFacts*> find_gpu(std::string_view name) {
         ErrorKind::InvalidArgument,
         fmt::format("the GPU is made with several sizes of memory: {}: write {}", shown, choice)};
   }
-  // The memory is what people leave out or get wrong, so the rest is compared too.
-  std::string upper = wanted;
-  auto nearest = nearest_name(upper, names);
-  for (const auto& gpu : kGpus) {
-    if (nearest) break;
-    const auto stem = plain(without_memory(gpu.name));
-    if (stem.size() > 1 && (wanted.starts_with(stem) || stem.ends_with(wanted)) &&
-        !wanted.empty()) {
-      nearest = std::string(gpu.name);
-    }
-  }
-  return Error{ErrorKind::NotFound,
-               fmt::format("no such GPU is known: {}{}", shown,
-                           nearest ? fmt::format(": did you mean {}?", *nearest) : "")};
+  const auto* nearest = nearest_gpu(wanted, names);
+  return Error{
+      ErrorKind::NotFound,
+      fmt::format("no such GPU is known: {}{}", shown,
+                  nearest != nullptr ? fmt::format(": did you mean {}?", nearest->name) : "")};
 }
 
 const GpuFacts* find_gpu_by_driver_name(std::string_view driver_name) {
