@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -18,6 +19,8 @@ constexpr std::array<std::pair<std::string_view, ModuleStrategy>, 5> kStrategies
     {"sequential", ModuleStrategy::Sequential},
     {"custom", ModuleStrategy::Custom},
 }};
+
+constexpr std::int64_t kBitsPerByte = 8;
 
 bool is_balanced(ModuleStrategy strategy) {
   return strategy != ModuleStrategy::Sequential && strategy != ModuleStrategy::Custom;
@@ -48,8 +51,41 @@ ModulePlan plan_as_accelerate(const SizedTree& model, const ModuleCase& problem)
   return plan;
 }
 
+/// The least cap on the accelerators (`is_low_zero`: on the first alone) under which nothing is
+/// offloaded; without a cap nothing is.
+ModulePlan plan_with_least_cap(const SizedTree& model, const ModuleCase& problem,
+                               ModulePlan uncapped) {
+  constexpr int halvings = 24;  // of the largest budget: to 5 kB of 80 GB
+  const bool is_low_zero = problem.strategy == ModuleStrategy::BalancedLowZero;
+  std::int64_t too_low = -1;
+  std::int64_t enough = 0;
+  for (const auto& budget : problem.budgets) {
+    if (budget.place.is_accelerator()) enough = std::max(enough, budget.bits);
+  }
+  ModulePlan least = std::move(uncapped);
+  for (int i = 0; i < halvings && enough - too_low > 1; ++i) {
+    const auto cap = (too_low + (enough - too_low) / 2) / kBitsPerByte * kBitsPerByte;
+    ModulePlan plan{problem.budgets, {}};
+    bool is_first = true;
+    for (auto& budget : plan.balanced) {
+      if (!budget.place.is_accelerator() || budget.bits == 0) continue;
+      if (is_first || !is_low_zero) budget.bits = std::min(budget.bits, cap);
+      is_first = false;
+    }
+    plan.placement = place_repaired(model, plan.balanced, problem.options);
+    if (offloaded_bits(model, plan.placement.map) > 0) {
+      too_low = cap;
+    } else {
+      enough = cap;
+      least = std::move(plan);
+    }
+  }
+  return least;
+}
+
 /// The caps of a balanced strategy serve an even spread; accelerate keeps them even where they push
-/// modules off the GPUs that have room (huggingface/accelerate issue 1888). Here they give way.
+/// modules off the GPUs that have room (huggingface/accelerate issue 1888). Here they give way, as
+/// far as they must.
 ModulePlan plan_repaired(const SizedTree& model, const ModuleCase& problem) {
   ModulePlan plan{problem.budgets, place_repaired(model, problem.budgets, problem.options)};
   if (!is_balanced(problem.strategy)) return plan;
@@ -58,9 +94,10 @@ ModulePlan plan_repaired(const SizedTree& model, const ModuleCase& problem) {
       *balanced_budgets(model, problem.budgets, problem.strategy == ModuleStrategy::BalancedLowZero,
                         PlacementRules::Repaired);
   even.placement = place_repaired(model, even.balanced, problem.options);
-  return offloaded_bits(model, even.placement.map) <= offloaded_bits(model, plan.placement.map)
-             ? even
-             : plan;
+  const auto even_bits = offloaded_bits(model, even.placement.map);
+  const auto plan_bits = offloaded_bits(model, plan.placement.map);
+  if (even_bits <= plan_bits) return even;
+  return plan_bits == 0 ? plan_with_least_cap(model, problem, std::move(plan)) : plan;
 }
 
 }  // namespace

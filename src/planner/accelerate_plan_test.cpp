@@ -227,6 +227,12 @@ TEST(AcceleratePlan, TheRepairOffloadsNothingThatFits) {
   for (const auto& [name, place] : map_of(problem, PlacementRules::Repaired)) {
     EXPECT_NE(place, "cpu") << name;
   }
+  // The caps give way no further than they must: 700 bytes hold seven layers, the other three fit.
+  auto low_zero = case_of(sequence(layers), {{"0", 1000}, {"1", 350}, {"cpu", 9000}},
+                          ModuleStrategy::BalancedLowZero);
+  const auto plan = plan_modules(low_zero, PlacementRules::Repaired);
+  EXPECT_EQ(plan->balanced.front().bits, 700 * 8);
+  EXPECT_EQ(plan->balanced[1].bits, 350 * 8);
 }
 
 TEST(AcceleratePlan, ACustomMapMustCoverEverythingOnce) {
