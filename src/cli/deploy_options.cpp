@@ -151,6 +151,19 @@ Result<std::vector<std::string>> select_devices(const ContainerHost& host,
   return words;
 }
 
+// A cluster chooses the GPUs: what is known of those of this machine says nothing about them.
+void leave_to_cluster(DeployOptions& options) {
+  for (auto& device : options.request.devices) {
+    device.host_place.reset();
+    device.model.clear();
+    device.compute_capability.reset();
+  }
+  if (!options.request.devices.empty()) {
+    options.notes.push_back(
+        "Kubernetes chooses the GPUs, so only how many there are and of which kind is written");
+  }
+}
+
 Status choose(const Arguments& arguments, const ContainerHost& host,
               const Result<ModelFacts>& facts, DeployOptions& options) {
   auto words = arguments.values("--devices");
@@ -163,6 +176,7 @@ Status choose(const Arguments& arguments, const ContainerHost& host,
   if (is_auto) words = MUSTER_TRY(select_devices(host, facts, options));
   auto chosen = MUSTER_TRY(parse_container_devices(words, host, options.is_dry_run));
   options.request.devices = std::move(chosen.devices);
+  if (options.format == DeployFormat::Kubernetes) leave_to_cluster(options);
   options.request.group_ids = std::move(chosen.group_ids);
   options.notes.insert(options.notes.end(), chosen.notes.begin(), chosen.notes.end());
   return Done{};

@@ -72,6 +72,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     daemon = None  # set before the server starts
 
+    def handle(self):
+        try:
+            super().handle()
+        except ConnectionError:
+            pass  # the client ended without waiting for the answer
+
     def answer(self, status, body=None, content_type="application/json"):
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)

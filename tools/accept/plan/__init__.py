@@ -4,4 +4,5 @@ ROWS = {
     1: "row01_accelerate",
     2: "row02_mixed_devices",
     5: "row05_model_facts",
+    9: "row09_containers",
 }
