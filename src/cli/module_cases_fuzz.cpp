@@ -1,4 +1,5 @@
-// A hostile list of module trees ends in an Error, or in answers that are the same when asked again.
+// A hostile list of module trees ends in an Error, or in answers that are the same when asked
+// again.
 
 #include <cstddef>
 #include <cstdint>
