@@ -67,6 +67,7 @@ std::string busy_share(const EmbedProgress& progress) {
 nlohmann::ordered_json memory_json(const DeviceProgress& device) {
   if (device.weights_bytes == 0) return nullptr;
   return {{"weights_bytes", device.weights_bytes},
+          {"load_peak_bytes", device.load_peak_bytes},
           {"activation_peak_bytes", device.activation_peak_bytes}};
 }
 

@@ -25,6 +25,7 @@ EmbedReport report() {
   first.ready_seconds = 4;
   first.state = "ready";
   first.weights_bytes = 90'000'000;
+  first.load_peak_bytes = 14'000'000;
   first.activation_peak_bytes = 12'000'000;
   DeviceProgress second = first;
   second.name = "cpu:1";
@@ -90,6 +91,7 @@ TEST(ReportJson, HasEveryField) {
   EXPECT_EQ(json["devices"][1]["restart_count"], 2);
   EXPECT_EQ(json["devices"][1]["state"], "restarting");
   EXPECT_EQ(json["devices"][0]["memory"]["weights_bytes"], 90'000'000);
+  EXPECT_EQ(json["devices"][0]["memory"]["load_peak_bytes"], 14'000'000);
   EXPECT_EQ(json["devices"][0]["memory"]["activation_peak_bytes"], 12'000'000);
   EXPECT_TRUE(json["devices"][1]["memory"].is_null()) << "its worker counts nothing";
   EXPECT_EQ(json["worker_cpu_seconds"], 9.0);

@@ -51,7 +51,8 @@ struct DeviceStatus {
   double ready_seconds = 0;   // since its first worker was ready
   std::uint32_t restart_count = 0;
   std::uint64_t weights_bytes = 0;          // as its worker counts them; 0: not counted
-  std::uint64_t activation_peak_bytes = 0;  // the most beside them
+  std::uint64_t load_peak_bytes = 0;        // the most beside them while it loaded
+  std::uint64_t activation_peak_bytes = 0;  // and since
 };
 
 /// Owns the workers and the texts in flight: spawns a process per device, gives batches to whoever

@@ -92,6 +92,7 @@ Status Coordinator::on_ready(Slot& slot, std::span<const std::byte> payload) {
   dim_ = ready.dim;
   slot.lane_count = ready.lane_count;
   slot.total.weights_bytes = ready.weights_bytes;
+  slot.total.load_peak_bytes = ready.load_peak_bytes;
   slot.state = State::Ready;
   const auto now = clock_.now();
   if (!slot.first_ready_at) slot.first_ready_at = now;

@@ -103,6 +103,7 @@ struct Encoder::Parts {
   EncoderOptions options;
   std::unique_ptr<const EncoderModel> model;
   std::uint64_t weights_bytes = 0;
+  std::uint64_t load_peak_bytes = 0;
 };
 
 Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -119,6 +120,7 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   MUSTER_TRY(check_precision(options));
 
   count_memory();
+  restart_memory_peak();
   const auto bytes_before = memory_use().live_bytes;
   std::optional<Result<std::unique_ptr<const EncoderModel>>> model;
   // In a lane of its own: packing and the self-test must see the thread settings that `encode` will
@@ -134,7 +136,9 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   parts->options = options;
   parts->model = MUSTER_TRY(*std::move(model));
   if (options.device == DeviceKind::Cpu) {
-    parts->weights_bytes = memory_use().live_bytes - bytes_before + parts->model->mapped_bytes();
+    const auto use = memory_use();
+    parts->weights_bytes = use.live_bytes - bytes_before + parts->model->mapped_bytes();
+    parts->load_peak_bytes = use.peak_bytes - use.live_bytes;
   }
   return std::unique_ptr<Encoder>(new Encoder(std::move(parts)));
 }
@@ -178,6 +182,8 @@ Status Encoder::last_hidden_state(const TextBatch& batch, std::span<float> hidde
 std::uint32_t Encoder::dim() const { return parts_->options.encoder.hidden_size; }
 
 std::uint64_t Encoder::weights_bytes() const { return parts_->weights_bytes; }
+
+std::uint64_t Encoder::load_peak_bytes() const { return parts_->load_peak_bytes; }
 
 std::span<const std::uint32_t> Encoder::row_counts() const { return parts_->model->row_counts(); }
 

@@ -63,6 +63,9 @@ class Encoder {
   /// 0 for a GPU, whose allocator is not counted. Of loads at the same time, each sees both.
   std::uint64_t weights_bytes() const;
 
+  /// CPU: the most that loading held beside them, while matrices were packed and tested.
+  std::uint64_t load_peak_bytes() const;
+
   /// The row counts that the self-test allowed, ascending.
   std::span<const std::uint32_t> row_counts() const;
 

@@ -82,6 +82,7 @@ TEST_F(MemoryUseTest, AnEncoderReturnsAllThatItTook) {
     const auto encoder = Encoder::load(fixture.options);
     ASSERT_TRUE(encoder);
     EXPECT_GT((*encoder)->weights_bytes(), 0U);
+    EXPECT_GT((*encoder)->load_peak_bytes(), 0U);
     const auto loaded = memory_use().live_bytes;
     std::vector<float> rows(fixture.batch().lengths.size() * (*encoder)->dim());
     restart_memory_peak();

@@ -137,6 +137,37 @@ std::uint64_t pass_peak(const ModelShape& shape, std::span<const std::uint32_t> 
   return add_bytes(buffers, attention_scratch(layer, longest, run), most);
 }
 
+// Before layer i is packed, layers i and later are there as read and the earlier ones packed, so
+// the most is at the first or at the last layer.
+std::uint64_t packing_bytes(const ModelShape& shape, const LayerShape& layer, const EncoderRun& run,
+                            bool is_float32_file) {
+  const std::uint64_t hidden = shape.hidden_size;
+  const std::uint64_t wide = layer.intermediate_size;
+  const auto joined = multiply_bytes(3, add_bytes(multiply_bytes(hidden, hidden), hidden));
+  const auto others =
+      add_bytes(multiply_bytes(hidden, hidden), multiply_bytes(2, hidden, wide), 2 * hidden + wide);
+  const auto as_read = multiply_bytes(is_float32_file ? joined : add_bytes(joined, others), kFloat);
+  const auto norms = multiply_bytes(4, hidden, kFloat);
+  const auto packed = encoder_layer_bytes(shape, layer, run) - norms;
+  const auto copy = multiply_bytes(hidden, wide, run.element_bytes);
+  const std::uint64_t more = as_read > packed ? as_read - packed : 0;
+  return add_bytes(as_read, copy, multiply_bytes(shape.layers.size() - 1, more));
+}
+
+// Of each product: the rows and the rolled rows; expected, rolled and new results.
+std::uint64_t self_test_bytes(const ModelShape& shape, const LayerShape& layer,
+                              const EncoderRun& run) {
+  const std::uint64_t rows = kRowCounts[0];
+  const auto of = [&](std::uint64_t inputs, std::uint64_t outputs) {
+    const auto columns = add_bytes(multiply_bytes(2, inputs), multiply_bytes(3, outputs));
+    return add_bytes(multiply_bytes(rows, columns, run.element_bytes),
+                     product_scratch(inputs, outputs, rows, run));
+  };
+  const std::uint64_t hidden = shape.hidden_size;
+  const std::uint64_t wide = layer.intermediate_size;
+  return std::max({of(hidden, 3 * hidden), of(hidden, hidden), of(hidden, wide), of(wide, hidden)});
+}
+
 }  // namespace
 
 bool is_engine_encoder(const ModelShape& shape) {
@@ -166,6 +197,13 @@ std::uint64_t encoder_layer_bytes(const ModelShape& shape, const LayerShape& lay
   const auto biases = 5 * hidden + wide;
   return add_bytes(multiply_bytes(add_bytes(matrices, biases), run.element_bytes),
                    multiply_bytes(4, hidden, kFloat));
+}
+
+std::uint64_t encoder_load_bytes(const ModelShape& shape, const EncoderRun& run,
+                                 bool is_float32_file) {
+  const auto& layer = shape.layers.front();
+  return std::max(packing_bytes(shape, layer, run, is_float32_file),
+                  self_test_bytes(shape, layer, run));
 }
 
 std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::span<const std::uint32_t> lengths,

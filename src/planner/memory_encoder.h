@@ -48,6 +48,14 @@ std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::span<const std::u
 std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::uint64_t sequences,
                                  std::uint64_t tokens, const EncoderRun& run);
 
+/// The most that loading holds beside the weights: the joined projections of layers not yet packed
+/// (all their matrices in float32, where the file has another type), a copy of the matrix that is
+/// being packed; or the 512 rows of the self-test with their products.
+///
+/// Source: src/engine/models/{encoder_weights,cpu_encoder}.cpp, src/engine/ops/row_counts.cpp.
+std::uint64_t encoder_load_bytes(const ModelShape& shape, const EncoderRun& run,
+                                 bool is_float32_file);
+
 /// A GPU's: everything in one precision. Source: src/engine/models/padded_encoder.cpp.
 std::uint64_t gpu_encoder_table_bytes(const ModelShape& shape, std::uint32_t element_bytes);
 std::uint64_t gpu_encoder_layer_bytes(const ModelShape& shape, const LayerShape& layer,

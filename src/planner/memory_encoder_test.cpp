@@ -97,6 +97,22 @@ TEST(MemoryEncoder, MpnetKeepsABiasOfEveryOffset) {
   EXPECT_EQ(encoder_table_bytes(shape), tables);
 }
 
+TEST(MemoryEncoder, LoadingMiniLmTakesWhatItsWorkerCounts) {
+  EXPECT_EQ(encoder_load_bytes(mini_lm(), kFp32, true), 11'010'944U);
+  EXPECT_EQ(encoder_load_bytes(mini_lm(), kBf16, true), 5'571'584U);
+}
+
+TEST(MemoryEncoder, AFileOf16BitsIsThereInFloat32BeforeItIsPacked) {
+  const auto shape = encoder_shape("bert", 4, 1024, 16, 4096);
+  const std::uint64_t wide = 4 * (12 * 1024 * 1024 + 9 * 1024);  // a layer in float32
+  const std::uint64_t packed = wide / 2;
+  // bf16, at the first layer: four wide layers, the first one packed and the copy of its last
+  // matrix, where in the end there are four packed ones.
+  EXPECT_EQ(encoder_load_bytes(shape, kBf16, false), 4 * wide - 3 * packed + 2 * 1024 * 4096);
+  // fp32: one layer twice, and the copy.
+  EXPECT_EQ(encoder_load_bytes(shape, kFp32, false), wide + 4 * 1024 * 4096);
+}
+
 TEST(MemoryEncoder, ABatchIsItsLargestPass) {
   const auto shape = mini_lm();
   // 1,020 tokens of 20 and then 4 x 20: passes of at most 1,024.

@@ -78,6 +78,12 @@ UnitParts inference_parts(const MemoryDemand& demand, const ModelUnit& unit) {
   return parts;
 }
 
+bool has_float32_matrices(const ModelDescription& model) {
+  return std::all_of(model.tensors.begin(), model.tensors.end(), [](const WeightTensor& tensor) {
+    return tensor.shape.size() < 2 || !tensor.is_floating || tensor.dtype == "F32";
+  });
+}
+
 // What the engine holds: not the stored bytes, and nothing of a pooler.
 UnitParts encoder_parts(const MemoryDemand& demand, const ModelUnit& unit) {
   const auto& shape = demand.model.shape;
@@ -87,6 +93,9 @@ UnitParts encoder_parts(const MemoryDemand& demand, const ModelUnit& unit) {
   if (unit.kind == UnitKind::Embedding) {
     parts.weights =
         demand.is_gpu ? gpu_encoder_table_bytes(shape, element_bytes) : encoder_table_bytes(shape);
+    if (!demand.is_gpu) {
+      parts.activations = encoder_load_bytes(shape, run, has_float32_matrices(demand.model));
+    }
   } else if (unit.kind == UnitKind::Block) {
     const auto& layer = shape.layers[unit.layer];
     parts.weights = demand.is_gpu ? gpu_encoder_layer_bytes(shape, layer, element_bytes)

@@ -357,6 +357,7 @@ void EmbedRun::report_progress(bool is_last) {
                                  .ready_seconds = status.ready_seconds,
                                  .restart_count = status.restart_count,
                                  .weights_bytes = status.weights_bytes,
+                                 .load_peak_bytes = status.load_peak_bytes,
                                  .activation_peak_bytes = status.activation_peak_bytes,
                                  .state = status.state});
   }

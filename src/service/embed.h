@@ -44,7 +44,8 @@ struct DeviceProgress {
   double ready_seconds = 0;  // time since its first worker was ready
   std::uint32_t restart_count = 0;
   std::uint64_t weights_bytes = 0;          // in its worker; 0: not counted
-  std::uint64_t activation_peak_bytes = 0;  // the most beside them
+  std::uint64_t load_peak_bytes = 0;        // the most beside them while it loaded
+  std::uint64_t activation_peak_bytes = 0;  // and since
   std::string state;                        // "starting", "ready", "restarting", "quarantined"
 };
 

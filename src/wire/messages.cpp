@@ -140,6 +140,7 @@ std::vector<std::byte> encode(const Ready& message) {
   writer.number(message.dim);
   writer.number(message.lane_count);
   writer.number(message.weights_bytes);
+  writer.number(message.load_peak_bytes);
   return writer.take();
 }
 
@@ -149,6 +150,7 @@ Result<Ready> decode_ready(std::span<const std::byte> payload) {
   message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
   message.lane_count = MUSTER_TRY(reader.number<std::uint32_t>());
   message.weights_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.load_peak_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   MUSTER_TRY(reader.end());
   if (message.dim == 0 || message.lane_count == 0) {
     return Error{ErrorKind::Corrupt, "a worker without dimension or lanes says it is ready"};

@@ -77,7 +77,8 @@ struct Load {
 struct Ready {
   std::uint32_t dim = 0;
   std::uint32_t lane_count = 0;
-  std::uint64_t weights_bytes = 0;  // 0: not counted on this kind of device
+  std::uint64_t weights_bytes = 0;    // 0: not counted on this kind of device
+  std::uint64_t load_peak_bytes = 0;  // the most that loading held beside them
 };
 
 /// Parent: embed these. The frame's id is the batch's.

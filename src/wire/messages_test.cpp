@@ -39,11 +39,13 @@ TEST(Messages, LoadReadyAndVerdictComeBackAsTheyWent) {
   EXPECT_EQ(load->precision, Precision::Bf16);
   EXPECT_EQ(load->cpus, (std::vector<std::uint32_t>{0, 3}));
 
-  const auto ready = decode_ready(encode(Ready{.dim = 384, .lane_count = 2, .weights_bytes = 7}));
+  const auto ready = decode_ready(
+      encode(Ready{.dim = 384, .lane_count = 2, .weights_bytes = 7, .load_peak_bytes = 6}));
   ASSERT_TRUE(ready);
   EXPECT_EQ(ready->dim, 384U);
   EXPECT_EQ(ready->lane_count, 2U);
   EXPECT_EQ(ready->weights_bytes, 7U);
+  EXPECT_EQ(ready->load_peak_bytes, 6U);
 
   const auto verdict = decode_verdict(encode(Verdict{{{Precision::Bf16, 123.5, 0.9999, 0.999}}}));
   ASSERT_TRUE(verdict);

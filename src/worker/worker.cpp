@@ -97,7 +97,8 @@ Status Worker::on_load(const Load& load) {
   }
   const auto ready = encode(Ready{.dim = encoder_->dim(),
                                   .lane_count = static_cast<std::uint32_t>(lane_count),
-                                  .weights_bytes = encoder_->weights_bytes()});
+                                  .weights_bytes = encoder_->weights_bytes(),
+                                  .load_peak_bytes = encoder_->load_peak_bytes()});
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
 }
 

@@ -166,6 +166,7 @@ TEST_P(WorkerMemoryTest, ThePlannersEncoderIsTheWorkersWithinOnePercent) {
   auto weights = encoder_table_bytes(shape);
   for (const auto& layer : shape.layers) weights += encoder_layer_bytes(shape, layer, run);
   compare("weights", weights, ready->weights_bytes);
+  compare("load", encoder_load_bytes(shape, run, true), ready->load_peak_bytes);
   // Each batch takes more than the one before it, so the peak so far is its own.
   const auto longest = std::min<std::uint32_t>(40, shape.length_max);
   for (const auto& [texts, tokens] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
@@ -222,7 +223,8 @@ TEST(WorkerMemory, AStageIsTheSumOfWhatTheWorkerHolds) {
   const auto parts = stage_memory(*model, workload, share);
   ASSERT_TRUE(parts) << parts.error().message;
   const EncoderRun run;
-  EXPECT_EQ(parts->activations, encoder_lane_bytes(model->shape, 64, 16, run));
+  EXPECT_EQ(parts->activations, std::max(encoder_load_bytes(model->shape, run, true),
+                                         encoder_lane_bytes(model->shape, 64, 16, run)));
   EXPECT_EQ(parts->weights,
             encoder_table_bytes(model->shape) +
                 model->shape.layers.size() *
