@@ -79,4 +79,24 @@ std::optional<ChainPlacement> min_slowest_any_order(const ChainProblem& problem,
                                                        : slowest_any_order_uneven(tables, useful));
 }
 
+std::vector<std::optional<double>> min_slowest_of_equal(
+    const ChainProblem& problem, std::span<const std::uint32_t> device_counts) {
+  const ChainTables tables(problem);
+  MUSTER_CHECK(tables.class_count() > 0);
+  std::vector<std::optional<double>> seconds(device_counts.size());
+  const auto tell = [&](std::size_t i, const std::optional<ClassedStages>& found) {
+    if (const auto placement = placement_of(problem, found)) {
+      seconds[i] = placement->slowest_seconds;
+    }
+  };
+  if (tables.is_cut_uniform()) {
+    slowest_of_equal(tables, device_counts, tell);
+    return seconds;
+  }
+  for (std::size_t i = 0; i < device_counts.size(); ++i) {
+    tell(i, slowest_in_order_uneven(tables, std::vector<std::uint32_t>(device_counts[i], 0)));
+  }
+  return seconds;
+}
+
 }  // namespace muster

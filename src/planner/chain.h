@@ -69,4 +69,9 @@ std::optional<ChainPlacement> min_total_in_order(const ChainProblem& problem,
 std::optional<ChainPlacement> min_total_any_order(const ChainProblem& problem,
                                                   std::span<const std::uint32_t> counts);
 
+/// P5: the slowest stage of P1 in seconds for several numbers of equal devices, of class 0; nullopt
+/// where nothing fits. Cheaper than to ask for each. Cost: O(L log(1 / eps)) for each number.
+std::vector<std::optional<double>> min_slowest_of_equal(
+    const ChainProblem& problem, std::span<const std::uint32_t> device_counts);
+
 }  // namespace muster

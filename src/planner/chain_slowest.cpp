@@ -22,9 +22,14 @@ class Reach {
   }
 
   void set_bound(Ticks bound) {
-    bound_ = bound;
-    next_bound_ = ChainTables::kTicksMax;
+    start(bound);
     for (std::uint32_t c = 0; c < tables_.class_count(); ++c) fill(c);
+  }
+
+  /// The same for one class; the others are not to be asked for.
+  void set_bound(Ticks bound, std::uint32_t device_class) {
+    start(bound);
+    fill(device_class);
   }
 
   std::uint32_t from(std::uint32_t device_class, std::uint32_t begin) const {
@@ -40,6 +45,10 @@ class Reach {
   Ticks next_bound() const { return next_bound_; }
 
  private:
+  void start(Ticks bound) {
+    bound_ = bound;
+    next_bound_ = ChainTables::kTicksMax;
+  }
   void refuse(Ticks ticks) { next_bound_ = std::min(next_bound_, ticks); }
 
   // Two pointers, as the furthest end never falls when the begin grows. The last unit is for
@@ -251,6 +260,32 @@ std::optional<ClassedStages> slowest_any_order(const ChainTables& tables,
   if (!found) return found;
   reach.set_bound(slowest_ticks(tables, *found));
   return search.run(/*is_any_enough=*/false);
+}
+
+void slowest_of_equal(const ChainTables& tables, std::span<const std::uint32_t> device_counts,
+                      const ToldStages& tell) {
+  Reach reach(tables);
+  std::vector<std::uint32_t> counts(tables.class_count(), 0);
+  // From few devices to many: the answer of fewer is a bound for more.
+  std::vector<std::size_t> rising(device_counts.size());
+  std::iota(rising.begin(), rising.end(), std::size_t{0});
+  std::stable_sort(rising.begin(), rising.end(), [&](std::size_t a, std::size_t b) {
+    return device_counts[a] < device_counts[b];
+  });
+  auto upper = ChainTables::kTicksMax;
+  for (const auto i : rising) {
+    counts[0] = std::min(device_counts[i], tables.unit_count());
+    const std::vector<std::uint32_t> order(counts[0], 0);
+    const auto probe = [&](Ticks bound) {
+      reach.set_bound(bound, 0);
+      return walk(reach, order, tables.unit_count());
+    };
+    const auto found = least_slowest(
+        tables, divided_bound(tables, counts), probe, [&](Ticks) { return reach.next_bound(); },
+        upper);
+    if (found) upper = slowest_ticks(tables, *found);
+    tell(i, found);
+  }
 }
 
 Ticks slowest_lower_bound(const ChainTables& tables, std::span<const std::uint32_t> counts) {

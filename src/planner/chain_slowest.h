@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,12 +30,14 @@ ChainTables::Ticks slowest_ticks(const ChainTables& tables, const ClassedStages&
 /// A bisection that jumps: stages found lower the upper end to what they really take, a refusal
 /// raises the lower end to `next`, the least bound that could change the answer. It ends when the
 /// ends meet, so the result is exact.
+/// `upper_known`: a bound at which it finds stages if it ever does.
 /// `probe(bound)`: optional<ClassedStages>; `next(bound)`: after a refusal, a Ticks above `bound`.
 /// Source: Pinar, Tabak, Aykanat, JPDC 68 (2008), section 4 (exact bisection).
 template <typename Probe, typename Next>
-std::optional<ClassedStages> least_slowest(const ChainTables& tables, ChainTables::Ticks lower,
-                                           Probe probe, Next next) {
-  auto best = probe(ChainTables::kTicksMax);
+std::optional<ClassedStages> least_slowest(
+    const ChainTables& tables, ChainTables::Ticks lower, Probe probe, Next next,
+    ChainTables::Ticks upper_known = ChainTables::kTicksMax) {
+  auto best = probe(upper_known);
   if (!best) return std::nullopt;
   auto upper = slowest_ticks(tables, *best);
   while (lower < upper) {
@@ -59,6 +62,12 @@ std::optional<ClassedStages> slowest_any_order(const ChainTables& tables,
                                                std::span<const std::uint32_t> counts);
 std::optional<ClassedStages> slowest_any_order_uneven(const ChainTables& tables,
                                                       std::span<const std::uint32_t> counts);
+
+/// P5: P1 for several numbers of devices of class 0, with even cuts. Each answer is told once, with
+/// its position in `device_counts`.
+using ToldStages = std::function<void(std::size_t, const std::optional<ClassedStages>&)>;
+void slowest_of_equal(const ChainTables& tables, std::span<const std::uint32_t> device_counts,
+                      const ToldStages& tell);
 
 /// A bound below which no placement can be, whatever the order: the better of two relaxations.
 ChainTables::Ticks slowest_lower_bound(const ChainTables& tables,

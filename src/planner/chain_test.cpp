@@ -93,6 +93,23 @@ TEST(MinSlowestAnyOrder, EqualsBruteForce) { compare_with_brute_force(kP2); }
 TEST(MinTotalInOrder, EqualsBruteForce) { compare_with_brute_force(kP3); }
 TEST(MinTotalAnyOrder, EqualsBruteForce) { compare_with_brute_force(kP4); }
 
+TEST(MinSlowestOfEqual, EqualsTheSameQuestionForEachNumber) {
+  std::mt19937_64 random(21);
+  const std::vector<std::uint32_t> device_counts{5, 1, 3, 2, 8, 3};
+  for (int i = 0; i < 500; ++i) {
+    SCOPED_TRACE(i);
+    const auto instance = chain_oracle::random_instance(random, {});
+    const auto found = min_slowest_of_equal(instance.problem, device_counts);
+    ASSERT_EQ(found.size(), device_counts.size());
+    for (std::size_t n = 0; n < found.size(); ++n) {
+      const auto wanted = chain_oracle::best_in_order(
+          instance.problem, std::vector<std::uint32_t>(device_counts[n], 0), Aim::Slowest);
+      ASSERT_EQ(found[n].has_value(), wanted.has_value());
+      ASSERT_NEAR(found[n].value_or(0.0), wanted.value_or(0.0), 1e-9 * wanted.value_or(0.0));
+    }
+  }
+}
+
 // 4 + 4 + 2 seconds on two devices: cut after the first unit 4 | 6, after the second 8 | 2.
 TEST(MinSlowestInOrder, CutsWhereTheSlowerPartIsLeast) {
   const ChainProblem problem{.bytes = {1, 1, 1}, .seconds = {{4, 4, 2}}, .capacity = {3}};

@@ -71,6 +71,7 @@ std::string listed(const std::vector<std::uint32_t>& degrees) {
 
 std::vector<std::uint32_t> legal_tensor_degrees(const ModelShape& shape, std::uint32_t most) {
   std::vector<std::uint32_t> degrees{1};
+  if (shape.kind == ModelKind::Encoder) return degrees;
   for (std::uint32_t degree = 2; degree <= most; ++degree) {
     if (!undivided(shape, degree)) degrees.push_back(degree);
   }
@@ -120,6 +121,7 @@ Status check_tensor_degree(const ModelShape& shape, const Machine& machine,
   };
   if (degree == 0) return bad("0 divides nothing");
   if (degree == 1) return Done{};
+  if (shape.kind == ModelKind::Encoder) return bad("encoders are copied to devices, not cut");
   if (const auto what = undivided(shape, degree)) {
     return bad(fmt::format("{} does not divide {}", degree, *what));
   }

@@ -13,7 +13,8 @@ namespace muster {
 
 /// The degrees of tensor parallelism up to `most` that cut every layer into equal parts: they
 /// divide the attention heads and the feed-forward width, and divide the KV heads or are a multiple
-/// of them, which are then copied. 1 is always among them.
+/// of them, which are then copied. 1 is always among them; encoders are copied whole, so for them
+/// it is the only one.
 ///
 /// Source: Shoeybi et al., arXiv 1909.08053, section 3; vLLM 0.11, model_executor/models/llama.py
 /// (KV heads replicated where there are fewer than ranks).
