@@ -6,10 +6,11 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
+
+#include "modelfile/shown_name.h"
 
 namespace muster {
 namespace {
@@ -71,12 +72,6 @@ std::uint64_t size_of(ValueType type) {
 
 Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
 
-// Names come from the file: keep a hostile one from flooding the message or the terminal.
-std::string shown(std::string_view name) {
-  return nlohmann::json(std::string(name.substr(0, 80)))
-      .dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-}
-
 /// Reads little-endian values in order and never past the end.
 class Cursor {
  public:
@@ -129,7 +124,7 @@ class Cursor {
 Result<ValueType> read_type(Cursor& cursor, std::string_view key) {
   const auto type = MUSTER_TRY(cursor.number<std::uint32_t>());
   if (type < kValueTypeCount) return static_cast<ValueType>(type);
-  return corrupt(fmt::format("a metadata type that is not known: {} of {}", type, shown(key)));
+  return corrupt(fmt::format("a metadata type that is not known: {} of {}", type, shown_name(key)));
 }
 
 Result<GgufValue> read_scalar(Cursor& cursor, ValueType type, std::string_view key) {
@@ -150,7 +145,7 @@ Result<GgufValue> read_scalar(Cursor& cursor, ValueType type, std::string_view k
       return GgufValue(double{MUSTER_TRY(cursor.number<float>())});
     case ValueType::Bool: {
       const auto flag = MUSTER_TRY(cursor.number<std::uint8_t>());
-      if (flag > 1) return corrupt(fmt::format("a flag is neither 0 nor 1: {}", shown(key)));
+      if (flag > 1) return corrupt(fmt::format("a flag is neither 0 nor 1: {}", shown_name(key)));
       return GgufValue(flag == 1);
     }
     case ValueType::String:
@@ -164,7 +159,7 @@ Result<GgufValue> read_scalar(Cursor& cursor, ValueType type, std::string_view k
     case ValueType::Array:
       break;
   }
-  return corrupt(fmt::format("a list of lists: {}", shown(key)));
+  return corrupt(fmt::format("a list of lists: {}", shown_name(key)));
 }
 
 std::optional<std::int64_t> as_number(const GgufValue& value) {
@@ -192,7 +187,7 @@ Result<GgufValue> read_list(Cursor& cursor, std::string_view key) {
       continue;
     }
     const auto number = as_number(MUSTER_TRY(read_scalar(cursor, type, key)));
-    if (!number) return corrupt(fmt::format("a number beyond 63 bits: {}", shown(key)));
+    if (!number) return corrupt(fmt::format("a number beyond 63 bits: {}", shown_name(key)));
     list.numbers.push_back(*number);
   }
   return GgufValue(std::move(list));
@@ -208,7 +203,7 @@ Status read_metadata(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
     auto value = type == ValueType::Array ? MUSTER_TRY(read_list(cursor, key))
                                           : MUSTER_TRY(read_scalar(cursor, type, key));
     if (!header.metadata.emplace(std::string(key), std::move(value)).second) {
-      return corrupt(fmt::format("a metadata key is there twice: {}", shown(key)));
+      return corrupt(fmt::format("a metadata key is there twice: {}", shown_name(key)));
     }
   }
   header.alignment = kDefaultAlignment;
@@ -227,7 +222,7 @@ Result<std::uint64_t> tensor_bytes(const GgufTensor& tensor) {
   const auto row = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape[0]);
   if (row % tensor.type->block_elements != 0) {
     return corrupt(fmt::format("a row is no whole number of {} blocks: {}", tensor.type->name,
-                               shown(tensor.name)));
+                               shown_name(tensor.name)));
   }
   std::uint64_t bytes = row / tensor.type->block_elements;
   bool is_too_large = __builtin_mul_overflow(bytes, tensor.type->block_bytes, &bytes);
@@ -235,7 +230,7 @@ Result<std::uint64_t> tensor_bytes(const GgufTensor& tensor) {
     is_too_large |=
         __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(tensor.shape[i]), &bytes);
   }
-  if (is_too_large) return corrupt(fmt::format("a shape overflows: {}", shown(tensor.name)));
+  if (is_too_large) return corrupt(fmt::format("a shape overflows: {}", shown_name(tensor.name)));
   return bytes;
 }
 
@@ -249,17 +244,18 @@ Result<GgufTensor> read_tensor(Cursor& cursor, std::uint64_t index) {
   tensor.name = std::string(name);
   const auto dimensions = MUSTER_TRY(cursor.number<std::uint32_t>());
   if (dimensions > kDimensionsMax) {
-    return corrupt(fmt::format("more than 4 dimensions: {} has {}", shown(name), dimensions));
+    return corrupt(fmt::format("more than 4 dimensions: {} has {}", shown_name(name), dimensions));
   }
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     const auto extent = MUSTER_TRY(cursor.number<std::uint64_t>());
-    if (extent > INT64_MAX) return corrupt(fmt::format("a shape overflows: {}", shown(name)));
+    if (extent > INT64_MAX) return corrupt(fmt::format("a shape overflows: {}", shown_name(name)));
     tensor.shape.push_back(static_cast<std::int64_t>(extent));
   }
   const auto type = MUSTER_TRY(cursor.number<std::uint32_t>());
   tensor.type = find_ggml_type(type);
   if (tensor.type == nullptr) {
-    return corrupt(fmt::format("a tensor type that is not known: {} of {}", type, shown(name)));
+    return corrupt(
+        fmt::format("a tensor type that is not known: {} of {}", type, shown_name(name)));
   }
   tensor.begin = MUSTER_TRY(cursor.number<std::uint64_t>());
   tensor.size = MUSTER_TRY(tensor_bytes(tensor));
@@ -278,11 +274,11 @@ Status place_tensors(GgufHeader& header, std::uint64_t header_size, std::uint64_
   for (auto& tensor : header.tensors) {
     if (tensor.begin % alignment != 0) {
       return corrupt(fmt::format("an offset is not a multiple of {}: {} at {}", alignment,
-                                 shown(tensor.name), tensor.begin));
+                                 shown_name(tensor.name), tensor.begin));
     }
     if (tensor.begin > data_size || tensor.size > data_size - tensor.begin) {
       return corrupt(fmt::format("a tensor passes the end of the file: {} of {} bytes at {} of {}",
-                                 shown(tensor.name), tensor.size, tensor.begin, data_size));
+                                 shown_name(tensor.name), tensor.size, tensor.begin, data_size));
     }
     tensor.begin += data_begin;
     if (tensor.size > 0) spans.emplace_back(tensor.begin, tensor.begin + tensor.size);
@@ -337,7 +333,7 @@ Result<GgufHeader> parse_gguf_header(std::span<const std::byte> head, std::uint6
   }
   for (const auto& tensor : header.tensors) {
     if (!names.insert(tensor.name).second) {
-      return corrupt(fmt::format("a tensor is there twice: {}", shown(tensor.name)));
+      return corrupt(fmt::format("a tensor is there twice: {}", shown_name(tensor.name)));
     }
   }
   MUSTER_TRY(place_tensors(header, cursor.position(), file_size));

@@ -19,7 +19,18 @@ std::string shown(const nlohmann::json& value) {
 }  // namespace
 
 Result<JsonFields> JsonFields::parse(std::string file, std::string_view text) {
-  auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // Every level of nesting costs some sixty times its one byte of text; no config has as many.
+  constexpr int kDepthMax = 64;
+  bool is_too_deep = false;
+  const auto limit = [&](int depth, nlohmann::json::parse_event_t /*event*/,
+                         const nlohmann::json& /*parsed*/) {
+    is_too_deep |= depth > kDepthMax;
+    return depth <= kDepthMax;
+  };
+  auto object = nlohmann::json::parse(text, limit, /*allow_exceptions=*/false);
+  if (is_too_deep) {
+    return Error{ErrorKind::Corrupt, fmt::format("{}: nested deeper than {}", file, kDepthMax)};
+  }
   if (object.is_discarded()) {
     return Error{ErrorKind::Corrupt, fmt::format("{}: not valid JSON", file)};
   }

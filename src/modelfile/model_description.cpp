@@ -15,6 +15,7 @@
 #include "modelfile/model_folder.h"
 #include "modelfile/model_units.h"
 #include "modelfile/safetensors.h"
+#include "modelfile/shown_name.h"
 #include "modelfile/transformer_config.h"
 #include "modelfile/weight_files.h"
 
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Configs are a few kB; the limit only keeps a hostile file from filling the memory.
-constexpr std::uint64_t kConfigBytesMax = 16ULL << 20;
+constexpr std::uint64_t kConfigBytesMax = 4ULL << 20;
 
 // Far above any model (DeepSeek-V3 has 91,991), and a bound on what one description takes.
 constexpr std::size_t kTensorsMax = 1U << 20;
@@ -49,7 +50,7 @@ Result<std::vector<WeightTensor>> read_headers(const fs::path& folder,
                           entry.size, is_plain_float(entry.type)};
       if (!tensors.emplace(tensor, std::move(weight)).second) {
         return Error{ErrorKind::Corrupt, fmt::format("{}: another shard has this tensor too: {}",
-                                                     path.string(), tensor.substr(0, 80))};
+                                                     path.string(), shown_name(tensor))};
       }
     }
     if (tensors.size() > kTensorsMax) {
@@ -76,7 +77,7 @@ Status check_index(const fs::path& folder, const std::vector<WeightTensor>& tens
   if (missing.empty()) return Done{};
   const auto& [name, shard] = *missing.begin();
   return Error{ErrorKind::Corrupt, fmt::format("{}: {} is not in {}", index.string(),
-                                               name.substr(0, 80), shard.substr(0, 80))};
+                                               shown_name(name), shown_name(shard))};
 }
 
 Result<std::string> read_config(const fs::path& folder) {

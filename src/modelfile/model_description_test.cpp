@@ -351,7 +351,7 @@ TEST_F(DescribeModelTest, ATensorThatTheIndexNamesAndNoShardHasIsNamed) {
         R"({"weight_map":{"model.norm.weight":"model-00001-of-00002.safetensors",)"
         R"("model.extra":"model-00002-of-00002.safetensors"}})");
   EXPECT_EQ(error().kind, ErrorKind::Corrupt);
-  EXPECT_NE(error().message.find("model.extra is not in model-00002-of-00002.safetensors"),
+  EXPECT_NE(error().message.find(R"("model.extra" is not in "model-00002-of-00002.safetensors")"),
             std::string::npos);
 }
 

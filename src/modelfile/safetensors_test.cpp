@@ -37,6 +37,46 @@ TEST(SafetensorsHeader, SaysWhereEachTensorIs) {
   EXPECT_EQ(b.size, 24U);  // 2 x 3 x 4 bytes
 }
 
+TEST(SafetensorsHeader, EveryTypeTakesItsBits) {
+  struct Case {
+    std::string dtype;
+    std::size_t bytes;  // of eight elements
+    bool is_float;
+  };
+  const std::vector<Case> cases{
+      {"BOOL", 8, false},        {"F4", 4, false},          {"F6_E2M3", 6, false},
+      {"F6_E3M2", 6, false},     {"U8", 8, false},          {"I8", 8, false},
+      {"F8_E5M2", 8, false},     {"F8_E4M3", 8, false},     {"F8_E8M0", 8, false},
+      {"F8_E4M3FNUZ", 8, false}, {"F8_E5M2FNUZ", 8, false}, {"I16", 16, false},
+      {"U16", 16, false},        {"F16", 16, true},         {"BF16", 16, true},
+      {"I32", 32, false},        {"U32", 32, false},        {"F32", 32, true},
+      {"C64", 64, false},        {"F64", 64, true},         {"I64", 64, false},
+      {"U64", 64, false},
+  };
+  for (const auto& [dtype, bytes, is_float] : cases) {
+    SCOPED_TRACE(dtype);
+    const auto text = R"({"w":{"dtype":")" + dtype + R"(","shape":[2,4],"data_offsets":[0,)" +
+                      std::to_string(bytes) + "]}}";
+    const auto header = parse(file_of(text, bytes));
+    ASSERT_TRUE(header) << header.error().message;
+    EXPECT_EQ(tensor_type_name(header->tensors.at("w").type), dtype);
+    EXPECT_EQ(is_plain_float(header->tensors.at("w").type), is_float);
+  }
+}
+
+TEST(SafetensorsHeader, ATensorMustNotEndWithinAByte) {
+  const auto header = parse(file_of(R"({"w":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2));
+  ASSERT_FALSE(header);
+  EXPECT_EQ(header.error().message, "shape and data_offsets disagree: \"w\"");
+}
+
+TEST(SafetensorsHeader, UnknownFieldsOfATensorArePassedOver) {
+  const auto header = parse(file_of(
+      R"({"w":{"note":{"a":[[1,{}],"x"]},"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1));
+  ASSERT_TRUE(header) << header.error().message;
+  EXPECT_EQ(header->tensors.at("w").size, 1U);
+}
+
 TEST(SafetensorsHeader, AScalarAndAnEmptyTensorAreTensors) {
   const auto header = parse(file_of(
       R"({"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"e":{"dtype":"F32","shape":[0,4],"data_offsets":[0,0]}})",
@@ -75,6 +115,22 @@ TEST(SafetensorsHeader, WhatBreaksTheFormatIsCorruptAndNamed) {
       // 2^62 x 4 x 4 bytes is 2^66, which is 0 in 64 bits.
       {one(R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0])", 0),
        "shape and data_offsets disagree: \"w\""},
+      {one(R"("dtype":"F32","shape":[[1]],"data_offsets":[0,4])", 4),
+       "shape is not a list of sizes: \"w\""},
+      {one(R"("dtype":"F32","shape":4,"data_offsets":[0,4])", 4), "shape is not a list: \"w\""},
+      {one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4,4])", 4),
+       "data_offsets are not two integers: \"w\""},
+      {one(R"("dtype":"F32","shape":[1],"data_offsets":{})", 4),
+       "data_offsets are not two integers: \"w\""},
+      {one(R"("dtype":5,"shape":[1],"data_offsets":[0,4])", 4),
+       "a tensor needs dtype, shape and data_offsets: \"w\""},
+      {one("\"note\":" + std::string(100, '['), 4), "nested deeper than 64: \"w\""},
+      {file_of(R"({"w":[]})", 0), "a tensor needs dtype, shape and data_offsets: \"w\""},
+      {file_of(R"({"__metadata__":"x"})", 0), "__metadata__ is not an object"},
+      {file_of(
+           R"({"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"w":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
+           0),
+       "a tensor is there twice: \"w\""},
       {one(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])", 4),
        "shape is not a list of sizes: \"w\""},
       {one(R"("dtype":"U8","shape":[2],"data_offsets":[1,3])", 3),

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "modelfile/family_table.h"
 #include "modelfile/json_fields.h"
+#include "modelfile/shown_name.h"
 
 namespace muster {
 namespace {
@@ -35,12 +36,6 @@ Error invalid(std::string message) {
   return Error{ErrorKind::InvalidArgument, fmt::format("{}: {}", kFile, message)};
 }
 
-// Names come from the file: keep a hostile one from flooding the message.
-std::string shown(std::string_view name) {
-  return nlohmann::json(std::string(name.substr(0, 60)))
-      .dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-}
-
 // Other names of the same architecture. Source: transformers 5.17, models/auto.
 std::string_view family_name_of(std::string_view model_type) {
   if (model_type == "xlm-roberta" || model_type == "camembert") return "roberta";
@@ -55,7 +50,7 @@ Result<ModelFamily> parse_family(std::string_view model_type) {
   }
   const auto known = known_model_types();
   const auto nearest = nearest_name(model_type, known);
-  return unsupported(fmt::format("model_type is of no known family: {}{}", shown(model_type),
+  return unsupported(fmt::format("model_type is of no known family: {}{}", shown_name(model_type),
                                  nearest ? fmt::format("; the nearest is {}", *nearest)
                                          : fmt::format(" (known are {})", fmt::join(known, ", "))));
 }
@@ -195,8 +190,9 @@ class WindowPattern {
     for (const auto& item : list) {
       const auto name = item.is_string() ? item.get<std::string>() : std::string();
       if (name != "full_attention" && name != "sliding_attention") {
-        return unsupported(fmt::format(
-            "layer_types holds neither full_attention nor sliding_attention: {}", shown(name)));
+        return unsupported(
+            fmt::format("layer_types holds neither full_attention nor sliding_attention: {}",
+                        shown_name(name)));
       }
       slides.push_back(name == "sliding_attention");
     }

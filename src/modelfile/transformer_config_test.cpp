@@ -233,6 +233,13 @@ TEST(TransformerConfig, ImpossibleSizesAreNamed) {
   }
 }
 
+TEST(TransformerConfig, ANestingThatNoConfigHasIsCorrupt) {
+  const std::string deep(100, '[');
+  const auto model = parse_transformer_config(R"({"x":)" + deep);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().message, "config.json: nested deeper than 64");
+}
+
 TEST(TransformerConfig, WhatAConfigAloneDoesNotDetermineIsRefused) {
   const auto error = [](const json& fields) {
     const auto model = describe_config(with(llama(), fields).dump());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "modelfile/shown_name.h"
 
 namespace muster {
 namespace {
@@ -24,12 +25,6 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr std::uint64_t kIndexBytesMax = 64ULL << 20;
 
 Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
-// Names come from the file: keep a hostile one from flooding the message or the terminal.
-std::string shown(std::string_view name) {
-  return json(std::string(name.substr(0, 80)))
-      .dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
-}
 
 // What a trainer leaves beside the weights.
 bool is_training_state(std::string_view file_name) {
@@ -73,7 +68,7 @@ Result<std::map<std::string, std::string>> parse_weight_map(std::string_view tex
     auto name = item.get<std::string>();
     if (name.empty() || name[0] == '.' ||
         name.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
-      return corrupt(fmt::format("weight_map holds a path: {}", shown(name)));
+      return corrupt(fmt::format("weight_map holds a path: {}", shown_name(name)));
     }
     shards.emplace(tensor, std::move(name));
   }
