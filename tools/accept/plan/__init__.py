@@ -4,5 +4,7 @@ ROWS = {
     1: "row01_accelerate",
     2: "row02_mixed_devices",
     5: "row05_model_facts",
+    6: "row06_memory",
+    7: "row07_hostile_files",
     9: "row09_containers",
 }
