@@ -3,6 +3,7 @@ stand-in for the daemon keeps; compose and Kubernetes texts against their schema
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -224,7 +225,7 @@ def measure_texts(report, environment):
     import kubernetes_validate
     import yaml
     schema = json.loads((ROOT / "tests" / "schemas" / "compose-spec.json").read_text())
-    validator = jsonschema.validators.validator_for(schema)(schema)
+    validator = jsonschema.Draft7Validator(schema)
     odd = ["--env", 'ODD=yes: "$HOME" #1 \\n é', "--env", "NUMBER=080", "--volume", "/srv/a b:/x:ro", "--", "--on", "off"]
     compose_faults, kubernetes_faults, objects, files = [], [], 0, 0
     for api in APIS:
@@ -271,6 +272,20 @@ def measure_numbering(report):
                      "the same device" if done.returncode == 0 else done.stdout[-300:], "the same device"))
 
 
+def measure_documents(report):
+    """Every name of the five documents has its row in the table of its document."""
+    names = json.loads((ROOT / "tools" / "accept" / "plan" / "document_names.json").read_text())
+    text = (ROOT / "docs" / "from-the-documents.md").read_text()
+    parts = re.split(r"^## Document (\d)", text, flags=re.MULTILINE)
+    tables = dict(zip(parts[1::2], parts[2::2]))
+    missing = [f"{name} of document {number}" for number, listed in names.items()
+               for name in listed if f"`{name}`" not in tables.get(number, "")]
+    report.raw["names_without_a_row"] = missing
+    count = sum(map(len, names.values()))
+    report.add(holds("names of the five documents that have a row in docs/from-the-documents.md", not missing,
+                     f"{count - len(missing)} of {count}" + (f"; not {missing[0]}" if missing else ""), "all"))
+
+
 def measure(report, arguments):
     environment = environment_with_gpus()
     version = client_version()
@@ -284,3 +299,4 @@ def measure(report, arguments):
     measure_recorded(report, environment)
     measure_numbering(report)
     measure_texts(report, environment)
+    measure_documents(report)
