@@ -5,7 +5,7 @@
 #include <random>
 
 #include "planner/chain.h"
-#include "planner/chain_oracle_test.h"
+#include "planner/chain_oracle.h"
 
 // Instances too large to try everything: against another exact method (a table over devices and
 // units, no bisection, no windows) and against bounds that are worked out here.

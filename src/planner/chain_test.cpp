@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "planner/chain_oracle_test.h"
+#include "planner/chain_oracle.h"
 
 namespace muster {
 namespace {
