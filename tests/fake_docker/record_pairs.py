@@ -10,25 +10,43 @@ import sys
 
 from client import HERE, FakeDaemon, client_version, devices_asked_for, is_recent
 
-GPU = ["GPU-5e6f0cd1-0000-0000-0000-00000000000" + str(i) for i in range(2)]
-MIG = "MIG-11111111-2222-3333-4444-555555555555"
-ROCM_RIGHTS = ["--cap-add", "SYS_PTRACE", "--security-opt", "seccomp=unconfined"]
+# As tests/fake_docker/fake_driver.cpp names its GPUs.
+GPU = [f"GPU-{place:08x}-0000-0000-0000-000000000000" for place in range(4)]
+MIG = ["MIG-11111111-2222-3333-4444-555555555555", "MIG-66666666-7777-8888-9999-aaaaaaaaaaaa"]
+RENDER = ["/dev/dri/renderD128", "/dev/dri/renderD130"]
+ROCM_RIGHTS = ["--group-add", "video", "--cap-add", "SYS_PTRACE", "--security-opt", "seccomp=unconfined"]
 
-# What each set of words shows. The first two are the mistakes of others, kept to be told apart.
+
+def gpus(*identities):
+    ids = ",".join(identities)
+    return ["--gpus", f'"device={ids}"' if len(identities) > 1 else f"device={ids}"]
+
+
+def files(*names):
+    return [word for name in names for word in ("--device", name)]
+
+
+# What each set of words shows. The first two are mistakes of others, kept to be told apart.
 WORDS = {
     "two indices without quotes: one device and a count": ["--gpus", "device=0,2"],
     "all": ["--gpus", "all"],
-    "one index": ["--gpus", "device=2"],
-    "some indices": ["--gpus", '"device=0,2"'],
-    "all of four, by index": ["--gpus", '"device=0,1,2,3"'],
-    "one UUID": ["--gpus", f"device={GPU[0]}"],
-    "two UUIDs": ["--gpus", f'"device={GPU[0]},{GPU[1]}"'],
-    "a MIG slice": ["--gpus", f"device={MIG}"],
-    "one CDI device": ["--device", "nvidia.com/gpu=0"],
-    "a CDI slice beside another": ["--device", "nvidia.com/gpu=0:0", "--device", "nvidia.com/gpu=0:1"],
-    "an AMD CDI device": ["--device", "amd.com/gpu=1"],
-    "two AMD render nodes": ["--device", "/dev/kfd", "--device", "/dev/dri/renderD128", "--device",
-                             "/dev/dri/renderD130", "--group-add", "video", *ROCM_RIGHTS],
+    "an index": gpus("2"),
+    "indices": gpus("0", "2"),
+    "one GPU": gpus(GPU[1]),
+    "the last GPU": gpus(GPU[3]),
+    "the first and the third": gpus(GPU[0], GPU[2]),
+    "the third and the first": gpus(GPU[2], GPU[0]),
+    "the fourth and the second": gpus(GPU[3], GPU[1]),
+    "the first two": gpus(GPU[0], GPU[1]),
+    "all four": gpus(*GPU),
+    "all four in another order": gpus(GPU[0], GPU[2], GPU[1], GPU[3]),
+    "a MIG slice": gpus(MIG[0]),
+    "a CDI device": files("nvidia.com/gpu=1"),
+    "CDI devices": files("nvidia.com/gpu=2", "nvidia.com/gpu=0"),
+    "CDI slices": files("nvidia.com/gpu=0:0", "nvidia.com/gpu=0:1"),
+    "an AMD CDI device": files("amd.com/gpu=1"),
+    "an AMD GPU": files("/dev/kfd", RENDER[0]) + ROCM_RIGHTS,
+    "AMD GPUs": files("/dev/kfd", *RENDER) + ROCM_RIGHTS,
     "none": [],
 }
 

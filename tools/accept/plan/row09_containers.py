@@ -104,8 +104,8 @@ def identities_in(asked):
 
 
 def device_words(command):
-    """The words of a `docker run` that say which devices it gets, in their order."""
-    flags = ("--gpus", "--device", "--group-add", "--cap-add", "--security-opt")
+    """The words of a `docker run` that say which devices it gets, in their order; their groups differ by machine."""
+    flags = ("--gpus", "--device", "--cap-add", "--security-opt")
     words = []
     for flag, value in zip(command, command[1:]):
         words += [flag, value] if flag in flags else []
@@ -159,22 +159,14 @@ def measure_devices(report, environment):
 def measure_recorded(report, environment):
     """The same with what a client said once."""
     recorded = json.loads((ROOT / "tests" / "fake_docker" / "recorded_pairs.json").read_text())
-    asked_by_words = {tuple(pair["words"]): pair["asked"] for pair in recorded["pairs"]}
-    sets = {"0,2": ["0", "2"], "2": ["2"], "0,1,2,3": ["0", "1", "2", "3"]}
-    faults, count = [], 0
-    for devices, identities in sets.items():
-        names = ",".join(f"cuda:{i}" for i in devices.split(","))
-        plan = json.loads(deploy({**environment, "LD_LIBRARY_PATH": ""}, "vllm", names, "--dry-run", "--json"))
-        asked = asked_by_words.get(tuple(device_words(plan["containers"][0]["command"])))
-        count += 1
-        faults += [names] if asked is None or identities_in(asked) != identities else []
-    for devices in (MIG[0], "nvidia.com/gpu=0", "amd.com/gpu=1", ",".join(RENDER), "none"):
+    asked_by_words = {tuple(device_words(pair["words"])): pair["asked"] for pair in recorded["pairs"]}
+    faults = []
+    for name, (devices, identities) in DEVICE_SETS.items():
         plan = json.loads(deploy(environment, "vllm", devices, "--dry-run", "--json"))
         asked = asked_by_words.get(tuple(device_words(plan["containers"][0]["command"])))
-        wanted = [] if devices == "none" else devices.split(",")
-        count += 1
-        faults += [devices] if asked is None or identities_in(asked) != wanted else []
+        faults += [name] if asked is None or identities_in(asked) != wanted_of(plan, identities)[0] else []
     report.raw["faults_by_recorded_pairs"] = faults
+    count = len(DEVICE_SETS)
     report.add(holds(f"device words beside those recorded with {recorded['client']} on {recorded['recorded']}", not faults,
                      f"{count - len(faults)} of {count}" + (f"; not {faults}" if faults else ""), "all the same"))
 
