@@ -1,5 +1,5 @@
 // planner_bench                     how fast plans are made, and what memory that takes
-// planner_bench exact N             P1 to P4 against brute force on N random instances each
+// planner_bench exact N SEED        P1 to P4 against brute force on N random instances each
 // planner_bench groups MATRIX GPU SIZE   groups and pipeline order of a printed link matrix
 //
 // Each prints one JSON line. Times are medians of nine passes of one thread.
@@ -185,9 +185,9 @@ struct Agreement {
   double worst = 0.0;  // relative difference
 };
 
-Agreement compare(int count, muster::chain_oracle::Aim aim, bool is_ordered) {
+Agreement compare(int count, std::uint64_t seed, muster::chain_oracle::Aim aim, bool is_ordered) {
   namespace oracle = muster::chain_oracle;
-  std::mt19937_64 random(aim == oracle::Aim::Slowest ? 101 : 102);
+  std::mt19937_64 random(seed);
   Agreement agreement;
   for (int i = 0; i < count; ++i) {
     const auto [problem, counts, order] = oracle::random_instance(random, {});
@@ -213,10 +213,23 @@ Agreement compare(int count, muster::chain_oracle::Aim aim, bool is_ordered) {
   return agreement;
 }
 
-int exact(std::string_view number) {
-  int count = 0;
-  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), count);
-  if (parsed.ec != std::errc() || count < 1) return fail("exact needs a count");
+std::string scientific(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3e", value);
+  return text.data();
+}
+
+template <typename Number>
+Number number_of(std::string_view text) {
+  Number number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+int exact(std::string_view count_text, std::string_view seed_text) {
+  const auto count = number_of<int>(count_text);
+  auto seed = number_of<std::uint64_t>(seed_text);
+  if (count < 1) return fail("exact needs a count");
   using muster::chain_oracle::Aim;
   struct Question {
     const char* name;
@@ -229,11 +242,11 @@ int exact(std::string_view number) {
   std::string line = "{\"instances\":" + std::to_string(count);
   int wrong = 0;
   for (const auto& [name, aim, is_ordered] : kQuestions) {
-    const auto agreement = compare(count, aim, is_ordered);
+    const auto agreement = compare(count, seed++, aim, is_ordered);
     wrong += agreement.wrong;
     line += std::string(",\"") + name + "\":{\"none_fits\":" + std::to_string(agreement.none) +
             ",\"wrong\":" + std::to_string(agreement.wrong) +
-            ",\"worst_difference\":" + std::to_string(agreement.worst) + "}";
+            ",\"worst_difference\":" + scientific(agreement.worst) + "}";
   }
   std::printf("%s}\n", line.c_str());
   return wrong == 0 ? 0 : 1;
@@ -246,8 +259,7 @@ int groups(const char* path, std::string_view gpu_name, std::string_view size_te
   if (!matrix) return fail(matrix.error().message);
   const auto gpu = muster::find_gpu(gpu_name);
   if (!gpu) return fail(gpu.error().message);
-  std::uint32_t size = 0;
-  std::from_chars(size_text.data(), size_text.data() + size_text.size(), size);
+  const auto size = number_of<std::uint32_t>(size_text);
   if (size == 0) return fail("a group has at least one device");
   auto machine = *muster::parse_machine("sim:" + std::to_string(matrix->device_count) + "x" +
                                         std::string((*gpu)->name));
@@ -273,8 +285,8 @@ int groups(const char* path, std::string_view gpu_name, std::string_view size_te
 int main(int argc, char** argv) {
   const std::vector<std::string_view> words(argv + 1, argv + argc);
   if (words.empty()) return speed();
-  if (words.size() == 2 && words[0] == "exact") return exact(words[1]);
+  if (words.size() == 3 && words[0] == "exact") return exact(words[1], words[2]);
   if (words.size() == 4 && words[0] == "groups") return groups(argv[2], words[2], words[3]);
   return fail(
-      "usage: planner_bench | planner_bench exact N | planner_bench groups MATRIX GPU SIZE");
+      "usage: planner_bench | planner_bench exact N SEED | planner_bench groups MATRIX GPU SIZE");
 }

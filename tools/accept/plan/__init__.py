@@ -3,8 +3,11 @@
 ROWS = {
     1: "row01_accelerate",
     2: "row02_mixed_devices",
+    3: "row03_exact_chains",
+    4: "row04_planning_speed",
     5: "row05_model_facts",
     6: "row06_memory",
     7: "row07_hostile_files",
+    8: "row08_link_matrices",
     9: "row09_containers",
 }
