@@ -26,7 +26,7 @@ def measure(report, arguments):
     report.add(at_most("1,000 layers on 10,000 GPUs of four kinds, in a fixed order", result["order_ms"], ORDER_MS_MAX,
                        digits=2, unit=" ms"))
     report.add(at_most(f"the same on 1,250 nodes of 8: machine, groups, {result['sweep_choices']} legal T x P x D, order",
-                       result["sweep_ms"], SWEEP_MS_MAX, digits=1, unit=" ms"))
+                       result["sweep_ms"], SWEEP_MS_MAX, digits=2, unit=" ms"))
     for name, what in (("order", "in a fixed order"), ("sweep", "with topology and T x P x D")):
         growth = result[f"{name}_twice_peak_bytes"] / result[f"{name}_peak_bytes"]
         report.add(at_most(f"memory {what}, {result[f'{name}_peak_bytes'] / 1e6:.2f} MB: twice the layers and devices take",
