@@ -7,11 +7,10 @@
 // next, and with weights alone a longer prefix is never worse, so this walk decides it.
 //
 // Prints one JSON object: for accelerate's strategies (its rules are those of planner/accelerate_*)
-// and for muster's, how many instances are offloaded in part, and what accelerate's fullest GPU
-// holds over the least possible.
+// and for muster's (also for whole plans, with all that takes memory beside weights), how many
+// instances are offloaded in part, and what accelerate's fullest GPU holds over the least possible.
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdio>
 #include <optional>
@@ -21,37 +20,23 @@
 #include <vector>
 
 #include "base/text.h"
+#include "mixed_models.h"
 #include "planner/accelerate_placer.h"
 #include "planner/accelerate_plan.h"
 #include "planner/accelerate_repair.h"
 #include "planner/chain.h"
+#include "planner/memory_model.h"
+#include "planner/plan.h"
 
 namespace {
 
-using muster::ModuleEntry;
 using muster::Place;
 using muster::PlaceKind;
 using muster::PlacementRules;
+using muster::StudyModel;
 
 constexpr std::int64_t kBitsPerByte = 8;
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-
-/// Source: config.json of each on Hugging Face (meta-llama/Meta-Llama-3-8B and -70B,
-/// Qwen/Qwen2.5-7B and -32B, mistralai/Mistral-7B-v0.3 and Mixtral-8x7B-v0.1). None ties its head.
-struct Decoder {
-  std::string_view name;
-  std::int64_t vocab, hidden, layers, heads, kv_heads, head_size, intermediate, experts;
-  bool has_qkv_bias;
-};
-
-constexpr std::array kDecoders = {
-    Decoder{"Llama-3-8B", 128256, 4096, 32, 32, 8, 128, 14336, 0, false},
-    Decoder{"Llama-3-70B", 128256, 8192, 80, 64, 8, 128, 28672, 0, false},
-    Decoder{"Qwen2.5-7B", 152064, 3584, 28, 28, 4, 128, 18944, 0, true},
-    Decoder{"Qwen2.5-32B", 152064, 5120, 64, 40, 8, 128, 27648, 0, true},
-    Decoder{"Mistral-7B", 32768, 4096, 32, 32, 8, 128, 14336, 0, false},
-    Decoder{"Mixtral-8x7B", 32000, 4096, 32, 32, 8, 128, 14336, 8, false},
-};
 
 struct Options {
   std::uint64_t seed = 1;
@@ -61,106 +46,6 @@ struct Options {
   std::vector<double> sizes_gib = {9, 10, 15, 16, 22, 24, 32, 40, 45, 48, 60, 80};
   std::vector<double> range;  // of the GPUs' sum over the model; empty: any
 };
-
-ModuleEntry linear(std::string name, std::int64_t rows, std::int64_t columns,
-                   bool has_bias = false) {
-  ModuleEntry entry{std::move(name), "Linear", {{"weight", {rows, columns}, "bfloat16"}}, {}, {}};
-  if (has_bias) entry.parameters.push_back({"bias", {rows}, "bfloat16"});
-  return entry;
-}
-
-ModuleEntry norm(std::string name, std::int64_t size) {
-  return {std::move(name), "RMSNorm", {{"weight", {size}, "bfloat16"}}, {}, {}};
-}
-
-ModuleEntry feed_forward(const Decoder& model) {
-  if (model.experts == 0) {
-    return {"mlp",
-            "MLP",
-            {},
-            {},
-            {linear("gate_proj", model.intermediate, model.hidden),
-             linear("up_proj", model.intermediate, model.hidden),
-             linear("down_proj", model.hidden, model.intermediate)}};
-  }
-  ModuleEntry experts{"experts", "ModuleList", {}, {}, {}};
-  for (std::int64_t i = 0; i < model.experts; ++i) {
-    experts.children.push_back({std::to_string(i),
-                                "Expert",
-                                {},
-                                {},
-                                {linear("w1", model.intermediate, model.hidden),
-                                 linear("w2", model.hidden, model.intermediate),
-                                 linear("w3", model.intermediate, model.hidden)}});
-  }
-  return {"block_sparse_moe",
-          "SparseMoeBlock",
-          {},
-          {},
-          {linear("gate", model.experts, model.hidden), std::move(experts)}};
-}
-
-ModuleEntry module_tree(const Decoder& model) {
-  const auto query = model.heads * model.head_size;
-  const auto key = model.kv_heads * model.head_size;
-  const bool bias = model.has_qkv_bias;
-  ModuleEntry layers{"layers", "ModuleList", {}, {}, {}};
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    ModuleEntry attention{
-        "self_attn",
-        "Attention",
-        {},
-        {},
-        {linear("q_proj", query, model.hidden, bias), linear("k_proj", key, model.hidden, bias),
-         linear("v_proj", key, model.hidden, bias), linear("o_proj", model.hidden, query)}};
-    layers.children.push_back(
-        {std::to_string(i),
-         "DecoderLayer",
-         {},
-         {},
-         {std::move(attention), feed_forward(model), norm("input_layernorm", model.hidden),
-          norm("post_attention_layernorm", model.hidden)}});
-  }
-  ModuleEntry embedding{
-      "embed_tokens", "Embedding", {{"weight", {model.vocab, model.hidden}, "bfloat16"}}, {}, {}};
-  ModuleEntry decoder{"model",
-                      "Model",
-                      {},
-                      {},
-                      {std::move(embedding), std::move(layers), norm("norm", model.hidden)}};
-  return {"",
-          "ForCausalLM",
-          {},
-          {},
-          {std::move(decoder), linear("lm_head", model.vocab, model.hidden)}};
-}
-
-/// A model as a tree for accelerate's rules and as a chain for muster's.
-struct Model {
-  std::string_view name;
-  muster::ModuleTree tree;
-  std::vector<std::int64_t> bits;    // [nodes]
-  std::vector<std::uint64_t> chain;  // bytes of the units
-};
-
-std::optional<Model> prepared(const Decoder& decoder) {
-  Model model{decoder.name, {}, {}, {}};
-  auto tree = muster::flatten_modules(module_tree(decoder), {});
-  if (!tree) return std::nullopt;
-  model.tree = *std::move(tree);
-  auto bits = muster::module_bits(model.tree, {});
-  if (!bits) return std::nullopt;
-  model.bits = *std::move(bits);
-  const auto bytes = [&](const std::string& name) {
-    return static_cast<std::uint64_t>(model.bits[*model.tree.find(name)] / kBitsPerByte);
-  };
-  model.chain.push_back(bytes("model.embed_tokens"));
-  for (std::int64_t i = 0; i < decoder.layers; ++i) {
-    model.chain.push_back(bytes("model.layers." + std::to_string(i)));
-  }
-  model.chain.push_back(bytes("model.norm") + bytes("lm_head"));
-  return model;
-}
 
 bool fits_in_order(const std::vector<std::uint64_t>& chain,
                    const std::vector<std::uint64_t>& gpus) {
@@ -195,10 +80,12 @@ struct Counts {
   std::uint64_t muster_tree = 0;      // muster's auto on modules: offloaded in part
   std::uint64_t muster_in_order = 0;  // muster's chain placement: none found
   std::uint64_t muster_any_order = 0;
-  std::vector<double> fullest;  // accelerate's auto, where nothing is offloaded
+  std::uint64_t plan_instances = 0;  // fit with cache, activations and context, too
+  std::uint64_t plan_offloaded = 0;  // muster's plan: offloaded in part
+  std::vector<double> fullest;       // accelerate's auto, where nothing is offloaded
 };
 
-muster::ModuleCase case_of(const Model& model, const std::vector<std::uint64_t>& gpus) {
+muster::ModuleCase case_of(const StudyModel& model, const std::vector<std::uint64_t>& gpus) {
   muster::ModuleCase problem;
   problem.tree = model.tree;
   problem.no_split_classes = {"DecoderLayer"};
@@ -211,7 +98,8 @@ muster::ModuleCase case_of(const Model& model, const std::vector<std::uint64_t>&
   return problem;
 }
 
-muster::ChainProblem chain_problem(const Model& model, const std::vector<std::uint64_t>& gpus) {
+muster::ChainProblem chain_problem(const StudyModel& model,
+                                   const std::vector<std::uint64_t>& gpus) {
   muster::ChainProblem problem;
   problem.bytes = model.chain;
   problem.capacity = gpus;
@@ -220,8 +108,67 @@ muster::ChainProblem chain_problem(const Model& model, const std::vector<std::ui
   return problem;
 }
 
+muster::Machine machine_of(const std::vector<std::uint64_t>& gpus) {
+  muster::Machine machine;
+  machine.name = "drawn";
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    muster::DeviceClass kind;
+    kind.model = std::to_string(gpus[i]);
+    kind.memory_bytes = gpus[i];
+    machine.classes.push_back(kind);
+    muster::MachineDevice device;
+    device.index = i;
+    device.device_class = i;
+    device.free_bytes = gpus[i];
+    machine.devices.push_back(device);
+  }
+  const auto count = static_cast<std::uint32_t>(gpus.size());
+  machine.node_links.push_back({count, std::vector<muster::Link>(count * count)});
+  machine.nodes.push_back({0, count, 0, static_cast<std::uint64_t>(512 * kGib)});
+  return machine;
+}
+
+/// The same walk with all that muster's memory model counts: cache, activations, logits, context.
+bool fits_with_everything(const StudyModel& model, const muster::Workload& workload,
+                          const std::vector<std::uint64_t>& gpus) {
+  const auto units = muster::unit_memory(model.description, workload, 1, true);
+  if (!units) return false;
+  const auto fixed = muster::fixed_memory(workload, true).total();
+  std::size_t unit = 0;
+  for (const auto free : gpus) {
+    std::uint64_t kept = fixed;
+    std::uint64_t peak = 0;
+    for (; unit < units->size(); ++unit) {
+      const auto& next = (*units)[unit];
+      kept += next.weights + next.kv_cache;
+      peak = std::max(peak, next.peak);
+      if (kept + peak > free) break;
+    }
+  }
+  return unit == units->size();
+}
+
+/// `muster plan --task generate --context 1024`, whole: not only weights.
+void try_plan(const StudyModel& model, const std::vector<std::uint64_t>& gpus, Counts& counts) {
+  muster::PlanRequest request;
+  request.workload.context = 1024;
+  request.margin = muster::PlanMargin{};
+  if (!fits_with_everything(model, request.workload, gpus)) return;
+  ++counts.plan_instances;
+  const auto plan = muster::make_plan(model.description, machine_of(gpus), request);
+  bool is_offloaded = !plan || !plan->fits;
+  if (plan) {
+    for (const auto& copy : plan->copies) {
+      for (const auto& stage : copy.stages) {
+        is_offloaded = is_offloaded || stage.place != muster::PlanPlace::Device;
+      }
+    }
+  }
+  counts.plan_offloaded += is_offloaded ? 1 : 0;
+}
+
 /// muster's placements; returns the least fullest stage in the GPUs' order.
-std::optional<double> try_muster(const Model& model, const std::vector<std::uint64_t>& gpus,
+std::optional<double> try_muster(const StudyModel& model, const std::vector<std::uint64_t>& gpus,
                                  Counts& counts) {
   const auto problem = case_of(model, gpus);
   const auto plan = muster::plan_modules(problem, PlacementRules::Repaired);
@@ -248,7 +195,7 @@ std::optional<double> try_muster(const Model& model, const std::vector<std::uint
   return in_order->slowest_seconds;
 }
 
-void try_accelerate(const Model& model, const std::vector<std::uint64_t>& gpus,
+void try_accelerate(const StudyModel& model, const std::vector<std::uint64_t>& gpus,
                     std::optional<double> least, Counts& counts) {
   auto problem = case_of(model, gpus);
   const muster::SizedTree sized{model.tree, model.bits, problem.no_split_classes};
@@ -269,7 +216,7 @@ void try_accelerate(const Model& model, const std::vector<std::uint64_t>& gpus,
   counts.sequential += is_offloaded(muster::ModuleStrategy::Sequential) ? 1 : 0;
 }
 
-Counts study(const std::vector<Model>& models, const Options& options) {
+Counts study(const std::vector<StudyModel>& models, const Options& options) {
   constexpr std::uint64_t drawn_per_instance_max = 1000;
   Counts counts;
   std::mt19937_64 random(options.seed);
@@ -284,6 +231,7 @@ Counts study(const std::vector<Model>& models, const Options& options) {
     if (!options.range.empty() && (ratio < options.range[0] || ratio > options.range[1])) continue;
     if (!fits_in_order(model.chain, gpus)) continue;
     ++counts.instances;
+    try_plan(model, gpus, counts);
     try_accelerate(model, gpus, try_muster(model, gpus, counts), counts);
   }
   std::sort(counts.fullest.begin(), counts.fullest.end());
@@ -304,8 +252,10 @@ void print(const Counts& counts) {
   std::printf("\"fullest_over_least\": {\"median\": %.4f, \"p90\": %.4f, \"max\": %.4f}}, ",
               quantile(0.5), quantile(0.9), quantile(1.0));
   std::printf(
-      "\"muster\": {\"modules\": %llu, \"chain_in_order\": %llu, \"chain_any_order\": %llu}}\n",
+      "\"muster\": {\"modules\": %llu, \"chain_in_order\": %llu, \"chain_any_order\": %llu}, ",
       count(counts.muster_tree), count(counts.muster_in_order), count(counts.muster_any_order));
+  std::printf("\"plan\": {\"instances\": %llu, \"offloaded\": %llu}}\n",
+              count(counts.plan_instances), count(counts.plan_offloaded));
 }
 
 template <typename Number>
@@ -343,12 +293,11 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  std::vector<Model> models;
-  for (const auto& decoder : kDecoders) {
-    auto model = prepared(decoder);
-    if (!model) return 70;
-    models.push_back(*std::move(model));
+  const auto models = muster::study_models();
+  if (!models) {
+    std::fprintf(stderr, "mixed_devices: %s\n", models.error().message.c_str());
+    return muster::exit_code(models.error().kind);
   }
-  print(study(models, options));
+  print(study(*models, options));
   return 0;
 }

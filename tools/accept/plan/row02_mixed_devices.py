@@ -49,6 +49,10 @@ def measure(report, arguments):
     report.add(holds("muster's chain finds no placement: order given, order free",
                      ours["chain_in_order"] + ours["chain_any_order"] == 0,
                      f"{ours['chain_in_order']}, {ours['chain_any_order']}", "0, 0"))
+    plan = result["plan"]
+    report.add(holds("muster's whole plans (1,024 tokens, cache, activations and context counted) that offload",
+                     plan["offloaded"] == 0 and plan["instances"] >= INSTANCES_MIN,
+                     f"{plan['offloaded']} of {plan['instances']:,} that fit", "0"))
     report.raw["variations"] = {}
     for what, options in VARIATIONS.items():
         varied = study(arguments.seed, *options)
