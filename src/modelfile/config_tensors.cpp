@@ -7,12 +7,10 @@
 #include <utility>
 
 #include "modelfile/family_table.h"
+#include "modelfile/model_limits.h"
 
 namespace muster {
 namespace {
-
-// More than any machine has, and so little that the sums of a plan over many devices fit 64 bits.
-constexpr std::uint64_t kModelBytesMax = 1ULL << 50;
 
 struct Dtype {
   std::string_view config;       // torch's name

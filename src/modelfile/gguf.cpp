@@ -200,8 +200,8 @@ Status read_metadata(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
       return corrupt(fmt::format("metadata key {} has {} bytes", i, key.size()));
     }
     const auto type = MUSTER_TRY(read_type(cursor, key));
-    auto value = type == ValueType::Array ? MUSTER_TRY(read_list(cursor, key))
-                                          : MUSTER_TRY(read_scalar(cursor, type, key));
+    auto value = MUSTER_TRY(type == ValueType::Array ? read_list(cursor, key)
+                                                     : read_scalar(cursor, type, key));
     if (!header.metadata.emplace(std::string(key), std::move(value)).second) {
       return corrupt(fmt::format("a metadata key is there twice: {}", shown_name(key)));
     }

@@ -10,19 +10,12 @@
 
 #include "base/file.h"
 #include "modelfile/gguf.h"
+#include "modelfile/model_limits.h"
 
 namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-
-// As in transformer_config.cpp: far above any model, and no product of them overflows.
-constexpr std::uint32_t kLayersMax = 1U << 11;
-constexpr std::uint32_t kWidthMax = 1U << 20;
-constexpr std::uint32_t kHeadsMax = 1U << 12;
-constexpr std::uint32_t kHeadWidthMax = 1U << 14;
-constexpr std::uint32_t kRowsMax = 1U << 26;
-constexpr std::uint32_t kExpertsMax = 1U << 14;
 
 Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
 
@@ -81,6 +74,14 @@ class ArchitectureKeys {
   std::string architecture_;
 };
 
+// Hybrid models state no heads for their recurrent or convolutional layers.
+Error no_attention(std::string_view architecture) {
+  return Error{ErrorKind::Unsupported,
+               fmt::format("general.architecture has layers without attention, whose state is not "
+                           "known: {}",
+                           architecture)};
+}
+
 const GgufTensor* find_tensor(const GgufHeader& header, std::string_view name) {
   const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
                                   [&](const GgufTensor& tensor) { return tensor.name == name; });
@@ -118,9 +119,10 @@ Result<std::uint32_t> window_of(const ArchitectureKeys& keys, std::size_t layer)
 
 Status read_attention(const ArchitectureKeys& keys, std::uint32_t hidden, std::size_t index,
                       LayerShape& layer) {
-  layer.head_count = MUSTER_TRY(keys.number("attention.head_count", kHeadsMax, {}, index));
+  layer.head_count = MUSTER_TRY(keys.number("attention.head_count", kHeadsMax, {}, index, 0));
   layer.kv_head_count =
-      MUSTER_TRY(keys.number("attention.head_count_kv", kHeadsMax, layer.head_count, index));
+      MUSTER_TRY(keys.number("attention.head_count_kv", kHeadsMax, layer.head_count, index, 0));
+  if (layer.head_count == 0 || layer.kv_head_count == 0) return no_attention(keys.architecture());
   const auto split = std::max<std::uint32_t>(1, hidden / layer.head_count);
   layer.head_size = MUSTER_TRY(keys.number("attention.key_length", kHeadWidthMax, split));
   layer.value_head_size = MUSTER_TRY(keys.number("attention.value_length", kHeadWidthMax, split));
@@ -371,12 +373,7 @@ Result<ModelShape> parse_gguf_shape(const GgufHeader& header) {
   }
   const ArchitectureKeys keys(header, *name);
   for (const auto* recurrent : {"ssm.state_size", "wkv.head_size"}) {
-    if (keys.find(recurrent) != nullptr) {
-      return Error{ErrorKind::Unsupported,
-                   fmt::format("general.architecture has recurrent layers, whose state is not "
-                               "known: {}",
-                               *name)};
-    }
+    if (keys.find(recurrent) != nullptr) return no_attention(*name);
   }
   ModelShape shape;
   shape.family = *name;

@@ -343,7 +343,11 @@ TEST_F(ModelFileTest, MissingAndImpossibleKeysAreNamed) {
   EXPECT_EQ(error({keys.begin() + 1, keys.end()}), "llama.block_count is missing");
   EXPECT_EQ(error(llama_keys(), ""), "general.architecture is missing");
   EXPECT_EQ(error({{"mamba.ssm.state_size", 16}}, "mamba"),
-            "general.architecture has recurrent layers, whose state is not known: mamba");
+            "general.architecture has layers without attention, whose state is not known: mamba");
+  keys = llama_keys();
+  keys[4].second = 0;
+  EXPECT_EQ(error(keys),
+            "general.architecture has layers without attention, whose state is not known: llama");
 }
 
 class SplitFileTest : public ModelFileTest {

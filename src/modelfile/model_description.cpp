@@ -13,6 +13,7 @@
 #include "modelfile/gguf.h"
 #include "modelfile/hub_cache.h"
 #include "modelfile/model_folder.h"
+#include "modelfile/model_limits.h"
 #include "modelfile/model_units.h"
 #include "modelfile/safetensors.h"
 #include "modelfile/shown_name.h"
@@ -26,9 +27,6 @@ namespace fs = std::filesystem;
 
 // Configs are a few kB; the limit only keeps a hostile file from filling the memory.
 constexpr std::uint64_t kConfigBytesMax = 4ULL << 20;
-
-// Far above any model (DeepSeek-V3 has 91,991), and a bound on what one description takes.
-constexpr std::size_t kTensorsMax = 1U << 20;
 
 // Puts the path before a parser's "config.json: ..." or "no tensor of ...".
 template <typename T>

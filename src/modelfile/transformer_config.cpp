@@ -10,21 +10,14 @@
 #include <utility>
 
 #include "base/text.h"
+#include "modelfile/attention_windows.h"
 #include "modelfile/family_table.h"
 #include "modelfile/json_fields.h"
+#include "modelfile/model_limits.h"
 #include "modelfile/shown_name.h"
 
 namespace muster {
 namespace {
-
-// Far above any published model, and small enough that the elements of one tensor and the bytes of
-// a few thousand fit 64 bits.
-constexpr std::uint32_t kRowsMax = 1U << 26;       // vocabulary, positions
-constexpr std::uint32_t kWidthMax = 1U << 20;      // hidden, intermediate
-constexpr std::uint32_t kHeadWidthMax = 1U << 14;  // one head, low-rank projections
-constexpr std::uint32_t kLayersMax = 1U << 11;     // layers, token types, buckets
-constexpr std::uint32_t kHeadsMax = 1U << 12;
-constexpr std::uint32_t kExpertsMax = 1U << 14;
 
 constexpr std::string_view kFile = "config.json";
 
@@ -114,94 +107,6 @@ Result<Architecture> parse_architecture(const JsonFields& config, ModelFamily fa
   const auto task = task_of(name);
   return Architecture{std::move(name), task};
 }
-
-/// Per layer the window in tokens, 0 for full attention.
-class WindowPattern {
- public:
-  static Result<WindowPattern> parse(const JsonFields& config, ModelFamily family,
-                                     std::uint32_t layers) {
-    WindowPattern pattern;
-    pattern.window_ = MUSTER_TRY(parse_window(config, family));
-    if (config.has("layer_types")) {
-      pattern.slides_ = MUSTER_TRY(parse_layer_types(config, layers));
-      return pattern;
-    }
-    std::uint32_t period = 0;  // every period-th layer is full
-    std::uint32_t first = 0;   // and those before the first that slides
-    if (family == ModelFamily::Gemma2) period = 2;
-    if (family == ModelFamily::Gemma3) {
-      period = MUSTER_TRY(config.positive_or("sliding_window_pattern", kLayersMax, 6));
-    }
-    if (family == ModelFamily::Qwen2 || family == ModelFamily::Qwen3) {
-      first = MUSTER_TRY(parse_first_window(config));
-    }
-    for (std::uint32_t i = 0; i < layers; ++i) {
-      pattern.slides_.push_back(i >= first && (period == 0 || (i + 1) % period != 0));
-    }
-    return pattern;
-  }
-
-  std::uint32_t window(std::size_t layer) const { return slides_[layer] ? window_ : 0; }
-
- private:
-  static Result<std::uint32_t> parse_window(const JsonFields& config, ModelFamily family) {
-    std::uint32_t fallback = 0;
-    switch (family) {
-      case ModelFamily::Qwen2:
-      case ModelFamily::Qwen3:
-        if (!MUSTER_TRY(config.boolean_or("use_sliding_window", false))) return 0U;
-        [[fallthrough]];
-      case ModelFamily::Mistral:
-      case ModelFamily::Gemma2:
-      case ModelFamily::Gemma3:
-        fallback = config.states("sliding_window") ? 0 : 4096;
-        break;
-      case ModelFamily::Phi3:
-      case ModelFamily::Mixtral:
-        break;
-      default:
-        return 0U;  // the family's code reads no window
-    }
-    const auto window = MUSTER_TRY(config.positive_or("sliding_window", kRowsMax, fallback));
-    // Gemma 3 as an encoder looks to both sides. Source: configuration_gemma3.py, __post_init__.
-    if (family == ModelFamily::Gemma3 && window > 0 &&
-        MUSTER_TRY(config.boolean_or("use_bidirectional_attention", false))) {
-      return window / 2 + 1;
-    }
-    return window;
-  }
-
-  // `max_window_layers`: the first layers are full; 0 is a value.
-  static Result<std::uint32_t> parse_first_window(const JsonFields& config) {
-    const auto* value = config.find("max_window_layers");
-    if (value == nullptr) return 28U;
-    if (!value->is_number_unsigned()) return config.wrong("max_window_layers", "an integer");
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(value->get<std::uint64_t>(), kLayersMax));
-  }
-
-  static Result<std::vector<bool>> parse_layer_types(const JsonFields& config,
-                                                     std::uint32_t layers) {
-    const auto& list = *config.find("layer_types");
-    if (!list.is_array() || list.size() != layers) {
-      return config.wrong("layer_types", fmt::format("a list of {} names", layers));
-    }
-    std::vector<bool> slides;
-    for (const auto& item : list) {
-      const auto name = item.is_string() ? item.get<std::string>() : std::string();
-      if (name != "full_attention" && name != "sliding_attention") {
-        return unsupported(
-            fmt::format("layer_types holds neither full_attention nor sliding_attention: {}",
-                        shown_name(name)));
-      }
-      slides.push_back(name == "sliding_attention");
-    }
-    return slides;
-  }
-
-  std::uint32_t window_ = 0;
-  std::vector<bool> slides_;
-};
 
 Status parse_deepseek(const JsonFields& config, TransformerConfig& model, LayerShape& layer) {
   layer.attention = AttentionKind::Latent;
@@ -420,10 +325,10 @@ Status parse_layers(const JsonFields& config, TransformerConfig& model) {
     layer.is_encoder = true;
   }
   model.shape.layers.assign(layers, layer);
-  const auto pattern = MUSTER_TRY(WindowPattern::parse(config, model.family, layers));
+  const auto windows = MUSTER_TRY(parse_windows(config, model.family, layers));
   for (std::size_t i = 0; i < layers; ++i) {
     auto& each = model.shape.layers[i];
-    each.window = pattern.window(i);
+    each.window = windows[i];
     if (each.window > 0) each.attention = AttentionKind::SlidingWindow;
   }
   if (layer.attention != AttentionKind::Latent) return Done{};
