@@ -71,11 +71,12 @@ TEST(MachineJson, ReadsBackWhatItWrote) {
 }
 
 TEST(MachineJson, TakesAPrintedMatrixAndWhatItAlreadyKnows) {
-  const auto machine = parse_machine_json("m.json", R"({"muster_machine": 1, "nodes": [
-    {"devices": [{"model": "RTX3090", "count": 2}],
-     "links": "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n"},
-    {"devices": [{"model": "mine", "free_bytes": 7}, {"model": "L4"}], "links": "PIX:5e9"}],
-    "classes": [{"model": "mine", "memory_bytes": 9}]})");
+  const std::string text =
+      R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "RTX3090", "count": 2}], )"
+      R"("links": "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n"}, )"
+      R"({"devices": [{"model": "mine", "free_bytes": 7}, {"model": "L4"}], "links": "PIX:5e9"}], )"
+      R"("classes": [{"model": "mine", "memory_bytes": 9}]})";
+  const auto machine = parse_machine_json("m.json", text);
   ASSERT_TRUE(machine) << machine.error().message;
   EXPECT_EQ(machine->name, "m.json");
   // Four links of 12 GB/s, as NCCL counts them for compute capability 8.6.
@@ -103,8 +104,8 @@ TEST(MachineJson, NamesWhatIsWrong) {
              "no such GPU is known: L5-24G: did you mean L4-24G?"},
         Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4", "count": -1}]}]})",
              "m.json: node 0 device 0: count must be a whole number of 1 to 256"},
-        Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4", "count": 2}],
-              "links": ["X PIX", "SYS X"]}]})",
+        Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4", "count": 2}], )"
+             R"("links": ["X PIX", "SYS X"]}]})",
              "m.json: node 0: links must be the same in both directions"},
         Case{
             R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4"}], "count": 2000000}]})",
