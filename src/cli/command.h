@@ -78,6 +78,8 @@ struct Command {
 Command embed_command();
 Command search_command();
 Command tokenize_command();
+Command plan_command();
+Command estimate_command();
 Command devices_command();
 Command config_command();
 Command deploy_command();

@@ -31,6 +31,8 @@ std::vector<Command> commands() {
   all.push_back(embed_command());
   all.push_back(search_command());
   all.push_back(tokenize_command());
+  all.push_back(plan_command());
+  all.push_back(estimate_command());
   all.push_back(devices_command());
   all.push_back(config_command());
   all.push_back(deploy_command());

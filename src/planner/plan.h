@@ -32,11 +32,9 @@ enum class PlanObjective : std::uint8_t {
 
 /// "auto", "balanced", "balanced_low_0", "sequential", "custom", "replicate".
 std::string_view plan_strategy_name(PlanStrategy strategy);
-std::optional<PlanStrategy> parse_plan_strategy(std::string_view name);
 
 /// "throughput", "latency", "fewest-devices".
 std::string_view plan_objective_name(PlanObjective objective);
-std::optional<PlanObjective> parse_plan_objective(std::string_view name);
 
 /// What stays free on every device: `bytes` and `share` of its memory.
 struct PlanMargin {
@@ -71,12 +69,17 @@ struct PlannedStage {
   MemoryParts memory;                  // on each device of the group
   std::uint64_t budget_bytes = 0;      // the least over the group, margin already taken off
   std::uint64_t margin_bytes = 0;      // kept free besides
+  std::string why;                     // why it ends where it ends
   std::optional<double> step_seconds;  // its own work in a step, the cut to the next stage excluded
 };
 
 struct PlannedCopy {
   std::vector<PlannedStage> stages;  // in the order of the chain
+  double bound_seconds = 0.0;  // no cut over these devices has a faster slowest stage; 0: not known
 };
+
+/// No larger batch is looked for.
+inline constexpr std::uint32_t kPlanBatchMax = 1'000'000;
 
 /// What another plan would give, and what it would take.
 struct PlanAlternative {
@@ -92,10 +95,12 @@ struct Plan {
   Workload workload;  // the context as resolved
   std::uint32_t tensor_parallel = 1;
   std::uint32_t pipeline_parallel = 1;
-  std::vector<PlannedCopy> copies;  // data parallel
-  bool is_timed = false;            // step times are known: every class has its speed
-  double step_seconds = 0.0;        // of the slowest stage with its cut, the slowest copy
-  double latency_seconds = 0.0;     // of one step through all stages of the slowest copy
+  std::vector<PlannedCopy> copies;    // data parallel
+  bool is_timed = false;              // step times are known: every class has its speed
+  std::uint32_t part_size = 1;        // sequences of a batch that go through the stages at once
+  double step_seconds = 0.0;          // of the slowest stage with its cut, the slowest copy, a part
+  double latency_seconds = 0.0;       // of one step through all stages of the slowest copy
+  double sequences_per_second = 0.0;  // steps of a sequence: Generate: tokens; over all copies
   double bound_seconds = 0.0;  // no cut of a copy over these devices has a faster slowest stage
   std::optional<std::uint32_t> batch_max;    // largest batch of a copy on the same devices and cuts
   std::optional<std::uint32_t> context_max;  // largest context with this batch

@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/accelerate_model.h"
+#include "cli/command.h"
+#include "cli/machine_choice.h"
+#include "cli/module_cases.h"
+#include "cli/plan_files.h"
+#include "cli/plan_json.h"
+#include "cli/plan_options.h"
+#include "cli/plan_view.h"
+#include "cli/recommendation.h"
+#include "modelfile/model_description.h"
+#include "modelfile/model_folder.h"
+#include "planner/plan.h"
+#include "planner/recommend.h"
+#include "spec/gpu_catalogue.h"
+#include "terminal/terminal_info.h"
+
+namespace muster {
+namespace {
+
+CommandSpec plan_spec() {
+  return {
+      .name = "plan",
+      .summary = "show where a model goes, what it needs, and why",
+      .usage = "MODEL",
+      .positional_least = 0,
+      .positional_most = 1,
+      .groups =
+          {workload_flags(),
+           placement_flags(),
+           {"Answer",
+            {},
+            {{"--json", "", "the plan as a JSON object"},
+             {"--explain", "", "every stage's reason, and the formula of every part"},
+             {"--recommend", "", "the device to choose here, and the hardware the model needs"},
+             {"--out", "FILE", "write the plan to a file", "-o"},
+             {"--format", "FORM",
+              "of the file: yaml, hf_device_map, tensor_split or vllm (default: yaml)"},
+             {"--compat", "PEER", "place exactly as accelerate 1.15 does"},
+             {"--modules", "FILE", "answer a JSON list of module trees instead of a model"}}}},
+      .examples =
+          "  muster plan ./llama-3-8b --machine sim:2xA10G-24G --context 8192\n"
+          "  muster plan ./all-MiniLM-L6-v2 --batch 64 -o plan.yaml\n"
+          "  muster plan ./config.json --machine sim:8xH100-80G --format hf_device_map -o "
+          "map.json\n",
+  };
+}
+
+// Which of the plans this program can carry out, and where it cannot, why.
+PlanVerdict verdict_of(const CommandContext& context, const ChosenMachine& chosen,
+                       const Plan& plan) {
+  if (!plan.fits) return {false, "it does not fit"};
+  if (plan.workload.task == PlanTask::Generate) return {false, "this build does not generate"};
+  if (plan.workload.task == PlanTask::Train) return {false, "this build does not train"};
+  const bool is_replicated =
+      plan.tensor_parallel == 1 &&
+      std::all_of(plan.copies.begin(), plan.copies.end(), [](const auto& copy) {
+        return copy.stages.size() == 1 && copy.stages.front().place == PlanPlace::Device;
+      });
+  if (!is_replicated) return {false, "this build embeds with a whole copy on each device only"};
+  if (!chosen.is_here) return {false, chosen.machine.name + " is not this machine"};
+  const auto folder = find_model(context.arguments.positionals.front());
+  if (!folder) return {false, folder.error().message};
+  if (const auto model = read_model_folder(*folder); !model) return {false, model.error().message};
+  return {true, "`muster embed --plan` puts a whole copy on each device"};
+}
+
+Status check_partition(const ModelDescription& model, const PlanFile& file, const Plan& plan) {
+  if (file.layer_partition.empty() || !plan.fits) return Done{};
+  const auto planned = layer_partition(model, plan);
+  if (planned == file.layer_partition) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("the file wants {} layers a stage, and the best legal cut here is {}",
+                           fmt::join(file.layer_partition, ","), fmt::join(planned, ","))};
+}
+
+Result<Plan> plan_of(const Arguments& arguments, const ModelDescription& model,
+                     const Machine& machine) {
+  auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
+  const auto file = arguments.value("--map");
+  if (!file) return make_plan(model, machine, request);
+  const auto text = MUSTER_TRY(read_file(*file));
+  const auto read = MUSTER_TRY(parse_plan_file(*file, text, model, machine));
+  MUSTER_TRY(apply_plan_file(read, request));
+  auto plan = MUSTER_TRY(make_plan(model, machine, request));
+  MUSTER_TRY(check_partition(model, read, plan));
+  return plan;
+}
+
+Result<int> answer_modules(const CommandContext& context, const std::string& file) {
+  const auto text = MUSTER_TRY(read_file(file));
+  const auto answer = MUSTER_TRY(answer_module_cases(text, context.arguments.has("--compat")));
+  MUSTER_TRY(context.output.append(answer));
+  return 0;
+}
+
+Status write_plan(const Arguments& arguments, const ModelDescription& model, const Machine& machine,
+                  const Plan& plan) {
+  const auto format = MUSTER_TRY(parse_plan_format(arguments.value("--format").value_or("yaml")));
+  const auto out = arguments.value("--out");
+  if (!out) {
+    if (!arguments.has("--format")) return Done{};
+    return Error{ErrorKind::InvalidArgument, "--format wants a file to write: name it with -o"};
+  }
+  if (!plan.fits) return Done{};
+  const auto text = MUSTER_TRY(plan_in_format(format, model, machine, plan));
+  return write_file_atomically(*out, text);
+}
+
+std::vector<DeviceClass> known_classes() {
+  std::vector<DeviceClass> classes;
+  for (const auto& gpu : gpu_catalogue()) classes.push_back(device_class(gpu));
+  return classes;
+}
+
+Status check_compat(const Arguments& arguments) {
+  const auto peer = arguments.value("--compat");
+  if (!peer || *peer == "accelerate") return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("--compat {}: the peer is accelerate", *peer)};
+}
+
+Result<int> run_plan(const CommandContext& context) {
+  const auto& arguments = context.arguments;
+  MUSTER_TRY(check_compat(arguments));
+  if (const auto file = arguments.value("--modules")) return answer_modules(context, *file);
+  if (arguments.positionals.empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "which model? Name its folder, a .gguf file, a config.json or a hub id"};
+  }
+  const auto source = MUSTER_TRY(find_model_source(arguments.positionals.front()));
+  const auto model = MUSTER_TRY(describe_model(source));
+  const auto chosen = MUSTER_TRY(choose_machine(arguments.value("--machine").value_or("here")));
+  const auto& machine = chosen.machine;
+  const auto width = inspect_terminal(STDOUT_FILENO).width;
+  if (arguments.has("--recommend")) {
+    const auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
+    const auto classes = known_classes();
+    const auto advice = MUSTER_TRY(recommend(model, machine, request, classes));
+    MUSTER_TRY(context.output.append(
+        arguments.has("--json")
+            ? recommendation_json(model, machine, advice, classes).dump(2) + "\n"
+            : recommendation_text(model, machine, advice, classes, width)));
+    return 0;
+  }
+  if (arguments.has("--compat")) {
+    const auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
+    const auto map = MUSTER_TRY(accelerate_map_of(model, machine, request));
+    MUSTER_TRY(context.output.append(map + "\n"));
+    return 0;
+  }
+  const auto plan = MUSTER_TRY(plan_of(arguments, model, machine));
+  MUSTER_TRY(write_plan(arguments, model, machine, plan));
+  const auto verdict = verdict_of(context, chosen, plan);
+  const bool explain = arguments.has("--explain");
+  MUSTER_TRY(context.output.append(
+      arguments.has("--json") ? plan_json(model, machine, plan, verdict, explain).dump(2) + "\n"
+                              : plan_text(model, machine, plan, verdict, explain, width)));
+  return plan.fits ? 0 : exit_code(ErrorKind::ResourceExhausted);
+}
+
+}  // namespace
+
+Command plan_command() { return {plan_spec(), run_plan}; }
+
+}  // namespace muster

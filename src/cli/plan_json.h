@@ -1,0 +1,35 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "planner/plan.h"
+#include "spec/machine.h"
+#include "spec/model_weights.h"
+
+namespace muster {
+
+/// Whether a plan can be carried out by this program on the machine it runs on.
+struct PlanVerdict {
+  bool runs_here = false;
+  std::string because;
+};
+
+/// {"weights", "kv_cache", …, "total"}, in bytes. The parts that do not apply are 0.
+nlohmann::ordered_json memory_json(const MemoryParts& memory);
+
+/// {"source", "stored_bytes", "tensors", "units": [{"name", "kind", "stored_bytes", "modules"}]}.
+nlohmann::ordered_json weights_json(const ModelDescription& model);
+
+/// {"task", "batch", "context", …}: only what the task uses.
+nlohmann::ordered_json workload_json(const Workload& workload);
+
+/// The whole plan; the fields are described in docs/formats/plan.md.
+nlohmann::ordered_json plan_json(const ModelDescription& model, const Machine& machine,
+                                 const Plan& plan, const PlanVerdict& verdict, bool explain);
+
+/// "embed", "generate", "train".
+std::string_view plan_task_name(PlanTask task);
+
+}  // namespace muster

@@ -1,0 +1,254 @@
+#include "cli/plan_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "terminal/table.h"
+#include "terminal/text_width.h"
+
+namespace muster {
+namespace {
+
+// A stage of one or more copies that differ in their devices alone.
+struct StageRow {
+  const PlannedStage* stage = nullptr;
+  std::vector<std::uint32_t> devices;
+  std::uint32_t copy_count = 0;
+};
+
+bool is_same_stage(const PlannedStage& a, const PlannedStage& b) {
+  return a.place == b.place && a.first_unit == b.first_unit && a.last_unit == b.last_unit &&
+         a.budget_bytes == b.budget_bytes && a.memory.total() == b.memory.total();
+}
+
+bool is_same_copy(const PlannedCopy& a, const PlannedCopy& b) {
+  return std::equal(a.stages.begin(), a.stages.end(), b.stages.begin(), b.stages.end(),
+                    is_same_stage);
+}
+
+std::vector<StageRow> stage_rows(const Plan& plan) {
+  std::vector<std::pair<const PlannedCopy*, std::vector<StageRow>>> kinds;
+  for (const auto& copy : plan.copies) {
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& candidate) {
+      return is_same_copy(*candidate.first, copy);
+    });
+    if (kind == kinds.end()) {
+      kinds.emplace_back(&copy, std::vector<StageRow>(copy.stages.size()));
+      kind = kinds.end() - 1;
+      for (std::size_t i = 0; i < copy.stages.size(); ++i) kind->second[i].stage = &copy.stages[i];
+    }
+    for (std::size_t i = 0; i < copy.stages.size(); ++i) {
+      auto& row = kind->second[i];
+      row.devices.insert(row.devices.end(), copy.stages[i].devices.begin(),
+                         copy.stages[i].devices.end());
+      ++row.copy_count;
+    }
+  }
+  std::vector<StageRow> rows;
+  for (auto& [copy, its_rows] : kinds)
+    std::move(its_rows.begin(), its_rows.end(), std::back_inserter(rows));
+  return rows;
+}
+
+std::string place_text(const Machine& machine, const StageRow& row) {
+  if (row.stage->place == PlanPlace::Host) return "cpu (host)";
+  if (row.stage->place == PlanPlace::Disk) return "disk";
+  return device_list(machine, row.devices);
+}
+
+// "embedding, 0-15", "16-31, head", "all 12".
+std::string layers_text(const ModelDescription& model, const PlannedStage& stage) {
+  std::string text;
+  const auto add = [&text](const std::string& piece) {
+    text += (text.empty() ? "" : ", ") + piece;
+  };
+  std::uint32_t first_layer = 0;
+  std::uint32_t layer_count = 0;
+  bool has_embedding = false;
+  bool has_head = false;
+  for (auto i = stage.first_unit; i < stage.last_unit; ++i) {
+    const auto& unit = model.units[i];
+    has_embedding |= unit.kind == UnitKind::Embedding;
+    has_head |= unit.kind == UnitKind::Head;
+    if (unit.kind != UnitKind::Block) continue;
+    if (layer_count == 0) first_layer = unit.layer;
+    ++layer_count;
+  }
+  if (stage.first_unit == 0 && stage.last_unit == model.units.size()) {
+    return fmt::format("all {}", layer_count);
+  }
+  if (has_embedding) add("embedding");
+  if (layer_count == 1) add(std::to_string(first_layer));
+  if (layer_count > 1) add(fmt::format("{}-{}", first_layer, first_layer + layer_count - 1));
+  if (has_head) add("head");
+  return text;
+}
+
+std::string bytes_text(std::uint64_t bytes) { return bytes == 0 ? "-" : human_bytes(bytes); }
+
+std::string share_text(const PlannedStage& stage) {
+  if (stage.place == PlanPlace::Disk) return "-";
+  const auto all = static_cast<double>(stage.budget_bytes + stage.margin_bytes);
+  return fmt::format("{:.0f} %", 100.0 * static_cast<double>(stage.memory.total()) / all);
+}
+
+std::string place_table(const ModelDescription& model, const Machine& machine, const Plan& plan,
+                        std::size_t width) {
+  const bool is_training = plan.workload.task == PlanTask::Train;
+  const bool has_cache = plan.workload.task == PlanTask::Generate;
+  std::vector<Column> columns{{.title = "device", .may_shrink = true},
+                              {.title = "layers", .may_shrink = true},
+                              {"weights", Align::Right}};
+  if (has_cache) columns.push_back({"KV cache", Align::Right});
+  if (is_training) columns.push_back({"states", Align::Right});
+  columns.insert(columns.end(), {{"activ.", Align::Right},
+                                 {"other", Align::Right},
+                                 {"margin", Align::Right},
+                                 {"share", Align::Right}});
+  Table table(std::move(columns));
+  for (const auto& row : stage_rows(plan)) {
+    const auto& memory = row.stage->memory;
+    std::vector<std::string> cells{place_text(machine, row), layers_text(model, *row.stage),
+                                   bytes_text(memory.weights)};
+    if (has_cache) cells.push_back(bytes_text(memory.kv_cache));
+    if (is_training) cells.push_back(bytes_text(memory.gradients + memory.optimizer));
+    cells.push_back(bytes_text(memory.activations + memory.logits));
+    cells.push_back(bytes_text(memory.workspace + memory.context));
+    cells.push_back(bytes_text(row.stage->margin_bytes));
+    cells.push_back(share_text(*row.stage));
+    table.add_row(std::move(cells));
+  }
+  return table.render(width);
+}
+
+std::string bullets(const std::string& title, const std::vector<std::string>& sentences,
+                    std::size_t width) {
+  if (sentences.empty()) return {};
+  std::string text = "\n" + title + "\n";
+  for (const auto& sentence : sentences) text += wrapped("  " + sentence, "    ", width);
+  return text;
+}
+
+std::string heading(const ModelDescription& model, const Machine& machine, const Plan& plan,
+                    std::size_t width) {
+  const auto& workload = plan.workload;
+  auto text = wrapped(
+      fmt::format("{} ({}, {} layers, {} of weights{}) on {}", model.name, model.shape.family,
+                  model.shape.layers.size(), human_bytes(model.stored_bytes()),
+                  model.weight_source == WeightSource::Config ? " by its config alone" : "",
+                  machine.name),
+      "  ", width);
+  text += wrapped(fmt::format("to {}: {} sequence{} of {} tokens{}", plan_task_name(workload.task),
+                              with_thousands(workload.batch), workload.batch == 1 ? "" : "s",
+                              with_thousands(workload.context),
+                              workload.dtype ? ", weights in " + *workload.dtype : ""),
+                  "  ", width);
+  return text;
+}
+
+std::string shape_text(const Plan& plan) {
+  return fmt::format("{}: {} cop{} x {} stage{} x {} device{}", plan_strategy_name(plan.strategy),
+                     plan.copies.size(), plan.copies.size() == 1 ? "y" : "ies",
+                     plan.pipeline_parallel, plan.pipeline_parallel == 1 ? "" : "s",
+                     plan.tensor_parallel, plan.tensor_parallel == 1 ? "" : "s");
+}
+
+std::string limits_text(const Plan& plan, std::size_t width) {
+  std::string text;
+  if (plan.batch_max && plan.context_max) {
+    text = wrapped(fmt::format("  room for {}, or a context of {} tokens",
+                               *plan.batch_max >= kPlanBatchMax
+                                   ? std::string("any batch")
+                                   : "a batch of " + with_thousands(*plan.batch_max),
+                               with_thousands(*plan.context_max)),
+                   "    ", width);
+  }
+  if (plan.next) {
+    text += wrapped(fmt::format("  next better: {}; price: {}", plan.next->what, plan.next->price),
+                    "    ", width);
+  }
+  return text;
+}
+
+std::string explanation(const ModelDescription& model, const Machine& machine, const Plan& plan,
+                        std::size_t width) {
+  std::vector<std::string> stages;
+  for (const auto& row : stage_rows(plan)) {
+    stages.push_back(fmt::format("{} ends with {}: {}", place_text(machine, row),
+                                 model.units[row.stage->last_unit - 1].name, row.stage->why));
+  }
+  std::vector<std::string> parts;
+  for (const auto& part : explain_memory(model, plan.workload)) {
+    parts.push_back(
+        fmt::format("{} = {} [{}; {}]", part.part, part.formula, part.source, part.bound));
+  }
+  return bullets("stages", stages, width) + bullets("memory", parts, width);
+}
+
+}  // namespace
+
+std::string device_list(const Machine& machine, const std::vector<std::uint32_t>& devices) {
+  std::map<DeviceKind, std::vector<std::uint32_t>> by_kind;
+  for (const auto device : devices) {
+    by_kind[machine.devices[device].kind].push_back(machine.devices[device].index);
+  }
+  std::string text;
+  for (auto& [kind, indices] : by_kind) {
+    std::sort(indices.begin(), indices.end());
+    text += fmt::format("{}{}:", text.empty() ? "" : " ", device_kind_name(kind));
+    for (std::size_t first = 0, last = 0; first < indices.size(); first = last) {
+      last = first + 1;
+      while (last < indices.size() && indices[last] == indices[last - 1] + 1) ++last;
+      text += fmt::format("{}{}", first == 0 ? "" : ",", indices[first]);
+      if (last > first + 1) text += fmt::format("-{}", indices[last - 1]);
+    }
+  }
+  return text;
+}
+
+std::string wrapped(const std::string& text, const std::string& indent, std::size_t width) {
+  std::string out;
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto word_begin = text.find_first_not_of(' ', at);
+    if (word_begin == std::string::npos) break;
+    const auto word_end = std::min(text.find(' ', word_begin), text.size());
+    const auto spaces = text.substr(at, word_begin - at);
+    const auto word = text.substr(word_begin, word_end - word_begin);
+    if (!line.empty() && display_width(line + spaces + word) > width) {
+      out += line + "\n";
+      line = indent + word;
+    } else {
+      line += spaces + word;
+    }
+    at = word_end;
+  }
+  return out + line + "\n";
+}
+
+std::string plan_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
+                      const PlanVerdict& verdict, bool explain, std::size_t width) {
+  auto text = heading(model, machine, plan, width);
+  if (!plan.fits) {
+    text += "does not fit\n";
+    text += bullets("why", plan.reasons, width);
+    text += bullets("what would make it fit", plan.missing, width);
+    return text;
+  }
+  text += shape_text(plan) + "\n\n" + place_table(model, machine, plan, width);
+  text += bullets("why", plan.reasons, width);
+  text += limits_text(plan, width);
+  text += wrapped(
+      fmt::format("  runs here: {}, because {}", verdict.runs_here ? "yes" : "no", verdict.because),
+      "    ", width);
+  if (explain) text += explanation(model, machine, plan, width);
+  return text;
+}
+
+}  // namespace muster

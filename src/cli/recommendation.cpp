@@ -1,0 +1,88 @@
+#include "cli/recommendation.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/text.h"
+#include "cli/plan_view.h"
+#include "terminal/table.h"
+
+namespace muster {
+namespace {
+
+std::string milliseconds(const std::optional<double>& seconds) {
+  return seconds ? fmt::format("{:.3g} ms", *seconds * 1e3) : "-";
+}
+
+}  // namespace
+
+std::string recommendation_text(const ModelDescription& model, const Machine& machine,
+                                const Recommendation& advice, std::span<const DeviceClass> classes,
+                                std::size_t width) {
+  auto text =
+      wrapped(fmt::format("{} on {}: {}, because {}", model.name, machine.name,
+                          advice.device ? machine.devices[*advice.device].name() : "no device",
+                          advice.because),
+              "  ", width);
+  Table devices({{.title = "device"},
+                 {.title = "model", .may_shrink = true},
+                 {"needs", Align::Right},
+                 {"usable", Align::Right},
+                 {"step", Align::Right},
+                 {.title = "holds it"}});
+  for (const auto& device : advice.devices) {
+    const auto& its = machine.devices[device.device];
+    devices.add_row({its.name(), machine.classes[its.device_class].model,
+                     human_bytes(device.needed_bytes), human_bytes(device.usable_bytes),
+                     milliseconds(device.step_seconds), device.fits() ? "yes" : "no"});
+  }
+  text += "\n" + devices.render(width);
+  Table hardware({{.title = "hardware", .may_shrink = true},
+                  {.title = "cut"},
+                  {"fullest device", Align::Right},
+                  {"a step", Align::Right}});
+  for (const auto& option : advice.hardware) {
+    hardware.add_row({fmt::format("{}x {}", option.count, classes[option.device_class].model),
+                      fmt::format("{} stage{} x {} device{}", option.pipeline_parallel,
+                                  option.pipeline_parallel == 1 ? "" : "s", option.tensor_parallel,
+                                  option.tensor_parallel == 1 ? "" : "s"),
+                      human_bytes(option.largest_used_bytes),
+                      milliseconds(option.latency_seconds)});
+  }
+  return text + "\nwhat would hold it, the fewest of each type\n" + hardware.render(width);
+}
+
+nlohmann::ordered_json recommendation_json(const ModelDescription& model, const Machine& machine,
+                                           const Recommendation& advice,
+                                           std::span<const DeviceClass> classes) {
+  using Json = nlohmann::ordered_json;
+  auto devices = Json::array();
+  for (const auto& device : advice.devices) {
+    devices.push_back({{"device", machine.devices[device.device].name()},
+                       {"needed_bytes", device.needed_bytes},
+                       {"usable_bytes", device.usable_bytes},
+                       {"step_seconds", device.step_seconds ? Json(*device.step_seconds) : Json()},
+                       {"fits", device.fits()}});
+  }
+  auto hardware = Json::array();
+  for (const auto& option : advice.hardware) {
+    hardware.push_back(
+        {{"gpu", classes[option.device_class].model},
+         {"count", option.count},
+         {"tensor_parallel", option.tensor_parallel},
+         {"pipeline_parallel", option.pipeline_parallel},
+         {"largest_used_bytes", option.largest_used_bytes},
+         {"latency_seconds", option.latency_seconds ? Json(*option.latency_seconds) : Json()}});
+  }
+  return {
+      {"model", model.name},
+      {"machine", machine.name},
+      {"recommended_device", advice.device ? Json(machine.devices[*advice.device].name()) : Json()},
+      {"because", advice.because},
+      {"devices", std::move(devices)},
+      {"hardware", std::move(hardware)}};
+}
+
+}  // namespace muster

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "planner/plan.h"
+#include "planner/plan_state.h"
+
+namespace muster {
+
+/// The plan that the same strategy makes with the least more memory on each device, such that it
+/// serves the objective at least 1 % better; or one more device, where every device has a copy.
+/// nullopt for a custom map, and beyond 64 devices, where tens of plans take too long.
+std::optional<PlanAlternative> next_better_plan(const PlanState& state, const Plan& plan);
+
+/// Weights of a copy that are in host memory or on disk.
+std::uint64_t off_device_bytes(const Plan& plan);
+
+/// "2 copies, each on 4 devices by tensor parallelism".
+std::string copies_text(const Plan& plan);
+
+/// "2161 tokens a second".
+std::string rate_text(const Plan& plan);
+
+/// "12.3 ms", "4.22 s".
+std::string duration_text(double seconds);
+
+}  // namespace muster
