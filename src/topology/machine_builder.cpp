@@ -36,11 +36,18 @@ std::uint32_t MachineBuilder::add_class(const DeviceClass& device_class) {
   return static_cast<std::uint32_t>(classes.size() - 1);
 }
 
-std::uint32_t MachineBuilder::add_links(NodeLinks links) {
+Result<std::uint32_t> MachineBuilder::add_links(NodeLinks links) {
   auto& known = machine_.node_links;
   const auto found = std::find_if(known.begin(), known.end(),
                                   [&](const auto& one) { return is_same(one, links); });
   if (found != known.end()) return static_cast<std::uint32_t>(found - known.begin());
+  link_count_ += links.links.size();
+  if (known.size() == kMachineLinkTablesMax || link_count_ > kMachineLinksMax) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("a machine has nodes of at most {} kinds, with {} links in all",
+                    with_thousands(kMachineLinkTablesMax), with_thousands(kMachineLinksMax))};
+  }
   known.push_back(std::move(links));
   return static_cast<std::uint32_t>(known.size() - 1);
 }
@@ -58,7 +65,7 @@ Status MachineBuilder::add_nodes(std::uint64_t count, const std::vector<MachineD
     return Error{ErrorKind::InvalidArgument,
                  "a device with a uuid is in one node only, not in several equal ones"};
   }
-  const auto link_index = add_links(std::move(links));
+  const auto link_index = MUSTER_TRY(add_links(std::move(links)));
   machine_.devices.reserve(total + count * devices.size());
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto node = static_cast<std::uint32_t>(machine_.nodes.size());

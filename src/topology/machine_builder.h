@@ -10,8 +10,12 @@
 
 namespace muster {
 
-/// A machine has at most so many devices.
+/// A machine has at most so many devices, so many types of them, nodes of so many kinds of links,
+/// and in the tables of all those kinds so many links.
 inline constexpr std::uint64_t kMachineDevicesMax = 100'000;
+inline constexpr std::size_t kMachineClassesMax = 1'000;
+inline constexpr std::size_t kMachineLinkTablesMax = 1'000;
+inline constexpr std::size_t kMachineLinksMax = 4'000'000;
 
 /// Puts a Machine together node by node; equal classes and equal links are kept once.
 ///
@@ -35,10 +39,11 @@ class MachineBuilder {
   Machine take() { return std::move(machine_); }
 
  private:
-  std::uint32_t add_links(NodeLinks links);
+  Result<std::uint32_t> add_links(NodeLinks links);
 
   Machine machine_;
   std::map<DeviceKind, std::uint32_t> next_index_;
+  std::size_t link_count_ = 0;  // in all tables
 };
 
 }  // namespace muster

@@ -127,6 +127,9 @@ class Classes {
   Status read(const Fields& machine) {
     const auto* list = MUSTER_TRY(machine.list("classes", false));
     if (list == nullptr) return Done{};
+    if (list->size() > kMachineClassesMax) {
+      return machine.bad("classes", fmt::format("at most {}", with_thousands(kMachineClassesMax)));
+    }
     for (std::size_t i = 0; i < list->size(); ++i) {
       own_.push_back(MUSTER_TRY(
           read_class(Fields(fmt::format("{}: class {}", machine.place(), i), (*list)[i]))));

@@ -116,5 +116,19 @@ TEST(MachineJson, NamesWhatIsWrong) {
   }
 }
 
+// A short text must not ask for gigabytes: 256 devices have 65,536 links, all nodes differ.
+TEST(MachineJson, RefusesTooManyKindsOfLinks) {
+  std::string text = R"({"muster_machine": 1, "nodes": [)";
+  for (int i = 1; i <= 100; ++i) {
+    text += R"({"devices": [{"model": "L4", "count": 256}], "links": "PIX:)" + std::to_string(i) +
+            R"("},)";
+  }
+  text.back() = ']';
+  const auto machine = parse_machine_json("m.json", text + "}");
+  ASSERT_FALSE(machine);
+  EXPECT_EQ(machine.error().message,
+            "a machine has nodes of at most 1,000 kinds, with 4,000,000 links in all");
+}
+
 }  // namespace
 }  // namespace muster
