@@ -73,8 +73,10 @@ void explain_embedding(const ModelDescription& model, std::vector<PartExplanatio
   }
   parts.front() = {"weights", "float32 tables, matrices packed in the precision of the run",
                    "docs/memory-model.md, Encoders", kMeasured};
-  parts.push_back({"activations", "lanes x the largest live set of a pass of 1,024 tokens",
-                   "docs/memory-model.md, Encoders", kMeasured});
+  parts.push_back(
+      {"activations",
+       "the larger of loading, and lanes x the largest live set of a pass of 1,024 tokens",
+       "docs/memory-model.md, Encoders", kMeasured});
 }
 
 }  // namespace
