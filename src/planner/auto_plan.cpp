@@ -106,8 +106,10 @@ class CopySearch {
                                                   : std::vector<std::uint32_t>{};
     }
     if (request.objective == PlanObjective::FewestDevices) return {1};
+    // More slots than units are of no use to a copy.
+    const auto unit_count = static_cast<std::uint32_t>(state_.model().units.size());
     std::vector<std::uint32_t> counts;
-    for (std::uint32_t share = 1; share <= slot_count; ++share) {
+    for (std::uint32_t share = 1; share <= std::min(slot_count, unit_count); ++share) {
       const auto count = slot_count / share;
       if (counts.empty() || counts.back() != count) counts.push_back(count);
     }
@@ -115,7 +117,7 @@ class CopySearch {
   }
 
   std::size_t share_size(std::uint32_t copy_count) const {
-    const auto share = slots_.size() / copy_count;
+    const auto share = std::min(slots_.size() / copy_count, state_.model().units.size());
     const auto asked = state_.request().pipeline_parallel;
     return asked ? std::min<std::size_t>(share, *asked) : share;
   }

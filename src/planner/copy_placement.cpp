@@ -49,7 +49,7 @@ Result<CopyPlacer> CopyPlacer::create(const ModelDescription& model, const Workl
                                       const UnitTimes& times, const StageShare& share) {
   CopyPlacer placer;
   placer.model_ = &model;
-  placer.workload_ = &workload;
+  placer.workload_ = workload;
   placer.times_ = &times;
   placer.share_ = share;
   placer.units_ =
@@ -71,21 +71,30 @@ std::uint64_t CopyPlacer::bytes_of(std::uint32_t first, std::uint32_t last) cons
   return kept + peak + (has_tail_alone ? tail_extra_ : 0);
 }
 
-PlannedStage CopyPlacer::stage_on(const StageSlot& slot, std::uint32_t first,
-                                  std::uint32_t last) const {
+PlannedStage CopyPlacer::cut(const StageSlot& slot, std::uint32_t first, std::uint32_t last) const {
   PlannedStage stage;
   stage.devices = slot.devices;
   stage.first_unit = first;
   stage.last_unit = last;
   stage.budget_bytes = slot.budget.usable_bytes;
   stage.margin_bytes = slot.budget.margin_bytes;
+  return stage;
+}
+
+PlannedStage CopyPlacer::stage_on(const StageSlot& slot, std::uint32_t first,
+                                  std::uint32_t last) const {
+  auto stage = cut(slot, first, last);
+  stage.memory = memory_of(first, last);
+  return stage;
+}
+
+MemoryParts CopyPlacer::memory_of(std::uint32_t first, std::uint32_t last) const {
   auto share = share_;
   share.first_unit = first;
   share.last_unit = last;
-  const auto memory = stage_memory(*model_, *workload_, share);
+  const auto memory = stage_memory(*model_, workload_, share);
   MUSTER_CHECK(memory.has_value());  // create() has asked the same of every unit
-  stage.memory = *memory;
-  return stage;
+  return *memory;
 }
 
 PlannedStage CopyPlacer::stage_off(PlanPlace place, const DeviceBudget& budget, std::uint32_t first,
@@ -142,7 +151,7 @@ std::optional<PlannedCopy> CopyPlacer::fill_in_order(std::span<const StageSlot> 
   for (const auto& slot : slots) {
     auto last = first;
     while (last < unit_count && bytes_of(first, last + 1) <= slot.budget.usable_bytes) ++last;
-    if (last > first) copy.stages.push_back(stage_on(slot, first, last));
+    if (last > first) copy.stages.push_back(cut(slot, first, last));
     first = last;
     if (first == unit_count) return copy;
   }
@@ -167,10 +176,9 @@ std::optional<PlannedCopy> CopyPlacer::spare_first(std::span<const StageSlot> sl
     const auto placement = min_slowest_in_order(rest_problem, classes);
     if (!placement) continue;
     PlannedCopy copy;
-    if (on_first > 0) copy.stages.push_back(stage_on(slots[0], 0, on_first));
+    if (on_first > 0) copy.stages.push_back(cut(slots[0], 0, on_first));
     for (const auto& stage : placement->stages) {
-      copy.stages.push_back(
-          stage_on(rest[stage.device], stage.begin + on_first, stage.end + on_first));
+      copy.stages.push_back(cut(rest[stage.device], stage.begin + on_first, stage.end + on_first));
     }
     return copy;
   }
@@ -197,7 +205,7 @@ std::optional<PlannedCopy> CopyPlacer::place_front(std::span<const StageSlot> sl
   if (!placement) return std::nullopt;
   PlannedCopy copy;
   for (const auto& stage : placement->stages) {
-    copy.stages.push_back(stage_on(slots[stage.device], stage.begin, stage.end));
+    copy.stages.push_back(cut(slots[stage.device], stage.begin, stage.end));
   }
   const bool is_timed = !times_->seconds.empty();
   if (goal == CopyGoal::Slowest && is_timed) copy.bound_seconds = placement->bound_seconds;

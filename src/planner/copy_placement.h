@@ -43,19 +43,23 @@ struct UnitTimes {
 /// Threads: immutable after `create`.
 class CopyPlacer {
  public:
-  /// `share` says all but the units. `model`, `workload` and `times` must live as long.
+  /// `share` says all but the units. `model` and `times` must live as long.
   /// Errors: those of `unit_memory`.
   static Result<CopyPlacer> create(const ModelDescription& model, const Workload& workload,
                                    const UnitTimes& times, const StageShare& share);
 
-  /// The best cut over `slots`, or nullopt when the model does not fit them.
+  /// The best cut over `slots`, or nullopt when the model does not fit them. The stages' memory is
+  /// not filled in: a search makes many copies and keeps one.
   std::optional<PlannedCopy> place(std::span<const StageSlot> slots, CopyGoal goal) const;
 
   /// As much of the front of the model as fits on `slots`, the rest in host memory, then on disk.
   std::optional<PlannedCopy> place_with_offload(std::span<const StageSlot> slots, CopyGoal goal,
                                                 const MachineBudgets& budgets) const;
 
-  /// A stage of units [first, last) on a slot, with its memory and time.
+  /// The memory of units [first, last) on one slot.
+  MemoryParts memory_of(std::uint32_t first, std::uint32_t last) const;
+
+  /// A stage of units [first, last), with its memory.
   PlannedStage stage_on(const StageSlot& slot, std::uint32_t first, std::uint32_t last) const;
   PlannedStage stage_off(PlanPlace place, const DeviceBudget& budget, std::uint32_t first,
                          std::uint32_t last) const;
@@ -63,11 +67,19 @@ class CopyPlacer {
   /// Bytes of units [first, last) on one slot, everything counted.
   std::uint64_t bytes_of(std::uint32_t first, std::uint32_t last) const;
 
+  /// The same with other times.
+  CopyPlacer with_times(const UnitTimes& times) const {
+    auto placer = *this;
+    placer.times_ = &times;
+    return placer;
+  }
+
   std::uint32_t unit_count() const { return static_cast<std::uint32_t>(units_.size()); }
 
  private:
   CopyPlacer() = default;
 
+  PlannedStage cut(const StageSlot& slot, std::uint32_t first, std::uint32_t last) const;
   ChainProblem problem(std::span<const StageSlot> slots, std::span<const std::uint32_t> classes,
                        CopyGoal goal, std::uint32_t unit_count) const;
   std::optional<PlannedCopy> place_front(std::span<const StageSlot> slots, CopyGoal goal,
@@ -78,7 +90,7 @@ class CopyPlacer {
                                          std::uint32_t unit_count) const;
 
   const ModelDescription* model_ = nullptr;
-  const Workload* workload_ = nullptr;
+  Workload workload_;
   const UnitTimes* times_ = nullptr;
   StageShare share_;
   std::vector<UnitMemory> units_;

@@ -104,6 +104,7 @@ Result<Plan> make_plan(const ModelDescription& model, const Machine& machine,
   const auto state = MUSTER_TRY(PlanState::create(model, machine, request, workload));
   auto plan = MUSTER_TRY(plan_by_strategy(state));
   plan.fits = !plan.copies.empty();
+  MUSTER_TRY(state.add_memory(plan));
   state.add_times(plan);
   if (plan.fits) add_limits(state, plan);
   add_reasons(state, plan);

@@ -1,6 +1,9 @@
 #include "planner/plan_limits.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
 
 #include "planner/plan_search.h"
 
@@ -9,17 +12,29 @@ namespace {
 
 constexpr std::uint32_t kContextMax = 10'000'000;  // where the model states no length
 
-bool same_cuts_fit(const PlanState& state, const Plan& plan, const Workload& workload) {
+// The stages of a plan that differ in more than their devices.
+std::vector<const PlannedStage*> kinds_of_stages(const Plan& plan) {
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, PlanPlace>> seen;
+  std::vector<const PlannedStage*> kinds;
   for (const auto& copy : plan.copies) {
     for (const auto& stage : copy.stages) {
       if (stage.place == PlanPlace::Disk) continue;
-      const auto memory = stage_memory(state.model(), workload,
-                                       {.first_unit = stage.first_unit,
-                                        .last_unit = stage.last_unit,
-                                        .tensor_parallel = plan.tensor_parallel,
-                                        .is_gpu = stage.memory.context > 0});
-      if (!memory || memory->total() > stage.budget_bytes) return false;
+      if (seen.emplace(stage.first_unit, stage.last_unit, stage.budget_bytes, stage.place).second)
+        kinds.push_back(&stage);
     }
+  }
+  return kinds;
+}
+
+bool same_cuts_fit(const PlanState& state, const Plan& plan,
+                   const std::vector<const PlannedStage*>& stages, const Workload& workload) {
+  for (const auto* stage : stages) {
+    auto share = state.share(plan.tensor_parallel);
+    share.first_unit = stage->first_unit;
+    share.last_unit = stage->last_unit;
+    share.is_gpu = share.is_gpu && stage->place == PlanPlace::Device;
+    const auto memory = stage_memory(state.model(), workload, share);
+    if (!memory || memory->total() > stage->budget_bytes) return false;
   }
   return true;
 }
@@ -27,10 +42,11 @@ bool same_cuts_fit(const PlanState& state, const Plan& plan, const Workload& wor
 }  // namespace
 
 void add_limits(const PlanState& state, Plan& plan) {
+  const auto stages = kinds_of_stages(plan);
   plan.batch_max = largest_that_fits(1, kPlanBatchMax, [&](std::uint32_t batch) {
     auto workload = plan.workload;
     workload.batch = batch;
-    return same_cuts_fit(state, plan, workload);
+    return same_cuts_fit(state, plan, stages, workload);
   });
   const auto length_max = state.model().shape.length_max;
   const auto most = length_max > 0 ? length_max : kContextMax;
@@ -38,7 +54,7 @@ void add_limits(const PlanState& state, Plan& plan) {
       largest_that_fits(1, std::max(most, plan.workload.context), [&](std::uint32_t context) {
         auto workload = plan.workload;
         workload.context = context;
-        return same_cuts_fit(state, plan, workload);
+        return same_cuts_fit(state, plan, stages, workload);
       });
 }
 

@@ -85,6 +85,8 @@ Result<PlanState> PlanState::create(const ModelDescription& model, const Machine
 
 PlanState PlanState::with_extra(std::uint64_t bytes) const {
   auto state = *this;
+  state.times_.clear();
+  state.placers_.clear();
   for (const auto device : devices_) state.budgets_.devices[device].usable_bytes += bytes;
   return state;
 }
@@ -93,6 +95,7 @@ PlanState PlanState::with_workload(const Workload& workload) const {
   auto state = *this;
   state.workload_ = workload;
   state.times_.clear();
+  state.placers_.clear();
   return state;
 }
 
@@ -220,8 +223,30 @@ std::uint64_t PlanState::largest_usable_bytes() const {
 
 Result<CopyPlacer> PlanState::placer(std::uint32_t tensor_parallel,
                                      std::uint32_t stage_count) const {
-  return CopyPlacer::create(*model_, workload_, unit_times(tensor_parallel, stage_count),
-                            share(tensor_parallel));
+  const auto& times = unit_times(tensor_parallel, stage_count);
+  auto found = placers_.find(tensor_parallel);
+  if (found == placers_.end()) {
+    auto placer = MUSTER_TRY(CopyPlacer::create(*model_, workload_, times, share(tensor_parallel)));
+    found = placers_.emplace(tensor_parallel, std::move(placer)).first;
+  }
+  return found->second.with_times(times);
+}
+
+Status PlanState::add_memory(Plan& plan) const {
+  if (plan.copies.empty()) return Done{};
+  const auto placer = MUSTER_TRY(this->placer(plan.tensor_parallel, 1));
+  std::map<std::pair<std::uint32_t, std::uint32_t>, MemoryParts> known;
+  for (auto& copy : plan.copies) {
+    for (auto& stage : copy.stages) {
+      if (stage.place != PlanPlace::Device) continue;
+      const std::pair key{stage.first_unit, stage.last_unit};
+      auto found = known.find(key);
+      if (found == known.end())
+        found = known.emplace(key, placer.memory_of(key.first, key.second)).first;
+      stage.memory = found->second;
+    }
+  }
+  return Done{};
 }
 
 Plan PlanState::empty_plan() const {

@@ -86,6 +86,9 @@ class PlanState {
   /// A plan without copies.
   Plan empty_plan() const;
 
+  /// Fills the memory of every stage. Errors: those of `unit_memory`.
+  Status add_memory(Plan& plan) const;
+
   /// Fills what follows from the copies: depth, step, latency and bound.
   void add_times(Plan& plan) const;
 
@@ -106,7 +109,8 @@ class PlanState {
   std::uint32_t lanes_ = 1;
   bool is_gpu_ = true;
   mutable std::map<std::pair<std::uint32_t, std::uint32_t>, UnitTimes>
-      times_;  // by tensor parallelism and part
+      times_;                                            // by tensor parallelism and part
+  mutable std::map<std::uint32_t, CopyPlacer> placers_;  // by tensor parallelism
 };
 
 }  // namespace muster
