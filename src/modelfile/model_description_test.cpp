@@ -206,6 +206,22 @@ TEST(ModelDescription, FilesWithoutTheBasePrefixAreTheSameModel) {
   }
 }
 
+TEST(ModelDescription, AnEmbeddingModelIsItsBaseModelAlone) {
+  // As sentence-transformers saves a decoder: the class with a head, the names without its prefix.
+  const auto& each = family_case("llama");
+  std::vector<WeightTensor> tensors;
+  for (const auto& row : each["tensors"]) {
+    if (row[0] == "lm_head.weight") continue;
+    tensors.push_back(tensor_of(row));
+    tensors.back().name = tensors.back().name.substr(std::string("model.").size());
+  }
+  const auto model = describe_tensors(each["config"].dump(), tensors);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_FALSE(model->shape.has_head);
+  EXPECT_EQ(model->units.back().name, "model.norm");
+  EXPECT_EQ(model->stored_bytes(), described("llama").stored_bytes() - 37 * 24 * 4);
+}
+
 TEST(ModelDescription, QuantisedWeightsCountAsStoredWithTheirModule) {
   // GPTQ of a linear layer: packed weights, zero points, scales, groups.
   const auto& each = family_case("llama");

@@ -80,6 +80,11 @@ class UnitNames {
     return is_within(without_prefix(name), table);
   }
 
+  /// Whether the name is that of a class with a head: "model.layers.0...".
+  bool has_base_prefix(std::string_view name) const {
+    return traits_.base.empty() || is_within(name, traits_.base);
+  }
+
   std::string_view head_table() const {
     switch (config_.family) {
       case ModelFamily::Bert:
@@ -219,6 +224,14 @@ Status settle_head(const TransformerConfig& config, const UnitNames& names,
                   [&](const WeightTensor& tensor) { return names.is_head_table(tensor.name); });
   model.shape.has_tied_head = config.is_tied && !has_table;
   if (has_table || config.is_tied) return Done{};
+  // Embedding models are published as the base model alone, under the class they were trained as.
+  const bool is_base_alone =
+      std::none_of(model.tensors.begin(), model.tensors.end(),
+                   [&](const WeightTensor& tensor) { return names.has_base_prefix(tensor.name); });
+  if (is_base_alone) {
+    model.shape.has_head = false;
+    return Done{};
+  }
   return Error{ErrorKind::Corrupt,
                fmt::format("the weight files hold no tensor of {}, and tie_word_embeddings is "
                            "false",

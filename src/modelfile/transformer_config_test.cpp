@@ -267,6 +267,64 @@ TEST(TransformerConfig, TheLargestSizesEndInAnErrorAndNotInAnOverflow) {
             "config.json: the sizes make a model of more than 1125899906842624 bytes");
 }
 
+// What the models' hubs state as their number of parameters.
+TEST(TransformerConfig, PublishedModelsHaveTheirPublishedParameters) {
+  struct Case {
+    const char* config;
+    std::uint64_t parameters;
+  };
+  const std::vector<Case> cases{
+      {R"({"model_type":"bert","architectures":["BertModel"],"hidden_size":768,
+           "num_hidden_layers":12})",
+       109'482'240},
+      {R"({"model_type":"roberta","architectures":["RobertaModel"],"hidden_size":768,
+           "num_hidden_layers":12,"max_position_embeddings":514,"type_vocab_size":1})",
+       124'645'632},
+      {R"({"model_type":"gpt2","n_embd":768,"n_layer":12,"n_head":12})", 124'439'808},
+      {R"({"model_type":"gpt_neox","hidden_size":4096,"num_hidden_layers":32,
+           "num_attention_heads":32,"intermediate_size":16384})",
+       6'857'302'016},
+      {R"({"model_type":"opt","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,
+           "ffn_dim":16384})",
+       6'658'473'984},
+      {R"({"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,
+           "num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256})",
+       8'030'261'248},
+      {R"({"model_type":"mixtral","hidden_size":4096,"num_hidden_layers":32})", 46'702'792'704},
+      {R"({"model_type":"qwen2","hidden_size":3584,"num_hidden_layers":28,
+           "num_attention_heads":28,"num_key_value_heads":4,"intermediate_size":18944,
+           "vocab_size":152064})",
+       7'615'616'512},
+      {R"({"model_type":"qwen3","hidden_size":1024,"num_hidden_layers":28,
+           "num_attention_heads":16,"num_key_value_heads":8,"intermediate_size":3072,
+           "tie_word_embeddings":true})",
+       596'049'920},
+      {R"({"model_type":"gemma2","hidden_size":3584,"num_hidden_layers":42,
+           "num_attention_heads":16,"num_key_value_heads":8,"intermediate_size":14336})",
+       9'241'705'984},
+      {R"({"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],
+           "text_config":{"hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":34,
+             "sliding_window":1024},
+           "vision_config":{"hidden_size":1152,"image_size":896,"intermediate_size":4304,
+             "num_hidden_layers":27,"patch_size":14,"vision_use_head":false}})",
+       4'300'079'472},
+      {R"({"model_type":"phi3","hidden_size":3072,"num_hidden_layers":32})", 3'821'079'552},
+      {R"({"model_type":"deepseek_v2","hidden_size":2048,"num_hidden_layers":27,
+           "num_attention_heads":16,"q_lora_rank":null,"intermediate_size":10944,
+           "moe_intermediate_size":1408,"num_experts_per_tok":6,"first_k_dense_replace":1})",
+       15'706'484'224},
+      {R"({"model_type":"deepseek_v3","hidden_size":7168,"num_hidden_layers":61})",
+       671'026'419'200},
+      {R"({"model_type":"t5","d_model":512,"num_layers":6})", 60'506'624},
+  };
+  for (const auto& [config, parameters] : cases) {
+    SCOPED_TRACE(config);
+    const auto model = describe_config(config);
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->stored_bytes(), parameters * 4);  // float32: no dtype is stated
+  }
+}
+
 TEST(TransformerConfig, WithoutAStatedDtypeTensorsAreFloat32) {
   auto config = llama();
   config.erase("dtype");
