@@ -41,7 +41,8 @@ CommandSpec embed_spec() {
                    SettingId::Normalize, SettingId::PromptName}},
                  {"Machine",
                   {SettingId::Devices, SettingId::CoresPerDevice, SettingId::BatchTokens,
-                   SettingId::TorchRoot, SettingId::WorkerProgram, SettingId::CacheDir}}},
+                   SettingId::TorchRoot, SettingId::WorkerProgram, SettingId::CacheDir},
+                  {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}}},
       .examples =
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"

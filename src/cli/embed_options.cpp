@@ -1,8 +1,13 @@
 #include "cli/embed_options.h"
 
-#include <array>
+#include <fmt/format.h>
 
+#include <array>
+#include <string>
+
+#include "base/file.h"
 #include "cli/places.h"
+#include "cli/plan_files.h"
 #include "dataset/vector_writer.h"
 #include "hw/device_names.h"
 #include "hw/inventory.h"
@@ -18,6 +23,24 @@ std::optional<TextFormat> parse_format(std::string_view name) {
   if (name == "csv") return TextFormat::Csv;
   if (name == "tsv") return TextFormat::Tsv;
   return std::nullopt;  // auto
+}
+
+// The devices of --plan, else the setting; a flag --devices beside a plan must say the same.
+Result<std::string> devices_text(const CommandContext& context) {
+  const auto file = context.arguments.value("--plan");
+  if (!file) return context.config.text(SettingId::Devices).value_or("auto");
+  const auto text = MUSTER_TRY(read_file(*file));
+  const auto plan = MUSTER_TRY(parse_plan_yaml(*file, text));
+  const auto folder = MUSTER_TRY(find_model(context.arguments.positionals.front()));
+  const auto model = MUSTER_TRY(read_model_folder(folder));
+  const auto devices = MUSTER_TRY(devices_to_embed(*file, plan, model.name));
+  for (const auto& given : context.arguments.settings) {
+    if (given.id == SettingId::Devices && given.value != devices) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("--devices {} and the plan's {} disagree", given.value, devices)};
+    }
+  }
+  return devices;
 }
 
 }  // namespace
@@ -38,8 +61,8 @@ TextReaderOptions input_options(const Config& config, std::vector<std::string> i
   return options;
 }
 
-Status fill_machine_options(const Config& config, EmbedOptions& options) {
-  const auto devices = config.text(SettingId::Devices).value_or("auto");
+Status fill_machine_options(const Config& config, const std::string& devices,
+                            EmbedOptions& options) {
   MachineSources sources;
   sources.look_for_gpus = may_name_gpus(devices);
   const auto inventory = MUSTER_TRY(find_inventory(sources));
@@ -75,7 +98,8 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.normalize = config.is_on(SettingId::Normalize);
   options.prompt_name = config.text(SettingId::PromptName);
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
-  MUSTER_TRY(fill_machine_options(config, options));
+  const auto devices = MUSTER_TRY(devices_text(context));
+  MUSTER_TRY(fill_machine_options(config, devices, options));
   return options;
 }
 

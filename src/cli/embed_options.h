@@ -18,7 +18,9 @@ namespace muster {
 Result<EmbedOptions> embed_options(const CommandContext& context);
 
 /// The part of the options that says where a model runs: devices, worker, torch, cache.
-Status fill_machine_options(const Config& config, EmbedOptions& options);
+/// `devices`: as --devices names them.
+Status fill_machine_options(const Config& config, const std::string& devices,
+                            EmbedOptions& options);
 
 /// The input part of the options, for the commands that read texts.
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs);

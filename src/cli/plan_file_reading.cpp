@@ -122,6 +122,8 @@ Result<PlanFile> parse_vllm_flags(std::string_view file, std::string_view text) 
 PlanFile read_yaml(const YAML::Node& root) {
   PlanFile read;
   read.model = root["model"].as<std::string>();
+  read.machine = root["machine"].as<std::string>();
+  read.task = root["task"].as<std::string>();
   const auto tensor_parallel = root["tensor_parallel"].as<std::uint32_t>();
   const auto copies = root["copies"];
   read.is_replicated = tensor_parallel == 1;
@@ -165,6 +167,29 @@ Result<PlanFile> parse_plan_yaml(std::string_view file, std::string_view text) {
     return Error{ErrorKind::Corrupt,
                  fmt::format("{}: line {}: {}", file, error.mark.line + 1, error.msg)};
   }
+}
+
+Result<std::string> devices_to_embed(std::string_view file, const PlanFile& plan,
+                                     std::string_view model_name) {
+  if (plan.model != model_name) {
+    return wrong(file, fmt::format("a plan for {}, and the model is {}", plan.model, model_name));
+  }
+  const auto refused = [&](std::string_view what) {
+    return Error{ErrorKind::Unsupported, fmt::format("{}: {}", file, what)};
+  };
+  if (plan.task != "embed") return refused(fmt::format("a plan to {}, not to embed", plan.task));
+  if (plan.machine.starts_with("sim:")) {
+    return refused(fmt::format("a plan for {}, a simulated machine", plan.machine));
+  }
+  const bool has_host = std::any_of(plan.devices.begin(), plan.devices.end(), [](const auto& name) {
+    return name == "cpu" || name == "disk";
+  });
+  if (!plan.is_replicated || plan.devices.empty() || has_host) {
+    return refused("this build embeds with a whole copy on each device only");
+  }
+  // Devices of here by a name of their own ("2xcpu") are numbered within it.
+  if (plan.machine != "here") return plan.machine;
+  return fmt::format("{}", fmt::join(plan.devices, ","));
 }
 
 Result<PlanFile> parse_plan_file(std::string_view file, std::string_view text,

@@ -44,6 +44,8 @@ struct PlanFile {
   std::optional<std::uint32_t> data_parallel;
   std::vector<std::uint32_t> layer_partition;  // layers a stage; checked against the plan made
   std::string model;                           // Yaml only
+  std::string machine;                         // Yaml only
+  std::string task;                            // Yaml only
   std::vector<std::string> devices;            // Yaml only: of all copies, in order
   bool is_replicated = false;                  // Yaml only: every copy whole on a device of its own
 };
@@ -56,6 +58,13 @@ Result<PlanFile> parse_plan_file(std::string_view file, std::string_view text,
 
 /// The same for a plan of our own alone, without a model at hand.
 Result<PlanFile> parse_plan_yaml(std::string_view file, std::string_view text);
+
+/// What `--devices` has to say for a plan to be carried out by `muster embed`.
+///
+/// Errors: Unsupported for anything but whole copies that embed, on devices of this machine;
+/// InvalidArgument for a plan of another model than `model_name`.
+Result<std::string> devices_to_embed(std::string_view file, const PlanFile& plan,
+                                     std::string_view model_name);
 
 /// Puts what the file asks for into the request. Errors: InvalidArgument where flags say otherwise.
 Status apply_plan_file(const PlanFile& file, PlanRequest& request);
