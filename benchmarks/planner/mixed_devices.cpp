@@ -17,6 +17,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -108,17 +109,28 @@ muster::ChainProblem chain_problem(const StudyModel& model,
   return problem;
 }
 
+/// Ascending.
+std::vector<std::uint64_t> distinct(std::vector<std::uint64_t> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
 muster::Machine machine_of(const std::vector<std::uint64_t>& gpus) {
   muster::Machine machine;
   machine.name = "drawn";
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+  const auto sizes = distinct(gpus);
+  for (const auto size : sizes) {
     muster::DeviceClass kind;
-    kind.model = std::to_string(gpus[i]);
-    kind.memory_bytes = gpus[i];
-    machine.classes.push_back(kind);
+    kind.model = std::to_string(size);
+    kind.memory_bytes = size;
+    machine.classes.push_back(std::move(kind));
+  }
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
     muster::MachineDevice device;
     device.index = i;
-    device.device_class = i;
+    device.device_class = static_cast<std::uint32_t>(
+        std::lower_bound(sizes.begin(), sizes.end(), gpus[i]) - sizes.begin());
     device.free_bytes = gpus[i];
     machine.devices.push_back(device);
   }
@@ -181,9 +193,7 @@ std::optional<double> try_muster(const StudyModel& model, const std::vector<std:
   const auto in_order = muster::min_slowest_in_order(chain, order);
   if (!in_order) ++counts.muster_in_order;
 
-  auto sizes = gpus;
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  const auto sizes = distinct(gpus);
   std::vector<std::uint32_t> class_counts;
   for (const auto size : sizes) {
     class_counts.push_back(static_cast<std::uint32_t>(std::count(gpus.begin(), gpus.end(), size)));
