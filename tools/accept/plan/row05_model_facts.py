@@ -76,6 +76,8 @@ def compare_model(family, fixtures, name, cls, config, dtype, scratch):
     family.compare(f"{label}, one file", *estimate(folder), "headers", stored_in(folder), blocks)
     sharded = scratch / f"{name}-sharded"
     model.save_pretrained(sharded, max_shard_size=max(1, memory[0] // 3))
+    if len(list(sharded.glob("*.safetensors"))) < 2:
+        family.faults.append(f"{label}: transformers wrote no shards")
     family.compare(f"{label}, shards", *estimate(sharded), "headers", stored_in(sharded), blocks)
     if stored_in(folder)[0] != memory[0]:
         family.faults.append(f"{label}: transformers wrote {stored_in(folder)[0]} bytes of {memory[0]} in memory")
