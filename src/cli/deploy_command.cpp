@@ -170,18 +170,22 @@ struct DetectedDevice {
   std::string name;
   std::string model;
   std::string memory;
+  std::string free_memory;
   std::string container_name;  // what the docker client is told
 };
+
+std::string memory_text(const std::optional<std::uint64_t>& bytes) {
+  return bytes ? human_bytes(*bytes) : "-";
+}
 
 std::vector<DetectedDevice> detected(const ContainerHost& host) {
   std::vector<DetectedDevice> rows;
   for (const auto& gpu : host.inventory.gpus) {
-    rows.push_back({gpu.name(), gpu.model,
-                    gpu.memory_total_bytes ? human_bytes(*gpu.memory_total_bytes) : "-",
-                    container_device(gpu).id});
+    rows.push_back({gpu.name(), gpu.model, memory_text(gpu.memory_total_bytes),
+                    memory_text(gpu.memory_free_bytes), container_device(gpu).id});
   }
   for (std::size_t i = 0; i < host.rocm.gpus.size(); ++i) {
-    rows.push_back({fmt::format("rocm:{}", i), "AMD GPU", "-", host.rocm.gpus[i].render_file});
+    rows.push_back({fmt::format("rocm:{}", i), "AMD GPU", "-", "-", host.rocm.gpus[i].render_file});
   }
   return rows;
 }
@@ -200,10 +204,13 @@ Result<int> run_detect(const CommandContext& context, const ContainerHost& host)
               {"docker_client", docker ? Json(docker->program()) : Json(nullptr)}})));
     return 0;
   }
-  Table table(
-      {{"device"}, {"model", Align::Left, true}, {"memory", Align::Right}, {"in a container"}});
+  Table table({{"device"},
+               {"model", Align::Left, true},
+               {"memory", Align::Right},
+               {"free", Align::Right},
+               {"in a container"}});
   for (const auto& row : rows) {
-    table.add_row({row.name, row.model, row.memory, row.container_name});
+    table.add_row({row.name, row.model, row.memory, row.free_memory, row.container_name});
   }
   auto text =
       rows.empty() ? std::string("no GPU\n") : table.render(inspect_terminal(STDOUT_FILENO).width);

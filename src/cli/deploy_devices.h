@@ -50,8 +50,8 @@ struct DeviceCandidate {
   std::uint64_t free_bytes = 0;  // that a new program can have
 };
 
-/// The fewest devices that hold `needed_bytes` together, those with the most memory first, and
-/// that the server can split the model over; given in the machine's order.
+/// The fewest devices that hold `needed_bytes` together, those with the most free memory first,
+/// and that the server can split the model over; given in the machine's order.
 ///
 /// Errors: ResourceExhausted, saying how much is there; Unavailable when there is no device.
 /// Threads: pure.

@@ -118,11 +118,12 @@ Status read_simple_flags(const Arguments& arguments, ContainerRequest& request) 
   return Done{};
 }
 
-// The GPUs with the memory that they have; what other programs hold of it is seen by the server.
+// The GPUs with the memory that a new program can have; all of it where the driver does not tell.
 std::vector<DeviceCandidate> candidates_of(const Inventory& inventory) {
   std::vector<DeviceCandidate> candidates;
   for (const auto& gpu : inventory.gpus) {
-    candidates.push_back({gpu.name(), gpu.memory_total_bytes.value_or(0)});
+    candidates.push_back(
+        {gpu.name(), gpu.memory_free_bytes.value_or(gpu.memory_total_bytes.value_or(0))});
   }
   return candidates;
 }
@@ -145,8 +146,8 @@ Result<std::vector<std::string>> select_devices(const ContainerHost& host,
   auto words = MUSTER_TRY(
       choose_devices(candidates, facts->weight_bytes, options.request.api, options.request.heads));
   options.notes.push_back(fmt::format(
-      "chose {}: the fewest GPUs, those with the most memory first, that hold {} of weights (what "
-      "requests need comes on top)",
+      "chose {}: the fewest GPUs, those with the most free memory first, that hold {} of weights "
+      "(what requests need comes on top)",
       fmt::join(words, ", "), human_bytes(facts->weight_bytes)));
   return words;
 }

@@ -63,7 +63,8 @@ std::vector<std::uint32_t> contexts_of(const Workload& workload, const ModelShap
 Result<std::vector<Estimate>> estimates_of(const ModelDescription& model, const Workload& asked,
                                            bool is_gpu) {
   std::vector<std::optional<std::string>> dtypes{asked.dtype};
-  if (!asked.dtype) dtypes = {std::nullopt, "fp32", "bf16"};
+  // Training says by its precision what weights are kept in.
+  if (!asked.dtype && asked.task != PlanTask::Train) dtypes = {std::nullopt, "fp32", "bf16"};
   std::vector<Estimate> estimates;
   for (const auto& dtype : dtypes) {
     for (const auto context : contexts_of(asked, model.shape)) {
@@ -120,9 +121,10 @@ std::string estimate_text(const ModelDescription& model, const std::vector<Estim
 }
 
 std::string explanation_text(const ModelDescription& model, const Workload& workload,
-                             std::size_t width) {
+                             const MemoryParts& memory, std::size_t width) {
   std::string text = "\n";
   for (const auto& part : explain_memory(model, workload)) {
+    if (part_bytes(memory, part.part) == 0) continue;
     text +=
         wrapped(fmt::format("{} = {} [{}; {}]", part.part, part.formula, part.source, part.bound),
                 "  ", width);
@@ -159,7 +161,8 @@ Result<int> run_estimate(const CommandContext& context) {
   const auto width = inspect_terminal(STDOUT_FILENO).width;
   MUSTER_TRY(context.output.append(estimate_text(model, estimates, width)));
   if (arguments.has("--explain")) {
-    MUSTER_TRY(context.output.append(explanation_text(model, estimates.front().workload, width)));
+    MUSTER_TRY(context.output.append(
+        explanation_text(model, estimates.front().workload, estimates.front().memory, width)));
   }
   return 0;
 }

@@ -75,15 +75,6 @@ PlanVerdict verdict_of(const CommandContext& context, const ChosenMachine& chose
   return {true, "`muster embed --plan` puts a whole copy on each device"};
 }
 
-Status check_partition(const ModelDescription& model, const PlanFile& file, const Plan& plan) {
-  if (file.layer_partition.empty() || !plan.fits) return Done{};
-  const auto planned = layer_partition(model, plan);
-  if (planned == file.layer_partition) return Done{};
-  return Error{ErrorKind::InvalidArgument,
-               fmt::format("the file wants {} layers a stage, and the best legal cut here is {}",
-                           fmt::join(file.layer_partition, ","), fmt::join(planned, ","))};
-}
-
 Result<Plan> plan_of(const Arguments& arguments, const ModelDescription& model,
                      const Machine& machine) {
   auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
@@ -91,10 +82,13 @@ Result<Plan> plan_of(const Arguments& arguments, const ModelDescription& model,
   if (!file) return make_plan(model, machine, request);
   const auto text = MUSTER_TRY(read_file(*file));
   const auto read = MUSTER_TRY(parse_plan_file(*file, text, model, machine));
+  if (arguments.has("--strategy") && request.strategy != PlanStrategy::Custom) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--map goes with the strategy custom, not {}",
+                             plan_strategy_name(request.strategy))};
+  }
   MUSTER_TRY(apply_plan_file(read, request));
-  auto plan = MUSTER_TRY(make_plan(model, machine, request));
-  MUSTER_TRY(check_partition(model, read, plan));
-  return plan;
+  return make_plan(model, machine, request);
 }
 
 Result<int> answer_modules(const CommandContext& context, const std::string& file) {

@@ -169,6 +169,7 @@ Result<std::string> plan_in_format(PlanFormat format, const ModelDescription& mo
 Status apply_plan_file(const PlanFile& file, PlanRequest& request) {
   if (file.strategy) request.strategy = *file.strategy;
   request.custom_map = file.custom_map;
+  request.stage_layers = file.layer_partition;
   const auto set = [](std::string_view flag, const std::optional<std::uint32_t>& asked,
                       std::optional<std::uint32_t>& value) -> Status {
     if (asked && value && *asked != *value) {

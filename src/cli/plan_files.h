@@ -42,7 +42,7 @@ struct PlanFile {
   std::optional<std::uint32_t> tensor_parallel;
   std::optional<std::uint32_t> pipeline_parallel;
   std::optional<std::uint32_t> data_parallel;
-  std::vector<std::uint32_t> layer_partition;  // layers a stage; checked against the plan made
+  std::vector<std::uint32_t> layer_partition;  // layers a stage
   std::string model;                           // Yaml only
   std::string machine;                         // Yaml only
   std::string task;                            // Yaml only

@@ -111,6 +111,12 @@ Json memory_json(const MemoryParts& memory) {
           {"total", memory.total()}};
 }
 
+std::uint64_t part_bytes(const MemoryParts& memory, std::string_view part) {
+  const auto parts = memory_json(memory);
+  const auto found = parts.find(part);
+  return found == parts.end() ? 0 : found->get<std::uint64_t>();
+}
+
 Json weights_json(const ModelDescription& model) {
   auto units = Json::array();
   for (const auto& unit : model.units) {

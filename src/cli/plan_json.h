@@ -19,6 +19,9 @@ struct PlanVerdict {
 /// {"weights", "kv_cache", …, "total"}, in bytes. The parts that do not apply are 0.
 nlohmann::ordered_json memory_json(const MemoryParts& memory);
 
+/// The bytes of a part by its name, as `memory_json` has it; 0 for another name.
+std::uint64_t part_bytes(const MemoryParts& memory, std::string_view part);
+
 /// {"source", "stored_bytes", "tensors", "units": [{"name", "kind", "stored_bytes", "modules"}]}.
 nlohmann::ordered_json weights_json(const ModelDescription& model);
 

@@ -29,10 +29,11 @@ Result<T> word_of(std::string_view flag, std::string_view value,
     if (name == value) return meaning;
     names.emplace_back(name);
   }
-  const auto nearest = nearest_name(value, names);
-  return wrong_value(flag, value,
-                     nearest ? "did you mean " + *nearest + "?"
-                             : fmt::format("one of {}", fmt::join(names, ", ")));
+  if (const auto nearest = nearest_name(value, names)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} {}: did you mean {}?", flag, value, *nearest)};
+  }
+  return wrong_value(flag, value, fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
 Result<std::optional<std::uint32_t>> count_of(const Arguments& arguments, std::string_view flag) {

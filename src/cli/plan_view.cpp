@@ -184,7 +184,12 @@ std::string explanation(const ModelDescription& model, const Machine& machine, c
                                  model.units[row.stage->last_unit - 1].name, row.stage->why));
   }
   std::vector<std::string> parts;
+  const auto rows = stage_rows(plan);
   for (const auto& part : explain_memory(model, plan.workload)) {
+    const bool is_used = std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+      return part_bytes(row.stage->memory, part.part) > 0;
+    });
+    if (!is_used) continue;
     parts.push_back(
         fmt::format("{} = {} [{}; {}]", part.part, part.formula, part.source, part.bound));
   }

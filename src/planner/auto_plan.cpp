@@ -175,6 +175,10 @@ class CopySearch {
       best_candidate = candidate;
       best = std::move(copy);
     };
+    if (!request.stage_layers.empty()) {
+      consider(placer->place_layers(numbered, request.stage_layers));
+      return placed_.emplace(std::move(key), std::move(best)).first->second;
+    }
     for (const auto goal : goals_of(request.objective)) {
       const auto copy = placer->place(numbered, goal);
       if (!copy) break;  // whether it fits is the same for every goal
@@ -252,7 +256,9 @@ Result<Plan> plan_auto(const PlanState& state) {
     plan = search.write_out(*candidate);
   }
   const auto& request = state.request();
-  if (best || request.tensor_parallel || request.pipeline_parallel || request.data_parallel) {
+  const bool is_asked = request.tensor_parallel || request.pipeline_parallel ||
+                        request.data_parallel || !request.stage_layers.empty();
+  if (best || is_asked) {
     return plan;
   }
   const auto slots = state.single_slots();

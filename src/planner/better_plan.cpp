@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "base/text.h"
@@ -68,7 +69,11 @@ std::string copies_text(const Plan& plan) {
 }
 
 std::string rate_text(const Plan& plan) {
-  return fmt::format("{:.4g} {} a second", plan.sequences_per_second,
+  constexpr double many = 1000.0;
+  const auto rate = plan.sequences_per_second;
+  return fmt::format("{} {} a second",
+                     rate < many ? fmt::format("{:.3g}", rate)
+                                 : with_thousands(static_cast<std::uint64_t>(std::llround(rate))),
                      plan.workload.task == PlanTask::Generate ? "tokens" : "sequences");
 }
 

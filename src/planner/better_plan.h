@@ -20,7 +20,7 @@ std::uint64_t off_device_bytes(const Plan& plan);
 /// "2 copies, each on 4 devices by tensor parallelism".
 std::string copies_text(const Plan& plan);
 
-/// "2161 tokens a second".
+/// "2,161 tokens a second".
 std::string rate_text(const Plan& plan);
 
 /// "12.3 ms", "4.22 s".

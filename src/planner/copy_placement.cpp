@@ -135,6 +135,13 @@ ChainProblem CopyPlacer::problem(std::span<const StageSlot> slots,
       problem.seconds[c].push_back(cost);
     }
   }
+  if (is_by_bytes && slots.size() > 1 && unit_count == this->unit_count()) {
+    // A copy of the tied embedding, which the last stage holds, counts for its fullness.
+    for (std::size_t c = 0; c < class_count; ++c) {
+      const auto room = static_cast<double>(std::max<std::uint64_t>(problem.capacity[c], 1));
+      problem.seconds[c].back() += static_cast<double>(tail_extra_) / room;
+    }
+  }
   if (goal == CopyGoal::FewestStages) {
     problem.cut_seconds = 1.0;
   } else if (!is_by_bytes) {
@@ -215,6 +222,28 @@ std::optional<PlannedCopy> CopyPlacer::place_front(std::span<const StageSlot> sl
 std::optional<PlannedCopy> CopyPlacer::place(std::span<const StageSlot> slots,
                                              CopyGoal goal) const {
   return place_front(slots, goal, unit_count());
+}
+
+std::optional<PlannedCopy> CopyPlacer::place_layers(
+    std::span<const StageSlot> slots, std::span<const std::uint32_t> stage_layers) const {
+  if (slots.size() < stage_layers.size()) return std::nullopt;
+  PlannedCopy copy;
+  std::uint32_t first = 0;
+  for (std::size_t i = 0; i < stage_layers.size(); ++i) {
+    auto last = first;
+    std::uint32_t layers = 0;
+    const bool is_last = i + 1 == stage_layers.size();
+    while (last < unit_count()) {
+      const bool is_block = model_->units[last].kind == UnitKind::Block;
+      if (!is_last && is_block && layers == stage_layers[i]) break;
+      layers += is_block ? 1 : 0;
+      ++last;
+    }
+    if (bytes_of(first, last) > slots[i].budget.usable_bytes) return std::nullopt;
+    copy.stages.push_back(cut(slots[i], first, last));
+    first = last;
+  }
+  return copy;
 }
 
 std::optional<PlannedCopy> CopyPlacer::place_with_offload(std::span<const StageSlot> slots,

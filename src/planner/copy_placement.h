@@ -52,6 +52,11 @@ class CopyPlacer {
   /// not filled in: a search makes many copies and keeps one.
   std::optional<PlannedCopy> place(std::span<const StageSlot> slots, CopyGoal goal) const;
 
+  /// The cut that gives each slot so many layers, the embedding with the first and the head with
+  /// the last; nullopt when a stage does not fit its slot, or there are fewer slots.
+  std::optional<PlannedCopy> place_layers(std::span<const StageSlot> slots,
+                                          std::span<const std::uint32_t> stage_layers) const;
+
   /// As much of the front of the model as fits on `slots`, the rest in host memory, then on disk.
   std::optional<PlannedCopy> place_with_offload(std::span<const StageSlot> slots, CopyGoal goal,
                                                 const MachineBudgets& budgets) const;

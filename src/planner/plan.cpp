@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -30,10 +31,27 @@ constexpr std::array<std::pair<PlanObjective, std::string_view>, 3> kObjectives{
     {PlanObjective::FewestDevices, "fewest-devices"},
 }};
 
+Status check_stage_layers(const ModelDescription& model, const PlanRequest& request) {
+  const auto& layers = request.stage_layers;
+  if (layers.empty()) return Done{};
+  const auto sum = std::accumulate(layers.begin(), layers.end(), std::size_t{0});
+  if (sum != model.shape.layers.size()) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("stages of {} layers have {} in all, and {} has {}",
+                             fmt::join(layers, ","), sum, model.name, model.shape.layers.size())};
+  }
+  if (request.pipeline_parallel && *request.pipeline_parallel != layers.size()) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("stages of {} layers are {} stages, and {} are asked for",
+                             fmt::join(layers, ","), layers.size(), *request.pipeline_parallel)};
+  }
+  return Done{};
+}
+
 // Checks what no strategy can use, so that each strategy need not.
 Status check_request(const ModelDescription& model, const PlanRequest& request) {
-  const bool is_degree_asked =
-      request.tensor_parallel || request.pipeline_parallel || request.data_parallel;
+  const bool is_degree_asked = request.tensor_parallel || request.pipeline_parallel ||
+                               request.data_parallel || !request.stage_layers.empty();
   if (is_degree_asked && request.strategy != PlanStrategy::Auto) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("a degree of parallelism goes with the strategy auto only: the "
@@ -49,6 +67,7 @@ Status check_request(const ModelDescription& model, const PlanRequest& request) 
                  fmt::format("a map goes with the strategy custom only: the strategy is {}",
                              plan_strategy_name(request.strategy))};
   }
+  MUSTER_TRY(check_stage_layers(model, request));
   const bool is_encoder = model.shape.kind == ModelKind::Encoder;
   if (is_encoder && request.workload.task == PlanTask::Generate) {
     return Error{

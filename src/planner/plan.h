@@ -54,6 +54,7 @@ struct PlanRequest {
   std::optional<std::uint32_t> tensor_parallel;  // Auto only: this many and no other
   std::optional<std::uint32_t> pipeline_parallel;
   std::optional<std::uint32_t> data_parallel;
+  std::vector<std::uint32_t> stage_layers;  // Auto only: so many layers a stage, not the best cut
   std::vector<std::pair<std::string, std::string>> custom_map;  // module -> device
 };
 

@@ -135,7 +135,7 @@ void add_why(const PlanState& state, Plan& plan) {
         human_bytes(bytes), state.machine().name));
   } else if (first.stages.size() == 1 && plan.tensor_parallel == 1) {
     plan.reasons.push_back(fmt::format(
-        "it fits whole on {} ({} of {} usable): {}", device_text(state, first.stages.front()),
+        "{} holds it whole, {} of {} usable; {}", device_text(state, first.stages.front()),
         human_bytes(first.stages.front().memory.total()),
         human_bytes(first.stages.front().budget_bytes), copies_text(plan)));
   } else {
