@@ -10,4 +10,7 @@ ROWS = {
     7: "row07_hostile_files",
     8: "row08_link_matrices",
     9: "row09_containers",
+    10: "row10_same_bytes",
+    11: "row11_plans_as_text",
+    12: "row12_bad_input",
 }
