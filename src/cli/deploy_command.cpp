@@ -319,9 +319,9 @@ Result<int> run_on_containers(const CommandContext& context, const std::string& 
 // False for `--devices none`, so that the driver need not start.
 bool may_need_gpus(const Arguments& arguments) {
   const auto words = arguments.values("--devices");
-  return words.empty() || std::any_of(words.begin(), words.end(), [](const std::string& word) {
-           return word != "none" && word != "cpu";
-         });
+  return words.empty() || arguments.has("--detect-only") ||
+         std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word != "none" && word != "cpu"; });
 }
 
 Result<int> run_deploy(const CommandContext& context) {

@@ -37,7 +37,7 @@ TEST_F(CommandLine, HelpGoesToStandardOutput) {
     EXPECT_NE(finished.out.find("usage: muster COMMAND"), std::string::npos);
     EXPECT_EQ(finished.err, "");
   }
-  for (const auto* command : {"embed", "search", "tokenize", "devices", "config"}) {
+  for (const auto* command : {"embed", "search", "tokenize", "devices", "config", "deploy"}) {
     const auto finished = muster_.run({command, "--help"});
     EXPECT_EQ(finished.exit_code, 0);
     EXPECT_NE(finished.out.find(std::string("usage: muster ") + command), std::string::npos);
