@@ -257,7 +257,7 @@ std::optional<ClassedStages> slowest_any_order(const ChainTables& tables,
   };
   const auto lower = divided_bound(tables, counts);
   const auto found = least_slowest(tables, lower, probe, [&](Ticks) { return reach.next_bound(); });
-  if (!found) return found;
+  if (!found) return std::nullopt;
   reach.set_bound(slowest_ticks(tables, *found));
   return search.run(/*is_any_enough=*/false);
 }

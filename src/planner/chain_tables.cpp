@@ -13,6 +13,9 @@ namespace {
 // The whole chain takes less than 2^60 ticks, so that the sum of a few such fits an int64.
 constexpr int kTickBits = 60;
 
+// The largest power of two of a double is 2^1023; chains of less than 2^-940 seconds are not timed.
+constexpr int kExponentMax = 1000;
+
 // Up to this many classes every order is tried: 24 of them.
 constexpr std::size_t kPermutedClassesMax = 4;
 
@@ -50,10 +53,12 @@ void ChainTables::fill_times(const ChainProblem& problem) {
   }
   const double whole = longest + cuts;
   MUSTER_CHECK(std::isfinite(whole) && whole >= 0.0);
-  const int exponent = whole > 0.0 ? kTickBits - 1 - std::ilogb(whole) : 0;
-  const auto ticks = [exponent](double seconds) {
+  const int exponent = whole > 0.0 ? std::min(kTickBits - 1 - std::ilogb(whole), kExponentMax) : 0;
+  const double ticks_per_second = std::ldexp(1.0, exponent);
+  // A power of two changes no digit, so rounding to whole ticks is all that is lost.
+  const auto ticks = [ticks_per_second](double seconds) {
     MUSTER_CHECK(seconds >= 0.0);
-    return static_cast<Ticks>(std::llround(std::ldexp(seconds, exponent)));
+    return static_cast<Ticks>(seconds * ticks_per_second + 0.5);
   };
   cut_at_.assign(unit_count_ + 1U, 0);
   for (std::uint32_t end = 1; end < unit_count_; ++end) {

@@ -209,7 +209,7 @@ std::optional<ClassedStages> slowest_any_order_uneven(const ChainTables& tables,
     return search.run(begins, /*is_any_enough=*/true);
   };
   const auto found = least_slowest(tables, 0, probe, [](Ticks bound) { return bound + 1; });
-  if (!found) return found;
+  if (!found) return std::nullopt;
   begins.set_bound(slowest_ticks(tables, *found));
   return search.run(begins, /*is_any_enough=*/false);
 }
