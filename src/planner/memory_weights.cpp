@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string_view>
 
 #include "planner/kv_cache.h"
@@ -11,25 +10,56 @@
 namespace muster {
 namespace {
 
-// Module names by which the families of transformers and GGUF call what is not simply cut in t.
+// What a part of a tensor's dotted name says about how it is cut; as bits, since a name has several
+// parts.
+enum NamePart : unsigned { kKeysOrValues = 1, kJoined = 2, kWhole = 4 };
+
+struct KnownPart {
+  std::string_view text;
+  NamePart meaning;
+};
+
+// Module names by which the families of transformers and GGUF call what is not simply cut in t,
+// sorted.
 // Source: transformers 5.17, modeling_{bert,gpt2,gpt_neox,llama,phi3,mixtral,deepseek_v2,t5}.py;
 // llama.cpp, gguf-py/gguf/constants.py (TENSOR_NAMES).
-constexpr std::array<std::string_view, 8> kKeysOrValues{"k_proj", "v_proj", "key", "value",
-                                                        "attn_k", "attn_v", "k",   "v"};
-constexpr std::array<std::string_view, 6> kJoined{"c_attn",          "qkv_proj", "qkv",
-                                                  "query_key_value", "attn_qkv", "Wqkv"};
-constexpr std::array<std::string_view, 8> kWhole{
-    "gate",         "router",   "shared_expert_gate", "q_a_proj", "kv_a_proj_with_mqa",
-    "ffn_gate_inp", "attn_q_a", "attn_kv_a_mqa"};
+constexpr std::array<KnownPart, 22> kKnownParts{{
+    {"Wqkv", kJoined},
+    {"attn_k", kKeysOrValues},
+    {"attn_kv_a_mqa", kWhole},
+    {"attn_q_a", kWhole},
+    {"attn_qkv", kJoined},
+    {"attn_v", kKeysOrValues},
+    {"c_attn", kJoined},
+    {"ffn_gate_inp", kWhole},
+    {"gate", kWhole},
+    {"k", kKeysOrValues},
+    {"k_proj", kKeysOrValues},
+    {"key", kKeysOrValues},
+    {"kv_a_proj_with_mqa", kWhole},
+    {"q_a_proj", kWhole},
+    {"qkv", kJoined},
+    {"qkv_proj", kJoined},
+    {"query_key_value", kJoined},
+    {"router", kWhole},
+    {"shared_expert_gate", kWhole},
+    {"v", kKeysOrValues},
+    {"v_proj", kKeysOrValues},
+    {"value", kKeysOrValues},
+}};
+static_assert(std::ranges::is_sorted(kKnownParts, {}, &KnownPart::text));
 
-/// Whether a part of the dotted name is one of `words`.
-bool has_part(std::string_view name, std::span<const std::string_view> words) {
+/// The meanings of all parts of a name, together.
+unsigned name_parts(std::string_view name) {
+  unsigned meanings = 0;
   while (!name.empty()) {
     const auto end = std::min(name.find('.'), name.size());
-    if (std::find(words.begin(), words.end(), name.substr(0, end)) != words.end()) return true;
+    const auto part = name.substr(0, end);
+    const auto found = std::ranges::lower_bound(kKnownParts, part, {}, &KnownPart::text);
+    if (found != kKnownParts.end() && found->text == part) meanings |= found->meaning;
     name.remove_prefix(std::min(end + 1, name.size()));
   }
-  return false;
+  return meanings;
 }
 
 bool has_dimension(const WeightTensor& tensor, std::uint64_t size, bool or_multiple) {
@@ -47,10 +77,11 @@ struct Cut {
 
 Cut block_cut(const LayerShape& layer, const WeightTensor& tensor, std::uint32_t t) {
   const std::uint64_t kv_heads = layer.kv_head_count;
-  if (has_part(tensor.name, kWhole)) return {};
+  const auto parts = name_parts(tensor.name);
+  if ((parts & kWhole) != 0) return {};
   if (layer.attention != AttentionKind::Latent && kv_heads > 0) {
-    if (has_part(tensor.name, kKeysOrValues)) return {kv_heads_here(layer, t), kv_heads};
-    if (has_part(tensor.name, kJoined)) {
+    if ((parts & kKeysOrValues) != 0) return {kv_heads_here(layer, t), kv_heads};
+    if ((parts & kJoined) != 0) {
       return {divide_up(layer.head_count, t) + 2 * kv_heads_here(layer, t),
               layer.head_count + 2 * kv_heads};
     }

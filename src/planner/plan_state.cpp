@@ -96,6 +96,7 @@ PlanState PlanState::with_workload(const Workload& workload) const {
   state.workload_ = workload;
   state.times_.clear();
   state.placers_.clear();
+  state.units_.clear();
   return state;
 }
 
@@ -160,10 +161,23 @@ const UnitTimes& PlanState::unit_times(std::uint32_t tensor_parallel,
   return times_[key] = measured(tensor_parallel, workload);
 }
 
+const std::vector<UnitMemory>* PlanState::units_of(std::uint32_t tensor_parallel) const {
+  auto found = units_.find(tensor_parallel);
+  if (found == units_.end()) {
+    auto units = unit_memory(*model_, workload_, tensor_parallel, is_gpu_, lanes_);
+    if (!units) return nullptr;
+    found = units_.emplace(tensor_parallel, *std::move(units)).first;
+  }
+  return &found->second;
+}
+
 UnitTimes PlanState::measured(std::uint32_t tensor_parallel, const Workload& part) const {
   if (devices_.empty() || unknown_speed()) return {};
-  const auto memory = unit_memory(*model_, part, tensor_parallel, is_gpu_, lanes_);
-  if (!memory) return {};
+  const auto* units = units_of(tensor_parallel);
+  if (units == nullptr) return {};
+  auto memory = *units;
+  // A cache is kept by sequence, so a part of the batch has its share of it.
+  for (auto& unit : memory) unit.kv_cache = unit.kv_cache / workload_.batch * part.batch;
   const auto step = usual_step(part);
   UnitTimes times;
   times.seconds.resize(machine_->classes.size());
@@ -176,7 +190,7 @@ UnitTimes PlanState::measured(std::uint32_t tensor_parallel, const Workload& par
         group_speed.emplace(slot.device_class, std::numeric_limits<double>::infinity());
     entry->second = std::min(entry->second, slot_speed(slot));
   }
-  const auto work = unit_work(*model_, part, *memory, step, tensor_parallel);
+  const auto work = unit_work(*model_, part, memory, step, tensor_parallel);
   for (const auto& [device_class, speed] : group_speed) {
     for (const auto& unit : work) {
       times.seconds[device_class].push_back(

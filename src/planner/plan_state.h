@@ -97,6 +97,7 @@ class PlanState {
 
   // The same address for the same arguments, as long as the workload is the same.
   const UnitTimes& unit_times(std::uint32_t tensor_parallel, std::size_t stage_count) const;
+  const std::vector<UnitMemory>* units_of(std::uint32_t tensor_parallel) const;
   UnitTimes measured(std::uint32_t tensor_parallel, const Workload& part) const;
   double slot_speed(const StageSlot& slot) const;
 
@@ -109,8 +110,9 @@ class PlanState {
   std::uint32_t lanes_ = 1;
   bool is_gpu_ = true;
   mutable std::map<std::pair<std::uint32_t, std::uint32_t>, UnitTimes>
-      times_;                                            // by tensor parallelism and part
-  mutable std::map<std::uint32_t, CopyPlacer> placers_;  // by tensor parallelism
+      times_;  // by tensor parallelism and part
+  mutable std::map<std::uint32_t, std::vector<UnitMemory>> units_;  // by tensor parallelism
+  mutable std::map<std::uint32_t, CopyPlacer> placers_;             // by tensor parallelism
 };
 
 }  // namespace muster
