@@ -224,13 +224,12 @@ std::string wrapped(const std::string& text, const std::string& indent, std::siz
     const auto word_begin = text.find_first_not_of(' ', at);
     if (word_begin == std::string::npos) break;
     const auto word_end = std::min(text.find(' ', word_begin), text.size());
-    const auto spaces = text.substr(at, word_begin - at);
-    const auto word = text.substr(word_begin, word_end - word_begin);
-    if (!line.empty() && display_width(line + spaces + word) > width) {
+    const auto piece = text.substr(at, word_end - at);  // the spaces before a word, and the word
+    if (!line.empty() && display_width(line) + display_width(piece) > width) {
       out += line + "\n";
-      line = indent + word;
+      line = indent + text.substr(word_begin, word_end - word_begin);
     } else {
-      line += spaces + word;
+      line += piece;
     }
     at = word_end;
   }

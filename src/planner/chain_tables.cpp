@@ -58,7 +58,7 @@ void ChainTables::fill_times(const ChainProblem& problem) {
   // A power of two changes no digit, so rounding to whole ticks is all that is lost.
   const auto ticks = [ticks_per_second](double seconds) {
     MUSTER_CHECK(seconds >= 0.0);
-    return static_cast<Ticks>(seconds * ticks_per_second + 0.5);
+    return static_cast<Ticks>(std::llround(seconds * ticks_per_second));
   };
   cut_at_.assign(unit_count_ + 1U, 0);
   for (std::uint32_t end = 1; end < unit_count_; ++end) {

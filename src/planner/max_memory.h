@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -44,7 +45,9 @@ struct Place {
   std::string name() const;  // "0", "mps", "cpu", "disk"
   bool is_accelerator() const { return kind == PlaceKind::Gpu || kind == PlaceKind::Mps; }
   friend bool operator==(const Place&, const Place&) = default;
-  friend auto operator<=>(const Place&, const Place&) = default;
+  friend bool operator<(const Place& a, const Place& b) {
+    return std::pair(a.kind, a.index) < std::pair(b.kind, b.index);
+  }
 };
 
 /// "0", "mps", "cpu" or "disk". Errors: InvalidArgument.

@@ -12,11 +12,13 @@ namespace {
 
 // What a part of a tensor's dotted name says about how it is cut; as bits, since a name has several
 // parts.
-enum NamePart : unsigned { kKeysOrValues = 1, kJoined = 2, kWhole = 4 };
+constexpr unsigned kKeysOrValues = 1;
+constexpr unsigned kJoined = 2;
+constexpr unsigned kWhole = 4;
 
 struct KnownPart {
   std::string_view text;
-  NamePart meaning;
+  unsigned meaning;
 };
 
 // Module names by which the families of transformers and GGUF call what is not simply cut in t,
