@@ -180,10 +180,17 @@ class CopySearch {
       return placed_.emplace(std::move(key), std::move(best)).first->second;
     }
     for (const auto goal : goals_of(request.objective)) {
+      if (goal != CopyGoal::Slowest && is_uniform_ && few_) {
+        consider(few_);  // equal slots: what a smaller share has found holds for a larger one
+        continue;
+      }
       const auto copy = placer->place(numbered, goal);
       if (!copy) break;  // whether it fits is the same for every goal
       consider(copy);
-      if (goal != CopyGoal::Slowest) consider(evened_out(numbered, *copy));
+      if (goal == CopyGoal::Slowest) continue;
+      const auto even = evened_out(numbered, *copy);
+      consider(even);
+      if (is_uniform_ && goal == CopyGoal::FewestStages) few_ = even;
     }
     return placed_.emplace(std::move(key), std::move(best)).first->second;
   }
@@ -239,6 +246,7 @@ class CopySearch {
   const Slots slots_;
   bool is_uniform_ = true;
   std::map<Key, std::optional<PlannedCopy>> placed_;
+  std::optional<PlannedCopy> few_;  // is_uniform_: on as few slots as hold it, evenly
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/plan_search.h"
@@ -26,6 +27,19 @@ std::vector<const PlannedStage*> kinds_of_stages(const Plan& plan) {
   return kinds;
 }
 
+// Whether a device holds two stages, as only a custom map can say: stages by themselves then tell
+// too little.
+bool has_shared_device(const Plan& plan) {
+  for (const auto& copy : plan.copies) {
+    std::set<std::pair<PlanPlace, std::uint32_t>> seen;
+    for (const auto& stage : copy.stages) {
+      if (!seen.emplace(stage.place, stage.devices.empty() ? 0 : stage.devices.front()).second)
+        return true;
+    }
+  }
+  return false;
+}
+
 bool same_cuts_fit(const PlanState& state, const Plan& plan,
                    const std::vector<const PlannedStage*>& stages, const Workload& workload) {
   for (const auto* stage : stages) {
@@ -42,20 +56,21 @@ bool same_cuts_fit(const PlanState& state, const Plan& plan,
 }  // namespace
 
 void add_limits(const PlanState& state, Plan& plan) {
+  if (has_shared_device(plan)) return;
   const auto stages = kinds_of_stages(plan);
-  plan.batch_max = largest_that_fits(1, kPlanBatchMax, [&](std::uint32_t batch) {
+  plan.batch_max = largest_that_fits(plan.workload.batch, kPlanBatchMax, [&](std::uint32_t batch) {
     auto workload = plan.workload;
     workload.batch = batch;
     return same_cuts_fit(state, plan, stages, workload);
   });
   const auto length_max = state.model().shape.length_max;
   const auto most = length_max > 0 ? length_max : kContextMax;
-  plan.context_max =
-      largest_that_fits(1, std::max(most, plan.workload.context), [&](std::uint32_t context) {
-        auto workload = plan.workload;
-        workload.context = context;
-        return same_cuts_fit(state, plan, stages, workload);
-      });
+  plan.context_max = largest_that_fits(plan.workload.context, std::max(most, plan.workload.context),
+                                       [&](std::uint32_t context) {
+                                         auto workload = plan.workload;
+                                         workload.context = context;
+                                         return same_cuts_fit(state, plan, stages, workload);
+                                       });
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -21,13 +22,22 @@ std::optional<std::uint64_t> least_extra(std::uint64_t most, const Fits& fits) {
 }
 
 /// The largest value in [least, most] for which `fits` holds, when it holds for small values and
-/// not for large ones; nullopt when not even for `least`.
+/// not for large ones; nullopt when not even for `least`. Cost: about 2 log2(answer / least)
+/// questions.
 template <typename Fits>
 std::optional<std::uint32_t> largest_that_fits(std::uint32_t least, std::uint32_t most,
                                                const Fits& fits) {
   if (!fits(least)) return std::nullopt;
   std::uint64_t good = least;
   std::uint64_t bad = std::uint64_t{most} + 1;
+  while (good < most) {
+    const auto probe = std::min<std::uint64_t>(2 * good, most);
+    if (!fits(static_cast<std::uint32_t>(probe))) {
+      bad = probe;
+      break;
+    }
+    good = probe;
+  }
   while (good + 1 < bad) {
     const auto middle = (good + bad) / 2;
     (fits(static_cast<std::uint32_t>(middle)) ? good : bad) = middle;
