@@ -13,6 +13,7 @@ MODEL = DEPS / "models" / "all-MiniLM-L6-v2"
 CORPUS = DEPS / "corpus" / "packages.txt"
 BUILD = ROOT / os.environ.pop("MUSTER_BUILD", "build")  # popped: muster refuses variables it does not know
 MUSTER = BUILD / "bin" / "muster"
+TESTS = ROOT / os.environ.pop("MUSTER_TEST_BUILD", "build-test")  # what ./test builds; popped for the same reason
 SCRATCH = DEPS / "accept" / "scratch"
 PEERS = pathlib.Path(__file__).resolve().parent / "peers"
 PEER_PYTHON = DEPS / "peers" / "bin" / "python"

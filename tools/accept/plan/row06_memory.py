@@ -4,13 +4,12 @@ import json
 import os
 import subprocess
 
-from programs import MODEL, ROOT, embed, scratch
+from programs import MODEL, ROOT, TESTS, embed, scratch
 from report import at_most, holds
 
 TITLE = "Memory: cache and activations against enumerations, published failures, encoders against their workers"
 IS_TIMED = False
 
-TESTS = ROOT / os.environ.pop("MUSTER_TEST_BUILD", "build-test")  # what ./test builds; popped as MUSTER_BUILD is
 SUITES = {
     "cache formulas against an enumeration of tokens and heads": "KvCache.*",
     "activation formulas against a machine that counts every tensor": "BlockPeak.*:HeadPeak.*:EmbeddingPeak.*",

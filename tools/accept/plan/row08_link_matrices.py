@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 
-from programs import BUILD, ROOT
+from programs import BUILD, ROOT, TESTS
 from report import holds
 
 TITLE = "Topology: the NVLink pairs of the matrices in public issues"
@@ -34,7 +34,7 @@ def stages(name, size):
 
 
 def measure(report, arguments):
-    subprocess.run(["ninja", "-C", BUILD, "planner_bench", "topology_test", "planner_test"], check=True,
+    subprocess.run(["ninja", "-C", BUILD, "planner_bench"], check=True,
                    stdout=subprocess.DEVNULL)
     for name in GPUS:
         pairs, groups = nvlink_pairs(MATRICES / f"{name}.txt"), stages(name, 2)
@@ -50,6 +50,6 @@ def measure(report, arguments):
     fours = stages("go_gpuallocator_17", 4)
     report.add(holds("go_gpuallocator_17: groups of four keep to a socket", fours == [[0, 1, 2, 3], [4, 5, 6, 7]],
                      json.dumps(fours), "0-3 and 4-7"))
-    done = subprocess.run([BUILD / "bin/topology_test", "--gtest_filter=PickDevices.*"], capture_output=True, text=True)
+    done = subprocess.run([TESTS / "sanitized" / "bin" / "topology_test", "--gtest_filter=PickDevices.*"], capture_output=True, text=True)
     report.add(holds("k8s_device_plugin_1193: pods of one GPU leave bridged pairs whole", done.returncode == 0 and
                      "[  PASSED  ] 1 test" in done.stdout, "PickDevices.KeepsPairsWholeForTheNext"))
