@@ -72,6 +72,7 @@ class CopySearch {
     std::optional<Candidate> best;
     if (slots_.empty()) return best;
     for (const auto copy_count : copy_counts()) {
+      if (best && is_hopeless(copy_count, *best)) continue;
       const auto candidate = evaluate(copy_count);
       if (!candidate) continue;
       if (!best || is_better(state_.request().objective, *candidate, *best)) best = candidate;
@@ -96,6 +97,14 @@ class CopySearch {
  private:
   using Slots = std::vector<StageSlot>;
   using Key = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
+
+  // Whether so few copies cannot come up to `best`, however they are cut.
+  bool is_hopeless(std::uint32_t copy_count, const Candidate& best) const {
+    if (!is_uniform_ || state_.request().objective != PlanObjective::Throughput) return false;
+    const auto least = state_.least_batch_seconds(tensor_parallel_, share_size(copy_count),
+                                                  slots_.front().device_class);
+    return least > 0.0 && copy_count / least < best.batches_per_second;
+  }
 
   // From many to few, one for each size of a copy's share.
   std::vector<std::uint32_t> copy_counts() const {

@@ -271,6 +271,14 @@ Plan PlanState::empty_plan() const {
   return plan;
 }
 
+double PlanState::least_batch_seconds(std::uint32_t tensor_parallel, std::size_t stage_count,
+                                      std::uint32_t device_class) const {
+  const auto& times = unit_times(tensor_parallel, stage_count);
+  if (times.seconds.empty() || workload_.task != PlanTask::Generate) return 0.0;
+  const auto& seconds = times.seconds[device_class];
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
 std::optional<CopyTimes> PlanState::time(PlannedCopy& copy, std::uint32_t tensor_parallel) const {
   const auto& times = unit_times(tensor_parallel, copy.stages.size());
   if (times.seconds.empty()) return std::nullopt;

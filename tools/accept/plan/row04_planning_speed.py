@@ -31,5 +31,5 @@ def measure(report, arguments):
         growth = result[f"{name}_twice_peak_bytes"] / result[f"{name}_peak_bytes"]
         report.add(at_most(f"memory {what}, {result[f'{name}_peak_bytes'] / 1e6:.2f} MB: twice the layers and devices take",
                            growth, GROWTH_MAX, digits=2, unit="x"))
-    print(f"  note  the whole plan there, with memory in bytes and reasons: {result['plan_ms']:.0f} ms, "
-          f"{result['plan_peak_bytes'] / 1e6:.1f} MB, {result['plan_copies']:,} copies")
+    report.add(at_most(f"all of the plan there, with memory in bytes and reasons: {result['plan_copies']:,} copies, "
+                       f"{result['plan_peak_bytes'] / 1e6:.1f} MB", result["plan_ms"], SWEEP_MS_MAX, digits=0, unit=" ms"))
