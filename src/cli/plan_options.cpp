@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/plan_json.h"
 #include "planner/max_memory.h"
 
 namespace muster {
@@ -47,11 +48,14 @@ Result<std::optional<std::uint32_t>> count_of(const Arguments& arguments, std::s
   return std::optional(value);
 }
 
-constexpr std::array<std::pair<std::string_view, PlanTask>, 3> kTasks{{
-    {"embed", PlanTask::Embed},
-    {"generate", PlanTask::Generate},
-    {"train", PlanTask::Train},
-}};
+// The words for `values`, by the names under which they are printed.
+template <typename T, std::size_t N>
+std::array<std::pair<std::string_view, T>, N> named(const std::array<T, N>& values,
+                                                    std::string_view (*name)(T)) {
+  std::array<std::pair<std::string_view, T>, N> words;
+  for (std::size_t i = 0; i < N; ++i) words[i] = {name(values[i]), values[i]};
+  return words;
+}
 
 constexpr std::array<std::pair<std::string_view, TrainingPrecision>, 4> kTrainingPrecisions{{
     {"fp32", TrainingPrecision::Fp32},
@@ -143,7 +147,9 @@ Result<Workload> workload_of(const Arguments& arguments, ModelKind kind) {
   Workload workload;
   workload.task = kind == ModelKind::Encoder ? PlanTask::Embed : PlanTask::Generate;
   if (const auto text = arguments.value("--task")) {
-    workload.task = MUSTER_TRY(word_of("--task", *text, kTasks));
+    const auto tasks =
+        named(std::array{PlanTask::Embed, PlanTask::Generate, PlanTask::Train}, plan_task_name);
+    workload.task = MUSTER_TRY(word_of("--task", *text, tasks));
   }
   workload.batch = MUSTER_TRY(count_of(arguments, "--batch")).value_or(1);
   workload.context = MUSTER_TRY(count_of(arguments, "--context")).value_or(0);
@@ -161,24 +167,18 @@ Result<PlanRequest> plan_request_of(const Arguments& arguments, ModelKind kind) 
   PlanRequest request;
   request.workload = MUSTER_TRY(workload_of(arguments, kind));
   if (const auto text = arguments.value("--strategy")) {
-    constexpr std::array<std::pair<std::string_view, PlanStrategy>, 6> strategies{{
-        {"auto", PlanStrategy::Auto},
-        {"balanced", PlanStrategy::Balanced},
-        {"balanced_low_0", PlanStrategy::BalancedLow0},
-        {"sequential", PlanStrategy::Sequential},
-        {"custom", PlanStrategy::Custom},
-        {"replicate", PlanStrategy::Replicate},
-    }};
+    const auto strategies =
+        named(std::array{PlanStrategy::Auto, PlanStrategy::Balanced, PlanStrategy::BalancedLow0,
+                         PlanStrategy::Sequential, PlanStrategy::Custom, PlanStrategy::Replicate},
+              plan_strategy_name);
     request.strategy = MUSTER_TRY(word_of("--strategy", *text, strategies));
   } else if (arguments.has("--map")) {
     request.strategy = PlanStrategy::Custom;
   }
   if (const auto text = arguments.value("--objective")) {
-    constexpr std::array<std::pair<std::string_view, PlanObjective>, 3> objectives{{
-        {"throughput", PlanObjective::Throughput},
-        {"latency", PlanObjective::Latency},
-        {"fewest-devices", PlanObjective::FewestDevices},
-    }};
+    const auto objectives = named(
+        std::array{PlanObjective::Throughput, PlanObjective::Latency, PlanObjective::FewestDevices},
+        plan_objective_name);
     request.objective = MUSTER_TRY(word_of("--objective", *text, objectives));
   }
   for (const auto& limit :
