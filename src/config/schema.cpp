@@ -95,6 +95,10 @@ const std::array<Setting, kSettingCount>& schema() {
        "the program that owns one device"},
       {SettingId::CacheDir, "cache_dir", Text, "", "$XDG_CACHE_HOME/muster", "DIR",
        "where measured precision verdicts are kept"},
+      {SettingId::NvmlPath, "nvml_path", Text, "", "libnvidia-ml.so.1", "FILE",
+       "NVIDIA's management library, or one that stands in for it"},
+      {SettingId::SysfsRoot, "sysfs_root", Text, "/", "", "DIR",
+       "the folder in front of /sys and /proc, to look at a recorded machine"},
   }};
   return rows;
 }

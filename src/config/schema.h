@@ -29,9 +29,11 @@ enum class SettingId : std::uint8_t {
   TorchRoot,
   WorkerProgram,
   CacheDir,
+  NvmlPath,
+  SysfsRoot,
 };
 
-inline constexpr std::size_t kSettingCount = 15;
+inline constexpr std::size_t kSettingCount = 17;
 
 enum class SettingType : std::uint8_t { Text, Count, Switch, Choice };
 

@@ -22,6 +22,18 @@ enum class LinkKind : std::uint8_t {
   Sys,     // over the link between sockets
 };
 
+/// What a matrix says of two devices: "NV12", "PHB".
+struct LinkLabel {
+  LinkKind kind = LinkKind::Sys;
+  std::uint32_t width = 0;  // NvLink, Xgmi
+};
+
+/// Labels among the devices of a node: [n * n], row-major, symmetric.
+struct LinkMatrix {
+  std::uint32_t device_count = 0;
+  std::vector<LinkLabel> labels;
+};
+
 struct Link {
   LinkKind kind = LinkKind::Sys;
   std::uint32_t width = 0;        // NvLink, Xgmi: how many

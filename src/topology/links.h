@@ -16,22 +16,10 @@ namespace muster {
 /// A node has at most so many devices, as its links take their square; an NVL72 rack is one node.
 inline constexpr std::uint32_t kNodeDevicesMax = 256;
 
-/// What a matrix says of two devices: "NV12", "PHB".
-struct LinkLabel {
-  LinkKind kind = LinkKind::Sys;
-  std::uint32_t width = 0;  // NvLink, Xgmi
-};
-
 /// "X", "NV12", "XGMI1", "PIX", "PXB", "PHB", "NODE", "SYS".
 std::string link_label_name(LinkLabel label);
 /// Also "SOC", which older drivers write for SYS. nullopt: none of them.
 std::optional<LinkLabel> parse_link_label(std::string_view text);
-
-/// Labels among the devices of a node: [n * n], row-major, symmetric.
-struct LinkMatrix {
-  std::uint32_t device_count = 0;
-  std::vector<LinkLabel> labels;
-};
 
 /// The part of `nvidia-smi topo -m` that is about GPUs: rows and columns "GPU0", "GPU1", …, in
 /// this order; network cards, affinities and the legend are passed over.
