@@ -82,6 +82,8 @@ std::size_t display_width(std::string_view text) {
   return width;
 }
 
+std::size_t first_character_size(std::string_view text) { return next_character(text).size; }
+
 std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());

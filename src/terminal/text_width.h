@@ -12,6 +12,9 @@ namespace muster {
 /// Source: Unicode Standard Annex 11 (East Asian Width), ranges of version 15 in coarse blocks.
 std::size_t display_width(std::string_view text);
 
+/// Bytes of the first character of a text that is not empty; 1 where it is no valid UTF-8.
+std::size_t first_character_size(std::string_view text);
+
 /// The text without anything that moves a cursor or changes a terminal: control characters become
 /// spaces, bytes that are no valid UTF-8 become "?". For showing what came from outside.
 std::string printable(std::string_view text);
