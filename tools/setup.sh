@@ -17,6 +17,7 @@ build_packages=(
   g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
   libfmt-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
   zlib1g-dev libzstd-dev libicu-dev libxxhash-dev libpcre2-dev libhwloc-dev
+  libboost1.81-dev libncurses-dev
 )
 test_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev)
 
@@ -72,6 +73,26 @@ install_packages() {
   as_root apt-get update -qq
   # shellcheck disable=SC2086  # one word per package
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+}
+
+# Prometheus and promtool, which try the metrics, rules and dashboard. Unpacked, not installed: the package
+# would start a server of its own.
+install_prometheus() {
+  if [[ -x $deps/prometheus/usr/bin/promtool ]]; then
+    note "promtool is in .deps/prometheus"
+    return
+  fi
+  local scratch
+  mkdir -p "$deps"
+  scratch=$(mktemp -d "$deps/.incoming-XXXXXX")
+  note "fetching the Debian package prometheus (about 20 MB)"
+  # As root apt drops to a user that may not write here; it says so and goes on.
+  (cd "$scratch" && { apt-get download -qq prometheus 2>/dev/null ||
+    { as_root apt-get update -qq && apt-get download -qq prometheus; }; })
+  dpkg -x "$scratch"/prometheus_*.deb "$scratch/unpacked"
+  rm -rf "$deps/prometheus"
+  mv "$scratch/unpacked" "$deps/prometheus"
+  rm -rf "$scratch"
 }
 
 # --- the torch wheel -----------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace muster {
+
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
+/// What a client asked for.
+struct HttpRequest {
+  std::string method;  // "GET", as it came
+  std::string path;    // "/metrics": the target before '?', as it came
+  std::string query;   // after '?', without it
+  HttpHeaders headers;
+  std::string body;
+  bool wants_keep_alive = true;
+
+  /// The first header of a name, whatever its case.
+  std::optional<std::string_view> header(std::string_view name) const;
+};
+
+/// What it gets. Content-Length, Date and Connection are added.
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+  HttpHeaders headers = {};
+};
+
+/// "Not Found" of 404; "Status" for a code without a name here. Source: RFC 9110, section 15.
+std::string_view http_status_text(int status);
+
+/// The bytes of a response on the wire, but for its body.
+///
+/// date: as RFC 9110, section 5.6.7, writes it. Threads: pure.
+std::string http_response_head(const HttpResponse& response, bool keeps_alive,
+                               std::string_view date);
+
+}  // namespace muster

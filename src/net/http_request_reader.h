@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "net/http_message.h"
+
+namespace muster {
+
+struct HttpLimits {
+  std::uint32_t header_bytes = 16 << 10;  // request line and headers
+  std::uint64_t body_bytes = 16 << 20;
+};
+
+/// Puts one request together from pieces of a stream. A request with a body that is announced by
+/// length or comes in chunks is taken; what breaks RFC 9112 is refused with the status to send.
+///
+/// Threads: not thread-safe.
+class HttpRequestReader {
+ public:
+  explicit HttpRequestReader(const HttpLimits& limits);
+  HttpRequestReader(HttpRequestReader&&) noexcept;
+  HttpRequestReader& operator=(HttpRequestReader&&) noexcept;
+  ~HttpRequestReader();
+
+  /// Takes what it can of `bytes` and says how many that were; what is left belongs to the next
+  /// request. Nothing is taken once `is_done` or `refusal`.
+  std::size_t put(std::span<const char> bytes);
+
+  bool is_done() const;
+
+  /// True once, when the head is whole, its body is not, and the client waits for "100 Continue".
+  bool take_expects_continue();
+
+  /// Why the request cannot be read: 400, 413, 431, 501 or 505 with a sentence; the connection is
+  /// of no more use.
+  const std::optional<HttpResponse>& refusal() const { return refusal_; }
+
+  /// The request, when `is_done`; the reader is used up.
+  HttpRequest take();
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+  HttpLimits limits_;
+  std::optional<HttpResponse> refusal_;
+};
+
+}  // namespace muster

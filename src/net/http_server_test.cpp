@@ -1,0 +1,183 @@
+#include "net/http_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace muster {
+namespace {
+
+constexpr int kWaitMs = 20'000;  // only ever waited for when a test fails
+
+UniqueFd connect_to(std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return socket;
+}
+
+void say(const UniqueFd& socket, std::string_view text) {
+  EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+}
+
+// Reads until `mark` has come `count` times or the server closes.
+std::string hear(const UniqueFd& socket, std::string_view mark, std::size_t count = 1) {
+  std::string text;
+  const auto marks = [&] {
+    std::size_t found = 0;
+    for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) ++found;
+    return found;
+  };
+  while (mark.empty() || marks() < count) {
+    pollfd waiting{socket.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, kWaitMs) <= 0) return text + "<nothing came>";
+    std::array<char, 4096> chunk{};
+    const auto size = ::recv(socket.get(), chunk.data(), chunk.size(), 0);
+    if (size <= 0) return text + "<closed>";
+    text.append(chunk.data(), static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+std::unique_ptr<HttpServer> serve(HttpHandler handler, HttpServerOptions options = {}) {
+  options.listen = {"127.0.0.1", 0};
+  auto server = HttpServer::start(options, std::move(handler));
+  EXPECT_TRUE(server) << (server ? "" : server.error().message);
+  return std::move(*server);
+}
+
+void echo(HttpRequest request, const HttpRespond& respond) {
+  respond({.body = request.method + " " + request.path + " " + request.body + "#"});
+}
+
+TEST(HttpServer, AnswersManyRequestsOfAConnectionInOrder) {
+  const auto server = serve(echo);
+  const auto client = connect_to(server->port());
+  say(client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+  say(client, "POST /c HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
+  const auto text = hear(client, "#", 3);
+  const auto a = text.find("GET /a #");
+  const auto b = text.find("GET /b #");
+  const auto c = text.find("POST /c hi#");
+  EXPECT_LT(a, b);
+  EXPECT_LT(b, c);
+  EXPECT_NE(c, std::string::npos) << text;
+  EXPECT_TRUE(text.starts_with("HTTP/1.1 200 OK\r\nDate: ")) << text;
+  EXPECT_NE(text.find("\r\nContent-Length: 8\r\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\r\nContent-Type: text/plain; charset=utf-8\r\n"), std::string::npos);
+}
+
+TEST(HttpServer, ClosesAfterAnOldClientAndOneThatAsksForIt) {
+  const auto server = serve(echo);
+  for (const char* request :
+       {"GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}) {
+    const auto client = connect_to(server->port());
+    say(client, request);
+    const auto text = hear(client, "");
+    EXPECT_NE(text.find("\r\nConnection: close\r\n"), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("GET / #<closed>")) << text;
+  }
+}
+
+TEST(HttpServer, SendsTheLengthButNoBodyForHead) {
+  const auto server = serve(echo);
+  const auto client = connect_to(server->port());
+  say(client, "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  const auto text = hear(client, "");
+  EXPECT_NE(text.find("Content-Length: 8\r\n"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\r\n\r\n<closed>")) << text;
+}
+
+TEST(HttpServer, TakesAnAnswerFromAnotherThread) {
+  std::thread other;
+  {
+    const auto server = serve([&](HttpRequest, HttpRespond respond) {
+      other = std::thread([respond] { respond({.status = 404, .body = "not here#"}); });
+    });
+    const auto client = connect_to(server->port());
+    say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    const auto text = hear(client, "#");
+    EXPECT_TRUE(text.starts_with("HTTP/1.1 404 Not Found\r\n")) << text;
+    other.join();
+  }
+}
+
+TEST(HttpServer, RefusesWhatCannotBeReadAndCloses) {
+  const auto server = serve(echo);
+  const auto client = connect_to(server->port());
+  say(client, "nonsense\r\n\r\n");
+  const auto text = hear(client, "");
+  EXPECT_TRUE(text.starts_with("HTTP/1.1 400 Bad Request\r\n")) << text;
+  EXPECT_TRUE(text.ends_with("<closed>")) << text;
+}
+
+TEST(HttpServer, ServesOthersWhileManyAreIdle) {
+  const auto server = serve(echo);
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 200; ++i) idle.push_back(connect_to(server->port()));
+  const auto client = connect_to(server->port());
+  say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_NE(hear(client, "#").find("GET / #"), std::string::npos);
+}
+
+TEST(HttpServer, TellsOneTooMany) {
+  const auto server = serve(echo, {.connections_most = 1});
+  const auto first = connect_to(server->port());
+  say(first, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  hear(first, "#");  // it is in
+  const auto second = connect_to(server->port());
+  const auto text = hear(second, "");
+  EXPECT_TRUE(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << text;
+}
+
+TEST(HttpServer, CutsOffAClientThatSendsTooSlowly) {
+  const auto server = serve(echo, {.request_limit = std::chrono::milliseconds(50)});
+  const auto client = connect_to(server->port());
+  say(client, "GET / HT");
+  EXPECT_EQ(hear(client, ""), "<closed>");
+}
+
+TEST(HttpServer, CutsOffAReaderThatTakesNothing) {
+  // More than the two socket buffers hold.
+  const auto server =
+      serve([](HttpRequest,
+               const HttpRespond& respond) { respond({.body = std::string(64 << 20, 'x')}); },
+            {.write_stall_limit = std::chrono::milliseconds(50)});
+  const auto client = connect_to(server->port());
+  say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  // Reading begins only once the server has closed: the socket says so by an error or hang-up.
+  pollfd gone{client.get(), POLLRDHUP, 0};
+  ASSERT_EQ(::poll(&gone, 1, kWaitMs), 1);
+  EXPECT_LT(hear(client, "").size(), 64U << 20);
+}
+
+TEST(HttpServer, SaysThatThePortIsInUse) {
+  const auto server = serve(echo);
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", server->port()};
+  const auto second = HttpServer::start(options, echo);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(second.error().message, "127.0.0.1:" + std::to_string(server->port()) +
+                                        ": cannot listen: Address already in use");
+  options.listen = {"no-address", 0};
+  const auto third = HttpServer::start(options, echo);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().kind, ErrorKind::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster
