@@ -32,12 +32,14 @@ std::optional<std::uint32_t> parse_count(std::string_view text) {
   return value;
 }
 
-// One name of the list, taken apart: "2xcpu" has a count, "cuda:1" an index.
+// One name of the list, taken apart: "2xcpu" has a count, "cuda:1" an index, "cuda:1:0" a slice
+// too.
 struct Name {
   std::string text;  // as given
   std::string kind;  // "auto", "cpu", "cuda", …
   std::optional<std::uint32_t> count;
   std::optional<std::uint32_t> index;
+  std::optional<std::uint32_t> slice;
 };
 
 bool is_kind(std::string_view word) {
@@ -79,7 +81,7 @@ Error unknown_name(const std::string& text, const Inventory& inventory) {
 
 // "2xcpu", "cuda:1", "auto"; nullopt when it is none of these forms.
 std::optional<Name> take_apart(std::string_view text) {
-  Name name{.text = std::string(text), .kind = lower(text), .count = {}, .index = {}};
+  Name name{.text = std::string(text), .kind = lower(text), .count = {}, .index = {}, .slice = {}};
   if (name.kind.starts_with("sim:")) {
     name.kind = "sim";
     return name;
@@ -91,9 +93,12 @@ std::optional<Name> take_apart(std::string_view text) {
   }
   const auto colon = name.kind.find(':');
   if (colon != std::string::npos) {
-    const auto index = std::string_view(name.kind).substr(colon + 1);
-    if (name.count || !is_digits(index)) return std::nullopt;
-    name.index = parse_count(index).value_or(UINT32_MAX);
+    const auto numbers = split(std::string_view(name.kind).substr(colon + 1), ':');
+    const bool may_have_slice = name.kind.starts_with("cuda:");
+    if (name.count || numbers.size() > (may_have_slice ? 2U : 1U)) return std::nullopt;
+    if (!std::all_of(numbers.begin(), numbers.end(), is_digits)) return std::nullopt;
+    name.index = parse_count(numbers[0]).value_or(UINT32_MAX);
+    if (numbers.size() > 1) name.slice = parse_count(numbers[1]).value_or(UINT32_MAX);
     name.kind.resize(colon);
   }
   const bool is_plain_auto = name.kind != "auto" || (!name.count && !name.index);
@@ -137,27 +142,66 @@ Result<std::vector<Device>> cpu_share(std::uint32_t count, const Inventory& inve
   return devices;
 }
 
+// The GPUs that a worker can run on; a hidden one is none of them.
+std::vector<Device> usable_gpus(const Inventory& inventory) {
+  std::vector<Device> usable;
+  for (const auto& gpu : inventory.gpus) {
+    if (gpu.kind == DeviceKind::Cuda && gpu.hidden_by.empty()) usable.push_back(gpu);
+  }
+  return usable;
+}
+
+Error hidden_error(const Device& gpu, std::string_view text, const Inventory& inventory) {
+  const auto usable = names_of(usable_gpus(inventory));
+  return Error{ErrorKind::NotFound,
+               fmt::format("{} is hidden by {}; visible: {}", text, gpu.hidden_by,
+                           usable.empty() ? "none" : join(usable))};
+}
+
+Error no_gpu_error(const Name& name, const Inventory& inventory) {
+  const auto reason = inventory.gpus.empty()
+                          ? inventory.gpu_absent_reason.value_or("no reason given")
+                          : fmt::format("{} hides {}", inventory.gpus.front().hidden_by,
+                                        join(names_of(inventory.gpus)));
+  return Error{ErrorKind::Unavailable,
+               fmt::format("{} needs a GPU, and there is none: {}", name.text, reason)};
+}
+
 Result<std::vector<Device>> gpu_choice(const Name& name, const Inventory& inventory) {
-  if (inventory.gpus.empty()) {
-    return Error{ErrorKind::Unavailable,
-                 fmt::format("{} needs a GPU, and there is none: {}", name.text,
-                             inventory.gpu_absent_reason.value_or("no reason given"))};
-  }
-  if (name.count && *name.count > inventory.gpus.size()) {
+  const auto usable = usable_gpus(inventory);
+  if (usable.empty()) return no_gpu_error(name, inventory);
+  if (name.count && *name.count > usable.size()) {
     return Error{ErrorKind::NotFound, fmt::format("{} asks for more GPUs than there are: {}",
-                                                  name.text, join(names_of(inventory.gpus)))};
+                                                  name.text, join(names_of(usable)))};
   }
-  const auto count = name.count.value_or(static_cast<std::uint32_t>(inventory.gpus.size()));
-  return std::vector<Device>(inventory.gpus.begin(), inventory.gpus.begin() + count);
+  const auto count = name.count.value_or(static_cast<std::uint32_t>(usable.size()));
+  return std::vector<Device>(usable.begin(), usable.begin() + count);
 }
 
 Result<std::vector<Device>> one_of(std::vector<Device> devices, const Name& name) {
   if (!name.index) return devices;
+  std::vector<Device> slices;
   for (auto& device : devices) {
-    if (device.index == *name.index) return std::vector<Device>{std::move(device)};
+    if (device.index != *name.index) continue;
+    if (device.slice == name.slice) return std::vector<Device>{std::move(device)};
+    slices.push_back(device);
+  }
+  if (!slices.empty() && slices.front().slice && !name.slice) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("{} is split into MIG slices: say {}",
+                                                         name.text, join(names_of(slices)))};
   }
   return Error{ErrorKind::NotFound,
                fmt::format("no such device: {}; there is {}", name.text, join(names_of(devices)))};
+}
+
+Result<std::vector<Device>> one_gpu(const Name& name, const Inventory& inventory) {
+  for (const auto& gpu : inventory.gpus) {
+    const bool is_meant = gpu.index == name.index && gpu.slice == name.slice;
+    if (is_meant && !gpu.hidden_by.empty()) return hidden_error(gpu, name.text, inventory);
+  }
+  auto usable = usable_gpus(inventory);
+  if (usable.empty()) return no_gpu_error(name, inventory);
+  return one_of(std::move(usable), name);
 }
 
 Result<std::vector<Device>> by_kind(const Name& name, const Inventory& inventory) {
@@ -176,8 +220,13 @@ Result<std::vector<Device>> by_kind(const Name& name, const Inventory& inventory
         ErrorKind::Unsupported,
         fmt::format("muster runs on cpu and cuda devices; it cannot run on {}", name.text)};
   }
-  if (name.kind == "auto") return inventory.gpus.empty() ? inventory.cpus : inventory.gpus;
-  if (name.kind == "cuda") return one_of(MUSTER_TRY(gpu_choice(name, inventory)), name);
+  if (name.kind == "auto") {
+    auto usable = usable_gpus(inventory);
+    return usable.empty() ? inventory.cpus : usable;
+  }
+  if (name.kind == "cuda") {
+    return name.index ? one_gpu(name, inventory) : gpu_choice(name, inventory);
+  }
   if (name.count) return cpu_share(*name.count, inventory);
   return one_of(inventory.cpus, name);
 }
@@ -213,7 +262,10 @@ bool looks_like_uuid(std::string_view text) {
 
 Result<std::vector<Device>> parse_name(std::string_view text, const Inventory& inventory) {
   if (looks_like_uuid(text)) {
-    if (auto device = MUSTER_TRY(by_uuid(text, inventory))) return std::vector{*std::move(device)};
+    if (auto device = MUSTER_TRY(by_uuid(text, inventory))) {
+      if (!device->hidden_by.empty()) return hidden_error(*device, text, inventory);
+      return std::vector{*std::move(device)};
+    }
     const auto reason = inventory.gpus.empty() ? inventory.gpu_absent_reason.value_or("none")
                                                : join(names_of(inventory.gpus));
     return Error{ErrorKind::NotFound,

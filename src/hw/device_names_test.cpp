@@ -168,5 +168,41 @@ TEST(MayNameGpus, IsFalseOnlyForCpus) {
   EXPECT_TRUE(may_name_gpus("GPU-5e"));
 }
 
+Device slice(std::uint32_t gpu_index, std::uint32_t number, const char* uuid) {
+  auto device = gpu(gpu_index, uuid);
+  device.slice = number;
+  return device;
+}
+
+TEST(ParseDevices, NamesTheSlicesOfASplitGpu) {
+  auto machine = two_gpu_machine();
+  machine.gpus = {gpu(0, "GPU-5e00aa"), slice(1, 0, "MIG-77"), slice(1, 2, "MIG-78")};
+  EXPECT_EQ(names(parse_devices("auto", machine, {})), "cuda:0 cuda:1:0 cuda:1:2");
+  EXPECT_EQ(names(parse_devices("cuda:1:2,cuda:0", machine, {})), "cuda:1:2 cuda:0");
+  EXPECT_EQ(names(parse_devices("MIG-77", machine, {})), "cuda:1:0");
+  EXPECT_EQ(names(parse_devices("cuda:1", machine, {})),
+            "cuda:1 is split into MIG slices: say cuda:1:0, cuda:1:2");
+  EXPECT_EQ(names(parse_devices("cuda:1:1", machine, {})),
+            "no such device: cuda:1:1; there is cuda:0, cuda:1:0, cuda:1:2");
+  EXPECT_EQ(names(parse_devices("cuda:0:0", machine, {})),
+            "no such device: cuda:0:0; there is cuda:0, cuda:1:0, cuda:1:2");
+}
+
+TEST(ParseDevices, LeavesOutWhatTheEnvironmentHides) {
+  auto machine = two_gpu_machine();
+  machine.gpus[0].hidden_by = "CUDA_VISIBLE_DEVICES=1";
+  EXPECT_EQ(names(parse_devices("auto", machine, {})), "cuda:1") << "and it keeps its name";
+  EXPECT_EQ(names(parse_devices("cuda", machine, {})), "cuda:1");
+  EXPECT_EQ(names(parse_devices("1xcuda", machine, {})), "cuda:1");
+  for (const std::string text : {"cuda:0", "GPU-5e00a"}) {
+    EXPECT_EQ(names(parse_devices(text, machine, {})),
+              text + " is hidden by CUDA_VISIBLE_DEVICES=1; visible: cuda:1");
+  }
+  machine.gpus[1].hidden_by = machine.gpus[0].hidden_by = "CUDA_VISIBLE_DEVICES=";
+  EXPECT_EQ(names(parse_devices("auto", machine, {})), "cpu:0 cpu:1");
+  EXPECT_EQ(names(parse_devices("cuda", machine, {})),
+            "cuda needs a GPU, and there is none: CUDA_VISIBLE_DEVICES= hides cuda:0, cuda:1");
+}
+
 }  // namespace
 }  // namespace muster

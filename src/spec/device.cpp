@@ -20,6 +20,9 @@ std::string_view device_kind_name(DeviceKind kind) {
   return "?";
 }
 
-std::string Device::name() const { return fmt::format("{}:{}", device_kind_name(kind), index); }
+std::string Device::name() const {
+  const auto whole = fmt::format("{}:{}", device_kind_name(kind), index);
+  return slice ? fmt::format("{}:{}", whole, *slice) : whole;
+}
 
 }  // namespace muster

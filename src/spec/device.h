@@ -24,8 +24,10 @@ struct Device {
   std::optional<std::uint64_t> memory_free_bytes;   // of a GPU, when it was looked at
   std::vector<std::uint32_t> cpus;                  // Cpu: the logical CPUs it runs on
   std::optional<std::uint32_t> compute_capability;  // Cuda: 86 for 8.6
+  std::optional<std::uint32_t> slice;               // Cuda: which MIG slice of GPU `index` this is
+  std::string hidden_by;  // Cuda: "CUDA_VISIBLE_DEVICES=1" when that leaves it out; else empty
 
-  /// "cpu:0", "cuda:1".
+  /// "cpu:0", "cuda:1"; a MIG slice as NVIDIA's container tools write it: "cuda:1:0".
   std::string name() const;
 };
 
@@ -42,7 +44,7 @@ struct Inventory {
       memory_available_bytes;             // what a new program can have, within the cgroups
   std::optional<double> cpu_limit_cores;  // the same for its CPU quota; `cpus` keeps to it
   std::vector<Device> cpus;               // a NUMA node each
-  std::vector<Device> gpus;               // in PCI order
+  std::vector<Device> gpus;               // in PCI order; the slices of one that is split
   std::optional<std::string>
       gpu_absent_reason;  // why `gpus` is empty: "no NVIDIA driver (libnvidia-ml.so.1)"
 };
