@@ -15,9 +15,9 @@ namespace muster {
 ///   auto        every visible GPU, else a CPU device for each NUMA node
 ///   cpu, cuda   every device of that kind
 ///   cpu:0       one of them; cuda:1, and cuda:1:0 for a MIG slice of it
-///   2xcpu       cpu:0 and cpu:1, which share the allowed cores evenly: disjoint, neighbours
-///   together 2xcuda      the first two visible GPUs GPU-5e…     a GPU by UUID, or by any beginning
-///   of it that fits only one
+///   2xcpu       cpu:0 and cpu:1, which share the allowed cores evenly without overlap
+///   2xcuda      the first two visible GPUs
+///   GPU-5e…     a GPU by UUID, or by any beginning of it that fits only one
 ///
 /// More CPU devices than cores share the logical CPUs instead, where there are more of those.
 /// `cores_per_device` bounds the cores of each CPU device, and the devices of one count do not
