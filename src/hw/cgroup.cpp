@@ -75,11 +75,25 @@ std::optional<std::string> path_in(const Mount& mount, std::string_view controll
   return std::nullopt;
 }
 
-// The folders from the process's own cgroup up to the mount point.
+bool is_within(std::string_view path, std::string_view folder) {
+  return folder == "/" || path == folder ||
+         (path.starts_with(folder) && path[folder.size()] == '/');
+}
+
+// "/..", "/../..": the mount begins above the namespace of this process.
+bool is_above(std::string_view mount_root) {
+  const auto parts = split(mount_root, '/');
+  return std::all_of(parts.begin() + 1, parts.end(), [](auto& part) { return part == ".."; });
+}
+
+// The folders from the process's own cgroup up to the mount point. A mount that shows other groups,
+// as of another container, has none.
 std::vector<fs::path> ancestors(const fs::path& root, const Mount& mount, std::string path) {
-  // In a container the mount may show only a part of the hierarchy, whose name is then in front.
-  if (mount.root != "/" && path.starts_with(mount.root)) path.erase(0, mount.root.size());
   const auto top = root / fs::path(mount.mount_point).relative_path();
+  if (is_above(mount.root)) return {top};
+  if (!is_within(path, mount.root)) return {};
+  // In a container the mount may show only a part of the hierarchy, whose name is then in front.
+  if (mount.root != "/") path.erase(0, mount.root.size());
   std::vector<fs::path> folders;
   for (auto part = fs::path(path).relative_path(); !part.empty(); part = part.parent_path()) {
     folders.push_back(top / part);
@@ -93,30 +107,21 @@ void tighten(std::optional<T>& limit, std::optional<T> candidate) {
   if (candidate && (!limit || *candidate < *limit)) limit = candidate;
 }
 
-std::optional<std::uint64_t> memory_limit(const fs::path& folder, bool is_v2) {
-  const auto limit = read_number(folder / (is_v2 ? "memory.max" : "memory.limit_in_bytes"));
-  return limit && *limit < kV1NoLimit ? limit : std::nullopt;
-}
-
 // A line "inactive_file 1048576" of memory.stat.
-std::uint64_t inactive_file(const fs::path& folder, bool is_v2) {
-  const std::string name = is_v2 ? "inactive_file " : "total_inactive_file ";
-  const auto text = read_file(folder / "memory.stat", kFileSizeMax);
-  if (!text) return 0;
-  std::istringstream lines(*text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(name)) return parse_number(line.substr(name.size())).value_or(0);
+std::optional<std::uint64_t> stat_number(std::string_view stat, std::string_view name) {
+  while (!stat.empty()) {
+    const auto length = std::min(stat.find('\n'), stat.size());
+    const auto line = stat.substr(0, length);
+    stat.remove_prefix(std::min(length + 1, stat.size()));
+    if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ' ') {
+      return parse_number(line.substr(name.size()));
+    }
   }
-  return 0;
+  return std::nullopt;
 }
 
-// Page cache that nobody uses is given back before anything is refused, so it counts as free.
-std::optional<std::uint64_t> memory_left(const fs::path& folder, bool is_v2) {
-  const auto limit = memory_limit(folder, is_v2);
-  const auto used = read_number(folder / (is_v2 ? "memory.current" : "memory.usage_in_bytes"));
-  if (!limit || !used) return limit;
-  const auto kept = *used - std::min(*used, inactive_file(folder, is_v2));
-  return *limit - std::min(*limit, kept);
+std::optional<std::uint64_t> below_no_limit(std::optional<std::uint64_t> limit) {
+  return limit && *limit < kV1NoLimit ? limit : std::nullopt;
 }
 
 std::optional<double> cpu_limit(const fs::path& folder, bool is_v2) {
@@ -136,31 +141,72 @@ std::optional<double> cpu_limit(const fs::path& folder, bool is_v2) {
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-}  // namespace
-
-CgroupLimits read_cgroup_limits(const fs::path& root) {
-  CgroupLimits limits;
+// Calls `on_group(folder, is_v2)` for every group whose limits of `controller` hold this process.
+template <typename OnGroup>
+void for_each_group(const fs::path& root, std::string_view controller, OnGroup on_group) {
   const auto mountinfo = read_file(root / "proc/self/mountinfo", kFileSizeMax);
   const auto self_cgroup = read_file(root / "proc/self/cgroup", kFileSizeMax);
-  if (!mountinfo || !self_cgroup) return limits;
-
+  if (!mountinfo || !self_cgroup) return;
   for (const auto& mount : cgroup_mounts(*mountinfo)) {
-    if (mount.is_v2 || has(mount.controllers, "memory")) {
-      if (const auto path = path_in(mount, "memory", *self_cgroup)) {
-        for (const auto& folder : ancestors(root, mount, *path)) {
-          tighten(limits.memory_bytes, memory_limit(folder, mount.is_v2));
-          tighten(limits.memory_available_bytes, memory_left(folder, mount.is_v2));
-        }
-      }
-    }
-    if (mount.is_v2 || has(mount.controllers, "cpu")) {
-      if (const auto path = path_in(mount, "cpu", *self_cgroup)) {
-        for (const auto& folder : ancestors(root, mount, *path)) {
-          tighten(limits.cpu_cores, cpu_limit(folder, mount.is_v2));
-        }
-      }
-    }
+    if (!mount.is_v2 && !has(mount.controllers, controller)) continue;
+    const auto path = path_in(mount, controller, *self_cgroup);
+    if (!path) continue;
+    for (const auto& folder : ancestors(root, mount, *path)) on_group(folder, mount.is_v2);
   }
+}
+
+class NoWatch final : public CallWatch {
+ public:
+  void enter(const char*) override {}
+  void leave(const char*, std::int32_t, Duration) override {}
+};
+
+}  // namespace
+
+CgroupMemory::CgroupMemory(const fs::path& root) {
+  for_each_group(root, "memory", [this](const fs::path& folder, bool is_v2) {
+    const auto* limit = is_v2 ? "memory.max" : "memory.limit_in_bytes";
+    const auto* usage = is_v2 ? "memory.current" : "memory.usage_in_bytes";
+    std::error_code ignored;
+    if (!fs::exists(folder / limit, ignored)) return;  // the root of version 2 has none
+    groups_.push_back({KernelFile("read cgroup limit", folder / limit),
+                       KernelFile("read cgroup usage", folder / usage),
+                       KernelFile("read cgroup memory.stat", folder / "memory.stat", 64 << 10),
+                       is_v2});
+  });
+}
+
+CgroupLimits CgroupMemory::read(CallWatch& watch, DeviceSample& sample) {
+  CgroupLimits limits;
+  for (auto& group : groups_) {
+    if (group.limit.read(watch, sample) != 0) continue;
+    auto limit = below_no_limit(parse_number(group.limit.text()));  // "max" is no number
+    // Version 1 tells the limit of ancestors that a container does not show in memory.stat alone.
+    const bool has_stat = (limit || !group.is_v2) && group.stat.read(watch, sample) == 0;
+    const auto stat = has_stat ? group.stat.text() : std::string_view();
+    tighten(limit, below_no_limit(stat_number(stat, "hierarchical_memory_limit")));
+    tighten(limits.memory_bytes, limit);
+    if (!limit) continue;
+    auto left = *limit;
+    if (group.usage.read(watch, sample) == 0) {
+      const auto used = parse_number(group.usage.text()).value_or(0);
+      // Page cache that nobody uses is given back before anything is refused, so it counts as free.
+      const auto* cache = group.is_v2 ? "inactive_file" : "total_inactive_file";
+      const auto kept = used - std::min(used, stat_number(stat, cache).value_or(0));
+      left -= std::min(left, kept);
+    }
+    tighten(limits.memory_available_bytes, std::optional(left));
+  }
+  return limits;
+}
+
+CgroupLimits read_cgroup_limits(const fs::path& root) {
+  NoWatch watch;
+  DeviceSample uncounted;
+  auto limits = CgroupMemory(root).read(watch, uncounted);
+  for_each_group(root, "cpu", [&](const fs::path& folder, bool is_v2) {
+    tighten(limits.cpu_cores, cpu_limit(folder, is_v2));
+  });
   return limits;
 }
 

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
+
+#include "hw/kernel_file.h"
 
 namespace muster {
 
@@ -22,5 +25,27 @@ struct CgroupLimits {
 /// cgroup-v1/memory.rst (memory.limit_in_bytes), scheduler/sched-bwc.rst (cpu.cfs_quota_us),
 /// proc(5) (mountinfo).
 CgroupLimits read_cgroup_limits(const std::filesystem::path& root);
+
+/// The memory limits alone, read again and again at the cost of the files that hold a limit: the
+/// groups are looked up when it is made, and again by making another.
+///
+/// Memory counts, swap does not (memory.max, not memory.swap.max; memory.limit_in_bytes, not
+/// memory.memsw). Threads: not thread-safe; owned by one sampler.
+class CgroupMemory {
+ public:
+  explicit CgroupMemory(const std::filesystem::path& root);
+
+  /// Without `cpu_cores`. What cannot be read limits nothing.
+  CgroupLimits read(CallWatch& watch, DeviceSample& sample);
+
+ private:
+  struct Group {
+    KernelFile limit;
+    KernelFile usage;
+    KernelFile stat;
+    bool is_v2 = false;
+  };
+  std::vector<Group> groups_;
+};
 
 }  // namespace muster

@@ -1,0 +1,87 @@
+#include "hw/kernel_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kPiece = 4096;
+
+}  // namespace
+
+std::int32_t KernelFile::read(CallWatch& watch, DeviceSample& sample) {
+  watch.enter(call_);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto code = read_all();
+  const auto took = std::chrono::steady_clock::now() - begin;
+  watch.leave(call_, code, took);
+  ++sample.call_count;
+  sample.call_seconds += seconds(took);
+  return code;
+}
+
+std::int32_t KernelFile::read_all() {
+  text_.clear();
+  if (!file_.is_open()) {
+    file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file_.is_open()) return errno;
+  }
+  // The first piece holds most files; the kernel goes on where a piece ended.
+  for (std::size_t piece = kPiece; text_.size() <= size_max_; piece *= 2) {
+    const auto used = text_.size();
+    text_.resize(used + piece);
+    const auto count = ::pread(file_.get(), text_.data() + used, piece, static_cast<off_t>(used));
+    const auto code = count < 0 ? errno : 0;
+    text_.resize(used + (count > 0 ? static_cast<std::size_t>(count) : 0));
+    if (count < 0) {
+      if (code == EINTR) continue;
+      text_.clear();
+      file_.reset();
+      return code;
+    }
+    // Attributes of sysfs fit one piece and give it whole; a larger file may come in short pieces.
+    const bool is_short = static_cast<std::size_t>(count) < piece;
+    if (count == 0 || (size_max_ <= kPiece && is_short)) return 0;
+  }
+  text_.clear();
+  return EFBIG;
+}
+
+bool is_not_offered(std::int32_t code) {
+  return code == ENOENT || code == EOPNOTSUPP || code == EINVAL || code == ENODEV ||
+         code == ENODATA;
+}
+
+std::optional<std::int64_t> leading_number(std::string_view text) {
+  text = trim(text);
+  std::int64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::uint64_t> hex_number(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  std::uint64_t value = 0;
+  const auto* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value, 16);
+  return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::string> small_text(const std::filesystem::path& path) {
+  constexpr std::uint64_t kSizeMax = 64 << 10;
+  const auto text = read_file(path, kSizeMax);
+  if (!text) return std::nullopt;
+  std::string trimmed(trim(*text));
+  return trimmed.empty() ? std::nullopt : std::optional(std::move(trimmed));
+}
+
+}  // namespace muster
