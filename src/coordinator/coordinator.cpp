@@ -280,8 +280,8 @@ std::size_t Coordinator::live_count() const {
       slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.state != State::GivenUp; }));
 }
 
-std::vector<DeviceStatus> Coordinator::status() const {
-  std::vector<DeviceStatus> result;
+std::vector<WorkerStatus> Coordinator::status() const {
+  std::vector<WorkerStatus> result;
   for (const auto& slot : slots_) {
     auto status = slot.total;
     if (slot.first_ready_at) status.ready_seconds = seconds(clock_.now() - *slot.first_ready_at);

@@ -42,7 +42,7 @@ struct CoordinatorEvents {
 };
 
 /// One device as it is now.
-struct DeviceStatus {
+struct WorkerStatus {
   std::string name;
   std::string state;  // "starting", "ready", "restarting", "given up"
   std::uint64_t text_count = 0;
@@ -103,7 +103,7 @@ class Coordinator {
 
   std::optional<TimePoint> first_ready_at() const { return first_ready_at_; }
   std::uint32_t dim() const { return dim_; }  // 0 before the first worker is ready
-  std::vector<DeviceStatus> status() const;
+  std::vector<WorkerStatus> status() const;
 
   /// Ends all workers: closes their sockets and waits for them, a second at most. Returns the CPU
   /// seconds of all workers of this run.
@@ -129,7 +129,7 @@ class Coordinator {
     std::deque<InFlight> in_flight;  // oldest first: the first `lane_count` are running
     CostModel cost;
     RestartPolicy restarts;
-    DeviceStatus total;
+    WorkerStatus total;
     std::optional<TimePoint> first_ready_at;
     std::string last_words;
   };

@@ -56,7 +56,7 @@ class CoordinatorTest : public testing::Test {
   /// Loads every device and waits until all can work.
   void load_all() {
     coordinator_->load({});
-    const auto is_ready = [](const DeviceStatus& device) { return device.state == "ready"; };
+    const auto is_ready = [](const WorkerStatus& device) { return device.state == "ready"; };
     for (auto status = coordinator_->status(); !std::all_of(status.begin(), status.end(), is_ready);
          status = coordinator_->status()) {
       ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
