@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "terminal/input_event.h"
+#include "views/top_data.h"
+
+namespace muster {
+
+enum class TopPage : std::uint8_t { Devices, Energy, Processes, Help };
+
+enum class SortKey : std::uint8_t { Device, Name, Busy, Memory, Power, Temperature };
+inline constexpr std::size_t kSortKeyCount = 6;
+
+/// "device", "busy", …
+std::string_view sort_key_name(SortKey key);
+
+/// A process that is asked to end once the next key says so.
+struct SignalQuestion {
+  std::uint32_t pid = 0;
+  std::string command;
+};
+
+/// What somebody looks at, and how.
+struct TopState {
+  TopPage page = TopPage::Devices;
+  SortKey sort = SortKey::Device;
+  bool is_reversed = false;  // else devices and names rise, numbers fall
+  std::string filter = {};
+  bool is_typing_filter = false;
+  bool is_paused = false;
+  std::optional<std::uint32_t> device = {};  // chosen; into TelemetrySnapshot::devices
+  std::optional<std::uint32_t> pid = {};     // chosen on the page of processes
+  std::optional<SignalQuestion> question = {};
+  std::string notice = {};  // what came of the last key, until the next one
+};
+
+/// A line of the list of processes.
+struct ShownProcess {
+  std::uint32_t device = 0;
+  const GpuProcess* process = nullptr;  // into the snapshot
+};
+
+/// The devices that the filter lets through, sorted; slices stay below their GPU.
+std::vector<std::uint32_t> shown_devices(const TelemetrySnapshot& snapshot, const TopState& state);
+
+/// The processes of the chosen device, else of all, that the filter lets through; those with the
+/// most memory first.
+std::vector<ShownProcess> shown_processes(const TelemetrySnapshot& snapshot, const TopState& state);
+
+/// Where things stand on the screen that was drawn last, for the mouse.
+struct TopLayout {
+  struct SortTitle {
+    std::size_t begin = 0;  // columns
+    std::size_t end = 0;
+    SortKey key = SortKey::Device;
+  };
+  struct Line {
+    std::size_t row = 0;
+    std::optional<std::uint32_t> device;
+    std::optional<std::uint32_t> pid;
+  };
+  std::optional<std::size_t> title_row;
+  std::vector<SortTitle> titles;
+  std::vector<Line> lines;
+  std::size_t page_size = 1;  // rows that PageUp and PageDown go by
+};
+
+enum class TopRequestKind : std::uint8_t {
+  None,
+  Quit,
+  StepBack,
+  StepOn,
+  PlayOrStop,
+  Faster,
+  Slower,
+  EndProcess,   // SIGTERM
+  KillProcess,  // SIGKILL
+};
+
+/// What is left to do for the one who owns the screen.
+struct TopRequest {
+  TopRequestKind kind = TopRequestKind::None;
+  std::uint32_t pid = 0;  // EndProcess, KillProcess
+  std::string command = {};
+};
+
+/// Takes a key or a click. Pure: `state` is the only thing that changes.
+TopRequest handle_input(TopState& state, const InputEvent& event, const TopLayout& layout,
+                        const TopData& data);
+
+}  // namespace muster

@@ -1,0 +1,211 @@
+#include "views/top_view.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "terminal/text_width.h"
+#include "views/snapshot_fixture.h"
+#include "views/top_help.h"
+
+namespace muster {
+namespace {
+
+struct Screen {
+  std::string text;
+  std::vector<std::string> lines;
+  TopLayout layout;
+};
+
+struct Size {
+  std::size_t width = 80;
+  std::size_t height = 24;
+};
+
+Screen drawn(const TopData& data, const TopState& state = {}, Size size = {},
+             CharacterSet characters = CharacterSet::Utf8) {
+  Canvas canvas(size.width, size.height, characters);
+  Screen screen;
+  screen.layout = draw_top(data, state, canvas);
+  screen.text = canvas.text();
+  for (std::size_t begin = 0; begin < screen.text.size();) {
+    const auto end = screen.text.find('\n', begin);
+    screen.lines.push_back(screen.text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return screen;
+}
+
+bool has(const Screen& screen, std::string_view text) {
+  return screen.text.find(text) != std::string::npos;
+}
+
+TEST(TopView, ShowsADeviceALine) {
+  auto data = frame_of(machine_of(1));
+  data.snapshot.devices[0].processes = {{4711, "python3", 70'000'000'000, GpuProcessKind::Compute}};
+  data.trends[0].nvlink_bytes_per_second = 12.3e9;
+  // 98 of 150.8 GB fill 26 of the 40 eighths of the bar.
+  EXPECT_EQ(drawn(data, {}, {80, 9}).text,
+            R"(muster top  here  1 GPU  busy 97 %  mem 98/151 GB  627 W                14:02:31
+driver 590.48.01  host mem 34/256 GB
+DEVICE   NAME       BUSY  SM/TC%  MEM GB       W/LIMIT C/LEFT CLK% WHY NVL/s OK?
+cuda:0   H200         97   91/62  98/151 ███▎  627/700  52/35  100       12G ok
+cpu:0    EPYC 9654…   44       -  34/256 ▋           -      -    -         - -
+       PID DEVICE    KIND        MEMORY COMMAND
+      4711 cuda:0    compute    70.0 GB python3
+
+q quit  ? help  s sort: device  / filter  p processes  e energy  k end
+)");
+}
+
+TEST(TopView, ShowsEightGpusOn80x24WithoutScrolling) {
+  const auto screen = drawn(frame_of(machine_of(8)));
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(has(screen, "cuda:" + std::to_string(i) + " "));
+  EXPECT_TRUE(has(screen, "cpu:0"));
+  EXPECT_FALSE(has(screen, "PageDown"));
+}
+
+TEST(TopView, SaysInItsLineWhyADeviceIsDown) {
+  auto snapshot = machine_of(2);
+  take_down(snapshot.devices[1], "hung in nvmlDeviceGetFieldValues for 3 s");
+  const auto screen = drawn(frame_of(snapshot));
+  EXPECT_TRUE(has(screen, "cuda:1   H200       DOWN hung in nvmlDeviceGetFieldValues for 3 s\n"));
+  EXPECT_TRUE(has(screen, "1 of 2 GPUs up"));
+  EXPECT_FALSE(has(screen, "unfit"));  // once is enough
+}
+
+TEST(TopView, ShowsWhatIsWrongFirst) {
+  auto snapshot = machine_of(3);
+  snapshot.devices[0].health.push_back({"memory", HealthState::Warning, "memory is 97 % full"});
+  snapshot.devices[2].health.push_back({"xid", HealthState::Unfit, "XID 79 was reported"});
+  auto data = frame_of(snapshot);
+  data.trends[1].why_slow = "power cap 62 % of the last minute";
+  const auto screen = drawn(data);
+  ASSERT_GT(screen.lines.size(), 5U);
+  EXPECT_EQ(screen.lines[2], "cuda:2 unfit: XID 79 was reported");
+  EXPECT_EQ(screen.lines[3], "cuda:0 warning: memory is 97 % full");
+  EXPECT_EQ(screen.lines[4], "cuda:1: power cap 62 % of the last minute");
+  EXPECT_TRUE(has(screen, "- X1\n"));
+  EXPECT_TRUE(has(screen, "- !1\n"));
+}
+
+TEST(TopView, LetsNotesNotPushTheDevicesOut) {
+  auto data = frame_of(machine_of(8));
+  for (auto& trend : data.trends) trend.why_slow = "power cap 62 % of the last minute";
+  const auto screen = drawn(data);
+  EXPECT_EQ(screen.lines[4], "cuda:2: power cap 62 % of the last minute");
+  EXPECT_EQ(screen.lines[5], "and 6 more");
+  EXPECT_TRUE(has(screen, "cuda:7   H200"));
+}
+
+TEST(TopView, NamesTheReasonsOfConcernFirst) {
+  auto data = frame_of(machine_of(1));
+  // Idle, power cap, software and hardware slowdown by temperature: one T for both.
+  data.snapshot.devices[0].readings.set(Reading::GpuClockEvents, 0x1 | 0x4 | 0x20 | 0x40);
+  EXPECT_TRUE(has(drawn(data), " 100 PTi "));
+}
+
+TEST(TopView, PagesThroughManyDevices) {
+  const auto data = frame_of(machine_of(64));
+  const auto first = drawn(data);
+  EXPECT_TRUE(has(first, "cuda:0 "));
+  EXPECT_TRUE(has(first, "devices 1 to 15 of 65; PageDown goes on"));
+  TopState state;
+  state.device = 20;
+  const auto second = drawn(data, state);
+  EXPECT_TRUE(has(second, "cuda:20 "));
+  EXPECT_FALSE(has(second, "cuda:14 "));
+  EXPECT_TRUE(has(second, "devices 16 to 30 of 65"));
+}
+
+TEST(TopView, SaysWhyThereIsNoGpu) {
+  const auto screen = drawn(frame_of(machine_of(0)));
+  EXPECT_TRUE(has(screen, "0 GPUs"));
+  EXPECT_TRUE(has(screen, "no GPU: no NVIDIA driver (libnvidia-ml.so.1)"));
+  EXPECT_TRUE(has(screen, "cpu:0"));
+  EXPECT_FALSE(has(screen, "PID"));
+}
+
+TEST(TopView, PutsSlicesBelowTheirGpu) {
+  auto snapshot = machine_of(2);
+  snapshot.devices.insert(snapshot.devices.begin() + 1, h200_slice(0, 0));
+  const auto screen = drawn(frame_of(snapshot));
+  EXPECT_TRUE(has(screen, "cuda:0:0 1g.18gb       -       -    9/18 ██▌"));
+  EXPECT_TRUE(has(screen, "2 GPUs  busy 97 %  mem 196/302 GB"));  // a slice is counted in its GPU
+}
+
+TEST(TopView, UsesTheRoomOfLargerScreens) {
+  const auto wide = drawn(frame_of(machine_of(8)), {}, {120, 40});
+  EXPECT_TRUE(has(wide, "LAST MINUTE"));
+  EXPECT_TRUE(has(wide, "GPU-00000000-0000-0000-0000-000000000007  00000000:22:00.0  PCIe 5 x16"));
+  EXPECT_TRUE(has(wide, "cores ▁▅█▃"));  // idle, half, all and a quarter
+  const auto widest = drawn(frame_of(machine_of(8)), {}, {200, 60});
+  EXPECT_TRUE(has(widest, "SM MHZ"));
+}
+
+TEST(TopView, IsNeverWiderThanTheScreen) {
+  auto snapshot = machine_of(3);
+  snapshot.machine = std::string(300, 'm');
+  snapshot.devices[0].identity.device.model = "漢字漢字漢字漢字漢字漢字漢字漢字";
+  snapshot.devices[0].processes = {{1, std::string(300, 'x'), {}, GpuProcessKind::Compute}};
+  take_down(snapshot.devices[1], std::string(300, 'r'));
+  const auto data = frame_of(snapshot);
+  for (const auto page : {TopPage::Devices, TopPage::Energy, TopPage::Processes, TopPage::Help}) {
+    for (std::size_t width = 1; width < 140; width += 3) {
+      for (const std::size_t height : {1U, 2U, 3U, 5U, 24U}) {
+        TopState state;
+        state.page = page;
+        const auto screen = drawn(data, state, {width, height});
+        EXPECT_LE(screen.lines.size(), height);
+        for (const auto& line : screen.lines) EXPECT_LE(display_width(line), width);
+      }
+    }
+  }
+}
+
+TEST(TopView, KeepsToAsciiAndLetsNothingFromOutsideMoveTheCursor) {
+  auto snapshot = machine_of(1);
+  snapshot.devices[0].processes = {{1, "évil\x1b[2J\n", {}, GpuProcessKind::Compute}};
+  const auto screen = drawn(frame_of(snapshot), {}, {120, 40}, CharacterSet::Ascii);
+  EXPECT_TRUE(has(screen, "?vil [2J"));
+  EXPECT_TRUE(std::all_of(screen.text.begin(), screen.text.end(), [](char letter) {
+    return letter == '\n' || (letter >= ' ' && letter <= '~');
+  }));
+}
+
+TEST(TopView, AsksBeforeAProcessIsEnded) {
+  TopState state;
+  state.question = SignalQuestion{4711, "python3"};
+  EXPECT_EQ(drawn(frame_of(machine_of(1)), state).lines.back(),
+            "4711 python3: y sends SIGTERM, 9 sends SIGKILL, any other key nothing");
+}
+
+TEST(TopView, SaysWhereAReplayStands) {
+  auto data = frame_of(machine_of(1));
+  data.replay = ReplayPlace{.index = 11, .count = 600, .is_playing = true, .speed = 4};
+  const auto screen = drawn(data);
+  EXPECT_TRUE(has(screen, "replay 12/600 x4\n"));
+  EXPECT_TRUE(has(screen, "left/right step"));
+}
+
+TEST(TopView, TellsTheMouseWhereThingsStand) {
+  const auto layout = drawn(frame_of(machine_of(2))).layout;
+  EXPECT_EQ(layout.title_row, 2U);
+  ASSERT_EQ(layout.lines.size(), 3U);
+  EXPECT_EQ(layout.lines[1].row, 4U);
+  EXPECT_EQ(layout.lines[1].device, 1U);
+  ASSERT_FALSE(layout.titles.empty());
+  EXPECT_EQ(layout.titles[0].begin, 0U);
+  EXPECT_EQ(layout.titles[0].end, 8U);
+  EXPECT_EQ(layout.titles[0].key, SortKey::Device);
+}
+
+TEST(TopHelp, FitsOnASmallScreen) {
+  EXPECT_LE(help_lines().size(), 21U);
+  for (const auto& line : help_lines()) EXPECT_LE(display_width(line), 80U) << line;
+}
+
+}  // namespace
+}  // namespace muster
