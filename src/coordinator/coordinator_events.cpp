@@ -48,6 +48,8 @@ Status Coordinator::on_frame(Slot& slot, const FrameHeader& header,
     case MessageType::Probe:
     case MessageType::Load:
     case MessageType::Batch:
+    case MessageType::ComputeTest:
+    case MessageType::ComputeResult:  // of `muster doctor` alone
       break;
   }
   return Error{ErrorKind::Corrupt, fmt::format("{}: worker sent an unknown message: type {}",

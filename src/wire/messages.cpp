@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
 
+#include "spec/test_product.h"
 #include "wire/bytes.h"
 
 namespace muster {
@@ -210,6 +212,64 @@ Result<Failed> decode_failed(std::span<const std::byte> payload) {
   Failed message;
   message.error.kind = MUSTER_TRY(read_enum(reader, ErrorKind::Internal, "error kind"));
   message.error.message = MUSTER_TRY(reader.text());
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+std::vector<std::byte> encode(const ComputeTest& message) {
+  ByteWriter writer;
+  writer.number(message.device);
+  writer.numbers<std::uint32_t>(message.cpus);
+  writer.number(message.size);
+  writer.number(message.seed);
+  writer.number(message.time_ms);
+  return writer.take();
+}
+
+Result<ComputeTest> decode_compute_test(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  ComputeTest message;
+  message.device = MUSTER_TRY(read_enum(reader, DeviceKind::Simulated, "device kind"));
+  message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.size = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.seed = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.time_ms = MUSTER_TRY(reader.number<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  if (message.size == 0 || message.size % TestProduct::kSizeStep != 0 ||
+      message.size > TestProduct::kSizeMax) {
+    return Error{ErrorKind::Corrupt, fmt::format("no size of a test product: {}", message.size)};
+  }
+  return message;
+}
+
+std::vector<std::byte> encode(const ComputeResult& message) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint32_t>(message.measures.size()));
+  for (const auto& measure : message.measures) {
+    writer.number(measure.precision);
+    writer.number(measure.round_seconds);
+    writer.number(measure.busy_seconds);
+    writer.number(measure.rounds);
+    writer.number(measure.lane_count);
+    writer.numbers<double>(measure.images);
+  }
+  return writer.take();
+}
+
+Result<ComputeResult> decode_compute_result(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  ComputeResult message;
+  const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ComputeMeasure measure;
+    measure.precision = MUSTER_TRY(read_enum(reader, Precision::Fp16, "precision"));
+    measure.round_seconds = MUSTER_TRY(reader.number<double>());
+    measure.busy_seconds = MUSTER_TRY(reader.number<double>());
+    measure.rounds = MUSTER_TRY(reader.number<std::uint32_t>());
+    measure.lane_count = MUSTER_TRY(reader.number<std::uint32_t>());
+    measure.images = MUSTER_TRY(reader.numbers<double>());
+    message.measures.push_back(std::move(measure));
+  }
   MUSTER_TRY(reader.end());
   return message;
 }

@@ -15,8 +15,9 @@ namespace muster {
 
 /// What parent and worker say to each other; the payload of each is the struct of the same name.
 /// A worker says Hello; the parent may ask Probe; it says Load; the worker answers Ready and from
-/// then on gets a Batch for every free slot and answers Rows or Failed. The end of the stream is
-/// the end of the worker. Source: docs/formats/frames.md.
+/// then on gets a Batch for every free slot and answers Rows or Failed. Instead of all that it may
+/// be asked for a ComputeTest, once. The end of the stream is the end of the worker. Source:
+/// docs/formats/frames.md.
 enum class MessageType : std::uint8_t {
   Hello = 1,
   Probe = 2,
@@ -26,11 +27,13 @@ enum class MessageType : std::uint8_t {
   Batch = 6,
   Rows = 7,
   Failed = 8,
+  ComputeTest = 9,
+  ComputeResult = 10,
 };
 
 /// Worker: who speaks. Both sides refuse another protocol or build.
 struct Hello {
-  static constexpr std::uint32_t kProtocol = 2;
+  static constexpr std::uint32_t kProtocol = 3;
   std::uint32_t protocol = kProtocol;
   std::string build;  // the version and commit both programs were built from
   std::string
@@ -101,6 +104,31 @@ struct Failed {
   Error error{ErrorKind::Internal, ""};
 };
 
+/// Parent: multiply matrices on the device and tell how fast, and what came of it.
+struct ComputeTest {
+  DeviceKind device = DeviceKind::Cpu;
+  std::vector<std::uint32_t> cpus = {};  // a lane each; empty for a GPU: one lane
+  std::uint32_t size = 0;                // of the matrices; spec/test_product.h
+  std::uint64_t seed = 0;
+  std::uint32_t time_ms = 0;  // for the rounds of each precision
+};
+
+/// One precision of a ComputeTest.
+struct ComputeMeasure {
+  Precision precision = Precision::Fp32;
+  double round_seconds = 0;  // the best round: each lane made one product at the same time
+  double busy_seconds = 0;   // CPU: processor time of a lane in that round, in the mean; 0: no CPU
+  std::uint32_t rounds = 0;
+  std::uint32_t lane_count = 0;
+  std::vector<double> images =
+      {};  // [lanes, TestProduct::kImageCount, size]: C x of each lane's last C
+};
+
+/// Worker: the answer to ComputeTest.
+struct ComputeResult {
+  std::vector<ComputeMeasure> measures;  // of every precision the device may use, fp32 first
+};
+
 std::vector<std::byte> encode(const Hello& message);
 std::vector<std::byte> encode(const Probe& message);
 std::vector<std::byte> encode(const Verdict& message);
@@ -108,12 +136,15 @@ std::vector<std::byte> encode(const Load& message);
 std::vector<std::byte> encode(const Ready& message);
 std::vector<std::byte> encode(const Batch& message);
 std::vector<std::byte> encode(const Failed& message);
+std::vector<std::byte> encode(const ComputeTest& message);
+std::vector<std::byte> encode(const ComputeResult& message);
 
 /// The head of a Rows payload; the row bytes follow it.
 std::vector<std::byte> encode_rows_head(const Rows& message);
 
 /// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator,
-/// lengths that do not sum to the ids, or rows that are no multiple of the dim.
+/// lengths that do not sum to the ids, rows that are no multiple of the dim, or a test whose size
+/// is none that a TestProduct may have.
 Result<Hello> decode_hello(std::span<const std::byte> payload);
 Result<Probe> decode_probe(std::span<const std::byte> payload);
 Result<Verdict> decode_verdict(std::span<const std::byte> payload);
@@ -122,5 +153,7 @@ Result<Ready> decode_ready(std::span<const std::byte> payload);
 Result<Batch> decode_batch(std::span<const std::byte> payload);
 Result<Rows> decode_rows(std::span<const std::byte> payload);
 Result<Failed> decode_failed(std::span<const std::byte> payload);
+Result<ComputeTest> decode_compute_test(std::span<const std::byte> payload);
+Result<ComputeResult> decode_compute_result(std::span<const std::byte> payload);
 
 }  // namespace muster

@@ -45,6 +45,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::Failed:
       round_trip(payload, muster::decode_failed);
       break;
+    case muster::MessageType::ComputeTest:
+      round_trip(payload, muster::decode_compute_test);
+      break;
+    case muster::MessageType::ComputeResult:
+      round_trip(payload, muster::decode_compute_result);
+      break;
   }
   return 0;
 }

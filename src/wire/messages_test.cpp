@@ -63,6 +63,40 @@ TEST(Messages, FailedCarriesTheErrorUnchanged) {
   EXPECT_EQ(back->error.message, "the machine is out of memory");
 }
 
+TEST(Messages, AComputeTestAndItsResultComeBackAsTheyWent) {
+  const auto test = decode_compute_test(encode(ComputeTest{
+      .device = DeviceKind::Cuda, .cpus = {1, 2}, .size = 64, .seed = 9, .time_ms = 500}));
+  ASSERT_TRUE(test);
+  EXPECT_EQ(test->device, DeviceKind::Cuda);
+  EXPECT_EQ(test->cpus, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(test->size, 64U);
+  EXPECT_EQ(test->seed, 9U);
+  EXPECT_EQ(test->time_ms, 500U);
+
+  const auto result = decode_compute_result(encode(ComputeResult{{{.precision = Precision::Bf16,
+                                                                   .round_seconds = 0.5,
+                                                                   .busy_seconds = 0.25,
+                                                                   .rounds = 3,
+                                                                   .lane_count = 2,
+                                                                   .images = {1, -2}}}}));
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->measures.size(), 1U);
+  EXPECT_EQ(result->measures[0].precision, Precision::Bf16);
+  EXPECT_EQ(result->measures[0].round_seconds, 0.5);
+  EXPECT_EQ(result->measures[0].busy_seconds, 0.25);
+  EXPECT_EQ(result->measures[0].rounds, 3U);
+  EXPECT_EQ(result->measures[0].lane_count, 2U);
+  EXPECT_EQ(result->measures[0].images, (std::vector<double>{1, -2}));
+}
+
+TEST(Messages, AComputeTestOfASizeThatNoProductHasIsCorrupt) {
+  const auto test = decode_compute_test(encode(ComputeTest{.size = 33}));
+  ASSERT_FALSE(test);
+  EXPECT_EQ(test.error().message, "no size of a test product: 33");
+  EXPECT_FALSE(decode_compute_test(encode(ComputeTest{.size = 0})));
+  EXPECT_FALSE(decode_compute_test(encode(ComputeTest{.size = 16384})));
+}
+
 TEST(Messages, RowsAreTheBytesAfterTheHead) {
   auto payload =
       encode_rows_head(Rows{.engine_ns = 9, .activation_peak_bytes = 5, .dim = 2, .rows = {}});

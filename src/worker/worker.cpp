@@ -1,8 +1,5 @@
 #include "worker/worker.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <array>
 #include <chrono>
 #include <utility>
@@ -10,20 +7,12 @@
 #include "base/build_info.h"
 #include "engine/memory_use.h"
 #include "net/frame_channel.h"
+#include "worker/compute_test.h"
+#include "worker/pinning.h"
 #include "worker/probe.h"
 
 namespace muster {
 namespace {
-
-// Pins the calling thread; a CPU that is not ours to use leaves it where it is (the kernel
-// refuses).
-void pin_to(std::span<const std::uint32_t> cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const auto cpu : cpus) CPU_SET(cpu, &set);
-  ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
-}
 
 template <typename Element>
 std::span<const std::byte> bytes_of(const std::vector<Element>& values) {
@@ -57,11 +46,14 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
     case MessageType::Batch:
       if (!jobs_) return Error{ErrorKind::Corrupt, "a batch came before the model"};
       return jobs_->push({.id = header.id, .batch = MUSTER_TRY(decode_batch(payload))});
+    case MessageType::ComputeTest:
+      return on_compute_test(MUSTER_TRY(decode_compute_test(payload)));
     case MessageType::Hello:
     case MessageType::Verdict:
     case MessageType::Ready:
     case MessageType::Rows:
     case MessageType::Failed:
+    case MessageType::ComputeResult:
       break;
   }
   return Error{ErrorKind::Corrupt, "unknown message: type " + std::to_string(header.type)};
@@ -74,6 +66,13 @@ Status Worker::on_probe(const Probe& probe) {
   if (!verdict) return send_error(0, verdict.error());
   const auto payload = encode(*verdict);
   return send(MessageType::Verdict, 0, std::array{bytes_of(payload)});
+}
+
+Status Worker::on_compute_test(const ComputeTest& test) {
+  const auto result = run_compute_test(test);
+  if (!result) return send_error(0, result.error());
+  const auto payload = encode(*result);
+  return send(MessageType::ComputeResult, 0, std::array{bytes_of(payload)});
 }
 
 Status Worker::on_load(const Load& load) {

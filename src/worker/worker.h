@@ -40,6 +40,7 @@ class Worker {
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
   Status on_load(const Load& load);
   Status on_probe(const Probe& probe);
+  Status on_compute_test(const ComputeTest& test);
   void run_lane(std::uint32_t cpu, bool is_pinned);
   Status answer(const Job& job, std::vector<float>& rows);
   Status send(MessageType type, std::uint64_t id,

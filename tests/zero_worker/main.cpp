@@ -8,6 +8,11 @@
 //   oom_above=64  answers ResourceExhausted to batches of more tokens
 //   exit_at_start says a last word and exits with 3 before it greets
 //   fail_load     cannot load the model
+//   wrong_product answers a compute test with one entry of a product wrong
+//   slow_product  answers that a round of it took a minute
+//   fail_product  answers Failed to it
+//   hang_product  stops at it
+//   other_build   claims to be of another build
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -21,10 +26,13 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/build_info.h"
 #include "base/text.h"
 #include "net/frame_channel.h"
+#include "spec/test_product.h"
 #include "wire/messages.h"
 
 namespace muster {
@@ -85,6 +93,31 @@ Status answer(const Orders& orders, std::uint64_t id, const Batch& batch) {
       std::array<std::span<const std::byte>, 2>{head, std::as_bytes(std::span(rows))});
 }
 
+Status answer_compute_test(const Orders& orders, const ComputeTest& test) {
+  if (orders.count("hang_product") > 0) ::raise(SIGSTOP);
+  if (orders.count("fail_product") > 0) {
+    return send(MessageType::Failed, 0, encode(Failed{{ErrorKind::Internal, "told to fail"}}));
+  }
+  const auto lane_count = std::max<std::size_t>(1, test.cpus.size());
+  ComputeMeasure measure{.round_seconds = orders.count("slow_product") > 0 ? 60 : 1e-3,
+                         .rounds = 2,
+                         .lane_count = static_cast<std::uint32_t>(lane_count),
+                         .images = {}};
+  measure.busy_seconds = measure.round_seconds;
+  const TestProduct product{.size = test.size, .seed = test.seed};
+  for (std::size_t lane = 0; lane < lane_count; ++lane) {
+    for (std::uint32_t image = 0; image < TestProduct::kImageCount; ++image) {
+      auto values = expected_image(product, image);
+      if (orders.count("wrong_product") > 0 && lane == 0) {
+        // Entry (5, 7) of C is one too large.
+        values[5] += test_vector(product, image)[7];
+      }
+      measure.images.insert(measure.images.end(), values.begin(), values.end());
+    }
+  }
+  return send(MessageType::ComputeResult, 0, encode(ComputeResult{{std::move(measure)}}));
+}
+
 Status on_frame(const Orders& orders, const FrameHeader& header,
                 std::span<const std::byte> payload) {
   switch (static_cast<MessageType>(header.type)) {
@@ -103,9 +136,15 @@ Status on_frame(const Orders& orders, const FrameHeader& header,
     }
     case MessageType::Batch:
       return answer(orders, header.id, MUSTER_TRY(decode_batch(payload)));
+    case MessageType::ComputeTest:
+      return answer_compute_test(orders, MUSTER_TRY(decode_compute_test(payload)));
     default:
       return Error{ErrorKind::Corrupt, "unknown message"};
   }
+}
+
+std::string claimed_build(const Orders& orders) {
+  return orders.count("other_build") > 0 ? "0.0.1 (other)" : std::string(build_name());
 }
 
 Status run() {
@@ -116,7 +155,7 @@ Status run() {
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   MUSTER_TRY(send(MessageType::Hello, 0,
-                  encode(Hello{.build = std::string(build_name()), .engine_class = "zero"})));
+                  encode(Hello{.build = claimed_build(orders), .engine_class = "zero"})));
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
     return on_frame(orders, header, payload);
   });
@@ -125,4 +164,10 @@ Status run() {
 }  // namespace
 }  // namespace muster
 
-int main() { return muster::run() ? 0 : 1; }
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    fmt::print("muster-worker {}\n", muster::claimed_build(muster::read_orders()));
+    return 0;
+  }
+  return muster::run() ? 0 : 1;
+}
