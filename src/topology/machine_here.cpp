@@ -53,9 +53,17 @@ std::vector<MachineDevice> cpus_of(const Inventory& inventory, MachineBuilder& b
   return devices;
 }
 
+// The links that were read; unknown ones are the slowest.
+LinkMatrix matrix_of(std::uint32_t n, const LinkMatrix* links) {
+  if (links != nullptr && links->device_count == n) return *links;
+  LinkMatrix matrix{n, std::vector<LinkLabel>(std::size_t{n} * n, {LinkKind::Sys, 0})};
+  for (std::uint32_t i = 0; i < n; ++i) matrix.labels[i * n + i] = {LinkKind::Self, 0};
+  return matrix;
+}
+
 }  // namespace
 
-Machine machine_from(const Inventory& inventory) {
+Machine machine_from(const Inventory& inventory, const LinkMatrix* links) {
   MachineBuilder builder("here");
   std::vector<MachineDevice> devices;
   std::vector<const GpuFacts*> gpus;
@@ -71,8 +79,7 @@ Machine machine_from(const Inventory& inventory) {
     }
   }
   const auto n = static_cast<std::uint32_t>(devices.size());
-  LinkMatrix matrix{n, std::vector<LinkLabel>(std::size_t{n} * n, {LinkKind::Sys, 0})};
-  for (std::uint32_t i = 0; i < n; ++i) matrix.labels[i * n + i] = {LinkKind::Self, 0};
+  const auto matrix = matrix_of(n, links);
   // One node of a machine that was found: far below the limits of a machine that is written.
   const auto added = builder.add_nodes(1, devices, links_of(matrix, gpus), host);
   MUSTER_CHECK(added.has_value());

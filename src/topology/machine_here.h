@@ -8,9 +8,10 @@ namespace muster {
 /// The machine "here", as it was found: its GPUs, or its CPUs where it has none.
 ///
 /// A GPU's memory is the driver's; how fast it is comes from the catalogue, and is absent for one
-/// that is not in it. The links of several GPUs are not read, so they count as the slowest there
-/// are, between sockets. Host memory is what the system and the cgroup leave; the CPUs of a machine
-/// without GPUs share it in proportion to their nodes' memory, and nothing is counted twice.
-Machine machine_from(const Inventory& inventory);
+/// that is not in it. `links` are those among `inventory.gpus`; where they are not given, or
+/// of another number, several GPUs count as linked by the slowest there are, between sockets. Host
+/// memory is what the system and the cgroup leave; the CPUs of a machine without GPUs share it in
+/// proportion to their nodes' memory, and nothing is counted twice.
+Machine machine_from(const Inventory& inventory, const LinkMatrix* links = nullptr);
 
 }  // namespace muster

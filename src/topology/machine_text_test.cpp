@@ -112,7 +112,15 @@ TEST(MachineFrom, TakesTheGpusWithWhatTheDriverSaysIsFree) {
   EXPECT_EQ(machine.classes[1].model, "NVIDIA X1");
   EXPECT_FALSE(machine.classes[1].flops_per_second) << "no figure is made up";
   EXPECT_EQ(machine.nodes[0].host_bytes, 48ULL << 30);
-  EXPECT_EQ(machine.node_links[0].between(0, 1).kind, LinkKind::Sys);
+  EXPECT_EQ(machine.node_links[0].between(0, 1).kind, LinkKind::Sys) << "none was read";
+
+  LinkMatrix links{2, {{LinkKind::Self, 0}, {LinkKind::NvLink, 4}, {LinkKind::NvLink, 4}, {}}};
+  links.labels[3].kind = LinkKind::Self;
+  EXPECT_EQ(machine_from(inventory, &links).node_links[0].between(0, 1).kind, LinkKind::NvLink);
+  EXPECT_EQ(machine_from(inventory, &links).node_links[0].between(0, 1).width, 4U);
+  links.device_count = 1;
+  EXPECT_EQ(machine_from(inventory, &links).node_links[0].between(0, 1).kind, LinkKind::Sys)
+      << "they are another machine's";
 }
 
 TEST(MachineFrom, SharesTheHostAmongItsCpusAndCountsItOnce) {
