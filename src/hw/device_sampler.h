@@ -36,7 +36,8 @@ class DeviceSampler {
   virtual const DeviceIdentity& identity() const = 0;
 
   /// Takes the readings of every tier in `due` into `sample.readings`, and the fields beside them
-  /// except `device`, `at` and `tiers`. Lists processes with the slow tier. What the device does
+  /// except `device`, `at` and `tiers`, which the caller has set before: rates over the time
+  /// between two visits go by `at`. Lists processes with the slow tier. What the device does
   /// not offer stays unset and is no error; what fails is unset and listed. Blocks as long as the
   /// driver does.
   virtual void sample(TierSet due, CallWatch& watch, DeviceSample& sample) = 0;

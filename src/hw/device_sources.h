@@ -26,6 +26,7 @@ struct NvmlOptions {
   std::filesystem::path root = "/";
   std::optional<std::string> cuda_visible_devices;
   std::optional<std::string> cuda_device_order;
+  std::optional<std::string> mps_pipe_directory;  // CUDA_MPS_PIPE_DIRECTORY
 };
 Result<DeviceSource> open_nvml(const NvmlOptions& options, CallWatch& watch);
 
