@@ -10,6 +10,7 @@ find_package(ICU REQUIRED COMPONENTS uc i18n)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(ncursesw REQUIRED IMPORTED_TARGET ncursesw)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 # Boost is headers alone; Asio and Beast are compiled once, in src/net/boost_parts.cpp. Their headers are not

@@ -20,6 +20,7 @@ enum class InputKind : std::uint8_t {
   End,
   Click,   // at `row` and `column`
   Resize,  // the screen has another size from now on
+  Closed,  // the terminal is gone
 };
 
 /// What somebody did at the terminal.

@@ -3,10 +3,29 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 namespace muster {
+namespace {
+
+// Source: POSIX.1-2017, 8.2: the first that is set and not empty counts.
+bool names_utf8() {
+  for (const auto* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    std::string locale(value);
+    std::transform(locale.begin(), locale.end(), locale.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
 
 TerminalInfo inspect_terminal(int fd) {
   TerminalInfo info;
@@ -14,12 +33,14 @@ TerminalInfo inspect_terminal(int fd) {
   winsize size{};
   if (info.is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     info.width = size.ws_col;
+    if (size.ws_row > 0) info.height = size.ws_row;
   }
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   const bool is_dumb = term == nullptr || std::string_view(term) == "dumb";
   const bool is_refused = no_color != nullptr && *no_color != '\0';
   info.has_color = info.is_terminal && !is_dumb && !is_refused;
+  info.has_utf8 = names_utf8();
   return info;
 }
 

@@ -235,6 +235,7 @@ TopRequest take_event(TopState& state, const InputEvent& event, const TopLayout&
       return {.kind = data.replay ? TopRequestKind::StepBack : TopRequestKind::None};
     case InputKind::Right:
       return {.kind = data.replay ? TopRequestKind::StepOn : TopRequestKind::None};
+    case InputKind::Closed:
     case InputKind::Enter:
     case InputKind::Backspace:
     case InputKind::Resize:
@@ -248,6 +249,7 @@ TopRequest take_event(TopState& state, const InputEvent& event, const TopLayout&
 TopRequest handle_input(TopState& state, const InputEvent& event, const TopLayout& layout,
                         const TopData& data) {
   if (event.kind == InputKind::Resize) return {};
+  if (event.kind == InputKind::Closed) return {.kind = TopRequestKind::Quit};
   state.notice.clear();
   if (state.question) return answer(state, event);
   if (state.is_typing_filter) {
