@@ -44,28 +44,9 @@ std::string device_part(const std::string& text) {
   return text.substr(0, text.find("# HELP muster_gpu_collector_tick_seconds"));
 }
 
-TEST(Exposition, IsWhatPrometheusReadsOfOneGpu) {
-  TelemetrySnapshot snapshot;
-  snapshot.expected_gpus = 1;
-  DeviceStatus gpu = gpu_status(0, "GPU-0a");
-  gpu.readings.set(Reading::GpuUtilization, 0.25);
-  gpu.readings.set(Reading::GpuPowerInstant, 78.2);
-  gpu.readings.set(Reading::GpuModulePowerInstant, 90);
-  gpu.readings.set(Reading::GpuMemorySize, 150754820096.0);
-  gpu.xids[31] = {1, 1700000000.5};
-  gpu.health = {{"xid", HealthState::Warning, "XID 31"}};
-  gpu.processes = {{42, "python", 1048576, GpuProcessKind::Compute}};
-  gpu.last_success_unix_seconds = 1700000009.25;
-  gpu.error_counts[999] = 3;
-  snapshot.devices = {gpu};
-
-  EXPECT_EQ(
-      device_part(text_of(snapshot)),
-      "# HELP muster_build_info Version of muster; always 1\n"
-      "# TYPE muster_build_info gauge\n"
-      "muster_build_info{version=\"" +
-          std::string(version()) + "\",build=\"" + std::string(build_name()) + "\"} 1\n" +
-          R"(# HELP muster_machine_info The machine that is watched, and why it has no GPU; always 1
+// What follows the version of the build.
+constexpr const char* kOneGpu =
+    R"(# HELP muster_machine_info The machine that is watched, and why it has no GPU; always 1
 # TYPE muster_machine_info gauge
 muster_machine_info{machine="here"} 1
 # HELP muster_gpu_expected GPUs that were there when watching began, slices not counted
@@ -115,7 +96,29 @@ muster_gpu_collector_last_success_timestamp_seconds{gpu="0",uuid="GPU-0a"} 17000
 # HELP muster_gpu_collector_reading_errors_total Readings of a device that ended with this code
 # TYPE muster_gpu_collector_reading_errors_total counter
 muster_gpu_collector_reading_errors_total{gpu="0",uuid="GPU-0a",code="999"} 3
-)");
+)";
+
+TEST(Exposition, IsWhatPrometheusReadsOfOneGpu) {
+  TelemetrySnapshot snapshot;
+  snapshot.expected_gpus = 1;
+  DeviceStatus gpu = gpu_status(0, "GPU-0a");
+  gpu.readings.set(Reading::GpuUtilization, 0.25);
+  gpu.readings.set(Reading::GpuPowerInstant, 78.2);
+  gpu.readings.set(Reading::GpuModulePowerInstant, 90);
+  gpu.readings.set(Reading::GpuMemorySize, 150754820096.0);
+  gpu.xids[31] = {1, 1700000000.5};
+  gpu.health = {{"xid", HealthState::Warning, "XID 31"}};
+  gpu.processes = {{42, "python", 1048576, GpuProcessKind::Compute}};
+  gpu.last_success_unix_seconds = 1700000009.25;
+  gpu.error_counts[999] = 3;
+  snapshot.devices = {gpu};
+
+  EXPECT_EQ(device_part(text_of(snapshot)),
+            "# HELP muster_build_info Version of muster; always 1\n"
+            "# TYPE muster_build_info gauge\n"
+            "muster_build_info{version=\"" +
+                std::string(version()) + "\",build=\"" + std::string(build_name()) + "\"} 1\n" +
+                kOneGpu);
 }
 
 TEST(Exposition, CountsVisitsInBucketsThatHoldAllShorterOnes) {
