@@ -39,6 +39,7 @@ struct CommandSpec {
   std::size_t positional_most = 0;
   std::vector<FlagGroup> groups;  // --config and --help are added
   std::string examples;           // lines, indented by two
+  bool is_hidden = false;         // muster starts it itself: not in `muster --help`
 };
 
 /// The words of a command line, sorted out.
@@ -81,6 +82,8 @@ Command tokenize_command();
 Command plan_command();
 Command estimate_command();
 Command devices_command();
+Command monitor_command();
+Command sampler_command();
 Command config_command();
 Command deploy_command();
 

@@ -37,6 +37,7 @@ struct EnergyEdge {
   std::uint32_t device = 0;
   std::optional<TimePoint> at;  // nullopt: the counter is missing or stood still
   double joules = 0;            // the counter there
+  Duration within{};            // the edge is at most so far from `at`
   std::string missing_reason;   // when `at` is not set
 };
 

@@ -265,6 +265,7 @@ void write_edge(ByteWriter& writer, const EdgeFound& edge) {
   writer.number(edge.device);
   write_optional(writer, edge.at, write_time);
   writer.number(edge.joules);
+  writer.number<std::int64_t>(edge.within.count());
   writer.text(edge.missing_reason);
 }
 
@@ -273,6 +274,7 @@ Result<EdgeFound> read_edge(ByteReader& reader) {
   edge.device = MUSTER_TRY(reader.number<std::uint32_t>());
   edge.at = MUSTER_TRY(read_optional(reader, read_time));
   edge.joules = MUSTER_TRY(read_finite(reader));
+  edge.within = Duration(MUSTER_TRY(reader.number<std::int64_t>()));
   edge.missing_reason = MUSTER_TRY(reader.text());
   return edge;
 }

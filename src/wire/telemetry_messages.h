@@ -54,6 +54,7 @@ struct EdgeFound {
   std::uint32_t device = 0;
   std::optional<TimePoint> at;  // nullopt: the counter is missing or stood still
   double joules = 0;
+  Duration within{};  // the edge is at most so far from `at`
   std::string missing_reason;
 };
 

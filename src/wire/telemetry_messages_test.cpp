@@ -177,12 +177,13 @@ TEST(TelemetryMessages, EventsEdgesAndCostsComeBack) {
   EXPECT_EQ(events_back->at(0).code, 79U);
   EXPECT_EQ(events_back->at(0).at, TimePoint(milliseconds(5)));
 
-  const std::vector<EdgeFound> edges{{0, TimePoint(milliseconds(7)), 1.5, ""},
-                                     {1, std::nullopt, 0, "stood still"}};
+  const std::vector<EdgeFound> edges{{0, TimePoint(milliseconds(7)), 1.5, Duration(600), ""},
+                                     {1, std::nullopt, 0, {}, "stood still"}};
   const auto edges_back = decode_edges(encode(std::span(edges)));
   ASSERT_TRUE(edges_back);
   EXPECT_EQ(edges_back->at(0).at, TimePoint(milliseconds(7)));
   EXPECT_EQ(edges_back->at(0).joules, 1.5);
+  EXPECT_EQ(edges_back->at(0).within, Duration(600));
   EXPECT_EQ(edges_back->at(1).at, std::nullopt);
   EXPECT_EQ(edges_back->at(1).missing_reason, "stood still");
 

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "hw/device_sampler.h"
+#include "telemetry/call_page.h"
+
+namespace muster {
+
+/// Watches the driver calls of one slot: notes on the page what is in progress, and counts what is
+/// done.
+///
+/// Threads: `enter` and `leave` by one thread at a time; `add_to` by any.
+class CallCosts final : public CallWatch {
+ public:
+  CallCosts(CallPage& page, std::uint32_t slot, const Clock& clock)
+      : page_(page), slot_(slot), clock_(clock) {}
+
+  void enter(const char* function) override;
+  void leave(const char* function, std::int32_t code, Duration took) override;
+
+  /// Adds the counts to those of other slots.
+  void add_to(std::map<std::string, CallCost>& costs) const;
+
+ private:
+  struct Count {
+    const char* function;
+    std::uint64_t calls = 0;
+    Duration took{};
+    std::map<std::int32_t, std::uint64_t> errors;
+  };
+
+  CallPage& page_;
+  const std::uint32_t slot_;
+  const Clock& clock_;
+  mutable Mutex mutex_;
+  // By the address of the name, which lives as long as the program; about thirty.
+  std::vector<Count> counts_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster

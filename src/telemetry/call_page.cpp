@@ -1,0 +1,128 @@
+#include "telemetry/call_page.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kNameWords = 6;  // 48 bytes; a longer name is cut
+
+struct Slot {
+  std::atomic<std::int64_t> since_ns;  // 0: in no call
+  std::array<std::atomic<std::uint64_t>, kNameWords> name;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // or two processes cannot share it
+
+constexpr std::uint32_t kNoSlot = ~0U;
+
+// A signal handler reaches nothing but globals. The first is set once, before any thread; the
+// second says whose call this thread is in.
+std::atomic<std::uint32_t>* crash_note = nullptr;
+thread_local std::uint32_t slot_of_thread = kNoSlot;
+
+void note_crash(int signal_number) {
+  if (slot_of_thread != kNoSlot) crash_note->store(slot_of_thread + 1);
+  std::signal(signal_number, SIG_DFL);
+  std::raise(signal_number);
+}
+
+}  // namespace
+
+struct CallPage::Layout {
+  std::atomic<std::uint32_t> crashed;  // slot + 1; 0: none
+  std::array<Slot, kDevicesMax + 1> slots;
+};
+
+Result<CallPage> CallPage::create() {
+  UniqueFd fd(::memfd_create("muster-calls", MFD_CLOEXEC));
+  if (!fd.is_open()) return system_error("shared memory of the sampler", "create", errno);
+  if (::ftruncate(fd.get(), sizeof(Layout)) != 0) {
+    return system_error("shared memory of the sampler", "size", errno);
+  }
+  return map(std::move(fd));
+}
+
+Result<CallPage> CallPage::map(UniqueFd fd) {
+  void* memory = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) return system_error("shared memory of the sampler", "map", errno);
+  // A new memfd is all zeros, which is an empty page.
+  return CallPage(std::move(fd), static_cast<Layout*>(memory));
+}
+
+CallPage::CallPage(CallPage&& other) noexcept
+    : fd_(std::move(other.fd_)), layout_(std::exchange(other.layout_, nullptr)) {}
+
+CallPage& CallPage::operator=(CallPage&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(layout_, other.layout_);
+  return *this;
+}
+
+CallPage::~CallPage() {
+  if (layout_ != nullptr) ::munmap(layout_, sizeof(Layout));
+}
+
+void CallPage::enter(std::uint32_t slot, const char* function, TimePoint at) {
+  slot_of_thread = slot;
+  if (slot >= layout_->slots.size()) return;
+  auto& entry = layout_->slots[slot];
+  std::array<std::uint64_t, kNameWords> words{};
+  std::strncpy(reinterpret_cast<char*>(words.data()), function, sizeof words - 1);
+  for (std::size_t i = 0; i < kNameWords; ++i) {
+    entry.name[i].store(words[i], std::memory_order_relaxed);
+  }
+  entry.since_ns.store(at.time_since_epoch().count(), std::memory_order_release);
+}
+
+void CallPage::leave(std::uint32_t slot) {
+  slot_of_thread = kNoSlot;
+  if (slot < layout_->slots.size()) {
+    layout_->slots[slot].since_ns.store(0, std::memory_order_release);
+  }
+}
+
+std::optional<CallInProgress> CallPage::in_progress(std::uint32_t slot) const {
+  if (slot >= layout_->slots.size()) return std::nullopt;
+  const auto& entry = layout_->slots[slot];
+  const auto since = entry.since_ns.load(std::memory_order_acquire);
+  if (since == 0) return std::nullopt;
+  std::array<std::uint64_t, kNameWords> words{};
+  for (std::size_t i = 0; i < kNameWords; ++i) {
+    words[i] = entry.name[i].load(std::memory_order_relaxed);
+  }
+  // Another call began meanwhile: then the name may be half of each.
+  if (entry.since_ns.load(std::memory_order_acquire) != since) return std::nullopt;
+  const auto* name = reinterpret_cast<const char*>(words.data());
+  return CallInProgress{std::string(name, ::strnlen(name, sizeof words)),
+                        TimePoint(Duration(since))};
+}
+
+void CallPage::note_crashes() {
+  crash_note = &layout_->crashed;
+  struct sigaction action {};
+  action.sa_handler = note_crash;
+  for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
+    ::sigaction(number, &action, nullptr);
+  }
+}
+
+std::optional<std::uint32_t> CallPage::crashed_slot() const {
+  const auto note = layout_->crashed.load();
+  return note == 0 ? std::nullopt : std::optional(note - 1);
+}
+
+void CallPage::clear() {
+  layout_->crashed.store(0);
+  for (auto& slot : layout_->slots) slot.since_ns.store(0);
+}
+
+}  // namespace muster

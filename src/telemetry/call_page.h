@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+
+/// A driver call that has not come back yet.
+struct CallInProgress {
+  std::string function;
+  TimePoint since;
+};
+
+/// Memory that a sampler shares with its collector: which driver call each device is in. It can be
+/// read when the sampler hangs, and after it has died.
+///
+/// A slot per device, and one for what is done before devices are known. Devices past the last slot
+/// are watched without one.
+///
+/// Threads: each slot is written by one thread at a time and read by any.
+class CallPage {
+ public:
+  static constexpr std::uint32_t kDevicesMax = 1023;
+  static constexpr std::uint32_t kOpening = kDevicesMax;  // the slot of finding the devices
+
+  /// The collector's side. Errors: those of the system.
+  static Result<CallPage> create();
+  /// The sampler's side.
+  static Result<CallPage> map(UniqueFd fd);
+
+  CallPage(CallPage&& other) noexcept;
+  CallPage& operator=(CallPage&& other) noexcept;
+  ~CallPage();
+
+  int fd() const { return fd_.get(); }
+
+  void enter(std::uint32_t slot, const char* function, TimePoint at);
+  void leave(std::uint32_t slot);
+
+  /// The call in which a slot is now.
+  std::optional<CallInProgress> in_progress(std::uint32_t slot) const;
+
+  /// From here on a fatal signal raised by a thread of this process notes the slot in whose call
+  /// that thread was. The page must outlive the process's use of signals.
+  void note_crashes();
+
+  /// The slot whose call raised the fatal signal; nullopt: none did.
+  std::optional<std::uint32_t> crashed_slot() const;
+
+  /// Empties every slot, before the next sampler.
+  void clear();
+
+ private:
+  struct Layout;
+
+  CallPage(UniqueFd fd, Layout* layout) : fd_(std::move(fd)), layout_(layout) {}
+
+  UniqueFd fd_;
+  Layout* layout_ = nullptr;
+};
+
+}  // namespace muster

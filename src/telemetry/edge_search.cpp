@@ -1,0 +1,89 @@
+#include "telemetry/edge_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace muster {
+namespace {
+
+constexpr Duration kBetweenLooks = std::chrono::milliseconds(1);
+// A driver may take so much longer than asked before it counts as not answering.
+constexpr Duration kGrace = std::chrono::milliseconds(20);
+
+EdgeFound missing(std::uint32_t device, std::string reason) {
+  return {device, std::nullopt, 0, {}, std::move(reason)};
+}
+
+std::int64_t in_ms(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+}  // namespace
+
+EdgeSearch::~EdgeSearch() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  looks_.clear();  // joins
+}
+
+bool EdgeSearch::pause(TimePoint until) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_until(lock, until, [this] { return is_stopping_; });
+}
+
+EdgeFound EdgeSearch::look(const EdgeCounter& counter, TimePoint deadline) {
+  std::optional<double> old;
+  TimePoint old_at;
+  for (;;) {
+    std::unique_lock use(*counter.in_use, std::defer_lock);
+    if (!use.try_lock_until(deadline)) return missing(counter.device, "the driver is in a call");
+    const auto before = clock_.now();
+    const auto joules = counter.sampler->energy_joules(*counter.watch);
+    const auto after = clock_.now();
+    use.unlock();
+    if (!joules) return missing(counter.device, "there is no energy counter");
+    if (old && *joules != *old) {
+      // It changed after the last call that gave the old value began, and before this one ended.
+      return {counter.device, old_at + (after - old_at) / 2, *joules, (after - old_at) / 2, ""};
+    }
+    if (after >= deadline) break;
+    old = joules;
+    old_at = before;
+    if (!pause(std::min(deadline, after + kBetweenLooks))) break;
+  }
+  return missing(counter.device, "the energy counter stood still");
+}
+
+std::vector<EdgeFound> EdgeSearch::find(const std::vector<EdgeCounter>& counters, Duration limit) {
+  const auto deadline = clock_.now() + limit;
+  const auto round = std::make_shared<Round>();
+  std::unique_lock lock(mutex_);
+  looks_.remove_if([](const Look& look) { return look.has_ended; });
+  for (const auto& counter : counters) {
+    round->found.push_back(missing(
+        counter.device, fmt::format("the driver did not answer within {} ms", in_ms(limit))));
+    // One that still hangs from an earlier search gets no second thread.
+    if (std::ranges::find(looks_, counter.device, &Look::device) != looks_.end()) continue;
+    ++round->open;
+    auto& look = looks_.emplace_back();
+    look.device = counter.device;
+    look.thread =
+        std::jthread([this, counter, deadline, round, &look, at = round->found.size() - 1] {
+          auto found = this->look(counter, deadline);
+          const std::lock_guard relock(mutex_);
+          round->found[at] = std::move(found);
+          --round->open;
+          look.has_ended = true;
+          changed_.notify_all();
+        });
+  }
+  changed_.wait_until(lock, deadline + kGrace, [&] { return round->open == 0 || is_stopping_; });
+  return round->found;
+}
+
+}  // namespace muster

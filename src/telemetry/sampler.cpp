@@ -1,0 +1,214 @@
+#include "telemetry/sampler.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "net/frame_channel.h"
+#include "telemetry/call_costs.h"
+#include "telemetry/call_page.h"
+#include "telemetry/open_sources.h"
+#include "telemetry/sampling.h"
+#include "wire/messages.h"
+#include "wire/telemetry_messages.h"
+
+namespace muster {
+namespace {
+
+constexpr Duration kCostsPeriod = std::chrono::seconds(1);
+constexpr Duration kEventsWait = std::chrono::seconds(5);
+// A driver that gives no events any more is asked again after so long.
+constexpr Duration kEventsPause = std::chrono::seconds(1);
+
+// Runs no destructor: a thread may be inside a driver that never comes back.
+[[noreturn]] void end_process(int code) { ::_exit(code); }
+
+class Sampler {
+ public:
+  Sampler(UniqueFd socket, CallPage page, const Clock& clock)
+      : socket_(std::move(socket)),
+        page_(std::move(page)),
+        clock_(clock),
+        opening_(page_, CallPage::kOpening, clock) {}
+
+  [[noreturn]] void run();
+
+ private:
+  Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
+  void send(TelemetryMessageType type, std::uint64_t id, const std::vector<std::byte>& payload);
+  Status watch(const Watch& watch);
+  void find_edges(std::uint64_t id, Duration limit);
+  void wait_for_events(std::size_t source);
+  void send_costs();
+
+  const UniqueFd socket_;
+  CallPage page_;
+  const Clock& clock_;
+  CallCosts opening_;
+  std::mutex send_mutex_;
+  std::mutex mutex_;
+  std::condition_variable has_watch_;
+  std::optional<Watch> watch_;    // guarded by mutex_
+  bool has_viewer_ = false;       // guarded by mutex_
+  Sampling* sampling_ = nullptr;  // guarded by mutex_
+  OpenedSources opened_;
+  std::list<std::jthread> edge_threads_;  // of the thread that reads frames
+};
+
+// The way out is the end of the process: threads that hang in a driver use the members until then.
+void Sampler::run() {
+  page_.note_crashes();
+  const std::jthread reader([this] {
+    const auto ended = read_frames(
+        socket_.get(), [this](const FrameHeader& header, std::span<const std::byte> payload) {
+          return on_frame(header, payload);
+        });
+    end_process(ended ? 0 : exit_code(ended.error().kind));
+  });
+  std::unique_lock lock(mutex_);
+  has_watch_.wait(lock, [this] { return watch_.has_value(); });
+  const auto request = *watch_;
+  lock.unlock();
+  const auto status = watch(request);
+  send(TelemetryMessageType::Refused, 0, encode(Failed{status.error()}));
+  end_process(exit_code(status.error().kind));
+}
+
+// Returns only with an error.
+Status Sampler::watch(const Watch& watch) {
+  opened_ = MUSTER_TRY(open_sources(watch, clock_, opening_));
+  send(TelemetryMessageType::Machine, 0, encode(opened_.machine));
+  Sampling sampling(opened_.samplers, watch.periods, page_, clock_,
+                    [this](std::span<const DeviceSample> samples) {
+                      send(TelemetryMessageType::Samples, 0, encode(samples));
+                    });
+  {
+    const std::lock_guard lock(mutex_);
+    sampling_ = &sampling;
+    sampling.set_viewer(has_viewer_);
+  }
+  std::list<std::jthread> events;
+  for (std::size_t source = 0; source < opened_.sources.size(); ++source) {
+    if (opened_.sources[source].events) {
+      events.emplace_back([this, source] { wait_for_events(source); });
+    }
+  }
+  for (auto next = clock_.now() + kCostsPeriod;; next += kCostsPeriod) {
+    std::this_thread::sleep_until(next);
+    send_costs();
+  }
+}
+
+Status Sampler::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  switch (static_cast<TelemetryMessageType>(header.type)) {
+    case TelemetryMessageType::Watch: {
+      const std::lock_guard lock(mutex_);
+      watch_ = MUSTER_TRY(decode_watch(payload));
+      has_watch_.notify_all();
+      return Done{};
+    }
+    case TelemetryMessageType::FindEdges:
+      find_edges(header.id, MUSTER_TRY(decode_find_edges(payload)).limit);
+      return Done{};
+    case TelemetryMessageType::Viewer: {
+      const std::lock_guard lock(mutex_);
+      has_viewer_ = MUSTER_TRY(decode_viewer(payload)).is_there;
+      if (sampling_ != nullptr) sampling_->set_viewer(has_viewer_);
+      return Done{};
+    }
+    default:
+      return Error{ErrorKind::Corrupt,
+                   "the collector sent a message of unknown type: " + std::to_string(header.type)};
+  }
+}
+
+void Sampler::send(TelemetryMessageType type, std::uint64_t id,
+                   const std::vector<std::byte>& payload) {
+  const std::array<std::span<const std::byte>, 1> parts{payload};
+  const std::lock_guard lock(send_mutex_);
+  if (!write_frame(socket_.get(), static_cast<std::uint8_t>(type), id, parts)) end_process(0);
+}
+
+void Sampler::find_edges(std::uint64_t id, Duration limit) {
+  Sampling* sampling = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    sampling = sampling_;
+  }
+  if (sampling == nullptr) {
+    send(TelemetryMessageType::Edges, id, encode(std::span<const EdgeFound>{}));
+    return;
+  }
+  // The search blocks, and the end of the socket must be seen meanwhile. Each search ends soon
+  // after its limit, so joining the one before last does not wait.
+  constexpr std::size_t kSearchesMax = 8;
+  if (edge_threads_.size() == kSearchesMax) edge_threads_.pop_front();
+  edge_threads_.emplace_back([this, id, limit, sampling] {
+    const auto edges = sampling->find_edges(limit);
+    send(TelemetryMessageType::Edges, id, encode(std::span(edges)));
+  });
+}
+
+void Sampler::wait_for_events(std::size_t source) {
+  const auto first = opened_.first_devices[source];
+  for (;;) {
+    auto events = opened_.sources[source].events->wait(kEventsWait);
+    if (!events) {
+      std::this_thread::sleep_for(kEventsPause);
+      continue;
+    }
+    if (events->empty()) continue;
+    for (auto& event : *events) event.device += first;
+    send(TelemetryMessageType::Events, 0, encode(std::span<const DeviceEvent>(*events)));
+  }
+}
+
+/// Source: Linux, Documentation/filesystems/proc.rst, /proc/PID/statm: the second number is the
+/// resident pages.
+std::uint64_t resident_bytes() {
+  const auto statm = read_file("/proc/self/statm");
+  unsigned long long pages = 0;
+  if (!statm || std::sscanf(statm->c_str(), "%*u %llu", &pages) != 1) return 0;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void Sampler::send_costs() {
+  SamplerCosts costs;
+  std::map<std::string, CallCost> calls;
+  opening_.add_to(calls);
+  sampling_->add_costs_to(calls);
+  for (auto& [function, cost] : calls) costs.calls.push_back(std::move(cost));
+  costs.ticks = sampling_->ticks();
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto time_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  costs.cpu_seconds = time_of(usage.ru_utime) + time_of(usage.ru_stime);
+  costs.rss_bytes = resident_bytes();
+  send(TelemetryMessageType::Costs, 0, encode(costs));
+}
+
+}  // namespace
+
+Status run_sampler(UniqueFd socket, UniqueFd page, const Clock& clock) {
+  // A belt to the braces of the socket's end: this process has no use without its collector.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  auto calls = MUSTER_TRY(CallPage::map(std::move(page)));
+  Sampler(std::move(socket), std::move(calls), clock).run();
+}
+
+}  // namespace muster

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+
+/// Descriptors at which a collector starts its sampler.
+inline constexpr int kSamplerSocket = 3;
+inline constexpr int kSamplerPage = 4;
+
+/// Is the sampler: reads Watch from the socket, opens the drivers, and sends what they say until
+/// the socket ends. It then ends the process at once, whatever call a driver is in. A machine that
+/// cannot be watched is Refused, and the process ends with the error's exit code.
+///
+/// It returns only where the page cannot be mapped. Errors: those of the system.
+Status run_sampler(UniqueFd socket, UniqueFd page, const Clock& clock);
+
+}  // namespace muster

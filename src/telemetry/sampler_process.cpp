@@ -1,0 +1,139 @@
+#include "telemetry/sampler_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "telemetry/sampler.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kTailSize = 4096;  // bytes of stderr that are kept
+
+bool is_fault_signal(int number) {
+  return number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||
+         number == SIGFPE || number == SIGTRAP || number == SIGSYS;
+}
+
+// A number above those that the child's descriptors get, so that no dup2 closes the other's source.
+Result<UniqueFd> above_child_fds(int fd) {
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kSamplerPage + 1));
+  if (!copy.is_open()) return system_error("sampler", "copy a descriptor", errno);
+  return copy;
+}
+
+Result<pid_t> spawn(const std::filesystem::path& program, int socket, int page, int stderr_pipe) {
+  const auto child_socket = MUSTER_TRY(above_child_fds(socket));
+  const auto child_page = MUSTER_TRY(above_child_fds(page));
+  const auto child_stderr = MUSTER_TRY(above_child_fds(stderr_pipe));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, child_stderr.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, child_stderr.get(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, child_socket.get(), kSamplerSocket);
+  posix_spawn_file_actions_adddup2(&actions, child_page.get(), kSamplerPage);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+
+  std::array<std::string, 4> words{"muster", "sampler", "--socket-fd",
+                                   std::to_string(kSamplerSocket)};
+  std::array<char*, 5> pointers{words[0].data(), words[1].data(), words[2].data(), words[3].data(),
+                                nullptr};
+  pid_t pid = -1;
+  const int failure =
+      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, pointers.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) return system_error(program.string(), "start the sampler", failure);
+  return pid;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SamplerProcess>> SamplerProcess::start(const std::filesystem::path& program,
+                                                              const CallPage& page) {
+  std::array<int, 2> sockets{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+    return system_error("sampler socket", "create", errno);
+  }
+  UniqueFd here(sockets[0]);
+  const UniqueFd there(sockets[1]);
+  std::array<int, 2> pipes{};
+  if (::pipe2(pipes.data(), O_CLOEXEC) != 0) return system_error("sampler pipe", "create", errno);
+  UniqueFd stderr_read(pipes[0]);
+  const UniqueFd stderr_write(pipes[1]);
+  ::fcntl(stderr_read.get(), F_SETFL, O_NONBLOCK);
+  const auto pid = MUSTER_TRY(spawn(program, there.get(), page.fd(), stderr_write.get()));
+  return std::unique_ptr<SamplerProcess>(
+      new SamplerProcess(pid, std::move(here), std::move(stderr_read)));
+}
+
+SamplerProcess::SamplerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe)
+    : pid_(pid),
+      pidfd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
+      channel_(std::move(socket)),
+      stderr_(std::move(stderr_pipe)) {}
+
+SamplerProcess::~SamplerProcess() {
+  if (is_reaped_) return;
+  // pidfd: the number cannot have been given to another process meanwhile.
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  reap();
+}
+
+void SamplerProcess::read_stderr() {
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t size = ::read(stderr_.get(), chunk.data(), chunk.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return;  // nothing more for now
+    if (size == 0) {
+      stderr_.reset();
+      return;
+    }
+    stderr_tail_.append(chunk.data(), static_cast<std::size_t>(size));
+    if (stderr_tail_.size() > kTailSize) stderr_tail_.erase(0, stderr_tail_.size() - kTailSize);
+  }
+}
+
+std::string SamplerProcess::last_words() const {
+  const auto text = trim(stderr_tail_);
+  return std::string(trim(text.substr(text.rfind('\n') + 1)));
+}
+
+SamplerDeath SamplerProcess::reap() {
+  // A process that hangs in the kernel closes its socket long before it can be waited for; one that
+  // closes its socket and lives on is of no use any more.
+  constexpr int kEndMs = 100;
+  pollfd ending{pidfd_.get(), POLLIN, 0};
+  if (::poll(&ending, 1, kEndMs) != 1) {
+    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  }
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  is_reaped_ = true;
+  if (WIFEXITED(status)) {
+    return {fmt::format("exit code {}", WEXITSTATUS(status)), WEXITSTATUS(status) != 0};
+  }
+  const int number = WTERMSIG(status);
+  return {fmt::format("signal {} ({})", number, ::strsignal(number)), is_fault_signal(number)};
+}
+
+}  // namespace muster

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "net/frame_channel.h"
+#include "telemetry/call_page.h"
+
+namespace muster {
+
+/// How a sampler ended.
+struct SamplerDeath {
+  std::string reason;         // "signal 11 (Segmentation fault)", "exit code 6"
+  bool is_own_fault = false;  // a fatal signal that it raised, or an exit code: not a kill
+};
+
+/// One sampler: the process, its frames, and what it and its drivers print.
+///
+/// Owner: the collector's loop. The destructor kills and reaps the process.
+/// Threads: not thread-safe.
+class SamplerProcess {
+ public:
+  /// Starts `PROGRAM sampler --socket-fd 3` in a process group of its own (a Ctrl-C of the terminal
+  /// is for the parent alone), the page at descriptor 4.
+  ///
+  /// Errors: NotFound (no such program), Unavailable and ResourceExhausted from the system.
+  static Result<std::unique_ptr<SamplerProcess>> start(const std::filesystem::path& program,
+                                                       const CallPage& page);
+  ~SamplerProcess();
+
+  pid_t pid() const { return pid_; }
+  FrameChannel& channel() { return channel_; }
+  int exit_fd() const { return pidfd_.get(); }     // readable when the process has ended
+  int stderr_fd() const { return stderr_.get(); }  // -1 once it is closed
+
+  /// Takes what is in the pipe of standard error.
+  void read_stderr();
+
+  /// The last whole line there, without what precedes it; empty: it said nothing.
+  std::string last_words() const;
+
+  /// Waits for the end of the process, which is near, and says how it was. Call once.
+  SamplerDeath reap();
+
+ private:
+  SamplerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe);
+
+  pid_t pid_;
+  bool is_reaped_ = false;
+  UniqueFd pidfd_;
+  FrameChannel channel_;
+  UniqueFd stderr_;
+  std::string stderr_tail_;
+};
+
+}  // namespace muster

@@ -1,0 +1,226 @@
+#include "telemetry/sampling.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+namespace {
+
+// Below this a thread that merely was not scheduled would be taken for one that hangs.
+constexpr Duration kStuckLeast = std::chrono::milliseconds(20);
+// How long a visit waits for a look at the energy counter: one call of a driver that answers.
+constexpr Duration kInUseWait = std::chrono::milliseconds(5);
+
+TierSet only(Tier tier) { return TierSet().set(static_cast<std::size_t>(tier)); }
+
+bool has(const TierSet& tiers, Tier tier) { return tiers.test(static_cast<std::size_t>(tier)); }
+
+}  // namespace
+
+Sampling::Sampling(std::vector<DeviceSampler*> samplers,
+                   const std::array<Duration, kTierCount>& periods, CallPage& page,
+                   const Clock& clock, OnSamples on_samples)
+    : plan_(periods),
+      clock_(clock),
+      begin_(clock.now()),
+      stuck_after_(std::max(plan_.period() / 4, kStuckLeast)),
+      on_samples_(std::move(on_samples)),
+      edges_(clock) {
+  auto poller = std::make_unique<Poller>();
+  for (auto* sampler : samplers) {
+    const auto index = static_cast<std::uint32_t>(devices_.size());
+    auto& device = *devices_.emplace_back(std::make_unique<Watched>());
+    device.sampler = sampler;
+    device.watch = std::make_unique<CallCosts>(page, index, clock);
+    if (sampler == nullptr) continue;
+    device.is_cpu = sampler->identity().device.kind == DeviceKind::Cpu;
+    poller->devices.push_back(index);
+  }
+  poller->round.assign(poller->devices.rbegin(), poller->devices.rend());
+  const std::lock_guard lock(mutex_);
+  shared_ = poller.get();
+  add_poller(std::move(poller));
+  watchdog_ = std::jthread([this] { watch_over(); });
+}
+
+Sampling::~Sampling() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  stopped_.notify_all();
+  watchdog_.join();  // from here on no poller is added
+  pollers_.clear();
+}
+
+bool Sampling::wait_until(std::unique_lock<std::mutex>& lock, TimePoint time) {
+  return !stopped_.wait_until(lock, time, [this] { return is_stopping_; });
+}
+
+void Sampling::add_poller(std::unique_ptr<Poller> poller) {
+  auto& added = *pollers_.emplace_back(std::move(poller));
+  added.thread = std::jthread([this, &added] { run(added); });
+}
+
+void Sampling::run(Poller& self) {
+  std::unique_lock lock(mutex_);
+  while (wait_until(lock, tick_time(self.tick))) {
+    visit_round(self, lock);
+    if (self.is_alone && rejoin(self)) break;
+    const auto late = (clock_.now() - tick_time(self.tick)) / plan_.period();
+    self.tick += static_cast<std::uint64_t>(std::max<std::int64_t>(late, 0));
+    count_missed(self, self.tick);
+    self.counted_tick = ++self.tick;
+    self.round.assign(self.devices.rbegin(), self.devices.rend());
+  }
+  self.has_ended = true;
+}
+
+void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
+  while (!self.round.empty() && !is_stopping_) {
+    const auto device = self.round.back();
+    self.round.pop_back();
+    self.is_visiting = true;
+    self.visiting = device;
+    self.visit_since = clock_.now();
+    const auto tick = self.tick;
+    lock.unlock();
+    DeviceSample sample;
+    const bool was_visited = visit(device, tick, sample);
+    lock.lock();
+    self.is_visiting = false;
+    const auto took = clock_.now() - self.visit_since;
+    devices_[device]->calm_ticks = took < stuck_after_ ? devices_[device]->calm_ticks + 1 : 0;
+    if (!was_visited) continue;
+    count_visit(self, sample, took);
+    self.done.push_back(std::move(sample));
+  }
+  const auto done = std::exchange(self.done, {});
+  if (done.empty()) return;
+  lock.unlock();
+  give(done);
+  lock.lock();
+}
+
+bool Sampling::visit(std::uint32_t index, std::uint64_t tick, DeviceSample& sample) {
+  auto& device = *devices_[index];
+  if (has_viewer_) {
+    // Whoever looks at processes wants them each second.
+    const auto next = device.due.at(tick);
+    if (has(next, Tier::Medium)) device.due.hasten(Tier::Slow, tick);
+  }
+  auto due = device.due.at(tick);
+  if (device.is_cpu) due &= ~only(Tier::Fast);
+  if (due.none() || (device.is_lost && !has(due, Tier::Medium))) return false;
+  const std::unique_lock use(device.in_use, kInUseWait);
+  if (!use) {
+    const std::lock_guard lock(mutex_);
+    ++ticks_[static_cast<std::size_t>(Tier::Fast)].missed;
+    return false;
+  }
+  sample.device = index;
+  sample.at = clock_.now();
+  sample.tiers = due;
+  device.sampler->sample(due, *device.watch, sample);
+  device.is_lost = sample.lost_reason.has_value();
+  device.due.visited(plan_, index, tick, due);
+  return true;
+}
+
+void Sampling::count_visit(Poller& self, const DeviceSample& sample, Duration took) {
+  std::size_t slowest = 0;
+  for (std::size_t tier = 0; tier < kTierCount; ++tier) {
+    if (sample.tiers.test(tier)) slowest = tier;
+  }
+  auto& ticks = ticks_[slowest];
+  const auto bucket = std::ranges::lower_bound(CollectorStatus::kTickBounds, seconds(took)) -
+                      CollectorStatus::kTickBounds.begin();
+  ++ticks.counts[static_cast<std::size_t>(bucket)];
+  ticks.seconds += seconds(took);
+  self.counted_tick = std::max(self.counted_tick, self.tick);
+}
+
+// The visits of the ticks after the last counted one up to `tick`, none of which took place.
+void Sampling::count_missed(Poller& poller, std::uint64_t tick) {
+  if (tick <= poller.counted_tick) return;
+  const auto ticks = tick - poller.counted_tick;
+  for (const auto device : poller.devices) {
+    if (!devices_[device]->is_cpu && !devices_[device]->is_lost) {
+      ticks_[static_cast<std::size_t>(Tier::Fast)].missed += ticks;
+    }
+  }
+  poller.counted_tick = tick;
+}
+
+bool Sampling::rejoin(Poller& self) {
+  const auto device = self.devices.front();
+  if (devices_[device]->calm_ticks < 2 * plan_.every(Tier::Slow)) return false;
+  shared_->devices.push_back(device);
+  return true;
+}
+
+void Sampling::give(std::span<const DeviceSample> samples) {
+  const std::lock_guard lock(give_mutex_);
+  on_samples_(samples);
+}
+
+void Sampling::watch_over() {
+  std::unique_lock lock(mutex_);
+  auto next = begin_ + stuck_after_;
+  while (wait_until(lock, next)) {
+    reap();
+    const auto now = clock_.now();
+    const auto tick = static_cast<std::uint64_t>((now - begin_) / plan_.period());
+    for (const auto& poller : pollers_) {
+      if (poller->is_visiting && poller->tick < tick) count_missed(*poller, tick);
+    }
+    next = tick_time(tick) + stuck_after_;
+    if (next <= now) next += plan_.period();
+    if (!shared_->is_visiting || shared_->devices.size() < 2) continue;
+    const auto stuck_at = shared_->visit_since + stuck_after_;
+    if (stuck_at <= now) {
+      split(*shared_);
+    } else {
+      next = std::min(next, stuck_at);
+    }
+  }
+}
+
+void Sampling::split(Poller& stuck) {
+  auto others = std::make_unique<Poller>();
+  others->devices = std::exchange(stuck.devices, {stuck.visiting});
+  std::erase(others->devices, stuck.visiting);
+  others->round = std::exchange(stuck.round, {});
+  others->done = std::exchange(stuck.done, {});
+  others->tick = stuck.tick;
+  others->counted_tick = stuck.counted_tick;
+  stuck.is_alone = true;
+  devices_[stuck.visiting]->calm_ticks = 0;
+  shared_ = others.get();
+  add_poller(std::move(others));
+}
+
+void Sampling::reap() {
+  std::erase_if(pollers_, [](const auto& poller) { return poller->has_ended; });
+}
+
+std::vector<EdgeFound> Sampling::find_edges(Duration limit) {
+  std::vector<EdgeCounter> counters;
+  for (std::uint32_t i = 0; i < devices_.size(); ++i) {
+    auto& device = *devices_[i];
+    if (device.sampler == nullptr) continue;
+    counters.push_back({i, device.sampler, device.watch.get(), &device.in_use});
+  }
+  return edges_.find(counters, limit);
+}
+
+std::array<CollectorStatus::TierTicks, kTierCount> Sampling::ticks() const {
+  const std::lock_guard lock(mutex_);
+  return ticks_;
+}
+
+void Sampling::add_costs_to(std::map<std::string, CallCost>& costs) const {
+  for (const auto& device : devices_) device->watch->add_to(costs);
+}
+
+}  // namespace muster

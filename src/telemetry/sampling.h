@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "hw/device_sampler.h"
+#include "telemetry/call_costs.h"
+#include "telemetry/call_page.h"
+#include "telemetry/edge_search.h"
+#include "telemetry/tick_plan.h"
+
+namespace muster {
+
+/// Visits devices at their tiers' periods, and goes on with the others when one hangs.
+///
+/// One thread visits all devices of a tick and gives their samples away together: one wake-up a
+/// tick. A watchdog looks on: a visit that takes longer than a quarter of the period keeps its
+/// thread, and the other devices get a new one, which goes on within the same tick. A device that
+/// was quick for two slow periods comes back to the others.
+///
+/// Deadlines are absolute, so nothing drifts; a visit that is due while the one before it still
+/// runs does not take place, and is counted. A device that says it is lost is visited with the
+/// medium tier only.
+///
+/// Threads: every method may be called by any thread. The destructor waits for the calls in
+/// progress.
+class Sampling {
+ public:
+  /// Called by the visiting threads, one at a time.
+  using OnSamples = std::function<void(std::span<const DeviceSample>)>;
+
+  /// samplers: borrowed; a device that shall be left out is nullptr.
+  Sampling(std::vector<DeviceSampler*> samplers, const std::array<Duration, kTierCount>& periods,
+           CallPage& page, const Clock& clock, OnSamples on_samples);
+  ~Sampling();
+
+  void set_viewer(bool is_there) { has_viewer_ = is_there; }
+
+  /// The next edge of every energy counter; blocks at most a little longer than `limit`.
+  std::vector<EdgeFound> find_edges(Duration limit);
+
+  std::array<CollectorStatus::TierTicks, kTierCount> ticks() const;
+  void add_costs_to(std::map<std::string, CallCost>& costs) const;
+
+ private:
+  struct Watched {
+    DeviceSampler* sampler = nullptr;
+    std::unique_ptr<CallCosts> watch;
+    DueTiers due;         // of the thread that visits it
+    bool is_cpu = false;  // has nothing in the fast tier
+    std::atomic<bool> is_lost = false;
+    std::timed_mutex in_use;       // a visit, or a look at its energy counter
+    std::uint64_t calm_ticks = 0;  // visits in a row that were quick; guarded by mutex_
+  };
+  struct Poller {
+    std::vector<std::uint32_t> devices;
+    std::vector<std::uint32_t> round;  // of this tick: those still to be visited, the last first
+    std::vector<DeviceSample> done;    // of this tick
+    std::uint64_t tick = 0;
+    std::uint64_t counted_tick = 0;  // up to here missed visits are counted
+    bool is_alone = false;           // with a device that is slow or hangs
+    bool is_visiting = false;
+    bool has_ended = false;
+    std::uint32_t visiting = 0;
+    TimePoint visit_since;
+    std::jthread thread;  // last: it uses the others
+  };
+
+  TimePoint tick_time(std::uint64_t tick) const { return begin_ + plan_.period() * tick; }
+  bool wait_until(std::unique_lock<std::mutex>& lock, TimePoint time);
+  void add_poller(std::unique_ptr<Poller> poller);
+  void run(Poller& self);
+  void visit_round(Poller& self, std::unique_lock<std::mutex>& lock);
+  bool visit(std::uint32_t device, std::uint64_t tick, DeviceSample& sample);
+  void count_visit(Poller& self, const DeviceSample& sample, Duration took);
+  void count_missed(Poller& poller, std::uint64_t tick);
+  bool rejoin(Poller& self);
+  void give(std::span<const DeviceSample> samples);
+  void watch_over();
+  void split(Poller& stuck);
+  void reap();
+
+  const TickPlan plan_;
+  const Clock& clock_;
+  const TimePoint begin_;
+  const Duration stuck_after_;
+  const OnSamples on_samples_;
+  std::vector<std::unique_ptr<Watched>> devices_;  // the list does not change
+  std::atomic<bool> has_viewer_ = false;
+  std::mutex give_mutex_;
+
+  // std::mutex rather than Mutex: the condition variable needs it.
+  mutable std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool is_stopping_ = false;                                    // guarded by mutex_
+  std::vector<std::unique_ptr<Poller>> pollers_;                // guarded by mutex_, as the Pollers
+  Poller* shared_ = nullptr;                                    // guarded by mutex_
+  std::array<CollectorStatus::TierTicks, kTierCount> ticks_{};  // guarded by mutex_
+  EdgeSearch edges_;
+  std::jthread watchdog_;
+};
+
+}  // namespace muster
