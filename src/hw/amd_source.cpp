@@ -54,6 +54,9 @@ class Visit {
     return value && *value >= 0 ? std::optional(static_cast<double>(*value)) : std::nullopt;
   }
 
+  // A file of the system's, not of the card's.
+  bool read_system(KernelFile& file) { return file.read(watch_, sample_) == 0; }
+
   void take(NumberFile& file) {
     const auto value = number(file.file, file.reading);
     if (value) sample_.readings.set(file.reading, *value * file.unit);
@@ -293,7 +296,7 @@ class AmdSampler final : public DeviceSampler {
   }
 
   std::optional<double> system_available(Visit& visit) {
-    if (!visit.read(meminfo_, GpuMemoryFree)) return std::nullopt;
+    if (!visit.read_system(meminfo_)) return std::nullopt;
     const auto bytes = meminfo_bytes(meminfo_.text(), "MemAvailable");
     return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
   }
