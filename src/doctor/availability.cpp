@@ -25,6 +25,10 @@ void add_found(Availability& availability, const std::vector<Device>& devices) {
 
 }  // namespace
 
+bool concerns(const Check& check, const std::string& device) {
+  return check.device.empty() || device == check.device || device.starts_with(check.device + ":");
+}
+
 Result<Availability> request_devices(const std::string& list, const Inventory& inventory,
                                      std::optional<std::uint32_t> cores_per_device) {
   Availability availability;
@@ -60,16 +64,17 @@ Result<Availability> request_devices(const std::string& list, const Inventory& i
 void leave_out_unfit(Availability& availability, std::span<const Check> checks) {
   for (const auto& check : checks) {
     if (check.verdict != Verdict::Unfit || check.device.empty()) continue;
-    const auto found =
-        std::find(availability.available.begin(), availability.available.end(), check.device);
-    if (found != availability.available.end()) {
-      availability.available.erase(found);
-      availability.unavailable.push_back(check.device);
+    auto& available = availability.available;
+    for (const auto& name : availability.requested) {
+      if (!concerns(check, name)) continue;
+      const auto found = std::find(available.begin(), available.end(), name);
+      if (found != available.end()) {
+        available.erase(found);
+        availability.unavailable.push_back(name);
+      }
+      auto& reason = availability.errors[name];
+      if (reason != check.sentence) reason += (reason.empty() ? "" : "; ") + check.sentence;
     }
-    const auto& left_out = availability.unavailable;
-    if (std::find(left_out.begin(), left_out.end(), check.device) == left_out.end()) continue;
-    auto& reason = availability.errors[check.device];
-    reason += (reason.empty() ? "" : "; ") + check.sentence;
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,10 @@ struct Availability {
 /// Errors: InvalidArgument (no name of a device, or one twice).
 Result<Availability> request_devices(const std::string& list, const Inventory& inventory,
                                      std::optional<std::uint32_t> cores_per_device);
+
+/// Whether a check is about a device or what it is a part of: a slice stands and falls with its
+/// GPU, every device with the machine.
+bool concerns(const Check& check, const std::string& device);
 
 /// Takes devices that a check calls unfit out of `available`.
 void leave_out_unfit(Availability& availability, std::span<const Check> checks);

@@ -196,7 +196,8 @@ class Tester {
 };
 
 // Steps whoever has something to say, until all are done.
-void run_all(std::vector<Tester>& testers, const Clock& clock) {
+void run_all(std::vector<Tester>& testers, const ComputeTestOptions& options, const Clock& clock) {
+  constexpr Duration kTick = std::chrono::milliseconds(250);
   for (;;) {
     std::vector<pollfd> waits;
     std::vector<Tester*> waiting;
@@ -208,9 +209,11 @@ void run_all(std::vector<Tester>& testers, const Clock& clock) {
       for (const auto& wait : tester.waits()) waits.push_back(wait);
     }
     if (waiting.empty()) return;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock.now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(std::min(kTick, deadline - clock.now()));
     const auto timeout = std::max<std::int64_t>(0, left.count());
     (void)::poll(waits.data(), waits.size(), static_cast<int>(timeout));
+    options.on_tick();
     for (std::size_t i = 0; i < waiting.size(); ++i) {
       waiting[i]->step(waits[2 * i].revents, clock.now());
     }
@@ -240,7 +243,7 @@ std::vector<ComputeOutcome> test_devices(const std::vector<Device>& devices,
       places.push_back(i);
       testers.emplace_back(devices[i], options, expected, clock.now());
     }
-    run_all(testers, clock);
+    run_all(testers, options, clock);
     for (std::size_t i = 0; i < places.size(); ++i) outcomes[places[i]] = testers[i].take();
   }
   return outcomes;

@@ -19,6 +19,7 @@ struct ComputeTestOptions {
   Duration limit = std::chrono::minutes(2);  // for all of one device: torch may start from a cold
                                              // network drive
   std::function<void(const std::string& device)> on_start = [](const std::string&) {};
+  std::function<void()> on_tick = [] {};  // four times a second while it lasts
 };
 
 /// Makes real matrix products in a worker on each device and checks them: all GPUs at once, then

@@ -48,7 +48,10 @@ std::string advice_of(std::string_view watch) {
 
 Check from_finding(const HealthFinding& finding, const std::string& device) {
   Check check{.name = finding.watch, .device = device, .sentence = finding.sentence};
-  if (finding.state == HealthState::Well) return check;
+  if (finding.state == HealthState::Well) {
+    check.sentence = "nothing is wrong";
+    return check;
+  }
   check.verdict = finding.state == HealthState::Unfit ? Verdict::Unfit : Verdict::Warning;
   check.advice = advice_of(finding.watch);
   return check;
