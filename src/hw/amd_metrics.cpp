@@ -86,15 +86,15 @@ constexpr Layout v1_4() {
 }
 
 constexpr Layout v1_5() {
-  auto layout = v1_new(5, 328);
-  layout.energy = u64(56);
-  layout.clock_graphics = u16(280, 8);
-  layout.clock_memory = u16(320);
-  layout.clock_video = u16(304, 4);
-  layout.firmware_time = u64(272);
-  layout.xgmi_read = u64(144, 8);
-  layout.xgmi_written = u64(208, 8);
-  layout.pcie_replays = u64(120);
+  auto layout = v1_new(5, 360);
+  layout.energy = u64(88);
+  layout.clock_graphics = u16(312, 8);
+  layout.clock_memory = u16(352);
+  layout.clock_video = u16(336, 4);
+  layout.firmware_time = u64(304);
+  layout.xgmi_read = u64(176, 8);
+  layout.xgmi_written = u64(240, 8);
+  layout.pcie_replays = u64(152);
   return layout;
 }
 
@@ -295,7 +295,7 @@ Result<AmdMetrics> parse_gpu_metrics(std::span<const std::byte> bytes) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("gpu_metrics of an unknown version: v{}.{}", format, content)};
   }
-  if (size < layout->size || bytes.size() < size) {
+  if (size != layout->size || bytes.size() < size) {
     return Error{ErrorKind::Corrupt,
                  fmt::format("gpu_metrics v{}.{} of {} bytes has another size: it says {}, {} came",
                              format, content, layout->size, size, bytes.size())};

@@ -49,7 +49,7 @@ struct AmdMetrics {
 /// energy of v1.1 to v1.3 is left out for the same reason, and the throttle status of v1.4 and v1.5
 /// because the driver of MI300 does not fill it.
 ///
-/// Errors: Corrupt (shorter than it says), Unsupported (another version).
+/// Errors: Corrupt (not of the size of its version), Unsupported (another version).
 /// Source: Linux, drivers/gpu/drm/amd/include/kgd_pp_interface.h (2be02a7c996a, natural alignment);
 /// units of v1.1 to v1.3: pm/swsmu/smu11/*_ppt.c and smu13/*_ppt.c; all ones: smu_cmn.h,
 /// smu_cmn_init_soft_gpu_metrics.
