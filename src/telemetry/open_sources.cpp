@@ -81,8 +81,11 @@ Result<OpenedSources> open_sources(const Watch& watch, const Clock& clock, CallW
     options.root = watch.root;
     options.cuda_visible_devices = variable("CUDA_VISIBLE_DEVICES");
     options.cuda_device_order = variable("CUDA_DEVICE_ORDER");
+    options.mps_pipe_directory = variable("CUDA_MPS_PIPE_DIRECTORY");
     auto nvidia = open_nvml(options, calls);
+    auto amd = open_amd(watch.root);
     if (nvidia) add(opened, *std::move(nvidia));
+    if (amd) add(opened, *std::move(amd));
     if (opened.machine.devices.empty()) opened.machine.gpu_absent_reason = nvidia.error().message;
     const auto inventory = MUSTER_TRY(find_inventory(sources));
     add(opened, open_cpu(inventory, watch.root));
