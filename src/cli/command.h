@@ -82,8 +82,10 @@ Command tokenize_command();
 Command plan_command();
 Command estimate_command();
 Command devices_command();
+Command top_command();
 Command monitor_command();
 Command sampler_command();
+Command doctor_command();
 Command config_command();
 Command deploy_command();
 

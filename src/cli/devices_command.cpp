@@ -1,113 +1,118 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/devices_json.h"
+#include "cli/interrupt.h"
+#include "cli/interval.h"
+#include "cli/telemetry_options.h"
 #include "hw/inventory.h"
-#include "terminal/table.h"
+#include "terminal/curses_screen.h"
 #include "terminal/terminal_info.h"
+#include "views/devices_view.h"
+#include "views/topology_view.h"
 
 namespace muster {
 namespace {
+
+// Where nobody looks at the width, nothing is cut.
+constexpr std::size_t kUncutWidth = 10'000;
 
 CommandSpec devices_spec() {
   return {
       .name = "devices",
       .summary = "show what this machine has to compute with",
       .usage = "",
-      .groups = {{"Output", {}, {{"--json", "", "the inventory as a JSON object"}}}},
+      .groups = {{"Output",
+                  {},
+                  {{"--json", "", "the devices as a JSON object"},
+                   {"--topology", "", "how the GPUs are linked, instead"},
+                   {"--watch", "", "draw it again and again, until q"},
+                   {"--interval", "TIME", "how often --watch does: 100ms, 0.5s, 2m (1s)"}}},
+                 watched_machine_flags()},
       .examples =
           "  muster devices\n"
+          "  muster devices --topology\n"
+          "  muster devices --machine sim:8xH100-80G\n"
           "  muster devices --json | jq '.gpus[].uuid'\n",
   };
 }
 
-std::string memory_text(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? human_bytes(*bytes) : "-";
+// What the machine itself is; nullopt for one that is only thought of.
+Result<std::optional<Inventory>> find_host(const CollectorOptions& options) {
+  if (options.simulated) return std::optional<Inventory>();
+  MachineSources sources;
+  sources.root = options.root;
+  sources.look_for_gpus = false;  // the sampler has asked for them
+  return std::optional<Inventory>(MUSTER_TRY(find_inventory(sources)));
 }
 
-std::string describe(const Inventory& inventory, std::size_t width) {
-  Table facts({{}, {.title = "", .may_shrink = true}});
-  facts.add_row({"CPU", inventory.cpu_model.empty() ? "unknown" : inventory.cpu_model});
-  facts.add_row(
-      {"cores", fmt::format("{} in {} NUMA node{}; {} logical CPUs allowed", inventory.core_count,
-                            inventory.numa_node_count, inventory.numa_node_count == 1 ? "" : "s",
-                            inventory.allowed_cpus.size())});
-  if (inventory.cpu_limit_cores) {
-    facts.add_row({"CPU quota", fmt::format("{:g} cores (cgroup)", *inventory.cpu_limit_cores)});
-  }
-  facts.add_row({"memory", human_bytes(inventory.memory_total_bytes) +
-                               (inventory.memory_limit_bytes
-                                    ? ", of which " + human_bytes(*inventory.memory_limit_bytes) +
-                                          " may be used (cgroup)"
-                                    : "")});
-  auto out = facts.render(width);
-  if (!inventory.instruction_sets.empty()) {
-    // Not cut: the last names are those that matter most.
-    out += fmt::format("fast paths: {}\n", fmt::join(inventory.instruction_sets, " "));
-  }
-
-  Table devices({{"device"},
-                 {"model", Align::Left, true},
-                 {"cores", Align::Right},
-                 {"memory", Align::Right},
-                 {"UUID"}});
-  for (const auto& device : inventory.cpus) {
-    devices.add_row({device.name(), device.model, std::to_string(device.cpus.size()),
-                     memory_text(device.memory_total_bytes), ""});
-  }
-  for (const auto& device : inventory.gpus) {
-    devices.add_row({device.name(), device.model, "", memory_text(device.memory_total_bytes),
-                     device.uuid.value_or("-")});
-  }
-  out += "\n" + devices.render(width);
-  if (inventory.gpu_absent_reason) out += "no GPU: " + *inventory.gpu_absent_reason + "\n";
-  return out;
+std::string page_text(const CommandContext& context, const std::optional<Inventory>& host,
+                      const TelemetrySnapshot& snapshot, std::size_t width) {
+  if (context.arguments.has("--topology")) return describe_topology(snapshot, width);
+  auto text = host ? describe_host(*host, width) + "\n" : "";
+  return text + describe_devices(snapshot, width);
 }
 
-template <typename T>
-nlohmann::ordered_json or_null(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+Result<int> watch(const CommandContext& context, const Collector& collector,
+                  const std::optional<Inventory>& host, Duration interval) {
+  const auto terminal = inspect_terminal(STDOUT_FILENO);
+  const auto screen = MUSTER_TRY(CursesScreen::open(
+      {terminal.has_utf8 ? CharacterSet::Utf8 : CharacterSet::Ascii, terminal.has_color}));
+  while (interrupt_signal() == 0) {
+    auto canvas = screen->canvas();
+    const auto text = page_text(context, host, collector.snapshot(), canvas.width());
+    std::size_t row = 0;
+    for (const auto& line : split(text, '\n')) canvas.put(row++, 0, line);
+    screen->draw(canvas);
+    const auto input = screen->next_input(interval);
+    if (!input) continue;
+    const bool is_end = input->kind == InputKind::Closed || input->kind == InputKind::Escape ||
+                        (input->kind == InputKind::Character && input->character == 'q');
+    if (is_end) break;
+  }
+  return 0;
 }
 
-nlohmann::ordered_json device_json(const Device& device) {
-  nlohmann::ordered_json json{{"name", device.name()},
-                              {"kind", device_kind_name(device.kind)},
-                              {"model", device.model},
-                              {"uuid", or_null(device.uuid)},
-                              {"pci_address", or_null(device.pci_address)},
-                              {"memory_total_bytes", or_null(device.memory_total_bytes)}};
-  if (device.kind == DeviceKind::Cpu) json["cpus"] = device.cpus;
-  return json;
-}
-
-std::string inventory_json(const Inventory& inventory) {
-  auto cpus = nlohmann::ordered_json::array();
-  auto gpus = nlohmann::ordered_json::array();
-  for (const auto& device : inventory.cpus) cpus.push_back(device_json(device));
-  for (const auto& device : inventory.gpus) gpus.push_back(device_json(device));
-  const nlohmann::ordered_json json{{"cpu_model", inventory.cpu_model},
-                                    {"core_count", inventory.core_count},
-                                    {"numa_node_count", inventory.numa_node_count},
-                                    {"allowed_cpus", inventory.allowed_cpus},
-                                    {"cpu_limit_cores", or_null(inventory.cpu_limit_cores)},
-                                    {"instruction_sets", inventory.instruction_sets},
-                                    {"memory_total_bytes", inventory.memory_total_bytes},
-                                    {"memory_limit_bytes", or_null(inventory.memory_limit_bytes)},
-                                    {"cpus", std::move(cpus)},
-                                    {"gpus", std::move(gpus)},
-                                    {"gpu_absent_reason", or_null(inventory.gpu_absent_reason)}};
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+Status check_watch(const CommandContext& context) {
+  if (!context.arguments.has("--watch")) {
+    if (!context.arguments.has("--interval")) return Done{};
+    return Error{ErrorKind::InvalidArgument,
+                 "--interval says how often --watch draws: add --watch"};
+  }
+  if (context.arguments.has("--json")) {
+    return Error{ErrorKind::InvalidArgument,
+                 "--watch draws on a terminal and --json does not: `muster monitor` writes a JSON "
+                 "line each interval"};
+  }
+  if (isatty(STDOUT_FILENO) == 1) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               "--watch needs a terminal: without it the devices are printed once"};
 }
 
 Result<int> run_devices(const CommandContext& context) {
-  const auto inventory = MUSTER_TRY(find_inventory());
-  const bool wants_json = context.arguments.has("--json");
-  MUSTER_TRY(context.output.append(
-      wants_json ? inventory_json(inventory)
-                 : describe(inventory, inspect_terminal(STDOUT_FILENO).width)));
+  MUSTER_TRY(check_watch(context));
+  const auto interval = MUSTER_TRY(
+      parse_interval("--interval", context.arguments.value("--interval").value_or("1s")));
+  auto options = MUSTER_TRY(collector_options(context));
+  options.history = Duration(0);
+  const auto host = MUSTER_TRY(find_host(options));
+  const bool is_watching = context.arguments.has("--watch");
+  if (is_watching) catch_interrupts();
+  const auto collector = MUSTER_TRY(Collector::start(options, context.clock));
+  if (is_watching) return watch(context, *collector, host, interval);
+  const auto snapshot = collector->snapshot();
+  if (context.arguments.has("--json")) {
+    MUSTER_TRY(context.output.append(devices_json(host, snapshot)));
+    return 0;
+  }
+  const auto terminal = inspect_terminal(STDOUT_FILENO);
+  const auto width = terminal.is_terminal ? terminal.width : kUncutWidth;
+  MUSTER_TRY(context.output.append(page_text(context, host, snapshot, width)));
   return 0;
 }
 

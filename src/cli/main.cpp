@@ -34,7 +34,9 @@ std::vector<Command> commands() {
   all.push_back(plan_command());
   all.push_back(estimate_command());
   all.push_back(devices_command());
+  all.push_back(top_command());
   all.push_back(monitor_command());
+  all.push_back(doctor_command());
   all.push_back(config_command());
   all.push_back(deploy_command());
   all.push_back(sampler_command());

@@ -33,6 +33,7 @@ struct TopState {
   std::string filter = {};
   bool is_typing_filter = false;
   bool is_paused = false;
+  bool has_keys = true;                      // false: a frame that is printed
   std::optional<std::uint32_t> device = {};  // chosen; into TelemetrySnapshot::devices
   std::optional<std::uint32_t> pid = {};     // chosen on the page of processes
   std::optional<SignalQuestion> question = {};

@@ -38,7 +38,8 @@ struct Drawing {
   std::size_t row = 0;
 
   std::size_t body_end() const {
-    return canvas.height() > kFooterRows ? canvas.height() - kFooterRows : canvas.height();
+    const auto kept = state.has_keys && canvas.height() > kFooterRows ? kFooterRows : 0;
+    return canvas.height() - kept;
   }
   std::size_t rows_left() const { return body_end() > row ? body_end() - row : 0; }
 };
@@ -81,7 +82,9 @@ void draw_header(Drawing& drawing) {
 
 void draw_notes(Drawing& drawing) {
   const auto notes = top_notes(drawing.data);
-  const auto most = std::max(kNotesLeast, drawing.canvas.height() / kRowsPerNote);
+  const auto most = drawing.state.has_keys
+                        ? std::max(kNotesLeast, drawing.canvas.height() / kRowsPerNote)
+                        : notes.size();
   const auto shown = notes.size() <= most ? notes.size() : most - 1;
   const auto width = drawing.canvas.width();
   for (std::size_t i = 0; i < shown; ++i) {
@@ -340,7 +343,7 @@ TopLayout draw_top(const TopData& data, const TopState& state, Canvas& canvas) {
       draw_devices(drawing, energy_columns());
       break;
   }
-  draw_footer(drawing);
+  if (state.has_keys) draw_footer(drawing);
   return drawing.layout;
 }
 

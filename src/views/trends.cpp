@@ -15,6 +15,7 @@ using std::chrono::seconds;
 
 constexpr Duration kMinute = seconds(kTrendSeconds);
 constexpr Duration kRateWindow = seconds(5);  // several points of the tier that is read each second
+constexpr double kShareLeast = 0.05;          // three seconds of a minute are not worth a line
 constexpr Duration kHeldFor = seconds(3);     // a gap that is no gap in a line
 
 struct TimedEvent {
@@ -90,9 +91,8 @@ std::vector<std::pair<ClockEvent, double>> event_shares(const HistoryReader& his
       });
       active_seconds = seen * static_cast<double>(count) / static_cast<double>(masks.size());
     }
-    if (active_seconds > 0) {
-      shares.emplace_back(info.event, std::min(1.0, active_seconds / muster::seconds(kMinute)));
-    }
+    const auto share = std::min(1.0, active_seconds / muster::seconds(kMinute));
+    if (share >= kShareLeast) shares.emplace_back(info.event, share);
   }
   return shares;
 }

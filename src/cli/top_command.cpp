@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/interval.h"
+#include "cli/telemetry_options.h"
+#include "cli/top_screen.h"
+#include "cli/top_source.h"
+#include "terminal/curses_screen.h"
+#include "terminal/terminal_info.h"
+#include "views/top_view.h"
+
+namespace muster {
+namespace {
+
+// Where no terminal says how wide it is: enough for the second line of each device, with its UUID.
+constexpr std::size_t kPrintedWidth = 120;
+
+CommandSpec top_spec() {
+  return {
+      .name = "top",
+      .summary = "watch every device on a screen: load, memory, power, health, processes",
+      .usage = "",
+      .groups = {{"Output",
+                  {},
+                  {{"--once", "", "print one frame and end; needs no terminal"},
+                   {"--interval", "TIME", "between frames: 100ms, 0.5s, 2m (1s)"},
+                   {"--ascii", "", "no characters beyond ASCII"}}},
+                 watched_machine_flags()},
+      .examples =
+          "  muster top\n"
+          "  muster top --machine sim:8xH100-80G\n"
+          "  muster top --once | head -5\n",
+
+  };
+}
+
+CharacterSet characters_of(const CommandContext& context, const TerminalInfo& terminal) {
+  const bool has_utf8 = terminal.has_utf8 && !context.arguments.has("--ascii");
+  return has_utf8 ? CharacterSet::Utf8 : CharacterSet::Ascii;
+}
+
+// As many rows as a frame can take, so that nothing is left out where nothing scrolls.
+std::size_t rows_of(const TelemetrySnapshot& snapshot) {
+  constexpr std::size_t kTitles = 20;    // and so much more that devices get their second line
+  constexpr std::size_t kOfADevice = 3;  // its lines, and why it is slow
+  std::size_t rows = kTitles;
+  for (const auto& status : snapshot.devices) {
+    rows += kOfADevice + status.processes.size() + status.health.size();
+  }
+  return rows;
+}
+
+Status print_frame(const CommandContext& context, const TopData& data) {
+  const auto terminal = inspect_terminal(STDOUT_FILENO);
+  const auto width = terminal.is_terminal ? terminal.width : kPrintedWidth;
+  Canvas canvas(width, rows_of(data.snapshot), characters_of(context, terminal));
+  TopState state;
+  state.has_keys = false;
+  draw_top(data, state, canvas);
+  return context.output.append(terminal.has_color ? canvas.ansi() : canvas.text());
+}
+
+// Rates need two readings, so a printed frame is one interval old; a signal ends the waiting.
+void wait_for_rates(Duration interval) {
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(interval).count();
+  if (interrupt_signal() == 0) poll(nullptr, 0, static_cast<int>(wait));
+}
+
+Status show(const CommandContext& context, TopSource& source) {
+  const auto terminal = inspect_terminal(STDOUT_FILENO);
+  const auto screen =
+      MUSTER_TRY(CursesScreen::open({characters_of(context, terminal), terminal.has_color}));
+  return show_top(*screen, source, context.clock);
+}
+
+Status check_terminal(const CommandContext& context) {
+  if (context.arguments.has("--once")) return Done{};
+  if (isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               "muster top needs a terminal: `muster top --once` prints a frame without one"};
+}
+
+Result<int> run_live(const CommandContext& context, Duration interval) {
+  const auto options = MUSTER_TRY(collector_options(context));
+  const auto source = MUSTER_TRY(LiveSource::start(options, context.clock, interval));
+  if (context.arguments.has("--once")) {
+    MUSTER_TRY(source->wait());
+    wait_for_rates(interval);
+    const auto frame = MUSTER_TRY(source->frame());
+    if (frame) MUSTER_TRY(print_frame(context, *frame));
+    return 0;
+  }
+  MUSTER_TRY(show(context, *source));
+  // Somebody quit while a driver was still being asked: the terminal is given back, and the sampler
+  // ends with this process. Nothing is left to wait for.
+  if (!source->is_settled()) _exit(0);
+  return 0;
+}
+
+Result<int> run_top(const CommandContext& context) {
+  MUSTER_TRY(check_terminal(context));
+  const auto interval = MUSTER_TRY(
+      parse_interval("--interval", context.arguments.value("--interval").value_or("1s")));
+  catch_interrupts();
+  return run_live(context, interval);
+}
+
+}  // namespace
+
+Command top_command() { return {top_spec(), run_top}; }
+
+}  // namespace muster

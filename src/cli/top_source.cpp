@@ -1,0 +1,81 @@
+#include "cli/top_source.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <ctime>
+#include <utility>
+
+namespace muster {
+namespace {
+
+// So that the first frame is there within a tenth of a second, with devices or without.
+constexpr Duration kSettleTime = std::chrono::milliseconds(60);
+constexpr Duration kSoon = std::chrono::milliseconds(20);
+
+}  // namespace
+
+std::string clock_text(double unix_seconds) {
+  const auto whole = static_cast<std::time_t>(std::floor(unix_seconds));
+  std::tm local{};
+  localtime_r(&whole, &local);
+  return fmt::format("{:02}:{:02}:{:02}", local.tm_hour, local.tm_min, local.tm_sec);
+}
+
+LiveSource::LiveSource(const CollectorOptions& options, const Clock& clock, Duration interval)
+    : options_(options), interval_(interval) {
+  starting_ = std::async(std::launch::async,
+                         [options, &clock] { return Collector::start(options, clock); });
+}
+
+Result<std::unique_ptr<LiveSource>> LiveSource::start(const CollectorOptions& options,
+                                                      const Clock& clock, Duration interval) {
+  auto source = std::unique_ptr<LiveSource>(new LiveSource(options, clock, interval));
+  MUSTER_TRY(source->settle(kSettleTime));
+  return source;
+}
+
+Status LiveSource::settle(Duration limit) {
+  if (!starting_.valid() || starting_.wait_for(limit) != std::future_status::ready) return Done{};
+  collector_ = MUSTER_TRY(starting_.get());
+  collector_->set_viewer(true);
+  return Done{};
+}
+
+Status LiveSource::wait() {
+  if (starting_.valid()) starting_.wait();
+  return settle(Duration(0));
+}
+
+bool LiveSource::is_settled() const { return !starting_.valid(); }
+
+Result<std::optional<TopData>> LiveSource::frame() {
+  MUSTER_TRY(settle(Duration(0)));
+  if (!collector_) return std::optional<TopData>();
+  TopData data;
+  data.snapshot = collector_->snapshot();
+  data.trends =
+      find_trends(data.snapshot, [&](std::uint32_t device, Reading reading, Duration since) {
+        return collector_->history(device, reading, since);
+      });
+  const auto cpu_seconds = data.snapshot.collector.cpu_seconds;
+  if (last_at_ && data.snapshot.at > *last_at_ && cpu_seconds >= last_cpu_seconds_) {
+    data.sampler_cores = (cpu_seconds - last_cpu_seconds_) / seconds(data.snapshot.at - *last_at_);
+  }
+  last_at_ = data.snapshot.at;
+  last_cpu_seconds_ = cpu_seconds;
+  data.clock = clock_text(data.snapshot.unix_seconds);
+  return std::optional(std::move(data));
+}
+
+Duration LiveSource::interval() const { return collector_ ? interval_ : kSoon; }
+
+void LiveSource::take(TopRequestKind) {}
+
+std::optional<std::string> LiveSource::signal_refusal() const {
+  if (options_.simulated) return "these processes are simulated ones";
+  if (options_.root != "/") return "these processes are those of another machine";
+  return std::nullopt;
+}
+
+}  // namespace muster
