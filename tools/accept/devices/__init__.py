@@ -1,4 +1,8 @@
 """The rows of the list `devices`: what the machine has, what it does now, and what is wrong with it. As in `spine`: one module a row."""
 
 ROWS = {
+    1: "row01_lint",
+    4: "row04_xids",
+    5: "row05_alerts",
+    6: "row06_dashboard",
 }
