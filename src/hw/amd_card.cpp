@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "hw/amd_metrics.h"
+#include "hw/host_memory.h"
 #include "hw/kernel_file.h"
 
 namespace muster {
@@ -137,17 +138,24 @@ bool has_unified_memory(const AmdCard& card) {
   return metrics && metrics->is_apu;
 }
 
-void read_memory(AmdCard& card) {
+std::uint64_t less(std::uint64_t all, std::uint64_t part) { return all - std::min(all, part); }
+
+void read_memory(AmdCard& card, const fs::path& root) {
   auto& device = card.identity.device;
-  auto size = number_in(card.device / "mem_info_vram_total");
-  auto used = number_in(card.device / "mem_info_vram_used");
-  if (card.identity.has_unified_memory && size && used) {
-    // What is set aside for graphics is no memory of the system's any more; the rest is.
-    size = *size + number_in(card.device / "mem_info_gtt_total").value_or(0);
-    used = *used + number_in(card.device / "mem_info_gtt_used").value_or(0);
-  }
-  device.memory_total_bytes = size;
-  if (size && used) device.memory_free_bytes = *size - std::min(*size, *used);
+  device.memory_total_bytes = number_in(card.device / "mem_info_vram_total");
+  const auto used = number_in(card.device / "mem_info_vram_used");
+  if (!device.memory_total_bytes || !used) return;
+  device.memory_free_bytes = less(*device.memory_total_bytes, *used);
+  if (!card.identity.has_unified_memory) return;
+  // What is set aside for graphics is no memory of the system's any more; GTT is, and no more of it
+  // can be had than the system has left.
+  device.has_unified_memory = true;
+  const auto gtt = number_in(card.device / "mem_info_gtt_total").value_or(0);
+  const auto gtt_used = number_in(card.device / "mem_info_gtt_used").value_or(0);
+  const auto meminfo = small_text(root / "proc/meminfo").value_or(std::string());
+  const auto left = meminfo_bytes(meminfo, "MemAvailable").value_or(gtt);
+  *device.memory_total_bytes += gtt;
+  *device.memory_free_bytes += std::min(less(gtt, gtt_used), left);
 }
 
 std::optional<AmdCard> card_at(const fs::path& root, const fs::path& folder, std::uint32_t number,
@@ -178,7 +186,7 @@ std::optional<AmdCard> card_at(const fs::path& root, const fs::path& folder, std
     identity.numa_node = static_cast<std::uint32_t>(*node);
   }
   identity.has_unified_memory = has_unified_memory(card);
-  read_memory(card);
+  read_memory(card, root);
   if (!identity.device.memory_total_bytes) return std::nullopt;
   card.hwmon = hwmon_of(card.device);
   if (card.hwmon) card.thermometers = thermometers_of(*card.hwmon);

@@ -195,6 +195,7 @@ TEST(OpenAmd, CountsTheMemoryOfAnApuOnce) {
     ASSERT_EQ(source->samplers.size(), 1U);
     const auto& identity = source->samplers[0]->identity();
     EXPECT_TRUE(identity.has_unified_memory) << name;
+    EXPECT_TRUE(identity.device.has_unified_memory) << name;
     EXPECT_FALSE(identity.numa_node) << "-1";
     const auto sample = visit(*source->samplers[0]);
     const auto set_aside = name == std::string("phoenix") ? 1024.0 : 512.0;
@@ -202,7 +203,9 @@ TEST(OpenAmd, CountsTheMemoryOfAnApuOnce) {
     EXPECT_EQ(value(sample, Reading::GpuMemorySize), (set_aside + 8192.0) * mib) << name;
     EXPECT_EQ(value(sample, Reading::GpuMemoryUsed), (256.0 + 1024.0) * mib) << name;
     // 7 GiB of GTT are free, but the system has only 4 GiB left.
-    EXPECT_EQ(value(sample, Reading::GpuMemoryFree), (set_aside - 256.0 + 4096.0) * mib) << name;
+    const auto free = (set_aside - 256.0 + 4096.0) * mib;
+    EXPECT_EQ(value(sample, Reading::GpuMemoryFree), free) << name;
+    EXPECT_EQ(identity.device.memory_free_bytes, static_cast<std::uint64_t>(free)) << name;
     EXPECT_EQ(value(sample, Reading::GpuTemperatureCore), 48.0) << name;
     // One client that is open twice, and another: 64 MiB + 1 MiB, and 2 MiB of GTT each.
     ASSERT_EQ(sample.processes->size(), 1U);

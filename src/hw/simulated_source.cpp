@@ -343,6 +343,7 @@ class Simulation {
     shown.memory_total_bytes = known.memory_bytes;
     shown.memory_free_bytes = device.free_bytes;
     gpu.identity.has_unified_memory = device.kind == DeviceKind::Mps;
+    shown.has_unified_memory = gpu.identity.has_unified_memory;
     return gpu;
   }
 

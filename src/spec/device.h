@@ -22,6 +22,7 @@ struct Device {
   std::optional<std::string> pci_address;           // "00000000:1B:00.0"
   std::optional<std::uint64_t> memory_total_bytes;  // what this process may use (the cgroup counts)
   std::optional<std::uint64_t> memory_free_bytes;   // of a GPU, when it was looked at
+  bool has_unified_memory = false;                  // of a GPU: it is part of the machine's
   std::vector<std::uint32_t> cpus;                  // Cpu: the logical CPUs it runs on
   std::optional<std::uint32_t> compute_capability;  // Cuda: 86 for 8.6
   std::optional<std::uint32_t> slice;               // Cuda: which MIG slice of GPU `index` this is

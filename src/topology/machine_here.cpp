@@ -76,6 +76,10 @@ Machine machine_from(const Inventory& inventory, const LinkMatrix* links) {
     for (const auto& found : inventory.gpus) {
       gpus.push_back(find_gpu_by_driver_name(found.model));
       devices.push_back(gpu_of(found, builder, gpus.back()));
+      if (!found.has_unified_memory) continue;
+      auto& free_bytes = devices.back().free_bytes;
+      free_bytes = std::min(free_bytes, host);
+      host -= free_bytes;
     }
   }
   const auto n = static_cast<std::uint32_t>(devices.size());

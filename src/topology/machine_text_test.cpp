@@ -123,6 +123,29 @@ TEST(MachineFrom, TakesTheGpusWithWhatTheDriverSaysIsFree) {
       << "they are another machine's";
 }
 
+TEST(MachineFrom, PromisesUnifiedMemoryOnce) {
+  Inventory inventory;
+  inventory.memory_total_bytes = 16ULL << 30;
+  inventory.memory_available_bytes = 10ULL << 30;
+  Device apu;
+  apu.kind = DeviceKind::Rocm;
+  apu.model = "AMD GPU 1002:1586";
+  apu.memory_total_bytes = 8ULL << 30;
+  apu.memory_free_bytes = 6ULL << 30;
+  apu.has_unified_memory = true;
+  inventory.gpus = {apu};
+  const auto machine = machine_from(inventory);
+  EXPECT_EQ(machine.devices[0].free_bytes, 6ULL << 30);
+  EXPECT_EQ(machine.nodes[0].host_bytes, 4ULL << 30) << "of 10 GiB";
+  // A container that may use 4 GiB gives its GPU no more, and nothing is left to offload to.
+  inventory.memory_available_bytes = 4ULL << 30;
+  const auto limited = machine_from(inventory);
+  EXPECT_EQ(limited.devices[0].free_bytes, 4ULL << 30);
+  EXPECT_EQ(limited.nodes[0].host_bytes, 0U);
+  inventory.gpus[0].has_unified_memory = false;
+  EXPECT_EQ(machine_from(inventory).nodes[0].host_bytes, 4ULL << 30) << "its own memory";
+}
+
 TEST(MachineFrom, SharesTheHostAmongItsCpusAndCountsItOnce) {
   Inventory inventory;
   inventory.memory_total_bytes = 96ULL << 30;
