@@ -154,6 +154,20 @@ FAKENVML_EXPORT int nvmlDeviceGetCpuAffinity(DeviceHandle device, unsigned size,
   });
 }
 
+FAKENVML_EXPORT int nvmlDeviceGetMemoryAffinity(DeviceHandle device, unsigned size,
+                                                unsigned long* nodes, unsigned scope) {
+  return answer(Function::nvmlDeviceGetMemoryAffinity, device, [&](const Visit& visit) -> int {
+    // A bit for each NUMA node; scope: 0 the node, 1 the socket, which are one here.
+    constexpr unsigned kWordBits = 64;
+    if (nodes == nullptr || size == 0 || scope > 1) return kInvalidArgument;
+    for (unsigned i = 0; i < size; ++i) nodes[i] = 0;
+    const unsigned word = visit.spec().numa_node / kWordBits;
+    if (word >= size) return kInsufficientSize;
+    nodes[word] = 1UL << (visit.spec().numa_node % kWordBits);
+    return kSuccess;
+  });
+}
+
 FAKENVML_EXPORT int nvmlDeviceGetNumaNodeId(DeviceHandle device, unsigned* node) {
   // "Only applicable to platforms where the GPUs are NUMA nodes" (nvml.h 13.3).
   return answer(Function::nvmlDeviceGetNumaNodeId, device, [&](const Visit& visit) -> int {
