@@ -107,6 +107,7 @@ void find_processes(const Symbols& symbols, NvmlFunctions& nvml) {
     symbols.find(nvml.graphics_processes, {"nvmlDeviceGetGraphicsRunningProcesses"});
     symbols.find(nvml.mps_processes, {"nvmlDeviceGetMPSComputeRunningProcesses"});
   }
+  symbols.find(nvml.process_name, {"nvmlSystemGetProcessName"});
   // These drivers knew protected memory and had no list of their own for it yet.
   // Source: nvitop, nvitop/api/libnvml.py, on the 535 series.
   nvml.may_have_long_processes = symbols.has("nvmlDeviceGetConfComputeMemSizeInfo") &&

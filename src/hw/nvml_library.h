@@ -35,6 +35,7 @@ struct NvmlFunctions {
   const char* (*error_string)(NvmlCode) = nullptr;
   F<char*, unsigned> driver_version;
   F<int*> cuda_version;
+  F<unsigned, char*, unsigned> process_name;
   F<unsigned*> count;
   F<unsigned, Device*> handle;
   Text uuid, name, serial, vbios;

@@ -82,7 +82,7 @@ void NvmlProcesses::read(NvmlVisit& visit, NvmlDevice device) {
       const bool is_known = std::find(seen.begin(), seen.end(), process.pid) != seen.end();
       if (process.pid != 0 && is_known) continue;
       seen.push_back(process.pid);
-      processes.push_back(name(process, kind));
+      processes.push_back(name(visit, process, kind));
     }
   }
   const bool is_offered = compute_ == NvmlOffer::Offered || graphics_ == NvmlOffer::Offered ||
@@ -115,16 +115,25 @@ std::optional<std::vector<NvmlProcess>> NvmlProcesses::list(
   return std::nullopt;
 }
 
-GpuProcess NvmlProcesses::name(const NvmlProcess& process, GpuProcessKind kind) const {
+GpuProcess NvmlProcesses::name(NvmlVisit& visit, const NvmlProcess& process,
+                               GpuProcessKind kind) const {
   GpuProcess named;
   named.memory_bytes = process.memory_bytes;
   named.kind = kind;
   const auto comm = read_file(root_ / "proc" / std::to_string(process.pid) / "comm", 4096);
-  if (!comm) return named;
-  named.pid = process.pid;
-  named.command = *comm;
-  // The kernel ends the name with one line end; more of them are the program's own.
-  if (named.command.ends_with('\n')) named.command.pop_back();
+  if (comm) {
+    named.pid = process.pid;
+    named.command = *comm;
+    // The kernel ends the name with one line end; more of them are the program's own.
+    if (named.command.ends_with('\n')) named.command.pop_back();
+    return named;
+  }
+  std::array<char, 256> text{};
+  if (visit.call(visit.functions().process_name, process.pid, text.data(),
+                 static_cast<unsigned>(text.size())) == kNvmlSuccess) {
+    text.back() = '\0';
+    named.command = text.data();
+  }
   return named;
 }
 

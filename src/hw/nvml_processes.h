@@ -38,7 +38,7 @@ std::vector<NvmlProcess> parse_nvml_processes(std::span<const unsigned char> buf
 class NvmlProcesses {
  public:
   /// root: in front of /proc, where a process's name is read. A PID that is not there is of another
-  /// pid namespace.
+  /// pid namespace; then the driver is asked for the name.
   explicit NvmlProcesses(std::filesystem::path root) : root_(std::move(root)) {}
 
   void read(NvmlVisit& visit, NvmlDevice device);
@@ -47,7 +47,7 @@ class NvmlProcesses {
   std::optional<std::vector<NvmlProcess>> list(NvmlVisit& visit, NvmlDevice device,
                                                const NvmlFunctions::Processes& function,
                                                NvmlOffer& offer);
-  GpuProcess name(const NvmlProcess& process, GpuProcessKind kind) const;
+  GpuProcess name(NvmlVisit& visit, const NvmlProcess& process, GpuProcessKind kind) const;
 
   std::filesystem::path root_;
   std::vector<unsigned char> buffer_;
