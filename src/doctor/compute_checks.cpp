@@ -65,20 +65,16 @@ std::optional<ExpectedSpeed> expected_of(const ComputeOutcome& outcome, const Pr
                             speed.precision);
 }
 
-// A speed is judged without the time that others had the cores.
-double own_speed(const ProductSpeed& speed) {
-  return speed.flops_per_second / std::max(speed.busy_share, 1e-3);
-}
-
 Check speed_check(const ComputeOutcome& outcome, const DoctorFacts& facts) {
   Check check{.name = "compute_speed", .device = outcome.device.name()};
   for (const auto& speed : outcome.speeds) {
     const auto expected = expected_of(outcome, speed, facts);
     if (!expected) continue;
-    const double share = own_speed(speed) / expected->flops_per_second;
-    const auto words = fmt::format("{} in {}, {:.0f} % of {} ({})", shown_flops(own_speed(speed)),
-                                   precision_name(speed.precision), share * 100,
-                                   shown_flops(expected->flops_per_second), expected->basis);
+    const double share = speed.own_flops_per_second() / expected->flops_per_second;
+    const auto words =
+        fmt::format("{} in {}, {:.0f} % of {} ({})", shown_flops(speed.own_flops_per_second()),
+                    precision_name(speed.precision), share * 100,
+                    shown_flops(expected->flops_per_second), expected->basis);
     if (share < expected->least_share) {
       check.verdict = Verdict::Warning;
       check.sentence = "slower than the device should be: " + words;
@@ -113,7 +109,7 @@ std::optional<double> comparable(const ComputeOutcome& outcome) {
   if (outcome.speeds.empty()) return std::nullopt;
   const auto& speed = outcome.speeds.back();  // the narrowest precision is the fastest path
   const auto cores = std::max<std::size_t>(1, outcome.device.cpus.size());
-  return own_speed(speed) / static_cast<double>(cores);
+  return speed.own_flops_per_second() / static_cast<double>(cores);
 }
 
 std::optional<Check> outlier_check(const ComputeOutcome& outcome,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ struct ProductSpeed {
   double busy_share = 1;              // CPU: of that round's time, what the cores were ours
   std::uint32_t rounds = 0;           // how many there were
   std::uint64_t wrong_row_count = 0;  // rows of the product that are not what they must be
+
+  /// What it would have been without the time that others had the cores.
+  double own_flops_per_second() const { return flops_per_second / std::max(busy_share, 1e-3); }
 };
 
 /// What a real matrix product in a worker on one device has shown.

@@ -43,7 +43,8 @@ std::optional<RecommendedSetting> precision_setting(const DoctorFacts& facts,
         std::find(chosen.begin(), chosen.end(), outcome.device.name()) != chosen.end();
     if (!is_chosen || outcome.speeds.empty()) continue;
     for (const auto& speed : outcome.speeds) {
-      best = std::max(best, speed.flops_per_second / outcome.speeds.front().flops_per_second);
+      best = std::max(best,
+                      speed.own_flops_per_second() / outcome.speeds.front().own_flops_per_second());
     }
   }
   if (best == 0) return std::nullopt;
