@@ -20,7 +20,7 @@ constexpr std::array kShares{
     Metric{10, GpuDramActive},      Metric{11, GpuPipeFp64Active},  Metric{12, GpuPipeFp32Active},
     Metric{13, GpuPipeFp16Active},  Metric{4, GpuPipeIntActive}};
 
-// The same, in MiB/s. A slice has no traffic of its own.
+// The same, in MiB/s.
 constexpr std::array kTraffic{Metric{20, GpuPcieSent}, Metric{21, GpuPcieReceived},
                               Metric{61, GpuNvlinkSent}, Metric{60, GpuNvlinkReceived}};
 constexpr std::size_t kPcieMetrics = 2;
@@ -61,24 +61,30 @@ NvmlCode NvmlGpm::take_sample(NvmlVisit& visit, NvmlGpmSample sample) {
                        : visit.call(nvml.gpm_sample, device_, sample);
 }
 
+// Of kTraffic. A slice has no traffic of its own.
+std::size_t NvmlGpm::traffic_count() const {
+  if (gpu_instance_) return 0;
+  return counts_nvlink_ ? kTraffic.size() : kPcieMetrics;
+}
+
 void NvmlGpm::read(NvmlVisit& visit) {
   if (visit.is_lost() || (older_at_ && visit.at() - *older_at_ < kIntervalMin)) return;
   const auto code = take_sample(visit, samples_[1]);
   if (code != kNvmlSuccess) {
     for (const auto& metric : kShares) visit.accept(code, {metric.reading});
+    for (std::size_t i = 0; i < traffic_count(); ++i) visit.accept(code, {kTraffic[i].reading});
     return;
   }
-  if (older_at_) evaluate(visit, visit.at() - *older_at_);
+  // What could not be worked out now is part of the next interval.
+  if (older_at_ && !evaluate(visit, visit.at() - *older_at_)) return;
   std::swap(samples_[0], samples_[1]);
   older_at_ = visit.at();
 }
 
-void NvmlGpm::evaluate(NvmlVisit& visit, Duration interval) {
-  const std::size_t traffic_count =
-      gpu_instance_ ? 0 : (counts_nvlink_ ? kTraffic.size() : kPcieMetrics);
+bool NvmlGpm::evaluate(NvmlVisit& visit, Duration interval) {
   auto& get = *metrics_;
   get.version = kNvmlGpmVersion;
-  get.count = static_cast<std::uint32_t>(kShares.size() + traffic_count);
+  get.count = static_cast<std::uint32_t>(kShares.size() + traffic_count());
   get.older = samples_[0];
   get.newer = samples_[1];
   for (std::size_t i = 0; i < get.count; ++i) {
@@ -92,7 +98,7 @@ void NvmlGpm::evaluate(NvmlVisit& visit, Duration interval) {
     if (!visit.accept(failure, {kShares[i].reading})) continue;
     visit.set_percent(kShares[i].reading, metric.value);
   }
-  for (std::size_t i = 0; i < traffic_count; ++i) {
+  for (std::size_t i = 0; i < traffic_count(); ++i) {
     const auto& metric = get.metrics[kShares.size() + i];
     const auto failure = code != kNvmlSuccess ? code : metric.code;
     if (!visit.accept(failure, {kTraffic[i].reading})) continue;
@@ -103,6 +109,7 @@ void NvmlGpm::evaluate(NvmlVisit& visit, Duration interval) {
     bytes_[i] += metric.value * kMebibyte * seconds(interval);
     visit.set(kTraffic[i].reading, bytes_[i]);
   }
+  return code == kNvmlSuccess;
 }
 
 }  // namespace muster

@@ -36,8 +36,9 @@ class NvmlGpm {
           std::optional<std::uint32_t> gpu_instance)
       : library_(std::move(library)), device_(device), gpu_instance_(gpu_instance) {}
 
+  std::size_t traffic_count() const;
   NvmlCode take_sample(NvmlVisit& visit, NvmlGpmSample sample);
-  void evaluate(NvmlVisit& visit, Duration interval);
+  bool evaluate(NvmlVisit& visit, Duration interval);
 
   std::shared_ptr<const NvmlLibrary> library_;
   NvmlDevice device_;
