@@ -1,53 +1,177 @@
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
-#include "base/text.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
-#include "cli/telemetry_options.h"
+#include "cli/monitor_child.h"
+#include "cli/monitor_options.h"
+#include "cli/monitor_report.h"
+#include "metrics/exposition.h"
+#include "net/http_server.h"
 #include "telemetry/collector.h"
+#include "telemetry/recording.h"
+#include "terminal/terminal_info.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
 
-CommandSpec monitor_spec() {
-  return {.name = "monitor",
-          .summary = "watch the devices: a line each a second",
-          .usage = "",
-          .groups = {watched_machine_flags()},
-          .examples =
-              "  muster monitor\n"
-              "  muster monitor --machine sim:8xH100-80G\n"};
+/// Source: Prometheus, text exposition format 0.0.4.
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+HttpResponse answer(const HttpRequest& request, const Collector& collector, MetricSet set) {
+  if (request.method != "GET" && request.method != "HEAD") {
+    return {.status = 405, .body = "only GET\n", .headers = {{"Allow", "GET, HEAD"}}};
+  }
+  if (request.path == "/metrics") {
+    return {.content_type = kMetricsType, .body = prometheus_text(collector.snapshot(), set)};
+  }
+  return {.status = 404, .body = "the metrics are at /metrics\n"};
 }
 
-std::string device_line(const DeviceStatus& device) {
+Result<std::unique_ptr<HttpServer>> serve(const MonitorOptions& options,
+                                          const Collector& collector) {
+  HttpServerOptions server_options;
+  server_options.listen = *options.listen;
+  auto server = MUSTER_TRY(HttpServer::start(
+      server_options, [&collector, set = options.metric_set](const HttpRequest& request,
+                                                             const HttpRespond& respond) {
+        respond(answer(request, collector, set));
+      }));
+  const auto& host = options.listen->host;
+  const bool is_v6 = host.find(':') != std::string::npos;
+  fmt::print(stderr, "listening on http://{}{}{}:{}/metrics\n", is_v6 ? "[" : "", host,
+             is_v6 ? "]" : "", server->port());
+  return server;
+}
+
+// "cuda:0  utilization_ratio=0.5  …": what is not slow, or what was asked for.
+std::string device_line(const DeviceStatus& device, const std::vector<Reading>& metrics) {
   auto line = device.name;
-  if (!device.is_up) return line + "  down: " + device.down_reason + "\n";
+  if (!device.is_up) return line + "  down: " + printable(device.down_reason) + "\n";
   for (const auto& info : reading_table()) {
+    const bool is_shown =
+        metrics.empty() ? info.tier != Tier::Slow : std::ranges::count(metrics, info.reading) > 0;
     const auto value = device.readings.get(info.reading);
-    if (value && info.tier != Tier::Slow) line += fmt::format("  {}={:g}", info.name, *value);
+    if (is_shown && value) line += fmt::format("  {}={:g}", info.name, *value);
   }
   return line + "\n";
 }
 
-Result<int> run_monitor(const CommandContext& context) {
-  const auto options = MUSTER_TRY(collector_options(context));
-  catch_interrupts();
-  const auto collector = MUSTER_TRY(Collector::start(options, context.clock));
-  while (interrupt_signal() == 0 && !context.output.is_reader_gone()) {
-    const auto snapshot = collector->snapshot();
-    for (const auto& device : snapshot.devices) {
-      MUSTER_TRY(context.output.append(device_line(device)));
-    }
-    MUSTER_TRY(context.output.flush());
-    constexpr int kSecondMs = 1000;
-    ::poll(nullptr, 0, kSecondMs);
+// The signals that end this, or are passed on; and the end of a child.
+sigset_t awaited_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) {
+    sigaddset(&signals, number);
   }
-  return 0;
+  return signals;
+}
+
+/// Everything that goes on at once.
+class Monitor {
+ public:
+  Monitor(const CommandContext& context, const MonitorOptions& options)
+      : context_(context), options_(options) {}
+
+  Result<int> run();
+
+ private:
+  Status start();
+  Status tick();
+  std::optional<int> wait_until(TimePoint time);
+  Result<int> end(int code);
+
+  const CommandContext& context_;
+  const MonitorOptions& options_;
+  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<HttpServer> server_;
+  std::optional<LineRecorder> recorder_;
+  std::shared_ptr<CommandMeter> meter_;
+  std::optional<ChildCommand> child_;
+};
+
+Status Monitor::start() {
+  collector_ = MUSTER_TRY(Collector::start(options_.collector, context_.clock));
+  // From here on signals are waited for, and no thread that is started now takes them.
+  const auto signals = awaited_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (options_.listen) server_ = MUSTER_TRY(serve(options_, *collector_));
+  if (options_.recording) recorder_ = MUSTER_TRY(LineRecorder::open(*options_.recording));
+  if (options_.command.empty()) return Done{};
+  collector_->set_viewer(true);  // who else is on the devices is asked each second
+  meter_ = MUSTER_TRY(CommandMeter::start(*collector_, context_.clock));
+  child_ = MUSTER_TRY(ChildCommand::start(options_.command));
+  return Done{};
+}
+
+Status Monitor::tick() {
+  const bool is_printed = !recorder_ && !server_ && !child_;
+  if (!recorder_ && !child_ && !is_printed) return Done{};
+  const auto snapshot = collector_->snapshot();
+  if (recorder_) MUSTER_TRY(recorder_->write(recording_line(snapshot, options_.metrics)));
+  for (std::uint32_t i = 0; child_ && i < snapshot.devices.size(); ++i) {
+    for (const auto& process : snapshot.devices[i].processes) {
+      if (process.kind != GpuProcessKind::Mps && !child_->has(process.pid)) meter_->set_shared(i);
+    }
+  }
+  if (!is_printed) return Done{};
+  for (const auto& device : snapshot.devices) {
+    MUSTER_TRY(context_.output.append(device_line(device, options_.metrics)));
+  }
+  return context_.output.flush();
+}
+
+// The exit code, if it is over before `time`.
+std::optional<int> Monitor::wait_until(TimePoint time) {
+  const auto signals = awaited_signals();
+  for (;;) {
+    const auto left = std::max(time - context_.clock.now(), Duration::zero());
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const timespec wait{whole.count(), (left - whole).count()};
+    const int number = ::sigtimedwait(&signals, nullptr, &wait);
+    if (child_) {
+      if (const auto code = child_->exit_code()) return code;
+      if (number > 0 && number != SIGCHLD) child_->pass_on(number);
+    } else if (number > 0 && number != SIGCHLD) {
+      return 0;
+    }
+    if (number < 0 && errno == EAGAIN) return std::nullopt;
+  }
+}
+
+Result<int> Monitor::end(int code) {
+  if (!meter_) return code;
+  const auto use = meter_->finish(*collector_);
+  if (options_.wants_json) {
+    MUSTER_TRY(context_.output.append(command_use_json(use)));
+  } else {
+    fmt::print(stderr, "{}", command_use_text(use, inspect_terminal(STDERR_FILENO).width));
+  }
+  return code;
+}
+
+Result<int> Monitor::run() {
+  MUSTER_TRY(start());
+  for (auto next = context_.clock.now();; next += options_.interval) {
+    MUSTER_TRY(tick());
+    if (context_.output.is_reader_gone() && !child_) return 0;
+    // A tick that took longer than the interval leaves out those it ran into.
+    while (next + options_.interval < context_.clock.now()) next += options_.interval;
+    if (const auto code = wait_until(next + options_.interval)) return end(*code);
+  }
+}
+
+Result<int> run_monitor(const CommandContext& context) {
+  const auto options = MUSTER_TRY(monitor_options(context));
+  return Monitor(context, options).run();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace muster {
 namespace {
@@ -22,6 +21,17 @@ std::int64_t in_ms(Duration duration) {
 
 }  // namespace
 
+std::optional<EdgeFound> EdgeDetector::look(TimePoint before, double joules, TimePoint after) {
+  if (old_ && joules != *old_) {
+    // It changed after the last call that gave the old value began, and before this one ended.
+    const auto half = (after - old_before_) / 2;
+    return EdgeFound{0, old_before_ + half, joules, half, ""};
+  }
+  old_ = joules;
+  old_before_ = before;
+  return std::nullopt;
+}
+
 EdgeSearch::~EdgeSearch() {
   {
     const std::lock_guard lock(mutex_);
@@ -37,8 +47,7 @@ bool EdgeSearch::pause(TimePoint until) {
 }
 
 EdgeFound EdgeSearch::look(const EdgeCounter& counter, TimePoint deadline) {
-  std::optional<double> old;
-  TimePoint old_at;
+  EdgeDetector detector;
   for (;;) {
     std::unique_lock use(*counter.in_use, std::defer_lock);
     if (!use.try_lock_until(deadline)) return missing(counter.device, "the driver is in a call");
@@ -47,14 +56,11 @@ EdgeFound EdgeSearch::look(const EdgeCounter& counter, TimePoint deadline) {
     const auto after = clock_.now();
     use.unlock();
     if (!joules) return missing(counter.device, "there is no energy counter");
-    if (old && *joules != *old) {
-      // It changed after the last call that gave the old value began, and before this one ended.
-      return {counter.device, old_at + (after - old_at) / 2, *joules, (after - old_at) / 2, ""};
+    if (auto found = detector.look(before, *joules, after)) {
+      found->device = counter.device;
+      return *found;
     }
-    if (after >= deadline) break;
-    old = joules;
-    old_at = before;
-    if (!pause(std::min(deadline, after + kBetweenLooks))) break;
+    if (after >= deadline || !pause(std::min(deadline, after + kBetweenLooks))) break;
   }
   return missing(counter.device, "the energy counter stood still");
 }

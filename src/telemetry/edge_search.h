@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,20 @@ struct EdgeCounter {
   DeviceSampler* sampler = nullptr;
   CallWatch* watch = nullptr;
   std::timed_mutex* in_use = nullptr;  // held while the sampler is called
+};
+
+/// Tells from looks at one counter when it changed.
+///
+/// Not thread-safe; owned by one search.
+class EdgeDetector {
+ public:
+  /// One look: the call that gave `joules` lasted from `before` to `after`. The edge, when this is
+  /// the first look with a new value; `device` is left to the caller.
+  std::optional<EdgeFound> look(TimePoint before, double joules, TimePoint after);
+
+ private:
+  std::optional<double> old_;
+  TimePoint old_before_;
 };
 
 /// Finds edges of energy counters: the moment a counter changes, and its new value. A driver

@@ -1,0 +1,85 @@
+#include "cli/monitor_child.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "base/file.h"
+
+namespace muster {
+namespace {
+
+constexpr int kSignalBase = 128;
+
+// SIGTTOU would stop us for giving the terminal away or taking it back.
+void give_terminal(pid_t group) {
+  if (::isatty(STDIN_FILENO) == 0) return;
+  const auto before = std::signal(SIGTTOU, SIG_IGN);
+  ::tcsetpgrp(STDIN_FILENO, group);
+  std::signal(SIGTTOU, before);
+}
+
+/// Source: proc(5), /proc/PID/stat: the fourth field, after a name in brackets that may hold any.
+std::optional<pid_t> parent_of(pid_t pid) {
+  const auto stat = read_file(fmt::format("/proc/{}/stat", pid));
+  const auto name_end = stat ? stat->rfind(')') : std::string::npos;
+  int parent = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(stat->c_str() + name_end + 1, " %*c %d", &parent) != 1) {
+    return std::nullopt;
+  }
+  return parent;
+}
+
+}  // namespace
+
+Result<ChildCommand> ChildCommand::start(std::vector<std::string> words) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  // As a shell would start it: nothing blocked, and the signals that we ignore as they are.
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  sigset_t usual;
+  sigemptyset(&usual);
+  sigaddset(&usual, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  pid_t pid = -1;
+  const int failure =
+      ::posix_spawnp(&pid, pointers[0], nullptr, &attributes, pointers.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  if (failure != 0) return system_error(words.front(), "run", failure);
+  give_terminal(pid);
+  return ChildCommand(pid);
+}
+
+std::optional<int> ChildCommand::exit_code() {
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  give_terminal(::getpgrp());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalBase + WTERMSIG(status);
+}
+
+void ChildCommand::pass_on(int signal_number) const { ::kill(-pid_, signal_number); }
+
+bool ChildCommand::has(std::uint32_t pid) const {
+  constexpr int kDepthMax = 64;  // a chain of ancestors that is longer is no work of a command
+  auto ancestor = std::optional(static_cast<pid_t>(pid));
+  for (int depth = 0; ancestor && *ancestor > 1 && depth < kDepthMax; ++depth) {
+    if (*ancestor == pid_) return true;
+    ancestor = parent_of(*ancestor);
+  }
+  return false;
+}
+
+}  // namespace muster

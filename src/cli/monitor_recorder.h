@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+
+/// A file of lines that grows: each line goes out in one write to its end, so that no reader and no
+/// kill sees half of one but as the last; and such a last half is cut when recording goes on.
+///
+/// Not thread-safe.
+class LineRecorder {
+ public:
+  struct Options {
+    std::filesystem::path file;
+    std::uint64_t rotate_size = 0;  // bytes after which a new file is begun; 0: never
+    std::uint32_t rotate_keep = 5;  // older files: FILE.1 is the newest of them
+  };
+
+  /// Opens the file at its end, or makes it.
+  ///
+  /// Errors: NotFound (no such folder), InvalidArgument (a folder, no permission, a file that is
+  /// no recording), those of the system.
+  static Result<LineRecorder> open(const Options& options);
+
+  /// line: with its line end.
+  ///
+  /// Errors: ResourceExhausted (the disk is full; the line is cut off again), those of the system.
+  Status write(std::string_view line);
+
+ private:
+  LineRecorder(Options options, UniqueFd fd, std::uint64_t size)
+      : options_(std::move(options)), fd_(std::move(fd)), size_(size) {}
+
+  Status rotate();
+
+  Options options_;
+  UniqueFd fd_;
+  std::uint64_t size_;  // bytes in the file
+};
+
+}  // namespace muster

@@ -1,0 +1,188 @@
+#include "cli/monitor_report.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "terminal/table.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Two refreshes of the slowest counter that is known, and a little.
+constexpr Duration kEdgeLimit = std::chrono::milliseconds(250);
+
+EnergyEdge edge_of(const std::vector<EnergyEdge>& edges, std::uint32_t device) {
+  for (const auto& edge : edges) {
+    if (edge.device == device) return edge;
+  }
+  EnergyEdge none;
+  none.device = device;
+  none.missing_reason = "the device is not watched";
+  return none;
+}
+
+Json statistics_json(const std::optional<ReadingStatistics>& statistics) {
+  if (!statistics) return nullptr;
+  return {{"samples", statistics->count},
+          {"min", statistics->min},
+          {"mean", statistics->mean},
+          {"max", statistics->max},
+          {"p95", statistics->p95}};
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json energy_json(const WindowEnergy& energy) {
+  Json json{{"joules", or_null(energy.joules)},
+            {"mean_watts", or_null(energy.mean_watts)},
+            {"error_joules", or_null(energy.error_joules)}};
+  json["method"] = energy.joules ? Json(energy.method) : Json(nullptr);
+  if (!energy.joules) json["missing_reason"] = energy.missing_reason;
+  json["was_reset"] = energy.was_reset;
+  json["exclusive"] = energy.is_exclusive;
+  json["throttled"] = energy.was_throttled;
+  return json;
+}
+
+TotalUse total_of_gpus(const CommandUse& use) {
+  std::vector<const DeviceUse*> gpus;
+  for (const auto& device : use.devices) {
+    const bool is_gpu = device.identity.device.kind != DeviceKind::Cpu && !device.identity.parent;
+    if (is_gpu) gpus.push_back(&device.use);
+  }
+  return total_use(gpus);
+}
+
+std::string span_text(const std::optional<ReadingStatistics>& statistics, double factor) {
+  if (!statistics) return "-";
+  return fmt::format("{:.0f} {:.0f} {:.0f} {:.0f}", statistics->min * factor,
+                     statistics->mean * factor, statistics->p95 * factor, statistics->max * factor);
+}
+
+std::string energy_text(const WindowEnergy& energy) {
+  if (!energy.joules) return "-";
+  return fmt::format("{:.1f} ±{:.1f} ({})", *energy.joules, *energy.error_joules, energy.method);
+}
+
+std::string notes_of(const CommandUse::OfDevice& device) {
+  std::string notes;
+  const auto note = [&](const std::string& text) {
+    notes += fmt::format("{}: {}\n", device.name, text);
+  };
+  if (!device.energy.joules) note("no energy: " + device.energy.missing_reason);
+  if (!device.energy.is_exclusive) note("other programs used it meanwhile");
+  if (device.energy.was_throttled) note("a power or heat limit held its clock down");
+  return notes;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<CommandMeter>> CommandMeter::start(Collector& collector,
+                                                          const Clock& clock) {
+  const auto edges = MUSTER_TRY(collector.find_edges(kEdgeLimit));
+  const std::shared_ptr<CommandMeter> meter(new CommandMeter(collector, clock, edges));
+  collector.subscribe([meter](const DeviceSample& sample) { meter->add(sample); });
+  return meter;
+}
+
+CommandMeter::CommandMeter(const Collector& collector, const Clock& clock,
+                           const std::vector<EnergyEdge>& edges)
+    : clock_(clock), begin_(clock.now()) {
+  const auto& devices = collector.machine().devices;
+  for (std::uint32_t i = 0; i < devices.size(); ++i) {
+    use_.devices.push_back({devices[i], shown_name(devices[i], devices), {}, {}});
+    windows_.emplace_back(begin_, edge_of(edges, i));
+  }
+}
+
+void CommandMeter::add(const DeviceSample& sample) {
+  const std::lock_guard lock(mutex_);
+  if (is_over_ || sample.at < begin_) return;
+  use_.devices[sample.device].use.add(sample);
+  windows_[sample.device].add(sample);
+}
+
+void CommandMeter::set_shared(std::uint32_t device) {
+  const std::lock_guard lock(mutex_);
+  windows_[device].set_shared();
+}
+
+CommandUse CommandMeter::finish(Collector& collector) {
+  const auto end = clock_.now();
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  const auto found = collector.find_edges(kEdgeLimit);
+  const std::lock_guard lock(mutex_);
+  use_.wall_seconds = seconds(end - begin_);
+  for (std::uint32_t i = 0; i < windows_.size(); ++i) {
+    EnergyEdge edge;
+    if (found) {
+      edge = edge_of(*found, i);
+    } else {
+      edge.missing_reason = found.error().message;
+    }
+    use_.devices[i].energy = windows_[i].close(end, edge);
+  }
+  return use_;
+}
+
+std::string command_use_text(const CommandUse& use, std::size_t width) {
+  constexpr double kGb = 1e-9;
+  Table table({{"device"},
+               {"use %", Align::Right},
+               {"memory GB", Align::Right},
+               {"power W", Align::Right},
+               {"heat C", Align::Right},
+               {"energy J", Align::Right}});
+  std::string notes;
+  for (const auto& device : use.devices) {
+    table.add_row({device.name, span_text(device.use.utilization(), 100),
+                   span_text(device.use.memory_bytes(), kGb),
+                   span_text(device.use.power_watts(), 1), span_text(device.use.temperature(), 1),
+                   energy_text(device.energy)});
+    notes += notes_of(device);
+  }
+  return fmt::format("{:.3f} s; each: least, mean, 95 % are below, most\n{}{}", use.wall_seconds,
+                     table.render(width), notes);
+}
+
+std::string command_use_json(const CommandUse& use) {
+  auto devices = Json::array();
+  for (const auto& device : use.devices) {
+    Json json{{"name", device.name}, {"model", device.identity.device.model}};
+    if (device.identity.device.uuid) json["uuid"] = *device.identity.device.uuid;
+    json["samples"] = device.use.sample_count();
+    json["utilization_ratio"] = statistics_json(device.use.utilization());
+    json["memory_used_bytes"] = statistics_json(device.use.memory_bytes());
+    const auto memory = device.use.memory_bytes();
+    json["peak_memory_bytes"] = memory ? Json(memory->max) : Json(nullptr);
+    json["power_watts"] = statistics_json(device.use.power_watts());
+    json["temperature_celsius"] = statistics_json(device.use.temperature());
+    json["energy"] = energy_json(device.energy);
+    devices.push_back(std::move(json));
+  }
+  const auto total = total_of_gpus(use);
+  const Json json{{"wall_seconds", use.wall_seconds},
+                  {"devices", std::move(devices)},
+                  {"totals",
+                   {{"total_avg_utilization", or_null(total.total_avg_utilization)},
+                    {"total_max_utilization", or_null(total.total_max_utilization)},
+                    {"total_avg_memory_mb", or_null(total.total_avg_memory_mb)},
+                    {"total_max_memory_mb", or_null(total.total_max_memory_mb)},
+                    {"total_avg_power_w", or_null(total.total_avg_power_w)},
+                    {"total_max_power_w", or_null(total.total_max_power_w)},
+                    {"total_samples", total.total_samples},
+                    {"avg_utilization_per_gpu", or_null(total.avg_utilization_per_gpu)},
+                    {"avg_memory_per_gpu_mb", or_null(total.avg_memory_per_gpu_mb)},
+                    {"any_gpu_active", total.any_gpu_active}}}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "telemetry/collector.h"
+#include "telemetry/energy_window.h"
+#include "telemetry/statistics.h"
+
+namespace muster {
+
+/// What the devices did while a command ran.
+struct CommandUse {
+  struct OfDevice {
+    DeviceIdentity identity;
+    std::string name;
+    DeviceUse use;
+    WindowEnergy energy;
+  };
+  double wall_seconds = 0;
+  std::vector<OfDevice> devices;
+};
+
+/// Measures from its making to `finish`: every sample between counts, and the energy by edges of
+/// the counters at both ends.
+///
+/// Threads: `add` is called by the collector's thread, the rest by one thread.
+class CommandMeter {
+ public:
+  /// Waits for the first edges. Errors: Unavailable, DeadlineExceeded (the sampler).
+  static Result<std::shared_ptr<CommandMeter>> start(Collector& collector, const Clock& clock);
+
+  /// A process of somebody else is on the device.
+  void set_shared(std::uint32_t device);
+
+  /// Ends the window now and waits for its last edges.
+  CommandUse finish(Collector& collector);
+
+ private:
+  CommandMeter(const Collector& collector, const Clock& clock,
+               const std::vector<EnergyEdge>& edges);
+  void add(const DeviceSample& sample);
+
+  const Clock& clock_;
+  const TimePoint begin_;
+  std::mutex mutex_;
+  bool is_over_ = false;               // guarded by mutex_
+  CommandUse use_;                     // guarded by mutex_
+  std::vector<EnergyWindow> windows_;  // guarded by mutex_
+};
+
+/// For people: a table. Percent, GB of 10^9 bytes, watts, celsius, joules.
+std::string command_use_text(const CommandUse& use, std::size_t width);
+
+/// For programs, on one line. Source: docs/formats/telemetry.md.
+std::string command_use_json(const CommandUse& use);
+
+}  // namespace muster

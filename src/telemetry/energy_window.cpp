@@ -1,0 +1,98 @@
+#include "telemetry/energy_window.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace muster {
+namespace {
+
+constexpr auto kLimits = static_cast<std::uint64_t>(ClockEvent::SwPowerCap) |
+                         static_cast<std::uint64_t>(ClockEvent::HwSlowdown) |
+                         static_cast<std::uint64_t>(ClockEvent::SwThermal) |
+                         static_cast<std::uint64_t>(ClockEvent::HwThermal) |
+                         static_cast<std::uint64_t>(ClockEvent::HwPowerBrake);
+
+}  // namespace
+
+void EnergyWindow::add(const DeviceSample& sample) {
+  const auto& readings = sample.readings;
+  auto watts = readings.get(Reading::GpuPowerInstant);
+  if (!watts) watts = readings.get(Reading::GpuPowerAverage);
+  if (watts) powers_.push_back({sample.at, *watts});
+  auto counter = readings.get(Reading::GpuEnergy);
+  if (!counter) counter = readings.get(Reading::CpuEnergyPackage);
+  if (counter) {
+    // Samples from before the first edge are the same counter, earlier.
+    if (counter_ && *counter < *counter_) was_reset_ = true;
+    counter_ = counter;
+  }
+  const auto events = readings.get(Reading::GpuClockEvents);
+  if (events && (static_cast<std::uint64_t>(*events) & kLimits) != 0) was_throttled_ = true;
+}
+
+WindowEnergy EnergyWindow::by_counter(TimePoint end, const EnergyEdge& edge) const {
+  WindowEnergy energy;
+  const double between = seconds(*edge.at - *first_.at);
+  const double joules = edge.joules - first_.joules;
+  energy.was_reset = was_reset_ || joules < 0;
+  if (energy.was_reset) {
+    energy.missing_reason = "the energy counter was reset in the window";
+    return energy;
+  }
+  if (between <= 0) {
+    energy.missing_reason = "the window is shorter than a refresh of the energy counter";
+    return energy;
+  }
+  energy.method = "counter";
+  energy.counted_joules = joules;
+  energy.counted_seconds = between;
+  energy.mean_watts = joules / between;
+  energy.joules = *energy.mean_watts * seconds(end - begin_);
+  energy.error_joules = *energy.joules * seconds(first_.within + edge.within) / between;
+  return energy;
+}
+
+WindowEnergy EnergyWindow::by_power(TimePoint end, const std::string& why) const {
+  WindowEnergy energy;
+  double joules = 0;
+  double covered = 0;
+  double rough = 0;  // by rectangles from the left: how much the form of the curve can matter
+  for (std::size_t i = 1; i < powers_.size(); ++i) {
+    const auto from = std::max(powers_[i - 1].at, begin_);
+    const auto to = std::min(powers_[i].at, end);
+    if (to <= from) continue;
+    const double step = seconds(to - from);
+    joules += step * (powers_[i - 1].watts + powers_[i].watts) / 2;
+    rough += step * std::abs(powers_[i].watts - powers_[i - 1].watts) / 2;
+    covered += step;
+  }
+  if (covered <= 0) {
+    energy.missing_reason = why + ", and there are no two power readings";
+    return energy;
+  }
+  const double length = seconds(end - begin_);
+  energy.method = "integrated";
+  energy.mean_watts = joules / covered;
+  energy.joules = *energy.mean_watts * length;
+  // What lies before the first and after the last reading is taken for the mean.
+  energy.error_joules = rough * length / covered + *energy.mean_watts * (length - covered);
+  return energy;
+}
+
+WindowEnergy EnergyWindow::close(TimePoint end, const EnergyEdge& edge) const {
+  WindowEnergy energy;
+  if (first_.at && edge.at) {
+    energy = by_counter(end, edge);
+  } else if (was_reset_) {
+    energy.was_reset = true;
+    energy.missing_reason = "the energy counter was reset in the window";
+  } else {
+    energy = by_power(end, first_.at ? edge.missing_reason : first_.missing_reason);
+  }
+  energy.is_exclusive = is_exclusive_;
+  energy.was_throttled = was_throttled_;
+  return energy;
+}
+
+}  // namespace muster

@@ -1,0 +1,115 @@
+#include "telemetry/energy_window.h"
+
+#include <gtest/gtest.h>
+
+#include "telemetry/edge_search.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+TimePoint at_ms(std::int64_t ms) { return TimePoint(milliseconds(ms)); }
+
+EnergyEdge edge(std::int64_t ms, double joules) {
+  return {0, at_ms(ms), joules, microseconds(500), ""};
+}
+
+EnergyEdge no_edge(std::string reason) { return {0, std::nullopt, 0, {}, std::move(reason)}; }
+
+DeviceSample sample(std::int64_t ms, Reading reading, double value) {
+  DeviceSample sample;
+  sample.at = at_ms(ms);
+  sample.readings.set(reading, value);
+  return sample;
+}
+
+TEST(EnergyWindow, BetweenEdgesTheCounterIsExact) {
+  const EnergyWindow window(at_ms(1000), edge(960, 5000));
+  const auto energy = window.close(at_ms(3000), edge(3060, 5630));
+  // 630 J in 2.1 s are 300 W; the two seconds that were asked for took 600 J.
+  EXPECT_EQ(energy.method, "counter");
+  EXPECT_DOUBLE_EQ(*energy.counted_joules, 630);
+  EXPECT_DOUBLE_EQ(energy.counted_seconds, 2.1);
+  EXPECT_DOUBLE_EQ(*energy.mean_watts, 300);
+  EXPECT_DOUBLE_EQ(*energy.joules, 600);
+  // Half a millisecond at each end, of 2.1 s: 600 * 0.001 / 2.1.
+  EXPECT_NEAR(*energy.error_joules, 0.2857, 0.0001);
+  EXPECT_TRUE(energy.is_exclusive);
+  EXPECT_FALSE(energy.was_throttled);
+}
+
+TEST(EnergyWindow, ACounterThatGoesBackGivesNoTotal) {
+  const EnergyWindow window(at_ms(0), edge(0, 5000));
+  const auto energy = window.close(at_ms(1000), edge(1000, 40));
+  EXPECT_TRUE(energy.was_reset);
+  EXPECT_EQ(energy.joules, std::nullopt);
+  EXPECT_EQ(energy.missing_reason, "the energy counter was reset in the window");
+}
+
+TEST(EnergyWindow, AResetThatIsMadeUpForByTheEndIsSeen) {
+  EnergyWindow window(at_ms(0), edge(0, 100));
+  window.add(sample(100, Reading::GpuEnergy, 150));
+  window.add(sample(200, Reading::GpuEnergy, 10));
+  const auto energy = window.close(at_ms(1000), edge(1000, 400));
+  EXPECT_TRUE(energy.was_reset);
+  EXPECT_EQ(energy.joules, std::nullopt);
+}
+
+TEST(EnergyWindow, WithoutACounterThePowerIsIntegratedAndTheMethodSaysSo) {
+  EnergyWindow window(at_ms(0), no_edge("there is no energy counter"));
+  window.add(sample(0, Reading::GpuPowerInstant, 100));
+  window.add(sample(1000, Reading::GpuPowerInstant, 300));
+  window.add(sample(2000, Reading::GpuPowerInstant, 300));
+  const auto energy = window.close(at_ms(2000), no_edge("there is no energy counter"));
+  EXPECT_EQ(energy.method, "integrated");
+  EXPECT_DOUBLE_EQ(*energy.joules, 200 + 300);
+  EXPECT_DOUBLE_EQ(*energy.mean_watts, 250);
+  // Between 100 and 300 W the curve may lie half the step away.
+  EXPECT_DOUBLE_EQ(*energy.error_joules, 100);
+  EXPECT_EQ(energy.counted_joules, std::nullopt);
+}
+
+TEST(EnergyWindow, WhatIsNotKnownIsNeverZero) {
+  EnergyWindow window(at_ms(0), no_edge("there is no energy counter"));
+  window.add(sample(500, Reading::GpuPowerInstant, 100));
+  const auto energy = window.close(at_ms(1000), no_edge("there is no energy counter"));
+  EXPECT_EQ(energy.joules, std::nullopt);
+  EXPECT_EQ(energy.missing_reason,
+            "there is no energy counter, and there are no two power readings");
+  EXPECT_EQ(energy.method, "");
+}
+
+TEST(EnergyWindow, AWindowWithinOneRefreshIsNoZeroEither) {
+  const EnergyWindow window(at_ms(1000), edge(990, 5000));
+  const auto energy = window.close(at_ms(1001), edge(990, 5000));
+  EXPECT_EQ(energy.joules, std::nullopt);
+  EXPECT_EQ(energy.missing_reason,
+            "the window is shorter than a refresh of the energy counter");
+}
+
+TEST(EnergyWindow, ThrottlingAndForeignProcessesAreFlagged) {
+  EnergyWindow window(at_ms(0), edge(0, 0));
+  window.add(sample(100, Reading::GpuClockEvents, static_cast<double>(ClockEvent::GpuIdle)));
+  EXPECT_FALSE(window.close(at_ms(1000), edge(1000, 1)).was_throttled);
+  window.add(sample(200, Reading::GpuClockEvents, static_cast<double>(ClockEvent::SwPowerCap)));
+  window.set_shared();
+  const auto energy = window.close(at_ms(1000), edge(1000, 1));
+  EXPECT_TRUE(energy.was_throttled);
+  EXPECT_FALSE(energy.is_exclusive);
+}
+
+TEST(EdgeDetector, TheEdgeLiesBetweenTheLastOldLookAndTheFirstNewOne) {
+  EdgeDetector detector;
+  EXPECT_FALSE(detector.look(at_ms(0), 10, at_ms(1)));
+  EXPECT_FALSE(detector.look(at_ms(2), 10, at_ms(3)));
+  const auto found = detector.look(at_ms(4), 12, at_ms(6));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->at, at_ms(4));  // from 2, where the last old look began, to 6
+  EXPECT_EQ(found->within, milliseconds(2));
+  EXPECT_EQ(found->joules, 12);
+}
+
+}  // namespace
+}  // namespace muster
