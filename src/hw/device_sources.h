@@ -41,7 +41,8 @@ Result<DeviceSource> open_amd(const std::filesystem::path& root);
 DeviceSource open_cpu(const Inventory& inventory, const std::filesystem::path& root);
 
 /// The devices of a simulated machine under a load that moves (simulated_source.cpp). The same seed
-/// and clock give the same readings, so tests and replays are exact.
+/// and clock give the same readings, so tests and replays are exact. links: among all devices of
+/// the machine, or among its GPUs that are no slices.
 DeviceSource open_simulated(const Machine& machine, const LinkMatrix& links, const Clock& clock,
                             std::uint64_t seed);
 

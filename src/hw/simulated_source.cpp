@@ -295,13 +295,28 @@ bool has_fabric(const LinkMatrix& links, std::size_t row) {
   });
 }
 
+// The links among the GPUs that are no slices, from those among all devices of the machine.
+LinkMatrix links_of_gpus(const Machine& machine, const LinkMatrix& links) {
+  if (links.device_count != machine.devices.size()) return links;
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < machine.devices.size(); ++i) {
+    const auto& device = machine.devices[i];
+    if (device.kind != DeviceKind::Cpu && !device.parent) kept.push_back(i);
+  }
+  LinkMatrix matrix{static_cast<std::uint32_t>(kept.size()), {}};
+  for (const auto a : kept) {
+    for (const auto b : kept) matrix.labels.push_back(links.labels[a * links.device_count + b]);
+  }
+  return matrix;
+}
+
 // Makes the samplers of one machine.
 class Simulation {
  public:
   Simulation(const Machine& machine, const LinkMatrix& links, const Clock& clock,
              std::uint64_t seed)
       : machine_(machine),
-        links_(links),
+        links_(links_of_gpus(machine, links)),
         clock_(clock),
         seed_(seed),
         name_hash_(text_hash(machine.name)) {}
@@ -318,7 +333,7 @@ class Simulation {
     for (std::uint32_t i = 0; i < machine_.devices.size(); ++i) {
       if (machine_.devices[i].kind == DeviceKind::Cpu) add_cpu(i);
     }
-    source_.links = links_;
+    source_.links = std::move(links_);
     return std::move(source_);
   }
 
@@ -403,7 +418,7 @@ class Simulation {
   }
 
   const Machine& machine_;
-  const LinkMatrix& links_;
+  LinkMatrix links_;
   const Clock& clock_;
   std::uint64_t seed_;
   std::uint64_t name_hash_;

@@ -151,6 +151,18 @@ TEST(OpenSimulated, LeavesOutWhatItDoesNotKnow) {
   EXPECT_FALSE(slice.readings.has(Reading::GpuTemperatureCore)) << "its GPU's";
 }
 
+TEST(OpenSimulated, TakesTheLinksOfTheWholeMachineToo) {
+  StepClock clock;
+  const auto made = machine();
+  LinkMatrix all{5, std::vector<LinkLabel>(25, {LinkKind::Sys, 0})};
+  all.labels[0 * 5 + 1] = all.labels[1 * 5 + 0] = {LinkKind::NvLink, 18};
+  all.labels[2 * 5 + 1] = all.labels[1 * 5 + 2] = {LinkKind::Phb, 0};
+  const auto source = open_simulated(made, all, clock, 1);
+  ASSERT_EQ(source.links.device_count, 3U) << "without the slice and the CPU";
+  EXPECT_EQ(source.links.labels[1].kind, LinkKind::NvLink);
+  EXPECT_EQ(source.links.labels[5].kind, LinkKind::Phb) << "GPUs 1 and 2";
+}
+
 TEST(OpenSimulated, LoadsTheCoresOfACpu) {
   StepClock clock;
   clock.set(33.0);
