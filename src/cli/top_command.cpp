@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/interval.h"
+#include "cli/replay_source.h"
 #include "cli/telemetry_options.h"
 #include "cli/top_screen.h"
 #include "cli/top_source.h"
@@ -32,13 +33,14 @@ CommandSpec top_spec() {
                   {},
                   {{"--once", "", "print one frame and end; needs no terminal"},
                    {"--interval", "TIME", "between frames: 100ms, 0.5s, 2m (1s)"},
-                   {"--ascii", "", "no characters beyond ASCII"}}},
+                   {"--ascii", "", "no characters beyond ASCII"},
+                   {"--replay", "FILE", "what `muster monitor --out FILE` has recorded"}}},
                  watched_machine_flags()},
       .examples =
           "  muster top\n"
           "  muster top --machine sim:8xH100-80G\n"
-          "  muster top --once | head -5\n",
-
+          "  muster top --once | head -5\n"
+          "  muster top --replay stats.jsonl\n",
   };
 }
 
@@ -88,6 +90,23 @@ Status check_terminal(const CommandContext& context) {
                "muster top needs a terminal: `muster top --once` prints a frame without one"};
 }
 
+Result<int> run_replay(const CommandContext& context, const std::string& file) {
+  for (const auto* flag : {"--machine", "--interval"}) {
+    if (!context.arguments.has(flag)) continue;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--replay shows what was recorded: {} has no meaning with it", flag)};
+  }
+  const auto source = MUSTER_TRY(ReplaySource::open(file));
+  if (!context.arguments.has("--once")) {
+    MUSTER_TRY(show(context, *source));
+    return 0;
+  }
+  source->go_to_end();
+  const auto frame = MUSTER_TRY(source->frame());
+  if (frame) MUSTER_TRY(print_frame(context, *frame));
+  return 0;
+}
+
 Result<int> run_live(const CommandContext& context, Duration interval) {
   const auto options = MUSTER_TRY(collector_options(context));
   const auto source = MUSTER_TRY(LiveSource::start(options, context.clock, interval));
@@ -110,6 +129,7 @@ Result<int> run_top(const CommandContext& context) {
   const auto interval = MUSTER_TRY(
       parse_interval("--interval", context.arguments.value("--interval").value_or("1s")));
   catch_interrupts();
+  if (const auto file = context.arguments.value("--replay")) return run_replay(context, *file);
   return run_live(context, interval);
 }
 

@@ -91,6 +91,7 @@ Status show_top(CursesScreen& screen, TopSource& source, const Clock& clock) {
       const bool goes_on = MUSTER_TRY(session.take(*event));
       if (!goes_on) return Done{};
       session.draw();
+      due = std::min(due, clock.now() + source.interval());  // a replay may have begun to play
     }
     if (clock.now() < due) continue;
     if (!session.is_paused()) {

@@ -22,6 +22,15 @@ std::string clock_text(double unix_seconds) {
   return fmt::format("{:02}:{:02}:{:02}", local.tm_hour, local.tm_min, local.tm_sec);
 }
 
+std::optional<double> sampler_cores(const TelemetrySnapshot& before, const TelemetrySnapshot& now) {
+  const auto spent = now.collector.cpu_seconds - before.collector.cpu_seconds;
+  const bool is_same = now.collector.sampler_pid == before.collector.sampler_pid;
+  if (!is_same || now.collector.cpu_seconds <= 0 || spent < 0 || now.at <= before.at) {
+    return std::nullopt;
+  }
+  return spent / seconds(now.at - before.at);
+}
+
 LiveSource::LiveSource(const CollectorOptions& options, const Clock& clock, Duration interval)
     : options_(options), interval_(interval) {
   starting_ = std::async(std::launch::async,
@@ -58,12 +67,8 @@ Result<std::optional<TopData>> LiveSource::frame() {
       find_trends(data.snapshot, [&](std::uint32_t device, Reading reading, Duration since) {
         return collector_->history(device, reading, since);
       });
-  const auto cpu_seconds = data.snapshot.collector.cpu_seconds;
-  if (last_at_ && data.snapshot.at > *last_at_ && cpu_seconds >= last_cpu_seconds_) {
-    data.sampler_cores = (cpu_seconds - last_cpu_seconds_) / seconds(data.snapshot.at - *last_at_);
-  }
-  last_at_ = data.snapshot.at;
-  last_cpu_seconds_ = cpu_seconds;
+  if (last_) data.sampler_cores = sampler_cores(*last_, data.snapshot);
+  last_ = data.snapshot;
   data.clock = clock_text(data.snapshot.unix_seconds);
   return std::optional(std::move(data));
 }

@@ -65,9 +65,12 @@ class LiveSource final : public TopSource {
   const Duration interval_;
   std::unique_ptr<Collector> collector_;
   std::future<Result<std::unique_ptr<Collector>>> starting_;
-  std::optional<TimePoint> last_at_;  // of the frame before
-  double last_cpu_seconds_ = 0;
+  std::optional<TelemetrySnapshot> last_;  // of the frame before
 };
+
+/// Cores that the sampler kept busy between two moments; nullopt where nothing tells, or it was
+/// started anew.
+std::optional<double> sampler_cores(const TelemetrySnapshot& before, const TelemetrySnapshot& now);
 
 /// "14:02:31", in local time.
 std::string clock_text(double unix_seconds);

@@ -80,12 +80,14 @@ void choose_utf8() {
   if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-short pair_of(Role role) { return static_cast<short>(static_cast<int>(role) + 1); }
+// Role::Text is the pair 0 that cells have by themselves, so nothing is sent to tell them apart.
+short pair_of(Role role) { return static_cast<short>(role); }
+static_assert(static_cast<int>(Role::Text) == 0);
 
 void prepare_colors() {
   start_color();
   use_default_colors();
-  for (std::size_t i = 0; i < kRoleCount; ++i) {
+  for (std::size_t i = 1; i < kRoleCount; ++i) {
     const auto role = static_cast<Role>(i);
     const auto color = color_of(role);
     constexpr int kManyColors = 256;
