@@ -139,12 +139,12 @@ TEST(TelemetryState, XidsAreCountedByCodeAndSurviveASampler) {
 TEST(TelemetryState, CostsOfTheSamplersBeforeAreAdded) {
   auto now = state();
   const auto costs = [](std::uint64_t calls, double cpu) {
-    SamplerCosts costs;
-    costs.calls.push_back({"f", calls, 0.5, {{3, 1}}});
-    costs.ticks[0].missed = calls;
-    costs.cpu_seconds = cpu;
-    costs.rss_bytes = calls;
-    return costs;
+    SamplerCosts made;
+    made.calls.push_back({"f", calls, 0.5, {{3, 1}}});
+    made.ticks[0].missed = calls;
+    made.cpu_seconds = cpu;
+    made.rss_bytes = calls;
+    return made;
   };
   now.sampler_started(11);
   now.set_costs(costs(10, 1));
