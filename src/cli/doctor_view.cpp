@@ -77,7 +77,9 @@ std::string full_lines(const Check& check, const Columns& columns, std::size_t w
 
 // What is measured is worth a line even where all is well.
 bool is_shown_in_full(const Check& check) {
-  if (check.verdict == Verdict::Well) return check.name.starts_with("compute");
+  if (check.verdict == Verdict::Well) {
+    return check.name == "compute" || check.name == "compute_speed";
+  }
   return check.verdict != Verdict::NotApplicable;
 }
 

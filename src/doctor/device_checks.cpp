@@ -201,11 +201,13 @@ std::vector<std::string> missing_pairs(const TelemetrySnapshot& snapshot) {
   const auto& links = snapshot.links;
   const auto count = std::min<std::size_t>(links.device_count, gpus.size());
   for (std::size_t a = 0; a < count; ++a) {
-    const auto* facts = find_gpu_by_driver_name(gpus[a]->identity.device.model);
+    const auto& model = gpus[a]->identity.device.model;
+    const auto* facts = find_gpu_by_driver_name(model);
     const bool is_joined = facts != nullptr &&
                            (facts->fabric == GpuFabric::Mesh || facts->fabric == GpuFabric::Switch);
     for (std::size_t b = a + 1; is_joined && b < count; ++b) {
       const auto kind = links.labels[a * links.device_count + b].kind;
+      if (gpus[b]->identity.device.model != model) continue;
       if (kind != LinkKind::NvLink && kind != LinkKind::Xgmi) {
         missing.push_back(gpus[a]->name + " and " + gpus[b]->name);
       }
