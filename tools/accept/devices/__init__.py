@@ -5,6 +5,7 @@ ROWS = {
     4: "row04_xids",
     5: "row05_alerts",
     6: "row06_dashboard",
+    10: "row10_memory_limits",
     11: "row11_doctor",
     13: "row13_real_gpu",
 }

@@ -34,7 +34,7 @@ def recording(root, name="tree", before=None):
     """`muster monitor --out` on a tree; yields the file once it has a line. before: run in the child first."""
     out = scratch(f"{name}.jsonl")
     out.unlink(missing_ok=True)
-    command = [str(MUSTER), "monitor", "--sysfs-root", str(root), "--interval", "200ms", "--out", str(out), "--quiet"]
+    command = [str(MUSTER), "monitor", "--sysfs-root", str(root), "--interval", "200ms", "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=before)
 
     def has_line():
