@@ -35,7 +35,7 @@ std::int32_t KernelFile::read_all() {
     if (!file_.is_open()) return errno;
   }
   // The first piece holds most files; the kernel goes on where a piece ended.
-  for (std::size_t piece = kPiece; text_.size() <= size_max_; piece *= 2) {
+  for (std::size_t piece = kPiece;; piece *= 2) {
     const auto used = text_.size();
     text_.resize(used + piece);
     const auto count = ::pread(file_.get(), text_.data() + used, piece, static_cast<off_t>(used));
@@ -47,6 +47,7 @@ std::int32_t KernelFile::read_all() {
       file_.reset();
       return code;
     }
+    if (text_.size() > size_max_) break;
     // Attributes of sysfs fit one piece and give it whole; a larger file may come in short pieces.
     const bool is_short = static_cast<std::size_t>(count) < piece;
     if (count == 0 || (size_max_ <= kPiece && is_short)) return 0;
