@@ -165,6 +165,15 @@ std::optional<InputEvent> input_at_hand() {
   return key ? std::optional(InputEvent{.kind = *key}) : std::nullopt;
 }
 
+// Terminals send these while their keypad is not in the mode that terminfo describes.
+// Source: ECMA-48, cursor up to cursor left.
+void define_arrow_keys() {
+  define_key("\x1b[A", KEY_UP);
+  define_key("\x1b[B", KEY_DOWN);
+  define_key("\x1b[C", KEY_RIGHT);
+  define_key("\x1b[D", KEY_LEFT);
+}
+
 Error no_terminal(std::string_view which) {
   return Error{ErrorKind::InvalidArgument, fmt::format("{} is no terminal", which)};
 }
@@ -205,6 +214,7 @@ Result<std::unique_ptr<CursesScreen>> CursesScreen::open(const Options& options)
   keypad(stdscr, true);
   nodelay(stdscr, true);
   set_escdelay(kEscapeDelayMs);
+  define_arrow_keys();
   mouseinterval(0);
   mousemask(BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED, nullptr);
   if (options.has_color && has_colors()) prepare_colors();

@@ -2,9 +2,11 @@
 
 ROWS = {
     1: "row01_lint",
+    2: "row02_driver_faults",
     4: "row04_xids",
     5: "row05_alerts",
     6: "row06_dashboard",
+    9: "row09_screens",
     10: "row10_memory_limits",
     11: "row11_doctor",
     13: "row13_real_gpu",
