@@ -32,7 +32,7 @@ Outcome watch_with(const std::string& errors) {
   auto source = open_nvml(driver.options(), driver.watch);
   outcome.is_open = source.has_value();
   if (source) {
-    for (int second = 1; second <= 3; ++second) {
+    for (int second = 1; second <= 2; ++second) {
       driver.at(second);
       outcome.samples.clear();
       for (const auto& sampler : source->samplers) {

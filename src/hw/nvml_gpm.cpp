@@ -75,6 +75,9 @@ void NvmlGpm::read(NvmlVisit& visit) {
     for (std::size_t i = 0; i < traffic_count(); ++i) visit.accept(code, {kTraffic[i].reading});
     return;
   }
+  if (!older_at_) {
+    for (std::size_t i = 0; i < traffic_count(); ++i) visit.set(kTraffic[i].reading, bytes_[i]);
+  }
   // What could not be worked out now is part of the next interval.
   if (older_at_ && !evaluate(visit, visit.at() - *older_at_)) return;
   std::swap(samples_[0], samples_[1]);

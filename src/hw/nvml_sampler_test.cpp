@@ -115,6 +115,7 @@ TEST(NvmlSampler, ReadsActivityBetweenTwoVisits) {
   driver.at(10);
   const auto first = driver.visit(*source.samplers[0], {Tier::Medium});
   EXPECT_FALSE(first.readings.has(GpuSmActive)) << "one sample tells nothing";
+  EXPECT_EQ(first.readings.get(GpuPcieSent), 0.0) << "bytes are counted from here";
   EXPECT_TRUE(first.errors.empty());
   driver.at(10.05);
   driver.watch.counts.clear();
