@@ -1,12 +1,11 @@
 """Alerts: all rules in promtool, and those that wait a minute at most through a real Prometheus."""
 
-import os
 import re
-import signal
 import time
 
 from devices import fleet
 from devices.prometheus_server import RULE_TESTS, RULES, prometheus, promtool, shortened, skip_reason
+from programs import children_of, kill
 from report import at_least, holds
 
 __all__ = ["TITLE", "IS_TIMED", "skip_reason", "measure"]
@@ -76,19 +75,15 @@ def check_with_promtool(report, names):
                      "all"))
 
 
-def sampler_of(pid):
-    """The pid of the sampler process that muster started; None while there is none."""
-    with open(f"/proc/{pid}/task/{pid}/children") as children:
-        listed = [int(child) for child in children.read().split()]
-    return listed[0] if listed else None
-
-
 def kill_sampler(running, times):
     """Kills the sampler, and each that is started in its place."""
+    def samplers():
+        return children_of(running.process.pid, "muster")
     for _ in range(times):
-        pid = fleet.wait_until("a sampler runs", lambda: sampler_of(running.process.pid), 20)
-        os.kill(pid, signal.SIGKILL)
-        fleet.wait_until("another sampler runs", lambda: sampler_of(running.process.pid) not in (None, pid), 20)
+        pids = fleet.wait_until("a sampler runs", samplers, 20)
+        for pid in pids:
+            kill(pid)
+        fleet.wait_until("another sampler runs", lambda: set(samplers()) - set(pids), 20)
 
 
 class Watch:
