@@ -9,6 +9,7 @@
 #include "hw/amd_card.h"
 #include "hw/amd_metrics.h"
 #include "hw/amd_processes.h"
+#include "hw/amd_throttle.h"
 #include "hw/device_sources.h"
 #include "hw/host_memory.h"
 #include "hw/kernel_file.h"
@@ -74,58 +75,6 @@ class Visit {
   CallWatch& watch_;
   DeviceSample& sample_;
   bool is_gone_ = false;
-};
-
-// Seconds that each reason held the clock down, from the firmware's residencies.
-class ThrottleTime {
- public:
-  // Bits of ClockEvent for what rose since the last look; nullopt at the first one.
-  std::optional<std::uint32_t> add(const AmdMetrics& metrics) {
-    const auto& now = *metrics.residencies;
-    const auto before = std::exchange(last_, now);
-    const auto time_before = std::exchange(last_seconds_, metrics.firmware_seconds);
-    if (!before) return std::nullopt;
-    // A counter that fell was set back: nothing is known of that interval.
-    const auto power = rise(before->power, now.power);
-    const auto thermal = rise(before->thermal, now.thermal);
-    const auto hot = rise(before->hot_signal, now.hot_signal);
-    if (before->steps && now.steps && time_before && metrics.firmware_seconds) {
-      const auto steps = rise(*before->steps, *now.steps);
-      const auto passed = *metrics.firmware_seconds - *time_before;
-      if (steps > 0 && passed > 0) {
-        const auto step = passed / steps;
-        // Of several parts of a reason each counts by itself: together no more than the interval.
-        power_seconds_ += std::min(power * step, passed);
-        thermal_seconds_ += std::min(thermal * step, passed);
-        hot_seconds_ += std::min(hot * step, passed);
-        has_seconds_ = true;
-      }
-    }
-    std::uint32_t events = 0;
-    if (power > 0) events |= static_cast<std::uint32_t>(ClockEvent::SwPowerCap);
-    if (thermal > 0) events |= static_cast<std::uint32_t>(ClockEvent::SwThermal);
-    if (hot > 0) events |= static_cast<std::uint32_t>(ClockEvent::HwThermal);
-    return events;
-  }
-
-  void tell(Visit& visit) const {
-    if (!has_seconds_) return;
-    visit.set(GpuThrottleSwPowerCap, power_seconds_);
-    visit.set(GpuThrottleSwThermal, thermal_seconds_);
-    visit.set(GpuThrottleHwThermal, hot_seconds_);
-  }
-
- private:
-  static double rise(std::uint64_t before, std::uint64_t now) {
-    return now > before ? static_cast<double>(now - before) : 0.0;
-  }
-
-  std::optional<AmdResidencies> last_;
-  std::optional<double> last_seconds_;
-  double power_seconds_ = 0;
-  double thermal_seconds_ = 0;
-  double hot_seconds_ = 0;
-  bool has_seconds_ = false;
 };
 
 class AmdSampler final : public DeviceSampler {
@@ -239,10 +188,7 @@ class AmdSampler final : public DeviceSampler {
       visit.set(GpuPowerAverage, metrics->power_average);
       visit.set(GpuEnergy, metrics->energy_joules);
       if (metrics->throttle) visit.set(GpuClockEvents, clock_events_of(*metrics->throttle));
-      if (metrics->residencies) {
-        const auto events = throttle_.add(*metrics);
-        if (events) visit.set(GpuClockEvents, *events);
-      }
+      if (const auto events = throttle_.add(*metrics)) visit.set(GpuClockEvents, *events);
     }
     for (auto& one : fast_) {
       if (!visit.has(one.reading)) visit.take(one);
@@ -262,7 +208,11 @@ class AmdSampler final : public DeviceSampler {
       visit.set(GpuXgmiReceived, metrics->xgmi_read_bytes);
       visit.set(GpuXgmiSent, metrics->xgmi_written_bytes);
       visit.set(GpuModulePowerAverage, metrics->socket_power);
-      throttle_.tell(visit);
+      if (const auto& held = throttle_.seconds()) {
+        visit.set(GpuThrottleSwPowerCap, held->power);
+        visit.set(GpuThrottleSwThermal, held->thermal);
+        visit.set(GpuThrottleHwThermal, held->hot_signal);
+      }
     }
     for (auto& one : clocks_) {
       if (!visit.has(one.reading)) visit.take(one);
@@ -388,7 +338,7 @@ class AmdSampler final : public DeviceSampler {
   std::vector<NumberFile> clock_lists_;
   std::vector<KernelFile> ras_;
   std::vector<std::uint64_t> gpu_ids_;
-  ThrottleTime throttle_;
+  AmdThrottle throttle_;
 };
 
 // A partition of a divided GPU: memory and activity of its own; all else is its GPU's.

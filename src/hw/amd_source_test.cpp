@@ -30,12 +30,18 @@ double value(const DeviceSample& sample, Reading reading) {
   return sample.readings.get(reading).value_or(-1e9);
 }
 
-// A copy of a machine of `testdata` that a test may change.
-class ChangedMachine {
+// Some cards of the eight, which a test may change, and what the compute driver says of all.
+class ChangedCards {
  public:
-  explicit ChangedMachine(const char* name) {
-    fs::copy(kMachines / name, tree_.root(),
-             fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  explicit ChangedCards(std::initializer_list<const char*> cards) {
+    for (const auto* card : cards) copy(fs::path("sys/class/drm") / card);
+    copy("sys/class/kfd/kfd/topology/nodes/0");
+    copy("sys/class/kfd/kfd/topology/nodes/1");
+  }
+  void copy(const fs::path& folder, const fs::path& to = {}) {
+    const auto target = root() / (to.empty() ? folder : to);
+    fs::create_directories(target);
+    fs::copy(kMachines / "mi300x_8" / folder, target, fs::copy_options::recursive);
   }
   const TestTree& tree() const { return tree_; }
   const fs::path& root() const { return tree_.root(); }
@@ -117,7 +123,7 @@ TEST(OpenAmd, NeedsOneReadForAFastVisit) {
 
 // From one look to the next the firmware counts 1,000 steps in 10 ms, 250 of them at the limit.
 TEST(OpenAmd, TurnsResidenciesIntoSecondsAndReasons) {
-  const ChangedMachine machine("mi300x_8");
+  const ChangedCards machine({"card1"});
   const auto source = open_amd(machine.root());
   ASSERT_TRUE(source);
   auto& gpu = *source->samplers[0];
@@ -139,7 +145,7 @@ TEST(OpenAmd, TurnsResidenciesIntoSecondsAndReasons) {
 }
 
 TEST(OpenAmd, TakesOtherFilesWhereTheTableIsUnknown) {
-  const ChangedMachine machine("mi300x_8");
+  const ChangedCards machine({"card1"});
   machine.tree().write("sys/class/drm/card1/device/gpu_metrics",
                        std::string("\x08\0\x09\x09____", 8));
   const auto source = open_amd(machine.root());
@@ -152,37 +158,38 @@ TEST(OpenAmd, TakesOtherFilesWhereTheTableIsUnknown) {
 }
 
 TEST(OpenAmd, SaysThatACardIsGone) {
-  const ChangedMachine machine("mi300x_8");
+  const ChangedCards machine({"card3", "card4"});
   const auto source = open_amd(machine.root());
   ASSERT_TRUE(source);
   fs::remove_all(machine.root() / "sys/class/drm/card3");
-  const auto sample = visit(*source->samplers[2]);
+  const auto sample = visit(*source->samplers[0]);
   ASSERT_TRUE(sample.lost_reason);
   EXPECT_EQ(*sample.lost_reason, "the GPU is no longer there (ENODEV 19)");
-  EXPECT_FALSE(visit(*source->samplers[3]).lost_reason);
+  EXPECT_FALSE(visit(*source->samplers[1]).lost_reason);
 }
 
 TEST(OpenAmd, ShowsPartitionsAsSlicesOfTheirGpu) {
-  const ChangedMachine machine("mi300x_8");
+  ChangedCards machine({"card1", "card8"});
   const auto seed = *read_file(MUSTER_SOURCE_DIR "/src/hw/corpus/amd_metrics_fuzz/v1_8");
   machine.tree().write("sys/class/drm/card8/device/gpu_metrics", seed);
   machine.tree().write("sys/class/drm/card8/device/current_compute_partition", "DPX\n");
   const fs::path nodes = "sys/class/kfd/kfd/topology/nodes";
-  machine.tree().write(nodes / "10/gpu_id", "10099\n");
+  machine.copy(nodes / "9", nodes / "2");  // the first partition, and the second below
+  machine.tree().write(nodes / "3/gpu_id", "10099\n");
   machine.tree().write(
-      nodes / "10/properties",
+      nodes / "3/properties",
       "cpu_cores_count 0\nlocation_id " + std::to_string(1ULL << 28 | 0xe500) + "\ndomain 0\n");
-  machine.tree().write(nodes / "10/mem_banks/0/properties", "size_in_bytes 1000\n");
-  machine.tree().write(nodes / "10/mem_banks/0/used_memory", "400\n");
+  machine.tree().write(nodes / "3/mem_banks/0/properties", "size_in_bytes 1000\n");
+  machine.tree().write(nodes / "3/mem_banks/0/used_memory", "400\n");
   const auto source = open_amd(machine.root());
   ASSERT_TRUE(source);
-  ASSERT_EQ(source->samplers.size(), 10U);
-  const auto& slice = source->samplers[9]->identity();
-  EXPECT_EQ(slice.parent, source->samplers[7]->identity().device.uuid);
+  ASSERT_EQ(source->samplers.size(), 4U) << "two GPUs, two slices of the second";
+  const auto& slice = source->samplers[3]->identity();
+  EXPECT_EQ(slice.parent, source->samplers[1]->identity().device.uuid);
   EXPECT_EQ(slice.device.index, 1U);
   EXPECT_EQ(slice.mig_profile, "DPX");
-  EXPECT_EQ(source->links.device_count, 8U) << "slices have none";
-  const auto sample = visit(*source->samplers[9]);
+  EXPECT_EQ(source->links.device_count, 2U) << "slices have none";
+  const auto sample = visit(*source->samplers[3]);
   EXPECT_DOUBLE_EQ(value(sample, Reading::GpuUtilization), 0.20);
   EXPECT_EQ(value(sample, Reading::GpuMemoryFree), 600.0);
   EXPECT_FALSE(sample.readings.has(Reading::GpuPowerInstant)) << "its GPU's";
