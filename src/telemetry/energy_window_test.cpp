@@ -85,8 +85,7 @@ TEST(EnergyWindow, AWindowWithinOneRefreshIsNoZeroEither) {
   const EnergyWindow window(at_ms(1000), edge(990, 5000));
   const auto energy = window.close(at_ms(1001), edge(990, 5000));
   EXPECT_EQ(energy.joules, std::nullopt);
-  EXPECT_EQ(energy.missing_reason,
-            "the window is shorter than a refresh of the energy counter");
+  EXPECT_EQ(energy.missing_reason, "the window is shorter than a refresh of the energy counter");
 }
 
 TEST(EnergyWindow, ThrottlingAndForeignProcessesAreFlagged) {

@@ -143,9 +143,10 @@ TEST(Health, MemoryIsFullAboveNinetyFivePercent) {
 TEST(WhySlow, TellsTheLargestShareFirstAndLeavesOutWhatIsNoCause) {
   const auto gpu = well_gpu();
   EXPECT_EQ(why_slow(gpu, {{ClockEvent::SwPowerCap, 0.62}}), "power cap 62 % of the last minute");
-  const auto both =
-      why_slow(gpu, {{ClockEvent::SwPowerCap, 0.1}, {ClockEvent::HwThermal, 0.3},
-                     {ClockEvent::GpuIdle, 0.6}, {ClockEvent::SwThermal, 0.004}});
+  const auto both = why_slow(gpu, {{ClockEvent::SwPowerCap, 0.1},
+                                   {ClockEvent::HwThermal, 0.3},
+                                   {ClockEvent::GpuIdle, 0.6},
+                                   {ClockEvent::SwThermal, 0.004}});
   EXPECT_LT(both.find("30 %"), both.find("10 %"));
   EXPECT_EQ(both.find("60 %"), std::string::npos);
   EXPECT_EQ(both.find(" 0 %"), std::string::npos);

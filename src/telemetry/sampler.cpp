@@ -1,11 +1,13 @@
 #include "telemetry/sampler.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
@@ -28,7 +30,10 @@
 namespace muster {
 namespace {
 
-constexpr Duration kCostsPeriod = std::chrono::seconds(1);
+// The costs are told a second after the start, and then so often: telling them costs as much as
+// several visits.
+constexpr Duration kFirstCosts = std::chrono::seconds(1);
+constexpr Duration kCostsPeriod = std::chrono::seconds(5);
 constexpr Duration kEventsWait = std::chrono::seconds(5);
 // A driver that gives no events any more is asked again after so long.
 constexpr Duration kEventsPause = std::chrono::seconds(1);
@@ -47,6 +52,7 @@ class Sampler {
   [[noreturn]] void run();
 
  private:
+  [[noreturn]] void read_socket();
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
   void send(TelemetryMessageType type, std::uint64_t id, const std::vector<std::byte>& payload);
   Status watch(const Watch& watch);
@@ -71,13 +77,7 @@ class Sampler {
 // The way out is the end of the process: threads that hang in a driver use the members until then.
 void Sampler::run() {
   page_.note_crashes();
-  const std::jthread reader([this] {
-    const auto ended = read_frames(
-        socket_.get(), [this](const FrameHeader& header, std::span<const std::byte> payload) {
-          return on_frame(header, payload);
-        });
-    end_process(ended ? 0 : exit_code(ended.error().kind));
-  });
+  const std::jthread reader([this] { read_socket(); });
   std::unique_lock lock(mutex_);
   has_watch_.wait(lock, [this] { return watch_.has_value(); });
   const auto request = *watch_;
@@ -85,6 +85,25 @@ void Sampler::run() {
   const auto status = watch(request);
   send(TelemetryMessageType::Refused, 0, encode(Failed{status.error()}));
   end_process(exit_code(status.error().kind));
+}
+
+void Sampler::read_socket() {
+  FrameAssembler frames;
+  for (;;) {
+    // poll first: a thread that blocks in read() is woken each time the collector takes a frame.
+    pollfd readable{socket_.get(), POLLIN, 0};
+    if (::poll(&readable, 1, -1) < 0) continue;
+    const auto space = frames.space();
+    const ssize_t size = ::read(socket_.get(), space.data(), space.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) end_process(0);
+    const auto taken =
+        frames.advance(static_cast<std::size_t>(size),
+                       [this](const FrameHeader& header, std::span<const std::byte> payload) {
+                         return on_frame(header, payload);
+                       });
+    if (!taken) end_process(exit_code(taken.error().kind));
+  }
 }
 
 // Returns only with an error.
@@ -106,7 +125,7 @@ Status Sampler::watch(const Watch& watch) {
       events.emplace_back([this, source] { wait_for_events(source); });
     }
   }
-  for (auto next = clock_.now() + kCostsPeriod;; next += kCostsPeriod) {
+  for (auto next = clock_.now() + kFirstCosts;; next += kCostsPeriod) {
     std::this_thread::sleep_until(next);
     send_costs();
   }

@@ -1,7 +1,12 @@
 #include "telemetry/sampling.h"
 
+#include <sys/timerfd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "base/check.h"
 
 namespace muster {
 namespace {
@@ -25,7 +30,9 @@ Sampling::Sampling(std::vector<DeviceSampler*> samplers,
       begin_(clock.now()),
       stuck_after_(std::max(plan_.period() / 4, kStuckLeast)),
       on_samples_(std::move(on_samples)),
+      alarm_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)),
       edges_(clock) {
+  MUSTER_CHECK(alarm_.is_open());
   auto poller = std::make_unique<Poller>();
   for (auto* sampler : samplers) {
     const auto index = static_cast<std::uint32_t>(devices_.size());
@@ -49,6 +56,7 @@ Sampling::~Sampling() {
     is_stopping_ = true;
   }
   stopped_.notify_all();
+  set_alarm(clock_.now());
   watchdog_.join();  // from here on no poller is added
   pollers_.clear();
 }
@@ -77,6 +85,7 @@ void Sampling::run(Poller& self) {
 }
 
 void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
+  if (&self == shared_ && self.devices.size() > 1) set_alarm(clock_.now() + stuck_after_);
   while (!self.round.empty() && !is_stopping_) {
     const auto device = self.round.back();
     self.round.pop_back();
@@ -95,6 +104,7 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
     count_visit(self, sample, took);
     self.done.push_back(std::move(sample));
   }
+  if (&self == shared_) stop_alarm();
   const auto done = std::exchange(self.done, {});
   if (done.empty()) return;
   lock.unlock();
@@ -164,24 +174,33 @@ void Sampling::give(std::span<const DeviceSample> samples) {
   on_samples_(samples);
 }
 
+void Sampling::set_alarm(TimePoint time) const {
+  // An alarm in the past goes off at once; one at zero would be none.
+  const auto since = std::max(time.time_since_epoch(), Duration(1));
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since);
+  const itimerspec timer{{0, 0}, {whole.count(), (since - whole).count()}};
+  ::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &timer, nullptr);
+}
+
+void Sampling::stop_alarm() const {
+  if (is_stopping_) return;  // the watchdog waits for its last one
+  const itimerspec none{};
+  ::timerfd_settime(alarm_.get(), 0, &none, nullptr);
+}
+
 void Sampling::watch_over() {
-  std::unique_lock lock(mutex_);
-  auto next = begin_ + stuck_after_;
-  while (wait_until(lock, next)) {
-    reap();
-    const auto now = clock_.now();
-    const auto tick = static_cast<std::uint64_t>((now - begin_) / plan_.period());
-    for (const auto& poller : pollers_) {
-      if (poller->is_visiting && poller->tick < tick) count_missed(*poller, tick);
-    }
-    next = tick_time(tick) + stuck_after_;
-    if (next <= now) next += plan_.period();
+  for (;;) {
+    std::uint64_t count = 0;
+    (void)!::read(alarm_.get(), &count, sizeof count);
+    const std::lock_guard lock(mutex_);
+    if (is_stopping_) return;
+    std::erase_if(pollers_, [](const auto& poller) { return poller->has_ended; });
     if (!shared_->is_visiting || shared_->devices.size() < 2) continue;
     const auto stuck_at = shared_->visit_since + stuck_after_;
-    if (stuck_at <= now) {
+    if (stuck_at <= clock_.now()) {
       split(*shared_);
     } else {
-      next = std::min(next, stuck_at);
+      set_alarm(stuck_at);
     }
   }
 }
@@ -200,10 +219,6 @@ void Sampling::split(Poller& stuck) {
   add_poller(std::move(others));
 }
 
-void Sampling::reap() {
-  std::erase_if(pollers_, [](const auto& poller) { return poller->has_ended; });
-}
-
 std::vector<EdgeFound> Sampling::find_edges(Duration limit) {
   std::vector<EdgeCounter> counters;
   for (std::uint32_t i = 0; i < devices_.size(); ++i) {
@@ -214,8 +229,13 @@ std::vector<EdgeFound> Sampling::find_edges(Duration limit) {
   return edges_.find(counters, limit);
 }
 
-std::array<CollectorStatus::TierTicks, kTierCount> Sampling::ticks() const {
+std::array<CollectorStatus::TierTicks, kTierCount> Sampling::ticks() {
   const std::lock_guard lock(mutex_);
+  // A visit that hangs has missed those after it before it comes back.
+  const auto tick = static_cast<std::uint64_t>((clock_.now() - begin_) / plan_.period());
+  for (const auto& poller : pollers_) {
+    if (poller->is_visiting && poller->tick < tick) count_missed(*poller, tick);
+  }
   return ticks_;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "hw/device_sampler.h"
 #include "telemetry/call_costs.h"
 #include "telemetry/call_page.h"
@@ -24,9 +25,10 @@ namespace muster {
 /// Visits devices at their tiers' periods, and goes on with the others when one hangs.
 ///
 /// One thread visits all devices of a tick and gives their samples away together: one wake-up a
-/// tick. A watchdog looks on: a visit that takes longer than a quarter of the period keeps its
-/// thread, and the other devices get a new one, which goes on within the same tick. A device that
-/// was quick for two slow periods comes back to the others.
+/// tick. A watchdog looks on, by a timer that a round which ends in time stops: a visit that takes
+/// longer than a quarter of the period keeps its thread, and the other devices get a new one, which
+/// goes on within the same tick. A device that was quick for two slow periods comes back to the
+/// others.
 ///
 /// Deadlines are absolute, so nothing drifts; a visit that is due while the one before it still
 /// runs does not take place, and is counted. A device that says it is lost is visited with the
@@ -49,7 +51,7 @@ class Sampling {
   /// The next edge of every energy counter; blocks at most a little longer than `limit`.
   std::vector<EdgeFound> find_edges(Duration limit);
 
-  std::array<CollectorStatus::TierTicks, kTierCount> ticks() const;
+  std::array<CollectorStatus::TierTicks, kTierCount> ticks();
   void add_costs_to(std::map<std::string, CallCost>& costs) const;
 
  private:
@@ -86,9 +88,10 @@ class Sampling {
   void count_missed(Poller& poller, std::uint64_t tick);
   bool rejoin(Poller& self);
   void give(std::span<const DeviceSample> samples);
+  void set_alarm(TimePoint time) const;
+  void stop_alarm() const;
   void watch_over();
   void split(Poller& stuck);
-  void reap();
 
   const TickPlan plan_;
   const Clock& clock_;
@@ -98,9 +101,10 @@ class Sampling {
   std::vector<std::unique_ptr<Watched>> devices_;  // the list does not change
   std::atomic<bool> has_viewer_ = false;
   std::mutex give_mutex_;
+  const UniqueFd alarm_;  // a timer: when the watchdog shall look
 
   // std::mutex rather than Mutex: the condition variable needs it.
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable stopped_;
   bool is_stopping_ = false;                                    // guarded by mutex_
   std::vector<std::unique_ptr<Poller>> pollers_;                // guarded by mutex_, as the Pollers

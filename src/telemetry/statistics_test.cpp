@@ -65,8 +65,8 @@ TEST(Statistics, NoGpusHaveNoTotals) {
 }
 
 TEST(Statistics, SharesCountTheSamplesInWhichAnEventHeld) {
-  const double both = static_cast<double>(ClockEvent::SwPowerCap) +
-                      static_cast<double>(ClockEvent::SwThermal);
+  const double both =
+      static_cast<double>(ClockEvent::SwPowerCap) + static_cast<double>(ClockEvent::SwThermal);
   const double one = static_cast<double>(ClockEvent::SwPowerCap);
   const auto shares = clock_event_shares({{{}, both}, {{}, one}, {{}, one}, {{}, 0}});
   ASSERT_EQ(shares.size(), 2U);

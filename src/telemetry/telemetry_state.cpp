@@ -26,6 +26,18 @@ std::string whole_seconds(Duration duration) {
   return fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(duration).count());
 }
 
+// Put together once: ten times a second the table is too long to go through.
+const std::vector<Reading>& readings_of(std::size_t tier) {
+  static const auto tiers = [] {
+    std::array<std::vector<Reading>, kTierCount> lists;
+    for (const auto& info : reading_table()) {
+      lists[static_cast<std::size_t>(info.tier)].push_back(info.reading);
+    }
+    return lists;
+  }();
+  return tiers[tier];
+}
+
 void add_costs(SamplerCosts& sum, const SamplerCosts& costs) {
   for (std::size_t tier = 0; tier < kTierCount; ++tier) {
     auto& ticks = sum.ticks[tier];
@@ -62,18 +74,18 @@ TelemetryState::TelemetryState(WatchedMachine machine, const Options& options)
 void TelemetryState::add(const DeviceSample& sample) {
   if (sample.device >= devices_.size()) return;
   auto& known = devices_[sample.device];
-  for (const auto& info : reading_table()) {
-    if (!sample.tiers.test(static_cast<std::size_t>(info.tier))) continue;
-    // A reading of this tier that is not set could not be taken: it must not be shown any more.
-    const auto value = sample.readings.get(info.reading);
-    if (value) {
-      known.readings.set(info.reading, *value);
-    } else {
-      known.readings.clear(info.reading);
-    }
-  }
   for (std::size_t tier = 0; tier < kTierCount; ++tier) {
-    if (sample.tiers.test(tier)) known.taken[tier] = sample.at;
+    if (!sample.tiers.test(tier)) continue;
+    known.taken[tier] = sample.at;
+    for (const auto reading : readings_of(tier)) {
+      // A reading of this tier that is not set could not be taken: it must not be shown any more.
+      const auto value = sample.readings.get(reading);
+      if (value) {
+        known.readings.set(reading, *value);
+      } else {
+        known.readings.clear(reading);
+      }
+    }
   }
   if (!sample.core_loads.empty()) known.core_loads = sample.core_loads;
   if (sample.processes) {
@@ -154,9 +166,9 @@ void TelemetryState::take_fresh(const Known& known, TimePoint now, DeviceStatus&
     return taken && now - *taken <= 2 * options_.periods[static_cast<std::size_t>(tier)];
   };
   status.readings = known.readings;
-  for (const auto& info : reading_table()) {
-    const auto& taken = known.taken[static_cast<std::size_t>(info.tier)];
-    if (!is_fresh(taken, info.tier)) status.readings.clear(info.reading);
+  for (std::size_t tier = 0; tier < kTierCount; ++tier) {
+    if (is_fresh(known.taken[tier], static_cast<Tier>(tier))) continue;
+    for (const auto reading : readings_of(tier)) status.readings.clear(reading);
   }
   if (is_fresh(known.processes_taken, Tier::Slow)) status.processes = known.processes;
   if (is_fresh(known.taken[static_cast<std::size_t>(Tier::Medium)], Tier::Medium)) {

@@ -9,8 +9,8 @@
 namespace muster {
 
 /// Which tiers of a device are due at which tick. A tick is a fast period; the slower tiers fall on
-/// every n-th, so that one visit does all that is due, and the devices take turns: of ten devices
-/// one has its medium visit in each tick, and no tick is longer than the others.
+/// every n-th, so that one visit does all that is due, and the devices take turns in groups of
+/// four, so that no tick is much longer than the others.
 ///
 /// Immutable.
 class TickPlan {

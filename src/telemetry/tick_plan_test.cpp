@@ -26,9 +26,7 @@ std::map<std::uint64_t, TierSet> visits(const TickPlan& plan, std::uint32_t devi
   return found;
 }
 
-TEST(TickPlan, TheFirstVisitDoesEverything) {
-  EXPECT_EQ(DueTiers().at(0), tiers("111"));
-}
+TEST(TickPlan, TheFirstVisitDoesEverything) { EXPECT_EQ(DueTiers().at(0), tiers("111")); }
 
 TEST(TickPlan, EveryTenthTickDoesTheMediumTierAndEveryHundredthTheSlowOne) {
   const TickPlan plan({milliseconds(100), seconds(1), seconds(10)});
@@ -43,17 +41,18 @@ TEST(TickPlan, EveryTenthTickDoesTheMediumTierAndEveryHundredthTheSlowOne) {
 
 TEST(TickPlan, DevicesTakeTurns) {
   const TickPlan plan({milliseconds(100), seconds(1), seconds(10)});
-  // Device 3 is three ticks ahead of device 0, and its first wait is between half a period and one
-  // and a half: 7 ticks.
-  const auto third = visits(plan, 3, 40);
+  // Device 12 is of the group that is three ticks ahead, and its first wait is between half a
+  // period and one and a half: 7 ticks.
+  const auto third = visits(plan, 12, 40);
   for (const std::uint64_t tick : {7, 17, 27, 37}) EXPECT_TRUE(third.at(tick).test(1)) << tick;
   EXPECT_FALSE(third.at(10).test(1));
-  // Device 8 would wait two ticks only, which GPM's 100 ms between samples does not allow: 12.
-  const auto eighth = visits(plan, 8, 40);
+  // Device 32, of the eighth group, would wait two ticks only, which GPM's 100 ms between samples
+  // does not allow: 12.
+  const auto eighth = visits(plan, 32, 40);
   EXPECT_FALSE(eighth.at(2).test(1));
   EXPECT_TRUE(eighth.at(12).test(1));
   // The slow tier falls on a medium tick.
-  const auto twelfth = visits(plan, 12, 200);
+  const auto twelfth = visits(plan, 48, 200);
   for (const auto& [tick, due] : twelfth) {
     EXPECT_TRUE(!due.test(2) || due.test(1)) << tick;
   }

@@ -58,7 +58,7 @@ struct EdgeFound {
   std::string missing_reason;
 };
 
-/// Sampler: what watching has cost since it started; each second.
+/// Sampler: what watching has cost since it started; each five seconds.
 struct SamplerCosts {
   std::array<CollectorStatus::TierTicks, kTierCount> ticks{};
   std::vector<CallCost> calls;

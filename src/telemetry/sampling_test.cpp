@@ -1,0 +1,193 @@
+#include "telemetry/sampling.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::array<Duration, kTierCount> kPeriods{milliseconds(20), milliseconds(200),
+                                                    milliseconds(2000)};
+constexpr Duration kPatience = seconds(15);  // for a machine that is busy with other tests
+
+/// A device whose driver can be held in a call.
+class FakeDevice final : public DeviceSampler {
+ public:
+  FakeDevice() { identity_.device.kind = DeviceKind::Cuda; }
+
+  const DeviceIdentity& identity() const override { return identity_; }
+
+  void sample(TierSet /*due*/, CallWatch& watch, DeviceSample& sample) override {
+    watch.enter("fakeSample");
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !is_held_; });
+      if (is_lost_) sample.lost_reason = "lost";
+      ++visits_;
+    }
+    watch.leave("fakeSample", 0, Duration(1000));
+    if (!sample.lost_reason) sample.readings.set(Reading::GpuPowerInstant, 1);
+  }
+
+  std::optional<double> energy_joules(CallWatch& /*watch*/) override {
+    const std::lock_guard lock(mutex_);
+    if (!has_counter_) return std::nullopt;
+    return static_cast<double>(looks_++ / 5);  // a new value with every fifth look
+  }
+
+  void hold(bool is_held) {
+    {
+      const std::lock_guard lock(mutex_);
+      is_held_ = is_held;
+    }
+    changed_.notify_all();
+  }
+  void lose() {
+    const std::lock_guard lock(mutex_);
+    is_lost_ = true;
+  }
+  void remove_counter() {
+    const std::lock_guard lock(mutex_);
+    has_counter_ = false;
+  }
+  int visits() {
+    const std::lock_guard lock(mutex_);
+    return visits_;
+  }
+
+ private:
+  DeviceIdentity identity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_held_ = false;
+  bool is_lost_ = false;
+  bool has_counter_ = true;
+  int visits_ = 0;
+  int looks_ = 0;
+};
+
+/// Three devices that are visited, and what was given away.
+class SamplingTest : public testing::Test {
+ protected:
+  SamplingTest() : page_(std::move(*CallPage::create())) {}
+
+  void begin() {
+    sampling_ = std::make_unique<Sampling>(
+        std::vector<DeviceSampler*>{&devices_[0], &devices_[1], &devices_[2]}, kPeriods, page_,
+        clock_, [this](std::span<const DeviceSample> samples) {
+          const std::lock_guard lock(mutex_);
+          for (const auto& sample : samples) ++counts_[sample.device];
+          frame_sizes_.push_back(samples.size());
+          changed_.notify_all();
+        });
+  }
+
+  // Waits until each of these devices has given so many samples more.
+  bool wait_for(const std::vector<std::uint32_t>& devices, int more) {
+    std::unique_lock lock(mutex_);
+    auto goal = counts_;
+    for (const auto device : devices) goal[device] += more;
+    return changed_.wait_for(lock, kPatience, [&] {
+      for (const auto device : devices) {
+        if (counts_[device] < goal[device]) return false;
+      }
+      return true;
+    });
+  }
+
+  int count(std::uint32_t device) {
+    const std::lock_guard lock(mutex_);
+    return counts_[device];
+  }
+
+  const SteadyClock clock_;
+  CallPage page_;
+  std::array<FakeDevice, 3> devices_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint32_t, int> counts_;
+  std::vector<std::size_t> frame_sizes_;
+  std::unique_ptr<Sampling> sampling_;  // last: its threads use the others
+};
+
+TEST_F(SamplingTest, HealthyDevicesShareAFrame) {
+  begin();
+  ASSERT_TRUE(wait_for({0, 1, 2}, 3));
+  const std::lock_guard lock(mutex_);
+  EXPECT_EQ(frame_sizes_.front(), 3U);
+}
+
+TEST_F(SamplingTest, TheOthersGoOnWhileOneHangsAndItComesBack) {
+  begin();
+  ASSERT_TRUE(wait_for({0, 1, 2}, 1));
+  devices_[1].hold(true);
+  EXPECT_TRUE(wait_for({0, 2}, 10));
+  const auto call = page_.in_progress(1);
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->function, "fakeSample");
+  const int held_at = count(1);
+  EXPECT_TRUE(wait_for({0, 2}, 5));
+  EXPECT_EQ(count(1), held_at);
+  EXPECT_GT(sampling_->ticks()[0].missed, 0U);
+  devices_[1].hold(false);
+  EXPECT_TRUE(wait_for({0, 1, 2}, 3));
+}
+
+TEST_F(SamplingTest, TwoThatHangLeaveTheThirdAlone) {
+  begin();
+  ASSERT_TRUE(wait_for({0, 1, 2}, 1));
+  devices_[0].hold(true);
+  devices_[2].hold(true);
+  EXPECT_TRUE(wait_for({1}, 10));
+  devices_[0].hold(false);
+  EXPECT_TRUE(wait_for({0, 1}, 3));
+  devices_[2].hold(false);
+  EXPECT_TRUE(wait_for({2}, 3));
+}
+
+TEST_F(SamplingTest, ALostDeviceIsVisitedWithTheMediumTierOnly) {
+  devices_[2].lose();
+  begin();
+  ASSERT_TRUE(wait_for({0, 1}, 40));
+  // 40 fast ticks are 4 medium ones; the first visit is on top, and one more may be under way.
+  EXPECT_LE(devices_[2].visits(), 7);
+  EXPECT_GE(devices_[0].visits(), 40);
+}
+
+TEST_F(SamplingTest, EdgesAreFoundBesideADriverThatHangs) {
+  devices_[1].remove_counter();
+  begin();
+  ASSERT_TRUE(wait_for({0, 1, 2}, 1));
+  devices_[2].hold(true);
+  ASSERT_TRUE(wait_for({0, 1}, 5));
+  const auto edges = sampling_->find_edges(milliseconds(500));
+  ASSERT_EQ(edges.size(), 3U);
+  ASSERT_TRUE(edges[0].at) << edges[0].missing_reason;
+  EXPECT_EQ(edges[0].joules, 1);
+  EXPECT_EQ(edges[1].missing_reason, "there is no energy counter");
+  EXPECT_FALSE(edges[2].at);
+  EXPECT_FALSE(edges[2].missing_reason.empty());
+  devices_[2].hold(false);
+}
+
+TEST_F(SamplingTest, CallsAreCountedByName) {
+  begin();
+  ASSERT_TRUE(wait_for({0, 1, 2}, 2));
+  std::map<std::string, CallCost> costs;
+  sampling_->add_costs_to(costs);
+  ASSERT_TRUE(costs.contains("fakeSample"));
+  EXPECT_GE(costs["fakeSample"].calls, 6U);
+  // Each was told to have taken a microsecond.
+  EXPECT_NEAR(costs["fakeSample"].seconds, 1e-6 * static_cast<double>(costs["fakeSample"].calls),
+              1e-12);
+}
+
+}  // namespace
+}  // namespace muster
