@@ -29,7 +29,7 @@ FIRST_FRAME_MS, KEY_MS, IDLE_BYTES = 100, 50, 4096
 START_COUNT, KEY_COUNT, IDLE_SECONDS = 10, 40, 10
 LAST_MOMENT = "\x1b[C" * (recordings.SECONDS - 1)  # so many steps to the right
 # What `muster devices` says of the GPUs; the rest is this machine's own.
-GPU_LINES = re.compile(r"device |cuda:\d|\s+(cuda:)?0 |[A-Z#]+  ")
+GPU_LINES = re.compile(r"device |cuda:\d|\s+(cuda:)?0 |(X|NV#|SYS)  ")
 
 
 def replay_screens(report):
