@@ -141,7 +141,8 @@ std::optional<double> cpu_limit(const fs::path& folder, bool is_v2) {
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// Calls `on_group(folder, is_v2)` for every group whose limits of `controller` hold this process.
+// Calls `on_group(folder, is_v2, is_own)` for every group whose limits of `controller` hold this
+// process: its own, then those above it.
 template <typename OnGroup>
 void for_each_group(const fs::path& root, std::string_view controller, OnGroup on_group) {
   const auto mountinfo = read_file(root / "proc/self/mountinfo", kFileSizeMax);
@@ -151,7 +152,8 @@ void for_each_group(const fs::path& root, std::string_view controller, OnGroup o
     if (!mount.is_v2 && !has(mount.controllers, controller)) continue;
     const auto path = path_in(mount, controller, *self_cgroup);
     if (!path) continue;
-    for (const auto& folder : ancestors(root, mount, *path)) on_group(folder, mount.is_v2);
+    const auto folders = ancestors(root, mount, *path);
+    for (const auto& folder : folders) on_group(folder, mount.is_v2, folder == folders.front());
   }
 }
 
@@ -164,7 +166,7 @@ class NoWatch final : public CallWatch {
 }  // namespace
 
 CgroupMemory::CgroupMemory(const fs::path& root) {
-  for_each_group(root, "memory", [this](const fs::path& folder, bool is_v2) {
+  for_each_group(root, "memory", [this](const fs::path& folder, bool is_v2, bool is_own) {
     const auto* limit = is_v2 ? "memory.max" : "memory.limit_in_bytes";
     const auto* usage = is_v2 ? "memory.current" : "memory.usage_in_bytes";
     std::error_code ignored;
@@ -172,7 +174,7 @@ CgroupMemory::CgroupMemory(const fs::path& root) {
     groups_.push_back({KernelFile("read cgroup limit", folder / limit),
                        KernelFile("read cgroup usage", folder / usage),
                        KernelFile("read cgroup memory.stat", folder / "memory.stat", 64 << 10),
-                       is_v2});
+                       is_v2, is_own});
   });
 }
 
@@ -182,7 +184,8 @@ CgroupLimits CgroupMemory::read(CallWatch& watch, DeviceSample& sample) {
     if (group.limit.read(watch, sample) != 0) continue;
     auto limit = below_no_limit(parse_number(group.limit.text()));  // "max" is no number
     // Version 1 tells the limit of ancestors that a container does not show in memory.stat alone.
-    const bool has_stat = (limit || !group.is_v2) && group.stat.read(watch, sample) == 0;
+    const bool tells_hidden = !group.is_v2 && group.is_own;
+    const bool has_stat = (limit || tells_hidden) && group.stat.read(watch, sample) == 0;
     const auto stat = has_stat ? group.stat.text() : std::string_view();
     tighten(limit, below_no_limit(stat_number(stat, "hierarchical_memory_limit")));
     tighten(limits.memory_bytes, limit);
@@ -204,7 +207,7 @@ CgroupLimits read_cgroup_limits(const fs::path& root) {
   NoWatch watch;
   DeviceSample uncounted;
   auto limits = CgroupMemory(root).read(watch, uncounted);
-  for_each_group(root, "cpu", [&](const fs::path& folder, bool is_v2) {
+  for_each_group(root, "cpu", [&](const fs::path& folder, bool is_v2, bool) {
     tighten(limits.cpu_cores, cpu_limit(folder, is_v2));
   });
   return limits;

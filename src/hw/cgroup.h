@@ -44,6 +44,7 @@ class CgroupMemory {
     KernelFile usage;
     KernelFile stat;
     bool is_v2 = false;
+    bool is_own = false;  // of this process, not above it
   };
   std::vector<Group> groups_;
 };
