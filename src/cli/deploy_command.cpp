@@ -10,12 +10,12 @@
 #include "cli/deploy_docker.h"
 #include "cli/deploy_lifecycle.h"
 #include "cli/deploy_options.h"
+#include "cli/find_machine.h"
 #include "cli/shell_words.h"
 #include "deploy/compose_text.h"
 #include "deploy/docker_run.h"
 #include "deploy/kubernetes_text.h"
 #include "deploy/server_api.h"
-#include "hw/inventory.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
 #include "terminal/text_width.h"
@@ -332,9 +332,9 @@ Result<int> run_deploy(const CommandContext& context) {
   MUSTER_TRY(check_flags(context.arguments, verb));
   if (verb != "container") return run_on_containers(context, verb);
   ContainerHost host;
-  MachineSources sources;
-  sources.look_for_gpus = may_need_gpus(context.arguments);
-  host.inventory = MUSTER_TRY(find_inventory(sources));
+  host.inventory =
+      MUSTER_TRY(find_machine(context.config, context.clock, may_need_gpus(context.arguments)))
+          .inventory;
   host.rocm = find_rocm_gpus();
   return context.arguments.has("--detect-only") ? run_detect(context, host)
                                                 : run_container(context, host);

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "base/file.h"
+#include "cli/find_machine.h"
 #include "cli/places.h"
 #include "cli/plan_files.h"
 #include "dataset/vector_writer.h"
 #include "hw/device_names.h"
-#include "hw/inventory.h"
 #include "modelfile/model_folder.h"
 #include "service/embedding_session.h"
 
@@ -61,13 +61,11 @@ TextReaderOptions input_options(const Config& config, std::vector<std::string> i
   return options;
 }
 
-Status fill_machine_options(const Config& config, const std::string& devices,
+Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
                             EmbedOptions& options) {
-  MachineSources sources;
-  sources.look_for_gpus = may_name_gpus(devices);
-  const auto inventory = MUSTER_TRY(find_inventory(sources));
+  const auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(devices)));
   options.devices =
-      MUSTER_TRY(parse_devices(devices, inventory, config.count(SettingId::CoresPerDevice)));
+      MUSTER_TRY(parse_devices(devices, found.inventory, config.count(SettingId::CoresPerDevice)));
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.cache_folder = MUSTER_TRY(find_cache_folder(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
@@ -99,7 +97,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.prompt_name = config.text(SettingId::PromptName);
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
   const auto devices = MUSTER_TRY(devices_text(context));
-  MUSTER_TRY(fill_machine_options(config, devices, options));
+  MUSTER_TRY(fill_machine_options(config, context.clock, devices, options));
   return options;
 }
 

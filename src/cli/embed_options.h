@@ -19,7 +19,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context);
 
 /// The part of the options that says where a model runs: devices, worker, torch, cache.
 /// `devices`: as --devices names them.
-Status fill_machine_options(const Config& config, const std::string& devices,
+Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
                             EmbedOptions& options);
 
 /// The input part of the options, for the commands that read texts.

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
+#include "cli/find_machine.h"
 #include "hw/device_names.h"
-#include "hw/inventory.h"
 #include "topology/machine_here.h"
 #include "topology/machine_json.h"
 #include "topology/machine_text.h"
@@ -18,17 +20,39 @@ namespace {
 
 constexpr std::string_view kHere = "here";
 
+// The part of `links` that is about `chosen`, which are some of `all` in any order.
+LinkMatrix links_among(const LinkMatrix& links, const std::vector<Device>& all,
+                       const std::vector<Device>& chosen) {
+  if (links.device_count != all.size()) return {};
+  std::vector<std::size_t> places;
+  for (const auto& device : chosen) {
+    const auto found = std::find_if(
+        all.begin(), all.end(), [&](const Device& other) { return other.name() == device.name(); });
+    if (found == all.end()) return {};
+    places.push_back(static_cast<std::size_t>(found - all.begin()));
+  }
+  LinkMatrix part{static_cast<std::uint32_t>(places.size()), {}};
+  for (const auto row : places) {
+    for (const auto column : places) {
+      part.labels.push_back(links.labels[row * all.size() + column]);
+    }
+  }
+  return part;
+}
+
 }  // namespace
 
-Result<ChosenMachine> choose_machine(const std::string& text) {
+Result<ChosenMachine> choose_machine(const std::string& text, const Config& config,
+                                     const Clock& clock) {
   if (text.starts_with("sim:")) return ChosenMachine{MUSTER_TRY(parse_machine(text)), false};
   const std::filesystem::path file(text);
   if (std::filesystem::is_regular_file(file)) {
     const auto content = MUSTER_TRY(read_file(file));
     return ChosenMachine{MUSTER_TRY(parse_machine_json(text, content)), false};
   }
-  auto inventory = MUSTER_TRY(find_inventory());
-  if (text == kHere) return ChosenMachine{machine_from(inventory), true};
+  auto [inventory, links] =
+      MUSTER_TRY(find_machine(config, clock, text == kHere || may_name_gpus(text)));
+  if (text == kHere) return ChosenMachine{machine_from(inventory, &links), true};
   const auto devices = parse_devices(text, inventory, std::nullopt);
   if (!devices) {
     return Error{ErrorKind::NotFound,
@@ -36,13 +60,14 @@ Result<ChosenMachine> choose_machine(const std::string& text) {
                              "as 2xcpu, nor a simulated machine such as sim:8xH100-80G",
                              text)};
   }
+  const auto part = links_among(links, inventory.gpus, *devices);
   inventory.cpus.clear();
   inventory.gpus.clear();
   for (const auto& device : *devices) {
     auto& list = device.kind == DeviceKind::Cpu ? inventory.cpus : inventory.gpus;
     list.push_back(device);
   }
-  ChosenMachine chosen{machine_from(inventory), true};
+  ChosenMachine chosen{machine_from(inventory, &part), true};
   chosen.machine.name = text;
   return chosen;
 }

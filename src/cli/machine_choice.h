@@ -2,7 +2,9 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
+#include "config/config.h"
 #include "spec/machine.h"
 
 namespace muster {
@@ -16,6 +18,7 @@ struct ChosenMachine {
 /// "sim:8xH100-80G", or the name of a machine file.
 ///
 /// Errors: NotFound (none of these), and those of reading the file or this machine.
-Result<ChosenMachine> choose_machine(const std::string& text);
+Result<ChosenMachine> choose_machine(const std::string& text, const Config& config,
+                                     const Clock& clock);
 
 }  // namespace muster

@@ -134,7 +134,8 @@ Result<int> run_plan(const CommandContext& context) {
   }
   const auto source = MUSTER_TRY(find_model_source(arguments.positionals.front()));
   const auto model = MUSTER_TRY(describe_model(source));
-  const auto chosen = MUSTER_TRY(choose_machine(arguments.value("--machine").value_or("here")));
+  const auto chosen = MUSTER_TRY(
+      choose_machine(arguments.value("--machine").value_or("here"), context.config, context.clock));
   const auto& machine = chosen.machine;
   const auto width = inspect_terminal(STDOUT_FILENO).width;
   if (arguments.has("--recommend")) {

@@ -36,15 +36,20 @@ FlagGroup watched_machine_flags() {
       {{"--machine", "TEXT", "a simulated machine instead: sim:8xH100-80G, or a machine file"}}};
 }
 
-Result<CollectorOptions> collector_options(const CommandContext& context) {
+Result<CollectorOptions> collector_options(const Config& config) {
   CollectorOptions options;
-  if (const auto library = context.config.text(SettingId::NvmlPath)) {
+  if (const auto library = config.text(SettingId::NvmlPath)) {
     // A name without a slash is for the loader's own search.
     if (library->find('/') != std::string::npos) MUSTER_TRY(check_file(*library, "--nvml-path"));
     options.nvml_libraries = {*library};
   }
-  options.root = context.config.text(SettingId::SysfsRoot).value_or("/");
+  options.root = config.text(SettingId::SysfsRoot).value_or("/");
   MUSTER_TRY(check_folder(options.root, "--sysfs-root"));
+  return options;
+}
+
+Result<CollectorOptions> collector_options(const CommandContext& context) {
+  auto options = MUSTER_TRY(collector_options(context.config));
   if (const auto machine = context.arguments.value("--machine")) {
     MUSTER_TRY(check_machine(*machine));
     options.simulated = *machine;

@@ -10,7 +10,12 @@ namespace muster {
 /// settings NvmlPath and SysfsRoot.
 FlagGroup watched_machine_flags();
 
-/// Where the sampler of this command looks.
+/// Where a sampler looks by the settings alone.
+///
+/// Errors: NotFound (no such library or folder), before anything is started.
+Result<CollectorOptions> collector_options(const Config& config);
+
+/// The same, or the machine that the command names by --machine.
 ///
 /// Errors: NotFound (no such library, folder or machine), before anything is started.
 Result<CollectorOptions> collector_options(const CommandContext& context);

@@ -1,0 +1,75 @@
+#include "cli/find_machine.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/telemetry_options.h"
+#include "hw/inventory.h"
+#include "telemetry/collector.h"
+
+namespace muster {
+namespace {
+
+bool is_split(const DeviceIdentity& gpu, const std::vector<DeviceIdentity>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const DeviceIdentity& other) {
+    return other.parent && other.parent == gpu.device.uuid;
+  });
+}
+
+std::optional<std::uint32_t> index_of_parent(const DeviceIdentity& slice,
+                                             const std::vector<DeviceIdentity>& all) {
+  for (const auto& other : all) {
+    if (!other.parent && other.device.uuid == slice.parent) return other.device.index;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> visible_devices() {
+  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Device> devices_for_work(const WatchedMachine& machine,
+                                     const std::optional<std::string>& visible) {
+  std::vector<Device> devices;
+  for (const auto& identity : machine.devices) {
+    if (identity.device.kind != DeviceKind::Cuda || is_split(identity, machine.devices)) continue;
+    auto device = identity.device;
+    device.has_unified_memory = identity.has_unified_memory;
+    if (identity.parent) {
+      const auto parent = index_of_parent(identity, machine.devices);
+      if (!parent) continue;  // a slice without its GPU has no name
+      device.slice = device.index;
+      device.index = *parent;
+    }
+    if (!identity.cuda_ordinal && visible) device.hidden_by = "CUDA_VISIBLE_DEVICES=" + *visible;
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool look_for_gpus) {
+  auto options = MUSTER_TRY(collector_options(config));
+  FoundMachine found;
+  MachineSources sources;
+  sources.root = options.root;
+  sources.look_for_gpus = false;
+  found.inventory = MUSTER_TRY(find_inventory(sources));
+  if (!look_for_gpus) return found;
+
+  options.history = Duration{};
+  const auto collector = Collector::start(options, clock);
+  if (!collector) {
+    found.inventory.gpu_absent_reason = collector.error().message;
+    return found;
+  }
+  const auto& machine = (*collector)->machine();
+  found.inventory.gpus = devices_for_work(machine, visible_devices());
+  found.inventory.gpu_absent_reason = machine.gpu_absent_reason;
+  if (machine.links.device_count == found.inventory.gpus.size()) found.links = machine.links;
+  return found;
+}
+
+}  // namespace muster

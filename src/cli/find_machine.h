@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "spec/device.h"
+#include "spec/telemetry.h"
+
+namespace muster {
+
+/// This machine, and how its GPUs are linked.
+struct FoundMachine {
+  Inventory inventory;
+  LinkMatrix links;  // among `inventory.gpus`; empty where they are not all whole GPUs
+};
+
+/// What this machine has. The GPUs are asked for by a sampler process, so that a driver that hangs
+/// costs a time limit and no more; its silence, like its absence, is `gpu_absent_reason`.
+///
+/// look_for_gpus: false spares all of that where only CPUs are wanted.
+/// Errors: NotFound (a setting names no file or folder), Unavailable (no topology of the CPUs).
+Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool look_for_gpus);
+
+/// The NVIDIA GPUs of a watched machine as devices for work: slices instead of a GPU that is split,
+/// and those that a CUDA program would not see marked with `visible`, the value of
+/// CUDA_VISIBLE_DEVICES. Threads: pure.
+std::vector<Device> devices_for_work(const WatchedMachine& machine,
+                                     const std::optional<std::string>& visible);
+
+}  // namespace muster
