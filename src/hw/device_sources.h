@@ -18,8 +18,9 @@ namespace muster {
 /// into `samplers`. root: in front of /proc, where processes' names and MPS's pid file are read.
 /// visible: CUDA_VISIBLE_DEVICES, order: CUDA_DEVICE_ORDER, nullopt where not set.
 ///
-/// A GPU that the driver lists but cannot open stays in the list with what is known of it, and
-/// every visit to it says that it is lost. Errors: Unavailable with the reason in words. Source:
+/// A GPU that the driver lists but cannot open, or that does not answer in time, stays in the list
+/// with what is known of it, and every visit to it says that it is lost. While a call of opening
+/// has not returned, the end of `keep_alive` waits for it. Errors: Unavailable with the reason in words. Source:
 /// NVML API reference; header 13.3.
 struct NvmlOptions {
   std::vector<std::string> libraries;

@@ -131,39 +131,6 @@ void read_capability(const NvmlFunctions& nvml, NvmlCaller& call, NvmlDevice han
   }
 }
 
-NvmlGpu read_gpu(const NvmlLibrary& library, NvmlCaller& call, unsigned index,
-                 const fs::path& root) {
-  const auto& nvml = library.functions();
-  NvmlGpu gpu;
-  auto& identity = gpu.identity;
-  identity.device.kind = DeviceKind::Cuda;
-  identity.driver_index = index;
-  gpu.open_code = call(nvml.handle, index, &gpu.handle);
-  if (gpu.open_code != kNvmlSuccess) {
-    gpu.handle = nullptr;
-    return gpu;
-  }
-  identity.device.model = nvml_text(call, nvml.name, gpu.handle).value_or("");
-  identity.device.uuid = nvml_text(call, nvml.uuid, gpu.handle);
-  identity.serial = nvml_text(call, nvml.serial, gpu.handle);
-  identity.vbios = nvml_text(call, nvml.vbios, gpu.handle);
-  NvmlPciInfo pci{};
-  if (call(nvml.pci, gpu.handle, &pci) == kNvmlSuccess) {
-    pci.bus_id_legacy.back() = '\0';
-    gpu.pci = pci;
-    identity.device.pci_address = nvml_pci_address(pci);
-  }
-  read_memory(nvml, call, gpu.handle, identity);
-  read_capability(nvml, call, gpu.handle, identity);
-  identity.numa_node = read_numa_node(nvml, call, gpu, root);
-  identity.is_ecc_on = read_mode(call, nvml.ecc_mode, gpu.handle);
-  identity.is_mig_on = read_mode(call, nvml.mig_mode, gpu.handle);
-  identity.is_persistent = read_switch(call, nvml.persistence, gpu.handle);
-  unsigned mode = 0;
-  if (call(nvml.compute_mode, gpu.handle, &mode) == kNvmlSuccess) identity.compute_mode = mode;
-  return gpu;
-}
-
 // "13.0" from 13000.
 std::optional<std::string> read_cuda_version(const NvmlFunctions& nvml, NvmlCaller& call) {
   int version = 0;
@@ -197,11 +164,9 @@ std::string nvml_pci_address(const NvmlPciInfo& pci) {
   return fmt::format("{:08X}:{:02X}:{:02X}.{}", pci.domain, pci.bus, pci.device, function);
 }
 
-Result<std::vector<NvmlGpu>> list_nvml_gpus(const NvmlLibrary& library, NvmlCaller& call,
-                                            const fs::path& root) {
-  const auto& nvml = library.functions();
+Result<unsigned> count_nvml_gpus(const NvmlLibrary& library, NvmlCaller& call) {
   unsigned count = 0;
-  if (const auto code = call(nvml.count, &count); code != kNvmlSuccess) {
+  if (const auto code = call(library.functions().count, &count); code != kNvmlSuccess) {
     return Error{ErrorKind::Unavailable,
                  "the NVIDIA driver cannot count its GPUs: " + library.explain(code)};
   }
@@ -210,25 +175,51 @@ Result<std::vector<NvmlGpu>> list_nvml_gpus(const NvmlLibrary& library, NvmlCall
     return Error{ErrorKind::Unavailable,
                  fmt::format("the NVIDIA driver counts too many GPUs: {}", count)};
   }
+  return count;
+}
+
+NvmlGpu read_nvml_gpu(const NvmlLibrary& library, NvmlCaller& call, unsigned index,
+                      const fs::path& root) {
+  const auto& nvml = library.functions();
+  NvmlGpu gpu;
+  auto& identity = gpu.identity;
+  identity.device.kind = DeviceKind::Cuda;
+  identity.driver_index = index;
   std::array<char, kNvmlTextSize> driver{};
-  const bool has_version = call(nvml.driver_version, driver.data(), kNvmlTextSize) == kNvmlSuccess;
-  driver.back() = '\0';
-  const auto cuda = read_cuda_version(nvml, call);
-  std::vector<NvmlGpu> gpus;
-  for (unsigned index = 0; index < count; ++index) {
-    gpus.push_back(read_gpu(library, call, index, root));
-    if (has_version) gpus.back().identity.driver_version = driver.data();
-    gpus.back().identity.cuda_version = cuda;
+  if (call(nvml.driver_version, driver.data(), kNvmlTextSize) == kNvmlSuccess) {
+    driver.back() = '\0';
+    identity.driver_version = driver.data();
   }
-  // Fixed width and upper case, so the text sorts as the bus does.
-  std::stable_sort(gpus.begin(), gpus.end(), [](const NvmlGpu& a, const NvmlGpu& b) {
-    return a.identity.device.pci_address.value_or("~") <
-           b.identity.device.pci_address.value_or("~");
-  });
-  for (std::uint32_t index = 0; index < gpus.size(); ++index) {
-    gpus[index].identity.device.index = index;
+  identity.cuda_version = read_cuda_version(nvml, call);
+  gpu.open_code = call(nvml.handle, index, &gpu.handle);
+  if (gpu.open_code != kNvmlSuccess) {
+    gpu.handle = nullptr;
+    return gpu;
   }
-  return gpus;
+  identity.device.model = nvml_text(call, nvml.name, gpu.handle).value_or("");
+  identity.device.uuid = nvml_text(call, nvml.uuid, gpu.handle);
+  identity.serial = nvml_text(call, nvml.serial, gpu.handle);
+  identity.vbios = nvml_text(call, nvml.vbios, gpu.handle);
+  NvmlPciInfo pci{};
+  if (call(nvml.pci, gpu.handle, &pci) == kNvmlSuccess) {
+    pci.bus_id_legacy.back() = '\0';
+    gpu.pci = pci;
+    identity.device.pci_address = nvml_pci_address(pci);
+  }
+  read_memory(nvml, call, gpu.handle, identity);
+  read_capability(nvml, call, gpu.handle, identity);
+  identity.numa_node = read_numa_node(nvml, call, gpu, root);
+  identity.is_ecc_on = read_mode(call, nvml.ecc_mode, gpu.handle);
+  identity.is_mig_on = read_mode(call, nvml.mig_mode, gpu.handle);
+  identity.is_persistent = read_switch(call, nvml.persistence, gpu.handle);
+  unsigned mode = 0;
+  if (call(nvml.compute_mode, gpu.handle, &mode) == kNvmlSuccess) identity.compute_mode = mode;
+  return gpu;
+}
+
+// Fixed width and upper case, so the text sorts as the bus does.
+bool is_before_on_bus(const NvmlGpu& a, const NvmlGpu& b) {
+  return a.identity.device.pci_address.value_or("~") < b.identity.device.pci_address.value_or("~");
 }
 
 }  // namespace muster

@@ -17,12 +17,18 @@ struct NvmlGpu {
   DeviceIdentity identity;
 };
 
-/// The GPUs in PCI order, those that cannot be opened last. `Device::index` is that order,
-/// `driver_index` NVML's; what the driver does not tell is unset. root: in front of /sys.
+/// How many GPUs the driver lists.
 ///
-/// Errors: Unavailable when the driver cannot count them, has none, or says a number beyond reason.
-Result<std::vector<NvmlGpu>> list_nvml_gpus(const NvmlLibrary& library, NvmlCaller& call,
-                                            const std::filesystem::path& root);
+/// Errors: Unavailable when it cannot count them, has none, or says a number beyond reason.
+Result<unsigned> count_nvml_gpus(const NvmlLibrary& library, NvmlCaller& call);
+
+/// Opens a GPU and asks what does not change; what the driver does not tell is unset. root: in
+/// front of /sys.
+NvmlGpu read_nvml_gpu(const NvmlLibrary& library, NvmlCaller& call, unsigned index,
+                      const std::filesystem::path& root);
+
+/// PCI order; GPUs whose address is not known come last.
+bool is_before_on_bus(const NvmlGpu& a, const NvmlGpu& b);
 
 /// A text that the driver writes; nullopt where it does not, or writes nothing.
 std::optional<std::string> nvml_text(NvmlCaller& call, const NvmlFunctions::Text& function,

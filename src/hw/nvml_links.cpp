@@ -7,9 +7,9 @@
 namespace muster {
 namespace {
 
-// Where the links of one GPU go.
-struct LinkEnds {
-  std::vector<std::uint32_t> to_gpu;  // how many to each
+// How many links of one GPU go where.
+struct LinkCounts {
+  std::vector<std::uint32_t> to_gpu;
   std::uint32_t to_switch = 0;
 };
 
@@ -17,27 +17,19 @@ bool is_same_place(const NvmlPciInfo& a, const NvmlPciInfo& b) {
   return a.domain == b.domain && a.bus == b.bus && a.device == b.device;
 }
 
-LinkEnds read_link_ends(const NvmlFunctions& nvml, const std::vector<NvmlGpu>& gpus,
-                        std::size_t self, unsigned link_count, NvmlCaller& call) {
-  LinkEnds ends{std::vector<std::uint32_t>(gpus.size()), 0};
-  auto* const handle = gpus[self].handle;
-  for (unsigned link = 0; link < link_count; ++link) {
-    unsigned is_active = 0;
-    if (call(nvml.link_state, handle, link, &is_active) != kNvmlSuccess || is_active == 0) continue;
-    NvmlPciInfo remote{};
-    const bool has_place = call(nvml.link_remote_pci, handle, link, &remote) == kNvmlSuccess;
+LinkCounts count_links(const std::vector<NvmlGpu>& gpus, const std::vector<NvmlLinkEnd>& ends) {
+  LinkCounts counts{std::vector<std::uint32_t>(gpus.size()), 0};
+  for (const auto& end : ends) {
     const auto peer = std::find_if(gpus.begin(), gpus.end(), [&](const NvmlGpu& gpu) {
-      return has_place && gpu.pci && is_same_place(*gpu.pci, remote);
+      return end.place && gpu.pci && is_same_place(*gpu.pci, *end.place);
     });
-    unsigned type = kNvmlLinkToGpu;
     if (peer != gpus.end()) {
-      ++ends.to_gpu[static_cast<std::size_t>(peer - gpus.begin())];
-    } else if (call(nvml.link_remote_type, handle, link, &type) == kNvmlSuccess &&
-               type == kNvmlLinkToSwitch) {
-      ++ends.to_switch;
+      ++counts.to_gpu[static_cast<std::size_t>(peer - gpus.begin())];
+    } else if (end.is_switch) {
+      ++counts.to_switch;
     }
   }
-  return ends;
+  return counts;
 }
 
 // nvmlGpuTopologyLevel_t.
@@ -78,13 +70,29 @@ unsigned nvlink_count(const NvmlFunctions& nvml, NvmlDevice device, NvmlCaller& 
   return count;
 }
 
-LinkMatrix read_nvml_links(const NvmlFunctions& nvml, const std::vector<NvmlGpu>& gpus,
-                           const std::vector<unsigned>& link_counts, NvmlCaller& call) {
-  const auto count = gpus.size();
-  std::vector<LinkEnds> ends;
-  for (std::size_t i = 0; i < count; ++i) {
-    ends.push_back(read_link_ends(nvml, gpus, i, link_counts[i], call));
+std::vector<NvmlLinkEnd> read_link_ends(const NvmlFunctions& nvml, NvmlDevice device,
+                                        unsigned link_count, NvmlCaller& call) {
+  std::vector<NvmlLinkEnd> ends;
+  for (unsigned link = 0; link < link_count; ++link) {
+    unsigned is_active = 0;
+    if (call(nvml.link_state, device, link, &is_active) != kNvmlSuccess || is_active == 0) continue;
+    NvmlLinkEnd end;
+    NvmlPciInfo place{};
+    if (call(nvml.link_remote_pci, device, link, &place) == kNvmlSuccess) end.place = place;
+    unsigned type = kNvmlLinkToGpu;
+    end.is_switch = call(nvml.link_remote_type, device, link, &type) == kNvmlSuccess &&
+                    type == kNvmlLinkToSwitch;
+    ends.push_back(end);
   }
+  return ends;
+}
+
+LinkMatrix join_nvml_links(const NvmlFunctions& nvml, const std::vector<NvmlGpu>& gpus,
+                           const std::vector<std::vector<NvmlLinkEnd>>& link_ends,
+                           NvmlCaller& call) {
+  const auto count = gpus.size();
+  std::vector<LinkCounts> counts;
+  for (const auto& ends : link_ends) counts.push_back(count_links(gpus, ends));
   LinkMatrix links;
   links.device_count = static_cast<std::uint32_t>(count);
   links.labels.resize(count * count);
@@ -92,8 +100,8 @@ LinkMatrix read_nvml_links(const NvmlFunctions& nvml, const std::vector<NvmlGpu>
     links.labels[a * count + a].kind = LinkKind::Self;
     for (std::size_t b = a + 1; b < count; ++b) {
       LinkLabel label;
-      label.width = std::max(ends[a].to_gpu[b], ends[b].to_gpu[a]) +
-                    std::min(ends[a].to_switch, ends[b].to_switch);
+      label.width = std::max(counts[a].to_gpu[b], counts[b].to_gpu[a]) +
+                    std::min(counts[a].to_switch, counts[b].to_switch);
       unsigned level = 0;
       if (label.width > 0) {
         label.kind = LinkKind::NvLink;

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "hw/nvml_gpm.h"
 #include "hw/nvml_memory.h"
 #include "hw/nvml_processes.h"
 
@@ -21,7 +20,7 @@ std::optional<std::string> profile_in_name(const std::string& name) {
 
 NvmlSlice read_slice(const NvmlFunctions& nvml, const NvmlGpu& gpu, NvmlDevice handle,
                      NvmlCaller& call) {
-  NvmlSlice slice{handle, gpu.handle, gpu.identity};
+  NvmlSlice slice{handle, gpu.identity, nullptr};
   auto& identity = slice.identity;
   auto& device = identity.device;
   identity.parent = gpu.identity.device.uuid.value_or(
@@ -57,9 +56,9 @@ NvmlSlice read_slice(const NvmlFunctions& nvml, const NvmlGpu& gpu, NvmlDevice h
 
 class SliceSampler final : public DeviceSampler {
  public:
-  SliceSampler(std::shared_ptr<const NvmlLibrary> library, const NvmlSlice& slice,
-               const std::filesystem::path& root, std::unique_ptr<NvmlGpm> gpm)
-      : library_(std::move(library)), slice_(slice), processes_(root), gpm_(std::move(gpm)) {}
+  SliceSampler(std::shared_ptr<const NvmlLibrary> library, NvmlSlice slice,
+               const std::filesystem::path& root)
+      : library_(std::move(library)), slice_(std::move(slice)), processes_(root) {}
 
   const DeviceIdentity& identity() const override { return slice_.identity; }
 
@@ -67,7 +66,7 @@ class SliceSampler final : public DeviceSampler {
     NvmlVisit visit(*library_, watch, sample);
     if (due.test(static_cast<std::size_t>(Tier::Medium))) {
       memory_.read(visit, slice_.handle);
-      if (gpm_ != nullptr) gpm_->read(visit);
+      if (slice_.gpm != nullptr) slice_.gpm->read(visit);
     }
     if (due.test(static_cast<std::size_t>(Tier::Slow))) processes_.read(visit, slice_.handle);
   }
@@ -79,7 +78,6 @@ class SliceSampler final : public DeviceSampler {
   NvmlSlice slice_;
   NvmlMemoryReader memory_;
   NvmlProcesses processes_;
-  std::unique_ptr<NvmlGpm> gpm_;
 };
 
 }  // namespace
@@ -97,9 +95,9 @@ std::string mig_profile_name(const NvmlAttributes& attributes, std::uint64_t gpu
              : fmt::format("{}c.{}", attributes.compute_instance_slices, profile);
 }
 
-std::vector<NvmlSlice> list_nvml_slices(const NvmlLibrary& library, const NvmlGpu& gpu,
-                                        NvmlCaller& call) {
-  const auto& nvml = library.functions();
+std::vector<NvmlSlice> list_nvml_slices(const std::shared_ptr<const NvmlLibrary>& library,
+                                        const NvmlGpu& gpu, NvmlCaller& call) {
+  const auto& nvml = library->functions();
   std::vector<NvmlSlice> slices;
   unsigned count_max = 0;
   if (gpu.handle == nullptr || !gpu.identity.is_mig_on.value_or(false) ||
@@ -112,20 +110,19 @@ std::vector<NvmlSlice> list_nvml_slices(const NvmlLibrary& library, const NvmlGp
     NvmlDevice handle = nullptr;
     if (call(nvml.mig_handle, gpu.handle, index, &handle) != kNvmlSuccess) continue;
     slices.push_back(read_slice(nvml, gpu, handle, call));
-    slices.back().identity.device.index = static_cast<std::uint32_t>(slices.size() - 1);
+    auto& slice = slices.back();
+    slice.identity.device.index = static_cast<std::uint32_t>(slices.size() - 1);
+    if (slice.identity.gpu_instance) {
+      slice.gpm = NvmlGpm::open(library, gpu.handle, slice.identity.gpu_instance, call);
+    }
   }
   return slices;
 }
 
 std::unique_ptr<DeviceSampler> make_nvml_slice_sampler(std::shared_ptr<const NvmlLibrary> library,
-                                                       const NvmlSlice& slice,
-                                                       const std::filesystem::path& root,
-                                                       NvmlCaller& call) {
-  std::unique_ptr<NvmlGpm> gpm;
-  if (slice.identity.gpu_instance) {
-    gpm = NvmlGpm::open(library, slice.gpu, slice.identity.gpu_instance, call);
-  }
-  return std::make_unique<SliceSampler>(std::move(library), slice, root, std::move(gpm));
+                                                       NvmlSlice slice,
+                                                       const std::filesystem::path& root) {
+  return std::make_unique<SliceSampler>(std::move(library), std::move(slice), root);
 }
 
 }  // namespace muster

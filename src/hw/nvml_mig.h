@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "hw/nvml_gpm.h"
 #include "hw/nvml_identity.h"
 
 namespace muster {
@@ -12,13 +13,13 @@ namespace muster {
 /// driver tells none, its PCI address.
 struct NvmlSlice {
   NvmlDevice handle = nullptr;
-  NvmlDevice gpu = nullptr;
-  DeviceIdentity identity;  // Device::index counts the slices of the GPU
+  DeviceIdentity identity;       // Device::index counts the slices of the GPU
+  std::unique_ptr<NvmlGpm> gpm;  // nullptr: not offered
 };
 
 /// The slices of a GPU in the driver's order; none where MIG is off.
-std::vector<NvmlSlice> list_nvml_slices(const NvmlLibrary& library, const NvmlGpu& gpu,
-                                        NvmlCaller& call);
+std::vector<NvmlSlice> list_nvml_slices(const std::shared_ptr<const NvmlLibrary>& library,
+                                        const NvmlGpu& gpu, NvmlCaller& call);
 
 /// "1g.18gb", or "1c.3g.71gb" for part of a GPU instance: NVIDIA's name of a slice's profile by its
 /// sizes. The memory is the slice's share of the GPU's, in eighths rounded up, of GiB.
@@ -29,8 +30,7 @@ std::string mig_profile_name(const NvmlAttributes& attributes, std::uint64_t gpu
 /// The sampler of a slice: its memory, its share of the multiprocessors, its processes. Power,
 /// clocks and the like are the whole GPU's and only there.
 std::unique_ptr<DeviceSampler> make_nvml_slice_sampler(std::shared_ptr<const NvmlLibrary> library,
-                                                       const NvmlSlice& slice,
-                                                       const std::filesystem::path& root,
-                                                       NvmlCaller& call);
+                                                       NvmlSlice slice,
+                                                       const std::filesystem::path& root);
 
 }  // namespace muster

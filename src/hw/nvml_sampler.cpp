@@ -2,7 +2,7 @@
 
 #include "hw/nvml_field_lists.h"
 #include "hw/nvml_fields.h"
-#include "hw/nvml_gpm.h"
+#include "hw/nvml_links.h"
 #include "hw/nvml_memory.h"
 #include "hw/nvml_pcie.h"
 #include "hw/nvml_processes.h"
@@ -60,19 +60,18 @@ std::optional<Reading> power_usage_reading(const DeviceIdentity& identity) {
 
 class GpuSampler final : public DeviceSampler {
  public:
-  GpuSampler(std::shared_ptr<const NvmlLibrary> library, const NvmlGpu& gpu, unsigned link_count,
-             const std::filesystem::path& root, std::unique_ptr<NvmlGpm> gpm,
-             std::optional<double> pcie_rate_max)
+  GpuSampler(std::shared_ptr<const NvmlLibrary> library, const NvmlGpu& gpu, NvmlGpuParts parts,
+             const std::filesystem::path& root)
       : library_(std::move(library)),
         gpu_(gpu),
-        link_count_(link_count),
+        link_count_(parts.link_count),
         processes_(root),
-        gpm_(std::move(gpm)),
+        gpm_(std::move(parts.gpm)),
         fast_(fast_fields(gpm_ == nullptr)),
-        medium_(medium_fields(link_count)),
-        slow_(slow_fields(link_count)),
-        pcie_sent_(pcie_rate_max),
-        pcie_received_(pcie_rate_max) {}
+        medium_(medium_fields(link_count_)),
+        slow_(slow_fields(link_count_)),
+        pcie_sent_(parts.pcie_bytes_max),
+        pcie_received_(parts.pcie_bytes_max) {}
 
   const DeviceIdentity& identity() const override { return gpu_.identity; }
   void sample(TierSet due, CallWatch& watch, DeviceSample& sample) override;
@@ -120,7 +119,11 @@ class GpuSampler final : public DeviceSampler {
 void GpuSampler::sample(TierSet due, CallWatch& watch, DeviceSample& sample) {
   NvmlVisit visit(*library_, watch, sample);
   if (gpu_.handle == nullptr) {
-    visit.lose(gpu_.open_code);
+    if (gpu_.open_code == kNvmlTimeout) {
+      visit.lose("it did not answer when it was opened");
+    } else {
+      visit.lose(gpu_.open_code);
+    }
     return;
   }
   const auto is_due = [&](Tier tier) { return due.test(static_cast<std::size_t>(tier)); };
@@ -368,18 +371,21 @@ std::optional<double> pcie_rate_max(const NvmlFunctions& nvml, NvmlDevice device
 
 }  // namespace
 
-std::unique_ptr<DeviceSampler> make_nvml_gpu_sampler(std::shared_ptr<const NvmlLibrary> library,
-                                                     const NvmlGpu& gpu, unsigned link_count,
-                                                     const std::filesystem::path& root,
-                                                     NvmlCaller& call) {
-  std::unique_ptr<NvmlGpm> gpm;
-  std::optional<double> rate_max;
-  if (gpu.handle != nullptr) {
-    gpm = NvmlGpm::open(library, gpu.handle, std::nullopt, call);
-    if (gpm == nullptr) rate_max = pcie_rate_max(library->functions(), gpu.handle, call);
+NvmlGpuParts read_gpu_parts(const std::shared_ptr<const NvmlLibrary>& library, const NvmlGpu& gpu,
+                            NvmlCaller& call) {
+  NvmlGpuParts parts;
+  parts.link_count = nvlink_count(library->functions(), gpu.handle, call);
+  parts.gpm = NvmlGpm::open(library, gpu.handle, std::nullopt, call);
+  if (parts.gpm == nullptr) {
+    parts.pcie_bytes_max = pcie_rate_max(library->functions(), gpu.handle, call);
   }
-  return std::make_unique<GpuSampler>(std::move(library), gpu, link_count, root, std::move(gpm),
-                                      rate_max);
+  return parts;
+}
+
+std::unique_ptr<DeviceSampler> make_nvml_gpu_sampler(std::shared_ptr<const NvmlLibrary> library,
+                                                     const NvmlGpu& gpu, NvmlGpuParts parts,
+                                                     const std::filesystem::path& root) {
+  return std::make_unique<GpuSampler>(std::move(library), gpu, std::move(parts), root);
 }
 
 }  // namespace muster

@@ -4,11 +4,8 @@
 #include "base/text.h"
 #include "hw/device_sources.h"
 #include "hw/nvml_events.h"
-#include "hw/nvml_identity.h"
 #include "hw/nvml_library.h"
-#include "hw/nvml_links.h"
-#include "hw/nvml_mig.h"
-#include "hw/nvml_sampler.h"
+#include "hw/nvml_opening.h"
 #include "hw/visible_devices.h"
 
 namespace muster {
@@ -31,18 +28,12 @@ bool has_mps_daemon(const NvmlOptions& options) {
   return fs::exists(options.root / "proc" / std::to_string(pid), ignored);
 }
 
-// GPUs and slices as they will be listed.
-struct Found {
-  std::vector<NvmlGpu> gpus;
-  std::vector<std::vector<NvmlSlice>> slices;  // of each GPU
-};
-
-void number_for_cuda(Found& found, const NvmlOptions& options) {
+void number_for_cuda(std::vector<OpenedNvmlGpu>& gpus, const NvmlOptions& options) {
   std::vector<DeviceIdentity> identities;
   std::vector<DeviceIdentity*> places;
-  for (std::size_t i = 0; i < found.gpus.size(); ++i) {
-    places.push_back(&found.gpus[i].identity);
-    for (auto& slice : found.slices[i]) places.push_back(&slice.identity);
+  for (auto& opened : gpus) {
+    places.push_back(&opened.gpu.identity);
+    for (auto& slice : opened.slices) places.push_back(&slice.identity);
   }
   for (const auto* place : places) identities.push_back(*place);
   const auto ordinals =
@@ -50,39 +41,44 @@ void number_for_cuda(Found& found, const NvmlOptions& options) {
   for (std::size_t i = 0; i < places.size(); ++i) places[i]->cuda_ordinal = ordinals[i];
 }
 
+// What the samplers need to the end, and calls that have not returned.
+struct KeptAlive {
+  std::shared_ptr<const NvmlLibrary> library;
+  std::shared_ptr<void> waiting;
+};
+
 }  // namespace
 
 Result<DeviceSource> open_nvml(const NvmlOptions& options, CallWatch& watch) {
   const auto library = MUSTER_TRY(NvmlLibrary::open(options.libraries, watch));
-  const auto& nvml = library->functions();
   NvmlCaller call(watch);
-  Found found;
-  found.gpus = MUSTER_TRY(list_nvml_gpus(*library, call, options.root));
+  const auto count = MUSTER_TRY(count_nvml_gpus(*library, call));
+  auto opened = open_nvml_gpus(library, count, options.root, watch);
   const bool has_mps = has_mps_daemon(options);
-  for (auto& gpu : found.gpus) {
+  for (auto& [gpu, parts, link_ends, slices] : opened.gpus) {
     gpu.identity.has_mps_server = has_mps;
-    found.slices.push_back(list_nvml_slices(*library, gpu, call));
+    for (auto& slice : slices) slice.identity.has_mps_server = has_mps;
   }
-  number_for_cuda(found, options);
+  number_for_cuda(opened.gpus, options);
 
   DeviceSource source;
-  std::vector<unsigned> link_counts;
+  std::vector<NvmlGpu> gpus;
+  std::vector<std::vector<NvmlLinkEnd>> all_link_ends;
   std::vector<NvmlEventDevice> event_devices;
-  for (std::size_t i = 0; i < found.gpus.size(); ++i) {
-    const auto& gpu = found.gpus[i];
-    link_counts.push_back(nvlink_count(nvml, gpu.handle, call));
+  for (auto& [gpu, parts, link_ends, slices] : opened.gpus) {
     if (gpu.handle != nullptr) {
       event_devices.push_back({gpu.handle, static_cast<std::uint32_t>(source.samplers.size())});
     }
-    source.samplers.push_back(
-        make_nvml_gpu_sampler(library, gpu, link_counts.back(), options.root, call));
-    for (const auto& slice : found.slices[i]) {
-      source.samplers.push_back(make_nvml_slice_sampler(library, slice, options.root, call));
+    source.samplers.push_back(make_nvml_gpu_sampler(library, gpu, std::move(parts), options.root));
+    for (auto& slice : slices) {
+      source.samplers.push_back(make_nvml_slice_sampler(library, std::move(slice), options.root));
     }
+    gpus.push_back(gpu);
+    all_link_ends.push_back(std::move(link_ends));
   }
-  source.links = read_nvml_links(nvml, found.gpus, link_counts, call);
+  source.links = join_nvml_links(library->functions(), gpus, all_link_ends, call);
   source.events = make_nvml_events(library, std::move(event_devices), call);
-  source.keep_alive = std::const_pointer_cast<NvmlLibrary>(library);
+  source.keep_alive = std::make_shared<KeptAlive>(KeptAlive{library, opened.waiting});
   return source;
 }
 

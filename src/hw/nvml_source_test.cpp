@@ -88,6 +88,26 @@ TEST(OpenNvml, AGpuThatCannotBeOpenedStaysInTheList) {
   EXPECT_FALSE(source.samplers[1]->energy_joules(driver.watch));
 }
 
+TEST(OpenNvml, AGpuThatHangsDoesNotHoldUpTheOthers) {
+  FakeDriver driver(R"({"fake_nvml": 1, "clock": "stepped", "gpus": [
+      {"uuid": "GPU-a"}, {"hang": {"from": 0, "until": 9}}, {"uuid": "GPU-c"}]})");
+  {
+    const auto source = driver.open();
+    ASSERT_EQ(source.samplers.size(), 3U);
+    EXPECT_EQ(source.samplers[0]->identity().device.uuid, "GPU-a");
+    EXPECT_EQ(source.samplers[1]->identity().device.uuid, "GPU-c");
+    EXPECT_EQ(source.samplers[2]->identity().driver_index, 1U);
+    EXPECT_FALSE(source.samplers[2]->identity().device.uuid);
+    EXPECT_TRUE(driver.visit(*source.samplers[0]).readings.has(Reading::GpuEnergy));
+    const auto hung = driver.visit(*source.samplers[2]);
+    EXPECT_EQ(hung.lost_reason, "it did not answer when it was opened");
+    EXPECT_EQ(hung.call_count, 0U);
+    driver.at(10);  // lets the call return, for which the end of the source waits
+  }
+  const auto again = driver.open();
+  EXPECT_TRUE(again.samplers[2]->identity().device.uuid) << "a new start finds it well";
+}
+
 TEST(OpenNvml, SaysWhyThereIsNothing) {
   FakeDriver none(R"({"fake_nvml": 1, "gpus": []})");
   const auto empty = open_nvml(none.options(), none.watch);

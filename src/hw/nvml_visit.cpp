@@ -1,6 +1,7 @@
 #include "hw/nvml_visit.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 
@@ -37,8 +38,10 @@ bool NvmlVisit::accept(NvmlCode code, std::initializer_list<Reading> readings) {
   return false;
 }
 
-void NvmlVisit::lose(NvmlCode code) {
-  if (!is_lost()) sample_.lost_reason = library_.explain(code);
+void NvmlVisit::lose(NvmlCode code) { lose(library_.explain(code)); }
+
+void NvmlVisit::lose(std::string reason) {
+  if (!is_lost()) sample_.lost_reason = std::move(reason);
 }
 
 }  // namespace muster

@@ -61,8 +61,9 @@ class NvmlVisit {
   /// Lists a failure and notices a loss; true when there is none. "Not supported" is no failure.
   bool accept(NvmlCode code, std::initializer_list<Reading> readings);
 
-  /// The device is gone, with the driver's reason.
+  /// The device is gone, with the driver's reason or ours.
   void lose(NvmlCode code);
+  void lose(std::string reason);
 
  private:
   template <typename Function, typename... Arguments>
