@@ -3,13 +3,14 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import time
 import urllib.request
 
-from programs import BUILD, MUSTER, scratch
+from programs import BUILD, MUSTER, is_alive, scratch
 
 FAKE_NVML = BUILD / "lib" / "libfakenvml.so"
 LISTENING = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d+)")
@@ -42,6 +43,20 @@ def wait_until(what, is_so, limit_s, every_s=0.2):
         if time.monotonic() > end:
             raise TimeoutError(f"{what}: not within {limit_s} s")
         time.sleep(every_s)
+
+
+def samplers_of(pid):
+    """The pids of the live sampler processes that muster started."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in task.read_text().split():
+                words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+                if b"sampler" in words[:2] and is_alive(int(child)):
+                    found.append(int(child))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
 
 
 class Monitor:

@@ -5,7 +5,7 @@ import time
 
 from devices import fleet
 from devices.prometheus_server import RULE_TESTS, RULES, prometheus, promtool, shortened, skip_reason
-from programs import children_of, kill
+from programs import kill
 from report import at_least, holds
 
 __all__ = ["TITLE", "IS_TIMED", "skip_reason", "measure"]
@@ -78,7 +78,7 @@ def check_with_promtool(report, names):
 def kill_sampler(running, times):
     """Kills the sampler, and each that is started in its place."""
     def samplers():
-        return children_of(running.process.pid, "muster")
+        return fleet.samplers_of(running.process.pid)
     for _ in range(times):
         pids = fleet.wait_until("a sampler runs", samplers, 20)
         for pid in pids:
@@ -114,7 +114,7 @@ class Watch:
 
 def staged(report):
     """Runs the faults through Prometheus and returns what fired and ended."""
-    faulty = fleet.scenario("alerts-faulty", faulty_machine())
+    faulty = fleet.scenario("alerts-faulty", faulty_machine(), nvlink="switch")
     quiet = fleet.scenario("alerts-quiet", [{"model": "H200"}])
     with fleet.monitor(faulty, name="faulty") as machine, fleet.monitor(quiet, name="quiet") as other, \
             prometheus([machine.address, other.address], shortened(RULES.read_text(), LOOK_BACK_S)) as server:
