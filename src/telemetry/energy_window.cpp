@@ -49,7 +49,10 @@ WindowEnergy EnergyWindow::by_counter(TimePoint end, const EnergyEdge& edge) con
   energy.counted_seconds = between;
   energy.mean_watts = joules / between;
   energy.joules = *energy.mean_watts * seconds(end - begin_);
-  energy.error_joules = *energy.joules * seconds(first_.within + edge.within) / between;
+  // What an edge's doubt is worth goes by the power there, at most the highest that was seen.
+  double watts = *energy.mean_watts;
+  for (const auto& power : powers_) watts = std::max(watts, power.watts);
+  energy.error_joules = watts * seconds(first_.within + edge.within);
   return energy;
 }
 

@@ -277,8 +277,11 @@ Result<TelemetrySnapshot> read_recording_line(std::string_view line) {
   constexpr double kSecondsMax = 9.2e9;
   if (snapshot.unix_seconds < 0 || snapshot.unix_seconds > kSecondsMax)
     return wrong("time", "time");
-  snapshot.at = TimePoint(
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(snapshot.unix_seconds)));
+  // Whole seconds and the rest by themselves: together they have more digits than a double.
+  double whole = 0;
+  const double rest = std::modf(snapshot.unix_seconds, &whole);
+  snapshot.at = TimePoint(std::chrono::seconds(static_cast<std::int64_t>(whole)) +
+                          Duration(std::llround(rest * 1e9)));
   MUSTER_TRY(fields.required("machine", snapshot.machine));
   MUSTER_TRY(fields.required("expected_gpus", snapshot.expected_gpus));
   MUSTER_TRY(fields.optional("gpu_absent_reason", snapshot.gpu_absent_reason));

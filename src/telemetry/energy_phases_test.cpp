@@ -1,0 +1,170 @@
+// Energy of one-second windows against the true integral of the power, by the stand-in driver's
+// sensor model on a stepped clock.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+
+#include "hw/device_sources.h"
+#include "telemetry/edge_search.h"
+#include "telemetry/energy_window.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class NoWatch final : public CallWatch {
+ public:
+  void enter(const char* /*function*/) override {}
+  void leave(const char* /*function*/, std::int32_t /*code*/, Duration /*took*/) override {}
+};
+
+constexpr const char* kLibrary = MUSTER_BINARY_DIR "/lib/libfakenvml.so";
+
+// GPU 0 works in bursts that no window is a multiple of; GPU 1 has no counter; GPU 2 loses its
+// count after 5000 s.
+constexpr const char* kScenario = R"({"fake_nvml": 1, "clock": "stepped", "gpus": [
+  {"model": "H200", "load": {"square": {"period": 0.73, "low": 0.1, "high": 1.0, "duty": 0.4}}},
+  {"model": "H200", "load": 0.5, "energy_missing": {"from": 0}},
+  {"model": "H200", "load": 0.5, "energy_resets": [5000]}]})";
+
+/// The driver with its clock in our hands.
+class EnergyPhases : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto scenario = std::filesystem::path(testing::TempDir()) / "energy_phases.json";
+    std::ofstream(scenario) << kScenario;
+    ::setenv("FAKENVML_SCENARIO", scenario.c_str(), 1);
+    library_ = ::dlopen(kLibrary, RTLD_NOW);
+    ASSERT_NE(library_, nullptr) << ::dlerror();
+    set_time_ =
+        reinterpret_cast<void (*)(std::uint64_t)>(::dlsym(library_, "fakenvml_set_time_ns"));
+    true_energy_ = reinterpret_cast<double (*)(unsigned, double, double)>(
+        ::dlsym(library_, "fakenvml_true_energy_joules"));
+    ASSERT_NE(set_time_, nullptr);
+    ASSERT_NE(true_energy_, nullptr);
+    move_to(TimePoint());
+    NvmlOptions options;
+    options.libraries = {kLibrary};
+    auto source = open_nvml(options, watch_);
+    ASSERT_TRUE(source) << source.error().message;
+    source_ = std::make_unique<DeviceSource>(*std::move(source));
+    ASSERT_EQ(source_->samplers.size(), 3U);
+  }
+  void TearDown() override {
+    source_.reset();
+    if (library_ != nullptr) ::dlclose(library_);
+    ::unsetenv("FAKENVML_SCENARIO");
+  }
+
+  void move_to(TimePoint time) {
+    now_ = time;
+    set_time_(static_cast<std::uint64_t>(time.time_since_epoch().count()));
+  }
+
+  // Looks a millisecond apart, as EdgeSearch does, with calls of 20 us.
+  EnergyEdge next_edge(std::size_t gpu) {
+    EdgeDetector detector;
+    for (int look = 0; look < 250; ++look) {
+      const auto before = now_;
+      move_to(now_ + microseconds(10));
+      const auto joules = source_->samplers[gpu]->energy_joules(watch_);
+      move_to(now_ + microseconds(10));
+      if (!joules) return {0, std::nullopt, 0, {}, "there is no energy counter"};
+      if (const auto found = detector.look(before, *joules, now_)) {
+        return {0, found->at, found->joules, found->within, ""};
+      }
+      move_to(before + milliseconds(1));
+    }
+    return {0, std::nullopt, 0, {}, "the energy counter stood still"};
+  }
+
+  DeviceSample visit(std::size_t gpu) {
+    DeviceSample sample;
+    sample.at = now_;
+    sample.tiers = TierSet(0b001);
+    source_->samplers[gpu]->sample(sample.tiers, watch_, sample);
+    return sample;
+  }
+
+  // A window of a second with ten visits.
+  WindowEnergy window_of_a_second(std::size_t gpu) {
+    const auto first = next_edge(gpu);
+    const auto begin = now_;
+    EnergyWindow window(begin, first);
+    for (int i = 0; i < 10; ++i) {
+      window.add(visit(gpu));
+      move_to(begin + milliseconds(100 * (i + 1)));
+    }
+    window.add(visit(gpu));
+    last_begin_ = first.at;
+    return window.close(now_, next_edge(gpu));
+  }
+
+  NoWatch watch_;
+  TimePoint now_;
+  std::optional<TimePoint> last_begin_;  // the first edge of the last window
+  void* library_ = nullptr;
+  void (*set_time_)(std::uint64_t) = nullptr;
+  double (*true_energy_)(unsigned, double, double) = nullptr;
+  std::unique_ptr<DeviceSource> source_;
+};
+
+TEST_F(EnergyPhases, AThousandWindowsAreWithinHalfAPercent) {
+  constexpr int kWindows = 1000;
+  constexpr double kLimit = 0.005;
+  std::mt19937_64 random(1);
+  std::uniform_int_distribution<std::int64_t> pause_us(0, 730'000);
+  double worst = 0;
+  double worst_plain = 0;
+  for (int i = 0; i < kWindows; ++i) {
+    move_to(now_ + microseconds(pause_us(random)));
+    const auto plain_from = now_;
+    const auto plain_joules = *source_->samplers[0]->energy_joules(watch_);
+    const auto energy = window_of_a_second(0);
+    ASSERT_EQ(energy.method, "counter") << energy.missing_reason;
+    const double from = muster::seconds(last_begin_->time_since_epoch());
+    const double truth = true_energy_(0, from, from + energy.counted_seconds);
+    const double error = std::abs(*energy.counted_joules - truth) / truth;
+    EXPECT_LE(error, kLimit) << "window " << i;
+    // What the window says of itself covers the error, but for the counter's whole millijoules.
+    EXPECT_LE(error * truth, *energy.error_joules + 0.002) << "window " << i;
+    worst = std::max(worst, error);
+    // A plain difference of two readings over the same time, for comparison.
+    const double plain_truth = true_energy_(0, muster::seconds(plain_from.time_since_epoch()),
+                                            muster::seconds(now_.time_since_epoch()));
+    const double plain = *source_->samplers[0]->energy_joules(watch_) - plain_joules;
+    worst_plain = std::max(worst_plain, std::abs(plain - plain_truth) / plain_truth);
+  }
+  RecordProperty("windows", kWindows);
+  RecordProperty("worst_percent", std::to_string(worst * 100));
+  RecordProperty("plain_worst_percent", std::to_string(worst_plain * 100));
+}
+
+TEST_F(EnergyPhases, AMissingCounterIsIntegratedAndSaysSo) {
+  const auto energy = window_of_a_second(1);
+  EXPECT_EQ(energy.method, "integrated");
+  ASSERT_TRUE(energy.joules);
+  // Half of the load: 77.7 + 0.5 * (627.4 - 77.7) = 352.55 W, for one second.
+  EXPECT_NEAR(*energy.joules, 352.55, 0.5);
+}
+
+TEST_F(EnergyPhases, AResetIsFlaggedAndHasNoTotal) {
+  move_to(TimePoint(milliseconds(4'999'500)));
+  const auto energy = window_of_a_second(2);
+  EXPECT_TRUE(energy.was_reset);
+  EXPECT_EQ(energy.joules, std::nullopt);
+  EXPECT_FALSE(energy.missing_reason.empty());
+}
+
+}  // namespace
+}  // namespace muster
