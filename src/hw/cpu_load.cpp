@@ -38,8 +38,8 @@ std::optional<CpuLine> parse_line(std::string_view line) {
   return parsed;
 }
 
-std::uint64_t risen(std::uint64_t before, std::uint64_t after) {
-  return after > before ? after - before : 0;
+double risen(std::uint64_t before, std::uint64_t after) {
+  return after > before ? static_cast<double>(after - before) : 0.0;
 }
 
 }  // namespace
@@ -62,19 +62,19 @@ CpuLoad load_between(std::span<const std::optional<CpuTicks>> before,
                      std::span<const std::optional<CpuTicks>> after) {
   CpuLoad load;
   const auto count = std::min(before.size(), after.size());
-  std::uint64_t all_busy = 0;
-  std::uint64_t all = 0;
+  double all_busy = 0;
+  double all = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (!before[i] || !after[i]) continue;
     const auto busy = risen(before[i]->busy, after[i]->busy);
     const auto total = busy + risen(before[i]->idle, after[i]->idle);
-    if (total == 0) continue;
-    load.cores.push_back(static_cast<float>(busy) / static_cast<float>(total));
+    if (total <= 0) continue;
+    load.cores.push_back(static_cast<float>(busy / total));
     all_busy += busy;
     all += total;
   }
   if (load.cores.size() != count) load.cores.clear();
-  if (all > 0) load.mean = static_cast<double>(all_busy) / static_cast<double>(all);
+  if (all > 0) load.mean = all_busy / all;
   return load;
 }
 
