@@ -151,7 +151,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::open(const std::vector<s
   find_processes(symbols, nvml);
   find_gpm_and_events(symbols, nvml);
   nvml.error_string = reinterpret_cast<const char* (*)(NvmlCode)>(dlsym(opened, "nvmlErrorString"));
-  if (!nvml.init || !nvml.shutdown || !nvml.count || !nvml.handle) {
+  if (!nvml.init || !nvml.count || !nvml.handle) {
     return Error{ErrorKind::Unavailable, "the NVIDIA driver is too old: NVML lacks a function"};
   }
   NvmlCaller call(watch);
@@ -164,7 +164,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::open(const std::vector<s
 }
 
 NvmlLibrary::~NvmlLibrary() {
-  if (is_initialised_) functions_.shutdown.address();
+  if (is_initialised_ && functions_.shutdown) functions_.shutdown.address();
   dlclose(library_);
 }
 
