@@ -92,10 +92,10 @@ Result<std::optional<TopData>> ReplaySource::frame() {
       find_trends(data.snapshot, [this](std::uint32_t device, Reading reading, Duration since) {
         return history(device, reading, since);
       });
-  if (kept_.size() > 1) {
-    const auto& before = kept_[kept_.size() - 2].snapshot;
-    data.sampler_cores = sampler_cores(before, data.snapshot);
-  }
+  const auto before = std::find_if(kept_.begin(), kept_.end(), [&](const Moment& moment) {
+    return moment.snapshot.at >= data.snapshot.at - kCostWindow;
+  });
+  data.sampler_cores = sampler_cores(before->snapshot, data.snapshot);
   data.clock = clock_text(data.snapshot.unix_seconds);
   data.replay = ReplayPlace{index_, lines_.size(), is_playing_, speed_};
   return std::optional(std::move(data));

@@ -11,6 +11,7 @@ namespace {
 
 // So that the first frame is there within a tenth of a second, with devices or without.
 constexpr Duration kSettleTime = std::chrono::milliseconds(60);
+constexpr Duration kCostWindowLeast = std::chrono::seconds(3);
 constexpr Duration kSoon = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -25,7 +26,8 @@ std::string clock_text(double unix_seconds) {
 std::optional<double> sampler_cores(const TelemetrySnapshot& before, const TelemetrySnapshot& now) {
   const auto spent = now.collector.cpu_seconds - before.collector.cpu_seconds;
   const bool is_same = now.collector.sampler_pid == before.collector.sampler_pid;
-  if (!is_same || now.collector.cpu_seconds <= 0 || spent < 0 || now.at <= before.at) {
+  if (!is_same || now.collector.cpu_seconds <= 0 || spent < 0 ||
+      now.at - before.at < kCostWindowLeast) {
     return std::nullopt;
   }
   return spent / seconds(now.at - before.at);
@@ -67,8 +69,9 @@ Result<std::optional<TopData>> LiveSource::frame() {
       find_trends(data.snapshot, [&](std::uint32_t device, Reading reading, Duration since) {
         return collector_->history(device, reading, since);
       });
-  if (last_) data.sampler_cores = sampler_cores(*last_, data.snapshot);
-  last_ = data.snapshot;
+  recent_.push_back(data.snapshot);
+  while (recent_.front().at < data.snapshot.at - kCostWindow) recent_.pop_front();
+  data.sampler_cores = sampler_cores(recent_.front(), data.snapshot);
   data.clock = clock_text(data.snapshot.unix_seconds);
   return std::optional(std::move(data));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <future>
 #include <memory>
 #include <optional>
@@ -65,11 +66,15 @@ class LiveSource final : public TopSource {
   const Duration interval_;
   std::unique_ptr<Collector> collector_;
   std::future<Result<std::unique_ptr<Collector>>> starting_;
-  std::optional<TelemetrySnapshot> last_;  // of the frame before
+  std::deque<TelemetrySnapshot> recent_;  // of kCostWindow
 };
 
-/// Cores that the sampler kept busy between two moments; nullopt where nothing tells, or it was
-/// started anew.
+/// The sampler tells of its cost each second, so that the difference of two neighbours is nothing
+/// or twice too much: cores are a mean over so long.
+inline constexpr Duration kCostWindow = std::chrono::seconds(10);
+
+/// Cores that the sampler kept busy between two moments; nullopt where nothing tells, it was
+/// started anew, or they are too near.
 std::optional<double> sampler_cores(const TelemetrySnapshot& before, const TelemetrySnapshot& now);
 
 /// "14:02:31", in local time.

@@ -65,7 +65,8 @@ std::string remarks(const TelemetrySnapshot& snapshot) {
       if (!is_said) out += fmt::format("{}: {}\n", status.name, printable(finding.sentence));
     }
   }
-  if (is_one_hidden) out += "hidden: CUDA_VISIBLE_DEVICES keeps it from CUDA programs\n";
+  if (is_one_hidden)
+    out += "hidden: CUDA programs started here do not see it, by CUDA_VISIBLE_DEVICES or by MIG\n";
   if (snapshot.gpu_absent_reason) {
     out += "no GPU: " + printable(*snapshot.gpu_absent_reason) + "\n";
   }

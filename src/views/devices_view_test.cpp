@@ -31,8 +31,10 @@ TEST(DevicesView, SaysWhatIsHiddenAndWhatIsWrong) {
   snapshot.devices[2].health.push_back({"ecc", HealthState::Unfit, "2 uncorrected memory errors"});
   const auto text = describe_devices(snapshot, kAnyWidth);
   EXPECT_NE(text.find("up     hidden  GPU-"), std::string::npos) << text;
-  EXPECT_NE(text.find("hidden: CUDA_VISIBLE_DEVICES keeps it from CUDA programs\n"),
-            std::string::npos);
+  EXPECT_NE(
+      text.find(
+          "hidden: CUDA programs started here do not see it, by CUDA_VISIBLE_DEVICES or by MIG\n"),
+      std::string::npos);
   EXPECT_NE(text.find("\ncuda:1 is down: GPU is lost (NVML 15)\n"), std::string::npos);
   EXPECT_NE(text.find("\ncuda:2: 2 uncorrected memory errors\n"), std::string::npos);
   EXPECT_EQ(text.find("cuda:1: "), std::string::npos);  // said once
