@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/build_info.h"
@@ -42,7 +44,17 @@ CommandSpec doctor_spec() {
   };
 }
 
+// Checks of the machine that matter to GPUs alone.
+constexpr std::array<std::string_view, 5> kGpuChecks{"driver", "driver_cuda", "visible_devices",
+                                                     "links", "cuda_libraries"};
+
 bool concerns_any(const Check& check, const std::vector<std::string>& requested) {
+  const bool is_of_gpus = check.device.empty() && std::find(kGpuChecks.begin(), kGpuChecks.end(),
+                                                            check.name) != kGpuChecks.end();
+  const bool has_only_cpus =
+      std::all_of(requested.begin(), requested.end(),
+                  [](const std::string& name) { return name.starts_with("cpu"); });
+  if (is_of_gpus && has_only_cpus) return false;
   return std::any_of(requested.begin(), requested.end(),
                      [&](const std::string& name) { return concerns(check, name); });
 }

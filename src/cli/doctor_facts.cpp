@@ -45,16 +45,37 @@ std::optional<std::string> quoted_after(const std::string& text, const std::stri
   return whole.substr(open + 1, close - open - 1);
 }
 
-Result<TorchFacts> torch_facts(const Config& config) {
+// What the dynamic loader does not find for a library: lines "libcublas.so.13 => not found" of
+// ldd(1). Empty where ldd cannot tell.
+std::vector<std::string> missing_libraries(const std::filesystem::path& library) {
+  const auto answer = ask_program(
+      {"env", "LC_ALL=C", "LD_LIBRARY_PATH=" + library.parent_path().string(), "ldd", library},
+      kVersionTime);
+  std::vector<std::string> missing;
+  if (!answer) return missing;
+  for (const auto& line : split(*answer, '\n')) {
+    const auto arrow = line.find(" => not found");
+    if (arrow != std::string::npos) missing.emplace_back(trim(line.substr(0, arrow)));
+  }
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  return missing;
+}
+
+Result<TorchFacts> torch_facts(const Config& config, bool has_gpu) {
   const auto place = MUSTER_TRY(find_torch_root(config));
   const auto text = MUSTER_TRY(read_file(place.path / "version.py", kVersionFileSizeMax));
   std::error_code ignored;
-  return TorchFacts{
+  TorchFacts facts{
       .root = std::filesystem::absolute(place.path, ignored).lexically_normal(),
       .how = place.how,
       .version = quoted_after(text, "__version__").value_or("2.11"),
       .cuda_version = quoted_after(text, "cuda"),
       .has_cuda_library = std::filesystem::exists(place.path / "lib/libtorch_cuda.so", ignored)};
+  if (has_gpu && facts.has_cuda_library) {
+    facts.missing_libraries = missing_libraries(facts.root / "lib/libtorch_cuda.so");
+  }
+  return facts;
 }
 
 // "muster-worker 0.1.0 (cc14302)". It is asked with torch's libraries on its path, as it is
@@ -129,7 +150,7 @@ Result<Examination> examine(const CommandContext& context) {
   facts.inventory = MUSTER_TRY(watched_inventory(machine, options, facts.cuda_visible_devices));
   if (!facts.is_simulated) {
     facts.system = read_system_facts(options.root);
-    facts.torch = torch_facts(context.config);
+    facts.torch = torch_facts(context.config, !facts.inventory.gpus.empty());
     facts.worker = worker_facts(context.config, facts.torch);
     facts.cache = cache_facts(context.config);
   }

@@ -198,6 +198,9 @@ TEST(Checks, MissingTorchAndAWorkerOfAnotherBuildAreUnfit) {
   facts.torch->has_cuda_library = false;
   expect_only(facts, "cuda_libraries", "", Verdict::Unfit, "CPUs alone");
   facts = well_facts();
+  facts.torch->missing_libraries = {"libcublas.so.13", "libcufft.so.12"};
+  expect_only(facts, "cuda_libraries", "", Verdict::Unfit, "libcublas.so.13 and 1 more");
+  facts = well_facts();
   facts.worker->build = "0.9 (old)";
   expect_only(facts, "worker", "", Verdict::Unfit, "it is 0.9 (old), this is 1.0 (abc)");
 }

@@ -17,10 +17,11 @@ namespace muster {
 /// The torch wheel that the workers load.
 struct TorchFacts {
   std::filesystem::path root;
-  std::string how;                          // "this build"
-  std::string version;                      // "2.11.0+cu130"
-  std::optional<std::string> cuda_version;  // "13.0"; nullopt: made for CPUs alone
-  bool has_cuda_library = false;            // lib/libtorch_cuda.so
+  std::string how;                                  // "this build"
+  std::string version;                              // "2.11.0+cu130"
+  std::optional<std::string> cuda_version;          // "13.0"; nullopt: made for CPUs alone
+  bool has_cuda_library = false;                    // lib/libtorch_cuda.so
+  std::vector<std::string> missing_libraries = {};  // that it needs: "libcublas.so.13"
 };
 
 /// muster-worker, as it names itself.

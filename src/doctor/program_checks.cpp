@@ -38,6 +38,14 @@ Check cuda_libraries(const DoctorFacts& facts) {
     check.sentence =
         fmt::format("torch is made for CPUs alone, and there are GPUs: {}", facts.torch->version);
     check.advice = "install the wheel with CUDA: pip install torch==2.11.0 from PyPI";
+  } else if (const auto& missing = facts.torch->missing_libraries; !missing.empty()) {
+    check.verdict = Verdict::Unfit;
+    check.sentence =
+        fmt::format("torch's CUDA part lacks libraries: {}{}", missing.front(),
+                    missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : "");
+    check.advice =
+        "install torch with what it depends on (pip without --no-deps), so that the "
+        "folder nvidia lies beside it";
   } else {
     check.sentence = fmt::format("torch has its CUDA part, for CUDA {}",
                                  facts.torch->cuda_version.value_or("of an unknown version"));
