@@ -110,8 +110,8 @@ def by_top(environment, before):
     for line in run(("top", "--once"), {**environment, "COLUMNS": "200"}, before).splitlines():
         if line.startswith("cuda:"):
             name = line.split()[0]
-            # "41/46": the core and what is left to 87 C.
-            celsius = next((int(a) for a, b in re.findall(r"(\d+)/(\d+)", line) if int(a) + int(b) == 87), None)
+            # "41/46": the core and what is left to 87 C; the last such pair, memory and watts stand before it.
+            celsius = next((int(a) for a, b in reversed(re.findall(r"(\d+)/(\d+)", line)) if int(a) + int(b) == 87), None)
         elif name and re.match(r"\s+(GPU|MIG)-", line):
             found[line.split()[0]] = (name, celsius)
             name = None
