@@ -73,9 +73,10 @@ Result<int> watch(const CommandContext& context, const Collector& collector,
     if (!input) continue;
     const bool is_end = input->kind == InputKind::Closed || input->kind == InputKind::Escape ||
                         (input->kind == InputKind::Character && input->character == 'q');
-    if (is_end) break;
+    if (is_end) return 0;
   }
-  return 0;
+  constexpr int kSignalExit = 128;  // as a shell shows the end by a signal
+  return kSignalExit + interrupt_signal();
 }
 
 Status check_watch(const CommandContext& context) {

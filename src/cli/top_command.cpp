@@ -70,6 +70,12 @@ Status print_frame(const CommandContext& context, const TopData& data) {
   return context.output.append(terminal.has_color ? canvas.ansi() : canvas.text());
 }
 
+// As a shell shows the end by a signal; 0 without one.
+int exit_code_now() {
+  constexpr int kSignalExit = 128;
+  return interrupt_signal() == 0 ? 0 : kSignalExit + interrupt_signal();
+}
+
 // Rates need two readings, so a printed frame is one interval old; a signal ends the waiting.
 void wait_for_rates(Duration interval) {
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(interval).count();
@@ -99,7 +105,7 @@ Result<int> run_replay(const CommandContext& context, const std::string& file) {
   const auto source = MUSTER_TRY(ReplaySource::open(file));
   if (!context.arguments.has("--once")) {
     MUSTER_TRY(show(context, *source));
-    return 0;
+    return exit_code_now();
   }
   source->go_to_end();
   const auto frame = MUSTER_TRY(source->frame());
@@ -113,6 +119,7 @@ Result<int> run_live(const CommandContext& context, Duration interval) {
   if (context.arguments.has("--once")) {
     MUSTER_TRY(source->wait());
     wait_for_rates(interval);
+    if (exit_code_now() != 0) return exit_code_now();
     const auto frame = MUSTER_TRY(source->frame());
     if (frame) MUSTER_TRY(print_frame(context, *frame));
     return 0;
@@ -120,8 +127,8 @@ Result<int> run_live(const CommandContext& context, Duration interval) {
   MUSTER_TRY(show(context, *source));
   // Somebody quit while a driver was still being asked: the terminal is given back, and the sampler
   // ends with this process. Nothing is left to wait for.
-  if (!source->is_settled()) _exit(0);
-  return 0;
+  if (!source->is_settled()) _exit(exit_code_now());
+  return exit_code_now();
 }
 
 Result<int> run_top(const CommandContext& context) {

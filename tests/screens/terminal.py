@@ -14,7 +14,8 @@ import sys
 import termios
 import time
 
-ENDS = ("q", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+# How it is ended, and its exit code: after a request as a shell shows it, after other signals by the signal itself.
+ENDS = {"q": 0, signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: -signal.SIGHUP, signal.SIGQUIT: -signal.SIGQUIT}
 LIMIT_S = 30
 
 
@@ -58,10 +59,8 @@ def run(muster, how):
 
 def main():
     wrong = 0
-    for how in ENDS:
+    for how, wanted in ENDS.items():
         code, restored = run(sys.argv[1], how)
-        # Those that ask for the end come to a good one; the others end the process as they do.
-        wanted = -how if how in (signal.SIGHUP, signal.SIGQUIT) else 0
         if code != wanted or not restored:
             wrong += 1
             print(f"{how}: exit {code}, wanted {wanted}; the terminal is {'' if restored else 'not '}given back")
