@@ -49,7 +49,11 @@ Result<pid_t> spawn(const std::filesystem::path& program, int socket, int page, 
   posix_spawn_file_actions_adddup2(&actions, child_page.get(), kSamplerPage);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  // The collector's thread blocks all signals; a child inherits that.
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
 
   std::array<std::string, 4> words{"muster", "sampler", "--socket-fd",
                                    std::to_string(kSamplerSocket)};

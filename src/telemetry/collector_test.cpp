@@ -1,0 +1,175 @@
+// The collector with a real sampler process: this test program itself, started as `sampler`.
+
+#include "telemetry/collector.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <string_view>
+
+#include "telemetry/sampler.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kLibrary = MUSTER_BINARY_DIR "/lib/libfakenvml.so";
+constexpr Duration kPatience = seconds(30);  // for a machine that is busy with other tests
+
+/// Waits for samples, as a view does.
+class SampleWait {
+ public:
+  explicit SampleWait(Collector& collector) {
+    collector.subscribe([this](const DeviceSample& /*sample*/) {
+      const std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    });
+  }
+
+  /// Looks again with each sample, and from time to time for what gives none.
+  template <typename IsSo>
+  bool until(IsSo is_so) {
+    const SteadyClock clock;
+    const auto end = clock.now() + kPatience;
+    std::unique_lock lock(mutex_);
+    while (!is_so()) {
+      if (clock.now() > end) return false;
+      changed_.wait_for(lock, milliseconds(50));
+    }
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+CollectorOptions simulated(const std::string& machine) {
+  CollectorOptions options;
+  options.simulated = machine;
+  return options;
+}
+
+CollectorOptions fake_driver(const std::string& name, const std::string& scenario) {
+  const auto file = std::filesystem::path(testing::TempDir()) / (name + ".json");
+  std::ofstream(file) << scenario;
+  ::setenv("FAKENVML_SCENARIO", file.c_str(), 1);
+  CollectorOptions options;
+  options.nvml_libraries = {kLibrary};
+  return options;
+}
+
+TEST(Collector, TellsOfASimulatedMachineAtOnce) {
+  const SteadyClock clock;
+  const auto collector = Collector::start(simulated("sim:2xL4-24G"), clock);
+  ASSERT_TRUE(collector) << collector.error().message;
+  const auto snapshot = (*collector)->snapshot();
+  EXPECT_EQ(snapshot.machine, "sim:2xL4-24G");
+  EXPECT_EQ(snapshot.expected_gpus, 2U);
+  ASSERT_EQ(snapshot.devices.size(), 2U);
+  for (const auto& device : snapshot.devices) {
+    EXPECT_TRUE(device.is_up) << device.down_reason;
+    EXPECT_TRUE(device.readings.has(Reading::GpuPowerInstant));
+    EXPECT_TRUE(device.readings.has(Reading::GpuPowerLimitEnforced));
+  }
+}
+
+TEST(Collector, ABrokenMachineIsRefusedInWords) {
+  const SteadyClock clock;
+  const auto unknown = Collector::start(simulated("sim:2xH900"), clock);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().kind, ErrorKind::NotFound);
+  const auto several = Collector::start(simulated("sim:2x8xL4-24G"), clock);
+  ASSERT_FALSE(several);
+  EXPECT_EQ(several.error().kind, ErrorKind::InvalidArgument);
+  const auto scenario = Collector::start(fake_driver("broken", R"({"fake_nvml": 1})"), clock);
+  ASSERT_FALSE(scenario);
+  EXPECT_EQ(scenario.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_NE(scenario.error().message.find("gpus"), std::string::npos) << scenario.error().message;
+}
+
+TEST(Collector, AProgramThatCannotBeStartedIsNamed) {
+  const SteadyClock clock;
+  auto options = simulated("sim:1xT4");
+  options.program = "/nonexistent/muster";
+  const auto missing = Collector::start(options, clock);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("/nonexistent/muster"), std::string::npos);
+  options.program = "/bin/false";
+  const auto ended = Collector::start(options, clock);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().kind, ErrorKind::Unavailable);
+}
+
+TEST(Collector, AKilledSamplerIsStartedAgain) {
+  const SteadyClock clock;
+  const auto collector = Collector::start(simulated("sim:1xL4-24G"), clock);
+  ASSERT_TRUE(collector) << collector.error().message;
+  SampleWait wait(**collector);
+  const auto before = (*collector)->snapshot();
+  ASSERT_TRUE(before.collector.sampler_pid);
+  ::kill(static_cast<pid_t>(*before.collector.sampler_pid), SIGKILL);
+  EXPECT_TRUE(wait.until([&] {
+    const auto now = (*collector)->snapshot();
+    return now.collector.restarts == 1 && now.devices[0].last_success_unix_seconds.value_or(0) >
+                                              *before.devices[0].last_success_unix_seconds + 0.1;
+  }));
+  const auto after = (*collector)->snapshot();
+  EXPECT_NE(after.collector.sampler_pid, before.collector.sampler_pid);
+  EXPECT_TRUE(after.devices[0].is_up) << after.devices[0].down_reason;
+}
+
+TEST(Collector, HistoryAndEdgesAreThere) {
+  const SteadyClock clock;
+  const auto collector = Collector::start(simulated("sim:1xL4-24G"), clock);
+  ASSERT_TRUE(collector) << collector.error().message;
+  SampleWait wait(**collector);
+  EXPECT_TRUE(wait.until(
+      [&] { return (*collector)->history(0, Reading::GpuEnergy, seconds(10)).size() >= 3; }));
+  const auto points = (*collector)->history(0, Reading::GpuEnergy, seconds(10));
+  EXPECT_TRUE(std::ranges::is_sorted(points, {}, &HistoryPoint::at));
+  EXPECT_TRUE(std::ranges::is_sorted(points, {}, &HistoryPoint::value));
+  const auto edges = (*collector)->find_edges(milliseconds(250));
+  ASSERT_TRUE(edges) << edges.error().message;
+  ASSERT_EQ(edges->size(), 1U);
+  EXPECT_TRUE(edges->front().at || !edges->front().missing_reason.empty());
+}
+
+TEST(Collector, ADeviceInWhoseCallTheSamplerDiedTwiceIsLeftOut) {
+  const SteadyClock clock;
+  const auto options = fake_driver("crash", R"({"fake_nvml": 1, "gpus": [{"model": "T4"},
+    {"model": "T4", "crash": {"from": 0.3, "functions": ["nvmlDeviceGetUtilizationRates"]}}]})");
+  const auto collector = Collector::start(options, clock);
+  ASSERT_TRUE(collector) << collector.error().message;
+  SampleWait wait(**collector);
+  EXPECT_TRUE(wait.until([&] {
+    return (*collector)->snapshot().devices[1].down_reason.starts_with("left out: ");
+  })) << (*collector)->snapshot().devices[1].down_reason;
+  const auto reason = (*collector)->snapshot().devices[1].down_reason;
+  EXPECT_NE(reason.find("nvmlDeviceGetUtilizationRates ended the sampler 2 times"),
+            std::string::npos)
+      << reason;
+  EXPECT_TRUE(wait.until([&] { return (*collector)->snapshot().devices[0].is_up; }));
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "sampler") {
+    const muster::SteadyClock clock;
+    const auto status = muster::run_sampler(muster::UniqueFd(muster::kSamplerSocket),
+                                            muster::UniqueFd(muster::kSamplerPage), clock);
+    return status ? 0 : muster::exit_code(status.error().kind);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
