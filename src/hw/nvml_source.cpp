@@ -28,10 +28,12 @@ bool has_mps_daemon(const NvmlOptions& options) {
   return fs::exists(options.root / "proc" / std::to_string(pid), ignored);
 }
 
+// CUDA does not count a GPU that cannot be opened.
 void number_for_cuda(std::vector<OpenedNvmlGpu>& gpus, const NvmlOptions& options) {
   std::vector<DeviceIdentity> identities;
   std::vector<DeviceIdentity*> places;
   for (auto& opened : gpus) {
+    if (opened.gpu.handle == nullptr) continue;
     places.push_back(&opened.gpu.identity);
     for (auto& slice : opened.slices) places.push_back(&slice.identity);
   }

@@ -84,6 +84,8 @@ TEST(OpenNvml, AGpuThatCannotBeOpenedStaysInTheList) {
   const auto& lost = *source.samplers[1];
   EXPECT_EQ(lost.identity().driver_index, 0U);
   EXPECT_FALSE(lost.identity().device.uuid);
+  EXPECT_FALSE(lost.identity().cuda_ordinal);
+  EXPECT_EQ(source.samplers[0]->identity().cuda_ordinal, 0U) << "CUDA counts only what opens";
   EXPECT_EQ(driver.visit(*source.samplers[1]).lost_reason, "GPU is lost (NVML 15)");
   EXPECT_FALSE(source.samplers[1]->energy_joules(driver.watch));
 }
