@@ -167,7 +167,8 @@ Result<Examination> examine(const CommandContext& context) {
 }
 
 void merge_worse_findings(const Collector& collector, DoctorFacts& facts) {
-  auto newest = collector.snapshot();
+  const auto newest = collector.snapshot();
+  facts.snapshot.collector = newest.collector;
   auto& known = facts.snapshot.devices;
   for (std::size_t i = 0; i < newest.devices.size() && i < known.size(); ++i) {
     for (const auto& finding : newest.devices[i].health) {

@@ -130,6 +130,12 @@ TEST(Checks, AModuleOfAnotherVersionIsAWarning) {
   expect_only(facts, "driver", "", Verdict::Warning, "590.48.01 and 580.95.05");
 }
 
+TEST(Checks, ADriverThatEndsItsCallerIsAWarning) {
+  auto facts = well_facts();
+  facts.snapshot.collector.restarts = 2;
+  expect_only(facts, "driver_crashes", "", Verdict::Warning, "2 times");
+}
+
 TEST(Checks, ADriverOlderThanTorchsCudaIsUnfit) {
   auto facts = well_facts();
   for (auto& status : facts.snapshot.devices) status.identity.cuda_version = "12.9";

@@ -65,6 +65,20 @@ Check present_driver(const DoctorFacts& facts) {
   return check;
 }
 
+// Nothing but a driver's call can bring the sampler down, or somebody who ends it.
+Check driver_crashes(const DoctorFacts& facts) {
+  const auto restarts = facts.snapshot.collector.restarts;
+  Check check{.name = "driver_crashes",
+              .sentence = "no driver call ended the process that made it"};
+  if (restarts > 0) {
+    check.verdict = Verdict::Warning;
+    check.sentence = fmt::format(
+        "the process that asks the drivers died and was started again: {} times", restarts);
+    check.advice = "update the driver; a device in whose call it dies twice is left out and named";
+  }
+  return check;
+}
+
 // A wheel's programs run on a driver of the same or a newer major version of CUDA.
 // Source: NVIDIA, CUDA Compatibility, r580, "Minor Version Compatibility".
 Check driver_and_torch(const DoctorFacts& facts) {
@@ -156,6 +170,7 @@ std::vector<Check> check_driver(const DoctorFacts& facts) {
   }
   std::vector<Check> checks;
   checks.push_back(has_nvidia_gpu(facts.snapshot) ? present_driver(facts) : absent_driver(facts));
+  checks.push_back(driver_crashes(facts));
   checks.push_back(driver_and_torch(facts));
   if (has_nvidia_gpu(facts.snapshot)) checks.push_back(visible_devices(facts));
   return checks;

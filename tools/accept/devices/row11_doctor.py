@@ -53,6 +53,7 @@ def cgroup(**files):
 GPU_FAULTS = [
     of_gpu("a lost GPU", "present", UNFIT, lost={"from": 0.5}),
     of_gpu("a hung GPU", "present", UNFIT, hang={"from": 0.5, "until": 30}),
+    Fault("a driver call that crashes", {("present", "cuda:1"), ("driver_crashes", None)}, UNFIT, gpu={"crash": {"from": 0.5}}),
     of_gpu("a remap that waits for a reset", "remap", WARNINGS, values={"remap_pending": 1}),
     of_gpu("a remap that failed", "remap", UNFIT, values={"remap_failed": 1}),
     of_gpu("retired pages", "pages", WARNINGS, model="V100-32G", values={"retired_single_bit": 20}),
