@@ -69,7 +69,8 @@ class HttpServer::Loop {
       : options_(options), handler_(std::move(handler)), acceptor_(io_), sweep_(io_) {}
 
   Status listen() {
-    const auto& [host, port] = options_.listen;
+    const auto& host = options_.listen.host;
+    const auto port = options_.listen.port;
     const auto fail = [&](std::string_view what, const Failure& failure) {
       const bool is_in_use = failure == asio::error::address_in_use;
       return Error{is_in_use ? ErrorKind::Unavailable : ErrorKind::InvalidArgument,
