@@ -50,6 +50,8 @@ class BertNormalizer final : public Normalizer {
     text.swap(spare);
   }
 
+  bool keeps_start(std::string_view) const override { return false; }
+
   // Source: UAX 15, "Maximum Expansion Factor" of NFD in UTF-8; the spaces add two bytes to three.
   double growth_max() const override { return 3 * 5.0 / 3; }
 

@@ -100,6 +100,23 @@ class BpeDecoder final : public Decoder {
   const std::string suffix_;
 };
 
+class MetaspaceDecoder final : public Decoder {
+ public:
+  MetaspaceDecoder(std::string mark, bool drops_first)
+      : mark_(std::move(mark)), drops_first_(drops_first) {}
+
+  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = replace_all(tokens[i], mark_, i == 0 && drops_first_ ? "" : " ");
+    }
+    return tokens;
+  }
+
+ private:
+  const std::string mark_;
+  const bool drops_first_;
+};
+
 class DecoderSequence final : public Decoder {
  public:
   explicit DecoderSequence(std::vector<std::unique_ptr<const Decoder>> steps)
@@ -169,6 +186,10 @@ std::unique_ptr<const Decoder> make_fuse_decoder() { return std::make_unique<Fus
 
 std::unique_ptr<const Decoder> make_bpe_decoder(std::string suffix) {
   return std::make_unique<BpeDecoder>(std::move(suffix));
+}
+
+std::unique_ptr<const Decoder> make_metaspace_decoder(std::string mark, bool drops_first) {
+  return std::make_unique<MetaspaceDecoder>(std::move(mark), drops_first);
 }
 
 std::unique_ptr<const Decoder> make_decoder_sequence(

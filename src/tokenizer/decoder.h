@@ -32,6 +32,9 @@ std::unique_ptr<const Decoder> make_fuse_decoder();
 /// The suffix of words becomes a space, but nothing at the end.
 std::unique_ptr<const Decoder> make_bpe_decoder(std::string suffix);
 
+/// The marks of Metaspace become spaces, or nothing in the first token if `drops_first`.
+std::unique_ptr<const Decoder> make_metaspace_decoder(std::string mark, bool drops_first);
+
 /// One after the other.
 std::unique_ptr<const Decoder> make_decoder_sequence(
     std::vector<std::unique_ptr<const Decoder>> steps);

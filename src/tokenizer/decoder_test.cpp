@@ -29,6 +29,14 @@ TEST(ByteLevelDecoder, RestoresBytesAcrossTokens) {
   EXPECT_EQ(decoder->decode({"中", "a"}), Texts{"中a"});
 }
 
+// As in the tests of the library's metaspace.rs.
+TEST(MetaspaceDecoder, TurnsMarksIntoSpaces) {
+  EXPECT_EQ(make_metaspace_decoder("▁", true)->decode({"▁Hey", "▁friend!"}),
+            (Texts{"Hey", " friend!"}));
+  EXPECT_EQ(make_metaspace_decoder("▁", false)->decode({"▁Hey", "▁friend!"}),
+            (Texts{" Hey", " friend!"}));
+}
+
 TEST(ByteAlphabet, HasACharacterForEveryByte) {
   for (unsigned byte = 0; byte < 256; ++byte) {
     EXPECT_EQ(byte_of_character(kByteCharacters[byte]), byte);

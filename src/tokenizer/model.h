@@ -27,8 +27,15 @@ struct ModelBuffers {
     std::size_t position = 0;
     TokenId merged_id = 0;
   };
+  /// The best way through a word up to one byte of it: its score and its last piece.
+  struct PathEnd {
+    double score = 0;
+    TokenId id = 0;
+    std::uint32_t size = 0;  // of the last piece; 0: no way leads here
+  };
   std::vector<Symbol> symbols;
   std::vector<Merge> queue;
+  std::vector<PathEnd> paths;
   std::string text;
 };
 
@@ -75,5 +82,19 @@ using MergeText = std::pair<std::string_view, std::string_view>;
 Result<std::unique_ptr<const Model>> make_bpe(TokenTable tokens,
                                               const std::vector<MergeText>& merges,
                                               const BpeOptions& options);
+
+/// The way through a word whose pieces have the highest sum of scores (log probabilities), a
+/// character without a piece scoring ten less than the least likely piece.
+/// Source: Kudo 2018, "Subword Regularization"; encode_optimized in models/unigram/model.rs of
+/// huggingface/tokenizers, with its order of additions and comparisons, on which equal sums depend.
+struct UnigramOptions {
+  std::uint64_t unk_id = 0;
+  bool byte_fallback = false;  // unknown characters become the tokens <0x00> to <0xFF>
+};
+/// `tokens` has the ids 0, 1, 2, ... and `scores` a finite score for each.
+///
+/// Errors: Corrupt when the unknown token is not in the vocabulary; Unsupported as PieceTrie::make.
+Result<std::unique_ptr<const Model>> make_unigram(TokenTable tokens, std::vector<double> scores,
+                                                  const UnigramOptions& options);
 
 }  // namespace muster

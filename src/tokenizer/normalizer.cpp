@@ -24,6 +24,7 @@ class LowercaseNormalizer final : public Normalizer {
   }
 
   double growth_max() const override { return 1.5; }  // U+0130: two bytes become three
+  bool keeps_start(std::string_view) const override { return true; }
 };
 
 class StripAccentsNormalizer final : public Normalizer {
@@ -40,6 +41,8 @@ class StripAccentsNormalizer final : public Normalizer {
     });
     text.swap(spare);
   }
+
+  bool keeps_start(std::string_view) const override { return false; }
 };
 
 class FormNormalizer final : public Normalizer {
@@ -48,6 +51,7 @@ class FormNormalizer final : public Normalizer {
 
   // Source: UAX 15, "Maximum Expansion Factor" for UTF-8, the worst of the four.
   double growth_max() const override { return 11; }
+  bool keeps_start(std::string_view) const override { return true; }
 
   void normalize(std::string& text, std::string& spare, SegmentEdges) const override {
     spare.clear();
@@ -70,6 +74,7 @@ class PrependNormalizer final : public Normalizer {
   }
 
   double growth_max() const override { return static_cast<double>(prefix_.size() + 1); }
+  bool keeps_start(std::string_view) const override { return true; }
 
  private:
   const std::string prefix_;
@@ -100,6 +105,8 @@ class StripNormalizer final : public Normalizer {
     text.erase(0, begin);
   }
 
+  bool keeps_start(std::string_view) const override { return !options_.left; }
+
  private:
   const StripOptions options_;
 };
@@ -125,6 +132,10 @@ class ReplaceNormalizer final : public Normalizer {
 
   bool allows_cuts() const override { return false; }  // a match may lie across the cut
 
+  bool keeps_start(std::string_view mark) const override {
+    return !mark.empty() && std::string_view(content_).substr(0, mark.size()) == mark;
+  }
+
   double growth_max() const override {
     return replacement_growth(match_size_min_, content_.size());
   }
@@ -144,6 +155,7 @@ class ByteLevelNormalizer final : public Normalizer {
   }
 
   double growth_max() const override { return 2; }
+  bool keeps_start(std::string_view) const override { return true; }
 
   // No space is left where the text was cut, which a later add_prefix_space looks for.
   bool allows_cuts() const override { return false; }
@@ -163,6 +175,11 @@ class NormalizerSequence final : public Normalizer {
   bool allows_cuts() const override {
     return std::all_of(steps_.begin(), steps_.end(),
                        [](const auto& step) { return step->allows_cuts(); });
+  }
+
+  bool keeps_start(std::string_view mark) const override {
+    return std::all_of(steps_.begin(), steps_.end(),
+                       [&](const auto& step) { return step->keeps_start(mark); });
   }
 
   double growth_max() const override {

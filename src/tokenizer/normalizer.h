@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tokenizer/charsmap.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/unicode_normalization.h"
 
@@ -32,6 +33,10 @@ class Normalizer {
 
   /// How many bytes can come out of one, at most: a chain of steps that lengthen is refused.
   virtual double growth_max() const { return 1; }
+
+  /// Whether the first character that comes out is the first that went in, or what became of it; or
+  /// else `mark`, which then needs no other before it.
+  virtual bool keeps_start(std::string_view mark) const = 0;
 
   /// Whether every Chinese character comes out with a space on both sides.
   virtual bool isolates_chinese() const { return false; }
@@ -72,6 +77,15 @@ std::unique_ptr<const Normalizer> make_replace_normalizer(Regex pattern, std::st
 
 /// Writes each byte as the character that stands for it (byte_alphabet.h).
 std::unique_ptr<const Normalizer> make_byte_level_normalizer();
+
+/// Replaces grapheme clusters of at most five bytes, and else characters, by the rules of
+/// sentencepiece. Of a cluster only the front has to be a key, and the rest of it then goes.
+/// Source: the crate spm_precompiled, normalize_string; normalizers/precompiled.rs of
+/// huggingface/tokenizers.
+std::unique_ptr<const Normalizer> make_precompiled_normalizer(Charsmap rules);
+
+/// Drops control characters; line ends and invisible characters become spaces.
+std::unique_ptr<const Normalizer> make_nmt_normalizer();
 
 /// One after the other.
 std::unique_ptr<const Normalizer> make_normalizer_sequence(

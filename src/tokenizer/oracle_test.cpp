@@ -149,7 +149,8 @@ TEST_P(Oracle, PartsGiveWhatTheWholeGives) {
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Oracle,
                          testing::Values("bert_uncased", "bert_cased", "mpnet", "roberta", "gpt2",
-                                         "llama3", "qwen2", "gpt4o", "clip", "added_tokens"),
+                                         "llama3", "qwen2", "gpt4o", "clip", "added_tokens",
+                                         "xlm_roberta", "t5", "albert", "unigram_bytes"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -299,14 +299,19 @@ class PreTokenizerSequence final : public PreTokenizer {
     return effect;
   }
 
+  std::string_view text_start_mark() const override {
+    return steps_.empty() ? std::string_view() : steps_.front()->text_start_mark();
+  }
+
  private:
   const std::vector<std::unique_ptr<const PreTokenizer>> steps_;
 };
 
 }  // namespace
 
-void Pieces::reset(std::string_view text) {
+void Pieces::reset(std::string_view text, bool begins_text) {
   text_ = text;
+  begins_text_ = begins_text;
   list_.clear();
   append_piece(0, text.size(), list_);
 }

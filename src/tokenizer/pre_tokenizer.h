@@ -24,8 +24,11 @@ struct Piece {
 /// Owner: one thread's scratch.
 class Pieces {
  public:
-  /// One piece, all of `text`, which must outlive the splitting.
-  void reset(std::string_view text);
+  /// One piece, all of `text`, which must outlive the splitting. `begins_text`: what the caller of
+  /// the tokenizer gave begins with it, and normalising took nothing from its front.
+  void reset(std::string_view text, bool begins_text = false);
+
+  bool begins_text() const { return begins_text_; }
 
   std::string_view text() const { return text_; }
   const std::vector<Piece>& list() const { return list_; }
@@ -59,6 +62,7 @@ class Pieces {
 
  private:
   std::string_view text_;
+  bool begins_text_ = false;
   std::vector<Piece> list_;
   std::vector<Piece> spare_list_;
   std::string own_text_;
@@ -94,6 +98,9 @@ class PreTokenizer {
   virtual void split(Pieces& pieces) const = 0;
   virtual CutEffect cut_effect(CutPlace place) const = 0;
 
+  /// The mark that it puts before the first word of a text and no other; empty if it does not.
+  virtual std::string_view text_start_mark() const { return {}; }
+
   /// Whether a word ends at every white space, whatever comes before or behind.
   virtual bool removes_space() const { return false; }
 };
@@ -120,6 +127,16 @@ struct ByteLevelOptions {
   bool maps_bytes = true;
 };
 std::unique_ptr<const PreTokenizer> make_byte_level_pre_tokenizer(const ByteLevelOptions& options);
+
+/// Spaces become marks, and each mark begins a word.
+/// Source: pre_tokenizers/metaspace.rs of huggingface/tokenizers.
+enum class MetaspacePrepend : std::uint8_t { Always, Never, First };
+struct MetaspaceOptions {
+  std::string replacement = "\u2581";                   // one character
+  MetaspacePrepend prepend = MetaspacePrepend::Always;  // a mark before what begins with none
+  bool split = true;
+};
+std::unique_ptr<const PreTokenizer> make_metaspace_pre_tokenizer(MetaspaceOptions options);
 
 /// `invert`: the pattern matches the words, not what is between them.
 struct SplitOptions {

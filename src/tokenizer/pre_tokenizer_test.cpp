@@ -48,6 +48,30 @@ TEST(DigitsPreTokenizer, KeepsRunsOrSingleDigits) {
   EXPECT_EQ(split(*make_digits_pre_tokenizer(true), "a12"), (Words{"a", "1", "2"}));
 }
 
+// The expected words are those of the tests in the library's metaspace.rs.
+TEST(MetaspacePreTokenizer, BeginsAWordAtEachMark) {
+  EXPECT_EQ(split(*make_metaspace_pre_tokenizer({}), "Hey   friend!"),
+            (Words{"▁Hey", "▁", "▁", "▁friend!"}));
+  EXPECT_EQ(split(*make_metaspace_pre_tokenizer({}), " Hey▁you "), (Words{"▁Hey", "▁you", "▁"}));
+  MetaspaceOptions options;
+  options.split = false;
+  EXPECT_EQ(split(*make_metaspace_pre_tokenizer(options), "Hey my friend"),
+            Words{"▁Hey▁my▁friend"});
+  options.prepend = MetaspacePrepend::Never;
+  EXPECT_EQ(split(*make_metaspace_pre_tokenizer(options), "Hey you"), Words{"Hey▁you"});
+}
+
+TEST(MetaspacePreTokenizer, MarksTheFirstWordOfATextOnly) {
+  MetaspaceOptions options;
+  options.prepend = MetaspacePrepend::First;
+  const auto pre_tokenizer = make_metaspace_pre_tokenizer(options);
+  EXPECT_EQ(split(*pre_tokenizer, "how are"), (Words{"how", "▁are"}));
+  Pieces pieces;
+  pieces.reset("how", true);
+  pre_tokenizer->split(pieces);
+  EXPECT_EQ(pieces.text(), "▁how");
+}
+
 // The expected pieces are those of the library's own documentation of SplitDelimiterBehavior.
 TEST(DelimiterBehavior, PlacesTheDelimiter) {
   const auto pieces = [](DelimiterBehavior behavior) {

@@ -18,6 +18,11 @@ Made read_step(const JsonObject& object) {
   }
   if (type == "ByteLevel") return make_byte_level_decoder();
   if (type == "Fuse") return make_fuse_decoder();
+  if (type == "Metaspace") {
+    auto options = MUSTER_TRY(read_metaspace(object));
+    const bool drops_first = options.prepend != MetaspacePrepend::Never;
+    return make_metaspace_decoder(std::move(options.replacement), drops_first);
+  }
   if (type == "BPEDecoder") {
     auto suffix = MUSTER_TRY(text_field(object, "suffix"));
     if (suffix.empty()) {

@@ -104,7 +104,11 @@ Result<std::string> model_type(const JsonObject& model) {
   }
   const auto merges = MUSTER_TRY(optional_field(model, "merges"));
   const auto chars_max = MUSTER_TRY(optional_field(model, "max_input_chars_per_word"));
-  return std::string(merges ? "BPE" : chars_max ? "WordPiece" : "without a type");
+  const auto unk_id = MUSTER_TRY(optional_field(model, "unk_id"));
+  return std::string(merges      ? "BPE"
+                     : chars_max ? "WordPiece"
+                     : unk_id    ? "Unigram"
+                                 : "without a type");
 }
 
 }  // namespace
@@ -116,10 +120,12 @@ Result<bool> can_read_bytes(const JsonObject& model) {
   return type == "BPE" && prefix.empty() && suffix.empty();
 }
 
-Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping) {
+Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping,
+                                                std::string_view document) {
   const auto type = MUSTER_TRY(model_type(object));
   if (type == "BPE") return read_bpe(object, mapping);
   if (type == "WordPiece") return read_wordpiece(object);
+  if (type == "Unigram") return read_unigram(object, document);
   return unsupported_part("model", type);
 }
 

@@ -28,10 +28,19 @@ Made read_replace(const JsonObject& object) {
   return make_replace_normalizer(std::move(regex), std::move(content), match_size_min);
 }
 
+Made read_precompiled(const JsonObject& object) {
+  const auto text = MUSTER_TRY(text_field(object, "precompiled_charsmap"));
+  const auto bytes = MUSTER_TRY(decode_base64(text));
+  auto rules = MUSTER_TRY(Charsmap::parse(bytes));
+  return make_precompiled_normalizer(std::move(rules));
+}
+
 Made read_step(const JsonObject& object) {
   const auto type = MUSTER_TRY(text_field(object, "type"));
   if (type == "BertNormalizer") return read_bert(object);
   if (type == "Replace") return read_replace(object);
+  if (type == "Precompiled") return read_precompiled(object);
+  if (type == "Nmt") return make_nmt_normalizer();
   if (type == "Lowercase") return make_lowercase_normalizer();
   if (type == "StripAccents") return make_strip_accents_normalizer();
   if (type == "NFC") return make_unicode_normalizer(NormalizationForm::Nfc);

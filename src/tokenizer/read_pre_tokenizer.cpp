@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tokenizer/tokenizer_json.h"
+#include "tokenizer/utf8.h"
 
 namespace muster {
 namespace {
@@ -44,6 +45,13 @@ Made read_byte_level(const JsonObject& object, bool maps_bytes) {
   return make_byte_level_pre_tokenizer(options);
 }
 
+Result<MetaspacePrepend> prepend_of(std::string_view name) {
+  if (name == "always") return MetaspacePrepend::Always;
+  if (name == "never") return MetaspacePrepend::Never;
+  if (name == "first") return MetaspacePrepend::First;
+  return corrupt_json("unknown prepend_scheme", name);
+}
+
 Made read_step(const JsonObject& object, bool maps_bytes) {
   const auto type = MUSTER_TRY(text_field(object, "type"));
   if (type == "ByteLevel") return read_byte_level(object, maps_bytes);
@@ -51,6 +59,10 @@ Made read_step(const JsonObject& object, bool maps_bytes) {
   if (type == "Whitespace") return make_whitespace_pre_tokenizer();
   if (type == "WhitespaceSplit") return make_whitespace_split_pre_tokenizer();
   if (type == "Split") return read_split(object);
+  if (type == "Metaspace") {
+    auto options = MUSTER_TRY(read_metaspace(object));
+    return make_metaspace_pre_tokenizer(std::move(options));
+  }
   if (type == "Digits") {
     const auto individual_digits = MUSTER_TRY(bool_field(object, "individual_digits"));
     return make_digits_pre_tokenizer(individual_digits);
@@ -64,6 +76,24 @@ Made read_step(const JsonObject& object, bool maps_bytes) {
 }
 
 }  // namespace
+
+Result<MetaspaceOptions> read_metaspace(const JsonObject& object) {
+  MetaspaceOptions options;
+  options.replacement = MUSTER_TRY(text_field(object, "replacement"));
+  const bool is_character = !options.replacement.empty() &&
+                            utf8_char_at(options.replacement, 0).size == options.replacement.size();
+  if (!is_character) {
+    return corrupt_json("replacement is not one character", options.replacement);
+  }
+  const auto scheme = MUSTER_TRY(text_field_or(object, "prepend_scheme", "always"));
+  options.prepend = MUSTER_TRY(prepend_of(scheme));
+  const auto adds_space = MUSTER_TRY(optional_bool(object, "add_prefix_space"));
+  if (adds_space == false && options.prepend != MetaspacePrepend::Never) {
+    return corrupt_json("add_prefix_space does not match prepend_scheme", scheme);
+  }
+  options.split = MUSTER_TRY(bool_field_or(object, "split", true));
+  return options;
+}
 
 Result<bool> ends_in_bytes(const JsonObject& pre_tokenizer) {
   const auto steps = MUSTER_TRY(steps_of(pre_tokenizer, "pretokenizers"));
@@ -83,6 +113,10 @@ Result<std::unique_ptr<const PreTokenizer>> read_pre_tokenizer(const JsonObject&
   std::vector<std::unique_ptr<const PreTokenizer>> steps;
   for (const JsonObject& step_object : objects) {
     auto step = MUSTER_TRY(read_step(step_object, mapping == ByteMapping::Written));
+    if (!steps.empty() && !step->text_start_mark().empty()) {
+      // What another step leaves of a text tells no more where the text began.
+      return unsupported_part("pre-tokenizer", "Metaspace with prepend_scheme first, not at first");
+    }
     steps.push_back(std::move(step));
   }
   return steps.size() == 1 ? std::move(steps.front())

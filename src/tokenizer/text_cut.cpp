@@ -7,9 +7,10 @@
 namespace muster {
 namespace {
 
+/// A letter or digit that does not draw what is behind it into its own grapheme cluster.
 bool is_word_character(char32_t c) {
   const std::uint32_t classes = character_classes(c);
-  return is_letter(classes) || is_number(classes);
+  return (is_letter(classes) || is_number(classes)) && grapheme_class(c) != GraphemeClass::Prepend;
 }
 
 bool is_solid(char32_t c) { return c < 0x80 ? c > ' ' && c < 0x7F : is_word_character(c); }

@@ -50,7 +50,7 @@ void TextPass::encode(std::string_view text, std::size_t part_size) {
     }
     const bool is_last = search.found || part_end == text.size();
     if (at < part_end) {
-      encode_part(text.substr(at, part_end - at), {is_first, is_last});
+      encode_part(text.substr(at, part_end - at), {is_first, is_last}, at == 0);
     }
     at = part_end;
     is_first = false;
@@ -63,7 +63,7 @@ void TextPass::encode(std::string_view text, std::size_t part_size) {
   }
 }
 
-void TextPass::encode_part(std::string_view part, SegmentEdges edges) {
+void TextPass::encode_part(std::string_view part, SegmentEdges edges, bool begins_text) {
   std::string_view text = part;
   if (parts_.normalizer) {
     scratch_.text.assign(part);
@@ -77,17 +77,17 @@ void TextPass::encode_part(std::string_view part, SegmentEdges edges) {
       break;
     }
     if (at < search.found->begin) {
-      encode_words(text.substr(at, search.found->begin - at));
+      encode_words(text.substr(at, search.found->begin - at), begins_text && at == 0);
     }
     ids_.push_back(search.found->id);
     at = search.found->end;
     from = search.resume;
   }
-  encode_words(text.substr(at));
+  encode_words(text.substr(at), begins_text && at == 0);
 }
 
-void TextPass::encode_words(std::string_view text) {
-  scratch_.pieces.reset(text);
+void TextPass::encode_words(std::string_view text, bool begins_text) {
+  scratch_.pieces.reset(text, begins_text);
   if (parts_.pre_tokenizer && !text.empty()) {
     parts_.pre_tokenizer->split(scratch_.pieces);
   }

@@ -42,8 +42,8 @@ class TextPass {
  private:
   bool is_full() const { return ids_.size() > ids_end_; }
   CutRules cut_rules() const;
-  void encode_part(std::string_view part, SegmentEdges edges);
-  void encode_words(std::string_view text);
+  void encode_part(std::string_view part, SegmentEdges edges, bool begins_text);
+  void encode_words(std::string_view text, bool begins_text);
   void encode_word(std::string_view word);
 
   const TokenizerParts& parts_;

@@ -26,7 +26,7 @@ class Tokenizer {
   class Scratch;
 
   /// Errors: NotFound, Corrupt (broken JSON or a missing part), Unsupported (a component that is
-  /// not implemented, by name: `tokenizer.json: unsupported normalizer "Precompiled"`).
+  /// not implemented, by name: `tokenizer.json: unsupported normalizer "Quotes"`).
   static Result<std::unique_ptr<const Tokenizer>> load(const std::filesystem::path& tokenizer_json);
   static Result<std::unique_ptr<const Tokenizer>> parse(std::string_view tokenizer_json);
 

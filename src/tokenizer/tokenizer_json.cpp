@@ -37,7 +37,7 @@ Result<std::vector<AddedToken>> read_added_tokens(const JsonObject& root) {
 }
 
 /// The pre-tokenizer and the model, which agree on who turns bytes into the byte alphabet.
-Status read_words(const JsonObject& root, TokenizerParts& parts) {
+Status read_words(const JsonObject& root, std::string_view document, TokenizerParts& parts) {
   const auto model_element = MUSTER_TRY(field(root, "model"));
   const auto model = MUSTER_TRY(as_object(model_element, "model"));
   auto mapping = ByteMapping::Written;
@@ -47,7 +47,26 @@ Status read_words(const JsonObject& root, TokenizerParts& parts) {
     mapping = words_are_bytes && reads_bytes ? ByteMapping::LeftToModel : ByteMapping::Written;
     parts.pre_tokenizer = MUSTER_TRY(read_pre_tokenizer(*pre_tokenizer, mapping));
   }
-  parts.model = MUSTER_TRY(read_model(model, mapping));
+  parts.model = MUSTER_TRY(read_model(model, mapping, document));
+  return Done{};
+}
+
+/// The library asks the offsets of a word in the original text whether it is the first, and some
+/// normalisers move them.
+Status check_text_start(const TokenizerParts& parts) {
+  const std::string_view mark =
+      parts.pre_tokenizer ? parts.pre_tokenizer->text_start_mark() : std::string_view();
+  if (mark.empty() || !parts.normalizer) {
+    return Done{};
+  }
+  if (!parts.normalizer->keeps_start(mark)) {
+    return unsupported_part("pre-tokenizer",
+                            "Metaspace with prepend_scheme first, behind this normalizer");
+  }
+  if (parts.added_tokens.has_normalized()) {
+    return unsupported_part("pre-tokenizer",
+                            "Metaspace with prepend_scheme first, behind normalized added tokens");
+  }
   return Done{};
 }
 
@@ -73,7 +92,7 @@ Result<TokenizerParts> read_tokenizer_json(std::string_view text) {
   if (const auto normalizer = MUSTER_TRY(optional_part(root, "normalizer"))) {
     parts.normalizer = MUSTER_TRY(read_normalizer(*normalizer));
   }
-  MUSTER_TRY(read_words(root, parts));
+  MUSTER_TRY(read_words(root, text, parts));
   if (const auto processor = MUSTER_TRY(optional_part(root, "post_processor"))) {
     parts.post_processor = MUSTER_TRY(read_post_processor(*processor));
   }
@@ -82,6 +101,7 @@ Result<TokenizerParts> read_tokenizer_json(std::string_view text) {
   }
   const auto added = MUSTER_TRY(read_added_tokens(root));
   parts.added_tokens = MUSTER_TRY(AddedTokens::make(added, *parts.model, parts.normalizer.get()));
+  MUSTER_TRY(check_text_start(parts));
   return parts;
 }
 

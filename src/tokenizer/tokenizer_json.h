@@ -41,8 +41,13 @@ Result<bool> can_read_bytes(const JsonObject& model);
 
 Result<std::unique_ptr<const PreTokenizer>> read_pre_tokenizer(const JsonObject& object,
                                                                ByteMapping mapping);
+Result<MetaspaceOptions> read_metaspace(const JsonObject& object);
 Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& object);
-Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping);
+/// `document`: the whole file that `object` is from.
+Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping,
+                                                std::string_view document);
+Result<std::unique_ptr<const Model>> read_unigram(const JsonObject& object,
+                                                  std::string_view document);
 Result<PostProcessor> read_post_processor(const JsonObject& object);
 Result<std::unique_ptr<const Decoder>> read_decoder(const JsonObject& object);
 

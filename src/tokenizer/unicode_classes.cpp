@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 #include <vector>
 
 namespace muster {
@@ -29,16 +30,16 @@ constexpr std::size_t kBlockCount = kCodePointCount / kBlockSize;
 /// The runs unfolded into a table of blocks: 4,352 block numbers, then the blocks that differ.
 class ClassTable {
  public:
-  ClassTable() {
+  explicit ClassTable(std::span<const ClassRun> runs) {
     std::size_t run = 0;
     for (std::size_t block = 0; block < kBlockCount; ++block) {
       const std::size_t first = block * kBlockSize;
       std::array<std::uint16_t, kBlockSize> classes{};
       for (std::size_t i = 0; i < kBlockSize; ++i) {
-        while (run + 1 < std::size(kClassRuns) && kClassRuns[run + 1].first <= first + i) {
+        while (run + 1 < runs.size() && runs[run + 1].first <= first + i) {
           ++run;
         }
-        classes[i] = kClassRuns[run].classes;
+        classes[i] = runs[run].classes;
       }
       const bool repeats = block > 0 && std::equal(classes.begin(), classes.end(),
                                                    values_.end() - std::ptrdiff_t{kBlockSize});
@@ -50,7 +51,8 @@ class ClassTable {
   }
 
   std::uint32_t at(char32_t code_point) const {
-    return values_[block_starts_[code_point / kBlockSize] + code_point % kBlockSize];
+    const char32_t known = code_point < kCodePointCount ? code_point : kCodePointCount - 1;
+    return values_[block_starts_[known / kBlockSize] + known % kBlockSize];
   }
 
  private:
@@ -61,8 +63,13 @@ class ClassTable {
 }  // namespace
 
 std::uint32_t character_classes(char32_t code_point) {
-  static const ClassTable table;
-  return table.at(code_point < kCodePointCount ? code_point : kCodePointCount - 1);
+  static const ClassTable table(kClassRuns);
+  return table.at(code_point);
+}
+
+GraphemeClass grapheme_class(char32_t code_point) {
+  static const ClassTable table(kGraphemeRuns);
+  return static_cast<GraphemeClass>(table.at(code_point));
 }
 
 std::vector<ClassRange> class_ranges() {

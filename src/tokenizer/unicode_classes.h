@@ -89,6 +89,27 @@ inline bool is_number(std::uint32_t classes) {
   return category >= GeneralCategory::Nd && category <= GeneralCategory::No;
 }
 
+/// The part that a character plays in grapheme clusters, as the library's normaliser Precompiled
+/// sees it; read out of it like the classes. Source: Unicode Standard Annex 29, table 2.
+enum class GraphemeClass : std::uint8_t {
+  Other,    // regional indicators, too: whether two of them join makes no difference (grapheme.h)
+  Control,  // line ends included
+  Extend,
+  ConjunctExtend,  // Extend, and Indic_Conjunct_Break=Extend
+  Linker,          // Extend, and Indic_Conjunct_Break=Linker
+  Zwj,
+  SpacingMark,
+  Prepend,
+  L,
+  V,
+  T,
+  LV,
+  LVT,
+  Pictographic,
+  Consonant,  // Indic_Conjunct_Break=Consonant
+};
+GraphemeClass grapheme_class(char32_t code_point);
+
 /// The small letter of a capital, else the character itself. U+0130 becomes two characters in full
 /// lowercasing; the caller appends U+0307 to the `i` that this returns for it.
 char32_t lowercase(char32_t code_point);
