@@ -504,6 +504,7 @@ TEST(FakeNvml, ABrokenScenarioIsRefusedByFileAndField) {
       {R"({"fake_nvml": 1, "gpus": [{"uuid": "GPU-1"}, {"uuid": "GPU-1"}]})", "two have GPU-1"},
       {R"({"gpus": []})", "fake_nvml must be 1"},
       {R"({"fake_nvml": 1})", "gpus is missing"},
+      {R"({"fake_nvml": 1, "gpus": [{"load": 1e999}]})", "a number is too large"},
       {"{\n\n!", ":3: no JSON"}};
   for (const auto& broken : cases) {
     const FakeLibrary library;

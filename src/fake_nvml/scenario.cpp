@@ -262,6 +262,8 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view name,
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
     return Error{ErrorKind::Corrupt,
                  fmt::format("{}:{}: no JSON", name, 1 + std::count(text.begin(), end, '\n'))};
+  } catch (const Json::out_of_range&) {
+    return Error{ErrorKind::Corrupt, fmt::format("{}: a number is too large", name)};
   }
   auto scenario = build(Field(json, ""), generation);
   if (!scenario) {
