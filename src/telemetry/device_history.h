@@ -1,8 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -29,12 +29,15 @@ class DeviceHistory {
  private:
   struct Column {
     Reading reading;
-    std::vector<float> gauges;     // [rows] of a gauge
-    std::vector<double> counters;  // [rows] of a counter
+    bool is_counter;
+    std::size_t offset;  // in a row
   };
+  /// A row lies together, so that adding one touches one or two cache lines: i64 time in ns, u64 a
+  /// bit for each column that is there, then the columns: f64 counters and f32 gauges.
   struct Ring {
-    std::vector<std::int64_t> times_ns;  // [rows]
-    std::vector<std::uint64_t> present;  // [rows], a bit for each column
+    std::vector<std::byte> rows;
+    std::size_t row_size = 0;
+    std::size_t row_count = 0;
     std::vector<Column> columns;
     std::size_t next = 0;   // the row that is written next
     std::size_t count = 0;  // rows that hold something

@@ -23,6 +23,9 @@ class ByteWriter {
   }
   void text(std::string_view value);  // u32 size, then the bytes
 
+  /// So many bytes are likely to come.
+  void expect(std::size_t size) { bytes_.reserve(size); }
+
   /// u32 count, then the elements.
   template <typename Number>
   void numbers(std::span<const Number> values) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include "wire/bytes.h"
 
@@ -63,12 +65,15 @@ void write_optional(ByteWriter& writer, const std::optional<T>& value, WriteValu
   if (value) write(writer, *value);
 }
 
+// What a function that reads from a payload gives.
+template <typename Read>
+using ValueOf = std::decay_t<decltype(*std::declval<Read>()(std::declval<ByteReader&>()))>;
+
 template <typename ReadValue>
-auto read_optional(ByteReader& reader, ReadValue read)
-    -> Result<std::optional<std::decay_t<decltype(*read(reader))>>> {
-  using Value = std::decay_t<decltype(*read(reader))>;
-  if (!MUSTER_TRY(read_bool(reader))) return std::optional<Value>{};
-  return std::optional<Value>{MUSTER_TRY(read(reader))};
+Result<std::optional<ValueOf<ReadValue>>> read_optional(ByteReader& reader, ReadValue read) {
+  std::optional<ValueOf<ReadValue>> value;
+  if (MUSTER_TRY(read_bool(reader))) value = MUSTER_TRY(read(reader));
+  return value;
 }
 
 // u32 count, then the elements.
@@ -79,9 +84,8 @@ void write_list(ByteWriter& writer, const Elements& elements, WriteElement write
 }
 
 template <typename ReadElement>
-auto read_list(ByteReader& reader, ReadElement read)
-    -> Result<std::vector<std::decay_t<decltype(*read(reader))>>> {
-  std::vector<std::decay_t<decltype(*read(reader))>> elements;
+Result<std::vector<ValueOf<ReadElement>>> read_list(ByteReader& reader, ReadElement read) {
+  std::vector<ValueOf<ReadElement>> elements;
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) elements.push_back(MUSTER_TRY(read(reader)));
   return elements;
@@ -307,8 +311,7 @@ Result<CallCost> read_call_cost(ByteReader& reader) {
 
 // A message that is all of a payload.
 template <typename ReadMessage>
-auto read_whole(std::span<const std::byte> payload, ReadMessage read)
-    -> decltype(read(std::declval<ByteReader&>())) {
+Result<ValueOf<ReadMessage>> read_whole(std::span<const std::byte> payload, ReadMessage read) {
   ByteReader reader(payload);
   auto message = MUSTER_TRY(read(reader));
   MUSTER_TRY(reader.end());
@@ -427,6 +430,9 @@ Result<WatchedMachine> decode_machine(std::span<const std::byte> payload) {
 
 std::vector<std::byte> encode(std::span<const DeviceSample> samples) {
   ByteWriter writer;
+  // A fast visit takes about a hundred bytes; what is more makes the buffer grow.
+  constexpr std::size_t kSampleSize = 256;
+  writer.expect(samples.size() * kSampleSize);
   write_list(writer, samples, write_sample);
   return writer.take();
 }

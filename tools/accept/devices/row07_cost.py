@@ -77,7 +77,7 @@ def measure(report, _arguments):
     report.raw.update({"cpu_ns": spent, "seconds": span, "rss_kib": rss, "calls_per_second": quiet,
                        "calls_per_second_with_scrapers": busy, "scrapes": scrape_count})
     report.add(at_most("of a core per GPU, parent and sampler", sum(percent), CORE_PERCENT_PER_GPU, 4, " %"))
-    report.add(at_most("memory of both", max(rss) / 1024, RSS_MIB, 1, " MiB"))
+    report.add(at_most("memory of both", max(rss) / 1024, RSS_MIB, 2, " MiB"))
     report.add(at_most(f"growth of it over {SECONDS} s", rss[1] - rss[0], RSS_GROWTH_KIB, 0, " KiB"))
     named = [name for name, rate in quiet.items() if rate > 0.9 * visits]
     report.add(at_most(f"functions called at each fast visit ({', '.join(sorted(named))})", len(named), CALLS_PER_FAST_VISIT, 0))

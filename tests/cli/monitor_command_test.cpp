@@ -1,0 +1,123 @@
+// muster monitor on simulated devices: what it prints, records and measures, and what it refuses.
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "run_muster.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+constexpr const char* kTwoGpus = "sim:2xL4-24G";
+
+class MonitorCommand : public testing::Test {
+ protected:
+  void expect_error(const Words& arguments, int exit_code, const std::string& sentence) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    const auto finished = muster_.run(arguments);
+    EXPECT_EQ(finished.exit_code, exit_code);
+    EXPECT_EQ(finished.err, "muster: " + sentence + "\n");
+    EXPECT_EQ(finished.out, "");
+  }
+
+  Muster muster_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(MonitorCommand, BadInputIsOneSentence) {
+  const Words head{"monitor", "--machine", kTwoGpus};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), head.begin(), head.end());
+    return more;
+  };
+  expect_error(with({"--metrics", "power_instant_wats"}), 2,
+               "--metrics: no reading has the name \"power_instant_wats\"; did you mean "
+               "power_instant_watts?");
+  expect_error(with({"--interval", "fast"}), 2,
+               "--interval must be a time from 10ms to 60m, as 100ms, 0.5s or 2m: \"fast\"");
+  expect_error(with({"--rotate-keep", "3"}), 2, "--rotate-keep needs --out FILE");
+  expect_error(with({"--out", "a", "--rotate-keep", "3"}), 2,
+               "--rotate-keep needs --rotate-size SIZE");
+  expect_error(with({"--compat", "dcgm"}), 2, "--compat needs --listen ADDR:PORT");
+  expect_error(with({"sleep", "1"}), 2,
+               "to run a command, put -- before it: muster monitor -- sleep");
+  expect_error(with({"--json"}), 2,
+               "--json is for the report about a command: muster monitor --json -- CMD");
+  EXPECT_FALSE(muster_.exists("a"));
+}
+
+TEST_F(MonitorCommand, TheSamplerIsNoCommandForPeople) {
+  EXPECT_EQ(muster_.run({"--help"}).out.find("sampler"), std::string::npos);
+  EXPECT_EQ(muster_.run({"sampler"}).exit_code, 2);
+}
+
+TEST_F(MonitorCommand, TheExitCodeIsThatOfTheCommand) {
+  EXPECT_EQ(muster_.run({"monitor", "--machine", kTwoGpus, "--", "sh", "-c", "exit 7"}).exit_code,
+            7);
+  EXPECT_EQ(
+      muster_.run({"monitor", "--machine", kTwoGpus, "--", "sh", "-c", "kill -9 $$"}).exit_code,
+      137);
+  const auto missing = muster_.run({"monitor", "--machine", kTwoGpus, "--", "no-such-program"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_NE(missing.err.find("no-such-program"), std::string::npos);
+}
+
+TEST_F(MonitorCommand, MeasuresACommandAndKeepsItsOutput) {
+  const auto finished = muster_.run({"monitor", "--machine", kTwoGpus, "--json", "--", "sh", "-c",
+                                     "echo its own words; sleep 0.5"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  std::istringstream lines(finished.out);
+  std::string own;
+  std::string report;
+  std::getline(lines, own);
+  std::getline(lines, report);
+  EXPECT_EQ(own, "its own words");
+  const auto json = Json::parse(report);
+  EXPECT_GE(json["wall_seconds"], 0.5);
+  ASSERT_EQ(json["devices"].size(), 2U);
+  for (const auto& device : json["devices"]) {
+    EXPECT_GE(device["utilization_ratio"]["samples"], 1);
+    EXPECT_EQ(device["energy"]["method"], "counter");
+    EXPECT_GT(device["energy"]["joules"], 0);
+  }
+  for (const auto* name :
+       {"total_avg_utilization", "total_max_utilization", "total_avg_memory_mb",
+        "total_max_memory_mb", "total_avg_power_w", "total_max_power_w", "total_samples",
+        "avg_utilization_per_gpu", "avg_memory_per_gpu_mb", "any_gpu_active"}) {
+    EXPECT_TRUE(json["totals"].contains(name)) << name;
+  }
+}
+
+TEST_F(MonitorCommand, RecordsWhatWasAskedForWhileACommandRuns) {
+  const auto finished =
+      muster_.run({"monitor", "--machine", kTwoGpus, "--out", "stats.jsonl", "--interval", "100ms",
+                   "--metrics", "energy_joules", "--", "sleep", "0.5"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  std::istringstream lines(muster_.read("stats.jsonl"));
+  double last = 0;
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const auto json = Json::parse(line);
+    EXPECT_GT(json["time"], last);
+    last = json["time"];
+    ASSERT_EQ(json["devices"].size(), 2U);
+    EXPECT_LE(json["devices"][0]["readings"].size(), 1U);
+  }
+  EXPECT_GE(count, 3);
+}
+
+TEST_F(MonitorCommand, EndsWellWhenItIsAskedTo) {
+  const auto pid = muster_.start({"monitor", "--machine", kTwoGpus, "--", "sleep", "100"});
+  // The signal is remembered, or passed on to the command: either way it is over.
+  ::kill(pid, SIGTERM);
+  const auto finished = muster_.wait(pid);
+  EXPECT_EQ(finished.exit_code, 128 + SIGTERM);
+}
+
+}  // namespace
+}  // namespace muster
