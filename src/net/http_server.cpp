@@ -119,6 +119,7 @@ class HttpServer::Loop {
       auto connection = std::make_shared<Connection>(std::move(socket));
       const bool is_one_too_many = connections_.size() >= options_.connections_most;
       connections_.insert(connection);
+      if (connections_.size() == 1) sweep_.cancel();  // it slept: there was nothing to look at
       asio::co_spawn(io_, serve(connection, is_one_too_many), asio::detached);
     }
   }
@@ -133,7 +134,11 @@ class HttpServer::Loop {
   // One timer for all connections; a deadline is kept to within a quarter of a second.
   asio::awaitable<void> sweep() {
     for (;;) {
-      sweep_.expires_after(kSweepPeriod);
+      if (connections_.empty()) {
+        sweep_.expires_at(asio::steady_timer::time_point::max());
+      } else {
+        sweep_.expires_after(kSweepPeriod);
+      }
       Failure ignored;
       co_await sweep_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
       const auto now = std::chrono::steady_clock::now();
