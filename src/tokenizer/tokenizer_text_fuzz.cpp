@@ -59,6 +59,35 @@ std::string after_split(std::string_view pattern) {
          R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":false}]})";
 }
 
+/// Rules for é, line ends, "a" with an accent, ™, U+200B and U+0301; made by charsmap.py.
+constexpr std::string_view kPrecompiled =
+    R"({"type":"Precompiled","precompiled_charsmap":")"
+    "AAQAAAAsAAAKDQAABAAAgAQAAIDMAAIAgQkAAA0VAAAGAACAqQUAAAAAAICBGQAAhOQCAAwAAICLDQAABAAAgIAk"
+    "AgCiBQAACQAAgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABhiAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAADMMAEAw6QBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAA4pgBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABlzIEAIADDoQBUTQAA"
+    R"("})";
+
+/// Few pieces, so that most paths are decided by unknown characters and equal sums.
+std::string unigram(const std::string& normalizer, const std::string& pre_tokenizer) {
+  return R"({"normalizer":)" + normalizer + R"(,"pre_tokenizer":)" + pre_tokenizer +
+         R"(,"model":{"type":"Unigram","unk_id":0,"byte_fallback":true,"vocab":[["<unk>",0],)"
+         R"(["▁",-3],["a",-2.5],["b",-3.25],["▁a",-3],["aa",-5],["▁ab",-4.125],["aba",-6],)"
+         R"(["é",-7],["<0xC3>",-1],["<0xA9>",-1],["中",-9.5]]}})";
+}
+
 class Subject {
  public:
   explicit Subject(std::string_view json) {
@@ -97,12 +126,17 @@ class Subject {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static std::array<Subject, 4> subjects = {
+  static std::array<Subject, 6> subjects = {
       Subject(kBert),
       Subject(byte_level("null", R"({"type":"ByteLevel","add_prefix_space":true,)"
                                  R"("trim_offsets":true,"use_regex":true})")),
       Subject(byte_level(R"({"type":"NFC"})", after_split(muster::kLlama3Pattern))),
-      Subject(byte_level(R"({"type":"NFKC"})", after_split(R"(\s?[^\s\p{N}]+|\p{N}|\s+)")))};
+      Subject(byte_level(R"({"type":"NFKC"})", after_split(R"(\s?[^\s\p{N}]+|\p{N}|\s+)"))),
+      Subject(unigram(std::string(kPrecompiled), R"({"type":"Sequence","pretokenizers":[)"
+                                                 R"({"type":"WhitespaceSplit"},)"
+                                                 R"({"type":"Metaspace","replacement":"▁"}]})")),
+      Subject(unigram(R"({"type":"NFKC"})", R"({"type":"Metaspace","replacement":"▁",)"
+                                            R"("prepend_scheme":"first"})"))};
   if (size < 2) {
     return 0;
   }

@@ -10,7 +10,7 @@ from report import at_most, holds
 TITLE = "Each encoder family against transformers 5.17: last hidden state of tiny random models"
 IS_TIMED = False
 
-FAMILIES = ("bert", "roberta", "distilbert", "mpnet")
+FAMILIES = ("bert", "roberta", "xlm_roberta", "distilbert", "mpnet")
 TREE = ROOT / "build-test" / "plain"
 
 
