@@ -28,10 +28,11 @@ std::optional<std::uint32_t> AmdThrottle::add(const AmdMetrics& metrics) {
     const auto passed = *metrics.firmware_seconds - *time_before;
     if (steps > 0 && passed > 0) {
       // A reason of several parts adds them up: together no more than the time that passed.
-      auto& held = seconds_ ? *seconds_ : seconds_.emplace();
+      auto held = seconds_.value_or(Seconds{});
       held.power += std::min(power / steps, 1.0) * passed;
       held.thermal += std::min(thermal / steps, 1.0) * passed;
       held.hot_signal += std::min(hot / steps, 1.0) * passed;
+      seconds_ = held;
     }
   }
   std::uint32_t events = 0;
