@@ -54,10 +54,10 @@ TEST(Health, XidsAreOfThreeClasses) {
     status.xids[code] = {1, kNow - age_seconds};
     return finding(status, "xid").state;
   };
-  for (const std::uint32_t code : {13, 31, 43, 45, 63, 92}) {
+  for (const std::uint32_t code : {13U, 31U, 43U, 45U, 63U, 92U}) {
     EXPECT_EQ(state_of(code, 0), HealthState::Well) << code;
   }
-  for (const std::uint32_t code : {48, 62, 64, 74, 79, 95, 119, 120, 140}) {
+  for (const std::uint32_t code : {48U, 62U, 64U, 74U, 79U, 95U, 119U, 120U, 140U}) {
     EXPECT_EQ(state_of(code, 0), HealthState::Unfit) << code;
   }
   EXPECT_EQ(state_of(94, 0), HealthState::Warning);

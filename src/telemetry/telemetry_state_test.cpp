@@ -125,7 +125,7 @@ TEST(TelemetryState, ADeviceThatIsLeftOutOrNotListedSaysSo) {
 
 TEST(TelemetryState, XidsAreCountedByCodeAndSurviveASampler) {
   auto now = state();
-  for (const std::uint64_t code : {31, 79, 79, 13}) {
+  for (const std::uint64_t code : {31U, 79U, 79U, 13U}) {
     now.add(DeviceEvent{0, DeviceEventKind::Xid, code, at_ms(0)}, kUnix);
   }
   now.sampler_died();

@@ -44,7 +44,7 @@ TEST(TickPlan, DevicesTakeTurns) {
   // Device 12 is of the group that is three ticks ahead, and its first wait is between half a
   // period and one and a half: 7 ticks.
   const auto third = visits(plan, 12, 40);
-  for (const std::uint64_t tick : {7, 17, 27, 37}) EXPECT_TRUE(third.at(tick).test(1)) << tick;
+  for (const std::uint64_t tick : {7U, 17U, 27U, 37U}) EXPECT_TRUE(third.at(tick).test(1)) << tick;
   EXPECT_FALSE(third.at(10).test(1));
   // Device 32, of the eighth group, would wait two ticks only, which GPM's 100 ms between samples
   // does not allow: 12.
