@@ -64,7 +64,7 @@ struct DeviceSource {
   std::vector<std::unique_ptr<DeviceSampler>> samplers;  // in PCI order, slices after their GPU
   std::unique_ptr<DeviceEventSource> events;             // nullptr: there are none
   LinkMatrix links;                                      // among the samplers that are no slices
-  std::shared_ptr<void> keep_alive;                      // destroyed last
+  std::shared_ptr<void> keep_alive;                      // waits for calls that have not returned
 };
 
 }  // namespace muster

@@ -197,6 +197,11 @@ std::string_view family_help(std::string_view family) {
   return found->help;
 }
 
+std::optional<double> chip_temperature(const Readings& readings) {
+  const auto core = readings.get(Reading::GpuTemperatureCore);
+  return core ? core : readings.get(Reading::GpuTemperatureHotspot);
+}
+
 std::optional<Reading> find_reading(std::string_view name) {
   const auto found = std::find_if(kTable.begin(), kTable.end(),
                                   [&](const ReadingInfo& row) { return row.name == name; });

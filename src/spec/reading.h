@@ -193,4 +193,8 @@ class Readings {
   std::bitset<kReadingCount> present_;
 };
 
+/// The temperature to show for a chip: its core's, else its hottest spot's (AMD's MI300 tell only
+/// that one).
+std::optional<double> chip_temperature(const Readings& readings);
+
 }  // namespace muster

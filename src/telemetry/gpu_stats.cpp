@@ -73,7 +73,7 @@ std::string gpu_stats_json(const TelemetrySnapshot& snapshot) {
          {"memory_free_mb", or_null(times(readings.get(Reading::GpuMemoryFree), 1 / kMb))},
          {"memory_usage_percent", or_null(times(memory_share(status), 100))},
          {"utilization", or_null(readings.get(Reading::GpuUtilization))},
-         {"temperature_c", or_null(readings.get(Reading::GpuTemperatureCore))},
+         {"temperature_c", or_null(chip_temperature(readings))},
          {"power_draw_watts", or_null(power(status))}});
   });
   const auto whole = static_cast<std::time_t>(std::floor(snapshot.unix_seconds));
@@ -93,7 +93,7 @@ std::string gpu_info_json(const TelemetrySnapshot& snapshot) {
         {"memory_free", or_null(times(readings.get(Reading::GpuMemoryFree), 1 / kMb))},
         {"memory_utilization", or_null(times(memory_share(status), 100))},
         {"gpu_utilization", or_null(times(readings.get(Reading::GpuUtilization), 100))},
-        {"temperature", or_null(readings.get(Reading::GpuTemperatureCore))},
+        {"temperature", or_null(chip_temperature(readings))},
         {"power_draw", or_null(power(status))}};
   });
   return text(gpus);
@@ -108,7 +108,7 @@ std::string benchmark_gpu_stats_json(const TelemetrySnapshot& snapshot) {
         {"memory_used_mb", or_null(times(readings.get(Reading::GpuMemoryUsed), 1 / kMb))},
         {"memory_total_mb", or_null(times(memory_size(status), 1 / kMb))},
         {"memory_percent", or_null(times(memory_share(status), 100))},
-        {"temperature_c", or_null(readings.get(Reading::GpuTemperatureCore))},
+        {"temperature_c", or_null(chip_temperature(readings))},
         {"power_draw_w", or_null(power(status))}};
   });
   return text(gpus);

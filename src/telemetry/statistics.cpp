@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kMb = 1048576.0;
 
-void add_if(const std::optional<double>& value, std::vector<double>& values) {
-  if (value) values.push_back(*value);
+void add_if(const std::optional<double>& value, RunningStatistics& values) {
+  if (value) values.add(*value);
 }
 
 void add_to(std::optional<double>& sum, double value) { sum = sum.value_or(0) + value; }
@@ -37,6 +37,30 @@ std::optional<ReadingStatistics> statistics_of(std::vector<double> values) {
   return statistics;
 }
 
+void RunningStatistics::add(double value) {
+  min_ = count_ == 0 ? value : std::min(min_, value);
+  max_ = count_ == 0 ? value : std::max(max_, value);
+  sum_ += value;
+  if (count_++ % stride_ != 0) return;
+  if (kept_.size() == kKeptMost) {
+    // The first, third, … of those kept are every second of twice the stride.
+    for (std::size_t i = 0; i < kKeptMost / 2; ++i) kept_[i] = kept_[2 * i];
+    kept_.resize(kKeptMost / 2);
+    stride_ *= 2;
+  }
+  kept_.push_back(value);
+}
+
+std::optional<ReadingStatistics> RunningStatistics::statistics() const {
+  auto statistics = statistics_of(kept_);
+  if (!statistics) return std::nullopt;
+  statistics->count = count_;
+  statistics->min = min_;
+  statistics->mean = sum_ / static_cast<double>(count_);
+  statistics->max = max_;
+  return statistics;
+}
+
 void DeviceUse::add(const DeviceSample& sample) {
   ++sample_count_;
   const auto& readings = sample.readings;
@@ -47,10 +71,10 @@ void DeviceUse::add(const DeviceSample& sample) {
   if (!readings.has(Reading::GpuPowerInstant)) {
     add_if(readings.get(Reading::GpuPowerAverage), power_watts_);
   }
-  add_if(readings.get(Reading::GpuTemperatureCore), temperature_);
+  add_if(chip_temperature(readings), temperature_);
   const auto size = readings.get(Reading::CpuMemorySize);
   const auto free = readings.get(Reading::CpuMemoryFree);
-  if (size && free) memory_bytes_.push_back(*size - *free);
+  if (size && free) memory_bytes_.add(*size - *free);
 }
 
 TotalUse total_use(const std::vector<const DeviceUse*>& uses) {

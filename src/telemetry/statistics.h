@@ -24,6 +24,26 @@ struct ReadingStatistics {
 /// Source: Hyndman and Fan 1996, "Sample Quantiles in Statistical Packages", definition 1.
 std::optional<ReadingStatistics> statistics_of(std::vector<double> values);
 
+/// The same, value by value, in bounded memory: count, min, mean and max are exact whatever comes;
+/// p95 is that of all values up to `kKeptMost`, and beyond of every second, fourth, … of them.
+///
+/// Not thread-safe.
+class RunningStatistics {
+ public:
+  static constexpr std::size_t kKeptMost = 1 << 16;  // 1.8 hours of ten a second
+
+  void add(double value);
+  std::optional<ReadingStatistics> statistics() const;
+
+ private:
+  std::vector<double> kept_;
+  std::uint64_t stride_ = 1;  // every so many values one is kept
+  std::uint64_t count_ = 0;
+  double sum_ = 0;
+  double min_ = 0;
+  double max_ = 0;
+};
+
 /// The readings of one device over the life of something, sample by sample.
 ///
 /// Not thread-safe; owned by whoever subscribed.
@@ -32,17 +52,17 @@ class DeviceUse {
   void add(const DeviceSample& sample);
 
   std::uint64_t sample_count() const { return sample_count_; }
-  std::optional<ReadingStatistics> utilization() const { return statistics_of(utilization_); }
-  std::optional<ReadingStatistics> memory_bytes() const { return statistics_of(memory_bytes_); }
-  std::optional<ReadingStatistics> power_watts() const { return statistics_of(power_watts_); }
-  std::optional<ReadingStatistics> temperature() const { return statistics_of(temperature_); }
+  std::optional<ReadingStatistics> utilization() const { return utilization_.statistics(); }
+  std::optional<ReadingStatistics> memory_bytes() const { return memory_bytes_.statistics(); }
+  std::optional<ReadingStatistics> power_watts() const { return power_watts_.statistics(); }
+  std::optional<ReadingStatistics> temperature() const { return temperature_.statistics(); }
 
  private:
   std::uint64_t sample_count_ = 0;
-  std::vector<double> utilization_;   // ratio
-  std::vector<double> memory_bytes_;  // used
-  std::vector<double> power_watts_;
-  std::vector<double> temperature_;  // celsius, of the core
+  RunningStatistics utilization_;   // ratio
+  RunningStatistics memory_bytes_;  // used
+  RunningStatistics power_watts_;
+  RunningStatistics temperature_;  // celsius, of the chip
 };
 
 /// All GPUs together, under the names that programs written for single-number monitors expect

@@ -29,6 +29,19 @@ TEST(Statistics, TheNearestRankIsAValueThatWasThere) {
   EXPECT_EQ(statistics_of({7})->p95, 7);
 }
 
+TEST(Statistics, ALongLifeTakesBoundedMemory) {
+  RunningStatistics running;
+  for (int i = 0; i <= 200'000; ++i) running.add(i);
+  const auto all = running.statistics();
+  EXPECT_EQ(all->count, 200'001U);
+  EXPECT_EQ(all->min, 0);
+  EXPECT_EQ(all->max, 200'000);
+  EXPECT_DOUBLE_EQ(all->mean, 100'000);
+  // Beyond twice 65,536 values every fourth is kept: 50,001 of them, of which the 47,501st is this.
+  EXPECT_EQ(all->p95, 190'000);
+  EXPECT_FALSE(RunningStatistics{}.statistics());
+}
+
 TEST(Statistics, TotalsAreSumsOfMeansAndTheHighestOfAny) {
   constexpr double kMb = 1048576;
   DeviceUse first;

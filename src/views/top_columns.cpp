@@ -73,7 +73,7 @@ TopCell power_cell(const TopRow& row, std::size_t) {
 
 TopCell temperature_cell(const TopRow& row, std::size_t) {
   const auto& readings = row.status.readings;
-  auto text = whole_text(readings.get(Reading::GpuTemperatureCore));
+  auto text = whole_text(chip_temperature(readings));
   if (const auto left = readings.get(Reading::GpuTemperatureHeadroom)) {
     text = pair_text(text, whole_text(left));
   }

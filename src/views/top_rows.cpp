@@ -46,7 +46,7 @@ double sort_value(const DeviceStatus& status, SortKey key) {
       if (!value) value = readings.get(Reading::GpuPowerAverage);
       break;
     case SortKey::Temperature:
-      value = readings.get(Reading::GpuTemperatureCore);
+      value = chip_temperature(readings);
       break;
   }
   return value.value_or(-std::numeric_limits<double>::infinity());
