@@ -50,8 +50,8 @@ class Session {
 
   // False: the end is asked for.
   Result<bool> take(const InputEvent& event) {
-    static const TopData kNothing;
-    const auto request = handle_input(state_, event, layout_, data_ ? *data_ : kNothing);
+    static const TopData nothing;
+    const auto request = handle_input(state_, event, layout_, data_ ? *data_ : nothing);
     switch (request.kind) {
       case TopRequestKind::None:
         break;

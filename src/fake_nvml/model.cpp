@@ -29,7 +29,7 @@ constexpr std::uint32_t device_id(std::uint32_t device) { return device << 16 | 
 // nothing public states a lowest limit or an idle clock, it has the H200's share of the highest,
 // rounded.
 // clang-format off
-const std::array kRows{
+const std::array rows_by_name{
     Row{"V100-16G", {nullptr, "V100-16G", kVolta, 70, 80, 300, 150, 1530, 135, 877, device_id(0x1DB1), true, false, false}},
     Row{"V100-32G", {nullptr, "V100-32G", kVolta, 70, 80, 300, 150, 1530, 135, 877, device_id(0x1DB5), true, false, false}},
     Row{"T4-16G", {nullptr, "T4", kTuring, 75, 40, 70, 60, 1590, 300, 5001, device_id(0x1EB8), false, false, false}},
@@ -47,7 +47,7 @@ const std::array kRows{
 
 std::vector<Model> all_models() {
   std::vector<Model> models;
-  for (const auto& row : kRows) {
+  for (const auto& row : rows_by_name) {
     models.push_back(row.model);
     const auto facts = find_gpu(row.catalogue_name);
     MUSTER_CHECK(facts.has_value());

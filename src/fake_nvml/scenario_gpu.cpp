@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "fake_nvml/scenario_parts.h"
 
@@ -138,7 +139,7 @@ Status read_load(const Field& field, FakeGpu& gpu) {
   MUSTER_TRY(field.read("temperature_lag_s", gpu.temperature_lag_s, 1e-3));
   double phase = 0;
   MUSTER_TRY(field.read("refresh_phase_s", phase, 0, 0.1));
-  gpu.refresh_phase_ns = static_cast<std::int64_t>(phase * 1e9 + 0.5);
+  gpu.refresh_phase_ns = std::llround(phase * 1e9);
   return Done{};
 }
 

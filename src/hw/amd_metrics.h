@@ -53,7 +53,7 @@ struct AmdMetrics {
 /// Source: Linux, drivers/gpu/drm/amd/include/kgd_pp_interface.h (2be02a7c996a, natural alignment);
 /// units of v1.1 to v1.3: pm/swsmu/smu11/*_ppt.c and smu13/*_ppt.c; all ones: smu_cmn.h,
 /// smu_cmn_init_soft_gpu_metrics.
-Result<AmdMetrics> parse_gpu_metrics(std::span<const std::byte> table);
+Result<AmdMetrics> parse_gpu_metrics(std::span<const std::byte> bytes);
 
 /// `throttle` as bits of ClockEvent.
 /// Source: drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT.

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kPointCount = static_cast<std::size_t>(LoadModel::kPeriod / LoadModel::kStep);
 
 // What the numbers of a device are drawn for.
-enum Purpose : std::uint64_t { kWave = 1, kNoise, kBurst, kIdle, kMemory };
+enum Purpose : std::uint64_t { Wave = 1, Noise, Burst, Idle, Memory };
 
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
@@ -55,20 +55,19 @@ LoadModel::LoadModel(std::uint64_t seed, std::uint64_t device) : points_(kPointC
 void LoadModel::draw(std::uint64_t seed, std::uint64_t device) {
   constexpr double kTurn = 2.0 * std::numbers::pi;
   constexpr std::size_t kFillPoints = 6;  // 12 s to fill the memory
-  const auto own = mixed_hash(seed, device, kWave);
-  const auto phase = kTurn * unit_hash(own, 0, kWave);
-  const auto idle_begin = static_cast<std::size_t>(unit_hash(own, 0, kIdle) * kPointCount);
-  const auto idle_count =
-      kPointCount / 12 + static_cast<std::size_t>(unit_hash(own, 1, kIdle) * 10);
-  const auto full = 0.55 + 0.35 * unit_hash(own, 0, kMemory);
+  const auto own = mixed_hash(seed, device, Wave);
+  const auto phase = kTurn * unit_hash(own, 0, Wave);
+  const auto idle_begin = static_cast<std::size_t>(unit_hash(own, 0, Idle) * kPointCount);
+  const auto idle_count = kPointCount / 12 + static_cast<std::size_t>(unit_hash(own, 1, Idle) * 10);
+  const auto full = 0.55 + 0.35 * unit_hash(own, 0, Memory);
   for (std::size_t i = 0; i < kPointCount; ++i) {
     const auto angle = kTurn * static_cast<double>(i) / kPointCount;
     const auto since_idle = (i + kPointCount - idle_begin) % kPointCount;
     auto& point = points_[i];
     if (since_idle < idle_count) continue;
     auto load = 0.72 + 0.16 * std::sin(angle + phase) + 0.08 * std::sin(5.0 * angle - phase);
-    load += 0.12 * (unit_hash(own, i, kNoise) - 0.5);
-    if (unit_hash(own, i, kBurst) < 0.08) load = 1.0;
+    load += 0.12 * (unit_hash(own, i, Noise) - 0.5);
+    if (unit_hash(own, i, Burst) < 0.08) load = 1.0;
     point.load = std::clamp(load, 0.05, 1.0);
     const auto filled = std::min(since_idle - idle_count + 1, kFillPoints);
     point.memory = full * static_cast<double>(filled) / kFillPoints;

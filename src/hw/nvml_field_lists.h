@@ -9,23 +9,23 @@ inline constexpr std::uint32_t kFieldEnergy = 83;
 
 // Rows of the lists below that the sampler asks after.
 enum FastRow : std::size_t {
-  kFastPowerInstant,
-  kFastPowerAverage,
-  kFastEnergy,
-  kFastPcieSent,
-  kFastPcieReceived
+  FastPowerInstant,
+  FastPowerAverage,
+  FastEnergy,
+  FastPcieSent,
+  FastPcieReceived
 };
-enum MediumRow : std::size_t { kMediumNvlinkSent, kMediumNvlinkReceived };
+enum MediumRow : std::size_t { MediumNvlinkSent, MediumNvlinkReceived };
 enum SlowRow : std::size_t {
-  kSlowPowerLimit,
-  kSlowPowerLimitDefault,
-  kSlowPowerLimitMin,
-  kSlowPowerLimitMax,
-  kSlowPcieReplays,
-  kSlowLinksActive,
-  kSlowEcc,                        // and the next three
-  kSlowRemaps = kSlowEcc + 4,      // and the next three
-  kSlowRetired = kSlowRemaps + 4,  // and the next
+  SlowPowerLimit,
+  SlowPowerLimitDefault,
+  SlowPowerLimitMin,
+  SlowPowerLimitMax,
+  SlowPcieReplays,
+  SlowLinksActive,
+  SlowEcc,                       // and the next three
+  SlowRemaps = SlowEcc + 4,      // and the next three
+  SlowRetired = SlowRemaps + 4,  // and the next
 };
 
 /// Power, energy, and PCIe's bytes where they are counted here.

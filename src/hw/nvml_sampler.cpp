@@ -44,10 +44,10 @@ struct EccCount {
   unsigned counter;
   Reading reading;
 };
-constexpr std::array kEccCounts{EccCount{kSlowEcc + 0, 0, 0, GpuEccCorrectedVolatile},
-                                EccCount{kSlowEcc + 1, 1, 0, GpuEccUncorrectedVolatile},
-                                EccCount{kSlowEcc + 2, 0, 1, GpuEccCorrectedAggregate},
-                                EccCount{kSlowEcc + 3, 1, 1, GpuEccUncorrectedAggregate}};
+constexpr std::array kEccCounts{EccCount{SlowEcc + 0, 0, 0, GpuEccCorrectedVolatile},
+                                EccCount{SlowEcc + 1, 1, 0, GpuEccUncorrectedVolatile},
+                                EccCount{SlowEcc + 2, 0, 1, GpuEccCorrectedAggregate},
+                                EccCount{SlowEcc + 3, 1, 1, GpuEccUncorrectedAggregate}};
 
 // What nvmlDeviceGetPowerUsage gives: nvml.h 13.3, "On Ampere (except GA100) or newer GPUs, the API
 // returns power averaged over 1 sec interval. On GA100 and older architectures, instantaneous power
@@ -98,8 +98,7 @@ class GpuSampler final : public DeviceSampler {
   void read_limits(NvmlVisit& visit);
   void read_pcie_link(NvmlVisit& visit);
   void read_errors(NvmlVisit& visit);
-  void read_retired_pages(NvmlVisit& visit, std::size_t row, unsigned multiple_single_bit,
-                          Reading reading);
+  void read_retired_pages(NvmlVisit& visit, std::size_t row, unsigned cause, Reading reading);
   void read_links_active(NvmlVisit& visit);
 
   std::shared_ptr<const NvmlLibrary> library_;
@@ -155,12 +154,12 @@ void GpuSampler::read_fast(NvmlVisit& visit) {
   fast_.read(visit, gpu_.handle);
   const auto power_reading = power_usage_reading(gpu_.identity);
   unsigned milliwatts = 0;
-  if (fast_.is_absent(kFastPowerInstant) && fast_.is_absent(kFastPowerAverage) && power_reading &&
+  if (fast_.is_absent(FastPowerInstant) && fast_.is_absent(FastPowerAverage) && power_reading &&
       visit.ask(offers_.power, {*power_reading}, nvml.power, gpu_.handle, &milliwatts)) {
     visit.set(*power_reading, milliwatts * kMilli);
   }
   unsigned long long millijoules = 0;
-  if (fast_.is_absent(kFastEnergy) &&
+  if (fast_.is_absent(FastEnergy) &&
       visit.ask(offers_.energy, {GpuEnergy}, nvml.energy, gpu_.handle, &millijoules)) {
     visit.set(GpuEnergy, static_cast<double>(millijoules) * kMilli);
   }
@@ -177,8 +176,8 @@ void GpuSampler::read_fast(NvmlVisit& visit) {
     visit.set(GpuClockEvents, static_cast<double>(events));
   }
   if (gpm_ == nullptr && !visit.is_lost()) {
-    pcie_sent_.add(fast_.value(kFastPcieSent), visit.at());
-    pcie_received_.add(fast_.value(kFastPcieReceived), visit.at());
+    pcie_sent_.add(fast_.value(FastPcieSent), visit.at());
+    pcie_received_.add(fast_.value(FastPcieReceived), visit.at());
   }
 }
 
@@ -227,7 +226,7 @@ void GpuSampler::read_temperatures(NvmlVisit& visit) {
 // blocks for 20 ms.
 void GpuSampler::read_pcie_bytes(NvmlVisit& visit) {
   if (gpm_ != nullptr) {
-    if (medium_.is_absent(kMediumNvlinkSent) && link_count_ > 0) gpm_->count_nvlink();
+    if (medium_.is_absent(MediumNvlinkSent) && link_count_ > 0) gpm_->count_nvlink();
     gpm_->read(visit);
     return;
   }
@@ -257,16 +256,16 @@ void GpuSampler::read_limits(NvmlVisit& visit) {
   const auto& nvml = visit.functions();
   unsigned milliwatts = 0;
   unsigned milliwatts_max = 0;
-  if (slow_.is_absent(kSlowPowerLimit) && visit.ask(offers_.power_limit, {GpuPowerLimitEnforced},
-                                                    nvml.power_limit, gpu_.handle, &milliwatts)) {
+  if (slow_.is_absent(SlowPowerLimit) && visit.ask(offers_.power_limit, {GpuPowerLimitEnforced},
+                                                   nvml.power_limit, gpu_.handle, &milliwatts)) {
     visit.set(GpuPowerLimitEnforced, milliwatts * kMilli);
   }
-  if (slow_.is_absent(kSlowPowerLimitDefault) &&
+  if (slow_.is_absent(SlowPowerLimitDefault) &&
       visit.ask(offers_.power_limit_default, {GpuPowerLimitDefault}, nvml.power_limit_default,
                 gpu_.handle, &milliwatts)) {
     visit.set(GpuPowerLimitDefault, milliwatts * kMilli);
   }
-  if (slow_.is_absent(kSlowPowerLimitMin) &&
+  if (slow_.is_absent(SlowPowerLimitMin) &&
       visit.ask(offers_.power_limits, {GpuPowerLimitMin, GpuPowerLimitMax}, nvml.power_limits,
                 gpu_.handle, &milliwatts, &milliwatts_max)) {
     visit.set(GpuPowerLimitMin, milliwatts * kMilli);
@@ -294,7 +293,7 @@ void GpuSampler::read_pcie_link(NvmlVisit& visit) {
   ask(2, GpuPcieGenerationMax, nvml.pcie_generation_max);
   ask(3, GpuPcieLanesMax, nvml.pcie_lanes_max);
   unsigned replays = 0;
-  if (slow_.is_absent(kSlowPcieReplays) &&
+  if (slow_.is_absent(SlowPcieReplays) &&
       visit.ask(offers_.pcie_replays, {GpuPcieReplays}, nvml.pcie_replays, gpu_.handle, &replays)) {
     visit.set(GpuPcieReplays, replays);
   }
@@ -314,7 +313,7 @@ void GpuSampler::read_errors(NvmlVisit& visit) {
   unsigned uncorrectable = 0;
   unsigned is_pending = 0;
   unsigned has_failed = 0;
-  if (slow_.is_absent(kSlowRemaps) &&
+  if (slow_.is_absent(SlowRemaps) &&
       visit.ask(offers_.remapped_rows,
                 {GpuRemappedRowsCorrectable, GpuRemappedRowsUncorrectable, GpuRemapPending,
                  GpuRemapFailed},
@@ -326,8 +325,8 @@ void GpuSampler::read_errors(NvmlVisit& visit) {
     visit.set(GpuRemapFailed, has_failed != 0 ? 1 : 0);
   }
   // nvmlPageRetirementCause_t: 0 many single-bit errors, 1 a double-bit error.
-  read_retired_pages(visit, kSlowRetired, 0, GpuRetiredPagesSingleBit);
-  read_retired_pages(visit, kSlowRetired + 1, 1, GpuRetiredPagesDoubleBit);
+  read_retired_pages(visit, SlowRetired, 0, GpuRetiredPagesSingleBit);
+  read_retired_pages(visit, SlowRetired + 1, 1, GpuRetiredPagesDoubleBit);
 }
 
 // The count alone: without room for addresses the call says how many there are.
@@ -344,7 +343,7 @@ void GpuSampler::read_retired_pages(NvmlVisit& visit, std::size_t row, unsigned 
 }
 
 void GpuSampler::read_links_active(NvmlVisit& visit) {
-  if (link_count_ == 0 || !slow_.is_absent(kSlowLinksActive)) return;
+  if (link_count_ == 0 || !slow_.is_absent(SlowLinksActive)) return;
   unsigned active_count = 0;
   for (unsigned link = 0; link < link_count_; ++link) {
     unsigned is_active = 0;

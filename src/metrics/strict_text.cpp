@@ -20,7 +20,7 @@ std::string take_name(std::string_view& rest) {
   if (!rest.empty() && is_name_start(rest[0])) {
     while (size < rest.size() && is_name_char(rest[size])) ++size;
   }
-  const std::string name(rest.substr(0, size));
+  std::string name(rest.substr(0, size));
   rest.remove_prefix(size);
   return name;
 }

@@ -84,9 +84,10 @@ Result<OpenedSources> open_sources(const Watch& watch, const Clock& clock, CallW
     options.mps_pipe_directory = variable("CUDA_MPS_PIPE_DIRECTORY");
     auto nvidia = open_nvml(options, calls);
     auto amd = open_amd(watch.root);
+    const auto absent_reason = nvidia ? std::string() : nvidia.error().message;
     if (nvidia) add(opened, *std::move(nvidia));
     if (amd) add(opened, *std::move(amd));
-    if (opened.machine.devices.empty()) opened.machine.gpu_absent_reason = nvidia.error().message;
+    if (opened.machine.devices.empty()) opened.machine.gpu_absent_reason = absent_reason;
     const auto inventory = MUSTER_TRY(find_inventory(sources));
     add(opened, open_cpu(inventory, watch.root));
   }

@@ -83,7 +83,7 @@ class Sampling {
   void add_poller(std::unique_ptr<Poller> poller);
   void run(Poller& self);
   void visit_round(Poller& self, std::unique_lock<std::mutex>& lock);
-  bool visit(std::uint32_t device, std::uint64_t tick, DeviceSample& sample);
+  bool visit(std::uint32_t index, std::uint64_t tick, DeviceSample& sample);
   void count_visit(Poller& self, const DeviceSample& sample, Duration took);
   void count_missed(Poller& poller, std::uint64_t tick);
   bool rejoin(Poller& self);

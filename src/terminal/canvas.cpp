@@ -34,9 +34,8 @@ RoleColor color_of(Role role) {
     case Role::Quiet:
       return {245, -1};  // grey
     case Role::Heading:
-      return {74, 6};  // sky blue; cyan
     case Role::Accent:
-      return {74, 6};
+      return {74, 6};  // sky blue; cyan
     case Role::Good:
       return {36, 2};  // bluish green; green
     case Role::Warning:

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <clocale>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +55,8 @@ void prepare_restoration() {
   std::string sequence = "\x1b[?1000l\x1b[?1006l";
   for (const auto* name : {"sgr0", "cnorm", "rmcup"}) {
     const char* text = tigetstr(name);
-    if (text != nullptr && text != reinterpret_cast<const char*>(-1)) sequence += text;
+    // -1: the terminal has no such capability. Source: curs_terminfo(3X), tigetstr.
+    if (text != nullptr && reinterpret_cast<std::intptr_t>(text) != -1) sequence += text;
   }
   restoration.size = std::min(sequence.size(), restoration.sequence.size());
   std::memcpy(restoration.sequence.data(), sequence.data(), restoration.size);

@@ -46,7 +46,7 @@ Result<std::unique_ptr<const Normalizer>> read_normalizer(const JsonObject& obje
 /// `document`: the whole file that `object` is from.
 Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping,
                                                 std::string_view document);
-Result<std::unique_ptr<const Model>> read_unigram(const JsonObject& object,
+Result<std::unique_ptr<const Model>> read_unigram(const JsonObject& model,
                                                   std::string_view document);
 Result<PostProcessor> read_post_processor(const JsonObject& object);
 Result<std::unique_ptr<const Decoder>> read_decoder(const JsonObject& object);
