@@ -141,7 +141,7 @@ def measure_unified(report):
         report.raw[name] = {"size": size, "free": free, "expected": expected}
         report.add(holds(f"{name}: size and free memory of its GPU", (size, free) == expected, f"{size:.0f}, {free:.0f}",
                          f"{expected[0]}, {expected[1]}: no more than the machine has left"))
-    test = next((folder / "bin" / "topology_test" for folder in (TESTS, BUILD)
+    test = next((folder / "bin" / "topology_test" for folder in (TESTS / "sanitized", BUILD)
                  if (folder / "bin" / "topology_test").exists()), None)
     if test is None:
         report.add(skipped("the planner's budgets of GPU and CPU", "topology_test is not built: ./test builds it"))

@@ -123,7 +123,7 @@ def test_worker():
     def build_of(program):
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
         return done.stdout.partition(" ")[2]
-    for folder in (BUILD, TESTS):
+    for folder in (BUILD, TESTS / "plain"):
         program = folder / "bin" / "zero_worker"
         if program.exists() and build_of(program) == build_of(MUSTER):
             return program
