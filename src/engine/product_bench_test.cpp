@@ -24,7 +24,7 @@ TEST(ProductBench, EveryPrecisionOfTheCpuGivesExactlyTheProduct) {
   }
 }
 
-TEST(GpuTest, EveryPrecisionOfTheGpuGivesExactlyTheProduct) {
+TEST(GpuProductTest, EveryPrecisionOfTheGpuGivesExactlyTheProduct) {
   const TestProduct fp32{.size = 1024, .seed = 5};
   const auto probe = ProductBench::load(fp32, DeviceKind::Cuda, 1);
   if (!probe) GTEST_SKIP() << probe.error().message;
