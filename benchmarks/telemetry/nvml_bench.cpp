@@ -237,6 +237,6 @@ int main(int argc, char** argv) {
         "seconds (1 to 3600), visits a second (1 to 100), maybe a library: nvml_bench 60 10");
   }
   const auto libraries =
-      argc == 4 ? std::vector<std::string>{argv[3]} : muster::MachineSources().nvml_libraries;
+      argc == 4 ? std::vector<std::string>{argv[3]} : muster::NvmlOptions().libraries;
   return run(duration_s, hz, libraries);
 }

@@ -47,7 +47,6 @@ Result<std::optional<Inventory>> find_host(const CollectorOptions& options) {
   if (options.simulated) return std::optional<Inventory>();
   MachineSources sources;
   sources.root = options.root;
-  sources.look_for_gpus = false;  // the sampler has asked for them
   return std::optional<Inventory>(MUSTER_TRY(find_inventory(sources)));
 }
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <utility>
 
 #include "base/build_info.h"
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/ask_program.h"
@@ -28,11 +28,6 @@ constexpr auto kWatchTime = std::chrono::seconds(2);
 constexpr auto kLookEvery = std::chrono::milliseconds(250);
 constexpr auto kVersionTime = std::chrono::seconds(20);  // torch's libraries from a cold disk
 constexpr std::uint64_t kVersionFileSizeMax = 1 << 16;
-
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 // "cuda: Optional[str] = '13.0'" in torch/version.py; None in a wheel for CPUs.
 std::optional<std::string> quoted_after(const std::string& text, const std::string& name) {
@@ -105,7 +100,6 @@ Result<Inventory> watched_inventory(const WatchedMachine& machine, const Collect
                                     const std::optional<std::string>& visible) {
   MachineSources sources;
   sources.root = options.root;
-  sources.look_for_gpus = false;
   auto inventory = MUSTER_TRY(find_inventory(sources));
   inventory.gpus = devices_for_work(machine, options.simulated ? std::nullopt : visible);
   inventory.gpu_absent_reason = machine.gpu_absent_reason;
@@ -142,7 +136,7 @@ Result<Examination> examine(const CommandContext& context) {
   auto& facts = examination.facts;
   facts.is_simulated = options.simulated.has_value();
   facts.build = std::string(build_name());
-  facts.cuda_visible_devices = variable("CUDA_VISIBLE_DEVICES");
+  facts.cuda_visible_devices = environment_variable("CUDA_VISIBLE_DEVICES");
   examination.collector = MUSTER_TRY(start_collector(options, context.clock, facts));
   WatchedMachine machine;
   machine.gpu_absent_reason = facts.snapshot.gpu_absent_reason;

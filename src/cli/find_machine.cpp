@@ -1,8 +1,8 @@
 #include "cli/find_machine.h"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "cli/telemetry_options.h"
 #include "hw/inventory.h"
 #include "telemetry/collector.h"
@@ -22,11 +22,6 @@ std::optional<std::uint32_t> index_of_parent(const DeviceIdentity& slice,
     if (!other.parent && other.device.uuid == slice.parent) return other.device.index;
   }
   return std::nullopt;
-}
-
-std::optional<std::string> visible_devices() {
-  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
 }  // namespace
@@ -55,9 +50,11 @@ Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool
   FoundMachine found;
   MachineSources sources;
   sources.root = options.root;
-  sources.look_for_gpus = false;
   found.inventory = MUSTER_TRY(find_inventory(sources));
-  if (!look_for_gpus) return found;
+  if (!look_for_gpus) {
+    found.inventory.gpu_absent_reason = "GPUs were not looked for";
+    return found;
+  }
 
   options.history = Duration{};
   const auto collector = Collector::start(options, clock);
@@ -66,7 +63,7 @@ Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool
     return found;
   }
   const auto& machine = (*collector)->machine();
-  found.inventory.gpus = devices_for_work(machine, visible_devices());
+  found.inventory.gpus = devices_for_work(machine, environment_variable("CUDA_VISIBLE_DEVICES"));
   found.inventory.gpu_absent_reason = machine.gpu_absent_reason;
   if (machine.links.device_count == found.inventory.gpus.size()) found.links = machine.links;
   return found;

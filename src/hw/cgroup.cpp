@@ -157,12 +157,6 @@ void for_each_group(const fs::path& root, std::string_view controller, OnGroup o
   }
 }
 
-class NoWatch final : public CallWatch {
- public:
-  void enter(const char*) override {}
-  void leave(const char*, std::int32_t, Duration) override {}
-};
-
 }  // namespace
 
 CgroupMemory::CgroupMemory(const fs::path& root) {

@@ -24,7 +24,9 @@ namespace muster {
 ///
 /// Errors: Unavailable with the reason in words. Source: NVML API reference; header 13.3.
 struct NvmlOptions {
-  std::vector<std::string> libraries;
+  std::vector<std::string> libraries = {
+      "libnvidia-ml.so.1",                    // never ".so": on a toolkit that is a stub
+      "/usr/lib/wsl/lib/libnvidia-ml.so.1"};  // Windows Subsystem for Linux
   std::filesystem::path root = "/";
   std::optional<std::string> cuda_visible_devices;
   std::optional<std::string> cuda_device_order;

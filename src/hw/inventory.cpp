@@ -1,7 +1,6 @@
 #include "hw/inventory.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
@@ -10,7 +9,7 @@
 #include "hw/cgroup.h"
 #include "hw/cpu_features.h"
 #include "hw/cpu_layout.h"
-#include "hw/nvml.h"
+#include "hw/host_memory.h"
 
 namespace muster {
 namespace {
@@ -34,20 +33,12 @@ std::string proc_value(const fs::path& path, std::string_view name) {
   return {};
 }
 
-// "MemTotal: 16384 kB"; the kernel means KiB. 0 when there is no such line.
-std::uint64_t meminfo_bytes(const fs::path& meminfo, std::string_view name) {
-  const auto text = proc_value(meminfo, name);
-  std::uint64_t kib = 0;
-  std::from_chars(text.data(), text.data() + text.size(), kib);
-  return kib * 1024;
-}
-
 // MemAvailable since Linux 3.14: proc(5).
-std::optional<std::uint64_t> memory_available(const fs::path& meminfo, const CgroupLimits& limits) {
-  auto left = limits.memory_available_bytes;
+std::optional<std::uint64_t> memory_available(std::string_view meminfo,
+                                              const CgroupLimits& limits) {
   const auto system = meminfo_bytes(meminfo, "MemAvailable");
-  if (system > 0) left = std::min(left.value_or(system), system);
-  return left;
+  const auto cgroup = limits.memory_available_bytes;
+  return system && cgroup ? std::min(*system, *cgroup) : (system ? system : cgroup);
 }
 
 Device cpu_device(std::uint32_t index, const NumaNode& node, const Inventory& inventory) {
@@ -70,9 +61,11 @@ Result<Inventory> find_inventory(const MachineSources& sources) {
   Inventory inventory;
   inventory.cpu_model = proc_value(sources.root / "proc/cpuinfo", "model name");
   inventory.instruction_sets = instruction_sets(read_cpuid());
-  inventory.memory_total_bytes = meminfo_bytes(sources.root / "proc/meminfo", "MemTotal");
+  const auto meminfo = read_file(sources.root / "proc/meminfo", kFileSizeMax);
+  const std::string_view memory = meminfo ? std::string_view(*meminfo) : std::string_view();
+  inventory.memory_total_bytes = meminfo_bytes(memory, "MemTotal").value_or(0);
   const auto limits = read_cgroup_limits(sources.root);
-  inventory.memory_available_bytes = memory_available(sources.root / "proc/meminfo", limits);
+  inventory.memory_available_bytes = memory_available(memory, limits);
   // A limit above what is there limits nothing.
   if (limits.memory_bytes && *limits.memory_bytes < inventory.memory_total_bytes) {
     inventory.memory_limit_bytes = limits.memory_bytes;
@@ -97,15 +90,6 @@ Result<Inventory> find_inventory(const MachineSources& sources) {
     inventory.cpus.push_back(cpu_device(index, node, inventory));
   }
 
-  if (sources.look_for_gpus) {
-    if (auto gpus = find_nvidia_gpus(sources.nvml_libraries)) {
-      inventory.gpus = std::move(*gpus);
-    } else {
-      inventory.gpu_absent_reason = gpus.error().message;
-    }
-  } else {
-    inventory.gpu_absent_reason = "GPUs were not looked for";
-  }
   return inventory;
 }
 

@@ -11,27 +11,22 @@
 
 namespace muster {
 
-/// Where the facts about a machine are read. The defaults are this machine; tests put a folder, a
-/// synthetic topology and a fake driver in their place.
+/// Where the facts about a machine are read. The defaults are this machine; tests put a folder and
+/// a synthetic topology in their place.
 struct MachineSources {
   std::filesystem::path root = "/";  // in front of /proc and of every cgroup mount point
   std::string topology;  // hwloc's synthetic form, "numa:2 core:4 pu:2"; empty: the real one
   std::optional<std::vector<std::uint32_t>> allowed_cpus;  // nullopt: the affinity mask
-  std::vector<std::string> nvml_libraries = {
-      "libnvidia-ml.so.1",                    // never ".so": on a toolkit that is a stub
-      "/usr/lib/wsl/lib/libnvidia-ml.so.1"};  // Windows Subsystem for Linux
-  bool look_for_gpus = true;  // false spares the start of the driver where only CPUs are wanted
 };
 
-/// What is on this machine, within the affinity mask and the cgroups of this process.
+/// What is on this machine beside its GPUs, which only a sampler process asks for (open_nvml),
+/// within the affinity mask and the cgroups of this process.
 ///
 /// `Inventory::cpus` has a device for each NUMA node with allowed cores; its `cpus` are the first
 /// allowed logical CPU of each core, so that a lane per entry is a lane per core. A cgroup's CPU
 /// quota of Q cores keeps only the first ceil(Q) of them: more lanes would only be throttled.
 ///
-/// Errors: Unavailable when the topology cannot be read. A missing or failing GPU driver is no
-/// error but `gpu_absent_reason`. Cost: about 5 ms, and the start of the NVIDIA driver (up to
-/// seconds) where there is one. Threads: thread-safe.
+/// Errors: Unavailable when the topology cannot be read. Cost: about 5 ms. Threads: thread-safe.
 Result<Inventory> find_inventory(const MachineSources& sources = {});
 
 }  // namespace muster

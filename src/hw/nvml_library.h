@@ -118,13 +118,6 @@ class NvmlCaller {
   Duration took_{};
 };
 
-/// A watch that looks away, for calls that may take as long as they like.
-class NoWatch final : public CallWatch {
- public:
-  void enter(const char* /*function*/) override {}
-  void leave(const char* /*function*/, std::int32_t /*code*/, Duration /*took*/) override {}
-};
-
 /// libnvidia-ml.so.1, opened and initialised; closed when this goes.
 ///
 /// Threads: immutable; NVML itself is thread-safe.

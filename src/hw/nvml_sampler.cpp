@@ -93,6 +93,9 @@ class GpuSampler final : public DeviceSampler {
   void read_fast(NvmlVisit& visit);
   void read_medium(NvmlVisit& visit);
   void read_temperatures(NvmlVisit& visit);
+  template <typename Function>
+  void read_clocks(NvmlVisit& visit, std::array<NvmlOffer, kClockDomains.size()>& offers,
+                   Function function, Reading ClockDomain::*reading);
   void read_pcie_bytes(NvmlVisit& visit);
   void read_slow(NvmlVisit& visit);
   void read_limits(NvmlVisit& visit);
@@ -186,15 +189,20 @@ void GpuSampler::read_medium(NvmlVisit& visit) {
   medium_.read(visit, gpu_.handle);
   memory_.read(visit, gpu_.handle);
   read_temperatures(visit);
+  read_clocks(visit, offers_.clocks, nvml.clock, &ClockDomain::now);
+  read_pcie_bytes(visit);
+}
+
+template <typename Function>
+void GpuSampler::read_clocks(NvmlVisit& visit, std::array<NvmlOffer, kClockDomains.size()>& offers,
+                             Function function, Reading ClockDomain::*reading) {
   for (std::size_t i = 0; i < kClockDomains.size(); ++i) {
     const auto& domain = kClockDomains[i];
     unsigned megahertz = 0;
-    if (visit.ask(offers_.clocks[i], {domain.now}, nvml.clock, gpu_.handle, domain.type,
-                  &megahertz)) {
-      visit.set(domain.now, megahertz * kMega);
+    if (visit.ask(offers[i], {domain.*reading}, function, gpu_.handle, domain.type, &megahertz)) {
+      visit.set(domain.*reading, megahertz * kMega);
     }
   }
-  read_pcie_bytes(visit);
 }
 
 void GpuSampler::read_temperatures(NvmlVisit& visit) {
@@ -238,14 +246,7 @@ void GpuSampler::read_slow(NvmlVisit& visit) {
   const auto& nvml = visit.functions();
   slow_.read(visit, gpu_.handle);
   read_limits(visit);
-  for (std::size_t i = 0; i < kClockDomains.size(); ++i) {
-    const auto& domain = kClockDomains[i];
-    unsigned megahertz = 0;
-    if (visit.ask(offers_.max_clocks[i], {domain.max}, nvml.max_clock, gpu_.handle, domain.type,
-                  &megahertz)) {
-      visit.set(domain.max, megahertz * kMega);
-    }
-  }
+  read_clocks(visit, offers_.max_clocks, nvml.max_clock, &ClockDomain::max);
   read_pcie_link(visit);
   read_errors(visit);
   read_links_active(visit);

@@ -38,6 +38,31 @@ TEST(OpenNvml, TellsWhatDoesNotChange) {
   EXPECT_FALSE(identity.has_unified_memory);
 }
 
+TEST(OpenNvml, TellsTheMemoryThatIsThereAndFree) {
+  FakeDriver driver(R"({"fake_nvml": 1, "gpus": [
+      {"memory_bytes": 150754820096, "reserved_bytes": 50,
+       "values": {"memory_used_bytes": 754820046}}]})");
+  const auto source = driver.open();
+  ASSERT_EQ(source.samplers.size(), 1U);
+  const auto& device = source.samplers[0]->identity().device;
+  EXPECT_EQ(device.model, "NVIDIA H200");
+  EXPECT_EQ(device.memory_total_bytes, 150754820096ULL);
+  EXPECT_EQ(device.memory_free_bytes, 150000000000ULL);
+}
+
+TEST(OpenNvml, LeavesUnsetWhatTheDriverDoesNotTell) {
+  FakeDriver driver(R"({"fake_nvml": 1, "driver": "450.248.02", "gpus": [
+      {"model": "A100-40G", "errors": {"nvmlDeviceGetCudaComputeCapability": "NOT_SUPPORTED",
+                                       "nvmlDeviceGetMemoryInfo": "NOT_SUPPORTED"}}]})",
+                    "libfakenvml-450.so");
+  const auto source = driver.open();
+  ASSERT_EQ(source.samplers.size(), 1U);
+  const auto& device = source.samplers[0]->identity().device;
+  EXPECT_FALSE(device.memory_total_bytes);
+  EXPECT_FALSE(device.memory_free_bytes);
+  EXPECT_FALSE(device.compute_capability);
+}
+
 TEST(OpenNvml, TakesTheNumaNodeFromTheKernelWhereTheDriverDoesNotTell) {
   FakeDriver driver(R"({"fake_nvml": 1, "clock": "stepped",
     "errors": {"nvmlDeviceGetMemoryAffinity": "NOT_SUPPORTED"},
@@ -120,6 +145,10 @@ TEST(OpenNvml, SaysWhyThereIsNothing) {
       R"({"fake_nvml": 1, "gpus": [{}], "errors": {"nvmlInit_v2": "DRIVER_NOT_LOADED"}})");
   EXPECT_EQ(open_nvml(broken.options(), broken.watch).error().message,
             "the NVIDIA driver does not start: Driver Not Loaded (NVML 9)");
+  auto nowhere = none.options();
+  nowhere.libraries = {"libno-such-nvml.so.1"};
+  EXPECT_EQ(open_nvml(nowhere, none.watch).error().message,
+            "no NVIDIA driver (libno-such-nvml.so.1)");
 }
 
 TEST(OpenNvml, AnIntegratedGpuSharesTheMachinesMemory) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/file.h"
 #include "hw/device_sources.h"
 #include "hw/inventory.h"
@@ -19,11 +19,6 @@ namespace {
 
 // The load of simulated devices is the same at every start, so that screens can be compared.
 constexpr std::uint64_t kSimulatedSeed = 1;
-
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 void add(OpenedSources& opened, DeviceSource source) {
   auto& machine = opened.machine;
@@ -74,14 +69,12 @@ Result<OpenedSources> open_sources(const Watch& watch, const Clock& clock, CallW
   } else {
     MachineSources sources;
     sources.root = watch.root;
-    sources.look_for_gpus = false;
     NvmlOptions options;
-    options.libraries =
-        watch.nvml_libraries.empty() ? sources.nvml_libraries : watch.nvml_libraries;
+    if (!watch.nvml_libraries.empty()) options.libraries = watch.nvml_libraries;
     options.root = watch.root;
-    options.cuda_visible_devices = variable("CUDA_VISIBLE_DEVICES");
-    options.cuda_device_order = variable("CUDA_DEVICE_ORDER");
-    options.mps_pipe_directory = variable("CUDA_MPS_PIPE_DIRECTORY");
+    options.cuda_visible_devices = environment_variable("CUDA_VISIBLE_DEVICES");
+    options.cuda_device_order = environment_variable("CUDA_DEVICE_ORDER");
+    options.mps_pipe_directory = environment_variable("CUDA_MPS_PIPE_DIRECTORY");
     auto nvidia = open_nvml(options, calls);
     auto amd = open_amd(watch.root);
     const auto absent_reason = nvidia ? std::string() : nvidia.error().message;
