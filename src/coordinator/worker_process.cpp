@@ -19,12 +19,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/child_process.h"
 #include "base/file.h"
 
 namespace muster {
 namespace {
 
-constexpr std::size_t kTailSize = 4096;  // bytes of stderr kept for the report of a crash
+constexpr std::size_t kLineSizeMax = 4096;  // bytes; a longer line is told in pieces
 constexpr int kWorkerSocket = 3;
 
 /// Processes that the kernel has killed for want of memory since boot; 0 where it does not say.
@@ -37,11 +38,6 @@ std::uint64_t count_oom_kills() {
   std::uint64_t count = 0;
   std::from_chars(vmstat->data() + at + kName.size(), vmstat->data() + vmstat->size(), count);
   return count;
-}
-
-bool is_fault_signal(int number) {
-  return number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||
-         number == SIGFPE || number == SIGTRAP || number == SIGSYS;
 }
 
 bool starts_with_name(const std::string& entry, const std::string& setting) {
@@ -109,22 +105,10 @@ Result<pid_t> spawn(const WorkerProcess::Options& options, int socket, int stder
 }  // namespace
 
 Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Options& options) {
-  std::array<int, 2> sockets{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
-    return system_error("worker socket", "create", errno);
-  }
-  UniqueFd here(sockets[0]);
-  const UniqueFd there(sockets[1]);
-  std::array<int, 2> pipes{};
-  if (::pipe2(pipes.data(), O_CLOEXEC) != 0) {
-    return system_error("worker pipe", "create", errno);
-  }
-  UniqueFd stderr_read(pipes[0]);
-  const UniqueFd stderr_write(pipes[1]);
-  ::fcntl(stderr_read.get(), F_SETFL, O_NONBLOCK);
-  const auto pid = MUSTER_TRY(spawn(options, there.get(), stderr_write.get()));
+  auto pipes = MUSTER_TRY(open_child_pipes("worker"));
+  const auto pid = MUSTER_TRY(spawn(options, pipes.socket_there.get(), pipes.stderr_write.get()));
   return std::unique_ptr<WorkerProcess>(
-      new WorkerProcess(pid, std::move(here), std::move(stderr_read)));
+      new WorkerProcess(pid, std::move(pipes.socket_here), std::move(pipes.stderr_read)));
 }
 
 WorkerProcess::WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe)
@@ -142,30 +126,22 @@ WorkerProcess::~WorkerProcess() {
 }
 
 void WorkerProcess::read_stderr(const std::function<void(const std::string&)>& on_line) {
-  std::array<char, 4096> chunk{};
-  for (;;) {
-    const ssize_t size = ::read(stderr_.get(), chunk.data(), chunk.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return;  // nothing more for now
-    if (size == 0) {
-      stderr_.reset();
-      if (!stderr_line_.empty()) on_line(std::exchange(stderr_line_, {}));
-      return;
-    }
-    const std::string_view text(chunk.data(), static_cast<std::size_t>(size));
-    stderr_tail_ += text;
-    if (stderr_tail_.size() > kTailSize) stderr_tail_.erase(0, stderr_tail_.size() - kTailSize);
+  for (auto text = read_child_output(stderr_); !text.empty(); text = read_child_output(stderr_)) {
+    keep_child_output(stderr_tail_, text);
     for (const char c : text) {
-      if (c == '\n' || stderr_line_.size() == kTailSize) on_line(std::exchange(stderr_line_, {}));
+      if (c == '\n' || stderr_line_.size() == kLineSizeMax) {
+        on_line(std::exchange(stderr_line_, {}));
+      }
       if (c != '\n') stderr_line_ += c;
     }
   }
+  const bool is_at_end = !stderr_.is_open();
+  if (is_at_end && !stderr_line_.empty()) on_line(std::exchange(stderr_line_, {}));
 }
 
 void WorkerProcess::kill() {
   was_killed_by_us_ = true;
-  // pidfd: the number cannot have been given to another process meanwhile.
-  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  kill_process(pidfd_);
 }
 
 void WorkerProcess::kill_if_alive() {

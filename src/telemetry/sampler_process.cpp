@@ -16,18 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/child_process.h"
 #include "base/text.h"
 #include "telemetry/sampler.h"
 
 namespace muster {
 namespace {
-
-constexpr std::size_t kTailSize = 4096;  // bytes of stderr that are kept
-
-bool is_fault_signal(int number) {
-  return number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||
-         number == SIGFPE || number == SIGTRAP || number == SIGSYS;
-}
 
 // A number above those that the child's descriptors get, so that no dup2 closes the other's source.
 Result<UniqueFd> above_child_fds(int fd) {
@@ -72,20 +66,11 @@ Result<pid_t> spawn(const std::filesystem::path& program, int socket, int page, 
 
 Result<std::unique_ptr<SamplerProcess>> SamplerProcess::start(const std::filesystem::path& program,
                                                               const CallPage& page) {
-  std::array<int, 2> sockets{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
-    return system_error("sampler socket", "create", errno);
-  }
-  UniqueFd here(sockets[0]);
-  const UniqueFd there(sockets[1]);
-  std::array<int, 2> pipes{};
-  if (::pipe2(pipes.data(), O_CLOEXEC) != 0) return system_error("sampler pipe", "create", errno);
-  UniqueFd stderr_read(pipes[0]);
-  const UniqueFd stderr_write(pipes[1]);
-  ::fcntl(stderr_read.get(), F_SETFL, O_NONBLOCK);
-  const auto pid = MUSTER_TRY(spawn(program, there.get(), page.fd(), stderr_write.get()));
+  auto pipes = MUSTER_TRY(open_child_pipes("sampler"));
+  const auto pid =
+      MUSTER_TRY(spawn(program, pipes.socket_there.get(), page.fd(), pipes.stderr_write.get()));
   return std::unique_ptr<SamplerProcess>(
-      new SamplerProcess(pid, std::move(here), std::move(stderr_read)));
+      new SamplerProcess(pid, std::move(pipes.socket_here), std::move(pipes.stderr_read)));
 }
 
 SamplerProcess::SamplerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe)
@@ -96,23 +81,13 @@ SamplerProcess::SamplerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe)
 
 SamplerProcess::~SamplerProcess() {
   if (is_reaped_) return;
-  // pidfd: the number cannot have been given to another process meanwhile.
-  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  kill_process(pidfd_);
   reap();
 }
 
 void SamplerProcess::read_stderr() {
-  std::array<char, 4096> chunk{};
-  for (;;) {
-    const ssize_t size = ::read(stderr_.get(), chunk.data(), chunk.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return;  // nothing more for now
-    if (size == 0) {
-      stderr_.reset();
-      return;
-    }
-    stderr_tail_.append(chunk.data(), static_cast<std::size_t>(size));
-    if (stderr_tail_.size() > kTailSize) stderr_tail_.erase(0, stderr_tail_.size() - kTailSize);
+  for (auto text = read_child_output(stderr_); !text.empty(); text = read_child_output(stderr_)) {
+    keep_child_output(stderr_tail_, text);
   }
 }
 
@@ -127,7 +102,7 @@ SamplerDeath SamplerProcess::reap() {
   constexpr int kEndMs = 100;
   pollfd ending{pidfd_.get(), POLLIN, 0};
   if (::poll(&ending, 1, kEndMs) != 1) {
-    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+    kill_process(pidfd_);
   }
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {

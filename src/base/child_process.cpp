@@ -1,0 +1,62 @@
+#include "base/child_process.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kPieceSize = 4096;
+constexpr std::size_t kTailSize = 4096;
+
+}  // namespace
+
+Result<ChildPipes> open_child_pipes(std::string_view who) {
+  std::array<int, 2> sockets{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+    return system_error(std::string(who) + " socket", "create", errno);
+  }
+  ChildPipes pipes;
+  pipes.socket_here.reset(sockets[0]);
+  pipes.socket_there.reset(sockets[1]);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_error(std::string(who) + " pipe", "create", errno);
+  }
+  pipes.stderr_read.reset(ends[0]);
+  pipes.stderr_write.reset(ends[1]);
+  ::fcntl(pipes.stderr_read.get(), F_SETFL, O_NONBLOCK);
+  return pipes;
+}
+
+std::string read_child_output(UniqueFd& pipe) {
+  std::array<char, kPieceSize> piece{};
+  ssize_t size = -1;
+  do {
+    size = ::read(pipe.get(), piece.data(), piece.size());
+  } while (size < 0 && errno == EINTR);
+  if (size == 0) pipe.reset();
+  return size > 0 ? std::string(piece.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+void keep_child_output(std::string& tail, std::string_view text) {
+  tail += text;
+  if (tail.size() > kTailSize) tail.erase(0, tail.size() - kTailSize);
+}
+
+bool is_fault_signal(int number) {
+  return number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||
+         number == SIGFPE || number == SIGTRAP || number == SIGSYS;
+}
+
+void kill_process(const UniqueFd& pidfd) {
+  ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+}
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+
+/// What joins a process that we start with us: a stream socket pair, and a pipe for what it prints.
+/// All four are closed on exec; `stderr_read` does not block.
+struct ChildPipes {
+  UniqueFd socket_here;
+  UniqueFd socket_there;
+  UniqueFd stderr_read;
+  UniqueFd stderr_write;
+};
+
+/// who: what messages begin with: "worker". Errors: those of the system, ResourceExhausted when
+/// there are no descriptors left.
+Result<ChildPipes> open_child_pipes(std::string_view who);
+
+/// Takes what a child has printed: the next piece, or empty when there is nothing more for now;
+/// `pipe` is closed at its end.
+std::string read_child_output(UniqueFd& pipe);
+
+/// Appends to what is kept of a child's output: its last 4 KB, for the report of its death.
+void keep_child_output(std::string& tail, std::string_view text);
+
+/// A signal that a process raises by a fault of its own (SIGSEGV, SIGABRT, …).
+bool is_fault_signal(int number);
+
+/// Kills the process of a pidfd: the number cannot have been given to another process meanwhile.
+void kill_process(const UniqueFd& pidfd);
+
+}  // namespace muster
