@@ -38,4 +38,9 @@ Result<std::span<const std::byte>> ByteReader::take(std::size_t size) {
   return bytes;
 }
 
+Error ByteReader::unknown_value(const char* what, std::uint64_t value) {
+  return Error{ErrorKind::Corrupt,
+               "message has an unknown " + std::string(what) + ": " + std::to_string(value)};
+}
+
 }  // namespace muster

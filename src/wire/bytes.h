@@ -65,6 +65,21 @@ class ByteReader {
     return values;
   }
 
+  /// An enumerator, sent as its number; `last` is the greatest there is.
+  ///
+  /// Errors: Corrupt for a greater one, naming `what`.
+  template <typename Enum>
+  Result<Enum> enumerator(Enum last, const char* what) {
+    const auto value = MUSTER_TRY(number<std::underlying_type_t<Enum>>());
+    if (value > static_cast<std::underlying_type_t<Enum>>(last)) {
+      return unknown_value(what, value);
+    }
+    return static_cast<Enum>(value);
+  }
+
+  /// "message has an unknown pooling: 9".
+  static Error unknown_value(const char* what, std::uint64_t value);
+
   /// Everything that is left.
   std::span<const std::byte> rest() const { return rest_; }
 

@@ -11,15 +11,6 @@
 namespace muster {
 namespace {
 
-template <typename Enum>
-Result<Enum> read_enum(ByteReader& reader, Enum last, const char* what) {
-  const auto value = MUSTER_TRY(reader.number<std::uint8_t>());
-  if (value > static_cast<std::uint8_t>(last)) {
-    return Error{ErrorKind::Corrupt, fmt::format("message has an unknown {}: {}", what, value)};
-  }
-  return static_cast<Enum>(value);
-}
-
 Result<bool> read_bool(ByteReader& reader) {
   return MUSTER_TRY(reader.number<std::uint8_t>()) != 0;
 }
@@ -34,8 +25,8 @@ void write_model(ByteWriter& writer, const ModelRequest& model) {
 Result<ModelRequest> read_model(ByteReader& reader) {
   ModelRequest model;
   model.model_folder = MUSTER_TRY(reader.text());
-  model.device = MUSTER_TRY(read_enum(reader, DeviceKind::Simulated, "device kind"));
-  model.pooling = MUSTER_TRY(read_enum(reader, Pooling::Last, "pooling"));
+  model.device = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
+  model.pooling = MUSTER_TRY(reader.enumerator(Pooling::Last, "pooling"));
   model.normalize = MUSTER_TRY(read_bool(reader));
   return model;
 }
@@ -109,7 +100,7 @@ Result<Verdict> decode_verdict(std::span<const std::byte> payload) {
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) {
     PrecisionMeasure measure;
-    measure.precision = MUSTER_TRY(read_enum(reader, Precision::Fp16, "precision"));
+    measure.precision = MUSTER_TRY(reader.enumerator(Precision::Fp16, "precision"));
     measure.tokens_per_second = MUSTER_TRY(reader.number<double>());
     measure.cosine_mean = MUSTER_TRY(reader.number<double>());
     measure.cosine_min = MUSTER_TRY(reader.number<double>());
@@ -131,7 +122,7 @@ Result<Load> decode_load(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Load message;
   message.model = MUSTER_TRY(read_model(reader));
-  message.precision = MUSTER_TRY(read_enum(reader, Precision::Fp16, "precision"));
+  message.precision = MUSTER_TRY(reader.enumerator(Precision::Fp16, "precision"));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
   MUSTER_TRY(reader.end());
   return message;
@@ -210,7 +201,7 @@ std::vector<std::byte> encode(const Failed& message) {
 Result<Failed> decode_failed(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Failed message;
-  message.error.kind = MUSTER_TRY(read_enum(reader, ErrorKind::Internal, "error kind"));
+  message.error.kind = MUSTER_TRY(reader.enumerator(ErrorKind::Internal, "error kind"));
   message.error.message = MUSTER_TRY(reader.text());
   MUSTER_TRY(reader.end());
   return message;
@@ -229,7 +220,7 @@ std::vector<std::byte> encode(const ComputeTest& message) {
 Result<ComputeTest> decode_compute_test(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   ComputeTest message;
-  message.device = MUSTER_TRY(read_enum(reader, DeviceKind::Simulated, "device kind"));
+  message.device = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
   message.size = MUSTER_TRY(reader.number<std::uint32_t>());
   message.seed = MUSTER_TRY(reader.number<std::uint64_t>());
@@ -262,7 +253,7 @@ Result<ComputeResult> decode_compute_result(std::span<const std::byte> payload) 
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) {
     ComputeMeasure measure;
-    measure.precision = MUSTER_TRY(read_enum(reader, Precision::Fp16, "precision"));
+    measure.precision = MUSTER_TRY(reader.enumerator(Precision::Fp16, "precision"));
     measure.round_seconds = MUSTER_TRY(reader.number<double>());
     measure.busy_seconds = MUSTER_TRY(reader.number<double>());
     measure.rounds = MUSTER_TRY(reader.number<std::uint32_t>());

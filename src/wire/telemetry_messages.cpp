@@ -11,22 +11,11 @@
 namespace muster {
 namespace {
 
-Error corrupt(const char* what, std::uint64_t value) {
-  return Error{ErrorKind::Corrupt, fmt::format("message has an unknown {}: {}", what, value)};
-}
-
-template <typename Enum>
-Result<Enum> read_enum(ByteReader& reader, Enum last, const char* what) {
-  const auto value = MUSTER_TRY(reader.number<std::underlying_type_t<Enum>>());
-  if (value > static_cast<std::underlying_type_t<Enum>>(last)) return corrupt(what, value);
-  return static_cast<Enum>(value);
-}
-
 void write_bool(ByteWriter& writer, bool value) { writer.number(static_cast<std::uint8_t>(value)); }
 
 Result<bool> read_bool(ByteReader& reader) {
   const auto value = MUSTER_TRY(reader.number<std::uint8_t>());
-  if (value > 1) return corrupt("yes or no", value);
+  if (value > 1) return ByteReader::unknown_value("yes or no", value);
   return value == 1;
 }
 
@@ -105,7 +94,7 @@ void write_device(ByteWriter& writer, const Device& device) {
 
 Result<Device> read_device(ByteReader& reader) {
   Device device;
-  device.kind = MUSTER_TRY(read_enum(reader, DeviceKind::Simulated, "device kind"));
+  device.kind = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
   device.index = MUSTER_TRY(reader.number<std::uint32_t>());
   device.model = MUSTER_TRY(reader.text());
   device.uuid = MUSTER_TRY(read_optional(reader, read_text));
@@ -172,7 +161,7 @@ Result<Readings> read_readings(ByteReader& reader) {
   const auto count = MUSTER_TRY(reader.number<std::uint8_t>());
   std::optional<Reading> previous;
   for (std::uint8_t i = 0; i < count; ++i) {
-    const auto reading = MUSTER_TRY(read_enum(reader, kLastReading, "reading"));
+    const auto reading = MUSTER_TRY(reader.enumerator(kLastReading, "reading"));
     if (previous && reading <= *previous) {
       return Error{ErrorKind::Corrupt,
                    fmt::format("message has a reading twice or out of order: {}",
@@ -191,7 +180,7 @@ void write_reading_error(ByteWriter& writer, const ReadingError& error) {
 
 Result<ReadingError> read_reading_error(ByteReader& reader) {
   ReadingError error{};
-  error.reading = MUSTER_TRY(read_enum(reader, kLastReading, "reading"));
+  error.reading = MUSTER_TRY(reader.enumerator(kLastReading, "reading"));
   error.code = MUSTER_TRY(reader.number<std::int32_t>());
   return error;
 }
@@ -208,7 +197,7 @@ Result<GpuProcess> read_process(ByteReader& reader) {
   process.pid = MUSTER_TRY(reader.number<std::uint32_t>());
   process.command = MUSTER_TRY(reader.text());
   process.memory_bytes = MUSTER_TRY(read_optional(reader, read_number<std::uint64_t>));
-  process.kind = MUSTER_TRY(read_enum(reader, GpuProcessKind::Mps, "kind of process"));
+  process.kind = MUSTER_TRY(reader.enumerator(GpuProcessKind::Mps, "kind of process"));
   return process;
 }
 
@@ -237,7 +226,7 @@ Result<DeviceSample> read_sample(ByteReader& reader) {
   sample.device = MUSTER_TRY(reader.number<std::uint32_t>());
   sample.at = MUSTER_TRY(read_time(reader));
   const auto tiers = MUSTER_TRY(reader.number<std::uint8_t>());
-  if (tiers >= 1U << kTierCount) return corrupt("tier", tiers);
+  if (tiers >= 1U << kTierCount) return ByteReader::unknown_value("tier", tiers);
   sample.tiers = TierSet(tiers);
   sample.readings = MUSTER_TRY(read_readings(reader));
   sample.errors = MUSTER_TRY(read_list(reader, read_reading_error));
@@ -259,7 +248,7 @@ void write_event(ByteWriter& writer, const DeviceEvent& event) {
 Result<DeviceEvent> read_event(ByteReader& reader) {
   DeviceEvent event;
   event.device = MUSTER_TRY(reader.number<std::uint32_t>());
-  event.kind = MUSTER_TRY(read_enum(reader, DeviceEventKind::RecoveryAction, "event"));
+  event.kind = MUSTER_TRY(reader.enumerator(DeviceEventKind::RecoveryAction, "event"));
   event.code = MUSTER_TRY(reader.number<std::uint64_t>());
   event.at = MUSTER_TRY(read_time(reader));
   return event;
@@ -340,7 +329,7 @@ void write_label(ByteWriter& writer, const LinkLabel& label) {
 
 Result<LinkLabel> read_label(ByteReader& reader) {
   LinkLabel label;
-  label.kind = MUSTER_TRY(read_enum(reader, LinkKind::Sys, "kind of link"));
+  label.kind = MUSTER_TRY(reader.enumerator(LinkKind::Sys, "kind of link"));
   label.width = MUSTER_TRY(reader.number<std::uint32_t>());
   return label;
 }
