@@ -3,17 +3,13 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "cli/json_values.h"
 #include "topology/links.h"
 
 namespace muster {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 template <typename T>
 Json host_value(const std::optional<Inventory>& host, T Inventory::*member) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/json_values.h"
 #include "terminal/table.h"
 
 namespace muster {
@@ -34,8 +35,6 @@ Json statistics_json(const std::optional<ReadingStatistics>& statistics) {
           {"max", statistics->max},
           {"p95", statistics->p95}};
 }
-
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json energy_json(const WindowEnergy& energy) {
   Json json{{"joules", or_null(energy.joules)},

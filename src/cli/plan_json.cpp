@@ -3,15 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/json_values.h"
+
 namespace muster {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 std::string_view unit_kind_name(UnitKind kind) {
   switch (kind) {
