@@ -1,0 +1,153 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "scheduler/batch_queue.h"
+#include "scheduler/placement_expression.h"
+#include "spec/serving.h"
+
+namespace muster {
+
+/// How a text finds its device. `Auto` binds late: whoever has a free slot takes the next batch.
+/// The others bind a text when it comes, and bind it again only if that device stops being
+/// eligible.
+enum class Strategy : std::uint8_t {
+  Auto,
+  LeastWork,        // the least outstanding predicted seconds, this text's included
+  RoundRobin,       // the next eligible device in order; a change of devices never starts it again
+  MemoryUsage,      // the most unreserved memory; not eligible above `memory_threshold`
+  ComputeLoad,      // the least expected seconds of work queued there; utilisation breaks ties
+  TaskType,         // the pool of the request's type, by least work inside it
+  StaticPartition,  // rendezvous hashing of the text over devices weighted by speed, bounded load
+  Expression,       // the lowest value of the user's expression
+};
+
+/// "auto", "least_work", "round_robin", "memory_usage", "compute_load", "task_type",
+/// "static_partition", "expression".
+std::string_view strategy_name(Strategy strategy);
+
+struct DispatchOptions {
+  Strategy strategy = Strategy::Auto;
+  double memory_threshold = 0.8;  // share of a device's memory in use above which MemoryUsage and
+                                  // every other strategy place nothing on it, unless all are above
+  double load_bound = 1.25;       // StaticPartition: of the mean load, before the next device is
+                                  // taken. Source: Mirrokni et al. 2018, consistent hashing with
+                                  // bounded loads.
+  std::array<std::vector<std::size_t>, kRequestTypeCount> pools;  // TaskType; empty: all devices
+  std::shared_ptr<const PlacementExpression> expression;          // Strategy::Expression
+  Duration batch_time_most = std::chrono::milliseconds(100);  // predicted time of a batch of bulk
+                                                              // texts, so that a query can come in
+};
+
+/// A device as the dispatcher knows it. The owner tells each change.
+struct DispatchDevice {
+  bool is_eligible = false;        // ready, not draining, not quarantined
+  std::uint64_t slot_count = 0;    // batches it takes at a time: two a lane
+  std::uint64_t token_budget = 0;  // upper bound of a batch
+  double weight = 1;               // the user's: more is given more; > 0
+  std::vector<ModelId> models;     // loaded there
+  std::optional<std::uint64_t> memory_total_bytes;
+  std::optional<std::uint64_t> memory_free_bytes;
+  std::optional<double> utilization;  // 0 to 1
+  std::optional<double> temperature_celsius;
+  std::optional<double> power_watts;
+};
+
+/// One text as it is placed.
+struct DispatchItem {
+  ItemKey key = 0;  // older texts have lower keys
+  ModelId model = 0;
+  std::uint32_t token_count = 0;
+  Lane lane = Lane::Bulk;
+  RequestType type = RequestType::Document;
+  std::uint64_t affinity = 0;  // StaticPartition: a hash of the text
+};
+
+/// A batch on its way to a device.
+struct DispatchBatch {
+  WorkBatch work;
+  ModelId model = 0;
+  Lane lane = Lane::Bulk;
+};
+
+/// Why a text or a batch went where it went; for GET /v1/decisions.
+struct Decision {
+  TimePoint at;
+  ModelId model = 0;
+  std::size_t device = 0;
+  std::uint64_t batch = 0;  // 0: a text was bound, not yet sent
+  std::uint64_t text_count = 0;
+  std::uint64_t token_count = 0;
+  std::string reason;  // "free slot; 12 texts of 3 requests waited", "least work: 0.12 s of 0.31 s"
+};
+
+/// The books of a server: every text that waits or is with a device, and who gets which next.
+/// Exact, never polled: what is outstanding on a device is what was given to it and is not back.
+///
+/// Pure: no clock, file, socket or thread; the same calls give the same answers, so that a run can
+/// be replayed. Threads: owned by one loop.
+class Dispatcher {
+ public:
+  Dispatcher(DispatchOptions options, std::size_t device_count);
+
+  /// Replaces the options; what is bound stays bound.
+  void set_options(DispatchOptions options);
+  const DispatchOptions& options() const { return options_; }
+
+  /// Texts bound to a device that stops being eligible (or loses their model) are bound again.
+  void set_device(std::size_t device, DispatchDevice state, TimePoint now);
+  const DispatchDevice& device(std::size_t device) const;
+
+  /// A text that waits from now on; it may wait for a device to become eligible.
+  void add(const DispatchItem& item, TimePoint now);
+
+  /// Takes back a text that has not been cut; false when it is unknown or with a device.
+  bool remove(ItemKey key);
+
+  /// The next batch for a device with a free slot, nullopt when nothing waits that it may take:
+  /// interactive before bulk, among models the oldest text first.
+  std::optional<DispatchBatch> cut(std::size_t device, TimePoint now);
+
+  /// The batch was served: `engine` is the time in the device.
+  void on_served(std::size_t device, const DispatchBatch& batch, Duration engine);
+
+  /// As BatchQueue::give_back and BatchQueue::strike.
+  void give_back(std::size_t device, DispatchBatch batch, TimePoint now);
+  std::optional<ItemKey> strike(std::size_t device, DispatchBatch batch, TimePoint now);
+
+  /// What such a batch is predicted to take on a device; nullopt before its first one.
+  std::optional<Duration> predict(std::size_t device, ModelId model, std::uint64_t tokens) const;
+
+  /// How long a worker may stay silent on it; as CostModel::silence_allowed.
+  Duration silence_allowed(std::size_t device, ModelId model, std::uint64_t tokens) const;
+
+  /// Tokens a second of all eligible devices that have the model; nullopt while nothing was served.
+  std::optional<double> tokens_per_second(ModelId model) const;
+
+  /// How long until all that waits or runs now is done by the eligible devices; nullopt while
+  /// nothing was served. What admission asks.
+  std::optional<Duration> predicted_drain() const;
+
+  std::uint64_t queued_text_count() const;
+  std::uint64_t queued_token_count() const;
+  std::uint64_t in_flight_token_count(std::size_t device) const;
+  std::uint64_t bound_token_count(std::size_t device) const;  // bound to it and waiting
+
+  /// The newest 256, oldest first.
+  std::vector<Decision> decisions() const;
+
+ private:
+  DispatchOptions options_;
+};
+
+}  // namespace muster

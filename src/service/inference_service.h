@@ -1,0 +1,178 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cache/vector_cache.h"
+#include "coordinator/fleet.h"
+#include "net/event_loop.h"
+#include "scheduler/admission.h"
+#include "service/serve_options.h"
+#include "spec/serving.h"
+
+namespace muster {
+
+enum class TruncationSide : std::uint8_t { Right, Left };
+
+/// What all requests for computation have in common.
+struct CallOptions {
+  std::string model;                 // a served name; empty: the first one of the right task
+  std::string caller;                // the name of an API key; empty without keys
+  std::optional<Duration> deadline;  // from now; nullopt: the server's
+  std::optional<Lane> lane;          // nullopt: interactive up to 8 texts, else bulk
+  std::optional<bool> truncate;      // nullopt: the server's; false: too long is an error
+  TruncationSide truncation_side = TruncationSide::Right;
+};
+
+/// Texts or token ids, one of the two.
+struct EmbedCall {
+  CallOptions options;
+  std::vector<std::string> texts;               // valid UTF-8
+  std::vector<std::vector<std::uint32_t>> ids;  // as they are: no prompt, no special tokens
+  std::optional<std::string> prompt_name;       // nullopt: the model's default
+};
+
+struct EmbedAnswer {
+  std::string model;  // the served name
+  std::uint32_t dim = 0;
+  std::vector<float> rows;         // [texts, dim], row-major
+  std::uint64_t token_count = 0;   // special tokens included; those of cached texts too
+  std::uint32_t cached_count = 0;  // texts answered from the cache
+};
+
+struct RerankCall {
+  CallOptions options;
+  std::string query;
+  std::vector<std::string> texts;
+  bool raw_scores = false;  // without the model's activation
+};
+
+struct RerankAnswer {
+  std::string model;
+  std::vector<float> scores;  // [texts], in their order
+  std::uint64_t token_count = 0;
+};
+
+struct TokenizedText {
+  std::vector<std::uint32_t> ids;
+  bool is_truncated = false;
+};
+
+/// Why a call was not done: an Error, and when to come again for one that the server cannot take
+/// now (ResourceExhausted, Unavailable).
+struct CallError {
+  Error error;
+  std::optional<Duration> retry_after;
+};
+
+using CallId = std::uint64_t;
+
+/// One served model as it is now.
+struct ServedModelStatus {
+  ModelId id = 0;
+  std::string name;
+  std::string path;
+  ModelTask task = ModelTask::Embed;
+  ModelState state = ModelState::Loading;  // Ready when one device is
+  std::string reason;                      // of Failed
+  std::uint32_t dim = 0;
+  std::uint32_t length_max = 0;
+  std::uint32_t vocab_size = 0;
+  std::vector<std::string> prompts;
+  std::string default_prompt;
+  Pooling pooling = Pooling::Mean;
+  bool normalize = false;
+  Precision precision = Precision::Fp32;
+  std::string precision_reason;
+  std::string equality_class;
+  double created_unix_seconds = 0;
+  std::uint64_t request_count = 0, text_count = 0, token_count = 0;
+};
+
+/// Counters and latencies since the start; for metrics and statistics.
+struct ServiceStatus {
+  std::uint64_t request_count = 0;  // let in
+  std::uint64_t refused_count = 0;  // 429 of the queue
+  std::uint64_t limited_count = 0;  // 429 of a caller's own limits
+  std::uint64_t failed_count = 0;
+  std::uint64_t cancelled_count = 0;
+  std::uint64_t expired_count = 0;  // past their deadline
+  std::uint64_t text_count = 0;
+  std::uint64_t token_count = 0;
+  std::uint64_t shared_count = 0;  // texts that shared another's computation (single flight)
+  std::uint64_t waiting_call_count = 0;
+  static constexpr std::array<double, 14> kBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                  0.25,  0.5,    1,     2.5,  5,     10,   30};
+  std::array<std::uint64_t, kBounds.size() + 1> latency_counts{};  // seconds of answered calls
+  double latency_seconds = 0;
+  CacheStatus cache;
+  bool is_draining = false;
+};
+
+/// The server's heart: models, cache, admission, tokenizers and the fleet, on one event loop.
+///
+/// A call is answered exactly once by `on_done`, unless it is cancelled. What is cancelled before a
+/// device has it is not computed. Texts that are equal and in flight at the same time are computed
+/// once.
+///
+/// Threads: every method belongs to the loop's thread, and callbacks come on it.
+class InferenceService {
+ public:
+  struct Events {
+    std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
+  };
+
+  /// Starts workers and loading. Precision is measured once for each model and processor, which
+  /// blocks for seconds the first time.
+  ///
+  /// Errors: those of finding and reading the models, of the cache file, of starting workers.
+  static Result<std::unique_ptr<InferenceService>> start(const ServeOptions& options,
+                                                         EventLoop& loop, Events events,
+                                                         const Clock& clock);
+  virtual ~InferenceService() = default;
+
+  /// `on_done` may be called before this returns (cache, refusal). The id is for `cancel`.
+  virtual CallId embed(EmbedCall call,
+                       std::function<void(std::variant<EmbedAnswer, CallError>)> on_done) = 0;
+  virtual CallId rerank(RerankCall call,
+                        std::function<void(std::variant<RerankAnswer, CallError>)> on_done) = 0;
+  /// The client has gone. Unknown ids are ignored.
+  virtual void cancel(CallId id) = 0;
+
+  virtual Result<std::vector<TokenizedText>> tokenize(const CallOptions& options,
+                                                      const std::optional<std::string>& prompt_name,
+                                                      std::span<const std::string> texts) = 0;
+
+  virtual std::vector<ServedModelStatus> models() const = 0;
+  /// Reads it on a thread of its own; `on_done` when a device has it or none can.
+  virtual void load_model(const ServedModel& model,
+                          std::function<void(Result<ServedModelStatus>)> on_done) = 0;
+  /// New calls are told NotFound; those in flight still get their answers.
+  virtual Status unload_model(const std::string& name) = 0;
+
+  virtual Fleet& fleet() = 0;
+  virtual ServiceStatus status() const = 0;
+
+  /// Changes what may change while running: dispatch, admission, limits of callers, deadlines.
+  virtual void reconfigure(const ServeOptions& options,
+                           std::map<std::string, CallerLimits> limits) = 0;
+
+  /// True when at least one device has at least one model, and it is not draining.
+  virtual bool is_ready() const = 0;
+
+  /// New calls are refused with Unavailable; `on_done` when none is left or the drain limit is
+  /// over.
+  virtual void drain(std::function<void()> on_done) = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cache/vector_cache.h"
+#include "net/http_server.h"
+#include "scheduler/admission.h"
+#include "scheduler/dispatcher.h"
+#include "spec/device.h"
+#include "spec/encoder_spec.h"
+#include "spec/precision.h"
+
+namespace muster {
+
+/// One model that a server serves.
+struct ServedModel {
+  std::string name;   // what clients call it; empty: the hub id or the folder's name
+  std::string model;  // folder or hub id
+  std::optional<Precision> precision;  // nullopt: auto
+  std::optional<Pooling> pooling;
+  std::optional<bool> normalize;
+  std::optional<std::uint32_t> length_max;
+  std::optional<std::string> prompt_name;  // when a request names none
+  std::vector<std::string> devices;        // by name; empty: all of the server's
+};
+
+/// What a running server does; every field is already checked for form.
+struct ServeOptions {
+  HttpServerOptions http;  // where to listen, TLS, limits of bodies, headers and connections
+  std::vector<ServedModel> models;
+  std::vector<Device> devices;
+  std::map<std::size_t, double> weights;  // by index into `devices`
+  std::filesystem::path worker_program;
+  std::filesystem::path torch_root;
+  std::filesystem::path cache_folder;  // precision verdicts, canary rows
+  std::uint32_t batch_tokens = 4096;
+
+  DispatchOptions dispatch;
+  AdmissionOptions admission;
+  CacheOptions cache;
+
+  std::uint32_t texts_most = 2048;  // of one request; OpenAI's limit
+  bool auto_truncate = true;        // when a request does not say; false: too long is an error
+  Duration deadline = std::chrono::seconds(60);        // of a request that names none
+  Duration deadline_most = std::chrono::seconds(600);  // that it may name
+  Duration drain_limit = std::chrono::seconds(30);     // of SIGTERM and of `muster ctl drain`
+  Duration canary_period = std::chrono::seconds(10);
+  Duration canary_limit = std::chrono::seconds(1);  // of GET /health
+
+  std::filesystem::path keys_file;   // empty: no keys, everybody may do everything but admin from
+                                     // another machine
+  std::filesystem::path audit_file;  // empty: none
+  std::filesystem::path stats_file;  // JSON lines of GPU statistics; empty: none
+  Duration stats_interval = std::chrono::seconds(60);
+};
+
+}  // namespace muster
