@@ -12,7 +12,7 @@
 #include "dataset/vector_writer.h"
 #include "hw/device_names.h"
 #include "modelfile/model_folder.h"
-#include "service/embedding_session.h"
+#include "service/model_opening.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include "cli/embed_options.h"
 #include "dataset/text_reader.h"
 #include "modelfile/model_folder.h"
-#include "service/embedding_session.h"
+#include "service/text_encoder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {

@@ -179,18 +179,19 @@ RunIdentity EmbedRun::identity() const {
     if (!input.format) return "by name";
     return std::to_string(static_cast<int>(*input.format));
   };
-  return {{"the input", fmt::format("{}", fmt::join(input.inputs, ", "))},
-          {"--format", format_name()},
-          {"--field", input.field},
-          {"--id-field", input.id_field.value_or("none")},
-          {"--max-length", std::to_string(session_.text_encoder->length_max())},
-          {"--pooling", std::string(pooling_name(session_.pooling))},
-          {"--normalize", session_.normalize ? "on" : "off"},
-          {"--prompt-name", session_.prompt_name.empty() ? "none" : session_.prompt_name},
-          {"--skip-bad", options_.skip_bad ? "on" : "off"},
-          {"the model", session_.model_hash},
-          {"the precision", std::string(precision_name(session_.precision))},
-          {"the equality class", session_.equality_class}};
+  return {
+      {"the input", fmt::format("{}", fmt::join(input.inputs, ", "))},
+      {"--format", format_name()},
+      {"--field", input.field},
+      {"--id-field", input.id_field.value_or("none")},
+      {"--max-length", std::to_string(session_.model.text_encoder->length_max())},
+      {"--pooling", std::string(pooling_name(session_.model.pooling))},
+      {"--normalize", session_.model.normalize ? "on" : "off"},
+      {"--prompt-name", session_.model.prompt_name.empty() ? "none" : session_.model.prompt_name},
+      {"--skip-bad", options_.skip_bad ? "on" : "off"},
+      {"the model", session_.model.hash},
+      {"the precision", std::string(precision_name(session_.precision))},
+      {"the equality class", session_.equality_class}};
 }
 
 Status EmbedRun::skip_done_records() {
@@ -262,7 +263,7 @@ Status EmbedRun::take_record() {
   std::vector<TokenId> ids;
   {
     const Stopwatch watch(clock_, time_.tokenize);
-    const auto encoded = session_.text_encoder->encode(record_.text, ids);
+    const auto encoded = session_.model.text_encoder->encode(record_.text, ids);
     taken.entry.token_count = encoded.token_count;
     taken.entry.is_truncated = encoded.is_truncated;
   }
@@ -366,14 +367,14 @@ void EmbedRun::report_progress(bool is_last) {
 
 std::string EmbedRun::about() const {
   const nlohmann::ordered_json about = {
-      {"model", std::filesystem::absolute(session_.folder.path).lexically_normal().string()},
-      {"model_hash", session_.model_hash},
+      {"model", std::filesystem::absolute(session_.model.folder.path).lexically_normal().string()},
+      {"model_hash", session_.model.hash},
       {"equality_class", session_.equality_class},
       {"precision", precision_name(session_.precision)},
-      {"pooling", pooling_name(session_.pooling)},
-      {"normalize", session_.normalize},
-      {"prompt_name", session_.prompt_name},
-      {"length_max", session_.text_encoder->length_max()},
+      {"pooling", pooling_name(session_.model.pooling)},
+      {"normalize", session_.model.normalize},
+      {"prompt_name", session_.model.prompt_name},
+      {"length_max", session_.model.text_encoder->length_max()},
       {"dim", session_.coordinator->dim()},
       {"rows", output_->row_count()}};
   return about.dump(2) + "\n";

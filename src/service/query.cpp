@@ -23,7 +23,7 @@ Result<std::vector<std::vector<float>>> embed_texts(const EmbedOptions& options,
   auto session = MUSTER_TRY(open_session(options, on, clock, [] { return false; }));
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::vector<TokenId> ids;
-    const auto encoded = session.text_encoder->encode(texts[i], ids);
+    const auto encoded = session.model.text_encoder->encode(texts[i], ids);
     session.coordinator->submit({.key = i, .token_count = encoded.token_count}, std::move(ids));
   }
   while (session.coordinator->pending_count() > 0) {
