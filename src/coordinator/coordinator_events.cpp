@@ -45,8 +45,13 @@ Status Coordinator::on_frame(Slot& slot, const FrameHeader& header,
       return on_rows(slot, header.id, payload);
     case MessageType::Failed:
       return on_failed(slot, header.id, payload);
+    case MessageType::LoadFailed: {
+      const auto failed = MUSTER_TRY(decode_load_failed(payload));
+      return Error{failed.error.kind, fmt::format("{}: {}", slot.total.name, failed.error.message)};
+    }
     case MessageType::Probe:
     case MessageType::Load:
+    case MessageType::Unload:
     case MessageType::Batch:
     case MessageType::ComputeTest:
     case MessageType::ComputeResult:  // of `muster doctor` alone

@@ -20,6 +20,7 @@ void write_model(ByteWriter& writer, const ModelRequest& model) {
   writer.number(model.device);
   writer.number(model.pooling);
   writer.number(static_cast<std::uint8_t>(model.normalize));
+  writer.number(model.task);
 }
 
 Result<ModelRequest> read_model(ByteReader& reader) {
@@ -28,6 +29,7 @@ Result<ModelRequest> read_model(ByteReader& reader) {
   model.device = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
   model.pooling = MUSTER_TRY(reader.enumerator(Pooling::Last, "pooling"));
   model.normalize = MUSTER_TRY(read_bool(reader));
+  model.task = MUSTER_TRY(reader.enumerator(ModelTask::Rerank, "model task"));
   return model;
 }
 
@@ -39,6 +41,34 @@ Status check_lengths(const std::vector<std::uint32_t>& lengths,
                  fmt::format("lengths do not sum to the ids: {} and {}", sum, ids.size())};
   }
   return Done{};
+}
+
+Status check_segments(const Batch& batch) {
+  if (batch.first_segments.empty()) return Done{};
+  if (batch.first_segments.size() != batch.lengths.size()) {
+    return Error{ErrorKind::Corrupt,
+                 fmt::format("segments are not one for each text: {} and {}",
+                             batch.first_segments.size(), batch.lengths.size())};
+  }
+  for (std::size_t i = 0; i < batch.lengths.size(); ++i) {
+    if (batch.first_segments[i] > batch.lengths[i]) {
+      return Error{ErrorKind::Corrupt, fmt::format("a segment is longer than its text: {} and {}",
+                                                   batch.first_segments[i], batch.lengths[i])};
+    }
+  }
+  return Done{};
+}
+
+void write_error(ByteWriter& writer, const Error& error) {
+  writer.number(error.kind);
+  writer.text(error.message);
+}
+
+Result<Failed> read_failed(ByteReader& reader) {
+  Failed failed;
+  failed.error.kind = MUSTER_TRY(reader.enumerator(ErrorKind::Internal, "error kind"));
+  failed.error.message = MUSTER_TRY(reader.text());
+  return failed;
 }
 
 }  // namespace
@@ -112,6 +142,7 @@ Result<Verdict> decode_verdict(std::span<const std::byte> payload) {
 
 std::vector<std::byte> encode(const Load& message) {
   ByteWriter writer;
+  writer.number(message.model_id);
   write_model(writer, message.model);
   writer.number(message.precision);
   writer.numbers<std::uint32_t>(message.cpus);
@@ -121,6 +152,7 @@ std::vector<std::byte> encode(const Load& message) {
 Result<Load> decode_load(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Load message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
   message.model = MUSTER_TRY(read_model(reader));
   message.precision = MUSTER_TRY(reader.enumerator(Precision::Fp16, "precision"));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
@@ -130,6 +162,7 @@ Result<Load> decode_load(std::span<const std::byte> payload) {
 
 std::vector<std::byte> encode(const Ready& message) {
   ByteWriter writer;
+  writer.number(message.model_id);
   writer.number(message.dim);
   writer.number(message.lane_count);
   writer.number(message.weights_bytes);
@@ -140,6 +173,7 @@ std::vector<std::byte> encode(const Ready& message) {
 Result<Ready> decode_ready(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Ready message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
   message.dim = MUSTER_TRY(reader.number<std::uint32_t>());
   message.lane_count = MUSTER_TRY(reader.number<std::uint32_t>());
   message.weights_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
@@ -151,20 +185,55 @@ Result<Ready> decode_ready(std::span<const std::byte> payload) {
   return message;
 }
 
+std::vector<std::byte> encode(const LoadFailed& message) {
+  ByteWriter writer;
+  writer.number(message.model_id);
+  write_error(writer, message.error);
+  return writer.take();
+}
+
+Result<LoadFailed> decode_load_failed(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  LoadFailed message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
+  message.error = MUSTER_TRY(read_failed(reader)).error;
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+std::vector<std::byte> encode(const Unload& message) {
+  ByteWriter writer;
+  writer.number(message.model_id);
+  return writer.take();
+}
+
+Result<Unload> decode_unload(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Unload message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
 std::vector<std::byte> encode(const Batch& message) {
   ByteWriter writer;
+  writer.number(message.model_id);
   writer.numbers<std::uint32_t>(message.lengths);
   writer.numbers<std::uint32_t>(message.ids);
+  writer.numbers<std::uint32_t>(message.first_segments);
   return writer.take();
 }
 
 Result<Batch> decode_batch(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Batch message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
   message.lengths = MUSTER_TRY(reader.numbers<std::uint32_t>());
   message.ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.first_segments = MUSTER_TRY(reader.numbers<std::uint32_t>());
   MUSTER_TRY(reader.end());
   MUSTER_TRY(check_lengths(message.lengths, message.ids));
+  MUSTER_TRY(check_segments(message));
   return message;
 }
 
@@ -193,16 +262,13 @@ Result<Rows> decode_rows(std::span<const std::byte> payload) {
 
 std::vector<std::byte> encode(const Failed& message) {
   ByteWriter writer;
-  writer.number(message.error.kind);
-  writer.text(message.error.message);
+  write_error(writer, message.error);
   return writer.take();
 }
 
 Result<Failed> decode_failed(std::span<const std::byte> payload) {
   ByteReader reader(payload);
-  Failed message;
-  message.error.kind = MUSTER_TRY(reader.enumerator(ErrorKind::Internal, "error kind"));
-  message.error.message = MUSTER_TRY(reader.text());
+  auto message = MUSTER_TRY(read_failed(reader));
   MUSTER_TRY(reader.end());
   return message;
 }

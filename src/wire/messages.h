@@ -10,14 +10,15 @@
 #include "spec/device.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
+#include "spec/serving.h"
 
 namespace muster {
 
 /// What parent and worker say to each other; the payload of each is the struct of the same name.
-/// A worker says Hello; the parent may ask Probe; it says Load; the worker answers Ready and from
-/// then on gets a Batch for every free slot and answers Rows or Failed. Instead of all that it may
-/// be asked for a ComputeTest, once. The end of the stream is the end of the worker. Source:
-/// docs/formats/frames.md.
+/// A worker says Hello; the parent may ask Probe; it says Load, for each model once; the worker
+/// answers Ready or LoadFailed, and from then on gets a Batch of that model for every free slot and
+/// answers Rows or Failed, until Unload. Instead of all that it may be asked for a ComputeTest,
+/// once. The end of the stream is the end of the worker. Source: docs/formats/frames.md.
 enum class MessageType : std::uint8_t {
   Hello = 1,
   Probe = 2,
@@ -29,11 +30,13 @@ enum class MessageType : std::uint8_t {
   Failed = 8,
   ComputeTest = 9,
   ComputeResult = 10,
+  Unload = 11,
+  LoadFailed = 12,
 };
 
 /// Worker: who speaks. Both sides refuse another protocol or build.
 struct Hello {
-  static constexpr std::uint32_t kProtocol = 3;
+  static constexpr std::uint32_t kProtocol = 4;
   std::uint32_t protocol = kProtocol;
   std::string build;  // the version and commit both programs were built from
   std::string
@@ -46,6 +49,7 @@ struct ModelRequest {
   DeviceKind device = DeviceKind::Cpu;
   Pooling pooling = Pooling::Mean;
   bool normalize = false;
+  ModelTask task = ModelTask::Embed;  // Rerank: pooling and normalize are the head's own affair
 };
 
 /// Parent: measure every precision that this device may use, on these texts.
@@ -69,28 +73,48 @@ struct Verdict {
   std::vector<PrecisionMeasure> measures;  // fp32 first
 };
 
-/// Parent: load this and be ready for batches.
+/// Parent: load this beside what is loaded, and be ready for batches of it.
 struct Load {
+  ModelId model_id = 0;  // never used before in this worker
   ModelRequest model;
   Precision precision = Precision::Fp32;
-  std::vector<std::uint32_t> cpus;  // a lane each; empty for a GPU: one lane
+  std::vector<std::uint32_t> cpus;  // a lane each, the same for all models; empty for a GPU: one
 };
 
-/// Worker: loaded; it takes two batches a lane, one running and one waiting.
+/// Worker: loaded; it takes two batches a lane, one running and one waiting, of all models
+/// together.
 struct Ready {
-  std::uint32_t dim = 0;
+  ModelId model_id = 0;
+  std::uint32_t dim = 0;  // of a row: of a vector, or how many scores a pair has
   std::uint32_t lane_count = 0;
   std::uint64_t weights_bytes = 0;    // 0: not counted on this kind of device
   std::uint64_t load_peak_bytes = 0;  // the most that loading held beside them
 };
 
-/// Parent: embed these. The frame's id is the batch's.
-struct Batch {
-  std::vector<std::uint32_t> lengths;  // [texts]
-  std::vector<std::uint32_t> ids;      // [sum of lengths]
+/// Worker: this Load could not be done; the worker lives on.
+struct LoadFailed {
+  ModelId model_id = 0;
+  Error error{ErrorKind::Internal, ""};
 };
 
-/// Worker: the vectors of a batch, decoded in place.
+/// Parent: forget this model and free its memory once the batches that came before are answered.
+/// Not answered.
+struct Unload {
+  ModelId model_id = 0;
+};
+
+/// Parent: embed or score these. The frame's id is the batch's. One of a model that is not loaded
+/// is answered Failed with NotFound.
+struct Batch {
+  ModelId model_id = 0;
+  std::vector<std::uint32_t> lengths;  // [texts]
+  std::vector<std::uint32_t> ids;      // [sum of lengths]
+  /// [texts], or empty: how many of a text's first ids are of segment 0, the rest being of segment
+  /// 1; 0, or no list: all are.
+  std::vector<std::uint32_t> first_segments = {};
+};
+
+/// Worker: the vectors or scores of a batch, decoded in place.
 struct Rows {
   std::uint64_t engine_ns = 0;  // time inside the engine
   std::uint64_t activation_peak_bytes =
@@ -99,7 +123,7 @@ struct Rows {
   std::span<const std::byte> rows;  // [texts, dim] float32
 };
 
-/// Worker: the batch, or the Load or Probe (id 0), could not be done; the worker lives on.
+/// Worker: the batch, or the Probe or ComputeTest (id 0), could not be done; the worker lives on.
 struct Failed {
   Error error{ErrorKind::Internal, ""};
 };
@@ -134,6 +158,8 @@ std::vector<std::byte> encode(const Probe& message);
 std::vector<std::byte> encode(const Verdict& message);
 std::vector<std::byte> encode(const Load& message);
 std::vector<std::byte> encode(const Ready& message);
+std::vector<std::byte> encode(const LoadFailed& message);
+std::vector<std::byte> encode(const Unload& message);
 std::vector<std::byte> encode(const Batch& message);
 std::vector<std::byte> encode(const Failed& message);
 std::vector<std::byte> encode(const ComputeTest& message);
@@ -143,13 +169,15 @@ std::vector<std::byte> encode(const ComputeResult& message);
 std::vector<std::byte> encode_rows_head(const Rows& message);
 
 /// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator,
-/// lengths that do not sum to the ids, rows that are no multiple of the dim, or a test whose size
-/// is none that a TestProduct may have.
+/// lengths that do not sum to the ids, segments that do not fit the lengths, rows that are no
+/// multiple of the dim, or a test whose size is none that a TestProduct may have.
 Result<Hello> decode_hello(std::span<const std::byte> payload);
 Result<Probe> decode_probe(std::span<const std::byte> payload);
 Result<Verdict> decode_verdict(std::span<const std::byte> payload);
 Result<Load> decode_load(std::span<const std::byte> payload);
 Result<Ready> decode_ready(std::span<const std::byte> payload);
+Result<LoadFailed> decode_load_failed(std::span<const std::byte> payload);
+Result<Unload> decode_unload(std::span<const std::byte> payload);
 Result<Batch> decode_batch(std::span<const std::byte> payload);
 Result<Rows> decode_rows(std::span<const std::byte> payload);
 Result<Failed> decode_failed(std::span<const std::byte> payload);

@@ -51,6 +51,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::ComputeResult:
       round_trip(payload, muster::decode_compute_result);
       break;
+    case muster::MessageType::Unload:
+      round_trip(payload, muster::decode_unload);
+      break;
+    case muster::MessageType::LoadFailed:
+      round_trip(payload, muster::decode_load_failed);
+      break;
   }
   return 0;
 }

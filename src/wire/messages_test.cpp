@@ -17,7 +17,8 @@ TEST(Messages, ProbeComesBackAsItWent) {
   const Probe probe{.model = {.model_folder = "/m",
                               .device = DeviceKind::Cuda,
                               .pooling = Pooling::Max,
-                              .normalize = true},
+                              .normalize = true,
+                              .task = ModelTask::Rerank},
                     .cpus = {1},
                     .lengths = {2, 1},
                     .ids = {5, 6, 7}};
@@ -27,21 +28,26 @@ TEST(Messages, ProbeComesBackAsItWent) {
   EXPECT_EQ(back->model.device, DeviceKind::Cuda);
   EXPECT_EQ(back->model.pooling, Pooling::Max);
   EXPECT_TRUE(back->model.normalize);
+  EXPECT_EQ(back->model.task, ModelTask::Rerank);
   EXPECT_EQ(back->cpus, probe.cpus);
   EXPECT_EQ(back->lengths, probe.lengths);
   EXPECT_EQ(back->ids, probe.ids);
 }
 
 TEST(Messages, LoadReadyAndVerdictComeBackAsTheyWent) {
-  const auto load = decode_load(
-      encode(Load{.model = {.model_folder = "m"}, .precision = Precision::Bf16, .cpus = {0, 3}}));
+  const auto load = decode_load(encode(Load{.model_id = 7,
+                                            .model = {.model_folder = "m"},
+                                            .precision = Precision::Bf16,
+                                            .cpus = {0, 3}}));
   ASSERT_TRUE(load);
+  EXPECT_EQ(load->model_id, 7U);
   EXPECT_EQ(load->precision, Precision::Bf16);
   EXPECT_EQ(load->cpus, (std::vector<std::uint32_t>{0, 3}));
 
-  const auto ready = decode_ready(
-      encode(Ready{.dim = 384, .lane_count = 2, .weights_bytes = 7, .load_peak_bytes = 6}));
+  const auto ready = decode_ready(encode(
+      Ready{.model_id = 9, .dim = 384, .lane_count = 2, .weights_bytes = 7, .load_peak_bytes = 6}));
   ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->model_id, 9U);
   EXPECT_EQ(ready->dim, 384U);
   EXPECT_EQ(ready->lane_count, 2U);
   EXPECT_EQ(ready->weights_bytes, 7U);
@@ -61,6 +67,41 @@ TEST(Messages, FailedCarriesTheErrorUnchanged) {
   ASSERT_TRUE(back);
   EXPECT_EQ(back->error.kind, ErrorKind::ResourceExhausted);
   EXPECT_EQ(back->error.message, "the machine is out of memory");
+}
+
+TEST(Messages, UnloadAndLoadFailedNameTheirModel) {
+  const auto unload = decode_unload(encode(Unload{.model_id = 3}));
+  ASSERT_TRUE(unload);
+  EXPECT_EQ(unload->model_id, 3U);
+
+  const auto failed = decode_load_failed(
+      encode(LoadFailed{.model_id = 4, .error = {ErrorKind::NotFound, "no such model folder"}}));
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->model_id, 4U);
+  EXPECT_EQ(failed->error.kind, ErrorKind::NotFound);
+  EXPECT_EQ(failed->error.message, "no such model folder");
+}
+
+TEST(Messages, ABatchOfPairsComesBackAsItWent) {
+  const Batch batch{
+      .model_id = 5, .lengths = {3, 2}, .ids = {1, 2, 3, 4, 5}, .first_segments = {2, 0}};
+  const auto back = decode_batch(encode(batch));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->model_id, 5U);
+  EXPECT_EQ(back->lengths, batch.lengths);
+  EXPECT_EQ(back->ids, batch.ids);
+  EXPECT_EQ(back->first_segments, batch.first_segments);
+}
+
+TEST(Messages, SegmentsThatDoNotFitTheTextsAreCorrupt) {
+  const auto message_of = [](std::vector<std::uint32_t> first_segments) {
+    const auto batch = decode_batch(encode(
+        Batch{.lengths = {2, 1}, .ids = {1, 2, 3}, .first_segments = std::move(first_segments)}));
+    return batch ? "no error" : batch.error().message;
+  };
+  EXPECT_EQ(message_of({2}), "segments are not one for each text: 1 and 2");
+  EXPECT_EQ(message_of({2, 2}), "a segment is longer than its text: 2 and 1");
+  EXPECT_EQ(message_of({2, 1}), "no error");
 }
 
 TEST(Messages, AComputeTestAndItsResultComeBackAsTheyWent) {

@@ -54,6 +54,8 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
     case MessageType::Rows:
     case MessageType::Failed:
     case MessageType::ComputeResult:
+    case MessageType::Unload:
+    case MessageType::LoadFailed:
       break;
   }
   return Error{ErrorKind::Corrupt, "unknown message: type " + std::to_string(header.type)};
@@ -80,9 +82,13 @@ Status Worker::on_load(const Load& load) {
   pin_to(load.cpus);
   engine::enter_lane();
   const auto options = encoder_options(load.model, load.precision);
-  if (!options) return send_error(0, options.error());
+  const auto fail = [&](const Error& error) {
+    const auto payload = encode(LoadFailed{load.model_id, error});
+    return send(MessageType::LoadFailed, 0, std::array{bytes_of(payload)});
+  };
+  if (!options) return fail(options.error());
   auto encoder = engine::Encoder::load(*options);
-  if (!encoder) return send_error(0, encoder.error());
+  if (!encoder) return fail(encoder.error());
   encoder_ = *std::move(encoder);
   engine::restart_memory_peak();
   bytes_at_load_ = engine::memory_use().live_bytes;
@@ -94,7 +100,8 @@ Status Worker::on_load(const Load& load) {
     lanes_.emplace_back(
         [this, cpu = is_pinned ? load.cpus[i] : 0, is_pinned] { run_lane(cpu, is_pinned); });
   }
-  const auto ready = encode(Ready{.dim = encoder_->dim(),
+  const auto ready = encode(Ready{.model_id = load.model_id,
+                                  .dim = encoder_->dim(),
                                   .lane_count = static_cast<std::uint32_t>(lane_count),
                                   .weights_bytes = encoder_->weights_bytes(),
                                   .load_peak_bytes = encoder_->load_peak_bytes()});

@@ -59,7 +59,7 @@ class AskedWorker {
       if (static_cast<MessageType>(header.type) == MessageType::Ready) {
         answer = decode_ready(payload);
       } else {
-        answer = MUSTER_TRY(decode_failed(payload)).error;
+        answer = MUSTER_TRY(decode_load_failed(payload)).error;
       }
       return Done{};
     });

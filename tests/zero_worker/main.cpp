@@ -1,5 +1,6 @@
 // A worker for tests: it speaks the protocol of muster-worker, without torch, and returns zeros, or
-// in echo mode [sum of ids, token count, 0, …]. ZERO_WORKER holds its orders as words:
+// in echo mode [sum of ids, token count, model id, ids of segment 0, 0, …]. ZERO_WORKER holds its
+// orders as words:
 //   dim=8         the dimension it claims
 //   echo          rows that tell which text they belong to
 //   abort_on=103  aborts on a batch that holds this token id
@@ -41,6 +42,7 @@ namespace {
 constexpr int kSocket = 3;
 
 using Orders = std::map<std::string, std::uint32_t>;
+using Models = std::map<ModelId, std::uint32_t>;  // what is loaded, and the size of its rows
 
 Orders read_orders() {
   Orders orders;
@@ -67,7 +69,19 @@ bool is_ordered(const Orders& orders, const std::string& name, const Batch& batc
          std::find(batch.ids.begin(), batch.ids.end(), order->second) != batch.ids.end();
 }
 
-Status answer(const Orders& orders, std::uint64_t id, const Batch& batch) {
+// What a text's row tells in echo mode, as far as it is wide enough.
+std::array<std::uint32_t, 4> echo_of(const Batch& batch, std::size_t text,
+                                     std::span<const std::uint32_t> ids) {
+  return {std::accumulate(ids.begin(), ids.end(), 0U), batch.lengths[text], batch.model_id,
+          batch.first_segments.empty() ? 0 : batch.first_segments[text]};
+}
+
+Status answer(const Orders& orders, const Models& models, std::uint64_t id, const Batch& batch) {
+  const auto model = models.find(batch.model_id);
+  if (model == models.end()) {
+    return send(MessageType::Failed, id,
+                encode(Failed{{ErrorKind::NotFound, "the model is not loaded"}}));
+  }
   if (is_ordered(orders, "abort_on", batch)) std::abort();
   if (is_ordered(orders, "hang_on", batch)) ::raise(SIGSTOP);
   if (is_ordered(orders, "fail_on", batch)) {
@@ -78,13 +92,12 @@ Status answer(const Orders& orders, std::uint64_t id, const Batch& batch) {
     return send(MessageType::Failed, id,
                 encode(Failed{{ErrorKind::ResourceExhausted, "told to be full"}}));
   }
-  const auto dim = orders.count("dim") > 0 ? orders.at("dim") : 8;
+  const auto dim = model->second;
   std::vector<float> rows(batch.lengths.size() * dim);
   std::size_t at = 0;
   for (std::size_t i = 0; orders.count("echo") > 0 && i < batch.lengths.size(); ++i) {
-    const auto ids = std::span(batch.ids).subspan(at, batch.lengths[i]);
-    rows[i * dim] = static_cast<float>(std::accumulate(ids.begin(), ids.end(), 0U));
-    rows[i * dim + 1] = static_cast<float>(batch.lengths[i]);
+    const auto echo = echo_of(batch, i, std::span(batch.ids).subspan(at, batch.lengths[i]));
+    std::copy_n(echo.begin(), std::min<std::size_t>(dim, echo.size()), rows.begin() + i * dim);
     at += batch.lengths[i];
   }
   const auto head = encode_rows_head({.engine_ns = 1000, .dim = dim, .rows = {}});
@@ -118,24 +131,32 @@ Status answer_compute_test(const Orders& orders, const ComputeTest& test) {
   return send(MessageType::ComputeResult, 0, encode(ComputeResult{{std::move(measure)}}));
 }
 
-Status on_frame(const Orders& orders, const FrameHeader& header,
+Status on_load(const Orders& orders, const Load& load, Models& models) {
+  if (orders.count("fail_load") > 0) {
+    return send(MessageType::LoadFailed, 0,
+                encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
+  }
+  const auto dim = orders.count("dim") > 0 ? orders.at("dim") : 8;
+  models[load.model_id] = dim;
+  const auto lane_count = std::max<std::size_t>(1, load.cpus.size());
+  return send(MessageType::Ready, 0,
+              encode(Ready{.model_id = load.model_id,
+                           .dim = dim,
+                           .lane_count = static_cast<std::uint32_t>(lane_count)}));
+}
+
+Status on_frame(const Orders& orders, Models& models, const FrameHeader& header,
                 std::span<const std::byte> payload) {
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Probe:
       return send(MessageType::Verdict, 0, encode(Verdict{{{Precision::Fp32, 1000, 1, 1}}}));
-    case MessageType::Load: {
-      if (orders.count("fail_load") > 0) {
-        return send(MessageType::Failed, 0,
-                    encode(Failed{{ErrorKind::Corrupt, "told not to load"}}));
-      }
-      const auto load = MUSTER_TRY(decode_load(payload));
-      return send(MessageType::Ready, 0,
-                  encode(Ready{.dim = orders.count("dim") > 0 ? orders.at("dim") : 8,
-                               .lane_count = std::max<std::uint32_t>(
-                                   1, static_cast<std::uint32_t>(load.cpus.size()))}));
-    }
+    case MessageType::Load:
+      return on_load(orders, MUSTER_TRY(decode_load(payload)), models);
+    case MessageType::Unload:
+      models.erase(MUSTER_TRY(decode_unload(payload)).model_id);
+      return Done{};
     case MessageType::Batch:
-      return answer(orders, header.id, MUSTER_TRY(decode_batch(payload)));
+      return answer(orders, models, header.id, MUSTER_TRY(decode_batch(payload)));
     case MessageType::ComputeTest:
       return answer_compute_test(orders, MUSTER_TRY(decode_compute_test(payload)));
     default:
@@ -156,8 +177,9 @@ Status run() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   MUSTER_TRY(send(MessageType::Hello, 0,
                   encode(Hello{.build = claimed_build(orders), .engine_class = "zero"})));
+  Models models;
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
-    return on_frame(orders, header, payload);
+    return on_frame(orders, models, header, payload);
   });
 }
 
