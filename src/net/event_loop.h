@@ -9,6 +9,7 @@ namespace muster {
 
 /// One thread that waits for many things: descriptors, times and what other threads post.
 ///
+/// It outlives its watches and timers. What was posted and not run is dropped with it.
 /// Threads: `post` and `stop` are thread-safe; all else belongs to the thread that calls `run`, or
 /// to the one before `run`. Every callback is called on that thread and must not block.
 class EventLoop {
@@ -18,13 +19,14 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  /// Runs callbacks until `stop`.
+  /// Runs callbacks until `stop`; it may be run again after that. A stop before it counts.
   void run();
   void stop();
   void post(std::function<void()> task);
 
   /// While it lives, `on_readable` is called whenever `fd` is readable or hung up
-  /// (level-triggered). It may be destroyed from within its own callback.
+  /// (level-triggered). It may be destroyed from within its own callback. The descriptor outlives
+  /// it, is one that epoll knows (no plain file) and has no other watch.
   class Watch {
    public:
     virtual ~Watch() = default;
@@ -40,7 +42,7 @@ class EventLoop {
   };
   std::unique_ptr<Timer> timer(std::function<void()> on_time);
 
-  /// The Asio context below, for the adapters of this module alone.
+  /// The inside, for the adapters of this module alone.
   struct Parts;
   Parts& parts() { return *parts_; }
 
