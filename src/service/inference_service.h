@@ -17,6 +17,7 @@
 #include "coordinator/fleet.h"
 #include "net/event_loop.h"
 #include "scheduler/admission.h"
+#include "service/flight_table.h"
 #include "service/serve_options.h"
 #include "spec/serving.h"
 
@@ -75,8 +76,6 @@ struct CallError {
   std::optional<Duration> retry_after;
 };
 
-using CallId = std::uint64_t;
-
 /// One served model as it is now.
 struct ServedModelStatus {
   ModelId id = 0;
@@ -129,7 +128,10 @@ struct ServiceStatus {
 class InferenceService {
  public:
   struct Events {
+    /// A sentence for the log; device is set when it is about one (or its worker said it).
     std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
+    /// Nothing can be served any more: workers of another build.
+    std::function<void(const Error&)> on_fatal;
   };
 
   /// Starts workers and loading. Precision is measured once for each model and processor, which

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/vector_cache.h"
+#include "scheduler/batch_queue.h"
+#include "spec/serving.h"
+
+namespace muster {
+
+/// The number of a call to the service; never given twice.
+using CallId = std::uint64_t;
+
+/// Who waits for a text: a call, and which of its texts it is.
+struct FlightWaiter {
+  CallId call = 0;
+  std::uint32_t position = 0;
+};
+
+/// A text on its way through the fleet, and everybody who waits for it.
+struct Flight {
+  ItemKey item = 0;
+  ModelId model = 0;
+  std::optional<CacheKey> key;  // nullopt: its result is nobody else's (a pair)
+  std::uint32_t token_count = 0;
+  bool is_truncated = false;
+  std::vector<FlightWaiter> waiters;
+};
+
+/// The texts in flight: equal ones are computed once ("single flight").
+///
+/// Pure. Threads: owned by one loop.
+class FlightTable {
+ public:
+  /// The flight of an equal text; nullptr when there is none. Valid until the next call.
+  Flight* find(const CacheKey& key);
+
+  /// A new flight; its item number is higher than all before.
+  Flight& add(ModelId model, const std::optional<CacheKey>& key);
+
+  /// Takes the flight out: it has landed. nullopt when its last waiter has left before.
+  std::optional<Flight> take(ItemKey item);
+
+  /// The call waits for this item no more; true when nobody does now and the flight is gone.
+  bool leave(ItemKey item, CallId call);
+
+  std::size_t count() const { return by_item_.size(); }
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const CacheKey& key) const;
+  };
+
+  std::unordered_map<ItemKey, Flight> by_item_;
+  std::unordered_map<CacheKey, ItemKey, KeyHash> by_key_;
+  ItemKey next_item_ = 1;
+};
+
+}  // namespace muster

@@ -1,0 +1,278 @@
+// The part of the service that opens models, puts them onto devices and takes them away.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/build_info.h"
+#include "base/text.h"
+#include "service/canary_store.h"
+#include "service/precision_settling.h"
+#include "service/serving_loop.h"
+
+namespace muster {
+namespace {
+
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool never() { return false; }
+
+// The text of every canary: several words and scripts, so that many weights take part.
+std::vector<std::uint32_t> canary_ids(ServingModel& model) {
+  std::vector<std::uint32_t> ids;
+  model.opened.text_encoder->encode(precision_texts().front(), ids);
+  return ids;
+}
+
+}  // namespace
+
+Status ServingLoop::open_first_models() {
+  // The workers link torch while this thread reads tokenizers and hashes weights.
+  std::vector<std::unique_ptr<ServingModel>> read;
+  for (const auto& asked : options_.models) {
+    read.push_back(MUSTER_TRY(read_model(asked)));
+    read.back()->id = next_model_++;
+    const auto is_same = [&](const auto& other) { return other->name == read.back()->name; };
+    if (std::count_if(read.begin(), read.end(), is_same) > 1) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("two models have the same name: {}; NAME=MODEL gives another",
+                               read.back()->name)};
+    }
+  }
+  const auto classes = MUSTER_TRY(fleet_->wait_for_greetings(never));
+  const Measure measure = [this](const Probe& probe) { return fleet_->probe(probe, never); };
+  for (auto& model : read) {
+    MUSTER_TRY(settle(*model, classes, measure, [this](const std::string& text) { notice(text); }));
+    MUSTER_TRY(place(std::move(model)));
+  }
+  return Done{};
+}
+
+Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel& asked) const {
+  const ModelChoice choice{.model = asked.model,
+                           .length_max = asked.length_max,
+                           .pooling = asked.pooling,
+                           .normalize = asked.normalize,
+                           .prompt_name = asked.prompt_name};
+  auto model = std::make_unique<ServingModel>();
+  model->asked = asked;
+  model->opened = MUSTER_TRY(find_and_read(choice));
+  MUSTER_TRY(open_texts(choice, model->opened));
+  model->name = asked.name.empty() ? model->opened.folder.name : asked.name;
+  model->row_size = model->opened.folder.encoder.hidden_size;
+  if (const auto& rerank = model->opened.folder.rerank) {
+    model->task = ModelTask::Rerank;
+    model->row_size = rerank->label_count;
+    model->has_sigmoid = rerank->activation == RerankActivation::Sigmoid;
+  }
+  model->created_unix_seconds = unix_seconds();
+  return model;
+}
+
+Status ServingLoop::settle(ServingModel& model, const std::vector<std::string>& classes,
+                           const Measure& measure,
+                           const std::function<void(const std::string&)>& on_notice) const {
+  if (classes.empty()) return Error{ErrorKind::Unavailable, "no device can work"};
+  const PrecisionQuestion question{.asked = model.asked.precision,
+                                   .processor = options_.devices.front().model,
+                                   .engine_class = classes.front(),
+                                   .cache_folder = options_.cache_folder};
+  model.precision = MUSTER_TRY(settle_precision(question, model.opened, measure, on_notice));
+  model.equality_class =
+      fmt::format("{} {} {}", model.opened.hash, precision_name(model.precision.precision),
+                  fmt::join(classes, " + "));
+  return Done{};
+}
+
+Status ServingLoop::place(std::unique_ptr<ServingModel> model) {
+  std::vector<std::size_t> devices;
+  for (const auto& name : model->asked.devices) {
+    std::vector<std::string> names;
+    for (const auto& device : options_.devices) names.push_back(device.name());
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return Error{
+          ErrorKind::InvalidArgument,
+          fmt::format("{} is to be on a device that the server does not have: {}; it has {}",
+                      model->name, name, fmt::join(names, ", "))};
+    }
+    devices.push_back(static_cast<std::size_t>(found - names.begin()));
+  }
+  auto& served = models_.add(std::move(model));
+  FleetModel what{.load = {.model = model_request(served.opened),
+                           .precision = served.precision.precision,
+                           .cpus = {}},
+                  .devices = std::move(devices),
+                  .canary = canary_ids(served),
+                  .canary_rows = read_canary_rows(options_.cache_folder, served.canary_name())};
+  what.load.model.task = served.task;
+  fleet_->load(served.id, std::move(what));
+  return Done{};
+}
+
+void ServingLoop::load_model(const ServedModel& model, OnLoaded on_done) {
+  const auto id = next_model_++;
+  loading_.emplace(id, std::move(on_done));
+  const auto job = [this, id, model, classes = engine_classes()] {
+    auto opened = read_model(model);
+    if (opened) {
+      // Whoever waits for a precision must not keep the loop waiting: measured in a worker aside.
+      const auto settled = settle(
+          **opened, classes, [this](const Probe& probe) { return measure_aside(probe); },
+          [](const std::string&) {});
+      if (!settled) opened = settled.error();
+    }
+    const auto shared = std::make_shared<Result<std::unique_ptr<ServingModel>>>(std::move(opened));
+    loop_.post([this, id, shared] { place_opened(id, std::move(*shared)); });
+  };
+  if (const auto taken = jobs_.push(job); !taken) {
+    place_opened(id, Error{ErrorKind::ResourceExhausted,
+                           fmt::format("too many models wait to be opened: {}", kJobsMost)});
+  }
+}
+
+Result<Verdict> ServingLoop::measure_aside(const Probe& probe) const {
+  const FleetEvents deaf{.on_row = [](ItemKey, std::span<const std::byte>, std::size_t) {},
+                         .on_item_failed = [](ItemKey, const Error&) {},
+                         .on_notice = [](const std::string&, std::optional<std::size_t>) {},
+                         .on_change = [] {}};
+  auto fleet = MUSTER_TRY(Fleet::start({.devices = {options_.devices.front()},
+                                        .worker_program = options_.worker_program,
+                                        .torch_root = options_.torch_root,
+                                        .build = std::string(build_name())},
+                                       deaf, clock_));
+  MUSTER_TRY(fleet->wait_for_greetings(never));
+  return fleet->probe(probe, never);
+}
+
+void ServingLoop::place_opened(ModelId id, Result<std::unique_ptr<ServingModel>> opened) {
+  const auto fail = [&](const Error& error) {
+    const auto on_done = std::move(loading_.at(id));
+    loading_.erase(id);
+    on_done(error);
+  };
+  if (!opened) return fail(opened.error());
+  const auto& name = (*opened)->name;
+  const auto& all = models_.all();
+  if (std::any_of(all.begin(), all.end(), [&](const auto& one) { return one->name == name; })) {
+    return fail(
+        {ErrorKind::InvalidArgument, fmt::format("a model of that name is there: {}", name)});
+  }
+  (*opened)->id = id;
+  if (const auto placed = place(*std::move(opened)); !placed) return fail(placed.error());
+  pump_soon();
+}
+
+Status ServingLoop::unload_model(const std::string& name) {
+  for (const auto& model : models_.all()) {
+    if (model->name != name || model->is_leaving) continue;
+    model->is_leaving = true;
+    on_call_end(model->id);
+    return Done{};
+  }
+  return models_.find(name, ModelTask::Embed).error();
+}
+
+std::vector<std::string> ServingLoop::engine_classes() const {
+  std::vector<std::string> classes;
+  for (const auto& device : fleet_->status()) {
+    const auto& name = device.engine_class;
+    if (name.empty() || std::find(classes.begin(), classes.end(), name) != classes.end()) continue;
+    classes.push_back(name);
+  }
+  return classes;
+}
+
+void ServingLoop::on_fleet_change() {
+  const auto devices = fleet_->status();
+  std::vector<std::pair<OnLoaded, Result<ServedModelStatus>>> answers;
+  for (const auto& model : models_.all()) {
+    const auto status = status_of(*model, devices);
+    if (status.state == ModelState::Ready) keep_canaries(*model);
+    const auto waiting = loading_.find(model->id);
+    if (waiting == loading_.end() || status.state == ModelState::Loading) continue;
+    const bool is_ready = status.state == ModelState::Ready;
+    answers.emplace_back(std::move(waiting->second),
+                         is_ready ? Result<ServedModelStatus>(status)
+                                  : Error{ErrorKind::Unavailable, status.reason});
+    loading_.erase(waiting);
+    if (!is_ready) model->is_leaving = true;
+  }
+  for (const auto& [on_done, answer] : answers) on_done(answer);
+  if (!answers.empty()) {
+    loop_.post([this] {
+      std::vector<ModelId> leaving;
+      for (const auto& model : models_.all()) {
+        if (model->is_leaving) leaving.push_back(model->id);
+      }
+      for (const auto id : leaving) on_call_end(id);
+    });
+  }
+}
+
+void ServingLoop::keep_canaries(const ServingModel& model) {
+  if (kept_canaries_.contains(model.id)) return;
+  const auto rows = fleet_->canary_rows(model.id);
+  if (rows.empty()) return;
+  kept_canaries_.insert(model.id);
+  if (rows == read_canary_rows(options_.cache_folder, model.canary_name())) return;
+  if (const auto kept = write_canary_rows(options_.cache_folder, model.canary_name(), rows);
+      !kept) {
+    notice(fmt::format("the canary cannot be kept: {}", kept.error().message));
+  }
+}
+
+std::vector<ServedModelStatus> ServingLoop::models() const {
+  const auto devices = fleet_->status();
+  std::vector<ServedModelStatus> all;
+  for (const auto& model : models_.all()) {
+    if (!model->is_leaving) all.push_back(status_of(*model, devices));
+  }
+  return all;
+}
+
+ServedModelStatus ServingLoop::status_of(const ServingModel& model,
+                                         const std::vector<FleetDeviceStatus>& devices) const {
+  const auto& opened = model.opened;
+  ServedModelStatus status{.id = model.id,
+                           .name = model.name,
+                           .path = opened.folder.path.string(),
+                           .task = model.task,
+                           .state = ModelState::Failed,
+                           .reason = {},
+                           .dim = model.row_size,
+                           .length_max = opened.text_encoder->length_max(),
+                           .vocab_size = opened.folder.encoder.vocab_size,
+                           .prompts = {},
+                           .default_prompt = opened.prompt_name,
+                           .pooling = opened.pooling,
+                           .normalize = opened.normalize,
+                           .precision = model.precision.precision,
+                           .precision_reason = model.precision.reason,
+                           .equality_class = model.equality_class,
+                           .created_unix_seconds = model.created_unix_seconds,
+                           .request_count = model.request_count,
+                           .text_count = model.text_count,
+                           .token_count = model.token_count};
+  for (const auto& prompt : opened.folder.sentence.prompts) status.prompts.push_back(prompt.name);
+  // The best state of all its devices; Failed only when it is that on each.
+  for (const auto& device : devices) {
+    const auto found = device.models.find(model.id);
+    if (found == device.models.end()) continue;
+    const auto state = found->second.state;
+    if (state == ModelState::Ready) status.state = state;
+    if (state == ModelState::Failed && status.reason.empty()) {
+      status.reason = fmt::format("{}: {}", device.name, found->second.reason);
+    }
+    const bool may_come = state == ModelState::Loading || state == ModelState::Absent;
+    if (may_come && status.state == ModelState::Failed) status.state = ModelState::Loading;
+  }
+  if (status.state != ModelState::Failed) status.reason.clear();
+  return status;
+}
+
+}  // namespace muster
