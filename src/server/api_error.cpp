@@ -1,0 +1,100 @@
+#include "server/api_error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+struct StatusWords {
+  int status;
+  std::string_view type;
+  std::string_view code;  // empty: null
+};
+
+// Source: OpenAI, API reference, "Error codes", and the classes that openai-python makes of them.
+constexpr StatusWords kWords[] = {
+    {401, "invalid_request_error", "invalid_api_key"},
+    {403, "invalid_request_error", "insufficient_permissions"},
+    {429, "rate_limit_exceeded", "rate_limit_exceeded"},
+    {500, "server_error", "internal_error"},
+    {501, "server_error", "not_implemented"},
+    {503, "server_error", "unavailable"},
+    {504, "server_error", "deadline_exceeded"},
+};
+
+int http_status(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::InvalidArgument:
+      return 400;
+    case ErrorKind::NotFound:
+      return 404;
+    case ErrorKind::Unsupported:
+    case ErrorKind::Corrupt:
+      return 422;
+    case ErrorKind::ResourceExhausted:
+      return 429;
+    case ErrorKind::DeadlineExceeded:
+      return 504;
+    case ErrorKind::Unavailable:
+      return 503;
+    case ErrorKind::Cancelled:
+      return 499;
+    case ErrorKind::Internal:
+      return 500;
+  }
+  return 500;
+}
+
+}  // namespace
+
+ApiError wrong_field(std::string_view param, std::string_view code, std::string message) {
+  ApiError error{.status = 400, .message = std::move(message)};
+  error.param = std::string(param);
+  if (!code.empty()) error.code = std::string(code);
+  return error;
+}
+
+ApiError api_error(int status, std::string message) {
+  ApiError error{.status = status, .message = std::move(message)};
+  for (const StatusWords& words : kWords) {
+    if (words.status != status) continue;
+    error.type = words.type;
+    error.code = std::string(words.code);
+  }
+  return error;
+}
+
+ApiError api_error(const Error& error) { return api_error(http_status(error.kind), error.message); }
+
+ApiError api_error(const CallError& error) {
+  ApiError answer = api_error(error.error);
+  if (error.error.kind == ErrorKind::NotFound) {
+    answer.param = "model";
+    answer.code = "model_not_found";
+  }
+  answer.retry_after = error.retry_after;
+  if (answer.status == 429 && !answer.retry_after) answer.retry_after = std::chrono::seconds(1);
+  if (answer.status == 503 && !answer.retry_after) answer.retry_after = std::chrono::seconds(1);
+  return answer;
+}
+
+HttpResponse error_response(const ApiError& error) {
+  using Json = nlohmann::ordered_json;
+  const Json body{{"error",
+                   {{"message", error.message},
+                    {"type", error.type},
+                    {"param", error.param ? Json(*error.param) : Json(nullptr)},
+                    {"code", error.code ? Json(*error.code) : Json(nullptr)}}}};
+  HttpResponse response{.status = error.status, .content_type = "application/json", .body = {}};
+  // What a client sent comes back in some messages; bytes that are no UTF-8 become U+FFFD.
+  response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (error.retry_after) {
+    const auto whole = std::chrono::ceil<std::chrono::seconds>(*error.retry_after).count();
+    response.headers.emplace_back("Retry-After", std::to_string(std::max<std::int64_t>(whole, 1)));
+  }
+  return response;
+}
+
+}  // namespace muster

@@ -1,0 +1,79 @@
+#include "server/float_text.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace muster {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "rows go out as they lie in memory");
+
+// The longest that std::to_chars(float) writes, "-1.17549435e-38", and a comma.
+constexpr std::size_t kFloatSizeMost = 16;
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+using CharPair = std::array<char, 2>;
+
+// Both characters of twelve bits.
+constexpr std::array<CharPair, 4096> make_pairs() {
+  std::array<CharPair, 4096> pairs{};
+  for (std::size_t bits = 0; bits < pairs.size(); ++bits) {
+    pairs[bits] = {kAlphabet[bits >> 6], kAlphabet[bits & 63]};
+  }
+  return pairs;
+}
+constexpr auto kPairs = make_pairs();
+
+char* put_pair(char* out, std::uint32_t bits) {
+  std::memcpy(out, kPairs[bits].data(), 2);
+  return out + 2;
+}
+
+}  // namespace
+
+void append_floats(std::span<const float> values, std::string& out) {
+  const std::size_t start = out.size();
+  out.resize(start + values.size() * kFloatSizeMost);
+  char* at = out.data() + start;
+  char* const end = out.data() + out.size();
+  for (const float value : values) {
+    at = std::to_chars(at, end, value).ptr;
+    *at++ = ',';
+  }
+  if (!values.empty()) --at;
+  out.resize(static_cast<std::size_t>(at - out.data()));
+}
+
+void append_base64(std::span<const float> values, std::string& out) {
+  const auto bytes = std::as_bytes(values);
+  const auto* in = reinterpret_cast<const unsigned char*>(bytes.data());
+  std::size_t left = bytes.size();
+  const std::size_t start = out.size();
+  out.resize(start + base64_size(left));
+  char* at = out.data() + start;
+  for (; left >= 3; left -= 3, in += 3) {
+    const std::uint32_t bits =
+        static_cast<std::uint32_t>(in[0]) << 16 | static_cast<std::uint32_t>(in[1]) << 8 | in[2];
+    at = put_pair(at, bits >> 12);
+    at = put_pair(at, bits & 0xFFF);
+  }
+  if (left == 0) return;
+  const std::uint32_t bits = static_cast<std::uint32_t>(in[0]) << 16 |
+                             (left == 2 ? static_cast<std::uint32_t>(in[1]) << 8 : 0);
+  at = put_pair(at, bits >> 12);
+  *at++ = left == 2 ? kAlphabet[bits >> 6 & 63] : '=';
+  *at = '=';
+}
+
+bool are_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace muster

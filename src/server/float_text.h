@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace muster {
+
+/// Appends `1.5,-0.25`: the shortest decimals that read back as the same float32. All must be
+/// finite.
+///
+/// Source: std::to_chars (Ryu); RFC 8259 section 6 takes every form it writes.
+void append_floats(std::span<const float> values, std::string& out);
+
+/// Appends the base64 of the values' bytes in little-endian order, padded.
+///
+/// Cost: two table look-ups for three bytes. Source: RFC 4648 section 4.
+void append_base64(std::span<const float> values, std::string& out);
+
+/// How long the base64 of so many bytes is.
+constexpr std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
+
+bool are_finite(std::span<const float> values);
+
+}  // namespace muster

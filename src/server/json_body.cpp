@@ -1,0 +1,148 @@
+#include "server/json_body.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/text.h"
+
+namespace muster {
+namespace {
+
+std::string_view type_name(simdjson::ondemand::json_type type) {
+  switch (type) {
+    case simdjson::ondemand::json_type::array:
+      return "an array";
+    case simdjson::ondemand::json_type::object:
+      return "an object";
+    case simdjson::ondemand::json_type::number:
+      return "a number";
+    case simdjson::ondemand::json_type::string:
+      return "a string";
+    case simdjson::ondemand::json_type::boolean:
+      return "a boolean";
+    case simdjson::ondemand::json_type::null:
+      return "null";
+  }
+  return "something else";
+}
+
+ApiError unknown_field(std::string_view name, std::span<const BodyField> fields) {
+  constexpr std::size_t kShownMost = 100;  // bytes of a name that a client made up
+  std::vector<std::string> known;
+  known.reserve(fields.size());
+  for (const BodyField& field : fields) known.emplace_back(field.name);
+  std::string message =
+      fmt::format("Unrecognized request argument supplied: {}", name.substr(0, kShownMost));
+  if (const auto nearest = nearest_name(name.substr(0, kShownMost), known)) {
+    message += fmt::format("; did you mean {}?", *nearest);
+  }
+  return wrong_field(name.substr(0, kShownMost), "unknown_parameter", std::move(message));
+}
+
+ApiStatus read_field(simdjson::ondemand::field& field, std::span<const BodyField> fields,
+                     std::vector<bool>& seen) {
+  std::string_view name;
+  if (const auto fault = field.unescaped_key().get(name)) return broken_json(fault);
+  if (invalid_utf8_at(name)) return broken_json(simdjson::STRING_ERROR);
+  std::size_t index = 0;
+  while (index < fields.size() && fields[index].name != name) ++index;
+  if (index == fields.size()) return unknown_field(name, fields);
+  if (seen[index]) {
+    return wrong_field(name, "duplicate_parameter", fmt::format("'{}' is given twice.", name));
+  }
+  seen[index] = true;
+  JsonValue value = field.value();
+  bool is_null = false;
+  if (const auto fault = value.is_null().get(is_null)) return broken_json(fault);
+  if (is_null) return Done{};
+  return fields[index].read(value);
+}
+
+}  // namespace
+
+ApiError broken_json(simdjson::error_code code) {
+  return {.status = 400,
+          .message = fmt::format("We could not parse the JSON body of your request: {}",
+                                 simdjson::error_message(code))};
+}
+
+ApiError wrong_type(JsonValue& value, std::string_view name, std::string_view expected) {
+  simdjson::ondemand::json_type type{};
+  if (const auto fault = value.type().get(type)) return broken_json(fault);
+  return wrong_field(name, "invalid_type",
+                     fmt::format("Invalid type for '{}': expected {}, but got {} instead.", name,
+                                 expected, type_name(type)));
+}
+
+ApiStatus read_body(std::string body, std::span<const BodyField> fields) {
+  const std::size_t size = body.size();
+  body.resize(size + simdjson::SIMDJSON_PADDING);
+  simdjson::ondemand::parser parser;
+  simdjson::ondemand::document document;
+  const simdjson::padded_string_view view(body.data(), size, body.size());
+  if (const auto fault = parser.iterate(view).get(document)) return broken_json(fault);
+  simdjson::ondemand::object object;
+  if (const auto fault = document.get_object().get(object)) {
+    if (fault != simdjson::INCORRECT_TYPE) return broken_json(fault);
+    return ApiError{.status = 400, .message = "The body of your request must be a JSON object."};
+  }
+  std::vector<bool> seen(fields.size(), false);
+  for (auto item : object) {
+    simdjson::ondemand::field field;
+    if (const auto fault = std::move(item).get(field)) return broken_json(fault);
+    MUSTER_TRY(read_field(field, fields, seen));
+  }
+  if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
+    return broken_json(simdjson::TRAILING_CONTENT);
+  }
+  return Done{};
+}
+
+ApiResult<std::string> read_text(JsonValue& value, std::string_view name,
+                                 std::uint64_t bytes_most) {
+  simdjson::ondemand::json_type type{};
+  if (const auto fault = value.type().get(type)) return broken_json(fault);
+  if (type != simdjson::ondemand::json_type::string) return wrong_type(value, name, "a string");
+  std::string_view text;
+  if (const auto fault = value.get_string().get(text)) {
+    if (fault != simdjson::STRING_ERROR) return broken_json(fault);
+    return wrong_field(name, "invalid_value",
+                       fmt::format("Invalid '{}': it holds an escape that is no character.", name));
+  }
+  if (text.size() > bytes_most) {
+    return wrong_field(
+        name, "string_above_max_length",
+        fmt::format("Invalid '{}': string too long. Expected at most {} bytes, but got {}.", name,
+                    with_thousands(bytes_most), with_thousands(text.size())));
+  }
+  // The second half of a surrogate pair passes the parser as three bytes that are no UTF-8.
+  if (invalid_utf8_at(text)) {
+    return wrong_field(name, "invalid_value",
+                       fmt::format("Invalid '{}': it holds half of a surrogate pair.", name));
+  }
+  return std::string(text);
+}
+
+ApiResult<bool> read_bool(JsonValue& value, std::string_view name) {
+  bool is_so = false;
+  if (value.get_bool().get(is_so) != simdjson::SUCCESS) return wrong_type(value, name, "a boolean");
+  return is_so;
+}
+
+ApiResult<std::uint64_t> read_integer(JsonValue& value, std::string_view name, std::uint64_t least,
+                                      std::uint64_t most) {
+  simdjson::ondemand::json_type type{};
+  if (const auto fault = value.type().get(type)) return broken_json(fault);
+  if (type != simdjson::ondemand::json_type::number) return wrong_type(value, name, "an integer");
+  std::uint64_t number = 0;
+  const bool is_integer = value.get_uint64().get(number) == simdjson::SUCCESS;
+  if (!is_integer || number < least || number > most) {
+    return wrong_field(name, "invalid_value",
+                       fmt::format("Invalid '{}': expected an integer from {} to {}.", name, least,
+                                   with_thousands(most)));
+  }
+  return number;
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "server/api_error.h"
+
+namespace muster {
+
+using JsonValue = simdjson::ondemand::value;
+
+/// A field of a request's body, for the names that are known and the one that was meant.
+struct BodyField {
+  std::string_view name;
+  std::function<ApiStatus(JsonValue&)> read;
+};
+
+/// Reads a body that must be one JSON object, field by field, and stops at the first fault: what
+/// comes after it costs nothing. A field that is not listed, or comes twice, is refused; null for a
+/// field is as if it were not there. No value is skipped, so nesting has no depth to bound.
+///
+/// body: taken, since the parser needs room behind it.
+/// Errors: 400 as OpenAI words them. Threads: pure.
+ApiStatus read_body(std::string body, std::span<const BodyField> fields);
+
+/// The value as text; one with half of a surrogate pair is refused. Errors: 400.
+ApiResult<std::string> read_text(JsonValue& value, std::string_view name, std::uint64_t bytes_most);
+ApiResult<bool> read_bool(JsonValue& value, std::string_view name);
+ApiResult<std::uint64_t> read_integer(JsonValue& value, std::string_view name, std::uint64_t least,
+                                      std::uint64_t most);
+
+/// "Invalid type for 'input': expected a string, but got a boolean instead."
+ApiError wrong_type(JsonValue& value, std::string_view name, std::string_view expected);
+
+/// The body is no JSON. Source: simdjson's error codes.
+ApiError broken_json(simdjson::error_code code);
+
+}  // namespace muster

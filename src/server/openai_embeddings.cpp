@@ -1,0 +1,251 @@
+#include "server/openai_embeddings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "server/call_fields.h"
+#include "server/float_text.h"
+#include "server/json_body.h"
+
+namespace muster {
+namespace {
+
+using simdjson::ondemand::json_type;
+
+constexpr std::string_view kInputForms =
+    "a string, an array of strings, an array of token ids or an array of arrays of token ids";
+
+ApiResult<json_type> type_of(JsonValue& value) {
+  json_type type{};
+  if (const auto fault = value.type().get(type)) return broken_json(fault);
+  return type;
+}
+
+ApiError unknown_id(std::string_view what) {
+  return wrong_field(
+      "input", "invalid_token_ids",
+      fmt::format("Invalid 'input': {} The ids must be those of this model's own tokenizer; with "
+                  "langchain-openai set check_embedding_ctx_length=False, so that it sends texts.",
+                  what));
+}
+
+ApiResult<std::uint32_t> read_id(JsonValue& value) {
+  std::uint64_t id = 0;
+  if (value.get_uint64().get(id) != simdjson::SUCCESS || id > UINT32_MAX) {
+    const auto type = MUSTER_TRY(type_of(value));
+    if (type != json_type::number) return wrong_type(value, "input", "token ids");
+    return unknown_id("a token id is no whole number from 0.");
+  }
+  return static_cast<std::uint32_t>(id);
+}
+
+// Reads the elements of `input`; the first one says what all must be.
+class InputReader {
+ public:
+  InputReader(EmbedCall& call, const EmbeddingsLimits& limits) : call_(call), limits_(limits) {}
+
+  ApiStatus read(JsonValue& value) {
+    const auto type = MUSTER_TRY(type_of(value));
+    if (type == json_type::string) {
+      call_.texts.push_back(MUSTER_TRY(read_text(value, "input", limits_.text_bytes_most)));
+      return Done{};
+    }
+    if (type != json_type::array) return wrong_type(value, "input", kInputForms);
+    return read_list(value);
+  }
+
+ private:
+  ApiStatus read_list(JsonValue& list) {
+    simdjson::ondemand::array array;
+    if (const auto fault = list.get_array().get(array)) return broken_json(fault);
+    std::optional<json_type> first;
+    for (auto item : array) {
+      JsonValue value;
+      if (const auto fault = std::move(item).get(value)) return broken_json(fault);
+      const auto type = MUSTER_TRY(type_of(value));
+      if (first && type != *first) {
+        return wrong_type(value, "input", "elements that are all of one kind");
+      }
+      if (!first && type == json_type::number) call_.ids.emplace_back();
+      first = type;
+      MUSTER_TRY(type == json_type::number ? add_id(value) : read_element(value, type));
+    }
+    if (!first) return empty_list("input");
+    return Done{};
+  }
+
+  ApiStatus read_element(JsonValue& value, json_type type) {
+    if (type != json_type::string && type != json_type::array) {
+      return wrong_type(value, "input", kInputForms);
+    }
+    if (call_.texts.size() + call_.ids.size() >= limits_.texts_most) {
+      return list_too_long("input", limits_.texts_most);
+    }
+    if (type == json_type::string) {
+      call_.texts.push_back(MUSTER_TRY(read_text(value, "input", limits_.text_bytes_most)));
+      return Done{};
+    }
+    simdjson::ondemand::array array;
+    if (const auto fault = value.get_array().get(array)) return broken_json(fault);
+    call_.ids.emplace_back();
+    for (auto item : array) {
+      JsonValue id;
+      if (const auto fault = std::move(item).get(id)) return broken_json(fault);
+      MUSTER_TRY(add_id(id));
+    }
+    if (call_.ids.back().empty()) return empty_list("input");
+    return Done{};
+  }
+
+  ApiStatus add_id(JsonValue& value) {
+    if (call_.ids.back().size() >= limits_.ids_most) {
+      return list_too_long("input", limits_.ids_most);
+    }
+    call_.ids.back().push_back(MUSTER_TRY(read_id(value)));
+    return Done{};
+  }
+
+  EmbedCall& call_;
+  const EmbeddingsLimits& limits_;
+};
+
+ApiStatus read_format(JsonValue& value, EmbeddingFormat& format) {
+  const std::string name = MUSTER_TRY(read_text(value, "encoding_format", kNameBytesMost));
+  if (name == "float") {
+    format = EmbeddingFormat::Float;
+  } else if (name == "base64") {
+    format = EmbeddingFormat::Base64;
+  } else {
+    return wrong_field("encoding_format", "invalid_value",
+                       "Invalid 'encoding_format': expected 'float' or 'base64'.");
+  }
+  return Done{};
+}
+
+// Each row cut to `dim` values and scaled to length 1 again. A row of zeros stays one.
+std::vector<float> cut_rows(const std::vector<float>& rows, std::size_t row_size, std::size_t dim) {
+  std::vector<float> cut;
+  cut.reserve(rows.size() / row_size * dim);
+  for (std::size_t start = 0; start < rows.size(); start += row_size) {
+    double square_sum = 0;
+    for (std::size_t i = 0; i < dim; ++i) {
+      square_sum += static_cast<double>(rows[start + i]) * rows[start + i];
+    }
+    const double scale = square_sum > 0 ? 1 / std::sqrt(square_sum) : 1;
+    for (std::size_t i = 0; i < dim; ++i) {
+      cut.push_back(static_cast<float>(rows[start + i] * scale));
+    }
+  }
+  return cut;
+}
+
+HttpResponse raw_response(std::span<const float> rows, std::size_t count, std::size_t dim) {
+  HttpResponse response{.status = 200, .content_type = "application/octet-stream", .body = {}};
+  response.body.assign(reinterpret_cast<const char*>(rows.data()), rows.size_bytes());
+  response.headers.emplace_back("X-Embedding-Dim", std::to_string(dim));
+  response.headers.emplace_back("X-Embedding-Count", std::to_string(count));
+  return response;
+}
+
+HttpResponse json_response(const EmbedAnswer& answer, std::span<const float> rows, std::size_t dim,
+                           EmbeddingFormat format) {
+  constexpr std::size_t kFrame = 64;       // of an item, with its index
+  constexpr std::size_t kFloatBytes = 16;  // the most that a number takes, with its comma
+  const std::size_t count = rows.size() / dim;
+  const bool is_base64 = format == EmbeddingFormat::Base64;
+  const std::size_t row_size = is_base64 ? base64_size(dim * sizeof(float)) : dim * kFloatBytes;
+  HttpResponse response{.status = 200, .content_type = "application/json", .body = {}};
+  std::string& body = response.body;
+  body.reserve(count * (row_size + kFrame) + answer.model.size() * 6 + 256);
+  body += R"({"object":"list","data":[)";
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i != 0) body += ',';
+    body += R"({"object":"embedding","index":)";
+    body += std::to_string(i);
+    body += R"(,"embedding":)";
+    body += is_base64 ? '"' : '[';
+    const auto row = rows.subspan(i * dim, dim);
+    is_base64 ? append_base64(row, body) : append_floats(row, body);
+    body += is_base64 ? "\"}" : "]}";
+  }
+  body += R"(],"model":)";
+  body +=
+      nlohmann::json(answer.model).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string tokens = std::to_string(answer.token_count);
+  body += R"(,"usage":{"prompt_tokens":)" + tokens + R"(,"total_tokens":)" + tokens + "}}";
+  return response;
+}
+
+}  // namespace
+
+ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const EmbeddingsLimits& limits) {
+  EmbeddingsRequest request;
+  InputReader input(request.call, limits);
+  std::vector<BodyField> fields;
+  fields.reserve(16);
+  fields.push_back({"input", [&](JsonValue& value) { return input.read(value); }});
+  fields.push_back(
+      {"encoding_format", [&](JsonValue& value) { return read_format(value, request.format); }});
+  fields.push_back({"dimensions", [&](JsonValue& value) -> ApiStatus {
+                      const auto number =
+                          MUSTER_TRY(read_integer(value, "dimensions", 1, UINT32_MAX));
+                      request.dimensions = static_cast<std::uint32_t>(number);
+                      return Done{};
+                    }});
+  fields.push_back({"prompt_name", [&](JsonValue& value) -> ApiStatus {
+                      request.call.prompt_name =
+                          MUSTER_TRY(read_text(value, "prompt_name", kNameBytesMost));
+                      return Done{};
+                    }});
+  bool names_model = false;
+  add_call_fields(fields, request.call.options, names_model, limits.deadline_most);
+  MUSTER_TRY(read_body(std::move(body), fields));
+  if (request.call.texts.empty() && request.call.ids.empty()) return missing_field("input");
+  if (!names_model) return missing_field("model");
+  return request;
+}
+
+ApiStatus check_ids(const EmbedCall& call, std::uint32_t vocab_size) {
+  for (const auto& ids : call.ids) {
+    const auto most = std::max_element(ids.begin(), ids.end());
+    if (most == ids.end() || *most < vocab_size) continue;
+    return unknown_id(
+        fmt::format("token id {} is not in the vocabulary of {} tokens.", *most, vocab_size));
+  }
+  return Done{};
+}
+
+ApiStatus check_dimensions(std::optional<std::uint32_t> dimensions, std::uint32_t dim) {
+  if (!dimensions || *dimensions <= dim) return Done{};
+  return wrong_field("dimensions", "invalid_value",
+                     fmt::format("Invalid 'dimensions': the model has {}, so expected an integer "
+                                 "from 1 to {}, but got {}.",
+                                 dim, dim, *dimensions));
+}
+
+HttpResponse embeddings_response(const EmbedAnswer& answer, EmbeddingFormat format,
+                                 std::optional<std::uint32_t> dimensions) {
+  if (const auto is_right = check_dimensions(dimensions, answer.dim); !is_right) {
+    return error_response(is_right.error());
+  }
+  if (answer.dim == 0 || !are_finite(answer.rows)) {
+    return error_response(api_error(500, "The model gave a vector that is not finite."));
+  }
+  if (dimensions && *dimensions < answer.dim) {
+    const auto cut = cut_rows(answer.rows, answer.dim, *dimensions);
+    if (format == EmbeddingFormat::Raw) {
+      return raw_response(cut, cut.size() / *dimensions, *dimensions);
+    }
+    return json_response(answer, cut, *dimensions, format);
+  }
+  if (format == EmbeddingFormat::Raw) {
+    return raw_response(answer.rows, answer.rows.size() / answer.dim, answer.dim);
+  }
+  return json_response(answer, answer.rows, answer.dim, format);
+}
+
+}  // namespace muster

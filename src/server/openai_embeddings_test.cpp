@@ -1,0 +1,237 @@
+#include "server/openai_embeddings.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr EmbeddingsLimits kLimits{.texts_most = 3,
+                                   .deadline_most = std::chrono::seconds(600),
+                                   .text_bytes_most = 20,
+                                   .ids_most = 4};
+
+EmbeddingsRequest parsed(const std::string& body) {
+  auto request = parse_embeddings(body, kLimits);
+  EXPECT_TRUE(request) << body << ": " << (request ? "" : request.error().message);
+  return request ? *request : EmbeddingsRequest{};
+}
+
+ApiError refused(const std::string& body) {
+  auto request = parse_embeddings(body, kLimits);
+  EXPECT_FALSE(request) << body;
+  return request ? ApiError{} : request.error();
+}
+
+TEST(EmbeddingsBody, TakesOneTextAndItsOptions) {
+  const auto request = parsed(
+      R"({"input":"hé","model":"m","encoding_format":"base64","dimensions":2,"user":"u",)"
+      R"("prompt_name":"query","truncate":false,"truncation_direction":"Left","lane":"bulk",)"
+      R"("timeout_ms":1500})");
+  EXPECT_EQ(request.call.texts, std::vector<std::string>{"hé"});
+  EXPECT_EQ(request.call.options.model, "m");
+  EXPECT_EQ(request.format, EmbeddingFormat::Base64);
+  EXPECT_EQ(request.dimensions, 2U);
+  EXPECT_EQ(request.call.prompt_name, "query");
+  EXPECT_EQ(request.call.options.truncate, false);
+  EXPECT_EQ(request.call.options.truncation_side, TruncationSide::Left);
+  EXPECT_EQ(request.call.options.lane, Lane::Bulk);
+  EXPECT_EQ(request.call.options.deadline, std::chrono::milliseconds(1500));
+}
+
+TEST(EmbeddingsBody, TakesListsOfTextsAndOfIds) {
+  EXPECT_EQ(parsed(R"({"input":["a","","b"],"model":""})").call.texts,
+            (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(parsed(R"({"input":[101,7],"model":"m"})").call.ids,
+            (std::vector<std::vector<std::uint32_t>>{{101, 7}}));
+  EXPECT_EQ(parsed(R"({"input":[[1,2],[3]],"model":"m"})").call.ids,
+            (std::vector<std::vector<std::uint32_t>>{{1, 2}, {3}}));
+}
+
+TEST(EmbeddingsBody, AnEmptyStringIsAText) {
+  EXPECT_EQ(parsed(R"({"input":"","model":"m"})").call.texts, std::vector<std::string>{""});
+}
+
+TEST(EmbeddingsBody, NullIsAsIfAFieldWereNotThere) {
+  EXPECT_EQ(parsed(R"({"input":"a","model":"m","dimensions":null,"user":null})").dimensions,
+            std::nullopt);
+  EXPECT_EQ(refused(R"({"input":null,"model":"m"})").code, "missing_required_parameter");
+}
+
+TEST(EmbeddingsBody, SurrogatePairsAreOneCharacterAndHalvesAreRefused) {
+  EXPECT_EQ(parsed(R"({"input":"\ud83d\ude00","model":"m"})").call.texts[0], "\xF0\x9F\x98\x80");
+  for (const std::string text : {R"(\ud800)", R"(\udc00)", R"(\ud800x)", R"(\ud800\ud800)"}) {
+    const auto error = refused(R"({"input":["ok",")" + text + R"("],"model":"m"})");
+    EXPECT_EQ(error.status, 400);
+    EXPECT_EQ(error.param, "input");
+  }
+}
+
+TEST(EmbeddingsBody, WrongTypesAreRefusedByName) {
+  for (const std::string input : {"1", "{}", "true", "[true]", "[{}]", "[null]", "[\"a\",1]",
+                                  "[1,\"a\"]", "[[\"a\"]]", "[[1],2]", "[[[1]]]"}) {
+    const auto error = refused(R"({"input":)" + input + R"(,"model":"m"})");
+    EXPECT_EQ(error.code, "invalid_type") << input << ": " << error.message;
+    EXPECT_EQ(error.param, "input");
+  }
+  EXPECT_EQ(refused(R"({"input":7,"model":"m"})").message,
+            "Invalid type for 'input': expected a string, an array of strings, an array of token "
+            "ids or an array of arrays of token ids, but got a number instead.");
+}
+
+TEST(EmbeddingsBody, EmptyListsAreRefused) {
+  EXPECT_EQ(refused(R"({"input":[],"model":"m"})").code, "empty_array");
+  EXPECT_EQ(refused(R"({"input":[[1],[]],"model":"m"})").code, "empty_array");
+}
+
+TEST(EmbeddingsBody, WhatIsTooMuchIsRefused) {
+  EXPECT_EQ(refused(R"({"input":["a","b","c","d"],"model":"m"})").code, "array_above_max_length");
+  EXPECT_EQ(refused(R"({"input":[[1],[1],[1],[1]],"model":"m"})").code, "array_above_max_length");
+  EXPECT_EQ(refused(R"({"input":[1,2,3,4,5],"model":"m"})").code, "array_above_max_length");
+  EXPECT_EQ(refused(R"({"input":"012345678901234567890","model":"m"})").code,
+            "string_above_max_length");
+}
+
+TEST(EmbeddingsBody, ReadingStopsAtTheFirstTextTooMany) {
+  // What follows is no JSON, and nobody looks at it.
+  EXPECT_EQ(refused(R"({"input":["a","b","c","d",nonsense nonsense],"model":"m"})").code,
+            "array_above_max_length");
+}
+
+TEST(EmbeddingsBody, UnknownFieldsAreRefusedWithTheNearestName) {
+  const auto error = refused(R"({"input":"a","model":"m","dimension":3})");
+  EXPECT_EQ(error.message,
+            "Unrecognized request argument supplied: dimension; did you mean dimensions?");
+  EXPECT_EQ(error.param, "dimension");
+}
+
+TEST(EmbeddingsBody, MissingAndRepeatedFieldsAreRefused) {
+  EXPECT_EQ(refused(R"({"model":"m"})").param, "input");
+  EXPECT_EQ(refused(R"({"input":"a"})").param, "model");
+  EXPECT_EQ(refused(R"({"input":"a","input":"b","model":"m"})").code, "duplicate_parameter");
+}
+
+TEST(EmbeddingsBody, WhatIsNoJsonIsRefused) {
+  for (const std::string body :
+       {"", "{", "nonsense", "[]", "7", "null", R"({"input":"a","model":"m"} x)",
+        R"({"input":"a","model":"m",})", R"({"input":"a" "model":"m"})", R"({"input":"a)",
+        "{\"input\":\"a\nb\",\"model\":\"m\"}", "{\"input\":\"\xff\",\"model\":\"m\"}"}) {
+    EXPECT_EQ(refused(body).status, 400) << body;
+  }
+  std::string nested = R"({"input":)";
+  nested.append(100'000, '[');
+  EXPECT_EQ(refused(nested).status, 400);
+}
+
+TEST(EmbeddingsBody, ValuesOutsideTheirRangeAreRefused) {
+  for (const std::string field :
+       {R"("dimensions":0)", R"("dimensions":-1)", R"("dimensions":1.5)", R"("timeout_ms":0)",
+        R"("timeout_ms":600001)", R"("encoding_format":"int8")", R"("lane":"fast")",
+        R"("truncation_direction":"up")", R"("input":[-1])", R"("input":[1.5])",
+        R"("input":[4294967296])"}) {
+    const std::string rest = field.find("input") == std::string::npos ? R"("input":"a",)" : "";
+    const auto error = refused("{" + rest + R"("model":"m",)" + field + "}");
+    EXPECT_EQ(error.status, 400) << field;
+    EXPECT_TRUE(error.param) << field;
+  }
+}
+
+TEST(EmbeddingsBody, IdsOutsideTheVocabularyNameLangchainsSwitch) {
+  EmbedCall call;
+  call.ids = {{1, 2}, {99}};
+  EXPECT_TRUE(check_ids(call, 100));
+  const auto outcome = check_ids(call, 99);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().status, 400);
+  EXPECT_NE(outcome.error().message.find("check_embedding_ctx_length=False"), std::string::npos);
+  EXPECT_NE(refused(R"({"input":[-1],"model":"m"})").message.find("check_embedding_ctx_length"),
+            std::string::npos);
+}
+
+const EmbedAnswer kAnswer{
+    .model = "m\"1", .dim = 2, .rows = {3, 4, 0.5F, -1}, .token_count = 9, .cached_count = 0};
+
+TEST(EmbeddingsAnswer, IsOpenAisList) {
+  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Float, std::nullopt);
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.content_type, "application/json");
+  EXPECT_EQ(response.body,
+            R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[3,4]},)"
+            R"({"object":"embedding","index":1,"embedding":[0.5,-1]}],"model":"m\"1",)"
+            R"("usage":{"prompt_tokens":9,"total_tokens":9}})");
+}
+
+TEST(EmbeddingsAnswer, InBase64AreTheBytes) {
+  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Base64, std::nullopt);
+  const Json body = Json::parse(response.body);
+  // 3.0F is 00 00 40 40, 4.0F 00 00 80 40: what coreutils' base64 makes of them.
+  EXPECT_EQ(body["data"][0]["embedding"], "AABAQAAAgEA=");
+}
+
+TEST(EmbeddingsAnswer, RawAreTheRowsAlone) {
+  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Raw, std::nullopt);
+  EXPECT_EQ(response.content_type, "application/octet-stream");
+  ASSERT_EQ(response.body.size(), 16);
+  EXPECT_EQ(std::memcmp(response.body.data(), kAnswer.rows.data(), 16), 0);
+  const HttpHeaders expected{{"X-Embedding-Dim", "2"}, {"X-Embedding-Count", "2"}};
+  EXPECT_EQ(response.headers, expected);
+}
+
+TEST(EmbeddingsAnswer, FewerDimensionsAreCutAndOfLengthOne) {
+  const EmbedAnswer answer{.model = "m", .dim = 3, .rows = {3, 4, 12, 0, 0, 1}, .token_count = 1};
+  const auto response = embeddings_response(answer, EmbeddingFormat::Float, 2);
+  const Json body = Json::parse(response.body);
+  EXPECT_EQ(body["data"][0]["embedding"].dump(), "[0.6,0.8]");
+  EXPECT_EQ(body["data"][1]["embedding"].dump(), "[0,0]");
+}
+
+TEST(EmbeddingsAnswer, AllDimensionsAreLeftAsTheyAre) {
+  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Float, 2);
+  EXPECT_EQ(Json::parse(response.body)["data"][0]["embedding"].dump(), "[3,4]");
+}
+
+TEST(EmbeddingsAnswer, MoreDimensionsThanThereAreIsAnError) {
+  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Float, 3);
+  EXPECT_EQ(response.status, 400);
+  EXPECT_EQ(Json::parse(response.body)["error"]["param"], "dimensions");
+}
+
+TEST(EmbeddingsAnswer, WhatIsNotFiniteIsAnErrorInEveryFormat) {
+  auto answer = kAnswer;
+  answer.rows[3] = std::numeric_limits<float>::quiet_NaN();
+  for (const auto format :
+       {EmbeddingFormat::Float, EmbeddingFormat::Base64, EmbeddingFormat::Raw}) {
+    EXPECT_EQ(embeddings_response(answer, format, std::nullopt).status, 500);
+  }
+}
+
+TEST(ApiErrorBody, HasOpenAisFourFields) {
+  const auto response = error_response(wrong_field("input", "empty_array", "No."));
+  EXPECT_EQ(response.body,
+            R"({"error":{"message":"No.","type":"invalid_request_error","param":"input",)"
+            R"("code":"empty_array"}})");
+}
+
+TEST(ApiErrorBody, SaysWhenToComeAgainInWholeSeconds) {
+  const CallError full{{ErrorKind::ResourceExhausted, "full"}, std::chrono::milliseconds(1200)};
+  const auto response = error_response(api_error(full));
+  EXPECT_EQ(response.status, 429);
+  EXPECT_EQ(Json::parse(response.body)["error"]["type"], "rate_limit_exceeded");
+  const HttpHeaders expected{{"Retry-After", "2"}};
+  EXPECT_EQ(response.headers, expected);
+}
+
+TEST(ApiErrorBody, AnUnknownModelIsNotFound) {
+  const auto error = api_error(CallError{{ErrorKind::NotFound, "no such model"}, std::nullopt});
+  EXPECT_EQ(error.status, 404);
+  EXPECT_EQ(error.code, "model_not_found");
+}
+
+}  // namespace
+}  // namespace muster

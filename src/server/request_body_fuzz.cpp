@@ -1,0 +1,36 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "server/openai_embeddings.h"
+#include "server/rerank_api.h"
+#include "server/tokenize_api.h"
+
+// Bodies from outside. Limits are short, so that what is over them is met too; whatever is taken
+// keeps them and is UTF-8.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string body(reinterpret_cast<const char*>(data), size);
+  const muster::EmbeddingsLimits limits{.texts_most = 4,
+                                        .deadline_most = std::chrono::seconds(1),
+                                        .text_bytes_most = 64,
+                                        .ids_most = 8};
+  if (auto request = muster::parse_embeddings(body, limits)) {
+    const auto& call = request->call;
+    MUSTER_CHECK(call.texts.empty() != call.ids.empty());
+    MUSTER_CHECK(call.texts.size() + call.ids.size() <= limits.texts_most);
+    for (const std::string& text : call.texts) {
+      MUSTER_CHECK(text.size() <= limits.text_bytes_most && !muster::invalid_utf8_at(text));
+    }
+    for (const auto& ids : call.ids) MUSTER_CHECK(!ids.empty() && ids.size() <= limits.ids_most);
+  }
+  const muster::TextListLimits texts{.texts_most = 4, .text_bytes_most = 64};
+  if (auto request = muster::parse_rerank(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(!request->call.texts.empty() && request->call.texts.size() <= 4);
+  }
+  if (auto request = muster::parse_tokenize(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(!request->texts.empty() && request->texts.size() <= 4);
+  }
+  return 0;
+}

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/call_fields.h"
+#include "service/inference_service.h"
+
+namespace muster {
+
+/// A body of POST /v1/tokenize.
+struct TokenizeRequest {
+  CallOptions options;
+  std::optional<std::string> prompt_name;
+  std::vector<std::string> texts;
+};
+
+/// Reads `input` or `inputs` (TEI's name): a text or a list of texts; `model`, `prompt_name` and
+/// the fields of `add_call_fields`. The model may be left out.
+///
+/// Errors: 400. Threads: pure.
+ApiResult<TokenizeRequest> parse_tokenize(std::string body, const TextListLimits& limits,
+                                          Duration deadline_most);
+
+/// `{"object": "list", "data": [{"object": "tokens", "index", "ids", "count", "truncated"}],
+/// "model", "usage"}`: the ids that a vector is computed from, prompt and special tokens included.
+HttpResponse tokenize_response(const std::string& model, const std::vector<TokenizedText>& texts);
+
+}  // namespace muster
