@@ -17,7 +17,7 @@ build_packages=(
   g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
   libfmt-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
   zlib1g-dev libzstd-dev libicu-dev libxxhash-dev libpcre2-dev libhwloc-dev
-  libboost1.81-dev libncurses-dev
+  libboost1.81-dev libncurses-dev libssl-dev
 )
 test_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev)
 
