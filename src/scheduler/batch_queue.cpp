@@ -13,28 +13,25 @@ namespace {
 // encoders: a 64-token batch still reaches 90 % of the product's speed).
 constexpr std::uint64_t kTokensMin = 64;
 
-// Deaths that a group may cause before it is suspected: one may be chance, two on two devices are
-// not.
+// Deaths that a text may cause: one may be chance, two, the second of them alone, are not.
 constexpr std::uint32_t kStrikesMax = 2;
-
-std::uint64_t sum_tokens(const std::vector<WorkItem>& items) {
-  std::uint64_t sum = 0;
-  for (const auto& item : items) sum += item.token_count;
-  return sum;
-}
 
 }  // namespace
 
 void BatchQueue::add(const WorkItem& item) {
-  by_length_[item.token_count].push_back(item);
+  by_length_[item.token_count].insert(item.key);
   ++item_count_;
   token_count_ += item.token_count;
 }
 
 std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& limits) {
-  if (auto suspects = take_suspects(device, limits.is_only_device)) {
-    suspects->id = next_batch_id_++;
-    return suspects;
+  if (const auto suspect = find_suspect(device, limits); suspect != suspects_.end()) {
+    WorkBatch batch = *suspect;
+    suspects_.erase(suspect);
+    item_count_ -= batch.items.size();
+    token_count_ -= batch.token_count;
+    batch.id = next_batch_id_++;
+    return batch;
   }
   if (by_length_.empty()) return std::nullopt;
 
@@ -63,84 +60,97 @@ std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& li
   return batch;
 }
 
+std::optional<ItemKey> BatchQueue::oldest(std::size_t device, const CutLimits& limits) const {
+  const auto suspect = find_suspect(device, limits);
+  if (suspect != suspects_.end()) return suspect->items.front().key;
+  if (by_length_.empty()) return std::nullopt;
+  return *by_length_.at(length_of_oldest()).begin();
+}
+
+bool BatchQueue::remove(const WorkItem& item) {
+  const auto found = by_length_.find(item.token_count);
+  if (found != by_length_.end() && found->second.erase(item.key) > 0) {
+    if (found->second.empty()) by_length_.erase(found);
+  } else {
+    const auto suspect =
+        std::find_if(suspects_.begin(), suspects_.end(),
+                     [&](const WorkBatch& batch) { return batch.items.front().key == item.key; });
+    if (suspect == suspects_.end()) return false;
+    suspects_.erase(suspect);
+  }
+  --item_count_;
+  token_count_ -= item.token_count;
+  return true;
+}
+
+std::vector<WorkItem> BatchQueue::take_all() {
+  std::vector<WorkItem> all;
+  for (const auto& [length, keys] : by_length_) {
+    for (const auto key : keys) all.push_back({key, length});
+    token_count_ -= length * keys.size();
+  }
+  item_count_ -= all.size();
+  by_length_.clear();
+  std::sort(all.begin(), all.end(),
+            [](const WorkItem& left, const WorkItem& right) { return left.key < right.key; });
+  return all;
+}
+
 void BatchQueue::give_back(WorkBatch batch) {
-  if (batch.strike_count > 0) {
-    count(batch);
-    suspects_.push_front(std::move(batch));
+  if (batch.strike_count == 0) {
+    for (const auto& item : batch.items) add(item);
     return;
   }
-  for (const auto& item : batch.items) {
-    auto& queue = by_length_[item.token_count];
-    const auto place = std::lower_bound(
-        queue.begin(), queue.end(), item,
-        [](const WorkItem& left, const WorkItem& right) { return left.key < right.key; });
-    queue.insert(place, item);
-  }
-  count(batch);
+  item_count_ += batch.items.size();
+  token_count_ += batch.token_count;
+  suspects_.push_front(std::move(batch));
 }
 
 std::optional<ItemKey> BatchQueue::strike(WorkBatch batch, std::size_t device) {
   MUSTER_CHECK(!batch.items.empty());
-  ++batch.strike_count;
-  batch.struck_device = device;
-  if (batch.strike_count < kStrikesMax) {
-    count(batch);
-    suspects_.push_back(std::move(batch));
-    return std::nullopt;
-  }
-  if (batch.items.size() == 1) {
+  const auto strikes = batch.strike_count + 1;
+  if (strikes >= kStrikesMax) {
+    MUSTER_CHECK(batch.items.size() == 1);  // the first strike took the batch apart
     return batch.items.front().key;
   }
-  const auto half = static_cast<std::ptrdiff_t>(batch.items.size() / 2);
-  WorkBatch second;
-  second.items.assign(batch.items.begin() + half, batch.items.end());
-  batch.items.resize(static_cast<std::size_t>(half));
-  for (auto* part : {&batch, &second}) {
-    part->token_count = sum_tokens(part->items);
-    part->strike_count = kStrikesMax - 1;  // one more death halves it again
-    part->struck_device = device;
-    count(*part);
-    suspects_.push_back(std::move(*part));
+  for (const auto& item : batch.items) {
+    suspects_.push_back({.items = {item},
+                         .token_count = item.token_count,
+                         .strike_count = strikes,
+                         .struck_device = device});
+    ++item_count_;
+    token_count_ += item.token_count;
   }
   return std::nullopt;
 }
 
-std::optional<WorkBatch> BatchQueue::take_suspects(std::size_t device, bool is_only_device) {
-  const auto found = std::find_if(suspects_.begin(), suspects_.end(), [&](const WorkBatch& group) {
-    return is_only_device || group.struck_device != device;
+BatchQueue::Suspects::const_iterator BatchQueue::find_suspect(std::size_t device,
+                                                              const CutLimits& limits) const {
+  if (!limits.may_take_suspects) return suspects_.end();
+  return std::find_if(suspects_.begin(), suspects_.end(), [&](const WorkBatch& suspect) {
+    return limits.is_only_device || suspect.struck_device != device;
   });
-  if (found == suspects_.end()) return std::nullopt;
-  WorkBatch group = std::move(*found);
-  suspects_.erase(found);
-  item_count_ -= group.items.size();
-  token_count_ -= group.token_count;
-  return group;
 }
 
 void BatchQueue::take_of_length(std::uint32_t length, std::uint64_t budget, WorkBatch& batch) {
   const auto found = by_length_.find(length);
-  auto& queue = found->second;
-  while (!queue.empty() && batch.token_count + length <= budget) {
-    batch.items.push_back(queue.front());
+  auto& keys = found->second;
+  while (!keys.empty() && batch.token_count + length <= budget) {
+    batch.items.push_back({*keys.begin(), length});
     batch.token_count += length;
-    queue.pop_front();
+    keys.erase(keys.begin());
     --item_count_;
     token_count_ -= length;
   }
-  if (queue.empty()) by_length_.erase(found);
+  if (keys.empty()) by_length_.erase(found);
 }
 
 std::uint32_t BatchQueue::length_of_oldest() const {
   const auto oldest = std::min_element(by_length_.begin(), by_length_.end(),
                                        [](const auto& left, const auto& right) {
-                                         return left.second.front().key < right.second.front().key;
+                                         return *left.second.begin() < *right.second.begin();
                                        });
   return oldest->first;
-}
-
-void BatchQueue::count(const WorkBatch& batch) {
-  item_count_ += batch.items.size();
-  token_count_ += batch.token_count;
 }
 
 }  // namespace muster

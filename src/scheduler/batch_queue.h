@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace muster {
@@ -23,17 +24,18 @@ struct WorkBatch {
   std::uint64_t id = 0;
   std::vector<WorkItem> items;
   std::uint64_t token_count = 0;
-  std::uint32_t strike_count = 0;            // workers that died of just this group of texts
+  std::uint32_t strike_count = 0;            // workers that died while they had these texts
   std::optional<std::size_t> struck_device;  // which device died of it last
 };
 
 struct CutLimits {
   std::uint64_t token_budget = 0;     // upper bound; a single longer text still goes, alone
   std::uint64_t free_slot_count = 1;  // of all eligible devices, this one included
-  bool is_only_device = false;        // then a group that struck this device may come back to it
+  bool is_only_device = false;        // then a text that struck this device may come back to it
+  bool may_take_suspects = true;      // false: one is with the device already
 };
 
-/// The texts that wait for a device, and the groups that came back from dead ones. Late binding:
+/// The texts that wait for a device, and those that came back from dead ones. Late binding:
 /// nothing belongs to a device before the device asks.
 ///
 /// Equal lengths go together (attention works on groups of one length), and the oldest text is
@@ -49,27 +51,37 @@ class BatchQueue {
   /// all devices instead of filling one.
   std::optional<WorkBatch> cut(std::size_t device, const CutLimits& limits);
 
+  /// The key of the oldest text that `cut` could give now; nullopt when it would give nothing.
+  std::optional<ItemKey> oldest(std::size_t device, const CutLimits& limits) const;
+
+  /// Takes a waiting text out; false when it does not wait here.
+  bool remove(const WorkItem& item);
+
+  /// All texts that are not suspected, in the order of their keys; they wait here no longer.
+  std::vector<WorkItem> take_all();
+
   /// Takes back a batch that was lost through no fault of its texts: the worker was killed from
   /// outside, or had not begun it. The texts wait again as if they had never left.
   void give_back(WorkBatch batch);
 
-  /// Takes back the batch that was running when `device` died of its own fault: a strike. After the
-  /// second strike the group is halved, and each half is halved again whenever it kills, so that a
-  /// text that kills is alone after log2(n) more deaths. A text that kills alone with two strikes
-  /// is returned, and is not given out again.
+  /// Takes back the batch that was running when `device` died of its own fault: a strike. From now
+  /// on each of its texts is suspected and runs alone, on another device where there is one. A text
+  /// that kills alone is returned, and is not given out again: two deaths find it, however many
+  /// texts were with it, at the price of running those one by one.
   std::optional<ItemKey> strike(WorkBatch batch, std::size_t device);
 
   std::uint64_t item_count() const { return item_count_; }
   std::uint64_t token_count() const { return token_count_; }
 
  private:
-  std::optional<WorkBatch> take_suspects(std::size_t device, bool is_only_device);
+  using Suspects = std::deque<WorkBatch>;
+
+  Suspects::const_iterator find_suspect(std::size_t device, const CutLimits& limits) const;
   void take_of_length(std::uint32_t length, std::uint64_t budget, WorkBatch& batch);
   std::uint32_t length_of_oldest() const;
-  void count(const WorkBatch& batch);
 
-  std::map<std::uint32_t, std::deque<WorkItem>> by_length_;  // each in the order of keys
-  std::deque<WorkBatch> suspects_;                           // run as they are, never mixed
+  std::map<std::uint32_t, std::set<ItemKey>> by_length_;
+  Suspects suspects_;  // run as they are, never mixed
   std::uint64_t item_count_ = 0;
   std::uint64_t token_count_ = 0;
   std::uint64_t next_batch_id_ = 1;

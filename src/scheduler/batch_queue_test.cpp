@@ -65,13 +65,34 @@ TEST(BatchQueue, ALostBatchWaitsAgainInItsOldPlace) {
   EXPECT_EQ(keys_of(*queue.cut(1, {.token_budget = 400})), (Keys{1, 2, 3, 4}));
 }
 
-TEST(BatchQueue, AStruckGroupGoesToAnotherDeviceUnmixed) {
+TEST(BatchQueue, TextsOfAStruckBatchGoToAnotherDeviceOneByOne) {
   BatchQueue queue;
   for (ItemKey key = 1; key <= 4; ++key) queue.add({key, 100});
   auto struck = queue.cut(0, {.token_budget = 200});
   EXPECT_FALSE(queue.strike(std::move(*struck), 0));
+  EXPECT_EQ(queue.item_count(), 4U);
+  EXPECT_EQ(queue.token_count(), 400U);
+  EXPECT_EQ(queue.oldest(0, {}), 3U);
+  EXPECT_EQ(queue.oldest(1, {}), 1U);
   EXPECT_EQ(keys_of(*queue.cut(0, {.token_budget = 4096})), (Keys{3, 4}));  // not its killer again
-  EXPECT_EQ(keys_of(*queue.cut(1, {.token_budget = 4096})), (Keys{1, 2}));
+  EXPECT_EQ(keys_of(*queue.cut(1, {.token_budget = 4096})), (Keys{1}));
+  EXPECT_FALSE(queue.cut(1, {.token_budget = 4096, .may_take_suspects = false}));
+  EXPECT_EQ(keys_of(*queue.cut(1, {.token_budget = 4096})), (Keys{2}));
+}
+
+TEST(BatchQueue, ATextThatIsRemovedIsNotGivenOut) {
+  BatchQueue queue;
+  queue.add({1, 100});
+  queue.add({2, 100});
+  queue.add({3, 50});
+  EXPECT_FALSE(queue.strike(*queue.cut(0, {.token_budget = 100}), 0));  // 1 is suspected now
+  EXPECT_TRUE(queue.remove({1, 100}));
+  EXPECT_TRUE(queue.remove({3, 50}));
+  EXPECT_FALSE(queue.remove({3, 50}));
+  EXPECT_EQ(queue.item_count(), 1U);
+  EXPECT_EQ(queue.token_count(), 100U);
+  EXPECT_EQ(keys_of(*queue.cut(1, {.token_budget = 4096})), (Keys{2}));
+  EXPECT_FALSE(queue.oldest(1, {}));
 }
 
 TEST(BatchQueue, AStruckGroupComesBackToTheOnlyDevice) {
@@ -94,9 +115,9 @@ TEST(BatchQueue, AKillFromOutsideIsNoStrike) {
   }
 }
 
-// Whichever of n texts kills its worker, it is found with two deaths for the group and one for each
-// halving, and every other text is done exactly once.
-TEST(BatchQueue, BisectionFindsTheTextThatKills) {
+// Whichever of n texts kills its worker, two deaths find it, and every other text is done exactly
+// once.
+TEST(BatchQueue, TwoDeathsFindTheTextThatKills) {
   constexpr std::size_t kCount = 64;
   for (ItemKey poison : {ItemKey{0}, ItemKey{17}, ItemKey{63}}) {
     SCOPED_TRACE(poison);
@@ -119,7 +140,7 @@ TEST(BatchQueue, BisectionFindsTheTextThatKills) {
     EXPECT_EQ(found, poison);
     EXPECT_EQ(done.size(), kCount - 1);
     EXPECT_EQ(std::set<ItemKey>(done.begin(), done.end()).size(), kCount - 1);
-    EXPECT_EQ(death_count, 2 + 6);  // log2(64) = 6 halvings
+    EXPECT_EQ(death_count, 2);
   }
 }
 

@@ -7,7 +7,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -17,6 +21,9 @@
 #include "spec/serving.h"
 
 namespace muster {
+
+class DispatchBooks;
+class Placer;
 
 /// How a text finds its device. `Auto` binds late: whoever has a free slot takes the next batch.
 /// The others bind a text when it comes, and bind it again only if that device stops being
@@ -43,10 +50,11 @@ struct DispatchOptions {
   double load_bound = 1.25;       // StaticPartition: of the mean load, before the next device is
                                   // taken. Source: Mirrokni et al. 2018, consistent hashing with
                                   // bounded loads.
-  std::array<std::vector<std::size_t>, kRequestTypeCount> pools;  // TaskType; empty: all devices
-  std::shared_ptr<const PlacementExpression> expression;          // Strategy::Expression
+  std::array<std::vector<std::size_t>, kRequestTypeCount> pools{};  // TaskType; empty: all devices
+  std::shared_ptr<const PlacementExpression> expression{};          // Strategy::Expression
   Duration batch_time_most = std::chrono::milliseconds(100);  // predicted time of a batch of bulk
-                                                              // texts, so that a query can come in
+                                                              // texts, so that a query can come in;
+                                                              // Duration::max(): no bound
 };
 
 /// A device as the dispatcher knows it. The owner tells each change.
@@ -55,12 +63,12 @@ struct DispatchDevice {
   std::uint64_t slot_count = 0;    // batches it takes at a time: two a lane
   std::uint64_t token_budget = 0;  // upper bound of a batch
   double weight = 1;               // the user's: more is given more; > 0
-  std::vector<ModelId> models;     // loaded there
-  std::optional<std::uint64_t> memory_total_bytes;
-  std::optional<std::uint64_t> memory_free_bytes;
-  std::optional<double> utilization;  // 0 to 1
-  std::optional<double> temperature_celsius;
-  std::optional<double> power_watts;
+  std::vector<ModelId> models{};   // loaded there
+  std::optional<std::uint64_t> memory_total_bytes{};
+  std::optional<std::uint64_t> memory_free_bytes{};
+  std::optional<double> utilization{};  // 0 to 1
+  std::optional<double> temperature_celsius{};
+  std::optional<double> power_watts{};
 };
 
 /// One text as it is placed.
@@ -99,6 +107,7 @@ struct Decision {
 class Dispatcher {
  public:
   Dispatcher(DispatchOptions options, std::size_t device_count);
+  ~Dispatcher();
 
   /// Replaces the options; what is bound stays bound.
   void set_options(DispatchOptions options);
@@ -118,12 +127,16 @@ class Dispatcher {
   /// interactive before bulk, among models the oldest text first.
   std::optional<DispatchBatch> cut(std::size_t device, TimePoint now);
 
-  /// The batch was served: `engine` is the time in the device.
+  /// The batch was served: `engine` is the time in the device. A batch may come back, also by the
+  /// calls below, with fewer texts than it had: those that are missing are forgotten.
   void on_served(std::size_t device, const DispatchBatch& batch, Duration engine);
 
   /// As BatchQueue::give_back and BatchQueue::strike.
   void give_back(std::size_t device, DispatchBatch batch, TimePoint now);
   std::optional<ItemKey> strike(std::size_t device, DispatchBatch batch, TimePoint now);
+
+  /// The model is gone for good: all about it is dropped once its last text is gone, too.
+  void forget(ModelId model);
 
   /// What such a batch is predicted to take on a device; nullopt before its first one.
   std::optional<Duration> predict(std::size_t device, ModelId model, std::uint64_t tokens) const;
@@ -147,7 +160,59 @@ class Dispatcher {
   std::vector<Decision> decisions() const;
 
  private:
+  /// The texts of one model and lane that wait.
+  struct Queues {
+    BatchQueue shared;              // bound to no device; suspects of all strategies
+    std::vector<BatchQueue> bound;  // by device
+  };
+
+  /// A text that has not been answered.
+  struct Known {
+    DispatchItem item;
+    std::optional<std::size_t> bound;  // whose queue it waits in; nullopt: the shared one
+    bool is_given = false;             // it is with a device
+  };
+
+  /// A batch that is with a device.
+  struct Given {
+    std::size_t device = 0;
+    std::uint64_t token_count = 0;
+    bool is_suspect = false;
+    std::vector<ItemKey> keys;
+  };
+
+  /// A queue to cut from.
+  struct Source {
+    BatchQueue* queue = nullptr;
+    ModelId model = 0;
+    ItemKey oldest = 0;
+    bool is_bound = false;
+  };
+
+  Queues& queues(ModelId model, Lane lane);
+  void bind_or_wait(const DispatchItem& item, TimePoint now);
+  void bind_again(std::size_t device, TimePoint now);
+  void bind_waiting(TimePoint now);
+  std::optional<DispatchBatch> cut_lane(std::size_t device, Lane lane, TimePoint now);
+  Source oldest_source(std::size_t device, Lane lane);
+  DispatchBatch give(std::size_t device, const Source& source, Lane lane, TimePoint now);
+  CutLimits limits_of(std::size_t device, ModelId model, Lane lane) const;
+  std::uint64_t token_budget(std::size_t device, ModelId model, Lane lane) const;
+  std::vector<DispatchItem> settle(std::size_t device, const DispatchBatch& batch);
+  void purge(ModelId model);
+  void note(Decision decision);
+
   DispatchOptions options_;
+  std::unique_ptr<DispatchBooks> books_;
+  std::unique_ptr<Placer> placer_;
+  std::map<std::pair<Lane, ModelId>, Queues> queues_;
+  std::unordered_map<ItemKey, Known> known_;        // every text that waits or is with a device
+  std::unordered_map<std::uint64_t, Given> given_;  // by batch: what is with a device
+  std::set<ModelId> gone_;  // told by `forget`, but with texts that are not back
+  std::deque<Decision> decisions_;
+  std::uint64_t next_batch_id_ = 1;
+  std::uint64_t queued_texts_ = 0;
+  std::uint64_t queued_tokens_ = 0;
 };
 
 }  // namespace muster

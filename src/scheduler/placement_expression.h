@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,9 @@ struct PlacementName {
   std::string_view name;  // "queued_seconds"
   std::string_view meaning;
 };
+
+/// How many there are.
+inline constexpr std::size_t kPlacementNameCount = 18;
 
 /// A user's own strategy: arithmetic (+ - * / %), comparison (1 or 0), `&&`, `||`, `!`, `?:`,
 /// parentheses, numbers, min(a, b, …), max(a, b, …), abs(a) over the names of `names()`. The device
@@ -35,6 +39,7 @@ class PlacementExpression {
   const std::string& text() const { return text_; }
 
  private:
+  class Parser;
   struct Node;
   std::string text_;
   std::shared_ptr<const Node> root_;

@@ -1,0 +1,335 @@
+#include "scheduler/dispatcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "scheduler/dispatch_books.h"
+#include "scheduler/placement.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kDecisionsKept = 256;
+constexpr std::uint64_t kBulkTokensMin = 64;  // as BatchQueue's smallest share
+
+std::uint64_t sum_tokens(const std::vector<WorkItem>& items) {
+  std::uint64_t sum = 0;
+  for (const auto& item : items) sum += item.token_count;
+  return sum;
+}
+
+}  // namespace
+
+std::string_view strategy_name(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::Auto:
+      return "auto";
+    case Strategy::LeastWork:
+      return "least_work";
+    case Strategy::RoundRobin:
+      return "round_robin";
+    case Strategy::MemoryUsage:
+      return "memory_usage";
+    case Strategy::ComputeLoad:
+      return "compute_load";
+    case Strategy::TaskType:
+      return "task_type";
+    case Strategy::StaticPartition:
+      return "static_partition";
+    case Strategy::Expression:
+      return "expression";
+  }
+  return "";
+}
+
+Dispatcher::Dispatcher(DispatchOptions options, std::size_t device_count)
+    : options_(std::move(options)),
+      books_(std::make_unique<DispatchBooks>(device_count)),
+      placer_(std::make_unique<Placer>(device_count)) {}
+
+Dispatcher::~Dispatcher() = default;
+
+void Dispatcher::set_options(DispatchOptions options) { options_ = std::move(options); }
+
+void Dispatcher::set_device(std::size_t device, DispatchDevice state, TimePoint now) {
+  MUSTER_CHECK(state.weight > 0);
+  books_->at(device).state = std::move(state);
+  bind_again(device, now);
+  bind_waiting(now);
+}
+
+const DispatchDevice& Dispatcher::device(std::size_t device) const {
+  return books_->at(device).state;
+}
+
+void Dispatcher::add(const DispatchItem& item, TimePoint now) {
+  const bool is_new = known_.emplace(item.key, Known{item, std::nullopt, false}).second;
+  MUSTER_CHECK(is_new);
+  ++queued_texts_;
+  queued_tokens_ += item.token_count;
+  bind_or_wait(item, now);
+}
+
+bool Dispatcher::remove(ItemKey key) {
+  const auto found = known_.find(key);
+  if (found == known_.end() || found->second.is_given) return false;
+  const auto& [item, bound, is_given] = found->second;
+  auto& waiting = queues(item.model, item.lane);
+  const bool was_there = bound ? waiting.bound[*bound].remove({key, item.token_count})
+                               : waiting.shared.remove({key, item.token_count});
+  MUSTER_CHECK(was_there);
+  if (bound) books_->work(*bound, item.model).bound_tokens -= item.token_count;
+  --queued_texts_;
+  queued_tokens_ -= item.token_count;
+  const auto model = item.model;
+  known_.erase(found);
+  purge(model);
+  return true;
+}
+
+Dispatcher::Queues& Dispatcher::queues(ModelId model, Lane lane) {
+  auto& found = queues_[{lane, model}];
+  if (found.bound.empty()) found.bound.resize(books_->size());
+  return found;
+}
+
+void Dispatcher::bind_or_wait(const DispatchItem& item, TimePoint now) {
+  const auto placement = placer_->place(options_, *books_, item);
+  auto& waiting = queues(item.model, item.lane);
+  known_.at(item.key).bound =
+      placement ? std::optional<std::size_t>(placement->device) : std::nullopt;
+  if (!placement) {
+    waiting.shared.add({item.key, item.token_count});
+    return;
+  }
+  waiting.bound[placement->device].add({item.key, item.token_count});
+  books_->work(placement->device, item.model).bound_tokens += item.token_count;
+  note({.at = now,
+        .model = item.model,
+        .device = placement->device,
+        .text_count = 1,
+        .token_count = item.token_count,
+        .reason = placement->reason});
+}
+
+void Dispatcher::bind_again(std::size_t device, TimePoint now) {
+  for (auto& [name, waiting] : queues_) {
+    const auto model = name.second;
+    if (waiting.bound[device].item_count() == 0 || books_->is_eligible(device, model)) continue;
+    books_->work(device, model).bound_tokens -= waiting.bound[device].token_count();
+    for (const auto& item : waiting.bound[device].take_all()) {
+      bind_or_wait(known_.at(item.key).item, now);
+    }
+  }
+}
+
+void Dispatcher::bind_waiting(TimePoint now) {
+  if (options_.strategy == Strategy::Auto) return;
+  for (auto& [name, waiting] : queues_) {
+    if (waiting.shared.item_count() == 0 || books_->eligible(name.second).empty()) continue;
+    for (const auto& item : waiting.shared.take_all()) {
+      bind_or_wait(known_.at(item.key).item, now);
+    }
+  }
+}
+
+std::optional<DispatchBatch> Dispatcher::cut(std::size_t device, TimePoint now) {
+  const auto& account = books_->at(device);
+  if (!account.state.is_eligible || account.in_flight_batches >= account.state.slot_count) {
+    return std::nullopt;
+  }
+  if (auto batch = cut_lane(device, Lane::Interactive, now)) return batch;
+  return cut_lane(device, Lane::Bulk, now);
+}
+
+std::optional<DispatchBatch> Dispatcher::cut_lane(std::size_t device, Lane lane, TimePoint now) {
+  const auto source = oldest_source(device, lane);
+  if (source.queue == nullptr) return std::nullopt;
+  return give(device, source, lane, now);
+}
+
+/// Of all queues of the lane that this device may take from, the one with the oldest text.
+Dispatcher::Source Dispatcher::oldest_source(std::size_t device, Lane lane) {
+  Source best;
+  for (auto queues = queues_.lower_bound({lane, 0});
+       queues != queues_.end() && queues->first.first == lane; ++queues) {
+    const auto model = queues->first.second;
+    auto& [shared, bound] = queues->second;
+    if (shared.item_count() + bound[device].item_count() == 0) continue;
+    if (!books_->is_eligible(device, model)) continue;
+    const auto limits = limits_of(device, model, lane);
+    const auto takers = books_->takers(model, options_.memory_threshold);
+    const bool may_share = std::binary_search(takers.begin(), takers.end(), device);
+    for (auto* queue : {&shared, &bound[device]}) {
+      const bool is_bound = queue != &shared;
+      if (!is_bound && !may_share) continue;
+      const auto oldest = queue->oldest(device, limits);
+      if (oldest && (best.queue == nullptr || *oldest < best.oldest)) {
+        best = {.queue = queue, .model = model, .oldest = *oldest, .is_bound = is_bound};
+      }
+    }
+  }
+  return best;
+}
+
+DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane lane, TimePoint now) {
+  auto limits = limits_of(device, source.model, lane);
+  auto& account = books_->at(device);
+  if (source.is_bound) limits.free_slot_count = account.state.slot_count;
+  const auto waiting_count = source.queue->item_count();
+  auto work = source.queue->cut(device, limits);
+  MUSTER_CHECK(work);
+  work->id = next_batch_id_++;
+
+  auto& given = given_[work->id];
+  given = {device, work->token_count, work->strike_count > 0, {}};
+  for (const auto& item : work->items) {
+    given.keys.push_back(item.key);
+    known_.at(item.key).is_given = true;
+  }
+  auto& books = books_->work(device, source.model);
+  ++account.in_flight_batches;
+  account.in_flight_suspects += given.is_suspect ? 1 : 0;
+  books.in_flight_tokens += work->token_count;
+  if (source.is_bound) books.bound_tokens -= work->token_count;
+  queued_texts_ -= work->items.size();
+  queued_tokens_ -= work->token_count;
+  const auto* which = source.is_bound    ? "bound to this device"
+                      : given.is_suspect ? "that wait; alone, as its last batch ended a worker"
+                                         : "that wait for any device";
+  note({.at = now,
+        .model = source.model,
+        .device = device,
+        .batch = work->id,
+        .text_count = work->items.size(),
+        .token_count = work->token_count,
+        .reason =
+            fmt::format("free slot; {} of {} texts {}", work->items.size(), waiting_count, which)});
+  return {std::move(*work), source.model, lane};
+}
+
+// All slots of the devices that take count, as the batches in them end one after the other. Weights
+// shift only how the last texts are shared out: while much waits, who is free takes a full batch.
+CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane) const {
+  const auto& account = books_->at(device);
+  const auto takers = books_->takers(model, options_.memory_threshold);
+  double slots = 0;
+  for (const auto i : takers) {
+    const auto& other = books_->at(i).state;
+    slots += static_cast<double>(other.slot_count) * (other.weight / account.state.weight);
+  }
+  return {.token_budget = token_budget(device, model, lane),
+          .free_slot_count = static_cast<std::uint64_t>(std::ceil(slots)),
+          .is_only_device = takers.size() == 1,
+          .may_take_suspects = account.in_flight_suspects == 0};
+}
+
+std::uint64_t Dispatcher::token_budget(std::size_t device, ModelId model, Lane lane) const {
+  const auto most = books_->at(device).state.token_budget;
+  if (lane == Lane::Interactive || options_.batch_time_most == Duration::max()) return most;
+  // A few steps towards the size that is predicted to take so long; costs are nearly linear.
+  auto budget = most;
+  for (int step = 0; step < 4 && budget > kBulkTokensMin; ++step) {
+    const auto predicted = predict(device, model, budget);
+    if (!predicted || *predicted <= options_.batch_time_most) break;
+    const double part = seconds(options_.batch_time_most) / seconds(*predicted);
+    budget = static_cast<std::uint64_t>(static_cast<double>(budget) * part);
+  }
+  return std::min(most, std::max(kBulkTokensMin, budget));
+}
+
+/// Takes a batch off the books of its device: its texts that came back. Those that did not are
+/// forgotten.
+std::vector<DispatchItem> Dispatcher::settle(std::size_t device, const DispatchBatch& batch) {
+  const auto found = given_.find(batch.work.id);
+  MUSTER_CHECK(found != given_.end() && found->second.device == device);
+  const auto given = std::move(found->second);
+  given_.erase(found);
+  auto& account = books_->at(device);
+  --account.in_flight_batches;
+  account.in_flight_suspects -= given.is_suspect ? 1 : 0;
+  books_->work(device, batch.model).in_flight_tokens -= given.token_count;
+
+  std::vector<DispatchItem> items;
+  for (const auto& item : batch.work.items) items.push_back(known_.at(item.key).item);
+  for (const auto key : given.keys) known_.erase(key);
+  return items;
+}
+
+void Dispatcher::on_served(std::size_t device, const DispatchBatch& batch, Duration engine) {
+  const auto token_count = given_.at(batch.work.id).token_count;
+  settle(device, batch);
+  books_->work(device, batch.model).cost.learn(token_count, engine);
+  purge(batch.model);
+}
+
+void Dispatcher::give_back(std::size_t device, DispatchBatch batch, TimePoint now) {
+  const auto items = settle(device, batch);
+  queued_texts_ += items.size();
+  for (const auto& item : items) {
+    known_.emplace(item.key, Known{item, std::nullopt, false});
+    queued_tokens_ += item.token_count;
+    if (batch.work.strike_count == 0) bind_or_wait(item, now);
+  }
+  if (batch.work.strike_count > 0 && !items.empty()) {
+    queues(batch.model, batch.lane).shared.give_back(std::move(batch.work));
+  }
+}
+
+std::optional<ItemKey> Dispatcher::strike(std::size_t device, DispatchBatch batch,
+                                          TimePoint /*now*/) {
+  const auto items = settle(device, batch);
+  if (items.empty()) return std::nullopt;
+  batch.work.token_count = sum_tokens(batch.work.items);
+  const auto killer = queues(batch.model, batch.lane).shared.strike(std::move(batch.work), device);
+  if (killer) {
+    purge(batch.model);
+    return killer;
+  }
+  queued_texts_ += items.size();
+  for (const auto& item : items) {
+    known_.emplace(item.key, Known{item, std::nullopt, false});
+    queued_tokens_ += item.token_count;
+  }
+  return std::nullopt;
+}
+
+void Dispatcher::forget(ModelId model) {
+  gone_.insert(model);
+  purge(model);
+}
+
+void Dispatcher::purge(ModelId model) {
+  if (!gone_.contains(model)) return;
+  for (const auto& [key, known] : known_) {
+    if (known.item.model == model) return;
+  }
+  for (const auto lane : {Lane::Interactive, Lane::Bulk}) queues_.erase({lane, model});
+  books_->forget(model);
+  gone_.erase(model);
+}
+
+std::uint64_t Dispatcher::queued_text_count() const { return queued_texts_; }
+std::uint64_t Dispatcher::queued_token_count() const { return queued_tokens_; }
+
+std::uint64_t Dispatcher::in_flight_token_count(std::size_t device) const {
+  return books_->in_flight_tokens(device);
+}
+
+std::uint64_t Dispatcher::bound_token_count(std::size_t device) const {
+  return books_->bound_tokens(device);
+}
+
+std::vector<Decision> Dispatcher::decisions() const {
+  return {decisions_.begin(), decisions_.end()};
+}
+
+void Dispatcher::note(Decision decision) {
+  if (decisions_.size() == kDecisionsKept) decisions_.pop_front();
+  decisions_.push_back(std::move(decision));
+}
+
+}  // namespace muster

@@ -1,0 +1,232 @@
+#include "scheduler/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scheduler/cost_model.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using Keys = std::vector<ItemKey>;
+
+constexpr TimePoint kNow{};
+
+DispatchDevice ready_device(std::vector<ModelId> models = {1}) {
+  return {.is_eligible = true, .slot_count = 2, .token_budget = 1000, .models = std::move(models)};
+}
+
+Dispatcher with_devices(std::size_t count, DispatchOptions options = {}) {
+  return Dispatcher(std::move(options), count);
+}
+
+void make_ready(Dispatcher& dispatcher, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dispatcher.set_device(i, ready_device(), kNow);
+}
+
+DispatchItem text(ItemKey key, std::uint32_t tokens = 100, Lane lane = Lane::Bulk,
+                  ModelId model = 1) {
+  return {.key = key, .model = model, .token_count = tokens, .lane = lane};
+}
+
+Keys keys_of(const std::optional<DispatchBatch>& batch) {
+  Keys keys;
+  if (!batch) return keys;
+  for (const auto& item : batch->work.items) keys.push_back(item.key);
+  return keys;
+}
+
+TEST(Dispatcher, GivesInteractiveTextsBeforeBulkOnes) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  dispatcher.add(text(1), kNow);
+  dispatcher.add(text(2, 100, Lane::Interactive), kNow);
+  const auto first = dispatcher.cut(0, kNow);
+  EXPECT_EQ(keys_of(first), Keys{2});
+  EXPECT_EQ(first->lane, Lane::Interactive);
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{1});
+}
+
+TEST(Dispatcher, GivesNoMoreBatchesThanADeviceHasSlots) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  for (ItemKey key = 1; key <= 3; ++key) dispatcher.add(text(key, 1000), kNow);
+  const auto first = dispatcher.cut(0, kNow);
+  EXPECT_TRUE(dispatcher.cut(0, kNow));
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  dispatcher.on_served(0, *first, milliseconds(1));
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{3});
+}
+
+TEST(Dispatcher, AmongModelsTheOldestTextGoesFirst) {
+  auto dispatcher = with_devices(2);
+  dispatcher.set_device(0, ready_device({1, 2}), kNow);
+  dispatcher.set_device(1, ready_device({2}), kNow);
+  dispatcher.add(text(1, 100, Lane::Bulk, 1), kNow);
+  dispatcher.add(text(2, 100, Lane::Bulk, 2), kNow);
+  dispatcher.add(text(3, 100, Lane::Bulk, 1), kNow);
+  const auto other = dispatcher.cut(1, kNow);  // it has only model 2
+  EXPECT_EQ(keys_of(other), Keys{2});
+  EXPECT_EQ(other->model, 2U);
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{1});  // 200 tokens over 2 slots: 100 each
+}
+
+TEST(Dispatcher, CutsTheSameBatchesAsOneQueueForOneModelAndLane) {
+  auto dispatcher = with_devices(2, {.batch_time_most = Duration::max()});
+  make_ready(dispatcher, 2);
+  BatchQueue queue;
+  for (ItemKey key = 1; key <= 400; ++key) {
+    const auto tokens = static_cast<std::uint32_t>(10 + key * 37 % 90);
+    dispatcher.add(text(key, tokens), kNow);
+    queue.add({key, tokens});
+  }
+  for (std::size_t turn = 0; queue.item_count() > 0; ++turn) {
+    const auto expected = queue.cut(turn % 2, {.token_budget = 1000, .free_slot_count = 4});
+    const auto batch = dispatcher.cut(turn % 2, kNow);
+    Keys keys;
+    for (const auto& item : expected->items) keys.push_back(item.key);
+    ASSERT_EQ(keys_of(batch), keys);
+    dispatcher.on_served(turn % 2, *batch, milliseconds(100 + turn));
+  }
+  EXPECT_EQ(dispatcher.queued_text_count(), 0U);
+}
+
+TEST(Dispatcher, BoundsBulkBatchesByTheirPredictedTime) {
+  auto dispatcher = with_devices(1, {.batch_time_most = milliseconds(100)});
+  make_ready(dispatcher, 1);
+  for (ItemKey key = 1; key <= 100; ++key) dispatcher.add(text(key), kNow);
+  const auto first = dispatcher.cut(0, kNow);
+  EXPECT_EQ(first->work.token_count, 1000U);  // nothing is known yet
+  dispatcher.on_served(0, *first, milliseconds(250));
+  // 0.25 ms a token: 400 tokens take 100 ms.
+  EXPECT_EQ(dispatcher.cut(0, kNow)->work.token_count, 400U);
+}
+
+TEST(Dispatcher, ATextWaitsUntilADeviceIsEligible) {
+  auto dispatcher = with_devices(1);
+  dispatcher.add(text(1), kNow);
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  dispatcher.set_device(0, ready_device({2}), kNow);
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  dispatcher.set_device(0, ready_device({1}), kNow);
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{1});
+}
+
+TEST(Dispatcher, ARemovedTextIsNotGivenOut) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  dispatcher.add(text(1), kNow);
+  dispatcher.add(text(2), kNow);
+  EXPECT_TRUE(dispatcher.remove(1));
+  EXPECT_FALSE(dispatcher.remove(1));
+  EXPECT_EQ(dispatcher.queued_token_count(), 100U);
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{2});
+  EXPECT_FALSE(dispatcher.remove(2));  // with a device
+}
+
+TEST(Dispatcher, WhatIsGivenBackWaitsAgain) {
+  auto dispatcher = with_devices(2);
+  make_ready(dispatcher, 2);
+  dispatcher.add(text(1), kNow);
+  auto batch = dispatcher.cut(0, kNow);
+  EXPECT_EQ(dispatcher.in_flight_token_count(0), 100U);
+  EXPECT_EQ(dispatcher.queued_text_count(), 0U);
+  dispatcher.give_back(0, *batch, kNow);
+  EXPECT_EQ(dispatcher.in_flight_token_count(0), 0U);
+  EXPECT_EQ(dispatcher.queued_text_count(), 1U);
+  EXPECT_EQ(keys_of(dispatcher.cut(1, kNow)), Keys{1});
+}
+
+TEST(Dispatcher, ATextThatABatchCameBackWithoutIsForgotten) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  dispatcher.add(text(1), kNow);
+  dispatcher.add(text(2), kNow);
+  auto first = dispatcher.cut(0, kNow);
+  auto second = dispatcher.cut(0, kNow);
+  ASSERT_EQ(keys_of(first), Keys{1});
+  first->work.items.clear();  // cancelled meanwhile
+  EXPECT_FALSE(dispatcher.strike(0, *first, kNow));
+  dispatcher.give_back(0, *second, kNow);
+  EXPECT_EQ(dispatcher.queued_text_count(), 1U);
+  EXPECT_EQ(dispatcher.in_flight_token_count(0), 0U);
+  dispatcher.add(text(1), kNow);  // its key is free again
+}
+
+TEST(Dispatcher, ATextThatKillsTwiceIsReturnedAndOneSuspectIsWithADeviceAtATime) {
+  auto dispatcher = with_devices(2);
+  make_ready(dispatcher, 2);
+  for (ItemKey key = 1; key <= 8; ++key) dispatcher.add(text(key, 10), kNow);
+  auto batch = dispatcher.cut(0, kNow);
+  ASSERT_EQ(batch->work.items.size(), 6U);  // 64 tokens are the least: six texts of ten
+  EXPECT_FALSE(dispatcher.strike(0, *batch, kNow));
+  auto suspect = dispatcher.cut(1, kNow);
+  EXPECT_EQ(keys_of(suspect), Keys{1});
+  EXPECT_EQ(keys_of(dispatcher.cut(1, kNow)), (Keys{7, 8}));  // no second suspect
+  EXPECT_EQ(dispatcher.strike(1, *suspect, kNow), 1U);
+  EXPECT_EQ(dispatcher.queued_text_count(), 5U);
+}
+
+TEST(Dispatcher, ADeviceWithFullMemoryTakesNothingUnlessAllAreFull) {
+  auto dispatcher = with_devices(2, {.memory_threshold = 0.8});
+  auto full = ready_device();
+  full.memory_total_bytes = 100;
+  full.memory_free_bytes = 10;
+  dispatcher.set_device(0, full, kNow);
+  dispatcher.set_device(1, ready_device(), kNow);
+  dispatcher.add(text(1), kNow);
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  dispatcher.set_device(1, full, kNow);
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{1});
+}
+
+TEST(Dispatcher, ForecastsFromMeasuredSpeeds) {
+  auto dispatcher = with_devices(2);
+  make_ready(dispatcher, 2);
+  EXPECT_FALSE(dispatcher.tokens_per_second(1));
+  EXPECT_FALSE(dispatcher.predicted_drain());
+  dispatcher.add(text(1, 1000), kNow);
+  const auto batch = dispatcher.cut(0, kNow);
+  dispatcher.on_served(0, *batch, milliseconds(500));  // 2000 tokens a second
+  EXPECT_EQ(dispatcher.predict(0, 1, 1000), Duration(milliseconds(500)));
+  EXPECT_FALSE(dispatcher.predict(1, 1, 1000));
+  EXPECT_EQ(dispatcher.silence_allowed(1, 1, 1000), kFirstBatchAllowance);
+  EXPECT_DOUBLE_EQ(*dispatcher.tokens_per_second(1), 4000);  // the other counts as its equal
+  EXPECT_EQ(dispatcher.predicted_drain(), Duration{0});
+  dispatcher.add(text(2, 1000), kNow);
+  const auto running = dispatcher.cut(0, kNow);  // 0.5 s on device 0
+  dispatcher.add(text(3, 500), kNow);            // 0.25 s on device 1
+  EXPECT_NEAR(seconds(*dispatcher.predicted_drain()), 0.5, 1e-6);
+  dispatcher.add(text(4, 1500), kNow);  // (1000 + 2000) / 4000 in all
+  EXPECT_NEAR(seconds(*dispatcher.predicted_drain()), 0.75, 1e-6);
+}
+
+TEST(Dispatcher, KeepsTheNewestDecisions) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  for (ItemKey key = 1; key <= 300; ++key) {
+    dispatcher.add(text(key), kNow + milliseconds(key));
+    dispatcher.on_served(0, *dispatcher.cut(0, kNow + milliseconds(key)), milliseconds(1));
+  }
+  const auto decisions = dispatcher.decisions();
+  ASSERT_EQ(decisions.size(), 256U);
+  EXPECT_EQ(decisions.back().at, kNow + milliseconds(300));
+  EXPECT_EQ(decisions.back().text_count, 1U);
+  EXPECT_EQ(decisions.back().token_count, 100U);
+  EXPECT_EQ(decisions.back().reason, "free slot; 1 of 1 texts that wait for any device");
+}
+
+TEST(Dispatcher, AForgottenModelIsLearntAnew) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  dispatcher.add(text(1), kNow);
+  const auto batch = dispatcher.cut(0, kNow);
+  dispatcher.forget(1);
+  dispatcher.on_served(0, *batch, milliseconds(10));  // the last that was with a device
+  EXPECT_FALSE(dispatcher.predict(0, 1, 100));
+}
+
+}  // namespace
+}  // namespace muster
