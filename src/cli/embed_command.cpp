@@ -40,8 +40,9 @@ CommandSpec embed_spec() {
                   {SettingId::Precision, SettingId::MaxLength, SettingId::Pooling,
                    SettingId::Normalize, SettingId::PromptName}},
                  {"Machine",
-                  {SettingId::Devices, SettingId::CoresPerDevice, SettingId::BatchTokens,
-                   SettingId::TorchRoot, SettingId::WorkerProgram, SettingId::CacheDir},
+                  {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
+                   SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
+                   SettingId::CacheDir},
                   {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}}},
       .examples =
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"

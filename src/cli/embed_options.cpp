@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/places.h"
 #include "cli/plan_files.h"
@@ -64,8 +65,7 @@ TextReaderOptions input_options(const Config& config, std::vector<std::string> i
 Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
                             EmbedOptions& options) {
   const auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(devices)));
-  options.devices =
-      MUSTER_TRY(parse_devices(devices, found.inventory, config.count(SettingId::CoresPerDevice)));
+  options.devices = MUSTER_TRY(chosen_devices(config, devices, found.inventory));
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.cache_folder = MUSTER_TRY(find_cache_folder(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;

@@ -42,8 +42,8 @@ CommandSpec search_spec() {
                   {SettingId::PromptName},
                   {{"--model", "MODEL", "instead of the one that made OUT"}}},
                  {"Machine",
-                  {SettingId::Devices, SettingId::CoresPerDevice, SettingId::TorchRoot,
-                   SettingId::WorkerProgram, SettingId::CacheDir}}},
+                  {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
+                   SettingId::TorchRoot, SettingId::WorkerProgram, SettingId::CacheDir}}},
       .examples =
           "  muster search notes.npy \"where did we leave the keys?\"\n"
           "  muster search notes.npy --top 3 --json \"first question\" \"second one\"\n"

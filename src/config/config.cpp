@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "config/values.h"
 
 namespace muster {
 namespace {
@@ -136,10 +137,51 @@ std::optional<bool> Config::is_on(SettingId id) const {
   return value ? std::optional(*value == "true") : std::nullopt;
 }
 
+std::optional<Duration> Config::time(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Time);
+  const auto& value = at(id).value;
+  if (!value) return std::nullopt;
+  return std::chrono::milliseconds(parse_milliseconds(*value).value_or(0));
+}
+
+std::optional<std::uint64_t> Config::bytes(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Bytes);
+  const auto& value = at(id).value;
+  return value ? parse_bytes(*value) : std::nullopt;
+}
+
+std::optional<double> Config::fraction(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Fraction);
+  const auto& value = at(id).value;
+  return value ? parse_fraction(*value) : std::nullopt;
+}
+
+TextPairs Config::map(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Map);
+  const auto& value = at(id).value;
+  if (!value) return {};
+  auto pairs = parse_map(*value, setting_of(id).name);
+  MUSTER_CHECK(pairs);
+  return std::move(*pairs);
+}
+
+std::vector<ModelEntry> Config::models(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Models);
+  const auto& value = at(id).value;
+  if (!value) return {};
+  auto entries = parse_model_entries(*value, setting_of(id).name);
+  MUSTER_CHECK(entries);
+  return std::move(*entries);
+}
+
 void Config::set_default(SettingId id, std::string value, std::string place) {
   auto& effective = values_[static_cast<std::size_t>(id)];
   MUSTER_CHECK(!effective.value);
   effective = {std::move(value), Origin::Default, std::move(place)};
+}
+
+void Config::set(SettingId id, EffectiveValue value) {
+  values_[static_cast<std::size_t>(id)] = std::move(value);
 }
 
 }  // namespace muster

@@ -8,8 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
+#include "config/model_entries.h"
 #include "config/schema.h"
+#include "config/values.h"
 
 namespace muster {
 
@@ -57,9 +60,17 @@ class Config {
   std::optional<std::string> text(SettingId id) const { return at(id).value; }
   std::optional<std::uint32_t> count(SettingId id) const;  // of a Count
   std::optional<bool> is_on(SettingId id) const;           // of a Switch
+  std::optional<Duration> time(SettingId id) const;        // of a Time
+  std::optional<std::uint64_t> bytes(SettingId id) const;  // of a Bytes
+  std::optional<double> fraction(SettingId id) const;      // of a Fraction
+  TextPairs map(SettingId id) const;                       // of a Map; empty without a value
+  std::vector<ModelEntry> models(SettingId id) const;      // of a Models; empty without a value
 
   /// Puts a default that had to be found out in the place of none. `place` says how it was found.
   void set_default(SettingId id, std::string value, std::string place);
+
+  /// Gives a setting another value while a program runs. `value` is in its one form.
+  void set(SettingId id, EffectiveValue value);
 
   /// The file that was read; nullopt if there was none.
   const std::optional<std::filesystem::path>& file() const { return file_; }
@@ -71,11 +82,12 @@ class Config {
   std::optional<std::filesystem::path> file_;
 };
 
-/// The settings in the text of a YAML file: one mapping of names to plain values.
+/// The settings in the text of a YAML file: one mapping of names to values. A setting that is a map
+/// takes a mapping, `models` a list of mappings or of names; all others plain values.
 ///
 /// file_name: for places and messages.
 /// Errors: Corrupt (no YAML), InvalidArgument (an unknown or repeated key, a list or mapping as a
-/// value).
+/// value of a setting that takes none).
 Result<std::vector<GivenValue>> parse_config_yaml(const std::string& text,
                                                   const std::string& file_name);
 

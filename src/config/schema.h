@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +14,9 @@ namespace muster {
 
 /// Every setting that a file, the environment or a flag can give. Each is read by some command.
 enum class SettingId : std::uint8_t {
+  // schema_work.cpp: where and how a model runs, and on what texts.
   Devices,
+  DeviceCountMost,
   CoresPerDevice,
   Precision,
   BatchTokens,
@@ -31,11 +33,59 @@ enum class SettingId : std::uint8_t {
   CacheDir,
   NvmlPath,
   SysfsRoot,
+  // schema_server.cpp: what `muster serve` is to its clients.
+  Models,
+  Listen,
+  TlsCert,
+  TlsKey,
+  TlsClientCa,
+  KeysFile,
+  AuditLog,
+  MaxBodyBytes,
+  ConnectionsMost,
+  MaxClientBatchSize,
+  AutoTruncate,
+  RequestTimeout,
+  RequestTimeoutMost,
+  DrainTimeout,
+  // schema_fleet.cpp: how it uses its devices, what it keeps, what it writes down.
+  LoadBalancingStrategy,
+  MemoryThreshold,
+  DeviceWeights,
+  TaskTypes,
+  PlacementExpression,
+  QueueBudget,
+  QueuedTokensMost,
+  QueuedTextsMost,
+  BatchTime,
+  CanaryInterval,
+  CanaryTimeout,
+  CacheEnabled,
+  CacheSize,
+  CacheEntries,
+  CacheTtl,
+  CacheFile,
+  LogLevel,
+  LogFormat,
+  LogDir,
+  StatsFile,
+  StatsInterval,
 };
 
-inline constexpr std::size_t kSettingCount = 17;
+inline constexpr std::size_t kSettingCount = static_cast<std::size_t>(SettingId::StatsInterval) + 1;
 
-enum class SettingType : std::uint8_t { Text, Count, Switch, Choice };
+/// The kinds of values, with their one form as text.
+enum class SettingType : std::uint8_t {
+  Text,
+  Count,
+  Switch,    // "true", "false"
+  Choice,    //
+  Time,      // "2s", "500ms"; least and most are milliseconds
+  Bytes,     // "256MiB"
+  Fraction,  // "0.8"; also given as "80%"
+  Map,       // "cuda:0=2,cuda:1=1"; "query=cuda:0;document=cuda:1,cuda:2" where a value has commas
+  Models,    // JSON, an object for each model; also given as "PATH" and "NAME=PATH" with commas
+};
 
 /// One row of the schema. `name` is the key in a file; `--batch-tokens` and MUSTER_BATCH_TOKENS
 /// follow from it.
@@ -43,14 +93,16 @@ struct Setting {
   SettingId id;
   std::string_view name;  // "batch_tokens"
   SettingType type;
-  std::string_view default_value;  // empty: none
-  std::string_view default_note;   // what happens without a value: "the model's"
-  std::string_view value_name;     // in help: "N"
+  std::string_view default_value = {};  // empty: none
+  std::string_view default_note = {};   // what happens without a value: "the model's"
+  std::string_view value_name = {};     // in help: "N"
   std::string_view help;
   std::vector<std::string> choices = {};  // Choice
-  std::uint64_t least = 0;                // Count
-  std::uint64_t most = 0;                 // Count
+  std::uint64_t least = 0;                // Count, Time, Bytes
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   std::vector<std::string> aliases = {};  // names that other programs use for the same thing
+  bool is_live = false;                   // a running server can be given another value
+  bool is_secret = false;                 // where a secret lies: no server tells it
 };
 
 /// The schema, in the order of SettingId.
@@ -69,12 +121,5 @@ std::string flag_of(std::string_view name);
 
 /// "batch_tokens" -> "MUSTER_BATCH_TOKENS".
 std::string variable_of(std::string_view name);
-
-/// Checks a value against type and range and gives it in its one form ("yes" -> "true").
-///
-/// subject: what the message begins with: "muster.yaml:3: precision", "MUSTER_PRECISION",
-/// "--precision". Errors: InvalidArgument, naming subject, range or nearest choice, and the value.
-Result<std::string> check_value(const Setting& setting, std::string_view value,
-                                std::string_view subject);
 
 }  // namespace muster

@@ -1,0 +1,313 @@
+#include "cli/serve_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "cli/device_choice.h"
+#include "cli/embed_options.h"
+#include "cli/find_machine.h"
+#include "cli/places.h"
+#include "hw/device_names.h"
+#include "modelfile/model_folder.h"
+#include "scheduler/placement_expression.h"
+
+namespace muster {
+namespace {
+
+// What a message about a setting begins with: the flag, the variable, or file and line.
+std::string subject_of(const Config& config, SettingId id) {
+  const auto& place = config.at(id).place;
+  const auto name = setting_of(id).name;
+  if (place.empty()) return std::string(name);
+  return config.at(id).origin == Origin::File ? fmt::format("{}: {}", place, name) : place;
+}
+
+Error invalid(const Config& config, SettingId id, const std::string& message) {
+  return Error{ErrorKind::InvalidArgument, fmt::format("{}: {}", subject_of(config, id), message)};
+}
+
+// Values that have a default.
+std::uint32_t count(const Config& config, SettingId id) {
+  const auto value = config.count(id);
+  MUSTER_CHECK(value);
+  return *value;
+}
+
+Duration time(const Config& config, SettingId id) {
+  const auto value = config.time(id);
+  MUSTER_CHECK(value);
+  return *value;
+}
+
+std::uint64_t bytes(const Config& config, SettingId id) {
+  const auto value = config.bytes(id);
+  MUSTER_CHECK(value);
+  return *value;
+}
+
+Result<std::size_t> device_index(const Config& config, SettingId id, const std::string& name,
+                                 const std::vector<Device>& devices) {
+  std::vector<std::string> names;
+  for (const auto& device : devices) names.push_back(device.name());
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  return invalid(
+      config, id,
+      fmt::format("{} is none of the server's devices: {}", name, fmt::join(names, ", ")));
+}
+
+// A word of the command line: a file of that name, "NAME=MODEL" or a model.
+ModelEntry entry_of(const std::string& word) {
+  const auto equals = word.find('=');
+  std::error_code ignored;
+  const bool is_named =
+      equals != std::string::npos && equals > 0 && !std::filesystem::exists(word, ignored);
+  if (!is_named) return {.name = "", .model = word};
+  return {.name = word.substr(0, equals), .model = word.substr(equals + 1)};
+}
+
+ServedModel served_model(const Config& config, const ModelEntry& entry) {
+  const auto or_all = [&config](const std::optional<std::string>& own, SettingId id) {
+    return own ? own : config.text(id);
+  };
+  ServedModel model;
+  model.name = entry.name;
+  model.model = entry.model;
+  model.precision = parse_precision(or_all(entry.precision, SettingId::Precision).value_or(""));
+  model.pooling = parse_pooling(or_all(entry.pooling, SettingId::Pooling).value_or(""));
+  if (const auto normalize = or_all(entry.normalize, SettingId::Normalize)) {
+    model.normalize = *normalize == "true";
+  }
+  model.length_max = config.count(SettingId::MaxLength);
+  if (entry.max_length) {
+    std::uint32_t own = 0;
+    std::from_chars(entry.max_length->data(), entry.max_length->data() + entry.max_length->size(),
+                    own);
+    model.length_max = own;
+  }
+  model.prompt_name = or_all(entry.prompt_name, SettingId::PromptName);
+  model.devices = entry.devices;
+  return model;
+}
+
+Result<std::vector<ServedModel>> served_models(const CommandContext& context) {
+  auto entries = context.config.models(SettingId::Models);
+  for (const auto& word : context.arguments.positionals) {
+    auto entry = entry_of(word);
+    if (std::find(entries.begin(), entries.end(), entry) == entries.end()) {
+      entries.push_back(std::move(entry));
+    }
+  }
+  if (entries.empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "which model? Name a folder or a hub id: muster serve MODEL, or models in "
+                 "muster.yaml"};
+  }
+  MUSTER_TRY(check_model_entries(entries, "models"));
+  std::vector<ServedModel> models;
+  for (const auto& entry : entries) {
+    MUSTER_TRY(find_model(entry.model));
+    models.push_back(served_model(context.config, entry));
+  }
+  return models;
+}
+
+Status check_model_devices(const Config& config, const ServeOptions& options) {
+  for (const auto& model : options.models) {
+    for (const auto& name : model.devices) {
+      MUSTER_TRY(device_index(config, SettingId::Models, name, options.devices));
+    }
+  }
+  return Done{};
+}
+
+Status check_file(const Config& config, SettingId id) {
+  const auto file = config.text(id);
+  std::error_code ignored;
+  if (!file || std::filesystem::is_regular_file(*file, ignored)) return Done{};
+  return Error{ErrorKind::NotFound,
+               fmt::format("{}: no such file: {}", subject_of(config, id), *file)};
+}
+
+Status set_listening(const Config& config, HttpServerOptions& http) {
+  auto address = parse_listen_address(config.text(SettingId::Listen).value_or(""));
+  if (!address) return invalid(config, SettingId::Listen, address.error().message);
+  http.listen = std::move(*address);
+  http.limits.body_bytes = bytes(config, SettingId::MaxBodyBytes);
+  http.connections_most = count(config, SettingId::ConnectionsMost);
+  return Done{};
+}
+
+Status set_machine(const Config& config, const Clock& clock, ServeOptions& options) {
+  const auto names = config.text(SettingId::Devices).value_or("auto");
+  const auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(names)));
+  options.devices = MUSTER_TRY(chosen_devices(config, names, found.inventory));
+  options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
+  options.cache_folder = MUSTER_TRY(find_cache_folder(config)).path;
+  options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
+  return Done{};
+}
+
+Status set_weights(const Config& config, ServeOptions& options) {
+  for (const auto& [name, text] : config.map(SettingId::DeviceWeights)) {
+    const auto index =
+        MUSTER_TRY(device_index(config, SettingId::DeviceWeights, name, options.devices));
+    double weight = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), weight);
+    constexpr double kWeightMost = 1e6;
+    if (code != std::errc{} || end != text.data() + text.size() ||
+        !(weight > 0 && weight <= kWeightMost)) {
+      return invalid(config, SettingId::DeviceWeights,
+                     fmt::format("the weight of {} must be a number above 0: \"{}\"", name, text));
+    }
+    options.weights[index] = weight;
+  }
+  return Done{};
+}
+
+CacheOptions cache_options(const Config& config) {
+  CacheOptions cache;
+  const bool is_on = config.is_on(SettingId::CacheEnabled).value_or(true);
+  cache.size_most = is_on ? bytes(config, SettingId::CacheSize) : 0;
+  cache.entries_most = count(config, SettingId::CacheEntries);
+  cache.ttl = config.time(SettingId::CacheTtl);
+  if (is_on) cache.file = config.text(SettingId::CacheFile).value_or("");
+  return cache;
+}
+
+Result<std::array<std::vector<std::size_t>, kRequestTypeCount>> pools(
+    const Config& config, const std::vector<Device>& devices) {
+  std::array<std::vector<std::size_t>, kRequestTypeCount> all;
+  std::vector<std::string> types;
+  for (std::size_t i = 0; i < kRequestTypeCount; ++i) {
+    types.emplace_back(request_type_name(static_cast<RequestType>(i)));
+  }
+  for (const auto& [type, names] : config.map(SettingId::TaskTypes)) {
+    const auto found = std::find(types.begin(), types.end(), type);
+    if (found == types.end()) {
+      const auto nearest = nearest_name(type, types);
+      return invalid(config, SettingId::TaskTypes,
+                     fmt::format("no type of requests: {}; {}", type,
+                                 nearest ? fmt::format("did you mean {}?", *nearest)
+                                         : fmt::format("they are {}", fmt::join(types, ", "))));
+    }
+    auto& pool = all.at(static_cast<std::size_t>(found - types.begin()));
+    for (const auto& name : split(names, ',')) {
+      pool.push_back(
+          MUSTER_TRY(device_index(config, SettingId::TaskTypes, std::string(trim(name)), devices)));
+    }
+  }
+  return all;
+}
+
+Strategy strategy_of(const Config& config) {
+  const auto name = config.text(SettingId::LoadBalancingStrategy).value_or("auto");
+  for (const auto strategy :
+       {Strategy::Auto, Strategy::LeastWork, Strategy::RoundRobin, Strategy::MemoryUsage,
+        Strategy::ComputeLoad, Strategy::TaskType, Strategy::StaticPartition}) {
+    if (name == strategy_name(strategy)) return strategy;
+  }
+  return Strategy::Expression;
+}
+
+Result<DispatchOptions> dispatch_options(const Config& config, const std::vector<Device>& devices) {
+  DispatchOptions dispatch;
+  dispatch.strategy = strategy_of(config);
+  dispatch.memory_threshold =
+      config.fraction(SettingId::MemoryThreshold).value_or(dispatch.memory_threshold);
+  dispatch.pools = MUSTER_TRY(pools(config, devices));
+  dispatch.batch_time_most = time(config, SettingId::BatchTime);
+  if (const auto text = config.text(SettingId::PlacementExpression)) {
+    auto expression = PlacementExpression::parse(*text);
+    if (!expression) {
+      return invalid(config, SettingId::PlacementExpression, expression.error().message);
+    }
+    dispatch.expression = std::move(*expression);
+  }
+  if (dispatch.strategy == Strategy::Expression && dispatch.expression == nullptr) {
+    return invalid(config, SettingId::LoadBalancingStrategy,
+                   "expression needs the setting placement_expression");
+  }
+  if (dispatch.strategy == Strategy::TaskType && !config.text(SettingId::TaskTypes)) {
+    return invalid(config, SettingId::LoadBalancingStrategy,
+                   "task_type needs the setting task_types");
+  }
+  return dispatch;
+}
+
+Status set_deadlines(const Config& config, ServeOptions& options) {
+  options.deadline = time(config, SettingId::RequestTimeout);
+  options.deadline_most = time(config, SettingId::RequestTimeoutMost);
+  if (options.deadline > options.deadline_most) {
+    return invalid(config, SettingId::RequestTimeout,
+                   fmt::format("it must not be above request_timeout_most: {} and {}",
+                               *config.text(SettingId::RequestTimeout),
+                               *config.text(SettingId::RequestTimeoutMost)));
+  }
+  options.drain_limit = time(config, SettingId::DrainTimeout);
+  options.canary_limit = time(config, SettingId::CanaryTimeout);
+  return Done{};
+}
+
+}  // namespace
+
+std::vector<FlagGroup> serve_flag_groups() {
+  using enum SettingId;
+  return {
+      {"Clients",
+       {Listen, TlsCert, TlsKey, TlsClientCa, KeysFile, AuditLog, MaxBodyBytes, ConnectionsMost,
+        MaxClientBatchSize, AutoTruncate, RequestTimeout, RequestTimeoutMost, DrainTimeout}},
+      {"Models", {Models, Precision, MaxLength, Pooling, Normalize, PromptName}},
+      {"Machine",
+       {Devices, DeviceCountMost, CoresPerDevice, BatchTokens, TorchRoot, WorkerProgram, CacheDir,
+        NvmlPath, SysfsRoot}},
+      {"Which device gets what",
+       {LoadBalancingStrategy, MemoryThreshold, DeviceWeights, TaskTypes,
+        SettingId::PlacementExpression, QueueBudget, QueuedTokensMost, QueuedTextsMost, BatchTime,
+        CanaryInterval, CanaryTimeout}},
+      {"What is kept and written down",
+       {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, LogLevel, LogFormat, LogDir,
+        StatsFile, StatsInterval}},
+  };
+}
+
+Status apply_live_settings(const Config& config, ServeOptions& options) {
+  options.dispatch = MUSTER_TRY(dispatch_options(config, options.devices));
+  options.admission.queue_budget = time(config, SettingId::QueueBudget);
+  options.admission.queued_tokens_most = count(config, SettingId::QueuedTokensMost);
+  options.admission.queued_texts_most = count(config, SettingId::QueuedTextsMost);
+  options.texts_most = count(config, SettingId::MaxClientBatchSize);
+  options.auto_truncate = config.is_on(SettingId::AutoTruncate).value_or(true);
+  MUSTER_TRY(set_deadlines(config, options));
+  for (const auto id : {SettingId::TlsCert, SettingId::TlsKey, SettingId::TlsClientCa}) {
+    MUSTER_TRY(check_file(config, id));
+  }
+  options.keys_file = config.text(SettingId::KeysFile).value_or("");
+  return Done{};
+}
+
+Result<ServeOptions> serve_options(const CommandContext& context) {
+  const auto& config = context.config;
+  ServeOptions options;
+  MUSTER_TRY(set_listening(config, options.http));
+  options.models = MUSTER_TRY(served_models(context));
+  options.batch_tokens = config.count(SettingId::BatchTokens).value_or(options.batch_tokens);
+  options.cache = cache_options(config);
+  options.canary_period = time(config, SettingId::CanaryInterval);
+  options.audit_file = config.text(SettingId::AuditLog).value_or("");
+  options.stats_file = config.text(SettingId::StatsFile).value_or("");
+  options.stats_interval = time(config, SettingId::StatsInterval);
+  MUSTER_TRY(set_machine(config, context.clock, options));
+  MUSTER_TRY(check_model_devices(config, options));
+  MUSTER_TRY(set_weights(config, options));
+  MUSTER_TRY(apply_live_settings(config, options));
+  return options;
+}
+
+}  // namespace muster

@@ -1,0 +1,241 @@
+#include "config/values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/text.h"
+#include "config/model_entries.h"
+
+namespace muster {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+Error invalid(std::string_view subject, std::string_view must, std::string_view value) {
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{} must be {}: \"{}\"", subject, must, value)};
+}
+
+// A number that is not negative, up to where it ends; nullopt when there is none.
+std::optional<std::pair<double, std::string_view>> leading_number(std::string_view text) {
+  double number = 0;
+  if (text.empty()) return std::nullopt;
+  const auto [end, code] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (code != std::errc{} || text.front() == '-' || !std::isfinite(number)) return std::nullopt;
+  const auto used = static_cast<std::size_t>(end - text.data());
+  return std::pair(number, trim(text.substr(used)));
+}
+
+// A whole number of what `units` count in; "0" needs no unit.
+template <std::size_t Count>
+std::optional<std::uint64_t> with_unit(std::string_view text, const std::array<Unit, Count>& units,
+                                       bool is_unit_needed) {
+  // Above this a double no longer tells two whole numbers apart.
+  constexpr double kExactMost = 9007199254740992.0;
+  const auto number = leading_number(text);
+  if (!number) return std::nullopt;
+  double factor = 0;
+  if (number->second.empty()) {
+    if (is_unit_needed && number->first != 0) return std::nullopt;
+    factor = 1;
+  }
+  for (const auto& unit : units) {
+    if (number->second == unit.name) factor = unit.factor;
+  }
+  const double value = std::round(number->first * factor);
+  if (factor == 0 || value > kExactMost) return std::nullopt;
+  return static_cast<std::uint64_t>(value);
+}
+
+std::string time_text(std::uint64_t milliseconds) {
+  if (milliseconds % 1000 == 0) return fmt::format("{}s", milliseconds / 1000);
+  return fmt::format("{}ms", milliseconds);
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (unit + 1 < kUnits.size() && bytes >= 1024 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{}{}", bytes, kUnits.at(unit));
+}
+
+Result<std::string> check_count(const Setting& setting, std::string_view value,
+                                std::string_view subject) {
+  std::uint64_t number = 0;
+  const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool is_number = code == std::errc{} && end == value.data() + value.size();
+  if (!is_number || number < setting.least || number > setting.most) {
+    return invalid(subject,
+                   fmt::format("a whole number from {} to {}", setting.least, setting.most), value);
+  }
+  return std::to_string(number);
+}
+
+Result<std::string> check_switch(std::string_view value, std::string_view subject) {
+  std::string small(value);
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const auto* yes : {"true", "yes", "on", "1"}) {
+    if (small == yes) return std::string("true");
+  }
+  for (const auto* no : {"false", "no", "off", "0"}) {
+    if (small == no) return std::string("false");
+  }
+  return invalid(subject, "true or false", value);
+}
+
+Result<std::string> check_choice(const Setting& setting, std::string_view value,
+                                 std::string_view subject) {
+  if (std::find(setting.choices.begin(), setting.choices.end(), value) != setting.choices.end()) {
+    return std::string(value);
+  }
+  auto error = invalid(subject, fmt::format("one of {}", fmt::join(setting.choices, ", ")), value);
+  if (const auto nearest = nearest_name(value, setting.choices)) {
+    error.message += fmt::format("; did you mean {}?", *nearest);
+  }
+  return error;
+}
+
+Result<std::string> check_time(const Setting& setting, std::string_view value,
+                               std::string_view subject) {
+  const auto time = parse_milliseconds(value);
+  if (!time || *time < setting.least || *time > setting.most) {
+    return invalid(subject,
+                   fmt::format("a time such as 500ms, 2s or 1m, from {} to {}",
+                               time_text(setting.least), time_text(setting.most)),
+                   value);
+  }
+  return time_text(*time);
+}
+
+Result<std::string> check_bytes(const Setting& setting, std::string_view value,
+                                std::string_view subject) {
+  const auto bytes = parse_bytes(value);
+  if (!bytes || *bytes < setting.least || *bytes > setting.most) {
+    return invalid(subject,
+                   fmt::format("a size such as 64KiB, 256MiB or 1GB, from {} to {}",
+                               bytes_text(setting.least), bytes_text(setting.most)),
+                   value);
+  }
+  return bytes_text(*bytes);
+}
+
+Result<std::string> check_fraction(std::string_view value, std::string_view subject) {
+  const auto fraction = parse_fraction(value);
+  if (!fraction)
+    return invalid(subject, "a share such as 0.8 or 80%, above 0 and at most 1", value);
+  return fmt::format("{}", *fraction);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_milliseconds(std::string_view text) {
+  constexpr std::array<Unit, 4> kUnits{{{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}}};
+  return with_unit(text, kUnits, true);
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  constexpr double kKibi = 1024;
+  constexpr std::array<Unit, 9> kUnits{{{"B", 1},
+                                        {"KiB", kKibi},
+                                        {"MiB", kKibi * kKibi},
+                                        {"GiB", kKibi * kKibi * kKibi},
+                                        {"TiB", kKibi * kKibi * kKibi * kKibi},
+                                        {"kB", 1e3},
+                                        {"MB", 1e6},
+                                        {"GB", 1e9},
+                                        {"TB", 1e12}}};
+  return with_unit(text, kUnits, false);
+}
+
+std::optional<double> parse_fraction(std::string_view text) {
+  const auto number = leading_number(text);
+  if (!number || !(number->second.empty() || number->second == "%")) return std::nullopt;
+  const double value = number->second.empty() ? number->first : number->first / 100;
+  if (!(value > 0 && value <= 1)) return std::nullopt;
+  return value;
+}
+
+Result<TextPairs> parse_map(std::string_view text, std::string_view subject) {
+  TextPairs pairs;
+  for (const auto& part : split(text, ';')) {
+    for (const auto& raw : split(part, ',')) {
+      const auto piece = trim(raw);
+      const auto equals = piece.find('=');
+      if (equals == std::string_view::npos && !pairs.empty() && !piece.empty()) {
+        pairs.back().second += fmt::format(",{}", piece);
+        continue;
+      }
+      const auto key = trim(piece.substr(0, std::min(equals, piece.size())));
+      const auto value =
+          equals == std::string_view::npos ? std::string_view{} : trim(piece.substr(equals + 1));
+      if (key.empty() || value.empty()) {
+        return invalid(subject, "entries of the form name=value, with commas between", text);
+      }
+      for (const auto& [other, ignored] : pairs) {
+        if (other == key) {
+          return Error{ErrorKind::InvalidArgument,
+                       fmt::format("{} names {} twice: \"{}\"", subject, key, text)};
+        }
+      }
+      pairs.emplace_back(key, value);
+    }
+  }
+  return pairs;
+}
+
+std::string map_text(const TextPairs& pairs) {
+  bool has_lists = false;
+  for (const auto& [key, value] : pairs) has_lists |= value.find(',') != std::string::npos;
+  std::string text;
+  for (const auto& [key, value] : pairs) {
+    if (!text.empty()) text += has_lists ? ';' : ',';
+    text += fmt::format("{}={}", key, value);
+  }
+  return text;
+}
+
+Result<std::string> check_value(const Setting& setting, std::string_view value,
+                                std::string_view subject) {
+  if (value.empty()) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("{} must not be empty", subject)};
+  }
+  switch (setting.type) {
+    case SettingType::Count:
+      return check_count(setting, value, subject);
+    case SettingType::Switch:
+      return check_switch(value, subject);
+    case SettingType::Choice:
+      return check_choice(setting, value, subject);
+    case SettingType::Time:
+      return check_time(setting, value, subject);
+    case SettingType::Bytes:
+      return check_bytes(setting, value, subject);
+    case SettingType::Fraction:
+      return check_fraction(value, subject);
+    case SettingType::Map: {
+      const auto pairs = MUSTER_TRY(parse_map(value, subject));
+      return map_text(pairs);
+    }
+    case SettingType::Models: {
+      const auto entries = MUSTER_TRY(parse_model_entries(value, subject));
+      return model_entries_text(entries);
+    }
+    case SettingType::Text:
+      break;
+  }
+  return std::string(value);
+}
+
+}  // namespace muster
