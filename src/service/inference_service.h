@@ -27,45 +27,45 @@ enum class TruncationSide : std::uint8_t { Right, Left };
 
 /// What all requests for computation have in common.
 struct CallOptions {
-  std::string model;                 // a served name; empty: the first one of the right task
-  std::string caller;                // the name of an API key; empty without keys
-  std::optional<Duration> deadline;  // from now; nullopt: the server's
-  std::optional<Lane> lane;          // nullopt: interactive up to 8 texts, else bulk
-  std::optional<bool> truncate;      // nullopt: the server's; false: too long is an error
+  std::string model = {};                 // a served name; empty: the first one of the right task
+  std::string caller = {};                // the name of an API key; empty without keys
+  std::optional<Duration> deadline = {};  // from now; nullopt: the server's
+  std::optional<Lane> lane = {};          // nullopt: interactive up to 8 texts, else bulk
+  std::optional<bool> truncate = {};      // nullopt: the server's; false: too long is an error
   TruncationSide truncation_side = TruncationSide::Right;
 };
 
 /// Texts or token ids, one of the two.
 struct EmbedCall {
-  CallOptions options;
-  std::vector<std::string> texts;               // valid UTF-8
-  std::vector<std::vector<std::uint32_t>> ids;  // as they are: no prompt, no special tokens
-  std::optional<std::string> prompt_name;       // nullopt: the model's default
+  CallOptions options = {};
+  std::vector<std::string> texts = {};               // valid UTF-8
+  std::vector<std::vector<std::uint32_t>> ids = {};  // as they are: no prompt, no special tokens
+  std::optional<std::string> prompt_name = {};       // nullopt: the model's default
 };
 
 struct EmbedAnswer {
-  std::string model;  // the served name
+  std::string model = {};  // the served name
   std::uint32_t dim = 0;
-  std::vector<float> rows;         // [texts, dim], row-major
+  std::vector<float> rows = {};    // [texts, dim], row-major
   std::uint64_t token_count = 0;   // special tokens included; those of cached texts too
   std::uint32_t cached_count = 0;  // texts answered from the cache
 };
 
 struct RerankCall {
-  CallOptions options;
-  std::string query;
-  std::vector<std::string> texts;
+  CallOptions options = {};
+  std::string query = {};
+  std::vector<std::string> texts = {};
   bool raw_scores = false;  // without the model's activation
 };
 
 struct RerankAnswer {
-  std::string model;
-  std::vector<float> scores;  // [texts], in their order
+  std::string model = {};
+  std::vector<float> scores = {};  // [texts], in their order
   std::uint64_t token_count = 0;
 };
 
 struct TokenizedText {
-  std::vector<std::uint32_t> ids;
+  std::vector<std::uint32_t> ids = {};
   bool is_truncated = false;
 };
 
@@ -73,27 +73,27 @@ struct TokenizedText {
 /// now (ResourceExhausted, Unavailable).
 struct CallError {
   Error error;
-  std::optional<Duration> retry_after;
+  std::optional<Duration> retry_after = {};
 };
 
 /// One served model as it is now.
 struct ServedModelStatus {
   ModelId id = 0;
-  std::string name;
-  std::string path;
+  std::string name = {};
+  std::string path = {};
   ModelTask task = ModelTask::Embed;
   ModelState state = ModelState::Loading;  // Ready when one device is
-  std::string reason;                      // of Failed
+  std::string reason = {};                 // of Failed
   std::uint32_t dim = 0;
   std::uint32_t length_max = 0;
   std::uint32_t vocab_size = 0;
-  std::vector<std::string> prompts;
-  std::string default_prompt;
+  std::vector<std::string> prompts = {};
+  std::string default_prompt = {};
   Pooling pooling = Pooling::Mean;
   bool normalize = false;
   Precision precision = Precision::Fp32;
-  std::string precision_reason;
-  std::string equality_class;
+  std::string precision_reason = {};
+  std::string equality_class = {};
   double created_unix_seconds = 0;
   std::uint64_t request_count = 0, text_count = 0, token_count = 0;
 };
@@ -164,6 +164,9 @@ class InferenceService {
 
   virtual Fleet& fleet() = 0;
   virtual ServiceStatus status() const = 0;
+
+  /// Forgets every cached vector, those of the cache's file too.
+  virtual void clear_cache() = 0;
 
   /// Changes what may change while running: dispatch, admission, limits of callers, deadlines.
   virtual void reconfigure(const ServeOptions& options,

@@ -48,6 +48,9 @@ class ServingLoop final : public InferenceService {
 
   Fleet& fleet() override { return *fleet_; }
   ServiceStatus status() const override;
+  void clear_cache() override {
+    if (cache_) cache_->clear();
+  }
   void reconfigure(const ServeOptions& options,
                    std::map<std::string, CallerLimits> limits) override;
   bool is_ready() const override;
