@@ -17,10 +17,10 @@ namespace muster {
 /// Which model, and what of its own description is overruled.
 struct ModelChoice {
   std::string model;  // folder or hub id
-  std::optional<std::uint32_t> length_max;
-  std::optional<Pooling> pooling;
-  std::optional<bool> normalize;
-  std::optional<std::string> prompt_name;  // of the model's prompts
+  std::optional<std::uint32_t> length_max = {};
+  std::optional<Pooling> pooling = {};
+  std::optional<bool> normalize = {};
+  std::optional<std::string> prompt_name = {};  // of the model's prompts
 };
 
 /// A model as the parent needs it: no weight is read.

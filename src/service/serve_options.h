@@ -20,14 +20,14 @@ namespace muster {
 
 /// One model that a server serves.
 struct ServedModel {
-  std::string name;   // what clients call it; empty: the hub id or the folder's name
-  std::string model;  // folder or hub id
-  std::optional<Precision> precision;  // nullopt: auto
-  std::optional<Pooling> pooling;
-  std::optional<bool> normalize;
-  std::optional<std::uint32_t> length_max;
-  std::optional<std::string> prompt_name;  // when a request names none
-  std::vector<std::string> devices;        // by name; empty: all of the server's
+  std::string name = {};   // what clients call it; empty: the hub id or the folder's name
+  std::string model = {};  // folder or hub id
+  std::optional<Precision> precision = {};  // nullopt: auto
+  std::optional<Pooling> pooling = {};
+  std::optional<bool> normalize = {};
+  std::optional<std::uint32_t> length_max = {};
+  std::optional<std::string> prompt_name = {};  // when a request names none
+  std::vector<std::string> devices = {};        // by name; empty: all of the server's
 };
 
 /// What a running server does; every field is already checked for form.
