@@ -27,15 +27,17 @@ CacheKey cache_scope(std::span<const std::string_view> fields);
 CacheKey cache_key(const CacheKey& scope, std::string_view text, bool is_ids);
 
 struct CacheOptions {
-  std::uint64_t size_most = 256ull << 20;  // bytes of memory and, with a file, of the file; 0: off
+  std::uint64_t size_most = 256ull << 20;  // bytes of memory, all that the cache itself needs
+                                           // included, and, with a file, of the file but for its
+                                           // header (4 KiB); 0: off
   std::uint64_t entries_most = 1'000'000;  // 0: off
-  std::optional<Duration> ttl;             // nullopt: none
-  std::filesystem::path file;              // empty: memory alone
+  std::optional<Duration> ttl = {};        // nullopt: none
+  std::filesystem::path file = {};         // empty: memory alone
 };
 
 struct CacheStatus {
   std::uint64_t entry_count = 0;
-  std::uint64_t size = 0;  // bytes
+  std::uint64_t size = 0;  // bytes of entries and of what finds them; at most size_most
   std::uint64_t hit_count = 0, miss_count = 0, evicted_count = 0, expired_count = 0;
   std::uint64_t damaged_count = 0;  // entries of the file that were torn and left out
 };
@@ -44,21 +46,24 @@ struct CacheStatus {
 ///
 /// With a file, what was put survives `kill -9` of this process (and of the machine as far as it
 /// had been written); a torn entry is found by its checksum and left out. Opening a file of another
-/// version starts an empty one; opening costs O(entries), under a second for 256 MiB.
+/// version starts an empty one; opening costs O(entries), under a second for 256 MiB. After it, the
+/// order in which entries are thrown out begins with that in which they were put.
 /// Wall-clock time decides the TTL, so that it goes on over a restart.
 ///
 /// Threads: owned by one loop.
 class VectorCache {
  public:
-  /// Errors: those of the file; Unavailable when another process has it open.
+  /// Errors: those of the file; Unavailable when another process has it open; InvalidArgument when
+  /// it is a file of something else.
   static Result<std::unique_ptr<VectorCache>> open(const CacheOptions& options);
   virtual ~VectorCache() = default;
 
   /// The vector, valid until the next call; empty when it is not there or too old.
   virtual std::span<const float> find(const CacheKey& key, double unix_seconds) = 0;
 
-  /// Larger vectors than `size_most` are not kept. Errors of the file turn the file off, not the
-  /// cache; `file_error` tells.
+  /// Vectors larger than a sixteenth of `size_most`, or than 65,536 floats, are not kept. Errors of
+  /// the file turn the file off, not the cache; `file_error` tells. A program that limits the size
+  /// of files ignores SIGXFSZ.
   virtual void put(const CacheKey& key, std::span<const float> vector, double unix_seconds) = 0;
 
   virtual void clear() = 0;
