@@ -6,14 +6,15 @@ namespace muster {
 namespace {
 
 CommandSpec sampler_spec() {
-  return {.name = "sampler",
-          .summary = "reads the drivers for a muster that started it",
-          .usage = "--socket-fd 3",
-          .groups = {{"Given by that muster",
-                      {},
-                      {{"--socket-fd", "N", "its socket; the shared page is the next one"}}}},
-          .examples = "",
-          .is_hidden = true};
+  return {
+      .name = "sampler",
+      .summary = "reads the drivers for a muster that started it",
+      .usage = "--socket-fd 3",
+      .groups = {{"Given by that muster",
+                  {},
+                  {{"--socket-fd", "N", "its socket; the memory they share is at the next two"}}}},
+      .examples = "",
+      .is_hidden = true};
 }
 
 Result<int> run_sampler_command(const CommandContext& context) {
@@ -21,7 +22,8 @@ Result<int> run_sampler_command(const CommandContext& context) {
     return Error{ErrorKind::InvalidArgument,
                  "muster sampler is started by muster itself; muster monitor shows what it reads"};
   }
-  MUSTER_TRY(run_sampler(UniqueFd(kSamplerSocket), UniqueFd(kSamplerPage), context.clock));
+  MUSTER_TRY(run_sampler(UniqueFd(kSamplerSocket), UniqueFd(kSamplerPage), UniqueFd(kSamplerRing),
+                         context.clock));
   return 0;
 }
 

@@ -32,6 +32,8 @@ constexpr std::array<Duration, 4> kRestartWaits{Duration::zero(), milliseconds(2
                                                 milliseconds(500), seconds(1)};
 constexpr Duration kLongLife = seconds(10);
 constexpr std::uint32_t kStrikesMax = 2;
+// So often samples are taken out of the ring if nobody asks, for the sake of the history.
+constexpr int kTakeMs = 1000;
 // An answer about edges may come so much later than asked: the frame's way, and a busy machine.
 constexpr Duration kAnswerGrace = milliseconds(250);
 
@@ -58,11 +60,13 @@ class SignalsBlocked {
 
 class SamplerCollector final : public Collector {
  public:
-  SamplerCollector(CollectorOptions options, const Clock& clock, CallPage page, UniqueFd wake)
+  SamplerCollector(CollectorOptions options, const Clock& clock, CallPage page, SampleRing ring,
+                   UniqueFd wake)
       : options_(std::move(options)),
         clock_(clock),
         page_(std::move(page)),
-        wake_(std::move(wake)) {}
+        wake_(std::move(wake)),
+        ring_(std::move(ring)) {}
   ~SamplerCollector() override;
 
   Status begin();
@@ -87,7 +91,9 @@ class SamplerCollector final : public Collector {
   void serve();
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
   void on_machine(WatchedMachine machine);
-  Status on_samples(std::span<const std::byte> payload);
+  Status take_samples();
+  Status drain(std::vector<DeviceSample>* taken) const;
+  void wish_notices();
   Status on_events(std::span<const std::byte> payload);
   Status on_edges(std::uint64_t id, std::span<const std::byte> payload);
   void send_outgoing();
@@ -113,7 +119,12 @@ class SamplerCollector final : public Collector {
   // std::mutex rather than Mutex: the condition variable needs it. It guards all that follows.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<TelemetryState> state_;  // set once, with the first Machine
+  // Whoever looks takes in first what the sampler has left in the ring.
+  mutable SampleRing ring_;
+  mutable std::vector<std::byte> record_;        // memory for one of the ring
+  mutable std::optional<TelemetryState> state_;  // set once, with the first Machine
+  bool has_started_ = false;                     // each device was visited once
+  bool has_subscribers_ = false;
   std::optional<Error> start_error_;
   bool is_stopping_ = false;
   bool has_viewer_ = false;
@@ -152,6 +163,8 @@ Status SamplerCollector::begin() {
   // A device that hangs tells nobody: it is looked for again from time to time.
   constexpr Duration kLook = milliseconds(100);
   while (!is_ready() && clock_.now() < deadline) changed_.wait_for(lock, kLook);
+  has_started_ = true;
+  wish_notices();
   if (start_error_) return *start_error_;
   if (state_) return Done{};
   const auto call = page_.in_progress(CallPage::kOpening);
@@ -173,7 +186,12 @@ void SamplerCollector::run() {
 bool SamplerCollector::start_sampler() {
   started_at_ = clock_.now();
   page_.clear();
-  auto sampler = SamplerProcess::start(options_.program, page_);
+  {
+    const std::lock_guard lock(mutex_);
+    ring_.clear();
+    wish_notices();
+  }
+  auto sampler = SamplerProcess::start(options_.program, page_, ring_);
   if (!sampler) {
     fail_start(sampler.error());
     return false;
@@ -202,7 +220,7 @@ void SamplerCollector::serve() {
                                  {wake_.get(), POLLIN, 0},
                                  {sampler_->stderr_fd(), POLLIN, 0},
                                  {sampler_->exit_fd(), POLLIN, 0}}};
-    if (::poll(waits.data(), waits.size(), -1) < 0) continue;
+    if (::poll(waits.data(), waits.size(), kTakeMs) < 0) continue;
     if (waits[1].revents != 0) {
       std::uint64_t count = 0;
       (void)!::read(wake_.get(), &count, sizeof count);
@@ -220,6 +238,7 @@ void SamplerCollector::serve() {
     } else if (waits[3].revents != 0) {
       return;  // what it sent before its end is read
     }
+    if (!take_samples()) return;
   }
 }
 
@@ -229,7 +248,7 @@ Status SamplerCollector::on_frame(const FrameHeader& header, std::span<const std
       on_machine(MUSTER_TRY(decode_machine(payload)));
       return Done{};
     case TelemetryMessageType::Samples:
-      return on_samples(payload);
+      return Done{};  // they are taken after the frames
     case TelemetryMessageType::Events:
       return on_events(payload);
     case TelemetryMessageType::Edges:
@@ -282,24 +301,42 @@ std::optional<std::uint32_t> SamplerCollector::known_device(std::uint32_t device
   return device < known_devices_.size() ? known_devices_[device] : std::nullopt;
 }
 
-Status SamplerCollector::on_samples(std::span<const std::byte> payload) {
-  auto samples = MUSTER_TRY(decode_samples(payload));
+// Of the loop's thread: with subscribers, it alone takes samples, and they get each of them.
+Status SamplerCollector::take_samples() {
+  std::vector<DeviceSample> samples;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(samples, [this](DeviceSample& sample) {
-      const auto device = known_device(sample.device);
-      if (device) sample.device = *device;
-      return !device;
-    });
-    for (const auto& sample : samples) state_->add(sample);
+    MUSTER_TRY(drain(has_subscribers_ ? &samples : nullptr));
     changed_.notify_all();
   }
+  if (samples.empty()) return Done{};
   const std::lock_guard lock(subscribers_mutex_);
   for (const auto& on_sample : subscribers_) {
     for (const auto& sample : samples) on_sample(sample);
   }
   return Done{};
 }
+
+// Takes what is in the ring into the state, and to `taken` unless it is nullptr. Called under the
+// lock.
+Status SamplerCollector::drain(std::vector<DeviceSample>* taken) const {
+  if (known_devices_.empty()) return Done{};  // whose they are comes with Machine
+  ring_.begin_taking();
+  while (MUSTER_TRY(ring_.take(record_))) {
+    auto samples = MUSTER_TRY(decode_samples(record_));
+    for (auto& sample : samples) {
+      const auto device = known_device(sample.device);
+      if (!device) continue;
+      sample.device = *device;
+      state_->add(sample);
+      if (taken != nullptr) taken->push_back(std::move(sample));
+    }
+  }
+  return Done{};
+}
+
+// Samples are told of while somebody waits for them. Called under the lock.
+void SamplerCollector::wish_notices() { ring_.wish_notices(!has_started_ || has_subscribers_); }
 
 Status SamplerCollector::on_events(std::span<const std::byte> payload) {
   const auto events = MUSTER_TRY(decode_events(payload));
@@ -362,9 +399,11 @@ void SamplerCollector::bury() {
   fail_start({ErrorKind::Unavailable,
               fmt::format("the sampler ended at once: {}{}{}", death.reason,
                           call ? " in " + call->function : "", words.empty() ? "" : ": " + words)});
+  (void)take_samples();
   const std::lock_guard lock(mutex_);
   if (!state_) return;
   blame(death);
+  known_devices_.clear();
   state_->sampler_died();
   for (const auto id : std::exchange(open_searches_, {})) answers_[id] = std::nullopt;
   changed_.notify_all();
@@ -421,16 +460,25 @@ TelemetryState::CallOf SamplerCollector::call_of() const {
 
 TelemetrySnapshot SamplerCollector::snapshot() const {
   const std::lock_guard lock(mutex_);
+  // What is broken there stays, and the loop ends the sampler for it.
+  if (!has_subscribers_) (void)drain(nullptr);
   return state_->snapshot(clock_.now(), unix_now(), call_of());
 }
 
 std::vector<HistoryPoint> SamplerCollector::history(std::uint32_t device, Reading reading,
                                                     Duration since) const {
   const std::lock_guard lock(mutex_);
+  if (!has_subscribers_) (void)drain(nullptr);
   return state_->history(device, reading, clock_.now() - since);
 }
 
 void SamplerCollector::subscribe(std::function<void(const DeviceSample&)> on_sample) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_subscribers_) (void)drain(nullptr);  // those before now are not for it
+    has_subscribers_ = true;
+    wish_notices();
+  }
   const std::lock_guard lock(subscribers_mutex_);
   subscribers_.push_back(std::move(on_sample));
 }
@@ -463,10 +511,11 @@ void SamplerCollector::set_viewer(bool is_there) {
 Result<std::unique_ptr<Collector>> Collector::start(const CollectorOptions& options,
                                                     const Clock& clock) {
   auto page = MUSTER_TRY(CallPage::create());
+  auto ring = MUSTER_TRY(SampleRing::create());
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return system_error("collector", "create an eventfd", errno);
-  auto collector =
-      std::make_unique<SamplerCollector>(options, clock, std::move(page), std::move(wake));
+  auto collector = std::make_unique<SamplerCollector>(options, clock, std::move(page),
+                                                      std::move(ring), std::move(wake));
   MUSTER_TRY(collector->begin());
   return std::unique_ptr<Collector>(std::move(collector));
 }

@@ -167,7 +167,8 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "sampler") {
     const muster::SteadyClock clock;
     const auto status = muster::run_sampler(muster::UniqueFd(muster::kSamplerSocket),
-                                            muster::UniqueFd(muster::kSamplerPage), clock);
+                                            muster::UniqueFd(muster::kSamplerPage),
+                                            muster::UniqueFd(muster::kSamplerRing), clock);
     return status ? 0 : muster::exit_code(status.error().kind);
   }
   testing::InitGoogleTest(&argc, argv);

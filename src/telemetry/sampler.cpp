@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -23,6 +24,7 @@
 #include "telemetry/call_costs.h"
 #include "telemetry/call_page.h"
 #include "telemetry/open_sources.h"
+#include "telemetry/sample_ring.h"
 #include "telemetry/sampling.h"
 #include "wire/messages.h"
 #include "wire/telemetry_messages.h"
@@ -43,9 +45,10 @@ constexpr Duration kEventsPause = std::chrono::seconds(1);
 
 class Sampler {
  public:
-  Sampler(UniqueFd socket, CallPage page, const Clock& clock)
+  Sampler(UniqueFd socket, CallPage page, SampleRing ring, const Clock& clock)
       : socket_(std::move(socket)),
         page_(std::move(page)),
+        ring_(std::move(ring)),
         clock_(clock),
         opening_(page_, CallPage::kOpening, clock) {}
 
@@ -56,12 +59,16 @@ class Sampler {
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
   void send(TelemetryMessageType type, std::uint64_t id, const std::vector<std::byte>& payload);
   Status watch(const Watch& watch);
+  void give(std::span<const DeviceSample> samples);
   void find_edges(std::uint64_t id, Duration limit);
   void wait_for_events(std::size_t source);
   void send_costs();
 
   const UniqueFd socket_;
   CallPage page_;
+  SampleRing ring_;                             // of the thread that gives samples, as the next
+  std::vector<std::byte> record_;               // memory for one
+  std::atomic<std::uint64_t> lost_visits_ = 0;  // there was no room in the ring
   const Clock& clock_;
   CallCosts opening_;
   std::mutex send_mutex_;
@@ -111,9 +118,7 @@ Status Sampler::watch(const Watch& watch) {
   opened_ = MUSTER_TRY(open_sources(watch, clock_, opening_));
   send(TelemetryMessageType::Machine, 0, encode(opened_.machine));
   Sampling sampling(opened_.samplers, watch.periods, page_, clock_,
-                    [this](std::span<const DeviceSample> samples) {
-                      send(TelemetryMessageType::Samples, 0, encode(samples));
-                    });
+                    [this](std::span<const DeviceSample> samples) { give(samples); });
   {
     const std::lock_guard lock(mutex_);
     sampling_ = &sampling;
@@ -129,6 +134,18 @@ Status Sampler::watch(const Watch& watch) {
     std::this_thread::sleep_until(next);
     send_costs();
   }
+}
+
+void Sampler::give(std::span<const DeviceSample> samples) {
+  // So many a record: one of a thousand devices must not be larger than the ring.
+  constexpr std::size_t kRecordMax = 16;
+  for (auto rest = samples; !rest.empty();) {
+    const auto some = rest.first(std::min(rest.size(), kRecordMax));
+    rest = rest.subspan(some.size());
+    record_ = encode(some, std::move(record_));
+    if (!ring_.append(record_)) lost_visits_ += some.size();
+  }
+  if (ring_.begin_notice()) send(TelemetryMessageType::Samples, 0, {});
 }
 
 Status Sampler::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
@@ -211,6 +228,7 @@ void Sampler::send_costs() {
   sampling_->add_costs_to(calls);
   for (auto& [function, cost] : calls) costs.calls.push_back(std::move(cost));
   costs.ticks = sampling_->ticks();
+  costs.ticks[static_cast<std::size_t>(Tier::Fast)].missed += lost_visits_;
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   const auto time_of = [](const timeval& time) {
@@ -223,13 +241,14 @@ void Sampler::send_costs() {
 
 }  // namespace
 
-Status run_sampler(UniqueFd socket, UniqueFd page, const Clock& clock) {
+Status run_sampler(UniqueFd socket, UniqueFd page, UniqueFd ring, const Clock& clock) {
   // A belt to the braces of the socket's end: this process has no use without its collector.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // Started by /proc/self/exe it would be called "exe" in lists of processes.
   ::prctl(PR_SET_NAME, "muster-sampler");
   auto calls = MUSTER_TRY(CallPage::map(std::move(page)));
-  Sampler(std::move(socket), std::move(calls), clock).run();
+  auto samples = MUSTER_TRY(SampleRing::map(std::move(ring)));
+  Sampler(std::move(socket), std::move(calls), std::move(samples), clock).run();
 }
 
 }  // namespace muster

@@ -25,15 +25,17 @@ namespace {
 
 // A number above those that the child's descriptors get, so that no dup2 closes the other's source.
 Result<UniqueFd> above_child_fds(int fd) {
-  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kSamplerPage + 1));
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, kSamplerRing + 1));
   if (!copy.is_open()) return system_error("sampler", "copy a descriptor", errno);
   return copy;
 }
 
-Result<pid_t> spawn(const std::filesystem::path& program, int socket, int page, int stderr_pipe) {
-  const auto child_socket = MUSTER_TRY(above_child_fds(socket));
-  const auto child_page = MUSTER_TRY(above_child_fds(page));
-  const auto child_stderr = MUSTER_TRY(above_child_fds(stderr_pipe));
+Result<pid_t> spawn(const std::filesystem::path& program, const ChildPipes& pipes,
+                    const CallPage& page, const SampleRing& ring) {
+  const auto child_socket = MUSTER_TRY(above_child_fds(pipes.socket_there.get()));
+  const auto child_page = MUSTER_TRY(above_child_fds(page.fd()));
+  const auto child_ring = MUSTER_TRY(above_child_fds(ring.fd()));
+  const auto child_stderr = MUSTER_TRY(above_child_fds(pipes.stderr_write.get()));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -41,6 +43,7 @@ Result<pid_t> spawn(const std::filesystem::path& program, int socket, int page, 
   posix_spawn_file_actions_adddup2(&actions, child_stderr.get(), STDERR_FILENO);
   posix_spawn_file_actions_adddup2(&actions, child_socket.get(), kSamplerSocket);
   posix_spawn_file_actions_adddup2(&actions, child_page.get(), kSamplerPage);
+  posix_spawn_file_actions_adddup2(&actions, child_ring.get(), kSamplerRing);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
@@ -65,10 +68,10 @@ Result<pid_t> spawn(const std::filesystem::path& program, int socket, int page, 
 }  // namespace
 
 Result<std::unique_ptr<SamplerProcess>> SamplerProcess::start(const std::filesystem::path& program,
-                                                              const CallPage& page) {
+                                                              const CallPage& page,
+                                                              const SampleRing& ring) {
   auto pipes = MUSTER_TRY(open_child_pipes("sampler"));
-  const auto pid =
-      MUSTER_TRY(spawn(program, pipes.socket_there.get(), page.fd(), pipes.stderr_write.get()));
+  const auto pid = MUSTER_TRY(spawn(program, pipes, page, ring));
   return std::unique_ptr<SamplerProcess>(
       new SamplerProcess(pid, std::move(pipes.socket_here), std::move(pipes.stderr_read)));
 }

@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "net/frame_channel.h"
 #include "telemetry/call_page.h"
+#include "telemetry/sample_ring.h"
 
 namespace muster {
 
@@ -26,11 +27,12 @@ struct SamplerDeath {
 class SamplerProcess {
  public:
   /// Starts `PROGRAM sampler --socket-fd 3` in a process group of its own (a Ctrl-C of the terminal
-  /// is for the parent alone), the page at descriptor 4.
+  /// is for the parent alone), the page at descriptor 4 and the ring at 5.
   ///
   /// Errors: NotFound (no such program), Unavailable and ResourceExhausted from the system.
   static Result<std::unique_ptr<SamplerProcess>> start(const std::filesystem::path& program,
-                                                       const CallPage& page);
+                                                       const CallPage& page,
+                                                       const SampleRing& ring);
   ~SamplerProcess();
 
   pid_t pid() const { return pid_; }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -16,6 +17,10 @@ namespace muster {
 /// Appends fields, little-endian and unaligned, as `ByteReader` takes them back.
 class ByteWriter {
  public:
+  ByteWriter() = default;
+  /// Uses the memory of `buffer` again, not what is in it.
+  explicit ByteWriter(std::vector<std::byte> buffer) : bytes_(std::move(buffer)) { bytes_.clear(); }
+
   template <typename Number>
   void number(Number value) {
     static_assert(std::is_arithmetic_v<Number> || std::is_enum_v<Number>);

@@ -417,11 +417,9 @@ Result<WatchedMachine> decode_machine(std::span<const std::byte> payload) {
   return read_whole(payload, read_machine);
 }
 
-std::vector<std::byte> encode(std::span<const DeviceSample> samples) {
-  ByteWriter writer;
-  // A fast visit takes about a hundred bytes; what is more makes the buffer grow.
-  constexpr std::size_t kSampleSize = 256;
-  writer.expect(samples.size() * kSampleSize);
+std::vector<std::byte> encode(std::span<const DeviceSample> samples,
+                              std::vector<std::byte> buffer) {
+  ByteWriter writer(std::move(buffer));
   write_list(writer, samples, write_sample);
   return writer.take();
 }

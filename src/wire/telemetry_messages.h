@@ -16,7 +16,8 @@ namespace muster {
 /// What a collector and its sampler say to each other; the numbers go on from MessageType's with a
 /// gap, so that no frame of a worker is taken for one of these. The collector says Watch; the
 /// sampler answers Machine, or Refused and ends; then it sends Samples, Events and Costs on its
-/// own, and Edges for each FindEdges. The end of the stream is the end of the sampler.
+/// own, and Edges for each FindEdges. Samples has no payload: it tells that there are some in the
+/// memory that both share. The end of the stream is the end of the sampler.
 /// Source: docs/formats/frames.md.
 enum class TelemetryMessageType : std::uint8_t {
   Watch = 32,
@@ -70,7 +71,9 @@ std::vector<std::byte> encode(const Watch& message);
 std::vector<std::byte> encode(const FindEdges& message);
 std::vector<std::byte> encode(const Viewer& message);
 std::vector<std::byte> encode(const WatchedMachine& message);
-std::vector<std::byte> encode(std::span<const DeviceSample> samples);
+/// A record of the memory that sampler and collector share. The memory of `buffer` is used again.
+std::vector<std::byte> encode(std::span<const DeviceSample> samples,
+                              std::vector<std::byte> buffer = {});
 std::vector<std::byte> encode(std::span<const DeviceEvent> events);
 std::vector<std::byte> encode(std::span<const EdgeFound> edges);
 std::vector<std::byte> encode(const SamplerCosts& message);

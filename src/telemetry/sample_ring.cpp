@@ -1,0 +1,135 @@
+#include "telemetry/sample_ring.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace muster {
+namespace {
+
+constexpr const char* kName = "shared memory of samples";
+
+// u32 size, the bytes, and up to the next multiple of eight.
+using RecordSize = std::uint32_t;
+constexpr std::uint64_t kAlign = 8;
+// In the place of a size: the next record is at the front.
+constexpr RecordSize kWrap = ~RecordSize{0};
+
+constexpr std::uint64_t room_for(std::uint64_t size) {
+  return (sizeof(RecordSize) + size + kAlign - 1) / kAlign * kAlign;
+}
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // or two processes cannot share it
+
+}  // namespace
+
+struct SampleRing::Layout {
+  // Bytes since the beginning, and so never wrapped: `head` were appended, `tail` are taken.
+  alignas(64) std::atomic<std::uint64_t> head;
+  alignas(64) std::atomic<std::uint64_t> tail;
+  std::atomic<bool> is_wished;  // every record is to be told of
+  std::atomic<bool> is_told;    // and has been
+  alignas(64) std::array<std::byte, kCapacity> bytes;
+
+  // Read once: the other process may write there meanwhile.
+  RecordSize size_at(std::uint64_t position) {
+    auto& place = reinterpret_cast<RecordSize&>(bytes[position % kCapacity]);
+    return std::atomic_ref(place).load(std::memory_order_relaxed);
+  }
+};
+
+Result<SampleRing> SampleRing::create() {
+  UniqueFd fd(::memfd_create("muster-samples", MFD_CLOEXEC));
+  if (!fd.is_open()) return system_error(kName, "create", errno);
+  if (::ftruncate(fd.get(), sizeof(Layout)) != 0) return system_error(kName, "size", errno);
+  return map(std::move(fd));
+}
+
+Result<SampleRing> SampleRing::map(UniqueFd fd) {
+  void* memory = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) return system_error(kName, "map", errno);
+  // A new memfd is all zeros, which is an empty ring.
+  return SampleRing(std::move(fd), static_cast<Layout*>(memory));
+}
+
+SampleRing::SampleRing(SampleRing&& other) noexcept
+    : fd_(std::move(other.fd_)), layout_(std::exchange(other.layout_, nullptr)) {}
+
+SampleRing& SampleRing::operator=(SampleRing&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(layout_, other.layout_);
+  return *this;
+}
+
+SampleRing::~SampleRing() {
+  if (layout_ != nullptr) ::munmap(layout_, sizeof(Layout));
+}
+
+bool SampleRing::append(std::span<const std::byte> record) {
+  auto head = layout_->head.load(std::memory_order_relaxed);
+  const auto tail = layout_->tail.load(std::memory_order_acquire);
+  const auto size = room_for(record.size());
+  const auto offset = head % kCapacity;
+  // An empty ring is filled from the front again, so that the same few pages are used.
+  const bool wraps = offset + size > kCapacity || (head == tail && offset != 0);
+  const auto skipped = wraps ? kCapacity - offset : 0;
+  if (record.size() >= kWrap || head - tail + skipped + size > kCapacity) return false;
+  if (wraps) {
+    std::memcpy(layout_->bytes.data() + offset, &kWrap, sizeof kWrap);
+    head += skipped;
+  }
+  auto* place = layout_->bytes.data() + head % kCapacity;
+  const auto record_size = static_cast<RecordSize>(record.size());
+  std::memcpy(place, &record_size, sizeof record_size);
+  std::memcpy(place + sizeof record_size, record.data(), record.size());
+  // Sequentially consistent, as all below: who appends and then finds that no notice is wished, and
+  // who wishes one and then finds no record, cannot both be right.
+  layout_->head.store(head + size);
+  return true;
+}
+
+bool SampleRing::begin_notice() {
+  const bool is_half_full =
+      layout_->head.load(std::memory_order_relaxed) - layout_->tail.load() > kCapacity / 2;
+  if (!is_half_full && !layout_->is_wished.load()) return false;
+  return !layout_->is_told.exchange(true);
+}
+
+void SampleRing::wish_notices(bool is_wished) { layout_->is_wished.store(is_wished); }
+
+void SampleRing::begin_taking() { layout_->is_told.store(false); }
+
+Result<bool> SampleRing::take(std::vector<std::byte>& record) {
+  const auto head = layout_->head.load();
+  auto tail = layout_->tail.load(std::memory_order_relaxed);
+  if (head == tail) return false;
+  const Error broken{ErrorKind::Corrupt, "the sampler's shared memory holds what is no sample"};
+  if (tail % kAlign != 0) return broken;
+  auto size = layout_->size_at(tail);
+  if (size == kWrap) {
+    tail += kCapacity - tail % kCapacity;
+    size = layout_->size_at(tail);
+  }
+  const auto left = head - tail;  // immense where the tail has passed the head
+  if (left > kCapacity || room_for(size) > std::min(left, kCapacity - tail % kCapacity)) {
+    return broken;
+  }
+  const auto* begin = layout_->bytes.data() + tail % kCapacity + sizeof size;
+  record.assign(begin, begin + size);
+  layout_->tail.store(tail + room_for(size));
+  return true;
+}
+
+void SampleRing::clear() {
+  layout_->head.store(0);
+  layout_->tail.store(0);
+  layout_->is_told.store(false);
+}
+
+}  // namespace muster
