@@ -1,4 +1,9 @@
 """The rows of the list `serve`: an embedding service over all devices that no single device's failure stops. One module a row."""
 
 ROWS = {
+    2: "row02_latency",
+    3: "row03_throughput",
+    8: "row08_overload",
+    10: "row10_endings",
+    12: "row12_soak",
 }
