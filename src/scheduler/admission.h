@@ -11,9 +11,9 @@ namespace muster {
 
 /// What one caller may do. Absent: no limit of its own.
 struct CallerLimits {
-  std::optional<double> requests_per_minute;
-  std::optional<double> tokens_per_minute;
-  std::optional<std::uint32_t> requests_at_once;
+  std::optional<double> requests_per_minute{};
+  std::optional<double> tokens_per_minute{};
+  std::optional<std::uint32_t> requests_at_once{};
 };
 
 struct AdmissionOptions {
@@ -29,7 +29,7 @@ struct AdmissionRequest {
   std::uint64_t token_bound = 0;  // upper bound of the tokens, from the bytes
 };
 
-/// What the queue looks like now.
+/// What the queue looks like now. What was let in and is not queued yet counts as queued.
 struct QueueState {
   std::uint64_t queued_texts = 0;
   std::uint64_t outstanding_tokens = 0;     // waiting or with a device
@@ -37,7 +37,6 @@ struct QueueState {
   std::uint32_t eligible_device_count = 0;
 };
 
-struct Admitted {};
 struct Refused {
   Duration retry_after{};  // from the measured rate; at least a second, as the header counts
   std::string reason;  // "the queue is 2.4 s long and may be 2.0 s", "key ci: 60 requests a minute"
@@ -48,24 +47,63 @@ struct Refused {
 /// one request are treated alike: tokens count, and for the caller's requests_per_minute a request
 /// counts as one for each 32 texts or part of them.
 ///
-/// A request that alone is longer than the budget is let in when nothing else waits.
+/// The predicted wait is (outstanding tokens + this request's) / tokens a second; while no speed is
+/// known, only the bounds on queued texts and tokens hold. A request that alone is longer than the
+/// budget is let in when nothing else waits. Its tokens are estimated as the bound times what real
+/// tokens have been of bounds so far, 1 before the first request has ended.
+///
+/// A caller's limits are token buckets that hold what a minute allows and start full, so that a
+/// caller may use a minute's worth at once. Tokens are charged by the estimate and put right at the
+/// end. A request of more than a minute's worth is let in when the bucket is full.
+/// Source of the bucket: Turner 1986, "New directions in communications", IEEE Communications
+/// Magazine 24(10).
+///
 /// Pure. Threads: owned by one loop.
 class Admission {
  public:
-  explicit Admission(AdmissionOptions options);
+  explicit Admission(AdmissionOptions options) : options_(options) {}
 
   void set_options(const AdmissionOptions& options) { options_ = options; }
+
+  /// What callers have used stays used.
   void set_limits(std::map<std::string, CallerLimits> limits);
 
   /// nullopt: let in, and counted until `on_end`.
   std::optional<Refused> ask(const AdmissionRequest& request, const QueueState& queue,
                              TimePoint now);
 
-  /// A request that was let in has ended, with so many real tokens.
+  /// A request that was let in has ended, with so many real tokens; 0 where they were not counted.
   void on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now);
 
  private:
+  /// What a caller may still use of a limit per minute.
+  struct Bucket {
+    double used = 0;  // of a minute's worth; it falls with time, and below 0 never
+    TimePoint at{};
+
+    double used_now(double per_minute, TimePoint now) const;
+    void use(double amount, double per_minute, TimePoint now);
+    /// How long until `amount` fits; nullopt: now.
+    std::optional<Duration> wait(double amount, double per_minute, TimePoint now) const;
+  };
+  struct Caller {
+    CallerLimits limits;
+    Bucket requests;
+    Bucket tokens;
+    std::multimap<std::uint64_t, double> running;  // token bound -> tokens charged
+  };
+
+  std::optional<Refused> ask_caller(const std::string& name, const Caller& caller,
+                                    const AdmissionRequest& request, double tokens,
+                                    TimePoint now) const;
+  std::optional<Refused> ask_queue(const AdmissionRequest& request, const QueueState& queue,
+                                   double tokens) const;
+  double estimate(const AdmissionRequest& request) const;
+
   AdmissionOptions options_;
+  std::map<std::string, Caller> callers_;
+  double bound_sum_ = 0;  // of the last requests, for the estimate
+  double token_sum_ = 0;
 };
 
 }  // namespace muster

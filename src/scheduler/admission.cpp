@@ -1,0 +1,143 @@
+#include "scheduler/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kTextsPerRequest = 32;
+constexpr double kKept = 0.99;  // about the last hundred requests make the estimate
+
+double requests_of(const AdmissionRequest& request) {
+  const auto parts = (request.text_count + kTextsPerRequest - 1) / kTextsPerRequest;
+  return static_cast<double>(std::max<std::uint64_t>(1, parts));
+}
+
+/// Whole seconds, as the header Retry-After counts them (RFC 9110, section 10.2.3), never 0; a day
+/// stands for all that is longer.
+Duration retry_after(double wait_seconds) {
+  return std::chrono::seconds(
+      static_cast<std::int64_t>(std::clamp(std::ceil(wait_seconds), 1.0, 86'400.0)));
+}
+
+}  // namespace
+
+double Admission::Bucket::used_now(double per_minute, TimePoint now) const {
+  return std::max(0.0, used - seconds(now - at) * per_minute / 60);
+}
+
+void Admission::Bucket::use(double amount, double per_minute, TimePoint now) {
+  used = std::max(0.0, used_now(per_minute, now) + amount);
+  at = now;
+}
+
+std::optional<Duration> Admission::Bucket::wait(double amount, double per_minute,
+                                                TimePoint now) const {
+  const double too_much = used_now(per_minute, now) + std::min(amount, per_minute) - per_minute;
+  if (too_much <= 0) return std::nullopt;
+  return retry_after(too_much * 60 / per_minute);
+}
+
+void Admission::set_limits(std::map<std::string, CallerLimits> limits) {
+  for (auto& [name, caller] : callers_) caller.limits = {};
+  for (auto& [name, limit] : limits) callers_[name].limits = limit;
+}
+
+std::optional<Refused> Admission::ask(const AdmissionRequest& request, const QueueState& queue,
+                                      TimePoint now) {
+  const double tokens = estimate(request);
+  auto& caller = callers_[request.caller];
+  if (auto refused = ask_caller(request.caller, caller, request, tokens, now)) return refused;
+  if (auto refused = ask_queue(request, queue, tokens)) return refused;
+  const auto& limits = caller.limits;
+  if (limits.requests_per_minute) {
+    caller.requests.use(requests_of(request), *limits.requests_per_minute, now);
+  }
+  if (limits.tokens_per_minute) caller.tokens.use(tokens, *limits.tokens_per_minute, now);
+  caller.running.emplace(request.token_bound, tokens);
+  return std::nullopt;
+}
+
+std::optional<Refused> Admission::ask_caller(const std::string& name, const Caller& caller,
+                                             const AdmissionRequest& request, double tokens,
+                                             TimePoint now) const {
+  const auto& [requests_per_minute, tokens_per_minute, requests_at_once] = caller.limits;
+  const auto who = name.empty() ? std::string("without a key") : "key " + name;
+  if (requests_at_once && caller.running.size() >= *requests_at_once) {
+    return Refused{retry_after(1), fmt::format("{}: {} requests at once", who, *requests_at_once),
+                   true};
+  }
+  if (requests_per_minute) {
+    if (const auto wait = caller.requests.wait(requests_of(request), *requests_per_minute, now)) {
+      return Refused{*wait, fmt::format("{}: {:.6g} requests a minute", who, *requests_per_minute),
+                     true};
+    }
+  }
+  if (tokens_per_minute) {
+    if (const auto wait = caller.tokens.wait(tokens, *tokens_per_minute, now)) {
+      return Refused{*wait, fmt::format("{}: {:.6g} tokens a minute", who, *tokens_per_minute),
+                     true};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refused> Admission::ask_queue(const AdmissionRequest& request,
+                                            const QueueState& queue, double tokens) const {
+  const auto outstanding = static_cast<double>(queue.outstanding_tokens);
+  // How long until `share` of what is outstanding is done; a second where no speed is known.
+  const auto done_after = [&](double share) {
+    const double speed = queue.tokens_per_second.value_or(0);
+    return retry_after(speed > 0 ? outstanding * std::min(1.0, share) / speed : 1);
+  };
+  const auto* where = queue.eligible_device_count == 0 ? "; no device is ready" : "";
+  if (queue.queued_texts + request.text_count > options_.queued_texts_most) {
+    const auto excess = queue.queued_texts + request.text_count - options_.queued_texts_most;
+    const auto waiting = std::max<std::uint64_t>(1, queue.queued_texts);
+    return Refused{
+        done_after(static_cast<double>(excess) / static_cast<double>(waiting)),
+        fmt::format("{} texts wait, {} more were asked for and {} may wait{}", queue.queued_texts,
+                    request.text_count, options_.queued_texts_most, where)};
+  }
+  const auto tokens_most = static_cast<double>(options_.queued_tokens_most);
+  if (outstanding + tokens > tokens_most) {
+    return Refused{
+        done_after((outstanding + tokens - tokens_most) / std::max(1.0, outstanding)),
+        fmt::format("{} tokens wait, {:.0f} more were asked for and {} may wait{}",
+                    queue.outstanding_tokens, tokens, options_.queued_tokens_most, where)};
+  }
+  if (!queue.tokens_per_second || *queue.tokens_per_second <= 0) return std::nullopt;
+  const double budget = seconds(options_.queue_budget) * *queue.tokens_per_second;
+  if (queue.outstanding_tokens == 0 || outstanding + tokens <= budget) return std::nullopt;
+  return Refused{done_after((outstanding + tokens - budget) / outstanding),
+                 fmt::format("the queue would be {:.1f} s long and may be {:.1f} s",
+                             (outstanding + tokens) / *queue.tokens_per_second,
+                             seconds(options_.queue_budget))};
+}
+
+void Admission::on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now) {
+  const auto found = callers_.find(request.caller);
+  if (found == callers_.end()) return;
+  auto& caller = found->second;
+  const auto running = caller.running.find(request.token_bound);
+  if (running == caller.running.end()) return;
+  if (caller.limits.tokens_per_minute) {
+    const double real = static_cast<double>(token_count);
+    caller.tokens.use(real - running->second, *caller.limits.tokens_per_minute, now);
+  }
+  caller.running.erase(running);
+  if (token_count == 0 || request.token_bound == 0) return;
+  bound_sum_ = bound_sum_ * kKept + static_cast<double>(request.token_bound);
+  token_sum_ = token_sum_ * kKept + static_cast<double>(token_count);
+}
+
+double Admission::estimate(const AdmissionRequest& request) const {
+  const double share = bound_sum_ > 0 ? std::min(1.0, token_sum_ / bound_sum_) : 1;
+  return static_cast<double>(request.token_bound) * share;
+}
+
+}  // namespace muster

@@ -1,0 +1,148 @@
+#include "scheduler/admission.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace muster {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr TimePoint kStart{};
+
+QueueState queue_of(std::uint64_t outstanding, std::optional<double> speed = 1000) {
+  return {.queued_texts = outstanding / 10,
+          .outstanding_tokens = outstanding,
+          .tokens_per_second = speed,
+          .eligible_device_count = 1};
+}
+
+AdmissionRequest request_of(std::uint64_t tokens, std::uint64_t texts = 1,
+                            std::string caller = "") {
+  return {.caller = std::move(caller), .text_count = texts, .token_bound = tokens};
+}
+
+TEST(Admission, LetsInWhatIsPredictedWithinTheBudget) {
+  Admission admission({.queue_budget = seconds(2)});
+  EXPECT_FALSE(admission.ask(request_of(500), queue_of(1500), kStart));  // 2.0 s
+  const auto refused = admission.ask(request_of(501), queue_of(1500), kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->retry_after, seconds(1));  // 1 ms would do, but whole seconds are told
+  EXPECT_EQ(refused->reason, "the queue would be 2.0 s long and may be 2.0 s");
+  EXPECT_FALSE(refused->is_own_limit);
+}
+
+TEST(Admission, TellsToComeBackWhenTheQueueIsShortEnough) {
+  Admission admission({.queue_budget = seconds(2)});
+  // (9000 + 500 - 2000) tokens have to be done first, 1000 a second: 7.5 s, so 8.
+  EXPECT_EQ(admission.ask(request_of(500), queue_of(9000), kStart)->retry_after, seconds(8));
+  // It does not fit beside anything: all 9000 have to be done.
+  EXPECT_EQ(admission.ask(request_of(5000), queue_of(9000), kStart)->retry_after, seconds(9));
+}
+
+TEST(Admission, ALongRequestIsLetInWhenNothingElseWaits) {
+  Admission admission({.queue_budget = seconds(2)});
+  EXPECT_FALSE(admission.ask(request_of(50'000), queue_of(0), kStart));
+  EXPECT_TRUE(admission.ask(request_of(50'000), queue_of(1), kStart));
+}
+
+TEST(Admission, WithoutAKnownSpeedOnlyTheHardBoundsHold) {
+  Admission admission({.queued_tokens_most = 10'000, .queued_texts_most = 100});
+  EXPECT_FALSE(admission.ask(request_of(9000), queue_of(990, std::nullopt), kStart));
+  const auto tokens = admission.ask(request_of(9011), queue_of(990, std::nullopt), kStart);
+  ASSERT_TRUE(tokens);
+  EXPECT_EQ(tokens->retry_after, seconds(1));
+  EXPECT_EQ(tokens->reason, "990 tokens wait, 9011 more were asked for and 10000 may wait");
+  const auto texts = admission.ask(request_of(2, 2), queue_of(990, std::nullopt), kStart);
+  ASSERT_TRUE(texts);
+  EXPECT_EQ(texts->reason, "99 texts wait, 2 more were asked for and 100 may wait");
+}
+
+TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.requests_per_minute = 60}}});
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_FALSE(admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart)) << i;
+  }
+  const auto refused = admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->retry_after, seconds(1));
+  EXPECT_EQ(refused->reason, "key ci: 60 requests a minute");
+  EXPECT_TRUE(refused->is_own_limit);
+  EXPECT_FALSE(admission.ask(request_of(1, 1, "other"), queue_of(0), kStart));
+  EXPECT_FALSE(admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart + seconds(1)));
+  // 100 texts are four parts of 32: four seconds of this rate, one of which was used.
+  EXPECT_EQ(admission.ask(request_of(1, 100, "ci"), queue_of(0), kStart + seconds(1))->retry_after,
+            seconds(4));
+  EXPECT_FALSE(admission.ask(request_of(1, 100, "ci"), queue_of(0), kStart + seconds(5)));
+}
+
+TEST(Admission, TokensOfAKeyArePutRightAtTheEnd) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.tokens_per_minute = 600}}});
+  EXPECT_FALSE(admission.ask(request_of(600, 1, "ci"), queue_of(0), kStart));
+  const auto refused = admission.ask(request_of(100, 1, "ci"), queue_of(0), kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->retry_after, seconds(10));  // 10 tokens a second
+  EXPECT_EQ(refused->reason, "key ci: 600 tokens a minute");
+  admission.on_end(request_of(600, 1, "ci"), 300, kStart);  // it had half of its bound
+  // 300 are left, and bounds are known to be twice the tokens: 600 count as 300.
+  EXPECT_FALSE(admission.ask(request_of(600, 1, "ci"), queue_of(0), kStart));
+  EXPECT_TRUE(admission.ask(request_of(2, 1, "ci"), queue_of(0), kStart));
+}
+
+TEST(Admission, CountsTheRequestsOfAKeyThatRun) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.requests_at_once = 2}}});
+  EXPECT_FALSE(admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart));
+  EXPECT_FALSE(admission.ask(request_of(2, 1, "ci"), queue_of(0), kStart));
+  const auto refused = admission.ask(request_of(3, 1, "ci"), queue_of(0), kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->reason, "key ci: 2 requests at once");
+  admission.on_end(request_of(2, 1, "ci"), 2, kStart);
+  EXPECT_FALSE(admission.ask(request_of(3, 1, "ci"), queue_of(0), kStart));
+}
+
+TEST(Admission, ARequestThatTheServerRefusesCostsItsKeyNothing) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.requests_per_minute = 1}}});
+  EXPECT_FALSE(admission.ask(request_of(1, 1, "ci"), queue_of(100'000), kStart)->is_own_limit);
+  EXPECT_FALSE(admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart));
+}
+
+// A request of k texts is let in exactly when k requests of one of them are, one after the other,
+// into the same queue.
+TEST(Admission, TreatsTheTextsOfOneRequestAsThoseOfMany) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  int refused_count = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const AdmissionOptions options{.queue_budget = seconds(2),
+                                   .queued_tokens_most = 1000 + random() % 3000,
+                                   .queued_texts_most = 50 + random() % 400};
+    const CallerLimits limits{.tokens_per_minute = 1000 + random() % 3000};
+    Admission one(options);
+    Admission many(options);
+    one.set_limits({{"ci", limits}});
+    many.set_limits({{"ci", limits}});
+    const std::uint64_t count = 1 + random() % 100;
+    const std::uint64_t tokens = 1 + random() % 9;  // below the smallest bucket in all
+    auto queue = queue_of(10 + random() % 3000);
+    const bool is_in = !one.ask(request_of(count * tokens, count, "ci"), queue, kStart);
+    bool are_in = true;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      are_in &= !many.ask(request_of(tokens, 1, "ci"), queue, kStart);
+      ++queue.queued_texts;
+      queue.outstanding_tokens += tokens;
+    }
+    ASSERT_EQ(is_in, are_in) << count << " texts of " << tokens << " tokens";
+    refused_count += is_in ? 0 : 1;
+  }
+  EXPECT_GT(refused_count, 100);
+  EXPECT_LT(refused_count, 1900);
+}
+
+}  // namespace
+}  // namespace muster
