@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "engine/models/encoder_model.h"
 #include "engine/models/encoder_weights.h"
 #include "engine/models/padded_encoder.h"
+#include "engine/ops/classification_head.h"
 #include "engine/ops/pooling.h"
 #include "modelfile/safetensors.h"
 
@@ -33,8 +35,22 @@ Status check_precision(const EncoderOptions& options) {
   return Done{};
 }
 
+struct RowsShape {
+  std::size_t count = 0;
+  std::size_t dim = 0;
+};
+
+Status check_segments(const TextBatch& batch) {
+  if (batch.first_segments.empty()) return Done{};
+  const bool fits = batch.first_segments.size() == batch.lengths.size() &&
+                    std::equal(batch.lengths.begin(), batch.lengths.end(),
+                               batch.first_segments.begin(), std::greater_equal<>());
+  if (fits) return Done{};
+  return Error{ErrorKind::InvalidArgument, "the segments do not fit the texts"};
+}
+
 Status check_batch(const EncoderSpec& encoder, const TextBatch& batch, std::size_t row_size,
-                   std::size_t row_count) {
+                   const RowsShape& shape) {
   const auto invalid = [](std::string message) {
     return Error{ErrorKind::InvalidArgument, std::move(message)};
   };
@@ -50,10 +66,11 @@ Status check_batch(const EncoderSpec& encoder, const TextBatch& batch, std::size
     return invalid(
         fmt::format("lengths and ids disagree: {} and {} tokens", tokens, batch.ids.size()));
   }
-  if (row_size != row_count * encoder.hidden_size) {
+  if (row_size != shape.count * shape.dim) {
     return invalid(
-        fmt::format("the rows need {} x {} floats: {}", row_count, encoder.hidden_size, row_size));
+        fmt::format("the rows need {} x {} floats: {}", shape.count, shape.dim, row_size));
   }
+  MUSTER_TRY(check_segments(batch));
   const auto wrong = std::find_if(batch.ids.begin(), batch.ids.end(),
                                   [&](std::uint32_t id) { return id >= encoder.vocab_size; });
   if (wrong != batch.ids.end()) {
@@ -75,33 +92,48 @@ void for_each_pass(const TextBatch& batch, std::size_t tokens_per_pass, Visit&& 
       token_count += batch.lengths[text + text_count++];
     } while (text + text_count < batch.lengths.size() &&
              token_count + batch.lengths[text + text_count] <= tokens_per_pass);
+    const auto segments = batch.first_segments.empty()
+                              ? batch.first_segments
+                              : batch.first_segments.subspan(text, text_count);
     visit(text, TextBatch{batch.ids.subspan(token, token_count),
-                          batch.lengths.subspan(text, text_count)});
+                          batch.lengths.subspan(text, text_count), segments});
     text += text_count;
     token += token_count;
   }
 }
 
-Result<std::unique_ptr<const EncoderModel>> make_model(const EncoderOptions& options) {
+struct Model {
+  std::unique_ptr<const EncoderModel> layers;
+  std::optional<ClassificationHead> head;  // of a cross-encoder
+};
+
+Result<Model> make_model(const EncoderOptions& options) {
   auto files = MUSTER_TRY(ModelWeights::open(options.model_folder));
-  auto weights = collect_weights(options.encoder, std::move(files));
+  auto weights = collect_weights(options.encoder, std::move(files), options.rerank);
   if (!weights) {
     return Error{weights.error().kind,
                  fmt::format("{}: {}", options.model_folder.string(), weights.error().message)};
   }
-  if (options.device == DeviceKind::Cuda) {
-    return std::unique_ptr<const EncoderModel>(std::make_unique<PaddedEncoder>(
-        options.encoder, *weights, options.precision, at::Device(at::kCUDA, 0)));
+  Model model;
+  if (weights->head) {
+    model.head.emplace(*weights->head);
+    weights->head.reset();  // copied
   }
-  return std::unique_ptr<const EncoderModel>(
-      std::make_unique<CpuEncoder>(options.encoder, *std::move(weights), options.precision));
+  if (options.device == DeviceKind::Cuda) {
+    model.layers = std::make_unique<PaddedEncoder>(options.encoder, *weights, options.precision,
+                                                   at::Device(at::kCUDA, 0));
+  } else {
+    model.layers =
+        std::make_unique<CpuEncoder>(options.encoder, *std::move(weights), options.precision);
+  }
+  return model;
 }
 
 }  // namespace
 
 struct Encoder::Parts {
   EncoderOptions options;
-  std::unique_ptr<const EncoderModel> model;
+  Model model;
   std::uint64_t weights_bytes = 0;
   std::uint64_t load_peak_bytes = 0;
 };
@@ -122,7 +154,7 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   count_memory();
   restart_memory_peak();
   const auto bytes_before = memory_use().live_bytes;
-  std::optional<Result<std::unique_ptr<const EncoderModel>>> model;
+  std::optional<Result<Model>> model;
   // In a lane of its own: packing and the self-test must see the thread settings that `encode` will
   // have, and the caller's thread keeps its own.
   std::thread([&] {
@@ -137,7 +169,7 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   parts->model = MUSTER_TRY(*std::move(model));
   if (options.device == DeviceKind::Cpu) {
     const auto use = memory_use();
-    parts->weights_bytes = use.live_bytes - bytes_before + parts->model->mapped_bytes();
+    parts->weights_bytes = use.live_bytes - bytes_before + parts->model.layers->mapped_bytes();
     parts->load_peak_bytes = use.peak_bytes - use.live_bytes;
   }
   return std::unique_ptr<Encoder>(new Encoder(std::move(parts)));
@@ -145,33 +177,42 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
 
 Status Encoder::encode(const TextBatch& batch, std::span<float> rows) const {
   const auto& options = parts_->options;
-  MUSTER_TRY(check_batch(options.encoder, batch, rows.size(), batch.lengths.size()));
+  const auto& [layers, head] = parts_->model;
+  const std::size_t width = dim();
+  const std::size_t hidden_size = options.encoder.hidden_size;
+  MUSTER_TRY(check_batch(options.encoder, batch, rows.size(), {batch.lengths.size(), width}));
   return guarded([&]() -> Status {
     const c10::InferenceMode inference;
-    for_each_pass(batch, parts_->model->tokens_per_pass(),
-                  [&](std::size_t first_text, const TextBatch& part) {
-                    const auto hidden = parts_->model->last_hidden_state(part);
-                    const float* state = static_cast<const float*>(hidden.const_data_ptr());
-                    for (std::size_t i = 0; i < part.lengths.size(); ++i) {
-                      const std::size_t size = std::size_t{part.lengths[i]} * dim();
-                      const auto row = rows.subspan((first_text + i) * dim(), dim());
-                      pool_tokens(options.pooling, {state, size}, row);
-                      if (options.normalize) normalize_row(row);
-                      state += size;
-                    }
-                  });
+    for_each_pass(batch, layers->tokens_per_pass(), [&](std::size_t first, const TextBatch& part) {
+      const auto hidden = layers->last_hidden_state(part);
+      const float* state = static_cast<const float*>(hidden.const_data_ptr());
+      for (std::size_t i = 0; i < part.lengths.size(); ++i) {
+        const std::size_t size = part.lengths[i] * hidden_size;
+        const auto row = rows.subspan((first + i) * width, width);
+        if (head) {
+          head->score({state, hidden_size}, row);
+        } else {
+          pool_tokens(options.pooling, {state, size}, row);
+          if (options.normalize) normalize_row(row);
+        }
+        state += size;
+      }
+    });
     return Done{};
   });
 }
 
 Status Encoder::last_hidden_state(const TextBatch& batch, std::span<float> hidden) const {
-  MUSTER_TRY(check_batch(parts_->options.encoder, batch, hidden.size(), batch.ids.size()));
+  const std::size_t hidden_size = parts_->options.encoder.hidden_size;
+  MUSTER_TRY(
+      check_batch(parts_->options.encoder, batch, hidden.size(), {batch.ids.size(), hidden_size}));
   return guarded([&]() -> Status {
     const c10::InferenceMode inference;
     auto* to = hidden.data();
-    for_each_pass(batch, parts_->model->tokens_per_pass(), [&](std::size_t, const TextBatch& part) {
-      const auto state = parts_->model->last_hidden_state(part);
-      const std::size_t size = part.ids.size() * dim();
+    const auto& layers = *parts_->model.layers;
+    for_each_pass(batch, layers.tokens_per_pass(), [&](std::size_t, const TextBatch& part) {
+      const auto state = layers.last_hidden_state(part);
+      const std::size_t size = part.ids.size() * hidden_size;
       std::memcpy(to, state.const_data_ptr(), size * sizeof(float));
       to += size;
     });
@@ -179,12 +220,17 @@ Status Encoder::last_hidden_state(const TextBatch& batch, std::span<float> hidde
   });
 }
 
-std::uint32_t Encoder::dim() const { return parts_->options.encoder.hidden_size; }
+std::uint32_t Encoder::dim() const {
+  const auto& options = parts_->options;
+  return options.rerank ? options.rerank->label_count : options.encoder.hidden_size;
+}
 
 std::uint64_t Encoder::weights_bytes() const { return parts_->weights_bytes; }
 
 std::uint64_t Encoder::load_peak_bytes() const { return parts_->load_peak_bytes; }
 
-std::span<const std::uint32_t> Encoder::row_counts() const { return parts_->model->row_counts(); }
+std::span<const std::uint32_t> Encoder::row_counts() const {
+  return parts_->model.layers->row_counts();
+}
 
 }  // namespace muster::engine

@@ -22,12 +22,18 @@ struct EncoderOptions {
   bool normalize = false;
   Precision precision = Precision::Fp32;
   DeviceKind device = DeviceKind::Cpu;  // Cuda: the one device that is visible to the process
+  /// Of a cross-encoder: rows are the scores of its head, before their activation, instead of
+  /// pooled vectors.
+  std::optional<RerankSpec> rerank = std::nullopt;
 };
 
 /// Texts as packed token ids: text i is the next `lengths[i]` ids. No padding.
 struct TextBatch {
   std::span<const std::uint32_t> ids;      // [sum of lengths]
   std::span<const std::uint32_t> lengths;  // [texts], each 1..EncoderSpec::length_max()
+  /// [texts], or empty: how many ids of a text are of segment 0; 0, or no list: all are. Only a
+  /// cross-encoder whose RerankSpec says so looks at it.
+  std::span<const std::uint32_t> first_segments = {};
 };
 
 /// One encoder with its packed weights, ready to turn token ids into vectors.
@@ -48,7 +54,7 @@ class Encoder {
 
   ~Encoder();
 
-  /// Shapes: rows [texts, dim] float32, row-major.
+  /// Shapes: rows [texts, dim] float32, row-major; of a cross-encoder dim is the label count.
   /// Errors: InvalidArgument (an id at or above vocab_size, a length of 0 or above the maximum,
   /// sizes that disagree); ResourceExhausted; Internal.
   Status encode(const TextBatch& batch, std::span<float> rows) const;

@@ -29,6 +29,7 @@ EncoderFixture::EncoderFixture(const std::string& name, DeviceKind device) {
   const auto model = read_model_folder(options.model_folder);
   MUSTER_CHECK(model.has_value());
   options.encoder = model->encoder;
+  options.rerank = model->rerank;
   options.device = device;
 
   const auto bytes = read_file(folder / "expected.safetensors");
@@ -40,6 +41,9 @@ EncoderFixture::EncoderFixture(const std::string& name, DeviceKind device) {
   header_ = *header;
   ids_ = values_of<std::uint32_t>(file_, header_.tensors.at("ids"));
   lengths_ = values_of<std::uint32_t>(file_, header_.tensors.at("lengths"));
+  if (options.rerank) {
+    first_segments_ = values_of<std::uint32_t>(file_, header_.tensors.at("first_segments"));
+  }
 }
 
 std::vector<float> EncoderFixture::expected(const std::string& name) const {

@@ -17,12 +17,14 @@ class EncoderFixture {
   /// Stops the test program where the fixture cannot be read: it is part of the source tree.
   explicit EncoderFixture(const std::string& name, DeviceKind device = DeviceKind::Cpu);
 
-  TextBatch batch() const { return {ids_, lengths_}; }
+  TextBatch batch() const { return {ids_, lengths_, first_segments_}; }
 
-  /// A tensor of expected.safetensors: "hidden", "cls", "mean", "max", "lasttoken", "normalized".
+  /// A tensor of expected.safetensors: "hidden", "cls", "mean", "max", "lasttoken", "normalized";
+  /// of a cross-encoder "scores".
   std::vector<float> expected(const std::string& name) const;
 
-  /// How to load the model: mean pooling in float32 unless the test changes it.
+  /// How to load the model: mean pooling, or a cross-encoder's scores, in float32 unless
+  /// the test changes it.
   EncoderOptions options;
 
  private:
@@ -30,6 +32,7 @@ class EncoderFixture {
   SafetensorsHeader header_;
   std::vector<std::uint32_t> ids_;
   std::vector<std::uint32_t> lengths_;
+  std::vector<std::uint32_t> first_segments_;  // of a cross-encoder, else empty
 };
 
 /// Where the real all-MiniLM-L6-v2 is: MUSTER_MINILM, else .deps/models; empty when it is not

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "modelfile/model_config.h"
 #include "modelfile/model_description.h"
+#include "modelfile/rerank_config.h"
 
 namespace {
 
@@ -39,6 +40,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                  encoder->family == muster::EncoderFamily::Mpnet);
   }
   check_description(text);
+  if (const auto rerank = muster::parse_rerank_config(text); rerank && *rerank) {
+    MUSTER_CHECK((*rerank)->label_count > 0);
+  }
+  static_cast<void>(muster::parse_score_activation(text));
+  static_cast<void>(muster::parse_segment_use(text, muster::EncoderFamily::Bert));
+  static_cast<void>(muster::is_cross_encoder(text));
   static_cast<void>(muster::parse_sentence_modules(text));
   static_cast<void>(muster::parse_pooling_config("1_Pooling/config.json", text));
   static_cast<void>(muster::parse_length_config("sentence_bert_config.json", text));

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "modelfile/hub_cache.h"
 #include "modelfile/model_config.h"
+#include "modelfile/rerank_config.h"
 #include "modelfile/weight_files.h"
 
 namespace muster {
@@ -72,9 +73,17 @@ Result<LengthConfig> read_length(const fs::path& folder) {
   return LengthConfig{};
 }
 
-Result<SentenceSpec> read_sentence(const fs::path& folder, const EncoderSpec& encoder) {
+// Of a cross-encoder modules.json says nothing more.
+Result<std::optional<SentenceModules>> read_pooling_modules(const fs::path& folder,
+                                                            bool is_cross_encoder) {
+  if (is_cross_encoder) return std::optional<SentenceModules>();
+  return read_modules(folder);
+}
+
+Result<SentenceSpec> read_sentence(const fs::path& folder, const EncoderSpec& encoder,
+                                   bool is_cross_encoder) {
   SentenceSpec sentence;
-  if (const auto modules = MUSTER_TRY(read_modules(folder))) {
+  if (const auto modules = MUSTER_TRY(read_pooling_modules(folder, is_cross_encoder))) {
     const auto name = (fs::path(modules->pooling_folder) / "config.json").string();
     const auto text = MUSTER_TRY(read_file(folder / name, kConfigBytesMax));
     sentence.pooling = MUSTER_TRY(within(folder, parse_pooling_config(name, text)));
@@ -97,6 +106,24 @@ Result<SentenceSpec> read_sentence(const fs::path& folder, const EncoderSpec& en
     sentence.default_prompt = std::move(prompts.default_prompt);
   }
   return sentence;
+}
+
+// Without its length, which is that of a single text.
+Result<std::optional<RerankSpec>> read_rerank(const fs::path& folder, const std::string& config,
+                                              EncoderFamily family) {
+  auto rerank = MUSTER_TRY(within(folder, parse_rerank_config(config)));
+  if (!rerank) return rerank;
+  if (const auto text = MUSTER_TRY(read_optional(folder / "modules.json"))) {
+    const bool is_one = MUSTER_TRY(within(folder, is_cross_encoder(*text)));
+    if (!is_one) return std::optional<RerankSpec>();
+  }
+  if (const auto text = MUSTER_TRY(read_optional(folder / "config_sentence_transformers.json"))) {
+    const auto stated = MUSTER_TRY(within(folder, parse_score_activation(*text)));
+    rerank->activation = stated.value_or(rerank->activation);
+  }
+  const auto text = MUSTER_TRY(read_optional(folder / "tokenizer_config.json"));
+  rerank->has_segments = MUSTER_TRY(within(folder, parse_segment_use(text.value_or("{}"), family)));
+  return rerank;
 }
 
 // Adds name, size and content, so that no two sets of files give the same stream of bytes.
@@ -122,7 +149,9 @@ Result<ModelFolder> read_model_folder(const fs::path& folder) {
   model.name = model_name_of(folder);
   const auto config = MUSTER_TRY(read_file(folder / "config.json", kConfigBytesMax));
   model.encoder = MUSTER_TRY(within(folder, parse_encoder_config(config)));
-  model.sentence = MUSTER_TRY(read_sentence(folder, model.encoder));
+  model.rerank = MUSTER_TRY(read_rerank(folder, config, model.encoder.family));
+  model.sentence = MUSTER_TRY(read_sentence(folder, model.encoder, model.rerank.has_value()));
+  if (model.rerank) model.rerank->length_max = model.sentence.length_max;
   return model;
 }
 

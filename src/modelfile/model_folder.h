@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,7 @@ struct ModelFolder {
   std::string name;  // the hub id or the folder's last name, for people
   EncoderSpec encoder;
   SentenceSpec sentence;
+  std::optional<RerankSpec> rerank;  // of a cross-encoder
 };
 
 /// Finds MODEL: an existing folder, else a hub id ("org/name", or "name" alone for
@@ -26,6 +28,10 @@ Result<std::filesystem::path> find_model(std::string_view model);
 
 /// Reads config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json and
 /// config_sentence_transformers.json of the folder.
+///
+/// A folder whose `architectures` is `...ForSequenceClassification`, and whose modules.json, if
+/// there is one, holds no pooling, is a cross-encoder too. Its head's weights are looked for when
+/// they are loaded.
 ///
 /// Without modules.json the pooling is the mean over tokens and the vector is not normalised
 /// (sentence-transformers' default for a bare encoder).

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,23 @@ struct EncoderSpec {
     const bool is_offset = family == EncoderFamily::Roberta || family == EncoderFamily::Mpnet;
     return is_offset ? position_count - padding_id - 1 : position_count;
   }
+};
+
+/// What becomes of a raw score of a cross-encoder.
+enum class ScoreActivation : std::uint8_t { Identity, Sigmoid };
+
+/// The score as callers see it. Source: torch 2.11, torch.nn.Sigmoid: 1 / (1 + exp(-x)).
+inline float activate_score(ScoreActivation activation, float score) {
+  return activation == ScoreActivation::Sigmoid ? 1.0F / (1.0F + std::exp(-score)) : score;
+}
+
+/// A cross-encoder: an encoder with a classification head, which scores a pair of texts.
+struct RerankSpec {
+  std::uint32_t label_count = 1;  // scores of a pair
+  ScoreActivation activation = ScoreActivation::Sigmoid;
+  std::uint32_t length_max = 0;  // tokens of a pair with the special ones
+  /// The second text is told apart by its token type. Where it is not, all tokens are of type 0.
+  bool has_segments = false;
 };
 
 /// A text put before every input, by name: {"query", "query: "}.

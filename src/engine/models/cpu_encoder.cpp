@@ -94,7 +94,8 @@ std::uint64_t CpuEncoder::mapped_bytes() const {
     add(norm.weight);
     add(norm.bias);
   };
-  for (const auto& tensor : {weights_.words, weights_.positions, weights_.relative_bias}) {
+  for (const auto& tensor :
+       {weights_.words, weights_.positions, weights_.second_positions, weights_.relative_bias}) {
     add(tensor);
   }
   add_norm(weights_.embedding_norm);
@@ -142,14 +143,19 @@ void CpuEncoder::embed(const TextBatch& batch, Pass& pass) const {
   const bool skips_padding =
       encoder_.family == EncoderFamily::Roberta || encoder_.family == EncoderFamily::Mpnet;
   const float* words = data<float>(weights_.words);
-  const float* positions = data<float>(weights_.positions);
+  const bool has_segments = !batch.first_segments.empty() && weights_.second_positions.defined();
   float* hidden = data<float>(pass.hidden);
   Bfloat16* narrow = pass.narrow();
   std::size_t row = 0;
-  for (const auto length : batch.lengths) {
+  for (std::size_t text = 0; text < batch.lengths.size(); ++text) {
+    const auto length = batch.lengths[text];
+    const auto first_segment = has_segments ? batch.first_segments[text] : 0;
     std::size_t position = 0;
     for (std::uint32_t i = 0; i < length; ++i, ++row) {
       const auto id = batch.ids[row];
+      const bool is_second = first_segment > 0 && i >= first_segment;
+      const float* positions =
+          data<float>(is_second ? weights_.second_positions : weights_.positions);
       const bool is_padding = skips_padding && id == encoder_.padding_id;
       const float* place = is_padding ? data<float>(weights_.padding) : positions + position * size;
       if (!is_padding) ++position;

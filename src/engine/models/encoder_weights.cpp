@@ -166,7 +166,32 @@ Result<LayerWeights> collect_layer(const EncoderSpec& encoder, const WeightFinde
   return layer;
 }
 
-Status collect_embeddings(const EncoderSpec& encoder, const WeightFinder& finder,
+Result<HeadWeights> collect_head(const EncoderSpec& encoder, const WeightFinder& finder,
+                                 std::int64_t label_count) {
+  const std::int64_t hidden = encoder.hidden_size;
+  std::string dense = "classifier.dense";
+  std::string out = "classifier.out_proj";
+  HeadWeights head;
+  if (encoder.family == EncoderFamily::Bert) {
+    dense = "pooler.dense";
+    out = "classifier";
+  } else if (encoder.family == EncoderFamily::DistilBert) {
+    dense = "pre_classifier";
+    out = "classifier";
+    head.is_relu = true;
+  }
+  head.dense = MUSTER_TRY(finder.linear(dense, hidden, hidden));
+  head.out = MUSTER_TRY(finder.linear(out, label_count, hidden));
+  return head;
+}
+
+// Of every length a text may have, from the first usable row on.
+at::Tensor usable_positions(const EncoderSpec& encoder, const at::Tensor& positions) {
+  const std::int64_t length_max = encoder.length_max();
+  return positions.narrow(0, positions.size(0) - length_max, length_max).contiguous();
+}
+
+Status collect_embeddings(const EncoderSpec& encoder, const WeightFinder& finder, bool has_segments,
                           EncoderWeights& weights) {
   const std::int64_t hidden = encoder.hidden_size;
   weights.words =
@@ -176,10 +201,12 @@ Status collect_embeddings(const EncoderSpec& encoder, const WeightFinder& finder
   if (encoder.token_type_count > 0) {
     const auto types = MUSTER_TRY(finder.tensor("embeddings.token_type_embeddings.weight",
                                                 {encoder.token_type_count, hidden}));
+    if (has_segments && encoder.token_type_count > 1) {
+      weights.second_positions = usable_positions(encoder, positions.add(types.select(0, 1)));
+    }
     positions = positions.add(types.select(0, 0));  // one text is all of token type 0
   }
-  const std::int64_t length_max = encoder.length_max();
-  weights.positions = positions.narrow(0, positions.size(0) - length_max, length_max).contiguous();
+  weights.positions = usable_positions(encoder, positions);
   const bool has_padding_row = encoder.padding_id < encoder.position_count;
   weights.padding = positions.select(0, has_padding_row ? encoder.padding_id : 0).contiguous();
   weights.embedding_norm = MUSTER_TRY(finder.norm("embeddings.LayerNorm", hidden));
@@ -188,12 +215,13 @@ Status collect_embeddings(const EncoderSpec& encoder, const WeightFinder& finder
 
 }  // namespace
 
-Result<EncoderWeights> collect_weights(const EncoderSpec& encoder, ModelWeights files) {
+Result<EncoderWeights> collect_weights(const EncoderSpec& encoder, ModelWeights files,
+                                       const std::optional<RerankSpec>& rerank) {
   const auto names = family_names(encoder.family);
   EncoderWeights weights;
   weights.files = std::move(files);
   const WeightFinder finder(weights.files, names.prefix);
-  MUSTER_TRY(collect_embeddings(encoder, finder, weights));
+  MUSTER_TRY(collect_embeddings(encoder, finder, rerank && rerank->has_segments, weights));
   if (encoder.relative_bucket_count > 0) {
     weights.relative_bias =
         MUSTER_TRY(finder.tensor("encoder.relative_attention_bias.weight",
@@ -202,6 +230,7 @@ Result<EncoderWeights> collect_weights(const EncoderSpec& encoder, ModelWeights 
   for (std::uint32_t i = 0; i < encoder.layer_count; ++i) {
     weights.layers.push_back(MUSTER_TRY(collect_layer(encoder, finder, names, i)));
   }
+  if (rerank) weights.head = MUSTER_TRY(collect_head(encoder, finder, rerank->label_count));
   return weights;
 }
 

@@ -39,6 +39,12 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
+at::Tensor all_places(const EncoderWeights& weights) {
+  std::vector<at::Tensor> parts{weights.padding.unsqueeze(0), weights.positions};
+  if (weights.second_positions.defined()) parts.push_back(weights.second_positions);
+  return at::cat(parts);
+}
+
 }  // namespace
 
 // B texts of padded length L. Empty places of the last pass hold one padding token each: attention
@@ -58,7 +64,8 @@ PaddedEncoder::PaddedEncoder(const EncoderSpec& encoder, const EncoderWeights& w
       floats_(at::TensorOptions().dtype(scalar_type(precision)).device(device)),
       row_count_(std::max(kRowsPerPass, std::bit_ceil(encoder.length_max()))),
       words_(weights.words.to(floats_)),
-      places_(at::cat({weights.padding.unsqueeze(0), weights.positions}).to(floats_)),
+      places_(all_places(weights).to(floats_)),
+      has_segments_(weights.second_positions.defined()),
       embedding_norm_(on_device(weights.embedding_norm)) {
   if (weights.relative_bias.defined()) {
     const auto bias = weights.relative_bias.contiguous();
@@ -162,7 +169,10 @@ std::vector<PaddedEncoder::Pass> PaddedEncoder::arrange(const TextBatch& batch) 
       encoder_.family == EncoderFamily::Roberta || encoder_.family == EncoderFamily::Mpnet;
   std::vector<Pass> passes;
   std::size_t first = 0;
-  for (const auto length : batch.lengths) {
+  const bool has_segments = has_segments_ && !batch.first_segments.empty();
+  for (std::size_t text = 0; text < batch.lengths.size(); ++text) {
+    const auto length = batch.lengths[text];
+    const auto first_segment = has_segments ? batch.first_segments[text] : 0;
     auto& pass = pass_for(length, passes);
     const auto slot = static_cast<std::int64_t>(pass.firsts.size());
     auto* ids = pass.ids.mutable_data_ptr<std::int64_t>() + slot * pass.length;
@@ -172,6 +182,7 @@ std::vector<PaddedEncoder::Pass> PaddedEncoder::arrange(const TextBatch& batch) 
       const auto id = batch.ids[first + i];
       ids[i] = id;
       places[i] = skips_padding && id == encoder_.padding_id ? 0 : ++place;
+      if (first_segment > 0 && i >= first_segment) places[i] += encoder_.length_max();
     }
     pass.lengths.mutable_data_ptr<std::int64_t>()[slot] = length;
     pass.firsts.push_back(first);

@@ -38,8 +38,11 @@ class PaddedEncoder final : public EncoderModel {
   EncoderSpec encoder_;
   at::TensorOptions floats_;  // of the precision, on the device
   std::uint32_t row_count_;
-  at::Tensor words_;          // [vocab, hidden]
-  at::Tensor places_;         // [1 + lengths, hidden]: row 0 is the padding id's place
+  at::Tensor words_;  // [vocab, hidden]
+  /// [1 + lengths, hidden]: row 0 is the padding id's place; with segments [1 + 2 x lengths,
+  /// hidden], those of segment 1 last.
+  at::Tensor places_;
+  bool has_segments_;
   at::Tensor relative_bias_;  // [heads, 2 x length_max - 1], undefined without one
   NormWeights embedding_norm_;
   std::vector<LayerWeights> layers_;

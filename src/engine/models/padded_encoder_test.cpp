@@ -17,7 +17,8 @@ namespace {
 std::vector<float> hidden_on_cpu(const EncoderFixture& fixture, const TextBatch& batch) {
   const c10::InferenceMode inference;
   auto weights =
-      collect_weights(fixture.options.encoder, *ModelWeights::open(fixture.options.model_folder));
+      collect_weights(fixture.options.encoder, *ModelWeights::open(fixture.options.model_folder),
+                      fixture.options.rerank);
   EXPECT_TRUE(weights) << weights.error().message;
   const PaddedEncoder encoder(fixture.options.encoder, *weights, Precision::Fp32,
                               at::Device(at::kCPU));
@@ -41,6 +42,17 @@ INSTANTIATE_TEST_SUITE_P(EveryFamily, PaddedEncoderTest,
                          testing::Values("bert", "bert_odd", "roberta", "xlm_roberta", "distilbert",
                                          "mpnet"),
                          [](const auto& family) { return family.param; });
+
+TEST(PaddedEncoder, TheSecondTextOfAPairHasItsTokenType) {
+  enter_lane();
+  const EncoderFixture fixture("bert_cross");
+  const auto batch = fixture.batch();
+  const auto encoder = Encoder::load(fixture.options);
+  ASSERT_TRUE(encoder) << encoder.error().message;
+  std::vector<float> expected(batch.ids.size() * fixture.options.encoder.hidden_size);
+  ASSERT_TRUE((*encoder)->last_hidden_state(batch, expected));
+  EXPECT_LE(max_difference(hidden_on_cpu(fixture, batch), expected), 1e-5F);
+}
 
 TEST(PaddedEncoder, MoreTextsThanAPassHoldsTakeTheNextOne) {
   enter_lane();
