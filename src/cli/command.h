@@ -37,9 +37,10 @@ struct CommandSpec {
   std::string usage;    // "MODEL INPUT... -o OUT"
   std::size_t positional_least = 0;
   std::size_t positional_most = 0;
-  std::vector<FlagGroup> groups;  // --config and --help are added
-  std::string examples;           // lines, indented by two
-  bool is_hidden = false;         // muster starts it itself: not in `muster --help`
+  std::vector<FlagGroup> groups;     // --config and --help are added
+  std::string examples;              // lines, indented by two
+  bool is_hidden = false;            // muster starts it itself: not in `muster --help`
+  bool reads_foreign_names = false;  // variables of other programs count, too: foreign_names.h
 };
 
 /// The words of a command line, sorted out.
@@ -68,6 +69,7 @@ struct CommandContext {
   const Clock& clock;
   Output& output;                  // standard output
   std::vector<std::string> words;  // the whole command line, for "go on with: …"
+  ConfigSources sources = {};      // what `config` was read from, to read it again
 };
 
 /// A command: its spec, and what it does. The value is the exit code.

@@ -25,7 +25,10 @@ CommandSpec config_spec() {
           "  MUSTER_DEVICES=2xcpu muster config --json | jq .devices\n"
           "\n"
           "A file muster.yaml has lines such as \"batch_tokens: 8192\"; a variable is\n"
-          "MUSTER_BATCH_TOKENS. A flag wins over a variable, a variable over the file.\n",
+          "MUSTER_BATCH_TOKENS. A flag wins over a variable, a variable over the file.\n"
+          "`muster serve` and this command also read names of other programs, such as\n"
+          "GPU_COUNT or EMBEDDING_CACHE_SIZE: docs/settings.md.\n",
+      .reads_foreign_names = true,
   };
 }
 

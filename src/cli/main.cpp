@@ -74,13 +74,15 @@ Result<int> run_command(const Command& command, std::span<const std::string> wor
   if (const auto file = arguments.value("--config")) sources.file = *file;
   std::error_code ignored;
   sources.working_folder = std::filesystem::current_path(ignored);
+  sources.reads_foreign_names = command.spec.reads_foreign_names;
   auto config = MUSTER_TRY(Config::load(sources));
   const SteadyClock clock;
   return command.run({.arguments = arguments,
                       .config = config,
                       .clock = clock,
                       .output = output,
-                      .words = {words.begin(), words.end()}});
+                      .words = {words.begin(), words.end()},
+                      .sources = sources});
 }
 
 Result<int> run(std::span<const std::string> words, Output& output) {

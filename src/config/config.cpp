@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "config/foreign_names.h"
 #include "config/values.h"
 
 namespace muster {
@@ -49,10 +50,13 @@ std::string_view origin_name(Origin origin) {
       return "default";
     case Origin::File:
       return "file";
+    case Origin::Foreign:
     case Origin::Environment:
       return "environment";
     case Origin::Flag:
       return "flag";
+    case Origin::Request:
+      return "request";
   }
   return "?";
 }
@@ -95,6 +99,10 @@ Result<Config> Config::load(const ConfigSources& sources) {
     const auto text = MUSTER_TRY(read_file(*config.file_, kFileSizeMax));
     const auto given = MUSTER_TRY(parse_config_yaml(text, config.file_->string()));
     MUSTER_TRY(config.merge(Origin::File, given));
+  }
+  if (sources.reads_foreign_names) {
+    const auto foreign = MUSTER_TRY(read_foreign_environment(sources.environment));
+    MUSTER_TRY(config.merge(Origin::Foreign, foreign));
   }
   const auto environment = MUSTER_TRY(read_environment(sources.environment));
   MUSTER_TRY(config.merge(Origin::Environment, environment));

@@ -17,9 +17,16 @@
 namespace muster {
 
 /// Where a value can come from, weakest first.
-enum class Origin : std::uint8_t { Default, File, Environment, Flag };
+enum class Origin : std::uint8_t {
+  Default,
+  File,
+  Foreign,  // a variable that other programs read, too: foreign_names.h
+  Environment,
+  Flag,
+  Request,  // to a running server
+};
 
-/// "default", "file", "environment", "flag".
+/// "default", "file", "environment" (of both kinds), "flag", "request".
 std::string_view origin_name(Origin origin);
 
 /// A value as somebody gave it.
@@ -41,9 +48,11 @@ struct ConfigSources {
   std::vector<std::string> environment;       // all of it, "NAME=value"
   std::optional<std::filesystem::path> file;  // of --config; it must exist
   std::filesystem::path working_folder;       // whose muster.yaml counts where no file is named
+  bool reads_foreign_names = false;           // of the environment: those of foreign_names.h, too
 };
 
-/// The effective settings of one run: flag before environment before file before default.
+/// The effective settings of one run: flag before environment before file before default. Within
+/// the environment a MUSTER_ name goes before one of another program.
 ///
 /// Threads: immutable after `set_default`.
 class Config {
@@ -52,7 +61,7 @@ class Config {
   ///
   /// Errors: InvalidArgument (an unknown key or MUSTER_ variable, with the nearest right one; a
   /// value out of range; two names of one setting that disagree, naming both places), NotFound (the
-  /// named file), Corrupt (no YAML, with the line).
+  /// named file), Corrupt (no YAML, with the line), those of read_foreign_environment.
   static Result<Config> load(const ConfigSources& sources);
 
   const EffectiveValue& at(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }

@@ -43,6 +43,7 @@ class Reader {
         const auto text = MUSTER_TRY(words(one.values[i]));
         MUSTER_TRY(set_model_field(entry, one.keys[i], text, place(one.values[i])));
       }
+      MUSTER_TRY(check_model_entries({entry}, subject));
     }
     MUSTER_TRY(check_model_entries(entries, place(value)));
     return model_entries_text(entries);

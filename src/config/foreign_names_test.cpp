@@ -1,0 +1,163 @@
+#include "config/foreign_names.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+namespace muster {
+namespace {
+
+std::string read_as_text(const std::vector<std::string>& environment) {
+  const auto given = read_foreign_environment(environment);
+  if (!given) return given.error().message;
+  std::string text;
+  for (const auto& one : *given) {
+    text += std::string(setting_of(one.id).name) + "=" + one.value + " by " + one.place + "\n";
+  }
+  return text;
+}
+
+// What a whole run makes of it.
+std::string effective(const std::vector<std::string>& environment, SettingId id) {
+  const auto config = Config::load({.flags = {},
+                                    .environment = environment,
+                                    .file = std::nullopt,
+                                    .working_folder = "/nonexistent",
+                                    .reads_foreign_names = true});
+  return config ? config->text(id).value_or("none") : config.error().message;
+}
+
+TEST(ForeignNames, HaveEveryNameOfTheListAndNoOther) {
+  std::ifstream file(std::string(MUSTER_SOURCE_DIR) + "/src/config/testdata/foreign_names.txt");
+  ASSERT_TRUE(file);
+  std::set<std::string> wanted;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line.front() != '#') wanted.insert(line);
+  }
+  std::set<std::string> there;
+  for (const auto& row : foreign_names()) {
+    EXPECT_TRUE(there.insert(std::string(row.name)).second) << row.name;
+  }
+  EXPECT_EQ(there, wanted);
+}
+
+TEST(ForeignNames, SetSomethingOrSayWhyNot) {
+  for (const auto& row : foreign_names()) {
+    EXPECT_TRUE(row.setting || !row.reason.empty()) << row.name;
+    EXPECT_EQ(row.use == ForeignUse::Word, !row.words.empty()) << row.name;
+    EXPECT_FALSE(row.use == ForeignUse::Refused && row.setting) << row.name;
+    for (const auto& [theirs, ours] : row.words) {
+      EXPECT_TRUE(ours.empty() || row.setting) << row.name << " " << theirs;
+    }
+  }
+}
+
+TEST(ForeignNames, HaveTheUnitsOfTheirPrograms) {
+  EXPECT_EQ(effective({"MEMORY_THRESHOLD=85.0"}, SettingId::MemoryThreshold), "0.85");
+  EXPECT_EQ(effective({"GPU_MEMORY_FRACTION=0.9"}, SettingId::MemoryThreshold), "0.9");
+  EXPECT_EQ(effective({"MULTI_GPU_STATS_INTERVAL=30.0"}, SettingId::StatsInterval), "30s");
+  EXPECT_EQ(effective({"MULTI_GPU_STATS_INTERVAL=0.5"}, SettingId::StatsInterval), "500ms");
+  EXPECT_EQ(effective({"EMBEDDING_CACHE_SIZE=10000"}, SettingId::CacheEntries), "10000");
+  EXPECT_EQ(effective({"EMBEDDING_CACHE_TTL=3600"}, SettingId::CacheTtl), "3600s");
+  EXPECT_EQ(effective({"EMBEDDING_CACHE_ENABLED=False"}, SettingId::CacheEnabled), "false");
+  EXPECT_EQ(effective({"EMBEDDING_CACHE_PERSISTENCE=/a"}, SettingId::CacheFile), "/a");
+  EXPECT_EQ(effective({"LOG_LEVEL=WARN"}, SettingId::LogLevel), "warning");
+  EXPECT_EQ(effective({"LOG_LEVEL=CRITICAL"}, SettingId::LogLevel), "error");
+  EXPECT_EQ(effective({"MULTI_GPU_STRATEGY=memory"}, SettingId::LoadBalancingStrategy),
+            "memory_usage");
+  EXPECT_EQ(effective({"MULTI_GPU_STRATEGY=utilization"}, SettingId::LoadBalancingStrategy),
+            "compute_load");
+  EXPECT_EQ(effective({"LOAD_BALANCING_STRATEGY=round_robin"}, SettingId::LoadBalancingStrategy),
+            "round_robin");
+  EXPECT_EQ(effective({"MULTI_GPU_ENABLED=false"}, SettingId::DeviceCountMost), "1");
+  EXPECT_EQ(effective({"MULTI_GPU_ENABLED=true"}, SettingId::DeviceCountMost), "none");
+  EXPECT_EQ(effective({"WORKER_COUNT=3"}, SettingId::DeviceCountMost), "3");
+  EXPECT_EQ(effective({"ENABLE_TENSOR_CORES=0"}, SettingId::Precision), "fp32");
+  EXPECT_EQ(effective({"ENABLE_TENSOR_CORES=1"}, SettingId::Precision), "auto");
+  EXPECT_EQ(effective({"TENSORRT_PRECISION=fp16"}, SettingId::Precision), "fp16");
+  EXPECT_EQ(effective({"CPU_ONLY_MODE=true"}, SettingId::Devices), "cpu");
+  EXPECT_EQ(effective({"EMBEDDING_MODEL=org/name"}, SettingId::Models),
+            "[{\"model\":\"org/name\"}]");
+}
+
+TEST(ForeignNames, SayTogetherWhichGpus) {
+  EXPECT_EQ(effective({"GPU_COUNT=2"}, SettingId::Devices), "2xcuda");
+  EXPECT_EQ(effective({"GPU_COUNT=0"}, SettingId::Devices), "auto");
+  EXPECT_EQ(effective({"PRIMARY_GPU_ID=1"}, SettingId::Devices), "cuda:1");
+  EXPECT_EQ(effective({"GPU_COUNT=1", "PRIMARY_GPU_ID=3"}, SettingId::Devices), "cuda:3");
+  EXPECT_EQ(effective({"GPU_COUNT=0", "PRIMARY_GPU_ID=0"}, SettingId::Devices), "auto");
+  EXPECT_EQ(
+      effective({"SECONDARY_GPU_IDS=2, 3", "PRIMARY_GPU_ID=1", "GPU_COUNT=3"}, SettingId::Devices),
+      "cuda:1,cuda:2,cuda:3");
+  EXPECT_EQ(effective({"MULTI_GPU_DEVICE_IDS=0,2"}, SettingId::Devices), "cuda:0,cuda:2");
+  EXPECT_EQ(
+      effective({"SECONDARY_GPU_IDS=2,3", "PRIMARY_GPU_ID=1", "GPU_COUNT=2"}, SettingId::Devices),
+      "GPU_COUNT=2 and SECONDARY_GPU_IDS=2,3 disagree");
+  EXPECT_EQ(effective({"GPU_COUNT=2", "PRIMARY_GPU_ID=5"}, SettingId::Devices),
+            "GPU_COUNT=2 and PRIMARY_GPU_ID=5 disagree");
+}
+
+TEST(ForeignNames, ThatDisagreeAreNamedBoth) {
+  EXPECT_EQ(
+      effective({"MEMORY_THRESHOLD=80", "GPU_MEMORY_FRACTION=0.9"}, SettingId::MemoryThreshold),
+      "MEMORY_THRESHOLD and GPU_MEMORY_FRACTION set the same thing and disagree: 0.8 and "
+      "0.9");
+  EXPECT_EQ(
+      effective({"MEMORY_THRESHOLD=90", "GPU_MEMORY_FRACTION=0.9"}, SettingId::MemoryThreshold),
+      "0.9");
+  EXPECT_EQ(effective({"MULTI_GPU_DEVICE_IDS=0,1", "PRIMARY_GPU_ID=1"}, SettingId::Devices),
+            "MULTI_GPU_DEVICE_IDS and PRIMARY_GPU_ID set the same thing and disagree: "
+            "cuda:0,cuda:1 and cuda:1");
+  EXPECT_EQ(effective({"LOAD_BALANCING_STRATEGY=round_robin", "MULTI_GPU_STRATEGY=auto"},
+                      SettingId::LoadBalancingStrategy),
+            "LOAD_BALANCING_STRATEGY and MULTI_GPU_STRATEGY set the same thing and disagree: "
+            "round_robin and auto");
+}
+
+TEST(ForeignNames, ThatCannotBeHadAreRefusedWithTheReason) {
+  EXPECT_EQ(read_as_text({"USE_TENSORRT=true"}),
+            "USE_TENSORRT=true: muster has no TensorRT engine; --precision chooses bf16 or fp16; "
+            "unset it to go on");
+  EXPECT_EQ(read_as_text({"USE_TENSORRT=false"}), "");  // which is so anyhow
+  EXPECT_EQ(read_as_text({"TENSORRT_MAX_WORKSPACE=1"}),
+            "TENSORRT_MAX_WORKSPACE=1: muster has no TensorRT engine; --precision chooses bf16 or "
+            "fp16; unset it to go on");
+  EXPECT_EQ(read_as_text({"TENSORRT_PRECISION=int8"}),
+            "TENSORRT_PRECISION=int8: muster computes in fp32, bf16 or fp16; --precision chooses; "
+            "unset it to go on");
+  const auto refused = read_foreign_environment({"ENABLE_METRICS=false"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Unsupported);
+}
+
+TEST(ForeignNames, AreCheckedForForm) {
+  EXPECT_EQ(read_as_text({"MEMORY_THRESHOLD=200"}),
+            "MEMORY_THRESHOLD must be a percentage above 0, at most 100: \"200\"");
+  EXPECT_EQ(read_as_text({"GPU_COUNT=two"}),
+            "GPU_COUNT must be numbers of GPUs with commas between, such as 0,2: \"two\"");
+  EXPECT_EQ(read_as_text({"ENABLE_MPS=perhaps"}), "ENABLE_MPS must be true or false: \"perhaps\"");
+  EXPECT_EQ(read_as_text({"MULTI_GPU_STRATEGY=random"}),
+            "MULTI_GPU_STRATEGY must be one of auto, round_robin, memory, utilization: \"random\"");
+  EXPECT_EQ(
+      effective({"LOAD_BALANCING_STRATEGY=continuous_learning"}, SettingId::LoadBalancingStrategy),
+      "LOAD_BALANCING_STRATEGY must be one of auto, least_work, round_robin, memory_usage, "
+      "compute_load, task_type, static_partition, expression: \"continuous_learning\"");
+  EXPECT_EQ(effective({"EMBEDDING_CACHE_TTL=0"}, SettingId::CacheTtl),
+            "EMBEDDING_CACHE_TTL must be a time such as 500ms, 2s or 1m, from 1ms to 31536000s: "
+            "\"0ms\"");
+}
+
+TEST(ForeignNames, StandBetweenTheFileAndMustersOwn) {
+  const std::vector<std::string> both{"MEMORY_THRESHOLD=70", "MUSTER_MEMORY_THRESHOLD=0.6"};
+  EXPECT_EQ(effective(both, SettingId::MemoryThreshold), "0.6");
+  EXPECT_EQ(effective({"MEMORY_THRESHOLD="}, SettingId::MemoryThreshold), "0.8");
+  const auto without = Config::load({.flags = {},
+                                     .environment = {"USE_TENSORRT=1"},
+                                     .file = std::nullopt,
+                                     .working_folder = "/nonexistent"});
+  EXPECT_TRUE(without);  // of no interest to a command that does not serve
+}
+
+}  // namespace
+}  // namespace muster
