@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <iterator>
 
 namespace muster {
 namespace {
@@ -60,20 +59,19 @@ std::string_view http_status_text(int status) {
   return found == kStatusTexts.end() ? "Status" : found->text;
 }
 
-std::string http_response_head(const HttpResponse& response, bool keeps_alive,
-                               std::string_view date) {
-  std::string head;
-  auto out = std::back_inserter(head);
-  fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Length: {}\r\n", response.status,
-                 http_status_text(response.status), date, response.body.size());
-  if (!response.content_type.empty()) {
-    fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
-  }
-  for (const auto& [name, value] : response.headers) {
-    fmt::format_to(out, "{}: {}\r\n", name, value);
-  }
-  head += keeps_alive ? "\r\n" : "Connection: close\r\n\r\n";
-  return head;
+void append_response_head(std::string& out, const HttpResponse& response, bool keeps_alive,
+                          std::string_view date) {
+  const auto line = [&out](std::string_view name, std::string_view value) {
+    out.append(name).append(": ").append(value).append("\r\n");
+  };
+  out.append("HTTP/1.1 ").append(fmt::format_int(response.status).c_str());
+  out.append(" ").append(http_status_text(response.status)).append("\r\n");
+  line("Date", date);
+  line("Content-Length", fmt::format_int(response.body.size()).c_str());
+  if (!response.content_type.empty()) line("Content-Type", response.content_type);
+  for (const auto& [name, value] : response.headers) line(name, value);
+  if (!keeps_alive) line("Connection", "close");
+  out.append("\r\n");
 }
 
 }  // namespace muster

@@ -20,6 +20,9 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string body;
   bool wants_keep_alive = true;
+  std::string peer;               // "127.0.0.1:51234", "[::1]:51234"
+  bool is_loopback_peer = false;  // it came from this machine
+  std::string client_name;        // the common name of a verified client certificate; else empty
 
   /// The first header of a name, whatever its case.
   std::optional<std::string_view> header(std::string_view name) const;
@@ -36,10 +39,10 @@ struct HttpResponse {
 /// "Not Found" of 404; "Status" for a code without a name here. Source: RFC 9110, section 15.
 std::string_view http_status_text(int status);
 
-/// The bytes of a response on the wire, but for its body.
+/// Appends the bytes of a response on the wire, but for its body.
 ///
 /// date: as RFC 9110, section 5.6.7, writes it. Threads: pure.
-std::string http_response_head(const HttpResponse& response, bool keeps_alive,
-                               std::string_view date);
+void append_response_head(std::string& out, const HttpResponse& response, bool keeps_alive,
+                          std::string_view date);
 
 }  // namespace muster

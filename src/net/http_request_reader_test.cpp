@@ -51,7 +51,8 @@ TEST(HttpRequestReader, PutsChunksTogetherAndLeavesTheNextRequest) {
 
 TEST(HttpRequestReader, KnowsWhenTheClientWaits) {
   HttpRequestReader reader({});
-  feed(reader, "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n", 1000);
+  feed(reader, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+       1000);
   EXPECT_TRUE(reader.take_expects_continue());
   EXPECT_FALSE(reader.take_expects_continue()) << "it is told once";
   feed(reader, "ab", 1000);
@@ -77,7 +78,15 @@ TEST(HttpRequestReader, RefusesWithTheRightStatus) {
         Case{"POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n", 413},
         Case{"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
         Case{"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
-        Case{"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400}}) {
+        Case{"POST / HTTP/1.1\r\nContent-Length: 0x5\r\n\r\n", 400},
+        Case{"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
+        Case{"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+        Case{"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", 400},
+        Case{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+        Case{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", 501},
+        Case{"GET / HTTP/1.1\r\n\r\n", 400},
+        Case{"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+        Case{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400}}) {
     SCOPED_TRACE(text);
     HttpRequestReader reader({.header_bytes = 128, .body_bytes = 10});
     feed(reader, text, 1000);

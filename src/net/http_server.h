@@ -5,9 +5,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "net/event_loop.h"
 #include "net/http_message.h"
 #include "net/http_request_reader.h"
 
@@ -26,30 +29,81 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 struct HttpServerOptions {
   ListenAddress listen = {};
   HttpLimits limits = {};
-  std::uint32_t connections_most = 1024;                  // one more is told 503 and closed
+  std::uint32_t connections_most = 16384;                 // one more is told 503 and closed
   Duration request_limit = std::chrono::seconds(10);      // from a request's first byte to its last
   Duration idle_limit = std::chrono::seconds(75);         // between requests of a connection
   Duration write_stall_limit = std::chrono::seconds(30);  // a reader that takes nothing
+  /// Gives a refusal of the server's own (400, 408, 413, 431, 501, 503, 505; plain text) the
+  /// service's form; on the loop's thread. Empty: it stays as it is.
+  std::function<void(HttpResponse&)> dress_refusal = {};
 };
 
-/// Sends the answer to a request; call once, from any thread, while the server lives. What comes
-/// when the client has gone is dropped.
-using HttpRespond = std::function<void(HttpResponse)>;
+/// The way back to the client of one request. A server makes it; tests make their own.
+class HttpExchange {
+ public:
+  virtual ~HttpExchange() = default;
+  virtual void respond(HttpResponse response) = 0;
+  virtual void on_client_gone(std::function<void()> call) = 0;
+};
 
-/// Called on the server's thread for each request, so it must not block; it may answer later.
+/// Answers a request. Copies stand for the same request.
+class HttpRespond {
+ public:
+  explicit HttpRespond(std::shared_ptr<HttpExchange> exchange) : exchange_(std::move(exchange)) {}
+
+  /// Call once (what comes after the first is dropped), from any thread, while the server's loop
+  /// lives. What comes when the client has gone, or the server, is dropped.
+  void operator()(HttpResponse response) const { exchange_->respond(std::move(response)); }
+
+  /// `call` is called once, on the loop's thread, when the client goes before it has its answer:
+  /// it closes or resets the connection, or ends its side of it. Never after the answer was given
+  /// and never from within this call. Without it, a client that has only ended its side still gets
+  /// the answer.
+  ///
+  /// Threads: the loop's.
+  void on_client_gone(std::function<void()> call) const {
+    exchange_->on_client_gone(std::move(call));
+  }
+
+ private:
+  std::shared_ptr<HttpExchange> exchange_;
+};
+
+/// Called on the loop's thread for each request, so it must not block; it may answer later.
 using HttpHandler = std::function<void(HttpRequest, HttpRespond)>;
 
-/// An HTTP/1.1 server on a thread of its own: keep-alive, pipelining (one request at a time), HEAD,
+/// What has become of connections and requests since the start.
+struct HttpServerCounters {
+  std::uint64_t accepted = 0;             // connections
+  std::uint64_t refused_connections = 0;  // one too many, or no descriptor left
+  std::uint64_t requests = 0;             // given to the handler
+  std::uint64_t refused_requests = 0;     // that could not be read: 4xx, 501, 505
+  std::uint64_t slow_requests = 0;        // 408: not whole within `request_limit`
+  std::uint64_t slow_readers = 0;         // cut off: took nothing for `write_stall_limit`
+  std::uint64_t idle_closed = 0;          // after `idle_limit`
+  std::uint64_t clients_gone = 0;         // while the answer was awaited
+};
+
+class HttpServerCore;
+
+/// An HTTP/1.1 server on an event loop: keep-alive, pipelining (one request at a time), HEAD,
 /// bounded in every direction. A client that sends or reads too slowly is cut off, and no number of
 /// idle connections keeps another from being served.
 ///
-/// The destructor closes all connections and joins the thread.
-/// Threads: thread-safe. Source: RFC 9110, RFC 9112.
+/// Threads: all but `start`, `port` and the destructor belong to the loop's thread.
+/// Source: RFC 9110, RFC 9112.
 class HttpServer {
  public:
+  /// On a loop and a thread of its own, which the destructor ends.
+  ///
   /// Errors: Unavailable (the port is in use), InvalidArgument (no such address, no permission).
   static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options,
                                                    HttpHandler handler);
+
+  /// On a loop that outlives it; called, and destroyed, on the loop's thread or while it does not
+  /// run. The destructor closes all connections, and no callback comes after it.
+  static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options,
+                                                   EventLoop& loop, HttpHandler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -57,11 +111,22 @@ class HttpServer {
   /// The port that is listened on.
   std::uint16_t port() const;
 
- private:
-  class Loop;
-  explicit HttpServer(std::unique_ptr<Loop> loop);
+  /// New connections are refused by the system from now on.
+  void stop_listening();
 
-  std::unique_ptr<Loop> loop_;
+  /// Closes connections without a request, now and as soon as each has its answer, which says
+  /// `Connection: close`.
+  void close_idle();
+
+  std::size_t connection_count() const;
+  const HttpServerCounters& counters() const;
+
+ private:
+  HttpServer();
+
+  std::unique_ptr<EventLoop> own_loop_;
+  std::unique_ptr<HttpServerCore> core_;
+  std::thread own_thread_;
 };
 
 }  // namespace muster

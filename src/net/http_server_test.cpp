@@ -141,13 +141,16 @@ TEST(HttpServer, TellsOneTooMany) {
   const auto second = connect_to(server->port());
   const auto text = hear(second, "");
   EXPECT_TRUE(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << text;
+  EXPECT_NE(text.find("\r\nRetry-After: 1\r\n"), std::string::npos) << text;
 }
 
 TEST(HttpServer, CutsOffAClientThatSendsTooSlowly) {
   const auto server = serve(echo, {.request_limit = std::chrono::milliseconds(50)});
   const auto client = connect_to(server->port());
   say(client, "GET / HT");
-  EXPECT_EQ(hear(client, ""), "<closed>");
+  const auto text = hear(client, "");
+  EXPECT_TRUE(text.starts_with("HTTP/1.1 408 Request Timeout\r\n")) << text;
+  EXPECT_TRUE(text.ends_with("<closed>")) << text;
 }
 
 TEST(HttpServer, CutsOffAReaderThatTakesNothing) {
@@ -162,6 +165,59 @@ TEST(HttpServer, CutsOffAReaderThatTakesNothing) {
   pollfd gone{client.get(), POLLRDHUP, 0};
   ASSERT_EQ(::poll(&gone, 1, kWaitMs), 1);
   EXPECT_LT(hear(client, "").size(), 64U << 20);
+}
+
+TEST(HttpServer, AnswersALongPipelineWholeAndThenTheEndOfIt) {
+  const auto server = serve(echo);
+  const auto client = connect_to(server->port());
+  constexpr int kCount = 10'000;  // several times what is kept of it at once
+  std::thread writer([&] {
+    std::string all;
+    for (int i = 0; i < kCount; ++i) {
+      all += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: x\r\n\r\n";
+    }
+    for (std::size_t at = 0; at < all.size();) {
+      const auto size = ::send(client.get(), all.data() + at, all.size() - at, MSG_NOSIGNAL);
+      ASSERT_GT(size, 0);
+      at += static_cast<std::size_t>(size);
+    }
+    ::shutdown(client.get(), SHUT_WR);
+  });
+  const auto text = hear(client, "");
+  writer.join();
+  std::size_t at = 0;
+  for (int i = 0; i < kCount; ++i) {
+    at = text.find("GET /" + std::to_string(i) + " #", at);
+    ASSERT_NE(at, std::string::npos) << i;
+  }
+  EXPECT_TRUE(text.ends_with("#<closed>"));
+}
+
+TEST(HttpServer, TellsWhoAsks) {
+  const auto server = serve([](const HttpRequest& request, const HttpRespond& respond) {
+    respond({.body = request.peer + (request.is_loopback_peer ? " here" : " elsewhere") +
+                     request.client_name + "#"});
+  });
+  const auto client = connect_to(server->port());
+  say(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  ::getsockname(client.get(), reinterpret_cast<sockaddr*>(&own), &size);
+  const auto expected = "127.0.0.1:" + std::to_string(ntohs(own.sin_port)) + " here#";
+  EXPECT_NE(hear(client, "#").find("\r\n\r\n" + expected), std::string::npos);
+}
+
+TEST(HttpServer, GivesItsRefusalsTheServicesForm) {
+  const auto server = serve(echo, {.dress_refusal = [](HttpResponse& response) {
+                              response.content_type = "application/json";
+                              response.body = "{}";
+                            }});
+  const auto client = connect_to(server->port());
+  say(client, "nonsense\r\n\r\n");
+  const auto text = hear(client, "");
+  EXPECT_TRUE(text.starts_with("HTTP/1.1 400 Bad Request\r\n")) << text;
+  EXPECT_NE(text.find("Content-Type: application/json\r\n"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\r\n\r\n{}<closed>")) << text;
 }
 
 TEST(HttpServer, SaysThatThePortIsInUse) {

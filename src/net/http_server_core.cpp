@@ -1,0 +1,148 @@
+#include "net/http_server_core.h"
+
+#include <arpa/inet.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "net/http_connection.h"
+#include "net/socket_address.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kReadSize = 64 << 10;
+constexpr auto kSweepPeriod = std::chrono::milliseconds(250);
+constexpr int kAcceptsMost = 64;               // of one wake-up, so that others have their turn
+constexpr std::size_t kRefusedTogether = 256;  // connections that are one too many and told so
+
+}  // namespace
+
+HttpServerCore::HttpServerCore(const HttpServerOptions& server_options, EventLoop& event_loop,
+                               HttpHandler request_handler)
+    : options(server_options),
+      handler(std::move(request_handler)),
+      loop(event_loop),
+      parts(event_loop.parts()),
+      buffer(kReadSize),
+      sweep_timer_(event_loop.timer([this] { sweep(); })) {}
+
+HttpServerCore::~HttpServerCore() {
+  stop_listening();
+  while (!places_.empty()) places_.back().connection->close();
+}
+
+Status HttpServerCore::listen() {
+  const auto& host = options.listen.host;
+  const auto fail = [&](std::string_view what, int error) {
+    const auto kind = error == EADDRINUSE ? ErrorKind::Unavailable : ErrorKind::InvalidArgument;
+    return Error{kind, fmt::format("{}:{}: cannot {}: {}", host, options.listen.port, what,
+                                   std::strerror(error))};
+  };
+  auto address = SocketAddress::parse(host == "localhost" ? "127.0.0.1" : host);
+  if (!address) return fail("listen on what is no address", EINVAL);
+  address->set_port(options.listen.port);
+  listener_ = UniqueFd(
+      ::socket(address->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+  if (!listener_.is_open()) return fail("listen", errno);
+  const int on = 1;
+  ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  // Inherited by what is accepted: a short answer goes out at once.
+  ::setsockopt(listener_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::bind(listener_.get(), address->get(), address->size()) != 0 ||
+      ::listen(listener_.get(), SOMAXCONN) != 0) {
+    return fail("listen", errno);
+  }
+  port_ = SocketAddress::of_socket(listener_.get()).port();
+  listening_ = parts.add(listener_.get(), EPOLLIN, *this);
+  return Done{};
+}
+
+void HttpServerCore::stop_listening() {
+  if (listening_) parts.remove(*listening_);
+  listening_.reset();
+  listener_.reset();
+}
+
+void HttpServerCore::close_idle() {
+  is_closing = true;
+  for (auto i = places_.size(); i > 0; --i) {
+    const auto connection = places_[i - 1].connection;
+    connection->close_when_idle();
+  }
+}
+
+void HttpServerCore::on_ready(std::uint32_t /*events*/) {
+  for (int i = 0; i < kAcceptsMost && listening_; ++i) {
+    if (!accept_one()) return;
+  }
+}
+
+bool HttpServerCore::accept_one() {
+  SocketAddress peer;
+  UniqueFd socket(
+      ::accept4(listener_.get(), peer.get(), peer.size_in_out(), SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.is_open()) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return true;
+    // Nothing left to accept with: the sweep tries again.
+    ++counters.refused_connections;
+    parts.remove(*listening_);
+    listening_.reset();
+    sweep_timer_->set(now() + kSweepPeriod);
+    return false;
+  }
+  ++counters.accepted;
+  if (places_.empty()) sweep_timer_->set(now() + kSweepPeriod);
+  const bool is_one_too_many = places_.size() >= options.connections_most;
+  if (is_one_too_many) ++counters.refused_connections;
+  if (places_.size() >= options.connections_most + kRefusedTogether) return true;
+  auto transport = plain_transport(socket.get());
+  const auto connection =
+      std::make_shared<HttpConnection>(*this, std::move(socket), std::move(transport), peer.text(),
+                                       peer.is_loopback(), places_.size());
+  places_.push_back({TimePoint::max(), connection});
+  if (is_one_too_many) {
+    connection->start_refused(
+        {.status = 503, .body = "too many connections\n", .headers = {{"Retry-After", "1"}}});
+  } else {
+    connection->start();
+  }
+  return true;
+}
+
+void HttpServerCore::forget(std::size_t place) {
+  if (place + 1 < places_.size()) {
+    places_[place] = std::move(places_.back());
+    places_[place].connection->place = place;
+  }
+  places_.pop_back();
+}
+
+// One timer for all connections; a deadline is kept to within a quarter of a second.
+void HttpServerCore::sweep() {
+  // From the end: the one that takes the place of one that goes was looked at already.
+  for (auto i = places_.size(); i > 0; --i) {
+    if (places_[i - 1].deadline > now()) continue;
+    const auto connection = places_[i - 1].connection;
+    connection->on_deadline();
+  }
+  if (!listening_ && listener_.is_open()) listening_ = parts.add(listener_.get(), EPOLLIN, *this);
+  if (!places_.empty()) sweep_timer_->set(now() + kSweepPeriod);
+}
+
+std::string_view HttpServerCore::date() {
+  const auto second = std::time(nullptr);
+  if (second != std::exchange(date_second_, second)) {
+    date_ = fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(second));
+  }
+  return date_;
+}
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ctime>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "net/event_loop_parts.h"
+#include "net/http_server.h"
+
+namespace muster {
+
+class HttpConnection;
+
+/// What the connections of a server share: its options, the one buffer they all read into, the date
+/// and the table of deadlines.
+///
+/// Threads: the loop's, or any while it does not run.
+class HttpServerCore final : public ReadySink {
+ public:
+  HttpServerCore(const HttpServerOptions& options, EventLoop& loop, HttpHandler handler);
+  ~HttpServerCore();
+  HttpServerCore(const HttpServerCore&) = delete;
+  HttpServerCore& operator=(const HttpServerCore&) = delete;
+
+  Status listen();
+  void stop_listening();
+  void close_idle();
+  std::uint16_t port() const { return port_; }
+  std::size_t connection_count() const { return places_.size(); }
+
+  /// For connections. `place` is theirs and is kept up to date.
+  void set_deadline(std::size_t place, TimePoint at) { places_[place].deadline = at; }
+  void forget(std::size_t place);
+  TimePoint now() const { return parts.woke_at; }
+  std::string_view date();
+
+  const HttpServerOptions options;
+  const HttpHandler handler;
+  EventLoop& loop;
+  EventLoop::Parts& parts;
+  HttpServerCounters counters;
+  bool is_closing = false;
+  std::vector<char> buffer;  // what a read has brought; empty again when the callback returns
+
+ private:
+  struct Place {
+    TimePoint deadline;
+    std::shared_ptr<HttpConnection> connection;
+  };
+
+  void on_ready(std::uint32_t events) override;
+  bool accept_one();
+  void sweep();
+
+  UniqueFd listener_;
+  std::optional<EventLoop::Parts::Handle> listening_;  // not while descriptors are wanting
+  std::uint16_t port_ = 0;
+  std::vector<Place> places_;
+  std::unique_ptr<EventLoop::Timer> sweep_timer_;
+  std::time_t date_second_ = -1;
+  std::string date_;
+};
+
+}  // namespace muster
