@@ -16,18 +16,21 @@ constexpr Duration kBackoffMax = std::chrono::seconds(30);
 std::optional<Duration> RestartPolicy::on_death(TimePoint now, const Death& death) {
   if (death.was_ready) {
     failed_start_count_ = 0;
-  } else if (death.is_own_fault && ++failed_start_count_ == kFailedStartsMax) {
-    return std::nullopt;
+  } else if (death.is_own_fault) {
+    ++failed_start_count_;
   }
+  const bool cannot_start = failed_start_count_ >= kFailedStartsMax;
+  if (cannot_start && gives_up_) return std::nullopt;
   deaths_.push_back(now);
   while (now - deaths_.front() > kWindow) deaths_.pop_front();
-  if (deaths_.size() < kDeathsInWindow) return Duration{0};
+  if (deaths_.size() < kDeathsInWindow && !cannot_start) return Duration{0};
   backoff_ = std::clamp<Duration>(backoff_ * 2, kBackoffMin, kBackoffMax);
   return backoff_;
 }
 
 void RestartPolicy::on_batch_served() {
   deaths_.clear();
+  failed_start_count_ = 0;
   backoff_ = Duration{0};
 }
 

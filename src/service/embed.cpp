@@ -74,7 +74,7 @@ class EmbedRun {
 
  private:
   Status prepare();
-  CoordinatorEvents coordinator_events();
+  FleetEvents fleet_events();
   RunIdentity identity() const;
   Status skip_done_records();
   Status pump();
@@ -153,7 +153,7 @@ Status EmbedRun::prepare() {
   }
   reader_ = MUSTER_TRY(TextReader::open(options_.input));
   progress_.input_size_total = reader_->size_total();
-  session_ = MUSTER_TRY(open_session(options_, coordinator_events(), clock_, cancelled_));
+  session_ = MUSTER_TRY(open_session(options_, fleet_events(), clock_, cancelled_));
   identity_ = identity();
   if (options_.resume && !std::filesystem::exists(files_.journal)) {
     events_.on_notice(fmt::format(
@@ -165,10 +165,13 @@ Status EmbedRun::prepare() {
   return Done{};
 }
 
-CoordinatorEvents EmbedRun::coordinator_events() {
-  return {.on_row = [this](ItemKey key, std::span<const std::byte> row) { on_row(key, row); },
+FleetEvents EmbedRun::fleet_events() {
+  return {.on_row = [this](ItemKey key, std::span<const std::byte> row,
+                           std::size_t) { on_row(key, row); },
           .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
-          .on_notice = [this](const std::string& notice) { events_.on_notice(notice); }};
+          .on_notice = [this](const std::string& notice,
+                              std::optional<std::size_t>) { events_.on_notice(notice); },
+          .on_change = {}};
 }
 
 // Everything that can change a byte of the output. The first entries are those that a user sets by
@@ -224,7 +227,7 @@ Status EmbedRun::pump() {
     if (can_read) MUSTER_TRY(read_turn());
     {
       const Stopwatch watch(clock_, time_.wait);
-      MUSTER_TRY(session_.coordinator->step(can_read ? Duration{0} : kIdleWait));
+      MUSTER_TRY(session_.fleet->step(can_read ? Duration{0} : kIdleWait));
     }
     if (fatal_) return *fatal_;
     MUSTER_TRY(open_output());
@@ -270,7 +273,8 @@ Status EmbedRun::take_record() {
   taken.entry.text = record_.text;
   const auto token_count = taken.entry.token_count;
   const auto key = window_.push(std::move(taken));
-  session_.coordinator->submit({.key = key, .token_count = token_count}, std::move(ids));
+  session_.fleet->submit({.item = {.key = key, .model = kSessionModel, .token_count = token_count},
+                          .ids = std::move(ids)});
   return Done{};
 }
 
@@ -296,10 +300,10 @@ void EmbedRun::on_item_failed(ItemKey key, const Error& error) {
 }
 
 Status EmbedRun::open_output() {
-  if (output_ || session_.coordinator->dim() == 0) return Done{};
+  if (output_ || session_.fleet->dim(kSessionModel) == 0) return Done{};
   last_commit_ = clock_.now();
-  output_ = MUSTER_TRY(RunOutput::open(files_, format_, session_.coordinator->dim(), identity_,
-                                       std::exchange(resumption_, std::nullopt)));
+  output_ = MUSTER_TRY(RunOutput::open(files_, format_, session_.fleet->dim(kSessionModel),
+                                       identity_, std::exchange(resumption_, std::nullopt)));
   return Done{};
 }
 
@@ -329,14 +333,14 @@ Status EmbedRun::commit() {
 
 Status EmbedRun::finish() {
   // An empty input ends before any worker is ready; the output's shape needs the dimension.
-  while (session_.coordinator->dim() == 0) {
+  while (session_.fleet->dim(kSessionModel) == 0) {
     if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
-    MUSTER_TRY(session_.coordinator->step(kIdleWait));
+    MUSTER_TRY(session_.fleet->step(kIdleWait));
   }
   MUSTER_TRY(open_output());
   MUSTER_TRY(write_done());
   report_progress(/*is_last=*/true);
-  worker_cpu_seconds_ = session_.coordinator->stop();
+  worker_cpu_seconds_ = session_.fleet->stop();
   const Stopwatch watch(clock_, time_.write);
   MUSTER_TRY(commit());
   return output_->finish(about());
@@ -346,21 +350,23 @@ void EmbedRun::report_progress(bool is_last) {
   const auto now = clock_.now();
   if (!is_last && now - last_progress_ < kProgressInterval) return;
   last_progress_ = now;
-  const auto ready_at = session_.coordinator->first_ready_at();
+  const auto ready_at = session_.fleet->first_ready_at();
   progress_.elapsed_seconds = ready_at ? seconds(now - *ready_at) : 0;
   progress_.input_size_read = reader_->size_consumed();
   progress_.devices.clear();
-  for (const auto& status : session_.coordinator->status()) {
+  for (const auto& status : session_.fleet->status()) {
+    const auto model = status.models.find(kSessionModel);
+    const auto here = model == status.models.end() ? FleetModelStatus{} : model->second;
     progress_.devices.push_back({.name = status.name,
                                  .text_count = status.text_count,
                                  .token_count = status.token_count,
                                  .busy_seconds = status.engine_seconds,
                                  .ready_seconds = status.ready_seconds,
                                  .restart_count = status.restart_count,
-                                 .weights_bytes = status.weights_bytes,
-                                 .load_peak_bytes = status.load_peak_bytes,
+                                 .weights_bytes = here.weights_bytes,
+                                 .load_peak_bytes = here.load_peak_bytes,
                                  .activation_peak_bytes = status.activation_peak_bytes,
-                                 .state = status.state});
+                                 .state = std::string(fleet_state_name(status.state))});
   }
   events_.on_progress(progress_);
 }
@@ -375,7 +381,7 @@ std::string EmbedRun::about() const {
       {"normalize", session_.model.normalize},
       {"prompt_name", session_.model.prompt_name},
       {"length_max", session_.model.text_encoder->length_max()},
-      {"dim", session_.coordinator->dim()},
+      {"dim", session_.fleet->dim(kSessionModel)},
       {"rows", output_->row_count()}};
   return about.dump(2) + "\n";
 }
@@ -385,12 +391,12 @@ EmbedReport EmbedRun::report() {
   EmbedReport report;
   report.progress = progress_;
   report.total_seconds = seconds(now - begin_);
-  const auto ready_at = session_.coordinator->first_ready_at();
+  const auto ready_at = session_.fleet->first_ready_at();
   time_.start = ready_at ? seconds(*ready_at - begin_) : 0;
   report.time = time_;
   report.time.other =
       std::max(0.0, report.total_seconds - time_.read - time_.tokenize - time_.wait - time_.write);
-  report.dim = session_.coordinator->dim();
+  report.dim = session_.fleet->dim(kSessionModel);
   report.precision = session_.precision;
   report.precision_reason = session_.precision_reason;
   report.equality_class = session_.equality_class;

@@ -21,7 +21,7 @@ Result<Verdict> measure(EmbeddingSession& session, const std::function<bool()>& 
     probe.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
     probe.ids.insert(probe.ids.end(), ids.begin(), ids.end());
   }
-  return session.coordinator->probe(probe, cancelled);
+  return session.fleet->probe(probe, cancelled);
 }
 
 Status settle_precision(const EmbedOptions& options, const std::string& engine_class,
@@ -54,7 +54,7 @@ Status settle_precision(const EmbedOptions& options, const std::string& engine_c
 
 }  // namespace
 
-Result<EmbeddingSession> open_session(const EmbedOptions& options, CoordinatorEvents events,
+Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents events,
                                       const Clock& clock, const std::function<bool()>& cancelled) {
   EmbeddingSession session;
   const ModelChoice choice{.model = options.model,
@@ -65,20 +65,25 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, CoordinatorEv
   session.model = MUSTER_TRY(find_and_read(choice));
 
   // The workers link torch while this process reads tokenizer and weights.
-  const auto on_notice = events.on_notice;
-  session.coordinator = MUSTER_TRY(Coordinator::start({.devices = options.devices,
-                                                       .worker_program = options.worker_program,
-                                                       .torch_root = options.torch_root,
-                                                       .batch_tokens = options.batch_tokens,
-                                                       .build = std::string(build_name())},
-                                                      std::move(events), clock));
+  const auto on_notice = [tell = events.on_notice](const std::string& sentence) {
+    tell(sentence, std::nullopt);
+  };
+  FleetOptions fleet;
+  fleet.devices = options.devices;
+  fleet.worker_program = options.worker_program;
+  fleet.torch_root = options.torch_root;
+  fleet.build = build_name();
+  fleet.batch_tokens = options.batch_tokens;
+  session.fleet = MUSTER_TRY(Fleet::start(std::move(fleet), std::move(events), clock));
   MUSTER_TRY(open_texts(choice, session.model));
-  const auto classes = MUSTER_TRY(session.coordinator->wait_for_greetings(cancelled));
+  const auto classes = MUSTER_TRY(session.fleet->wait_for_greetings(cancelled));
   MUSTER_TRY(settle_precision(options, classes.front(), session, on_notice, cancelled));
   session.equality_class = fmt::format(
       "{} {} {}", session.model.hash, precision_name(session.precision), fmt::join(classes, " + "));
-  session.coordinator->load(
-      {.model = model_request(session.model), .precision = session.precision, .cpus = {}});
+  FleetModel model;
+  model.load.model = model_request(session.model);
+  model.load.precision = session.precision;
+  session.fleet->load(kSessionModel, std::move(model));
   return session;
 }
 

@@ -1,7 +1,7 @@
 // Real processes: every test starts zero_worker programs (tests/zero_worker) and kills some of
 // them.
 
-#include "coordinator/coordinator.h"
+#include "coordinator/fleet.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,30 +17,34 @@
 namespace muster {
 namespace {
 
-class CoordinatorTest : public testing::Test {
+constexpr ModelId kModel = 1;
+
+class FleetTest : public testing::Test {
  protected:
-  ~CoordinatorTest() override { ::unsetenv("ZERO_WORKER"); }
+  ~FleetTest() override { ::unsetenv("ZERO_WORKER"); }
 
   void start(const char* orders, std::uint32_t device_count = 2, std::uint32_t batch_tokens = 100) {
     ::setenv("ZERO_WORKER", orders, 1);
-    CoordinatorOptions options;
+    FleetOptions options;
     for (std::uint32_t i = 0; i < device_count; ++i) {
       options.devices.emplace_back().index = i;
     }
     options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
     options.batch_tokens = batch_tokens;
     options.build = std::string(build_name());
-    CoordinatorEvents events;
-    events.on_row = [this](ItemKey key, std::span<const std::byte> row) {
+    FleetEvents events;
+    events.on_row = [this](ItemKey key, std::span<const std::byte> row, std::size_t) {
       ++row_counts_[key];
       std::memcpy(&first_[key], row.data(), sizeof(float));
       std::memcpy(&second_[key], row.data() + sizeof(float), sizeof(float));
     };
     events.on_item_failed = [this](ItemKey key, const Error& error) { failed_[key] = error; };
-    events.on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; };
-    auto started = Coordinator::start(std::move(options), std::move(events), clock_);
+    events.on_notice = [this](const std::string& notice, std::optional<std::size_t>) {
+      notices_ += notice + "\n";
+    };
+    auto started = Fleet::start(std::move(options), std::move(events), clock_);
     ASSERT_TRUE(started) << started.error().message;
-    coordinator_ = *std::move(started);
+    fleet_ = *std::move(started);
   }
 
   /// Text `key` has the ids [1000 + key, 0, 0, …], so that an echoed row names its text.
@@ -49,23 +53,25 @@ class CoordinatorTest : public testing::Test {
       std::vector<std::uint32_t> ids(3 + key % 5, 0);
       ids[0] = static_cast<std::uint32_t>(1000 + key);
       const auto token_count = static_cast<std::uint32_t>(ids.size());
-      coordinator_->submit({key, token_count}, std::move(ids));
+      fleet_->submit({.item = {.key = key, .model = kModel, .token_count = token_count},
+                      .ids = std::move(ids)});
     }
   }
 
   /// Loads every device and waits until all can work.
   void load_all() {
-    coordinator_->load({});
-    const auto is_ready = [](const WorkerStatus& device) { return device.state == "ready"; };
-    for (auto status = coordinator_->status(); !std::all_of(status.begin(), status.end(), is_ready);
-         status = coordinator_->status()) {
-      ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+    fleet_->load(kModel, {});
+    const auto is_ready = [](const FleetDeviceStatus& device) {
+      return device.state == FleetState::Ready;
+    };
+    for (auto status = fleet_->status(); !std::all_of(status.begin(), status.end(), is_ready);
+         status = fleet_->status()) {
+      ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
     }
   }
 
   Status run_until_done() {
-    while (coordinator_->pending_count() > 0)
-      MUSTER_TRY(coordinator_->step(std::chrono::seconds(10)));
+    while (fleet_->pending_count() > 0) MUSTER_TRY(fleet_->step(std::chrono::seconds(10)));
     return Done{};
   }
 
@@ -87,7 +93,7 @@ class CoordinatorTest : public testing::Test {
   }
 
   const SteadyClock clock_;
-  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Fleet> fleet_;
   std::map<ItemKey, int> row_counts_;
   std::map<ItemKey, float> first_;
   std::map<ItemKey, float> second_;
@@ -97,29 +103,29 @@ class CoordinatorTest : public testing::Test {
 
 const auto kNever = [] { return false; };
 
-TEST_F(CoordinatorTest, GivesEveryTextItsOwnRowOnce) {
+TEST_F(FleetTest, GivesEveryTextItsOwnRowOnce) {
   start("echo");
-  const auto classes = coordinator_->wait_for_greetings(kNever);
+  const auto classes = fleet_->wait_for_greetings(kNever);
   ASSERT_TRUE(classes) << classes.error().message;
   EXPECT_EQ(*classes, std::vector<std::string>{"zero"});
   load_all();
   submit(500);
   ASSERT_TRUE(run_until_done());
   expect_every_row_once(500);
-  const auto status = coordinator_->status();
+  const auto status = fleet_->status();
   EXPECT_EQ(status[0].text_count + status[1].text_count, 500U);
   EXPECT_GT(status[0].text_count, 0U);
   EXPECT_GT(status[1].text_count, 0U);
-  coordinator_->stop();
+  fleet_->stop();
 }
 
-TEST_F(CoordinatorTest, LosesNothingWhenWorkersAreKilled) {
+TEST_F(FleetTest, LosesNothingWhenWorkersAreKilled) {
   start("echo");
-  coordinator_->load({});
+  fleet_->load(kModel, {});
   submit(2000);
   std::size_t done_before = 0;
-  for (int kill_count = 0; coordinator_->pending_count() > 0;) {
-    ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+  for (int kill_count = 0; fleet_->pending_count() > 0;) {
+    ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
     // A kill after every hundred rows or so: at any moment of a worker's life.
     const auto pids = worker_pids();
     if (kill_count < 15 && row_counts_.size() >= done_before + 100 && !pids.empty()) {
@@ -130,33 +136,33 @@ TEST_F(CoordinatorTest, LosesNothingWhenWorkersAreKilled) {
   }
   expect_every_row_once(2000);
   EXPECT_TRUE(failed_.empty());
-  const auto status = coordinator_->status();
+  const auto status = fleet_->status();
   EXPECT_GT(status[0].restart_count + status[1].restart_count, 5U);
 }
 
-TEST_F(CoordinatorTest, GoesOnWhenAllWorkersAreKilledAtOnce) {
+TEST_F(FleetTest, GoesOnWhenAllWorkersAreKilledAtOnce) {
   start("echo");
-  coordinator_->load({});
+  fleet_->load(kModel, {});
   submit(1000);
-  while (row_counts_.size() < 200) ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+  while (row_counts_.size() < 200) ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
   for (const auto pid : worker_pids()) ::kill(pid, SIGKILL);
   ASSERT_TRUE(run_until_done());
   expect_every_row_once(1000);
 }
 
-TEST_F(CoordinatorTest, EndsAWorkerThatIsSilentTooLong) {
+TEST_F(FleetTest, EndsAWorkerThatIsSilentTooLong) {
   start("echo");
-  coordinator_->load({});
+  fleet_->load(kModel, {});
   submit(1000);
-  while (row_counts_.size() < 400) ASSERT_TRUE(coordinator_->step(std::chrono::seconds(10)));
+  while (row_counts_.size() < 400) ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
   ::kill(worker_pids().front(), SIGSTOP);
   ASSERT_TRUE(run_until_done());
   expect_every_row_once(1000);
 }
 
-TEST_F(CoordinatorTest, FindsTheTextThatKillsAndDoesTheRest) {
+TEST_F(FleetTest, FindsTheTextThatKillsAndDoesTheRest) {
   start("echo abort_on=1077");
-  coordinator_->load({});
+  fleet_->load(kModel, {});
   submit(200);
   ASSERT_TRUE(run_until_done());
   ASSERT_EQ(failed_.size(), 1U);
@@ -166,38 +172,38 @@ TEST_F(CoordinatorTest, FindsTheTextThatKillsAndDoesTheRest) {
   expect_every_row_once(200);
 }
 
-TEST_F(CoordinatorTest, FindsTheTextThatFailsWithoutADeath) {
+TEST_F(FleetTest, FindsTheTextThatFailsWithoutADeath) {
   start("echo fail_on=1042");
-  coordinator_->load({});
+  fleet_->load(kModel, {});
   submit(100);
   ASSERT_TRUE(run_until_done());
   ASSERT_EQ(failed_.size(), 1U);
   EXPECT_EQ(failed_.begin()->first, 42U);
   expect_every_row_once(100);
-  EXPECT_EQ(coordinator_->status()[0].restart_count, 0U);
+  EXPECT_EQ(fleet_->status()[0].restart_count, 0U);
 }
 
-TEST_F(CoordinatorTest, HalvesTheBatchWhenTheDeviceIsFull) {
+TEST_F(FleetTest, HalvesTheBatchWhenTheDeviceIsFull) {
   start("echo oom_above=20");
-  coordinator_->load({});
+  fleet_->load(kModel, {});
   submit(300);
   ASSERT_TRUE(run_until_done());
   EXPECT_TRUE(failed_.empty());
   expect_every_row_once(300);
 }
 
-TEST_F(CoordinatorTest, SaysWhyNoDeviceCanWork) {
+TEST_F(FleetTest, SaysWhyNoDeviceCanWork) {
   start("exit_at_start");
-  const auto classes = coordinator_->wait_for_greetings(kNever);
+  const auto classes = fleet_->wait_for_greetings(kNever);
   ASSERT_FALSE(classes);
   EXPECT_EQ(classes.error().kind, ErrorKind::Unavailable);
   EXPECT_EQ(classes.error().message,
             "no device can work: cpu:0: worker ended with exit code 3; it last said: told to exit");
 }
 
-TEST_F(CoordinatorTest, PassesOnWhyTheModelCannotBeLoaded) {
+TEST_F(FleetTest, PassesOnWhyTheModelCannotBeLoaded) {
   start("fail_load");
-  coordinator_->load({});
+  fleet_->load(kModel, {});
   submit(1);
   const auto status = run_until_done();
   ASSERT_FALSE(status);
@@ -205,9 +211,9 @@ TEST_F(CoordinatorTest, PassesOnWhyTheModelCannotBeLoaded) {
   EXPECT_NE(status.error().message.find("told not to load"), std::string::npos);
 }
 
-TEST_F(CoordinatorTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
+TEST_F(FleetTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
   start("echo");
-  const auto verdict = coordinator_->probe({}, kNever);
+  const auto verdict = fleet_->probe({}, kNever);
   ASSERT_TRUE(verdict) << verdict.error().message;
   ASSERT_EQ(verdict->measures.size(), 1U);
   EXPECT_EQ(verdict->measures[0].tokens_per_second, 1000);
@@ -215,22 +221,22 @@ TEST_F(CoordinatorTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
   load_all();
   submit(500);
   ASSERT_TRUE(run_until_done());
-  for (const auto& device : coordinator_->status()) EXPECT_GT(device.text_count, 0U);
+  for (const auto& device : fleet_->status()) EXPECT_GT(device.text_count, 0U);
 }
 
-TEST_F(CoordinatorTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {
+TEST_F(FleetTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {
   start("echo");
-  ASSERT_TRUE(coordinator_->wait_for_greetings(kNever));
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
   EXPECT_EQ(worker_pids().size(), 2U);
-  EXPECT_GT(coordinator_->stop(), 0.0);
+  EXPECT_GT(fleet_->stop(), 0.0);
   EXPECT_TRUE(worker_pids().empty());
 }
 
-TEST_F(CoordinatorTest, AMissingWorkerProgramIsNamed) {
-  CoordinatorOptions options;
+TEST_F(FleetTest, AMissingWorkerProgramIsNamed) {
+  FleetOptions options;
   options.devices.push_back({});
   options.worker_program = "/no/such/muster-worker";
-  const auto started = Coordinator::start(options, {}, clock_);
+  const auto started = Fleet::start(options, {}, clock_);
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().kind, ErrorKind::NotFound);
 }

@@ -1,0 +1,59 @@
+#include "coordinator/token_budget.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+void serve(TokenBudget& budget, int count, std::uint64_t tokens) {
+  for (int i = 0; i < count; ++i) budget.on_served(tokens);
+}
+
+TEST(TokenBudgetTest, HalvesWhatDidNotFit) {
+  TokenBudget budget(4096);
+  budget.on_out_of_memory(4000);
+  EXPECT_EQ(budget.now(), 2000U);
+  budget.on_out_of_memory(1900);
+  EXPECT_EQ(budget.now(), 950U);
+}
+
+TEST(TokenBudgetTest, ALateOutOfMemoryOfALargerBatchDoesNotRaiseIt) {
+  TokenBudget budget(4096);
+  budget.on_out_of_memory(1000);
+  budget.on_out_of_memory(4000);
+  EXPECT_EQ(budget.now(), 500U);
+}
+
+TEST(TokenBudgetTest, GrowsByAQuarterAfterTwentyFullBatches) {
+  TokenBudget budget(4096);
+  budget.on_out_of_memory(2000);
+  serve(budget, 19, 1000);
+  EXPECT_EQ(budget.now(), 1000U);
+  EXPECT_TRUE(budget.on_served(1000));
+  EXPECT_EQ(budget.now(), 1250U);
+}
+
+TEST(TokenBudgetTest, SmallBatchesSayNothingAboutTheRoom) {
+  TokenBudget budget(4096);
+  budget.on_out_of_memory(2000);
+  serve(budget, 1000, 700);
+  EXPECT_EQ(budget.now(), 1000U);
+}
+
+TEST(TokenBudgetTest, NeverGrowsAboveWhatWasAskedFor) {
+  TokenBudget budget(1100);
+  budget.on_out_of_memory(2000);
+  serve(budget, 100, 1100);
+  EXPECT_EQ(budget.now(), 1100U);
+}
+
+TEST(TokenBudgetTest, IsNeverBelowOneToken) {
+  TokenBudget budget(4);
+  budget.on_out_of_memory(1);
+  EXPECT_EQ(budget.now(), 1U);
+  serve(budget, 20, 1);
+  EXPECT_EQ(budget.now(), 2U);
+}
+
+}  // namespace
+}  // namespace muster
