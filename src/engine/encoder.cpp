@@ -139,7 +139,10 @@ struct Encoder::Parts {
 };
 
 Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
-Encoder::~Encoder() = default;
+Encoder::~Encoder() {
+  const LoadAccount account;  // as it was loaded
+  parts_.reset();
+}
 
 Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   if (options.device == DeviceKind::Cuda) {
@@ -152,24 +155,24 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   MUSTER_TRY(check_precision(options));
 
   count_memory();
-  restart_memory_peak();
-  const auto bytes_before = memory_use().live_bytes;
   std::optional<Result<Model>> model;
+  MemoryUse use;
   // In a lane of its own: packing and the self-test must see the thread settings that `encode` will
   // have, and the caller's thread keeps its own.
   std::thread([&] {
     enter_lane();
+    const LoadAccount account;
     model = guarded([&] {
       const c10::InferenceMode inference;
       return make_model(options);
     });
+    use = account.use();
   }).join();
   auto parts = std::make_unique<Parts>();
   parts->options = options;
   parts->model = MUSTER_TRY(*std::move(model));
   if (options.device == DeviceKind::Cpu) {
-    const auto use = memory_use();
-    parts->weights_bytes = use.live_bytes - bytes_before + parts->model.layers->mapped_bytes();
+    parts->weights_bytes = use.live_bytes + parts->model.layers->mapped_bytes();
     parts->load_peak_bytes = use.peak_bytes - use.live_bytes;
   }
   return std::unique_ptr<Encoder>(new Encoder(std::move(parts)));

@@ -66,7 +66,7 @@ class Encoder {
   std::uint32_t dim() const;
 
   /// CPU: what the weights take, packed or copied, and the mapped tensors that are read in place;
-  /// 0 for a GPU, whose allocator is not counted. Of loads at the same time, each sees both.
+  /// 0 for a GPU, whose allocator is not counted.
   std::uint64_t weights_bytes() const;
 
   /// CPU: the most that loading held beside them, while matrices were packed and tested.

@@ -4,6 +4,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -12,6 +13,7 @@ namespace {
 
 std::atomic<std::uint64_t> live{0};
 std::atomic<std::uint64_t> peak{0};
+thread_local LoadAccount* account = nullptr;
 
 // Before every block of torch lies its size. A cache line, so that blocks keep torch's alignment.
 // Source: torch 2.11, c10/core/alignment.h, gAlignment.
@@ -61,6 +63,15 @@ void count_memory() {
   static_cast<void>(allocator);
 }
 
+LoadAccount::LoadAccount() { account = this; }
+
+LoadAccount::~LoadAccount() { account = nullptr; }
+
+MemoryUse LoadAccount::use() const {
+  return {static_cast<std::uint64_t>(std::max<std::int64_t>(live_, 0)),
+          static_cast<std::uint64_t>(peak_)};
+}
+
 MemoryUse memory_use() {
   return {live.load(std::memory_order_relaxed), peak.load(std::memory_order_relaxed)};
 }
@@ -70,12 +81,23 @@ void restart_memory_peak() {
 }
 
 void count_allocated(std::size_t size) {
+  if (account != nullptr) {
+    account->live_ += static_cast<std::int64_t>(size);
+    account->peak_ = std::max(account->peak_, account->live_);
+    return;
+  }
   const auto now = live.fetch_add(size, std::memory_order_relaxed) + size;
   auto highest = peak.load(std::memory_order_relaxed);
   while (now > highest && !peak.compare_exchange_weak(highest, now, std::memory_order_relaxed)) {
   }
 }
 
-void count_freed(std::size_t size) { live.fetch_sub(size, std::memory_order_relaxed); }
+void count_freed(std::size_t size) {
+  if (account != nullptr) {
+    account->live_ -= static_cast<std::int64_t>(size);
+  } else {
+    live.fetch_sub(size, std::memory_order_relaxed);
+  }
+}
 
 }  // namespace muster::engine

@@ -8,10 +8,32 @@ namespace muster::engine {
 
 /// What the engine holds on the CPU: every tensor of torch and oneDNN's packed weights and scratch,
 /// in the bytes that were asked for, and our own counted buffers. Mapped weight files are not in
-/// it.
+/// it, nor is what a `LoadAccount` counts.
 struct MemoryUse {
   std::uint64_t live_bytes = 0;
-  std::uint64_t peak_bytes = 0;  // since the last `restart_memory_peak`
+  std::uint64_t peak_bytes = 0;  // since the last `restart_memory_peak`, or of the account
+};
+
+/// While one stands, what its thread takes and gives back is booked here and not in `memory_use`: a
+/// model is loaded and freed beside lanes at work without showing in what they need.
+///
+/// Owner: the stack of the thread; one at a time.
+class LoadAccount {
+ public:
+  LoadAccount();
+  ~LoadAccount();
+  LoadAccount(const LoadAccount&) = delete;
+  LoadAccount& operator=(const LoadAccount&) = delete;
+
+  /// What was taken and not given back, and the most of it; 0 where more was given back.
+  MemoryUse use() const;
+
+ private:
+  friend void count_allocated(std::size_t size);
+  friend void count_freed(std::size_t size);
+
+  std::int64_t live_ = 0;
+  std::int64_t peak_ = 0;
 };
 
 /// Makes torch allocate through a counting allocator from now on; once is enough.

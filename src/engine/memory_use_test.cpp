@@ -74,6 +74,27 @@ TEST_F(MemoryUseTest, ManyThreadsLoseNoByte) {
   EXPECT_EQ(live_since(before), 0U);
 }
 
+TEST_F(MemoryUseTest, AnAccountTakesWhatItsThreadTakes) {
+  const auto before = memory_use().live_bytes;
+  at::Tensor kept;
+  {
+    const LoadAccount account;
+    { const auto gone = floats(500); }
+    kept = floats(100);
+    EXPECT_EQ(account.use().live_bytes, 400U);
+    EXPECT_EQ(account.use().peak_bytes, 2000U);
+    std::jthread([] { floats(1); }).join();  // of another thread: not here
+    EXPECT_EQ(account.use().peak_bytes, 2000U);
+  }
+  EXPECT_EQ(live_since(before), 0U);
+  {
+    const LoadAccount account;
+    kept = at::Tensor();
+    EXPECT_EQ(account.use().live_bytes, 0U);
+  }
+  EXPECT_EQ(live_since(before), 0U);
+}
+
 TEST_F(MemoryUseTest, AnEncoderReturnsAllThatItTook) {
   const EncoderFixture fixture("mpnet");
   const auto before = memory_use().live_bytes;
@@ -84,6 +105,7 @@ TEST_F(MemoryUseTest, AnEncoderReturnsAllThatItTook) {
     EXPECT_GT((*encoder)->weights_bytes(), 0U);
     EXPECT_GT((*encoder)->load_peak_bytes(), 0U);
     const auto loaded = memory_use().live_bytes;
+    EXPECT_EQ(loaded, before);  // its weights are on an account of their own
     std::vector<float> rows(fixture.batch().lengths.size() * (*encoder)->dim());
     restart_memory_peak();
     ASSERT_TRUE((*encoder)->encode(fixture.batch(), rows));

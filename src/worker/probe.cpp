@@ -1,5 +1,7 @@
 #include "worker/probe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -68,13 +70,22 @@ PrecisionMeasure measure(const Candidate& candidate, const Candidate& reference,
 }  // namespace
 
 Result<engine::EncoderOptions> encoder_options(const ModelRequest& model, Precision precision) {
-  const auto folder = MUSTER_TRY(read_model_folder(model.model_folder));
+  auto folder = MUSTER_TRY(read_model_folder(model.model_folder));
+  if (model.task == ModelTask::Embed) {
+    folder.rerank.reset();
+  } else if (!folder.rerank) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: no cross-encoder: config.json's architectures name no "
+                             "...ForSequenceClassification",
+                             folder.path.string())};
+  }
   return engine::EncoderOptions{.model_folder = folder.path,
                                 .encoder = folder.encoder,
                                 .pooling = model.pooling,
                                 .normalize = model.normalize,
                                 .precision = precision,
-                                .device = model.device};
+                                .device = model.device,
+                                .rerank = folder.rerank};
 }
 
 Result<Verdict> measure_precisions(const Probe& probe) {

@@ -1,5 +1,8 @@
 #include "worker/worker.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
@@ -14,6 +17,11 @@
 namespace muster {
 namespace {
 
+// Beside two batches a lane the parent may send a canary of each model at once. Both limits are far
+// above what a device holds; a parent that passes them does not keep to the protocol.
+constexpr std::size_t kCanariesMax = 256;
+constexpr std::size_t kLoadsMax = 256;
+
 template <typename Element>
 std::span<const std::byte> bytes_of(const std::vector<Element>& values) {
   return std::as_bytes(std::span(values));
@@ -25,6 +33,7 @@ Worker::Worker(UniqueFd socket, DeviceKind device) : socket_(std::move(socket)),
 
 Worker::~Worker() {
   if (jobs_) jobs_->close();
+  if (loads_) loads_->close();
 }
 
 Status Worker::run() {
@@ -43,9 +52,10 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
       return on_probe(MUSTER_TRY(decode_probe(payload)));
     case MessageType::Load:
       return on_load(MUSTER_TRY(decode_load(payload)));
+    case MessageType::Unload:
+      return on_unload(MUSTER_TRY(decode_unload(payload)));
     case MessageType::Batch:
-      if (!jobs_) return Error{ErrorKind::Corrupt, "a batch came before the model"};
-      return jobs_->push({.id = header.id, .batch = MUSTER_TRY(decode_batch(payload))});
+      return on_batch(header.id, MUSTER_TRY(decode_batch(payload)));
     case MessageType::ComputeTest:
       return on_compute_test(MUSTER_TRY(decode_compute_test(payload)));
     case MessageType::Hello:
@@ -54,7 +64,6 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
     case MessageType::Rows:
     case MessageType::Failed:
     case MessageType::ComputeResult:
-    case MessageType::Unload:
     case MessageType::LoadFailed:
       break;
   }
@@ -77,35 +86,102 @@ Status Worker::on_compute_test(const ComputeTest& test) {
   return send(MessageType::ComputeResult, 0, std::array{bytes_of(payload)});
 }
 
-Status Worker::on_load(const Load& load) {
-  if (encoder_) return Error{ErrorKind::Corrupt, "the model was asked for twice"};
-  pin_to(load.cpus);
-  engine::enter_lane();
-  const auto options = encoder_options(load.model, load.precision);
-  const auto fail = [&](const Error& error) {
-    const auto payload = encode(LoadFailed{load.model_id, error});
-    return send(MessageType::LoadFailed, 0, std::array{bytes_of(payload)});
-  };
-  if (!options) return fail(options.error());
-  auto encoder = engine::Encoder::load(*options);
-  if (!encoder) return fail(encoder.error());
-  encoder_ = *std::move(encoder);
-  engine::restart_memory_peak();
-  bytes_at_load_ = engine::memory_use().live_bytes;
-
-  const std::size_t lane_count = std::max<std::size_t>(1, load.cpus.size());
-  jobs_ = std::make_unique<Inbox<Job>>(2 * lane_count);  // one running and one waiting a lane
-  for (std::size_t i = 0; i < lane_count; ++i) {
-    const bool is_pinned = !load.cpus.empty();
-    lanes_.emplace_back(
-        [this, cpu = is_pinned ? load.cpus[i] : 0, is_pinned] { run_lane(cpu, is_pinned); });
+Status Worker::on_load(Load load) {
+  if (!jobs_) start_lanes(load.cpus);
+  if (load.cpus != cpus_) {
+    return fail_load(load.model_id, {ErrorKind::InvalidArgument,
+                                     "a worker has one set of lanes for all of its models"});
   }
-  const auto ready = encode(Ready{.model_id = load.model_id,
-                                  .dim = encoder_->dim(),
-                                  .lane_count = static_cast<std::uint32_t>(lane_count),
-                                  .weights_bytes = encoder_->weights_bytes(),
-                                  .load_peak_bytes = encoder_->load_peak_bytes()});
+  {
+    const std::lock_guard lock(models_mutex_);
+    if (!models_.emplace(load.model_id, nullptr).second) {
+      return Error{ErrorKind::Corrupt,
+                   fmt::format("the model was asked for twice: {}", load.model_id)};
+    }
+  }
+  return loads_->push(std::move(load));
+}
+
+Status Worker::on_unload(const Unload& unload) {
+  Model last;  // freed outside of the lock
+  const std::lock_guard lock(models_mutex_);
+  const auto found = models_.find(unload.model_id);
+  if (found == models_.end()) return Done{};
+  last = std::move(found->second);
+  models_.erase(found);
+  return Done{};
+}
+
+Status Worker::on_batch(std::uint64_t id, Batch batch) {
+  Model model;
+  {
+    const std::lock_guard lock(models_mutex_);
+    const auto found = models_.find(batch.model_id);
+    if (found != models_.end()) model = found->second;
+  }
+  if (!model) {
+    return send_error(
+        id, {ErrorKind::NotFound, fmt::format("the model is not loaded: {}", batch.model_id)});
+  }
+  return jobs_->push({.id = id, .model = std::move(model), .batch = std::move(batch)});
+}
+
+void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
+  cpus_ = cpus;
+  pin_to(cpus);
+  const std::size_t lane_count = std::max<std::size_t>(1, cpus.size());
+  jobs_ = std::make_unique<Inbox<Job>>(2 * lane_count + kCanariesMax);
+  loads_ = std::make_unique<Inbox<Load>>(kLoadsMax);
+  loader_ = std::jthread([this] { run_loader(); });
+  for (std::size_t i = 0; i < lane_count; ++i) {
+    const bool is_pinned = !cpus.empty();
+    lanes_.emplace_back(
+        [this, cpu = is_pinned ? cpus[i] : 0, is_pinned] { run_lane(cpu, is_pinned); });
+  }
+}
+
+void Worker::run_loader() {
+  pin_to(cpus_);
+  while (const auto load = loads_->take()) {
+    if (!load_model(*load)) return;  // the parent is gone; the reader sees it too
+  }
+}
+
+Status Worker::load_model(const Load& load) {
+  const auto options = encoder_options(load.model, load.precision);
+  if (!options) return fail_load(load.model_id, options.error());
+  auto encoder = engine::Encoder::load(*options);
+  if (!encoder) return fail_load(load.model_id, encoder.error());
+  const Model model = *std::move(encoder);
+  // Before Ready is sent, since a batch may follow at once.
+  if (!put_model(load.model_id, model)) {
+    return fail_load(load.model_id,
+                     {ErrorKind::Cancelled, "the model was unloaded while it was loading"});
+  }
+  const auto ready =
+      encode(Ready{.model_id = load.model_id,
+                   .dim = model->dim(),
+                   .lane_count = static_cast<std::uint32_t>(std::max<std::size_t>(1, cpus_.size())),
+                   .weights_bytes = model->weights_bytes(),
+                   .load_peak_bytes = model->load_peak_bytes()});
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
+}
+
+bool Worker::put_model(ModelId id, const Model& model) {
+  const std::lock_guard lock(models_mutex_);
+  const auto found = models_.find(id);
+  if (found == models_.end()) return false;
+  found->second = model;
+  return true;
+}
+
+Status Worker::fail_load(ModelId id, const Error& error) {
+  {
+    const std::lock_guard lock(models_mutex_);
+    models_.erase(id);
+  }
+  const auto payload = encode(LoadFailed{id, error});
+  return send(MessageType::LoadFailed, 0, std::array{bytes_of(payload)});
 }
 
 void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
@@ -119,15 +195,18 @@ void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
 
 Status Worker::answer(const Job& job, std::vector<float>& rows) {
   const auto begin = std::chrono::steady_clock::now();
-  rows.resize(job.batch.lengths.size() * encoder_->dim());
-  const auto encoded = encoder_->encode({.ids = job.batch.ids, .lengths = job.batch.lengths}, rows);
+  const auto& encoder = *job.model;
+  rows.resize(job.batch.lengths.size() * encoder.dim());
+  const auto encoded = encoder.encode({.ids = job.batch.ids,
+                                       .lengths = job.batch.lengths,
+                                       .first_segments = job.batch.first_segments},
+                                      rows);
   if (!encoded) return send_error(job.id, encoded.error());
   const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
-  const auto peak_bytes =
-      device_ == DeviceKind::Cpu ? engine::memory_use().peak_bytes - bytes_at_load_ : 0;
+  const auto peak_bytes = device_ == DeviceKind::Cpu ? engine::memory_use().peak_bytes : 0;
   const auto head = encode_rows_head({.engine_ns = static_cast<std::uint64_t>(elapsed.count()),
                                       .activation_peak_bytes = peak_bytes,
-                                      .dim = encoder_->dim(),
+                                      .dim = encoder.dim(),
                                       .rows = {}});
   return send(MessageType::Rows, job.id, std::array{bytes_of(head), bytes_of(rows)});
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -16,11 +17,12 @@
 
 namespace muster {
 
-/// The program that owns one device: greets, loads what it is told, and turns batches into rows, a
-/// lane (one thread) per CPU or one for a GPU, until the parent's end of the socket closes.
+/// The program that owns one device: greets, loads the models that it is told, and turns batches of
+/// any of them into rows, a lane (one thread) per CPU or one for a GPU, until the parent's end of
+/// the socket closes.
 ///
-/// Owner: main. Threads: `run` reads on the calling thread; the lanes write their answers under a
-/// lock.
+/// Owner: main. Threads: `run` reads on the calling thread; one thread loads, so that batches go on
+/// meanwhile; the lanes write their answers under a lock.
 class Worker {
  public:
   Worker(UniqueFd socket, DeviceKind device);
@@ -32,15 +34,25 @@ class Worker {
   Status run();
 
  private:
+  using Model = std::shared_ptr<const engine::Encoder>;
+
   struct Job {
     std::uint64_t id = 0;
+    Model model;  // lives until its last batch is answered
     Batch batch;
   };
 
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
-  Status on_load(const Load& load);
+  Status on_load(Load load);
+  Status on_unload(const Unload& unload);
+  Status on_batch(std::uint64_t id, Batch batch);
   Status on_probe(const Probe& probe);
   Status on_compute_test(const ComputeTest& test);
+  void start_lanes(const std::vector<std::uint32_t>& cpus);
+  void run_loader();
+  Status load_model(const Load& load);
+  bool put_model(ModelId id, const Model& model);
+  Status fail_load(ModelId id, const Error& error);
   void run_lane(std::uint32_t cpu, bool is_pinned);
   Status answer(const Job& job, std::vector<float>& rows);
   Status send(MessageType type, std::uint64_t id,
@@ -49,10 +61,13 @@ class Worker {
 
   const UniqueFd socket_;
   const DeviceKind device_;
-  std::mutex write_mutex_;                    // keeps the frames of several lanes apart
-  std::unique_ptr<engine::Encoder> encoder_;  // set once, before the lanes start
-  std::uint64_t bytes_at_load_ = 0;           // what the engine held then
+  std::mutex write_mutex_;  // keeps the frames of several lanes apart
+  std::mutex models_mutex_;
+  std::map<ModelId, Model> models_;  // guarded by models_mutex_; null: it waits or loads
+  std::vector<std::uint32_t> cpus_;  // set before the lanes and the loader start
   std::unique_ptr<Inbox<Job>> jobs_;
+  std::unique_ptr<Inbox<Load>> loads_;
+  std::jthread loader_;
   std::vector<std::jthread> lanes_;
 };
 
