@@ -73,14 +73,15 @@ SampleRing::~SampleRing() {
 
 bool SampleRing::append(std::span<const std::byte> record) {
   auto head = layout_->head.load(std::memory_order_relaxed);
-  const auto tail = layout_->tail.load(std::memory_order_acquire);
+  auto tail = layout_->tail.load(std::memory_order_acquire);
   const auto size = room_for(record.size());
   const auto offset = head % kCapacity;
   // An empty ring is filled from the front again, so that the same few pages are used.
-  const bool wraps = offset + size > kCapacity || (head == tail && offset != 0);
-  const auto skipped = wraps ? kCapacity - offset : 0;
-  if (record.size() >= kWrap || head - tail + skipped + size > kCapacity) return false;
-  if (wraps) {
+  const bool restarts = head == tail && offset != 0;
+  const auto skipped = restarts || offset + size > kCapacity ? kCapacity - offset : 0;
+  const auto used = restarts ? 0 : head - tail + skipped;
+  if (record.size() >= kWrap || used + size > kCapacity) return false;
+  if (skipped > 0) {
     std::memcpy(layout_->bytes.data() + offset, &kWrap, sizeof kWrap);
     head += skipped;
   }
@@ -91,6 +92,8 @@ bool SampleRing::append(std::span<const std::byte> record) {
   // Sequentially consistent, as all below: who appends and then finds that no notice is wished, and
   // who wishes one and then finds no record, cannot both be right.
   layout_->head.store(head + size);
+  // What was skipped of an empty ring is free at once, unless the collector has passed it already.
+  if (restarts) layout_->tail.compare_exchange_strong(tail, head);
   return true;
 }
 
@@ -106,8 +109,9 @@ void SampleRing::wish_notices(bool is_wished) { layout_->is_wished.store(is_wish
 void SampleRing::begin_taking() { layout_->is_told.store(false); }
 
 Result<bool> SampleRing::take(std::vector<std::byte>& record) {
+  // In this order: an appended record may move the tail of an empty ring, after the head.
+  auto tail = layout_->tail.load();
   const auto head = layout_->head.load();
-  auto tail = layout_->tail.load(std::memory_order_relaxed);
   if (head == tail) return false;
   const Error broken{ErrorKind::Corrupt, "the sampler's shared memory holds what is no sample"};
   if (tail % kAlign != 0) return broken;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <thread>
 
 namespace muster {
 namespace {
@@ -86,6 +87,33 @@ TEST_F(SampleRingTest, ARingThatIsEmptiedUsesFewPages) {
   ASSERT_EQ(::fstat(collector_.fd(), &file), 0);
   constexpr int kBlock = 512;  // of st_blocks, whatever the file system
   EXPECT_LE(file.st_blocks * kBlock, 16 * 1024);
+}
+
+TEST_F(SampleRingTest, ARingThatIsEmptiedHasAllItsRoomAgain) {
+  append("small");
+  EXPECT_EQ(take(), "small");
+  const std::string big(100'000, 'x');
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(append(big)) << i;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(take(), big);
+  append("small");
+  EXPECT_FALSE(sampler_.begin_notice());
+}
+
+TEST_F(SampleRingTest, TwoThreadsPassEveryRecordOnce) {
+  constexpr std::size_t kRecords = 200'000;
+  const auto text = [](std::size_t number) {
+    return std::to_string(number) + std::string(number % 91, ' ');
+  };
+  const std::jthread appending([&] {
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      while (!append(text(i))) std::this_thread::yield();
+    }
+  });
+  for (std::size_t i = 0; i < kRecords; ++i) {
+    auto found = take();
+    while (found == "-") found = take();
+    ASSERT_EQ(found, text(i));
+  }
 }
 
 TEST_F(SampleRingTest, TellsOnceWhereItIsWished) {

@@ -72,6 +72,7 @@ void Sampling::add_poller(std::unique_ptr<Poller> poller) {
 
 void Sampling::run(Poller& self) {
   std::unique_lock lock(mutex_);
+  expect_round(self, std::max(tick_time(self.tick), clock_.now()));
   while (wait_until(lock, tick_time(self.tick))) {
     visit_round(self, lock);
     if (self.is_alone && rejoin(self)) break;
@@ -80,12 +81,12 @@ void Sampling::run(Poller& self) {
     count_missed(self, self.tick);
     self.counted_tick = ++self.tick;
     self.round.assign(self.devices.rbegin(), self.devices.rend());
+    expect_round(self, tick_time(self.tick));
   }
   self.has_ended = true;
 }
 
 void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
-  if (&self == shared_ && self.devices.size() > 1) set_alarm(clock_.now() + stuck_after_);
   while (!self.round.empty() && !is_stopping_) {
     const auto device = self.round.back();
     self.round.pop_back();
@@ -104,12 +105,13 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
     count_visit(self, sample, took);
     self.done.push_back(std::move(sample));
   }
-  if (&self == shared_) stop_alarm();
-  const auto done = std::exchange(self.done, {});
-  if (done.empty()) return;
+  if (self.done.empty()) return;
+  auto done = std::exchange(self.done, {});
   lock.unlock();
   give(done);
   lock.lock();
+  done.clear();
+  self.done = std::move(done);  // for the sake of its memory
 }
 
 bool Sampling::visit(std::uint32_t index, std::uint64_t tick, DeviceSample& sample) {
@@ -182,10 +184,11 @@ void Sampling::set_alarm(TimePoint time) const {
   ::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &timer, nullptr);
 }
 
-void Sampling::stop_alarm() const {
-  if (is_stopping_) return;  // the watchdog waits for its last one
-  const itimerspec none{};
-  ::timerfd_settime(alarm_.get(), 0, &none, nullptr);
+// A single device has nobody who would have to go on without it; at the end the watchdog waits for
+// its last alarm.
+void Sampling::expect_round(const Poller& self, TimePoint begin) const {
+  if (&self != shared_ || self.devices.size() < 2 || is_stopping_) return;
+  set_alarm(begin + stuck_after_);
 }
 
 void Sampling::watch_over() {
@@ -195,12 +198,14 @@ void Sampling::watch_over() {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return;
     std::erase_if(pollers_, [](const auto& poller) { return poller->has_ended; });
-    if (!shared_->is_visiting || shared_->devices.size() < 2) continue;
-    const auto stuck_at = shared_->visit_since + stuck_after_;
-    if (stuck_at <= clock_.now()) {
+    const auto now = clock_.now();
+    // A round that is not visiting has only just begun, on a machine that is busy, or gives its
+    // samples away.
+    const auto since = shared_->is_visiting ? shared_->visit_since : now;
+    if (shared_->is_visiting && shared_->devices.size() > 1 && since + stuck_after_ <= now) {
       split(*shared_);
     } else {
-      set_alarm(stuck_at);
+      expect_round(*shared_, since);
     }
   }
 }

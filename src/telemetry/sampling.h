@@ -25,10 +25,10 @@ namespace muster {
 /// Visits devices at their tiers' periods, and goes on with the others when one hangs.
 ///
 /// One thread visits all devices of a tick and gives their samples away together: one wake-up a
-/// tick. A watchdog looks on, by a timer that a round which ends in time stops: a visit that takes
-/// longer than a quarter of the period keeps its thread, and the other devices get a new one, which
-/// goes on within the same tick. A device that was quick for two slow periods comes back to the
-/// others.
+/// tick. A watchdog looks on, by a timer that each round which ends pushes on to a quarter of a
+/// period after the begin of the next, so that it goes off only when a visit takes longer. The
+/// device then keeps its thread, and the others get a new one, which goes on within the same tick.
+/// A device that was quick for two slow periods comes back to the others.
 ///
 /// Deadlines are absolute, so nothing drifts; a visit that is due while the one before it still
 /// runs does not take place, and is counted. A device that says it is lost is visited with the
@@ -89,7 +89,7 @@ class Sampling {
   bool rejoin(Poller& self);
   void give(std::span<const DeviceSample> samples);
   void set_alarm(TimePoint time) const;
-  void stop_alarm() const;
+  void expect_round(const Poller& self, TimePoint begin) const;
   void watch_over();
   void split(Poller& stuck);
 
