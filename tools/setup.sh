@@ -15,7 +15,7 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 build_packages=(
   g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
-  libfmt-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
+  libfmt-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
   zlib1g-dev libzstd-dev libicu-dev libxxhash-dev libpcre2-dev libhwloc-dev
   libboost1.81-dev libncurses-dev libssl-dev
 )

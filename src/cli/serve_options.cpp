@@ -206,6 +206,13 @@ Result<std::array<std::vector<std::size_t>, kRequestTypeCount>> pools(
   return all;
 }
 
+LogOptions log_options(const Config& config) {
+  LogOptions log;
+  if (config.text(SettingId::LogFormat) == "json") log.format = LogFormat::Json;
+  log.folder = config.text(SettingId::LogDir).value_or("");
+  return log;
+}
+
 Strategy strategy_of(const Config& config) {
   const auto name = config.text(SettingId::LoadBalancingStrategy).value_or("auto");
   for (const auto strategy :
@@ -289,6 +296,8 @@ Status apply_live_settings(const Config& config, ServeOptions& options) {
     MUSTER_TRY(check_file(config, id));
   }
   options.keys_file = config.text(SettingId::KeysFile).value_or("");
+  options.log.level =
+      parse_log_level(config.text(SettingId::LogLevel).value_or("")).value_or(LogLevel::Info);
   return Done{};
 }
 
@@ -299,6 +308,7 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   options.models = MUSTER_TRY(served_models(context));
   options.batch_tokens = config.count(SettingId::BatchTokens).value_or(options.batch_tokens);
   options.cache = cache_options(config);
+  options.log = log_options(config);
   options.canary_period = time(config, SettingId::CanaryInterval);
   options.audit_file = config.text(SettingId::AuditLog).value_or("");
   options.stats_file = config.text(SettingId::StatsFile).value_or("");

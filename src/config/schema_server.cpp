@@ -74,7 +74,7 @@ std::vector<Setting> server_settings() {
       {.id = SettingId::ConnectionsMost,
        .name = "connections_most",
        .type = Count,
-       .default_value = "1024",
+       .default_value = "16384",
        .value_name = "N",
        .help = "clients at a time",
        .least = 1,

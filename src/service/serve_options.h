@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cache/vector_cache.h"
+#include "log/log.h"
 #include "net/http_server.h"
 #include "scheduler/admission.h"
 #include "scheduler/dispatcher.h"
@@ -58,6 +59,7 @@ struct ServeOptions {
   std::filesystem::path audit_file;  // empty: none
   std::filesystem::path stats_file;  // JSON lines of GPU statistics; empty: none
   Duration stats_interval = std::chrono::seconds(60);
+  LogOptions log;
 };
 
 }  // namespace muster
