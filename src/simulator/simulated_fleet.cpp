@@ -1,0 +1,402 @@
+#include "simulator/simulated_fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kViolationsKept = 20;
+
+std::size_t lane_count(const DispatchDevice& state) {
+  return static_cast<std::size_t>(std::max<std::uint64_t>(1, state.slot_count / 2));
+}
+
+}  // namespace
+
+SimulatedFleet::SimulatedFleet(const SimulationInput& input)
+    : input_(input),
+      dispatcher_(input.dispatch, input.devices.size()),
+      devices_(input.devices.size()),
+      texts_(input.texts.size()),
+      open_count_(input.texts.size()) {
+  if (input.admission) admission_.emplace(*input.admission);
+  result_.texts_served.resize(devices_.size());
+  result_.busy_seconds.resize(devices_.size());
+  for (std::size_t i = 0; i < devices_.size(); ++i) tell(i);
+  if (!input.texts.empty()) at(input.texts.front().at, EventKind::Arrival, 0);
+  for (std::size_t i = 0; i < input.faults.size(); ++i) {
+    at(input.faults[i].at, EventKind::Fault, i);
+  }
+}
+
+SimulationResult SimulatedFleet::run() {
+  while (open_count_ > 0 && !events_.empty() && result_.violations.size() < kViolationsKept) {
+    const auto event = events_.top();
+    events_.pop();
+    now_ = event.at;
+    handle(event);
+    feed();
+    check_books();
+  }
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    if (texts_[i].fate < Fate::Answered) violated(fmt::format("text {} was lost", i));
+  }
+  return std::move(result_);
+}
+
+void SimulatedFleet::handle(const Event& event) {
+  switch (event.kind) {
+    case EventKind::Arrival:
+      return on_arrival(event.subject);
+    case EventKind::Leaving:
+      return on_leaving(event.subject);
+    case EventKind::Fault:
+      return on_fault(input_.faults[event.subject]);
+    default:
+      break;
+  }
+  auto& device = devices_[event.subject];
+  if (event.life != device.life) return;
+  switch (event.kind) {
+    case EventKind::Served:
+      if (!device.hangs) on_served(event.subject, event.batch);
+      break;
+    case EventKind::Death:
+      if (!device.hangs) on_death(event.subject, /*is_own_fault=*/true);
+      break;
+    case EventKind::Recovery:
+      device.slowness = 1;
+      break;
+    case EventKind::Ready:
+      device.is_ready = true;
+      tell(event.subject);
+      break;
+    default:
+      on_check(event.subject);
+  }
+}
+
+void SimulatedFleet::on_arrival(std::size_t text) {
+  const auto& coming = input_.texts[text];
+  if (text + 1 < texts_.size()) at(input_.texts[text + 1].at, EventKind::Arrival, text + 1);
+  if (admission_) {
+    QueueState queue{.queued_texts = dispatcher_.queued_text_count(),
+                     .outstanding_tokens = dispatcher_.queued_token_count(),
+                     .tokens_per_second = dispatcher_.tokens_per_second(coming.item.model),
+                     .eligible_device_count = 0};
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      queue.outstanding_tokens += dispatcher_.in_flight_token_count(i);
+      queue.eligible_device_count += dispatcher_.device(i).is_eligible ? 1 : 0;
+    }
+    const AdmissionRequest request{
+        .caller = "", .text_count = 1, .token_bound = coming.item.token_count};
+    if (const auto refused = admission_->ask(request, queue, now_)) {
+      if (refused->retry_after < std::chrono::seconds(1)) violated("a retry within a second");
+      return end_text(text, Fate::Refused);
+    }
+    if (queue.queued_texts + 1 > input_.admission->queued_texts_most ||
+        queue.outstanding_tokens + coming.item.token_count > input_.admission->queued_tokens_most) {
+      violated("admission let in more than may wait");
+    }
+  }
+  texts_[text].fate = Fate::Waiting;
+  ++waiting_texts_;
+  waiting_tokens_ += coming.item.token_count;
+  result_.queued_tokens_peak = std::max(result_.queued_tokens_peak, waiting_tokens_);
+  dispatcher_.add(coming.item, now_);
+  if (coming.leaves) at(*coming.leaves, EventKind::Leaving, text);
+}
+
+void SimulatedFleet::on_leaving(std::size_t text) {
+  const auto fate = texts_[text].fate;
+  if (fate != Fate::Waiting && fate != Fate::Given) return;
+  const bool was_waiting = dispatcher_.remove(input_.texts[text].item.key);
+  if (was_waiting != (fate == Fate::Waiting)) {
+    violated(fmt::format("text {} was not where it was thought to be", text));
+  }
+  end_text(text, Fate::Cancelled);
+}
+
+void SimulatedFleet::on_served(std::size_t device, std::uint64_t batch) {
+  auto& flights = devices_[device].flights;
+  const auto found = std::find_if(flights.begin(), flights.end(), [&](const Flight& flight) {
+    return flight.batch.work.id == batch;
+  });
+  if (found == flights.end()) return violated("a batch was served that was not there");
+  const auto flight = std::move(*found);
+  flights.erase(found);
+  devices_[device].last_sign = now_;
+  devices_[device].restarts.on_batch_served();
+  dispatcher_.on_served(device, flight.batch, flight.duration);
+  result_.busy_seconds[device] += seconds(flight.duration);
+  for (const auto& item : flight.batch.work.items) {
+    if (texts_[item.key].fate == Fate::Cancelled) continue;
+    result_.response_seconds.push_back(seconds(now_ - input_.texts[item.key].at));
+    ++result_.texts_served[device];
+    end_text(item.key, Fate::Answered);
+  }
+  result_.end_seconds = seconds(now_ - TimePoint{});
+  start_batches(device);
+  if (!flights.empty()) plan_check(device);
+}
+
+// As the fleet does: what ran may be the cause of a death by the worker's own fault, what only
+// waited there is not.
+void SimulatedFleet::on_death(std::size_t index, bool is_own_fault) {
+  auto& device = devices_[index];
+  ++result_.death_count;
+  ++device.life;
+  device.is_ready = false;
+  device.hangs = false;
+  device.check_at.reset();
+  device.slowness = 1;
+  tell(index);
+  for (auto& flight : std::exchange(device.flights, {})) {
+    drop_cancelled(flight.batch);
+    if (is_own_fault && flight.is_running) {
+      settle_strike(index, std::move(flight.batch));
+      continue;
+    }
+    for (const auto& item : flight.batch.work.items) {
+      texts_[item.key].fate = Fate::Waiting;
+      ++waiting_texts_;
+      waiting_tokens_ += item.token_count;
+    }
+    dispatcher_.give_back(index, std::move(flight.batch), now_);
+  }
+  const auto delay =
+      device.restarts.on_death(now_, {.was_ready = true, .is_own_fault = is_own_fault});
+  if (!delay) return violated("a device that had been ready was given up");
+  at(now_ + *delay + input_.devices[index].start_time, EventKind::Ready, index);
+}
+
+void SimulatedFleet::settle_strike(std::size_t device, DispatchBatch batch) {
+  const auto items = batch.work.items;
+  const auto killer = dispatcher_.strike(device, std::move(batch), now_);
+  for (const auto& item : items) {
+    auto& text = texts_[item.key];
+    ++text.death_count;
+    if (killer == item.key) {
+      if (text.death_count < 2 || items.size() > 1) {
+        violated(fmt::format("text {} failed without being alone in a second death", item.key));
+      }
+      end_text(item.key, Fate::Failed);
+      continue;
+    }
+    text.fate = Fate::Waiting;
+    ++waiting_texts_;
+    waiting_tokens_ += item.token_count;
+  }
+}
+
+void SimulatedFleet::on_fault(const SimulatedFault& fault) {
+  auto& device = devices_[fault.device];
+  if (!device.is_ready) return;
+  switch (fault.kind) {
+    case SimulatedFaultKind::Killed:
+      return on_death(fault.device, /*is_own_fault=*/false);
+    case SimulatedFaultKind::Crashes:
+      return on_death(fault.device, /*is_own_fault=*/true);
+    case SimulatedFaultKind::Hangs:
+      device.hangs = true;
+      return;
+    case SimulatedFaultKind::Slow:
+      device.slowness = fault.factor;
+      at(now_ + fault.length, EventKind::Recovery, fault.device);
+      return;
+  }
+}
+
+void SimulatedFleet::on_check(std::size_t index) {
+  auto& device = devices_[index];
+  device.check_at.reset();
+  if (device.flights.empty()) return;
+  if (now_ >= device.last_sign + silence_allowed(index)) {
+    return on_death(index, /*is_own_fault=*/true);
+  }
+  plan_check(index);
+}
+
+void SimulatedFleet::plan_check(std::size_t index) {
+  auto& device = devices_[index];
+  const auto due = device.last_sign + silence_allowed(index);
+  if (device.check_at && *device.check_at <= due) return;
+  device.check_at = due;
+  at(due, EventKind::Check, index);
+}
+
+// One batch for each device's turn, so that the first device does not take all that waits.
+void SimulatedFleet::feed() {
+  std::size_t depth_end = 0;
+  for (const auto& device : input_.devices) {
+    depth_end = std::max(depth_end, static_cast<std::size_t>(device.state.slot_count));
+  }
+  for (std::size_t depth = 0; depth < depth_end; ++depth) {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (dispatcher_.queued_text_count() == 0) return;
+      auto& device = devices_[i];
+      if (!device.is_ready || device.flights.size() > depth) continue;
+      auto batch = dispatcher_.cut(i, now_);
+      if (!batch) continue;
+      check_batch(i, *batch);
+      if (device.flights.empty()) device.last_sign = now_;
+      device.flights.push_back({.batch = std::move(*batch)});
+      start_batches(i);
+      plan_check(i);
+    }
+  }
+}
+
+void SimulatedFleet::start_batches(std::size_t index) {
+  auto& device = devices_[index];
+  const auto lanes = lane_count(input_.devices[index].state);
+  for (std::size_t i = 0; i < std::min(lanes, device.flights.size()); ++i) {
+    auto& flight = device.flights[i];
+    if (flight.is_running) continue;
+    flight.is_running = true;
+    flight.duration = cost_of(index, flight.batch);
+    const auto id = flight.batch.work.id;
+    if (kills(flight.batch)) {
+      at(now_ + flight.duration / 2, EventKind::Death, index, id);
+    } else {
+      at(now_ + flight.duration, EventKind::Served, index, id);
+    }
+  }
+}
+
+void SimulatedFleet::tell(std::size_t device) {
+  auto state = input_.devices[device].state;
+  state.is_eligible = devices_[device].is_ready;
+  dispatcher_.set_device(device, std::move(state), now_);
+}
+
+Duration SimulatedFleet::silence_allowed(std::size_t device) const {
+  auto allowed = Duration{0};
+  for (const auto& flight : devices_[device].flights) {
+    allowed = std::max(allowed, dispatcher_.silence_allowed(device, flight.batch.model,
+                                                            flight.batch.work.token_count));
+  }
+  return allowed;
+}
+
+Duration SimulatedFleet::cost_of(std::size_t device, const DispatchBatch& batch) const {
+  double tokens = 0;
+  for (const auto& item : batch.work.items) {
+    tokens += item.token_count * input_.texts[item.key].cost_factor;
+  }
+  const auto& simulated = input_.devices[device];
+  const std::chrono::duration<double> computing(tokens / simulated.tokens_per_second);
+  return std::chrono::duration_cast<Duration>(
+      (std::chrono::duration<double>(simulated.batch_overhead) + computing) *
+      devices_[device].slowness);
+}
+
+bool SimulatedFleet::kills(const DispatchBatch& batch) const {
+  return std::any_of(batch.work.items.begin(), batch.work.items.end(),
+                     [&](const WorkItem& item) { return input_.texts[item.key].kills; });
+}
+
+void SimulatedFleet::end_text(std::size_t text, Fate fate) {
+  auto& ended = texts_[text];
+  if (ended.fate >= Fate::Answered) {
+    return violated(fmt::format("text {} was answered, failed or cancelled twice", text));
+  }
+  if (ended.fate == Fate::Waiting) {
+    --waiting_texts_;
+    waiting_tokens_ -= input_.texts[text].item.token_count;
+  }
+  result_.failed_count += fate == Fate::Failed ? 1 : 0;
+  result_.refused_count += fate == Fate::Refused ? 1 : 0;
+  result_.cancelled_count += fate == Fate::Cancelled ? 1 : 0;
+  if (admission_ && fate != Fate::Refused) {
+    const auto tokens = input_.texts[text].item.token_count;
+    admission_->on_end({.caller = "", .text_count = 1, .token_bound = tokens}, tokens, now_);
+  }
+  ended.fate = fate;
+  --open_count_;
+}
+
+void SimulatedFleet::drop_cancelled(DispatchBatch& batch) {
+  auto& work = batch.work;
+  std::erase_if(work.items,
+                [&](const WorkItem& item) { return texts_[item.key].fate == Fate::Cancelled; });
+  work.token_count = 0;
+  for (const auto& item : work.items) work.token_count += item.token_count;
+}
+
+void SimulatedFleet::check_batch(std::size_t index, const DispatchBatch& batch) {
+  const auto& state = input_.devices[index].state;
+  const auto& work = batch.work;
+  std::uint64_t tokens = 0;
+  for (const auto& item : work.items) {
+    const auto& of_item = input_.texts[item.key].item;
+    if (texts_[item.key].fate != Fate::Waiting) {
+      violated(fmt::format("text {} was given out and did not wait", item.key));
+    }
+    if (of_item.model != batch.model || of_item.lane != batch.lane) {
+      violated(fmt::format("text {} is in a batch of others", item.key));
+    }
+    texts_[item.key].fate = Fate::Given;
+    --waiting_texts_;
+    waiting_tokens_ -= item.token_count;
+    tokens += item.token_count;
+  }
+  if (tokens != work.token_count) violated("a batch has other tokens than it says");
+  if (tokens > state.token_budget && work.items.size() > 1) violated("a batch is too long");
+  if (devices_[index].flights.size() >= state.slot_count) violated("a device has too many batches");
+  if (std::find(state.models.begin(), state.models.end(), batch.model) == state.models.end()) {
+    violated("a device got a batch of a model that it has not");
+  }
+  if (work.strike_count > 0 && work.items.size() > 1) violated("a suspect is not alone");
+}
+
+void SimulatedFleet::check_books() {
+  if (dispatcher_.queued_text_count() != waiting_texts_ ||
+      dispatcher_.queued_token_count() != waiting_tokens_) {
+    violated(fmt::format("the books say {} texts wait, and {} do", dispatcher_.queued_text_count(),
+                         waiting_texts_));
+  }
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    std::uint64_t tokens = 0;
+    for (const auto& flight : devices_[i].flights) tokens += flight.batch.work.token_count;
+    if (dispatcher_.in_flight_token_count(i) != tokens)
+      violated("a device has other work than its books say");
+    if (!devices_[i].is_ready && dispatcher_.bound_token_count(i) > 0) {
+      violated("texts are bound to a device that cannot work");
+    }
+  }
+}
+
+void SimulatedFleet::at(TimePoint time, EventKind kind, std::size_t subject, std::uint64_t batch) {
+  const bool is_of_device =
+      kind != EventKind::Arrival && kind != EventKind::Leaving && kind != EventKind::Fault;
+  events_.push({.at = time,
+                .order = next_order_++,
+                .kind = kind,
+                .subject = subject,
+                .life = is_of_device ? devices_[subject].life : 0,
+                .batch = batch});
+}
+
+void SimulatedFleet::violated(std::string what) {
+  if (result_.violations.size() < kViolationsKept) {
+    result_.violations.push_back(fmt::format("at {:.6f} s: {}", seconds(now_ - TimePoint{}), what));
+  }
+}
+
+SimulationResult simulate(const SimulationInput& input) { return SimulatedFleet(input).run(); }
+
+double percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto count = static_cast<double>(values.size());
+  const auto rank = static_cast<std::size_t>(std::clamp(std::ceil(share * count), 1.0, count)) - 1;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(rank),
+                   values.end());
+  return values[rank];
+}
+
+}  // namespace muster
