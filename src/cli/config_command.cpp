@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/places.h"
+#include "cli/setting_json.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
 
@@ -62,17 +63,9 @@ std::string config_json(const Config& config) {
   nlohmann::ordered_json json;
   for (const auto& setting : settings()) {
     const auto& effective = config.at(setting.id);
-    nlohmann::ordered_json value;  // null
-    if (effective.value && setting.type == SettingType::Count) {
-      value = *config.count(setting.id);
-    } else if (effective.value && setting.type == SettingType::Switch) {
-      value = *config.is_on(setting.id);
-    } else if (effective.value) {
-      value = *effective.value;
-    }
     nlohmann::ordered_json place;
     if (!effective.place.empty()) place = effective.place;
-    json[std::string(setting.name)] = {{"value", std::move(value)},
+    json[std::string(setting.name)] = {{"value", setting_json(config, setting)},
                                        {"origin", origin_name(effective.origin)},
                                        {"place", std::move(place)}};
   }

@@ -48,8 +48,8 @@ Status check_recording(const UniqueFd& fd, const fs::path& file) {
   if (got < 0) return system_error(file.string(), "read", errno);
   if (got == 0 || first == '{') return Done{};
   return Error{ErrorKind::InvalidArgument,
-               fmt::format("{} is there and is no recording of muster monitor; --out needs another "
-                           "name",
+               fmt::format("{} is there and holds no lines of JSON to go on with; another name is "
+                           "needed",
                            file.string())};
 }
 

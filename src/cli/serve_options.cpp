@@ -144,6 +144,27 @@ Status set_listening(const Config& config, HttpServerOptions& http) {
   return Done{};
 }
 
+// What is in the files is checked by the server, which reads them.
+Status set_tls(const Config& config, HttpServerOptions& http) {
+  using enum SettingId;
+  for (const auto id : {TlsCert, TlsKey, TlsClientCa}) MUSTER_TRY(check_file(config, id));
+  const auto need = [&config](SettingId given, SettingId missing) -> Status {
+    if (!config.text(given) || config.text(missing)) return Done{};
+    return invalid(config, given, fmt::format("it needs {}, too", setting_of(missing).name));
+  };
+  MUSTER_TRY(need(TlsCert, TlsKey));
+  MUSTER_TRY(need(TlsKey, TlsCert));
+  MUSTER_TRY(need(TlsClientCa, TlsCert));
+  if (!config.text(TlsCert)) {
+    http.tls.reset();
+  } else {
+    http.tls = TlsOptions{.certificate_file = *config.text(TlsCert),
+                          .key_file = *config.text(TlsKey),
+                          .client_ca_file = config.text(TlsClientCa).value_or("")};
+  }
+  return Done{};
+}
+
 Status set_machine(const Config& config, const Clock& clock, ServeOptions& options) {
   const auto names = config.text(SettingId::Devices).value_or("auto");
   const auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(names)));
@@ -292,9 +313,7 @@ Status apply_live_settings(const Config& config, ServeOptions& options) {
   options.texts_most = count(config, SettingId::MaxClientBatchSize);
   options.auto_truncate = config.is_on(SettingId::AutoTruncate).value_or(true);
   MUSTER_TRY(set_deadlines(config, options));
-  for (const auto id : {SettingId::TlsCert, SettingId::TlsKey, SettingId::TlsClientCa}) {
-    MUSTER_TRY(check_file(config, id));
-  }
+  MUSTER_TRY(set_tls(config, options.http));
   options.keys_file = config.text(SettingId::KeysFile).value_or("");
   options.log.level =
       parse_log_level(config.text(SettingId::LogLevel).value_or("")).value_or(LogLevel::Info);

@@ -1,0 +1,157 @@
+#include "cli/serve_options.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/live_settings.h"
+
+namespace muster {
+namespace {
+
+Config config_of(const std::vector<std::pair<SettingId, std::string>>& values) {
+  ConfigSources sources;
+  sources.working_folder = "/nonexistent";
+  for (const auto& [id, value] : values) {
+    sources.flags.push_back({id, value, flag_of(setting_of(id).name)});
+  }
+  auto config = Config::load(sources);
+  EXPECT_TRUE(config) << config.error().message;
+  return *config;
+}
+
+ServeOptions of_two_devices() {
+  ServeOptions options;
+  options.devices.resize(2);
+  options.devices[1].index = 1;
+  return options;
+}
+
+std::string fault(const std::vector<std::pair<SettingId, std::string>>& values) {
+  auto options = of_two_devices();
+  const auto status = apply_live_settings(config_of(values), options);
+  return status ? "none" : status.error().message;
+}
+
+TEST(ServeSettings, HaveTheDefaultsOfTheParts) {
+  auto options = of_two_devices();
+  ASSERT_TRUE(apply_live_settings(config_of({}), options));
+  const ServeOptions plain;
+  EXPECT_EQ(options.dispatch.strategy, Strategy::Auto);
+  EXPECT_EQ(options.dispatch.memory_threshold, plain.dispatch.memory_threshold);
+  EXPECT_EQ(options.dispatch.batch_time_most, plain.dispatch.batch_time_most);
+  EXPECT_EQ(options.admission.queue_budget, plain.admission.queue_budget);
+  EXPECT_EQ(options.admission.queued_tokens_most, plain.admission.queued_tokens_most);
+  EXPECT_EQ(options.admission.queued_texts_most, plain.admission.queued_texts_most);
+  EXPECT_EQ(options.texts_most, plain.texts_most);
+  EXPECT_EQ(options.auto_truncate, plain.auto_truncate);
+  EXPECT_EQ(options.deadline, plain.deadline);
+  EXPECT_EQ(options.deadline_most, plain.deadline_most);
+  EXPECT_EQ(options.drain_limit, plain.drain_limit);
+  EXPECT_EQ(options.canary_limit, plain.canary_limit);
+  const auto& cache = plain.cache;
+  const auto config = config_of({});
+  EXPECT_EQ(config.bytes(SettingId::CacheSize), cache.size_most);
+  EXPECT_EQ(config.count(SettingId::CacheEntries), cache.entries_most);
+  EXPECT_EQ(config.count(SettingId::ConnectionsMost), plain.http.connections_most);
+  EXPECT_EQ(config.bytes(SettingId::MaxBodyBytes), plain.http.limits.body_bytes);
+  EXPECT_EQ(config.time(SettingId::CanaryInterval), plain.canary_period);
+  EXPECT_EQ(config.time(SettingId::StatsInterval), plain.stats_interval);
+}
+
+TEST(ServeSettings, NameDevicesOfTheServer) {
+  auto options = of_two_devices();
+  ASSERT_TRUE(
+      apply_live_settings(config_of({{SettingId::LoadBalancingStrategy, "task_type"},
+                                     {SettingId::TaskTypes, "query=cpu:1;document=cpu:0,cpu:1"}}),
+                          options));
+  EXPECT_EQ(options.dispatch.pools[0], (std::vector<std::size_t>{1}));
+  EXPECT_EQ(options.dispatch.pools[1], (std::vector<std::size_t>{0, 1}));
+  EXPECT_TRUE(options.dispatch.pools[2].empty());
+  EXPECT_EQ(fault({{SettingId::TaskTypes, "query=cuda:0"}}),
+            "--task-types: cuda:0 is none of the server's devices: cpu:0, cpu:1");
+  EXPECT_EQ(fault({{SettingId::TaskTypes, "qeury=cpu:0"}}),
+            "--task-types: no type of requests: qeury; did you mean query?");
+}
+
+TEST(ServeSettings, MustFitTogether) {
+  EXPECT_EQ(fault({{SettingId::LoadBalancingStrategy, "expression"}}),
+            "--load-balancing-strategy: expression needs the setting placement_expression");
+  EXPECT_EQ(fault({{SettingId::LoadBalancingStrategy, "task_type"}}),
+            "--load-balancing-strategy: task_type needs the setting task_types");
+  EXPECT_EQ(fault({{SettingId::RequestTimeout, "700s"}}),
+            "--request-timeout: it must not be above request_timeout_most: 700s and 600s");
+  EXPECT_EQ(fault({{SettingId::TlsCert, "/nonexistent/a.pem"}}),
+            "--tls-cert: no such file: /nonexistent/a.pem");
+  EXPECT_EQ(fault({{SettingId::TlsCert, "/proc/self/stat"}}), "--tls-cert: it needs tls_key, too");
+}
+
+TEST(LiveServeSettings, ChangeAllOfThemOrNone) {
+  const LiveSettings before(config_of({}), of_two_devices());
+  const auto after = before.changed({{"queue_budget", "500ms"}, {"log_level", "debug"}});
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(after->options().admission.queue_budget, std::chrono::milliseconds(500));
+  EXPECT_EQ(after->options().log.level, LogLevel::Debug);
+  EXPECT_EQ(before.options().log.level, LogLevel::Info);
+  const auto json = nlohmann::json::parse(after->json());
+  EXPECT_EQ(json["queue_budget"]["value"], "500ms");
+  EXPECT_EQ(json["queue_budget"]["source"], "request");
+  EXPECT_EQ(json["queue_budget"]["is_live"], true);
+  EXPECT_EQ(json["listen"]["source"], "default");
+  EXPECT_EQ(json["listen"]["is_live"], false);
+
+  const auto wrong = before.changed({{"queue_budget", "500ms"}, {"log_level", "loud"}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message,
+            "log_level must be one of debug, info, warning, error, off: \"loud\"");
+}
+
+TEST(LiveServeSettings, SayWhatNeedsARestart) {
+  const LiveSettings before(config_of({}), of_two_devices());
+  const auto fault_of = [&before](const char* name, const char* value) {
+    const auto after = before.changed({{name, value}});
+    return after ? "none" : after.error().message;
+  };
+  EXPECT_EQ(fault_of("listen", "0.0.0.0:80"),
+            "listen needs a restart: it is 127.0.0.1:8000 and was to become 0.0.0.0:80");
+  EXPECT_EQ(fault_of("cache_file", "/a"),
+            "cache_file needs a restart: it is not set and was to become /a");
+  EXPECT_EQ(fault_of("listen", "127.0.0.1:8000"), "none");  // as it is
+  EXPECT_EQ(fault_of("queue_bugdet", "1s"),
+            "unknown setting: queue_bugdet; did you mean queue_budget?");
+}
+
+TEST(LiveServeSettings, AreReadAgainFromTheFile) {
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("muster_live_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  ConfigSources sources;
+  sources.working_folder = folder;
+  const auto write = [&](const char* text) { std::ofstream(folder / "muster.yaml") << text; };
+  write("queue_budget: 3s\n");
+  const auto config = Config::load(sources);
+  ASSERT_TRUE(config);
+  const LiveSettings before(*config, of_two_devices());
+  write("queue_budget: 4s\n");
+  const auto after = before.reloaded(sources);
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(after->options().admission.queue_budget, std::chrono::seconds(4));
+  write("queue_budget: 4s\nlog_dir: /logs\n");
+  EXPECT_FALSE(before.reloaded(sources));
+  write("queue_budget: soon\n");
+  EXPECT_FALSE(before.reloaded(sources));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LiveServeSettings, TellNoSecret) {
+  const auto json =
+      nlohmann::json::parse(serve_config_json(config_of({{SettingId::KeysFile, "/s/keys"}})));
+  EXPECT_EQ(json["keys_file"]["value"], "(set)");
+  EXPECT_EQ(json["tls_key"]["value"], nullptr);
+}
+
+}  // namespace
+}  // namespace muster
