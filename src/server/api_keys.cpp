@@ -1,0 +1,151 @@
+#include "server/api_keys.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+namespace {
+
+constexpr std::array<std::string_view, kKeyScopeCount> kScopeNames{"embed", "read", "admin"};
+constexpr std::size_t kFileSizeMost = 1 << 20;
+constexpr std::size_t kKeySizeMost = 512;  // longer ones are not hashed
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool is_same_name(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+// Source: RFC 6750, section 2.1; the scheme's case does not matter (RFC 9110, section 11.1).
+Result<std::string_view> bearer_key(std::string_view value) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (value.size() < kScheme.size() || !is_same_name(value.substr(0, kScheme.size()), kScheme)) {
+    return Error{ErrorKind::InvalidArgument, "the Authorization header is not \"Bearer KEY\""};
+  }
+  return trim(value.substr(kScheme.size()));
+}
+
+Result<std::string_view> given_key(const HttpHeaders& headers) {
+  std::optional<std::string_view> found;
+  for (const auto& [name, value] : headers) {
+    std::string_view key;
+    if (is_same_name(name, "authorization")) {
+      key = MUSTER_TRY(bearer_key(value));
+    } else if (is_same_name(name, "x-api-key")) {
+      key = trim(value);
+    } else {
+      continue;
+    }
+    if (found && *found != key) {
+      return Error{ErrorKind::InvalidArgument, "the request carries two different API keys"};
+    }
+    found = key;
+  }
+  if (!found || found->empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "an API key is needed: send it as \"Authorization: Bearer KEY\""};
+  }
+  return *found;
+}
+
+}  // namespace
+
+std::string_view key_scope_name(KeyScope scope) {
+  return kScopeNames[static_cast<std::size_t>(scope)];
+}
+
+Result<KeyScope> parse_key_scope(std::string_view name) {
+  for (std::size_t i = 0; i < kKeyScopeCount; ++i) {
+    if (kScopeNames[i] == name) return static_cast<KeyScope>(i);
+  }
+  const std::vector<std::string> names(kScopeNames.begin(), kScopeNames.end());
+  const auto nearest = nearest_name(name, names);
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("unknown scope {}; {}", name,
+                           nearest ? fmt::format("did you mean {}?", *nearest)
+                                   : "there are embed, read and admin")};
+}
+
+Result<std::string> read_keys_file(const std::filesystem::path& path) {
+  // Not blocked by a pipe that nobody writes.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.is_open()) {
+    return system_error(path.string(), "open", errno);
+  }
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) {
+    return system_error(path.string(), "read", errno);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: a keys file is a regular file", path.string())};
+  }
+  if ((info.st_mode & 0007) != 0) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: everybody on this machine may use it (mode {:04o}); say "
+                             "`chmod o-rwx` to it",
+                             path.string(), static_cast<unsigned>(info.st_mode & 07777))};
+  }
+  std::string text(kFileSizeMost + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const auto count = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path.string(), "read", errno);
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  if (size > kFileSizeMost) {
+    return Error{ErrorKind::ResourceExhausted,
+                 fmt::format("{}: larger than the {} bytes allowed", path.string(), kFileSizeMost)};
+  }
+  text.resize(size);
+  return text;
+}
+
+Result<std::shared_ptr<const ApiKeys>> ApiKeys::load(const std::filesystem::path& path) {
+  const auto text = MUSTER_TRY(read_keys_file(path));
+  auto keys = MUSTER_TRY(parse_api_keys(path.string(), text));
+  return std::make_shared<const ApiKeys>(std::move(keys));
+}
+
+Result<Caller> ApiKeys::authenticate(const HttpHeaders& headers, double unix_seconds) const {
+  const auto key = MUSTER_TRY(given_key(headers));
+  if (key.size() > kKeySizeMost) {
+    return Error{ErrorKind::InvalidArgument, "the API key is not known"};
+  }
+  const auto digest = sha256(key);
+  // Every key is compared, and each comparison takes its full time.
+  std::size_t found = keys_.size();
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    const bool is_it = CRYPTO_memcmp(digest.data(), keys_[i].sha256.data(), digest.size()) == 0;
+    found = is_it ? i : found;
+  }
+  if (found == keys_.size()) {
+    return Error{ErrorKind::InvalidArgument, "the API key is not known"};
+  }
+  const auto& owner = keys_[found];
+  if (owner.expires_unix_seconds && unix_seconds >= *owner.expires_unix_seconds) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("the API key {} has expired", owner.name)};
+  }
+  return Caller{owner.name, owner.scopes};
+}
+
+std::map<std::string, CallerLimits> ApiKeys::limits() const {
+  std::map<std::string, CallerLimits> limits;
+  for (const auto& key : keys_) limits.emplace(key.name, key.limits);
+  return limits;
+}
+
+}  // namespace muster

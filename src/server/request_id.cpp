@@ -1,0 +1,36 @@
+#include "server/request_id.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/check.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kSizeMost = 128;
+
+bool is_allowed(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+}  // namespace
+
+std::string request_id_for(std::optional<std::string_view> given) {
+  if (given && !given->empty() && given->size() <= kSizeMost &&
+      std::all_of(given->begin(), given->end(), is_allowed)) {
+    return std::string(*given);
+  }
+  std::array<std::uint64_t, 2> bits{};
+  // Up to 256 bytes it is never cut short once the kernel has gathered entropy. Source:
+  // getrandom(2).
+  MUSTER_CHECK(::getrandom(bits.data(), sizeof bits, 0) == static_cast<ssize_t>(sizeof bits));
+  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
+}
+
+}  // namespace muster
