@@ -74,8 +74,7 @@ std::optional<double> DispatchBooks::measured_speed(std::size_t device, ModelId 
   if (work == account.works.end()) return std::nullopt;
   const auto of_lane = work->second.cost.tokens_per_second();
   if (!of_lane) return std::nullopt;
-  // Two slots a lane, one running and one waiting.
-  return *of_lane * static_cast<double>(std::max<std::uint64_t>(1, account.state.slot_count / 2));
+  return *of_lane * static_cast<double>(account.lane_count());
 }
 
 double DispatchBooks::speed(std::size_t device, ModelId model) const {

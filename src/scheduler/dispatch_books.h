@@ -31,6 +31,10 @@ class DispatchBooks {
     std::map<ModelId, Work> works;
     std::uint64_t in_flight_batches = 0;
     std::uint64_t in_flight_suspects = 0;
+    std::uint64_t in_flight_long = 0;  // batches that are predicted to take long
+
+    /// Two slots a lane: one batch runs, one waits.
+    std::uint64_t lane_count() const { return state.slot_count < 2 ? 1 : state.slot_count / 2; }
   };
 
   std::size_t size() const { return accounts_.size(); }

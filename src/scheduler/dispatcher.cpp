@@ -141,6 +141,7 @@ std::optional<DispatchBatch> Dispatcher::cut(std::size_t device, TimePoint now) 
   if (!account.state.is_eligible || account.in_flight_batches >= account.state.slot_count) {
     return std::nullopt;
   }
+  if (account.in_flight_long >= account.lane_count()) return std::nullopt;
   if (auto batch = cut_lane(device, Lane::Interactive, now)) return batch;
   return cut_lane(device, Lane::Bulk, now);
 }
@@ -185,7 +186,11 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
   work->id = next_batch_id_++;
 
   auto& given = given_[work->id];
-  given = {device, work->token_count, work->strike_count > 0, {}};
+  given = {.device = device,
+           .token_count = work->token_count,
+           .is_suspect = work->strike_count > 0,
+           .is_long = is_long(device, source.model, work->token_count),
+           .keys = {}};
   for (const auto& item : work->items) {
     given.keys.push_back(item.key);
     known_.at(item.key).is_given = true;
@@ -193,6 +198,7 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
   auto& books = books_->work(device, source.model);
   ++account.in_flight_batches;
   account.in_flight_suspects += given.is_suspect ? 1 : 0;
+  account.in_flight_long += given.is_long ? 1 : 0;
   books.in_flight_tokens += work->token_count;
   if (source.is_bound) books.bound_tokens -= work->token_count;
   queued_texts_ -= work->items.size();
@@ -227,6 +233,12 @@ CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane) co
           .may_take_suspects = account.in_flight_suspects == 0};
 }
 
+// Twice, so that a batch that was cut to `batch_time_most` does not count when speeds waver.
+bool Dispatcher::is_long(std::size_t device, ModelId model, std::uint64_t tokens) const {
+  if (options_.batch_time_most >= Duration::max() / 2) return false;
+  return predict(device, model, tokens).value_or(Duration{0}) > 2 * options_.batch_time_most;
+}
+
 std::uint64_t Dispatcher::token_budget(std::size_t device, ModelId model, Lane lane) const {
   const auto most = books_->at(device).state.token_budget;
   if (lane == Lane::Interactive || options_.batch_time_most == Duration::max()) return most;
@@ -251,6 +263,7 @@ std::vector<DispatchItem> Dispatcher::settle(std::size_t device, const DispatchB
   auto& account = books_->at(device);
   --account.in_flight_batches;
   account.in_flight_suspects -= given.is_suspect ? 1 : 0;
+  account.in_flight_long -= given.is_long ? 1 : 0;
   books_->work(device, batch.model).in_flight_tokens -= given.token_count;
 
   std::vector<DispatchItem> items;

@@ -124,7 +124,9 @@ class Dispatcher {
   bool remove(ItemKey key);
 
   /// The next batch for a device with a free slot, nullopt when nothing waits that it may take:
-  /// interactive before bulk, among models the oldest text first.
+  /// interactive before bulk, among models the oldest text first. While each lane is predicted to
+  /// run for more than twice `batch_time_most`, nothing is given to wait behind: another device may
+  /// be free sooner.
   std::optional<DispatchBatch> cut(std::size_t device, TimePoint now);
 
   /// The batch was served: `engine` is the time in the device. A batch may come back, also by the
@@ -178,6 +180,7 @@ class Dispatcher {
     std::size_t device = 0;
     std::uint64_t token_count = 0;
     bool is_suspect = false;
+    bool is_long = false;
     std::vector<ItemKey> keys;
   };
 
@@ -194,6 +197,7 @@ class Dispatcher {
   void bind_again(std::size_t device, TimePoint now);
   void bind_waiting(TimePoint now);
   std::optional<DispatchBatch> cut_lane(std::size_t device, Lane lane, TimePoint now);
+  bool is_long(std::size_t device, ModelId model, std::uint64_t tokens) const;
   Source oldest_source(std::size_t device, Lane lane);
   DispatchBatch give(std::size_t device, const Source& source, Lane lane, TimePoint now);
   CutLimits limits_of(std::size_t device, ModelId model, Lane lane) const;

@@ -104,6 +104,21 @@ TEST(Dispatcher, BoundsBulkBatchesByTheirPredictedTime) {
   EXPECT_EQ(dispatcher.cut(0, kNow)->work.token_count, 400U);
 }
 
+TEST(Dispatcher, NothingIsGivenToWaitBehindABatchThatTakesLong) {
+  auto dispatcher = with_devices(2, {.batch_time_most = milliseconds(100)});
+  make_ready(dispatcher, 2);
+  dispatcher.add(text(1, 1000), kNow);
+  dispatcher.on_served(0, *dispatcher.cut(0, kNow), milliseconds(300));  // 0.3 ms a token
+  for (ItemKey key = 2; key <= 5; ++key) dispatcher.add(text(key, 1000), kNow);
+  const auto running = dispatcher.cut(0, kNow);
+  ASSERT_TRUE(running);
+  EXPECT_FALSE(dispatcher.cut(0, kNow));  // 0.3 s is more than twice 0.1 s
+  EXPECT_TRUE(dispatcher.cut(1, kNow));
+  EXPECT_TRUE(dispatcher.cut(1, kNow));  // nobody knows how long it takes there
+  dispatcher.on_served(0, *running, milliseconds(300));
+  EXPECT_TRUE(dispatcher.cut(0, kNow));
+}
+
 TEST(Dispatcher, ATextWaitsUntilADeviceIsEligible) {
   auto dispatcher = with_devices(1);
   dispatcher.add(text(1), kNow);

@@ -4,6 +4,7 @@ ROWS = {
     2: "row02_latency",
     3: "row03_throughput",
     8: "row08_overload",
+    9: "row09_scheduler",
     10: "row10_endings",
     12: "row12_soak",
 }
