@@ -20,10 +20,9 @@
 #include "service/flight_table.h"
 #include "service/serve_options.h"
 #include "spec/serving.h"
+#include "spec/truncation_side.h"
 
 namespace muster {
-
-enum class TruncationSide : std::uint8_t { Right, Left };
 
 /// What all requests for computation have in common.
 struct CallOptions {

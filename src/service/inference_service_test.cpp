@@ -70,7 +70,7 @@ class InferenceServiceTest : public testing::Test {
   Answer embed(EmbedCall call) {
     return wait_for<Answer>([&](auto on_done) { service_->embed(call, on_done); });
   }
-  Answer embed(std::vector<std::string> texts) {
+  Answer embed_texts(std::vector<std::string> texts) {
     return embed(EmbedCall{.texts = std::move(texts)});
   }
 
@@ -104,7 +104,7 @@ const Error& error(const Answer& answer) { return std::get<CallError>(answer).er
 TEST_F(InferenceServiceTest, AnswersRowsInTheOrderOfTexts) {
   start();
   const std::vector<std::string> texts{"one", "a longer text", "", "two"};
-  const auto answer = embed(texts);
+  const auto answer = embed_texts(texts);
   const auto& got = vectors(answer);
   ASSERT_EQ(got.rows.size(), texts.size() * got.dim);
   float token_count = 0;
@@ -121,10 +121,10 @@ TEST_F(InferenceServiceTest, AnswersRowsInTheOrderOfTexts) {
 
 TEST_F(InferenceServiceTest, ComputesEqualTextsOnceAndAnswersThemFromTheCacheAfterwards) {
   start();
-  const auto first = embed({"same", "same", "same"});
+  const auto first = embed_texts({"same", "same", "same"});
   EXPECT_EQ(service_->status().shared_count, 2U);
   EXPECT_EQ(service_->status().text_count, 1U);
-  const auto second = embed({"same"});
+  const auto second = embed_texts({"same"});
   const auto& miss = vectors(first);
   const auto& hit = vectors(second);
   EXPECT_EQ(hit.cached_count, 1U);
@@ -155,7 +155,7 @@ TEST_F(InferenceServiceTest, CutsLongTextsUnlessThatIsRefused) {
   start();
   std::string text;
   for (int i = 0; i < 200; ++i) text += "word ";
-  EXPECT_EQ(vectors(embed({text})).token_count, service_->models().front().length_max);
+  EXPECT_EQ(vectors(embed_texts({text})).token_count, service_->models().front().length_max);
   const auto refused = embed(EmbedCall{.options = {.truncate = false}, .texts = {"short", text}});
   EXPECT_EQ(error(refused).kind, ErrorKind::InvalidArgument);
   EXPECT_EQ(service_->status().waiting_call_count, 0U);
@@ -228,7 +228,7 @@ TEST_F(InferenceServiceTest, AModelThatCannotBeLoadedIsAnErrorAndNotTheEnd) {
   using Loaded = Result<ServedModelStatus>;
   const ServedModel absent{.model = (folder_ / "nothing").string()};
   EXPECT_FALSE(wait_for<Loaded>([&](auto on_done) { service_->load_model(absent, on_done); }));
-  EXPECT_EQ(vectors(embed({"still here"})).rows[0], echo_of("still here").first);
+  EXPECT_EQ(vectors(embed_texts({"still here"})).rows[0], echo_of("still here").first);
 }
 
 TEST_F(InferenceServiceTest, DrainsWhatItHasAndRefusesWhatIsNew) {

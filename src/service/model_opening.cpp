@@ -14,7 +14,8 @@ Result<std::unique_ptr<TextEncoder>> make_text_encoder(const ModelChoice& choice
                                                        const ModelFolder& folder,
                                                        const std::string& prompt_name) {
   auto tokenizer = MUSTER_TRY(Tokenizer::load(folder.path / "tokenizer.json"));
-  const auto length_max = choice.length_max.value_or(folder.sentence.length_max);
+  const auto length_max = choice.length_max.value_or(folder.rerank ? folder.rerank->length_max
+                                                                   : folder.sentence.length_max);
   if (length_max > folder.encoder.length_max()) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("--max-length is above what the model can take: {} of {}", length_max,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -48,9 +47,6 @@ Error too_long(const ServingModel& model) {
 std::string_view bytes_of(const std::vector<std::uint32_t>& ids) {
   return {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::uint32_t)};
 }
-
-// Source: sentence-transformers, CrossEncoder: one label is squashed by the logistic function.
-float sigmoid(float score) { return 1.0F / (1.0F + std::exp(-score)); }
 
 Status check_ids(const std::vector<std::vector<std::uint32_t>>& texts, std::uint32_t vocab_size) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -263,14 +259,10 @@ Tokenizer::Encoded ServingLoop::encode(Call& call, ServingModel& model, std::uin
                                        std::vector<std::uint32_t>& ids,
                                        std::uint32_t& first_segment) {
   auto& encoder = *model.opened.text_encoder;
-  if (model.task == ModelTask::Rerank) {
-    const auto pair = encoder.encode_pair(call.query, call.texts[position], ids);
-    first_segment = pair.first_segment;
-    return {.token_count = pair.token_count, .is_truncated = pair.is_truncated};
-  }
+  first_segment = 0;
   if (call.ids.empty()) {
     const auto text = std::exchange(call.texts[position], {});
-    return encoder.encode(call.prompt, text, call.side, ids);
+    return encoder.encode(call.prompt, text, ids);
   }
   ids = std::move(call.ids[position]);
   const auto length_max = encoder.length_max();
@@ -327,8 +319,9 @@ void ServingLoop::finish(CallId id) {
   if (call->on_reranked) {
     RerankAnswer answer{
         .model = model.name, .scores = std::move(call->rows), .token_count = call->token_count};
-    if (!call->has_scores_raw && model.has_sigmoid) {
-      for (auto& score : answer.scores) score = sigmoid(score);
+    const auto activation = model.opened.folder.rerank->activation;
+    for (auto& score : answer.scores) {
+      if (!call->has_scores_raw) score = activate_score(activation, score);
     }
     call->on_reranked(std::move(answer));
   } else {
@@ -402,9 +395,8 @@ Result<std::vector<TokenizedText>> ServingLoop::tokenize(
                           : model.opened.prompt_name;
   std::vector<TokenizedText> all(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const auto encoded =
-        model.opened.text_encoder->encode(prompt_text(model.opened.folder.sentence, prompt),
-                                          texts[i], options.truncation_side, all[i].ids);
+    const auto encoded = model.opened.text_encoder->encode(
+        prompt_text(model.opened.folder.sentence, prompt), texts[i], all[i].ids);
     all[i].is_truncated = encoded.is_truncated;
     if (encoded.is_truncated && !options.truncate.value_or(options_.auto_truncate)) {
       return too_long(model);

@@ -67,7 +67,6 @@ Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel&
   if (const auto& rerank = model->opened.folder.rerank) {
     model->task = ModelTask::Rerank;
     model->row_size = rerank->label_count;
-    model->has_sigmoid = rerank->activation == RerankActivation::Sigmoid;
   }
   model->created_unix_seconds = unix_seconds();
   return model;
@@ -140,11 +139,12 @@ Result<Verdict> ServingLoop::measure_aside(const Probe& probe) const {
                          .on_item_failed = [](ItemKey, const Error&) {},
                          .on_notice = [](const std::string&, std::optional<std::size_t>) {},
                          .on_change = [] {}};
-  auto fleet = MUSTER_TRY(Fleet::start({.devices = {options_.devices.front()},
-                                        .worker_program = options_.worker_program,
-                                        .torch_root = options_.torch_root,
-                                        .build = std::string(build_name())},
-                                       deaf, clock_));
+  FleetOptions options;
+  options.devices = {options_.devices.front()};
+  options.worker_program = options_.worker_program;
+  options.torch_root = options_.torch_root;
+  options.build = build_name();
+  auto fleet = MUSTER_TRY(Fleet::start(std::move(options), deaf, clock_));
   MUSTER_TRY(fleet->wait_for_greetings(never));
   return fleet->probe(probe, never);
 }

@@ -25,7 +25,6 @@ struct ServingModel {
   OpenedModel opened;
   ModelTask task = ModelTask::Embed;
   std::uint32_t row_size = 0;  // values of a row: the dimension, or the labels
-  bool has_sigmoid = false;    // Rerank: scores are squashed by the logistic function
   PrecisionChoice precision;
   std::string equality_class;
   double created_unix_seconds = 0;
