@@ -1,6 +1,7 @@
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -19,10 +20,57 @@ std::uint64_t id_end(const std::vector<TokenId>& ids) {
 }
 
 std::uint32_t id_end(const TokenizerParts& parts) {
+  const auto pair = parts.post_processor.pair.value_or(PairTemplate{});
   const std::uint64_t end =
       std::max({parts.model->vocabulary().id_end(), parts.added_tokens.id_end(),
-                id_end(parts.post_processor.before), id_end(parts.post_processor.after)});
+                id_end(parts.post_processor.before), id_end(parts.post_processor.after),
+                id_end(pair.before), id_end(pair.between), id_end(pair.after)});
   return static_cast<std::uint32_t>(end);  // an id is at most 2^32 - 2
+}
+
+void append(std::vector<TokenId>& ids, std::span<const TokenId> more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+}
+
+// The two texts of a pair, as far as they were read.
+struct PairIds {
+  std::vector<TokenId> first;
+  std::vector<TokenId> second;
+};
+
+// Reads both until one is whole or, where that already tells how much stays of each, until both
+// have more than `room` tokens. Only if both are longer and `room` is odd does it matter which one
+// is the longer.
+PairIds read_pair(const TokenizerParts& parts, Tokenizer::Scratch& scratch, std::string_view first,
+                  std::string_view second, std::size_t room) {
+  const auto read = [&](std::string_view text, std::size_t end) {
+    std::vector<TokenId> ids;
+    TextPass(parts, scratch, ids, end).encode(text);
+    return ids;
+  };
+  for (std::size_t end = room;; end *= 2) {
+    PairIds pair{read(first, end), read(second, end)};
+    const bool both_go_on = pair.first.size() > end && pair.second.size() > end;
+    if (!both_go_on || room % 2 == 0) return pair;
+  }
+}
+
+struct PairLengths {
+  std::size_t first = 0;
+  std::size_t second = 0;
+};
+
+// Source: truncate_encodings of huggingface/tokenizers 0.23, utils/truncation.rs, LongestFirst.
+PairLengths longest_first(PairLengths whole, std::size_t room) {
+  if (whole.first + whole.second <= room) return whole;
+  const bool is_swapped = whole.first > whole.second;
+  auto shorter = std::min(whole.first, whole.second);
+  auto longer = shorter > room ? shorter : std::max(shorter, room - shorter);
+  if (shorter + longer > room) {
+    shorter = room / 2;
+    longer = shorter + room % 2;
+  }
+  return is_swapped ? PairLengths{longer, shorter} : PairLengths{shorter, longer};
 }
 
 }  // namespace
@@ -53,19 +101,56 @@ std::unique_ptr<Tokenizer::Scratch, void (*)(Tokenizer::Scratch*)> Tokenizer::ma
 }
 
 Tokenizer::Encoded Tokenizer::encode(std::string_view text, std::uint32_t length_max,
-                                     Scratch& scratch, std::vector<TokenId>& ids) const {
+                                     Scratch& scratch, std::vector<TokenId>& ids,
+                                     TruncationSide side) const {
   MUSTER_CHECK(length_max >= special_token_count());
   const PostProcessor& special = parts_->described.post_processor;
   const std::size_t begin = ids.size();
-  ids.insert(ids.end(), special.before.begin(), special.before.end());
+  append(ids, special.before);
+  const std::size_t content_begin = ids.size();
   const std::size_t content_end = begin + length_max - special.after.size();
-  TextPass(parts_->described, scratch, ids, content_end).encode(text);
+  const bool is_right = side == TruncationSide::Right;
+  TextPass(parts_->described, scratch, ids,
+           is_right ? content_end : std::numeric_limits<std::size_t>::max())
+      .encode(text);
   const bool is_truncated = ids.size() > content_end;
-  if (is_truncated) {
+  if (is_truncated && is_right) {
     ids.resize(content_end);
+  } else if (is_truncated) {
+    const auto from = ids.begin() + static_cast<std::ptrdiff_t>(content_begin);
+    ids.erase(from, from + static_cast<std::ptrdiff_t>(ids.size() - content_end));
   }
-  ids.insert(ids.end(), special.after.begin(), special.after.end());
+  append(ids, special.after);
   return {static_cast<std::uint32_t>(ids.size() - begin), is_truncated};
+}
+
+Tokenizer::EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view second,
+                                              std::uint32_t length_max, Scratch& scratch,
+                                              std::vector<TokenId>& ids) const {
+  MUSTER_CHECK(encodes_pairs() && length_max >= pair_special_token_count());
+  const PairTemplate& special = *parts_->described.post_processor.pair;
+  const std::size_t room = length_max - special.special_count();
+  const auto pair = read_pair(parts_->described, scratch, first, second, room);
+  const auto kept = longest_first({pair.first.size(), pair.second.size()}, room);
+  const std::size_t begin = ids.size();
+  append(ids, special.before);
+  append(ids, std::span(pair.first).first(kept.first));
+  const auto middle = ids.size() - begin;
+  append(ids, special.between);
+  append(ids, std::span(pair.second).first(kept.second));
+  append(ids, special.after);
+  const auto token_count = ids.size() - begin;
+  const auto first_segment =
+      special.has_segments ? middle + special.between_first_count : token_count;
+  return {static_cast<std::uint32_t>(token_count), static_cast<std::uint32_t>(first_segment),
+          kept.first < pair.first.size() || kept.second < pair.second.size()};
+}
+
+bool Tokenizer::encodes_pairs() const { return parts_->described.post_processor.pair.has_value(); }
+
+std::uint32_t Tokenizer::pair_special_token_count() const {
+  const auto& pair = parts_->described.post_processor.pair;
+  return pair ? static_cast<std::uint32_t>(pair->special_count()) : 0;
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "spec/truncation_side.h"
 
 namespace muster {
 
@@ -40,19 +41,41 @@ class Tokenizer {
   };
 
   /// Appends the ids of `text` (UTF-8; checked by the caller) with special tokens, at most
-  /// `length_max` in all, cut at the right. It stops reading the text where the limit is sure to be
-  /// reached, so a 1 MB text cut to 256 tokens costs little more than a 4 KB one. The truncation
-  /// and padding that tokenizer.json itself states are not applied; `length_max` rules.
+  /// `length_max` in all. Cut at the right, it stops reading the text where the limit is sure to be
+  /// reached, so a 1 MB text cut to 256 tokens costs little more than a 4 KB one; cut at the left,
+  /// the whole text is read. The truncation and padding that tokenizer.json itself states are not
+  /// applied; `length_max` rules.
   ///
   /// length_max: at least `special_token_count()`.
   Encoded encode(std::string_view text, std::uint32_t length_max, Scratch& scratch,
-                 std::vector<TokenId>& ids) const;
+                 std::vector<TokenId>& ids, TruncationSide side = TruncationSide::Right) const;
+
+  struct EncodedPair {
+    std::uint32_t token_count = 0;    // appended to `ids`
+    std::uint32_t first_segment = 0;  // of these, those of segment 0: they come first
+    bool is_truncated = false;
+  };
+
+  /// Appends the ids of two texts as the template for pairs has them, at most `length_max` in all.
+  /// What is too much is taken from the longer text, and from both once they are equally long, as
+  /// the library's `longest_first` does. Of a text that is far too long only the beginning is read.
+  ///
+  /// length_max: at least `pair_special_token_count()`; only where `encodes_pairs()`.
+  EncodedPair encode_pair(std::string_view first, std::string_view second, std::uint32_t length_max,
+                          Scratch& scratch, std::vector<TokenId>& ids) const;
+
+  /// False for a tokenizer.json whose template puts pairs into another order than the first text
+  /// and then the second.
+  bool encodes_pairs() const;
 
   /// Text of ids, as `tokenizers` decodes with skip_special_tokens given.
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;
 
   /// Tokens that the post-processor adds around a single text.
   std::uint32_t special_token_count() const;
+
+  /// Tokens that the post-processor adds to a pair; 0 where it encodes none.
+  std::uint32_t pair_special_token_count() const;
 
   /// Ids are below this (added tokens included).
   std::uint32_t vocab_size() const;
