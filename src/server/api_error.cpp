@@ -90,6 +90,8 @@ HttpResponse error_response(const ApiError& error) {
   HttpResponse response{.status = error.status, .content_type = "application/json", .body = {}};
   // What a client sent comes back in some messages; bytes that are no UTF-8 become U+FFFD.
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  // Source: RFC 9110 section 11.6.1; RFC 6750 section 3.
+  if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (error.retry_after) {
     const auto whole = std::chrono::ceil<std::chrono::seconds>(*error.retry_after).count();
     response.headers.emplace_back("Retry-After", std::to_string(std::max<std::int64_t>(whole, 1)));

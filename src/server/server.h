@@ -45,6 +45,9 @@ class Server {
 
   /// Reads the keys file, certificate and limits again; on an error nothing is changed.
   virtual Status reload(const ServeOptions& options) = 0;
+
+  /// The server is to end: idle connections are closed now, the others with their answer.
+  virtual void begin_drain() = 0;
 };
 
 }  // namespace muster

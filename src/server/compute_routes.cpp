@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <charconv>
+#include <variant>
+
+#include "server/handlers.h"
+#include "server/openai_embeddings.h"
+#include "server/rerank_api.h"
+#include "server/tokenize_api.h"
+
+namespace muster {
+namespace {
+
+// The header's deadline, where it is sooner than the body's. Errors: 400.
+ApiStatus add_deadline(const Exchange& exchange, Duration most, CallOptions& options) {
+  const auto header = exchange.request.header("X-Request-Timeout-Ms");
+  if (!header) return Done{};
+  const auto most_ms = std::chrono::duration_cast<std::chrono::milliseconds>(most).count();
+  std::int64_t ms = 0;
+  const char* const end = header->data() + header->size();
+  const auto read = std::from_chars(header->data(), end, ms);
+  if (read.ec != std::errc() || read.ptr != end || ms < 1 || ms > most_ms) {
+    return wrong_field("X-Request-Timeout-Ms", "invalid_value",
+                       "Invalid header 'X-Request-Timeout-Ms': expected whole milliseconds from 1 "
+                       "to " +
+                           std::to_string(most_ms) + ".");
+  }
+  const Duration limit = std::chrono::milliseconds(ms);
+  options.deadline = options.deadline ? std::min(*options.deadline, limit) : limit;
+  return Done{};
+}
+
+ApiStatus complete(Exchange& exchange, Duration most, CallOptions& options) {
+  options.caller = exchange.caller_name;
+  exchange.model = options.model;
+  return add_deadline(exchange, most, options);
+}
+
+TextListLimits list_limits(const ServeOptions& options) {
+  return {.texts_most = options.texts_most, .text_bytes_most = EmbeddingsLimits{}.text_bytes_most};
+}
+
+bool wants_raw(const HttpRequest& request) {
+  const auto accept = request.header("Accept");
+  return accept && accept->find("application/octet-stream") != std::string_view::npos;
+}
+
+const ServedModelStatus* find_model(const std::vector<ServedModelStatus>& models,
+                                    const std::string& name, ModelTask task) {
+  const auto found = std::find_if(models.begin(), models.end(), [&](const auto& model) {
+    return name.empty() ? model.task == task : model.name == name;
+  });
+  return found == models.end() ? nullptr : &*found;
+}
+
+ApiStatus prepare(const ExchangePtr& exchange, EmbeddingsRequest& request) {
+  const ServeOptions& options = exchange->state().options;
+  if (wants_raw(exchange->request)) request.format = EmbeddingFormat::Raw;
+  MUSTER_TRY(complete(*exchange, options.deadline_most, request.call.options));
+  exchange->text_count = request.call.texts.size() + request.call.ids.size();
+  if (request.call.ids.empty()) return Done{};
+  const auto models = exchange->state().service.models();
+  const auto* model = find_model(models, request.call.options.model, ModelTask::Embed);
+  if (model != nullptr && model->vocab_size > 0) {
+    MUSTER_TRY(check_ids(request.call, model->vocab_size));
+  }
+  return Done{};
+}
+
+// Cancels the call when the client goes; `id` is what the service gave for it.
+void cancel_with_client(const ExchangePtr& exchange, CallId id) {
+  exchange->on_client_gone([&service = exchange->state().service, id] { service.cancel(id); });
+}
+
+}  // namespace
+
+void answer_embeddings(const ExchangePtr& exchange) {
+  const ServeOptions& options = exchange->state().options;
+  auto request =
+      parse_embeddings(std::move(exchange->request.body),
+                       {.texts_most = options.texts_most, .deadline_most = options.deadline_most});
+  if (!request) return exchange->refuse(request.error());
+  if (const auto ready = prepare(exchange, *request); !ready) {
+    return exchange->refuse(ready.error());
+  }
+  const auto on_done = [exchange, format = request->format, dimensions = request->dimensions](
+                           const std::variant<EmbedAnswer, CallError>& outcome) {
+    if (const auto* error = std::get_if<CallError>(&outcome)) {
+      return exchange->refuse(api_error(*error));
+    }
+    const auto& answer = *std::get_if<EmbedAnswer>(&outcome);
+    exchange->model = answer.model;
+    exchange->token_count = answer.token_count;
+    exchange->answer(embeddings_response(answer, format, dimensions));
+  };
+  cancel_with_client(exchange, exchange->state().service.embed(std::move(request->call), on_done));
+}
+
+void answer_rerank(const ExchangePtr& exchange) {
+  const ServeOptions& options = exchange->state().options;
+  auto parsed =
+      parse_rerank(std::move(exchange->request.body), list_limits(options), options.deadline_most);
+  if (!parsed) return exchange->refuse(parsed.error());
+  const auto request = std::make_shared<RerankRequest>(*std::move(parsed));
+  if (const auto ready = complete(*exchange, options.deadline_most, request->call.options);
+      !ready) {
+    return exchange->refuse(ready.error());
+  }
+  exchange->text_count = request->call.texts.size();
+  RerankCall call = request->call;
+  if (!request->return_documents) request->call = {};
+  const auto on_done = [exchange, request](const std::variant<RerankAnswer, CallError>& outcome) {
+    if (const auto* error = std::get_if<CallError>(&outcome)) {
+      return exchange->refuse(api_error(*error));
+    }
+    const auto& answer = *std::get_if<RerankAnswer>(&outcome);
+    exchange->model = answer.model;
+    exchange->token_count = answer.token_count;
+    exchange->answer(rerank_response(answer, *request));
+  };
+  cancel_with_client(exchange, exchange->state().service.rerank(std::move(call), on_done));
+}
+
+void answer_tokenize(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  auto request = parse_tokenize(std::move(exchange->request.body), list_limits(state.options),
+                                state.options.deadline_most);
+  if (!request) return exchange->refuse(request.error());
+  if (const auto ready = complete(*exchange, state.options.deadline_most, request->options);
+      !ready) {
+    return exchange->refuse(ready.error());
+  }
+  exchange->text_count = request->texts.size();
+  const auto texts = state.service.tokenize(request->options, request->prompt_name, request->texts);
+  if (!texts) {
+    return exchange->refuse(api_error(CallError{.error = texts.error(), .retry_after = {}}));
+  }
+  const auto models = state.service.models();
+  const auto* model = find_model(models, request->options.model, ModelTask::Embed);
+  if (model == nullptr) model = find_model(models, request->options.model, ModelTask::Rerank);
+  exchange->answer(
+      tokenize_response(model != nullptr ? model->name : request->options.model, *texts));
+}
+
+}  // namespace muster

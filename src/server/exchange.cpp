@@ -1,0 +1,86 @@
+#include "server/exchange.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace muster {
+
+Exchange::Exchange(std::shared_ptr<ServerState> state, const Route& route, HttpRequest asked,
+                   std::string route_parameter, HttpRespond way_back, std::string id)
+    : request(std::move(asked)),
+      parameter(std::move(route_parameter)),
+      request_id(std::move(id)),
+      state_(std::move(state)),
+      route_(route),
+      bytes_in_(request.body.size()),
+      respond_(std::move(way_back)),
+      started_(state_->clock.now()) {}
+
+void Exchange::answer(HttpResponse response) {
+  if (is_answered_) return;
+  is_answered_ = true;
+  count(response.status, response.body.size());
+  response.headers.emplace_back("X-Request-Id", request_id);
+  respond_(std::move(response));
+}
+
+void Exchange::count(int status, std::uint64_t bytes_out) {
+  const Duration took = state_->clock.now() - started_;
+  state_->statistics.count(route_.id, status, took);
+  if (!state_->audit) return;
+  state_->audit->write({.unix_seconds = unix_seconds_now() - seconds(took),
+                        .request_id = request_id,
+                        .key_name = caller_name,
+                        .peer = request.peer,
+                        .method = request.method,
+                        .path = request.path,
+                        .model = model,
+                        .text_count = text_count,
+                        .token_count = token_count,
+                        .status = status,
+                        .milliseconds = seconds(took) * 1000,
+                        .bytes_in = bytes_in_,
+                        .bytes_out = bytes_out,
+                        .reason = reason_});
+}
+
+void Exchange::refuse(const ApiError& error) {
+  reason_ = error.code.value_or(error.type);
+  answer(error_response(error));
+}
+
+void Exchange::answer(int status, const nlohmann::ordered_json& body) {
+  answer({.status = status, .content_type = "application/json", .body = json_text(body)});
+}
+
+void Exchange::on_client_gone(std::function<void()> cancel) {
+  if (is_answered_) return;
+  respond_.on_client_gone([self = weak_from_this(), cancel = std::move(cancel)] {
+    const auto exchange = self.lock();
+    if (!exchange || exchange->is_answered_) return;
+    constexpr int kClientClosedRequest = 499;  // as nginx logs it; nobody reads it
+    exchange->is_answered_ = true;
+    exchange->reason_ = "client gone";
+    exchange->count(kClientClosedRequest, 0);
+    cancel();
+  });
+}
+
+double unix_seconds_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+TelemetrySnapshot snapshot_of(const ServerState& state) {
+  if (state.collector != nullptr) return state.collector->snapshot();
+  TelemetrySnapshot snapshot;
+  snapshot.at = state.clock.now();
+  snapshot.unix_seconds = unix_seconds_now();
+  return snapshot;
+}
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace muster

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/event_loop.h"
+#include "net/http_server.h"
+#include "server/api_error.h"
+#include "server/api_keys.h"
+#include "server/audit_log.h"
+#include "server/http_statistics.h"
+#include "server/routes.h"
+#include "server/server.h"
+
+namespace muster {
+
+class Exchange;
+
+/// What the routes work with.
+struct ServerState {
+  ServeOptions options;
+  InferenceService& service;
+  Collector* collector;  // nullptr: devices are not watched
+  EventLoop& loop;
+  ServerHooks hooks;
+  const Clock& clock;
+  TimePoint started;
+  double start_unix_seconds = 0;
+  HttpServer* http = nullptr;                // once it listens
+  std::shared_ptr<const ApiKeys> keys = {};  // nullptr: there is no keys file
+  std::unique_ptr<AuditLog> audit = {};      // nullptr: none is kept
+  HttpStatistics statistics = {};
+  /// Requests of /health that wait for the one round of canaries that is under way.
+  std::vector<std::shared_ptr<Exchange>> awaiting_health = {};
+  /// Makes matrix products; one at a time. Joined before the rest goes.
+  std::thread tester = {};
+  bool is_testing = false;
+};
+
+/// One request on its way to its answer. It is answered once; what comes later is dropped.
+///
+/// Threads: the loop's.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  Exchange(std::shared_ptr<ServerState> state, const Route& route, HttpRequest asked,
+           std::string route_parameter, HttpRespond way_back, std::string id);
+
+  ServerState& state() { return *state_; }
+  const Route& route() const { return route_; }
+
+  HttpRequest request;
+  std::string parameter;    // of the route
+  std::string caller_name;  // of the API key; empty without keys
+  std::string request_id;
+  // For the audit log, as far as they are known.
+  std::string model;
+  std::optional<std::uint64_t> text_count;
+  std::optional<std::uint64_t> token_count;
+
+  void answer(HttpResponse response);
+  void answer(int status, const nlohmann::ordered_json& body);
+  void refuse(const ApiError& error);
+  bool is_answered() const { return is_answered_; }
+
+  /// `cancel` is called when the client goes before its answer.
+  void on_client_gone(std::function<void()> cancel);
+
+ private:
+  void count(int status, std::uint64_t bytes_out);
+
+  const std::shared_ptr<ServerState> state_;
+  const Route& route_;
+  const std::uint64_t bytes_in_;
+  std::string reason_;  // of a refusal: a word of the server's own
+  HttpRespond respond_;
+  const TimePoint started_;
+  bool is_answered_ = false;
+};
+
+/// The newest readings; without a collector none, but the time.
+TelemetrySnapshot snapshot_of(const ServerState& state);
+
+/// Seconds since 1970 by the wall clock.
+double unix_seconds_now();
+
+using ExchangePtr = std::shared_ptr<Exchange>;
+
+/// As text; bytes that are no UTF-8 become U+FFFD.
+std::string json_text(const nlohmann::ordered_json& json);
+
+}  // namespace muster

@@ -1,0 +1,94 @@
+#include "server/fleet_json.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// A model that is being forgotten has no name any more: its number.
+std::string model_name(ModelId id, const std::vector<ServedModelStatus>& models) {
+  const auto found =
+      std::find_if(models.begin(), models.end(), [&](const auto& model) { return model.id == id; });
+  return found == models.end() ? std::to_string(id) : found->name;
+}
+
+std::string_view state_word(ModelState state) {
+  constexpr std::array<std::string_view, 4> kWords{"absent", "loading", "ready", "failed"};
+  return kWords[static_cast<std::size_t>(state)];
+}
+
+Json canary_json(const std::optional<CanaryResult>& canary) {
+  if (!canary) return nullptr;
+  return {{"is_well", canary->is_well},
+          {"reason", text_or_null(canary->reason)},
+          {"seconds", or_null(canary->seconds)}};
+}
+
+Json hosted_json(const FleetDeviceStatus& device, const std::vector<ServedModelStatus>& models) {
+  Json hosted = Json::array();
+  for (const auto& [id, status] : device.models) {
+    hosted.push_back({{"name", model_name(id, models)},
+                      {"state", state_word(status.state)},
+                      {"reason", text_or_null(status.reason)},
+                      {"weights_bytes", status.weights_bytes},
+                      {"load_peak_bytes", status.load_peak_bytes}});
+  }
+  return hosted;
+}
+
+}  // namespace
+
+Json device_json(const FleetDeviceStatus& device, const std::vector<ServedModelStatus>& models) {
+  return {{"name", device.name},
+          {"kind", device_kind_name(device.device.kind)},
+          {"model", device.device.model},
+          {"uuid", or_null(device.device.uuid)},
+          {"memory_total_bytes", or_null(device.device.memory_total_bytes)},
+          {"state", fleet_state_name(device.state)},
+          {"reason", text_or_null(device.reason)},
+          {"pid", or_null(device.pid)},
+          {"engine_class", text_or_null(device.engine_class)},
+          {"lane_count", device.lane_count},
+          {"models", hosted_json(device, models)},
+          {"text_count", device.text_count},
+          {"token_count", device.token_count},
+          {"batch_count", device.batch_count},
+          {"failed_batch_count", device.failed_batch_count},
+          {"engine_seconds", device.engine_seconds},
+          {"ready_seconds", device.ready_seconds},
+          {"tokens_per_second", or_null(device.tokens_per_second)},
+          {"in_flight_texts", device.in_flight_texts},
+          {"in_flight_tokens", device.in_flight_tokens},
+          {"batch_tokens_limit", device.token_budget},
+          {"activation_peak_bytes", device.activation_peak_bytes},
+          {"restart_count", device.restart_count},
+          {"quarantine_count", device.quarantine_count},
+          {"last_canary", canary_json(device.last_canary)},
+          {"last_words", text_or_null(device.last_words)}};
+}
+
+Json decision_json(const Decision& decision, TimePoint now,
+                   const std::vector<FleetDeviceStatus>& devices,
+                   const std::vector<ServedModelStatus>& models) {
+  const bool is_known = decision.device < devices.size();
+  return {{"age_seconds", seconds(now - decision.at)},
+          {"device", is_known ? Json(devices[decision.device].name) : Json(nullptr)},
+          {"model", model_name(decision.model, models)},
+          {"batch", decision.batch == 0 ? Json(nullptr) : Json(decision.batch)},
+          {"text_count", decision.text_count},
+          {"token_count", decision.token_count},
+          {"reason", decision.reason}};
+}
+
+}  // namespace muster

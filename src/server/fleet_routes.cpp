@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "server/gpu_facts.h"
+#include "server/handlers.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct FleetView {
+  TelemetrySnapshot snapshot;
+  std::vector<FleetDeviceStatus> devices;
+  GpuFacts gpus;
+  Json info;
+};
+
+FleetView look(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  FleetView view;
+  view.snapshot = snapshot_of(state);
+  view.devices = state.service.fleet().status();
+  view.gpus = gpu_facts(view.snapshot, view.devices);
+  view.info = gpu_info(view.snapshot);
+  return view;
+}
+
+std::string_view fleet_word(InferenceService& service,
+                            const std::vector<FleetDeviceStatus>& devices) {
+  if (!service.is_ready()) return "unavailable";
+  const bool is_whole = std::all_of(devices.begin(), devices.end(), [](const auto& device) {
+    return device.state == FleetState::Ready || device.state == FleetState::Drained;
+  });
+  return is_whole ? "healthy" : "degraded";
+}
+
+Json workers_json(const std::vector<FleetDeviceStatus>& devices) {
+  Json workers = Json::object();
+  for (const auto& device : devices) workers[device.name] = fleet_state_name(device.state);
+  return workers;
+}
+
+Json config_answer(const ExchangePtr& exchange) {
+  const FleetView view = look(exchange);
+  return {{"success", true},
+          {"config", Json::parse(exchange->state().hooks.config_json(), nullptr, false)},
+          {"available_gpus", view.gpus.available_ids},
+          {"gpu_info", view.info}};
+}
+
+// The upper bound of the bucket that holds this share of the answers, in ms; null above the last
+// bound, and before the first answer.
+Json quantile_bound(const ServiceStatus& service, double share) {
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : service.latency_counts) all += count;
+  if (all == 0) return nullptr;
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < ServiceStatus::kBounds.size(); ++i) {
+    below += service.latency_counts[i];
+    if (static_cast<double>(below) >= share * static_cast<double>(all)) {
+      return ServiceStatus::kBounds[i] * 1000;
+    }
+  }
+  return nullptr;
+}
+
+Json latency_json(const ServiceStatus& service) {
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : service.latency_counts) all += count;
+  return {{"mean_ms", all == 0 ? Json(nullptr)
+                               : Json(service.latency_seconds * 1000 / static_cast<double>(all))},
+          {"p50_at_most_ms", quantile_bound(service, 0.50)},
+          {"p95_at_most_ms", quantile_bound(service, 0.95)},
+          {"p99_at_most_ms", quantile_bound(service, 0.99)}};
+}
+
+Json speeds_json(const std::vector<FleetDeviceStatus>& devices) {
+  Json speeds = Json::object();
+  for (const auto& device : devices) {
+    const double ready = device.ready_seconds;
+    speeds[device.name] = {
+        {"tokens_per_second",
+         device.tokens_per_second ? Json(*device.tokens_per_second) : Json(nullptr)},
+        {"busy_share", ready > 0 ? Json(device.engine_seconds / ready) : Json(nullptr)},
+        {"texts", device.text_count},
+        {"tokens", device.token_count}};
+  }
+  return speeds;
+}
+
+// A scalar of a settings body as the words that a flag would have.
+std::optional<std::string> setting_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean() || value.is_number()) return value.dump();
+  return std::nullopt;
+}
+
+ApiResult<std::map<std::string, std::string>> parse_settings(const std::string& body) {
+  constexpr std::size_t kSettingsMost = 256;  // more than there are
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) {
+    return ApiError{.status = 400, .message = "The body must be a JSON object of settings."};
+  }
+  if (json.empty() || json.size() > kSettingsMost) {
+    return ApiError{.status = 400, .message = "The body must name at least one setting."};
+  }
+  std::map<std::string, std::string> settings;
+  for (const auto& [name, value] : json.items()) {
+    const auto text = setting_text(value);
+    if (!text) {
+      return wrong_field(name, "invalid_type",
+                         "A setting must be a string, a number or a boolean.");
+    }
+    settings.emplace(name, *text);
+  }
+  return settings;
+}
+
+}  // namespace
+
+void answer_fleet_health(const ExchangePtr& exchange) {
+  const FleetView view = look(exchange);
+  exchange->answer(200, {{"status", fleet_word(exchange->state().service, view.devices)},
+                         {"timestamp", view.gpus.timestamp},
+                         {"cuda_available", view.gpus.has_cuda},
+                         {"gpu_count", view.gpus.ids.size()},
+                         {"available_gpus", view.gpus.available_ids},
+                         {"gpu_info", view.info},
+                         {"workers", workers_json(view.devices)}});
+}
+
+void answer_fleet_config(const ExchangePtr& exchange) {
+  exchange->answer(200, config_answer(exchange));
+}
+
+void change_config(const ExchangePtr& exchange) {
+  auto settings = parse_settings(exchange->request.body);
+  if (!settings) return exchange->refuse(settings.error());
+  if (const auto done = exchange->state().hooks.change_config(*settings); !done) {
+    return exchange->refuse(api_error(done.error()));
+  }
+  exchange->answer(200, config_answer(exchange));
+}
+
+void answer_fleet_stats(const ExchangePtr& exchange) {
+  const FleetView view = look(exchange);
+  exchange->answer(200, {{"gpu_info", view.info},
+                         {"available_gpus", view.gpus.available_ids},
+                         {"total_gpus", view.gpus.ids.size()},
+                         {"gpu_utilization", field_of(view.info, "gpu_utilization")},
+                         {"memory_utilization", field_of(view.info, "memory_utilization")},
+                         {"temperature", field_of(view.info, "temperature")}});
+}
+
+void answer_one_gpu(const ExchangePtr& exchange) {
+  const FleetView view = look(exchange);
+  for (const auto& [key, gpu] : view.info.items()) {
+    if (gpu["id"].dump() == exchange->parameter) return exchange->answer(200, gpu);
+  }
+  std::string there;
+  for (const std::uint32_t id : view.gpus.ids) {
+    there += (there.empty() ? "; there is " : ", ") + std::to_string(id);
+  }
+  exchange->refuse(api_error(404, "No GPU has the id '" + exchange->parameter + "'" +
+                                      (there.empty() ? "; there is no GPU" : there)));
+}
+
+void answer_resources(const ExchangePtr& exchange) {
+  const FleetView view = look(exchange);
+  exchange->answer(200, {{"timestamp", view.gpus.timestamp},
+                         {"gpu_count", view.gpus.ids.size()},
+                         {"available_gpus", view.gpus.available_ids},
+                         {"average_gpu_utilization", mean_of(view.info, "gpu_utilization")},
+                         {"average_memory_utilization", mean_of(view.info, "memory_utilization")},
+                         {"gpu_stats", view.info}});
+}
+
+void answer_performance(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  const FleetView view = look(exchange);
+  const ServiceStatus service = state.service.status();
+  const auto lookups = service.cache.hit_count + service.cache.miss_count;
+  exchange->answer(
+      200, {{"timestamp", view.gpus.timestamp},
+            {"uptime_seconds", seconds(state.clock.now() - state.started)},
+            {"requests", service.request_count},
+            {"refused", service.refused_count + service.limited_count},
+            {"failed", service.failed_count},
+            {"texts", service.text_count},
+            {"tokens", service.token_count},
+            {"latency", latency_json(service)},
+            {"cache_hit_rate", lookups == 0 ? Json(nullptr)
+                                            : Json(static_cast<double>(service.cache.hit_count) /
+                                                   static_cast<double>(lookups))},
+            {"queued_texts", state.service.fleet().dispatcher().queued_text_count()},
+            {"devices", speeds_json(view.devices)}});
+}
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "server/exchange.h"
+
+namespace muster {
+
+// What answers each route; docs/openapi.yaml says what. Each answers the exchange once, at once or
+// later. Threads: the loop's.
+
+// compute_routes.cpp
+void answer_embeddings(const ExchangePtr& exchange);
+void answer_rerank(const ExchangePtr& exchange);
+void answer_tokenize(const ExchangePtr& exchange);
+
+// model_routes.cpp
+void answer_models(const ExchangePtr& exchange);
+void answer_model(const ExchangePtr& exchange);
+void load_model(const ExchangePtr& exchange);
+void unload_model(const ExchangePtr& exchange);
+
+// health_routes.cpp
+void answer_livez(const ExchangePtr& exchange);
+void answer_readyz(const ExchangePtr& exchange);
+void answer_health(const ExchangePtr& exchange);
+
+// watch_routes.cpp
+void answer_metrics(const ExchangePtr& exchange);
+void answer_devices(const ExchangePtr& exchange);
+void answer_decisions(const ExchangePtr& exchange);
+void answer_config(const ExchangePtr& exchange);
+void answer_openapi(const ExchangePtr& exchange);
+void answer_gpu_stats(const ExchangePtr& exchange);
+
+// fleet_routes.cpp: /multigpu
+void answer_fleet_health(const ExchangePtr& exchange);
+void answer_fleet_config(const ExchangePtr& exchange);
+void change_config(const ExchangePtr& exchange);
+void answer_fleet_stats(const ExchangePtr& exchange);
+void answer_one_gpu(const ExchangePtr& exchange);
+void answer_resources(const ExchangePtr& exchange);
+void answer_performance(const ExchangePtr& exchange);
+
+// admin_routes.cpp
+void test_gpus(const ExchangePtr& exchange);
+void manage_resources(const ExchangePtr& exchange);
+void drain_device(const ExchangePtr& exchange);
+void resume_device(const ExchangePtr& exchange);
+void restart_device(const ExchangePtr& exchange);
+
+/// The handler of a route.
+void handle(const ExchangePtr& exchange);
+
+}  // namespace muster

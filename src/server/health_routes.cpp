@@ -1,0 +1,87 @@
+#include <nlohmann/json.hpp>
+
+#include "server/handlers.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string why_unready(InferenceService& service) {
+  if (service.status().is_draining) return "the server is shutting down";
+  std::string reason;
+  for (const auto& model : service.models()) {
+    if (model.state == ModelState::Ready) continue;
+    if (!reason.empty()) reason += "; ";
+    reason +=
+        model.name + (model.state == ModelState::Failed ? ": " + model.reason : " is loading");
+  }
+  return reason.empty() ? "no device is ready" : reason;
+}
+
+HttpResponse later(int status, const Json& body) {
+  HttpResponse response{
+      .status = status, .content_type = "application/json", .body = json_text(body)};
+  if (status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+Json worker_json(const FleetDeviceStatus& device, const CanaryResult* result) {
+  Json json{{"device", device.name}, {"state", fleet_state_name(device.state)}};
+  const bool is_meant_to_rest = device.state == FleetState::Drained;
+  const bool is_well = result != nullptr && result->is_well;
+  json["is_well"] = is_meant_to_rest ? Json(nullptr) : Json(is_well);
+  std::string reason = result != nullptr && !is_well ? result->reason : device.reason;
+  if (!is_meant_to_rest && !is_well) {
+    json["reason"] = reason.empty() ? "it has no worker that answers" : reason;
+  }
+  if (result != nullptr && result->seconds) json["canary_ms"] = *result->seconds * 1000;
+  return json;
+}
+
+// All that should work does: 200. Anything else is 503, with what is wrong.
+HttpResponse health_response(const std::vector<FleetDeviceStatus>& devices,
+                             const std::vector<CanaryResult>& results) {
+  Json workers = Json::array();
+  std::size_t well_count = 0;
+  std::size_t resting_count = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const CanaryResult* mine = nullptr;
+    for (const auto& result : results) {
+      if (result.device == i) mine = &result;
+    }
+    workers.push_back(worker_json(devices[i], mine));
+    resting_count += devices[i].state == FleetState::Drained ? 1 : 0;
+    well_count += workers.back()["is_well"] == Json(true) ? 1 : 0;
+  }
+  const bool is_well = well_count > 0 && well_count + resting_count == devices.size();
+  return later(is_well ? 200 : 503,
+               {{"status", is_well ? "ok" : (well_count > 0 ? "degraded" : "failed")},
+                {"workers", std::move(workers)}});
+}
+
+}  // namespace
+
+void answer_livez(const ExchangePtr& exchange) { exchange->answer(200, {{"status", "ok"}}); }
+
+void answer_readyz(const ExchangePtr& exchange) {
+  InferenceService& service = exchange->state().service;
+  if (service.is_ready()) return exchange->answer(200, {{"status", "ready"}});
+  exchange->answer(later(503, {{"status", "unready"}, {"reason", why_unready(service)}}));
+}
+
+void answer_health(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  state.awaiting_health.push_back(exchange);
+  if (state.awaiting_health.size() > 1) return;  // the round under way answers this one too
+  state.service.fleet().check(state.options.canary_limit,
+                              [alive = exchange](const std::vector<CanaryResult>& results) {
+                                ServerState& now = alive->state();
+                                const auto devices = now.service.fleet().status();
+                                const auto waiting = std::exchange(now.awaiting_health, {});
+                                for (const auto& one : waiting)
+                                  one->answer(health_response(devices, results));
+                              });
+}
+
+}  // namespace muster

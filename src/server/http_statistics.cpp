@@ -1,0 +1,16 @@
+#include "server/http_statistics.h"
+
+#include <algorithm>
+
+namespace muster {
+
+void HttpStatistics::count(RouteId route, int status, Duration took) {
+  OfRoute& of_route = routes_[static_cast<std::size_t>(route)];
+  ++of_route.statuses[status];
+  const double s = seconds(took);
+  of_route.seconds += s;
+  const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), s);
+  ++of_route.counts[static_cast<std::size_t>(bound - kBounds.begin())];
+}
+
+}  // namespace muster

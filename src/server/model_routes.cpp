@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "server/call_fields.h"
+#include "server/handlers.h"
+#include "server/json_body.h"
+#include "spec/encoder_spec.h"
+#include "spec/precision.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct PoolingName {
+  Pooling pooling;
+  std::string_view name;
+};
+constexpr std::array kPoolings{PoolingName{Pooling::Cls, "cls"}, PoolingName{Pooling::Mean, "mean"},
+                               PoolingName{Pooling::Max, "max"},
+                               PoolingName{Pooling::Last, "last"}};
+
+std::string_view pooling_word(Pooling pooling) {
+  const auto found = std::find_if(kPoolings.begin(), kPoolings.end(),
+                                  [&](const auto& row) { return row.pooling == pooling; });
+  return found == kPoolings.end() ? "" : found->name;
+}
+
+std::string_view state_word(ModelState state) {
+  switch (state) {
+    case ModelState::Absent:
+      return "absent";
+    case ModelState::Loading:
+      return "loading";
+    case ModelState::Ready:
+      return "ready";
+    case ModelState::Failed:
+      return "failed";
+  }
+  return "";
+}
+
+Json model_json(const ServedModelStatus& model) {
+  Json json{{"id", model.name},
+            {"object", "model"},
+            {"created", static_cast<std::int64_t>(model.created_unix_seconds)},
+            {"owned_by", "muster"},
+            {"task", model.task == ModelTask::Embed ? "embed" : "rerank"},
+            {"state", state_word(model.state)}};
+  if (!model.reason.empty()) json["reason"] = model.reason;
+  json["path"] = model.path;
+  json["dim"] = model.dim == 0 ? Json(nullptr) : Json(model.dim);
+  json["length_max"] = model.length_max;
+  json["vocab_size"] = model.vocab_size;
+  json["prompts"] = model.prompts;
+  json["default_prompt"] = model.default_prompt;
+  json["pooling"] = pooling_word(model.pooling);
+  json["normalize"] = model.normalize;
+  json["precision"] = precision_name(model.precision);
+  json["precision_reason"] = model.precision_reason;
+  json["equality_class"] = model.equality_class;
+  json["requests"] = model.request_count;
+  json["texts"] = model.text_count;
+  json["tokens"] = model.token_count;
+  return json;
+}
+
+ApiError no_such_model(const std::string& name) {
+  ApiError error = api_error(404, "The model '" + name + "' does not exist");
+  error.param = "model";
+  error.code = "model_not_found";
+  return error;
+}
+
+BodyField text_field(std::string_view name, std::string& into) {
+  return {name, [name, &into](JsonValue& value) -> ApiStatus {
+            into = MUSTER_TRY(read_text(value, name, kNameBytesMost));
+            return Done{};
+          }};
+}
+
+ApiStatus read_precision(JsonValue& value, ServedModel& model) {
+  const std::string name = MUSTER_TRY(read_text(value, "precision", kNameBytesMost));
+  if (name == "auto") return Done{};
+  model.precision = parse_precision(name);
+  if (model.precision) return Done{};
+  return wrong_field("precision", "invalid_value",
+                     "Invalid 'precision': expected 'auto', 'fp32', 'bf16' or 'fp16'.");
+}
+
+ApiStatus read_pooling(JsonValue& value, ServedModel& model) {
+  const std::string name = MUSTER_TRY(read_text(value, "pooling", kNameBytesMost));
+  for (const PoolingName& row : kPoolings) {
+    if (row.name == name) model.pooling = row.pooling;
+  }
+  if (model.pooling) return Done{};
+  return wrong_field("pooling", "invalid_value",
+                     "Invalid 'pooling': expected 'cls', 'mean', 'max' or 'last'.");
+}
+
+ApiResult<ServedModel> parse_model(std::string body) {
+  constexpr std::uint64_t kPathBytesMost = 4096;  // as the kernel's PATH_MAX
+  constexpr std::uint64_t kDevicesMost = 4096;
+  constexpr std::uint64_t kLengthMost = 1 << 20;
+  ServedModel model;
+  std::string prompt;
+  bool has_prompt = false;
+  const std::vector<BodyField> fields{
+      {"model",
+       [&](JsonValue& value) -> ApiStatus {
+         model.model = MUSTER_TRY(read_text(value, "model", kPathBytesMost));
+         return Done{};
+       }},
+      text_field("name", model.name),
+      {"precision", [&](JsonValue& value) { return read_precision(value, model); }},
+      {"pooling", [&](JsonValue& value) { return read_pooling(value, model); }},
+      {"normalize",
+       [&](JsonValue& value) -> ApiStatus {
+         model.normalize = MUSTER_TRY(read_bool(value, "normalize"));
+         return Done{};
+       }},
+      {"length_max",
+       [&](JsonValue& value) -> ApiStatus {
+         const auto length = MUSTER_TRY(read_integer(value, "length_max", 1, kLengthMost));
+         model.length_max = static_cast<std::uint32_t>(length);
+         return Done{};
+       }},
+      {"prompt_name",
+       [&](JsonValue& value) -> ApiStatus {
+         prompt = MUSTER_TRY(read_text(value, "prompt_name", kNameBytesMost));
+         has_prompt = true;
+         return Done{};
+       }},
+      {"devices",
+       [&](JsonValue& value) {
+         return read_texts(value, "devices",
+                           {.texts_most = kDevicesMost, .text_bytes_most = kNameBytesMost}, false,
+                           model.devices);
+       }},
+  };
+  MUSTER_TRY(read_body(std::move(body), fields));
+  if (model.model.empty()) return missing_field("model");
+  if (has_prompt) model.prompt_name = prompt;
+  return model;
+}
+
+}  // namespace
+
+void answer_models(const ExchangePtr& exchange) {
+  Json list = Json::array();
+  for (const auto& model : exchange->state().service.models()) list.push_back(model_json(model));
+  exchange->answer(200, {{"object", "list"}, {"data", std::move(list)}});
+}
+
+void answer_model(const ExchangePtr& exchange) {
+  for (const auto& model : exchange->state().service.models()) {
+    if (model.name == exchange->parameter) return exchange->answer(200, model_json(model));
+  }
+  exchange->refuse(no_such_model(exchange->parameter));
+}
+
+void load_model(const ExchangePtr& exchange) {
+  auto model = parse_model(std::move(exchange->request.body));
+  if (!model) return exchange->refuse(model.error());
+  exchange->state().service.load_model(*model, [exchange](Result<ServedModelStatus> loaded) {
+    if (!loaded) return exchange->refuse(api_error(loaded.error()));
+    exchange->answer(200, model_json(*loaded));
+  });
+}
+
+void unload_model(const ExchangePtr& exchange) {
+  std::string name;
+  const std::vector<BodyField> fields{text_field("model", name)};
+  if (const auto read = read_body(std::move(exchange->request.body), fields); !read) {
+    return exchange->refuse(read.error());
+  }
+  if (name.empty()) return exchange->refuse(missing_field("model"));
+  if (const auto done = exchange->state().service.unload_model(name); !done) {
+    return exchange->refuse(done.error().kind == ErrorKind::NotFound ? no_such_model(name)
+                                                                     : api_error(done.error()));
+  }
+  exchange->answer(200, {{"id", name}, {"object", "model"}, {"state", "absent"}});
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+#include "server/routes.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+std::optional<RouteMatch> found(std::string_view method, std::string_view path) {
+  const auto outcome = find_route(method, path);
+  const auto* match = std::get_if<RouteMatch>(&outcome);
+  return match != nullptr ? std::optional(*match) : std::nullopt;
+}
+
+RouteMiss missed(std::string_view method, std::string_view path) {
+  const auto outcome = find_route(method, path);
+  const auto* miss = std::get_if<RouteMiss>(&outcome);
+  EXPECT_NE(miss, nullptr) << path;
+  return miss != nullptr ? *miss : RouteMiss{};
+}
+
+TEST(Routes, AreFoundByMethodAndPath) {
+  ASSERT_TRUE(found("POST", "/v1/embeddings"));
+  EXPECT_EQ(found("POST", "/v1/embeddings")->route->id, RouteId::Embeddings);
+  EXPECT_EQ(found("GET", "/multigpu/config")->route->id, RouteId::FleetConfig);
+  EXPECT_EQ(found("POST", "/multigpu/config")->route->id, RouteId::ChangeConfig);
+  EXPECT_EQ(found("HEAD", "/livez")->route->id, RouteId::Livez);
+}
+
+TEST(Routes, ModelNamesMayHoldSlashesAndEscapes) {
+  EXPECT_EQ(found("GET", "/v1/models/org/name")->parameter, "org/name");
+  EXPECT_EQ(found("GET", "/v1/models/org%2Fname")->parameter, "org/name");
+  EXPECT_FALSE(found("GET", "/v1/models/"));
+  EXPECT_FALSE(found("GET", "/v1/models/a%0"));
+  EXPECT_FALSE(found("GET", "/v1/models/a%00"));
+  EXPECT_FALSE(found("GET", "/v1/models/%-1"));
+}
+
+TEST(Routes, ALiteralPathIsNoModelsName) {
+  EXPECT_EQ(found("POST", "/v1/models/load")->route->id, RouteId::LoadModel);
+  EXPECT_EQ(missed("GET", "/v1/models/load").allow, "POST");
+}
+
+TEST(Routes, OfSeveralGpusAnswerBelowBothPrefixes) {
+  EXPECT_EQ(found("GET", "/api/v1/multigpu/gpu/1/stats")->route->id, RouteId::OneGpuStats);
+  EXPECT_EQ(found("GET", "/multigpu/gpu/cuda:1/stats")->parameter, "cuda:1");
+  EXPECT_FALSE(found("GET", "/multigpu/gpu/1/2/stats"));
+  EXPECT_FALSE(found("GET", "/multigpu/gpu//stats"));
+  EXPECT_FALSE(found("GET", "/api/v1/livez"));
+}
+
+TEST(Routes, AnotherMethodIsToldThoseThatThereAre) {
+  EXPECT_EQ(missed("GET", "/v1/embeddings").allow, "POST");
+  EXPECT_EQ(missed("DELETE", "/multigpu/config").allow, "GET, HEAD, POST");
+  EXPECT_EQ(missed("OPTIONS", "/v1/models/a").allow, "GET, HEAD");
+}
+
+TEST(Routes, ASlipIsToldTheNearest) {
+  EXPECT_EQ(missed("POST", "/v1/embedings").nearest, "/v1/embeddings");
+  EXPECT_EQ(missed("POST", "/embeddings").nearest, "/v1/embeddings");
+  EXPECT_EQ(missed("GET", "/something/else").nearest, std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,275 @@
+#include "server/service_metrics.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "metrics/metric_text.h"
+
+namespace muster {
+namespace {
+
+constexpr auto kGauge = MetricType::Gauge;
+constexpr auto kCounter = MetricType::Counter;
+constexpr auto kHistogram = MetricType::Histogram;
+
+// In the order of the output.
+constexpr std::array kFamilies{
+    ComputedFamily{"start_time_seconds", "When the server started, Unix time", "", "s", kGauge},
+    ComputedFamily{"ready", "1 while requests are taken: a device has a model, and no drain", "",
+                   "", kGauge},
+    ComputedFamily{"http_requests_total",
+                   "Requests answered, by route and status; 499: the client went first",
+                   "route, method, status", "", kCounter},
+    ComputedFamily{"http_request_duration_seconds",
+                   "From the whole request to its answer's hand-over", "route, method", "s",
+                   kHistogram},
+    ComputedFamily{"http_stray_requests_total",
+                   "Requests that no route took, or that could not be read, by status", "status",
+                   "", kCounter},
+    ComputedFamily{"http_connections", "Open connections", "", "", kGauge},
+    ComputedFamily{"http_connections_total", "Connections accepted", "", "", kCounter},
+    ComputedFamily{"http_connection_ends_total",
+                   "Connections refused or cut off: too_many, slow_request, slow_reader, idle, "
+                   "client_gone",
+                   "reason", "", kCounter},
+    ComputedFamily{"calls_total", "Calls for computation that were let in", "", "", kCounter},
+    ComputedFamily{"calls_refused_total",
+                   "Calls told to come again: queue (the server's), limit (the caller's own)",
+                   "reason", "", kCounter},
+    ComputedFamily{"calls_ended_total",
+                   "Calls let in that got no answer: failed, cancelled (the client went), expired",
+                   "reason", "", kCounter},
+    ComputedFamily{"call_duration_seconds", "From asking to the answer, of answered calls", "", "s",
+                   kHistogram},
+    ComputedFamily{"calls_waiting", "Calls let in and not yet answered", "", "", kGauge},
+    ComputedFamily{"texts_total", "Texts of answered calls", "", "", kCounter},
+    ComputedFamily{"tokens_total", "Tokens of answered calls, cached ones included", "", "",
+                   kCounter},
+    ComputedFamily{"texts_shared_total",
+                   "Texts that shared the computation of an equal one in flight", "", "", kCounter},
+    ComputedFamily{"queue_texts", "Texts that wait for a device", "", "", kGauge},
+    ComputedFamily{"queue_tokens", "Tokens that wait for a device", "", "", kGauge},
+    ComputedFamily{"queue_drain_seconds", "Predicted time until all that waits and runs is done",
+                   "", "s", kGauge},
+    ComputedFamily{"cache_lookups_total", "Look-ups of the vector cache: hit, miss", "result", "",
+                   kCounter},
+    ComputedFamily{"cache_removals_total",
+                   "Entries thrown out or left out: evicted, expired, damaged", "reason", "",
+                   kCounter},
+    ComputedFamily{"cache_entries", "Vectors in the cache", "", "", kGauge},
+    ComputedFamily{"cache_size_bytes", "Size of the cache", "", "B", kGauge},
+    ComputedFamily{"model_state", "1 for the state the model is in", "model, state", "", kGauge},
+    ComputedFamily{"model_calls_total", "Calls of the model that were let in", "model", "",
+                   kCounter},
+    ComputedFamily{"model_texts_total", "Texts of answered calls of the model", "model", "",
+                   kCounter},
+    ComputedFamily{"model_tokens_total", "Tokens of answered calls of the model", "model", "",
+                   kCounter},
+    ComputedFamily{"device_state", "1 for the state the device is in", "device, state", "", kGauge},
+    ComputedFamily{"device_batches_total", "Batches that the device has served", "device", "",
+                   kCounter},
+    ComputedFamily{"device_failed_batches_total", "Batches that did not come back", "device", "",
+                   kCounter},
+    ComputedFamily{"device_texts_total", "Texts that the device has computed", "device", "",
+                   kCounter},
+    ComputedFamily{"device_tokens_total", "Tokens that the device has computed", "device", "",
+                   kCounter},
+    ComputedFamily{"device_engine_seconds_total",
+                   "Time in the engine, summed over lanes and divided by their number", "device",
+                   "s", kCounter},
+    ComputedFamily{"device_in_flight_texts", "Texts that are with the device", "device", "",
+                   kGauge},
+    ComputedFamily{"device_in_flight_tokens", "Tokens that are with the device", "device", "",
+                   kGauge},
+    ComputedFamily{"device_batch_tokens_limit",
+                   "Tokens that a batch may have; lower for a while after an out-of-memory",
+                   "device", "", kGauge},
+    ComputedFamily{"device_tokens_per_second", "Measured speed of the device, all its lanes",
+                   "device", "", kGauge},
+    ComputedFamily{"device_restarts_total", "Workers of the device started again", "device", "",
+                   kCounter},
+    ComputedFamily{"device_quarantines_total", "Times that the device was put aside", "device", "",
+                   kCounter},
+    ComputedFamily{"device_canary_seconds", "How long the last canary took", "device", "s", kGauge},
+};
+
+// Families are begun by name, so that none is written that the table lacks.
+void begin(MetricText& text, std::string_view name) {
+  for (const ComputedFamily& family : kFamilies) {
+    if (family.name == name) return text.begin_family(family);
+  }
+  MUSTER_CHECK(false);
+}
+
+std::string label(std::string_view name, std::string_view value) {
+  std::string labels;
+  append_label(labels, name, value);
+  return labels;
+}
+
+double number(std::uint64_t count) { return static_cast<double>(count); }
+
+void add_one(MetricText& text, std::string_view name, double value) {
+  begin(text, name);
+  text.add("", "", value);
+}
+
+// counts: one more than bounds; the last one is of all above.
+template <typename Counts>
+void add_histogram(MetricText& text, const std::string& labels, const Counts& counts, double sum) {
+  const std::string comma = labels.empty() ? "" : labels + ",";
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < ServiceStatus::kBounds.size(); ++i) {
+    below += counts[i];
+    text.add_part("_bucket", fmt::format(R"({}le="{}")", comma, ServiceStatus::kBounds[i]),
+                  number(below));
+  }
+  below += counts.back();
+  text.add_part("_bucket", comma + R"(le="+Inf")", number(below));
+  text.add_part("_sum", labels, sum);
+  text.add_part("_count", labels, number(below));
+}
+
+std::string route_labels(const Route& route) {
+  std::string labels = label("route", route.pattern);
+  append_label(labels, "method", route.method);
+  return labels;
+}
+
+void add_http(MetricText& text, const ServiceFacts& facts) {
+  begin(text, "http_requests_total");
+  for (const Route& route : routes()) {
+    for (const auto& [status, count] : facts.http->of(route.id).statuses) {
+      text.add(route_labels(route), label("status", std::to_string(status)), number(count));
+    }
+  }
+  begin(text, "http_request_duration_seconds");
+  for (const Route& route : routes()) {
+    const auto& of_route = facts.http->of(route.id);
+    if (of_route.statuses.empty()) continue;
+    add_histogram(text, route_labels(route), of_route.counts, of_route.seconds);
+  }
+  begin(text, "http_stray_requests_total");
+  for (const auto& [status, count] : facts.http->strays()) {
+    text.add("", label("status", std::to_string(status)), number(count));
+  }
+  const HttpServerCounters& counters = facts.connections;
+  add_one(text, "http_connections", number(facts.connection_count));
+  add_one(text, "http_connections_total", number(counters.accepted));
+  begin(text, "http_connection_ends_total");
+  text.add("", label("reason", "too_many"), number(counters.refused_connections));
+  text.add("", label("reason", "slow_request"), number(counters.slow_requests));
+  text.add("", label("reason", "slow_reader"), number(counters.slow_readers));
+  text.add("", label("reason", "idle"), number(counters.idle_closed));
+  text.add("", label("reason", "client_gone"), number(counters.clients_gone));
+}
+
+void add_calls(MetricText& text, const ServiceFacts& facts) {
+  const ServiceStatus& service = facts.service;
+  add_one(text, "calls_total", number(service.request_count));
+  begin(text, "calls_refused_total");
+  text.add("", label("reason", "queue"), number(service.refused_count));
+  text.add("", label("reason", "limit"), number(service.limited_count));
+  begin(text, "calls_ended_total");
+  text.add("", label("reason", "failed"), number(service.failed_count));
+  text.add("", label("reason", "cancelled"), number(service.cancelled_count));
+  text.add("", label("reason", "expired"), number(service.expired_count));
+  begin(text, "call_duration_seconds");
+  add_histogram(text, "", service.latency_counts, service.latency_seconds);
+  add_one(text, "calls_waiting", number(service.waiting_call_count));
+  add_one(text, "texts_total", number(service.text_count));
+  add_one(text, "tokens_total", number(service.token_count));
+  add_one(text, "texts_shared_total", number(service.shared_count));
+  add_one(text, "queue_texts", number(facts.queued_texts));
+  add_one(text, "queue_tokens", number(facts.queued_tokens));
+  if (facts.predicted_drain) {
+    add_one(text, "queue_drain_seconds", seconds(*facts.predicted_drain));
+  }
+}
+
+void add_cache(MetricText& text, const CacheStatus& cache) {
+  begin(text, "cache_lookups_total");
+  text.add("", label("result", "hit"), number(cache.hit_count));
+  text.add("", label("result", "miss"), number(cache.miss_count));
+  begin(text, "cache_removals_total");
+  text.add("", label("reason", "evicted"), number(cache.evicted_count));
+  text.add("", label("reason", "expired"), number(cache.expired_count));
+  text.add("", label("reason", "damaged"), number(cache.damaged_count));
+  add_one(text, "cache_entries", number(cache.entry_count));
+  add_one(text, "cache_size_bytes", number(cache.size));
+}
+
+std::string_view state_word(ModelState state) {
+  constexpr std::array<std::string_view, 4> kWords{"absent", "loading", "ready", "failed"};
+  return kWords[static_cast<std::size_t>(state)];
+}
+
+void add_models(MetricText& text, const std::vector<ServedModelStatus>& models) {
+  begin(text, "model_state");
+  for (const auto& model : models) {
+    text.add(label("model", model.name), label("state", state_word(model.state)), 1);
+  }
+  const auto add = [&](std::string_view name, std::uint64_t ServedModelStatus::*count) {
+    begin(text, name);
+    for (const auto& model : models) {
+      text.add(label("model", model.name), "", number(model.*count));
+    }
+  };
+  add("model_calls_total", &ServedModelStatus::request_count);
+  add("model_texts_total", &ServedModelStatus::text_count);
+  add("model_tokens_total", &ServedModelStatus::token_count);
+}
+
+void add_devices(MetricText& text, const std::vector<FleetDeviceStatus>& devices) {
+  begin(text, "device_state");
+  for (const auto& device : devices) {
+    text.add(label("device", device.name), label("state", fleet_state_name(device.state)), 1);
+  }
+  const auto add = [&](std::string_view name, auto value_of) {
+    begin(text, name);
+    for (const auto& device : devices) {
+      const std::optional<double> value = value_of(device);
+      if (value) text.add(label("device", device.name), "", *value);
+    }
+  };
+  using Device = FleetDeviceStatus;
+  const auto count = [](std::uint64_t Device::*member) {
+    return [member](const Device& device) { return std::optional(number(device.*member)); };
+  };
+  add("device_batches_total", count(&Device::batch_count));
+  add("device_failed_batches_total", count(&Device::failed_batch_count));
+  add("device_texts_total", count(&Device::text_count));
+  add("device_tokens_total", count(&Device::token_count));
+  add("device_engine_seconds_total",
+      [](const Device& device) { return std::optional(device.engine_seconds); });
+  add("device_in_flight_texts", count(&Device::in_flight_texts));
+  add("device_in_flight_tokens", count(&Device::in_flight_tokens));
+  add("device_batch_tokens_limit", count(&Device::token_budget));
+  add("device_tokens_per_second", [](const Device& device) { return device.tokens_per_second; });
+  add("device_restarts_total",
+      [](const Device& device) { return std::optional<double>(device.restart_count); });
+  add("device_quarantines_total",
+      [](const Device& device) { return std::optional<double>(device.quarantine_count); });
+  add("device_canary_seconds", [](const Device& device) {
+    return device.last_canary ? device.last_canary->seconds : std::nullopt;
+  });
+}
+
+}  // namespace
+
+std::span<const ComputedFamily> service_families() { return kFamilies; }
+
+std::string service_metrics_text(const ServiceFacts& facts) {
+  MetricText text("muster_");
+  add_one(text, "start_time_seconds", facts.start_unix_seconds);
+  add_one(text, "ready", facts.is_ready ? 1 : 0);
+  add_http(text, facts);
+  add_calls(text, facts);
+  add_cache(text, facts.service.cache);
+  add_models(text, facts.models);
+  add_devices(text, facts.devices);
+  return text.take();
+}
+
+}  // namespace muster

@@ -1,0 +1,84 @@
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "metrics/exposition.h"
+#include "server/fleet_json.h"
+#include "server/gpu_facts.h"
+#include "server/handlers.h"
+#include "server/openapi_text.inc"
+#include "server/service_metrics.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+void answer_metrics(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  Fleet& fleet = state.service.fleet();
+  ServiceFacts facts{.start_unix_seconds = state.start_unix_seconds,
+                     .is_ready = state.service.is_ready(),
+                     .service = state.service.status(),
+                     .models = state.service.models(),
+                     .devices = fleet.status(),
+                     .queued_texts = fleet.dispatcher().queued_text_count(),
+                     .queued_tokens = fleet.dispatcher().queued_token_count(),
+                     .predicted_drain = fleet.dispatcher().predicted_drain(),
+                     .http = &state.statistics};
+  if (state.http != nullptr) {
+    facts.connection_count = state.http->connection_count();
+    facts.connections = state.http->counters();
+  }
+  std::string text = service_metrics_text(facts);
+  if (state.collector != nullptr) {
+    text += prometheus_text(state.collector->snapshot(), MetricSet::Muster);
+  }
+  exchange->answer({.status = 200,
+                    .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                    .body = std::move(text)});
+}
+
+void answer_devices(const ExchangePtr& exchange) {
+  InferenceService& service = exchange->state().service;
+  const auto models = service.models();
+  Json devices = Json::array();
+  for (const auto& device : service.fleet().status()) {
+    devices.push_back(device_json(device, models));
+  }
+  const std::string_view strategy = strategy_name(service.fleet().dispatcher().options().strategy);
+  exchange->answer(200, {{"strategy", strategy}, {"devices", std::move(devices)}});
+}
+
+void answer_decisions(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  const Fleet& fleet = state.service.fleet();
+  const auto devices = fleet.status();
+  const auto models = state.service.models();
+  const TimePoint now = state.clock.now();
+  Json decisions = Json::array();
+  for (const Decision& decision : fleet.dispatcher().decisions()) {
+    decisions.push_back(decision_json(decision, now, devices, models));
+  }
+  exchange->answer(200, {{"decisions", std::move(decisions)}});
+}
+
+void answer_config(const ExchangePtr& exchange) {
+  exchange->answer({.status = 200,
+                    .content_type = "application/json",
+                    .body = exchange->state().hooks.config_json()});
+}
+
+void answer_openapi(const ExchangePtr& exchange) {
+  exchange->answer(
+      {.status = 200, .content_type = "application/yaml", .body = std::string(kOpenApiText)});
+}
+
+void answer_gpu_stats(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  exchange->answer(200, gpu_stats_with_tasks(snapshot_of(state), state.service.status(),
+                                             state.service.fleet().status()));
+}
+
+}  // namespace muster
