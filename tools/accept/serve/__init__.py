@@ -7,4 +7,5 @@ ROWS = {
     9: "row09_scheduler",
     10: "row10_endings",
     12: "row12_soak",
+    15: "row15_environment",
 }
