@@ -13,16 +13,22 @@ namespace {
 constexpr Duration kStartAllowance = std::chrono::seconds(120);
 // Packing the weights of a large model from a cold disk.
 constexpr Duration kLoadAllowance = std::chrono::seconds(900);
+// Batches go on while another model is loaded, but both want the same cores.
+constexpr Duration kBesideLoadAllowance = std::chrono::seconds(10);
+// As CostModel::silence_allowed.
+constexpr int kSilenceFactor = 5;
+constexpr Duration kSilenceMin = std::chrono::seconds(1);
 
 }  // namespace
 
 std::optional<WorkerFleet::Silence> WorkerFleet::silence(const WorkerSlot& slot) const {
   if (!slot.is_alive()) return std::nullopt;
   if (!slot.is_greeted) return Silence{slot.last_sign, kStartAllowance};
-  if (slot.is_probing || slot.is_loading()) return Silence{slot.last_sign, kLoadAllowance};
+  if (slot.is_probing) return Silence{slot.last_sign, kLoadAllowance};
   // A slow device in quarantine is given its time, and started again when that is over.
   if (slot.slow) return std::nullopt;
   std::optional<Silence> next;
+  if (slot.is_loading()) next = Silence{slot.last_sign, kLoadAllowance};
   for (const auto& sent : slot.in_flight) {
     if (!sent.running_since) continue;
     const Silence one{*sent.running_since,
@@ -30,6 +36,16 @@ std::optional<WorkerFleet::Silence> WorkerFleet::silence(const WorkerSlot& slot)
     if (!next || one.since + one.allowed < next->since + next->allowed) next = one;
   }
   return next;
+}
+
+Duration WorkerFleet::batch_allowance(const WorkerSlot& slot, const InFlight& sent) const {
+  const auto device = index_of(slot);
+  const auto usual = dispatcher_.silence_allowed(device, sent.model, sent.token_count);
+  const auto allowed = slot.is_loading() ? std::max(usual, kBesideLoadAllowance) : usual;
+  const auto learnt = slot.health.predict(sent.model, sent.token_count);
+  if (!learnt || dispatcher_.predict(device, sent.model, sent.token_count)) return allowed;
+  // Before its first batch there is the canary to go by.
+  return std::clamp<Duration>(*learnt * kSilenceFactor, kSilenceMin, allowed);
 }
 
 void WorkerFleet::check_silence(WorkerSlot& slot, TimePoint now) {

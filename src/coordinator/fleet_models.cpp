@@ -143,8 +143,10 @@ void WorkerFleet::on_canary_row(WorkerSlot& slot, const InFlight& canary,
                             .reason = "another device answers differently",
                             .seconds = seconds(now - canary.sent_at)};
   const bool is_in_time = slot.health.is_in_time(canary.model, canary.token_count, engine);
-  // The first forward of a worker is no measure, and one that looks slow teaches nothing.
-  if (!here.awaits_canary && !slot.is_quarantined) {
+  // The first forward of a worker is no fair measure, but better than none; one in quarantine
+  // teaches nothing.
+  const bool is_first = !slot.health.predict(canary.model, canary.token_count);
+  if (is_first || (!here.awaits_canary && !slot.is_quarantined)) {
     slot.health.on_served(canary.model, canary.token_count, engine);
   }
   slot.slow_canary = {canary.model, is_in_time};

@@ -229,19 +229,20 @@ Status WorkerFleet::read_frames_of(WorkerSlot& slot) {
         return on_frame(slot, header, payload);
       });
   if (more && *more) return Done{};
-  const bool is_end = more || more.error().kind == ErrorKind::Unavailable;
-  const bool is_fatal =
-      options_.gives_up || (more.error().kind == ErrorKind::Unsupported && !has_ever_greeted_);
-  if (!is_end && is_fatal) return more.error();
-  if (!is_end) {
-    notice(slot, fmt::format("{}; it is killed", more.error().message));
-    end_worker(slot, EndReason::Fault, more.error().message, /*is_own_fault=*/true);
-    return Done{};
-  }
+  if (!more && more.error().kind != ErrorKind::Unavailable) return on_fault(slot, more.error());
   // The end of the stream: the process ends a moment later, and then one can tell why.
   slot.process->close();
   if (!slot.end_by) slot.end_by = clock_.now() + kEndAllowance;
   sync(slot);
+  return Done{};
+}
+
+Status WorkerFleet::on_fault(WorkerSlot& slot, const Error& error) {
+  // One of another build is told at the start; later it is one device that fails, not the server.
+  const bool is_other_build = error.kind == ErrorKind::Unsupported && !has_ever_greeted_;
+  if (options_.gives_up || is_other_build) return error;
+  notice(slot, fmt::format("{}; it is killed", error.message));
+  end_worker(slot, EndReason::Fault, error.message, /*is_own_fault=*/true);
   return Done{};
 }
 

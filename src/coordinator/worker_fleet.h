@@ -81,6 +81,7 @@ class WorkerFleet final : public Fleet {
   Status wait(Duration timeout);
   Status on_event(WorkerSlot& slot, std::uint32_t part, std::uint32_t events);
   Status read_frames_of(WorkerSlot& slot);
+  Status on_fault(WorkerSlot& slot, const Error& error);
   void read_stderr_of(WorkerSlot& slot);
   Status check_time();
   void settle();
@@ -142,6 +143,7 @@ class WorkerFleet final : public Fleet {
 
   // fleet_health.cpp: silent, slow, quarantined
   std::optional<Silence> silence(const WorkerSlot& slot) const;
+  Duration batch_allowance(const WorkerSlot& slot, const InFlight& sent) const;
   void check_silence(WorkerSlot& slot, TimePoint now);
   void check_slowness(WorkerSlot& slot, TimePoint now);
   void quarantine(WorkerSlot& slot, const std::string& reason);

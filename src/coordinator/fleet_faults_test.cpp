@@ -1,0 +1,376 @@
+// Real processes that fall ill (tests/faulty_worker), under a load that never ends, driven as a
+// server drives them: by `wait_fd` and `next_deadline`.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include "base/build_info.h"
+#include "coordinator/fleet.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using Row = std::vector<float>;
+
+constexpr ModelId kModel = 7;
+constexpr ItemKey kTextCount = 200;
+constexpr Duration kPatience = std::chrono::seconds(15);
+
+std::vector<std::uint32_t> ids_of(ItemKey key) {
+  const auto text = key % kTextCount;
+  std::vector<std::uint32_t> ids(3 + text % 5, 1);
+  ids[0] = static_cast<std::uint32_t>(1000 + text);
+  return ids;
+}
+
+class FleetFaultsTest : public testing::Test {
+ protected:
+  ~FleetFaultsTest() override {
+    fleet_.reset();
+    ::unsetenv("FAULTY_WORKER");
+    std::filesystem::remove(state_file_);
+  }
+
+  void SetUp() override {
+    state_file_ = testing::TempDir() + "muster-faults-" + std::to_string(::getpid());
+    std::filesystem::remove(state_file_);
+  }
+
+  /// faults: what stands at FAULTY_WORKER; @ becomes the state file.
+  void start(std::string faults, std::size_t device_count = 2, FleetModel model = canary_model()) {
+    if (const auto at = faults.find('@'); at != std::string::npos) {
+      faults.replace(at, 1, state_file_);
+    }
+    ::setenv("FAULTY_WORKER", faults.c_str(), 1);
+    FleetOptions options;
+    for (std::uint32_t i = 0; i < device_count; ++i) options.devices.emplace_back().index = i;
+    options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/muster-worker-faulty";
+    options.batch_tokens = 100;
+    options.build = std::string(build_name());
+    options.gives_up = false;
+    options.canary_period = milliseconds(100);
+    FleetEvents events;
+    events.on_row = [this](ItemKey key, std::span<const std::byte> bytes, std::size_t device) {
+      on_row(key, bytes, device);
+    };
+    events.on_item_failed = [this](ItemKey key, const Error& error) {
+      EXPECT_EQ(waiting_.erase(key), 1U) << key;
+      failed_.emplace(key, error);
+    };
+    events.on_notice = [this](const std::string& notice, std::optional<std::size_t>) {
+      notices_ += notice + "\n";
+    };
+    auto started = Fleet::start(std::move(options), std::move(events), clock_);
+    ASSERT_TRUE(started) << started.error().message;
+    fleet_ = *std::move(started);
+    fleet_->load(kModel, std::move(model));
+  }
+
+  static FleetModel canary_model() {
+    FleetModel model;
+    model.canary = {11, 12, 13, 14};
+    return model;
+  }
+
+  void on_row(ItemKey key, std::span<const std::byte> bytes, std::size_t device) {
+    EXPECT_EQ(waiting_.erase(key), 1U) << "a text that nobody waits for: " << key;
+    Row row(bytes.size() / sizeof(float));
+    std::memcpy(row.data(), bytes.data(), bytes.size());
+    // Whoever computes it, a text has one row.
+    if (device != liar_) {
+      EXPECT_EQ(rows_.emplace(key % kTextCount, row).first->second, row) << key;
+    }
+    ++row_count_;
+    by_device_[device] += 1;
+  }
+
+  ItemKey submit(ItemKey key, ModelId model = kModel) {
+    auto ids = ids_of(key);
+    FleetItem item{.item = {.key = key, .model = model}, .ids = std::move(ids)};
+    item.item.token_count = static_cast<std::uint32_t>(item.ids.size());
+    waiting_.insert(key);
+    fleet_->submit(std::move(item));
+    return key;
+  }
+
+  /// What a server's loop does once.
+  void turn() {
+    const auto left = std::clamp<Duration>(fleet_->next_deadline() - clock_.now(), Duration{0},
+                                           milliseconds(1000));
+    pollfd waiting{fleet_->wait_fd(), POLLIN, 0};
+    ::poll(&waiting, 1,
+           static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+    const auto stepped = fleet_->step(Duration{0});
+    ASSERT_TRUE(stepped) << stepped.error().message;
+  }
+
+  /// Keeps `load` texts in until `is_done`.
+  void run_until(const std::function<bool()>& is_done, std::size_t load = 64) {
+    const auto begin = clock_.now();
+    while (!is_done()) {
+      ASSERT_LT(clock_.now() - begin, kPatience) << notices_ << states();
+      while (waiting_.size() < load) submit(next_key_++);
+      ASSERT_NO_FATAL_FAILURE(turn());
+    }
+  }
+
+  void finish() {
+    run_until([this] { return waiting_.empty(); }, 0);
+    EXPECT_EQ(fleet_->pending_count(), 0U);
+  }
+
+  FleetDeviceStatus device(std::size_t index) const { return fleet_->status()[index]; }
+  bool is(std::size_t index, FleetState state) const { return device(index).state == state; }
+  bool are_ready() const {
+    const auto all = fleet_->status();
+    return std::all_of(all.begin(), all.end(),
+                       [](const auto& one) { return one.state == FleetState::Ready; });
+  }
+  std::string states() const {
+    std::string text;
+    for (const auto& one : fleet_->status()) {
+      text += fmt::format("{} {} {}\n", one.name, fleet_state_name(one.state), one.reason);
+    }
+    return text;
+  }
+  auto rows_since(std::uint64_t count) {
+    return [this, end = row_count_ + count] { return row_count_ >= end; };
+  }
+
+  const SteadyClock clock_;
+  std::string state_file_;
+  std::unique_ptr<Fleet> fleet_;
+  ItemKey next_key_ = 0;
+  std::set<ItemKey> waiting_;
+  std::map<ItemKey, Row> rows_;  // by text
+  std::map<ItemKey, Error> failed_;
+  std::map<std::size_t, std::uint64_t> by_device_;
+  std::uint64_t row_count_ = 0;
+  std::size_t liar_ = SIZE_MAX;  // its rows are not looked at
+  std::string notices_;
+};
+
+TEST_F(FleetFaultsTest, KillsAndCancelsAtRandomMomentsLoseAndDoubleNothing) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"batch_us_per_token": 5}})");
+  std::mt19937 random(20240607);
+  for (int kills = 0; kills < 20; ++kills) {
+    ASSERT_NO_FATAL_FAILURE(run_until(rows_since(random() % 300)));
+    for (int i = 0; i < 10; ++i) {
+      const auto key = *std::next(waiting_.begin(), static_cast<long>(random() % waiting_.size()));
+      EXPECT_TRUE(fleet_->cancel(key));
+      EXPECT_FALSE(fleet_->cancel(key));
+      waiting_.erase(key);
+    }
+    if (const auto pid = device(random() % 2).pid) ::kill(*pid, SIGKILL);
+  }
+  finish();
+  EXPECT_TRUE(failed_.empty());
+  EXPECT_GT(device(0).restart_count + device(1).restart_count, 5U);
+}
+
+TEST_F(FleetFaultsTest, AStoppedWorkerIsQuarantinedAndComesBackByItsCanary) {
+  start("{}");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 200; }));
+  const auto stopped_at = clock_.now();
+  const auto pid = device(1).pid;
+  ::kill(*pid, SIGSTOP);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  // A batch of a hundred tokens is predicted to take far less than a fifth of a second.
+  EXPECT_GE(clock_.now() - stopped_at, milliseconds(1000));
+  EXPECT_EQ(device(1).reason, "no answer in 1.0 s");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
+  EXPECT_NE(device(1).pid, pid);
+  EXPECT_TRUE(device(1).last_canary->is_well);
+  EXPECT_EQ(device(1).quarantine_count, 1U);
+  finish();
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(FleetFaultsTest, ASlowDeviceIsQuarantinedAliveAndComesBackWhenItIsWell) {
+  start(R"({"cpu:0": {"batch_us_per_token": 20},
+            "cpu:1": {"batch_us_per_token": 20, "slow_after_s": 0.5, "slow_factor": 50,
+                      "recover_after_s": 2}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  const auto pid = device(1).pid;
+  EXPECT_EQ(device(1).reason, "its batches take more than 5 times as long as they did");
+  EXPECT_EQ(device(1).in_flight_texts, 0U);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
+  EXPECT_EQ(device(1).pid, pid);
+  finish();
+  EXPECT_TRUE(failed_.empty());
+  EXPECT_EQ(device(0).quarantine_count, 0U);
+}
+
+TEST_F(FleetFaultsTest, TheLastDeviceIsNotQuarantinedForSlowness) {
+  start(R"({"cpu:0": {"batch_us_per_token": 20, "slow_after_s": 0.3, "slow_factor": 20,
+                      "recover_after_s": 2}})",
+        1);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] {
+    EXPECT_FALSE(is(0, FleetState::Quarantined));
+    return row_count_ > 0 && device(0).ready_seconds > 2;
+  }));
+  finish();
+  EXPECT_EQ(device(0).quarantine_count, 0U);
+}
+
+TEST_F(FleetFaultsTest, ALiarIsEndedAndComesBackOnlyByARightCanary) {
+  start(R"({"cpu:1": {"lie_after_s": 0.5, "recover_after_s": 1.5, "state_file": "@"}})");
+  liar_ = 1;
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
+  const auto right = fleet_->canary_rows(kModel);
+  ASSERT_EQ(right.size(), 1U);
+  const auto pid = device(1).pid;
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  EXPECT_EQ(device(1).reason, "it gave a wrong vector for its canary");
+  const auto rows_of_liar = by_device_[1];
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
+  EXPECT_EQ(by_device_[1], rows_of_liar);  // no work before the right canary
+  EXPECT_NE(device(1).pid, pid);
+  EXPECT_EQ(fleet_->canary_rows(kModel), right);
+  EXPECT_EQ(device(0).quarantine_count, 0U);
+  liar_ = SIZE_MAX;
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
+  finish();
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(FleetFaultsTest, AKeptCanaryRowConvictsALiarAtItsFirstLoad) {
+  start("{}", 1);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
+  auto model = canary_model();
+  model.canary_rows = fleet_->canary_rows(kModel);
+  finish();
+  start(R"({"cpu:0": {"lie_after_s": 0}})", 2, std::move(model));
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
+  EXPECT_NE(device(0).state, FleetState::Ready);
+  EXPECT_EQ(device(0).text_count, 0U);
+  finish();
+}
+
+TEST_F(FleetFaultsTest, AWorkerThatCrashesAtItsStartIsTriedAgainWhileOthersServe) {
+  start(R"({"cpu:1": {"crash_at_start": 4, "state_file": "@"}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] {
+    return is(1, FleetState::Restarting) &&
+           device(1).reason ==
+               "worker ended with exit code 3; it last said: told to crash at start 3";
+  }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
+  EXPECT_EQ(device(1).restart_count, 4U);
+  finish();
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(FleetFaultsTest, AFullDeviceGetsSmallerBatchesAndLargerOnesLater) {
+  start(R"({"cpu:0": {"oom_above_tokens": 40, "recover_after_s": 0.5}})", 1);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(0).token_budget < 100; }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(0).token_budget == 100; }, 500));
+  finish();
+  EXPECT_TRUE(failed_.empty());
+  EXPECT_EQ(device(0).restart_count, 0U);
+}
+
+TEST_F(FleetFaultsTest, APoisonousTextCostsTwoWorkersAndItself) {
+  start(R"({"cpu:0": {"abort_on_token": 1077}, "cpu:1": {"abort_on_token": 1077}})");
+  for (ItemKey key = 0; key < kTextCount; ++key) submit(key);
+  finish();
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_.begin()->first, 77U);
+  EXPECT_EQ(failed_.begin()->second.message,
+            "this text alone makes the worker fail: signal 6 (Aborted)");
+  EXPECT_EQ(row_count_, kTextCount - 1);
+  EXPECT_LE(device(0).restart_count + device(1).restart_count, 2U);
+}
+
+TEST_F(FleetFaultsTest, UnloadFailsWhatWaitsAndLetsWhatRunsComeBack) {
+  start(R"({"cpu:0": {"batch_us_per_token": 100}})", 1);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(0).in_flight_texts > 0; }, 500));
+  const auto running = device(0).in_flight_texts;
+  const auto in_flight = waiting_.size();
+  const auto rows = row_count_;
+  fleet_->unload(kModel);
+  finish();
+  EXPECT_EQ(row_count_ - rows, running);
+  ASSERT_EQ(failed_.size(), in_flight - running);
+  EXPECT_EQ(failed_.begin()->second.kind, ErrorKind::NotFound);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(0).models.empty(); }, 0));
+
+  submit(next_key_++);
+  finish();
+  EXPECT_EQ(failed_.rbegin()->second.message, "no such model is loaded");
+  fleet_->load(kModel + 1, canary_model());
+  submit(next_key_++, kModel + 1);
+  finish();
+  EXPECT_EQ(row_count_ - rows, running + 1);
+}
+
+TEST_F(FleetFaultsTest, ADrainedDeviceEndsWhatItHasAndStartsAgainWhenTold) {
+  start(R"({"cpu:0": {"batch_us_per_token": 20}, "cpu:1": {"batch_us_per_token": 20}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 200; }));
+  fleet_->drain(1);
+  EXPECT_TRUE(is(1, FleetState::Draining));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Drained); }));
+  EXPECT_FALSE(device(1).pid);
+  const auto rows = by_device_[1];
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(300)));
+  EXPECT_EQ(by_device_[1], rows);
+  fleet_->resume(1);
+  ASSERT_NO_FATAL_FAILURE(run_until([&] { return by_device_[1] > rows; }));
+
+  const auto pid = device(0).pid;
+  fleet_->restart(0);
+  ASSERT_NO_FATAL_FAILURE(
+      run_until([&] { return is(0, FleetState::Ready) && device(0).pid != pid; }));
+  finish();
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(FleetFaultsTest, ACheckAsksEveryDeviceAndTellsWhichDoesNotAnswer) {
+  start("{}");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }, 0));
+  const auto check = [this] {
+    std::optional<std::vector<CanaryResult>> results;
+    fleet_->check(milliseconds(300), [&](std::vector<CanaryResult> all) { results = all; });
+    run_until([&] { return results.has_value(); }, 0);
+    return results.value_or(std::vector<CanaryResult>(2));
+  };
+  auto results = check();
+  EXPECT_TRUE(results[0].is_well && results[1].is_well);
+  EXPECT_TRUE(results[1].seconds);
+  ::kill(*device(1).pid, SIGSTOP);
+  results = check();
+  EXPECT_TRUE(results[0].is_well);
+  EXPECT_FALSE(results[1].is_well);
+  EXPECT_EQ(results[1].reason, "no answer in 0.3 s");
+}
+
+TEST_F(FleetFaultsTest, ModelsAreServedWhereTheyAreAndApart) {
+  auto everywhere = canary_model();
+  start("{}", 2, everywhere);
+  FleetModel one;
+  one.devices = {1};
+  fleet_->load(kModel + 1, one);
+  std::uint64_t before = 0;
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
+  finish();
+  before = by_device_[0];
+  for (ItemKey i = 0; i < 300; ++i) submit(next_key_++, kModel + 1);
+  finish();
+  EXPECT_EQ(by_device_[0], before);
+  EXPECT_EQ(fleet_->dim(kModel + 1), 8U);
+  EXPECT_EQ(device(0).models.size(), 1U);
+  EXPECT_EQ(device(1).models.size(), 2U);
+}
+
+}  // namespace
+}  // namespace muster

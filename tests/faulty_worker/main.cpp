@@ -1,0 +1,170 @@
+// A worker for tests that falls ill: it speaks the protocol of muster-worker, without torch, and
+// answers rows that depend on the ids alone, so that a wrong or strange row is seen.
+//
+// FAULTY_WORKER holds its faults as JSON by device name, so that well devices and ill ones mix:
+//   {"cpu:1": {"slow_after_s": 3, "slow_factor": 10}}
+//   batch_us_per_token  what a batch costs; 0 without it
+//   slow_after_s        after so many seconds a batch costs slow_factor (10) times as much
+//   lie_after_s         after so many seconds one bit of every row is wrong
+//   oom_above_tokens    answers ResourceExhausted to batches of more tokens
+//   recover_after_s     neither slow nor lying nor full any more
+//   crash_at_start      exits with 3 at the first so many starts
+//   abort_on_token      aborts on a batch that holds this token id
+//   state_file          where starts are counted; times run from the first of them, else from each
+// A row is [dim] float32 in [0, 1); dim is hidden_size of the model's config.json, else 8.
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/build_info.h"
+#include "faults.h"
+#include "net/frame_channel.h"
+#include "wire/messages.h"
+
+namespace muster {
+namespace {
+
+constexpr int kSocket = 3;
+
+using Dims = std::map<ModelId, std::uint32_t>;  // of the loaded models
+
+Status send(MessageType type, std::uint64_t id, const std::vector<std::byte>& payload) {
+  return write_frame(kSocket, static_cast<std::uint8_t>(type), id,
+                     std::array<std::span<const std::byte>, 1>{payload});
+}
+
+std::uint32_t dim_of(const std::string& folder) {
+  std::ifstream file(folder + "/config.json");
+  const auto config = nlohmann::json::parse(file, nullptr, false);
+  return config.is_object() ? config.value("hidden_size", 8U) : 8U;
+}
+
+// FNV-1a (Fowler, Noll and Vo) over the ids, then splitmix64 for each place: every id changes every
+// float. Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators".
+// generators".
+void write_row(std::span<const std::uint32_t> ids, std::span<float> row) {
+  std::uint64_t seed = 14695981039346656037ULL;
+  for (const auto id : ids) seed = (seed ^ id) * 1099511628211ULL;
+  for (auto& value : row) {
+    seed += 0x9E3779B97F4A7C15ULL;
+    auto bits = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBULL;
+    value = static_cast<float>(bits >> 40) * 0x1p-24F;
+  }
+}
+
+// The time that a device would take.
+std::chrono::nanoseconds compute(const Faults& faults, std::uint64_t tokens) {
+  const double us = static_cast<double>(faults.batch_us_per_token * tokens);
+  const std::chrono::duration<double, std::micro> cost(us *
+                                                       (faults.is_slow() ? faults.slow_factor : 1));
+  const auto begun_at = std::chrono::steady_clock::now();
+  std::this_thread::sleep_until(begun_at +
+                                std::chrono::duration_cast<std::chrono::nanoseconds>(cost));
+  return std::chrono::steady_clock::now() - begun_at;
+}
+
+Status answer(const Faults& faults, const Dims& dims, std::uint64_t id, const Batch& batch) {
+  const auto model = dims.find(batch.model_id);
+  if (model == dims.end()) {
+    return send(MessageType::Failed, id,
+                encode(Failed{{ErrorKind::NotFound, "the model is not loaded"}}));
+  }
+  const auto deadly = faults.abort_on_token;
+  if (deadly && std::find(batch.ids.begin(), batch.ids.end(), *deadly) != batch.ids.end()) {
+    std::abort();
+  }
+  if (faults.is_full(batch.ids.size())) {
+    return send(MessageType::Failed, id,
+                encode(Failed{{ErrorKind::ResourceExhausted, "told to be full"}}));
+  }
+  const auto engine = compute(faults, batch.ids.size());
+  const std::size_t dim = model->second;
+  std::vector<float> rows(batch.lengths.size() * dim);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < batch.lengths.size(); ++i) {
+    const auto row = std::span(rows).subspan(i * dim, dim);
+    write_row(std::span(batch.ids).subspan(at, batch.lengths[i]), row);
+    if (faults.is_lying()) row[0] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(row[0]) ^ 1U);
+    at += batch.lengths[i];
+  }
+  const auto head = encode_rows_head(
+      {.engine_ns = static_cast<std::uint64_t>(engine.count()), .dim = model->second, .rows = {}});
+  return write_frame(
+      kSocket, static_cast<std::uint8_t>(MessageType::Rows), id,
+      std::array<std::span<const std::byte>, 2>{head, std::as_bytes(std::span(rows))});
+}
+
+Status on_load(const Load& load, Dims& dims) {
+  const auto dim = dim_of(load.model.model_folder);
+  dims[load.model_id] = dim;
+  const auto lane_count = std::max<std::size_t>(1, load.cpus.size());
+  return send(MessageType::Ready, 0,
+              encode(Ready{.model_id = load.model_id,
+                           .dim = dim,
+                           .lane_count = static_cast<std::uint32_t>(lane_count)}));
+}
+
+Status on_frame(const Faults& faults, Dims& dims, const FrameHeader& header,
+                std::span<const std::byte> payload) {
+  switch (static_cast<MessageType>(header.type)) {
+    case MessageType::Probe:
+      return send(MessageType::Verdict, 0, encode(Verdict{{{Precision::Fp32, 1000, 1, 1}}}));
+    case MessageType::Load:
+      return on_load(MUSTER_TRY(decode_load(payload)), dims);
+    case MessageType::Unload:
+      dims.erase(MUSTER_TRY(decode_unload(payload)).model_id);
+      return Done{};
+    case MessageType::Batch:
+      return answer(faults, dims, header.id, MUSTER_TRY(decode_batch(payload)));
+    default:
+      return Error{ErrorKind::Corrupt, "unknown message"};
+  }
+}
+
+Status run(const std::string& device) {
+  const auto faults = MUSTER_TRY(read_faults(device));
+  if (faults.start_count <= faults.crash_at_start) {
+    fmt::print(stderr, "told to crash at start {}\n", faults.start_count);
+    std::exit(3);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  MUSTER_TRY(send(MessageType::Hello, 0,
+                  encode(Hello{.build = std::string(build_name()), .engine_class = "faulty"})));
+  Dims dims;
+  return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
+    return on_frame(faults, dims, header, payload);
+  });
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  std::string device;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word(argv[i]);
+    if (word == "--version") {
+      fmt::print("muster-worker {}\n", muster::build_name());
+      return 0;
+    }
+    if (word == "--device" && i + 1 < argc) device = argv[++i];
+  }
+  const auto done = muster::run(device);
+  if (!done) fmt::print(stderr, "{}\n", done.error().message);
+  return done ? 0 : 1;
+}
