@@ -135,7 +135,8 @@ void HttpConnection::on_ready(std::uint32_t events) {
   const auto held = shared_from_this();
   constexpr std::uint32_t kBroken = EPOLLERR | EPOLLHUP;
   if (state_ == State::Handshake && !shake_hands()) return;
-  if ((events & EPOLLOUT) != 0 && needs_write_) flush();
+  // TLS may have to read before it can write, and the other way round.
+  if (sent_ < head_.size() + body_.size() || (events & EPOLLOUT) != 0) flush();
   if (state_ == State::Closed) return;
   if (is_reading_wanted()) {
     on_readable();
@@ -157,7 +158,14 @@ bool HttpConnection::shake_hands() {
     return state_ != State::Closed;
   }
   if (outcome.kind != IoOutcome::Kind::Later) {
-    close();
+    ++core_.counters.failed_handshakes;
+    if (outcome.is_plain_http) {
+      transport_ = plain_transport(socket_.get());
+      refuse({.status = 400, .body = "this port speaks TLS: use https://\n"});
+      update_interest();
+    } else {
+      close();
+    }
     return false;
   }
   needs_write_ = outcome.needs_write;
@@ -168,7 +176,10 @@ bool HttpConnection::shake_hands() {
 void HttpConnection::on_readable() {
   for (int i = 0; i < kReadsMost && state_ != State::Closed && is_reading_wanted(); ++i) {
     const auto outcome = transport_->read(core_.buffer);
-    if (outcome.kind == IoOutcome::Kind::Later) return;
+    if (outcome.kind == IoOutcome::Kind::Later) {
+      needs_write_ |= outcome.needs_write;
+      return;
+    }
     if (outcome.kind != IoOutcome::Kind::Done) {
       return on_end(outcome.kind == IoOutcome::Kind::Failed);
     }
@@ -211,6 +222,7 @@ void HttpConnection::on_deadline() {
     const ::linger at_once{1, 0};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     if (state_ == State::Sending) ++core_.counters.slow_readers;
+    if (state_ == State::Handshake) ++core_.counters.failed_handshakes;
   }
   close();
 }

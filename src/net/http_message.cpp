@@ -46,11 +46,15 @@ bool is_same_name(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::optional<std::string_view> HttpRequest::header(std::string_view name) const {
+std::optional<std::string_view> find_header(const HttpHeaders& headers, std::string_view name) {
   for (const auto& [key, value] : headers) {
     if (is_same_name(key, name)) return value;
   }
   return std::nullopt;
+}
+
+std::optional<std::string_view> HttpRequest::header(std::string_view name) const {
+  return find_header(headers, name);
 }
 
 std::string_view http_status_text(int status) {

@@ -12,6 +12,9 @@ namespace muster {
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
+/// The value of the first header of a name, whatever its case.
+std::optional<std::string_view> find_header(const HttpHeaders& headers, std::string_view name);
+
 /// What a client asked for.
 struct HttpRequest {
   std::string method;  // "GET", as it came

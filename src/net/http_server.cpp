@@ -34,6 +34,7 @@ HttpServer::~HttpServer() {
 std::uint16_t HttpServer::port() const { return core_->port(); }
 void HttpServer::stop_listening() { core_->stop_listening(); }
 void HttpServer::close_idle() { core_->close_idle(); }
+Status HttpServer::reload_tls(const TlsOptions& options) { return core_->reload_tls(options); }
 std::size_t HttpServer::connection_count() const { return core_->connection_count(); }
 const HttpServerCounters& HttpServer::counters() const { return core_->counters; }
 

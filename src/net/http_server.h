@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "net/event_loop.h"
 #include "net/http_message.h"
 #include "net/http_request_reader.h"
+#include "net/tls_options.h"
 
 namespace muster {
 
@@ -33,6 +35,7 @@ struct HttpServerOptions {
   Duration request_limit = std::chrono::seconds(10);      // from a request's first byte to its last
   Duration idle_limit = std::chrono::seconds(75);         // between requests of a connection
   Duration write_stall_limit = std::chrono::seconds(30);  // a reader that takes nothing
+  std::optional<TlsOptions> tls = {};                     // nullopt: plain HTTP
   /// Gives a refusal of the server's own (400, 408, 413, 431, 501, 503, 505; plain text) the
   /// service's form; on the loop's thread. Empty: it stays as it is.
   std::function<void(HttpResponse&)> dress_refusal = {};
@@ -82,6 +85,7 @@ struct HttpServerCounters {
   std::uint64_t slow_readers = 0;         // cut off: took nothing for `write_stall_limit`
   std::uint64_t idle_closed = 0;          // after `idle_limit`
   std::uint64_t clients_gone = 0;         // while the answer was awaited
+  std::uint64_t failed_handshakes = 0;    // TLS: not spoken, not agreed on, not verified, too slow
 };
 
 class HttpServerCore;
@@ -96,7 +100,8 @@ class HttpServer {
  public:
   /// On a loop and a thread of its own, which the destructor ends.
   ///
-  /// Errors: Unavailable (the port is in use), InvalidArgument (no such address, no permission).
+  /// Errors: Unavailable (the port is in use), InvalidArgument (no such address, no permission);
+  /// those of the files for TLS, as TlsContext tells them.
   static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options,
                                                    HttpHandler handler);
 
@@ -117,6 +122,11 @@ class HttpServer {
   /// Closes connections without a request, now and as soon as each has its answer, which says
   /// `Connection: close`.
   void close_idle();
+
+  /// Certificates for connections that come from now on; on an error nothing is changed.
+  ///
+  /// Errors: those of the files; InvalidArgument for a server that began without TLS.
+  Status reload_tls(const TlsOptions& options);
 
   std::size_t connection_count() const;
   const HttpServerCounters& counters() const;

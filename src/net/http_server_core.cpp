@@ -39,6 +39,7 @@ HttpServerCore::~HttpServerCore() {
 }
 
 Status HttpServerCore::listen() {
+  if (options.tls) tls_ = MUSTER_TRY(TlsContext::for_server(*options.tls));
   const auto& host = options.listen.host;
   const auto fail = [&](std::string_view what, int error) {
     const auto kind = error == EADDRINUSE ? ErrorKind::Unavailable : ErrorKind::InvalidArgument;
@@ -61,6 +62,14 @@ Status HttpServerCore::listen() {
   }
   port_ = SocketAddress::of_socket(listener_.get()).port();
   listening_ = parts.add(listener_.get(), EPOLLIN, *this);
+  return Done{};
+}
+
+Status HttpServerCore::reload_tls(const TlsOptions& tls) {
+  if (!tls_) {
+    return Error{ErrorKind::InvalidArgument, "a server that listens without TLS stays without it"};
+  }
+  tls_ = MUSTER_TRY(TlsContext::for_server(tls));
   return Done{};
 }
 
@@ -103,7 +112,9 @@ bool HttpServerCore::accept_one() {
   const bool is_one_too_many = places_.size() >= options.connections_most;
   if (is_one_too_many) ++counters.refused_connections;
   if (places_.size() >= options.connections_most + kRefusedTogether) return true;
-  auto transport = plain_transport(socket.get());
+  // A handshake only to refuse would be work done for whoever has brought us here.
+  if (is_one_too_many && tls_) return true;
+  auto transport = tls_ ? tls_->accept(socket.get()) : plain_transport(socket.get());
   const auto connection =
       std::make_shared<HttpConnection>(*this, std::move(socket), std::move(transport), peer.text(),
                                        peer.is_loopback(), places_.size());

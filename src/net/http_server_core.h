@@ -9,6 +9,7 @@
 #include "base/unique_fd.h"
 #include "net/event_loop_parts.h"
 #include "net/http_server.h"
+#include "net/tls.h"
 
 namespace muster {
 
@@ -26,6 +27,7 @@ class HttpServerCore final : public ReadySink {
   HttpServerCore& operator=(const HttpServerCore&) = delete;
 
   Status listen();
+  Status reload_tls(const TlsOptions& tls);
   void stop_listening();
   void close_idle();
   std::uint16_t port() const { return port_; }
@@ -55,6 +57,7 @@ class HttpServerCore final : public ReadySink {
   bool accept_one();
   void sweep();
 
+  std::shared_ptr<TlsContext> tls_;  // nullptr: plain
   UniqueFd listener_;
   std::optional<EventLoop::Parts::Handle> listening_;  // not while descriptors are wanting
   std::uint16_t port_ = 0;

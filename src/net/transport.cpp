@@ -40,6 +40,7 @@ class PlainTransport final : public Transport {
   void end() override { ::shutdown(fd_, SHUT_WR); }
 
   std::string peer_name() const override { return {}; }
+  std::string problem() const override { return {}; }
 
  private:
   const int fd_;

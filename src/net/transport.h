@@ -22,6 +22,7 @@ struct IoOutcome {
   Kind kind = Kind::Failed;
   std::size_t size = 0;
   bool needs_write = false;
+  bool is_plain_http = false;  // Failed: the peer speaks HTTP where TLS is spoken
 };
 
 /// The bytes of a connection, plain or through TLS, over a non-blocking socket. It owns no buffer
@@ -41,6 +42,8 @@ class Transport {
   virtual void end() = 0;
   /// The common name of the certificate that the peer has shown and that was verified; else empty.
   virtual std::string peer_name() const = 0;
+  /// Why it failed, where more is known than that it did.
+  virtual std::string problem() const = 0;
 };
 
 /// Bytes as they are. The descriptor stays the caller's.
