@@ -1,7 +1,7 @@
 // A worker for tests: it speaks the protocol of muster-worker, without torch, and returns zeros, or
 // in echo mode [sum of ids, token count, model id, ids of segment 0, 0, …]. ZERO_WORKER holds its
 // orders as words:
-//   dim=8         the dimension it claims
+//   dim=8         the dimension it claims for vectors
 //   echo          rows that tell which text they belong to
 //   abort_on=103  aborts on a batch that holds this token id
 //   fail_on=103   answers Failed on a batch that holds this token id
@@ -32,6 +32,7 @@
 
 #include "base/build_info.h"
 #include "base/text.h"
+#include "modelfile/model_folder.h"
 #include "net/frame_channel.h"
 #include "spec/test_product.h"
 #include "wire/messages.h"
@@ -131,17 +132,28 @@ Status answer_compute_test(const Orders& orders, const ComputeTest& test) {
   return send(MessageType::ComputeResult, 0, encode(ComputeResult{{std::move(measure)}}));
 }
 
+// The size of a model's rows: of a cross-encoder the folder tells.
+Result<std::uint32_t> dim_of(const Orders& orders, const ModelRequest& model) {
+  if (model.task == ModelTask::Embed) return orders.count("dim") > 0 ? orders.at("dim") : 8;
+  const auto folder = MUSTER_TRY(read_model_folder(model.model_folder));
+  if (!folder.rerank) return Error{ErrorKind::Unsupported, "no cross-encoder"};
+  return folder.rerank->label_count;
+}
+
 Status on_load(const Orders& orders, const Load& load, Models& models) {
   if (orders.count("fail_load") > 0) {
     return send(MessageType::LoadFailed, 0,
                 encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
   }
-  const auto dim = orders.count("dim") > 0 ? orders.at("dim") : 8;
-  models[load.model_id] = dim;
+  const auto dim = dim_of(orders, load.model);
+  if (!dim) {
+    return send(MessageType::LoadFailed, 0, encode(LoadFailed{load.model_id, dim.error()}));
+  }
+  models[load.model_id] = *dim;
   const auto lane_count = std::max<std::size_t>(1, load.cpus.size());
   return send(MessageType::Ready, 0,
               encode(Ready{.model_id = load.model_id,
-                           .dim = dim,
+                           .dim = *dim,
                            .lane_count = static_cast<std::uint32_t>(lane_count)}));
 }
 
