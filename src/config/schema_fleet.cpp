@@ -10,6 +10,7 @@ constexpr std::uint64_t kQueuedTextsMost = 100'000'000;
 constexpr std::uint64_t kEntriesMost = 4'000'000'000;
 constexpr std::uint64_t kCacheBytesMost = 1ULL << 40;
 
+// Long because it is a table, and a table is read best in one piece.
 std::vector<Setting> placement_settings() {
   using enum SettingType;
   return {
@@ -104,6 +105,7 @@ std::vector<Setting> placement_settings() {
   };
 }
 
+// Long because it is a table, and a table is read best in one piece.
 std::vector<Setting> kept_settings() {
   using enum SettingType;
   return {
