@@ -229,7 +229,9 @@ void LoadGenerator::fail(std::size_t index) {
 }
 
 bool LoadGenerator::is_over(Clock::time_point now) {
-  const bool is_sending = now < end_of_sending_ && planned_ < options_.requests_most;
+  // In open loop an arrival of the window counts, however late this wakes up.
+  const auto next = options_.rate > 0 ? next_arrival_ : now;
+  const bool is_sending = next < end_of_sending_ && planned_ < options_.requests_most;
   if (is_sending) return false;
   const auto busy = static_cast<std::size_t>(
       std::ranges::count_if(clients_, [](const Client& client) { return client.is_busy; }));
