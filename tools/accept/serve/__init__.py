@@ -7,5 +7,6 @@ ROWS = {
     9: "row09_scheduler",
     10: "row10_endings",
     12: "row12_soak",
+    14: "row14_xlmr",
     15: "row15_environment",
 }
