@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
 
 namespace muster {
 namespace {
@@ -95,6 +97,15 @@ TEST(PlacementExpression, NamesAreUniqueAndExplained) {
         std::count_if(PlacementExpression::names().begin(), PlacementExpression::names().end(),
                       [&](const PlacementName& other) { return other.name == name; }),
         1);
+  }
+}
+
+TEST(PlacementExpression, EachNameIsInTheDocument) {
+  std::ifstream file(MUSTER_SOURCE_DIR "/docs/strategies.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const auto& [name, meaning] : PlacementExpression::names()) {
+    const auto row = "| `" + std::string(name) + "` | " + std::string(meaning) + " |\n";
+    EXPECT_NE(text.find(row), std::string::npos) << row;
   }
 }
 
