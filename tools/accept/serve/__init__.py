@@ -6,6 +6,7 @@ ROWS = {
     8: "row08_overload",
     9: "row09_scheduler",
     10: "row10_endings",
+    11: "row11_hostile_clients",
     12: "row12_soak",
     14: "row14_xlmr",
     15: "row15_environment",

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -18,11 +19,12 @@ LISTENING = re.compile(r"https?://(?:127\.0\.0\.1|localhost|\[::1\]):(\d+)")
 class Server:
     """A running server: its process, address and what it has said on standard error."""
 
-    def __init__(self, process, port, log):
+    def __init__(self, process, port, log, certificate=None):
         self.process = process
         self.port = port
         self.log = log
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
+        self.trust = ssl.create_default_context(cafile=certificate) if certificate else None
 
     def get(self, path, timeout_s=10):
         """Status and body of a GET, whatever the status."""
@@ -33,7 +35,7 @@ class Server:
         request = urllib.request.Request(self.url + path, data=data, method=method,
                                          headers={"Content-Type": "application/json", **(headers or {})})
         try:
-            with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            with urllib.request.urlopen(request, timeout=timeout_s, context=self.trust) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()
@@ -62,8 +64,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*words, environment=None, ready_s=120, name="serve"):
-    """`muster serve WORDS --listen 127.0.0.1:0`, ready; ended at the end of the block."""
+def serving(*words, environment=None, ready_s=120, name="serve", certificate=None):
+    """`muster serve WORDS --listen 127.0.0.1:0`, ready; ended at the end of the block. With `certificate` it is asked by https."""
     log = scratch(f"{name}.log")
     with open(log, "wb") as errors:
         process = subprocess.Popen([str(MUSTER), "serve", *map(str, words), "--listen", "127.0.0.1:0"],
@@ -76,7 +78,7 @@ def serving(*words, environment=None, ready_s=120, name="serve"):
                 raise RuntimeError(f"the server ended with {process.returncode}: {log.read_text()[-2000:]}")
             found = LISTENING.search(log.read_text(errors="replace"))
             if found:
-                server = Server(process, int(found.group(1)), log)
+                server = Server(process, int(found.group(1)), log, certificate)
                 try:
                     if server.get("/readyz")[0] == 200:
                         break
