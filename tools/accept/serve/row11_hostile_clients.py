@@ -269,12 +269,12 @@ def fuzz(report, arguments):
 def measure(report, arguments):
     with serving(MODEL, "--devices", "2xcpu", name="hostile") as server:
         with GoodClient(server) as good:
+            judge_idle(report, server)  # first: what the others leave on the heap would hide what these take
             judge_nonsense(report, server)
             judge_pipeline(report, server)
             judge_slow(report, server, "slow headers", b"GET /livez HTTP/1.1\r\nHost: ")
             judge_slow(report, server, "slow bodies", post(b"{", "Content-Length: 1000"))
             judge_slow_reader(report, server)
-            judge_idle(report, server)
         judge_good(report, good)
         report.add(holds("the server afterwards", server.stop() == 0, f"exit code {server.process.returncode}", "exit code 0"))
     judge_tls(report)
