@@ -199,7 +199,8 @@ TEST_F(InferenceServiceTest, AFullQueueRefusesAtOnceAndSaysWhenToComeAgain) {
 TEST_F(InferenceServiceTest, LoadsAndUnloadsModelsWhileItRuns) {
   start();
   using Loaded = Result<ServedModelStatus>;
-  const ServedModel second{.name = "second", .model = tiny()};
+  // Another pooling: the echo names its model, so that equal models would not agree on a canary.
+  const ServedModel second{.name = "second", .model = tiny(), .pooling = Pooling::Cls};
   const auto loaded =
       wait_for<Loaded>([&](auto on_done) { service_->load_model(second, on_done); });
   ASSERT_TRUE(loaded) << loaded.error().message;

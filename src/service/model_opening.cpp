@@ -21,11 +21,18 @@ Result<std::unique_ptr<TextEncoder>> make_text_encoder(const ModelChoice& choice
                  fmt::format("--max-length is above what the model can take: {} of {}", length_max,
                              folder.encoder.length_max())};
   }
-  if (length_max <= tokenizer->special_token_count()) {
+  if (folder.rerank && !tokenizer->encodes_pairs()) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: the tokenizer's template for pairs is none that is known here",
+                             folder.path.string())};
+  }
+  const auto special_count =
+      folder.rerank ? tokenizer->pair_special_token_count() : tokenizer->special_token_count();
+  if (length_max <= special_count) {
     return Error{
         ErrorKind::InvalidArgument,
         fmt::format("--max-length leaves no room for text: {}, of which {} are special tokens",
-                    length_max, tokenizer->special_token_count())};
+                    length_max, special_count)};
   }
   if (tokenizer->vocab_size() > folder.encoder.vocab_size) {
     return Error{

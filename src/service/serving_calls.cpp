@@ -260,9 +260,14 @@ Tokenizer::Encoded ServingLoop::encode(Call& call, ServingModel& model, std::uin
                                        std::uint32_t& first_segment) {
   auto& encoder = *model.opened.text_encoder;
   first_segment = 0;
+  if (model.task == ModelTask::Rerank) {
+    const auto pair = encoder.encode_pair(call.query, call.texts[position], ids);
+    if (model.opened.folder.rerank->has_segments) first_segment = pair.first_segment;
+    return {.token_count = pair.token_count, .is_truncated = pair.is_truncated};
+  }
   if (call.ids.empty()) {
     const auto text = std::exchange(call.texts[position], {});
-    return encoder.encode(call.prompt, text, ids);
+    return encoder.encode(call.prompt, text, call.side, ids);
   }
   ids = std::move(call.ids[position]);
   const auto length_max = encoder.length_max();
@@ -395,8 +400,9 @@ Result<std::vector<TokenizedText>> ServingLoop::tokenize(
                           : model.opened.prompt_name;
   std::vector<TokenizedText> all(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const auto encoded = model.opened.text_encoder->encode(
-        prompt_text(model.opened.folder.sentence, prompt), texts[i], all[i].ids);
+    const auto encoded =
+        model.opened.text_encoder->encode(prompt_text(model.opened.folder.sentence, prompt),
+                                          texts[i], options.truncation_side, all[i].ids);
     all[i].is_truncated = encoded.is_truncated;
     if (encoded.is_truncated && !options.truncate.value_or(options_.auto_truncate)) {
       return too_long(model);

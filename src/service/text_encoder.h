@@ -22,12 +22,17 @@ class TextEncoder {
 
   /// text: valid UTF-8. Replaces `ids`.
   Tokenizer::Encoded encode(std::string_view text, std::vector<TokenId>& ids) {
-    return encode(prompt_, text, ids);
+    return encode(prompt_, text, TruncationSide::Right, ids);
   }
 
-  /// The same after another prompt.
-  Tokenizer::Encoded encode(std::string_view prompt, std::string_view text,
+  /// The same after another prompt, cut at either side.
+  Tokenizer::Encoded encode(std::string_view prompt, std::string_view text, TruncationSide side,
                             std::vector<TokenId>& ids);
+
+  /// A pair, as a cross-encoder sees it: no prompt. Replaces `ids`; only where the tokenizer
+  /// encodes pairs.
+  Tokenizer::EncodedPair encode_pair(std::string_view first, std::string_view second,
+                                     std::vector<TokenId>& ids);
 
   std::uint32_t length_max() const { return length_max_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
