@@ -88,7 +88,9 @@ Command top_command();
 Command monitor_command();
 Command sampler_command();
 Command doctor_command();
+Command serve_command();
 Command config_command();
+Command keys_command();
 Command deploy_command();
 
 }  // namespace muster

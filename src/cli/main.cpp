@@ -29,6 +29,7 @@ constexpr int kReaderGoneExit = 128 + 13;  // what a shell shows after SIGPIPE
 std::vector<Command> commands() {
   std::vector<Command> all;
   all.push_back(embed_command());
+  all.push_back(serve_command());
   all.push_back(search_command());
   all.push_back(tokenize_command());
   all.push_back(plan_command());
@@ -38,6 +39,7 @@ std::vector<Command> commands() {
   all.push_back(monitor_command());
   all.push_back(doctor_command());
   all.push_back(config_command());
+  all.push_back(keys_command());
   all.push_back(deploy_command());
   all.push_back(sampler_command());
   return all;
