@@ -10,6 +10,7 @@ namespace {
 // A worker links torch and loads a small model in a second or two; a large one from a cold disk
 // takes longer, and then the dispute is decided without it.
 constexpr Duration kDisputeLimit = std::chrono::seconds(60);
+constexpr std::uint32_t kAnswersKept = 2;
 
 // Bits, not values: a NaN equals itself, and 0 is not -0.
 bool is_same(const std::vector<float>& left, const std::vector<float>& right) {
@@ -24,6 +25,7 @@ CanaryBook::CanaryBook(std::map<std::string, std::vector<float>> kept) {
     auto& entry = classes_[name];
     entry.row = std::move(row);
     entry.is_sure = true;
+    entry.answer_count = kAnswersKept;
   }
 }
 
@@ -34,10 +36,12 @@ std::vector<CanaryVerdict> CanaryBook::judge(std::size_t device, const std::stri
   if (entry.row.empty()) {
     entry.row = std::move(row);
     entry.first_device = device;
+    entry.answer_count = 1;
     return {{device, CanaryOutcome::Right}};
   }
   if (is_same(entry.row, row)) {
     entry.is_sure |= device != entry.first_device;
+    if (entry.answer_count == 1) entry.answer_count = kAnswersKept;
     return {{device, CanaryOutcome::Right}};
   }
   if (entry.is_sure || device == entry.first_device) return {{device, CanaryOutcome::Wrong}};
@@ -58,8 +62,9 @@ std::vector<CanaryVerdict> CanaryBook::vote(Class& entry, std::size_t device,
   if (is_shared) {
     // Two devices agree: that row goes before all others.
     entry.votes = {entry.votes.back()};
-    entry.is_sure = true;
-    return decide(entry);
+    auto verdicts = decide(entry);
+    entry.answer_count = kAnswersKept;
+    return verdicts;
   }
   const bool have_all_answered =
       std::all_of(entry.parties.begin(), entry.parties.end(),
@@ -76,6 +81,7 @@ std::vector<CanaryVerdict> CanaryBook::decide(Class& entry) {
   const auto best = std::max_element(
       entry.votes.begin(), entry.votes.end(),
       [&](const Vote& left, const Vote& right) { return votes_for(left) < votes_for(right); });
+  entry.answer_count = 0;
   entry.row = best->row;
   entry.first_device = best->device;
   std::vector<CanaryVerdict> verdicts;
@@ -113,7 +119,7 @@ std::optional<TimePoint> CanaryBook::deadline() const {
 std::map<std::string, std::vector<float>> CanaryBook::rows() const {
   std::map<std::string, std::vector<float>> rows;
   for (const auto& [name, entry] : classes_) {
-    if (!entry.row.empty()) rows.emplace(name, entry.row);
+    if (entry.answer_count >= kAnswersKept) rows.emplace(name, entry.row);
   }
   return rows;
 }

@@ -46,7 +46,8 @@ class CanaryBook {
   std::vector<CanaryVerdict> on_time(TimePoint now);
   std::optional<TimePoint> deadline() const;
 
-  /// What is held to be right, disputed rows left out.
+  /// What is held to be right and was answered at least twice: a single answer is nothing to judge
+  /// later runs by.
   std::map<std::string, std::vector<float>> rows() const;
 
  private:
@@ -55,11 +56,12 @@ class CanaryBook {
     std::vector<float> row;
   };
   struct Class {
-    std::vector<float> row;                             // held to be right; empty: none
-    bool is_sure = false;                               // kept, or given by two devices
-    std::size_t first_device = 0;                       // who gave it
-    std::vector<Vote> votes;                            // of a dispute, in the order they came
-    std::set<std::size_t> parties;                      // the two who disagreed
+    std::vector<float> row;          // held to be right; empty: none
+    std::uint32_t answer_count = 0;  // that gave it, up to 2; 0: the devices never agreed
+    bool is_sure = false;            // kept, or given by two devices
+    std::size_t first_device = 0;    // who gave it
+    std::vector<Vote> votes;         // of a dispute, in the order they came
+    std::set<std::size_t> parties;   // the two who disagreed
     std::map<std::size_t, std::vector<float>> waiting;  // newest answers without a verdict
     TimePoint disputed_until{};
   };

@@ -36,7 +36,22 @@ TEST(CanaryBookTest, TheFirstAnswerOfAClassIsTheReference) {
   EXPECT_EQ(book.judge(1, "y", kB, kNow), (Verdicts{{1, Right}}));
   EXPECT_EQ(book.judge(2, "x", kA, kNow), (Verdicts{{2, Right}}));
   EXPECT_EQ(book.judge(1, "x", kB, kNow), (Verdicts{{1, Wrong}}));
-  EXPECT_EQ(book.rows(), (std::map<std::string, std::vector<float>>{{"x", kA}, {"y", kB}}));
+}
+
+TEST(CanaryBookTest, ARowIsKeptOnceItWasAnsweredTwice) {
+  CanaryBook book({});
+  book.judge(0, "x", kA, kNow);
+  EXPECT_TRUE(book.rows().empty());
+  book.judge(0, "x", kA, kNow);
+  EXPECT_EQ(book.rows(), (std::map<std::string, std::vector<float>>{{"x", kA}}));
+}
+
+TEST(CanaryBookTest, ARowThatDevicesNeverAgreedOnIsNotKept) {
+  CanaryBook book({});
+  book.judge(0, "x", kA, kNow);
+  for (const std::size_t device : {1, 1}) book.judge(device, "x", kB, kNow);
+  for (int i = 0; i < 3; ++i) book.judge(0, "x", kA, kNow);
+  EXPECT_TRUE(book.rows().empty());
 }
 
 TEST(CanaryBookTest, ADeviceThatContradictsItselfIsWrong) {

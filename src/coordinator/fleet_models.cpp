@@ -150,8 +150,11 @@ void WorkerFleet::on_canary_row(WorkerSlot& slot, const InFlight& canary,
     slot.health.on_served(canary.model, canary.token_count, engine);
   }
   slot.slow_canary = {canary.model, is_in_time};
-  apply(canary.model,
-        model->second.book.judge(index_of(slot), slot.engine_class, std::move(values), now));
+  auto& book = model->second.book;
+  const auto kept = book.rows().size();
+  const auto verdicts = book.judge(index_of(slot), slot.engine_class, std::move(values), now);
+  if (book.rows().size() != kept) changed();  // the owner may keep them
+  apply(canary.model, verdicts);
 }
 
 void WorkerFleet::apply(ModelId id, const std::vector<CanaryVerdict>& verdicts) {
