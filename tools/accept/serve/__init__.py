@@ -3,6 +3,7 @@
 ROWS = {
     2: "row02_latency",
     3: "row03_throughput",
+    4: "row04_cache_hits",
     8: "row08_overload",
     9: "row09_scheduler",
     10: "row10_endings",
