@@ -19,7 +19,12 @@ constexpr std::uint32_t kStrikesMax = 2;
 }  // namespace
 
 void BatchQueue::add(const WorkItem& item) {
-  by_length_[item.token_count].insert(item.key);
+  auto& keys = by_length_[item.token_count];
+  if (keys.empty() || item.key < *keys.begin()) {
+    if (!keys.empty()) oldest_.erase({*keys.begin(), item.token_count});
+    oldest_.insert({item.key, item.token_count});
+  }
+  keys.insert(item.key);
   ++item_count_;
   token_count_ += item.token_count;
 }
@@ -64,13 +69,20 @@ std::optional<ItemKey> BatchQueue::oldest(std::size_t device, const CutLimits& l
   const auto suspect = find_suspect(device, limits);
   if (suspect != suspects_.end()) return suspect->items.front().key;
   if (by_length_.empty()) return std::nullopt;
-  return *by_length_.at(length_of_oldest()).begin();
+  return oldest_.begin()->first;
 }
 
 bool BatchQueue::remove(const WorkItem& item) {
   const auto found = by_length_.find(item.token_count);
-  if (found != by_length_.end() && found->second.erase(item.key) > 0) {
-    if (found->second.empty()) by_length_.erase(found);
+  if (found != by_length_.end() && found->second.contains(item.key)) {
+    auto& keys = found->second;
+    oldest_.erase({*keys.begin(), item.token_count});
+    keys.erase(item.key);
+    if (keys.empty()) {
+      by_length_.erase(found);
+    } else {
+      oldest_.insert({*keys.begin(), item.token_count});
+    }
   } else {
     const auto suspect =
         std::find_if(suspects_.begin(), suspects_.end(),
@@ -91,6 +103,7 @@ std::vector<WorkItem> BatchQueue::take_all() {
   }
   item_count_ -= all.size();
   by_length_.clear();
+  oldest_.clear();
   std::sort(all.begin(), all.end(),
             [](const WorkItem& left, const WorkItem& right) { return left.key < right.key; });
   return all;
@@ -135,6 +148,7 @@ BatchQueue::Suspects::const_iterator BatchQueue::find_suspect(std::size_t device
 void BatchQueue::take_of_length(std::uint32_t length, std::uint64_t budget, WorkBatch& batch) {
   const auto found = by_length_.find(length);
   auto& keys = found->second;
+  oldest_.erase({*keys.begin(), length});
   while (!keys.empty() && batch.token_count + length <= budget) {
     batch.items.push_back({*keys.begin(), length});
     batch.token_count += length;
@@ -142,15 +156,11 @@ void BatchQueue::take_of_length(std::uint32_t length, std::uint64_t budget, Work
     --item_count_;
     token_count_ -= length;
   }
-  if (keys.empty()) by_length_.erase(found);
-}
-
-std::uint32_t BatchQueue::length_of_oldest() const {
-  const auto oldest = std::min_element(by_length_.begin(), by_length_.end(),
-                                       [](const auto& left, const auto& right) {
-                                         return *left.second.begin() < *right.second.begin();
-                                       });
-  return oldest->first;
+  if (keys.empty()) {
+    by_length_.erase(found);
+  } else {
+    oldest_.insert({*keys.begin(), length});
+  }
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -78,10 +79,11 @@ class BatchQueue {
 
   Suspects::const_iterator find_suspect(std::size_t device, const CutLimits& limits) const;
   void take_of_length(std::uint32_t length, std::uint64_t budget, WorkBatch& batch);
-  std::uint32_t length_of_oldest() const;
+  std::uint32_t length_of_oldest() const { return oldest_.begin()->second; }
 
   std::map<std::uint32_t, std::set<ItemKey>> by_length_;
-  Suspects suspects_;  // run as they are, never mixed
+  std::set<std::pair<ItemKey, std::uint32_t>> oldest_;  // of each length, and the length
+  Suspects suspects_;                                   // run as they are, never mixed
   std::uint64_t item_count_ = 0;
   std::uint64_t token_count_ = 0;
   std::uint64_t next_batch_id_ = 1;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <random>
 #include <set>
 
@@ -151,14 +152,23 @@ TEST(BatchQueue, LosesNothingUnderRandomFaults) {
   std::mt19937 random(seed);
   BatchQueue queue;
   std::set<ItemKey> waiting;
+  std::vector<std::uint32_t> lengths;  // by key
   std::vector<WorkBatch> out;
   ItemKey next = 0;
   std::size_t done_count = 0;
   for (int step = 0; step < 20'000; ++step) {
     const auto action = random() % 10;
     if (action < 4) {
+      lengths.push_back(static_cast<std::uint32_t>(1 + random() % 300));
       waiting.insert(next);
-      queue.add({next++, static_cast<std::uint32_t>(1 + random() % 300)});
+      queue.add({next, lengths[next]});
+      ++next;
+      if (action == 0 && random() % 2 == 0) {
+        const auto gone = *std::next(waiting.begin(), static_cast<long>(random() % waiting.size()));
+        ASSERT_TRUE(queue.remove({gone, lengths[gone]}));
+        waiting.erase(gone);
+        ++done_count;
+      }
     } else if (action < 7) {
       auto batch = queue.cut(random() % 3, {.token_budget = 1 + random() % 2000,
                                             .free_slot_count = 1 + random() % 5,
