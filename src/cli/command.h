@@ -89,6 +89,7 @@ Command monitor_command();
 Command sampler_command();
 Command doctor_command();
 Command serve_command();
+Command ctl_command();
 Command config_command();
 Command keys_command();
 Command deploy_command();

@@ -30,6 +30,7 @@ std::vector<Command> commands() {
   std::vector<Command> all;
   all.push_back(embed_command());
   all.push_back(serve_command());
+  all.push_back(ctl_command());
   all.push_back(search_command());
   all.push_back(tokenize_command());
   all.push_back(plan_command());

@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/server_client.h"
+#include "terminal/table.h"
+#include "terminal/terminal_info.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A device that drains may have minutes of work, one that restarts a large model to load.
+constexpr auto kWaitLimit = std::chrono::minutes(15);
+constexpr auto kAskPeriod = std::chrono::milliseconds(50);
+
+const std::vector<std::string>& actions() {
+  static const std::vector<std::string> all{"status",  "drain", "resume",
+                                            "restart", "load",  "unload"};
+  return all;
+}
+
+CommandSpec ctl_spec() {
+  return {.name = "ctl",
+          .summary = "look after a running server: its devices and models",
+          .usage = "status | drain|resume|restart DEVICE | load [NAME=]MODEL | unload NAME",
+          .positional_least = 1,
+          .positional_most = 2,
+          .groups = {server_flags(), {"Output", {}, {{"--json", "", "the server's own answer"}}}},
+          .examples =
+              "  muster ctl drain cuda:1      # its work goes to the others; then: resume\n"
+              "  muster ctl restart all       # one device after the other\n"};
+}
+
+Error unknown_action(const std::string& action) {
+  const auto nearest = nearest_name(action, actions());
+  return {ErrorKind::InvalidArgument,
+          fmt::format("muster ctl does not know {}; {}", action,
+                      nearest ? fmt::format("did you mean {}?", *nearest)
+                              : fmt::format("it knows {}", fmt::join(actions(), ", ")))};
+}
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || found->is_null()) return "-";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+std::string device_table(const Json& devices) {
+  Table table({{"device"},
+               {"state"},
+               {"texts", Align::Right},
+               {"in flight", Align::Right},
+               {"restarts", Align::Right},
+               {"why", Align::Left, true}});
+  for (const auto& device : devices) {
+    table.add_row({text_of(device, "name"), text_of(device, "state"), text_of(device, "text_count"),
+                   text_of(device, "in_flight_texts"), text_of(device, "restart_count"),
+                   text_of(device, "reason")});
+  }
+  return table.render(inspect_terminal(STDOUT_FILENO).width);
+}
+
+Result<Json> read_devices(ServerClient& client) {
+  const auto body = MUSTER_TRY(client.call("GET", "/v1/devices"));
+  auto json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("devices") || !json["devices"].is_array()) {
+    return Error{ErrorKind::Corrupt, "the server's answer has no devices"};
+  }
+  return std::move(json["devices"]);
+}
+
+Result<std::string> show_status(ServerClient& client, bool wants_json) {
+  if (!wants_json) return device_table(MUSTER_TRY(read_devices(client)));
+  auto body = MUSTER_TRY(client.call("GET", "/v1/devices"));
+  return body + "\n";
+}
+
+// Asks until the device is in the state that was asked for.
+Status wait_for(ServerClient& client, const std::string& name, const std::string& state) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::string last;
+  while (std::chrono::steady_clock::now() - begin < kWaitLimit) {
+    const auto devices = MUSTER_TRY(read_devices(client));
+    for (const auto& device : devices) {
+      if (text_of(device, "name") == name) last = text_of(device, "state");
+    }
+    if (last == state) return Done{};
+    std::this_thread::sleep_for(kAskPeriod);
+  }
+  return Error{ErrorKind::DeadlineExceeded, fmt::format("{} is still {}", name, last)};
+}
+
+// "all" is every device, one after the other, so that the others serve meanwhile.
+Result<std::string> change_devices(ServerClient& client, const std::string& action,
+                                   const std::string& device) {
+  std::vector<std::string> names{device};
+  if (device == "all") {
+    const auto devices = MUSTER_TRY(read_devices(client));
+    names.clear();
+    for (const auto& one : devices) names.push_back(text_of(one, "name"));
+  }
+  const std::string state = action == "drain" ? "drained" : "ready";
+  std::string out;
+  for (const auto& name : names) {
+    MUSTER_TRY(client.call("POST", "/v1/admin/" + action, Json{{"device", name}}.dump()));
+    MUSTER_TRY(wait_for(client, name, state));
+    out += fmt::format("{}: {}\n", name, state);
+  }
+  return out;
+}
+
+Result<std::string> load_model(ServerClient& client, const std::string& word) {
+  const auto equals = word.find('=');
+  Json body{{"model", word.substr(equals == std::string::npos ? 0 : equals + 1)}};
+  if (equals != std::string::npos) body["name"] = word.substr(0, equals);
+  MUSTER_TRY(client.call("POST", "/v1/models/load", body.dump()));
+  return fmt::format("{}: loaded\n", word);
+}
+
+Result<int> run_ctl(const CommandContext& context) {
+  const auto& words = context.arguments.positionals;
+  const auto& action = words.front();
+  if (std::find(actions().begin(), actions().end(), action) == actions().end()) {
+    return unknown_action(action);
+  }
+  const bool wants_word = action != "status";
+  if (wants_word != (words.size() == 2)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("muster ctl {} {}", action,
+                             wants_word ? "needs to be told which one" : "takes no further word")};
+  }
+  auto client = MUSTER_TRY(ServerClient::open(context));
+  std::string out;
+  if (action == "status") {
+    out = MUSTER_TRY(show_status(client, context.arguments.has("--json")));
+  } else if (action == "load") {
+    out = MUSTER_TRY(load_model(client, words[1]));
+  } else if (action == "unload") {
+    MUSTER_TRY(client.call("POST", "/v1/models/unload", Json{{"name", words[1]}}.dump()));
+    out = fmt::format("{}: unloaded\n", words[1]);
+  } else {
+    out = MUSTER_TRY(change_devices(client, action, words[1]));
+  }
+  MUSTER_TRY(context.output.append(out));
+  return 0;
+}
+
+}  // namespace
+
+Command ctl_command() { return {ctl_spec(), run_ctl}; }
+
+}  // namespace muster

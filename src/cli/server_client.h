@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "net/http_client.h"
+
+namespace muster {
+
+/// The flags by which a command is told of a running server: --server, --api-key-file, --ca-file,
+/// --client-cert, --client-key.
+FlagGroup server_flags();
+
+/// A connection to the server that the command names, with what it needs to be let in.
+struct ServerClient {
+  std::unique_ptr<HttpClient> http;
+  HttpHeaders headers;  // of every request
+
+  /// Errors: those of HttpClient::open, NotFound (no such key file).
+  static Result<ServerClient> open(const CommandContext& context);
+
+  /// Sends a JSON body (empty: none) and gives the answer of a 2xx.
+  ///
+  /// Errors: those of HttpClient::call; what the server says otherwise, by its status: 400
+  /// InvalidArgument, 401 and 403 InvalidArgument, 404 NotFound, 422 Unsupported, 429
+  /// ResourceExhausted, 503 Unavailable, 504 DeadlineExceeded.
+  Result<std::string> call(std::string_view method, std::string_view target,
+                           const std::string& body = {});
+};
+
+/// The sentence of an error body `{"error": {"message"}}`, else the body itself, cut short.
+std::string server_message(const std::string& body);
+
+/// What a status means, with the server's own sentence.
+Error server_error(int status, const std::string& body);
+
+}  // namespace muster
