@@ -13,8 +13,11 @@ constexpr auto kLingerLimit = std::chrono::seconds(2);
 // Bytes of later requests that are kept while one is being answered; beyond that the client waits.
 constexpr std::size_t kUnreadMost = 64 << 10;
 constexpr std::size_t kKeptCapacity = 4 << 10;  // of a string that waits for the next request
-constexpr int kReadsMost = 16;                  // of one wake-up, so that others have their turn
-constexpr int kRequestsMost = 64;               // of one feeding, likewise
+// What a body that comes without a pause brings at least: so much longer may a long one take.
+constexpr long kBytesPerSecondLeast = 32 << 10;
+constexpr Duration kSecond = std::chrono::seconds(1);
+constexpr int kReadsMost = 16;     // of one wake-up, so that others have their turn
+constexpr int kRequestsMost = 64;  // of one feeding, likewise
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 void empty(std::string& text) {
@@ -154,8 +157,7 @@ bool HttpConnection::shake_hands() {
   if (outcome.kind == IoOutcome::Kind::Done) {
     needs_write_ = false;
     enter(State::Idle, core_.options.idle_limit);
-    if (core_.is_closing) close();
-    return state_ != State::Closed;
+    return true;
   }
   if (outcome.kind != IoOutcome::Kind::Later) {
     ++core_.counters.failed_handshakes;
@@ -254,6 +256,9 @@ void HttpConnection::feed(std::string_view bytes) {
   }
   if (state_ != State::Closed) keep(input);
   is_feeding_ = false;
+  if (state_ == State::Reading) {
+    core_.extend_deadline(place, kSecond * static_cast<long>(bytes.size()) / kBytesPerSecondLeast);
+  }
   if (left == 0 && state_ == State::Idle && unread_size() > 0) resume_later();
   if (state_ == State::Sending || state_ == State::Waiting) update_interest();
 }

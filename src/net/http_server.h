@@ -31,9 +31,10 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 struct HttpServerOptions {
   ListenAddress listen = {};
   HttpLimits limits = {};
-  std::uint32_t connections_most = 16384;                 // one more is told 503 and closed
-  Duration request_limit = std::chrono::seconds(10);      // from a request's first byte to its last
-  Duration idle_limit = std::chrono::seconds(75);         // between requests of a connection
+  std::uint32_t connections_most = 16384;             // one more is told 503 and closed
+  Duration request_limit = std::chrono::seconds(10);  // from a request's first byte to its last,
+                                                      // and 1 s more for each 32 KiB of it
+  Duration idle_limit = std::chrono::seconds(75);     // between requests of a connection
   Duration write_stall_limit = std::chrono::seconds(30);  // a reader that takes nothing
   std::optional<TlsOptions> tls = {};                     // nullopt: plain HTTP
   /// Gives a refusal of the server's own (400, 408, 413, 431, 501, 503, 505; plain text) the
@@ -119,8 +120,8 @@ class HttpServer {
   /// New connections are refused by the system from now on.
   void stop_listening();
 
-  /// Closes connections without a request, now and as soon as each has its answer, which says
-  /// `Connection: close`.
+  /// Closes connections without a request now, and every other with its next answer, which says
+  /// `Connection: close`; new ones too, as long as it listens.
   void close_idle();
 
   /// Certificates for connections that come from now on; on an error nothing is changed.

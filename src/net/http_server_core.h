@@ -35,6 +35,7 @@ class HttpServerCore final : public ReadySink {
 
   /// For connections. `place` is theirs and is kept up to date.
   void set_deadline(std::size_t place, TimePoint at) { places_[place].deadline = at; }
+  void extend_deadline(std::size_t place, Duration more) { places_[place].deadline += more; }
   void forget(std::size_t place);
   TimePoint now() const { return parts.woke_at; }
   std::string_view date();

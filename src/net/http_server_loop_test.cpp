@@ -19,8 +19,7 @@ namespace {
 
 class HttpServerLoop : public testing::Test {
  protected:
-  void start(HttpHandler handler) {
-    HttpServerOptions options;
+  void start(HttpHandler handler, HttpServerOptions options = {}) {
     options.listen = {"127.0.0.1", 0};
     auto started = HttpServer::start(options, loop_, std::move(handler));
     ASSERT_TRUE(started) << started.error().message;
@@ -189,6 +188,27 @@ TEST_F(HttpServerLoop, SendsALongAnswerPieceByPiece) {
   EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, body.size() + 1);
   say(client, kGet);  // the connection is as good as before
   EXPECT_TRUE(hear(client, "#").starts_with("HTTP/1.1 200 OK"));
+}
+
+TEST_F(HttpServerLoop, GivesALongBodyMoreTimeTheMoreOfItCame) {
+  start([](const HttpRequest&, const HttpRespond& respond) { respond({.body = "#"}); },
+        {.request_limit = std::chrono::milliseconds(1)});
+  const auto client = connect();
+  const std::string most(1 << 20, 'x');  // 32 s
+  say(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n");
+  std::size_t sent = 0;
+  run_until([&] {
+    const auto size =
+        ::send(client.get(), most.data() + sent, most.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size > 0) sent += static_cast<std::size_t>(size);
+    return sent == most.size();
+  });
+  // Deadlines are looked at every quarter of a second.
+  const auto swept = loop_.timer([&] { loop_.stop(); });
+  swept->set(std::chrono::steady_clock::now() + std::chrono::milliseconds(600));
+  loop_.run();
+  say(client, "x");
+  EXPECT_TRUE(hear(client, "#").starts_with("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(HttpServerLoop, EndsGracefully) {
