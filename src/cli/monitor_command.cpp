@@ -85,6 +85,7 @@ class Monitor {
 
  private:
   Status start();
+  bool has_ticks() const { return recorder_ || child_ || !server_; }
   Status tick();
   std::optional<int> wait_until(TimePoint time);
   Result<int> end(int code);
@@ -114,7 +115,6 @@ Status Monitor::start() {
 
 Status Monitor::tick() {
   const bool is_printed = !recorder_ && !server_ && !child_;
-  if (!recorder_ && !child_ && !is_printed) return Done{};
   const auto snapshot = collector_->snapshot();
   if (recorder_) MUSTER_TRY(recorder_->write(recording_line(snapshot, options_.metrics)));
   for (std::uint32_t i = 0; child_ && i < snapshot.devices.size(); ++i) {
@@ -160,6 +160,11 @@ Result<int> Monitor::end(int code) {
 
 Result<int> Monitor::run() {
   MUSTER_TRY(start());
+  while (!has_ticks()) {
+    // A server alone has nothing to do for this thread, and a machine that sleeps is not woken.
+    if (const auto code = wait_until(context_.clock.now() + std::chrono::hours(1)))
+      return end(*code);
+  }
   for (auto next = context_.clock.now();; next += options_.interval) {
     MUSTER_TRY(tick());
     if (context_.output.is_reader_gone() && !child_) return 0;

@@ -67,13 +67,16 @@ std::optional<double> cpuinfo_hertz(std::string_view text, const std::vector<std
   std::optional<std::int64_t> cpu;
   double sum = 0;
   std::size_t count = 0;
-  for (const auto& line : split(text, '\n')) {
+  while (!text.empty()) {
+    const auto length = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, length);
+    text.remove_prefix(std::min(length + 1, text.size()));
+    const bool is_number = line.starts_with("processor");
     const auto colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    const auto name = trim(std::string_view(line).substr(0, colon));
-    const auto value = trim(std::string_view(line).substr(colon + 1));
-    if (name == "processor") cpu = leading_number(value);
-    if (name != "cpu MHz" || !cpu) continue;
+    if ((!is_number && !line.starts_with("cpu MHz")) || colon == std::string_view::npos) continue;
+    const auto value = trim(line.substr(colon + 1));
+    if (is_number) cpu = leading_number(value);
+    if (is_number || !cpu) continue;
     if (std::find(cpus.begin(), cpus.end(), static_cast<std::uint32_t>(*cpu)) == cpus.end())
       continue;
     sum += std::strtod(std::string(value).c_str(), nullptr) * 1e6;

@@ -21,14 +21,14 @@ class CallWatch {
  public:
   virtual ~CallWatch() = default;
 
-  virtual void enter(const char* function) = 0;
+  virtual void enter(const char* function, TimePoint at) = 0;
   virtual void leave(const char* function, std::int32_t code, Duration took) = 0;
 };
 
 /// A watch that looks away, for calls that nobody accounts for.
 class NoWatch final : public CallWatch {
  public:
-  void enter(const char* /*function*/) override {}
+  void enter(const char* /*function*/, TimePoint /*at*/) override {}
   void leave(const char* /*function*/, std::int32_t /*code*/, Duration /*took*/) override {}
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -14,12 +15,14 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kPiece = 4096;
+// With less room than this the kernel would give what is left in crumbs.
+constexpr std::size_t kPieceLeast = 1024;
 
 }  // namespace
 
 std::int32_t KernelFile::read(CallWatch& watch, DeviceSample& sample) {
-  watch.enter(call_);
-  const auto begin = std::chrono::steady_clock::now();
+  const TimePoint begin = std::chrono::steady_clock::now();
+  watch.enter(call_, begin);
   const auto code = read_all();
   const auto took = std::chrono::steady_clock::now() - begin;
   watch.leave(call_, code, took);
@@ -29,30 +32,31 @@ std::int32_t KernelFile::read(CallWatch& watch, DeviceSample& sample) {
 }
 
 std::int32_t KernelFile::read_all() {
-  text_.clear();
+  size_ = 0;
   if (!file_.is_open()) {
     file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file_.is_open()) return errno;
   }
   // The first piece holds most files; the kernel goes on where a piece ended.
-  for (std::size_t piece = kPiece;; piece *= 2) {
-    const auto used = text_.size();
-    text_.resize(used + piece);
-    const auto count = ::pread(file_.get(), text_.data() + used, piece, static_cast<off_t>(used));
-    const auto code = count < 0 ? errno : 0;
-    text_.resize(used + (count > 0 ? static_cast<std::size_t>(count) : 0));
+  for (;;) {
+    if (buffer_.size() < size_ + kPieceLeast) buffer_.resize(std::max(2 * size_, kPiece));
+    const auto piece = buffer_.size() - size_;
+    const auto count =
+        ::pread(file_.get(), buffer_.data() + size_, piece, static_cast<off_t>(size_));
     if (count < 0) {
+      const auto code = errno;
       if (code == EINTR) continue;
-      text_.clear();
+      size_ = 0;
       file_.reset();
       return code;
     }
-    if (text_.size() > size_max_) break;
+    size_ += static_cast<std::size_t>(count);
+    if (size_ > size_max_) break;
     // Attributes of sysfs fit one piece and give it whole; a larger file may come in short pieces.
     const bool is_short = static_cast<std::size_t>(count) < piece;
     if (count == 0 || (size_max_ <= kPiece && is_short)) return 0;
   }
-  text_.clear();
+  size_ = 0;
   return EFBIG;
 }
 

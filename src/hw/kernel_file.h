@@ -29,7 +29,7 @@ class KernelFile {
   std::int32_t read(CallWatch& watch, DeviceSample& sample);
 
   /// Until the next read.
-  std::string_view text() const { return text_; }
+  std::string_view text() const { return std::string_view(buffer_).substr(0, size_); }
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -39,7 +39,8 @@ class KernelFile {
   std::filesystem::path path_;
   std::size_t size_max_;
   UniqueFd file_;
-  std::string text_;
+  std::string buffer_;  // keeps its size, so that no byte is written twice
+  std::size_t size_ = 0;
 };
 
 /// True for the errno of a file that is not there, or whose device does not offer it: no error of a

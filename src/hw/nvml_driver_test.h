@@ -14,7 +14,7 @@ namespace muster {
 /// Counts calls by function, as the sampler process does.
 class NvmlCallLog final : public CallWatch {
  public:
-  void enter(const char* function) override { entered_ = function; }
+  void enter(const char* function, TimePoint /*at*/) override { entered_ = function; }
   void leave(const char* function, std::int32_t code, Duration /*took*/) override {
     EXPECT_STREQ(function, entered_);
     ++counts[function];

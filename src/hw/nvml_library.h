@@ -99,8 +99,8 @@ class NvmlCaller {
   template <typename... Parameters, typename... Arguments>
   NvmlCode operator()(const NvmlFunction<Parameters...>& function, Arguments... arguments) {
     if (!function) return kNvmlFunctionNotFound;
-    watch_.enter(function.name);
-    const auto begin = std::chrono::steady_clock::now();
+    const TimePoint begin = std::chrono::steady_clock::now();
+    watch_.enter(function.name, begin);
     const NvmlCode code = function.address(arguments...);
     const Duration took = std::chrono::steady_clock::now() - begin;
     watch_.leave(function.name, code, took);

@@ -15,13 +15,13 @@ constexpr int kSlowestTimes = 4;
 // Keeps the calls of a thread until the watch's own thread can be told of them.
 class RecordedCalls final : public CallWatch {
  public:
-  void enter(const char* /*function*/) override {}
+  void enter(const char* /*function*/, TimePoint /*at*/) override {}
   void leave(const char* function, std::int32_t code, Duration took) override {
     calls_.push_back({function, code, took});
   }
   void tell(CallWatch& watch) const {
     for (const auto& call : calls_) {
-      watch.enter(call.function);
+      watch.enter(call.function, TimePoint());  // it is over
       watch.leave(call.function, call.code, call.took);
     }
   }

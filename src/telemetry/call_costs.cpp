@@ -4,8 +4,6 @@
 
 namespace muster {
 
-void CallCosts::enter(const char* function) { page_.enter(slot_, function, clock_.now()); }
-
 void CallCosts::leave(const char* function, std::int32_t code, Duration took) {
   page_.leave(slot_);
   const MutexLock lock(mutex_);

@@ -17,10 +17,9 @@ namespace muster {
 /// Threads: `enter` and `leave` by one thread at a time; `add_to` by any.
 class CallCosts final : public CallWatch {
  public:
-  CallCosts(CallPage& page, std::uint32_t slot, const Clock& clock)
-      : page_(page), slot_(slot), clock_(clock) {}
+  CallCosts(CallPage& page, std::uint32_t slot) : page_(page), slot_(slot) {}
 
-  void enter(const char* function) override;
+  void enter(const char* function, TimePoint at) override { page_.enter(slot_, function, at); }
   void leave(const char* function, std::int32_t code, Duration took) override;
 
   /// Adds the counts to those of other slots.
@@ -36,7 +35,6 @@ class CallCosts final : public CallWatch {
 
   CallPage& page_;
   const std::uint32_t slot_;
-  const Clock& clock_;
   mutable Mutex mutex_;
   // By the address of the name, which lives as long as the program; about thirty.
   std::vector<Count> counts_ MUSTER_GUARDED_BY(mutex_);

@@ -32,8 +32,6 @@ constexpr std::array<Duration, 4> kRestartWaits{Duration::zero(), milliseconds(2
                                                 milliseconds(500), seconds(1)};
 constexpr Duration kLongLife = seconds(10);
 constexpr std::uint32_t kStrikesMax = 2;
-// So often samples are taken out of the ring if nobody asks, for the sake of the history.
-constexpr int kTakeMs = 1000;
 // An answer about edges may come so much later than asked: the frame's way, and a busy machine.
 constexpr Duration kAnswerGrace = milliseconds(250);
 
@@ -220,7 +218,7 @@ void SamplerCollector::serve() {
                                  {wake_.get(), POLLIN, 0},
                                  {sampler_->stderr_fd(), POLLIN, 0},
                                  {sampler_->exit_fd(), POLLIN, 0}}};
-    if (::poll(waits.data(), waits.size(), kTakeMs) < 0) continue;
+    if (::poll(waits.data(), waits.size(), -1) < 0) continue;
     if (waits[1].revents != 0) {
       std::uint64_t count = 0;
       (void)!::read(wake_.get(), &count, sizeof count);
@@ -238,6 +236,7 @@ void SamplerCollector::serve() {
     } else if (waits[3].revents != 0) {
       return;  // what it sent before its end is read
     }
+    // Each frame is an occasion to take what is in the ring: Costs come often enough for it.
     if (!take_samples()) return;
   }
 }

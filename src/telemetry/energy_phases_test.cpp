@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 class NoWatch final : public CallWatch {
  public:
-  void enter(const char* /*function*/) override {}
+  void enter(const char* /*function*/, TimePoint /*at*/) override {}
   void leave(const char* /*function*/, std::int32_t /*code*/, Duration /*took*/) override {}
 };
 

@@ -43,30 +43,31 @@ constexpr Duration kEventsPause = std::chrono::seconds(1);
 // Runs no destructor: a thread may be inside a driver that never comes back.
 [[noreturn]] void end_process(int code) { ::_exit(code); }
 
-class Sampler {
+class Sampler final : public SampleSink {
  public:
   Sampler(UniqueFd socket, CallPage page, SampleRing ring, const Clock& clock)
       : socket_(std::move(socket)),
         page_(std::move(page)),
         ring_(std::move(ring)),
         clock_(clock),
-        opening_(page_, CallPage::kOpening, clock) {}
+        opening_(page_, CallPage::kOpening) {}
 
   [[noreturn]] void run();
+  void take(const DeviceSample& sample) override;
+  void end_round() override;
 
  private:
   [[noreturn]] void read_socket();
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
   void send(TelemetryMessageType type, std::uint64_t id, const std::vector<std::byte>& payload);
   Status watch(const Watch& watch);
-  void give(std::span<const DeviceSample> samples);
   void find_edges(std::uint64_t id, Duration limit);
   void wait_for_events(std::size_t source);
   void send_costs();
 
   const UniqueFd socket_;
   CallPage page_;
-  SampleRing ring_;                             // of the thread that gives samples, as the next
+  SampleRing ring_;                             // of the sink's methods, as the next
   std::vector<std::byte> record_;               // memory for one
   std::atomic<std::uint64_t> lost_visits_ = 0;  // there was no room in the ring
   const Clock& clock_;
@@ -117,8 +118,7 @@ void Sampler::read_socket() {
 Status Sampler::watch(const Watch& watch) {
   opened_ = MUSTER_TRY(open_sources(watch, clock_, opening_));
   send(TelemetryMessageType::Machine, 0, encode(opened_.machine));
-  Sampling sampling(opened_.samplers, watch.periods, page_, clock_,
-                    [this](std::span<const DeviceSample> samples) { give(samples); });
+  Sampling sampling(opened_.samplers, watch.periods, page_, clock_, *this);
   {
     const std::lock_guard lock(mutex_);
     sampling_ = &sampling;
@@ -136,15 +136,12 @@ Status Sampler::watch(const Watch& watch) {
   }
 }
 
-void Sampler::give(std::span<const DeviceSample> samples) {
-  // So many a record: one of a thousand devices must not be larger than the ring.
-  constexpr std::size_t kRecordMax = 16;
-  for (auto rest = samples; !rest.empty();) {
-    const auto some = rest.first(std::min(rest.size(), kRecordMax));
-    rest = rest.subspan(some.size());
-    record_ = encode(some, std::move(record_));
-    if (!ring_.append(record_)) lost_visits_ += some.size();
-  }
+void Sampler::take(const DeviceSample& sample) {
+  record_ = encode(std::span(&sample, 1), std::move(record_));
+  if (!ring_.append(record_)) ++lost_visits_;
+}
+
+void Sampler::end_round() {
   if (ring_.begin_notice()) send(TelemetryMessageType::Samples, 0, {});
 }
 

@@ -24,12 +24,12 @@ bool has(const TierSet& tiers, Tier tier) { return tiers.test(static_cast<std::s
 
 Sampling::Sampling(std::vector<DeviceSampler*> samplers,
                    const std::array<Duration, kTierCount>& periods, CallPage& page,
-                   const Clock& clock, OnSamples on_samples)
+                   const Clock& clock, SampleSink& sink)
     : plan_(periods),
       clock_(clock),
       begin_(clock.now()),
       stuck_after_(std::max(plan_.period() / 4, kStuckLeast)),
-      on_samples_(std::move(on_samples)),
+      sink_(sink),
       alarm_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)),
       edges_(clock) {
   MUSTER_CHECK(alarm_.is_open());
@@ -38,7 +38,7 @@ Sampling::Sampling(std::vector<DeviceSampler*> samplers,
     const auto index = static_cast<std::uint32_t>(devices_.size());
     auto& device = *devices_.emplace_back(std::make_unique<Watched>());
     device.sampler = sampler;
-    device.watch = std::make_unique<CallCosts>(page, index, clock);
+    device.watch = std::make_unique<CallCosts>(page, index);
     if (sampler == nullptr) continue;
     device.is_cpu = sampler->identity().device.kind == DeviceKind::Cpu;
     poller->devices.push_back(index);
@@ -93,29 +93,34 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
     self.is_visiting = true;
     self.visiting = device;
     self.visit_since = clock_.now();
-    const auto tick = self.tick;
     lock.unlock();
     DeviceSample sample;
-    const bool was_visited = visit(device, tick, sample);
+    const bool was_visited = visit(device, self, sample);
+    const auto took = clock_.now() - self.visit_since;
+    if (was_visited) {
+      const std::lock_guard taking(sink_mutex_);
+      sink_.take(sample);
+    }
     lock.lock();
     self.is_visiting = false;
-    const auto took = clock_.now() - self.visit_since;
     devices_[device]->calm_ticks = took < stuck_after_ ? devices_[device]->calm_ticks + 1 : 0;
     if (!was_visited) continue;
     count_visit(self, sample, took);
-    self.done.push_back(std::move(sample));
+    self.has_given = true;
   }
-  if (self.done.empty()) return;
-  auto done = std::exchange(self.done, {});
+  if (!std::exchange(self.has_given, false)) return;
   lock.unlock();
-  give(done);
+  {
+    const std::lock_guard taking(sink_mutex_);
+    sink_.end_round();
+  }
   lock.lock();
-  done.clear();
-  self.done = std::move(done);  // for the sake of its memory
 }
 
-bool Sampling::visit(std::uint32_t index, std::uint64_t tick, DeviceSample& sample) {
+// Of the thread of `self`, which is the one that visits this device.
+bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& sample) {
   auto& device = *devices_[index];
+  const auto tick = self.tick;
   if (has_viewer_) {
     // Whoever looks at processes wants them each second.
     const auto next = device.due.at(tick);
@@ -124,14 +129,17 @@ bool Sampling::visit(std::uint32_t index, std::uint64_t tick, DeviceSample& samp
   auto due = device.due.at(tick);
   if (device.is_cpu) due &= ~only(Tier::Fast);
   if (due.none() || (device.is_lost && !has(due, Tier::Medium))) return false;
-  const std::unique_lock use(device.in_use, kInUseWait);
-  if (!use) {
-    const std::lock_guard lock(mutex_);
-    ++ticks_[static_cast<std::size_t>(Tier::Fast)].missed;
-    return false;
-  }
   sample.device = index;
-  sample.at = clock_.now();
+  sample.at = self.visit_since;
+  std::unique_lock use(device.in_use, std::try_to_lock);
+  if (!use) {
+    if (!use.try_lock_for(kInUseWait)) {
+      const std::lock_guard lock(mutex_);
+      ++ticks_[static_cast<std::size_t>(Tier::Fast)].missed;
+      return false;
+    }
+    sample.at = clock_.now();
+  }
   sample.tiers = due;
   device.sampler->sample(due, *device.watch, sample);
   device.is_lost = sample.lost_reason.has_value();
@@ -171,11 +179,6 @@ bool Sampling::rejoin(Poller& self) {
   return true;
 }
 
-void Sampling::give(std::span<const DeviceSample> samples) {
-  const std::lock_guard lock(give_mutex_);
-  on_samples_(samples);
-}
-
 void Sampling::set_alarm(TimePoint time) const {
   // An alarm in the past goes off at once; one at zero would be none.
   const auto since = std::max(time.time_since_epoch(), Duration(1));
@@ -199,8 +202,7 @@ void Sampling::watch_over() {
     if (is_stopping_) return;
     std::erase_if(pollers_, [](const auto& poller) { return poller->has_ended; });
     const auto now = clock_.now();
-    // A round that is not visiting has only just begun, on a machine that is busy, or gives its
-    // samples away.
+    // A round that is not visiting has only just begun, on a machine that is busy, or is ending.
     const auto since = shared_->is_visiting ? shared_->visit_since : now;
     if (shared_->is_visiting && shared_->devices.size() > 1 && since + stuck_after_ <= now) {
       split(*shared_);
@@ -215,7 +217,7 @@ void Sampling::split(Poller& stuck) {
   others->devices = std::exchange(stuck.devices, {stuck.visiting});
   std::erase(others->devices, stuck.visiting);
   others->round = std::exchange(stuck.round, {});
-  others->done = std::exchange(stuck.done, {});
+  others->has_given = std::exchange(stuck.has_given, false);
   others->tick = stuck.tick;
   others->counted_tick = stuck.counted_tick;
   stuck.is_alone = true;

@@ -3,11 +3,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,13 +20,25 @@
 
 namespace muster {
 
+/// Where samples go.
+///
+/// Threads: called by the visiting threads, one at a time.
+class SampleSink {
+ public:
+  virtual ~SampleSink() = default;
+
+  virtual void take(const DeviceSample& sample) = 0;
+  /// All samples of a tick are taken.
+  virtual void end_round() = 0;
+};
+
 /// Visits devices at their tiers' periods, and goes on with the others when one hangs.
 ///
-/// One thread visits all devices of a tick and gives their samples away together: one wake-up a
-/// tick. A watchdog looks on, by a timer that each round which ends pushes on to a quarter of a
-/// period after the begin of the next, so that it goes off only when a visit takes longer. The
-/// device then keeps its thread, and the others get a new one, which goes on within the same tick.
-/// A device that was quick for two slow periods comes back to the others.
+/// One thread visits all devices of a tick: one wake-up a tick. A watchdog looks on, by a timer
+/// that each round which ends pushes on to a quarter of a period after the begin of the next, so
+/// that it goes off only when a visit takes longer. The device then keeps its thread, and the
+/// others get a new one, which goes on within the same tick. A device that was quick for two slow
+/// periods comes back to the others.
 ///
 /// Deadlines are absolute, so nothing drifts; a visit that is due while the one before it still
 /// runs does not take place, and is counted. A device that says it is lost is visited with the
@@ -38,12 +48,9 @@ namespace muster {
 /// progress.
 class Sampling {
  public:
-  /// Called by the visiting threads, one at a time.
-  using OnSamples = std::function<void(std::span<const DeviceSample>)>;
-
-  /// samplers: borrowed; a device that shall be left out is nullptr.
+  /// samplers and sink: borrowed; a device that shall be left out is nullptr.
   Sampling(std::vector<DeviceSampler*> samplers, const std::array<Duration, kTierCount>& periods,
-           CallPage& page, const Clock& clock, OnSamples on_samples);
+           CallPage& page, const Clock& clock, SampleSink& sink);
   ~Sampling();
 
   void set_viewer(bool is_there) { has_viewer_ = is_there; }
@@ -67,11 +74,11 @@ class Sampling {
   struct Poller {
     std::vector<std::uint32_t> devices;
     std::vector<std::uint32_t> round;  // of this tick: those still to be visited, the last first
-    std::vector<DeviceSample> done;    // of this tick
     std::uint64_t tick = 0;
     std::uint64_t counted_tick = 0;  // up to here missed visits are counted
     bool is_alone = false;           // with a device that is slow or hangs
     bool is_visiting = false;
+    bool has_given = false;  // samples of this tick
     bool has_ended = false;
     std::uint32_t visiting = 0;
     TimePoint visit_since;
@@ -83,11 +90,10 @@ class Sampling {
   void add_poller(std::unique_ptr<Poller> poller);
   void run(Poller& self);
   void visit_round(Poller& self, std::unique_lock<std::mutex>& lock);
-  bool visit(std::uint32_t index, std::uint64_t tick, DeviceSample& sample);
+  bool visit(std::uint32_t index, const Poller& self, DeviceSample& sample);
   void count_visit(Poller& self, const DeviceSample& sample, Duration took);
   void count_missed(Poller& poller, std::uint64_t tick);
   bool rejoin(Poller& self);
-  void give(std::span<const DeviceSample> samples);
   void set_alarm(TimePoint time) const;
   void expect_round(const Poller& self, TimePoint begin) const;
   void watch_over();
@@ -97,10 +103,10 @@ class Sampling {
   const Clock& clock_;
   const TimePoint begin_;
   const Duration stuck_after_;
-  const OnSamples on_samples_;
   std::vector<std::unique_ptr<Watched>> devices_;  // the list does not change
   std::atomic<bool> has_viewer_ = false;
-  std::mutex give_mutex_;
+  std::mutex sink_mutex_;
+  SampleSink& sink_;      // guarded by sink_mutex_
   const UniqueFd alarm_;  // a timer: when the watchdog shall look
 
   // std::mutex rather than Mutex: the condition variable needs it.

@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -25,7 +27,7 @@ class FakeDevice final : public DeviceSampler {
   const DeviceIdentity& identity() const override { return identity_; }
 
   void sample(TierSet /*due*/, CallWatch& watch, DeviceSample& sample) override {
-    watch.enter("fakeSample");
+    watch.enter("fakeSample", SteadyClock().now());
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return !is_held_; });
@@ -74,19 +76,26 @@ class FakeDevice final : public DeviceSampler {
 };
 
 /// Three devices that are visited, and what was given away.
-class SamplingTest : public testing::Test {
+class SamplingTest : public testing::Test, public SampleSink {
  protected:
   SamplingTest() : page_(std::move(*CallPage::create())) {}
 
   void begin() {
     sampling_ = std::make_unique<Sampling>(
         std::vector<DeviceSampler*>{&devices_[0], &devices_[1], &devices_[2]}, kPeriods, page_,
-        clock_, [this](std::span<const DeviceSample> samples) {
-          const std::lock_guard lock(mutex_);
-          for (const auto& sample : samples) ++counts_[sample.device];
-          frame_sizes_.push_back(samples.size());
-          changed_.notify_all();
-        });
+        clock_, *this);
+  }
+
+  void take(const DeviceSample& sample) override {
+    const std::lock_guard lock(mutex_);
+    ++counts_[sample.device];
+    ++round_size_;
+    changed_.notify_all();
+  }
+  void end_round() override {
+    const std::lock_guard lock(mutex_);
+    round_sizes_.push_back(std::exchange(round_size_, 0));
+    changed_.notify_all();
   }
 
   // Waits until each of these devices has given so many samples more.
@@ -113,15 +122,16 @@ class SamplingTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint32_t, int> counts_;
-  std::vector<std::size_t> frame_sizes_;
+  std::size_t round_size_ = 0;
+  std::vector<std::size_t> round_sizes_;
   std::unique_ptr<Sampling> sampling_;  // last: its threads use the others
 };
 
-TEST_F(SamplingTest, HealthyDevicesShareAFrame) {
+TEST_F(SamplingTest, HealthyDevicesShareARound) {
   begin();
   ASSERT_TRUE(wait_for({0, 1, 2}, 3));
   const std::lock_guard lock(mutex_);
-  EXPECT_EQ(frame_sizes_.front(), 3U);
+  EXPECT_EQ(round_sizes_.front(), 3U);
 }
 
 TEST_F(SamplingTest, TheOthersGoOnWhileOneHangsAndItComesBack) {

@@ -40,7 +40,7 @@ class TestTree {
 /// Remembers the name of the last call and counts them.
 class CountingWatch final : public CallWatch {
  public:
-  void enter(const char* function) override {
+  void enter(const char* function, TimePoint /*at*/) override {
     last = function;
     ++entered;
   }
