@@ -11,7 +11,7 @@ constexpr std::uint32_t kTeachingBatches = 20;
 constexpr double kSlowFactor = 5;
 constexpr std::uint32_t kSlowBatches = 3;
 constexpr Duration kSlowTime = std::chrono::milliseconds(500);
-constexpr Duration kSlowTimeOfOne = std::chrono::seconds(1);
+constexpr Duration kSlowTimeOfOne = std::chrono::milliseconds(800);
 constexpr double kGoodFactor = 2;
 constexpr Duration kTimeSlice = std::chrono::milliseconds(4);
 
@@ -99,6 +99,11 @@ bool DeviceHealth::is_in_time(ModelId model, std::uint64_t token_count, Duration
 void DeviceHealth::forget_slowness() {
   slow_count_ = 0;
   slow_time_ = Duration{0};
+}
+
+void DeviceHealth::forget(ModelId model) {
+  calibrations_.erase(model);
+  batch_counts_.erase(model);
 }
 
 SlowQuarantine::SlowQuarantine(TimePoint began_at)

@@ -37,7 +37,7 @@ class Calibration {
 /// not judged; afterwards what looks slow is not learnt.
 ///
 /// Slow are three batches in a row of together half a second, each over five times its prediction;
-/// or one and the batch that runs after it, once both have taken a second.
+/// or one and the batch that runs after it, once both have taken 0.8 s.
 ///
 /// Pure. Threads: owned by the coordinator's loop.
 class DeviceHealth {
@@ -61,6 +61,9 @@ class DeviceHealth {
 
   /// A new worker, or one that came back: what looked slow is forgotten, what was learnt is kept.
   void forget_slowness();
+
+  /// The model was unloaded; its number comes never again.
+  void forget(ModelId model);
 
  private:
   std::map<ModelId, Calibration> calibrations_;

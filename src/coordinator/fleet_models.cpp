@@ -61,6 +61,7 @@ void WorkerFleet::drop_leaving_models(WorkerSlot& slot) {
     const bool is_there =
         here.status.state == ModelState::Ready || here.status.state == ModelState::Loading;
     if (slot.is_alive() && is_there) send(slot, MessageType::Unload, 0, encode(Unload{id}));
+    slot.health.forget(id);
     entry = slot.models.erase(entry);
     changed();
   }
@@ -83,6 +84,7 @@ void WorkerFleet::believe(WorkerSlot& slot, ModelId id) {
   auto& here = slot.models.at(id);
   here.status.state = ModelState::Ready;
   here.awaits_canary = false;
+  if (!slot.is_quarantined) slot.reason.clear();
   const auto now = clock_.now();
   if (options_.canary_period > Duration{0}) here.canary_at = now + options_.canary_period;
   slot.was_ready = true;

@@ -23,14 +23,15 @@ class FleetTest : public testing::Test {
  protected:
   ~FleetTest() override { ::unsetenv("ZERO_WORKER"); }
 
-  void start(const char* orders, std::uint32_t device_count = 2, std::uint32_t batch_tokens = 100) {
+  void start(const char* orders, std::uint32_t device_count = 2, bool gives_up = true) {
     ::setenv("ZERO_WORKER", orders, 1);
     FleetOptions options;
     for (std::uint32_t i = 0; i < device_count; ++i) {
       options.devices.emplace_back().index = i;
     }
     options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
-    options.batch_tokens = batch_tokens;
+    options.batch_tokens = 100;
+    options.gives_up = gives_up;
     options.build = std::string(build_name());
     FleetEvents events;
     events.on_row = [this](ItemKey key, std::span<const std::byte> row, std::size_t) {
@@ -209,6 +210,31 @@ TEST_F(FleetTest, PassesOnWhyTheModelCannotBeLoaded) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().kind, ErrorKind::Corrupt);
   EXPECT_NE(status.error().message.find("told not to load"), std::string::npos);
+}
+
+TEST_F(FleetTest, AModelThatCannotBeLoadedIsAStateOfAServer) {
+  start("fail_load", 2, /*gives_up=*/false);
+  fleet_->load(kModel, {});
+  submit(1);
+  ASSERT_TRUE(run_until_done());
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_[0].kind, ErrorKind::Unavailable);
+  EXPECT_NE(failed_[0].message.find("told not to load"), std::string::npos);
+  for (const auto& device : fleet_->status()) {
+    EXPECT_EQ(device.models.at(kModel).state, ModelState::Failed);
+    EXPECT_EQ(device.models.at(kModel).reason, "told not to load");
+  }
+}
+
+TEST_F(FleetTest, AServerGoesOnTryingDevicesThatCannotStart) {
+  start("exit_at_start", 2, /*gives_up=*/false);
+  const auto classes = fleet_->wait_for_greetings(kNever);
+  ASSERT_FALSE(classes);
+  EXPECT_EQ(classes.error().kind, ErrorKind::Unavailable);
+  for (const auto& device : fleet_->status()) {
+    EXPECT_EQ(device.state, FleetState::Restarting);
+    EXPECT_GE(device.restart_count, 2U);
+  }
 }
 
 TEST_F(FleetTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {

@@ -50,6 +50,16 @@ TEST(RestartPolicy, GivesUpAWorkerThatCannotStart) {
   EXPECT_FALSE(policy.on_death(TimePoint(seconds(40)), kFailedStart));
 }
 
+TEST(RestartPolicy, AServerBacksOffFromTheThirdFailedStartAndNeverGivesUp) {
+  RestartPolicy policy(/*gives_up=*/false);
+  EXPECT_EQ(policy.on_death(TimePoint(seconds(0)), kFailedStart), Duration{0});
+  EXPECT_EQ(policy.on_death(TimePoint(seconds(20)), kFailedStart), Duration{0});
+  EXPECT_EQ(policy.on_death(TimePoint(seconds(40)), kFailedStart), Duration(milliseconds(100)));
+  EXPECT_EQ(policy.on_death(TimePoint(seconds(60)), kFailedStart), Duration(milliseconds(200)));
+  policy.on_batch_served();
+  EXPECT_EQ(policy.on_death(TimePoint(seconds(80)), kFailedStart), Duration{0});
+}
+
 TEST(RestartPolicy, AKillFromOutsideDuringTheStartDoesNotCountAsFailing) {
   RestartPolicy policy;
   for (int i = 0; i < 10; ++i) {
