@@ -1,6 +1,7 @@
 """The rows of the list `serve`: an embedding service over all devices that no single device's failure stops. One module a row."""
 
 ROWS = {
+    1: "row01_clients",
     2: "row02_latency",
     3: "row03_throughput",
     4: "row04_cache_hits",
@@ -12,6 +13,9 @@ ROWS = {
     10: "row10_endings",
     11: "row11_hostile_clients",
     12: "row12_soak",
+    13: "row13_schemathesis",
     14: "row14_xlmr",
     15: "row15_environment",
+    16: "row16_peers",
+    17: "row17_bad_inputs",
 }
