@@ -21,6 +21,15 @@ double unix_seconds() {
 
 bool never() { return false; }
 
+// What clients call a model that was given no name: its hub id, or the last name of its folder as
+// it was written, whatever a link there leads to.
+std::string name_of(const std::string& model) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(model, ignored)) return model;
+  const auto path = std::filesystem::absolute(model, ignored).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
 // The text of every canary: several words and scripts, so that many weights take part.
 std::vector<std::uint32_t> canary_ids(ServingModel& model) {
   std::vector<std::uint32_t> ids;
@@ -62,7 +71,7 @@ Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel&
   model->asked = asked;
   model->opened = MUSTER_TRY(find_and_read(choice));
   MUSTER_TRY(open_texts(choice, model->opened));
-  model->name = asked.name.empty() ? model->opened.folder.name : asked.name;
+  model->name = asked.name.empty() ? name_of(asked.model) : asked.name;
   model->row_size = model->opened.folder.encoder.hidden_size;
   if (const auto& rerank = model->opened.folder.rerank) {
     model->task = ModelTask::Rerank;
