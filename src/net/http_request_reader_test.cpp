@@ -49,6 +49,25 @@ TEST(HttpRequestReader, PutsChunksTogetherAndLeavesTheNextRequest) {
   EXPECT_EQ(reader.take().body, "abcde");
 }
 
+TEST(HttpRequestReader, ReadsAnEmptyBodyInChunksWhateverTheCuts) {
+  for (const std::string& tail : {std::string("0\r\n\r\n"), std::string("0\r\nX: y\r\n\r\n")}) {
+    const auto text = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + tail;
+    for (std::size_t first = 1; first < text.size(); ++first) {
+      SCOPED_TRACE(first);
+      HttpRequestReader reader({});
+      auto unread = text.substr(0, first);
+      unread.erase(0, reader.put(unread));
+      for (const char byte : text.substr(first)) {
+        unread += byte;
+        unread.erase(0, reader.put(unread));
+      }
+      ASSERT_TRUE(reader.is_done());
+      EXPECT_EQ(unread, "");
+      EXPECT_EQ(reader.take().body, "");
+    }
+  }
+}
+
 TEST(HttpRequestReader, KnowsWhenTheClientWaits) {
   HttpRequestReader reader({});
   feed(reader, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
