@@ -15,6 +15,7 @@ std::vector<Command> all_commands() {
   all.push_back(search_command());
   all.push_back(tokenize_command());
   all.push_back(devices_command());
+  all.push_back(serve_command());
   all.push_back(config_command());
   return all;
 }
