@@ -33,7 +33,7 @@ struct CutLimits {
   std::uint64_t token_budget = 0;     // upper bound; a single longer text still goes, alone
   std::uint64_t free_slot_count = 1;  // of all eligible devices, this one included
   bool is_only_device = false;        // then a text that struck this device may come back to it
-  bool may_take_suspects = true;      // false: one is with the device already
+  bool may_take_suspects = true;
 };
 
 /// The texts that wait for a device, and those that came back from dead ones. Late binding:
@@ -54,6 +54,11 @@ class BatchQueue {
 
   /// The key of the oldest text that `cut` could give now; nullopt when it would give nothing.
   std::optional<ItemKey> oldest(std::size_t device, const CutLimits& limits) const;
+
+  /// Whether a suspected text waits that `device` may take.
+  bool has_suspect(std::size_t device, const CutLimits& limits) const {
+    return find_suspect(device, limits) != suspects_.end();
+  }
 
   /// Takes a waiting text out; false when it does not wait here.
   bool remove(const WorkItem& item);

@@ -57,6 +57,7 @@ void Dispatcher::set_options(DispatchOptions options) { options_ = std::move(opt
 void Dispatcher::set_device(std::size_t device, DispatchDevice state, TimePoint now) {
   MUSTER_CHECK(state.weight > 0);
   books_->at(device).state = std::move(state);
+  if (suspect_taker_ == device && !books_->at(device).state.is_eligible) suspect_taker_.reset();
   bind_again(device, now);
   bind_waiting(now);
 }
@@ -141,6 +142,12 @@ std::optional<DispatchBatch> Dispatcher::cut(std::size_t device, TimePoint now) 
   if (!account.state.is_eligible || account.in_flight_batches >= account.state.slot_count) {
     return std::nullopt;
   }
+  if (account.in_flight_suspects > 0) return std::nullopt;
+  if (suspect_taker_.value_or(device) == device) {
+    suspect_taker_.reset();
+    if (has_suspect_for(device)) suspect_taker_ = device;
+    if (suspect_taker_ && account.in_flight_batches > 0) return std::nullopt;
+  }
   if (account.in_flight_long >= account.lane_count()) return std::nullopt;
   if (auto batch = cut_lane(device, Lane::Interactive, now)) return batch;
   return cut_lane(device, Lane::Bulk, now);
@@ -150,6 +157,16 @@ std::optional<DispatchBatch> Dispatcher::cut_lane(std::size_t device, Lane lane,
   const auto source = oldest_source(device, lane);
   if (source.queue == nullptr) return std::nullopt;
   return give(device, source, lane, now);
+}
+
+bool Dispatcher::has_suspect_for(std::size_t device) const {
+  return std::any_of(queues_.begin(), queues_.end(), [&](const auto& entry) {
+    const auto model = entry.first.second;
+    if (entry.second.shared.item_count() == 0 || !books_->is_eligible(device, model)) return false;
+    const auto takers = books_->takers(model, options_.memory_threshold);
+    return std::binary_search(takers.begin(), takers.end(), device) &&
+           entry.second.shared.has_suspect(device, {.is_only_device = takers.size() == 1});
+  });
 }
 
 /// Of all queues of the lane that this device may take from, the one with the oldest text.
@@ -164,8 +181,10 @@ Dispatcher::Source Dispatcher::oldest_source(std::size_t device, Lane lane) {
     const auto limits = limits_of(device, model, lane);
     const auto takers = books_->takers(model, options_.memory_threshold);
     const bool may_share = std::binary_search(takers.begin(), takers.end(), device);
+    if (limits.may_take_suspects && !shared.has_suspect(device, limits)) continue;
     for (auto* queue : {&shared, &bound[device]}) {
       const bool is_bound = queue != &shared;
+      if (is_bound && limits.may_take_suspects) continue;
       if (!is_bound && !may_share) continue;
       const auto oldest = queue->oldest(device, limits);
       if (oldest && (best.queue == nullptr || *oldest < best.oldest)) {
@@ -230,7 +249,7 @@ CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane) co
   return {.token_budget = token_budget(device, model, lane),
           .free_slot_count = static_cast<std::uint64_t>(std::ceil(slots)),
           .is_only_device = takers.size() == 1,
-          .may_take_suspects = account.in_flight_suspects == 0};
+          .may_take_suspects = suspect_taker_ == device};
 }
 
 // Twice, so that a batch that was cut to `batch_time_most` does not count when speeds waver.

@@ -133,7 +133,8 @@ class Dispatcher {
   /// calls below, with fewer texts than it had: those that are missing are forgotten.
   void on_served(std::size_t device, const DispatchBatch& batch, Duration engine);
 
-  /// As BatchQueue::give_back and BatchQueue::strike.
+  /// As BatchQueue::give_back and BatchQueue::strike. A suspect has its device for itself, so that
+  /// a death while it runs is its own; one device at a time empties itself for that.
   void give_back(std::size_t device, DispatchBatch batch, TimePoint now);
   std::optional<ItemKey> strike(std::size_t device, DispatchBatch batch, TimePoint now);
 
@@ -197,6 +198,7 @@ class Dispatcher {
   void bind_again(std::size_t device, TimePoint now);
   void bind_waiting(TimePoint now);
   std::optional<DispatchBatch> cut_lane(std::size_t device, Lane lane, TimePoint now);
+  bool has_suspect_for(std::size_t device) const;
   bool is_long(std::size_t device, ModelId model, std::uint64_t tokens) const;
   Source oldest_source(std::size_t device, Lane lane);
   DispatchBatch give(std::size_t device, const Source& source, Lane lane, TimePoint now);
@@ -212,7 +214,8 @@ class Dispatcher {
   std::map<std::pair<Lane, ModelId>, Queues> queues_;
   std::unordered_map<ItemKey, Known> known_;        // every text that waits or is with a device
   std::unordered_map<std::uint64_t, Given> given_;  // by batch: what is with a device
-  std::set<ModelId> gone_;  // told by `forget`, but with texts that are not back
+  std::set<ModelId> gone_;                    // told by `forget`, but with texts that are not back
+  std::optional<std::size_t> suspect_taker_;  // the device that empties itself for a suspect
   std::deque<Decision> decisions_;
   std::uint64_t next_batch_id_ = 1;
   std::uint64_t queued_texts_ = 0;

@@ -170,7 +170,7 @@ TEST(Dispatcher, ATextThatABatchCameBackWithoutIsForgotten) {
   dispatcher.add(text(1), kNow);  // its key is free again
 }
 
-TEST(Dispatcher, ATextThatKillsTwiceIsReturnedAndOneSuspectIsWithADeviceAtATime) {
+TEST(Dispatcher, ATextThatKillsTwiceIsReturnedAndASuspectHasItsDeviceForItself) {
   auto dispatcher = with_devices(2);
   make_ready(dispatcher, 2);
   for (ItemKey key = 1; key <= 8; ++key) dispatcher.add(text(key, 10), kNow);
@@ -179,9 +179,30 @@ TEST(Dispatcher, ATextThatKillsTwiceIsReturnedAndOneSuspectIsWithADeviceAtATime)
   EXPECT_FALSE(dispatcher.strike(0, *batch, kNow));
   auto suspect = dispatcher.cut(1, kNow);
   EXPECT_EQ(keys_of(suspect), Keys{1});
-  EXPECT_EQ(keys_of(dispatcher.cut(1, kNow)), (Keys{7, 8}));  // no second suspect
+  EXPECT_FALSE(dispatcher.cut(1, kNow));  // nothing beside it
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), (Keys{7, 8}));
   EXPECT_EQ(dispatcher.strike(1, *suspect, kNow), 1U);
   EXPECT_EQ(dispatcher.queued_text_count(), 5U);
+}
+
+TEST(Dispatcher, OneDeviceEmptiesItselfForASuspectAndTheOthersGoOn) {
+  auto dispatcher = with_devices(3);
+  make_ready(dispatcher, 3);
+  dispatcher.add(text(1, 1000), kNow);
+  EXPECT_FALSE(dispatcher.strike(0, *dispatcher.cut(0, kNow), kNow));
+  auto off = ready_device();
+  off.is_eligible = false;
+  for (ItemKey key = 2; key <= 6; ++key) dispatcher.add(text(key, 1000, Lane::Interactive), kNow);
+  const auto suspect = dispatcher.cut(1, kNow);  // it is idle, and takes it before the queries
+  EXPECT_EQ(keys_of(suspect), Keys{1});
+  EXPECT_EQ(keys_of(dispatcher.cut(2, kNow)), Keys{2});
+  dispatcher.give_back(1, *suspect, kNow);
+  dispatcher.set_device(1, off, kNow);
+  EXPECT_FALSE(dispatcher.cut(2, kNow));  // it lets 2 end first
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{3});
+  dispatcher.set_device(2, off, kNow);  // it may not take it any more
+  dispatcher.set_device(1, ready_device(), kNow);
+  EXPECT_EQ(keys_of(dispatcher.cut(1, kNow)), Keys{1});
 }
 
 TEST(Dispatcher, ADeviceWithFullMemoryTakesNothingUnlessAllAreFull) {

@@ -30,6 +30,7 @@ SimulatedFleet::SimulatedFleet(const SimulationInput& input)
   if (!input.texts.empty()) at(input.texts.front().at, EventKind::Arrival, 0);
   for (std::size_t i = 0; i < input.faults.size(); ++i) {
     at(input.faults[i].at, EventKind::Fault, i);
+    has_bad_workers_ |= input.faults[i].kind != SimulatedFaultKind::Killed;
   }
 }
 
@@ -183,6 +184,9 @@ void SimulatedFleet::settle_strike(std::size_t device, DispatchBatch batch) {
     if (killer == item.key) {
       if (text.death_count < 2 || items.size() > 1) {
         violated(fmt::format("text {} failed without being alone in a second death", item.key));
+      }
+      if (!input_.texts[item.key].kills && !has_bad_workers_) {
+        violated(fmt::format("text {} failed, and does not kill", item.key));
       }
       end_text(item.key, Fate::Failed);
       continue;

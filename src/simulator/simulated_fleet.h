@@ -107,6 +107,7 @@ class SimulatedFleet {
   std::uint64_t waiting_texts_ = 0;
   std::uint64_t waiting_tokens_ = 0;
   std::uint64_t open_count_ = 0;  // texts whose fate is not decided
+  bool has_bad_workers_ = false;  // some die, or stop answering in time, without a text's doing
   SimulationResult result_;
 };
 

@@ -71,8 +71,9 @@ struct SimulationResult {
 ///
 /// Checked at each step: no text is answered, failed or cancelled twice or given out while it is
 /// with another device; no batch is longer than allowed and no device has more than its slots; the
-/// books agree with what really waits and runs; only a text that was in two deaths fails; what
-/// admission lets in is within its bounds. At the end: no text is lost.
+/// books agree with what really waits and runs; only a text that was in two deaths fails, and only
+/// one that kills where workers do not die by themselves; what admission lets in is within its
+/// bounds. At the end: no text is lost.
 SimulationResult simulate(const SimulationInput& input);
 
 /// The value that a share of all values does not exceed, by the nearest rank; 0 without values.
