@@ -1,6 +1,8 @@
 // Any valid UTF-8 gets ids below vocab_size(), no more than length_max of them, and the same ones
-// whether the text is worked through whole or in parts.
+// whether the text is worked through whole or in parts. A pair that is cut has as many as it may,
+// and a text cut at the left the end of the whole.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -112,9 +114,36 @@ class Subject {
     muster::TextPass(parts_, scratch_, whole_, text.size() * 4).encode(text, text.size() + 1);
     muster::TextPass(parts_, scratch_, parted_, text.size() * 4).encode(text, part_size);
     MUSTER_CHECK(whole_ == parted_);
+    check_left(text, content_max);
+  }
+
+  void check_pair(std::string_view first, std::string_view second, std::uint32_t content_max) {
+    const std::uint32_t length_max = tokenizer_->pair_special_token_count() + content_max;
+    whole_.clear();
+    const auto whole = tokenizer_->encode_pair(first, second, kNoLimit, scratch_, whole_);
+    ids_.clear();
+    const auto cut = tokenizer_->encode_pair(first, second, length_max, scratch_, ids_);
+    MUSTER_CHECK(!whole.is_truncated && whole.token_count == whole_.size());
+    MUSTER_CHECK(cut.is_truncated == (whole.token_count > length_max));
+    MUSTER_CHECK(cut.token_count == std::min(whole.token_count, length_max));
+    MUSTER_CHECK(cut.first_segment <= cut.token_count && cut.token_count == ids_.size());
   }
 
  private:
+  static constexpr std::uint32_t kNoLimit = 1U << 30;
+
+  void check_left(std::string_view text, std::uint32_t content_max) {
+    const std::uint32_t length_max = tokenizer_->special_token_count() + content_max;
+    ids_.clear();
+    tokenizer_->encode(text, length_max, scratch_, ids_, muster::TruncationSide::Left);
+    const auto content = std::min<std::size_t>(whole_.size(), content_max);
+    MUSTER_CHECK(ids_.size() == content + tokenizer_->special_token_count());
+    // The specials before the text are at most one, as all subjects here have it.
+    const auto begin = ids_.begin() + (tokenizer_->special_token_count() > 0 ? 1 : 0);
+    MUSTER_CHECK(std::equal(begin, begin + static_cast<std::ptrdiff_t>(content),
+                            whole_.end() - static_cast<std::ptrdiff_t>(content)));
+  }
+
   std::unique_ptr<const Tokenizer> tokenizer_;
   muster::TokenizerParts parts_;
   Tokenizer::Scratch scratch_;
@@ -144,8 +173,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (muster::invalid_utf8_at(text)) {
     return 0;
   }
+  std::size_t middle = text.size() / 2;
+  while (middle > 0 && (static_cast<unsigned char>(text[middle]) & 0xC0U) == 0x80U) --middle;
   for (Subject& subject : subjects) {
     subject.check(text, data[0] % 32U, data[1] % 64U + 1);
+    subject.check_pair(text.substr(0, middle), text.substr(middle), data[0] % 32U);
   }
   return 0;
 }

@@ -98,7 +98,7 @@ Status answer(const Orders& orders, const Models& models, std::uint64_t id, cons
   std::size_t at = 0;
   for (std::size_t i = 0; orders.count("echo") > 0 && i < batch.lengths.size(); ++i) {
     const auto echo = echo_of(batch, i, std::span(batch.ids).subspan(at, batch.lengths[i]));
-    std::copy_n(echo.begin(), std::min<std::size_t>(dim, echo.size()), rows.begin() + i * dim);
+    std::copy_n(echo.begin(), std::min<std::size_t>(dim, echo.size()), rows.data() + i * dim);
     at += batch.lengths[i];
   }
   const auto head = encode_rows_head({.engine_ns = 1000, .dim = dim, .rows = {}});

@@ -13,6 +13,9 @@ from programs import ROOT
 sys.path.insert(0, str(ROOT / "tools" / "fixtures"))
 from encoders import randomise  # noqa: E402
 
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
 LENGTH_MAX = 64  # of a text or pair: short, so that many are cut
 SIZES = dict(hidden_size=96, num_attention_heads=4, intermediate_size=192, num_hidden_layers=3)
 SPECIAL = {
