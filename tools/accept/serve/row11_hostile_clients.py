@@ -22,7 +22,7 @@ IDLE, IDLE_KIB = 10_000, 64
 SLOW, REQUEST_LIMIT_S, WRITE_STALL_S, SLACK_S = 100, 10, 30, 3
 PIPELINED = 2000
 GOOD_S = 1.0
-TEXTS_OF_A_LARGE_ANSWER = 2000  # 9 MB of JSON, more than two sockets' buffers hold
+LARGE_TEXTS, LARGE_ANSWERS = 2000, 8  # together more than two sockets' buffers hold, whatever the vectors are
 FUZZ_S, FUZZ_LONG_S = 60, 600
 
 
@@ -53,7 +53,7 @@ def status_of(answer):
 def ask(port, data):
     """The status for `data`, and whether the server closed within the time that a slow one would get."""
     with connect(port) as client:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with contextlib.suppress(OSError):  # it may have been cut already
             client.sendall(data)
             client.shutdown(socket.SHUT_WR)
         return status_of(read_all(client))
@@ -204,17 +204,17 @@ def judge_idle(report, server):
 
 
 def judge_slow_reader(report, server):
-    body = json.dumps({"model": "", "input": [f"w {i}" for i in range(TEXTS_OF_A_LARGE_ANSWER)]}).encode()
+    body = json.dumps({"model": "", "input": [f"w {i}" for i in range(LARGE_TEXTS)]}).encode()
     with connect(server.port, receive_buffer=4096) as client:
-        client.sendall(post(body))
-        client.recv(1)  # the answer has begun, and no more of it is read
+        client.sendall(post(body) * LARGE_ANSWERS)
+        client.recv(1)  # the first answer has begun, and no more is read
         begin, is_cut = time.monotonic(), False
         while not is_cut and time.monotonic() - begin < WRITE_STALL_S + 2 * SLACK_S:
             time.sleep(0.2)
             # TCP_INFO begins with the state; 7 is TCP_CLOSE. Source: Linux, include/net/tcp_states.h.
             is_cut = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 7
         took_s = time.monotonic() - begin
-    report.add(holds("a reader that takes nothing of a large answer", is_cut and took_s <= WRITE_STALL_S + SLACK_S,
+    report.add(holds("a reader that takes nothing of large answers", is_cut and took_s <= WRITE_STALL_S + SLACK_S,
                      f"cut off after {took_s:.1f} s" if is_cut else "not cut off", f"cut off within {WRITE_STALL_S + SLACK_S} s"))
 
 
@@ -239,7 +239,7 @@ def judge_tls(report):
     report.add(holds("TLS port: plain HTTP", outcomes["plain HTTP"] == 400, str(outcomes["plain HTTP"]), "400"))
     cut = {name: status for name, status in outcomes.items() if name != "plain HTTP"}
     report.add(holds("TLS port: what is neither", set(cut.values()) == {None}, str(cut), "cut"))
-    report.add(at_most("TLS port: a client that says nothing", silent_s, REQUEST_LIMIT_S + SLACK_S, 1, " s"))
+    report.add(at_most("TLS port: a client that says nothing", silent_s, REQUEST_LIMIT_S + SLACK_S, 2, " s"))
     judge_good(report, good, "TLS: ")
 
 
