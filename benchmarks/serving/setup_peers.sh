@@ -15,7 +15,7 @@ base=.deps/peers/bin/python
 environment() {
   local folder=.deps/serving-peers/$1
   [[ -x $folder/bin/python ]] || "$base" -m venv "$folder"
-  if "$base" -c 'import sentence_transformers' 2>/dev/null; then
+  if "$base" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("sentence_transformers"))'; then
     local own; own=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     "$base" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$own/peers.pth"
   else
