@@ -136,6 +136,8 @@ int run_main(std::span<const std::string> words) {
 int main(int argc, char** argv) {
   // A worker that dies or a reader that leaves is an error to handle, not the end of this process.
   std::signal(SIGPIPE, SIG_IGN);
+  // Nor is a file that may not become larger: its write fails, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return muster::run_main(std::vector<std::string>(argv, argv + argc));
   } catch (const std::exception& error) {
