@@ -22,7 +22,7 @@ def measure(report, arguments):
     bodies = load.write_bodies("one-text.bodies", 1, 1, texts=[TEXT])
     rounds = []
     for _ in range(arguments.rounds):
-        with serving(MODEL, "--devices", "1xcpu", "--cores-per-device", "1", "--cache-enabled=false", name="latency") as server:
+        with serving(MODEL, "--devices", "1xcpu", "--cores-per-device", "1", "--no-cache-enabled", name="latency") as server:
             precision = load.served_precision(server)
             assert load.run(server, bodies, "--rate", 20, seconds=2, connections=1)["statuses"] == {"200": 40}
             through = load.run(server, bodies, "--rate", RATE, "--arrivals", "constant", seconds=SECONDS, connections=4)

@@ -60,7 +60,7 @@ def measure(report, arguments):
              for i, case in enumerate(CASES)}
     ratios, raw = {case[0]: [] for case in CASES}, []
     for _ in range(arguments.rounds):
-        with serving(MODEL, "--devices", "2xcpu", "--cache-enabled=false", name="throughput") as server:
+        with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", name="throughput") as server:
             precision = load.served_precision(server)
             rates = {}
             for what, per_request, _, connections, _ in CASES:

@@ -45,7 +45,7 @@ class Kills:
 
 def measure(report, arguments):
     lines = texts(TEXTS)
-    with serving(MODEL, "--devices", "2xcpu", "--cache-enabled=false", "--queue-budget", "60s", name="kill") as server:
+    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--queue-budget", "60s", name="kill") as server:
         known, watch = right_answers(server, lines), Watch(server)
         kills, missed = Kills(watch), 0
         with asking(server, lines, known, IN_FLIGHT) as outcome:

@@ -32,7 +32,7 @@ def faulty_server(name, **faults):
     state.unlink(missing_ok=True)
     words = {"cpu:0": {"batch_us_per_token": US_PER_TOKEN},
              ILL: {"batch_us_per_token": US_PER_TOKEN, "state_file": str(state), **faults}}
-    with serving(MODEL, "--devices", "2xcpu", "--cache-enabled=false", "--queue-budget", "60s", "--canary-interval", "500ms",
+    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--queue-budget", "60s", "--canary-interval", "500ms",
                  "--worker-program", FAULTY_WORKER, environment={"FAULTY_WORKER": json.dumps(words)}, name=f"faulty-{name}") as server:
         yield server, state
 

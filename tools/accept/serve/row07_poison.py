@@ -10,7 +10,7 @@ from serve.watching import FAULTY_WORKER, Watch, asking, right_answers, texts
 TITLE = "a request that kills any worker, among good ones"
 IS_TIMED = False
 
-IN_FLIGHT, TEXTS, LOST = 64, 1000, 2
+IN_FLIGHT, TEXTS, LOST, AFTERWARDS = 64, 1000, 2, 5000
 WORD = "zebra"
 
 
@@ -29,13 +29,15 @@ def deadly_token():
 def measure(report, arguments):
     lines = texts(TEXTS, without=WORD)
     faults = {name: {"abort_on_token": deadly_token(), "batch_us_per_token": 20} for name in ("cpu:0", "cpu:1")}
-    with serving(MODEL, "--devices", "2xcpu", "--cache-enabled=false", "--queue-budget", "60s", "--worker-program", FAULTY_WORKER,
+    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--queue-budget", "60s", "--worker-program", FAULTY_WORKER,
                  environment={"FAULTY_WORKER": json.dumps(faults)}, name="poison") as server:
         known, watch = right_answers(server, lines), Watch(server)
         with asking(server, lines, known, IN_FLIGHT) as outcome:
             before = watch.until_serving()
             status, body = server.call("POST", "/v1/embeddings", {"model": "", "input": f"a {WORD} in the street"}, timeout_s=90)
-            seen, after = watch.until(lambda all_: all(device["state"] == "ready" for device in all_.values()), 30)
+            served = sum(device["text_count"] for device in watch.devices().values()) + AFTERWARDS
+            seen, after = watch.until(lambda all_: all(device["state"] == "ready" for device in all_.values())
+                                      and sum(device["text_count"] for device in all_.values()) >= served, 60)
         lost = sum(after[name]["restart_count"] - before[name]["restart_count"] for name in after)
         server.stop()
     report.raw.update(status=status, body=body.decode(errors="replace"), outcome=outcome, devices=after)

@@ -24,7 +24,7 @@ def rss_kib(pid):
 def measure(report, _arguments):
     load.build("serving_load", "muster", "muster-worker")
     bodies = load.write_bodies("overload.bodies", TEXTS, 2000, encoding="base64")
-    with serving(MODEL, "--devices", "2xcpu", "--cache-enabled=false", "--queue-budget", f"{BUDGET_S}s", name="overload") as server:
+    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--queue-budget", f"{BUDGET_S}s", name="overload") as server:
         full = load.run(server, bodies, "--closed", seconds=15, connections=16)
         estimate = full["ok_per_second"]
         # Capacity as goodput at nine tenths of what a full queue gave: the generator takes processor time too.

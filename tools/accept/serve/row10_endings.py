@@ -56,7 +56,7 @@ class Clients:
 
 
 def end_under_load(report):
-    with serving(MODEL, "--devices", "2xcpu", "--cache-enabled=false", "--drain-timeout", f"{DRAIN_S}s", name="end") as server:
+    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--drain-timeout", f"{DRAIN_S}s", name="end") as server:
         clients = Clients(server, texts=64)
         clients.wait_for(200, 50)
         begin = time.monotonic()
@@ -85,7 +85,7 @@ def end_under_load(report):
 def reload_and_unload(report):
     settings = scratch("reload.yaml")
     settings.write_text("load_balancing_strategy: auto\n")
-    with serving(MODEL, "--devices", "2xcpu", "--config", settings, "--cache-enabled=false", name="reload") as server:
+    with serving(MODEL, "--devices", "2xcpu", "--config", settings, "--no-cache-enabled", name="reload") as server:
         assert server.call("POST", "/v1/models/load", {"model": str(MODEL), "name": "second"}, timeout_s=120)[0] == 200
         clients, others = Clients(server), Clients(server, model="second")
         clients.wait_for(200, 50)

@@ -94,7 +94,7 @@ def listed_names():
 
 def plain_environment(**more):
     """None of the names but `more`."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "MUSTER_TORCH_ROOT", "MUSTER_CACHE_DIR") if name in os.environ}
     return {**kept, **more}
 
 

@@ -141,7 +141,7 @@ def started(name, words, variables=None, folder=ROOT):
 
 def start(name):
     if name == OWN:
-        return started(name, [str(MUSTER), "serve", str(MODEL), "--devices", "2xcpu", "--cache-enabled=false",
+        return started(name, [str(MUSTER), "serve", str(MODEL), "--devices", "2xcpu", "--no-cache-enabled",
                               "--listen", "127.0.0.1:{port}"])
     peer = ALL[name]
     program = str(PEERS / peer.environment / peer.words[0])

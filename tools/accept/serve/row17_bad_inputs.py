@@ -75,7 +75,7 @@ def ask_badly(server, data):
 
 
 def measure(report, arguments):
-    with serving(MODEL, "--devices", "2xcpu", "--cache-enabled=false", name="bad") as server:
+    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", name="bad") as server:
         alone = GoodClient(server)
         time.sleep(3)
         alone.stop()
