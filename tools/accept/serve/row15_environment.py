@@ -160,9 +160,9 @@ def show_disagreements(report):
     report.add(holds("pairs that disagree: both are named", all(both_named), f"{sum(both_named)} of {len(DISAGREE)}", "all"))
 
 
-def metric(server, name):
+def metric(server, name, label=""):
     for line in server.get("/metrics")[1].decode().splitlines():
-        if line.startswith(name) and line[len(name)] in "{ ":
+        if line.startswith(name) and line[len(name)] in "{ " and label in line:
             return float(line.rsplit(" ", 1)[1])
     return None
 
@@ -177,10 +177,10 @@ def device_count(server):
 
 def cached(server):
     """Hits after the same text was asked for twice, as the answers of the server count them."""
-    before = metric(server, "muster_cache_hits_total") or 0
+    before = metric(server, "muster_cache_lookups_total", '"hit"') or 0
     server.embed(["twice the same"])
     server.embed(["twice the same"])
-    return (metric(server, "muster_cache_hits_total") or 0) - before
+    return (metric(server, "muster_cache_lookups_total", '"hit"') or 0) - before
 
 
 def wait_for(condition, limit_s):
@@ -213,8 +213,8 @@ def show_behaviour(report):
                      f"{plain['devices']} -> {set_so['devices']}", "2 -> 1"))
     report.add(holds("EMBEDDING_CACHE_ENABLED=false: hits of a repeated text", plain["hits"] >= 1 and set_so["hits"] == 0,
                      f"{plain['hits']:.0f} -> {set_so['hits']:.0f}", ">= 1 -> 0"))
-    report.add(holds("LOAD_BALANCING_STRATEGY=round_robin: reasons of /v1/decisions", any("round robin" in reason for reason in reasons),
-                     "; ".join(sorted(reasons))[:80], "round robin"))
+    report.add(holds("LOAD_BALANCING_STRATEGY=round_robin: reasons of /v1/decisions", any("its turn" in reason for reason in reasons),
+                     "; ".join(sorted(reasons))[:100], "its turn, of 1 devices"))
     lines = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
     report.add(holds("MULTI_GPU_STATS_FILE, _INTERVAL=0.2: lines", has_stats and all("timestamp" in line and "devices" in line for line in lines),
                      f"{len(lines)} lines of JSON", ">= 3 within 5 s"))
