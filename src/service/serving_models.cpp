@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/build_info.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -30,8 +31,9 @@ const CacheKey& ServingModel::scope(const std::string& prompt, bool is_cut_left)
 }
 
 std::string ServingModel::canary_name() const {
-  return hash_hex(fmt::format("{} {} {} {}", opened.hash, precision_name(precision.precision),
-                              pooling_name(opened.pooling), opened.normalize));
+  return hash_hex(fmt::format("{} {} {} {} {}", build_name(), opened.hash,
+                              precision_name(precision.precision), pooling_name(opened.pooling),
+                              opened.normalize));
 }
 
 ServingModel& ServingModels::add(std::unique_ptr<ServingModel> model) {
