@@ -63,8 +63,14 @@ FleetEvents ServingLoop::fleet_events() {
       .on_change = [this] { on_fleet_change(); }};
 }
 
-void ServingLoop::notice(const std::string& text, std::optional<std::size_t> device) const {
-  events_.on_notice(text, device ? std::optional(options_.devices[*device].name()) : std::nullopt);
+// The fleet's sentences begin with the device's name, which a log has a place of its own for.
+void ServingLoop::notice(std::string_view text, std::optional<std::size_t> device) const {
+  if (!device) return events_.on_notice(std::string(text), std::nullopt);
+  const auto name = options_.devices[*device].name();
+  for (const auto& prefix : {name + ": ", "[" + name + "] "}) {
+    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  }
+  events_.on_notice(std::string(text), name);
 }
 
 // Requests that come in one turn of the loop are placed together: a batch is then cut from all of

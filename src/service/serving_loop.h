@@ -86,7 +86,7 @@ class ServingLoop final : public InferenceService {
   void pump_soon();
   void on_call_end(ModelId model);
   void finish_drain();
-  void notice(const std::string& text, std::optional<std::size_t> device = std::nullopt) const;
+  void notice(std::string_view text, std::optional<std::size_t> device = std::nullopt) const;
 
   // Models: serving_model_loading.cpp
   Status open_first_models();
