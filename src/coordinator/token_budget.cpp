@@ -11,12 +11,15 @@ constexpr std::uint32_t kBatchesUntilGrowth = 20;
 
 void TokenBudget::on_out_of_memory(std::uint64_t token_count) {
   now_ = std::max<std::uint64_t>(1, std::min(now_, token_count / 2));
+  failed_size_ = token_count;
   full_batch_count_ = 0;
 }
 
 bool TokenBudget::on_served(std::uint64_t token_count) {
-  // Texts are whole, so a batch is seldom exactly full; small ones say nothing about the room.
-  const bool is_full = token_count >= now_ - now_ / 4;
+  // Texts are whole, so a batch is seldom exactly full; small ones say nothing about the room. What
+  // did not fit and fits now does, however small the scheduler keeps batches for other reasons.
+  const auto size = std::min(now_, failed_size_);
+  const bool is_full = token_count >= size - size / 4;
   if (now_ == most_ || !is_full || ++full_batch_count_ < kBatchesUntilGrowth) return false;
   full_batch_count_ = 0;
   now_ = std::min(most_, now_ + std::max<std::uint64_t>(1, now_ / 4));

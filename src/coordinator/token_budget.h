@@ -18,13 +18,14 @@ class TokenBudget {
   /// A batch of so many tokens did not fit: half of them from now on.
   void on_out_of_memory(std::uint64_t token_count);
 
-  /// A batch of so many tokens was served. Twenty of about the budget's size let it grow by a
-  /// quarter, up to what was asked for; true when it grew.
+  /// A batch of so many tokens was served. Twenty of about the budget's size, or of the size that
+  /// did not fit, let it grow by a quarter, up to what was asked for; true when it grew.
   bool on_served(std::uint64_t token_count);
 
  private:
   std::uint64_t most_;
   std::uint64_t now_;
+  std::uint64_t failed_size_ = 0;       // tokens of the newest batch that did not fit
   std::uint32_t full_batch_count_ = 0;  // served at this budget
 };
 

@@ -40,6 +40,14 @@ TEST(TokenBudgetTest, SmallBatchesSayNothingAboutTheRoom) {
   EXPECT_EQ(budget.now(), 1000U);
 }
 
+TEST(TokenBudgetTest, WhatDidNotFitAndFitsAgainLetsItGrowToTheFull) {
+  TokenBudget budget(4096);
+  budget.on_out_of_memory(300);
+  EXPECT_EQ(budget.now(), 150U);
+  serve(budget, 20 * 20, 300);  // never more: the scheduler bounds the time of a batch
+  EXPECT_EQ(budget.now(), 4096U);
+}
+
 TEST(TokenBudgetTest, NeverGrowsAboveWhatWasAskedFor) {
   TokenBudget budget(1100);
   budget.on_out_of_memory(2000);
