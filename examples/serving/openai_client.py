@@ -24,8 +24,8 @@ print("one text:", len(answer.data[0].embedding), "values,", answer.usage.total_
 batch = client.embeddings.create(model=model, input=["first", "second", ""], encoding_format="float")
 print("a batch:", [item.index for item in batch.data])
 
-short = client.embeddings.create(model=model, input="The quick brown fox.", dimensions=64)
-print("cut to 64, length 1 again:", round(sum(value**2 for value in short.data[0].embedding), 4))
+short = client.embeddings.create(model=model, input="The quick brown fox.", dimensions=16)
+print("cut to 16, length 1 again:", round(sum(value**2 for value in short.data[0].embedding), 4))
 
 # What muster adds goes into extra_body.
 query = client.embeddings.create(model=model, input="a query", extra_body={"lane": "interactive", "timeout_ms": 2000})

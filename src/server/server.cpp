@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "server/access.h"
 #include "server/exchange.h"
 #include "server/handlers.h"
@@ -12,7 +13,7 @@ namespace {
 
 // A refusal that the HTTP server words itself, as the API's errors are.
 void dress(HttpResponse& response) {
-  ApiError error = api_error(response.status, response.body);
+  ApiError error = api_error(response.status, std::string(trim(response.body)));
   if (response.status == 503) error.retry_after = std::chrono::seconds(1);
   HttpResponse dressed = error_response(error);
   for (auto& header : response.headers) {

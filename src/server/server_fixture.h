@@ -1,0 +1,103 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "net/http_client.h"
+#include "server/server.h"
+
+namespace muster {
+
+/// A whole server on two workers that answer [sum of ids, token count, …] (tests/zero_worker). Its
+/// loop has a thread; the test is the client.
+class ServerFixture : public testing::Test {
+ protected:
+  using Json = nlohmann::json;
+
+  ServerFixture()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("server." + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+    ::setenv("ZERO_WORKER", "echo dim=32", 1);
+    options_.http.listen = {.host = "127.0.0.1", .port = 0};
+    options_.models = {
+        {.name = "tiny", .model = std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny"}};
+    options_.devices.resize(2);
+    options_.devices[1].index = 1;
+    options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
+    options_.cache_folder = folder_ / "cache";
+    options_.canary_period = {};
+    options_.texts_most = 4;
+    hooks_.config_json = [] { return std::string(R"({"strategy":{"value":"auto"}})"); };
+    hooks_.change_config = [this](const std::map<std::string, std::string>& changes) -> Status {
+      if (changes.contains("port")) return Error{ErrorKind::InvalidArgument, "port is not live"};
+      changes_ = changes;
+      return Done{};
+    };
+  }
+
+  ~ServerFixture() override {
+    if (thread_.joinable()) {
+      loop_.stop();
+      thread_.join();
+    }
+    server_.reset();
+    service_.reset();
+    ::unsetenv("ZERO_WORKER");
+    std::filesystem::remove_all(folder_);
+  }
+
+  /// Starts it and waits until it is ready.
+  void start() {
+    auto service = InferenceService::start(
+        options_, loop_,
+        {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
+         .on_fatal = [](const Error& error) { FAIL() << error.message; }},
+        clock_);
+    ASSERT_TRUE(service) << service.error().message;
+    service_ = *std::move(service);
+    auto server = Server::start(options_, *service_, nullptr, loop_, hooks_, clock_);
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = *std::move(server);
+    thread_ = std::thread([this] { loop_.run(); });
+    client_ = *HttpClient::open("http://127.0.0.1:" + std::to_string(server_->port()));
+    while (get("/readyz").status != 200) std::this_thread::yield();
+  }
+
+  HttpAnswer call(std::string_view method, std::string_view target, const HttpHeaders& headers,
+                  std::string_view body = {}) {
+    auto answer = client_->call(method, target, headers, body);
+    EXPECT_TRUE(answer) << (answer ? "" : answer.error().message);
+    return answer ? *answer : HttpAnswer{};
+  }
+  HttpAnswer get(std::string_view target) { return call("GET", target, {}); }
+  HttpAnswer post(std::string_view target, std::string_view body, HttpHeaders headers = {}) {
+    headers.emplace_back("Content-Type", "application/json");
+    return call("POST", target, headers, body);
+  }
+  static Json json(const HttpAnswer& answer) { return Json::parse(answer.body); }
+  static std::string message(const HttpAnswer& answer) {
+    return json(answer)["error"]["message"].get<std::string>();
+  }
+
+  const std::filesystem::path folder_;
+  const SteadyClock clock_;
+  EventLoop loop_;
+  ServeOptions options_;
+  ServerHooks hooks_;
+  std::map<std::string, std::string> changes_;
+  std::unique_ptr<InferenceService> service_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<HttpClient> client_;
+  std::thread thread_;
+};
+
+}  // namespace muster
