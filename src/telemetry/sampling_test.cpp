@@ -80,6 +80,9 @@ class SamplingTest : public testing::Test, public SampleSink {
  protected:
   SamplingTest() : page_(std::move(*CallPage::create())) {}
 
+  // Before the destructor begins: the visiting threads call this object.
+  void TearDown() override { sampling_.reset(); }
+
   void begin() {
     sampling_ = std::make_unique<Sampling>(
         std::vector<DeviceSampler*>{&devices_[0], &devices_[1], &devices_[2]}, kPeriods, page_,
