@@ -49,7 +49,7 @@ TEST(CanaryBookTest, ARowIsKeptOnceItWasAnsweredTwice) {
 TEST(CanaryBookTest, ARowThatDevicesNeverAgreedOnIsNotKept) {
   CanaryBook book({});
   book.judge(0, "x", kA, kNow);
-  for (const std::size_t device : {1, 1}) book.judge(device, "x", kB, kNow);
+  for (int i = 0; i < 2; ++i) book.judge(1, "x", kB, kNow);
   for (int i = 0; i < 3; ++i) book.judge(0, "x", kA, kNow);
   EXPECT_TRUE(book.rows().empty());
 }

@@ -148,7 +148,7 @@ class FleetFaultsTest : public testing::Test {
     return [this, end = row_count_ + count] { return row_count_ >= end; };
   }
 
-  const SteadyClock clock_;
+  const SteadyClock clock_{};
   std::string state_file_;
   std::unique_ptr<Fleet> fleet_;
   ItemKey next_key_ = 0;

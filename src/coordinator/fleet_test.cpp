@@ -93,7 +93,7 @@ class FleetTest : public testing::Test {
     return pids;
   }
 
-  const SteadyClock clock_;
+  const SteadyClock clock_{};
   std::unique_ptr<Fleet> fleet_;
   std::map<ItemKey, int> row_counts_;
   std::map<ItemKey, float> first_;
