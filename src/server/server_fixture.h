@@ -72,6 +72,12 @@ class ServerFixture : public testing::Test {
     while (get("/readyz").status != 200) std::this_thread::yield();
   }
 
+  /// The server is ready with its first device; some tests want both.
+  void start_whole() {
+    start();
+    while (json(get("/multigpu/health"))["status"] != "healthy") std::this_thread::yield();
+  }
+
   HttpAnswer call(std::string_view method, std::string_view target, const HttpHeaders& headers,
                   std::string_view body = {}) {
     auto answer = client_->call(method, target, headers, body);

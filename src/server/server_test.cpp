@@ -113,7 +113,7 @@ TEST_F(ServerTest, ModelsAreListedLoadedAndUnloaded) {
 }
 
 TEST_F(ServerTest, HealthAsksEachWorker) {
-  start();
+  start_whole();
   const auto health = get("/health");
   EXPECT_EQ(health.status, 200) << health.body;
   EXPECT_EQ(json(health)["status"], "ok");
@@ -123,7 +123,7 @@ TEST_F(ServerTest, HealthAsksEachWorker) {
 }
 
 TEST_F(ServerTest, ADrainedDeviceRestsAndComesBack) {
-  start();
+  start_whole();
   EXPECT_EQ(post("/v1/admin/drain", R"({"device":"cpu:1"})").status, 200);
   const auto state = [&] { return json(get("/v1/devices"))["devices"][1]["state"]; };
   while (state() != "drained") std::this_thread::yield();

@@ -61,7 +61,7 @@ TEST_F(WatchRoutes, SettingsAreShownAndChanged) {
 }
 
 TEST_F(WatchRoutes, OfSeveralGpusAnswerWithoutAny) {
-  start();
+  start_whole();
   for (const std::string prefix : {"", "/api/v1"}) {
     const Json health = json(get(prefix + "/multigpu/health"));
     EXPECT_EQ(health["status"], "healthy");
