@@ -11,7 +11,7 @@ Call& CallTable::add() {
   return *calls_.emplace(call->id, std::move(call)).first->second;
 }
 
-Call* CallTable::find(CallId id) {
+Call* CallTable::find(CallId id) const {
   const auto found = calls_.find(id);
   return found == calls_.end() ? nullptr : found->second.get();
 }

@@ -65,7 +65,7 @@ class CallTable {
   Call& add();
 
   /// nullptr when it has been answered or cancelled. Valid until it is taken.
-  Call* find(CallId id);
+  Call* find(CallId id) const;
 
   /// Sets the call's deadline; without it the call never expires.
   void set_deadline(Call& call, TimePoint deadline);

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "service/embedding_session.h"
+#include "service/embed_backend.h"
 #include "service/record_window.h"
 #include "service/run_output.h"
 
@@ -74,7 +74,7 @@ class EmbedRun {
 
  private:
   Status prepare();
-  FleetEvents fleet_events();
+  EmbedBackendEvents backend_events();
   RunIdentity identity() const;
   Status skip_done_records();
   Status pump();
@@ -84,6 +84,7 @@ class EmbedRun {
   Status write_done();
   Status commit();
   Status finish();
+  void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
   void on_row(ItemKey key, std::span<const std::byte> row);
   void on_item_failed(ItemKey key, const Error& error);
   void report_progress(bool is_last);
@@ -101,7 +102,8 @@ class EmbedRun {
 
   VectorFormat format_ = VectorFormat::Npy;
   std::unique_ptr<TextReader> reader_;
-  EmbeddingSession session_;
+  std::unique_ptr<EmbedBackend> backend_;
+  EmbedBackendStatus status_;  // of the last look
   RunIdentity identity_;
   std::optional<RunResumption> resumption_;
   std::unique_ptr<RunOutput> output_;
@@ -118,7 +120,7 @@ class EmbedRun {
   std::optional<TimePoint> first_row_at_;
   TimePoint last_commit_{};
   TimePoint last_progress_{};
-  double worker_cpu_seconds_ = 0;
+  std::optional<double> worker_cpu_seconds_;
 };
 
 void hash_record(Hash128& hash, std::uint64_t line, std::string_view id, std::string_view text) {
@@ -153,7 +155,8 @@ Status EmbedRun::prepare() {
   }
   reader_ = MUSTER_TRY(TextReader::open(options_.input));
   progress_.input_size_total = reader_->size_total();
-  session_ = MUSTER_TRY(open_session(options_, fleet_events(), clock_, cancelled_));
+  const auto open = options_.server ? open_remote_backend : open_local_backend;
+  backend_ = MUSTER_TRY(open(options_, backend_events(), clock_, cancelled_));
   identity_ = identity();
   if (options_.resume && !std::filesystem::exists(files_.journal)) {
     events_.on_notice(fmt::format(
@@ -165,19 +168,20 @@ Status EmbedRun::prepare() {
   return Done{};
 }
 
-FleetEvents EmbedRun::fleet_events() {
-  return {.on_row = [this](ItemKey key, std::span<const std::byte> row,
-                           std::size_t) { on_row(key, row); },
-          .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
-          .on_notice = [this](const std::string& notice,
-                              std::optional<std::size_t>) { events_.on_notice(notice); },
-          .on_change = {}};
+EmbedBackendEvents EmbedRun::backend_events() {
+  return {
+      .on_tokens = [this](ItemKey key,
+                          const Tokenizer::Encoded& tokens) { on_tokens(key, tokens); },
+      .on_row = [this](ItemKey key, std::span<const std::byte> row) { on_row(key, row); },
+      .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
+      .on_notice = [this](const std::string& notice) { events_.on_notice(notice); }};
 }
 
 // Everything that can change a byte of the output. The first entries are those that a user sets by
 // name.
 RunIdentity EmbedRun::identity() const {
   const auto& input = options_.input;
+  const auto& model = backend_->model();
   const auto format_name = [&]() -> std::string {
     if (!input.format) return "by name";
     return std::to_string(static_cast<int>(*input.format));
@@ -187,14 +191,14 @@ RunIdentity EmbedRun::identity() const {
       {"--format", format_name()},
       {"--field", input.field},
       {"--id-field", input.id_field.value_or("none")},
-      {"--max-length", std::to_string(session_.model.text_encoder->length_max())},
-      {"--pooling", std::string(pooling_name(session_.model.pooling))},
-      {"--normalize", session_.model.normalize ? "on" : "off"},
-      {"--prompt-name", session_.model.prompt_name.empty() ? "none" : session_.model.prompt_name},
+      {"--max-length", std::to_string(model.length_max)},
+      {"--pooling", model.pooling},
+      {"--normalize", model.normalize ? "on" : "off"},
+      {"--prompt-name", model.prompt_name.empty() ? "none" : model.prompt_name},
       {"--skip-bad", options_.skip_bad ? "on" : "off"},
-      {"the model", session_.model.hash},
-      {"the precision", std::string(precision_name(session_.precision))},
-      {"the equality class", session_.equality_class}};
+      {"the model", model.hash},
+      {"the precision", std::string(precision_name(model.precision))},
+      {"the equality class", model.equality_class}};
 }
 
 Status EmbedRun::skip_done_records() {
@@ -227,7 +231,7 @@ Status EmbedRun::pump() {
     if (can_read) MUSTER_TRY(read_turn());
     {
       const Stopwatch watch(clock_, time_.wait);
-      MUSTER_TRY(session_.fleet->step(can_read ? Duration{0} : kIdleWait));
+      MUSTER_TRY(backend_->step(can_read ? Duration{0} : kIdleWait));
     }
     if (fatal_) return *fatal_;
     MUSTER_TRY(open_output());
@@ -263,19 +267,23 @@ Status EmbedRun::take_record() {
     window_.push(std::move(taken));
     return Done{};
   }
-  std::vector<TokenId> ids;
+  const auto key = window_.next_key();
   {
     const Stopwatch watch(clock_, time_.tokenize);
-    const auto encoded = session_.model.text_encoder->encode(record_.text, ids);
-    taken.entry.token_count = encoded.token_count;
-    taken.entry.is_truncated = encoded.is_truncated;
+    const auto tokens = backend_->submit(key, record_.text).value_or(Tokenizer::Encoded{});
+    taken.entry.token_count = tokens.token_count;
+    taken.entry.is_truncated = tokens.is_truncated;
   }
   taken.entry.text = record_.text;
-  const auto token_count = taken.entry.token_count;
-  const auto key = window_.push(std::move(taken));
-  session_.fleet->submit({.item = {.key = key, .model = kSessionModel, .token_count = token_count},
-                          .ids = std::move(ids)});
+  MUSTER_CHECK(window_.push(std::move(taken)) == key);
   return Done{};
+}
+
+void EmbedRun::on_tokens(ItemKey key, const Tokenizer::Encoded& tokens) {
+  auto* record = window_.find(key);
+  MUSTER_CHECK(record != nullptr && !record->is_done);
+  record->entry.token_count = tokens.token_count;
+  record->entry.is_truncated = tokens.is_truncated;
 }
 
 void EmbedRun::on_row(ItemKey key, std::span<const std::byte> row) {
@@ -300,10 +308,12 @@ void EmbedRun::on_item_failed(ItemKey key, const Error& error) {
 }
 
 Status EmbedRun::open_output() {
-  if (output_ || session_.fleet->dim(kSessionModel) == 0) return Done{};
+  if (output_) return Done{};
+  const auto dim = backend_->status().dim;
+  if (dim == 0) return Done{};
   last_commit_ = clock_.now();
-  output_ = MUSTER_TRY(RunOutput::open(files_, format_, session_.fleet->dim(kSessionModel),
-                                       identity_, std::exchange(resumption_, std::nullopt)));
+  output_ = MUSTER_TRY(RunOutput::open(files_, format_, dim, identity_,
+                                       std::exchange(resumption_, std::nullopt)));
   return Done{};
 }
 
@@ -333,14 +343,14 @@ Status EmbedRun::commit() {
 
 Status EmbedRun::finish() {
   // An empty input ends before any worker is ready; the output's shape needs the dimension.
-  while (session_.fleet->dim(kSessionModel) == 0) {
+  while (backend_->status().dim == 0) {
     if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
-    MUSTER_TRY(session_.fleet->step(kIdleWait));
+    MUSTER_TRY(backend_->step(kIdleWait));
   }
   MUSTER_TRY(open_output());
   MUSTER_TRY(write_done());
   report_progress(/*is_last=*/true);
-  worker_cpu_seconds_ = session_.fleet->stop();
+  worker_cpu_seconds_ = backend_->stop();
   const Stopwatch watch(clock_, time_.write);
   MUSTER_TRY(commit());
   return output_->finish(about());
@@ -350,39 +360,26 @@ void EmbedRun::report_progress(bool is_last) {
   const auto now = clock_.now();
   if (!is_last && now - last_progress_ < kProgressInterval) return;
   last_progress_ = now;
-  const auto ready_at = session_.fleet->first_ready_at();
-  progress_.elapsed_seconds = ready_at ? seconds(now - *ready_at) : 0;
+  status_ = backend_->status();
+  progress_.elapsed_seconds = status_.ready_at ? seconds(now - *status_.ready_at) : 0;
   progress_.input_size_read = reader_->size_consumed();
-  progress_.devices.clear();
-  for (const auto& status : session_.fleet->status()) {
-    const auto model = status.models.find(kSessionModel);
-    const auto here = model == status.models.end() ? FleetModelStatus{} : model->second;
-    progress_.devices.push_back({.name = status.name,
-                                 .text_count = status.text_count,
-                                 .token_count = status.token_count,
-                                 .busy_seconds = status.engine_seconds,
-                                 .ready_seconds = status.ready_seconds,
-                                 .restart_count = status.restart_count,
-                                 .weights_bytes = here.weights_bytes,
-                                 .load_peak_bytes = here.load_peak_bytes,
-                                 .activation_peak_bytes = status.activation_peak_bytes,
-                                 .state = std::string(fleet_state_name(status.state))});
-  }
+  progress_.devices = std::move(status_.devices);
   events_.on_progress(progress_);
 }
 
 std::string EmbedRun::about() const {
-  const nlohmann::ordered_json about = {
-      {"model", std::filesystem::absolute(session_.model.folder.path).lexically_normal().string()},
-      {"model_hash", session_.model.hash},
-      {"equality_class", session_.equality_class},
-      {"precision", precision_name(session_.precision)},
-      {"pooling", pooling_name(session_.model.pooling)},
-      {"normalize", session_.model.normalize},
-      {"prompt_name", session_.model.prompt_name},
-      {"length_max", session_.model.text_encoder->length_max()},
-      {"dim", session_.fleet->dim(kSessionModel)},
-      {"rows", output_->row_count()}};
+  const auto& model = backend_->model();
+  nlohmann::ordered_json about = {{"model", model.path},
+                                  {"model_hash", model.hash},
+                                  {"equality_class", model.equality_class},
+                                  {"precision", precision_name(model.precision)},
+                                  {"pooling", model.pooling},
+                                  {"normalize", model.normalize},
+                                  {"prompt_name", model.prompt_name},
+                                  {"length_max", model.length_max},
+                                  {"dim", status_.dim},
+                                  {"rows", output_->row_count()}};
+  if (!model.server.empty()) about["server"] = model.server;
   return about.dump(2) + "\n";
 }
 
@@ -391,15 +388,14 @@ EmbedReport EmbedRun::report() {
   EmbedReport report;
   report.progress = progress_;
   report.total_seconds = seconds(now - begin_);
-  const auto ready_at = session_.fleet->first_ready_at();
-  time_.start = ready_at ? seconds(*ready_at - begin_) : 0;
+  time_.start = status_.ready_at ? seconds(*status_.ready_at - begin_) : 0;
   report.time = time_;
   report.time.other =
       std::max(0.0, report.total_seconds - time_.read - time_.tokenize - time_.wait - time_.write);
-  report.dim = session_.fleet->dim(kSessionModel);
-  report.precision = session_.precision;
-  report.precision_reason = session_.precision_reason;
-  report.equality_class = session_.equality_class;
+  report.dim = status_.dim;
+  report.precision = backend_->model().precision;
+  report.precision_reason = backend_->model().precision_reason;
+  report.equality_class = backend_->model().equality_class;
   report.out = files_.out;
   report.index = files_.index;
   report.first_vector_seconds = first_row_at_ ? seconds(*first_row_at_ - begin_) : 0;

@@ -10,15 +10,27 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "dataset/text_reader.h"
+#include "service/server_access.h"
 #include "spec/device.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
 
 namespace muster {
 
+/// A server that computes the rows in place of this machine's devices.
+struct EmbedServer {
+  ServerAccess access;
+  std::size_t connection_count = 8;  // requests under way at once
+  /// After a lost connection, doubled each time; as often as there is `Retry-After` it says.
+  Duration first_wait = std::chrono::milliseconds(250);
+};
+
 /// What `muster embed` is asked to do; every field is already checked for form by the caller.
 struct EmbedOptions {
-  std::string model;  // folder or hub id
+  std::string model;  // folder or hub id; with a server the name there, empty for its only one
+  /// Then everything below that says where and how the model runs counts for nothing, but
+  /// `prompt_name`: the server has settled it.
+  std::optional<EmbedServer> server;
   TextReaderOptions input;
   std::filesystem::path out;
   std::vector<Device> devices;              // Cpu devices carry their CPUs
@@ -35,18 +47,19 @@ struct EmbedOptions {
   std::filesystem::path cache_folder;  // precision verdicts
 };
 
-/// One device in a report.
+/// One device in a report, or the server that did the work.
 struct DeviceProgress {
-  std::string name;  // "cpu:0"
+  std::string name;  // "cpu:0", "127.0.0.1:8000"
   std::uint64_t text_count = 0;
   std::uint64_t token_count = 0;
-  double busy_seconds = 0;  // time in the engine, summed over lanes, divided by the number of lanes
-  double ready_seconds = 0;  // time since its first worker was ready
-  std::uint32_t restart_count = 0;
+  /// Time in the engine, summed over lanes, divided by the number of lanes; of a server not known.
+  std::optional<double> busy_seconds;
+  double ready_seconds = 0;         // time since its first worker was ready
+  std::uint32_t restart_count = 0;  // of a server: how often it could not be reached
   std::uint64_t weights_bytes = 0;          // in its worker; 0: not counted
   std::uint64_t load_peak_bytes = 0;        // the most beside them while it loaded
   std::uint64_t activation_peak_bytes = 0;  // and since
-  std::string state;                        // "starting", "ready", "restarting", "quarantined"
+  std::string state;                        // "starting", "ready", "restarting", "quarantined", "unreachable"
 };
 
 /// Where the wall time of the parent went. Seconds.
@@ -85,7 +98,8 @@ struct EmbedReport {
   double total_seconds = 0;         // of the whole call
   double first_vector_seconds = 0;  // from the start of the call to the first row back
   double parent_cpu_seconds = 0;    // user + system of this process
-  double worker_cpu_seconds = 0;    // of the workers, those that died included
+  /// Of the workers, those that died included; nullopt when a server did the work.
+  std::optional<double> worker_cpu_seconds;
 };
 
 /// What the caller hears while it runs. All are called on the caller's thread.
@@ -95,7 +109,7 @@ struct EmbedEvents {
       on_notice;  // a sentence for people: a worker died, the precision chosen
 };
 
-/// Embeds a corpus on all devices: reads, tokenises, cuts batches for whoever is free, writes rows
+/// Embeds a corpus on all devices, or by a server: reads, tokenises, cuts batches for whoever is free, writes rows
 /// in input order, and survives the death of any worker.
 ///
 /// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and what is

@@ -29,6 +29,7 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
   fleet.torch_root = options.torch_root;
   fleet.build = build_name();
   fleet.batch_tokens = options.batch_tokens;
+  fleet.dispatch.batch_time_most = Duration::max();  // no query waits behind a batch of a corpus
   session.fleet = MUSTER_TRY(Fleet::start(std::move(fleet), std::move(events), clock));
   MUSTER_TRY(open_texts(choice, session.model));
   const auto classes = MUSTER_TRY(session.fleet->wait_for_greetings(cancelled));

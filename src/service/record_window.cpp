@@ -10,9 +10,11 @@ RecordWindow::RecordWindow(std::size_t record_max, std::uint64_t size_max)
 bool RecordWindow::has_room() const { return records_.size() < record_max_ && size_ < size_max_; }
 
 ItemKey RecordWindow::push(WindowRecord record) {
-  size_ += size_of(record);
+  const auto key = next_key();
+  record.size = size_of(record);
+  size_ += record.size;
   records_.push_back(std::move(record));
-  return first_key_ + records_.size() - 1;
+  return key;
 }
 
 WindowRecord* RecordWindow::find(ItemKey key) {
@@ -25,13 +27,13 @@ WindowRecord* RecordWindow::front_if_done() {
 }
 
 void RecordWindow::pop_front() {
-  size_ -= size_of(records_.front());
+  size_ -= records_.front().size;
   records_.pop_front();
   ++first_key_;
 }
 
-// Known when the record comes in and unchanged until it leaves: its text, its ids, which the
-// coordinator holds meanwhile, and the record itself. Rows are bounded by the number of records.
+// Known when the record comes in: its text, its ids, which the coordinator holds meanwhile (a server
+// tells their number later, and holds them itself), and the record itself. Rows are bounded by the number of records.
 std::uint64_t RecordWindow::size_of(const WindowRecord& record) const {
   return sizeof(WindowRecord) + record.entry.text.size() + record.entry.id.size() +
          std::uint64_t{record.entry.token_count} * sizeof(std::uint32_t);

@@ -20,6 +20,7 @@ struct WindowRecord {
   std::vector<float> row;            // [dim] once the record is done and good
   bool is_done = false;              // it has its row, or its reason
   std::uint64_t input_position = 0;  // bytes of the inputs consumed when it had been read
+  std::uint64_t size = 0;            // as the window counted it
 };
 
 /// The records that are read and not yet written, in input order: rows come back in any order and
@@ -38,6 +39,9 @@ class RecordWindow {
 
   /// Takes a record at the end; its key is what `find` knows it by.
   ItemKey push(WindowRecord record);
+
+  /// What the next `push` will return.
+  ItemKey next_key() const { return first_key_ + records_.size(); }
 
   /// nullptr when it has left.
   WindowRecord* find(ItemKey key);

@@ -198,6 +198,12 @@ QueueState ServingLoop::queue_state(const ServingModel& model) const {
                    .outstanding_tokens = books.queued_token_count(),
                    .tokens_per_second = books.tokens_per_second(model.id),
                    .eligible_device_count = 0};
+  for (const auto id : unsent_) {
+    const auto& call = *calls_.find(id);
+    const auto left = call.misses.size() - call.next_miss;
+    state.queued_texts += left;
+    state.outstanding_tokens += call.admission.token_bound * left / call.misses.size();
+  }
   for (std::size_t i = 0; i < options_.devices.size(); ++i) {
     state.outstanding_tokens += books.in_flight_token_count(i);
     state.eligible_device_count += books.device(i).is_eligible ? 1 : 0;
@@ -217,10 +223,12 @@ void ServingLoop::send_texts(CallId id) {
     }
     ++call->next_miss;
     if (clock_.now() - begin > kTurn && call->next_miss < call->misses.size()) {
+      unsent_.insert(id);
       loop_.post([this, id] { send_texts(id); });
-      break;
+      return pump_soon();
     }
   }
+  unsent_.erase(id);
   pump_soon();
 }
 
@@ -370,6 +378,7 @@ void ServingLoop::cancel(CallId id) {
 }
 
 void ServingLoop::leave_flights(const Call& call) {
+  unsent_.erase(call.id);
   admission_.on_end(call.admission, call.token_count, clock_.now());
   for (const auto item : call.items) {
     if (flights_.leave(item, call.id)) fleet_->cancel(item);

@@ -123,6 +123,7 @@ class ServingLoop final : public InferenceService {
   std::set<ModelId> kept_canaries_;
   CallTable calls_;
   FlightTable flights_;
+  std::set<CallId> unsent_;  // let in, and not all of their texts sent yet
   std::vector<float> row_buffer_;
   ServiceStatus counts_;
   std::function<void()> on_drained_;
