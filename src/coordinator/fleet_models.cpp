@@ -32,6 +32,7 @@ void WorkerFleet::unload(ModelId model) {
   }
   changed();
   fail_waiting(model, {ErrorKind::NotFound, "the model was unloaded"});
+  dispatcher_.forget(model);
 }
 
 void WorkerFleet::load_step(WorkerSlot& slot) {
