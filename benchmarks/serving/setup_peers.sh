@@ -34,9 +34,9 @@ install_infinity() {
   .deps/serving-peers/infinity/bin/pip install --quiet 'infinity-emb[server,torch,optimum]==0.0.78' 'sentence-transformers==3.4.1' \
     'transformers==4.57.6' 'optimum==2.1.0' 'optimum-onnx==0.1.0' 'onnxruntime==1.31.1' 'uvicorn==0.32.1' \
     'click<8.2' 'onnx==1.*'
-  # Its ONNX engine makes no graph of a local folder, it only takes one that is there.
+  # Its ONNX engine makes no graph of a local folder, it only takes one that is there, and one that has the states of all tokens.
   .deps/serving-peers/infinity/bin/optimum-cli export onnx --model .deps/models/all-MiniLM-L6-v2 \
-    --task feature-extraction .deps/serving-peers/infinity/onnx
+    --library transformers --task feature-extraction .deps/serving-peers/infinity/onnx
 }
 
 install_ray() {
