@@ -9,7 +9,9 @@
 #include "cli/command.h"
 #include "cli/embed_options.h"
 #include "cli/embed_report.h"
+#include "cli/embed_server_options.h"
 #include "cli/interrupt.h"
+#include "cli/server_client.h"
 #include "cli/shell_words.h"
 #include "service/embed.h"
 #include "terminal/progress_bar.h"
@@ -25,7 +27,7 @@ CommandSpec embed_spec() {
       .name = "embed",
       .summary = "turn the texts of files into vectors, on all devices",
       .usage = "MODEL INPUT... -o OUT",
-      .positional_least = 2,
+      .positional_least = 1,  // with --server; `options_of` wants the other
       .positional_most = kInputsMost,
       .groups = {{"Output",
                   {},
@@ -43,23 +45,26 @@ CommandSpec embed_spec() {
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
                    SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
                    SettingId::CacheDir},
-                  {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}}},
+                  {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
+                 server_flags("a server that runs does it, in place of this machine's devices")},
       .examples =
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
           "      --field body --id-field doc_id --devices 2xcpu\n"
+          "  muster embed --server http://127.0.0.1:8000 all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o news.npy --quiet\n"
           "\n"
           "MODEL is a folder in Hugging Face layout or a name in the local hub cache;\n"
           "nothing is downloaded. INPUT is .txt (a text a line), .jsonl, .csv or .tsv,\n"
-          "plain, gzip or zstd, or - for standard input.\n",
+          "plain, gzip or zstd, or - for standard input. With --server MODEL is a name that\n"
+          "the server gives it, and may be left out where there is only one.\n",
   };
 }
 
 // After Ctrl-C: what was kept, and the exact words to go on with.
 int say_how_to_resume(const CommandContext& context) {
   const auto& inputs = context.arguments.positionals;
-  if (std::find(inputs.begin() + 1, inputs.end(), "-") != inputs.end()) {
+  if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
     std::fputs("muster: stopped; a run that reads standard input cannot be resumed\n", stderr);
   } else {
     auto words = context.words;
@@ -70,10 +75,20 @@ int say_how_to_resume(const CommandContext& context) {
   return 128 + interrupt_signal();
 }
 
+Result<EmbedOptions> options_of(const CommandContext& context) {
+  MUSTER_TRY(check_without_server(context.arguments));
+  if (context.arguments.has("--server")) return embed_server_options(context);
+  if (context.arguments.positionals.size() < 2) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("something is missing; usage: muster embed {}", embed_spec().usage)};
+  }
+  return embed_options(context);
+}
+
 Result<int> run_embed(const CommandContext& context) {
   const bool is_quiet = context.arguments.has("--quiet");
   const bool wants_json = context.arguments.has("--json");
-  const auto options = MUSTER_TRY(embed_options(context));
+  const auto options = MUSTER_TRY(options_of(context));
 
   catch_interrupts();
   std::optional<ProgressBar> bar;

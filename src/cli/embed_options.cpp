@@ -53,6 +53,15 @@ std::optional<Pooling> parse_pooling(std::string_view name) {
   return std::nullopt;
 }
 
+Result<std::string> out_file(const Arguments& arguments) {
+  auto out = arguments.value("--out").value_or("");
+  if (out.empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "where should the vectors go? Name a file with -o, such as -o vectors.npy"};
+  }
+  return out;
+}
+
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs) {
   TextReaderOptions options;
   options.inputs = std::move(inputs);
@@ -75,15 +84,11 @@ Status fill_machine_options(const Config& config, const Clock& clock, const std:
 Result<EmbedOptions> embed_options(const CommandContext& context) {
   const auto& config = context.config;
   const auto& words = context.arguments.positionals;
-  const auto out = context.arguments.value("--out");
-  if (!out || out->empty()) {
-    return Error{ErrorKind::InvalidArgument,
-                 "where should the vectors go? Name a file with -o, such as -o vectors.npy"};
-  }
+  const auto out = MUSTER_TRY(out_file(context.arguments));
   EmbedOptions options;
   options.model = words.front();
   options.input = input_options(config, {words.begin() + 1, words.end()});
-  options.out = *out;
+  options.out = out;
   options.resume = context.arguments.has("--resume");
   MUSTER_TRY(find_model(options.model));
   MUSTER_TRY(vector_format_of(options.out));

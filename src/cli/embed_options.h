@@ -22,6 +22,9 @@ Result<EmbedOptions> embed_options(const CommandContext& context);
 Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
                             EmbedOptions& options);
 
+/// The value of --out. Errors: InvalidArgument where there is none.
+Result<std::string> out_file(const Arguments& arguments);
+
 /// The input part of the options, for the commands that read texts.
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs);
 

@@ -30,10 +30,11 @@ std::string device_table(const EmbedReport& report, std::size_t width) {
                {"busy", Align::Right},
                {"restarts", Align::Right}});
   for (const auto& device : report.progress.devices) {
-    table.add_row(
-        {device.name, with_thousands(device.text_count), with_thousands(device.token_count),
-         rate(device.token_count, device.ready_seconds),
-         percent(device.busy_seconds, device.ready_seconds), with_thousands(device.restart_count)});
+    table.add_row({device.name, with_thousands(device.text_count),
+                   with_thousands(device.token_count),
+                   rate(device.token_count, device.ready_seconds),
+                   device.busy_seconds ? percent(*device.busy_seconds, device.ready_seconds) : "-",
+                   with_thousands(device.restart_count)});
   }
   return table.render(width);
 }
@@ -57,10 +58,34 @@ std::string busy_share(const EmbedProgress& progress) {
   double busy = 0;
   double ready = 0;
   for (const auto& device : progress.devices) {
-    busy += device.busy_seconds;
+    if (!device.busy_seconds) continue;
+    busy += *device.busy_seconds;
     ready += device.ready_seconds;
   }
   return percent(busy, ready);
+}
+
+// How long it took to begin, and whose CPU time it cost. What a server does beside is its own
+// affair.
+std::string work_summary(const EmbedReport& report) {
+  if (!report.worker_cpu_seconds) {
+    return fmt::format(
+        "the server was ready after {:.2f} s, first vector after {:.2f} s\n"
+        "CPU time: {:.1f} s in muster; the server counts its own\n",
+        report.time.start, report.first_vector_seconds, report.parent_cpu_seconds);
+  }
+  const double workers = *report.worker_cpu_seconds;
+  return fmt::format(
+      "devices busy {}; first worker ready after {:.2f} s, first vector after {:.2f} s\n"
+      "CPU time: {:.1f} s in the workers, {:.1f} s in muster ({})\n",
+      busy_share(report.progress), report.time.start, report.first_vector_seconds, workers,
+      report.parent_cpu_seconds,
+      percent(report.parent_cpu_seconds, report.parent_cpu_seconds + workers));
+}
+
+nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
+  if (!number) return nullptr;
+  return *number;
 }
 
 // What the worker counted; null where nothing is counted (a GPU's memory).
@@ -89,13 +114,7 @@ std::string describe_report(const EmbedReport& report, std::size_t width) {
   out +=
       fmt::format("precision {}: {}\n", precision_name(report.precision), report.precision_reason);
   out += fmt::format("\n{}\n{}\n", device_table(report, width), time_table(report, width));
-  out += fmt::format(
-      "devices busy {}; first worker ready after {:.2f} s, first vector after {:.2f} s\n",
-      busy_share(progress), report.time.start, report.first_vector_seconds);
-  out += fmt::format(
-      "CPU time: {:.1f} s in the workers, {:.1f} s in muster ({})\n", report.worker_cpu_seconds,
-      report.parent_cpu_seconds,
-      percent(report.parent_cpu_seconds, report.parent_cpu_seconds + report.worker_cpu_seconds));
+  out += work_summary(report);
   out += fmt::format("{} [{} x {}], index {}\n", report.out.string(),
                      with_thousands(progress.resumed_count + progress.text_count), report.dim,
                      report.index.string());
@@ -110,7 +129,7 @@ std::string report_json(const EmbedReport& report) {
     devices.push_back({{"name", device.name},
                        {"text_count", device.text_count},
                        {"token_count", device.token_count},
-                       {"busy_seconds", device.busy_seconds},
+                       {"busy_seconds", number_or_null(device.busy_seconds)},
                        {"ready_seconds", device.ready_seconds},
                        {"restart_count", device.restart_count},
                        {"memory", memory_json(device)},
@@ -136,7 +155,7 @@ std::string report_json(const EmbedReport& report) {
             {"first_vector_seconds", report.first_vector_seconds},
             {"elapsed_seconds", progress.elapsed_seconds},
             {"parent_cpu_seconds", report.parent_cpu_seconds},
-            {"worker_cpu_seconds", report.worker_cpu_seconds},
+            {"worker_cpu_seconds", number_or_null(report.worker_cpu_seconds)},
             {"time",
              {{"start_seconds", time.start},
               {"read_seconds", time.read},

@@ -6,12 +6,17 @@
 #include "base/result.h"
 #include "cli/command.h"
 #include "net/http_client.h"
+#include "service/server_access.h"
 
 namespace muster {
 
 /// The flags by which a command is told of a running server: --server, --api-key-file, --ca-file,
-/// --client-cert, --client-key.
-FlagGroup server_flags();
+/// --client-cert, --client-key. server_help: what the first one does.
+FlagGroup server_flags(
+    const std::string& server_help = "where it is; http://127.0.0.1:8000 without it");
+
+/// What those flags say. Errors: NotFound (no such key file), InvalidArgument (no key in it).
+Result<ServerAccess> server_access(const Arguments& arguments);
 
 /// A connection to the server that the command names, with what it needs to be let in.
 struct ServerClient {
@@ -29,11 +34,5 @@ struct ServerClient {
   Result<std::string> call(std::string_view method, std::string_view target,
                            const std::string& body = {});
 };
-
-/// The sentence of an error body `{"error": {"message"}}`, else the body itself, cut short.
-std::string server_message(const std::string& body);
-
-/// What a status means, with the server's own sentence.
-Error server_error(int status, const std::string& body);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -36,14 +37,20 @@ using Addresses = std::unique_ptr<addrinfo, AddressesFree>;
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
-// False when the time is over.
-bool wait_for(int fd, short events, TimePoint until) {
+enum class WaitEnd : std::uint8_t { Ready, Late, Cancelled };
+
+// cancel_fd: -1 for none, which poll passes over.
+WaitEnd wait_for(int fd, short events, TimePoint until, int cancel_fd) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now()).count();
-    if (left <= 0) return false;
-    pollfd waiting{fd, events, 0};
+    if (left <= 0) return WaitEnd::Late;
+    std::array<pollfd, 2> waiting{pollfd{fd, events, 0}, pollfd{cancel_fd, POLLIN, 0}};
     constexpr long kLongest = 60'000;
-    if (::poll(&waiting, 1, static_cast<int>(std::min<long>(left, kLongest))) > 0) return true;
+    if (::poll(waiting.data(), waiting.size(), static_cast<int>(std::min<long>(left, kLongest))) <=
+        0) {
+      continue;
+    }
+    return waiting[1].revents != 0 ? WaitEnd::Cancelled : WaitEnd::Ready;
   }
 }
 
@@ -63,6 +70,7 @@ class BlockingClient final : public HttpClient {
   Result<HttpAnswer> exchange(std::string_view method, std::string_view target,
                               const HttpHeaders& headers, std::string_view body);
   bool is_connected();
+  Status await(int fd, short events, TimePoint until, std::string_view when_late) const;
   Status connect();
   Result<UniqueFd> connect_to(const addrinfo& address, TimePoint until);
   Status shake_hands(TimePoint until);
@@ -81,7 +89,9 @@ class BlockingClient final : public HttpClient {
   Error error(ErrorKind kind, std::string_view what) const {
     return {kind, fmt::format("{}: {}", url_.address(), what)};
   }
-  Error late() const { return error(ErrorKind::DeadlineExceeded, "no answer in time"); }
+  Status await_answer(const IoOutcome& outcome, TimePoint until) const {
+    return await(socket_.get(), outcome.needs_write ? POLLOUT : POLLIN, until, "no answer in time");
+  }
   Error lost() const {
     const auto problem = transport_->problem();
     return error(ErrorKind::Unavailable, problem.empty() ? "the connection was closed" : problem);
@@ -104,6 +114,19 @@ bool BlockingClient::is_connected() {
   // Behind TLS, what is readable may as well be a ticket for the next session.
   const auto outcome = transport_->read(buffer_);
   return outcome.kind == IoOutcome::Kind::Later;
+}
+
+Status BlockingClient::await(int fd, short events, TimePoint until,
+                             std::string_view when_late) const {
+  switch (wait_for(fd, events, until, options_.cancel_fd)) {
+    case WaitEnd::Ready:
+      return Done{};
+    case WaitEnd::Late:
+      return error(ErrorKind::DeadlineExceeded, when_late);
+    case WaitEnd::Cancelled:
+      return Error{ErrorKind::Cancelled, "cancelled"};
+  }
+  return Done{};
 }
 
 Status BlockingClient::connect() {
@@ -143,9 +166,7 @@ Result<UniqueFd> BlockingClient::connect_to(const addrinfo& address, TimePoint u
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return refused(errno);
-    if (!wait_for(socket.get(), POLLOUT, until)) {
-      return error(ErrorKind::DeadlineExceeded, "cannot connect in time");
-    }
+    MUSTER_TRY(await(socket.get(), POLLOUT, until, "cannot connect in time"));
     int reason = 0;
     socklen_t size = sizeof reason;
     ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
@@ -161,7 +182,7 @@ Status BlockingClient::shake_hands(TimePoint until) {
     if (outcome.kind != IoOutcome::Kind::Later) {
       return error(ErrorKind::Unavailable, "no TLS connection: " + transport_->problem());
     }
-    if (!wait_for(socket_.get(), outcome.needs_write ? POLLOUT : POLLIN, until)) return late();
+    MUSTER_TRY(await_answer(outcome, until));
   }
 }
 
@@ -180,7 +201,7 @@ Result<HttpAnswer> BlockingClient::exchange(std::string_view method, std::string
   const auto until = now() + options_.answer_limit;
   // A server that refuses a request before it is whole has answered nevertheless.
   const auto sent = send(request_head(method, target, headers, body.size()), body, until);
-  if (!sent && sent.error().kind == ErrorKind::DeadlineExceeded) return sent.error();
+  if (!sent && sent.error().kind != ErrorKind::Unavailable) return sent.error();
   return receive(method == "HEAD", until);
 }
 
@@ -188,7 +209,7 @@ Status BlockingClient::send(std::string_view head, std::string_view body, TimePo
   while (head.size() + body.size() > 0) {
     const auto outcome = transport_->write(head, body);
     if (outcome.kind == IoOutcome::Kind::Later) {
-      if (!wait_for(socket_.get(), outcome.needs_write ? POLLOUT : POLLIN, until)) return late();
+      MUSTER_TRY(await_answer(outcome, until));
       continue;
     }
     if (outcome.kind != IoOutcome::Kind::Done) return lost();
@@ -246,7 +267,7 @@ Result<HttpAnswer> BlockingClient::receive(bool is_head, TimePoint until) {
     if (outcome.kind == IoOutcome::Kind::Done) {
       unread_.append(buffer_.data(), outcome.size);
     } else if (outcome.kind == IoOutcome::Kind::Later) {
-      if (!wait_for(socket_.get(), outcome.needs_write ? POLLOUT : POLLIN, until)) return late();
+      MUSTER_TRY(await_answer(outcome, until));
     } else {
       Failure failure;
       if (parser->got_some()) parser->put_eof(failure);

@@ -32,6 +32,8 @@ struct HttpClientOptions {
   Duration answer_limit = std::chrono::seconds(120);  // from a request's first byte to its answer
   std::uint64_t body_bytes = 1ULL << 30;              // of an answer
   TlsClientOptions tls = {};                          // for https
+  int cancel_fd =
+      -1;  // borrowed; once readable, the call under way and each later one is Cancelled
 };
 
 struct HttpAnswer {
@@ -60,7 +62,7 @@ class HttpClient {
   ///
   /// Errors: Unavailable (nobody listens, the server went, its certificate is not trusted), with
   /// the address; NotFound (no such host); DeadlineExceeded; Corrupt (it does not speak HTTP);
-  /// ResourceExhausted (a longer answer than `body_bytes`).
+  /// ResourceExhausted (a longer answer than `body_bytes`); Cancelled (`cancel_fd`).
   virtual Result<HttpAnswer> call(std::string_view method, std::string_view target,
                                   const HttpHeaders& headers = {}, std::string_view body = {}) = 0;
 };

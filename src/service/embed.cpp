@@ -169,12 +169,11 @@ Status EmbedRun::prepare() {
 }
 
 EmbedBackendEvents EmbedRun::backend_events() {
-  return {
-      .on_tokens = [this](ItemKey key,
-                          const Tokenizer::Encoded& tokens) { on_tokens(key, tokens); },
-      .on_row = [this](ItemKey key, std::span<const std::byte> row) { on_row(key, row); },
-      .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
-      .on_notice = [this](const std::string& notice) { events_.on_notice(notice); }};
+  return {.on_tokens = [this](ItemKey key,
+                              const Tokenizer::Encoded& tokens) { on_tokens(key, tokens); },
+          .on_row = [this](ItemKey key, std::span<const std::byte> row) { on_row(key, row); },
+          .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
+          .on_notice = [this](const std::string& notice) { events_.on_notice(notice); }};
 }
 
 // Everything that can change a byte of the output. The first entries are those that a user sets by
@@ -186,19 +185,18 @@ RunIdentity EmbedRun::identity() const {
     if (!input.format) return "by name";
     return std::to_string(static_cast<int>(*input.format));
   };
-  return {
-      {"the input", fmt::format("{}", fmt::join(input.inputs, ", "))},
-      {"--format", format_name()},
-      {"--field", input.field},
-      {"--id-field", input.id_field.value_or("none")},
-      {"--max-length", std::to_string(model.length_max)},
-      {"--pooling", model.pooling},
-      {"--normalize", model.normalize ? "on" : "off"},
-      {"--prompt-name", model.prompt_name.empty() ? "none" : model.prompt_name},
-      {"--skip-bad", options_.skip_bad ? "on" : "off"},
-      {"the model", model.hash},
-      {"the precision", std::string(precision_name(model.precision))},
-      {"the equality class", model.equality_class}};
+  return {{"the input", fmt::format("{}", fmt::join(input.inputs, ", "))},
+          {"--format", format_name()},
+          {"--field", input.field},
+          {"--id-field", input.id_field.value_or("none")},
+          {"--max-length", std::to_string(model.length_max)},
+          {"--pooling", model.pooling},
+          {"--normalize", model.normalize ? "on" : "off"},
+          {"--prompt-name", model.prompt_name.empty() ? "none" : model.prompt_name},
+          {"--skip-bad", options_.skip_bad ? "on" : "off"},
+          {"the model", model.hash},
+          {"the precision", std::string(precision_name(model.precision))},
+          {"the equality class", model.equality_class}};
 }
 
 Status EmbedRun::skip_done_records() {
@@ -312,8 +310,8 @@ Status EmbedRun::open_output() {
   const auto dim = backend_->status().dim;
   if (dim == 0) return Done{};
   last_commit_ = clock_.now();
-  output_ = MUSTER_TRY(RunOutput::open(files_, format_, dim, identity_,
-                                       std::exchange(resumption_, std::nullopt)));
+  output_ = MUSTER_TRY(
+      RunOutput::open(files_, format_, dim, identity_, std::exchange(resumption_, std::nullopt)));
   return Done{};
 }
 

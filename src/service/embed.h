@@ -54,12 +54,12 @@ struct DeviceProgress {
   std::uint64_t token_count = 0;
   /// Time in the engine, summed over lanes, divided by the number of lanes; of a server not known.
   std::optional<double> busy_seconds;
-  double ready_seconds = 0;         // time since its first worker was ready
-  std::uint32_t restart_count = 0;  // of a server: how often it could not be reached
+  double ready_seconds = 0;                 // time since its first worker was ready
+  std::uint32_t restart_count = 0;          // of a server: how often it could not be reached
   std::uint64_t weights_bytes = 0;          // in its worker; 0: not counted
   std::uint64_t load_peak_bytes = 0;        // the most beside them while it loaded
   std::uint64_t activation_peak_bytes = 0;  // and since
-  std::string state;                        // "starting", "ready", "restarting", "quarantined", "unreachable"
+  std::string state;  // "starting", "ready", "restarting", "quarantined", "unreachable"
 };
 
 /// Where the wall time of the parent went. Seconds.
@@ -109,8 +109,8 @@ struct EmbedEvents {
       on_notice;  // a sentence for people: a worker died, the precision chosen
 };
 
-/// Embeds a corpus on all devices, or by a server: reads, tokenises, cuts batches for whoever is free, writes rows
-/// in input order, and survives the death of any worker.
+/// Embeds a corpus on all devices, or by a server: reads, tokenises, cuts batches for whoever is
+/// free, writes rows in input order, and survives the death of any worker.
 ///
 /// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and what is
 /// done is kept for `resume`. Errors: those of reading, writing and the model; InvalidArgument for

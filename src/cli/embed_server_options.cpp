@@ -1,0 +1,84 @@
+#include "cli/embed_server_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/embed_options.h"
+#include "cli/server_client.h"
+#include "dataset/vector_writer.h"
+#include "service/remote_model.h"
+
+namespace muster {
+namespace {
+
+constexpr SettingId kStillCount[] = {SettingId::Field, SettingId::IdField, SettingId::Format,
+                                     SettingId::SkipBad, SettingId::PromptName};
+
+}  // namespace
+
+Status check_without_server(const Arguments& arguments) {
+  if (arguments.has("--server")) return Done{};
+  for (const auto& flag : server_flags().flags) {
+    if (!arguments.has(flag.name)) continue;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} is for a server: name it with --server URL", flag.name)};
+  }
+  return Done{};
+}
+
+Status check_with_server(const Arguments& arguments) {
+  const auto refused = [](const std::string& flag) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} cannot be used with --server: the server has settled where and "
+                             "how its models run",
+                             flag)};
+  };
+  if (arguments.has("--plan")) return refused("--plan");
+  for (const auto& given : arguments.settings) {
+    if (std::find(std::begin(kStillCount), std::end(kStillCount), given.id) ==
+        std::end(kStillCount)) {
+      return refused(given.place);
+    }
+  }
+  return Done{};
+}
+
+Result<ServedWords> sort_served_words(const std::vector<ListedModel>& models,
+                                      const std::vector<std::string>& words) {
+  ServedWords sorted{.model = {}, .inputs = words};
+  const auto& first = words.front();
+  const bool names_model = std::any_of(models.begin(), models.end(),
+                                       [&](const auto& model) { return model.name == first; });
+  std::error_code ignored;
+  if (names_model || (first != "-" && !std::filesystem::exists(first, ignored))) {
+    sorted.model = first;
+    sorted.inputs.erase(sorted.inputs.begin());
+  }
+  sorted.model = MUSTER_TRY(choose_model(models, sorted.model));
+  if (sorted.inputs.empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("which texts? Name a file after the model {}", sorted.model)};
+  }
+  return sorted;
+}
+
+Result<EmbedOptions> embed_server_options(const CommandContext& context) {
+  MUSTER_TRY(check_with_server(context.arguments));
+  EmbedOptions options;
+  options.out = MUSTER_TRY(out_file(context.arguments));
+  MUSTER_TRY(vector_format_of(options.out));
+  options.server = EmbedServer{.access = MUSTER_TRY(server_access(context.arguments))};
+  const auto models = MUSTER_TRY(read_listed_models(options.server->access));
+  auto words = MUSTER_TRY(sort_served_words(models, context.arguments.positionals));
+  options.model = std::move(words.model);
+  options.input = input_options(context.config, std::move(words.inputs));
+  MUSTER_TRY(TextReader::open(options.input));
+  options.resume = context.arguments.has("--resume");
+  options.prompt_name = context.config.text(SettingId::PromptName);
+  options.skip_bad = context.config.is_on(SettingId::SkipBad).value_or(false);
+  return options;
+}
+
+}  // namespace muster

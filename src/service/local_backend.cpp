@@ -1,0 +1,83 @@
+#include <utility>
+
+#include "service/embed_backend.h"
+#include "service/embedding_session.h"
+
+namespace muster {
+namespace {
+
+class LocalBackend final : public EmbedBackend {
+ public:
+  explicit LocalBackend(EmbeddingSession session) : session_(std::move(session)) {
+    const auto& opened = session_.model;
+    model_ = {.path = std::filesystem::absolute(opened.folder.path).lexically_normal().string(),
+              .server = {},
+              .hash = opened.hash,
+              .pooling = std::string(pooling_name(opened.pooling)),
+              .normalize = opened.normalize,
+              .prompt_name = opened.prompt_name,
+              .length_max = opened.text_encoder->length_max(),
+              .precision = session_.precision,
+              .precision_reason = session_.precision_reason,
+              .equality_class = session_.equality_class};
+  }
+
+  const EmbedModel& model() const override { return model_; }
+
+  std::optional<Tokenizer::Encoded> submit(ItemKey key, const std::string& text) override {
+    std::vector<TokenId> ids;
+    const auto encoded = session_.model.text_encoder->encode(text, ids);
+    session_.fleet->submit(
+        {.item = {.key = key, .model = kSessionModel, .token_count = encoded.token_count},
+         .ids = std::move(ids)});
+    return encoded;
+  }
+
+  Status step(Duration timeout) override { return session_.fleet->step(timeout); }
+
+  EmbedBackendStatus status() const override {
+    EmbedBackendStatus status{.devices = {},
+                              .ready_at = session_.fleet->first_ready_at(),
+                              .dim = session_.fleet->dim(kSessionModel)};
+    for (const auto& device : session_.fleet->status()) {
+      const auto model = device.models.find(kSessionModel);
+      const auto here = model == device.models.end() ? FleetModelStatus{} : model->second;
+      status.devices.push_back({.name = device.name,
+                                .text_count = device.text_count,
+                                .token_count = device.token_count,
+                                .busy_seconds = device.engine_seconds,
+                                .ready_seconds = device.ready_seconds,
+                                .restart_count = device.restart_count,
+                                .weights_bytes = here.weights_bytes,
+                                .load_peak_bytes = here.load_peak_bytes,
+                                .activation_peak_bytes = device.activation_peak_bytes,
+                                .state = std::string(fleet_state_name(device.state))});
+    }
+    return status;
+  }
+
+  std::optional<double> stop() override { return session_.fleet->stop(); }
+
+ private:
+  EmbeddingSession session_;
+  EmbedModel model_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& options,
+                                                         EmbedBackendEvents events,
+                                                         const Clock& clock,
+                                                         const std::function<bool()>& cancelled) {
+  FleetEvents heard{
+      .on_row = [tell = std::move(events.on_row)](ItemKey key, std::span<const std::byte> row,
+                                                  std::size_t) { tell(key, row); },
+      .on_item_failed = std::move(events.on_item_failed),
+      .on_notice = [tell = std::move(events.on_notice)](
+                       const std::string& notice, std::optional<std::size_t>) { tell(notice); },
+      .on_change = {}};
+  auto session = MUSTER_TRY(open_session(options, std::move(heard), clock, cancelled));
+  return std::unique_ptr<EmbedBackend>(std::make_unique<LocalBackend>(std::move(session)));
+}
+
+}  // namespace muster
