@@ -76,8 +76,9 @@ bool SampleRing::append(std::span<const std::byte> record) {
   auto tail = layout_->tail.load(std::memory_order_acquire);
   const auto size = room_for(record.size());
   const auto offset = head % kCapacity;
-  // An empty ring is filled from the front again, so that the same few pages are used.
-  const bool restarts = head == tail && offset != 0;
+  // An empty ring is filled from the front again, so that the same few pages are used; but not
+  // where the record would reach the place that says so.
+  const bool restarts = head == tail && offset >= size;
   const auto skipped = restarts || offset + size > kCapacity ? kCapacity - offset : 0;
   const auto used = restarts ? 0 : head - tail + skipped;
   if (record.size() >= kWrap || used + size > kCapacity) return false;
@@ -109,25 +110,32 @@ void SampleRing::wish_notices(bool is_wished) { layout_->is_wished.store(is_wish
 void SampleRing::begin_taking() { layout_->is_told.store(false); }
 
 Result<bool> SampleRing::take(std::vector<std::byte>& record) {
-  // In this order: an appended record may move the tail of an empty ring, after the head.
-  auto tail = layout_->tail.load();
-  const auto head = layout_->head.load();
-  if (head == tail) return false;
-  const Error broken{ErrorKind::Corrupt, "the sampler's shared memory holds what is no sample"};
-  if (tail % kAlign != 0) return broken;
-  auto size = layout_->size_at(tail);
-  if (size == kWrap) {
-    tail += kCapacity - tail % kCapacity;
-    size = layout_->size_at(tail);
+  for (;;) {
+    // In this order: an appended record may move the tail of an empty ring, after the head.
+    auto before = layout_->tail.load();
+    const auto head = layout_->head.load();
+    if (head == before) return false;
+    auto tail = before;
+    auto size = tail % kAlign == 0 ? layout_->size_at(tail) : kWrap;
+    if (size == kWrap) {
+      tail += kCapacity - tail % kCapacity;
+      size = layout_->size_at(tail);
+    }
+    const auto left = head - tail;  // immense where the tail has passed the head
+    const auto room_max = std::min(left, kCapacity - tail % kCapacity);
+    const bool is_record = left <= kCapacity && room_for(size) <= room_max;
+    if (is_record) {
+      const auto* begin = layout_->bytes.data() + tail % kCapacity + sizeof size;
+      record.assign(begin, begin + size);
+    }
+    // When the tail was moved meanwhile, what was read may have been written over.
+    const bool is_still_there =
+        is_record ? layout_->tail.compare_exchange_strong(before, tail + room_for(size))
+                  : layout_->tail.load() == before;
+    if (!is_still_there) continue;
+    if (is_record) return true;
+    return Error{ErrorKind::Corrupt, "the sampler's shared memory holds what is no sample"};
   }
-  const auto left = head - tail;  // immense where the tail has passed the head
-  if (left > kCapacity || room_for(size) > std::min(left, kCapacity - tail % kCapacity)) {
-    return broken;
-  }
-  const auto* begin = layout_->bytes.data() + tail % kCapacity + sizeof size;
-  record.assign(begin, begin + size);
-  layout_->tail.store(tail + room_for(size));
-  return true;
 }
 
 void SampleRing::clear() {

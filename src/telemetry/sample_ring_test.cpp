@@ -99,6 +99,16 @@ TEST_F(SampleRingTest, ARingThatIsEmptiedHasAllItsRoomAgain) {
   EXPECT_FALSE(sampler_.begin_notice());
 }
 
+TEST_F(SampleRingTest, ALongRecordAfterAShortOneThatWasTakenIsWhole) {
+  // From the front the long one would lie over the place from which the collector is sent there.
+  for (const std::size_t size : {8U, 500U, 16U, 4000U, 40U, 20'000U}) {
+    const std::string text(size, 'x');
+    EXPECT_TRUE(append(text));
+    EXPECT_EQ(take(), text);
+    EXPECT_EQ(take(), "-");
+  }
+}
+
 TEST_F(SampleRingTest, TwoThreadsPassEveryRecordOnce) {
   constexpr std::size_t kRecords = 200'000;
   const auto text = [](std::size_t number) {
