@@ -3,12 +3,14 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "net/http_server.h"
@@ -98,6 +100,20 @@ TEST_F(HttpClientTest, CarriesEverythingThereAndBackOverOneConnection) {
   ASSERT_TRUE(head) << head.error().message;
   EXPECT_EQ(head->body, "");
   EXPECT_EQ(peers, 1);
+}
+
+TEST_F(HttpClientTest, ACallThatWaitsIsCancelledFromAnotherThread) {
+  const UniqueFd cancel(::eventfd(0, EFD_CLOEXEC));
+  std::vector<HttpRespond> kept;
+  // The request is there, so the client waits for an answer, or is about to.
+  start([&](const HttpRequest&, const HttpRespond& respond) {
+    kept.push_back(respond);
+    ::eventfd_write(cancel.get(), 1);
+  });
+  const auto answer = client({.cancel_fd = cancel.get()})->call("GET", "/");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::Cancelled);
+  server_.reset();
 }
 
 TEST_F(HttpClientTest, ConnectsAgainWhenTheServerHasClosed) {

@@ -21,7 +21,8 @@ namespace muster {
 struct EmbedServer {
   ServerAccess access;
   std::size_t connection_count = 8;  // requests under way at once
-  /// After a lost connection, doubled each time; as often as there is `Retry-After` it says.
+  /// Before a lost connection is tried again, doubled each time; where the server says
+  /// `Retry-After` that counts.
   Duration first_wait = std::chrono::milliseconds(250);
 };
 
@@ -55,11 +56,11 @@ struct DeviceProgress {
   /// Time in the engine, summed over lanes, divided by the number of lanes; of a server not known.
   std::optional<double> busy_seconds;
   double ready_seconds = 0;                 // time since its first worker was ready
-  std::uint32_t restart_count = 0;          // of a server: how often it could not be reached
+  std::uint32_t restart_count = 0;          // of a server: how often it was unavailable
   std::uint64_t weights_bytes = 0;          // in its worker; 0: not counted
   std::uint64_t load_peak_bytes = 0;        // the most beside them while it loaded
   std::uint64_t activation_peak_bytes = 0;  // and since
-  std::string state;  // "starting", "ready", "restarting", "quarantined", "unreachable"
+  std::string state;  // "starting", "ready", "restarting", "quarantined", "unavailable"
 };
 
 /// Where the wall time of the parent went. Seconds.

@@ -37,8 +37,8 @@ struct Exchange {
   std::vector<RemoteResult> results MUSTER_GUARDED_BY(mutex);
   std::vector<std::string> notices MUSTER_GUARDED_BY(mutex);
   std::optional<Error> fatal MUSTER_GUARDED_BY(mutex);
-  bool is_lost MUSTER_GUARDED_BY(mutex) = false;  // the last try did not reach the server
-  std::uint32_t loss_count MUSTER_GUARDED_BY(mutex) = 0;
+  bool is_in_trouble MUSTER_GUARDED_BY(mutex) = false;
+  std::uint32_t trouble_count MUSTER_GUARDED_BY(mutex) = 0;
 };
 
 class RemoteBackend final : public EmbedBackend {
@@ -64,6 +64,7 @@ class RemoteBackend final : public EmbedBackend {
  private:
   ServerCallerHooks hooks(std::function<bool(Duration)> wait);
   void run_thread(ServerCaller caller);
+  void tell_notices();
   void send_open_request();
   void deliver(RemoteResult& result);
   void end_threads();
@@ -90,6 +91,7 @@ Status RemoteBackend::open(const EmbedOptions& options, const std::function<bool
   auto access = server.access;
   access.http.cancel_fd = stop_.fd();
   const auto wait = [&](Duration duration) {
+    tell_notices();
     for (auto left = duration; left > Duration{}; left -= kCancelCheck) {
       if (cancelled() || !stop_.wait(std::min(left, kCancelCheck))) return false;
     }
@@ -114,22 +116,30 @@ Status RemoteBackend::open(const EmbedOptions& options, const std::function<bool
 
 ServerCallerHooks RemoteBackend::hooks(std::function<bool(Duration)> wait) {
   return {.wait = std::move(wait),
-          .on_lost =
+          .on_trouble =
               [this](const Error& error) {
                 const MutexLock lock(exchange_.mutex);
-                if (exchange_.is_lost) return;
-                exchange_.is_lost = true;
-                ++exchange_.loss_count;
+                if (std::exchange(exchange_.is_in_trouble, true)) return;
+                ++exchange_.trouble_count;
                 exchange_.notices.push_back(fmt::format("{}; trying again", error.message));
                 exchange_.for_loop.notify_one();
               },
-          .on_answer =
+          .on_well =
               [this] {
                 const MutexLock lock(exchange_.mutex);
-                if (!std::exchange(exchange_.is_lost, false)) return;
+                if (!std::exchange(exchange_.is_in_trouble, false)) return;
                 exchange_.notices.push_back(fmt::format("{} answers again", address_));
                 exchange_.for_loop.notify_one();
               }};
+}
+
+void RemoteBackend::tell_notices() {
+  std::vector<std::string> notices;
+  {
+    const MutexLock lock(exchange_.mutex);
+    notices.swap(exchange_.notices);
+  }
+  for (const auto& notice : notices) events_.on_notice(notice);
 }
 
 void RemoteBackend::run_thread(ServerCaller caller) {
@@ -187,7 +197,6 @@ Status RemoteBackend::step(Duration timeout) {
   // While others are under way, more texts may come that make it a whole one.
   if (is_hungry) send_open_request();
   std::vector<RemoteResult> results;
-  std::vector<std::string> notices;
   std::optional<Error> fatal;
   {
     const MutexLock lock(exchange_.mutex);
@@ -195,10 +204,9 @@ Status RemoteBackend::step(Duration timeout) {
       if (exchange_.for_loop.wait_until(exchange_.mutex, until) == std::cv_status::timeout) break;
     }
     results.swap(exchange_.results);
-    notices.swap(exchange_.notices);
     fatal = exchange_.fatal;
   }
-  for (const auto& notice : notices) events_.on_notice(notice);
+  tell_notices();
   for (auto& result : results) deliver(result);
   if (fatal) return *fatal;
   return Done{};
@@ -219,8 +227,8 @@ EmbedBackendStatus RemoteBackend::status() const {
   server.token_count = token_count_;
   server.ready_seconds = ready_at_ ? seconds(clock_.now() - *ready_at_) : 0;
   const MutexLock lock(exchange_.mutex);
-  server.restart_count = exchange_.loss_count;
-  server.state = exchange_.is_lost ? "unreachable" : "ready";
+  server.restart_count = exchange_.trouble_count;
+  server.state = exchange_.is_in_trouble ? "unavailable" : "ready";
   return {.devices = {std::move(server)}, .ready_at = ready_at_, .dim = listed_.dim};
 }
 

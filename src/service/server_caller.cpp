@@ -90,14 +90,15 @@ Result<HttpAnswer> ServerCaller::ask(std::string_view method, const std::string&
       if (kind != ErrorKind::Unavailable && kind != ErrorKind::DeadlineExceeded) {
         return answer.error();
       }
-      hooks_.on_lost(answer.error());
+      hooks_.on_trouble(answer.error());
       if (++loss_count > kLossesMost) {
         return Error{ErrorKind::Unavailable,
                      fmt::format("{} ({} tries)", answer.error().message, loss_count)};
       }
       pause = back_off(first_wait_, loss_count);
     } else {
-      hooks_.on_answer();
+      // A full queue (429) is no trouble: that is how a busy server paces its clients.
+      if (answer->status == 503) hooks_.on_trouble(server_error(answer->status, answer->body));
       if (is_refusal(answer->status) && refusal_count < kRefusalsMost) {
         ++refusal_count;
         pause = retry_after(*answer).value_or(back_off(first_wait_, refusal_count));
@@ -116,11 +117,15 @@ Result<ListedModel> ServerCaller::wait_for_model(const std::string& name) {
     const auto answer = MUSTER_TRY(ask("GET", model_target(name), {}));
     if (!is_good(answer.status)) return server_error(answer.status, answer.body);
     auto model = MUSTER_TRY(parse_listed_model(answer.body));
-    if (model.state == "ready") return model;
+    if (model.state == "ready") {
+      hooks_.on_well();
+      return model;
+    }
     if (model.state == "failed") {
       return Error{ErrorKind::Unavailable,
                    fmt::format("the server cannot load {}: {}", name, model.reason)};
     }
+    hooks_.on_trouble({ErrorKind::Unavailable, fmt::format("{} is loading {}", url_, name)});
     if (!hooks_.wait(back_off(first_wait_, attempt))) return kCancelled;
   }
   return Error{ErrorKind::DeadlineExceeded, fmt::format("the server is still loading {}", name)};

@@ -31,9 +31,10 @@ struct RemoteResult {
 
 /// What a caller needs from its owner, and tells it.
 struct ServerCallerHooks {
-  std::function<bool(Duration)> wait;         // false: the run ends
-  std::function<void(const Error&)> on_lost;  // each time that the server cannot be reached
-  std::function<void()> on_answer;
+  std::function<bool(Duration)> wait;  // false: the run ends
+  /// The server cannot be reached, or cannot work for now: each time that it is asked again.
+  std::function<void(const Error&)> on_trouble;
+  std::function<void()> on_well;  // it has the model, and answers
 };
 
 /// Asks a server over one connection, and again where that can help: after `Retry-After` when it
