@@ -51,7 +51,7 @@ CommandSpec embed_spec() {
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
           "      --field body --id-field doc_id --devices 2xcpu\n"
-          "  muster embed --server http://127.0.0.1:8000 all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
+          "  muster embed --server http://127.0.0.1:8000 notes.txt -o notes.npy\n"
           "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o news.npy --quiet\n"
           "\n"
           "MODEL is a folder in Hugging Face layout or a name in the local hub cache;\n"

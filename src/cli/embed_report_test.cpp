@@ -122,5 +122,25 @@ TEST(ProgressReading, CountsWhatTheDevicesFinished) {
   EXPECT_DOUBLE_EQ(*progress_reading(resumed).fraction, 0.95);
 }
 
+// A server's own devices, their busy time and their CPU time are not this program's to tell.
+TEST(DescribeReport, ClaimsNothingOfAServersInside) {
+  auto made = report();
+  made.progress.devices.resize(1);
+  made.progress.devices[0].name = "127.0.0.1:8000";
+  made.progress.devices[0].busy_seconds.reset();
+  made.worker_cpu_seconds.reset();
+  const auto text = describe_report(made, 80);
+  EXPECT_NE(text.find("127.0.0.1:8000    600  14,000     3,500     -         0\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("the server was ready after 0.50 s, first vector after 0.75 s\n"
+                      "CPU time: 1.0 s in muster; the server counts its own\n"),
+            std::string::npos)
+      << text;
+  const auto json = nlohmann::json::parse(report_json(made));
+  EXPECT_TRUE(json["devices"][0]["busy_seconds"].is_null());
+  EXPECT_TRUE(json["worker_cpu_seconds"].is_null());
+}
+
 }  // namespace
 }  // namespace muster
