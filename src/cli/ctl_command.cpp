@@ -147,7 +147,7 @@ Result<int> run_ctl(const CommandContext& context) {
   } else if (action == "load") {
     out = MUSTER_TRY(load_model(client, words[1]));
   } else if (action == "unload") {
-    MUSTER_TRY(client.call("POST", "/v1/models/unload", Json{{"name", words[1]}}.dump()));
+    MUSTER_TRY(client.call("POST", "/v1/models/unload", Json{{"model", words[1]}}.dump()));
     out = fmt::format("{}: unloaded\n", words[1]);
   } else {
     out = MUSTER_TRY(change_devices(client, action, words[1]));

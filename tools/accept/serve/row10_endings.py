@@ -96,7 +96,7 @@ def reload_and_unload(report):
         strategy = None
         while strategy != "least_work" and time.monotonic() < end:
             strategy = json.loads(server.get("/v1/config")[1])["load_balancing_strategy"]["value"]
-        unloaded = server.call("POST", "/v1/models/unload", {"name": "second"})[0]
+        unloaded = server.call("POST", "/v1/models/unload", {"model": "second"})[0]
         others.wait_for(404, 20)
         clients.wait_for(200, clients.statuses[200] + 50)
         for one in (clients, others):
