@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "cli/embed_options.h"
 #include "cli/server_client.h"
@@ -69,7 +70,8 @@ Result<EmbedOptions> embed_server_options(const CommandContext& context) {
   EmbedOptions options;
   options.out = MUSTER_TRY(out_file(context.arguments));
   MUSTER_TRY(vector_format_of(options.out));
-  options.server = EmbedServer{.access = MUSTER_TRY(server_access(context.arguments))};
+  auto access = MUSTER_TRY(server_access(context.arguments));
+  options.server = EmbedServer{.access = std::move(access)};
   const auto models = MUSTER_TRY(read_listed_models(options.server->access));
   auto words = MUSTER_TRY(sort_served_words(models, context.arguments.positionals));
   options.model = std::move(words.model);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "service/model_opening.h"
@@ -51,12 +51,13 @@ Result<EmbedModel> remote_embed_model(const ListedModel& listed,
     return Error{ErrorKind::Corrupt,
                  fmt::format("the server says no class and dimension of {}", listed.name)};
   }
+  auto prompt = MUSTER_TRY(find_prompt(sentence, prompt_name));
   return EmbedModel{.path = listed.path,
                     .server = url,
                     .hash = listed.equality_class.substr(0, hash_size),
                     .pooling = listed.pooling,
                     .normalize = listed.normalize,
-                    .prompt_name = MUSTER_TRY(find_prompt(sentence, prompt_name)),
+                    .prompt_name = std::move(prompt),
                     .length_max = listed.length_max,
                     .precision = listed.precision,
                     .precision_reason = listed.precision_reason,
