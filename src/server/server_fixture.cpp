@@ -1,0 +1,29 @@
+#include "server/server_fixture.h"
+
+#include <unistd.h>
+
+namespace muster {
+
+ServerFixture::ServerFixture()
+    : folder_(std::filesystem::path(testing::TempDir()) /
+              ("server." + std::to_string(::getpid()))) {
+  std::filesystem::create_directories(folder_);
+  ::setenv("ZERO_WORKER", "echo dim=32", 1);
+  options_.http.listen = {.host = "127.0.0.1", .port = 0};
+  options_.models = {
+      {.name = "tiny", .model = std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny"}};
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
+  options_.cache_folder = folder_ / "cache";
+  options_.canary_period = {};
+  options_.texts_most = 4;
+  hooks_.config_json = [] { return std::string(R"({"strategy":{"value":"auto"}})"); };
+  hooks_.change_config = [this](const std::map<std::string, std::string>& changes) -> Status {
+    if (changes.contains("port")) return Error{ErrorKind::InvalidArgument, "port is not live"};
+    changes_ = changes;
+    return Done{};
+  };
+}
+
+}  // namespace muster
