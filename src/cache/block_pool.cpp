@@ -112,9 +112,9 @@ void BlockPool::give_back(BlockIndex entry_index) {
   push_free(entry_index, block_count_of(entry(entry_index).dim));
 }
 
-void BlockPool::give_back_single(BlockIndex index) {
-  block(index) = {.next = kNoBlock, .part = 0};
-  push_free(index, 1);
+void BlockPool::give_back_single(BlockIndex block) {
+  this->block(block) = {.next = kNoBlock, .part = 0};
+  push_free(block, 1);
 }
 
 void BlockPool::write(BlockIndex entry_index, std::span<const float> vector) {

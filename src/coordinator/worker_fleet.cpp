@@ -19,7 +19,10 @@ constexpr Duration kEndAllowance = std::chrono::seconds(1);
 // Deaths after which a server no longer waits at its start for a device to greet.
 constexpr std::uint32_t kStartsWaitedFor = 3;
 
-enum Part : std::uint32_t { kSocket = 0, kExit = 1, kStderr = 2, kWake = 3 };
+constexpr std::uint32_t kSocket = 0;
+constexpr std::uint32_t kExit = 1;
+constexpr std::uint32_t kStderr = 2;
+constexpr std::uint32_t kWake = 3;
 
 // What epoll gives back: which slot, which of its processes, which descriptor.
 std::uint64_t event_data(std::size_t slot, std::uint32_t serial, std::uint32_t part) {
