@@ -26,7 +26,7 @@ ApiStatus read_ids(JsonValue& value, Ids& ids) {
   ids.emplace();
   for (auto item : array) {
     JsonValue element;
-    if (const auto fault = std::move(item).get(element)) return broken_json(fault);
+    if (const auto fault = item.get(element)) return broken_json(fault);
     if (ids->size() >= kIdsMost) return list_too_long("gpu_ids", kIdsMost);
     ids->push_back(
         static_cast<std::uint32_t>(MUSTER_TRY(read_integer(element, "gpu_ids", 0, UINT32_MAX))));

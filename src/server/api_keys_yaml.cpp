@@ -14,9 +14,12 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> kFields{
-    "name",   "sha256", "scopes", "requests_per_minute", "tokens_per_minute", "requests_at_once",
-    "expires"};
+const std::vector<std::string>& known_fields() {
+  static const std::vector<std::string> fields{
+      "name",   "sha256", "scopes", "requests_per_minute", "tokens_per_minute", "requests_at_once",
+      "expires"};
+  return fields;
+}
 
 constexpr std::size_t kNameSizeMost = 64;
 
@@ -155,12 +158,12 @@ Result<ApiKey> read_entry(const std::string& file_name, const YAML::Node& entry)
   for (const auto& pair : entry) {
     const auto place = place_of(file_name, pair.first);
     const auto field = MUSTER_TRY(plain(place, "a field's name", pair.first));
-    if (std::find(kFields.begin(), kFields.end(), field) == kFields.end()) {
-      const auto nearest = nearest_name(field, kFields);
-      return fault(place,
-                   fmt::format("unknown field {}; {}", field,
-                               nearest ? fmt::format("did you mean {}?", *nearest)
-                                       : fmt::format("there are {}", fmt::join(kFields, ", "))));
+    if (std::find(known_fields().begin(), known_fields().end(), field) == known_fields().end()) {
+      const auto nearest = nearest_name(field, known_fields());
+      return fault(place, fmt::format("unknown field {}; {}", field,
+                                      nearest ? fmt::format("did you mean {}?", *nearest)
+                                              : fmt::format("there are {}",
+                                                            fmt::join(known_fields(), ", "))));
     }
     if (!seen.insert(field).second) return fault(place, fmt::format("{} is there twice", field));
     MUSTER_TRY(read_field(place, field, pair.second, key));

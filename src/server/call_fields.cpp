@@ -123,7 +123,7 @@ ApiStatus read_texts(JsonValue& value, std::string_view name, const TextListLimi
   }
   for (auto item : array) {
     JsonValue element;
-    if (const auto fault = std::move(item).get(element)) return broken_json(fault);
+    if (const auto fault = item.get(element)) return broken_json(fault);
     if (texts.size() >= limits.texts_most) return list_too_long(name, limits.texts_most);
     texts.push_back(MUSTER_TRY(read_document(element, name, limits, takes_objects)));
   }

@@ -65,7 +65,7 @@ class InputReader {
     std::optional<json_type> first;
     for (auto item : array) {
       JsonValue value;
-      if (const auto fault = std::move(item).get(value)) return broken_json(fault);
+      if (const auto fault = item.get(value)) return broken_json(fault);
       const auto type = MUSTER_TRY(type_of(value));
       if (first && type != *first) {
         return wrong_type(value, "input", "elements that are all of one kind");
@@ -94,7 +94,7 @@ class InputReader {
     call_.ids.emplace_back();
     for (auto item : array) {
       JsonValue id;
-      if (const auto fault = std::move(item).get(id)) return broken_json(fault);
+      if (const auto fault = item.get(id)) return broken_json(fault);
       MUSTER_TRY(add_id(id));
     }
     if (call_.ids.back().empty()) return empty_list("input");

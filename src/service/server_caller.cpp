@@ -18,7 +18,7 @@ constexpr Duration kWaitMost = std::chrono::seconds(5);
 constexpr int kRefusalsMost = 600;
 constexpr std::int64_t kRetryAfterMost = 60;  // seconds; a longer one is asked again before
 
-const Error kCancelled{ErrorKind::Cancelled, "cancelled"};
+Error cancelled_error() { return {ErrorKind::Cancelled, "cancelled"}; }
 
 bool is_good(int status) { return status >= 200 && status <= 299; }
 
@@ -108,7 +108,7 @@ Result<HttpAnswer> ServerCaller::ask(std::string_view method, const std::string&
         return answer;
       }
     }
-    if (!hooks_.wait(pause)) return kCancelled;
+    if (!hooks_.wait(pause)) return cancelled_error();
   }
 }
 
@@ -126,7 +126,7 @@ Result<ListedModel> ServerCaller::wait_for_model(const std::string& name) {
                    fmt::format("the server cannot load {}: {}", name, model.reason)};
     }
     hooks_.on_trouble({ErrorKind::Unavailable, fmt::format("{} is loading {}", url_, name)});
-    if (!hooks_.wait(back_off(first_wait_, attempt))) return kCancelled;
+    if (!hooks_.wait(back_off(first_wait_, attempt))) return cancelled_error();
   }
   return Error{ErrorKind::DeadlineExceeded, fmt::format("the server is still loading {}", name)};
 }

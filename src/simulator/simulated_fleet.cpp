@@ -147,19 +147,19 @@ void SimulatedFleet::on_served(std::size_t device, std::uint64_t batch) {
 
 // As the fleet does: what ran may be the cause of a death by the worker's own fault, what only
 // waited there is not.
-void SimulatedFleet::on_death(std::size_t index, bool is_own_fault) {
-  auto& device = devices_[index];
+void SimulatedFleet::on_death(std::size_t device, bool is_own_fault) {
+  auto& one = devices_[device];
   ++result_.death_count;
-  ++device.life;
-  device.is_ready = false;
-  device.hangs = false;
-  device.check_at.reset();
-  device.slowness = 1;
-  tell(index);
-  for (auto& flight : std::exchange(device.flights, {})) {
+  ++one.life;
+  one.is_ready = false;
+  one.hangs = false;
+  one.check_at.reset();
+  one.slowness = 1;
+  tell(device);
+  for (auto& flight : std::exchange(one.flights, {})) {
     drop_cancelled(flight.batch);
     if (is_own_fault && flight.is_running) {
-      settle_strike(index, std::move(flight.batch));
+      settle_strike(device, std::move(flight.batch));
       continue;
     }
     for (const auto& item : flight.batch.work.items) {
@@ -167,12 +167,11 @@ void SimulatedFleet::on_death(std::size_t index, bool is_own_fault) {
       ++waiting_texts_;
       waiting_tokens_ += item.token_count;
     }
-    dispatcher_.give_back(index, std::move(flight.batch), now_);
+    dispatcher_.give_back(device, std::move(flight.batch), now_);
   }
-  const auto delay =
-      device.restarts.on_death(now_, {.was_ready = true, .is_own_fault = is_own_fault});
+  const auto delay = one.restarts.on_death(now_, {.was_ready = true, .is_own_fault = is_own_fault});
   if (!delay) return violated("a device that had been ready was given up");
-  at(now_ + *delay + input_.devices[index].start_time, EventKind::Ready, index);
+  at(now_ + *delay + input_.devices[device].start_time, EventKind::Ready, device);
 }
 
 void SimulatedFleet::settle_strike(std::size_t device, DispatchBatch batch) {
@@ -215,22 +214,22 @@ void SimulatedFleet::on_fault(const SimulatedFault& fault) {
   }
 }
 
-void SimulatedFleet::on_check(std::size_t index) {
-  auto& device = devices_[index];
-  device.check_at.reset();
-  if (device.flights.empty()) return;
-  if (now_ >= device.last_sign + silence_allowed(index)) {
-    return on_death(index, /*is_own_fault=*/true);
+void SimulatedFleet::on_check(std::size_t device) {
+  auto& one = devices_[device];
+  one.check_at.reset();
+  if (one.flights.empty()) return;
+  if (now_ >= one.last_sign + silence_allowed(device)) {
+    return on_death(device, /*is_own_fault=*/true);
   }
-  plan_check(index);
+  plan_check(device);
 }
 
-void SimulatedFleet::plan_check(std::size_t index) {
-  auto& device = devices_[index];
-  const auto due = device.last_sign + silence_allowed(index);
-  if (device.check_at && *device.check_at <= due) return;
-  device.check_at = due;
-  at(due, EventKind::Check, index);
+void SimulatedFleet::plan_check(std::size_t device) {
+  auto& one = devices_[device];
+  const auto due = one.last_sign + silence_allowed(device);
+  if (one.check_at && *one.check_at <= due) return;
+  one.check_at = due;
+  at(due, EventKind::Check, device);
 }
 
 // One batch for each device's turn, so that the first device does not take all that waits.
@@ -255,19 +254,19 @@ void SimulatedFleet::feed() {
   }
 }
 
-void SimulatedFleet::start_batches(std::size_t index) {
-  auto& device = devices_[index];
-  const auto lanes = lane_count(input_.devices[index].state);
-  for (std::size_t i = 0; i < std::min(lanes, device.flights.size()); ++i) {
-    auto& flight = device.flights[i];
+void SimulatedFleet::start_batches(std::size_t device) {
+  auto& one = devices_[device];
+  const auto lanes = lane_count(input_.devices[device].state);
+  for (std::size_t i = 0; i < std::min(lanes, one.flights.size()); ++i) {
+    auto& flight = one.flights[i];
     if (flight.is_running) continue;
     flight.is_running = true;
-    flight.duration = cost_of(index, flight.batch);
+    flight.duration = cost_of(device, flight.batch);
     const auto id = flight.batch.work.id;
     if (kills(flight.batch)) {
-      at(now_ + flight.duration / 2, EventKind::Death, index, id);
+      at(now_ + flight.duration / 2, EventKind::Death, device, id);
     } else {
-      at(now_ + flight.duration, EventKind::Served, index, id);
+      at(now_ + flight.duration, EventKind::Served, device, id);
     }
   }
 }
@@ -332,8 +331,8 @@ void SimulatedFleet::drop_cancelled(DispatchBatch& batch) {
   for (const auto& item : work.items) work.token_count += item.token_count;
 }
 
-void SimulatedFleet::check_batch(std::size_t index, const DispatchBatch& batch) {
-  const auto& state = input_.devices[index].state;
+void SimulatedFleet::check_batch(std::size_t device, const DispatchBatch& batch) {
+  const auto& state = input_.devices[device].state;
   const auto& work = batch.work;
   std::uint64_t tokens = 0;
   for (const auto& item : work.items) {
@@ -351,7 +350,7 @@ void SimulatedFleet::check_batch(std::size_t index, const DispatchBatch& batch) 
   }
   if (tokens != work.token_count) violated("a batch has other tokens than it says");
   if (tokens > state.token_budget && work.items.size() > 1) violated("a batch is too long");
-  if (devices_[index].flights.size() >= state.slot_count) violated("a device has too many batches");
+  if (devices_[device].flights.size() >= state.slot_count) violated("a device has too many batches");
   if (std::find(state.models.begin(), state.models.end(), batch.model) == state.models.end()) {
     violated("a device got a batch of a model that it has not");
   }

@@ -19,12 +19,12 @@ from sources import report
 
 
 def sources_to_check(root, tree):
-    """The sources of the compile database that lie in src/. Tests and fuzz programs are left out, because half
-    of each is gtest's macros, and so is testdata, which imitates other people's names."""
+    """The sources of the compile database that lie in src/. Tests, their fixtures and fuzz programs are left out,
+    because half of each is gtest's macros, and so is testdata, which imitates other people's names."""
     commands = json.loads((tree / "compile_commands.json").read_text())
     files = {pathlib.Path(entry["file"]) for entry in commands}
     return sorted(f for f in files if f.is_relative_to(root / "src") and
-                  "testdata" not in f.parts and not f.stem.endswith(("_test", "_fuzz", "_bench")))
+                  "testdata" not in f.parts and not f.stem.endswith(("_test", "_fixture", "_fuzz", "_bench")))
 
 
 def headers_hash(root):
