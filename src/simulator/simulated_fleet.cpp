@@ -350,7 +350,8 @@ void SimulatedFleet::check_batch(std::size_t device, const DispatchBatch& batch)
   }
   if (tokens != work.token_count) violated("a batch has other tokens than it says");
   if (tokens > state.token_budget && work.items.size() > 1) violated("a batch is too long");
-  if (devices_[device].flights.size() >= state.slot_count) violated("a device has too many batches");
+  if (devices_[device].flights.size() >= state.slot_count)
+    violated("a device has too many batches");
   if (std::find(state.models.begin(), state.models.end(), batch.model) == state.models.end()) {
     violated("a device got a batch of a model that it has not");
   }
