@@ -39,6 +39,7 @@ void mend(std::vector<std::uint8_t>& blocks) {
     std::memcpy(&head, place, sizeof head);
     if (head.link.part != 1) continue;
     head.dim %= kDimMost + 2;
+    if (head.dim == 0) continue;  // an entry without values is damaged whatever its checksum
     std::vector<float> vector(head.dim);
     const auto in_first = std::min<std::size_t>(head.dim, muster::kFloatsInFirst);
     std::memcpy(vector.data(), place + sizeof head, in_first * sizeof(float));
