@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/json_values.h"
 #include "terminal/table.h"
 
 namespace muster {
@@ -83,11 +84,6 @@ std::string work_summary(const EmbedReport& report) {
       percent(report.parent_cpu_seconds, report.parent_cpu_seconds + workers));
 }
 
-nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
-  if (!number) return nullptr;
-  return *number;
-}
-
 // What the worker counted; null where nothing is counted (a GPU's memory).
 nlohmann::ordered_json memory_json(const DeviceProgress& device) {
   if (device.weights_bytes == 0) return nullptr;
@@ -129,7 +125,7 @@ std::string report_json(const EmbedReport& report) {
     devices.push_back({{"name", device.name},
                        {"text_count", device.text_count},
                        {"token_count", device.token_count},
-                       {"busy_seconds", number_or_null(device.busy_seconds)},
+                       {"busy_seconds", or_null(device.busy_seconds)},
                        {"ready_seconds", device.ready_seconds},
                        {"restart_count", device.restart_count},
                        {"memory", memory_json(device)},
@@ -155,7 +151,7 @@ std::string report_json(const EmbedReport& report) {
             {"first_vector_seconds", report.first_vector_seconds},
             {"elapsed_seconds", progress.elapsed_seconds},
             {"parent_cpu_seconds", report.parent_cpu_seconds},
-            {"worker_cpu_seconds", number_or_null(report.worker_cpu_seconds)},
+            {"worker_cpu_seconds", or_null(report.worker_cpu_seconds)},
             {"time",
              {{"start_seconds", time.start},
               {"read_seconds", time.read},

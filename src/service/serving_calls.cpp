@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/hash.h"
 #include "service/serving_loop.h"
+#include "service/wall_clock.h"
 
 namespace muster {
 namespace {
@@ -22,10 +22,6 @@ constexpr Duration kTurn = std::chrono::milliseconds(2);
 constexpr std::size_t kInteractiveMost = 8;
 
 constexpr std::uint32_t kTruncatedBit = 1U << 31;
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // A row as it is cached: its values, and then how many tokens the text had and whether it was cut,
 // as the bits of one more float.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/build_info.h"
@@ -11,13 +10,10 @@
 #include "service/canary_store.h"
 #include "service/precision_settling.h"
 #include "service/serving_loop.h"
+#include "service/wall_clock.h"
 
 namespace muster {
 namespace {
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 bool never() { return false; }
 
