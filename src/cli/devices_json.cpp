@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cli/json_values.h"
+#include "base/json_values.h"
 #include "topology/links.h"
 
 namespace muster {

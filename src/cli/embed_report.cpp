@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "cli/json_values.h"
+#include "base/json_values.h"
 #include "terminal/table.h"
 
 namespace muster {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/json_values.h"
+#include "base/json_values.h"
 
 namespace muster {
 namespace {

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/json_values.h"
+
 namespace muster {
 namespace {
 
@@ -85,8 +87,8 @@ HttpResponse error_response(const ApiError& error) {
   const Json body{{"error",
                    {{"message", error.message},
                     {"type", error.type},
-                    {"param", error.param ? Json(*error.param) : Json(nullptr)},
-                    {"code", error.code ? Json(*error.code) : Json(nullptr)}}}};
+                    {"param", or_null(error.param)},
+                    {"code", or_null(error.code)}}}};
   HttpResponse response{.status = error.status, .content_type = "application/json", .body = {}};
   // What a client sent comes back in some messages; bytes that are no UTF-8 become U+FFFD.
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -4,15 +4,12 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/json_values.h"
+
 namespace muster {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/json_values.h"
 #include "base/text.h"
 #include "server/gpu_facts.h"
 #include "server/handlers.h"
@@ -82,8 +83,7 @@ Json speeds_json(const std::vector<FleetDeviceStatus>& devices) {
   for (const auto& device : devices) {
     const double ready = device.ready_seconds;
     speeds[device.name] = {
-        {"tokens_per_second",
-         device.tokens_per_second ? Json(*device.tokens_per_second) : Json(nullptr)},
+        {"tokens_per_second", or_null(device.tokens_per_second)},
         {"busy_share", ready > 0 ? Json(device.engine_seconds / ready) : Json(nullptr)},
         {"texts", device.text_count},
         {"tokens", device.token_count}};

@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json_values.h"
+
 namespace muster {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 constexpr double kMb = 1048576.0;
-
-Json or_null(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
 
 std::optional<double> times(std::optional<double> value, double factor) {
   return value ? std::optional(*value * factor) : std::nullopt;
