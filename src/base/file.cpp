@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -19,7 +20,8 @@ struct OpenedFile {
   std::uint64_t size = 0;
 };
 
-Result<OpenedFile> open_regular_file(const std::filesystem::path& path) {
+// Pipes and devices too: /dev/stdin is a file like others to whoever names it.
+Result<OpenedFile> open_for_reading(const std::filesystem::path& path) {
   OpenedFile file;
   file.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.fd.is_open()) {
@@ -36,10 +38,17 @@ Result<OpenedFile> open_regular_file(const std::filesystem::path& path) {
   return file;
 }
 
+Status give_to_group(int fd, const FileAccess& access, const std::filesystem::path& path) {
+  if (::fchown(fd, static_cast<uid_t>(-1), *access.group) != 0 || ::fchmod(fd, access.mode) != 0) {
+    return system_error(path.string(), "keep the group of", errno);
+  }
+  return Done{};
+}
+
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const auto file = MUSTER_TRY(open_regular_file(path));
+  const auto file = MUSTER_TRY(open_for_reading(path));
   if (file.size == 0) {
     return MappedFile(nullptr, 0);
   }
@@ -65,14 +74,34 @@ MappedFile::~MappedFile() {
   }
 }
 
-Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t size_max) {
-  const auto file = MUSTER_TRY(open_regular_file(path));
+Result<RegularFile> open_regular_file(const std::filesystem::path& path, int flags,
+                                      std::uint32_t mode) {
+  RegularFile file;
+  file.fd.reset(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode));
+  if (!file.fd.is_open()) {
+    return system_error(path.string(), "open", errno);
+  }
+  struct stat info {};
+  if (::fstat(file.fd.get(), &info) != 0) {
+    return system_error(path.string(), "read", errno);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("{}: not a regular file", path.string())};
+  }
+  file.mode = info.st_mode & 07777;
+  return file;
+}
+
+Result<std::string> read_all(int fd, std::uint64_t size_max, const std::filesystem::path& path) {
   std::string content;
-  // /proc and /sys report size 0, so the end of the file decides, not the stated size.
-  content.reserve(static_cast<std::size_t>(file.size));
+  struct stat info {};
+  // A hint and no more: /proc and /sys report size 0, so the end of the file decides.
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    content.reserve(std::min(static_cast<std::uint64_t>(info.st_size), size_max));
+  }
   char chunk[16 * 1024];
   for (;;) {
-    const ssize_t count = ::read(file.fd.get(), chunk, sizeof chunk);
+    const ssize_t count = ::read(fd, chunk, sizeof chunk);
     if (count < 0) {
       if (errno == EINTR) continue;
       return system_error(path.string(), "read", errno);
@@ -86,6 +115,11 @@ Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t s
                    fmt::format("{}: larger than the {} bytes allowed", path.string(), size_max)};
     }
   }
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t size_max) {
+  const auto file = MUSTER_TRY(open_for_reading(path));
+  return read_all(file.fd.get(), size_max, path);
 }
 
 Status write_all(int fd, std::string_view content, const std::filesystem::path& path) {
@@ -112,14 +146,20 @@ Status sync_folder(const std::filesystem::path& folder) {
   return Done{};
 }
 
-Status write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                             const FileAccess& access) {
   auto temporary = path;
   temporary += fmt::format(".{}.tmp", ::getpid());
-  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  // Nobody of another group gets to read it before it is the right group's.
+  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                           access.group ? 0600 : access.mode));
   if (!fd.is_open()) {
     return system_error(path.string(), "create", errno);
   }
-  auto written = write_all(fd.get(), content, path);
+  auto written = access.group ? give_to_group(fd.get(), access, path) : Done{};
+  if (written) {
+    written = write_all(fd.get(), content, path);
+  }
   if (written && ::fsync(fd.get()) != 0) {
     written = system_error(path.string(), "sync", errno);
   }

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 namespace muster {
 
@@ -34,17 +36,42 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+/// A regular file and what the system said of it when it was opened.
+struct RegularFile {
+  UniqueFd fd;
+  std::uint32_t mode = 0;  // 0640: who may use it
+};
+
+/// Opens a regular file and nothing else; a pipe that nobody writes keeps nobody waiting.
+///
+/// flags: of open(2); O_CLOEXEC is added. mode: of a file that O_CREAT makes, less the umask.
+/// Errors: InvalidArgument (a folder, a device, a pipe); those of the system.
+Result<RegularFile> open_regular_file(const std::filesystem::path& path, int flags,
+                                      std::uint32_t mode = 0);
+
+/// Reads what is left of `fd`, at most `size_max` bytes; `path` is for the message only.
+///
+/// Errors: ResourceExhausted when it is more; those of the system.
+Result<std::string> read_all(int fd, std::uint64_t size_max, const std::filesystem::path& path);
+
 /// Reads a whole file of at most `size_max` bytes.
 ///
 /// Errors: NotFound, InvalidArgument; ResourceExhausted when it is larger.
 Result<std::string> read_file(const std::filesystem::path& path,
                               std::uint64_t size_max = 1ULL << 30);
 
+/// Who may use a file that is written.
+struct FileAccess {
+  std::uint32_t mode = 0644;                // without a group, less the umask of the process
+  std::optional<std::uint32_t> group = {};  // nullopt: that of the process
+};
+
 /// Writes the file whole or not at all: a temporary name beside it, fsync, rename, fsync of the
 /// folder.
 ///
 /// Errors: NotFound (no such folder), ResourceExhausted (disk full), InvalidArgument.
-Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                             const FileAccess& access = {});
 
 /// Writes all of `content` to `fd`, retrying short writes and EINTR; `path` is for the message
 /// only.

@@ -1,6 +1,9 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -42,6 +45,35 @@ TEST_F(FileTest, AnEmptyFileMapsToAnEmptySpan) {
 TEST_F(FileTest, AMissingFileAndAFolderAreNamed) {
   EXPECT_EQ(read_file(folder_ / "no").error().kind, ErrorKind::NotFound);
   EXPECT_EQ(MappedFile::open(folder_).error().kind, ErrorKind::InvalidArgument);
+}
+
+TEST_F(FileTest, AWrittenFileIsForThoseWhoAreNamed) {
+  const auto path = folder_ / "a";
+  ASSERT_TRUE(write_file_atomically(path, "hello", {.mode = 0600}));
+  EXPECT_EQ(open_regular_file(path, O_RDONLY)->mode, 0600U);
+  // With a group the umask takes nothing away.
+  const auto mask = ::umask(0077);
+  EXPECT_TRUE(write_file_atomically(path, "hello", {.mode = 0660, .group = ::getgid()}));
+  EXPECT_TRUE(write_file_atomically(folder_ / "b", "hello"));
+  ::umask(mask);
+  EXPECT_EQ(open_regular_file(path, O_RDONLY)->mode, 0660U);
+  EXPECT_EQ(open_regular_file(folder_ / "b", O_RDONLY)->mode, 0600U);
+}
+
+TEST_F(FileTest, OnlyARegularFileIsOpenedAsOne) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // Nobody writes the pipe; opening it as others do would wait for that.
+  for (const auto& path : {pipe, folder_, std::filesystem::path("/dev/null")}) {
+    EXPECT_EQ(open_regular_file(path, O_RDONLY).error().message,
+              path.string() + ": not a regular file");
+  }
+  EXPECT_EQ(open_regular_file(folder_ / "no", O_RDONLY).error().kind, ErrorKind::NotFound);
+  const auto made = open_regular_file(folder_ / "new", O_RDWR | O_CREAT, 0600);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->mode, 0600U);
+  ASSERT_TRUE(write_all(made->fd.get(), "hello", "new"));
+  EXPECT_EQ(*read_file(folder_ / "new"), "hello");
 }
 
 TEST_F(FileTest, AFileOverTheLimitIsRefused) {

@@ -85,18 +85,7 @@ Status write_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
 
 Result<std::unique_ptr<CacheFile>> CacheFile::open(const std::filesystem::path& path) {
   // Vectors tell of their texts: nobody else reads them.
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.is_open()) {
-    return system_error(path.string(), "open", errno);
-  }
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) {
-    return system_error(path.string(), "read", errno);
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{}: a cache needs a regular file", path.string())};
-  }
+  auto fd = MUSTER_TRY(open_regular_file(path, O_RDWR | O_CREAT, 0600)).fd;
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return Error{ErrorKind::Unavailable,
@@ -104,7 +93,8 @@ Result<std::unique_ptr<CacheFile>> CacheFile::open(const std::filesystem::path& 
     }
     return system_error(path.string(), "lock", errno);
   }
-  // The size may have changed until the lock was ours.
+  // Only now: until the lock was ours the size could change.
+  struct stat info {};
   if (::fstat(fd.get(), &info) != 0) {
     return system_error(path.string(), "read", errno);
   }

@@ -3,15 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <span>
 
+#include "base/file.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 
 namespace muster {
 namespace {
@@ -78,40 +75,14 @@ Result<KeyScope> parse_key_scope(std::string_view name) {
 }
 
 Result<std::string> read_keys_file(const std::filesystem::path& path) {
-  // Not blocked by a pipe that nobody writes.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.is_open()) {
-    return system_error(path.string(), "open", errno);
-  }
-  struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) {
-    return system_error(path.string(), "read", errno);
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{}: a keys file is a regular file", path.string())};
-  }
-  if ((info.st_mode & 0007) != 0) {
+  const auto file = MUSTER_TRY(open_regular_file(path, O_RDONLY));
+  if ((file.mode & 0007) != 0) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{}: everybody on this machine may use it (mode {:04o}); say "
                              "`chmod o-rwx` to it",
-                             path.string(), static_cast<unsigned>(info.st_mode & 07777))};
+                             path.string(), file.mode)};
   }
-  std::string text(kFileSizeMost + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const auto count = ::read(fd.get(), text.data() + size, text.size() - size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(path.string(), "read", errno);
-    if (count == 0) break;
-    size += static_cast<std::size_t>(count);
-  }
-  if (size > kFileSizeMost) {
-    return Error{ErrorKind::ResourceExhausted,
-                 fmt::format("{}: larger than the {} bytes allowed", path.string(), kFileSizeMost)};
-  }
-  text.resize(size);
-  return text;
+  return read_all(file.fd.get(), kFileSizeMost, path);
 }
 
 Result<std::shared_ptr<const ApiKeys>> ApiKeys::load(const std::filesystem::path& path) {

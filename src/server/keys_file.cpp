@@ -1,13 +1,10 @@
 #include "server/keys_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -15,7 +12,6 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 
 namespace muster {
 namespace {
@@ -110,30 +106,13 @@ Result<std::string> without_api_key(const std::string& file_name, std::string_vi
 }
 
 Status write_keys_file(const std::filesystem::path& path, std::string_view text) {
-  auto temporary = path;
-  temporary += fmt::format(".{}.tmp", ::getpid());
-  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd.is_open()) {
-    return system_error(path.string(), "create", errno);
-  }
-  Status written = Done{};
+  FileAccess access{.mode = 0600};
   struct stat info {};
   // A server of another user reads its file by its group.
-  if (::stat(path.c_str(), &info) == 0 &&
-      (::fchown(fd.get(), static_cast<uid_t>(-1), info.st_gid) != 0 ||
-       ::fchmod(fd.get(), info.st_mode & 0770) != 0)) {
-    written = system_error(path.string(), "keep the group of", errno);
+  if (::stat(path.c_str(), &info) == 0) {
+    access = {.mode = info.st_mode & 0770, .group = info.st_gid};
   }
-  if (written) written = write_all(fd.get(), text, path);
-  if (written && ::fsync(fd.get()) != 0) written = system_error(path.string(), "sync", errno);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    written = system_error(path.string(), "rename", errno);
-  }
-  if (!written) {
-    ::unlink(temporary.c_str());
-    return written;
-  }
-  return sync_folder(path.parent_path());
+  return write_file_atomically(path, text, access);
 }
 
 }  // namespace muster
