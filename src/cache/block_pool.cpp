@@ -108,38 +108,36 @@ void BlockPool::push_free(BlockIndex first, std::size_t count) {
   free_count_ += count;
 }
 
-void BlockPool::give_back(BlockIndex entry_index) {
-  push_free(entry_index, block_count_of(entry(entry_index).dim));
+void BlockPool::give_back(BlockIndex first) { push_free(first, block_count_of(entry(first).dim)); }
+
+void BlockPool::give_back_single(BlockIndex index) {
+  block(index) = {.next = kNoBlock, .part = 0};
+  push_free(index, 1);
 }
 
-void BlockPool::give_back_single(BlockIndex block) {
-  this->block(block) = {.next = kNoBlock, .part = 0};
-  push_free(block, 1);
-}
-
-void BlockPool::write(BlockIndex entry_index, std::span<const float> vector) {
+void BlockPool::write(BlockIndex first, std::span<const float> vector) {
   std::size_t count = std::min(vector.size(), kFloatsInFirst);
-  std::memcpy(at(entry_index) + sizeof(EntryHead), vector.data(), count * sizeof(float));
+  std::memcpy(at(first) + sizeof(EntryHead), vector.data(), count * sizeof(float));
   vector = vector.subspan(count);
-  for (auto index = block(entry_index).next; !vector.empty(); index = block(index).next) {
+  for (auto index = block(first).next; !vector.empty(); index = block(index).next) {
     count = std::min(vector.size(), kFloatsInOther);
     std::memcpy(at(index) + sizeof(BlockHead), vector.data(), count * sizeof(float));
     vector = vector.subspan(count);
   }
 }
 
-void BlockPool::read(BlockIndex entry_index, std::span<float> vector) const {
+void BlockPool::read(BlockIndex first, std::span<float> vector) const {
   // Most entries lie in neighbouring blocks. Asked for all at once, they come in the time of one;
   // along the chain each would wait for the one before.
   constexpr std::size_t kCacheLine = 64;
   const auto size = std::min(block_count_of(vector.size()) * kBlockSize, kPrefetchSizeMost);
   for (std::size_t offset = kCacheLine; offset < size; offset += kCacheLine) {
-    __builtin_prefetch(at(entry_index) + offset);
+    __builtin_prefetch(at(first) + offset);
   }
   std::size_t count = std::min(vector.size(), kFloatsInFirst);
-  std::memcpy(vector.data(), at(entry_index) + sizeof(EntryHead), count * sizeof(float));
+  std::memcpy(vector.data(), at(first) + sizeof(EntryHead), count * sizeof(float));
   vector = vector.subspan(count);
-  auto index = entry(entry_index).link.next;
+  auto index = entry(first).link.next;
   while (!vector.empty()) {
     count = std::min(vector.size(), kFloatsInOther);
     std::memcpy(vector.data(), at(index) + sizeof(BlockHead), count * sizeof(float));

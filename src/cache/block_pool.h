@@ -87,17 +87,17 @@ class BlockPool {
   /// block whose others were overwritten, but for a write that was cut short.
   BlockIndex take(std::size_t dim);
 
-  /// Gives back all blocks of an entry.
-  void give_back(BlockIndex entry);
+  /// Gives back all blocks of an entry; like write and read it takes its first one.
+  void give_back(BlockIndex first);
 
   /// Blocks below `end` were filled from a file; they are in use or given back one by one.
   void set_used_end(std::size_t end) { used_end_ = end; }
   /// Gives back one block that belongs to no entry.
-  void give_back_single(BlockIndex block);
+  void give_back_single(BlockIndex index);
 
-  void write(BlockIndex entry, std::span<const float> vector);
+  void write(BlockIndex first, std::span<const float> vector);
   /// Copies the vector of an entry; `vector` has its dim.
-  void read(BlockIndex entry, std::span<float> vector) const;
+  void read(BlockIndex first, std::span<float> vector) const;
 
   /// Nothing is in use any more, and the memory is the system's again.
   void clear();
