@@ -15,14 +15,11 @@ pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(ncursesw REQUIRED IMPORTED_TARGET ncursesw)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 
-# Boost is headers alone; Asio and Beast are compiled once, in src/net/boost_parts.cpp. Their headers are not
-# ours to warn about.
+# Boost is headers alone: Beast's parser, and of Asio the buffers that it reads. They are not ours to warn about.
 find_package(Boost 1.81 REQUIRED)
 add_library(muster_boost INTERFACE)
 target_include_directories(muster_boost SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
-target_compile_definitions(muster_boost INTERFACE
-  BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION
-  BOOST_ASIO_NO_DEPRECATED)
+target_compile_definitions(muster_boost INTERFACE BOOST_ASIO_NO_DEPRECATED)
 target_link_libraries(muster_boost INTERFACE Threads::Threads)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
