@@ -57,12 +57,6 @@ ApiStatus prepare(const ExchangePtr& exchange, EmbeddingsRequest& request) {
   if (wants_raw(exchange->request)) request.format = EmbeddingFormat::Raw;
   MUSTER_TRY(complete(*exchange, options.deadline_most, request.call.options));
   exchange->text_count = request.call.texts.size() + request.call.ids.size();
-  if (request.call.ids.empty()) return Done{};
-  const auto models = exchange->state().service.models();
-  const auto* model = find_model(models, request.call.options.model, ModelTask::Embed);
-  if (model != nullptr && model->vocab_size > 0) {
-    MUSTER_TRY(check_ids(request.call, model->vocab_size));
-  }
   return Done{};
 }
 
@@ -82,10 +76,10 @@ void answer_embeddings(const ExchangePtr& exchange) {
   if (const auto ready = prepare(exchange, *request); !ready) {
     return exchange->refuse(ready.error());
   }
-  const auto on_done = [exchange, format = request->format, dimensions = request->dimensions](
+  const auto on_done = [exchange, format = request->format, dimensions = request->call.dimensions](
                            const std::variant<EmbedAnswer, CallError>& outcome) {
     if (const auto* error = std::get_if<CallError>(&outcome)) {
-      return exchange->refuse(api_error(*error));
+      return exchange->refuse(embeddings_error(*error));
     }
     const auto& answer = *std::get_if<EmbedAnswer>(&outcome);
     exchange->model = answer.model;

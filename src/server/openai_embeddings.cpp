@@ -28,7 +28,7 @@ ApiResult<json_type> type_of(JsonValue& value) {
 ApiError unknown_id(std::string_view what) {
   return wrong_field(
       "input", "invalid_token_ids",
-      fmt::format("Invalid 'input': {} The ids must be those of this model's own tokenizer; with "
+      fmt::format("Invalid 'input': {}. The ids must be those of this model's own tokenizer; with "
                   "langchain-openai set check_embedding_ctx_length=False, so that it sends texts.",
                   what));
 }
@@ -38,7 +38,7 @@ ApiResult<std::uint32_t> read_id(JsonValue& value) {
   if (value.get_uint64().get(id) != simdjson::SUCCESS || id > UINT32_MAX) {
     const auto type = MUSTER_TRY(type_of(value));
     if (type != json_type::number) return wrong_type(value, "input", "token ids");
-    return unknown_id("a token id is no whole number from 0.");
+    return unknown_id("a token id is no whole number from 0");
   }
   return static_cast<std::uint32_t>(id);
 }
@@ -193,7 +193,7 @@ ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const Embeddings
   fields.push_back({"dimensions", [&](JsonValue& value) -> ApiStatus {
                       const auto number =
                           MUSTER_TRY(read_integer(value, "dimensions", 1, UINT32_MAX));
-                      request.dimensions = static_cast<std::uint32_t>(number);
+                      request.call.dimensions = static_cast<std::uint32_t>(number);
                       return Done{};
                     }});
   fields.push_back({"prompt_name", [&](JsonValue& value) -> ApiStatus {
@@ -209,29 +209,21 @@ ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const Embeddings
   return request;
 }
 
-ApiStatus check_ids(const EmbedCall& call, std::uint32_t vocab_size) {
-  for (const auto& ids : call.ids) {
-    const auto most = std::max_element(ids.begin(), ids.end());
-    if (most == ids.end() || *most < vocab_size) continue;
-    return unknown_id(
-        fmt::format("token id {} is not in the vocabulary of {} tokens.", *most, vocab_size));
+ApiError embeddings_error(const CallError& error) {
+  switch (error.field) {
+    case CallField::TokenIds:
+      return unknown_id(error.error.message);
+    case CallField::Dimensions:
+      return wrong_field("dimensions", "invalid_value",
+                         fmt::format("Invalid 'dimensions': {}.", error.error.message));
+    case CallField::Other:
+      break;
   }
-  return Done{};
-}
-
-ApiStatus check_dimensions(std::optional<std::uint32_t> dimensions, std::uint32_t dim) {
-  if (!dimensions || *dimensions <= dim) return Done{};
-  return wrong_field("dimensions", "invalid_value",
-                     fmt::format("Invalid 'dimensions': the model has {}, so expected an integer "
-                                 "from 1 to {}, but got {}.",
-                                 dim, dim, *dimensions));
+  return api_error(error);
 }
 
 HttpResponse embeddings_response(const EmbedAnswer& answer, EmbeddingFormat format,
                                  std::optional<std::uint32_t> dimensions) {
-  if (const auto is_right = check_dimensions(dimensions, answer.dim); !is_right) {
-    return error_response(is_right.error());
-  }
   if (answer.dim == 0 || !are_finite(answer.rows)) {
     return error_response(api_error(500, "The model gave a vector that is not finite."));
   }

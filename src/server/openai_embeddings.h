@@ -21,7 +21,6 @@ enum class EmbeddingFormat : std::uint8_t {
 struct EmbeddingsRequest {
   EmbedCall call;
   EmbeddingFormat format = EmbeddingFormat::Float;
-  std::optional<std::uint32_t> dimensions;
 };
 
 struct EmbeddingsLimits {
@@ -43,15 +42,15 @@ struct EmbeddingsLimits {
 /// Source: OpenAI, API reference, "Create embeddings".
 ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const EmbeddingsLimits& limits);
 
-/// Refuses ids that the model does not have; what sends them is most likely langchain-openai, which
-/// makes ids with OpenAI's own tokenizer unless told not to.
-ApiStatus check_ids(const EmbedCall& call, std::uint32_t vocab_size);
+/// Why the service did not do a call, naming the field of the body. What sends ids that the model
+/// does not have is most likely langchain-openai, which makes them with OpenAI's own tokenizer
+/// unless told not to.
+ApiError embeddings_error(const CallError& error);
 
-/// Refuses more dimensions than the model has.
-ApiStatus check_dimensions(std::optional<std::uint32_t> dimensions, std::uint32_t dim);
-
-/// The whole answer: 200 in the format, or an error: 400 for too many dimensions, 500 for a value
-/// that is not finite, which no format may carry.
+/// The whole answer: 200 in the format, or 500 for a value that is not finite, which no format may
+/// carry.
+///
+/// dimensions: at most the answer's.
 ///
 /// With fewer dimensions than the model has, rows are cut and scaled to length 1 again (in
 /// float64). Cost: one pass; base64 about 1 ns a value, numbers 35 ns. Threads: pure.

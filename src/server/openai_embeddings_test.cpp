@@ -42,7 +42,7 @@ TEST(EmbeddingsBody, TakesOneTextAndItsOptions) {
   EXPECT_EQ(request.call.texts, std::vector<std::string>{"hé"});
   EXPECT_EQ(request.call.options.model, "m");
   EXPECT_EQ(request.format, EmbeddingFormat::Base64);
-  EXPECT_EQ(request.dimensions, 2U);
+  EXPECT_EQ(request.call.dimensions, 2U);
   EXPECT_EQ(request.call.prompt_name, "query");
   EXPECT_EQ(request.call.options.truncate, false);
   EXPECT_EQ(request.call.options.truncation_side, TruncationSide::Left);
@@ -64,7 +64,7 @@ TEST(EmbeddingsBody, AnEmptyStringIsAText) {
 }
 
 TEST(EmbeddingsBody, NullIsAsIfAFieldWereNotThere) {
-  EXPECT_EQ(parsed(R"({"input":"a","model":"m","dimensions":null,"user":null})").dimensions,
+  EXPECT_EQ(parsed(R"({"input":"a","model":"m","dimensions":null,"user":null})").call.dimensions,
             std::nullopt);
   EXPECT_EQ(refused(R"({"input":null,"model":"m"})").code, "missing_required_parameter");
 }
@@ -145,16 +145,28 @@ TEST(EmbeddingsBody, ValuesOutsideTheirRangeAreRefused) {
   }
 }
 
-TEST(EmbeddingsBody, IdsOutsideTheVocabularyNameLangchainsSwitch) {
-  EmbedCall call;
-  call.ids = {{1, 2}, {99}};
-  EXPECT_TRUE(check_ids(call, 100));
-  const auto outcome = check_ids(call, 99);
-  ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().status, 400);
-  EXPECT_NE(outcome.error().message.find("check_embedding_ctx_length=False"), std::string::npos);
+TEST(EmbeddingsBody, AnIdThatIsNoNumberFromZeroNamesLangchainsSwitch) {
   EXPECT_NE(refused(R"({"input":[-1],"model":"m"})").message.find("check_embedding_ctx_length"),
             std::string::npos);
+}
+
+TEST(EmbeddingsError, NamesTheFieldThatTheServiceRefuses) {
+  const auto ids = embeddings_error(
+      {.error = {ErrorKind::InvalidArgument, "token id 9 is not"}, .field = CallField::TokenIds});
+  EXPECT_EQ(ids.status, 400);
+  EXPECT_EQ(ids.param, "input");
+  EXPECT_EQ(ids.code, "invalid_token_ids");
+  EXPECT_EQ(ids.message,
+            "Invalid 'input': token id 9 is not. The ids must be those of this model's own "
+            "tokenizer; with langchain-openai set check_embedding_ctx_length=False, so that it "
+            "sends texts.");
+  const auto dimensions = embeddings_error(
+      {.error = {ErrorKind::InvalidArgument, "the model has 2"}, .field = CallField::Dimensions});
+  EXPECT_EQ(dimensions.status, 400);
+  EXPECT_EQ(dimensions.param, "dimensions");
+  EXPECT_EQ(dimensions.code, "invalid_value");
+  EXPECT_EQ(dimensions.message, "Invalid 'dimensions': the model has 2.");
+  EXPECT_EQ(embeddings_error({.error = {ErrorKind::NotFound, "no such model"}}).status, 404);
 }
 
 const EmbedAnswer kAnswer{
@@ -197,12 +209,6 @@ TEST(EmbeddingsAnswer, FewerDimensionsAreCutAndOfLengthOne) {
 TEST(EmbeddingsAnswer, AllDimensionsAreLeftAsTheyAre) {
   const auto response = embeddings_response(kAnswer, EmbeddingFormat::Float, 2);
   EXPECT_EQ(Json::parse(response.body)["data"][0]["embedding"].dump(), "[3,4]");
-}
-
-TEST(EmbeddingsAnswer, MoreDimensionsThanThereAreIsAnError) {
-  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Float, 3);
-  EXPECT_EQ(response.status, 400);
-  EXPECT_EQ(Json::parse(response.body)["error"]["param"], "dimensions");
 }
 
 TEST(EmbeddingsAnswer, WhatIsNotFiniteIsAnErrorInEveryFormat) {

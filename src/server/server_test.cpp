@@ -49,7 +49,16 @@ TEST_F(ServerTest, CutVectorsHaveLengthOne) {
   // [4, 2] of length sqrt(20).
   EXPECT_NEAR(answer["data"][0]["embedding"][0].get<double>(), 0.894427, 1e-6);
   EXPECT_NEAR(answer["data"][0]["embedding"][1].get<double>(), 0.447214, 1e-6);
-  EXPECT_EQ(post("/v1/embeddings", R"({"input":"a","model":"tiny","dimensions":33})").status, 400);
+}
+
+TEST_F(ServerTest, MoreDimensionsThanTheModelHasAreRefusedBeforeAnythingIsComputed) {
+  start();
+  const auto refused = post("/v1/embeddings", R"({"input":"a","model":"tiny","dimensions":33})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(message(refused),
+            "Invalid 'dimensions': the model has 32, so expected an integer from 1 to 32, but got "
+            "33.");
+  EXPECT_EQ(json(get("/v1/models"))["data"][0]["texts"], 0);
 }
 
 TEST_F(ServerTest, FaultsOfARequestAreToldAsOpenAisClientsKnowThem) {

@@ -40,6 +40,9 @@ struct EmbedCall {
   std::vector<std::string> texts = {};               // valid UTF-8
   std::vector<std::vector<std::uint32_t>> ids = {};  // as they are: no prompt, no special tokens
   std::optional<std::string> prompt_name = {};       // nullopt: the model's default
+  /// What the caller will cut the rows to; the answer has whole rows. More than the model has is
+  /// refused before anything is computed.
+  std::optional<std::uint32_t> dimensions = {};
 };
 
 struct EmbedAnswer {
@@ -68,11 +71,20 @@ struct TokenizedText {
   bool is_truncated = false;
 };
 
+/// What in a call is wrong, where it is known: whoever words the error for a client names his
+/// field.
+enum class CallField : std::uint8_t {
+  Other,
+  TokenIds,    // an id that the model does not have
+  Dimensions,  // more than the model has
+};
+
 /// Why a call was not done: an Error, and when to come again for one that the server cannot take
 /// now (ResourceExhausted, Unavailable).
 struct CallError {
   Error error;
   std::optional<Duration> retry_after = {};
+  CallField field = CallField::Other;
 };
 
 /// One served model as it is now.

@@ -140,7 +140,9 @@ TEST_F(InferenceServiceTest, TakesTokenIdsAsTheyAre) {
   EXPECT_EQ(got.rows[0], 18.0F);
   EXPECT_EQ(got.rows[got.dim], 9.0F);
   EXPECT_EQ(got.token_count, 4U);
-  EXPECT_EQ(error(embed(EmbedCall{.ids = {{5}, {1'000'000}}})).kind, ErrorKind::InvalidArgument);
+  const auto refused = embed(EmbedCall{.ids = {{5}, {1'000'000}}});
+  EXPECT_EQ(error(refused).kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(std::get<CallError>(refused).field, CallField::TokenIds);
   EXPECT_EQ(error(embed(EmbedCall{.ids = {{}}})).kind, ErrorKind::InvalidArgument);
 }
 

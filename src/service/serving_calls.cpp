@@ -44,19 +44,31 @@ std::string_view bytes_of(const std::vector<std::uint32_t>& ids) {
   return {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::uint32_t)};
 }
 
-Status check_ids(const std::vector<std::vector<std::uint32_t>>& texts, std::uint32_t vocab_size) {
+std::optional<CallError> check_ids(const std::vector<std::vector<std::uint32_t>>& texts,
+                                   std::uint32_t vocab_size) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].empty()) {
-      return Error{ErrorKind::InvalidArgument, fmt::format("input {} has no token", i)};
+      return refusal(ErrorKind::InvalidArgument, fmt::format("input {} has no token", i));
     }
     const auto worst = *std::max_element(texts[i].begin(), texts[i].end());
     if (worst >= vocab_size) {
-      return Error{ErrorKind::InvalidArgument,
-                   fmt::format("input {} has a token id outside the model's vocabulary: {} of {}",
-                               i, worst, vocab_size)};
+      return CallError{.error = {ErrorKind::InvalidArgument,
+                                 fmt::format("token id {} is not in the vocabulary of {} tokens",
+                                             worst, vocab_size)},
+                       .field = CallField::TokenIds};
     }
   }
-  return Done{};
+  return std::nullopt;
+}
+
+std::optional<CallError> check_dimensions(std::optional<std::uint32_t> dimensions,
+                                          std::uint32_t dim) {
+  if (!dimensions || (*dimensions >= 1 && *dimensions <= dim)) return std::nullopt;
+  return CallError{
+      .error = {ErrorKind::InvalidArgument,
+                fmt::format("the model has {0}, so expected an integer from 1 to {0}, but got {1}",
+                            dim, *dimensions)},
+      .field = CallField::Dimensions};
 }
 
 }  // namespace
@@ -66,9 +78,11 @@ CallId ServingLoop::embed(EmbedCall asked,
   const auto model = models_.find(asked.options.model, ModelTask::Embed);
   if (!model) return on_done(CallError{model.error(), {}}), 0;
   auto& served = **model;
-  if (const auto checked = check_ids(asked.ids, served.opened.folder.encoder.vocab_size);
-      !checked) {
-    return on_done(CallError{checked.error(), {}}), 0;
+  if (auto wrong = check_ids(asked.ids, served.opened.folder.encoder.vocab_size)) {
+    return on_done(*std::move(wrong)), 0;
+  }
+  if (auto wrong = check_dimensions(asked.dimensions, served.row_size)) {
+    return on_done(*std::move(wrong)), 0;
   }
   auto prompt = served.opened.prompt_name;
   if (asked.prompt_name) {
