@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
-#include "cli/find_machine.h"
 #include "hw/device_names.h"
 #include "topology/machine_here.h"
 #include "topology/machine_json.h"
@@ -60,16 +60,21 @@ Result<ChosenMachine> choose_machine(const std::string& text, const Config& conf
                              "as 2xcpu, nor a simulated machine such as sim:8xH100-80G",
                              text)};
   }
-  const auto part = links_among(links, inventory.gpus, *devices);
+  return ChosenMachine{machine_of({std::move(inventory), std::move(links)}, *devices, text), true};
+}
+
+Machine machine_of(FoundMachine found, const std::vector<Device>& devices, std::string name) {
+  auto& inventory = found.inventory;
+  const auto part = links_among(found.links, inventory.gpus, devices);
   inventory.cpus.clear();
   inventory.gpus.clear();
-  for (const auto& device : *devices) {
+  for (const auto& device : devices) {
     auto& list = device.kind == DeviceKind::Cpu ? inventory.cpus : inventory.gpus;
     list.push_back(device);
   }
-  ChosenMachine chosen{machine_from(inventory, &part), true};
-  chosen.machine.name = text;
-  return chosen;
+  auto machine = machine_from(inventory, &part);
+  machine.name = std::move(name);
+  return machine;
 }
 
 }  // namespace muster

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cli/find_machine.h"
 #include "config/config.h"
 #include "spec/machine.h"
 
@@ -20,5 +22,9 @@ struct ChosenMachine {
 /// Errors: NotFound (none of these), and those of reading the file or this machine.
 Result<ChosenMachine> choose_machine(const std::string& text, const Config& config,
                                      const Clock& clock);
+
+/// The same of devices of here that are chosen already, as free as they were when `found` was. It
+/// is called `name`. Threads: pure.
+Machine machine_of(FoundMachine found, const std::vector<Device>& devices, std::string name);
 
 }  // namespace muster

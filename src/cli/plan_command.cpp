@@ -22,7 +22,6 @@
 #include "modelfile/model_folder.h"
 #include "planner/plan.h"
 #include "planner/recommend.h"
-#include "spec/gpu_catalogue.h"
 #include "terminal/terminal_info.h"
 
 namespace muster {
@@ -109,12 +108,6 @@ Status write_plan(const Arguments& arguments, const ModelDescription& model, con
   if (!plan.fits) return Done{};
   const auto text = MUSTER_TRY(plan_in_format(format, model, machine, plan));
   return write_file_atomically(*out, text);
-}
-
-std::vector<DeviceClass> known_classes() {
-  std::vector<DeviceClass> classes;
-  for (const auto& gpu : gpu_catalogue()) classes.push_back(device_class(gpu));
-  return classes;
 }
 
 Status check_compat(const Arguments& arguments) {

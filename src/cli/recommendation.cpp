@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
 
+#include "base/json_values.h"
 #include "base/text.h"
 #include "cli/plan_view.h"
+#include "modelfile/model_description.h"
+#include "spec/gpu_catalogue.h"
 #include "terminal/table.h"
 
 namespace muster {
@@ -17,6 +20,12 @@ std::string milliseconds(const std::optional<double>& seconds) {
 }
 
 }  // namespace
+
+std::vector<DeviceClass> known_classes() {
+  std::vector<DeviceClass> classes;
+  for (const auto& gpu : gpu_catalogue()) classes.push_back(device_class(gpu));
+  return classes;
+}
 
 std::string recommendation_text(const ModelDescription& model, const Machine& machine,
                                 const Recommendation& advice, std::span<const DeviceClass> classes,
@@ -63,18 +72,17 @@ nlohmann::ordered_json recommendation_json(const ModelDescription& model, const 
     devices.push_back({{"device", machine.devices[device.device].name()},
                        {"needed_bytes", device.needed_bytes},
                        {"usable_bytes", device.usable_bytes},
-                       {"step_seconds", device.step_seconds ? Json(*device.step_seconds) : Json()},
+                       {"step_seconds", or_null(device.step_seconds)},
                        {"fits", device.fits()}});
   }
   auto hardware = Json::array();
   for (const auto& option : advice.hardware) {
-    hardware.push_back(
-        {{"gpu", classes[option.device_class].model},
-         {"count", option.count},
-         {"tensor_parallel", option.tensor_parallel},
-         {"pipeline_parallel", option.pipeline_parallel},
-         {"largest_used_bytes", option.largest_used_bytes},
-         {"latency_seconds", option.latency_seconds ? Json(*option.latency_seconds) : Json()}});
+    hardware.push_back({{"gpu", classes[option.device_class].model},
+                        {"count", option.count},
+                        {"tensor_parallel", option.tensor_parallel},
+                        {"pipeline_parallel", option.pipeline_parallel},
+                        {"largest_used_bytes", option.largest_used_bytes},
+                        {"latency_seconds", or_null(option.latency_seconds)}});
   }
   return {
       {"model", model.name},
@@ -83,6 +91,21 @@ nlohmann::ordered_json recommendation_json(const ModelDescription& model, const 
       {"because", advice.because},
       {"devices", std::move(devices)},
       {"hardware", std::move(hardware)}};
+}
+
+Result<std::string> served_recommendation(const ServedModelStatus& served, const Machine& machine,
+                                          std::uint32_t batch_tokens) {
+  const auto source = MUSTER_TRY(find_model_source(served.path));
+  const auto model = MUSTER_TRY(describe_model(source));
+  PlanRequest request;
+  request.workload.task = PlanTask::Embed;
+  request.workload.context = served.length_max;
+  request.workload.batch =
+      std::max<std::uint32_t>(1, batch_tokens / std::max<std::uint32_t>(1, served.length_max));
+  request.workload.dtype = std::string(precision_name(served.precision));
+  const auto classes = known_classes();
+  const auto advice = MUSTER_TRY(recommend(model, machine, request, classes));
+  return recommendation_json(model, machine, advice, classes).dump();
 }
 
 }  // namespace muster

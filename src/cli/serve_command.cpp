@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/live_settings.h"
+#include "cli/recommendation.h"
 #include "cli/serve_options.h"
 #include "cli/stats_writer.h"
 #include "cli/telemetry_options.h"
@@ -150,13 +151,19 @@ Status ServeRun::start() {
       context_.clock);
   collecting.wait();
   service_ = MUSTER_TRY(std::move(service));
-  server_ = MUSTER_TRY(Server::start(options(), *service_, collector_.get(), loop_,
-                                     {.config_json = [this] { return settings_.json(); },
-                                      .change_config =
-                                          [this](const std::map<std::string, std::string>& values) {
-                                            return put_into_force(settings_.changed(values));
-                                          }},
-                                     context_.clock));
+  server_ = MUSTER_TRY(
+      Server::start(options(), *service_, collector_.get(), loop_,
+                    {.config_json = [this] { return settings_.json(); },
+                     .change_config =
+                         [this](const std::map<std::string, std::string>& values) {
+                           return put_into_force(settings_.changed(values));
+                         },
+                     .recommendation_json =
+                         [machine = options().machine,
+                          batch_tokens = options().batch_tokens](const ServedModelStatus& model) {
+                           return served_recommendation(model, machine, batch_tokens);
+                         }},
+                    context_.clock));
   MUSTER_TRY(start_stats_file());
   signal_watch_ = loop_.watch(signals_.get(), [this] { on_signal(); });
   readings_timer_ = loop_.timer([this] { feed_readings(); });

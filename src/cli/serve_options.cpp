@@ -6,12 +6,14 @@
 #include <charconv>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "cli/device_choice.h"
 #include "cli/embed_options.h"
 #include "cli/find_machine.h"
+#include "cli/machine_choice.h"
 #include "cli/places.h"
 #include "hw/device_names.h"
 #include "modelfile/model_folder.h"
@@ -167,8 +169,9 @@ Status set_tls(const Config& config, HttpServerOptions& http) {
 
 Status set_machine(const Config& config, const Clock& clock, ServeOptions& options) {
   const auto names = config.text(SettingId::Devices).value_or("auto");
-  const auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(names)));
+  auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(names)));
   options.devices = MUSTER_TRY(chosen_devices(config, names, found.inventory));
+  options.machine = machine_of(std::move(found), options.devices, "here");
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.cache_folder = MUSTER_TRY(find_cache_folder(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/live_settings.h"
+#include "cli/recommendation.h"
+#include "topology/machine_text.h"
 
 namespace muster {
 namespace {
@@ -151,6 +153,30 @@ TEST(LiveServeSettings, TellNoSecret) {
       nlohmann::json::parse(serve_config_json(config_of({{SettingId::KeysFile, "/s/keys"}})));
   EXPECT_EQ(json["keys_file"]["value"], "(set)");
   EXPECT_EQ(json["tls_key"]["value"], nullptr);
+}
+
+TEST(ServedRecommendation, IsThatOfThePlannerForTheModelAsItIsServed) {
+  const ServedModelStatus tiny{.path = MUSTER_SOURCE_DIR "/src/service/testdata/tiny",
+                               .length_max = 32};
+  auto machine = *parse_machine("sim:2xA10G-24G");
+  const auto text = served_recommendation(tiny, machine, 4096);
+  ASSERT_TRUE(text) << text.error().message;
+  const auto json = nlohmann::json::parse(*text);
+  EXPECT_EQ(json["recommended_device"], machine.devices[0].name());
+  ASSERT_EQ(json["devices"].size(), 2);
+  EXPECT_TRUE(json["devices"][1]["fits"]);
+  EXPECT_EQ(json["hardware"][0]["count"], 1) << "every type of GPU holds so little";
+  for (auto& device : machine.devices) device.free_bytes = 1;
+  const auto full = nlohmann::json::parse(*served_recommendation(tiny, machine, 4096));
+  EXPECT_EQ(full["recommended_device"], nullptr);
+  EXPECT_TRUE(full["because"].get<std::string>().starts_with("no device holds it whole"));
+}
+
+TEST(ServedRecommendation, OfAModelWhoseFilesAreGoneIsAnError) {
+  const auto gone = served_recommendation({.path = "/no/such/model", .length_max = 32},
+                                          *parse_machine("sim:1xA10G-24G"), 4096);
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().kind, ErrorKind::NotFound);
 }
 
 }  // namespace

@@ -7,13 +7,14 @@ namespace {
 
 // In the order of RouteId.
 constexpr std::array kHandlers{
-    &answer_embeddings,   &answer_rerank,       &answer_tokenize,  &answer_models,
-    &answer_model,        &load_model,          &unload_model,     &answer_livez,
-    &answer_readyz,       &answer_health,       &answer_metrics,   &answer_devices,
-    &answer_decisions,    &answer_config,       &answer_openapi,   &answer_gpu_stats,
-    &answer_fleet_health, &answer_fleet_config, &change_config,    &answer_fleet_stats,
-    &answer_one_gpu,      &test_gpus,           &answer_resources, &manage_resources,
-    &answer_performance,  &drain_device,        &resume_device,    &restart_device,
+    &answer_embeddings,   &answer_rerank,       &answer_tokenize,        &answer_models,
+    &answer_model,        &load_model,          &unload_model,           &answer_livez,
+    &answer_readyz,       &answer_health,       &answer_metrics,         &answer_devices,
+    &answer_decisions,    &answer_config,       &answer_openapi,         &answer_gpu_stats,
+    &answer_fleet_health, &answer_fleet_config, &change_config,          &answer_fleet_stats,
+    &answer_one_gpu,      &test_gpus,           &answer_recommendations, &answer_resources,
+    &manage_resources,    &answer_performance,  &drain_device,           &resume_device,
+    &restart_device,
 };
 static_assert(kHandlers.size() == kRouteCount);
 

@@ -40,6 +40,9 @@ void answer_one_gpu(const ExchangePtr& exchange);
 void answer_resources(const ExchangePtr& exchange);
 void answer_performance(const ExchangePtr& exchange);
 
+// recommendation_routes.cpp: /multigpu
+void answer_recommendations(const ExchangePtr& exchange);
+
 // admin_routes.cpp
 void test_gpus(const ExchangePtr& exchange);
 void manage_resources(const ExchangePtr& exchange);

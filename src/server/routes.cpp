@@ -33,6 +33,7 @@ constexpr std::array<Route, kRouteCount> kRoutes{{
     {RouteId::FleetStats, "GET", "/multigpu/stats", RouteScope::Read},
     {RouteId::OneGpuStats, "GET", "/multigpu/gpu/{id}/stats", RouteScope::Read},
     {RouteId::TestGpus, "POST", "/multigpu/gpu/test", RouteScope::Admin},
+    {RouteId::Recommendations, "GET", "/multigpu/gpu/recommendations", RouteScope::Read},
     {RouteId::Resources, "GET", "/multigpu/resources/status", RouteScope::Read},
     {RouteId::ManageResources, "POST", "/multigpu/resources/manage", RouteScope::Admin},
     {RouteId::Performance, "GET", "/multigpu/performance/metrics", RouteScope::Read},

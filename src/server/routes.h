@@ -40,6 +40,7 @@ enum class RouteId : std::uint8_t {
   FleetStats,
   OneGpuStats,
   TestGpus,
+  Recommendations,
   Resources,
   ManageResources,
   Performance,

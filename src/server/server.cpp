@@ -43,6 +43,10 @@ class ServerOnLoop final : public Server {
     http_.reset();
     state_->http = nullptr;
     if (state_->tester.joinable()) state_->tester.join();
+    if (state_->adviser.joinable()) state_->adviser.join();
+    // Each of these holds the state that it waits in.
+    state_->awaiting_health.clear();
+    state_->awaiting_advice.clear();
   }
 
   Status open() {

@@ -22,6 +22,12 @@ struct ServerHooks {
   ///
   /// Errors: InvalidArgument for an unknown name or value, or one that needs a restart.
   std::function<Status(const std::map<std::string, std::string>&)> change_config;
+  /// What planning recommends for a model on the server's devices, as a JSON object with at least
+  /// "recommended_device" (a name or null), "because", "devices" and "hardware".
+  ///
+  /// Errors: those of reading the model's files and of planning. Threads: called on another one
+  /// than the loop's; what it holds outlives the server.
+  std::function<Result<std::string>(const ServedModelStatus&)> recommendation_json;
 };
 
 /// The REST API: validates, authenticates, limits, calls the service, and shows what it does. The

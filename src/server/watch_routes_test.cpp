@@ -99,6 +99,31 @@ TEST_F(WatchRoutes, ATestMakesProductsOnEveryDevice) {
   EXPECT_EQ(answer["cpu:1"]["tensor_operation"], "matrix product");
 }
 
+TEST_F(WatchRoutes, RecommendationsNameTheDeviceForEachModelAndWhatIsWrong) {
+  start_whole();
+  for (const std::string prefix : {"", "/api/v1"}) {
+    const Json answer = json(get(prefix + "/multigpu/gpu/recommendations"));
+    EXPECT_EQ(answer["models"],
+              Json::parse(R"([{"model":"tiny","recommended_device":"cpu:1","because":"it fits",)"
+                          R"("devices":[],"hardware":[],"loaded_on":["cpu:0","cpu:1"]}])"));
+    EXPECT_EQ(answer["current_setup"]["devices"], Json({"cpu:0", "cpu:1"}));
+    EXPECT_EQ(answer["current_setup"]["meets_recommendations"], true);
+    // This server has no collector.
+    ASSERT_EQ(answer["problems"].size(), 1);
+    EXPECT_EQ(answer["problems"][0]["subject"], "server");
+  }
+}
+
+TEST_F(WatchRoutes, AModelThatCannotBePlannedSaysSo) {
+  options_.models.push_back(options_.models.front());
+  options_.models.back().name = "strange";
+  start_whole();
+  const Json answer = json(get("/multigpu/gpu/recommendations"));
+  EXPECT_EQ(answer["models"][1]["error"], "no such family");
+  EXPECT_EQ(answer["models"][1]["model"], "strange");
+  EXPECT_EQ(answer["current_setup"]["meets_recommendations"], nullptr);
+}
+
 TEST_F(WatchRoutes, TheDescriptionIsServed) {
   start();
   const YAML::Node file = YAML::Load(get("/openapi.yaml").body);

@@ -15,6 +15,7 @@
 #include "scheduler/dispatcher.h"
 #include "spec/device.h"
 #include "spec/encoder_spec.h"
+#include "spec/machine.h"
 #include "spec/precision.h"
 
 namespace muster {
@@ -36,6 +37,7 @@ struct ServeOptions {
   HttpServerOptions http;  // where to listen, TLS, limits of bodies, headers and connections
   std::vector<ServedModel> models;
   std::vector<Device> devices;
+  Machine machine;  // these devices as planning sees them, as free as before the workers came
   std::map<std::size_t, double> weights;  // by index into `devices`
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;
