@@ -1,10 +1,7 @@
 // Whole runs over real files with real worker processes (tests/zero_worker in echo mode: a row is
 // [sum of ids, token count, 0, …], so every row names its text).
 
-#include "service/embed.h"
-
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -12,35 +9,24 @@
 
 #include "base/file.h"
 #include "dataset/vector_file.h"
+#include "service/embed_fixture.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
 namespace {
 
-class EmbedTest : public testing::Test {
+class EmbedTest : public EmbedFixture {
  protected:
-  EmbedTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("embed." + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
+  EmbedTest() : EmbedFixture("embed") {
     ::setenv("ZERO_WORKER", "echo", 1);
     options_.model = std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny";
-    options_.out = folder_ / "out.npy";
     options_.devices.resize(2);
     options_.devices[1].index = 1;
     options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
     options_.cache_folder = folder_ / "cache";
     options_.batch_tokens = 256;
   }
-  ~EmbedTest() override {
-    ::unsetenv("ZERO_WORKER");
-    std::filesystem::remove_all(folder_);
-  }
-
-  void write_input(const std::string& name, const std::string& content) {
-    std::ofstream(folder_ / name) << content;
-    options_.input.inputs = {(folder_ / name).string()};
-  }
+  ~EmbedTest() override { ::unsetenv("ZERO_WORKER"); }
 
   static std::string many_lines(int count) {
     std::string text;
@@ -48,13 +34,6 @@ class EmbedTest : public testing::Test {
       text += "text " + std::to_string(i * 7919 % 10'007) +
               std::string(static_cast<std::size_t>(i % 9), 'a') + "\n";
     return text;
-  }
-
-  Result<EmbedReport> run(const std::function<bool()>& cancelled = [] { return false; }) {
-    const EmbedEvents events{
-        .on_progress = [this](const EmbedProgress& progress) { last_ = progress; },
-        .on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; }};
-    return embed_corpus(options_, events, clock_, cancelled);
   }
 
   /// The row that the echo gives for a text.
@@ -67,21 +46,6 @@ class EmbedTest : public testing::Test {
     return {static_cast<float>(std::accumulate(ids.begin(), ids.end(), 0U)),
             static_cast<float>(ids.size())};
   }
-
-  bool nothing_is_final() const {
-    return !std::filesystem::exists(options_.out) &&
-           !std::filesystem::exists(index_path_of(options_.out));
-  }
-
-  std::string output_bytes() const {
-    return *read_file(options_.out) + *read_file(index_path_of(options_.out));
-  }
-
-  const SteadyClock clock_;
-  const std::filesystem::path folder_;
-  EmbedOptions options_;
-  EmbedProgress last_;
-  std::string notices_;
 };
 
 TEST_F(EmbedTest, WritesARowForEveryLineInInputOrder) {

@@ -2,7 +2,6 @@
 // real one is in tests/integration. A row is [bytes of the text, 1].
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -13,7 +12,7 @@
 #include "base/file.h"
 #include "dataset/vector_file.h"
 #include "net/http_server.h"
-#include "service/embed.h"
+#include "service/embed_fixture.h"
 
 namespace muster {
 namespace {
@@ -47,14 +46,10 @@ HttpResponse refusal(int status, const std::string& message, HttpHeaders headers
                        std::move(headers));
 }
 
-class RemoteEmbedTest : public testing::Test {
+class RemoteEmbedTest : public EmbedFixture {
  protected:
-  RemoteEmbedTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("remote_embed." + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
+  RemoteEmbedTest() : EmbedFixture("remote_embed") {
     options_.model = "org/tiny";
-    options_.out = folder_ / "out.npy";
     model_ = {{"id", "org/tiny"},
               {"task", "embed"},
               {"state", "ready"},
@@ -73,10 +68,7 @@ class RemoteEmbedTest : public testing::Test {
         EmbedServer{.access = {.url = "http://127.0.0.1:" + std::to_string(server_->port())},
                     .first_wait = std::chrono::milliseconds(1)};
   }
-  ~RemoteEmbedTest() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  ~RemoteEmbedTest() override { server_.reset(); }
 
   void start_server(std::uint16_t port) {
     HttpServerOptions options;
@@ -118,17 +110,11 @@ class RemoteEmbedTest : public testing::Test {
   }
 
   void write_lines(int count) {
-    std::ofstream file(folder_ / "in.txt");
-    for (int i = 0; i < count; ++i)
-      file << std::string(static_cast<std::size_t>(i % 13), 'x') << i << "\n";
-    options_.input.inputs = {(folder_ / "in.txt").string()};
-  }
-
-  Result<EmbedReport> run(const std::function<bool()>& cancelled = [] { return false; }) {
-    const EmbedEvents events{
-        .on_progress = [this](const EmbedProgress& progress) { last_ = progress; },
-        .on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; }};
-    return embed_corpus(options_, events, clock_, cancelled);
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += std::string(static_cast<std::size_t>(i % 13), 'x') + std::to_string(i) + "\n";
+    }
+    write_input("in.txt", text);
   }
 
   /// Every row is that of its line.
@@ -143,15 +129,6 @@ class RemoteEmbedTest : public testing::Test {
     }
   }
 
-  std::string output_bytes() const {
-    return *read_file(options_.out) + *read_file(index_path_of(options_.out));
-  }
-
-  const SteadyClock clock_;
-  const std::filesystem::path folder_;
-  EmbedOptions options_;
-  EmbedProgress last_;
-  std::string notices_;
   std::unique_ptr<HttpServer> server_;
 
   std::mutex mutex_;  // of what the server's thread looks at
