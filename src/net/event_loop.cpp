@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/thread_slice.h"
 #include "net/event_loop_parts.h"
 
 namespace muster {
@@ -120,6 +121,9 @@ void EventLoop::Parts::arm() {
 
 void EventLoop::Parts::run() {
   loop_thread_ = std::this_thread::get_id();
+  // Else whoever comes while all cores compute waits for the next tick of the scheduler, up to 4
+  // ms.
+  ask_for_short_slices();
   while (!is_stopped_) {
     run_tasks();
     if (is_stopped_) break;

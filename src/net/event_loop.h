@@ -19,7 +19,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  /// Runs callbacks until `stop`; it may be run again after that. A stop before it counts.
+  /// Runs callbacks until `stop`; it may be run again after that. A stop before it counts. The
+  /// thread has short slices from then on (base/thread_slice.h).
   void run();
   void stop();
   void post(std::function<void()> task);
