@@ -39,7 +39,6 @@ struct CommandSpec {
   std::size_t positional_most = 0;
   std::vector<FlagGroup> groups;     // --config and --help are added
   std::string examples;              // lines, indented by two
-  bool is_hidden = false;            // muster starts it itself: not in `muster --help`
   bool reads_foreign_names = false;  // variables of other programs count, too: foreign_names.h
 };
 
@@ -86,7 +85,6 @@ Command estimate_command();
 Command devices_command();
 Command top_command();
 Command monitor_command();
-Command sampler_command();
 Command doctor_command();
 Command serve_command();
 Command ctl_command();

@@ -75,7 +75,6 @@ std::string general_help(std::span<const Command> commands) {
       "usage: muster COMMAND ...\n\n",
       version());
   for (const auto& command : commands) {
-    if (command.spec.is_hidden) continue;
     out += fmt::format("  {:<10}{}\n", command.spec.name, command.spec.summary);
   }
   out +=

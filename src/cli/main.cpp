@@ -42,7 +42,6 @@ std::vector<Command> commands() {
   all.push_back(config_command());
   all.push_back(keys_command());
   all.push_back(deploy_command());
-  all.push_back(sampler_command());
   return all;
 }
 
@@ -54,9 +53,7 @@ std::vector<std::string> environment() {
 
 Error unknown_command(const std::vector<Command>& all, const std::string& word) {
   std::vector<std::string> names{"--help", "--version", "help"};
-  for (const auto& command : all) {
-    if (!command.spec.is_hidden) names.push_back(command.spec.name);
-  }
+  for (const auto& command : all) names.push_back(command.spec.name);
   const auto nearest = nearest_name(word, names);
   return Error{ErrorKind::InvalidArgument,
                fmt::format("unknown {}: {}; {}", word.starts_with("-") ? "flag" : "command", word,

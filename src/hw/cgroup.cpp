@@ -168,23 +168,30 @@ CgroupMemory::CgroupMemory(const fs::path& root) {
     groups_.push_back({KernelFile("read cgroup limit", folder / limit),
                        KernelFile("read cgroup usage", folder / usage),
                        KernelFile("read cgroup memory.stat", folder / "memory.stat", 64 << 10),
-                       is_v2, is_own});
+                       is_v2, is_own, std::nullopt});
   });
+}
+
+void CgroupMemory::read_limits(CallWatch& watch, DeviceSample& sample) {
+  for (auto& group : groups_) {
+    auto& limit = group.limit_bytes;
+    limit.reset();
+    if (group.limit.read(watch, sample) != 0) continue;
+    limit = below_no_limit(parse_number(group.limit.text()));  // "max" is no number
+    // Version 1 tells the limit of ancestors that a container does not show in memory.stat alone.
+    if (group.is_v2 || !group.is_own || group.stat.read(watch, sample) != 0) continue;
+    tighten(limit, below_no_limit(stat_number(group.stat.text(), "hierarchical_memory_limit")));
+  }
 }
 
 CgroupLimits CgroupMemory::read(CallWatch& watch, DeviceSample& sample) {
   CgroupLimits limits;
   for (auto& group : groups_) {
-    if (group.limit.read(watch, sample) != 0) continue;
-    auto limit = below_no_limit(parse_number(group.limit.text()));  // "max" is no number
-    // Version 1 tells the limit of ancestors that a container does not show in memory.stat alone.
-    const bool tells_hidden = !group.is_v2 && group.is_own;
-    const bool has_stat = (limit || tells_hidden) && group.stat.read(watch, sample) == 0;
+    if (!group.limit_bytes) continue;
+    tighten(limits.memory_bytes, group.limit_bytes);
+    auto left = *group.limit_bytes;
+    const bool has_stat = group.stat.read(watch, sample) == 0;
     const auto stat = has_stat ? group.stat.text() : std::string_view();
-    tighten(limit, below_no_limit(stat_number(stat, "hierarchical_memory_limit")));
-    tighten(limits.memory_bytes, limit);
-    if (!limit) continue;
-    auto left = *limit;
     if (group.usage.read(watch, sample) == 0) {
       const auto used = parse_number(group.usage.text()).value_or(0);
       // Page cache that nobody uses is given back before anything is refused, so it counts as free.
@@ -200,7 +207,9 @@ CgroupLimits CgroupMemory::read(CallWatch& watch, DeviceSample& sample) {
 CgroupLimits read_cgroup_limits(const fs::path& root) {
   NoWatch watch;
   DeviceSample uncounted;
-  auto limits = CgroupMemory(root).read(watch, uncounted);
+  CgroupMemory memory(root);
+  memory.read_limits(watch, uncounted);
+  auto limits = memory.read(watch, uncounted);
   for_each_group(root, "cpu", [&](const fs::path& folder, bool is_v2, bool) {
     tighten(limits.cpu_cores, cpu_limit(folder, is_v2));
   });

@@ -26,8 +26,9 @@ struct CgroupLimits {
 /// proc(5) (mountinfo).
 CgroupLimits read_cgroup_limits(const std::filesystem::path& root);
 
-/// The memory limits alone, read again and again at the cost of the files that hold a limit: the
-/// groups are looked up when it is made, and again by making another.
+/// The memory limits alone, read again and again: the groups are looked up when it is made, and
+/// again by making another. Limits are set seldom and used memory moves all the time, so each is
+/// read at a pace of its own; the use of a group without a limit is not read at all.
 ///
 /// Memory counts, swap does not (memory.max, not memory.swap.max; memory.limit_in_bytes, not
 /// memory.memsw). Threads: not thread-safe; owned by one sampler.
@@ -35,7 +36,10 @@ class CgroupMemory {
  public:
   explicit CgroupMemory(const std::filesystem::path& root);
 
-  /// Without `cpu_cores`. What cannot be read limits nothing.
+  /// What the limits are; before the first `read`. What cannot be read limits nothing.
+  void read_limits(CallWatch& watch, DeviceSample& sample);
+
+  /// What is left below them. Without `cpu_cores`.
   CgroupLimits read(CallWatch& watch, DeviceSample& sample);
 
  private:
@@ -44,7 +48,8 @@ class CgroupMemory {
     KernelFile usage;
     KernelFile stat;
     bool is_v2 = false;
-    bool is_own = false;  // of this process, not above it
+    bool is_own = false;                       // of this process, not above it
+    std::optional<std::uint64_t> limit_bytes;  // as it was last read
   };
   std::vector<Group> groups_;
 };

@@ -90,10 +90,38 @@ TEST(CgroupMemory, SeesTheNextValueInTheSameFiles) {
   CgroupMemory memory(tree.root());
   CountingWatch watch;
   DeviceSample sample;
+  memory.read_limits(watch, sample);
   EXPECT_EQ(memory.read(watch, sample).memory_available_bytes, 2ULL << 30);
   tree.write("sys/fs/cgroup/a/memory.current", "1073741824\n");
   EXPECT_EQ(memory.read(watch, sample).memory_available_bytes, 3ULL << 30) << "of b now";
-  EXPECT_EQ(sample.call_count, 12U) << "limit, stat and usage of two groups, twice";
+  EXPECT_EQ(sample.call_count, 10U) << "two limits, and stat and usage of two groups, twice";
+}
+
+TEST(CgroupMemory, SeesANewLimitWhenLimitsAreReadAgain) {
+  const TestTree tree;
+  write_nested(tree, "/a/b", "/");
+  CgroupMemory memory(tree.root());
+  CountingWatch watch;
+  DeviceSample sample;
+  memory.read_limits(watch, sample);
+  const auto before = memory.read(watch, sample).memory_bytes;
+  tree.write("sys/fs/cgroup/a/memory.max", "1610612736\n");
+  EXPECT_EQ(memory.read(watch, sample).memory_bytes, before);
+  memory.read_limits(watch, sample);
+  EXPECT_EQ(memory.read(watch, sample).memory_bytes, 3ULL << 29);
+}
+
+TEST(CgroupMemory, DoesNotReadTheUseOfGroupsWithoutALimit) {
+  const TestTree tree;
+  write_nested(tree, "/a/b", "/");
+  tree.write("sys/fs/cgroup/a/memory.max", "max\n");
+  tree.write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  CgroupMemory memory(tree.root());
+  CountingWatch watch;
+  DeviceSample sample;
+  memory.read_limits(watch, sample);
+  EXPECT_FALSE(memory.read(watch, sample).memory_bytes);
+  EXPECT_EQ(sample.call_count, 2U) << "the limits";
 }
 
 TEST(ReadCgroupLimits, LimitsNothingWhereThereIsNoProc) {

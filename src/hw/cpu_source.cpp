@@ -158,16 +158,19 @@ class CpuSampler final : public DeviceSampler {
       package_.emplace(zones, RaplDomain::Package, *place.socket);
       dram_.emplace(zones, RaplDomain::Dram, *place.socket);
     }
-    if (is_first()) limits_.emplace(root);
   }
 
   const DeviceIdentity& identity() const override { return identity_; }
 
   void sample(TierSet due, CallWatch& watch, DeviceSample& sample) override {
-    if (limits_ && due.test(kSlow)) limits_.emplace(root_);  // it may have been moved elsewhere
+    if (is_first() && (due.test(kSlow) || !limits_)) {
+      limits_.emplace(root_);  // it may have been moved elsewhere
+      limits_->read_limits(watch, sample);
+    }
     if (!due.test(kMedium)) return;
     read_load(watch, sample);
-    frequency_.read(watch, sample);
+    // The kernel asks every core for it, which costs more than all the rest.
+    if (due.test(kSlow)) frequency_.read(watch, sample);
     if (package_) package_->read(Reading::CpuEnergyPackage, watch, sample);
     if (dram_) dram_->read(Reading::CpuEnergyDram, watch, sample);
     read_memory(watch, sample);

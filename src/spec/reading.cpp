@@ -97,7 +97,7 @@ constexpr std::array<ReadingInfo, kReadingCount> kTable{{
   {GpuRetiredPagesDoubleBit, "retired_pages_double_bit", "gpu_retired_pages", R"(cause="double_bit")", "", kGauge, kGpu, kSlow},
   {GpuProcessCount, "processes", "gpu_processes", "", "", kGauge, kGpu, kSlow},
   {CpuUtilization, "cpu_utilization_ratio", "cpu_utilization_ratio", "", "", kGauge, kCpu, kMedium},
-  {CpuFrequency, "cpu_frequency_hertz", "cpu_frequency_hertz", "", "Hz", kGauge, kCpu, kMedium},
+  {CpuFrequency, "cpu_frequency_hertz", "cpu_frequency_hertz", "", "Hz", kGauge, kCpu, kSlow},
   {CpuEnergyPackage, "cpu_energy_package_joules", "cpu_energy_joules_total", R"(domain="package")", "J", kCounter, kCpu, kMedium},
   {CpuEnergyDram, "cpu_energy_dram_joules", "cpu_energy_joules_total", R"(domain="dram")", "J", kCounter, kCpu, kMedium},
   {CpuMemorySize, "cpu_memory_size_bytes", "cpu_memory_bytes", R"(state="size")", "B", kGauge, kCpu, kMedium},

@@ -111,7 +111,7 @@ enum class Reading : std::uint8_t {
   GpuProcessCount,
   // Medium, a CPU device (a NUMA node).
   CpuUtilization,
-  CpuFrequency,
+  CpuFrequency,  // slow: the kernel asks every core
   CpuEnergyPackage,
   CpuEnergyDram,
   CpuMemorySize,

@@ -3,22 +3,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <new>
+#include <string_view>
 #include <utility>
 
 namespace muster {
 namespace {
 
-constexpr std::size_t kNameWords = 6;  // 48 bytes; a longer name is cut
+constexpr std::size_t kNameSize = 48;  // a longer name is cut
 
 struct Slot {
   std::atomic<std::int64_t> since_ns;  // 0: in no call
-  std::array<std::atomic<std::uint64_t>, kNameWords> name;
+  std::atomic<std::uint32_t> function;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // or two processes cannot share it
 
@@ -38,8 +39,10 @@ void note_crash(int signal_number) {
 }  // namespace
 
 struct CallPage::Layout {
-  std::atomic<std::uint32_t> crashed;  // slot + 1; 0: none
+  std::atomic<std::uint32_t> crashed;         // slot + 1; 0: none
+  std::atomic<std::uint32_t> function_count;  // names that are whole
   std::array<Slot, kDevicesMax + 1> slots;
+  std::array<std::array<char, kNameSize>, kFunctionsMax> functions;
 };
 
 Result<CallPage> CallPage::create() {
@@ -59,11 +62,14 @@ Result<CallPage> CallPage::map(UniqueFd fd) {
 }
 
 CallPage::CallPage(CallPage&& other) noexcept
-    : fd_(std::move(other.fd_)), layout_(std::exchange(other.layout_, nullptr)) {}
+    : fd_(std::move(other.fd_)),
+      layout_(std::exchange(other.layout_, nullptr)),
+      adding_(std::move(other.adding_)) {}
 
 CallPage& CallPage::operator=(CallPage&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(layout_, other.layout_);
+  std::swap(adding_, other.adding_);
   return *this;
 }
 
@@ -71,15 +77,26 @@ CallPage::~CallPage() {
   if (layout_ != nullptr) ::munmap(layout_, sizeof(Layout));
 }
 
-void CallPage::enter(std::uint32_t slot, const char* function, TimePoint at) {
+std::uint32_t CallPage::add_function(const char* name) {
+  const std::string_view wanted(name, ::strnlen(name, kNameSize - 1));
+  const MutexLock lock(*adding_);
+  const auto count = layout_->function_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (wanted == layout_->functions[i].data()) return i;
+  }
+  if (count == kFunctionsMax) return kFunctionsMax;
+  auto& place = layout_->functions[count];
+  place.fill('\0');
+  std::ranges::copy(wanted, place.begin());
+  layout_->function_count.store(count + 1, std::memory_order_release);
+  return count;
+}
+
+void CallPage::enter(std::uint32_t slot, std::uint32_t function, TimePoint at) {
   slot_of_thread = slot;
   if (slot >= layout_->slots.size()) return;
   auto& entry = layout_->slots[slot];
-  std::array<std::uint64_t, kNameWords> words{};
-  std::strncpy(reinterpret_cast<char*>(words.data()), function, sizeof words - 1);
-  for (std::size_t i = 0; i < kNameWords; ++i) {
-    entry.name[i].store(words[i], std::memory_order_relaxed);
-  }
+  entry.function.store(function, std::memory_order_relaxed);
   entry.since_ns.store(at.time_since_epoch().count(), std::memory_order_release);
 }
 
@@ -95,15 +112,15 @@ std::optional<CallInProgress> CallPage::in_progress(std::uint32_t slot) const {
   const auto& entry = layout_->slots[slot];
   const auto since = entry.since_ns.load(std::memory_order_acquire);
   if (since == 0) return std::nullopt;
-  std::array<std::uint64_t, kNameWords> words{};
-  for (std::size_t i = 0; i < kNameWords; ++i) {
-    words[i] = entry.name[i].load(std::memory_order_relaxed);
-  }
-  // Another call began meanwhile: then the name may be half of each.
+  const auto function = entry.function.load(std::memory_order_relaxed);
+  // Another call began meanwhile: then the function may be its.
   if (entry.since_ns.load(std::memory_order_acquire) != since) return std::nullopt;
-  const auto* name = reinterpret_cast<const char*>(words.data());
-  return CallInProgress{std::string(name, ::strnlen(name, sizeof words)),
-                        TimePoint(Duration(since))};
+  CallInProgress call{"", TimePoint(Duration(since))};
+  if (function < layout_->function_count.load(std::memory_order_acquire)) {
+    const auto& name = layout_->functions[function];
+    call.function.assign(name.data(), ::strnlen(name.data(), name.size()));
+  }
+  return call;
 }
 
 void CallPage::note_crashes() {
@@ -122,6 +139,7 @@ std::optional<std::uint32_t> CallPage::crashed_slot() const {
 
 void CallPage::clear() {
   layout_->crashed.store(0);
+  layout_->function_count.store(0);
   for (auto& slot : layout_->slots) slot.since_ns.store(0);
 }
 

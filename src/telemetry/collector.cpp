@@ -58,9 +58,10 @@ class SignalsBlocked {
 
 class SamplerCollector final : public Collector {
  public:
-  SamplerCollector(CollectorOptions options, const Clock& clock, CallPage page, SampleRing ring,
-                   UniqueFd wake)
+  SamplerCollector(CollectorOptions options, SamplerProgram program, const Clock& clock,
+                   CallPage page, SampleRing ring, UniqueFd wake)
       : options_(std::move(options)),
+        program_(std::move(program)),
         clock_(clock),
         page_(std::move(page)),
         wake_(std::move(wake)),
@@ -105,6 +106,7 @@ class SamplerCollector final : public Collector {
   std::optional<std::uint32_t> known_device(std::uint32_t device) const;
 
   const CollectorOptions options_;
+  const SamplerProgram program_;
   const Clock& clock_;
   CallPage page_;
   const UniqueFd wake_;  // eventfd: something is in outgoing_, or the end
@@ -189,7 +191,7 @@ bool SamplerCollector::start_sampler() {
     ring_.clear();
     wish_notices();
   }
-  auto sampler = SamplerProcess::start(options_.program, page_, ring_);
+  auto sampler = SamplerProcess::start(program_, page_, ring_);
   if (!sampler) {
     fail_start(sampler.error());
     return false;
@@ -509,12 +511,13 @@ void SamplerCollector::set_viewer(bool is_there) {
 
 Result<std::unique_ptr<Collector>> Collector::start(const CollectorOptions& options,
                                                     const Clock& clock) {
+  auto program = MUSTER_TRY(SamplerProgram::open(options.program));
   auto page = MUSTER_TRY(CallPage::create());
   auto ring = MUSTER_TRY(SampleRing::create());
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return system_error("collector", "create an eventfd", errno);
-  auto collector = std::make_unique<SamplerCollector>(options, clock, std::move(page),
-                                                      std::move(ring), std::move(wake));
+  auto collector = std::make_unique<SamplerCollector>(
+      options, std::move(program), clock, std::move(page), std::move(ring), std::move(wake));
   MUSTER_TRY(collector->begin());
   return std::unique_ptr<Collector>(std::move(collector));
 }

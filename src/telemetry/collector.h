@@ -16,10 +16,10 @@ namespace muster {
 
 /// Where the sampler looks, and how often.
 struct CollectorOptions {
-  std::filesystem::path program = "/proc/self/exe";  // it is started as `PROGRAM sampler …`
-  std::vector<std::string> nvml_libraries;           // empty: the system's
-  std::filesystem::path root = "/";                  // in front of /proc and /sys
-  std::optional<std::string> simulated;  // "sim:8xH100-80G" or a machine file: nothing of here
+  std::filesystem::path program;            // empty: muster-sampler beside this program
+  std::vector<std::string> nvml_libraries;  // empty: the system's
+  std::filesystem::path root = "/";         // in front of /proc and /sys
+  std::optional<std::string> simulated;     // "sim:8xH100-80G" or a machine file: nothing of here
   std::array<Duration, kTierCount> periods{std::chrono::milliseconds(100), std::chrono::seconds(1),
                                            std::chrono::seconds(10)};
   Duration history = std::chrono::minutes(15);  // 0: none is kept
@@ -43,7 +43,7 @@ struct EnergyEdge {
 
 /// Watches the devices of this machine through a sampler process, and keeps what it says.
 ///
-/// The sampler is this program once more: a driver call that hangs holds one thread of it, one that
+/// The sampler is a process of its own: a driver call that hangs holds one thread of it, one that
 /// crashes ends it alone, and it is started again within a second. A device in whose call it died
 /// twice is left out from then on, and says so.
 ///

@@ -1,4 +1,4 @@
-// The collector with a real sampler process: this test program itself, started as `sampler`.
+// The collector with a real sampler process.
 
 #include "telemetry/collector.h"
 
@@ -11,9 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <string_view>
-
-#include "telemetry/sampler.h"
 
 namespace muster {
 namespace {
@@ -99,10 +96,10 @@ TEST(Collector, ABrokenMachineIsRefusedInWords) {
 TEST(Collector, AProgramThatCannotBeStartedIsNamed) {
   const SteadyClock clock;
   auto options = simulated("sim:1xT4");
-  options.program = "/nonexistent/muster";
+  options.program = "/nonexistent/muster-sampler";
   const auto missing = Collector::start(options, clock);
   ASSERT_FALSE(missing);
-  EXPECT_NE(missing.error().message.find("/nonexistent/muster"), std::string::npos);
+  EXPECT_NE(missing.error().message.find("/nonexistent/muster-sampler"), std::string::npos);
   options.program = "/bin/false";
   const auto ended = Collector::start(options, clock);
   ASSERT_FALSE(ended);
@@ -162,15 +159,3 @@ TEST(Collector, ADeviceInWhoseCallTheSamplerDiedTwiceIsLeftOut) {
 
 }  // namespace
 }  // namespace muster
-
-int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "sampler") {
-    const muster::SteadyClock clock;
-    const auto status = muster::run_sampler(muster::UniqueFd(muster::kSamplerSocket),
-                                            muster::UniqueFd(muster::kSamplerPage),
-                                            muster::UniqueFd(muster::kSamplerRing), clock);
-    return status ? 0 : muster::exit_code(status.error().kind);
-  }
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -241,7 +241,7 @@ void Sampler::send_costs() {
 Status run_sampler(UniqueFd socket, UniqueFd page, UniqueFd ring, const Clock& clock) {
   // A belt to the braces of the socket's end: this process has no use without its collector.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Started by /proc/self/exe it would be called "exe" in lists of processes.
+  // Started by its descriptor it would be called by that number in lists of processes.
   ::prctl(PR_SET_NAME, "muster-sampler");
   auto calls = MUSTER_TRY(CallPage::map(std::move(page)));
   auto samples = MUSTER_TRY(SampleRing::map(std::move(ring)));

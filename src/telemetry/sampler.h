@@ -10,6 +10,9 @@ namespace muster {
 inline constexpr int kSamplerSocket = 3;
 inline constexpr int kSamplerPage = 4;
 inline constexpr int kSamplerRing = 5;
+/// `muster-sampler --of-build BUILD`: who starts it names its own build, as the messages are those
+/// of one build.
+inline constexpr const char* kSamplerFlag = "--of-build";
 
 /// Is the sampler: reads Watch from the socket, opens the drivers, and tells what they say until
 /// the socket ends: samples through the ring, all else in frames. It then ends the process at once,

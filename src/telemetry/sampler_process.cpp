@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/build_info.h"
 #include "base/child_process.h"
 #include "base/text.h"
 #include "telemetry/sampler.h"
@@ -30,8 +31,9 @@ Result<UniqueFd> above_child_fds(int fd) {
   return copy;
 }
 
-Result<pid_t> spawn(const std::filesystem::path& program, const ChildPipes& pipes,
-                    const CallPage& page, const SampleRing& ring) {
+Result<pid_t> spawn(const SamplerProgram& program, const ChildPipes& pipes, const CallPage& page,
+                    const SampleRing& ring) {
+  const auto child_program = MUSTER_TRY(above_child_fds(program.file.get()));
   const auto child_socket = MUSTER_TRY(above_child_fds(pipes.socket_there.get()));
   const auto child_page = MUSTER_TRY(above_child_fds(page.fd()));
   const auto child_ring = MUSTER_TRY(above_child_fds(ring.fd()));
@@ -52,22 +54,32 @@ Result<pid_t> spawn(const std::filesystem::path& program, const ChildPipes& pipe
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
 
-  std::array<std::string, 4> words{"muster", "sampler", "--socket-fd",
-                                   std::to_string(kSamplerSocket)};
-  std::array<char*, 5> pointers{words[0].data(), words[1].data(), words[2].data(), words[3].data(),
-                                nullptr};
+  std::array<std::string, 3> words{"muster-sampler", kSamplerFlag, std::string(build_name())};
+  std::array<char*, 4> pointers{words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t pid = -1;
+  const auto file = fmt::format("/proc/self/fd/{}", child_program.get());
   const int failure =
-      ::posix_spawn(&pid, program.c_str(), &actions, &attributes, pointers.data(), environ);
+      ::posix_spawn(&pid, file.c_str(), &actions, &attributes, pointers.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) return system_error(program.string(), "start the sampler", failure);
+  if (failure != 0) return system_error(program.path.string(), "start the sampler", failure);
   return pid;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<SamplerProcess>> SamplerProcess::start(const std::filesystem::path& program,
+Result<SamplerProgram> SamplerProgram::open(std::filesystem::path path) {
+  if (path.empty()) {
+    std::error_code ignored;
+    path =
+        std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "muster-sampler";
+  }
+  UniqueFd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!file.is_open()) return system_error(path.string(), "find the sampler", errno);
+  return SamplerProgram{std::move(path), std::move(file)};
+}
+
+Result<std::unique_ptr<SamplerProcess>> SamplerProcess::start(const SamplerProgram& program,
                                                               const CallPage& page,
                                                               const SampleRing& ring) {
   auto pipes = MUSTER_TRY(open_child_pipes("sampler"));

@@ -20,17 +20,29 @@ struct SamplerDeath {
   bool is_own_fault = false;  // a fatal signal that it raised, or an exit code: not a kill
 };
 
+/// muster-sampler, kept open from the first start on: the next start is the same build, whatever
+/// was installed meanwhile.
+struct SamplerProgram {
+  std::filesystem::path path;
+  UniqueFd file;  // O_PATH
+
+  /// path: empty is muster-sampler beside the running program.
+  ///
+  /// Errors: NotFound, and others from the system.
+  static Result<SamplerProgram> open(std::filesystem::path path);
+};
+
 /// One sampler: the process, its frames, and what it and its drivers print.
 ///
 /// Owner: the collector's loop. The destructor kills and reaps the process.
 /// Threads: not thread-safe.
 class SamplerProcess {
  public:
-  /// Starts `PROGRAM sampler --socket-fd 3` in a process group of its own (a Ctrl-C of the terminal
-  /// is for the parent alone), the page at descriptor 4 and the ring at 5.
+  /// Starts `PROGRAM --of-build BUILD` in a process group of its own (a Ctrl-C of the terminal is
+  /// for the parent alone), the socket at descriptor 3, the page at 4 and the ring at 5.
   ///
-  /// Errors: NotFound (no such program), Unavailable and ResourceExhausted from the system.
-  static Result<std::unique_ptr<SamplerProcess>> start(const std::filesystem::path& program,
+  /// Errors: Unavailable and ResourceExhausted from the system.
+  static Result<std::unique_ptr<SamplerProcess>> start(const SamplerProgram& program,
                                                        const CallPage& page,
                                                        const SampleRing& ring);
   ~SamplerProcess();

@@ -54,15 +54,11 @@ Sampling::~Sampling() {
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
+    for (auto& poller : pollers_) poller->stop.stop();
   }
-  stopped_.notify_all();
   set_alarm(clock_.now());
   watchdog_.join();  // from here on no poller is added
   pollers_.clear();
-}
-
-bool Sampling::wait_until(std::unique_lock<std::mutex>& lock, TimePoint time) {
-  return !stopped_.wait_until(lock, time, [this] { return is_stopping_; });
 }
 
 void Sampling::add_poller(std::unique_ptr<Poller> poller) {
@@ -73,7 +69,12 @@ void Sampling::add_poller(std::unique_ptr<Poller> poller) {
 void Sampling::run(Poller& self) {
   std::unique_lock lock(mutex_);
   expect_round(self, std::max(tick_time(self.tick), clock_.now()));
-  while (wait_until(lock, tick_time(self.tick))) {
+  for (;;) {
+    const auto next = tick_time(self.tick);
+    lock.unlock();
+    const bool is_over = self.stop.stopped_by(next);
+    lock.lock();
+    if (is_over) break;
     visit_round(self, lock);
     if (self.is_alone && rejoin(self)) break;
     const auto late = (clock_.now() - tick_time(self.tick)) / plan_.period();

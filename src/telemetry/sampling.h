@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "telemetry/call_costs.h"
 #include "telemetry/call_page.h"
 #include "telemetry/edge_search.h"
+#include "telemetry/stop_signal.h"
 #include "telemetry/tick_plan.h"
 
 namespace muster {
@@ -82,11 +82,11 @@ class Sampling {
     bool has_ended = false;
     std::uint32_t visiting = 0;
     TimePoint visit_since;
+    StopSignal stop;
     std::jthread thread;  // last: it uses the others
   };
 
   TimePoint tick_time(std::uint64_t tick) const { return begin_ + plan_.period() * tick; }
-  bool wait_until(std::unique_lock<std::mutex>& lock, TimePoint time);
   void add_poller(std::unique_ptr<Poller> poller);
   void run(Poller& self);
   void visit_round(Poller& self, std::unique_lock<std::mutex>& lock);
@@ -109,9 +109,7 @@ class Sampling {
   SampleSink& sink_;      // guarded by sink_mutex_
   const UniqueFd alarm_;  // a timer: when the watchdog shall look
 
-  // std::mutex rather than Mutex: the condition variable needs it.
   std::mutex mutex_;
-  std::condition_variable stopped_;
   bool is_stopping_ = false;                                    // guarded by mutex_
   std::vector<std::unique_ptr<Poller>> pollers_;                // guarded by mutex_, as the Pollers
   Poller* shared_ = nullptr;                                    // guarded by mutex_

@@ -51,11 +51,6 @@ TEST_F(MonitorCommand, BadInputIsOneSentence) {
   EXPECT_FALSE(muster_.exists("a"));
 }
 
-TEST_F(MonitorCommand, TheSamplerIsNoCommandForPeople) {
-  EXPECT_EQ(muster_.run({"--help"}).out.find("sampler"), std::string::npos);
-  EXPECT_EQ(muster_.run({"sampler"}).exit_code, 2);
-}
-
 TEST_F(MonitorCommand, TheExitCodeIsThatOfTheCommand) {
   EXPECT_EQ(muster_.run({"monitor", "--machine", kTwoGpus, "--", "sh", "-c", "exit 7"}).exit_code,
             7);

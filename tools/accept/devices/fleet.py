@@ -52,7 +52,7 @@ def samplers_of(pid):
         try:
             for child in task.read_text().split():
                 words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-                if b"sampler" in words[:2] and is_alive(int(child)):
+                if words[0] == b"muster-sampler" and is_alive(int(child)):
                     found.append(int(child))
         except (FileNotFoundError, ProcessLookupError):
             continue
