@@ -174,10 +174,6 @@ void GpuSampler::read_fast(NvmlVisit& visit) {
     visit.set_percent(GpuUtilization, utilization.gpu);
     visit.set_percent(GpuMemoryBusy, utilization.memory);
   }
-  unsigned long long events = 0;
-  if (visit.ask(offers_.clock_events, {GpuClockEvents}, nvml.clock_events, gpu_.handle, &events)) {
-    visit.set(GpuClockEvents, static_cast<double>(events));
-  }
   if (gpm_ == nullptr && !visit.is_lost()) {
     pcie_sent_.add(fast_.value(FastPcieSent), visit.at());
     pcie_received_.add(fast_.value(FastPcieReceived), visit.at());
@@ -188,6 +184,10 @@ void GpuSampler::read_medium(NvmlVisit& visit) {
   const auto& nvml = visit.functions();
   medium_.read(visit, gpu_.handle);
   memory_.read(visit, gpu_.handle);
+  unsigned long long events = 0;
+  if (visit.ask(offers_.clock_events, {GpuClockEvents}, nvml.clock_events, gpu_.handle, &events)) {
+    visit.set(GpuClockEvents, static_cast<double>(events));
+  }
   read_temperatures(visit);
   read_clocks(visit, offers_.clocks, nvml.clock, &ClockDomain::now);
   read_pcie_bytes(visit);

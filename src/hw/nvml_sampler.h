@@ -22,7 +22,7 @@ NvmlGpuParts read_gpu_parts(const std::shared_ptr<const NvmlLibrary>& library, c
 
 /// The sampler of a whole GPU. root: in front of /proc.
 ///
-/// Fast tier: three calls (fields, utilisation, clock events); drivers that do not know the power
+/// Fast tier: two calls (fields, utilisation); drivers that do not know the power
 /// fields need one more. Utilisation is not asked of a GPU in MIG mode, which has none.
 std::unique_ptr<DeviceSampler> make_nvml_gpu_sampler(std::shared_ptr<const NvmlLibrary> library,
                                                      const NvmlGpu& gpu, NvmlGpuParts parts,

@@ -121,6 +121,10 @@ class SimulatedGpuSampler final : public DeviceSampler {
     readings.set(GpuPowerInstant, power(load));
     readings.set(GpuPowerAverage, power(load_.load_seconds(t) - load_.load_seconds(t - 1.0)));
     readings.set(GpuEnergy, energy(t));
+  }
+
+  void read_clock_events(double load, Readings& readings) const {
+    if (gpu_.board == nullptr) return;
     const bool is_capped = load >= LoadModel::kCapped;
     const auto event = is_capped ? ClockEvent::SwPowerCap : ClockEvent::GpuIdle;
     readings.set(GpuClockEvents, load > 0.0 && !is_capped ? 0.0 : static_cast<double>(event));
@@ -139,6 +143,7 @@ class SimulatedGpuSampler final : public DeviceSampler {
     readings.set(GpuTemperatureCore, core);
     readings.set(GpuTemperatureMemory, kMemoryIdle + kMemoryRise * slow);
     readings.set(GpuTemperatureHeadroom, kCoreLimit - core);
+    read_clock_events(load, readings);
     read_clocks(load, readings);
     read_traffic(t, readings);
     if (!is_cuda()) return;

@@ -24,7 +24,7 @@ constexpr std::array<ReadingInfo, kReadingCount> kTable{{
   {GpuPowerInstant, "power_instant_watts", "gpu_power_watts", R"(window="instant",scope="gpu")", "W", kGauge, kGpu, kFast},
   {GpuPowerAverage, "power_1s_watts", "gpu_power_watts", R"(window="1s",scope="gpu")", "W", kGauge, kGpu, kFast},
   {GpuEnergy, "energy_joules", "gpu_energy_joules_total", "", "J", kCounter, kGpu, kFast},
-  {GpuClockEvents, "clock_events", "gpu_clock_event_active", "", "", kGauge, kGpu, kFast},
+  {GpuClockEvents, "clock_events", "gpu_clock_event_active", "", "", kGauge, kGpu, kMedium},
   {GpuModulePowerInstant, "module_power_instant_watts", "gpu_power_watts", R"(window="instant",scope="module")", "W", kGauge, kGpu, kMedium},
   {GpuModulePowerAverage, "module_power_1s_watts", "gpu_power_watts", R"(window="1s",scope="module")", "W", kGauge, kGpu, kMedium},
   {GpuMemoryPowerInstant, "memory_power_instant_watts", "gpu_power_watts", R"(window="instant",scope="memory")", "W", kGauge, kGpu, kMedium},

@@ -29,13 +29,13 @@ enum class ReadingScope : std::uint8_t { Gpu, Cpu, Host };
 /// Every number that is read from a device. `reading_info` tells name, unit, tier and metric of
 /// each; the order is that of exposition.
 enum class Reading : std::uint8_t {
-  // Fast, GPU: three driver calls in all on NVIDIA.
+  // Fast, GPU: two driver calls in all on NVIDIA.
   GpuUtilization,
   GpuMemoryBusy,
   GpuPowerInstant,
   GpuPowerAverage,
   GpuEnergy,
-  GpuClockEvents,  // a bit mask, see ClockEvent
+  GpuClockEvents,  // medium; a bit mask, see ClockEvent
   // Medium, GPU.
   GpuModulePowerInstant,
   GpuModulePowerAverage,

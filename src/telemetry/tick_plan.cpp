@@ -7,7 +7,7 @@ namespace {
 
 // So many devices have their medium visits in one tick: visits in a row find each other's code in
 // the caches, and together they take a fraction of a period.
-constexpr std::uint32_t kGroup = 4;
+constexpr std::uint32_t kGroup = 8;
 
 }  // namespace
 

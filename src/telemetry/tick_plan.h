@@ -10,7 +10,7 @@ namespace muster {
 
 /// Which tiers of a device are due at which tick. A tick is a fast period; the slower tiers fall on
 /// every n-th, so that one visit does all that is due, and the devices take turns in groups of
-/// four, so that no tick is much longer than the others.
+/// eight, so that no tick is much longer than the others.
 ///
 /// Immutable.
 class TickPlan {

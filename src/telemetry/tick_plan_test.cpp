@@ -41,18 +41,18 @@ TEST(TickPlan, EveryTenthTickDoesTheMediumTierAndEveryHundredthTheSlowOne) {
 
 TEST(TickPlan, DevicesTakeTurns) {
   const TickPlan plan({milliseconds(100), seconds(1), seconds(10)});
-  // Device 12 is of the group that is three ticks ahead, and its first wait is between half a
+  // Device 24 is of the group that is three ticks ahead, and its first wait is between half a
   // period and one and a half: 7 ticks.
-  const auto third = visits(plan, 12, 40);
+  const auto third = visits(plan, 24, 40);
   for (const std::uint64_t tick : {7U, 17U, 27U, 37U}) EXPECT_TRUE(third.at(tick).test(1)) << tick;
   EXPECT_FALSE(third.at(10).test(1));
-  // Device 32, of the eighth group, would wait two ticks only, which GPM's 100 ms between samples
+  // Device 64, of the eighth group, would wait two ticks only, which GPM's 100 ms between samples
   // does not allow: 12.
-  const auto eighth = visits(plan, 32, 40);
+  const auto eighth = visits(plan, 64, 40);
   EXPECT_FALSE(eighth.at(2).test(1));
   EXPECT_TRUE(eighth.at(12).test(1));
   // The slow tier falls on a medium tick.
-  const auto twelfth = visits(plan, 48, 200);
+  const auto twelfth = visits(plan, 96, 200);
   for (const auto& [tick, due] : twelfth) {
     EXPECT_TRUE(!due.test(2) || due.test(1)) << tick;
   }
