@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
 #include "base/json_values.h"
+#include "base/text.h"
 #include "terminal/table.h"
 
 namespace muster {

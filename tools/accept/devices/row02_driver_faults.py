@@ -274,8 +274,8 @@ def run_all(generation, called, baseline):
 
 
 def vendor_libraries():
-    """Of what the loader brings in with muster: names of a GPU vendor's libraries."""
-    said = subprocess.run(["ldd", MUSTER], capture_output=True, text=True, check=True).stdout
+    """Of what the loader brings in with muster and its sampler: names of a GPU vendor's libraries."""
+    said = subprocess.run(["ldd", MUSTER, MUSTER.with_name("muster-sampler")], capture_output=True, text=True, check=True).stdout
     return [line.split()[0] for line in said.splitlines() if re.match(r"\s*lib(nvidia|nvml|cuda|cublas|amdhip|rocm|amd_?smi|hsa)", line)]
 
 
