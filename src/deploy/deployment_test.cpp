@@ -190,8 +190,7 @@ TEST(PlanDeployment, RefusesWhatIsNoNamePortOrVolume) {
 }
 
 TEST(PlanDeployment, RefusesMusterItselfByName) {
-  expect_refused(request_for(ServerApi::Muster, {}), ErrorKind::Unsupported,
-                 "muster has no server yet");
+  expect_refused(request_for(ServerApi::Muster, {}), ErrorKind::Unsupported, "run `muster serve`");
 }
 
 TEST(DeploymentName, IsOneThatDockerAndKubernetesTake) {

@@ -173,7 +173,7 @@ Status check_device_id(const ContainerDevice& device) {
 Status check_request(const ContainerRequest& request) {
   if (request.api == ServerApi::Muster) {
     return Error{ErrorKind::Unsupported,
-                 "muster has no server yet, and no image of it is published: use tgi, tei or vllm"};
+                 "no image of muster is published: run `muster serve`, or use tgi, tei or vllm"};
   }
   MUSTER_TRY(check_names(request));
   MUSTER_TRY(check_devices(request.devices));

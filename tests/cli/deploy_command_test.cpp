@@ -225,7 +225,7 @@ TEST_F(DeployCommand, ChecksItsWordsBeforeDockerIsRun) {
   expect_error("container", {"--api", "vlm", "--model", "m", "--devices", "none"}, 2,
                "unknown API: \"vlm\"; did you mean vllm?");
   expect_error("container", {"--api", "muster", "--model", "m", "--devices", "none"}, 4,
-               "muster has no server yet, and no image of it is published: use tgi, tei or vllm");
+               "no image of muster is published: run `muster serve`, or use tgi, tei or vllm");
   expect_error("container", {"--api", "tgi", "--model", "m", "--devices", "cuda:9"}, 3,
                "no such device: cuda:9; there is cuda:0, cuda:1, cuda:2, cuda:3");
   expect_error("container",
