@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -50,10 +51,18 @@ struct Call {
   std::uint32_t cached_count = 0;
 
   std::uint32_t row_size = 0;  // values of a row
-  std::vector<float> rows;     // [texts, row_size]
+  std::vector<float> rows;     // [texts, row_size]; empty as long as it may be refused
   bool has_scores_raw = false;
   std::function<void(std::variant<EmbedAnswer, CallError>)> on_embedded;  // one of the two
   std::function<void(std::variant<RerankAnswer, CallError>)> on_reranked;
+
+  /// Not before one is found in the cache or the call is let in: a refusal costs no memory.
+  void take_memory_of_rows() { rows.resize(admission.text_count * row_size); }
+
+  /// The place of one text's row, whose memory has been taken.
+  std::span<float> row_of(std::uint32_t position) {
+    return std::span(rows).subspan(std::size_t{position} * row_size, row_size);
+  }
 };
 
 /// The calls that are not answered yet, and when each must be.

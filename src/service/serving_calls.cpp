@@ -134,7 +134,6 @@ Call& ServingLoop::begin_call(const CallOptions& asked, ServingModel& model,
   call.admission.caller = asked.caller;
   call.admission.text_count = text_count;
   call.row_size = model.row_size;
-  call.rows.resize(text_count * model.row_size);
   call.limit = std::min(asked.deadline.value_or(options_.deadline), options_.deadline_most);
   return call;
 }
@@ -156,7 +155,8 @@ void ServingLoop::look_up(Call& call, ServingModel& model) {
       call.misses.push_back({.position = i, .key = key});
       continue;
     }
-    std::copy_n(kept.begin(), call.row_size, call.rows.begin() + std::ptrdiff_t{i} * call.row_size);
+    call.take_memory_of_rows();
+    std::copy_n(kept.begin(), call.row_size, call.row_of(i).begin());
     call.token_count += mark & ~kTruncatedBit;
     ++call.cached_count;
   }
@@ -181,6 +181,7 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
   ++counts_.request_count;
   ++model.request_count;
   if (call.misses.empty()) return finish(id), 0;
+  call.take_memory_of_rows();
   calls_.set_deadline(call, call.begun_at + call.limit);
   deadline_timer_->set(*calls_.next_deadline());
   send_texts(id);
@@ -315,8 +316,7 @@ void ServingLoop::on_row(ItemKey item, std::span<const std::byte> row) {
   for (const auto& waiter : flight->waiters) {
     auto* call = calls_.find(waiter.call);
     if (call == nullptr) continue;
-    std::memcpy(call->rows.data() + std::size_t{waiter.position} * call->row_size, row.data(),
-                row.size());
+    std::memcpy(call->row_of(waiter.position).data(), row.data(), row.size());
     call->token_count += flight->token_count;
     if (--call->missing_count == 0) finish(waiter.call);
   }
