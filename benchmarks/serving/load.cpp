@@ -145,6 +145,7 @@ double own_cpu_seconds() {
 
 nlohmann::json report_of(const LoadResult& result) {
   nlohmann::json report;
+  report["statuses"] = nlohmann::json::object();
   for (const auto& [status, count] : result.statuses) {
     report["statuses"][std::to_string(status)] = count;
   }

@@ -71,6 +71,7 @@ double Curve::integral_from_start(double at) const {
 }
 
 double Curve::integral(double at) const {
+  if (is_constant()) return pieces_.front().first * at;
   if (at < 0) return value(0) * at;
   return integral_from_start(at) - integral_from_start(0);
 }

@@ -30,7 +30,7 @@ def measure(report, _arguments):
         # Capacity as goodput at nine tenths of what a full queue gave: the generator takes processor time too.
         at_capacity = load.run(server, bodies, "--rate", 0.9 * estimate, seconds=20, connections=64)
         capacity = at_capacity["ok_per_second"] / 0.9
-        load.run(server, bodies, "--rate", 3 * capacity, seconds=5, connections=512)  # what overload allocates once
+        load.run(server, bodies, "--rate", 3 * capacity, seconds=20, connections=512)  # what overload allocates once
         before, samples, is_over = rss_kib(server.process.pid), [], threading.Event()
 
         def watch():

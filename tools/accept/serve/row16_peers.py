@@ -157,12 +157,24 @@ def measure_one(name, bulk, single):
         idle = load.run(server, single, "--rate", IDLE_RATE, seconds=SECONDS, connections=IDLE_CONNECTIONS)
         many = load.run(server, bulk, "--closed", seconds=SECONDS, connections=BULK_CONNECTIONS)
         alone = load.run(server, single, "--closed", seconds=SECONDS, connections=SINGLE_CONNECTIONS)
-        failed = [run for run in (idle, many, alone) if run["ok"] == 0 or set(run["statuses"]) != {"200"}]
-        if failed:
-            raise RuntimeError(f"{name}: not every answer was a 200: {failed[0]['statuses']}")
+        for what, run in (("idle", idle), ("bulk", many), ("single", alone)):
+            if run["ok"] == 0 or set(run["statuses"]) != {"200"}:
+                raise RuntimeError(f"{name}, {what}: not every answer was a 200: {run}")
     return {"start_s": start_s, **memory, "idle_p50_ms": idle["p50_ms"], "idle_p99_ms": idle["p99_ms"],
             "bulk_texts_per_second": many["ok_per_second"] * BULK_TEXTS, "single_per_second": alone["ok_per_second"],
             "single_p50_ms": alone["p50_ms"]}
+
+
+def measured(report, name, bulk, single):
+    """The figures; None for a peer that does not answer, which is said, and leaves the others to compare with."""
+    try:
+        return measure_one(name, bulk, single)
+    except RuntimeError as error:
+        if name == OWN:
+            raise
+        report.raw.setdefault("not measured", {})[name] = str(error)
+        print(f"  {name} could not be measured: {str(error)[:300]}")
+        return None
 
 
 def show(figures):
@@ -179,7 +191,8 @@ def measure(report, arguments):
     names = [OWN, *(name for name, peer in ALL.items() if peer.is_here())]
     rounds = []
     for _ in range(arguments.rounds):
-        rounds.append({name: measure_one(name, bulk, single) for name in names})
+        rounds.append({name: found for name in names if (found := measured(report, name, bulk, single))})
+    names = [name for name in names if all(name in one for one in rounds)]
     figures = {name: {key: statistics.median(one[name][key] for one in rounds) for key in rounds[0][name]} for name in names}
     report.raw.update({"rounds": rounds, "missing": [name for name in ALL if name not in names], "cores": CORES})
     show(figures)
