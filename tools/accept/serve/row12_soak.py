@@ -5,7 +5,7 @@ import random
 import re
 
 from programs import MODEL, TESTS, children_of
-from report import at_most, holds
+from report import at_least, at_most, holds
 from serve import load
 from serve.running import serving
 from texts import corpus_lines
@@ -35,7 +35,8 @@ def bodies(name, count, seed):
 def soak(report, what, count, warm_up, seed, *words, environment=None):
     load.build("serving_load", "muster")
     file = bodies(f"soak-{what}.bodies", 20000, seed)
-    with serving(MODEL, "--devices", "2xcpu", "--cache-size", "32MiB", *words, name=f"soak-{what}", environment=environment) as server:
+    # A cache that the texts fill many times over: it throws out all the time, and nearly all are computed.
+    with serving(MODEL, "--devices", "2xcpu", "--cache-size", "4MiB", *words, name=f"soak-{what}", environment=environment) as server:
         pids = [server.process.pid, *children_of(server.process.pid, "zero_worker" if environment else "muster-worker")]
         samples, done = [], 0
         while done < count + warm_up:
@@ -43,7 +44,10 @@ def soak(report, what, count, warm_up, seed, *words, environment=None):
             assert set(part["statuses"]) == {"200"}, part["statuses"]
             done += part["statuses"]["200"]
             samples.append({"requests": done, "rss_kib": [rss_kib(pid) for pid in pids], "descriptors": [descriptors(pid) for pid in pids]})
+        computed = sum(int(float(count)) for count in re.findall(r'cache_lookups_total\{[^}]*result="miss"[^}]*\} (\S+)',
+                                                                 server.get("/metrics")[1].decode()))
         server.stop()
+    report.add(at_least(f"{what}: texts that a worker computed, of {done:,}", computed / done, 0.9, 3))
     first, last = samples[0], samples[-1]
     growth = max((b - a) / a * 100 for a, b in zip(first["rss_kib"], last["rss_kib"]))
     report.raw[what] = samples
