@@ -17,6 +17,11 @@ constexpr std::size_t kTailSize = 4096;
 
 }  // namespace
 
+std::filesystem::path program_beside(std::string_view name) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / name;
+}
+
 Result<ChildPipes> open_child_pipes(std::string_view who) {
   std::array<int, 2> sockets{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 #include "base/unique_fd.h"
 
 namespace muster {
+
+/// Where a program that is installed with the running one lies: beside it. It need not be there.
+std::filesystem::path program_beside(std::string_view name);
 
 /// What joins a process that we start with us: a stream socket pair, and a pipe for what it prints.
 /// All four are closed on exec; `stderr_read` does not block.

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "base/child_process.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/ask_program.h"
@@ -84,9 +85,7 @@ Result<FoundPlace> find_worker_program(const Config& config) {
   if (given.value) {
     found = {*given.value, given.place};
   } else {
-    std::error_code ignored;
-    found = {fs::read_symlink("/proc/self/exe", ignored).parent_path() / "muster-worker",
-             "beside muster"};
+    found = {program_beside("muster-worker"), "beside muster"};
   }
   std::error_code ignored;
   if (!fs::exists(found.path, ignored)) {

@@ -84,12 +84,20 @@ TEST(ReadCgroupLimits, TakesTheLimitOfHiddenAncestorsFromVersion1) {
   EXPECT_EQ(limits.memory_available_bytes, (2ULL << 30) + (512ULL << 20));
 }
 
-TEST(CgroupMemory, SeesTheNextValueInTheSameFiles) {
+class CgroupMemoryTest : public testing::Test {
+ protected:
+  std::filesystem::path write_groups() const {
+    write_nested(tree, "/a/b", "/");
+    return tree.root();
+  }
+
   const TestTree tree;
-  write_nested(tree, "/a/b", "/");
-  CgroupMemory memory(tree.root());
+  CgroupMemory memory{write_groups()};
   CountingWatch watch;
   DeviceSample sample;
+};
+
+TEST_F(CgroupMemoryTest, SeesTheNextValueInTheSameFiles) {
   memory.read_limits(watch, sample);
   EXPECT_EQ(memory.read(watch, sample).memory_available_bytes, 2ULL << 30);
   tree.write("sys/fs/cgroup/a/memory.current", "1073741824\n");
@@ -97,12 +105,7 @@ TEST(CgroupMemory, SeesTheNextValueInTheSameFiles) {
   EXPECT_EQ(sample.call_count, 10U) << "two limits, and stat and usage of two groups, twice";
 }
 
-TEST(CgroupMemory, SeesANewLimitWhenLimitsAreReadAgain) {
-  const TestTree tree;
-  write_nested(tree, "/a/b", "/");
-  CgroupMemory memory(tree.root());
-  CountingWatch watch;
-  DeviceSample sample;
+TEST_F(CgroupMemoryTest, SeesANewLimitWhenLimitsAreReadAgain) {
   memory.read_limits(watch, sample);
   const auto before = memory.read(watch, sample).memory_bytes;
   tree.write("sys/fs/cgroup/a/memory.max", "1610612736\n");
@@ -111,14 +114,9 @@ TEST(CgroupMemory, SeesANewLimitWhenLimitsAreReadAgain) {
   EXPECT_EQ(memory.read(watch, sample).memory_bytes, 3ULL << 29);
 }
 
-TEST(CgroupMemory, DoesNotReadTheUseOfGroupsWithoutALimit) {
-  const TestTree tree;
-  write_nested(tree, "/a/b", "/");
+TEST_F(CgroupMemoryTest, DoesNotReadTheUseOfGroupsWithoutALimit) {
   tree.write("sys/fs/cgroup/a/memory.max", "max\n");
   tree.write("sys/fs/cgroup/a/b/memory.max", "max\n");
-  CgroupMemory memory(tree.root());
-  CountingWatch watch;
-  DeviceSample sample;
   memory.read_limits(watch, sample);
   EXPECT_FALSE(memory.read(watch, sample).memory_bytes);
   EXPECT_EQ(sample.call_count, 2U) << "the limits";

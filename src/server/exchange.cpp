@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/wall_clock.h"
+
 namespace muster {
 
 Exchange::Exchange(std::shared_ptr<ServerState> state, const Route& route, HttpRequest asked,
@@ -29,7 +31,7 @@ void Exchange::count(int status, std::uint64_t bytes_out) {
   const Duration took = state_->clock.now() - started_;
   state_->statistics.count(route_.id, status, took);
   if (!state_->audit) return;
-  state_->audit->write({.unix_seconds = unix_seconds_now() - seconds(took),
+  state_->audit->write({.unix_seconds = unix_seconds() - seconds(took),
                         .request_id = request_id,
                         .key_name = caller_name,
                         .peer = request.peer,
@@ -67,15 +69,11 @@ void Exchange::on_client_gone(std::function<void()> cancel) {
   });
 }
 
-double unix_seconds_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 TelemetrySnapshot snapshot_of(const ServerState& state) {
   if (state.collector != nullptr) return state.collector->snapshot();
   TelemetrySnapshot snapshot;
   snapshot.at = state.clock.now();
-  snapshot.unix_seconds = unix_seconds_now();
+  snapshot.unix_seconds = unix_seconds();
   return snapshot;
 }
 

@@ -89,9 +89,6 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 /// The newest readings; without a collector none, but the time.
 TelemetrySnapshot snapshot_of(const ServerState& state);
 
-/// Seconds since 1970 by the wall clock.
-double unix_seconds_now();
-
 using ExchangePtr = std::shared_ptr<Exchange>;
 
 /// As text; bytes that are no UTF-8 become U+FFFD.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/wall_clock.h"
 #include "server/access.h"
 #include "server/exchange.h"
 #include "server/handlers.h"
@@ -112,7 +113,7 @@ class ServerOnLoop final : public Server {
       if (scope == RouteScope::Admin) MUSTER_TRY(check_local_admin(exchange.request));
     } else if (scope != RouteScope::Open) {
       exchange.caller_name =
-          MUSTER_TRY(check_key(*state_->keys, exchange.request, scope, unix_seconds_now()));
+          MUSTER_TRY(check_key(*state_->keys, exchange.request, scope, unix_seconds()));
     }
     return check_content_type(exchange.request, scope);
   }
@@ -139,7 +140,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServeOptions& options,
                                                 .hooks = std::move(hooks),
                                                 .clock = clock,
                                                 .started = clock.now(),
-                                                .start_unix_seconds = unix_seconds_now()}));
+                                                .start_unix_seconds = unix_seconds()}));
   MUSTER_TRY(server->open());
   return std::unique_ptr<Server>(std::move(server));
 }

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/stop_signal.h"
 #include "base/text.h"
 #include "service/embed_backend.h"
 #include "service/model_opening.h"
 #include "service/remote_model.h"
 #include "service/server_caller.h"
-#include "service/stop_signal.h"
 
 namespace muster {
 namespace {

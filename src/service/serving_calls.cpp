@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/wall_clock.h"
 #include "service/serving_loop.h"
-#include "service/wall_clock.h"
 
 namespace muster {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "base/build_info.h"
 #include "base/text.h"
+#include "base/wall_clock.h"
 #include "service/canary_store.h"
 #include "service/precision_settling.h"
 #include "service/serving_loop.h"
-#include "service/wall_clock.h"
 
 namespace muster {
 namespace {

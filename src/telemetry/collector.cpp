@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/wall_clock.h"
 #include "telemetry/open_sources.h"
 #include "telemetry/sampler_process.h"
 #include "telemetry/telemetry_state.h"
@@ -34,10 +35,6 @@ constexpr Duration kLongLife = seconds(10);
 constexpr std::uint32_t kStrikesMax = 2;
 // An answer about edges may come so much later than asked: the frame's way, and a busy machine.
 constexpr Duration kAnswerGrace = milliseconds(250);
-
-double unix_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // While it lives, threads that are started inherit a mask without signals: those are for the
 // threads of the program, which wait for them.
@@ -346,7 +343,7 @@ Status SamplerCollector::on_events(std::span<const std::byte> payload) {
     const auto device = known_device(event.device);
     if (!device) continue;
     event.device = *device;
-    state_->add(event, unix_now() - muster::seconds(clock_.now() - event.at));
+    state_->add(event, unix_seconds() - muster::seconds(clock_.now() - event.at));
   }
   return Done{};
 }
@@ -463,7 +460,7 @@ TelemetrySnapshot SamplerCollector::snapshot() const {
   const std::lock_guard lock(mutex_);
   // What is broken there stays, and the loop ends the sampler for it.
   if (!has_subscribers_) (void)drain(nullptr);
-  return state_->snapshot(clock_.now(), unix_now(), call_of());
+  return state_->snapshot(clock_.now(), unix_seconds(), call_of());
 }
 
 std::vector<HistoryPoint> SamplerCollector::history(std::uint32_t device, Reading reading,

@@ -69,11 +69,7 @@ Result<pid_t> spawn(const SamplerProgram& program, const ChildPipes& pipes, cons
 }  // namespace
 
 Result<SamplerProgram> SamplerProgram::open(std::filesystem::path path) {
-  if (path.empty()) {
-    std::error_code ignored;
-    path =
-        std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "muster-sampler";
-  }
+  if (path.empty()) path = program_beside("muster-sampler");
   UniqueFd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!file.is_open()) return system_error(path.string(), "find the sampler", errno);
   return SamplerProgram{std::move(path), std::move(file)};

@@ -54,8 +54,8 @@ Sampling::~Sampling() {
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
-    for (auto& poller : pollers_) poller->stop.stop();
   }
+  stop_.raise();
   set_alarm(clock_.now());
   watchdog_.join();  // from here on no poller is added
   pollers_.clear();
@@ -72,9 +72,9 @@ void Sampling::run(Poller& self) {
   for (;;) {
     const auto next = tick_time(self.tick);
     lock.unlock();
-    const bool is_over = self.stop.stopped_by(next);
+    const bool is_due = stop_.wait_until(next);
     lock.lock();
-    if (is_over) break;
+    if (!is_due) break;
     visit_round(self, lock);
     if (self.is_alone && rejoin(self)) break;
     const auto late = (clock_.now() - tick_time(self.tick)) / plan_.period();

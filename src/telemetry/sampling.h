@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/stop_signal.h"
 #include "base/unique_fd.h"
 #include "hw/device_sampler.h"
 #include "telemetry/call_costs.h"
 #include "telemetry/call_page.h"
 #include "telemetry/edge_search.h"
-#include "telemetry/stop_signal.h"
 #include "telemetry/tick_plan.h"
 
 namespace muster {
@@ -82,7 +82,6 @@ class Sampling {
     bool has_ended = false;
     std::uint32_t visiting = 0;
     TimePoint visit_since;
-    StopSignal stop;
     std::jthread thread;  // last: it uses the others
   };
 
@@ -108,6 +107,7 @@ class Sampling {
   std::mutex sink_mutex_;
   SampleSink& sink_;      // guarded by sink_mutex_
   const UniqueFd alarm_;  // a timer: when the watchdog shall look
+  StopSignal stop_;       // ends the sleep between two rounds
 
   std::mutex mutex_;
   bool is_stopping_ = false;                                    // guarded by mutex_
