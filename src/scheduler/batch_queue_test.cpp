@@ -52,7 +52,23 @@ TEST(BatchQueue, SpreadsTheLastTextsOverTheFreeSlots) {
   BatchQueue queue;
   for (ItemKey key = 0; key < 8; ++key) queue.add({key, 100});
   // 800 tokens over 4 slots: 200 tokens each, though the budget is larger.
-  EXPECT_EQ(queue.cut(0, {.token_budget = 4096, .free_slot_count = 4})->items.size(), 2U);
+  EXPECT_EQ(
+      queue.cut(0, {.token_budget = 4096, .slot_count = 4, .free_slot_count = 4})->items.size(),
+      2U);
+}
+
+TEST(BatchQueue, AFreeSlotTakesWhatIsWorthwhileThoughOthersWillBeFree) {
+  BatchQueue queue;
+  for (ItemKey key = 0; key < 8; ++key) queue.add({key, 100});
+  const auto limits = [](std::uint64_t free_slot_count) {
+    return CutLimits{.token_budget = 4096,
+                     .slot_count = 4,
+                     .free_slot_count = free_slot_count,
+                     .worthwhile_tokens = 300};
+  };
+  EXPECT_EQ(queue.cut(0, limits(4))->token_count, 200U);  // two are idle: even shares
+  EXPECT_EQ(queue.cut(0, limits(1))->token_count, 300U);  // of 600, where 600 / 4 are 150
+  EXPECT_EQ(queue.cut(0, limits(1))->token_count, 300U);
 }
 
 TEST(BatchQueue, ALostBatchWaitsAgainInItsOldPlace) {
@@ -171,7 +187,7 @@ TEST(BatchQueue, LosesNothingUnderRandomFaults) {
       }
     } else if (action < 7) {
       auto batch = queue.cut(random() % 3, {.token_budget = 1 + random() % 2000,
-                                            .free_slot_count = 1 + random() % 5,
+                                            .slot_count = 1 + random() % 5,
                                             .is_only_device = random() % 2 == 0});
       if (!batch) continue;
       for (const auto& item : batch->items) ASSERT_EQ(waiting.erase(item.key), 1U);

@@ -83,7 +83,8 @@ TEST(Dispatcher, CutsTheSameBatchesAsOneQueueForOneModelAndLane) {
     queue.add({key, tokens});
   }
   for (std::size_t turn = 0; queue.item_count() > 0; ++turn) {
-    const auto expected = queue.cut(turn % 2, {.token_budget = 1000, .free_slot_count = 4});
+    const auto expected =
+        queue.cut(turn % 2, {.token_budget = 1000, .slot_count = 4, .free_slot_count = 4});
     const auto batch = dispatcher.cut(turn % 2, kNow);
     Keys keys;
     for (const auto& item : expected->items) keys.push_back(item.key);
@@ -102,6 +103,25 @@ TEST(Dispatcher, BoundsBulkBatchesByTheirPredictedTime) {
   dispatcher.on_served(0, *first, milliseconds(250));
   // 0.25 ms a token: 400 tokens take 100 ms.
   EXPECT_EQ(dispatcher.cut(0, kNow)->work.token_count, 400U);
+}
+
+TEST(Dispatcher, TheOnlyFreeSlotTakesFiftyMillisecondsOfWhatWaits) {
+  auto dispatcher = with_devices(2);
+  make_ready(dispatcher, 2);
+  for (ItemKey key = 1; key <= 2; ++key) {
+    dispatcher.add(text(key, 1000), kNow);
+    dispatcher.on_served(key - 1, *dispatcher.cut(key - 1, kNow), milliseconds(100));
+  }
+  ItemKey next_key = 3;
+  for (const std::size_t device : {0, 0, 1}) {
+    dispatcher.add(text(next_key++), kNow);
+    ASSERT_TRUE(dispatcher.cut(device, kNow));
+  }
+  for (ItemKey last = next_key + 7; next_key <= last; ++next_key) {
+    dispatcher.add(text(next_key, 64, Lane::Interactive), kNow);
+  }
+  // 0.1 ms a token: 500 tokens in 50 ms, and seven texts of 64 are not more.
+  EXPECT_EQ(dispatcher.cut(1, kNow)->work.items.size(), 7U);
 }
 
 TEST(Dispatcher, NothingIsGivenToWaitBehindABatchThatTakesLong) {
