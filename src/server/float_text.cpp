@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstring>
+
+#include "server/short_decimal.h"
 
 namespace muster {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "rows go out as they lie in memory");
 
-// The longest that std::to_chars(float) writes, "-1.17549435e-38", and a comma.
-constexpr std::size_t kFloatSizeMost = 16;
+constexpr std::size_t kFloatSizeMost = kShortestMost + 1;  // and a comma
 
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -41,9 +41,8 @@ void append_floats(std::span<const float> values, std::string& out) {
   const std::size_t start = out.size();
   out.resize(start + values.size() * kFloatSizeMost);
   char* at = out.data() + start;
-  char* const end = out.data() + out.size();
   for (const float value : values) {
-    at = std::to_chars(at, end, value).ptr;
+    at = put_shortest(value, at);
     *at++ = ',';
   }
   if (!values.empty()) --at;

@@ -10,7 +10,7 @@ namespace muster {
 /// Appends `1.5,-0.25`: the shortest decimals that read back as the same float32. All must be
 /// finite.
 ///
-/// Source: std::to_chars (Ryu); RFC 8259 section 6 takes every form it writes.
+/// Source: short_decimal.h; RFC 8259 section 6 takes every form it writes.
 void append_floats(std::span<const float> values, std::string& out);
 
 /// Appends the base64 of the values' bytes in little-endian order, padded.

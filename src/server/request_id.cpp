@@ -19,6 +19,22 @@ bool is_allowed(char c) {
          c == '_' || c == '-';
 }
 
+using Bits = std::array<std::uint64_t, 2>;
+
+// Of a request, out of the sixteen that the kernel was asked for at once.
+Bits random_bits() {
+  thread_local std::array<Bits, 16> drawn;
+  thread_local std::size_t left = 0;
+  if (left == 0) {
+    // Up to 256 bytes it is never cut short once the kernel has gathered entropy. Source:
+    // getrandom(2).
+    static_assert(sizeof drawn <= 256);
+    MUSTER_CHECK(::getrandom(drawn.data(), sizeof drawn, 0) == static_cast<ssize_t>(sizeof drawn));
+    left = drawn.size();
+  }
+  return drawn[--left];
+}
+
 }  // namespace
 
 std::string request_id_for(std::optional<std::string_view> given) {
@@ -26,10 +42,7 @@ std::string request_id_for(std::optional<std::string_view> given) {
       std::all_of(given->begin(), given->end(), is_allowed)) {
     return std::string(*given);
   }
-  std::array<std::uint64_t, 2> bits{};
-  // Up to 256 bytes it is never cut short once the kernel has gathered entropy. Source:
-  // getrandom(2).
-  MUSTER_CHECK(::getrandom(bits.data(), sizeof bits, 0) == static_cast<ssize_t>(sizeof bits));
+  const auto bits = random_bits();
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 

@@ -1,0 +1,68 @@
+#include "server/short_decimal.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace muster {
+namespace {
+
+std::string shortest(float value) {
+  std::string text(kShortestMost, ' ');
+  text.resize(static_cast<std::size_t>(put_shortest(value, text.data()) - text.data()));
+  return text;
+}
+
+std::string by_standard(float value) {
+  std::string text(kShortestMost, ' ');
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  text.resize(static_cast<std::size_t>(end - text.data()));
+  return text;
+}
+
+TEST(ShortDecimal, ForEachNumberOfDigitsAndZeros) {
+  EXPECT_EQ(shortest(0.1F), "0.1");
+  EXPECT_EQ(shortest(-0.3F), "-0.3");
+  EXPECT_EQ(shortest(0.01F), "0.01");
+  EXPECT_EQ(shortest(0.001F), "0.001");
+  EXPECT_EQ(shortest(0.0625F), "0.0625");
+  EXPECT_EQ(shortest(-0.0123F), "-0.0123");
+  EXPECT_EQ(shortest(0.123456F), "0.123456");
+  EXPECT_EQ(shortest(0.99999994F), "0.99999994");     // the last before 1
+  EXPECT_EQ(shortest(0.0099999988F), "0.009999999");  // the last before 0.01
+  EXPECT_EQ(shortest(0), "0");
+  EXPECT_EQ(shortest(-0.0F), "-0");
+  EXPECT_EQ(shortest(1), "1");
+  EXPECT_EQ(shortest(0.0001F), "1e-04");
+  EXPECT_EQ(shortest(-1.17549435e-38F), "-1.1754944e-38");
+}
+
+// In a run of --long all 86 million of them, of either sign in turn.
+TEST(ShortDecimal, IsWhatTheStandardLibraryWritesFrom00009To11) {
+  const bool is_long = std::getenv("FUZZ_SECONDS") != nullptr;
+  const std::uint32_t stride = is_long ? 1 : 101;
+  const auto end = std::bit_cast<std::uint32_t>(1.1F);
+  for (auto bits = std::bit_cast<std::uint32_t>(0.0009F); bits < end; bits += stride) {
+    const float value = std::copysign(std::bit_cast<float>(bits), bits % 2 == 0 ? 1.0F : -1.0F);
+    ASSERT_EQ(shortest(value), by_standard(value)) << "bits " << bits;
+  }
+}
+
+// Where the gap between neighbours changes, and where a digit is added.
+TEST(ShortDecimal, IsWhatTheStandardLibraryWritesAroundPowersOfTwoAndTen) {
+  for (const float power : {1.0F, 0.5F, 0.25F, 0.125F, 0.1F, 0.0625F, 0.03125F, 0.015625F, 0.01F,
+                            0.0078125F, 0.00390625F, 0.001953125F, 0.001F, 0.0009765625F}) {
+    for (std::uint32_t i = 0; i < 64; ++i) {
+      const float value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(power) + i - 32);
+      ASSERT_EQ(shortest(value), by_standard(value)) << power << " + " << i << " - 32";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster
