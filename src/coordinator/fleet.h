@@ -161,6 +161,8 @@ class Fleet {
   /// come back.
   virtual void unload(ModelId model) = 0;
 
+  /// Given to a device by the next step, which the caller takes once all that came together is
+  /// here; `wait_fd` does not tell of it, `next_deadline` does.
   virtual void submit(FleetItem item) = 0;
 
   /// Nothing more is heard of this text; it is not computed unless a device has it already. False

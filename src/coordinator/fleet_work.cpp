@@ -12,7 +12,7 @@ namespace muster {
 void WorkerFleet::submit(FleetItem item) {
   const auto key = item.item.key;
   const auto model = item.item.model;
-  wake();
+  is_awake_ |= !is_in_step_;
   if (models_.count(model) == 0) {
     refused_.emplace_back(key, Error{ErrorKind::NotFound, "no such model is loaded"});
     return;

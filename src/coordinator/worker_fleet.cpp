@@ -104,8 +104,8 @@ void WorkerFleet::watch_writes(WorkerSlot& slot) {
 }
 
 void WorkerFleet::wake() {
-  if (is_awake_ || is_in_step_) return;
-  is_awake_ = true;
+  if (is_wake_told_ || is_in_step_) return;
+  is_awake_ = is_wake_told_ = true;
   constexpr std::uint64_t kOne = 1;
   (void)!::write(wake_.get(), &kOne, sizeof kOne);
 }
@@ -161,13 +161,13 @@ Result<Verdict> WorkerFleet::probe(const Probe& probe, const std::function<bool(
 }
 
 Status WorkerFleet::step(Duration timeout) {
-  if (is_awake_) {
+  if (std::exchange(is_wake_told_, false)) {
     std::uint64_t count = 0;
     (void)!::read(wake_.get(), &count, sizeof count);
-    is_awake_ = false;
   }
-  settle();
+  if (std::exchange(is_awake_, false)) timeout = Duration{0};
   is_in_step_ = true;
+  // What has come goes first: somebody waits for these rows.
   auto waited = wait(timeout);
   if (waited) waited = check_time();
   is_in_step_ = false;

@@ -157,9 +157,10 @@ class WorkerFleet final : public Fleet {
   const FleetEvents events_;
   const Clock& clock_;
   UniqueFd epoll_;
-  UniqueFd wake_;  // an eventfd in it: `step` has something to do
-  bool is_awake_ = false;
-  bool is_in_step_ = false;  // settles soon: no need to be woken
+  UniqueFd wake_;              // an eventfd in it: `step` has something to do
+  bool is_awake_ = false;      // whoever looks at `next_deadline` is told so
+  bool is_wake_told_ = false;  // whoever waits for `wait_fd`, too
+  bool is_in_step_ = false;    // settles soon: no need to be woken
   std::vector<WorkerSlot> slots_;
   Dispatcher dispatcher_;
   std::map<ModelId, Model> models_;
