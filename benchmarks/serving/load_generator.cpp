@@ -56,9 +56,9 @@ std::optional<std::string_view> header_of(std::string_view head, std::string_vie
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> number_of(std::string_view text) {
+std::optional<std::uint64_t> number_of(std::string_view text, int base = 10) {
   std::uint64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number, base);
   return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
@@ -167,12 +167,34 @@ bool LoadGenerator::read_head(Client& client) {
   const auto end = client.answer.find(kHeadEnd);
   if (end == std::string::npos) return true;
   const auto head = std::string_view(client.answer).substr(0, end);
+  if (!head.starts_with("HTTP/1.1 ")) return false;
+  client.head_size = end + kHeadEnd.size();
+  client.is_chunked = header_of(head, "transfer-encoding") == "chunked";
+  client.next_chunk = client.head_size;
+  if (client.is_chunked) return true;
   const auto length = header_of(head, "content-length");
   const auto size = length ? number_of(*length) : std::nullopt;
-  if (!head.starts_with("HTTP/1.1 ") || !size) return false;
-  client.head_size = end + kHeadEnd.size();
+  if (!size) return false;
   client.answer_size = client.head_size + *size;
   client.answer.reserve(client.answer_size);
+  return true;
+}
+
+// As far as they have come; false when they are none. Source: RFC 9112, section 7.1; trailers are
+// not expected.
+bool LoadGenerator::read_chunks(Client& client) {
+  constexpr std::string_view kLineEnd = "\r\n";
+  while (client.answer_size == 0) {
+    const auto end = client.answer.find(kLineEnd, client.next_chunk);
+    if (end == std::string::npos) return true;
+    const auto line =
+        std::string_view(client.answer).substr(client.next_chunk, end - client.next_chunk);
+    const auto size = number_of(line, 16);
+    if (!size) return false;
+    client.next_chunk = end + kLineEnd.size() + *size + kLineEnd.size();
+    if (*size == 0) client.answer_size = client.next_chunk;
+    if (client.next_chunk > client.answer.size()) return true;
+  }
   return true;
 }
 
@@ -183,7 +205,8 @@ void LoadGenerator::receive(std::size_t index) {
   if (size <= 0) return fail(index);
   if (!client.is_busy) return fail(index);
   client.answer.append(buffer_.data(), static_cast<std::size_t>(size));
-  if (client.answer_size == 0 && !read_head(client)) return fail(index);
+  if (client.head_size == 0 && !read_head(client)) return fail(index);
+  if (client.is_chunked && !read_chunks(client)) return fail(index);
   if (client.answer_size > 0 && client.answer.size() >= client.answer_size) finish(index);
 }
 
@@ -217,7 +240,7 @@ void LoadGenerator::finish(std::size_t index) {
   if (connection == "close" || !client.unsent.empty()) return reconnect(index);
   client.is_busy = false;
   client.answer.clear();
-  client.answer_size = 0;
+  client.answer_size = client.head_size = 0;
   free_.push_back(index);
 }
 

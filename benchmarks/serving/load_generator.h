@@ -69,9 +69,11 @@ class LoadGenerator {
     bool is_busy = false;
     Clock::time_point intended;
     std::string_view unsent;
-    std::string answer;           // as far as it has come
-    std::size_t answer_size = 0;  // 0: the head is not whole
-    std::size_t head_size = 0;
+    std::string answer;         // as far as it has come
+    std::size_t head_size = 0;  // 0: the head is not whole
+    bool is_chunked = false;
+    std::size_t next_chunk = 0;   // where its size stands, when the body comes in chunks
+    std::size_t answer_size = 0;  // 0: not known yet
   };
 
   Status connect(std::size_t index);
@@ -83,6 +85,7 @@ class LoadGenerator {
   void send_more(std::size_t index);
   void receive(std::size_t index);
   bool read_head(Client& client);
+  bool read_chunks(Client& client);
   void finish(std::size_t index);
   void fail(std::size_t index);
   void wait(Clock::time_point now);
