@@ -40,11 +40,9 @@ std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& li
   }
   if (by_length_.empty()) return std::nullopt;
 
-  const auto share_of = [this](std::uint64_t slots) {
-    return slots < 2 ? token_count_ : (token_count_ + slots - 1) / slots;
-  };
-  const auto now = std::min(limits.worthwhile_tokens, share_of(limits.free_slot_count));
-  const auto share = std::max({kTokensMin, share_of(limits.slot_count), now});
+  const auto slots = std::max<std::uint64_t>(1, limits.slot_count);
+  const auto share =
+      std::max({kTokensMin, (token_count_ + slots - 1) / slots, limits.worthwhile_tokens});
   const auto budget = std::min(limits.token_budget, share);
 
   WorkBatch batch;

@@ -32,8 +32,7 @@ struct WorkBatch {
 struct CutLimits {
   std::uint64_t token_budget = 0;       // upper bound; a single longer text still goes, alone
   std::uint64_t slot_count = 1;         // of all eligible devices
-  std::uint64_t free_slot_count = 1;    // of these the free ones, that of the cut included
-  std::uint64_t worthwhile_tokens = 0;  // what is given to a free slot though others will be free
+  std::uint64_t worthwhile_tokens = 0;  // may go at once, however many slots there are
   bool is_only_device = false;          // then a text that struck this device may come back to it
   bool may_take_suspects = true;
 };
@@ -50,9 +49,8 @@ class BatchQueue {
   void add(const WorkItem& item);
 
   /// The next batch for `device`; nullopt when nothing waits that it may take. Its size is an even
-  /// share of the queued tokens, at most token_budget: over all slots, so that the last texts of a
-  /// run are spread over all devices instead of filling one; but up to worthwhile_tokens over the
-  /// free slots only, since every batch has a cost that does not depend on its size.
+  /// share of the queued tokens over all slots, so that the last texts of a run are spread over all
+  /// devices instead of filling one; worthwhile_tokens where those are more; at most token_budget.
   std::optional<WorkBatch> cut(std::size_t device, const CutLimits& limits);
 
   /// The key of the oldest text that `cut` could give now; nullopt when it would give nothing.

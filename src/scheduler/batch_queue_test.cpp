@@ -52,23 +52,16 @@ TEST(BatchQueue, SpreadsTheLastTextsOverTheFreeSlots) {
   BatchQueue queue;
   for (ItemKey key = 0; key < 8; ++key) queue.add({key, 100});
   // 800 tokens over 4 slots: 200 tokens each, though the budget is larger.
-  EXPECT_EQ(
-      queue.cut(0, {.token_budget = 4096, .slot_count = 4, .free_slot_count = 4})->items.size(),
-      2U);
+  EXPECT_EQ(queue.cut(0, {.token_budget = 4096, .slot_count = 4})->items.size(), 2U);
 }
 
-TEST(BatchQueue, AFreeSlotTakesWhatIsWorthwhileThoughOthersWillBeFree) {
+TEST(BatchQueue, ASlotTakesWhatIsWorthwhileThoughItsShareIsLess) {
   BatchQueue queue;
   for (ItemKey key = 0; key < 8; ++key) queue.add({key, 100});
-  const auto limits = [](std::uint64_t free_slot_count) {
-    return CutLimits{.token_budget = 4096,
-                     .slot_count = 4,
-                     .free_slot_count = free_slot_count,
-                     .worthwhile_tokens = 300};
-  };
-  EXPECT_EQ(queue.cut(0, limits(4))->token_count, 200U);  // two are idle: even shares
-  EXPECT_EQ(queue.cut(0, limits(1))->token_count, 300U);  // of 600, where 600 / 4 are 150
-  EXPECT_EQ(queue.cut(0, limits(1))->token_count, 300U);
+  const CutLimits limits{.token_budget = 4096, .slot_count = 4, .worthwhile_tokens = 300};
+  EXPECT_EQ(queue.cut(0, limits)->token_count, 300U);  // where 800 / 4 are 200
+  EXPECT_EQ(queue.cut(0, {.token_budget = 100, .slot_count = 1})->token_count, 100U);
+  EXPECT_EQ(queue.cut(0, {.token_budget = 4096, .slot_count = 1})->token_count, 400U);
 }
 
 TEST(BatchQueue, ALostBatchWaitsAgainInItsOldPlace) {

@@ -83,8 +83,7 @@ TEST(Dispatcher, CutsTheSameBatchesAsOneQueueForOneModelAndLane) {
     queue.add({key, tokens});
   }
   for (std::size_t turn = 0; queue.item_count() > 0; ++turn) {
-    const auto expected =
-        queue.cut(turn % 2, {.token_budget = 1000, .slot_count = 4, .free_slot_count = 4});
+    const auto expected = queue.cut(turn % 2, {.token_budget = 1000, .slot_count = 4});
     const auto batch = dispatcher.cut(turn % 2, kNow);
     Keys keys;
     for (const auto& item : expected->items) keys.push_back(item.key);
@@ -105,23 +104,35 @@ TEST(Dispatcher, BoundsBulkBatchesByTheirPredictedTime) {
   EXPECT_EQ(dispatcher.cut(0, kNow)->work.token_count, 400U);
 }
 
-TEST(Dispatcher, TheOnlyFreeSlotTakesFiftyMillisecondsOfWhatWaits) {
+// Two devices that take 0.1 ms for a token, the first with both of its slots full and the second
+// with one, 100 tokens in each; and then texts of 64 tokens.
+std::size_t size_of_next_cut(std::size_t text_count) {
   auto dispatcher = with_devices(2);
   make_ready(dispatcher, 2);
   for (ItemKey key = 1; key <= 2; ++key) {
     dispatcher.add(text(key, 1000), kNow);
     dispatcher.on_served(key - 1, *dispatcher.cut(key - 1, kNow), milliseconds(100));
   }
-  ItemKey next_key = 3;
+  ItemKey key = 3;
   for (const std::size_t device : {0, 0, 1}) {
-    dispatcher.add(text(next_key++), kNow);
-    ASSERT_TRUE(dispatcher.cut(device, kNow));
+    dispatcher.add(text(key++), kNow);
+    EXPECT_TRUE(dispatcher.cut(device, kNow));
   }
-  for (ItemKey last = next_key + 7; next_key <= last; ++next_key) {
-    dispatcher.add(text(next_key, 64, Lane::Interactive), kNow);
+  for (std::size_t i = 0; i < text_count; ++i) {
+    dispatcher.add(text(key++, 64, Lane::Interactive), kNow);
   }
-  // 0.1 ms a token: 500 tokens in 50 ms, and seven texts of 64 are not more.
-  EXPECT_EQ(dispatcher.cut(1, kNow)->work.items.size(), 7U);
+  return dispatcher.cut(1, kNow)->work.items.size();
+}
+
+TEST(Dispatcher, ASlotTakesWhatMakesAllDevicesEndTogether) {
+  // 512 wait and 300 are under way: 406 for each device, of which this one has 100. Four texts are
+  // 256 tokens, five 320.
+  EXPECT_EQ(size_of_next_cut(8), 4U);
+}
+
+TEST(Dispatcher, ASlotTakesFiftyMillisecondsOfItsPartAtOnce) {
+  // (1600 + 300) / 2 - 100 = 850, which take 85 ms. Seven texts are 448 tokens, eight 512.
+  EXPECT_EQ(size_of_next_cut(25), 7U);
 }
 
 TEST(Dispatcher, NothingIsGivenToWaitBehindABatchThatTakesLong) {
