@@ -276,11 +276,12 @@ std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& so
   const auto lanes = static_cast<double>(own.lane_count());
   const double share =
       all_tokens * books_->speed(device, source.model) * own.state.weight / all_speed / lanes;
+  // Batches of their mean size, one behind the other in each lane.
   const auto batches = own.in_flight_batches;
+  const auto rows = batches / own.lane_count();
   const double ahead = batches == 0 ? 0
-                                    : static_cast<double>(books_->in_flight_tokens(device)) /
-                                          static_cast<double>(batches) *
-                                          static_cast<double>(batches / own.lane_count());
+                                    : static_cast<double>(books_->in_flight_tokens(device)) *
+                                          static_cast<double>(rows) / static_cast<double>(batches);
   return share <= ahead ? 0
                         : std::min(within, static_cast<std::uint64_t>(std::ceil(share - ahead)));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 namespace muster {
 namespace {
@@ -115,7 +116,8 @@ char* put_shortest(float value, char* out) {
   if (nearest == 0) return put_by_ryu(value, out);
   *out = '-';
   out += bits >> 31;
-  std::memcpy(out, "0.00", 4);
+  constexpr std::string_view kFront = "0.00";
+  std::memcpy(out, kFront.data(), kFront.size());
   out += 2 + zero_count;
   put_digits(nearest, out);
   return out + step.digit_count;
