@@ -48,7 +48,7 @@ TEST(BatchQueue, SendsATextAboveTheBudgetAlone) {
   EXPECT_EQ(keys_of(*queue.cut(0, {.token_budget = 256})), (Keys{1}));
 }
 
-TEST(BatchQueue, SpreadsTheLastTextsOverTheFreeSlots) {
+TEST(BatchQueue, SpreadsTheLastTextsOverAllSlots) {
   BatchQueue queue;
   for (ItemKey key = 0; key < 8; ++key) queue.add({key, 100});
   // 800 tokens over 4 slots: 200 tokens each, though the budget is larger.

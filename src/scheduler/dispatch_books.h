@@ -64,6 +64,11 @@ class DispatchBooks {
   /// measured, else 1: with nothing known, all devices are equal.
   double speed(std::size_t device, ModelId model) const;
 
+  /// The speed times the user's weight: what a device's part of the work goes by.
+  double weighted_speed(std::size_t device, ModelId model) const {
+    return speed(device, model) * at(device).state.weight;
+  }
+
   /// Predicted seconds of what is bound to the device and waits.
   double bound_seconds(std::size_t device) const;
 

@@ -264,18 +264,18 @@ CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane) co
 /// next free lane has before it. But no more than is worth its while.
 std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& source) const {
   const auto within = tokens_within(kWorthwhileTime, device, source.model);
+  if (!within) return 0;
   auto sharing = books_->takers(source.model, options_.memory_threshold);
   if (source.is_bound) sharing = {device};
   double all_tokens = static_cast<double>(source.queue->token_count());
   double all_speed = 0;
   for (const auto i : sharing) {
     all_tokens += static_cast<double>(books_->in_flight_tokens(i));
-    all_speed += books_->speed(i, source.model) * books_->at(i).state.weight;
+    all_speed += books_->weighted_speed(i, source.model);
   }
   const auto& own = books_->at(device);
-  const auto lanes = static_cast<double>(own.lane_count());
-  const double share =
-      all_tokens * books_->speed(device, source.model) * own.state.weight / all_speed / lanes;
+  const double share = all_tokens * books_->weighted_speed(device, source.model) / all_speed /
+                       static_cast<double>(own.lane_count());
   // Batches of their mean size, one behind the other in each lane.
   const auto batches = own.in_flight_batches;
   const auto rows = batches / own.lane_count();
@@ -283,7 +283,7 @@ std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& so
                                     : static_cast<double>(books_->in_flight_tokens(device)) *
                                           static_cast<double>(rows) / static_cast<double>(batches);
   return share <= ahead ? 0
-                        : std::min(within, static_cast<std::uint64_t>(std::ceil(share - ahead)));
+                        : std::min(*within, static_cast<std::uint64_t>(std::ceil(share - ahead)));
 }
 
 // Twice, so that a batch that was cut to `batch_time_most` does not count when speeds waver.
@@ -296,17 +296,18 @@ std::uint64_t Dispatcher::token_budget(std::size_t device, ModelId model, Lane l
   const auto most = books_->at(device).state.token_budget;
   if (lane == Lane::Interactive || options_.batch_time_most == Duration::max()) return most;
   const auto within = tokens_within(options_.batch_time_most, device, model);
-  return within == 0 ? most : std::min(most, std::max(kBulkTokensMin, within));
+  return within ? std::min(most, std::max(kBulkTokensMin, *within)) : most;
 }
 
-/// The largest batch, up to the device's budget, that is predicted to take no longer; 0 while
+/// The largest batch, up to the device's budget, that is predicted to take no longer; nullopt while
 /// nothing is known.
-std::uint64_t Dispatcher::tokens_within(Duration time, std::size_t device, ModelId model) const {
+std::optional<std::uint64_t> Dispatcher::tokens_within(Duration time, std::size_t device,
+                                                       ModelId model) const {
   auto budget = books_->at(device).state.token_budget;
   // A few steps towards the size that is predicted to take so long; costs are nearly linear.
   for (int step = 0; step < 4 && budget > kBulkTokensMin; ++step) {
     const auto predicted = predict(device, model, budget);
-    if (!predicted) return 0;
+    if (!predicted) return std::nullopt;
     if (*predicted <= time) break;
     budget = static_cast<std::uint64_t>(static_cast<double>(budget) * seconds(time) /
                                         seconds(*predicted));

@@ -204,7 +204,8 @@ class Dispatcher {
   DispatchBatch give(std::size_t device, const Source& source, Lane lane, TimePoint now);
   CutLimits limits_of(std::size_t device, ModelId model, Lane lane) const;
   std::uint64_t token_budget(std::size_t device, ModelId model, Lane lane) const;
-  std::uint64_t tokens_within(Duration time, std::size_t device, ModelId model) const;
+  std::optional<std::uint64_t> tokens_within(Duration time, std::size_t device,
+                                             ModelId model) const;
   std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;
   std::vector<DispatchItem> settle(std::size_t device, const DispatchBatch& batch);
   void purge(ModelId model);

@@ -110,9 +110,7 @@ Placement static_partition(const DispatchOptions& options, const DispatchBooks& 
                            Devices devices, const DispatchItem& item) {
   double weights = 0;
   double outstanding = 0;
-  const auto weight = [&](std::size_t i) {
-    return books.speed(i, item.model) * books.at(i).state.weight;
-  };
+  const auto weight = [&](std::size_t i) { return books.weighted_speed(i, item.model); };
   for (const auto i : devices) {
     weights += weight(i);
     outstanding += static_cast<double>(books.outstanding_tokens(i));

@@ -91,7 +91,8 @@ def kill_sampler(running, times):
 def blind(scenario_file):
     """A monitor of a copy of the programs, and what takes its sampler away and gives it back."""
     folder = scratch("blind")
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     program, sampler = (pathlib.Path(shutil.copy(MUSTER.with_name(name), folder)) for name in ("muster", "muster-sampler"))
     with fleet.monitor(scenario_file, name="blind", program=program) as running:
         def take():

@@ -54,8 +54,8 @@ def measure(report, arguments):
         log = scratch("schemathesis.log")
         config = scratch("schemathesis.toml")
         config.write_text(CONFIG)
-        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", f"{server.url}/openapi.yaml", "--url", server.url, "--mode", "all",
-                   "--max-examples", str(EXAMPLES), "--seed", str(arguments.seed), "--exclude-path-regex", LEFT_OUT,
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", f"{server.url}/openapi.yaml",
+                   "--url", server.url, "--mode", "all", "--max-examples", str(EXAMPLES), "--seed", str(arguments.seed), "--exclude-path-regex", LEFT_OUT,
                    "--exclude-checks", CHECKS, "--continue-on-failure", "--workers", "2", "--request-timeout", "20", "--no-color"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=log.parent)  # it leaves a cache there
         log.write_text(done.stdout + done.stderr)
