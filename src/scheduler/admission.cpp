@@ -89,33 +89,35 @@ std::optional<Refused> Admission::ask_caller(const std::string& name, const Call
 std::optional<Refused> Admission::ask_queue(const AdmissionRequest& request,
                                             const QueueState& queue, double tokens) const {
   const auto outstanding = static_cast<double>(queue.outstanding_tokens);
-  // How long until `share` of what is outstanding is done; a second where no speed is known.
-  const auto done_after = [&](double share) {
+  const auto ahead = static_cast<double>(queue.tokens_ahead);
+  // How long until so many of the tokens that are there are done; a second where no speed is known.
+  const auto done_after = [&](double tokens_there, double tokens_done) {
     const double speed = queue.tokens_per_second.value_or(0);
-    return retry_after(speed > 0 ? outstanding * std::min(1.0, share) / speed : 1);
+    return retry_after(speed > 0 ? std::min(tokens_there, tokens_done) / speed : 1);
   };
   const auto* where = queue.eligible_device_count == 0 ? "; no device is ready" : "";
   if (queue.queued_texts + request.text_count > options_.queued_texts_most) {
     const auto excess = queue.queued_texts + request.text_count - options_.queued_texts_most;
     const auto waiting = std::max<std::uint64_t>(1, queue.queued_texts);
     return Refused{
-        done_after(static_cast<double>(excess) / static_cast<double>(waiting)),
+        done_after(outstanding,
+                   outstanding * static_cast<double>(excess) / static_cast<double>(waiting)),
         fmt::format("{} texts wait, {} more were asked for and {} may wait{}", queue.queued_texts,
                     request.text_count, options_.queued_texts_most, where)};
   }
   const auto tokens_most = static_cast<double>(options_.queued_tokens_most);
   if (outstanding + tokens > tokens_most) {
     return Refused{
-        done_after((outstanding + tokens - tokens_most) / std::max(1.0, outstanding)),
+        done_after(outstanding, outstanding + tokens - tokens_most),
         fmt::format("{} tokens wait, {:.0f} more were asked for and {} may wait{}",
                     queue.outstanding_tokens, tokens, options_.queued_tokens_most, where)};
   }
   if (!queue.tokens_per_second || *queue.tokens_per_second <= 0) return std::nullopt;
   const double budget = seconds(options_.queue_budget) * *queue.tokens_per_second;
-  if (queue.outstanding_tokens == 0 || outstanding + tokens <= budget) return std::nullopt;
-  return Refused{done_after((outstanding + tokens - budget) / outstanding),
+  if (queue.tokens_ahead == 0 || ahead + tokens <= budget) return std::nullopt;
+  return Refused{done_after(ahead, ahead + tokens - budget),
                  fmt::format("the queue would be {:.1f} s long and may be {:.1f} s",
-                             (outstanding + tokens) / *queue.tokens_per_second,
+                             (ahead + tokens) / *queue.tokens_per_second,
                              seconds(options_.queue_budget))};
 }
 

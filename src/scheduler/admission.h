@@ -33,6 +33,7 @@ struct AdmissionRequest {
 struct QueueState {
   std::uint64_t queued_texts = 0;
   std::uint64_t outstanding_tokens = 0;     // waiting or with a device
+  std::uint64_t tokens_ahead = 0;           // of these, all that do not wait behind the request
   std::optional<double> tokens_per_second;  // of all that may work; nullopt: not known yet
   std::uint32_t eligible_device_count = 0;
 };
@@ -47,9 +48,9 @@ struct Refused {
 /// one request are treated alike: tokens count, and for the caller's requests_per_minute a request
 /// counts as one for each 32 texts or part of them.
 ///
-/// The predicted wait is (outstanding tokens + this request's) / tokens a second; while no speed is
-/// known, only the bounds on queued texts and tokens hold. A request that alone is longer than the
-/// budget is let in when nothing else waits. Its tokens are estimated as the bound times what real
+/// The predicted wait is (tokens ahead + this request's) / tokens a second: bulk texts that wait are
+/// not ahead of an interactive request. While no speed is known, only the bounds on queued texts and
+/// tokens hold. A request that alone is longer than the budget is let in when nothing is ahead. Its tokens are estimated as the bound times what real
 /// tokens have been of bounds so far, 1 before the first request has ended.
 ///
 /// A caller's limits are token buckets that hold what a minute allows and start full, so that a

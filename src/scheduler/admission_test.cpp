@@ -14,6 +14,7 @@ constexpr TimePoint kStart{};
 QueueState queue_of(std::uint64_t outstanding, std::optional<double> speed = 1000) {
   return {.queued_texts = outstanding / 10,
           .outstanding_tokens = outstanding,
+          .tokens_ahead = outstanding,
           .tokens_per_second = speed,
           .eligible_device_count = 1};
 }
@@ -45,6 +46,20 @@ TEST(Admission, ALongRequestIsLetInWhenNothingElseWaits) {
   Admission admission({.queue_budget = seconds(2)});
   EXPECT_FALSE(admission.ask(request_of(50'000), queue_of(0), kStart));
   EXPECT_TRUE(admission.ask(request_of(50'000), queue_of(1), kStart));
+}
+
+TEST(Admission, WhatWaitsBehindARequestDoesNotCountInItsWait) {
+  Admission admission({.queue_budget = seconds(2), .queued_tokens_most = 10'000});
+  auto queue = queue_of(9000);
+  queue.tokens_ahead = 1500;
+  EXPECT_FALSE(admission.ask(request_of(500), queue, kStart));  // 2.0 s
+  const auto refused = admission.ask(request_of(900), queue, kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->reason, "the queue would be 2.4 s long and may be 2.0 s");
+  EXPECT_EQ(refused->retry_after, seconds(1));  // 400 tokens have to be done first
+  queue.tokens_ahead = 0;
+  EXPECT_FALSE(admission.ask(request_of(900), queue, kStart));
+  EXPECT_TRUE(admission.ask(request_of(1001), queue, kStart));  // it has to be kept all the same
 }
 
 TEST(Admission, WithoutAKnownSpeedOnlyTheHardBoundsHold) {
@@ -136,6 +151,7 @@ TEST(Admission, TreatsTheTextsOfOneRequestAsThoseOfMany) {
       are_in &= !many.ask(request_of(tokens, 1, "ci"), queue, kStart);
       ++queue.queued_texts;
       queue.outstanding_tokens += tokens;
+      queue.tokens_ahead += tokens;
     }
     ASSERT_EQ(is_in, are_in) << count << " texts of " << tokens << " tokens";
     refused_count += is_in ? 0 : 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 #include "scheduler/dispatch_books.h"
@@ -76,7 +77,7 @@ void Dispatcher::add(const DispatchItem& item, TimePoint now) {
   const bool is_new = known_.emplace(item.key, Known{item, std::nullopt, false}).second;
   MUSTER_CHECK(is_new);
   ++queued_texts_;
-  queued_tokens_ += item.token_count;
+  queued_tokens(item.lane) += item.token_count;
   bind_or_wait(item, now);
 }
 
@@ -90,7 +91,7 @@ bool Dispatcher::remove(ItemKey key) {
   MUSTER_CHECK(was_there);
   if (bound) books_->work(*bound, item.model).bound_tokens -= item.token_count;
   --queued_texts_;
-  queued_tokens_ -= item.token_count;
+  queued_tokens(item.lane) -= item.token_count;
   const auto model = item.model;
   known_.erase(found);
   purge(model);
@@ -228,7 +229,7 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
   books.in_flight_tokens += work->token_count;
   if (source.is_bound) books.bound_tokens -= work->token_count;
   queued_texts_ -= work->items.size();
-  queued_tokens_ -= work->token_count;
+  queued_tokens(lane) -= work->token_count;
   const auto* which = source.is_bound    ? "bound to this device"
                       : given.is_suspect ? "that wait; alone, as its last batch ended a worker"
                                          : "that wait for any device";
@@ -346,7 +347,7 @@ void Dispatcher::give_back(std::size_t device, DispatchBatch batch, TimePoint no
   queued_texts_ += items.size();
   for (const auto& item : items) {
     known_.emplace(item.key, Known{item, std::nullopt, false});
-    queued_tokens_ += item.token_count;
+    queued_tokens(item.lane) += item.token_count;
     if (batch.work.strike_count == 0) bind_or_wait(item, now);
   }
   if (batch.work.strike_count > 0 && !items.empty()) {
@@ -367,7 +368,7 @@ std::optional<ItemKey> Dispatcher::strike(std::size_t device, DispatchBatch batc
   queued_texts_ += items.size();
   for (const auto& item : items) {
     known_.emplace(item.key, Known{item, std::nullopt, false});
-    queued_tokens_ += item.token_count;
+    queued_tokens(item.lane) += item.token_count;
   }
   return std::nullopt;
 }
@@ -388,7 +389,17 @@ void Dispatcher::purge(ModelId model) {
 }
 
 std::uint64_t Dispatcher::queued_text_count() const { return queued_texts_; }
-std::uint64_t Dispatcher::queued_token_count() const { return queued_tokens_; }
+
+std::uint64_t Dispatcher::queued_token_count() const {
+  return std::accumulate(queued_tokens_.begin(), queued_tokens_.end(), std::uint64_t{0});
+}
+
+std::uint64_t Dispatcher::tokens_ahead(Lane lane) const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(lane); ++i) sum += queued_tokens_.at(i);
+  for (std::size_t i = 0; i < books_->size(); ++i) sum += books_->in_flight_tokens(i);
+  return sum;
+}
 
 std::uint64_t Dispatcher::in_flight_token_count(std::size_t device) const {
   return books_->in_flight_tokens(device);

@@ -156,6 +156,10 @@ class Dispatcher {
 
   std::uint64_t queued_text_count() const;
   std::uint64_t queued_token_count() const;
+
+  /// Tokens of the texts that are not behind one that comes now: those with a device, those that
+  /// wait in its lane and in those before it.
+  std::uint64_t tokens_ahead(Lane lane) const;
   std::uint64_t in_flight_token_count(std::size_t device) const;
   std::uint64_t bound_token_count(std::size_t device) const;  // bound to it and waiting
 
@@ -208,6 +212,9 @@ class Dispatcher {
                                              ModelId model) const;
   std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;
   std::vector<DispatchItem> settle(std::size_t device, const DispatchBatch& batch);
+  std::uint64_t& queued_tokens(Lane lane) {
+    return queued_tokens_.at(static_cast<std::size_t>(lane));
+  }
   void purge(ModelId model);
   void note(Decision decision);
 
@@ -222,7 +229,7 @@ class Dispatcher {
   std::deque<Decision> decisions_;
   std::uint64_t next_batch_id_ = 1;
   std::uint64_t queued_texts_ = 0;
-  std::uint64_t queued_tokens_ = 0;
+  std::array<std::uint64_t, kLaneCount> queued_tokens_{};  // by lane
 };
 
 }  // namespace muster

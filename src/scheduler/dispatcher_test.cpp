@@ -270,6 +270,24 @@ TEST(Dispatcher, ForecastsFromMeasuredSpeeds) {
   EXPECT_NEAR(seconds(*dispatcher.predicted_drain()), 0.75, 1e-6);
 }
 
+TEST(Dispatcher, BulkTextsThatWaitAreNotAheadOfAnInteractiveOne) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  dispatcher.add(text(1, 1000), kNow);
+  auto running = dispatcher.cut(0, kNow);
+  dispatcher.add(text(2, 300), kNow);
+  dispatcher.add(text(3, 20, Lane::Interactive), kNow);
+  EXPECT_EQ(dispatcher.queued_token_count(), 320U);
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Interactive), 1020U);
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Bulk), 1320U);
+  dispatcher.give_back(0, *running, kNow);
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Interactive), 20U);
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Bulk), 1320U);
+  EXPECT_TRUE(dispatcher.remove(3));
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Interactive), 0U);
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Bulk), 1300U);
+}
+
 TEST(Dispatcher, KeepsTheNewestDecisions) {
   auto dispatcher = with_devices(1);
   make_ready(dispatcher, 1);

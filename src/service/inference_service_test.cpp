@@ -198,6 +198,24 @@ TEST_F(InferenceServiceTest, AFullQueueRefusesAtOnceAndSaysWhenToComeAgain) {
   EXPECT_EQ(service_->status().refused_count, 1U);
 }
 
+TEST_F(InferenceServiceTest, BulkTextsThatWaitRefuseBulkCallsAndNotAQuery) {
+  options_.admission.queue_budget = std::chrono::nanoseconds(1);
+  start();
+  vectors(embed_texts({"its time tells the speed"}));
+  const auto bulk = [](const std::string& text) {
+    return EmbedCall{.options = {.lane = Lane::Bulk}, .texts = {text}};
+  };
+  std::optional<Answer> refused;
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->embed(bulk("alone"), [](const Answer&) {});
+    service_->embed(bulk("second"), [&](Answer given) { refused = std::move(given); });
+    service_->embed(EmbedCall{.texts = {"query"}}, on_done);
+  });
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(error(*refused).kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("query").first);
+}
+
 TEST_F(InferenceServiceTest, LoadsAndUnloadsModelsWhileItRuns) {
   start();
   using Loaded = Result<ServedModelStatus>;

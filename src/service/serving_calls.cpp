@@ -172,7 +172,7 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
   }
   call.admission.token_bound = token_bound(call, model);
   // What needs no device waits in no queue; the caller's own limits hold all the same.
-  const auto queue = call.misses.empty() ? QueueState{} : queue_state(model);
+  const auto queue = call.misses.empty() ? QueueState{} : queue_state(model, call.lane);
   if (const auto refused = admission_.ask(call.admission, queue, clock_.now())) {
     ++(refused->is_own_limit ? counts_.limited_count : counts_.refused_count);
     return refuse(id, refusal(ErrorKind::ResourceExhausted, refused->reason, refused->retry_after)),
@@ -203,20 +203,22 @@ std::uint64_t ServingLoop::token_bound(const Call& call, const ServingModel& mod
   return bound;
 }
 
-QueueState ServingLoop::queue_state(const ServingModel& model) const {
+QueueState ServingLoop::queue_state(const ServingModel& model, Lane lane) const {
   const auto& books = fleet_->dispatcher();
   QueueState state{.queued_texts = books.queued_text_count(),
-                   .outstanding_tokens = books.queued_token_count(),
+                   .outstanding_tokens = books.tokens_ahead(Lane::Bulk),
+                   .tokens_ahead = books.tokens_ahead(lane),
                    .tokens_per_second = books.tokens_per_second(model.id),
                    .eligible_device_count = 0};
   for (const auto id : unsent_) {
     const auto& call = *calls_.find(id);
     const auto left = call.misses.size() - call.next_miss;
     state.queued_texts += left;
-    state.outstanding_tokens += call.admission.token_bound * left / call.misses.size();
+    const auto tokens = call.admission.token_bound * left / call.misses.size();
+    state.outstanding_tokens += tokens;
+    if (call.lane <= lane) state.tokens_ahead += tokens;
   }
   for (std::size_t i = 0; i < options_.devices.size(); ++i) {
-    state.outstanding_tokens += books.in_flight_token_count(i);
     state.eligible_device_count += books.device(i).is_eligible ? 1 : 0;
   }
   return state;

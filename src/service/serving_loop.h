@@ -65,7 +65,7 @@ class ServingLoop final : public InferenceService {
   void look_up(Call& call, ServingModel& model);
   CallId let_in(Call& call, ServingModel& model);
   std::uint64_t token_bound(const Call& call, const ServingModel& model) const;
-  QueueState queue_state(const ServingModel& model) const;
+  QueueState queue_state(const ServingModel& model, Lane lane) const;
   void send_texts(CallId id);
   Status send_text(Call& call, ServingModel& model, const CallMiss& miss);
   Tokenizer::Encoded encode(Call& call, ServingModel& model, std::uint32_t position,
