@@ -169,8 +169,17 @@ TEST_P(WorkerMemoryTest, ThePlannersEncoderIsTheWorkersWithinOnePercent) {
   compare("load", encoder_load_bytes(shape, run, true), ready->load_peak_bytes);
   // Each batch takes more than the one before it, so the peak so far is its own.
   const auto longest = std::min<std::uint32_t>(40, shape.length_max);
-  for (const auto& [texts, tokens] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
-           {1, 1}, {1, 20}, {3, 20}, {4, longest}, {20, 16}, {64, 16}}) {
+  for (const auto& [texts, tokens] :
+       std::vector<std::pair<std::uint32_t, std::uint32_t>>{{1, 1},
+                                                            {1, 20},
+                                                            {3, 20},
+                                                            {6, 16},
+                                                            {10, 16},
+                                                            {4, longest},
+                                                            {12, 16},
+                                                            {14, 16},
+                                                            {20, 16},
+                                                            {64, 16}}) {
     compare(fmt::format("{}x{}", texts, tokens), encoder_lane_bytes(shape, texts, tokens, run),
             worker.peak_after(texts, tokens));
   }
