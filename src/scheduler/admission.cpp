@@ -115,10 +115,10 @@ std::optional<Refused> Admission::ask_queue(const AdmissionRequest& request,
   if (!queue.tokens_per_second || *queue.tokens_per_second <= 0) return std::nullopt;
   const double budget = seconds(options_.queue_budget) * *queue.tokens_per_second;
   if (queue.tokens_ahead == 0 || ahead + tokens <= budget) return std::nullopt;
-  return Refused{done_after(ahead, ahead + tokens - budget),
-                 fmt::format("the queue would be {:.1f} s long and may be {:.1f} s",
-                             (ahead + tokens) / *queue.tokens_per_second,
-                             seconds(options_.queue_budget))};
+  return Refused{
+      done_after(ahead, ahead + tokens - budget),
+      fmt::format("the queue would be {:.1f} s long and may be {:.1f} s",
+                  (ahead + tokens) / *queue.tokens_per_second, seconds(options_.queue_budget))};
 }
 
 void Admission::on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now) {

@@ -48,10 +48,11 @@ struct Refused {
 /// one request are treated alike: tokens count, and for the caller's requests_per_minute a request
 /// counts as one for each 32 texts or part of them.
 ///
-/// The predicted wait is (tokens ahead + this request's) / tokens a second: bulk texts that wait are
-/// not ahead of an interactive request. While no speed is known, only the bounds on queued texts and
-/// tokens hold. A request that alone is longer than the budget is let in when nothing is ahead. Its tokens are estimated as the bound times what real
-/// tokens have been of bounds so far, 1 before the first request has ended.
+/// The predicted wait is (tokens ahead + this request's) / tokens a second: bulk texts that wait
+/// are not ahead of an interactive request. While no speed is known, only the bounds on queued
+/// texts and tokens hold. A request that alone is longer than the budget is let in when nothing is
+/// ahead. Its tokens are estimated as the bound times what real tokens have been of bounds so far,
+/// 1 before the first request has ended.
 ///
 /// A caller's limits are token buckets that hold what a minute allows and start full, so that a
 /// caller may use a minute's worth at once. Tokens are charged by the estimate and put right at the

@@ -34,7 +34,7 @@ struct RowBlock {
 };
 
 /// Covers `row_count` rows with allowed counts (descending): whole blocks of the largest, then the
-/// tail with the fewest computed rows, where a call is charged like 16 rows.
+/// tail with the fewest computed rows, where a call is charged like 28 rows.
 std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::uint32_t> allowed);
 
 /// Rows of the last block's end: what buffers must hold.

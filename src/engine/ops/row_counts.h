@@ -22,8 +22,8 @@ struct RowProduct {
 ///
 /// Shapes: the test rows are fixed pseudo-random values of `type` on the device of `like`.
 /// Errors: throws what torch throws; Internal (c10::Error) when the largest disagrees with itself
-/// on rows that moved, since then no count is safe. Cost: the candidates' sum of rows, and twice the
-/// largest, through every product.
+/// on rows that moved, since then no count is safe. Cost: the candidates' sum of rows, and twice
+/// the largest, through every product.
 std::vector<std::uint32_t> agreeing_row_counts(std::span<const RowProduct> products,
                                                std::span<const std::uint32_t> candidates,
                                                at::ScalarType type, at::Device device);
