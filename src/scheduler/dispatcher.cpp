@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "scheduler/admission.h"
 #include "scheduler/dispatch_books.h"
 #include "scheduler/placement.h"
 
@@ -399,6 +400,18 @@ std::uint64_t Dispatcher::tokens_ahead(Lane lane) const {
   for (std::size_t i = 0; i <= static_cast<std::size_t>(lane); ++i) sum += queued_tokens_.at(i);
   for (std::size_t i = 0; i < books_->size(); ++i) sum += books_->in_flight_tokens(i);
   return sum;
+}
+
+QueueState Dispatcher::queue_state(ModelId model, Lane lane) const {
+  QueueState state{.queued_texts = queued_texts_,
+                   .outstanding_tokens = tokens_ahead(Lane::Bulk),
+                   .tokens_ahead = tokens_ahead(lane),
+                   .tokens_per_second = tokens_per_second(model),
+                   .eligible_device_count = 0};
+  for (std::size_t i = 0; i < books_->size(); ++i) {
+    state.eligible_device_count += books_->at(i).state.is_eligible ? 1 : 0;
+  }
+  return state;
 }
 
 std::uint64_t Dispatcher::in_flight_token_count(std::size_t device) const {

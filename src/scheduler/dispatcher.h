@@ -24,6 +24,7 @@ namespace muster {
 
 class DispatchBooks;
 class Placer;
+struct QueueState;
 
 /// How a text finds its device. `Auto` binds late: whoever has a free slot takes the next batch.
 /// The others bind a text when it comes, and bind it again only if that device stops being
@@ -160,6 +161,9 @@ class Dispatcher {
   /// Tokens of the texts that are not behind one that comes now: those with a device, those that
   /// wait in its lane and in those before it.
   std::uint64_t tokens_ahead(Lane lane) const;
+
+  /// What admission asks for before a request of this model and lane (scheduler/admission.h).
+  QueueState queue_state(ModelId model, Lane lane) const;
   std::uint64_t in_flight_token_count(std::size_t device) const;
   std::uint64_t bound_token_count(std::size_t device) const;  // bound to it and waiting
 

@@ -204,12 +204,7 @@ std::uint64_t ServingLoop::token_bound(const Call& call, const ServingModel& mod
 }
 
 QueueState ServingLoop::queue_state(const ServingModel& model, Lane lane) const {
-  const auto& books = fleet_->dispatcher();
-  QueueState state{.queued_texts = books.queued_text_count(),
-                   .outstanding_tokens = books.tokens_ahead(Lane::Bulk),
-                   .tokens_ahead = books.tokens_ahead(lane),
-                   .tokens_per_second = books.tokens_per_second(model.id),
-                   .eligible_device_count = 0};
+  auto state = fleet_->dispatcher().queue_state(model.id, lane);
   for (const auto id : unsent_) {
     const auto& call = *calls_.find(id);
     const auto left = call.misses.size() - call.next_miss;
@@ -217,9 +212,6 @@ QueueState ServingLoop::queue_state(const ServingModel& model, Lane lane) const 
     const auto tokens = call.admission.token_bound * left / call.misses.size();
     state.outstanding_tokens += tokens;
     if (call.lane <= lane) state.tokens_ahead += tokens;
-  }
-  for (std::size_t i = 0; i < options_.devices.size(); ++i) {
-    state.eligible_device_count += books.device(i).is_eligible ? 1 : 0;
   }
   return state;
 }

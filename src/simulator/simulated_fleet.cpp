@@ -85,14 +85,7 @@ void SimulatedFleet::on_arrival(std::size_t text) {
   const auto& coming = input_.texts[text];
   if (text + 1 < texts_.size()) at(input_.texts[text + 1].at, EventKind::Arrival, text + 1);
   if (admission_) {
-    QueueState queue{.queued_texts = dispatcher_.queued_text_count(),
-                     .outstanding_tokens = dispatcher_.tokens_ahead(Lane::Bulk),
-                     .tokens_ahead = dispatcher_.tokens_ahead(coming.item.lane),
-                     .tokens_per_second = dispatcher_.tokens_per_second(coming.item.model),
-                     .eligible_device_count = 0};
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      queue.eligible_device_count += dispatcher_.device(i).is_eligible ? 1 : 0;
-    }
+    const auto queue = dispatcher_.queue_state(coming.item.model, coming.item.lane);
     const AdmissionRequest request{
         .caller = "", .text_count = 1, .token_bound = coming.item.token_count};
     if (const auto refused = admission_->ask(request, queue, now_)) {
