@@ -184,9 +184,11 @@ int run(const Arguments& arguments) {
                                               .normalize = model->sentence.normalize,
                                               .precision = arguments.precision});
   if (!encoder) return fail(encoder.error());
-  fmt::print(stderr, "loaded in {:.3f} s, row counts {}, {}\n",
+  const auto counts = (*encoder)->row_counts();
+  fmt::print(stderr, "loaded in {:.3f} s, row counts: {}, {}\n",
              std::chrono::duration<double>(Clock::now() - start).count(),
-             fmt::join((*encoder)->row_counts(), " "), engine::engine_class(DeviceKind::Cpu));
+             counts.empty() ? "any" : fmt::format("{}", fmt::join(counts, " ")),
+             engine::engine_class(DeviceKind::Cpu));
 
   const auto measure_shape = [&](const std::string& shape, int round_count, double seconds) {
     return measure(**encoder, model->encoder.vocab_size, arguments, shape, round_count, seconds);

@@ -32,22 +32,39 @@ bool is_fp32_packed(std::uint64_t inputs, const EncoderRun& run) {
   return run.kernels != CpuKernels::Avx2 && inputs > kUnpackedInputsMost;
 }
 
-bool has_bf16_products(const EncoderRun& run) { return run.kernels == CpuKernels::Avx512Bf16; }
+bool is_own_product(const EncoderRun& run) {
+  return run.element_bytes != kFloat && run.kernels == CpuKernels::Avx512Bf16;
+}
 
-std::uint64_t packed_elements(std::uint64_t inputs, std::uint64_t outputs, const EncoderRun& run) {
-  const bool is_fp32 = run.element_bytes == kFloat;
-  const bool is_packed = is_fp32 ? is_fp32_packed(inputs, run) : has_bf16_products(run);
-  if (!is_packed) return multiply_bytes(inputs, outputs);
-  return multiply_bytes(round_up(outputs, 64), round_up(inputs, is_fp32 ? 16 : 32));
+// What the inputs of a packed matrix are rounded up to; 0: it is not packed.
+std::uint64_t packed_inputs(std::uint64_t inputs, const EncoderRun& run) {
+  if (run.element_bytes == kFloat) return is_fp32_packed(inputs, run) ? 16 : 0;
+  if (is_own_product(run)) return 2;
+  return run.kernels == CpuKernels::AmxBf16 ? 32 : 0;
+}
+
+// A matrix and its bias.
+std::uint64_t packed_bytes(std::uint64_t inputs, std::uint64_t outputs, const EncoderRun& run) {
+  const auto multiple = packed_inputs(inputs, run);
+  const auto values = multiple == 0
+                          ? multiply_bytes(inputs, outputs)
+                          : multiply_bytes(round_up(outputs, 64), round_up(inputs, multiple));
+  const auto bias = is_own_product(run) ? multiply_bytes(round_up(outputs, 64), kFloat)
+                                        : multiply_bytes(outputs, run.element_bytes);
+  return add_bytes(multiply_bytes(values, run.element_bytes), bias);
 }
 
 // What oneDNN holds while it multiplies `rows` rows: lists of 28 and 32 blocks of 32 bytes, and for
 // bf16 float32 sums: of up to 256 rows and 64 columns at a time, or of all without bf16 products.
+// Ours holds nothing.
 // Source: measured with torch 2.11 (oneDNN 3.10), as the packing.
 std::uint64_t product_scratch(std::uint64_t inputs, std::uint64_t outputs, std::uint64_t rows,
                               const EncoderRun& run) {
   if (run.element_bytes == kFloat) return is_fp32_packed(inputs, run) ? 896 : 0;
-  if (!has_bf16_products(run)) return add_bytes(128, multiply_bytes(rows, outputs, kFloat));
+  if (is_own_product(run)) return 0;
+  if (run.kernels != CpuKernels::AmxBf16) {
+    return add_bytes(128, multiply_bytes(rows, outputs, kFloat));
+  }
   const auto sums = std::min<std::uint64_t>(rows, 256) * std::min<std::uint64_t>(outputs, 64);
   return 1024 + sums * kFloat;
 }
@@ -71,17 +88,21 @@ struct PassSizes {
 
 // The blocks of rows that cover a pass: whole ones of the largest count, then the tail's.
 struct Cover {
+  std::uint64_t block_rows = 0;
   std::uint64_t whole_count = 0;
   std::vector<RowBlock> tail;
 
-  explicit Cover(std::uint64_t tokens)
-      : whole_count(tokens / kRowCounts[0]),
-        tail(cover_rows(static_cast<std::uint32_t>(tokens % kRowCounts[0]), kRowCounts)) {}
+  Cover(std::uint64_t tokens, const EncoderRun& run)
+      : block_rows(is_own_product(run) ? kProductRowsMost : kRowCounts[0]),
+        whole_count(tokens / block_rows) {
+    const auto left = static_cast<std::uint32_t>(tokens % block_rows);
+    tail = is_own_product(run) ? cut_rows(left, kProductRowsMost) : cover_rows(left, kRowCounts);
+  }
 
-  std::uint64_t row_count() const { return whole_count * kRowCounts[0] + covered_row_count(tail); }
+  std::uint64_t row_count() const { return whole_count * block_rows + covered_row_count(tail); }
   std::vector<std::uint64_t> distinct_counts() const {
     std::vector<std::uint64_t> counts;
-    if (whole_count > 0) counts.push_back(kRowCounts[0]);
+    if (whole_count > 0) counts.push_back(block_rows);
     for (const auto& block : tail) counts.push_back(block.count);
     return counts;
   }
@@ -94,8 +115,8 @@ std::uint64_t attend_peak(const PassSizes& sizes, const Cover& cover, std::uint6
   const auto scratch = [&](std::uint64_t rows) {
     return product_scratch(sizes.hidden, columns, rows, run);
   };
-  auto kept = multiply_bytes(cover.whole_count, kRowCounts[0], columns, sizes.element);
-  auto peak = cover.whole_count > 0 ? add_bytes(kept, scratch(kRowCounts[0])) : 0;
+  auto kept = multiply_bytes(cover.whole_count, cover.block_rows, columns, sizes.element);
+  auto peak = cover.whole_count > 0 ? add_bytes(kept, scratch(cover.block_rows)) : 0;
   for (const auto& block : cover.tail) {
     kept = add_bytes(kept, multiply_bytes(block.count, columns, sizes.element));
     peak = std::max(peak, add_bytes(kept, scratch(block.count)));
@@ -129,7 +150,7 @@ std::uint64_t pass_peak(const ModelShape& shape, std::span<const std::uint32_t> 
     tokens += length;
     longest = std::max(longest, length);
   }
-  const Cover cover(tokens);
+  const Cover cover(tokens, run);
   // hidden in float32, its copy in bf16, and the attended rows.
   const std::uint64_t bytes_a_value = kFloat + (run.element_bytes == kFloat ? kFloat : 2 * 2);
   const auto buffers = multiply_bytes(cover.row_count(), sizes.hidden, bytes_a_value);
@@ -149,7 +170,7 @@ std::uint64_t packing_bytes(const ModelShape& shape, const LayerShape& layer, co
   const auto as_read = multiply_bytes(is_float32_file ? joined : add_bytes(joined, others), kFloat);
   const auto norms = multiply_bytes(4, hidden, kFloat);
   const auto packed = encoder_layer_bytes(shape, layer, run) - norms;
-  const auto copy = multiply_bytes(hidden, wide, run.element_bytes);
+  const auto copy = is_own_product(run) ? 0 : multiply_bytes(hidden, wide, run.element_bytes);
   const std::uint64_t more = as_read > packed ? as_read - packed : 0;
   return add_bytes(as_read, copy, multiply_bytes(shape.layers.size() - 1, more));
 }
@@ -157,6 +178,7 @@ std::uint64_t packing_bytes(const ModelShape& shape, const LayerShape& layer, co
 // Of each product: the rows and the rolled rows; expected, rolled and new results.
 std::uint64_t self_test_bytes(const ModelShape& shape, const LayerShape& layer,
                               const EncoderRun& run) {
+  if (is_own_product(run)) return 0;
   const std::uint64_t rows = kRowCounts[0];
   const auto of = [&](std::uint64_t inputs, std::uint64_t outputs) {
     const auto columns = add_bytes(multiply_bytes(2, inputs), multiply_bytes(3, outputs));
@@ -192,11 +214,9 @@ std::uint64_t encoder_layer_bytes(const ModelShape& shape, const LayerShape& lay
   const std::uint64_t hidden = shape.hidden_size;
   const std::uint64_t wide = layer.intermediate_size;
   const auto matrices =
-      add_bytes(packed_elements(hidden, 3 * hidden, run), packed_elements(hidden, hidden, run),
-                packed_elements(hidden, wide, run), packed_elements(wide, hidden, run));
-  const auto biases = 5 * hidden + wide;
-  return add_bytes(multiply_bytes(add_bytes(matrices, biases), run.element_bytes),
-                   multiply_bytes(4, hidden, kFloat));
+      add_bytes(packed_bytes(hidden, 3 * hidden, run), packed_bytes(hidden, hidden, run),
+                packed_bytes(hidden, wide, run), packed_bytes(wide, hidden, run));
+  return add_bytes(matrices, multiply_bytes(4, hidden, kFloat));
 }
 
 std::uint64_t encoder_load_bytes(const ModelShape& shape, const EncoderRun& run,

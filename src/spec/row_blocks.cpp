@@ -45,6 +45,15 @@ std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::u
   return blocks;
 }
 
+std::vector<RowBlock> cut_rows(std::uint32_t row_count, std::uint32_t most) {
+  std::vector<RowBlock> blocks;
+  for (std::uint32_t begin = 0; begin < row_count; begin += most) {
+    const auto count = std::min(most, row_count - begin);
+    blocks.push_back({begin, count, count});
+  }
+  return blocks;
+}
+
 std::uint32_t covered_row_count(std::span<const RowBlock> blocks) {
   return blocks.empty() ? 0 : blocks.back().begin + blocks.back().count;
 }

@@ -10,15 +10,19 @@ namespace muster {
 /// How the engine cuts a batch into rows of products on a CPU: what is computed, and so what is
 /// alive at once.
 
-/// The row counts that products may be computed in, largest first. 512 rows of the widest layer of
-/// a small encoder fit the second-level cache; 16 is the smallest that keeps half of the speed.
-/// Single texts are mostly 16 to 32 tokens long, batches of them 150 to 250: there the steps are
-/// small, so that few rows are padding. Each costs half a megabyte for each of the four products
-/// (oneDNN's kernels for that shape), which is why there are not more. Measured against powers of
-/// two alone, all-MiniLM-L6-v2 in bf16, texts of 18 tokens: batches of 1, 8, 12 and 32 texts make
-/// 15, 5, 3 and 0 per cent more texts a second (six rounds, side by side).
+/// The row counts that oneDNN's products may be computed in, largest first. 512 rows of the widest
+/// layer of a small encoder fit the second-level cache; 16 is the smallest that keeps half of the
+/// speed. Single texts are mostly 16 to 32 tokens long, batches of them 150 to 250: there the steps
+/// are small, so that few rows are padding. Each costs half a megabyte for each of the four
+/// products (oneDNN's kernels for that shape), which is why there are not more. Measured against
+/// powers of two alone, all-MiniLM-L6-v2 in bf16, texts of 18 tokens: batches of 1, 8, 12 and 32
+/// texts make 15, 5, 3 and 0 per cent more texts a second (six rounds, side by side).
 inline constexpr std::uint32_t kRowCounts[] = {512, 256, 224, 192, 160, 128, 96,
                                                64,  48,  32,  24,  20,  16};
+
+/// The most rows that our own product, which takes any number, computes at once: as many strips of
+/// six as let the widest layer of a small encoder stay in the second-level cache.
+inline constexpr std::uint32_t kProductRowsMost = 240;
 
 /// How many tokens a lane computes at once, give or take a text. Enough rows that the padded tail
 /// is small, little enough memory for a lane: 12 MB for a hidden size of 384. 512 and 2,048 are as
@@ -36,6 +40,9 @@ struct RowBlock {
 /// Covers `row_count` rows with allowed counts (descending): whole blocks of the largest, then the
 /// tail with the fewest computed rows, where a call is charged like 28 rows.
 std::vector<RowBlock> cover_rows(std::uint32_t row_count, std::span<const std::uint32_t> allowed);
+
+/// Cuts `row_count` rows into blocks of `most`; the last one takes what is left. No padding.
+std::vector<RowBlock> cut_rows(std::uint32_t row_count, std::uint32_t most);
 
 /// Rows of the last block's end: what buffers must hold.
 std::uint32_t covered_row_count(std::span<const RowBlock> blocks);

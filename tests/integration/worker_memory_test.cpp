@@ -118,6 +118,7 @@ class AskedWorker {
 };
 
 CpuKernels kernels_of(const std::string& engine_class) {
+  if (engine_class.find("+amx_bf16") != std::string::npos) return CpuKernels::AmxBf16;
   if (engine_class.find("+avx512_bf16") != std::string::npos) return CpuKernels::Avx512Bf16;
   return engine_class.find("+avx512_f") != std::string::npos ? CpuKernels::Avx512
                                                              : CpuKernels::Avx2;
@@ -166,20 +167,21 @@ TEST_P(WorkerMemoryTest, ThePlannersEncoderIsTheWorkersWithinOnePercent) {
   auto weights = encoder_table_bytes(shape);
   for (const auto& layer : shape.layers) weights += encoder_layer_bytes(shape, layer, run);
   compare("weights", weights, ready->weights_bytes);
-  compare("load", encoder_load_bytes(shape, run, true), ready->load_peak_bytes);
+  const auto load = encoder_load_bytes(shape, run, true);
+  // A tensor that odd sizes shift away from 8 bytes in the file is copied, as one of another type.
+  const bool is_aligned = (shape.hidden_size | shape.layers.front().intermediate_size) % 2 == 0;
+  if (is_aligned) {
+    compare("load", load, ready->load_peak_bytes);
+  } else {
+    EXPECT_GE(ready->load_peak_bytes, load);
+    EXPECT_LE(ready->load_peak_bytes, std::max(load, encoder_load_bytes(shape, run, false)));
+  }
   // Each batch takes more than the one before it, so the peak so far is its own.
   const auto longest = std::min<std::uint32_t>(40, shape.length_max);
-  for (const auto& [texts, tokens] :
-       std::vector<std::pair<std::uint32_t, std::uint32_t>>{{1, 1},
-                                                            {1, 20},
-                                                            {3, 20},
-                                                            {6, 16},
-                                                            {10, 16},
-                                                            {4, longest},
-                                                            {12, 16},
-                                                            {14, 16},
-                                                            {20, 16},
-                                                            {64, 16}}) {
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> batches{
+      {1, 1},       {1, 20},  {3, 20},  {6, 16},  {10, 16},
+      {4, longest}, {12, 16}, {14, 16}, {20, 16}, {64, 16}};
+  for (const auto& [texts, tokens] : batches) {
     compare(fmt::format("{}x{}", texts, tokens), encoder_lane_bytes(shape, texts, tokens, run),
             worker.peak_after(texts, tokens));
   }

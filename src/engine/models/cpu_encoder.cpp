@@ -61,7 +61,7 @@ CpuEncoder::CpuEncoder(const EncoderSpec& encoder, EncoderWeights weights, Preci
                        norm_shape(layer.attention_norm), norm_shape(layer.out_norm)});
     layer.qkv = layer.attention_out = layer.up = layer.down = {};  // packed: free what was joined
   }
-  allow_row_counts();
+  if (!layers_.front().qkv.takes_any_row_count()) allow_row_counts();
 }
 
 LayerNormShape CpuEncoder::norm_shape(const NormWeights& norm) const {
@@ -111,7 +111,9 @@ std::size_t CpuEncoder::tokens_per_pass() const { return kTokensPerPass; }
 at::Tensor CpuEncoder::last_hidden_state(const TextBatch& batch) const {
   const std::int64_t hidden_size = encoder_.hidden_size;
   Pass pass;
-  pass.blocks = cover_rows(static_cast<std::uint32_t>(batch.ids.size()), row_counts_);
+  const auto token_count = static_cast<std::uint32_t>(batch.ids.size());
+  pass.blocks = row_counts_.empty() ? cut_rows(token_count, kProductRowsMost)
+                                    : cover_rows(token_count, row_counts_);
   const std::int64_t rows = covered_row_count(pass.blocks);
   const auto type = scalar_type(precision_);
   pass.hidden = zeros(rows, hidden_size, at::kFloat);

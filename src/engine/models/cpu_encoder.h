@@ -12,11 +12,12 @@
 
 namespace muster::engine {
 
-/// An encoder on one core: packed products by oneDNN, attention and normalisation by our own loops.
+/// An encoder on one core: packed products by our own loop or oneDNN, attention and normalisation by
+/// our own loops.
 /// In bf16 weights and products are bf16, while sums, softmax and normalisation stay float32.
 class CpuEncoder final : public EncoderModel {
  public:
-  /// Packs the weights and runs the self-test for row counts. Call from a lane.
+  /// Packs the weights and, with oneDNN, runs the self-test for row counts. Call from a lane.
   CpuEncoder(const EncoderSpec& encoder, EncoderWeights weights, Precision precision);
 
   at::Tensor last_hidden_state(const TextBatch& batch) const override;
@@ -49,7 +50,7 @@ class CpuEncoder final : public EncoderModel {
   AttentionShape attention_;
   LayerNormShape embedding_norm_;
   std::vector<Layer> layers_;
-  std::vector<std::uint32_t> row_counts_;  // descending
+  std::vector<std::uint32_t> row_counts_;  // descending; empty: any
   std::vector<std::uint32_t> ascending_row_counts_;
 };
 

@@ -20,7 +20,7 @@ class EncoderModel {
   /// rows are those of the tokens; more may follow.
   virtual at::Tensor last_hidden_state(const TextBatch& batch) const = 0;
 
-  /// The allowed row counts, ascending.
+  /// The allowed row counts, ascending; none: any.
   virtual std::span<const std::uint32_t> row_counts() const = 0;
 
   /// Bytes of the tensors that are read in place from the mapped weight files.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/ops/kernels.h"
+#include "engine/ops/strips.h"
 
 namespace muster::engine {
 
@@ -149,31 +150,6 @@ template <typename Simd, std::size_t kRows, std::size_t kVectors>
         sums[i][v] = Simd::multiply_add(weight, column[v], sums[i][v]);
       }
     }
-  }
-}
-
-/// Calls `visit.template operator()<size>(begin)` with `size`, which is 1 to kMax, as a constant.
-template <std::size_t kMax, typename Visit>
-void visit_with_size(std::size_t size, std::size_t begin, Visit& visit) {
-  if constexpr (kMax == 1) {
-    visit.template operator()<1>(begin);
-  } else if (size == kMax) {
-    visit.template operator()<kMax>(begin);
-  } else {
-    visit_with_size<kMax - 1>(size, begin, visit);
-  }
-}
-
-/// Cuts `count` into the fewest strips of at most kMax, of sizes that differ by one at most: a last
-/// strip of one row would leave most registers idle.
-template <std::size_t kMax, typename Visit>
-void for_each_strip(std::size_t count, Visit&& visit) {
-  const std::size_t strip_count = (count + kMax - 1) / kMax;
-  std::size_t begin = 0;
-  for (std::size_t strip = 0; strip < strip_count; ++strip) {
-    const std::size_t size = count / strip_count + (strip < count % strip_count ? 1 : 0);
-    visit_with_size<kMax>(size, begin, visit);
-    begin += size;
   }
 }
 

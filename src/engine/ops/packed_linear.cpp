@@ -3,8 +3,11 @@
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_to_copy.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <optional>
+#include <string_view>
 
 namespace muster::engine {
 namespace {
@@ -30,6 +33,20 @@ at::Tensor linear_pointwise(const at::Tensor& x, const at::Tensor& weight, const
   return op.call(x, weight, bias, attribute, Scalars(), algorithm);
 }
 
+at::Tensor multiply_by_onednn(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                              std::optional<Activation> activation) {
+  if (!activation) return linear_pointwise(x, weight, bias, "none", "");
+  switch (*activation) {
+    case Activation::Gelu:
+      return linear_pointwise(x, weight, bias, "gelu", "none");
+    case Activation::GeluTanh:
+      return linear_pointwise(x, weight, bias, "gelu", "tanh");
+    case Activation::Relu:
+      return linear_pointwise(x, weight, bias, "relu", "");
+  }
+  return linear_pointwise(x, weight, bias, "none", "");
+}
+
 }  // namespace
 
 at::ScalarType scalar_type(Precision precision) {
@@ -46,25 +63,34 @@ at::ScalarType scalar_type(Precision precision) {
 
 PackedLinear::PackedLinear(const at::Tensor& weight, const at::Tensor& bias, Precision precision,
                            std::int64_t row_count_max)
-    : packed_(reorder_linear_weight(at::_to_copy(weight, scalar_type(precision)), row_count_max)),
-      bias_(at::_to_copy(bias, scalar_type(precision))),
-      in_size_(weight.size(1)) {}
-
-at::Tensor PackedLinear::apply(const at::Tensor& x, Activation activation) const {
-  switch (activation) {
-    case Activation::Gelu:
-      return apply_fused(x, "gelu", "none");
-    case Activation::GeluTanh:
-      return apply_fused(x, "gelu", "tanh");
-    case Activation::Relu:
-      return apply_fused(x, "relu", "");
+    : product_(precision == Precision::Bf16 ? best_bf16_product() : nullptr),
+      in_size_(weight.size(1)),
+      out_size_(weight.size(0)) {
+  if (product_ == nullptr) {
+    const auto type = scalar_type(precision);
+    packed_ = reorder_linear_weight(at::_to_copy(weight, type), row_count_max);
+    bias_ = at::_to_copy(bias, type);
+    return;
   }
-  return apply(x);
+  const auto in = static_cast<std::size_t>(in_size_);
+  const auto out = static_cast<std::size_t>(out_size_);
+  packed_ = at::empty({static_cast<std::int64_t>(panels_size(out, in))}, at::kBFloat16);
+  pack_panels(weight.contiguous().const_data_ptr<float>(), out, in,
+              static_cast<Bfloat16*>(packed_.mutable_data_ptr()));
+  bias_ = at::zeros({static_cast<std::int64_t>(padded_outputs(out))}, at::kFloat);
+  bias_.narrow(0, 0, out_size_).copy_(bias);
 }
 
-at::Tensor PackedLinear::apply_fused(const at::Tensor& x, std::string_view attribute,
-                                     std::string_view algorithm) const {
-  return linear_pointwise(x, packed_, bias_, attribute, algorithm);
+at::Tensor PackedLinear::apply(const at::Tensor& x, std::optional<Activation> activation) const {
+  if (product_ == nullptr) return multiply_by_onednn(x, packed_, bias_, activation);
+  auto out = at::empty({x.size(0), out_size_}, at::kBFloat16);
+  const PackedMatrix matrix{static_cast<const Bfloat16*>(packed_.const_data_ptr()),
+                            bias_.const_data_ptr<float>(), static_cast<std::size_t>(in_size_),
+                            static_cast<std::size_t>(out_size_)};
+  product_(matrix, static_cast<std::size_t>(x.size(0)),
+           static_cast<const Bfloat16*>(x.const_data_ptr()), activation,
+           static_cast<Bfloat16*>(out.mutable_data_ptr()));
+  return out;
 }
 
 }  // namespace muster::engine

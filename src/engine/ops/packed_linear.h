@@ -2,14 +2,16 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <string_view>
+#include <optional>
 
+#include "engine/ops/bf16_product.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
 
 namespace muster::engine {
 
-/// y = activation(x W^T + b) on the CPU, the weight packed once for oneDNN.
+/// y = activation(x W^T + b) on the CPU, the weight packed once: for our own product where this CPU
+/// has one for the precision (`best_bf16_product`), else for oneDNN.
 ///
 /// Threads: immutable; lanes share one.
 class PackedLinear {
@@ -19,19 +21,20 @@ class PackedLinear {
                std::int64_t row_count_max);
 
   /// Shapes: x [rows, in] -> [rows, out], both in the precision of the weight.
-  at::Tensor apply(const at::Tensor& x) const { return apply_fused(x, "none", ""); }
   /// The activation is applied to the float32 sums, before any rounding.
-  at::Tensor apply(const at::Tensor& x, Activation activation) const;
+  at::Tensor apply(const at::Tensor& x, std::optional<Activation> activation = std::nullopt) const;
 
   std::int64_t in_size() const { return in_size_; }
 
- private:
-  at::Tensor apply_fused(const at::Tensor& x, std::string_view attribute,
-                         std::string_view algorithm) const;
+  /// Whether any number of rows gives a row the same bits; else `agreeing_row_counts` finds out.
+  bool takes_any_row_count() const { return product_ != nullptr; }
 
+ private:
+  Bf16Product product_;  // nullptr: oneDNN's
   at::Tensor packed_;
   at::Tensor bias_;
   std::int64_t in_size_;
+  std::int64_t out_size_;
 };
 
 /// float32 or bfloat16.

@@ -29,6 +29,13 @@ TEST(CoverRows, WholeBlocksComeFirstAndTheTailIsPaddedToAnAllowedCount) {
   EXPECT_EQ(describe(cover_rows(120, kRowCounts)), "0:120/128 ");
 }
 
+TEST(CutRows, TheLastBlockTakesWhatIsLeft) {
+  EXPECT_EQ(describe(cut_rows(0, 240)), "");
+  EXPECT_EQ(describe(cut_rows(18, 240)), "0:18/18 ");
+  EXPECT_EQ(describe(cut_rows(240, 240)), "0:240/240 ");
+  EXPECT_EQ(describe(cut_rows(500, 240)), "0:240/240 240:240/240 480:20/20 ");
+}
+
 TEST(CoverRows, OneAllowedCountPadsEverythingToIt) {
   const std::vector<std::uint32_t> only{512};
   const auto blocks = cover_rows(600, only);

@@ -60,7 +60,13 @@ struct SimdAvx512 {
   static Vector subtract(Vector a, Vector b) { return _mm512_sub_ps(a, b); }
   static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+  static Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
   static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+  static Vector min(Vector a, Vector b) { return _mm512_min_ps(a, b); }
+  /// a where the sign bit of `sign` is set, else b.
+  static Vector select_negative(Vector sign, Vector a, Vector b) {
+    return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(sign)), b, a);
+  }
   static Vector first(Vector a, Vector b, std::size_t count) {
     return _mm512_mask_blend_ps(mask(count), b, a);
   }

@@ -1,0 +1,31 @@
+#include "engine/ops/bf16_product.h"
+
+namespace muster::engine {
+
+void pack_panels(const float* weight, std::size_t out_size, std::size_t in_size, Bfloat16* panels) {
+  constexpr auto kColumns = PackedMatrix::kColumns;
+  auto* to = panels;
+  for (std::size_t begin = 0; begin < out_size; begin += kColumns) {
+    for (std::size_t k = 0; k < in_size; k += 2) {
+      for (std::size_t column = begin; column < begin + kColumns; ++column) {
+        for (std::size_t i = k; i < k + 2; ++i) {
+          const bool is_there = column < out_size && i < in_size;
+          *to++ = is_there ? to_bfloat16(weight[column * in_size + i]) : Bfloat16{};
+        }
+      }
+    }
+  }
+}
+
+bool has_avx512_bf16() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512bf16");
+}
+
+Bf16Product best_bf16_product() {
+  const bool has_tiles = __builtin_cpu_supports("amx-bf16");
+  return has_avx512_bf16() && !has_tiles ? multiply_avx512_bf16 : nullptr;
+}
+
+}  // namespace muster::engine

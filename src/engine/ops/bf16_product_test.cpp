@@ -1,0 +1,163 @@
+#include "engine/ops/bf16_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace muster::engine {
+namespace {
+
+class Bf16ProductTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_avx512_bf16()) GTEST_SKIP() << "this CPU has no AVX512-BF16";
+  }
+};
+
+std::vector<float> random_values(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> distribution(-2, 2);
+  std::vector<float> values(count);
+  for (auto& value : values) value = distribution(generator);
+  return values;
+}
+
+std::vector<Bfloat16> rounded(const std::vector<float>& values) {
+  std::vector<Bfloat16> narrow;
+  for (const float value : values) narrow.push_back(to_bfloat16(value));
+  return narrow;
+}
+
+// A weight [out, in] with its bias, packed.
+struct Packed {
+  std::vector<float> weight, bias;
+  std::vector<Bfloat16> panels;
+  PackedMatrix matrix;
+
+  Packed(std::size_t out_size, std::size_t in_size, std::vector<float> values)
+      : weight(std::move(values)),
+        bias(random_values(padded_outputs(out_size), 3)),
+        panels(panels_size(out_size, in_size)) {
+    pack_panels(weight.data(), out_size, in_size, panels.data());
+    matrix = {panels.data(), bias.data(), in_size, out_size};
+  }
+
+  std::vector<Bfloat16> times(const std::vector<Bfloat16>& x,
+                              std::optional<Activation> activation = std::nullopt) const {
+    const auto row_count = x.size() / matrix.in_size;
+    std::vector<Bfloat16> out(row_count * matrix.out_size);
+    multiply_avx512_bf16(matrix, row_count, x.data(), activation, out.data());
+    return out;
+  }
+};
+
+TEST(PackPanels, PairsOfInputsStandSideBySideAndWhatIsMissingIsZero) {
+  // Two outputs of three inputs: 1 2 3 and 4 5 6.
+  const std::vector<float> weight{1, 2, 3, 4, 5, 6};
+  std::vector<Bfloat16> panels(panels_size(2, 3), Bfloat16{0xffff});
+  ASSERT_EQ(panels.size(), 64U * 4);
+  pack_panels(weight.data(), 2, 3, panels.data());
+  const auto pair = [&](std::size_t step, std::size_t column) {
+    const auto* at = &panels[(step * 64 + column) * 2];
+    return std::vector<float>{to_float(at[0]), to_float(at[1])};
+  };
+  EXPECT_EQ(pair(0, 0), (std::vector<float>{1, 2}));
+  EXPECT_EQ(pair(0, 1), (std::vector<float>{4, 5}));
+  EXPECT_EQ(pair(0, 2), (std::vector<float>{0, 0}));
+  EXPECT_EQ(pair(1, 0), (std::vector<float>{3, 0}));
+  EXPECT_EQ(pair(1, 1), (std::vector<float>{6, 0}));
+  EXPECT_EQ(pair(1, 63), (std::vector<float>{0, 0}));
+}
+
+TEST_F(Bf16ProductTest, IsTheFormulaForAnyShape) {
+  for (const std::size_t in_size : {1U, 2U, 21U, 64U, 385U}) {
+    for (const std::size_t out_size : {1U, 16U, 63U, 64U, 65U, 200U}) {
+      const Packed packed(out_size, in_size, random_values(out_size * in_size, 1));
+      const auto weight = rounded(packed.weight);
+      for (const std::size_t row_count : {1U, 5U, 6U, 7U, 18U}) {
+        SCOPED_TRACE(testing::Message() << row_count << " x " << in_size << " x " << out_size);
+        const auto x = rounded(random_values(row_count * in_size, 2));
+        const auto out = packed.times(x);
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          const auto row = i / out_size;
+          const auto column = i % out_size;
+          double expected = packed.bias[column];
+          for (std::size_t k = 0; k < in_size; ++k) {
+            expected += static_cast<double>(to_float(x[row * in_size + k])) *
+                        to_float(weight[column * in_size + k]);
+          }
+          // Half a unit of bf16, and float32 sums of up to 385 terms of 4.
+          ASSERT_NEAR(to_float(out[i]), expected, std::abs(expected) / 256 + 2e-4) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Bf16ProductTest, AnyNumberOfRowsGivesARowTheSameBits) {
+  constexpr std::size_t kRows = 40;
+  constexpr std::size_t kIn = 129;
+  constexpr std::size_t kOut = 100;
+  const Packed packed(kOut, kIn, random_values(kOut * kIn, 5));
+  const auto x = rounded(random_values(kRows * kIn, 6));
+  const auto all = packed.times(x, Activation::Gelu);
+  for (std::size_t begin = 0; begin < kRows; ++begin) {
+    for (std::size_t count = 1; begin + count <= kRows; ++count) {
+      const auto at = [](std::size_t row, std::size_t size) {
+        return static_cast<std::ptrdiff_t>(row * size);
+      };
+      const auto part = packed.times(
+          {x.begin() + at(begin, kIn), x.begin() + at(begin + count, kIn)}, Activation::Gelu);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        ASSERT_EQ(part[i].bits, all[begin * kOut + i].bits) << count << " rows from " << begin;
+      }
+    }
+  }
+}
+
+double formula(Activation activation, double x) {
+  switch (activation) {
+    case Activation::Gelu:
+      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::GeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::Relu:
+      return std::max(x, 0.0);
+  }
+  return x;
+}
+
+TEST_F(Bf16ProductTest, ActivationsAreTheirFormulas) {
+  // One input times one, no bias: the sum is the value itself.
+  Packed packed(1, 1, {1.0F});
+  packed.bias.assign(packed.bias.size(), 0);
+  std::vector<Bfloat16> x;
+  for (float value = -12; value <= 12; value += 0.01F) x.push_back(to_bfloat16(value));
+  for (const float value : {-1e30F, -1e4F, -0.0F, 1e-30F, 1e4F, 1e30F}) {
+    x.push_back(to_bfloat16(value));
+  }
+  for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    const auto out = packed.times(x, activation);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = formula(activation, to_float(x[i]));
+      // Half a unit of bf16; 4e-7 of erf times x / 2.
+      ASSERT_NEAR(to_float(out[i]), expected, std::abs(expected) / 256 + 2e-6) << to_float(x[i]);
+    }
+  }
+}
+
+TEST_F(Bf16ProductTest, WhatIsNoNumberStaysNone) {
+  Packed packed(1, 1, {1.0F});
+  const std::vector<Bfloat16> x{to_bfloat16(std::numeric_limits<float>::quiet_NaN())};
+  EXPECT_TRUE(std::isnan(to_float(packed.times(x)[0])));
+  EXPECT_TRUE(std::isnan(to_float(packed.times(x, Activation::Gelu)[0])));
+  EXPECT_TRUE(std::isnan(to_float(packed.times(x, Activation::GeluTanh)[0])));
+  EXPECT_TRUE(std::isnan(to_float(packed.times(x, Activation::Relu)[0])));
+}
+
+}  // namespace
+}  // namespace muster::engine
