@@ -39,9 +39,9 @@ struct TextBatch {
 /// One encoder with its packed weights, ready to turn token ids into vectors.
 ///
 /// A row depends only on its text and the equality class, never on the other texts of the batch,
-/// their order, the lane or the number of lanes: a product gives a row the same bits with any number
-/// of rows (ours), or with those that a self-test at load has found (`row_counts()`); attention is
-/// per sequence.
+/// their order, the lane or the number of lanes: a product gives a row the same bits with any
+/// number of rows (ours), or with those that a self-test at load has found (`row_counts()`);
+/// attention is per sequence.
 ///
 /// Threads: immutable after load; `encode` may run in several lanes at once, each a thread that has
 /// called `enter_lane()`.

@@ -12,9 +12,9 @@
 
 namespace muster::engine {
 
-/// An encoder on one core: packed products by our own loop or oneDNN, attention and normalisation by
-/// our own loops.
-/// In bf16 weights and products are bf16, while sums, softmax and normalisation stay float32.
+/// An encoder on one core: packed products by our own loop or oneDNN, attention and normalisation
+/// by our own loops. In bf16 weights and products are bf16, while sums, softmax and normalisation
+/// stay float32.
 class CpuEncoder final : public EncoderModel {
  public:
   /// Packs the weights and, with oneDNN, runs the self-test for row counts. Call from a lane.
