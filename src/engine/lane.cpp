@@ -47,7 +47,8 @@ bool torch_says(const char* operator_name) {
 }
 
 // The capabilities by which oneDNN chooses its kernels and their blocking, and so the order of
-// sums, and by which our own bf16 product is chosen. Source: torch 2.11, at::cpu::get_cpu_capabilities.
+// sums, and by which our own bf16 product is chosen. Source: torch 2.11,
+// at::cpu::get_cpu_capabilities.
 std::string cpu_class() {
   constexpr std::array<const char*, 8> kSets{"avx2",        "avx_vnni",    "avx512_f",
                                              "avx512_vnni", "avx512_bf16", "avx512_fp16",
