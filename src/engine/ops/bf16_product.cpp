@@ -1,5 +1,7 @@
 #include "engine/ops/bf16_product.h"
 
+#include "engine/ops/kernels_by_cpu.h"
+
 namespace muster::engine {
 
 void pack_panels(const float* weight, std::size_t out_size, std::size_t in_size, Bfloat16* panels) {
@@ -18,9 +20,7 @@ void pack_panels(const float* weight, std::size_t out_size, std::size_t in_size,
 }
 
 bool has_avx512_bf16() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512bf16");
+  return &best_kernels() == &kAvx512Kernels && __builtin_cpu_supports("avx512bf16");
 }
 
 Bf16Product best_bf16_product() {
