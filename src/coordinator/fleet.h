@@ -165,6 +165,10 @@ class Fleet {
   /// here; `wait_fd` does not tell of it, `next_deadline` does.
   virtual void submit(FleetItem item) = 0;
 
+  /// A text is about to be submitted: while none is here, the worker that had the last batch is
+  /// told to await one without sleeping (wire/messages.h, kExpectTime), once in that time at most.
+  virtual void expect() = 0;
+
   /// Nothing more is heard of this text; it is not computed unless a device has it already. False
   /// when it is not known.
   virtual bool cancel(ItemKey key) = 0;

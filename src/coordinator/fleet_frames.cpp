@@ -34,6 +34,7 @@ Status WorkerFleet::on_frame(WorkerSlot& slot, const FrameHeader& header,
     case MessageType::Load:
     case MessageType::Unload:
     case MessageType::Batch:
+    case MessageType::Expect:
     case MessageType::ComputeTest:
     case MessageType::ComputeResult:  // of `muster doctor` alone
       break;

@@ -38,6 +38,7 @@ class FleetTest : public testing::Test {
       ++row_counts_[key];
       std::memcpy(&first_[key], row.data(), sizeof(float));
       std::memcpy(&second_[key], row.data() + sizeof(float), sizeof(float));
+      std::memcpy(&expects_[key], row.data() + 4 * sizeof(float), sizeof(float));
     };
     events.on_item_failed = [this](ItemKey key, const Error& error) { failed_[key] = error; };
     events.on_notice = [this](const std::string& notice, std::optional<std::size_t>) {
@@ -98,11 +99,33 @@ class FleetTest : public testing::Test {
   std::map<ItemKey, int> row_counts_;
   std::map<ItemKey, float> first_;
   std::map<ItemKey, float> second_;
+  std::map<ItemKey, float> expects_;
   std::map<ItemKey, Error> failed_;
   std::string notices_;
 };
 
 const auto kNever = [] { return false; };
+
+TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
+  start("echo", 1);
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+  fleet_->expect();  // it cannot take any yet
+  load_all();
+  const auto begin = clock_.now();
+  fleet_->expect();
+  fleet_->expect();  // within the time in which it is awake
+  const bool was_quick = clock_.now() - begin < kExpectTime;
+  submit(1);
+  fleet_->expect();  // what it could announce is here
+  ASSERT_TRUE(run_until_done());
+  EXPECT_EQ(row_counts_[0], 1);
+  if (was_quick) EXPECT_EQ(expects_[0], 1);
+
+  submit(1);
+  ASSERT_TRUE(run_until_done());
+  EXPECT_EQ(row_counts_[0], 2);
+  EXPECT_EQ(expects_[0], 0);
+}
 
 TEST_F(FleetTest, GivesEveryTextItsOwnRowOnce) {
   start("echo");

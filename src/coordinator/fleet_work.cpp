@@ -30,6 +30,16 @@ void WorkerFleet::submit(FleetItem item) {
   texts_.emplace(key, std::move(item));
 }
 
+void WorkerFleet::expect() {
+  const auto now = clock_.now();
+  if (slots_.empty() || !texts_.empty() || now - expected_at_ < kExpectTime) return;
+  auto& slot = slots_[last_fed_];
+  if (!slot.is_eligible() || !slot.in_flight.empty()) return;
+  if (slot.process->channel().wants_write()) return;  // it does not even read
+  expected_at_ = now;
+  send(slot, MessageType::Expect, 0, {});
+}
+
 bool WorkerFleet::cancel(ItemKey key) {
   const auto refused = std::find_if(refused_.begin(), refused_.end(),
                                     [key](const auto& entry) { return entry.first == key; });
@@ -104,6 +114,7 @@ void WorkerFleet::send_batch(WorkerSlot& slot, DispatchBatch batch) {
                             .running_since = std::nullopt});
   refresh_running(slot);
   send(slot, MessageType::Batch, frame, encode(message));
+  last_fed_ = index_of(slot);
 }
 
 void WorkerFleet::send(WorkerSlot& slot, MessageType type, std::uint64_t id,

@@ -35,6 +35,7 @@ class WorkerFleet final : public Fleet {
   void load(ModelId model, FleetModel what) override;
   void unload(ModelId model) override;
   void submit(FleetItem item) override;
+  void expect() override;
   bool cancel(ItemKey key) override;
   void set_dispatch(DispatchOptions options) override;
   void set_readings(std::size_t device, const DispatchDevice& readings) override;
@@ -171,6 +172,8 @@ class WorkerFleet final : public Fleet {
   std::optional<TimePoint> first_ready_at_;
   TimePoint due_;  // when the next step is due at the latest
   std::uint64_t next_frame_ = 1;
+  std::size_t last_fed_ = 0;  // the device that had the last batch
+  TimePoint expected_at_{};   // the last time a worker was told to expect one
   bool has_changed_ = false;
   bool has_ever_greeted_ = false;
   double reaped_cpu_seconds_ = 0;

@@ -115,9 +115,11 @@ Status write_frame(int fd, std::uint8_t type, std::uint64_t id,
   return Done{};
 }
 
-Status read_frames(int fd, const FrameAssembler::OnFrame& on_frame) {
+Status read_frames(int fd, const FrameAssembler::OnFrame& on_frame,
+                   const std::function<void()>& before_read) {
   FrameAssembler incoming;
   for (;;) {
+    if (before_read) before_read();
     const auto space = incoming.space();
     const ssize_t size = ::read(fd, space.data(), space.size());
     if (size == 0) return Done{};

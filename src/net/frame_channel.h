@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -58,7 +59,9 @@ class FrameChannel {
 Status write_frame(int fd, std::uint8_t type, std::uint64_t id,
                    std::span<const std::span<const std::byte>> parts);
 
-/// Reads frames until the end of the stream, calling `on_frame`.
-Status read_frames(int fd, const FrameAssembler::OnFrame& on_frame);
+/// Reads frames until the end of the stream, calling `on_frame`, and `before_read` (if any) when
+/// all that has come is handled.
+Status read_frames(int fd, const FrameAssembler::OnFrame& on_frame,
+                   const std::function<void()>& before_read = {});
 
 }  // namespace muster

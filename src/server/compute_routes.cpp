@@ -68,6 +68,7 @@ void cancel_with_client(const ExchangePtr& exchange, CallId id) {
 }  // namespace
 
 void answer_embeddings(const ExchangePtr& exchange) {
+  exchange->state().service.expect_call();
   const ServeOptions& options = exchange->state().options;
   auto request =
       parse_embeddings(std::move(exchange->request.body),
@@ -90,6 +91,7 @@ void answer_embeddings(const ExchangePtr& exchange) {
 }
 
 void answer_rerank(const ExchangePtr& exchange) {
+  exchange->state().service.expect_call();
   const ServeOptions& options = exchange->state().options;
   auto parsed =
       parse_rerank(std::move(exchange->request.body), list_limits(options), options.deadline_most);

@@ -154,6 +154,10 @@ class InferenceService {
                                                          const Clock& clock);
   virtual ~InferenceService() = default;
 
+  /// A call has come and is about to be read: where the last one was not answered from the cache
+  /// alone, an idle worker is woken meanwhile.
+  virtual void expect_call() = 0;
+
   /// `on_done` may be called before this returns (cache, refusal). The id is for `cancel`.
   virtual CallId embed(EmbedCall call,
                        std::function<void(std::variant<EmbedAnswer, CallError>)> on_done) = 0;

@@ -73,6 +73,10 @@ std::optional<CallError> check_dimensions(std::optional<std::uint32_t> dimension
 
 }  // namespace
 
+void ServingLoop::expect_call() {
+  if (has_spare_core_ && was_computed_) fleet_->expect();
+}
+
 CallId ServingLoop::embed(EmbedCall asked,
                           std::function<void(std::variant<EmbedAnswer, CallError>)> on_done) {
   const auto model = models_.find(asked.options.model, ModelTask::Embed);
@@ -180,6 +184,7 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
   }
   ++counts_.request_count;
   ++model.request_count;
+  was_computed_ = !call.misses.empty();
   if (call.misses.empty()) return finish(id), 0;
   call.take_memory_of_rows();
   calls_.set_deadline(call, call.begun_at + call.limit);

@@ -32,6 +32,7 @@ class ServingLoop final : public InferenceService {
   /// Opens cache, workers and models; see InferenceService::start.
   Status open();
 
+  void expect_call() override;
   CallId embed(EmbedCall asked,
                std::function<void(std::variant<EmbedAnswer, CallError>)> on_done) override;
   CallId rerank(RerankCall asked,
@@ -114,6 +115,9 @@ class ServingLoop final : public InferenceService {
   std::unique_ptr<EventLoop::Timer> fleet_timer_;
   std::unique_ptr<EventLoop::Timer> deadline_timer_;
   std::unique_ptr<EventLoop::Timer> drain_timer_;
+  // A worker that is awake takes one from this thread.
+  const bool has_spare_core_ = std::thread::hardware_concurrency() > 1;
+  bool was_computed_ = false;  // the last call, at least in part
   bool is_pump_posted_ = false;
   bool is_broken_ = false;
 

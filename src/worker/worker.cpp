@@ -1,9 +1,12 @@
 #include "worker/worker.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -27,6 +30,19 @@ std::span<const std::byte> bytes_of(const std::vector<Element>& values) {
   return std::as_bytes(std::span(values));
 }
 
+// Leaves the core's other hardware thread its share: a thread that polled without pauses made what
+// the other one computed take 3.7 ms instead of 2.5 (measured on Zen 4).
+void pause_shortly() {
+  constexpr int kPauses = 32;  // 0.8 us on Zen 4, where one takes 64 cycles
+  for (int i = 0; i < kPauses; ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+}
+
 }  // namespace
 
 Worker::Worker(UniqueFd socket, DeviceKind device) : socket_(std::move(socket)), device_(device) {}
@@ -40,13 +56,28 @@ Status Worker::run() {
   const auto hello = encode(
       Hello{.build = std::string(build_name()), .engine_class = engine::engine_class(device_)});
   MUSTER_TRY(send(MessageType::Hello, 0, std::array{bytes_of(hello)}));
-  return read_frames(socket_.get(),
-                     [this](const FrameHeader& header, std::span<const std::byte> payload) {
-                       return on_frame(header, payload);
-                     });
+  return read_frames(
+      socket_.get(),
+      [this](const FrameHeader& header, std::span<const std::byte> payload) {
+        return on_frame(header, payload);
+      },
+      [this] { await_expected(); });
+}
+
+// Its core wakes while the parent still parses and tokenises. Whoever else wants the core has it.
+void Worker::await_expected() {
+  if (!std::exchange(is_batch_expected_, false)) return;
+  const auto until = std::chrono::steady_clock::now() + kExpectTime;
+  char first = 0;
+  while (::recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN &&
+         std::chrono::steady_clock::now() < until) {
+    ::sched_yield();
+    pause_shortly();
+  }
 }
 
 Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  is_batch_expected_ = false;
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Probe:
       return on_probe(MUSTER_TRY(decode_probe(payload)));
@@ -56,6 +87,9 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
       return on_unload(MUSTER_TRY(decode_unload(payload)));
     case MessageType::Batch:
       return on_batch(header.id, MUSTER_TRY(decode_batch(payload)));
+    case MessageType::Expect:
+      is_batch_expected_ = true;
+      return Done{};
     case MessageType::ComputeTest:
       return on_compute_test(MUSTER_TRY(decode_compute_test(payload)));
     case MessageType::Hello:

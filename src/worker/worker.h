@@ -47,6 +47,7 @@ class Worker {
   Status on_unload(const Unload& unload);
   Status on_batch(std::uint64_t id, Batch batch);
   Status on_probe(const Probe& probe);
+  void await_expected();
   Status on_compute_test(const ComputeTest& test);
   void start_lanes(const std::vector<std::uint32_t>& cpus);
   void run_loader();
@@ -61,7 +62,8 @@ class Worker {
 
   const UniqueFd socket_;
   const DeviceKind device_;
-  std::mutex write_mutex_;  // keeps the frames of several lanes apart
+  bool is_batch_expected_ = false;  // the reader's own
+  std::mutex write_mutex_;          // keeps the frames of several lanes apart
   std::mutex models_mutex_;
   std::map<ModelId, Model> models_;  // guarded by models_mutex_; null: it waits or loads
   std::vector<std::uint32_t> cpus_;  // set before the lanes and the loader start

@@ -136,6 +136,24 @@ TEST_F(WorkerTest, ServesAnEncoderAndACrossEncoderSideBySide) {
   EXPECT_TRUE(end());
 }
 
+TEST_F(WorkerTest, AnExpectedBatchIsAnsweredWheneverItComes) {
+  load(1, {.model_folder = fixture("bert")});
+  const auto expect = [this] {
+    ASSERT_TRUE(channel_->send(static_cast<std::uint8_t>(MessageType::Expect), 0, {}));
+  };
+  expect();
+  say(MessageType::Batch, texts_for(1), 7);
+  EXPECT_EQ(next().header.id, 7U);
+  expect();
+  expect();
+  // The thread that waits for the batch hears the rest.
+  EXPECT_EQ(load(2, {.model_folder = fixture("roberta")}).model_id, 2U);
+  say(MessageType::Batch, texts_for(2), 8);
+  EXPECT_EQ(next().header.id, 8U);
+  expect();
+  EXPECT_TRUE(end());
+}
+
 TEST_F(WorkerTest, ABatchOfAModelThatIsNotLoadedFailsAlone) {
   say(MessageType::Batch, texts_for(1), 7);
   const auto answer = next();

@@ -131,6 +131,8 @@ Status on_frame(const Faults& faults, Dims& dims, const FrameHeader& header,
       return Done{};
     case MessageType::Batch:
       return answer(faults, dims, header.id, MUSTER_TRY(decode_batch(payload)));
+    case MessageType::Expect:
+      return Done{};
     default:
       return Error{ErrorKind::Corrupt, "unknown message"};
   }

@@ -1,6 +1,6 @@
 // A worker for tests: it speaks the protocol of muster-worker, without torch, and returns zeros, or
-// in echo mode [sum of ids, token count, model id, ids of segment 0, 0, …]. ZERO_WORKER holds its
-// orders as words:
+// in echo mode [sum of ids, token count, model id, ids of segment 0, Expects before it, 0, …].
+// ZERO_WORKER holds its orders as words:
 //   dim=8         the dimension it claims for vectors
 //   echo          rows that tell which text they belong to
 //   abort_on=103  aborts on a batch that holds this token id
@@ -43,7 +43,10 @@ namespace {
 constexpr int kSocket = 3;
 
 using Orders = std::map<std::string, std::uint32_t>;
-using Models = std::map<ModelId, std::uint32_t>;  // what is loaded, and the size of its rows
+struct Models {
+  std::map<ModelId, std::uint32_t> dims;  // of what is loaded
+  std::uint32_t expect_count = 0;         // since the last batch
+};
 
 Orders read_orders() {
   Orders orders;
@@ -71,15 +74,17 @@ bool is_ordered(const Orders& orders, const std::string& name, const Batch& batc
 }
 
 // What a text's row tells in echo mode, as far as it is wide enough.
-std::array<std::uint32_t, 4> echo_of(const Batch& batch, std::size_t text,
-                                     std::span<const std::uint32_t> ids) {
+std::array<std::uint32_t, 5> echo_of(const Batch& batch, std::size_t text,
+                                     std::span<const std::uint32_t> ids,
+                                     std::uint32_t expect_count) {
   return {std::accumulate(ids.begin(), ids.end(), 0U), batch.lengths[text], batch.model_id,
-          batch.first_segments.empty() ? 0 : batch.first_segments[text]};
+          batch.first_segments.empty() ? 0 : batch.first_segments[text], expect_count};
 }
 
-Status answer(const Orders& orders, const Models& models, std::uint64_t id, const Batch& batch) {
-  const auto model = models.find(batch.model_id);
-  if (model == models.end()) {
+Status answer(const Orders& orders, Models& models, std::uint64_t id, const Batch& batch) {
+  const auto expect_count = std::exchange(models.expect_count, 0);
+  const auto model = models.dims.find(batch.model_id);
+  if (model == models.dims.end()) {
     return send(MessageType::Failed, id,
                 encode(Failed{{ErrorKind::NotFound, "the model is not loaded"}}));
   }
@@ -97,7 +102,8 @@ Status answer(const Orders& orders, const Models& models, std::uint64_t id, cons
   std::vector<float> rows(batch.lengths.size() * dim);
   std::size_t at = 0;
   for (std::size_t i = 0; orders.count("echo") > 0 && i < batch.lengths.size(); ++i) {
-    const auto echo = echo_of(batch, i, std::span(batch.ids).subspan(at, batch.lengths[i]));
+    const auto echo =
+        echo_of(batch, i, std::span(batch.ids).subspan(at, batch.lengths[i]), expect_count);
     std::copy_n(echo.begin(), std::min<std::size_t>(dim, echo.size()), rows.data() + i * dim);
     at += batch.lengths[i];
   }
@@ -149,7 +155,7 @@ Status on_load(const Orders& orders, const Load& load, Models& models) {
   if (!dim) {
     return send(MessageType::LoadFailed, 0, encode(LoadFailed{load.model_id, dim.error()}));
   }
-  models[load.model_id] = *dim;
+  models.dims[load.model_id] = *dim;
   const auto lane_count = std::max<std::size_t>(1, load.cpus.size());
   return send(MessageType::Ready, 0,
               encode(Ready{.model_id = load.model_id,
@@ -165,12 +171,15 @@ Status on_frame(const Orders& orders, Models& models, const FrameHeader& header,
     case MessageType::Load:
       return on_load(orders, MUSTER_TRY(decode_load(payload)), models);
     case MessageType::Unload:
-      models.erase(MUSTER_TRY(decode_unload(payload)).model_id);
+      models.dims.erase(MUSTER_TRY(decode_unload(payload)).model_id);
       return Done{};
     case MessageType::Batch:
       return answer(orders, models, header.id, MUSTER_TRY(decode_batch(payload)));
     case MessageType::ComputeTest:
       return answer_compute_test(orders, MUSTER_TRY(decode_compute_test(payload)));
+    case MessageType::Expect:
+      ++models.expect_count;
+      return Done{};
     default:
       return Error{ErrorKind::Corrupt, "unknown message"};
   }
