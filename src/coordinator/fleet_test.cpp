@@ -119,7 +119,7 @@ TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
   fleet_->expect();  // what it could announce is here
   ASSERT_TRUE(run_until_done());
   EXPECT_EQ(row_counts_[0], 1);
-  if (was_quick) EXPECT_EQ(expects_[0], 1);
+  EXPECT_TRUE(expects_[0] == 1 || !was_quick) << expects_[0];
 
   submit(1);
   ASSERT_TRUE(run_until_done());

@@ -115,7 +115,7 @@ class ServingLoop final : public InferenceService {
   std::unique_ptr<EventLoop::Timer> fleet_timer_;
   std::unique_ptr<EventLoop::Timer> deadline_timer_;
   std::unique_ptr<EventLoop::Timer> drain_timer_;
-  // A worker that is awake takes one from this thread.
+  // Else a worker that polls would take this thread's core.
   const bool has_spare_core_ = std::thread::hardware_concurrency() > 1;
   bool was_computed_ = false;  // the last call, at least in part
   bool is_pump_posted_ = false;
