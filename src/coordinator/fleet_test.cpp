@@ -107,7 +107,7 @@ class FleetTest : public testing::Test {
 const auto kNever = [] { return false; };
 
 TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
-  start("echo", 1);
+  start("echo count_expects", 1);
   ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
   fleet_->expect();  // it cannot take any yet
   load_all();

@@ -1,8 +1,9 @@
 // A worker for tests: it speaks the protocol of muster-worker, without torch, and returns zeros, or
-// in echo mode [sum of ids, token count, model id, ids of segment 0, Expects before it, 0, …].
+// in echo mode [sum of ids, token count, model id, ids of segment 0, 0, …].
 // ZERO_WORKER holds its orders as words:
 //   dim=8         the dimension it claims for vectors
 //   echo          rows that tell which text they belong to
+//   count_expects and in a fifth place how often it was told to expect a batch before this one
 //   abort_on=103  aborts on a batch that holds this token id
 //   fail_on=103   answers Failed on a batch that holds this token id
 //   hang_on=103   stops answering on a batch that holds this token id
@@ -82,7 +83,8 @@ std::array<std::uint32_t, 5> echo_of(const Batch& batch, std::size_t text,
 }
 
 Status answer(const Orders& orders, Models& models, std::uint64_t id, const Batch& batch) {
-  const auto expect_count = std::exchange(models.expect_count, 0);
+  const auto told = std::exchange(models.expect_count, 0);
+  const auto expect_count = orders.count("count_expects") > 0 ? told : 0;
   const auto model = models.dims.find(batch.model_id);
   if (model == models.dims.end()) {
     return send(MessageType::Failed, id,
