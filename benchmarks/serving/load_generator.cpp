@@ -108,14 +108,11 @@ void LoadGenerator::plan_arrivals(Clock::time_point now) {
          planned_ < options_.requests_most) {
     waiting_.push_back(next_arrival_);
     ++planned_;
-    double seconds_from_begin = static_cast<double>(planned_) / options_.rate;
-    if (options_.is_poisson) {
-      std::exponential_distribution<double> gap(options_.rate);
-      seconds_from_begin =
-          std::chrono::duration<double>(next_arrival_ - begin_).count() + gap(random_);
-    }
-    next_arrival_ = begin_ + std::chrono::duration_cast<Clock::duration>(
-                                 std::chrono::duration<double>(seconds_from_begin));
+    double gap = 1 / options_.rate;
+    if (options_.is_poisson) gap = std::exponential_distribution<double>(options_.rate)(random_);
+    const auto next = next_arrival_ + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(gap));
+    next_arrival_ = options_.turns.own_from(next);
   }
 }
 
@@ -203,16 +200,16 @@ void LoadGenerator::receive(std::size_t index) {
   const auto size = ::recv(client.socket.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (size < 0 && errno == EAGAIN) return;
   if (size <= 0) return fail(index);
+  const auto now = Clock::now();
   if (!client.is_busy) return fail(index);
   client.answer.append(buffer_.data(), static_cast<std::size_t>(size));
   if (client.head_size == 0 && !read_head(client)) return fail(index);
   if (client.is_chunked && !read_chunks(client)) return fail(index);
-  if (client.answer_size > 0 && client.answer.size() >= client.answer_size) finish(index);
+  if (client.answer_size > 0 && client.answer.size() >= client.answer_size) finish(index, now);
 }
 
-void LoadGenerator::finish(std::size_t index) {
+void LoadGenerator::finish(std::size_t index, Clock::time_point now) {
   auto& client = clients_[index];
-  const auto now = Clock::now();
   const auto latency = milliseconds(now - client.intended);
   const std::string_view answer = client.answer;
   const auto head = answer.substr(0, client.head_size);
@@ -289,7 +286,7 @@ Result<LoadResult> LoadGenerator::run() {
     free_.push_back(i);
   }
   begin_ = Clock::now();
-  next_arrival_ = begin_;
+  next_arrival_ = options_.turns.own_from(begin_);
   end_of_sending_ = begin_ + std::chrono::duration_cast<Clock::duration>(
                                  std::chrono::duration<double>(options_.seconds));
   for (auto now = begin_; !is_over(now); now = Clock::now()) {

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "turns.h"
 
 namespace muster::load {
 
@@ -21,6 +22,7 @@ struct LoadOptions {
   std::vector<std::string> requests;  // as bytes on the wire, taken in turn
   double rate = 0;                    // requests a second, open loop; 0: closed loop
   bool is_poisson = false;            // open loop: else all gaps are equal
+  Turns turns;                        // open loop: arrivals are in these alone
   std::uint32_t connections = 1;
   double seconds = 10;                      // of sending
   std::uint64_t requests_most = ~0ULL;      // sends no more than these
@@ -35,7 +37,8 @@ struct Second {
 };
 
 /// What happened. Latencies are in milliseconds from the time a request was meant to be sent, so
-/// that a server that stands still is charged for all who would have asked meanwhile.
+/// that a server that stands still is charged for all who would have asked meanwhile, until the
+/// answer's last byte is here: what this program does with it is not the server's.
 /// Source: Gil Tene, "How NOT to Measure Latency" (coordinated omission).
 struct LoadResult {
   std::map<int, std::uint64_t> statuses;
@@ -86,7 +89,7 @@ class LoadGenerator {
   void receive(std::size_t index);
   bool read_head(Client& client);
   bool read_chunks(Client& client);
-  void finish(std::size_t index);
+  void finish(std::size_t index, Clock::time_point now);
   void fail(std::size_t index);
   void wait(Clock::time_point now);
   bool is_over(Clock::time_point now);

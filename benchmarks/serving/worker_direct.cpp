@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "coordinator/worker_process.h"
 #include "service/model_opening.h"
+#include "turns.h"
 #include "wire/messages.h"
 
 namespace muster {
@@ -26,11 +27,12 @@ constexpr const char* kUsage =
     "usage: worker_direct --worker PROGRAM --torch-root DIR --model DIR --texts FILE\n"
     "                     --cores LIST[;LIST...] [--precision P] [--batch TEXTS] [--rate "
     "PER_SECOND]\n"
-    "                     [--seconds S]\n\n"
+    "                     [--turn I/N] [--seconds S]\n\n"
     "One worker for each LIST of cores (\"0;1\" is two workers of one core). Without --rate each "
     "has\n"
-    "two batches a core at all times; with it batches come at equal distances. Prints one JSON "
-    "object.\n";
+    "two batches a core at all times; with it batches come at equal distances, those of others' "
+    "turns\nleft out (turns.h). Says "
+    "\"ready\" on stderr, and prints one JSON object; lag is from the time due to the send.\n";
 
 struct Arguments {
   std::map<std::string, std::string> values;
@@ -58,20 +60,20 @@ class Feeder {
       : batches_(std::move(batches)), workers_(std::move(workers)) {}
 
   Status run_full(Duration time);
-  Status run_rate(Duration time, double rate);
+  Status run_rate(Duration time, double rate, const load::Turns& turns);
   void print() const;
 
  private:
   Status send(Running& worker, TimePoint due);
   Status wait(Duration timeout);
-  void on_rows(Running& worker, std::uint64_t id);
+  Status on_rows(Running& worker, std::uint64_t id, std::span<const std::byte> payload);
 
   std::vector<Batch> batches_;
   std::vector<Running> workers_;
   std::map<std::uint64_t, TimePoint> due_;
-  std::vector<double> latencies_;
+  std::vector<double> latencies_, lags_;
   std::uint64_t next_ = 0, text_count_ = 0, token_count_ = 0;
-  double elapsed_ = 0;
+  double elapsed_ = 0, engine_seconds_ = 0;
   const SteadyClock clock_;
 };
 
@@ -83,13 +85,15 @@ Status Feeder::send(Running& worker, TimePoint due) {
                                         encode(batch));
 }
 
-void Feeder::on_rows(Running& worker, std::uint64_t id) {
+Status Feeder::on_rows(Running& worker, std::uint64_t id, std::span<const std::byte> payload) {
   latencies_.push_back(seconds(clock_.now() - due_.at(id)));
   due_.erase(id);
   --worker.in_flight;
   const auto& batch = batches_[(id - 1) % batches_.size()];
   text_count_ += batch.lengths.size();
   token_count_ += batch.ids.size();
+  engine_seconds_ += static_cast<double>(MUSTER_TRY(decode_rows(payload)).engine_ns) * 1e-9;
+  return Done{};
 }
 
 Status Feeder::wait(Duration timeout) {
@@ -109,8 +113,7 @@ Status Feeder::wait(Duration timeout) {
             const auto failed = decode_failed(payload);
             return failed ? failed->error : failed.error();
           }
-          on_rows(worker, header.id);
-          return Done{};
+          return on_rows(worker, header.id, payload);
         }));
     if (!is_open) return Error{ErrorKind::Unavailable, "a worker ended"};
   }
@@ -129,36 +132,38 @@ Status Feeder::run_full(Duration time) {
   return Done{};
 }
 
-Status Feeder::run_rate(Duration time, double rate) {
+Status Feeder::run_rate(Duration time, double rate, const load::Turns& turns) {
   const auto begin = clock_.now();
   const auto gap = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1 / rate));
-  for (auto due = begin; due - begin < time || !due_.empty();) {
+  for (auto due = turns.own_from(begin); due - begin < time || !due_.empty();) {
     const bool is_over = due - begin >= time;
     MUSTER_TRY(wait(is_over ? Duration(std::chrono::seconds(1)) : due - clock_.now()));
     if (is_over || clock_.now() < due) continue;
     auto least = std::min_element(
         workers_.begin(), workers_.end(),
         [](const Running& left, const Running& right) { return left.in_flight < right.in_flight; });
+    lags_.push_back(seconds(clock_.now() - due));
     MUSTER_TRY(send(*least, due));
-    due += gap;
+    due = turns.own_from(due + gap);
   }
   elapsed_ = seconds(clock_.now() - begin);
   return Done{};
 }
 
+double percentile_ms(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))] * 1e3;
+}
+
 void Feeder::print() const {
-  auto sorted = latencies_;
-  std::sort(sorted.begin(), sorted.end());
-  const auto at = [&](double share) {
-    return sorted.empty()
-               ? 0
-               : sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-  };
   fmt::print(
       "{{\"seconds\": {}, \"batches\": {}, \"texts_per_second\": {}, \"tokens_per_second\": {}, "
-      "\"p50_ms\": {}, \"p99_ms\": {}, \"max_ms\": {}}}\n",
-      elapsed_, sorted.size(), static_cast<double>(text_count_) / elapsed_,
-      static_cast<double>(token_count_) / elapsed_, at(0.5) * 1e3, at(0.99) * 1e3, at(1) * 1e3);
+      "\"p50_ms\": {}, \"p99_ms\": {}, \"max_ms\": {}, \"lag_p50_ms\": {}, \"engine_ms\": {}}}\n",
+      elapsed_, latencies_.size(), static_cast<double>(text_count_) / elapsed_,
+      static_cast<double>(token_count_) / elapsed_, percentile_ms(latencies_, 0.5),
+      percentile_ms(latencies_, 0.99), percentile_ms(latencies_, 1), percentile_ms(lags_, 0.5),
+      engine_seconds_ * 1e3 / static_cast<double>(latencies_.size()));
 }
 
 Result<Running> start_worker(const Arguments& arguments, const OpenedModel& model,
@@ -219,11 +224,16 @@ Status run(const Arguments& arguments) {
   for (const auto& cores : split(arguments.text("--cores", "0"), ';')) {
     workers.push_back(MUSTER_TRY(start_worker(arguments, model, cores)));
   }
+  fmt::print(stderr, "ready\n");
   const auto time = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(arguments.number("--seconds", 10)));
   Feeder feeder(std::move(batches), std::move(workers));
   const auto rate = arguments.number("--rate", 0);
-  MUSTER_TRY(rate > 0 ? feeder.run_rate(time, rate) : feeder.run_full(time));
+  load::Turns turns;
+  if (!turns.read(arguments.text("--turn", "0/1"))) {
+    return Error{ErrorKind::InvalidArgument, "--turn is I/N with I below N, from 0"};
+  }
+  MUSTER_TRY(rate > 0 ? feeder.run_rate(time, rate, turns) : feeder.run_full(time));
   feeder.print();
   return Done{};
 }

@@ -7,14 +7,13 @@
 #include <string_view>
 
 // OpenSSL's type, so that its headers stay inside.
-struct evp_md_ctx_st;
+struct SHA256state_st;
 
 namespace muster {
 
 using Sha256Digest = std::array<std::byte, 32>;
 
-/// SHA-256 of a stream of bytes. One context is made and used again: making one costs more than a
-/// short text.
+/// SHA-256 of a stream of bytes.
 ///
 /// Threads: not thread-safe; one per stream of bytes.
 /// Source: FIPS 180-4, section 6.2; computed by OpenSSL.
@@ -32,10 +31,7 @@ class Sha256 {
   Sha256Digest finish();
 
  private:
-  struct Free {
-    void operator()(evp_md_ctx_st* context) const;
-  };
-  std::unique_ptr<evp_md_ctx_st, Free> context_;
+  const std::unique_ptr<SHA256state_st> state_;
 };
 
 /// Of one piece of text.

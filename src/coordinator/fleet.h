@@ -161,9 +161,13 @@ class Fleet {
   /// come back.
   virtual void unload(ModelId model) = 0;
 
-  /// Given to a device by the next step, which the caller takes once all that came together is
-  /// here; `wait_fd` does not tell of it, `next_deadline` does.
+  /// Given to a device by `place_submitted` or the next step, which the caller takes once all that
+  /// came together is here; `wait_fd` does not tell of it, `next_deadline` does.
   virtual void submit(FleetItem item) = 0;
+
+  /// Gives what waits to the devices that have room, without a look at what has come from them:
+  /// `wait_fd` tells of that.
+  virtual void place_submitted() = 0;
 
   /// A text is about to be submitted: while none is here, the worker that had the last batch is
   /// told to await one without sleeping (wire/messages.h, kExpectTime), once in that time at most.

@@ -127,6 +127,22 @@ TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
   EXPECT_EQ(expects_[0], 0);
 }
 
+TEST_F(FleetTest, PlacesWhatWasSubmittedBeforeItLooksAtWhatCame) {
+  start("echo", 1);
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+  load_all();
+  submit(1);
+  const auto due = fleet_->next_deadline();
+  EXPECT_LE(due, clock_.now());
+  fleet_->place_submitted();
+  EXPECT_EQ(fleet_->status()[0].in_flight_texts, 1U);
+  EXPECT_EQ(fleet_->pending_count(), 1U);
+  const auto now = clock_.now();
+  EXPECT_GT(fleet_->next_deadline(), now) << "nothing is left to do until the row comes";
+  ASSERT_TRUE(run_until_done());
+  EXPECT_EQ(row_counts_[0], 1);
+}
+
 TEST_F(FleetTest, GivesEveryTextItsOwnRowOnce) {
   start("echo");
   const auto classes = fleet_->wait_for_greetings(kNever);

@@ -35,6 +35,7 @@ class WorkerFleet final : public Fleet {
   void load(ModelId model, FleetModel what) override;
   void unload(ModelId model) override;
   void submit(FleetItem item) override;
+  void place_submitted() override;
   void expect() override;
   bool cancel(ItemKey key) override;
   void set_dispatch(DispatchOptions options) override;
@@ -79,6 +80,7 @@ class WorkerFleet final : public Fleet {
   Status start_worker(WorkerSlot& slot);
   void watch_writes(WorkerSlot& slot);
   void wake();
+  Result<bool> read_only_answer();
   Status wait(Duration timeout);
   Status on_event(WorkerSlot& slot, std::uint32_t part, std::uint32_t events);
   Status read_frames_of(WorkerSlot& slot);
@@ -97,6 +99,7 @@ class WorkerFleet final : public Fleet {
   Status on_hello(WorkerSlot& slot, std::span<const std::byte> payload);
   Status on_ready(WorkerSlot& slot, std::span<const std::byte> payload);
   Status on_load_failed(WorkerSlot& slot, std::span<const std::byte> payload);
+  void let_worker_sleep(const WorkerSlot& slot) const;
   Status on_rows(WorkerSlot& slot, std::uint64_t id, std::span<const std::byte> payload);
   Status on_failed(WorkerSlot& slot, std::uint64_t id, std::span<const std::byte> payload);
   void on_batch_failed(WorkerSlot& slot, DispatchBatch batch, const Error& error);

@@ -266,6 +266,7 @@ void HttpConnection::feed(std::string_view bytes) {
 // False when the request wants more bytes than there are.
 bool HttpConnection::feed_reader(std::string_view& input) {
   if (!reader_) {
+    if (core_.options.on_first_bytes) core_.options.on_first_bytes(input);
     reader_.emplace(core_.options.limits);
     enter(State::Reading, core_.options.request_limit);
   }

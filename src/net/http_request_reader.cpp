@@ -56,6 +56,8 @@ class RequestParser final : public http::basic_parser<true> {
   void on_request_impl(http::verb /*method*/, Text method, Text target, int version,
                        Failure& error) override {
     error = {};
+    constexpr std::size_t kHeaders = 8;  // most clients send no more
+    request.headers.reserve(kHeaders);
     request.method = copy(method);
     const auto question = std::min(target.find('?'), target.size());
     request.path = copy(target.substr(0, question));

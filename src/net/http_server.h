@@ -40,6 +40,9 @@ struct HttpServerOptions {
   /// Gives a refusal of the server's own (400, 408, 413, 431, 501, 503, 505; plain text) the
   /// service's form; on the loop's thread. Empty: it stays as it is.
   std::function<void(HttpResponse&)> dress_refusal = {};
+  /// Told of a request's first bytes, as many as have come, before anything of them is read; on the
+  /// loop's thread.
+  std::function<void(std::string_view)> on_first_bytes = {};
 };
 
 /// The way back to the client of one request. A server makes it; tests make their own.

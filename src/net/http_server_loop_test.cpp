@@ -93,6 +93,23 @@ TEST_F(HttpServerLoop, CountsConnectionsAndRequests) {
   EXPECT_EQ(server_->counters().clients_gone, 0U) << "it had its answer";
 }
 
+TEST_F(HttpServerLoop, TellsOfTheFirstBytesOfEachRequestOnce) {
+  std::vector<std::string> begun;
+  HttpServerOptions options;
+  options.on_first_bytes = [&](std::string_view bytes) { begun.emplace_back(bytes); };
+  start([](const HttpRequest&, const HttpRespond& respond) { respond({.body = "#"}); }, options);
+  const auto client = connect();
+  say(client, kGet.substr(0, 20));
+  run_until([&] { return !begun.empty(); });
+  EXPECT_EQ(server_->counters().requests, 0U) << "it is told before the request is whole";
+  say(client, kGet.substr(20));
+  hear(client, "#");
+  EXPECT_EQ(begun, (std::vector<std::string>{std::string(kGet.substr(0, 20))}));
+  say(client, std::string(kGet) + std::string(kGet));
+  run_until([&] { return begun.size() == 3; });
+  EXPECT_EQ(begun[2], kGet);
+}
+
 TEST_F(HttpServerLoop, TellsOnceWhenTheClientGoesBeforeItsAnswer) {
   start_patient();
   auto client = connect();

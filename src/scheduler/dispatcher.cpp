@@ -1,6 +1,6 @@
 #include "scheduler/dispatcher.h"
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 
 #include <algorithm>
 #include <cmath>
@@ -240,8 +240,8 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
         .batch = work->id,
         .text_count = work->items.size(),
         .token_count = work->token_count,
-        .reason =
-            fmt::format("free slot; {} of {} texts {}", work->items.size(), waiting_count, which)});
+        .reason = fmt::format(FMT_COMPILE("free slot; {} of {} texts {}"), work->items.size(),
+                              waiting_count, which)});
   return {std::move(*work), source.model, lane};
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -59,6 +61,31 @@ ApiStatus read_field(simdjson::ondemand::field& field, std::span<const BodyField
   return fields[index].read(value);
 }
 
+// A parser's own memory is half of what reading a short body takes: a thread keeps its last one,
+// unless a long body has made it large.
+class KeptParser {
+ public:
+  KeptParser() : parser_(std::exchange(kept(), nullptr)) {
+    if (!parser_) parser_ = std::make_unique<simdjson::ondemand::parser>();
+  }
+  KeptParser(const KeptParser&) = delete;
+  KeptParser& operator=(const KeptParser&) = delete;
+  ~KeptParser() {
+    constexpr std::size_t kBodyMost = 64 << 10;
+    if (parser_->capacity() <= kBodyMost) kept() = std::move(parser_);
+  }
+
+  simdjson::ondemand::parser& operator*() { return *parser_; }
+
+ private:
+  static std::unique_ptr<simdjson::ondemand::parser>& kept() {
+    thread_local std::unique_ptr<simdjson::ondemand::parser> last;
+    return last;
+  }
+
+  std::unique_ptr<simdjson::ondemand::parser> parser_;
+};
+
 }  // namespace
 
 ApiError broken_json(simdjson::error_code code) {
@@ -78,10 +105,10 @@ ApiError wrong_type(JsonValue& value, std::string_view name, std::string_view ex
 ApiStatus read_body(std::string body, std::span<const BodyField> fields) {
   const std::size_t size = body.size();
   body.resize(size + simdjson::SIMDJSON_PADDING);
-  simdjson::ondemand::parser parser;
+  KeptParser parser;
   simdjson::ondemand::document document;
   const simdjson::padded_string_view view(body.data(), size, body.size());
-  if (const auto fault = parser.iterate(view).get(document)) return broken_json(fault);
+  if (const auto fault = (*parser).iterate(view).get(document)) return broken_json(fault);
   simdjson::ondemand::object object;
   if (const auto fault = document.get_object().get(object)) {
     if (fault != simdjson::INCORRECT_TYPE) return broken_json(fault);

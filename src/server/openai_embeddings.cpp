@@ -151,6 +151,16 @@ HttpResponse raw_response(std::span<const float> rows, std::size_t count, std::s
   return response;
 }
 
+// As JSON; most names have nothing to escape.
+void append_quoted(std::string_view name, std::string& body) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::all_of(name.begin(), name.end(), is_plain)) {
+    body.append(1, '"').append(name).append(1, '"');
+  } else {
+    body += nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+}
+
 HttpResponse json_response(const EmbedAnswer& answer, std::span<const float> rows, std::size_t dim,
                            EmbeddingFormat format) {
   constexpr std::size_t kFrame = 64;       // of an item, with its index
@@ -173,8 +183,7 @@ HttpResponse json_response(const EmbedAnswer& answer, std::span<const float> row
     body += is_base64 ? "\"}" : "]}";
   }
   body += R"(],"model":)";
-  body +=
-      nlohmann::json(answer.model).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  append_quoted(answer.model, body);
   const std::string tokens = std::to_string(answer.token_count);
   body += R"(,"usage":{"prompt_tokens":)" + tokens + R"(,"total_tokens":)" + tokens + "}}";
   return response;

@@ -1,6 +1,6 @@
 #include "server/request_id.h"
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::string request_id_for(std::optional<std::string_view> given) {
     return std::string(*given);
   }
   const auto bits = random_bits();
-  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
+  return fmt::format(FMT_COMPILE("{:016x}{:016x}"), bits[0], bits[1]);
 }
 
 }  // namespace muster

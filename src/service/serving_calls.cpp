@@ -235,11 +235,11 @@ void ServingLoop::send_texts(CallId id) {
     if (clock_.now() - begin > kTurn && call->next_miss < call->misses.size()) {
       unsent_.insert(id);
       loop_.post([this, id] { send_texts(id); });
-      return pump_soon();
+      return place_soon();
     }
   }
   unsent_.erase(id);
-  pump_soon();
+  place_soon();
 }
 
 Status ServingLoop::send_text(Call& call, ServingModel& model, const CallMiss& miss) {
@@ -392,7 +392,7 @@ void ServingLoop::leave_flights(const Call& call) {
   for (const auto item : call.items) {
     if (flights_.leave(item, call.id)) fleet_->cancel(item);
   }
-  pump_soon();
+  place_soon();
 }
 
 void ServingLoop::expire() {

@@ -49,7 +49,7 @@ Status ServingLoop::open() {
   reader_ = std::thread([this] {
     while (const auto job = jobs_.take()) (*job)();
   });
-  pump_soon();
+  place_soon();
   return Done{};
 }
 
@@ -75,11 +75,13 @@ void ServingLoop::notice(std::string_view text, std::optional<std::size_t> devic
 
 // Requests that come in one turn of the loop are placed together: a batch is then cut from all of
 // them.
-void ServingLoop::pump_soon() {
-  if (std::exchange(is_pump_posted_, true)) return;
+void ServingLoop::place_soon() {
+  if (std::exchange(is_placing_posted_, true)) return;
   loop_.post([this] {
-    is_pump_posted_ = false;
-    pump();
+    is_placing_posted_ = false;
+    if (is_broken_) return;
+    fleet_->place_submitted();
+    fleet_timer_->set(fleet_->next_deadline());
   });
 }
 
@@ -98,7 +100,7 @@ void ServingLoop::on_call_end(ModelId model) {
   if (left != nullptr && left->is_leaving && calls_.count_of(model) == 0) {
     fleet_->unload(model);
     models_.remove(model);
-    pump_soon();
+    place_soon();
   }
   if (counts_.is_draining && calls_.count() == 0) finish_drain();
 }
@@ -131,7 +133,7 @@ void ServingLoop::reconfigure(const ServeOptions& options,
   fleet_->set_dispatch(options.dispatch);
   admission_.set_options(options.admission);
   admission_.set_limits(std::move(limits));
-  pump_soon();
+  place_soon();
 }
 
 ServiceStatus ServingLoop::status() const {

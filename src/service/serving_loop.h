@@ -84,7 +84,7 @@ class ServingLoop final : public InferenceService {
   // The fleet, and beginning and end: serving_loop.cpp
   FleetEvents fleet_events();
   void pump();
-  void pump_soon();
+  void place_soon();
   void on_call_end(ModelId model);
   void finish_drain();
   void notice(std::string_view text, std::optional<std::size_t> device = std::nullopt) const;
@@ -118,7 +118,7 @@ class ServingLoop final : public InferenceService {
   // Else a worker that polls would take this thread's core.
   const bool has_spare_core_ = std::thread::hardware_concurrency() > 1;
   bool was_computed_ = false;  // the last call, at least in part
-  bool is_pump_posted_ = false;
+  bool is_placing_posted_ = false;
   bool is_broken_ = false;
 
   ServingModels models_;

@@ -169,7 +169,7 @@ void ServingLoop::place_opened(ModelId id, Result<std::unique_ptr<ServingModel>>
   }
   (*opened)->id = id;
   if (const auto placed = place(*std::move(opened)); !placed) return fail(placed.error());
-  pump_soon();
+  place_soon();
 }
 
 Status ServingLoop::unload_model(const std::string& name) {

@@ -21,8 +21,9 @@ namespace muster {
 /// any of them into rows, a lane (one thread) per CPU or one for a GPU, until the parent's end of
 /// the socket closes.
 ///
-/// Owner: main. Threads: `run` reads on the calling thread; one thread loads, so that batches go on
-/// meanwhile; the lanes write their answers under a lock.
+/// Owner: main. Threads: `run` reads on the calling thread, which also computes a small batch that
+/// was announced while the only lane is idle; one thread loads, so that batches go on meanwhile;
+/// the lanes write their answers under a lock.
 class Worker {
  public:
   Worker(UniqueFd socket, DeviceKind device);
@@ -45,7 +46,7 @@ class Worker {
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
   Status on_load(Load load);
   Status on_unload(const Unload& unload);
-  Status on_batch(std::uint64_t id, Batch batch);
+  Status on_batch(std::uint64_t id, Batch batch, bool was_expected);
   Status on_probe(const Probe& probe);
   void await_expected();
   Status on_compute_test(const ComputeTest& test);
@@ -62,8 +63,9 @@ class Worker {
 
   const UniqueFd socket_;
   const DeviceKind device_;
-  bool is_batch_expected_ = false;  // the reader's own
-  std::mutex write_mutex_;          // keeps the frames of several lanes apart
+  bool is_batch_expected_ = false;  // the reader's own, as the rows are
+  std::vector<float> expected_rows_;
+  std::mutex write_mutex_;  // keeps the frames of several lanes apart
   std::mutex models_mutex_;
   std::map<ModelId, Model> models_;  // guarded by models_mutex_; null: it waits or loads
   std::vector<std::uint32_t> cpus_;  // set before the lanes and the loader start

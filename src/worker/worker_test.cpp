@@ -137,19 +137,33 @@ TEST_F(WorkerTest, ServesAnEncoderAndACrossEncoderSideBySide) {
 }
 
 TEST_F(WorkerTest, AnExpectedBatchIsAnsweredWheneverItComes) {
-  load(1, {.model_folder = fixture("bert")});
+  const ModelRequest model{.model_folder = fixture("bert")};
+  load(1, model);
   const auto expect = [this] {
     ASSERT_TRUE(channel_->send(static_cast<std::uint8_t>(MessageType::Expect), 0, {}));
   };
   expect();
   say(MessageType::Batch, texts_for(1), 7);
-  EXPECT_EQ(next().header.id, 7U);
+  const auto answer = next();
+  EXPECT_EQ(answer.header.id, 7U);
+  const auto rows = decode_rows(answer.payload);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(floats_of(rows->rows), rows_of(model));
   expect();
   expect();
   // The thread that waits for the batch hears the rest.
   EXPECT_EQ(load(2, {.model_folder = fixture("roberta")}).model_id, 2U);
   say(MessageType::Batch, texts_for(2), 8);
   EXPECT_EQ(next().header.id, 8U);
+  // One that is too large for the thread that reads is the lane's.
+  expect();
+  Batch large{.model_id = 1, .lengths = {}, .ids = {}, .first_segments = {}};
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    large.lengths.push_back(2);
+    large.ids.insert(large.ids.end(), {2, 3});
+  }
+  say(MessageType::Batch, large, 9);
+  EXPECT_EQ(next().header.id, 9U);
   expect();
   EXPECT_TRUE(end());
 }
