@@ -185,7 +185,9 @@ Status WorkerFleet::step(Duration timeout) {
 
 void WorkerFleet::place_submitted() {
   is_awake_ = is_wake_told_;  // what was told of is for `step`
-  settle();
+  deliver_refusals();
+  feed();
+  for (auto& slot : slots_) watch_writes(slot);
   due_ = next_deadline();
 }
 

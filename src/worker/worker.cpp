@@ -165,7 +165,7 @@ Status Worker::on_batch(std::uint64_t id, Batch batch, bool was_expected) {
   // core: waking the lane would take 30 us longer than reading the next frame can wait.
   const bool is_small = job.batch.ids.size() <= kTokensOnReaderMost;
   if (was_expected && is_small && device_ == DeviceKind::Cpu && lanes_.size() == 1) {
-    engine::enter_lane();
+    if (!std::exchange(is_reader_lane_, true)) engine::enter_lane();
     return answer(job, expected_rows_);
   }
   return jobs_->push(std::move(job));

@@ -63,7 +63,8 @@ class Worker {
 
   const UniqueFd socket_;
   const DeviceKind device_;
-  bool is_batch_expected_ = false;  // the reader's own, as the rows are
+  bool is_batch_expected_ = false;  // this and the next two are the reader's own
+  bool is_reader_lane_ = false;
   std::vector<float> expected_rows_;
   std::mutex write_mutex_;  // keeps the frames of several lanes apart
   std::mutex models_mutex_;
