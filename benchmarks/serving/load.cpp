@@ -1,12 +1,11 @@
 // serving_load --url http://127.0.0.1:8000/v1/embeddings --bodies FILE --connections N --seconds S
-//              (--rate R [--arrivals constant|poisson] [--turn I/N] | --closed)
-//              [--requests N] [--header "Name: value"]... [--check-rows N] [--seed N] [--json OUT]
+//              (--rate R [--arrivals constant|poisson] | --closed) [--requests N]
+//              [--header "Name: value"]... [--check-rows N] [--seed N] [--json OUT]
 //
 // Sends the bodies of FILE (one JSON body a line) in turn. With --rate the loop is open: requests
 // come whether or not answers do, and latency counts from the time at which each was meant to be
-// sent; --turn 0/2 leaves every second turn to another program (turns.h). With --closed each
-// connection sends its next request when it has the answer to the last. Latencies in milliseconds;
-// those of refusals (429, 503) apart from those of answers.
+// sent. With --closed each connection sends its next request when it has the answer to the last.
+// Latencies in milliseconds; those of refusals (429, 503) apart from those of answers.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -68,8 +67,6 @@ void take(Arguments& arguments, const std::string& flag, const std::string& valu
   } else if (flag == "--arrivals") {
     if (value != "constant" && value != "poisson") stop("--arrivals is constant or poisson");
     load.is_poisson = value == "poisson";
-  } else if (flag == "--turn") {
-    if (!load.turns.read(value)) stop("--turn is I/N with I below N, from 0");
   } else if (flag == "--connections") {
     load.connections = number<std::uint32_t>(flag, value);
   } else if (flag == "--seconds") {

@@ -110,9 +110,8 @@ void LoadGenerator::plan_arrivals(Clock::time_point now) {
     ++planned_;
     double gap = 1 / options_.rate;
     if (options_.is_poisson) gap = std::exponential_distribution<double>(options_.rate)(random_);
-    const auto next = next_arrival_ + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double>(gap));
-    next_arrival_ = options_.turns.own_from(next);
+    next_arrival_ +=
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(gap));
   }
 }
 
@@ -286,7 +285,7 @@ Result<LoadResult> LoadGenerator::run() {
     free_.push_back(i);
   }
   begin_ = Clock::now();
-  next_arrival_ = options_.turns.own_from(begin_);
+  next_arrival_ = begin_;
   end_of_sending_ = begin_ + std::chrono::duration_cast<Clock::duration>(
                                  std::chrono::duration<double>(options_.seconds));
   for (auto now = begin_; !is_over(now); now = Clock::now()) {

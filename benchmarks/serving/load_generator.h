@@ -12,7 +12,6 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "turns.h"
 
 namespace muster::load {
 
@@ -22,7 +21,6 @@ struct LoadOptions {
   std::vector<std::string> requests;  // as bytes on the wire, taken in turn
   double rate = 0;                    // requests a second, open loop; 0: closed loop
   bool is_poisson = false;            // open loop: else all gaps are equal
-  Turns turns;                        // open loop: arrivals are in these alone
   std::uint32_t connections = 1;
   double seconds = 10;                      // of sending
   std::uint64_t requests_most = ~0ULL;      // sends no more than these

@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "coordinator/worker_process.h"
 #include "service/model_opening.h"
-#include "turns.h"
 #include "wire/messages.h"
 
 namespace muster {
@@ -27,12 +26,11 @@ constexpr const char* kUsage =
     "usage: worker_direct --worker PROGRAM --torch-root DIR --model DIR --texts FILE\n"
     "                     --cores LIST[;LIST...] [--precision P] [--batch TEXTS] [--rate "
     "PER_SECOND]\n"
-    "                     [--turn I/N] [--seconds S]\n\n"
+    "                     [--seconds S]\n\n"
     "One worker for each LIST of cores (\"0;1\" is two workers of one core). Without --rate each "
     "has\n"
-    "two batches a core at all times; with it batches come at equal distances, those of others' "
-    "turns\nleft out (turns.h). Says "
-    "\"ready\" on stderr, and prints one JSON object; lag is from the time due to the send.\n";
+    "two batches a core at all times; with it batches come at equal distances. Prints one JSON "
+    "object; lag is\nfrom the time due to the send.\n";
 
 struct Arguments {
   std::map<std::string, std::string> values;
@@ -60,7 +58,7 @@ class Feeder {
       : batches_(std::move(batches)), workers_(std::move(workers)) {}
 
   Status run_full(Duration time);
-  Status run_rate(Duration time, double rate, const load::Turns& turns);
+  Status run_rate(Duration time, double rate);
   void print() const;
 
  private:
@@ -132,10 +130,10 @@ Status Feeder::run_full(Duration time) {
   return Done{};
 }
 
-Status Feeder::run_rate(Duration time, double rate, const load::Turns& turns) {
+Status Feeder::run_rate(Duration time, double rate) {
   const auto begin = clock_.now();
   const auto gap = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1 / rate));
-  for (auto due = turns.own_from(begin); due - begin < time || !due_.empty();) {
+  for (auto due = begin; due - begin < time || !due_.empty();) {
     const bool is_over = due - begin >= time;
     MUSTER_TRY(wait(is_over ? Duration(std::chrono::seconds(1)) : due - clock_.now()));
     if (is_over || clock_.now() < due) continue;
@@ -144,7 +142,7 @@ Status Feeder::run_rate(Duration time, double rate, const load::Turns& turns) {
         [](const Running& left, const Running& right) { return left.in_flight < right.in_flight; });
     lags_.push_back(seconds(clock_.now() - due));
     MUSTER_TRY(send(*least, due));
-    due = turns.own_from(due + gap);
+    due += gap;
   }
   elapsed_ = seconds(clock_.now() - begin);
   return Done{};
@@ -224,16 +222,11 @@ Status run(const Arguments& arguments) {
   for (const auto& cores : split(arguments.text("--cores", "0"), ';')) {
     workers.push_back(MUSTER_TRY(start_worker(arguments, model, cores)));
   }
-  fmt::print(stderr, "ready\n");
   const auto time = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(arguments.number("--seconds", 10)));
   Feeder feeder(std::move(batches), std::move(workers));
   const auto rate = arguments.number("--rate", 0);
-  load::Turns turns;
-  if (!turns.read(arguments.text("--turn", "0/1"))) {
-    return Error{ErrorKind::InvalidArgument, "--turn is I/N with I below N, from 0"};
-  }
-  MUSTER_TRY(rate > 0 ? feeder.run_rate(time, rate, turns) : feeder.run_full(time));
+  MUSTER_TRY(rate > 0 ? feeder.run_rate(time, rate) : feeder.run_full(time));
   feeder.print();
   return Done{};
 }

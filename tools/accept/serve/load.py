@@ -33,32 +33,14 @@ def run(server, bodies, *flags, path="/v1/embeddings", seconds=10, connections=8
     return json.loads(out.read_text())
 
 
-class WorkerAlone:
-    """muster-worker fed without a parent, from when it has its model."""
-
-    def __init__(self, texts, *flags, cores="0;1", precision="fp32", batch=32, seconds=10):
-        self.seconds = seconds
-        root = os.environ["MUSTER_TORCH_ROOT"]
-        self.process = subprocess.Popen(
-            [BUILD / "bin" / "worker_direct", "--worker", BUILD / "bin" / "muster-worker", "--torch-root", root, "--model", MODEL,
-             "--texts", texts, "--cores", cores, "--precision", precision, "--batch", str(batch), "--seconds", str(seconds),
-             *map(str, flags)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        said = self.process.stderr.readline()
-        assert said == "ready\n", said + self.process.stderr.read()
-
-    def report(self):
-        """Its JSON report, when its time is over."""
-        try:
-            out, said = self.process.communicate(timeout=self.seconds + 60)
-        finally:
-            self.process.kill()
-        assert self.process.returncode == 0, said
-        return json.loads(out)
-
-
-def worker_alone(texts, *flags, **options):
+def worker_alone(texts, *flags, cores="0;1", precision="fp32", batch=32, seconds=10):
     """muster-worker fed without a parent: its JSON report."""
-    return WorkerAlone(texts, *flags, **options).report()
+    root = os.environ["MUSTER_TORCH_ROOT"]
+    done = subprocess.run([BUILD / "bin" / "worker_direct", "--worker", BUILD / "bin" / "muster-worker", "--torch-root", root,
+                           "--model", MODEL, "--texts", texts, "--cores", cores, "--precision", precision,
+                           "--batch", str(batch), "--seconds", str(seconds), *map(str, flags)],
+                          check=True, capture_output=True, text=True, timeout=seconds + 120)
+    return json.loads(done.stdout)
 
 
 def served_precision(server):
