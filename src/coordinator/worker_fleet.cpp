@@ -194,9 +194,8 @@ void WorkerFleet::place_submitted() {
 Status WorkerFleet::wait(Duration timeout) {
   std::array<epoll_event, 64> ready{};
   const auto begun_at = clock_.now();
-  const auto limit = timeout > Duration{0}
-                         ? std::min(timeout, std::max(Duration{0}, next_deadline() - begun_at))
-                         : Duration{0};
+  auto limit = Duration{0};
+  if (timeout > limit) limit = std::clamp(next_deadline() - begun_at, limit, timeout);
   if (limit == Duration{0} && MUSTER_TRY(read_only_answer())) {
     forgive_pause(begun_at, std::max(due_, begun_at));
     return Done{};

@@ -1,6 +1,5 @@
 #include "server/request_id.h"
 
-#include <fmt/compile.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -35,6 +34,15 @@ Bits random_bits() {
   return drawn[--left];
 }
 
+std::string hex_of(const Bits& bits) {
+  std::string text;
+  text.reserve(2 * sizeof bits);
+  for (const std::uint64_t part : bits) {
+    for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[part >> shift & 15];
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string request_id_for(std::optional<std::string_view> given) {
@@ -42,8 +50,7 @@ std::string request_id_for(std::optional<std::string_view> given) {
       std::all_of(given->begin(), given->end(), is_allowed)) {
     return std::string(*given);
   }
-  const auto bits = random_bits();
-  return fmt::format(FMT_COMPILE("{:016x}{:016x}"), bits[0], bits[1]);
+  return hex_of(random_bits());
 }
 
 }  // namespace muster

@@ -107,16 +107,17 @@ char* put_shortest(float value, char* out) {
   const float magnitude = std::fabs(value);
   // Below a power of two the gap to the neighbour is half of that above.
   const bool is_even_spaced = (bits & kMantissa) != 0;
-  if (magnitude < 0.001F || magnitude >= 1 || !is_even_spaced) return put_by_ryu(value, out);
-  constexpr std::array kPowers{1e9, 1e10, 1e11};
-  const int zero_count = int{magnitude < 0.1F} + int{magnitude < 0.01F};
+  if (magnitude < 0.0001F || magnitude >= 1 || !is_even_spaced) return put_by_ryu(value, out);
+  constexpr std::array kPowers{1e9, 1e10, 1e11, 1e12};
+  const int zero_count = int{magnitude < 0.1F} + int{magnitude < 0.01F} + int{magnitude < 0.001F};
   const auto scaled = scale(bits, magnitude, kPowers[static_cast<std::size_t>(zero_count)]);
   const auto step = find_step(scaled);
   const auto nearest = find_nearest(scaled, step.size);
-  if (nearest == 0) return put_by_ryu(value, out);
+  const bool has_exponent = zero_count == 3 && step.digit_count == 1;  // 3e-04
+  if (nearest == 0 || has_exponent) return put_by_ryu(value, out);
   *out = '-';
   out += bits >> 31;
-  constexpr std::string_view kFront = "0.00";
+  constexpr std::string_view kFront = "0.000";
   std::memcpy(out, kFront.data(), kFront.size());
   out += 2 + zero_count;
   put_digits(nearest, out);

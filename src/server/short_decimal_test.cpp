@@ -33,21 +33,25 @@ TEST(ShortDecimal, ForEachNumberOfDigitsAndZeros) {
   EXPECT_EQ(shortest(0.0625F), "0.0625");
   EXPECT_EQ(shortest(-0.0123F), "-0.0123");
   EXPECT_EQ(shortest(0.123456F), "0.123456");
-  EXPECT_EQ(shortest(0.99999994F), "0.99999994");     // the last before 1
-  EXPECT_EQ(shortest(0.0099999988F), "0.009999999");  // the last before 0.01
+  EXPECT_EQ(shortest(0.99999994F), "0.99999994");       // the last before 1
+  EXPECT_EQ(shortest(0.0099999988F), "0.009999999");    // the last before 0.01
+  EXPECT_EQ(shortest(0.00099999993F), "0.0009999999");  // the last before 0.001
+  EXPECT_EQ(shortest(-0.00012F), "-0.00012");
+  EXPECT_EQ(shortest(0.000123456F), "0.000123456");
   EXPECT_EQ(shortest(0), "0");
   EXPECT_EQ(shortest(-0.0F), "-0");
   EXPECT_EQ(shortest(1), "1");
   EXPECT_EQ(shortest(0.0001F), "1e-04");
+  EXPECT_EQ(shortest(-0.0003F), "-3e-04");  // shorter than -0.0003
   EXPECT_EQ(shortest(-1.17549435e-38F), "-1.1754944e-38");
 }
 
-// In a run of --long all 86 million of them, of either sign in turn.
-TEST(ShortDecimal, IsWhatTheStandardLibraryWritesFrom00009To11) {
+// In a run of --long all 114 million of them, of either sign in turn.
+TEST(ShortDecimal, IsWhatTheStandardLibraryWritesFrom000009To11) {
   const bool is_long = std::getenv("FUZZ_SECONDS") != nullptr;
   const std::uint32_t stride = is_long ? 1 : 101;
   const auto end = std::bit_cast<std::uint32_t>(1.1F);
-  for (auto bits = std::bit_cast<std::uint32_t>(0.0009F); bits < end; bits += stride) {
+  for (auto bits = std::bit_cast<std::uint32_t>(0.00009F); bits < end; bits += stride) {
     const float value = std::copysign(std::bit_cast<float>(bits), bits % 2 == 0 ? 1.0F : -1.0F);
     ASSERT_EQ(shortest(value), by_standard(value)) << "bits " << bits;
   }
@@ -56,7 +60,8 @@ TEST(ShortDecimal, IsWhatTheStandardLibraryWritesFrom00009To11) {
 // Where the gap between neighbours changes, and where a digit is added.
 TEST(ShortDecimal, IsWhatTheStandardLibraryWritesAroundPowersOfTwoAndTen) {
   for (const float power : {1.0F, 0.5F, 0.25F, 0.125F, 0.1F, 0.0625F, 0.03125F, 0.015625F, 0.01F,
-                            0.0078125F, 0.00390625F, 0.001953125F, 0.001F, 0.0009765625F}) {
+                            0.0078125F, 0.00390625F, 0.001953125F, 0.001F, 0.0009765625F,
+                            0.00048828125F, 0.000244140625F, 0.0001220703125F, 0.0001F}) {
     for (std::uint32_t i = 0; i < 64; ++i) {
       const float value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(power) + i - 32);
       ASSERT_EQ(shortest(value), by_standard(value)) << power << " + " << i << " - 32";
