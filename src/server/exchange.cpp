@@ -22,9 +22,11 @@ Exchange::Exchange(std::shared_ptr<ServerState> state, const Route& route, HttpR
 void Exchange::answer(HttpResponse response) {
   if (is_answered_) return;
   is_answered_ = true;
-  count(response.status, response.body.size());
+  const int status = response.status;
+  const std::uint64_t bytes_out = response.body.size();
   response.headers.emplace_back("X-Request-Id", request_id);
   respond_(std::move(response));
+  count(status, bytes_out);  // the client waits for the one and not for the other
 }
 
 void Exchange::count(int status, std::uint64_t bytes_out) {
