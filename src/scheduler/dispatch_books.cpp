@@ -37,6 +37,7 @@ bool DispatchBooks::is_eligible(std::size_t device, ModelId model) const {
 
 std::vector<std::size_t> DispatchBooks::eligible(ModelId model) const {
   std::vector<std::size_t> devices;
+  devices.reserve(accounts_.size());
   for (std::size_t i = 0; i < accounts_.size(); ++i) {
     if (is_eligible(i, model)) devices.push_back(i);
   }
@@ -44,12 +45,10 @@ std::vector<std::size_t> DispatchBooks::eligible(ModelId model) const {
 }
 
 std::vector<std::size_t> DispatchBooks::takers(ModelId model, double threshold) const {
-  const auto all = eligible(model);
-  std::vector<std::size_t> roomy;
-  for (const auto i : all) {
-    if (memory_used_share(i).value_or(0) <= threshold) roomy.push_back(i);
-  }
-  return roomy.empty() ? all : roomy;
+  auto takers = eligible(model);
+  const auto is_full = [&](std::size_t i) { return memory_used_share(i).value_or(0) > threshold; };
+  if (!std::all_of(takers.begin(), takers.end(), is_full)) std::erase_if(takers, is_full);
+  return takers;
 }
 
 std::uint64_t DispatchBooks::bound_tokens(std::size_t device) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "base/check.h"
 #include "scheduler/admission.h"
@@ -170,10 +171,12 @@ std::optional<DispatchBatch> Dispatcher::cut_lane(std::size_t device, Lane lane,
 bool Dispatcher::has_suspect_for(std::size_t device) const {
   return std::any_of(queues_.begin(), queues_.end(), [&](const auto& entry) {
     const auto model = entry.first.second;
-    if (entry.second.shared.item_count() == 0 || !books_->is_eligible(device, model)) return false;
+    const auto& shared = entry.second.shared;
+    if (!shared.has_suspect(device, {.is_only_device = true})) return false;
+    if (!books_->is_eligible(device, model)) return false;
     const auto takers = books_->takers(model, options_.memory_threshold);
     return std::binary_search(takers.begin(), takers.end(), device) &&
-           entry.second.shared.has_suspect(device, {.is_only_device = takers.size() == 1});
+           shared.has_suspect(device, {.is_only_device = takers.size() == 1});
   });
 }
 
@@ -186,10 +189,11 @@ Dispatcher::Source Dispatcher::oldest_source(std::size_t device, Lane lane) {
     auto& [shared, bound] = queues->second;
     if (shared.item_count() + bound[device].item_count() == 0) continue;
     if (!books_->is_eligible(device, model)) continue;
-    const auto limits = limits_of(device, model, lane);
-    const auto takers = books_->takers(model, options_.memory_threshold);
+    auto takers = books_->takers(model, options_.memory_threshold);
+    const auto limits = limits_of(device, model, lane, takers);
     const bool may_share = std::binary_search(takers.begin(), takers.end(), device);
     if (limits.may_take_suspects && !shared.has_suspect(device, limits)) continue;
+    bool is_best = false;
     for (auto* queue : {&shared, &bound[device]}) {
       const bool is_bound = queue != &shared;
       if (is_bound && limits.may_take_suspects) continue;
@@ -197,14 +201,16 @@ Dispatcher::Source Dispatcher::oldest_source(std::size_t device, Lane lane) {
       const auto oldest = queue->oldest(device, limits);
       if (oldest && (best.queue == nullptr || *oldest < best.oldest)) {
         best = {.queue = queue, .model = model, .oldest = *oldest, .is_bound = is_bound};
+        is_best = true;
       }
     }
+    if (is_best) best.takers = std::move(takers);
   }
   return best;
 }
 
 DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane lane, TimePoint now) {
-  auto limits = limits_of(device, source.model, lane);
+  auto limits = limits_of(device, source.model, lane, source.takers);
   auto& account = books_->at(device);
   if (source.is_bound) limits.slot_count = account.state.slot_count;
   limits.worthwhile_tokens = worthwhile_tokens(device, source);
@@ -219,6 +225,7 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
            .is_suspect = work->strike_count > 0,
            .is_long = is_long(device, source.model, work->token_count),
            .keys = {}};
+  given.keys.reserve(work->items.size());
   for (const auto& item : work->items) {
     given.keys.push_back(item.key);
     known_.at(item.key).is_given = true;
@@ -247,9 +254,9 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
 
 // All slots of the devices that take count, as the batches in them end one after the other. Weights
 // shift only how the last texts are shared out: while much waits, who is free takes a full batch.
-CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane) const {
+CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane,
+                                const std::vector<std::size_t>& takers) const {
   const auto& account = books_->at(device);
-  const auto takers = books_->takers(model, options_.memory_threshold);
   double slots = 0;
   for (const auto i : takers) {
     const auto& other = books_->at(i).state;
@@ -267,8 +274,8 @@ CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane) co
 std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& source) const {
   const auto within = tokens_within(kWorthwhileTime, device, source.model);
   if (!within) return 0;
-  auto sharing = books_->takers(source.model, options_.memory_threshold);
-  if (source.is_bound) sharing = {device};
+  std::span<const std::size_t> sharing(source.takers);
+  if (source.is_bound) sharing = {&device, 1};
   double all_tokens = static_cast<double>(source.queue->token_count());
   double all_speed = 0;
   for (const auto i : sharing) {
@@ -331,6 +338,7 @@ std::vector<DispatchItem> Dispatcher::settle(std::size_t device, const DispatchB
   books_->work(device, batch.model).in_flight_tokens -= given.token_count;
 
   std::vector<DispatchItem> items;
+  items.reserve(batch.work.items.size());
   for (const auto& item : batch.work.items) items.push_back(known_.at(item.key).item);
   for (const auto key : given.keys) known_.erase(key);
   return items;

@@ -193,12 +193,13 @@ class Dispatcher {
     std::vector<ItemKey> keys;
   };
 
-  /// A queue to cut from.
+  /// A queue to cut from, and the devices that take what waits for none of them.
   struct Source {
     BatchQueue* queue = nullptr;
     ModelId model = 0;
     ItemKey oldest = 0;
     bool is_bound = false;
+    std::vector<std::size_t> takers{};
   };
 
   Queues& queues(ModelId model, Lane lane);
@@ -210,7 +211,8 @@ class Dispatcher {
   bool is_long(std::size_t device, ModelId model, std::uint64_t tokens) const;
   Source oldest_source(std::size_t device, Lane lane);
   DispatchBatch give(std::size_t device, const Source& source, Lane lane, TimePoint now);
-  CutLimits limits_of(std::size_t device, ModelId model, Lane lane) const;
+  CutLimits limits_of(std::size_t device, ModelId model, Lane lane,
+                      const std::vector<std::size_t>& takers) const;
   std::uint64_t token_budget(std::size_t device, ModelId model, Lane lane) const;
   std::optional<std::uint64_t> tokens_within(Duration time, std::size_t device,
                                              ModelId model) const;

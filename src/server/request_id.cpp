@@ -35,10 +35,9 @@ Bits random_bits() {
 }
 
 std::string hex_of(const Bits& bits) {
-  std::string text;
-  text.reserve(2 * sizeof bits);
-  for (const std::uint64_t part : bits) {
-    for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[part >> shift & 15];
+  std::string text(2 * sizeof bits, '0');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    text[i] = "0123456789abcdef"[bits[i / 16] >> (60 - i % 16 * 4) & 15];
   }
   return text;
 }

@@ -285,6 +285,8 @@ Tokenizer::Encoded ServingLoop::encode(Call& call, ServingModel& model, std::uin
   }
   if (call.ids.empty()) {
     const auto text = std::exchange(call.texts[position], {});
+    constexpr std::size_t kBytesOfToken = 4;  // about so many
+    ids.reserve(std::min<std::size_t>(text.size() / kBytesOfToken + 8, encoder.length_max()));
     return encoder.encode(call.prompt, text, call.side, ids);
   }
   ids = std::move(call.ids[position]);

@@ -216,7 +216,10 @@ Result<Unload> decode_unload(std::span<const std::byte> payload) {
 }
 
 std::vector<std::byte> encode(const Batch& message) {
+  const auto numbers =
+      message.lengths.size() + message.ids.size() + message.first_segments.size() + 4;
   ByteWriter writer;
+  writer.expect(numbers * sizeof(std::uint32_t));
   writer.number(message.model_id);
   writer.numbers<std::uint32_t>(message.lengths);
   writer.numbers<std::uint32_t>(message.ids);
