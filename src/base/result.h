@@ -14,8 +14,10 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   // Implicit on purpose: `return value;` and `return Error{...};` read as what they are.
-  Result(T value) : state_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  // Cold: what leads to an error is laid out apart from the way that succeeds.
+  [[gnu::cold, gnu::noinline]] Result(Error error)  // NOLINT(google-explicit-constructor)
+      : state_(std::move(error)) {}
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }

@@ -5,24 +5,44 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace muster {
 namespace {
 
-std::string shortest(float value) {
-  std::string text(kShortestMost, ' ');
-  text.resize(static_cast<std::size_t>(put_shortest(value, text.data()) - text.data()));
+std::string put(PutShortest way, std::span<const float> values) {
+  std::string text(values.size() * (kShortestMost + 1), ' ');
+  text.resize(static_cast<std::size_t>(way(values, text.data()) - text.data()));
   return text;
 }
 
-std::string by_standard(float value) {
-  std::string text(kShortestMost, ' ');
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  text.resize(static_cast<std::size_t>(end - text.data()));
+std::string shortest(float value) {
+  auto text = put(put_shortest, {&value, 1});
+  EXPECT_EQ(text.back(), ',');
+  text.pop_back();
   return text;
+}
+
+std::string by_standard(std::span<const float> values) {
+  std::string text(values.size() * (kShortestMost + 1), ' ');
+  char* at = text.data();
+  for (const float value : values) {
+    at = std::to_chars(at, text.data() + text.size(), value).ptr;
+    *at++ = ',';
+  }
+  text.resize(static_cast<std::size_t>(at - text.data()));
+  return text;
+}
+
+void expect_as_by_standard(std::span<const float> values) {
+  for (const auto way : put_shortest_available()) {
+    ASSERT_EQ(put(way, values), by_standard(values));
+  }
 }
 
 TEST(ShortDecimal, ForEachNumberOfDigitsAndZeros) {
@@ -46,15 +66,29 @@ TEST(ShortDecimal, ForEachNumberOfDigitsAndZeros) {
   EXPECT_EQ(shortest(-1.17549435e-38F), "-1.1754944e-38");
 }
 
+TEST(ShortDecimal, ForAnyNumberOfValues) {
+  std::vector<float> values;
+  for (const float value : {0.5F, -0.123F, 0.05123457F, 2.5F, -0.0001F, 0.01234567F, 1e-9F}) {
+    for (int i = 0; i < 7; ++i) values.push_back(value * (1 + 0.0123F * static_cast<float>(i)));
+  }
+  for (std::size_t count = 0; count <= values.size(); ++count) {
+    expect_as_by_standard({values.data(), count});
+  }
+}
+
 // In a run of --long all 114 million of them, of either sign in turn.
 TEST(ShortDecimal, IsWhatTheStandardLibraryWritesFrom000009To11) {
   const bool is_long = std::getenv("FUZZ_SECONDS") != nullptr;
   const std::uint32_t stride = is_long ? 1 : 101;
   const auto end = std::bit_cast<std::uint32_t>(1.1F);
+  std::vector<float> values;
   for (auto bits = std::bit_cast<std::uint32_t>(0.00009F); bits < end; bits += stride) {
-    const float value = std::copysign(std::bit_cast<float>(bits), bits % 2 == 0 ? 1.0F : -1.0F);
-    ASSERT_EQ(shortest(value), by_standard(value)) << "bits " << bits;
+    values.push_back(std::copysign(std::bit_cast<float>(bits), bits % 2 == 0 ? 1.0F : -1.0F));
+    if (values.size() < 4096) continue;
+    ASSERT_NO_FATAL_FAILURE(expect_as_by_standard(values)) << "until bits " << bits;
+    values.clear();
   }
+  expect_as_by_standard(values);
 }
 
 // Where the gap between neighbours changes, and where a digit is added.
@@ -62,10 +96,11 @@ TEST(ShortDecimal, IsWhatTheStandardLibraryWritesAroundPowersOfTwoAndTen) {
   for (const float power : {1.0F, 0.5F, 0.25F, 0.125F, 0.1F, 0.0625F, 0.03125F, 0.015625F, 0.01F,
                             0.0078125F, 0.00390625F, 0.001953125F, 0.001F, 0.0009765625F,
                             0.00048828125F, 0.000244140625F, 0.0001220703125F, 0.0001F}) {
+    std::vector<float> values;
     for (std::uint32_t i = 0; i < 64; ++i) {
-      const float value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(power) + i - 32);
-      ASSERT_EQ(shortest(value), by_standard(value)) << power << " + " << i << " - 32";
+      values.push_back(std::bit_cast<float>(std::bit_cast<std::uint32_t>(power) + i - 32));
     }
+    expect_as_by_standard(values);
   }
 }
 
