@@ -27,7 +27,7 @@ using Ints = std::array<std::int32_t, kBlock>;
 using Floats = std::array<float, kBlock>;
 using Doubles = std::array<double, kBlock>;
 
-/// The values of a block that go the short way, without their signs; in place of others stands 0.5.
+/// The values of a block that go the short way, without their signs; others are 0.50000006 here.
 struct Magnitudes {
   Floats values;
   Floats half_gaps;  // half the distance to a neighbour
