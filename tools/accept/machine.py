@@ -21,15 +21,26 @@ def has_gpu():
     return pathlib.Path("/proc/driver/nvidia/version").exists()
 
 
+def cpu_name():
+    """With family and model where x86 has them: "AMD EPYC" alone may be any generation."""
+    fields = {}
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), value.strip())
+    name = fields.get("model name", "unknown")
+    if "cpu family" not in fields:
+        return name
+    return f"{name} (family {fields['cpu family']}, model {fields['model']})"
+
+
 def fingerprint(root):
-    model = next((line.split(":")[1].strip() for line in
-                  pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "unknown")
     commit = subprocess.run(["git", "-C", str(root), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    changed = subprocess.run(["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no"],
-                             capture_output=True, text=True)
+    # The results that earlier rows have saved change nothing that is measured.
+    changed = subprocess.run(["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no", "--", ".",
+                              ":!benchmarks/results"], capture_output=True, text=True)
     wanted = {"avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8"}
     return {
-        "cpu": model,
+        "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)),
         "instruction_sets": sorted(cpu_flags() & wanted),
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
