@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/check.h"
 #include "base/unique_fd.h"
 
 namespace muster {
@@ -19,6 +21,14 @@ struct OpenedFile {
   UniqueFd fd;
   std::uint64_t size = 0;
 };
+
+// For the name of a temporary file. A process id would not do: threads share theirs, and each of
+// two containers that share a folder may be process 1.
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  MUSTER_CHECK(::getrandom(&number, sizeof number, 0) == static_cast<ssize_t>(sizeof number));
+  return number;
+}
 
 // Pipes and devices too: /dev/stdin is a file like others to whoever names it.
 Result<OpenedFile> open_for_reading(const std::filesystem::path& path) {
@@ -149,9 +159,9 @@ Status sync_folder(const std::filesystem::path& folder) {
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              const FileAccess& access) {
   auto temporary = path;
-  temporary += fmt::format(".{}.tmp", ::getpid());
+  temporary += fmt::format(".{:016x}.tmp", random_number());
   // Nobody of another group gets to read it before it is the right group's.
-  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                            access.group ? 0600 : access.mode));
   if (!fd.is_open()) {
     return system_error(path.string(), "create", errno);

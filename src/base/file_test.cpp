@@ -5,7 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -35,6 +39,23 @@ TEST_F(FileTest, AFailedAtomicWriteLeavesNothingBehind) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     EXPECT_EQ(entry.path().filename(), "taken");
   }
+}
+
+TEST_F(FileTest, ManyMayWriteTheSameFileAtOnce) {
+  constexpr int kWriters = 4;
+  constexpr int kTimes = 50;
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&] {
+      for (int time = 0; time < kTimes; ++time) {
+        if (!write_file_atomically(folder_ / "a", "hello")) ++failed;
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(*read_file(folder_ / "a"), "hello");
 }
 
 TEST_F(FileTest, AnEmptyFileMapsToAnEmptySpan) {
