@@ -42,7 +42,7 @@ class SpdlogLog final : public Log {
   // The sink of muster.log or of standard error, so that what is wrong is known at the start.
   Status open_first() {
     const MutexLock lock(mutex_);
-    return open_sink("");
+    return open_sinks();
   }
 
   void write(const LogLine& line) override {
@@ -56,10 +56,15 @@ class SpdlogLog final : public Log {
       const auto opened = open_sink(device);
       if (!opened) return lose(opened.error().message);
     }
+    auto& sink = *sinks_.at(device);
     try {
-      auto& sink = *sinks_.at(device);
-      sink.log(spdlog::details::log_msg("", spdlog::level::info, text));
-      sink.flush();
+      if (gap_ > 0) {
+        const auto missing = fmt::format("{} lines of the log were lost before this", gap_);
+        const LogLine gap{.level = LogLevel::Warning, .message = missing};
+        log(sink, options_.format == LogFormat::Json ? json_line(gap, now) : text_line(gap, now));
+        gap_ = 0;
+      }
+      log(sink, text);
     } catch (const std::exception& error) {
       lose(error.what());
     }
@@ -72,10 +77,22 @@ class SpdlogLog final : public Log {
   Status reopen() override {
     const MutexLock lock(mutex_);
     sinks_.clear();
-    return open_sink("");
+    return open_sinks();
   }
 
  private:
+  static void log(spdlog::sinks::sink& sink, const std::string& text) {
+    sink.log(spdlog::details::log_msg("", spdlog::level::info, text));
+    sink.flush();
+  }
+
+  Status open_sinks() MUSTER_REQUIRES(mutex_) {
+    MUSTER_TRY(open_sink(""));
+    if (options_.folder.empty()) return Done{};
+    for (const auto& device : options_.devices) MUSTER_TRY(open_sink(device));
+    return Done{};
+  }
+
   Status open_sink(const std::string& device) MUSTER_REQUIRES(mutex_) {
     try {
       std::shared_ptr<spdlog::sinks::sink> sink;
@@ -95,7 +112,8 @@ class SpdlogLog final : public Log {
   }
 
   void lose(const std::string& reason) MUSTER_REQUIRES(mutex_) {
-    if (lost_count_.fetch_add(1) > 0) return;
+    lost_count_.fetch_add(1);
+    if (gap_++ > 0) return;
     fmt::print(stderr, "muster: lines of the log are lost: {}\n", reason);
   }
 
@@ -103,6 +121,7 @@ class SpdlogLog final : public Log {
   std::atomic<LogLevel> level_;
   std::atomic<std::uint64_t> lost_count_{0};
   mutable Mutex mutex_;
+  std::uint64_t gap_ MUSTER_GUARDED_BY(mutex_) = 0;  // lines lost since one was written
   // By device; "": all lines about none.
   std::map<std::string, std::shared_ptr<spdlog::sinks::sink>> sinks_ MUSTER_GUARDED_BY(mutex_);
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "log/log_line.h"
@@ -19,6 +20,7 @@ struct LogOptions {
   LogLevel level = LogLevel::Info;
   LogFormat format = LogFormat::Text;
   std::filesystem::path folder = {};       // empty: all to standard error
+  std::vector<std::string> devices = {};   // whose files are there from the start, still empty
   std::uint64_t rotate_size = 64U << 20U;  // bytes after which a new file is begun
   std::uint32_t rotate_keep = 5;           // older files: muster.1.log is the newest of them
 };
@@ -27,7 +29,8 @@ struct LogOptions {
 /// standard error. Each line is flushed as it is written.
 ///
 /// A line that cannot be written is counted; the first one is told on standard error. Writing goes
-/// on with the next line, so that a disk that has room again gets what comes then.
+/// on with the next line, so that a disk that has room again gets what comes then, after a line
+/// that says how many are missing.
 ///
 /// Threads: thread-safe.
 class Log {

@@ -124,6 +124,34 @@ TEST_F(LogFolder, CountsWhatAFullDiskLosesAndTellsItOnce) {
   EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << told;
 }
 
+TEST_F(LogFolder, SaysHowManyLinesAreMissingOnceThereIsRoomAgain) {
+  fs::create_symlink("/dev/full", folder_ / "muster.log");
+  const auto log = open({});
+  testing::internal::CaptureStderr();
+  log->write({.message = "one"});
+  log->write({.message = "two"});
+  fs::remove(folder_ / "muster.log");
+  ASSERT_TRUE(log->reopen());
+  log->write({.message = "three"});
+  log->write({.message = "four"});
+  testing::internal::GetCapturedStderr();
+  const auto all = lines("muster.log");
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_TRUE(all[0].ends_with(" warning 2 lines of the log were lost before this")) << all[0];
+  EXPECT_TRUE(all[1].ends_with("three"));
+  EXPECT_EQ(log->lost_count(), 2U);
+}
+
+// An operator looks for a worker's file before the worker has anything to say.
+TEST_F(LogFolder, HasTheFilesOfItsDevicesFromTheStartAndAfterReopening) {
+  const auto log = open({.level = LogLevel::Error, .devices = {"cuda:0", "cpu:1"}});
+  EXPECT_TRUE(fs::exists(folder_ / "worker-cuda-0.log"));
+  EXPECT_TRUE(fs::exists(folder_ / "worker-cpu-1.log"));
+  fs::rename(folder_ / "worker-cpu-1.log", folder_ / "old.log");
+  ASSERT_TRUE(log->reopen());
+  EXPECT_TRUE(fs::exists(folder_ / "worker-cpu-1.log"));
+}
+
 TEST_F(LogFolder, IsOpenedAnewWhenItsFilesWereMoved) {
   const auto log = open({});
   log->write({.message = "one"});
