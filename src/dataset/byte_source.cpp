@@ -67,7 +67,8 @@ class HeadedSource final : public ByteSource {
     return count;
   }
 
-  std::uint64_t size_consumed() const override { return rest_->size_consumed() - head_.size(); }
+  // What is put back counts as consumed: of a compressed file nobody knows how much of it that is.
+  std::uint64_t size_consumed() const override { return rest_->size_consumed(); }
 
  private:
   std::string head_;
@@ -91,6 +92,10 @@ Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input) {
   return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(std::move(fd), number, input));
 }
 
+std::unique_ptr<ByteSource> with_head(std::string head, std::unique_ptr<ByteSource> rest) {
+  return std::make_unique<HeadedSource>(std::move(head), std::move(rest));
+}
+
 Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> raw,
                                                   const std::string& input) {
   std::string head(kMagicSize, '\0');
@@ -102,8 +107,7 @@ Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> ra
   }
   head.resize(size);
   const Compression compression = compression_of(head);
-  std::unique_ptr<ByteSource> whole =
-      std::make_unique<HeadedSource>(std::move(head), std::move(raw));
+  auto whole = with_head(std::move(head), std::move(raw));
   switch (compression) {
     case Compression::Gzip:
       return make_gzip_source(std::move(whole), input_name(input));

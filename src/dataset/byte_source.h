@@ -39,6 +39,9 @@ Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input);
 Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> raw,
                                                   const std::string& input);
 
+/// `rest` with `head`, which was taken from its front, put back.
+std::unique_ptr<ByteSource> with_head(std::string head, std::unique_ptr<ByteSource> rest);
+
 /// "corpus.txt", and "standard input" for "-".
 std::string input_name(const std::string& input);
 

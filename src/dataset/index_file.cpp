@@ -74,7 +74,7 @@ bool parse_entry(simdjson::dom::parser& parser, std::string_view line, IndexEntr
 
 std::filesystem::path index_path_of(const std::filesystem::path& out) {
   auto path = out;
-  return path.replace_extension(".index.jsonl");
+  return path += ".index.jsonl";
 }
 
 void append_index_line(const IndexEntry& entry, std::string& out) {

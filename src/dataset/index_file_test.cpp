@@ -94,8 +94,8 @@ TEST_F(IndexFileTest, AMissingRowAndABrokenLineAreNamed) {
 }
 
 TEST(IndexPathOf, StandsBesideTheOutput) {
-  EXPECT_EQ(index_path_of("a/x.npy"), "a/x.index.jsonl");
-  EXPECT_EQ(index_path_of("x.jsonl"), "x.index.jsonl");
+  EXPECT_EQ(index_path_of("a/x.npy"), "a/x.npy.index.jsonl");
+  EXPECT_EQ(index_path_of("x.jsonl"), "x.jsonl.index.jsonl");
 }
 
 }  // namespace

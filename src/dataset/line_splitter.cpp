@@ -1,5 +1,7 @@
 #include "dataset/line_splitter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -9,6 +11,9 @@ namespace {
 
 constexpr std::size_t kChunkSize = 256 * 1024;  // of one read; stays in the second-level cache
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+// Of a line that is too long: a device or a pipe without line ends would be read for ever. A second
+// or so of reading.
+constexpr std::uint64_t kSkippedMost = 1ULL << 30U;
 
 }  // namespace
 
@@ -16,6 +21,7 @@ LineSplitter::LineSplitter(std::unique_ptr<ByteSource> source, std::uint64_t lin
     : source_(std::move(source)), line_size_max_(line_size_max), buffer_(kChunkSize + kPadding) {}
 
 Result<bool> LineSplitter::next(Line& line) {
+  if (is_skipping_) MUSTER_TRY(skip_rest());
   std::size_t searched = 0;  // bytes of the pending line known to hold no end
   for (;;) {
     const char* pending = buffer_.data() + begin_;
@@ -27,16 +33,38 @@ Result<bool> LineSplitter::next(Line& line) {
       return true;
     }
     if (is_source_done_) {
-      const bool is_line = size > 0 || is_dropping_;
-      if (is_line) take(size, false, line);
-      return is_line;
+      if (size > 0) take(size, false, line);
+      return size > 0;
     }
     searched = size;
     // One byte more than allowed for the "\r", three for the byte order mark.
-    if (is_dropping_ || size > line_size_max_ + 1 + kByteOrderMark.size()) {
-      is_dropping_ = true;
-      begin_ = end_;
-      searched = 0;
+    if (size > line_size_max_ + 1 + kByteOrderMark.size()) {
+      take(size, false, line);
+      is_skipping_ = true;
+      return true;
+    }
+    MUSTER_TRY(fill());
+  }
+}
+
+// What is left of a line that was told as too long.
+Status LineSplitter::skip_rest() {
+  std::uint64_t skipped = 0;
+  for (;;) {
+    const char* pending = buffer_.data() + begin_;
+    const void* found = end_ > begin_ ? std::memchr(pending, '\n', end_ - begin_) : nullptr;
+    is_skipping_ = found == nullptr && !is_source_done_;
+    if (!is_skipping_) {
+      begin_ = found == nullptr
+                   ? end_
+                   : static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data()) + 1;
+      return Done{};
+    }
+    skipped += end_ - begin_;
+    begin_ = end_;
+    if (skipped > kSkippedMost) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("line {} has no end within {} bytes", number_, skipped)};
     }
     MUSTER_TRY(fill());
   }
@@ -57,7 +85,7 @@ Status LineSplitter::fill() {
   if (!count) {
     is_source_done_ = true;
     begin_ = end_ = 0;
-    is_dropping_ = false;
+    is_skipping_ = false;
     return count.error();
   }
   is_source_done_ = *count == 0;
@@ -75,7 +103,7 @@ void LineSplitter::take(std::size_t size, bool has_end, Line& line) {
   if (has_end && text.ends_with('\r')) {
     text.remove_suffix(1);
   }
-  line.is_too_long = std::exchange(is_dropping_, false) || text.size() > line_size_max_;
+  line.is_too_long = text.size() > line_size_max_;
   line.text = line.is_too_long ? std::string_view() : text;
   line.number = ++number_;
 }

@@ -30,13 +30,17 @@ class LineSplitter {
 
   LineSplitter(std::unique_ptr<ByteSource> source, std::uint64_t line_size_max);
 
-  /// The next line into `line`; false at the end.
+  /// The next line into `line`; false at the end. A line that is too long is told as soon as that
+  /// is known, and the rest of it passed over by the next call.
+  ///
+  /// Errors: those of the source; InvalidArgument for a rest of over 1 GiB.
   Result<bool> next(Line& line);
 
   std::uint64_t size_consumed() const { return source_->size_consumed(); }
 
  private:
   Status fill();
+  Status skip_rest();
   void take(std::size_t size, bool has_end, Line& line);
 
   std::unique_ptr<ByteSource> source_;
@@ -47,7 +51,7 @@ class LineSplitter {
   std::uint64_t number_ = 0;  // of the line given last
   bool is_at_start_ = true;   // no line was given yet: a byte order mark may stand here
   bool is_source_done_ = false;
-  bool is_dropping_ = false;  // inside a line that is too long
+  bool is_skipping_ = false;  // inside a line that is too long, which was told
 };
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/text.h"
 #include "dataset/line_splitter.h"
 #include "dataset/record_stream.h"
 
@@ -13,8 +14,12 @@ class LinesStream final : public RecordStream {
 
   Result<bool> next(TextRecord& record) override {
     Line line;
-    if (!MUSTER_TRY(lines_.next(line))) {
-      return false;
+    for (;;) {
+      if (!MUSTER_TRY(lines_.next(line))) {
+        return false;
+      }
+      if (options_.takes_blank_lines || line.is_too_long || !trim(line.text).empty()) break;
+      ++blank_count_;
     }
     record.line = line.number;
     record.id.clear();
@@ -30,10 +35,12 @@ class LinesStream final : public RecordStream {
   }
 
   std::uint64_t size_consumed() const override { return lines_.size_consumed(); }
+  std::uint64_t blank_count() const override { return blank_count_; }
 
  private:
   RecordStreamOptions options_;
   LineSplitter lines_;
+  std::uint64_t blank_count_ = 0;
 };
 
 }  // namespace

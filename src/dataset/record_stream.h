@@ -25,6 +25,9 @@ class RecordStream {
   virtual Result<bool> next(TextRecord& record) = 0;
 
   virtual std::uint64_t size_consumed() const = 0;
+
+  /// Blank lines that were passed over, where the format counts them.
+  virtual std::uint64_t blank_count() const { return 0; }
 };
 
 /// What a stream looks for in a record.
@@ -32,6 +35,7 @@ struct RecordStreamOptions {
   std::string input;                    // its name, for messages
   std::string field;                    // Jsonl and Csv
   std::optional<std::string> id_field;  // Jsonl and Csv
+  bool takes_blank_lines = false;       // Lines
   std::uint64_t record_size_max = 0;
 };
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <utility>
 
+#include "dataset/line_splitter.h"
 #include "dataset/stream_fuzz.h"
 
 namespace muster {
@@ -47,6 +49,26 @@ TEST(RecordStream, CsvDoesNotDependOnWhereAReadEnds) {
                  {"1=a\"b\r\nc@2", "2=d\re@5", "text behind a closing quote: cell 2@6",
                   "longer than 30 bytes@7", "5=h@8"},
                  [](auto source) { return make_csv_stream(std::move(source), options(), ','); });
+}
+
+// A device such as /dev/zero, or a pipe: without an end of a line, and without an end.
+class EndlessSource final : public ByteSource {
+ public:
+  Result<std::size_t> read(std::span<char> buffer) override { return buffer.size(); }
+  std::uint64_t size_consumed() const override { return 0; }
+};
+
+TEST(RecordStream, ALineWithoutAnEndIsToldAndThenEndsTheInput) {
+  LineSplitter lines(std::make_unique<EndlessSource>(), 1 << 20);
+  Line line;
+  const auto first = lines.next(line);
+  ASSERT_TRUE(first && *first);
+  EXPECT_TRUE(line.is_too_long);
+  EXPECT_EQ(line.number, 1U);
+  const auto second = lines.next(line);
+  ASSERT_FALSE(second);
+  EXPECT_TRUE(second.error().message.starts_with("line 1 has no end within "))
+      << second.error().message;
 }
 
 }  // namespace

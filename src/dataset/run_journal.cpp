@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
+#include "dataset/own_file.h"
 
 namespace muster {
 namespace {
@@ -21,6 +22,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSumKey = R"(,"sum":")";  // what the checksum covers ends before it
 constexpr std::size_t kSumSize = 16;                 // hexadecimal digits of XXH3 with 64 bits
+
+// 1 had no line at the end, and knew the index by another name.
+constexpr int kVersion = 2;
+constexpr const char* kVersionKey = "muster_run";
+constexpr const char* kFinishedKey = "finished";
 
 // `content` as a line that ends in its own checksum: {"a":1,"sum":"0123456789abcdef"}.
 std::string checked_line(const Json& content) {
@@ -49,7 +55,7 @@ Json identity_json(const RunIdentity& identity) {
   for (const auto& [name, value] : identity) {
     entries.push_back(Json::array({name, value}));
   }
-  return Json{{"muster_run", 1}, {"identity", std::move(entries)}};
+  return Json{{kVersionKey, kVersion}, {"identity", std::move(entries)}};
 }
 
 // What a reader of the journal gets back for this identity.
@@ -68,25 +74,6 @@ const std::string* value_of(const RunIdentity& identity, const std::string& name
   const auto found = std::find_if(identity.begin(), identity.end(),
                                   [&](const auto& entry) { return entry.first == name; });
   return found == identity.end() ? nullptr : &found->second;
-}
-
-// "--max-length was 256 and is now 128"; nullopt when both are the same.
-std::optional<std::string> difference(const RunIdentity& then, const RunIdentity& now) {
-  const auto shown = [](const std::string* value) {
-    return value == nullptr ? std::string("not set") : *value;
-  };
-  RunIdentity all = now;
-  all.insert(all.end(), then.begin(), then.end());
-  for (const auto& entry : all) {
-    const auto& name = entry.first;
-    const auto* old_value = value_of(then, name);
-    const auto* new_value = value_of(now, name);
-    const bool is_same = old_value != nullptr && new_value != nullptr && *old_value == *new_value;
-    if (!is_same) {
-      return fmt::format("{} was {} and is now {}", name, shown(old_value), shown(new_value));
-    }
-  }
-  return std::nullopt;
 }
 
 Json step_json(const RunStep& step) {
@@ -124,16 +111,9 @@ class FileJournal final : public RunJournal {
   FileJournal(UniqueFd fd, std::filesystem::path path, std::vector<std::uint64_t> ends)
       : fd_(std::move(fd)), path_(std::move(path)), ends_(std::move(ends)) {}
 
-  Status append(const RunStep& step) override {
-    const std::string line = checked_line(step_json(step));
-    if (auto written = write_all(fd_.get(), line, path_); !written) {
-      // A torn line may stand at the end only: take it away, so that a later one can follow.
-      MUSTER_TRY(cut());
-      return written;
-    }
-    ends_.push_back(ends_.back() + line.size());
-    return make_durable();
-  }
+  Status append(const RunStep& step) override { return append_line(step_json(step)); }
+
+  Status append_finished() override { return append_line(Json{{kFinishedKey, true}}); }
 
   Status truncate(std::size_t count) override {
     MUSTER_CHECK(count < ends_.size());
@@ -151,6 +131,17 @@ class FileJournal final : public RunJournal {
   }
 
  private:
+  Status append_line(const Json& content) {
+    const std::string line = checked_line(content);
+    if (auto written = write_all(fd_.get(), line, path_); !written) {
+      // A torn line may stand at the end only: take it away, so that a later one can follow.
+      MUSTER_TRY(cut());
+      return written;
+    }
+    ends_.push_back(ends_.back() + line.size());
+    return make_durable();
+  }
+
   Status make_durable() {
     if (::fsync(fd_.get()) != 0) {
       return system_error(path_.string(), "sync", errno);
@@ -165,18 +156,37 @@ class FileJournal final : public RunJournal {
 
 Result<std::unique_ptr<FileJournal>> open_to_append(const std::filesystem::path& path,
                                                     std::vector<std::uint64_t> ends) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (!fd.is_open()) {
-    return system_error(path.string(), "open", errno);
-  }
+  auto fd = MUSTER_TRY(open_own_file(path, O_WRONLY | O_APPEND));
   return std::make_unique<FileJournal>(std::move(fd), path, std::move(ends));
 }
 
+bool is_of_this_version(const Json& identity_line) {
+  const auto version = identity_line.find(kVersionKey);
+  return version != identity_line.end() && *version == kVersion;
+}
+
 struct Content {
-  Json identity;
-  std::vector<RunStep> steps;
-  std::vector<std::uint64_t> ends;
+  JournalContent journal;
+  std::vector<std::uint64_t> ends;  // of the identity line and of each step
 };
+
+// The kinds of lines, in the order in which they may stand.
+bool take_line(const Json& line, Content& content) {
+  if (content.ends.empty()) {
+    if (!line.contains("identity")) return false;
+    content.journal.identity = as_stored(line);
+    return true;
+  }
+  if (content.journal.is_finished) return false;
+  if (line.contains(kFinishedKey)) {
+    content.journal.is_finished = true;
+    return true;
+  }
+  auto step = read_step(line);
+  if (!step) return false;
+  content.journal.steps.push_back(*std::move(step));
+  return true;
+}
 
 // A last line without its end or with a wrong checksum is one that was being written when the
 // machine stopped; anywhere else it is damage.
@@ -189,31 +199,75 @@ Result<Content> parse_journal(std::string_view text, const std::filesystem::path
     const auto line = end == std::string_view::npos
                           ? std::nullopt
                           : read_checked_line(text.substr(begin, end - begin));
-    const bool is_identity = content.ends.empty();
-    const auto step = line && !is_identity ? read_step(*line) : std::nullopt;
-    const bool is_good = is_identity ? line && line->contains("identity") : step.has_value();
-    if (!is_good) {
-      if (is_last) break;
-      return Error{ErrorKind::Corrupt, fmt::format("{}:{}: a broken line in the journal",
-                                                   path.string(), content.ends.size() + 1)};
+    if (line && content.ends.empty() && !is_of_this_version(*line)) {
+      return Error{
+          ErrorKind::Unsupported,
+          fmt::format("{}: written by another version of muster: start anew with --restart",
+                      path.string())};
     }
-    if (is_identity) {
-      content.identity = *line;
-    } else {
-      content.steps.push_back(*step);
+    if (!line || !take_line(*line, content)) {
+      if (is_last) break;
+      return Error{ErrorKind::Corrupt,
+                   fmt::format("{}:{}: a broken line in the journal: start anew with --restart",
+                               path.string(), content.ends.size() + 1)};
     }
     begin = end + 1;
     content.ends.push_back(begin);
+  }
+  if (content.ends.empty()) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("{}: no run to resume: the journal is empty", path.string())};
   }
   return content;
 }
 
 }  // namespace
 
+std::optional<std::string> identity_difference(const RunIdentity& then,
+                                               const RunIdentity& now_as_given) {
+  const auto now = as_stored(Json::parse(checked_line(identity_json(now_as_given))));
+  const auto shown = [](const std::string* value) {
+    return value == nullptr ? std::string("not set") : *value;
+  };
+  RunIdentity all = now;
+  all.insert(all.end(), then.begin(), then.end());
+  for (const auto& entry : all) {
+    const auto& name = entry.first;
+    const auto* old_value = value_of(then, name);
+    const auto* new_value = value_of(now, name);
+    const bool is_same = old_value != nullptr && new_value != nullptr && *old_value == *new_value;
+    if (!is_same) {
+      return fmt::format("{} was {} and is now {}", name, shown(old_value), shown(new_value));
+    }
+  }
+  return std::nullopt;
+}
+
+Result<JournalContent> RunJournal::read(const std::filesystem::path& path) {
+  const std::string text = MUSTER_TRY(read_file(path));
+  return MUSTER_TRY(parse_journal(text, path)).journal;
+}
+
+std::filesystem::path RunJournal::part_path_of(const std::filesystem::path& path) {
+  auto part = path;
+  return part += ".part";
+}
+
 Result<std::unique_ptr<RunJournal>> RunJournal::create(const std::filesystem::path& path,
                                                        const RunIdentity& identity) {
   const std::string line = checked_line(identity_json(identity));
-  MUSTER_TRY(write_file_atomically(path, line));
+  const auto part = part_path_of(path);
+  const auto fd = MUSTER_TRY(open_own_file(part, O_WRONLY | O_CREAT | O_TRUNC));
+  auto written = write_all(fd.get(), line, path);
+  if (written && ::fsync(fd.get()) != 0) written = system_error(path.string(), "sync", errno);
+  if (written && ::rename(part.c_str(), path.c_str()) != 0) {
+    written = system_error(path.string(), "rename", errno);
+  }
+  if (!written) {
+    ::unlink(part.c_str());
+    return written.error();
+  }
+  MUSTER_TRY(sync_folder(path.parent_path()));
   return std::unique_ptr<RunJournal>(MUSTER_TRY(open_to_append(path, {line.size()})));
 }
 
@@ -221,18 +275,13 @@ Result<RunJournal::Reopened> RunJournal::reopen(const std::filesystem::path& pat
                                                 const RunIdentity& identity) {
   const std::string text = MUSTER_TRY(read_file(path));
   auto content = MUSTER_TRY(parse_journal(text, path));
-  if (content.ends.empty()) {
-    return Error{ErrorKind::NotFound,
-                 fmt::format("{}: no run to resume: the journal is empty", path.string())};
-  }
-  const auto now = as_stored(Json::parse(checked_line(identity_json(identity))));
-  if (const auto changed = difference(as_stored(content.identity), now)) {
+  if (const auto changed = identity_difference(content.journal.identity, identity)) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("cannot resume {}: {}", path.filename().string(), *changed)};
   }
   auto journal = MUSTER_TRY(open_to_append(path, std::move(content.ends)));
   MUSTER_TRY(journal->cut());
-  return Reopened{std::move(journal), std::move(content.steps)};
+  return Reopened{std::move(journal), std::move(content.journal.steps)};
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,16 +31,38 @@ struct RunStep {
   std::string index_hash = {};
 };
 
-/// The journal of a run, beside its output: a JSON line with the identity, then a JSON line a step,
-/// each ending in its own checksum and made durable before `append` returns. A torn last line is
-/// dropped.
+/// What a journal says, as it lies there.
+struct JournalContent {
+  RunIdentity identity;
+  std::vector<RunStep> steps;
+  /// All parts are whole and durable: nothing is left to do but to give them their final names.
+  bool is_finished = false;
+};
+
+/// "--max-length was 256 and is now 128", for the first entry that differs; nullopt when both are
+/// the same. `then` comes from a file, `now` does not.
+std::optional<std::string> identity_difference(const RunIdentity& then, const RunIdentity& now);
+
+/// The journal of a run, beside its output: a JSON line with the identity, a JSON line a step, and
+/// one when the parts are whole, each ending in its own checksum and made durable before `append`
+/// returns. A torn last line is dropped.
 ///
 /// Threads: not thread-safe.
 class RunJournal {
  public:
-  /// Starts a new journal at `path`, replacing an old one.
+  /// Where a new journal is written until it is whole: what a killed process leaves there is
+  /// written over by the next.
+  static std::filesystem::path part_path_of(const std::filesystem::path& path);
+
+  /// Starts a new journal at `path`, replacing an old one at once.
   static Result<std::unique_ptr<RunJournal>> create(const std::filesystem::path& path,
                                                     const RunIdentity& identity);
+
+  /// Reads a journal and changes nothing.
+  ///
+  /// Errors: NotFound (no such run to resume); Corrupt; Unsupported for a journal of another
+  /// version.
+  static Result<JournalContent> read(const std::filesystem::path& path);
 
   struct Reopened {
     std::unique_ptr<RunJournal> journal;  // ready to append after `steps`
@@ -48,13 +71,16 @@ class RunJournal {
 
   /// Reads a journal to go on with it.
   ///
-  /// Errors: NotFound (no such run to resume); Corrupt; InvalidArgument when `identity` differs,
-  /// naming the first entry that does with both values.
+  /// Errors: those of `read`; InvalidArgument when `identity` differs, naming the first entry that
+  /// does with both values.
   static Result<Reopened> reopen(const std::filesystem::path& path, const RunIdentity& identity);
 
   virtual ~RunJournal() = default;
 
   virtual Status append(const RunStep& step) = 0;
+
+  /// The parts are whole and durable. The last line.
+  virtual Status append_finished() = 0;
 
   /// Keeps only the first `count` steps (the rest did not match the part files).
   virtual Status truncate(std::size_t count) = 0;

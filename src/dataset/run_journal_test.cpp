@@ -54,6 +54,25 @@ TEST_F(RunJournalTest, AReopenedJournalGoesOn) {
   EXPECT_EQ(step_count(), 2U);
 }
 
+TEST_F(RunJournalTest, TheLastLineSaysThatThePartsAreWhole) {
+  make(2);
+  EXPECT_FALSE(RunJournal::read(path())->is_finished);
+  ASSERT_TRUE(RunJournal::reopen(path(), kIdentity)->journal->append_finished());
+  const auto content = RunJournal::read(path());
+  ASSERT_TRUE(content) << content.error().message;
+  EXPECT_TRUE(content->is_finished);
+  EXPECT_EQ(content->steps.size(), 2U);
+  EXPECT_EQ(content->identity, kIdentity);
+}
+
+TEST_F(RunJournalTest, AnotherVersionIsRefused) {
+  const std::string line = R"({"muster_run":1,"identity":[])";
+  write("out.npy.journal", fmt::format("{},\"sum\":\"{:016x}\"}}\n", line, hash64(line)));
+  const auto refused = RunJournal::read(path());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Unsupported);
+}
+
 TEST_F(RunJournalTest, ATornLastLineIsDroppedWhereverItIsTorn) {
   make(2);
   const auto whole = read("out.npy.journal");

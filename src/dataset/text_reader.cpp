@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "dataset/json_look.h"
 #include "dataset/record_stream.h"
 
 namespace muster {
@@ -75,6 +76,53 @@ std::unique_ptr<RecordStream> make_stream(std::unique_ptr<ByteSource> source, Te
   return make_lines_stream(std::move(source), std::move(options));
 }
 
+// Bytes from the front of an input, as many as tell whether it is JSON, and the whole of it again.
+struct LookedAt {
+  JsonLook look = JsonLook::Text;
+  std::unique_ptr<ByteSource> source;
+};
+
+Result<LookedAt> look_at(std::unique_ptr<ByteSource> source) {
+  constexpr std::size_t kHeadMax = 64 * 1024;  // an array that is well formed so far is JSON
+  constexpr std::size_t kReadSize = 4096;
+  std::string head;
+  auto look = JsonLook::Open;
+  while (look == JsonLook::Open && head.size() < kHeadMax) {
+    const auto size = head.size();
+    head.resize(size + kReadSize);
+    const auto count = MUSTER_TRY(source->read(std::span(head).subspan(size)));
+    head.resize(size + count);
+    look = look_for_json(head, /*is_whole=*/count == 0);
+  }
+  return LookedAt{look == JsonLook::Open ? JsonLook::Document : look,
+                  with_head(std::move(head), std::move(source))};
+}
+
+Status check_look(JsonLook look, const std::string& input) {
+  if (look == JsonLook::Text) return Done{};
+  const auto name = input_name(input);
+  if (look == JsonLook::Lines) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: begins with a JSON object: --format jsonl reads its texts, "
+                             "--format lines takes each line as it is",
+                             name)};
+  }
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{}: is one JSON document: --format jsonl wants an object on each line "
+                           "(jq -c '.[]' makes it so of an array), --format lines takes each line "
+                           "as it is",
+                           name)};
+}
+
+bool may_be_json(const TextReaderOptions& options, const std::string& input) {
+  return !options.format && !options.takes_every_line && format_of(input) == TextFormat::Lines;
+}
+
+Result<std::unique_ptr<ByteSource>> open_decoded(const std::string& input) {
+  auto raw = MUSTER_TRY(open_raw_source(input));
+  return decode_source(std::move(raw), input);
+}
+
 class FilesReader final : public TextReader {
  public:
   FilesReader(TextReaderOptions options, std::optional<std::uint64_t> size_total)
@@ -95,6 +143,10 @@ class FilesReader final : public TextReader {
     return size_finished_ + (stream_ ? stream_->size_consumed() : 0);
   }
 
+  std::uint64_t blank_count() const override {
+    return blank_finished_ + (stream_ ? stream_->blank_count() : 0);
+  }
+
  private:
   Result<bool> next_of_any(TextRecord& record) {
     while (input_index_ < options_.inputs.size()) {
@@ -110,6 +162,7 @@ class FilesReader final : public TextReader {
         return true;
       }
       size_finished_ += stream_->size_consumed();
+      blank_finished_ += stream_->blank_count();
       stream_.reset();
       ++input_index_;
     }
@@ -118,12 +171,17 @@ class FilesReader final : public TextReader {
 
   Status open_stream() {
     const auto& input = options_.inputs[input_index_];
-    auto raw = MUSTER_TRY(open_raw_source(input));
-    auto source = MUSTER_TRY(decode_source(std::move(raw), input));
+    auto source = MUSTER_TRY(open_decoded(input));
+    if (may_be_json(options_, input)) {
+      auto looked_at = MUSTER_TRY(look_at(std::move(source)));
+      MUSTER_TRY(check_look(looked_at.look, input));
+      source = std::move(looked_at.source);
+    }
     stream_ = make_stream(std::move(source), options_.format.value_or(format_of(input)),
                           RecordStreamOptions{.input = input_name(input),
                                               .field = options_.field,
                                               .id_field = options_.id_field,
+                                              .takes_blank_lines = options_.takes_every_line,
                                               .record_size_max = options_.record_size_max});
     return Done{};
   }
@@ -133,6 +191,7 @@ class FilesReader final : public TextReader {
   std::size_t input_index_ = 0;
   std::unique_ptr<RecordStream> stream_;  // of the input at input_index_, once it is opened
   std::uint64_t size_finished_ = 0;       // of the inputs before it
+  std::uint64_t blank_finished_ = 0;
 };
 
 }  // namespace
@@ -149,6 +208,14 @@ Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) 
     std::optional<std::uint64_t> size;
     if (input != "-") {
       size = MUSTER_TRY(check_input(input));
+    }
+    // What a pipe holds can be read only once.
+    if (size && may_be_json(options, input)) {
+      // A broken stream is told with its place when it is read.
+      auto source = open_decoded(input);
+      const Result<LookedAt> looked_at =
+          source ? look_at(*std::move(source)) : Result<LookedAt>(source.error());
+      if (looked_at) MUSTER_TRY(check_look(looked_at->look, input));
     }
     size_total = size && size_total ? std::optional(*size_total + *size) : std::nullopt;
   }

@@ -22,6 +22,9 @@ struct TextReaderOptions {
   std::string field = "text";                       // Jsonl: key; Csv: column of the header line
   /// Jsonl: key of a string or an integer; Csv: column.
   std::optional<std::string> id_field = std::nullopt;
+  /// Lines: a line of blanks is a record like others, and JSON is taken as text. Else the lines are
+  /// passed over and counted, and JSON is refused.
+  bool takes_every_line = false;
   /// Bytes; a longer record is a bad one, not a dead program.
   std::uint64_t record_size_max = 64ULL << 20;
 };
@@ -38,20 +41,24 @@ struct TextRecord {
 /// Streams the records of several inputs, plain, gzip or zstd (known by their first bytes, several
 /// members or frames in a row allowed). Memory does not grow with the input.
 ///
+/// An input that is read as Lines because nobody said otherwise, and begins with a JSON object or
+/// array, is refused with the format that would read it.
+///
 /// A record that is broken (not JSON, no such field, a number where the text should be, invalid
 /// UTF-8, too long, a row with other than the header's number of cells) is returned with its
-/// `fault`, and reading goes on after it. Empty lines are records with an empty text in Lines, and
-/// are skipped in Jsonl and Csv. Csv and Tsv begin with a header line; Tsv is quoted as Csv is. A
-/// UTF-8 byte order mark at the start of an input is skipped; "\r\n" ends a line like "\n".
+/// `fault`, and reading goes on after it. Blank lines are passed over. Csv and Tsv begin with a
+/// header line; Tsv is quoted as Csv is. A UTF-8 byte order mark at the start of an input is
+/// skipped; "\r\n" ends a line like "\n".
 ///
 /// Threads: not thread-safe; owned by one loop.
 /// Source: RFC 4180 (CSV; quoted fields may hold line ends), RFC 8259 (JSON), jsonlines.org.
 class TextReader {
  public:
-  /// Opens nothing but checks that every input exists and can be read, so that a typing error in
-  /// the last of ten names is told at once.
+  /// Checks that every input exists and can be read, and looks for JSON in the first bytes of the
+  /// files among them, so that a slip in the last of ten names is told at once.
   ///
-  /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice).
+  /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice,
+  /// JSON).
   static Result<std::unique_ptr<TextReader>> open(TextReaderOptions options);
 
   virtual ~TextReader() = default;
@@ -59,13 +66,17 @@ class TextReader {
   /// The next record into `record` (its buffers are reused); false at the end of the last input.
   ///
   /// Errors: Corrupt (a broken gzip or zstd stream, with the input's name), InvalidArgument (a CSV
-  /// header without the column), those of reading a file. After an error the reader is at its end.
+  /// header without the column, JSON from a pipe), those of reading a file. After an error the
+  /// reader is at its end.
   virtual Result<bool> next(TextRecord& record) = 0;
 
   /// Bytes of the inputs as they lie on disk, and how many have been consumed: for progress.
   /// nullopt when standard input or a pipe is one of them.
   virtual std::optional<std::uint64_t> size_total() const = 0;
   virtual std::uint64_t size_consumed() const = 0;
+
+  /// Blank lines of Lines inputs that were passed over so far.
+  virtual std::uint64_t blank_count() const = 0;
 };
 
 /// "corpus.jsonl:7", "standard input:7": how a place in the input is named in messages.

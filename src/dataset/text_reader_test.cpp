@@ -72,10 +72,53 @@ class TextReaderTest : public FolderTest {
 using Texts = std::vector<std::string>;
 
 TEST_F(TextReaderTest, LinesEndInLineFeedOrBothAndTheLastNeedsNone) {
-  EXPECT_EQ(records_of("a.txt", "one\ntwo\r\n\nfour"), (Texts{"one", "two", "", "four"}));
+  EXPECT_EQ(records_of("a.txt", "one\ntwo\r\n\nfour"), (Texts{"one", "two", "four"}));
   EXPECT_EQ(records_of("a.txt", "one\n"), (Texts{"one"}));
   EXPECT_EQ(records_of("a.txt", ""), Texts{});
-  EXPECT_EQ(records_of("a.txt", "\n\n"), (Texts{"", ""}));
+}
+
+TEST_F(TextReaderTest, BlankLinesAreCountedAndPassedOver) {
+  const auto path = write("a.txt", "one\n\n \t\r\ntwo\n\n");
+  auto reader = TextReader::open({.inputs = {path, path}});
+  ASSERT_TRUE(reader);
+  TextRecord record;
+  std::vector<std::uint64_t> lines;
+  while (*(*reader)->next(record)) lines.push_back(record.line);
+  EXPECT_EQ(lines, (std::vector<std::uint64_t>{1, 4, 1, 4}));
+  EXPECT_EQ((*reader)->blank_count(), 6U);
+  EXPECT_EQ(records({.inputs = {path}, .takes_every_line = true}),
+            (Texts{"one", "", " \t", "two", ""}));
+}
+
+TEST_F(TextReaderTest, JsonThatNobodyNamedIsRefusedWithItsFormat) {
+  const auto lines = write("a.txt", "\n{\"text\": \"a\"}\n");
+  const auto packed = write("b.txt.gz", gzip("[\"a\", \"b\"]"));
+  const auto refused = TextReader::open({.inputs = {lines}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(without_folder(refused.error().message),
+            "a.txt: begins with a JSON object: --format jsonl reads its texts, --format lines "
+            "takes each line as it is");
+  const auto document = TextReader::open({.inputs = {packed}});
+  ASSERT_FALSE(document);
+  EXPECT_NE(document.error().message.find("is one JSON document"), std::string::npos);
+  EXPECT_EQ(records({.inputs = {lines}, .format = TextFormat::Jsonl}), (Texts{"a"}));
+  EXPECT_EQ(records({.inputs = {lines}, .format = TextFormat::Lines}),
+            (Texts{"{\"text\": \"a\"}"}));
+}
+
+TEST_F(TextReaderTest, JsonFromAPipeIsRefusedWhenItIsRead) {
+  const auto path = (folder_ / "pipe.txt").string();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const UniqueFd both(::open(path.c_str(), O_RDWR | O_CLOEXEC));  // its own reader: nobody waits
+  const std::string line = "{\"text\": \"a\"}\n";
+  ASSERT_EQ(::write(both.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  auto reader = TextReader::open({.inputs = {path}});
+  ASSERT_TRUE(reader);
+  TextRecord record;
+  const auto refused = (*reader)->next(record);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
 }
 
 TEST_F(TextReaderTest, AByteOrderMarkIsSkippedAtTheStartOnly) {

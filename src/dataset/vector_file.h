@@ -31,7 +31,7 @@ class VectorFile {
   virtual std::span<const float> row(std::uint64_t row) const = 0;
 };
 
-/// Where the index of OUT lies: "x.npy" has "x.index.jsonl" beside it.
+/// Where the index of OUT lies: "x.npy" has "x.npy.index.jsonl" beside it.
 std::filesystem::path index_path_of(const std::filesystem::path& out);
 
 /// One line of the index. A bad record has no row.

@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
+#include "dataset/file_hash.h"
+#include "dataset/own_file.h"
 #include "dataset/vector_header.h"
 
 namespace muster {
@@ -38,17 +40,6 @@ std::string header_of(VectorFormat format, std::uint64_t row_count, std::uint32_
   return {};
 }
 
-// All exponent bits set: an infinity or NaN. Written so that the compiler makes vector code of it.
-bool is_all_finite(std::span<const float> values) {
-  constexpr std::uint32_t kExponent = 0x7F800000;
-  std::uint32_t found = 0;
-  for (const float value : values) {
-    found |=
-        static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent);
-  }
-  return found == 0;
-}
-
 void append_json_row(std::span<const float> row, std::string& out) {
   char digits[32];  // the longest float32 is "-1.17549435e-38"
   out += '[';
@@ -63,12 +54,13 @@ void append_json_row(std::span<const float> row, std::string& out) {
 class FileVectorWriter final : public VectorWriter {
  public:
   FileVectorWriter(UniqueFd fd, std::filesystem::path part, VectorFormat format, std::uint32_t dim,
-                   Place place)
+                   Place place, Hash128 whole_hash)
       : fd_(std::move(fd)),
         part_(std::move(part)),
         format_(format),
         dim_(dim),
-        place_(std::move(place)) {
+        place_(std::move(place)),
+        whole_hash_(std::move(whole_hash)) {
     buffer_.reserve(kBufferSize);
   }
 
@@ -76,7 +68,7 @@ class FileVectorWriter final : public VectorWriter {
     MUSTER_TRY(Status(state_));
     MUSTER_CHECK(rows.size() % dim_ == 0);
     if (!is_all_finite(rows)) {
-      return not_finite(rows);
+      return fail(not_finite(rows));
     }
     for (std::size_t at = 0; at < rows.size(); at += dim_) {
       const auto row = rows.subspan(at, dim_);
@@ -101,16 +93,17 @@ class FileVectorWriter final : public VectorWriter {
     return place_;
   }
 
-  Status finish() override {
+  Result<Whole> finish() override {
     MUSTER_TRY(sync());
     const std::string header = header_of(format_, place_.row_count, dim_);
     if (!header.empty() && ::lseek(fd_.get(), 0, SEEK_SET) != 0) {
-      return fail(system_error(part_.string(), "write", errno));
+      return fail(system_error(part_.string(), "write", errno)).error();
     }
     if (auto written = write_all(fd_.get(), header, part_); !written) {
-      return fail(written.error());
+      return fail(written.error()).error();
     }
-    return make_durable();
+    MUSTER_TRY(make_durable());
+    return Whole{.row_count = place_.row_count, .size = place_.size, .hash = whole_hash_.hex()};
   }
 
   // Puts the placeholder of the header into a new file.
@@ -132,6 +125,7 @@ class FileVectorWriter final : public VectorWriter {
       return fail(written.error());
     }
     hash_.update(buffer_);
+    whole_hash_.update(buffer_);
     place_.size += buffer_.size();
     buffer_.clear();
     return Done{};
@@ -159,7 +153,8 @@ class FileVectorWriter final : public VectorWriter {
   std::uint32_t dim_;
   Place place_;  // rows with those in the buffer, bytes without
   Status state_ = Done{};
-  Hash128 hash_;  // of the rows written since the last sync
+  Hash128 hash_;        // of the rows written since the last sync
+  Hash128 whole_hash_;  // of all rows
   std::string buffer_;
 };
 
@@ -184,6 +179,17 @@ Status check_place(const std::filesystem::path& part, int fd, VectorFormat forma
 
 }  // namespace
 
+// All exponent bits set: an infinity or NaN. Written so that the compiler makes vector code of it.
+bool is_all_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7F800000;
+  std::uint32_t found = 0;
+  for (const float value : values) {
+    found |=
+        static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent);
+  }
+  return found == 0;
+}
+
 Result<VectorFormat> vector_format_of(const std::filesystem::path& out) {
   const auto ending = out.extension();
   if (ending == ".npy") return VectorFormat::Npy;
@@ -202,12 +208,10 @@ Result<std::unique_ptr<VectorWriter>> VectorWriter::open(const std::filesystem::
                                                          VectorFormat format, std::uint32_t dim,
                                                          std::optional<Place> resume) {
   MUSTER_CHECK(dim > 0);
-  UniqueFd fd(::open(part.c_str(), O_WRONLY | O_CLOEXEC | (resume ? 0 : O_CREAT | O_TRUNC), 0644));
-  if (!fd.is_open()) {
-    return system_error(part.string(), resume ? "open" : "create", errno);
-  }
+  auto fd = MUSTER_TRY(open_own_file(part, O_WRONLY | (resume ? 0 : O_CREAT | O_TRUNC)));
   if (!resume) {
-    auto writer = std::make_unique<FileVectorWriter>(std::move(fd), part, format, dim, Place{});
+    auto writer =
+        std::make_unique<FileVectorWriter>(std::move(fd), part, format, dim, Place{}, Hash128());
     MUSTER_TRY(writer->start());
     return std::unique_ptr<VectorWriter>(std::move(writer));
   }
@@ -216,8 +220,10 @@ Result<std::unique_ptr<VectorWriter>> VectorWriter::open(const std::filesystem::
   if (::ftruncate(fd.get(), size) != 0 || ::lseek(fd.get(), size, SEEK_SET) != size) {
     return system_error(part.string(), "cut", errno);
   }
-  return std::unique_ptr<VectorWriter>(
-      std::make_unique<FileVectorWriter>(std::move(fd), part, format, dim, *std::move(resume)));
+  Hash128 hash;
+  MUSTER_TRY(hash_bytes_of(part, vector_header_size(format), resume->size, hash));
+  return std::unique_ptr<VectorWriter>(std::make_unique<FileVectorWriter>(
+      std::move(fd), part, format, dim, *std::move(resume), std::move(hash)));
 }
 
 }  // namespace muster

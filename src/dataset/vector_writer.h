@@ -24,6 +24,9 @@ Result<VectorFormat> vector_format_of(const std::filesystem::path& out);
 /// Bytes before the first row. `finish` rewrites them, so no checksum of a journal covers them.
 std::uint64_t vector_header_size(VectorFormat format);
 
+/// Whether no value is an infinity or NaN: the only rows that are written.
+bool is_all_finite(std::span<const float> values);
+
 /// Appends rows to an unfinished file and gives it its final header at the end. The header has a
 /// fixed size for any row count, so the file grows by appending alone and `finish` rewrites the
 /// head in place.
@@ -40,8 +43,15 @@ class VectorWriter {
              // (or `open`); the header is not among them. Not read by `open`.
   };
 
+  /// A file that is whole.
+  struct Whole {
+    std::uint64_t row_count = 0;
+    std::uint64_t size = 0;
+    std::string hash;  // Hash128 of everything behind the header
+  };
+
   /// Opens `part` for appending; `resume` at nullopt creates or truncates it, else the file is cut
-  /// to `resume->size` bytes.
+  /// to `resume->size` bytes, which are read once for the hash of the whole.
   ///
   /// Errors: those of creating and writing; Corrupt when the file is shorter than `resume` says, or
   /// its rows cannot take that many bytes.
@@ -53,7 +63,7 @@ class VectorWriter {
 
   /// Shapes: rows [n, dim] float32, n = rows.size() / dim; buffered.
   /// Errors: ResourceExhausted (disk full) and the other errors of writing; InvalidArgument for NaN
-  /// or an infinity.
+  /// or an infinity. After any of them every call says the same.
   virtual Status append(std::span<const float> rows) = 0;
 
   /// Writes the buffer and makes everything so far durable (fdatasync). The place is then safe to
@@ -61,7 +71,7 @@ class VectorWriter {
   virtual Result<Place> sync() = 0;
 
   /// Writes the final header, and makes the file durable; the caller renames it.
-  virtual Status finish() = 0;
+  virtual Result<Whole> finish() = 0;
 };
 
 }  // namespace muster
