@@ -10,7 +10,6 @@ namespace muster {
 namespace {
 
 constexpr std::uint64_t kTextsPerRequest = 32;
-constexpr double kKept = 0.99;  // about the last hundred requests make the estimate
 
 double requests_of(const AdmissionRequest& request) {
   const auto parts = (request.text_count + kTextsPerRequest - 1) / kTextsPerRequest;
@@ -49,7 +48,7 @@ void Admission::set_limits(std::map<std::string, CallerLimits> limits) {
 
 std::optional<Refused> Admission::ask(const AdmissionRequest& request, const QueueState& queue,
                                       TimePoint now) {
-  const double tokens = estimate(request);
+  const auto tokens = static_cast<double>(request.token_estimate);
   auto& caller = callers_[request.caller];
   if (auto refused = ask_caller(request.caller, caller, request, tokens, now)) return refused;
   if (auto refused = ask_queue(request, queue, tokens)) return refused;
@@ -58,7 +57,8 @@ std::optional<Refused> Admission::ask(const AdmissionRequest& request, const Que
     caller.requests.use(requests_of(request), *limits.requests_per_minute, now);
   }
   if (limits.tokens_per_minute) caller.tokens.use(tokens, *limits.tokens_per_minute, now);
-  caller.running.emplace(request.token_bound, tokens);
+  ++caller.running_count;
+  if (request.is_interactive) caller.interactive_tokens += request.token_estimate;
   return std::nullopt;
 }
 
@@ -67,19 +67,21 @@ std::optional<Refused> Admission::ask_caller(const std::string& name, const Call
                                              TimePoint now) const {
   const auto& [requests_per_minute, tokens_per_minute, requests_at_once] = caller.limits;
   const auto who = name.empty() ? std::string("without a key") : "key " + name;
-  if (requests_at_once && caller.running.size() >= *requests_at_once) {
+  if (requests_at_once && caller.running_count >= *requests_at_once) {
     return Refused{retry_after(1), fmt::format("{}: {} requests at once", who, *requests_at_once),
                    true};
   }
   if (requests_per_minute) {
     if (const auto wait = caller.requests.wait(requests_of(request), *requests_per_minute, now)) {
-      return Refused{*wait, fmt::format("{}: {:.6g} requests a minute", who, *requests_per_minute),
-                     true};
+      return Refused{
+          *wait, fmt::format("{} has used its {:.6g} requests a minute", who, *requests_per_minute),
+          true};
     }
   }
   if (tokens_per_minute) {
     if (const auto wait = caller.tokens.wait(tokens, *tokens_per_minute, now)) {
-      return Refused{*wait, fmt::format("{}: {:.6g} tokens a minute", who, *tokens_per_minute),
+      return Refused{*wait,
+                     fmt::format("{} has used its {:.6g} tokens a minute", who, *tokens_per_minute),
                      true};
     }
   }
@@ -112,34 +114,41 @@ std::optional<Refused> Admission::ask_queue(const AdmissionRequest& request,
         fmt::format("{} tokens wait, {:.0f} more were asked for and {} may wait{}",
                     queue.outstanding_tokens, tokens, options_.queued_tokens_most, where)};
   }
-  if (!queue.tokens_per_second || *queue.tokens_per_second <= 0) return std::nullopt;
-  const double budget = seconds(options_.queue_budget) * *queue.tokens_per_second;
+  const double known = queue.tokens_per_second.value_or(0);
+  const double speed = known > 0 ? known : kUnknownTokensPerSecond;
+  const double budget = seconds(options_.queue_budget) * speed;
   if (queue.tokens_ahead == 0 || ahead + tokens <= budget) return std::nullopt;
-  return Refused{
-      done_after(ahead, ahead + tokens - budget),
-      fmt::format("the queue would be {:.1f} s long and may be {:.1f} s",
-                  (ahead + tokens) / *queue.tokens_per_second, seconds(options_.queue_budget))};
+  if (known <= 0) {
+    return Refused{retry_after(1), fmt::format("no speed is known yet: {} tokens wait, {:.0f} more "
+                                               "were asked for and {:.0f} may wait until then{}",
+                                               queue.tokens_ahead, tokens, budget, where)};
+  }
+  return Refused{done_after(ahead, ahead + tokens - budget),
+                 fmt::format("too busy: the queue would be {:.1f} s long and may be {:.1f} s",
+                             (ahead + tokens) / speed, seconds(options_.queue_budget))};
+}
+
+Lane Admission::lane(const AdmissionRequest& request, double tokens_most) const {
+  if (!request.is_interactive) return Lane::Bulk;
+  const auto found = callers_.find(request.caller);
+  const auto running = found == callers_.end() ? 0 : found->second.interactive_tokens;
+  const auto tokens = static_cast<double>(running + request.token_estimate);
+  return tokens <= tokens_most ? Lane::Interactive : Lane::Bulk;
 }
 
 void Admission::on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now) {
   const auto found = callers_.find(request.caller);
-  if (found == callers_.end()) return;
+  if (found == callers_.end() || found->second.running_count == 0) return;
   auto& caller = found->second;
-  const auto running = caller.running.find(request.token_bound);
-  if (running == caller.running.end()) return;
-  if (caller.limits.tokens_per_minute) {
-    const double real = static_cast<double>(token_count);
-    caller.tokens.use(real - running->second, *caller.limits.tokens_per_minute, now);
+  --caller.running_count;
+  if (request.is_interactive) {
+    caller.interactive_tokens -= std::min(caller.interactive_tokens, request.token_estimate);
   }
-  caller.running.erase(running);
-  if (token_count == 0 || request.token_bound == 0) return;
-  bound_sum_ = bound_sum_ * kKept + static_cast<double>(request.token_bound);
-  token_sum_ = token_sum_ * kKept + static_cast<double>(token_count);
-}
-
-double Admission::estimate(const AdmissionRequest& request) const {
-  const double share = bound_sum_ > 0 ? std::min(1.0, token_sum_ / bound_sum_) : 1;
-  return static_cast<double>(request.token_bound) * share;
+  if (caller.limits.tokens_per_minute) {
+    const double more =
+        static_cast<double>(token_count) - static_cast<double>(request.token_estimate);
+    caller.tokens.use(more, *caller.limits.tokens_per_minute, now);
+  }
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "spec/serving.h"
 
 namespace muster {
 
@@ -26,7 +27,8 @@ struct AdmissionOptions {
 struct AdmissionRequest {
   std::string caller;  // the name of an API key; empty without keys
   std::uint64_t text_count = 0;
-  std::uint64_t token_bound = 0;  // upper bound of the tokens, from the bytes
+  std::uint64_t token_estimate = 0;  // scheduler/token_estimate.h
+  bool is_interactive = false;       // as it was asked for, whichever lane it is given
 };
 
 /// What the queue looks like now. What was let in and is not queued yet counts as queued.
@@ -39,24 +41,31 @@ struct QueueState {
 };
 
 struct Refused {
-  Duration retry_after{};  // from the measured rate; at least a second, as the header counts
-  std::string reason;  // "the queue is 2.4 s long and may be 2.0 s", "key ci: 60 requests a minute"
+  Duration retry_after{};     // from the measured rate; at least a second, as the header counts
+  std::string reason;         // "key ci has used its 60 requests a minute"
   bool is_own_limit = false;  // the caller's, not the server's
 };
+
+/// What stands for a speed that is not known, before a device has loaded its model or where it
+/// could not be calibrated: that of a large encoder (303 million parameters in its layers, 0.6
+/// GFLOP a token) on few CPU cores (300 GFLOP/s). With a budget of 2 s a thousand tokens are let
+/// in, beside a first request of any size.
+inline constexpr double kUnknownTokensPerSecond = 500;
 
 /// Decides by tokens and predicted time whether work is let in. A text of k requests and k texts of
 /// one request are treated alike: tokens count, and for the caller's requests_per_minute a request
 /// counts as one for each 32 texts or part of them.
 ///
 /// The predicted wait is (tokens ahead + this request's) / tokens a second: bulk texts that wait
-/// are not ahead of an interactive request. While no speed is known, only the bounds on queued
-/// texts and tokens hold. A request that alone is longer than the budget is let in when nothing is
-/// ahead. Its tokens are estimated as the bound times what real tokens have been of bounds so far,
-/// 1 before the first request has ended.
+/// are not ahead of an interactive request. While no speed is known, `kUnknownTokensPerSecond`
+/// stands for it. A request that alone is longer than the budget is let in when nothing is ahead.
 ///
 /// A caller's limits are token buckets that hold what a minute allows and start full, so that a
 /// caller may use a minute's worth at once. Tokens are charged by the estimate and put right at the
 /// end. A request of more than a minute's worth is let in when the bucket is full.
+///
+/// A caller's requests are interactive as long as those under way are little work: the rest waits
+/// with the bulk texts, whatever lane it asks for.
 /// Source of the bucket: Turner 1986, "New directions in communications", IEEE Communications
 /// Magazine 24(10).
 ///
@@ -74,7 +83,11 @@ class Admission {
   std::optional<Refused> ask(const AdmissionRequest& request, const QueueState& queue,
                              TimePoint now);
 
-  /// A request that was let in has ended, with so many real tokens; 0 where they were not counted.
+  /// The lane of a request: interactive only if it asks for that, and if all of its caller's that
+  /// asked for it and are under way have at most `tokens_most` tokens with this one.
+  Lane lane(const AdmissionRequest& request, double tokens_most) const;
+
+  /// A request that was let in has ended, and so many tokens were computed for it.
   void on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now);
 
  private:
@@ -92,7 +105,8 @@ class Admission {
     CallerLimits limits;
     Bucket requests;
     Bucket tokens;
-    std::multimap<std::uint64_t, double> running;  // token bound -> tokens charged
+    std::uint64_t running_count = 0;
+    std::uint64_t interactive_tokens = 0;  // of running requests that asked for that lane
   };
 
   std::optional<Refused> ask_caller(const std::string& name, const Caller& caller,
@@ -100,12 +114,8 @@ class Admission {
                                     TimePoint now) const;
   std::optional<Refused> ask_queue(const AdmissionRequest& request, const QueueState& queue,
                                    double tokens) const;
-  double estimate(const AdmissionRequest& request) const;
-
   AdmissionOptions options_;
   std::map<std::string, Caller> callers_;
-  double bound_sum_ = 0;  // of the last requests, for the estimate
-  double token_sum_ = 0;
 };
 
 }  // namespace muster

@@ -21,7 +21,7 @@ QueueState queue_of(std::uint64_t outstanding, std::optional<double> speed = 100
 
 AdmissionRequest request_of(std::uint64_t tokens, std::uint64_t texts = 1,
                             std::string caller = "") {
-  return {.caller = std::move(caller), .text_count = texts, .token_bound = tokens};
+  return {.caller = std::move(caller), .text_count = texts, .token_estimate = tokens};
 }
 
 TEST(Admission, LetsInWhatIsPredictedWithinTheBudget) {
@@ -30,7 +30,7 @@ TEST(Admission, LetsInWhatIsPredictedWithinTheBudget) {
   const auto refused = admission.ask(request_of(501), queue_of(1500), kStart);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->retry_after, seconds(1));  // 1 ms would do, but whole seconds are told
-  EXPECT_EQ(refused->reason, "the queue would be 2.0 s long and may be 2.0 s");
+  EXPECT_EQ(refused->reason, "too busy: the queue would be 2.0 s long and may be 2.0 s");
   EXPECT_FALSE(refused->is_own_limit);
 }
 
@@ -55,23 +55,59 @@ TEST(Admission, WhatWaitsBehindARequestDoesNotCountInItsWait) {
   EXPECT_FALSE(admission.ask(request_of(500), queue, kStart));  // 2.0 s
   const auto refused = admission.ask(request_of(900), queue, kStart);
   ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->reason, "the queue would be 2.4 s long and may be 2.0 s");
+  EXPECT_EQ(refused->reason, "too busy: the queue would be 2.4 s long and may be 2.0 s");
   EXPECT_EQ(refused->retry_after, seconds(1));  // 400 tokens have to be done first
   queue.tokens_ahead = 0;
   EXPECT_FALSE(admission.ask(request_of(900), queue, kStart));
   EXPECT_TRUE(admission.ask(request_of(1001), queue, kStart));  // it has to be kept all the same
 }
 
-TEST(Admission, WithoutAKnownSpeedOnlyTheHardBoundsHold) {
+// 500 tokens a second stand for a speed that nobody knows, so 1,000 within 2 s.
+TEST(Admission, WithoutAKnownSpeedLittleIsLetIn) {
+  Admission admission({.queue_budget = seconds(2)});
+  EXPECT_FALSE(admission.ask(request_of(50'000), queue_of(0, std::nullopt), kStart));
+  EXPECT_FALSE(admission.ask(request_of(10), queue_of(990, std::nullopt), kStart));
+  const auto refused = admission.ask(request_of(11), queue_of(990, std::nullopt), kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->retry_after, seconds(1));
+  EXPECT_EQ(
+      refused->reason,
+      "no speed is known yet: 990 tokens wait, 11 more were asked for and 1000 may wait until "
+      "then");
+}
+
+TEST(Admission, TheHardBoundsHoldWhateverThePrediction) {
   Admission admission({.queued_tokens_most = 10'000, .queued_texts_most = 100});
-  EXPECT_FALSE(admission.ask(request_of(9000), queue_of(990, std::nullopt), kStart));
-  const auto tokens = admission.ask(request_of(9011), queue_of(990, std::nullopt), kStart);
+  constexpr double kFast = 1e9;
+  EXPECT_FALSE(admission.ask(request_of(9000), queue_of(990, kFast), kStart));
+  const auto tokens = admission.ask(request_of(9011), queue_of(990, kFast), kStart);
   ASSERT_TRUE(tokens);
   EXPECT_EQ(tokens->retry_after, seconds(1));
   EXPECT_EQ(tokens->reason, "990 tokens wait, 9011 more were asked for and 10000 may wait");
-  const auto texts = admission.ask(request_of(2, 2), queue_of(990, std::nullopt), kStart);
+  const auto texts = admission.ask(request_of(2, 2), queue_of(990, kFast), kStart);
   ASSERT_TRUE(texts);
   EXPECT_EQ(texts->reason, "99 texts wait, 2 more were asked for and 100 may wait");
+}
+
+// What a lane holds in a batch's time are 100 tokens here: 60 and 40 are queries, what is more is
+// bulk; the other key's are queries all the same.
+TEST(Admission, AKeysQueriesAreInteractiveAsLongAsTheyAreLittleWork) {
+  Admission admission({});
+  const auto query = [](std::uint64_t tokens, std::string caller) {
+    auto request = request_of(tokens, 1, std::move(caller));
+    request.is_interactive = true;
+    return request;
+  };
+  EXPECT_EQ(admission.lane(request_of(1, 1, "ci"), 100), Lane::Bulk);  // asked for nothing else
+  EXPECT_EQ(admission.lane(query(60, "ci"), 100), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query(60, "ci"), queue_of(0), kStart));
+  EXPECT_EQ(admission.lane(query(41, "ci"), 100), Lane::Bulk);
+  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query(500, "ci"), queue_of(0), kStart));  // in the bulk lane
+  EXPECT_EQ(admission.lane(query(1, "ci"), 100), Lane::Bulk);          // counts all the same
+  EXPECT_EQ(admission.lane(query(1, "other"), 100), Lane::Interactive);
+  admission.on_end(query(500, "ci"), 500, kStart);
+  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
 }
 
 TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {
@@ -83,7 +119,7 @@ TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {
   const auto refused = admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->retry_after, seconds(1));
-  EXPECT_EQ(refused->reason, "key ci: 60 requests a minute");
+  EXPECT_EQ(refused->reason, "key ci has used its 60 requests a minute");
   EXPECT_TRUE(refused->is_own_limit);
   EXPECT_FALSE(admission.ask(request_of(1, 1, "other"), queue_of(0), kStart));
   EXPECT_FALSE(admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart + seconds(1)));
@@ -100,11 +136,12 @@ TEST(Admission, TokensOfAKeyArePutRightAtTheEnd) {
   const auto refused = admission.ask(request_of(100, 1, "ci"), queue_of(0), kStart);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->retry_after, seconds(10));  // 10 tokens a second
-  EXPECT_EQ(refused->reason, "key ci: 600 tokens a minute");
-  admission.on_end(request_of(600, 1, "ci"), 300, kStart);  // it had half of its bound
-  // 300 are left, and bounds are known to be twice the tokens: 600 count as 300.
-  EXPECT_FALSE(admission.ask(request_of(600, 1, "ci"), queue_of(0), kStart));
-  EXPECT_TRUE(admission.ask(request_of(2, 1, "ci"), queue_of(0), kStart));
+  EXPECT_EQ(refused->reason, "key ci has used its 600 tokens a minute");
+  admission.on_end(request_of(600, 1, "ci"), 300, kStart);  // it had half of its estimate
+  EXPECT_TRUE(admission.ask(request_of(301, 1, "ci"), queue_of(0), kStart));
+  EXPECT_FALSE(admission.ask(request_of(300, 1, "ci"), queue_of(0), kStart));
+  admission.on_end(request_of(300, 1, "ci"), 0, kStart);  // nothing was computed
+  EXPECT_FALSE(admission.ask(request_of(300, 1, "ci"), queue_of(0), kStart));
 }
 
 TEST(Admission, CountsTheRequestsOfAKeyThatRun) {

@@ -16,15 +16,21 @@ constexpr std::uint64_t kTokensMin = 64;
 // Deaths that a text may cause: one may be chance, two, the second of them alone, are not.
 constexpr std::uint32_t kStrikesMax = 2;
 
+bool contains(const WorkBatch& batch, ItemKey key) {
+  return std::any_of(batch.items.begin(), batch.items.end(),
+                     [key](const WorkItem& item) { return item.key == key; });
+}
+
 }  // namespace
 
 void BatchQueue::add(const WorkItem& item) {
-  auto& keys = by_length_[item.token_count];
-  if (keys.empty() || item.key < *keys.begin()) {
-    if (!keys.empty()) oldest_.erase({*keys.begin(), item.token_count});
-    oldest_.insert({item.key, item.token_count});
+  const ItemTurn turn{item.rank, item.key};
+  auto& turns = by_length_[item.token_count];
+  if (turns.empty() || turn < *turns.begin()) {
+    if (!turns.empty()) first_.erase({*turns.begin(), item.token_count});
+    first_.insert({turn, item.token_count});
   }
-  keys.insert(item.key);
+  turns.insert(turn);
   ++item_count_;
   token_count_ += item.token_count;
 }
@@ -47,49 +53,69 @@ std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& li
 
   WorkBatch batch;
   batch.id = next_batch_id_++;
-  const auto start = length_of_oldest();
-  take_of_length(start, std::max<std::uint64_t>(budget, start), batch);
+  const auto [turn, start] = *first_.begin();
+  const auto rank_most =
+      turn.rank > UINT64_MAX - limits.rank_window ? UINT64_MAX : turn.rank + limits.rank_window;
+  take_of_length(start, std::max<std::uint64_t>(budget, start), rank_most, batch);
   // Fill up with the neighbours in length, nearest first.
-  while (!by_length_.empty()) {
-    const auto above = by_length_.lower_bound(start);
-    auto nearest = above;
-    if (above == by_length_.end()) {
-      nearest = std::prev(above);
-    } else if (above != by_length_.begin()) {
-      const auto below = std::prev(above);
-      if (start - below->first < above->first - start) nearest = below;
-    }
-    const auto length = nearest->first;
-    if (batch.token_count + length > budget) break;
-    take_of_length(length, budget, batch);
+  while (const auto length = nearest_length(start, rank_most)) {
+    if (batch.token_count + *length > budget) break;
+    take_of_length(*length, budget, rank_most, batch);
   }
   return batch;
 }
 
-std::optional<ItemKey> BatchQueue::oldest(std::size_t device, const CutLimits& limits) const {
+// Of two that are equally near the longer one.
+std::optional<std::uint32_t> BatchQueue::nearest_length(std::uint32_t start,
+                                                        std::uint64_t rank_most) const {
+  const auto may_go = [&](const auto& entry) { return entry.second.begin()->rank <= rank_most; };
+  const auto middle = by_length_.lower_bound(start);
+  const auto above = std::find_if(middle, by_length_.end(), may_go);
+  const auto below = std::find_if(std::make_reverse_iterator(middle), by_length_.rend(), may_go);
+  if (below == by_length_.rend()) {
+    return above == by_length_.end() ? std::nullopt : std::optional(above->first);
+  }
+  if (above == by_length_.end() || start - below->first < above->first - start) return below->first;
+  return above->first;
+}
+
+std::optional<ItemTurn> BatchQueue::first(std::size_t device, const CutLimits& limits) const {
   const auto suspect = find_suspect(device, limits);
-  if (suspect != suspects_.end()) return suspect->items.front().key;
+  if (suspect != suspects_.end()) {
+    const auto& item = suspect->items.front();
+    return ItemTurn{item.rank, item.key};
+  }
   if (by_length_.empty()) return std::nullopt;
-  return oldest_.begin()->first;
+  return first_.begin()->first;
+}
+
+bool BatchQueue::is_suspect(ItemKey key) const {
+  return std::any_of(suspects_.begin(), suspects_.end(),
+                     [key](const WorkBatch& suspect) { return contains(suspect, key); });
 }
 
 bool BatchQueue::remove(const WorkItem& item) {
+  const ItemTurn turn{item.rank, item.key};
   const auto found = by_length_.find(item.token_count);
-  if (found != by_length_.end() && found->second.contains(item.key)) {
-    auto& keys = found->second;
-    oldest_.erase({*keys.begin(), item.token_count});
-    keys.erase(item.key);
-    if (keys.empty()) {
+  if (found != by_length_.end() && found->second.contains(turn)) {
+    auto& turns = found->second;
+    first_.erase({*turns.begin(), item.token_count});
+    turns.erase(turn);
+    if (turns.empty()) {
       by_length_.erase(found);
     } else {
-      oldest_.insert({*keys.begin(), item.token_count});
+      first_.insert({*turns.begin(), item.token_count});
     }
   } else {
+    const auto is_it = [&](const WorkItem& other) { return other.key == item.key; };
     const auto suspect =
-        std::find_if(suspects_.begin(), suspects_.end(),
-                     [&](const WorkBatch& batch) { return batch.items.front().key == item.key; });
+        std::find_if(suspects_.begin(), suspects_.end(), [&](const WorkBatch& batch) {
+          return std::any_of(batch.items.begin(), batch.items.end(), is_it);
+        });
     if (suspect == suspects_.end()) return false;
-    suspects_.erase(suspect);
+    std::erase_if(suspect->items, is_it);
+    suspect->token_count -= item.token_count;
+    if (suspect->items.empty()) suspects_.erase(suspect);
   }
   --item_count_;
   token_count_ -= item.token_count;
@@ -98,15 +124,16 @@ bool BatchQueue::remove(const WorkItem& item) {
 
 std::vector<WorkItem> BatchQueue::take_all() {
   std::vector<WorkItem> all;
-  for (const auto& [length, keys] : by_length_) {
-    for (const auto key : keys) all.push_back({key, length});
-    token_count_ -= length * keys.size();
+  for (const auto& [length, turns] : by_length_) {
+    for (const auto& turn : turns) all.push_back({turn.key, length, turn.rank});
+    token_count_ -= length * turns.size();
   }
   item_count_ -= all.size();
   by_length_.clear();
-  oldest_.clear();
-  std::sort(all.begin(), all.end(),
-            [](const WorkItem& left, const WorkItem& right) { return left.key < right.key; });
+  first_.clear();
+  std::sort(all.begin(), all.end(), [](const WorkItem& left, const WorkItem& right) {
+    return ItemTurn{left.rank, left.key} < ItemTurn{right.rank, right.key};
+  });
   return all;
 }
 
@@ -123,19 +150,26 @@ void BatchQueue::give_back(WorkBatch batch) {
 std::optional<ItemKey> BatchQueue::strike(WorkBatch batch, std::size_t device) {
   MUSTER_CHECK(!batch.items.empty());
   const auto strikes = batch.strike_count + 1;
-  if (strikes >= kStrikesMax) {
-    MUSTER_CHECK(batch.items.size() == 1);  // the first strike took the batch apart
-    return batch.items.front().key;
-  }
+  // The first strike takes a batch apart; one that was tried as it is by two devices has it now.
+  if (strikes >= kStrikesMax && batch.items.size() == 1) return batch.items.front().key;
   for (const auto& item : batch.items) {
     suspects_.push_back({.items = {item},
                          .token_count = item.token_count,
-                         .strike_count = strikes,
+                         .strike_count = 1,
                          .struck_device = device});
     ++item_count_;
     token_count_ += item.token_count;
   }
   return std::nullopt;
+}
+
+void BatchQueue::retry(WorkBatch batch, std::size_t device) {
+  item_count_ += batch.items.size();
+  token_count_ += batch.token_count;
+  batch.strike_count = 1;
+  batch.struck_device = device;
+  batch.is_retry = true;
+  suspects_.push_back(std::move(batch));
 }
 
 BatchQueue::Suspects::const_iterator BatchQueue::find_suspect(std::size_t device,
@@ -146,21 +180,23 @@ BatchQueue::Suspects::const_iterator BatchQueue::find_suspect(std::size_t device
   });
 }
 
-void BatchQueue::take_of_length(std::uint32_t length, std::uint64_t budget, WorkBatch& batch) {
+void BatchQueue::take_of_length(std::uint32_t length, std::uint64_t budget, std::uint64_t rank_most,
+                                WorkBatch& batch) {
   const auto found = by_length_.find(length);
-  auto& keys = found->second;
-  oldest_.erase({*keys.begin(), length});
-  while (!keys.empty() && batch.token_count + length <= budget) {
-    batch.items.push_back({*keys.begin(), length});
+  auto& turns = found->second;
+  first_.erase({*turns.begin(), length});
+  while (!turns.empty() && turns.begin()->rank <= rank_most &&
+         batch.token_count + length <= budget) {
+    batch.items.push_back({turns.begin()->key, length, turns.begin()->rank});
     batch.token_count += length;
-    keys.erase(keys.begin());
+    turns.erase(turns.begin());
     --item_count_;
     token_count_ -= length;
   }
-  if (keys.empty()) {
+  if (turns.empty()) {
     by_length_.erase(found);
   } else {
-    oldest_.insert({*keys.begin(), length});
+    first_.insert({*turns.begin(), length});
   }
 }
 

@@ -41,6 +41,33 @@ TEST(BatchQueue, FillsUpWithTheNearestLengths) {
   EXPECT_EQ(keys_of(*queue.cut(0, {.token_budget = 400})), (Keys{1, 4, 3}));
 }
 
+TEST(BatchQueue, TheLowestRankGoesFirstAndThenTheOldest) {
+  BatchQueue queue;
+  queue.add({1, 100, 300});
+  queue.add({2, 100, 0});
+  queue.add({3, 200, 100});
+  queue.add({4, 100, 0});
+  EXPECT_EQ(keys_of(*queue.cut(0, {.token_budget = 200})), (Keys{2, 4}));
+  EXPECT_EQ(keys_of(*queue.cut(0, {.token_budget = 200})), (Keys{3}));
+  EXPECT_TRUE(queue.remove({1, 100, 300}));
+  EXPECT_EQ(queue.item_count(), 0U);
+}
+
+// The call of texts 1 and 2 came first. Without a window text 2 waits until no text of 100 tokens
+// is left; with one of 200 tokens text 5 (rank 300) waits for it.
+TEST(BatchQueue, ACallsTextsAreNotSpreadBehindLaterOnesThatFitBetter) {
+  BatchQueue queue;
+  queue.add({1, 100, 0});
+  queue.add({2, 300, 100});
+  queue.add({3, 100, 0});
+  queue.add({4, 100, 200});
+  queue.add({5, 100, 300});
+  queue.add({6, 100, 400});
+  const CutLimits limits{.token_budget = 600, .rank_window = 200};
+  EXPECT_EQ(keys_of(*queue.cut(0, limits)), (Keys{1, 3, 4, 2}));
+  EXPECT_EQ(keys_of(*queue.cut(0, limits)), (Keys{5, 6}));
+}
+
 TEST(BatchQueue, SendsATextAboveTheBudgetAlone) {
   BatchQueue queue;
   queue.add({1, 500});
@@ -82,8 +109,8 @@ TEST(BatchQueue, TextsOfAStruckBatchGoToAnotherDeviceOneByOne) {
   EXPECT_FALSE(queue.strike(std::move(*struck), 0));
   EXPECT_EQ(queue.item_count(), 4U);
   EXPECT_EQ(queue.token_count(), 400U);
-  EXPECT_EQ(queue.oldest(0, {}), 3U);
-  EXPECT_EQ(queue.oldest(1, {}), 1U);
+  EXPECT_EQ(queue.first(0, {})->key, 3U);
+  EXPECT_EQ(queue.first(1, {})->key, 1U);
   EXPECT_EQ(keys_of(*queue.cut(0, {.token_budget = 4096})), (Keys{3, 4}));  // not its killer again
   EXPECT_EQ(keys_of(*queue.cut(1, {.token_budget = 4096})), (Keys{1}));
   EXPECT_FALSE(queue.cut(1, {.token_budget = 4096, .may_take_suspects = false}));
@@ -102,7 +129,7 @@ TEST(BatchQueue, ATextThatIsRemovedIsNotGivenOut) {
   EXPECT_EQ(queue.item_count(), 1U);
   EXPECT_EQ(queue.token_count(), 100U);
   EXPECT_EQ(keys_of(*queue.cut(1, {.token_budget = 4096})), (Keys{2}));
-  EXPECT_FALSE(queue.oldest(1, {}));
+  EXPECT_FALSE(queue.first(1, {}));
 }
 
 TEST(BatchQueue, AStruckGroupComesBackToTheOnlyDevice) {
@@ -189,7 +216,10 @@ TEST(BatchQueue, LosesNothingUnderRandomFaults) {
       std::swap(out[random() % out.size()], out.back());
       auto batch = std::move(out.back());
       out.pop_back();
-      if (action == 7) {
+      if (action == 7 && batch.strike_count == 0 && random() % 2 == 0) {
+        for (const auto& item : batch.items) waiting.insert(item.key);
+        queue.retry(std::move(batch), random() % 3);
+      } else if (action == 7) {
         for (const auto& item : batch.items) waiting.insert(item.key);
         queue.give_back(std::move(batch));
       } else if (action == 8) {
@@ -207,6 +237,28 @@ TEST(BatchQueue, LosesNothingUnderRandomFaults) {
   std::size_t out_count = 0;
   for (const auto& batch : out) out_count += batch.items.size();
   EXPECT_EQ(done_count + out_count + waiting.size(), next);
+}
+
+TEST(BatchQueue, ARetryRunsAsItIsOnAnotherDeviceAndAStrikeThenTakesItApart) {
+  BatchQueue queue;
+  for (ItemKey key = 1; key <= 3; ++key) queue.add({key, 100});
+  queue.retry(*queue.cut(0, {.token_budget = 300}), 0);
+  EXPECT_EQ(queue.item_count(), 3U);
+  EXPECT_EQ(queue.token_count(), 300U);
+  EXPECT_FALSE(queue.cut(0, {.token_budget = 300}));
+  EXPECT_TRUE(queue.remove({2, 100}));  // whoever waited for it went away
+  auto batch = queue.cut(1, {.token_budget = 100});
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(keys_of(*batch), (Keys{1, 3}));
+  EXPECT_EQ(batch->token_count, 200U);
+  EXPECT_TRUE(batch->is_retry);
+  EXPECT_FALSE(queue.strike(*std::move(batch), 1));
+  auto alone = queue.cut(0, {.token_budget = 100});
+  EXPECT_EQ(keys_of(*alone), (Keys{1}));
+  EXPECT_FALSE(alone->is_retry);
+  EXPECT_EQ(queue.strike(*std::move(alone), 0), ItemKey{1});
+  EXPECT_EQ(keys_of(*queue.cut(0, {.token_budget = 100})), (Keys{3}));
+  EXPECT_EQ(queue.item_count(), 0U);
 }
 
 }  // namespace

@@ -7,8 +7,6 @@ namespace muster {
 namespace {
 
 constexpr double kNewWeight = 0.2;  // about the last five batches of a size count
-constexpr double kSlack = 5;
-constexpr Duration kSilenceMin = std::chrono::seconds(1);
 
 std::size_t size_of(std::uint64_t token_count) {
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(token_count)), 32);
@@ -56,12 +54,6 @@ std::optional<double> CostModel::tokens_per_second() const {
     best = std::max(best.value_or(0), 1 / size.seconds_per_token);
   }
   return best;
-}
-
-Duration CostModel::silence_allowed(std::uint64_t token_count) const {
-  const auto predicted = predict(token_count);
-  if (!predicted) return kFirstBatchAllowance;
-  return std::max(kSilenceMin, std::chrono::duration_cast<Duration>(*predicted * kSlack));
 }
 
 }  // namespace muster

@@ -12,7 +12,10 @@ namespace muster {
 /// What a batch costs on one device, learnt from the batches it has done. A batch has a part of its
 /// cost that does not grow with its tokens (frames, kernel starts), so seconds per token are kept
 /// by size: an exponentially weighted mean for each power of two. A size that was not seen yet is
-/// predicted from its neighbours. It gives the deadline after which a silent worker counts as hung.
+/// predicted from its neighbours.
+///
+/// It follows a device that becomes slow; whether it has become slow is judged by the coordinator's
+/// Calibration, which does not follow (coordinator/device_health.h).
 ///
 /// Pure. Threads: owned by the coordinator's loop.
 class CostModel {
@@ -27,11 +30,6 @@ class CostModel {
   /// Tokens a second at the size that is fastest per token; nullopt before the first batch.
   std::optional<double> tokens_per_second() const;
 
-  /// How long a worker may stay silent on a batch: five times the prediction and at least a second,
-  /// or `kFirstBatchAllowance` while nothing is known. Five, because a machine that is shared runs
-  /// a batch at a third of its usual speed at worst, and the lengths in a batch differ.
-  Duration silence_allowed(std::uint64_t token_count) const;
-
  private:
   struct Size {
     bool is_known = false;
@@ -42,8 +40,5 @@ class CostModel {
 
   std::array<Size, 33> sizes_;  // [i]: batches below 2^i tokens, the last one without a bound
 };
-
-/// For the first batch of a device, whose cost nobody knows.
-inline constexpr Duration kFirstBatchAllowance = std::chrono::seconds(60);
 
 }  // namespace muster

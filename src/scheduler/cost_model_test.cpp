@@ -6,12 +6,10 @@ namespace muster {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-TEST(CostModel, AllowsALongFirstBatch) {
+TEST(CostModel, KnowsNothingBeforeTheFirstBatch) {
   const CostModel cost;
   EXPECT_EQ(cost.predict(1000), std::nullopt);
-  EXPECT_EQ(cost.silence_allowed(1000), kFirstBatchAllowance);
 }
 
 TEST(CostModel, PredictsFromTheTokensOfTheLastBatches) {
@@ -30,13 +28,6 @@ TEST(CostModel, KeepsTheCostOfSmallBatchesApart) {
   EXPECT_NEAR(muster::seconds(*cost.predict(10)), 0.0011, 2e-9);   // as 100 cost: 0.11 ms a token
   EXPECT_NEAR(muster::seconds(*cost.predict(2000)), 0.202, 2e-9);  // as 1000 cost
   EXPECT_NEAR(*cost.tokens_per_second(), 1000 / 0.101, 1e-6);
-}
-
-TEST(CostModel, AllowsFiveTimesThePredictionAndAtLeastASecond) {
-  CostModel cost;
-  cost.learn(1000, milliseconds(100));
-  EXPECT_EQ(cost.silence_allowed(1000), Duration(seconds(1)));    // 5 x 0.1 s is below
-  EXPECT_EQ(cost.silence_allowed(20000), Duration(seconds(10)));  // 5 x 2 s
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class DispatchBooks {
     std::uint64_t in_flight_batches = 0;
     std::uint64_t in_flight_suspects = 0;
     std::uint64_t in_flight_long = 0;  // batches that are predicted to take long
+    std::uint64_t in_flight_slow = 0;  // bulk batches that a query should not wait behind
 
     /// Two slots a lane: one batch runs, one waits.
     std::uint64_t lane_count() const { return state.slot_count < 2 ? 1 : state.slot_count / 2; }

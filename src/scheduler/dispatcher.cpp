@@ -24,6 +24,16 @@ constexpr std::uint64_t kBulkTokensMin = 64;  // as BatchQueue's smallest share
 // 64 texts (22, 39, 73 and 152 ms) make 370, 407, 441 and 419 texts a second.
 constexpr Duration kWorthwhileTime = std::chrono::milliseconds(50);
 
+// Where many lengths wait, a batch is filled from so many batches' worth of what is next: enough
+// that its texts are alike in length, and a call is done at most so many batches later than in
+// plain order.
+constexpr std::uint64_t kWindowBatches = 4;
+
+// Where somebody asked in so short a time, somebody may ask again before the next batch has ended.
+// Without queries a device always has a batch that waits, and is never idle between two; with them
+// it is for a frame's way there and back, some 0.3 ms of each batch.
+constexpr Duration kQueriesExpected = std::chrono::seconds(10);
+
 std::uint64_t sum_tokens(const std::vector<WorkItem>& items) {
   std::uint64_t sum = 0;
   for (const auto& item : items) sum += item.token_count;
@@ -76,21 +86,26 @@ const DispatchDevice& Dispatcher::device(std::size_t device) const {
 }
 
 void Dispatcher::add(const DispatchItem& item, TimePoint now) {
-  const bool is_new = known_.emplace(item.key, Known{item, std::nullopt, false}).second;
+  const auto [entry, is_new] = known_.try_emplace(item.key);
   MUSTER_CHECK(is_new);
   ++queued_texts_;
   queued_tokens(item.lane) += item.token_count;
-  bind_or_wait(item, now);
+  if (item.lane == Lane::Interactive) last_query_at_ = now;
+  auto& known = entry->second;
+  known.item = item;
+  known.rank = order(item.lane).add(item.flow, item.token_count);
+  bind_or_wait(known, now);
 }
 
 bool Dispatcher::remove(ItemKey key) {
   const auto found = known_.find(key);
   if (found == known_.end() || found->second.is_given) return false;
-  const auto& [item, bound, is_given] = found->second;
+  const auto& [item, bound, is_given, rank] = found->second;
   auto& waiting = queues(item.model, item.lane);
-  const bool was_there = bound ? waiting.bound[*bound].remove({key, item.token_count})
-                               : waiting.shared.remove({key, item.token_count});
+  const auto work = found->second.work();
+  const bool was_there = bound ? waiting.bound[*bound].remove(work) : waiting.shared.remove(work);
   MUSTER_CHECK(was_there);
+  order(item.lane).on_removed(item.flow, item.token_count, rank);
   if (bound) books_->work(*bound, item.model).bound_tokens -= item.token_count;
   --queued_texts_;
   queued_tokens(item.lane) -= item.token_count;
@@ -100,22 +115,50 @@ bool Dispatcher::remove(ItemKey key) {
   return true;
 }
 
+void Dispatcher::lift(ItemKey key, FlowId flow, TimePoint now) {
+  const auto found = known_.find(key);
+  if (found == known_.end() || found->second.is_given) return;
+  if (found->second.item.lane == Lane::Interactive) return;
+  auto item = found->second.item;
+  const auto& shared = queues(item.model, item.lane).shared;
+  if (!found->second.bound && shared.is_suspect(key)) return;  // alone it runs whenever it can
+  // Not by `remove`, which might take the last text of a model that is to be forgotten.
+  auto& known = found->second;
+  auto& waiting = queues(item.model, item.lane);
+  (known.bound ? waiting.bound[*known.bound] : waiting.shared).remove(known.work());
+  if (known.bound) books_->work(*known.bound, item.model).bound_tokens -= item.token_count;
+  order(item.lane).on_removed(item.flow, item.token_count, known.rank);
+  queued_tokens(item.lane) -= item.token_count;
+  item.lane = Lane::Interactive;
+  item.flow = flow;
+  queued_tokens(item.lane) += item.token_count;
+  known.item = item;
+  known.rank = order(item.lane).add(flow, item.token_count);
+  last_query_at_ = now;
+  bind_or_wait(known, now);
+}
+
+bool Dispatcher::is_with_device(ItemKey key) const {
+  const auto found = known_.find(key);
+  return found != known_.end() && found->second.is_given;
+}
+
 Dispatcher::Queues& Dispatcher::queues(ModelId model, Lane lane) {
   auto& found = queues_[{lane, model}];
   if (found.bound.empty()) found.bound.resize(books_->size());
   return found;
 }
 
-void Dispatcher::bind_or_wait(const DispatchItem& item, TimePoint now) {
+void Dispatcher::bind_or_wait(Known& known, TimePoint now) {
+  const auto& item = known.item;
   const auto placement = placer_->place(options_, *books_, item);
   auto& waiting = queues(item.model, item.lane);
-  known_.at(item.key).bound =
-      placement ? std::optional<std::size_t>(placement->device) : std::nullopt;
+  known.bound = placement ? std::optional<std::size_t>(placement->device) : std::nullopt;
   if (!placement) {
-    waiting.shared.add({item.key, item.token_count});
+    waiting.shared.add(known.work());
     return;
   }
-  waiting.bound[placement->device].add({item.key, item.token_count});
+  waiting.bound[placement->device].add(known.work());
   books_->work(placement->device, item.model).bound_tokens += item.token_count;
   note({.at = now,
         .model = item.model,
@@ -131,7 +174,7 @@ void Dispatcher::bind_again(std::size_t device, TimePoint now) {
     if (waiting.bound[device].item_count() == 0 || books_->is_eligible(device, model)) continue;
     books_->work(device, model).bound_tokens -= waiting.bound[device].token_count();
     for (const auto& item : waiting.bound[device].take_all()) {
-      bind_or_wait(known_.at(item.key).item, now);
+      bind_or_wait(known_.at(item.key), now);
     }
   }
 }
@@ -141,7 +184,7 @@ void Dispatcher::bind_waiting(TimePoint now) {
   for (auto& [name, waiting] : queues_) {
     if (waiting.shared.item_count() == 0 || books_->eligible(name.second).empty()) continue;
     for (const auto& item : waiting.shared.take_all()) {
-      bind_or_wait(known_.at(item.key).item, now);
+      bind_or_wait(known_.at(item.key), now);
     }
   }
 }
@@ -158,14 +201,26 @@ std::optional<DispatchBatch> Dispatcher::cut(std::size_t device, TimePoint now) 
     if (suspect_taker_ && account.in_flight_batches > 0) return std::nullopt;
   }
   if (account.in_flight_long >= account.lane_count()) return std::nullopt;
+  if (account.in_flight_slow >= account.lane_count() && are_queries_expected(now)) {
+    return std::nullopt;
+  }
   if (auto batch = cut_lane(device, Lane::Interactive, now)) return batch;
   return cut_lane(device, Lane::Bulk, now);
 }
 
 std::optional<DispatchBatch> Dispatcher::cut_lane(std::size_t device, Lane lane, TimePoint now) {
-  const auto source = oldest_source(device, lane);
+  const auto source = first_source(device, lane);
   if (source.queue == nullptr) return std::nullopt;
   return give(device, source, lane, now);
+}
+
+bool Dispatcher::is_only_device(ModelId model, const std::vector<std::size_t>& takers) const {
+  if (takers.size() != 1) return false;
+  for (std::size_t i = 0; i < books_->size(); ++i) {
+    const auto& coming = books_->at(i).state.coming;
+    if (std::find(coming.begin(), coming.end(), model) != coming.end()) return false;
+  }
+  return true;
 }
 
 bool Dispatcher::has_suspect_for(std::size_t device) const {
@@ -176,12 +231,12 @@ bool Dispatcher::has_suspect_for(std::size_t device) const {
     if (!books_->is_eligible(device, model)) return false;
     const auto takers = books_->takers(model, options_.memory_threshold);
     return std::binary_search(takers.begin(), takers.end(), device) &&
-           shared.has_suspect(device, {.is_only_device = takers.size() == 1});
+           shared.has_suspect(device, {.is_only_device = is_only_device(model, takers)});
   });
 }
 
-/// Of all queues of the lane that this device may take from, the one with the oldest text.
-Dispatcher::Source Dispatcher::oldest_source(std::size_t device, Lane lane) {
+/// Of all queues of the lane that this device may take from, the one with the first text.
+Dispatcher::Source Dispatcher::first_source(std::size_t device, Lane lane) {
   Source best;
   for (auto queues = queues_.lower_bound({lane, 0});
        queues != queues_.end() && queues->first.first == lane; ++queues) {
@@ -198,9 +253,9 @@ Dispatcher::Source Dispatcher::oldest_source(std::size_t device, Lane lane) {
       const bool is_bound = queue != &shared;
       if (is_bound && limits.may_take_suspects) continue;
       if (!is_bound && !may_share) continue;
-      const auto oldest = queue->oldest(device, limits);
-      if (oldest && (best.queue == nullptr || *oldest < best.oldest)) {
-        best = {.queue = queue, .model = model, .oldest = *oldest, .is_bound = is_bound};
+      const auto first = queue->first(device, limits);
+      if (first && (best.queue == nullptr || *first < best.first)) {
+        best = {.queue = queue, .model = model, .first = *first, .is_bound = is_bound};
         is_best = true;
       }
     }
@@ -224,16 +279,20 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
            .token_count = work->token_count,
            .is_suspect = work->strike_count > 0,
            .is_long = is_long(device, source.model, work->token_count),
+           .holds_queries_up = holds_queries_up(device, source.model, lane, work->token_count),
            .keys = {}};
   given.keys.reserve(work->items.size());
   for (const auto& item : work->items) {
     given.keys.push_back(item.key);
-    known_.at(item.key).is_given = true;
+    auto& known = known_.at(item.key);
+    known.is_given = true;
+    order(lane).on_given(known.item.flow, item.token_count, item.rank);
   }
   auto& books = books_->work(device, source.model);
   ++account.in_flight_batches;
   account.in_flight_suspects += given.is_suspect ? 1 : 0;
   account.in_flight_long += given.is_long ? 1 : 0;
+  account.in_flight_slow += given.holds_queries_up ? 1 : 0;
   books.in_flight_tokens += work->token_count;
   if (source.is_bound) books.bound_tokens -= work->token_count;
   queued_texts_ -= work->items.size();
@@ -262,10 +321,13 @@ CutLimits Dispatcher::limits_of(std::size_t device, ModelId model, Lane lane,
     const auto& other = books_->at(i).state;
     slots += static_cast<double>(other.slot_count) * (other.weight / account.state.weight);
   }
-  return {.token_budget = token_budget(device, model, lane),
+  const auto budget = token_budget(device, model, lane);
+  return {.token_budget = budget,
           .slot_count = static_cast<std::uint64_t>(std::ceil(slots)),
-          .is_only_device = takers.size() == 1,
-          .may_take_suspects = suspect_taker_ == device};
+          .is_only_device = is_only_device(model, takers),
+          .may_take_suspects = suspect_taker_ == device,
+          .rank_window =
+              options_.batch_time_most == Duration::max() ? UINT64_MAX : kWindowBatches * budget};
 }
 
 /// What a lane of this device still has to take so that all lanes of those that take from the queue
@@ -293,6 +355,16 @@ std::uint64_t Dispatcher::worthwhile_tokens(std::size_t device, const Source& so
                                           static_cast<double>(rows) / static_cast<double>(batches);
   return share <= ahead ? 0
                         : std::min(*within, static_cast<std::uint64_t>(std::ceil(share - ahead)));
+}
+
+bool Dispatcher::are_queries_expected(TimePoint now) const {
+  return last_query_at_ && now - *last_query_at_ < kQueriesExpected;
+}
+
+bool Dispatcher::holds_queries_up(std::size_t device, ModelId model, Lane lane,
+                                  std::uint64_t tokens) const {
+  if (lane == Lane::Interactive || options_.batch_time_most >= Duration::max() / 2) return false;
+  return predict(device, model, tokens).value_or(Duration{0}) > options_.batch_time_most / 4;
 }
 
 // Twice, so that a batch that was cut to `batch_time_most` does not count when speeds waver.
@@ -326,7 +398,7 @@ std::optional<std::uint64_t> Dispatcher::tokens_within(Duration time, std::size_
 
 /// Takes a batch off the books of its device: its texts that came back. Those that did not are
 /// forgotten.
-std::vector<DispatchItem> Dispatcher::settle(std::size_t device, const DispatchBatch& batch) {
+std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const DispatchBatch& batch) {
   const auto found = given_.find(batch.work.id);
   MUSTER_CHECK(found != given_.end() && found->second.device == device);
   const auto given = std::move(found->second);
@@ -335,13 +407,25 @@ std::vector<DispatchItem> Dispatcher::settle(std::size_t device, const DispatchB
   --account.in_flight_batches;
   account.in_flight_suspects -= given.is_suspect ? 1 : 0;
   account.in_flight_long -= given.is_long ? 1 : 0;
+  account.in_flight_slow -= given.holds_queries_up ? 1 : 0;
   books_->work(device, batch.model).in_flight_tokens -= given.token_count;
 
-  std::vector<DispatchItem> items;
+  std::vector<Known> items;
   items.reserve(batch.work.items.size());
-  for (const auto& item : batch.work.items) items.push_back(known_.at(item.key).item);
+  for (const auto& item : batch.work.items) items.push_back(known_.at(item.key));
   for (const auto key : given.keys) known_.erase(key);
   return items;
+}
+
+// A text that came back waits again with the rank that it had.
+Dispatcher::Known& Dispatcher::wait_again(Known known) {
+  const auto& item = known.item;
+  ++queued_texts_;
+  queued_tokens(item.lane) += item.token_count;
+  order(item.lane).add_again(item.flow, item.token_count);
+  known.bound.reset();
+  known.is_given = false;
+  return known_.emplace(item.key, known).first->second;
 }
 
 void Dispatcher::on_served(std::size_t device, const DispatchBatch& batch, Duration engine) {
@@ -351,15 +435,20 @@ void Dispatcher::on_served(std::size_t device, const DispatchBatch& batch, Durat
   purge(batch.model);
 }
 
+void Dispatcher::calibrate(std::size_t device, ModelId model, std::uint64_t tokens,
+                           Duration engine) {
+  books_->work(device, model).cost.learn(tokens, engine);
+}
+
 void Dispatcher::give_back(std::size_t device, DispatchBatch batch, TimePoint now) {
   const auto items = settle(device, batch);
-  queued_texts_ += items.size();
+  if (items.empty()) return purge(batch.model);
+  batch.work.token_count = sum_tokens(batch.work.items);
   for (const auto& item : items) {
-    known_.emplace(item.key, Known{item, std::nullopt, false});
-    queued_tokens(item.lane) += item.token_count;
-    if (batch.work.strike_count == 0) bind_or_wait(item, now);
+    auto& known = wait_again(item);
+    if (batch.work.strike_count == 0) bind_or_wait(known, now);
   }
-  if (batch.work.strike_count > 0 && !items.empty()) {
+  if (batch.work.strike_count > 0) {
     queues(batch.model, batch.lane).shared.give_back(std::move(batch.work));
   }
 }
@@ -374,12 +463,16 @@ std::optional<ItemKey> Dispatcher::strike(std::size_t device, DispatchBatch batc
     purge(batch.model);
     return killer;
   }
-  queued_texts_ += items.size();
-  for (const auto& item : items) {
-    known_.emplace(item.key, Known{item, std::nullopt, false});
-    queued_tokens(item.lane) += item.token_count;
-  }
+  for (const auto& item : items) wait_again(item);
   return std::nullopt;
+}
+
+void Dispatcher::retry(std::size_t device, DispatchBatch batch) {
+  const auto items = settle(device, batch);
+  if (items.empty()) return;
+  batch.work.token_count = sum_tokens(batch.work.items);
+  for (const auto& item : items) wait_again(item);
+  queues(batch.model, batch.lane).shared.retry(std::move(batch.work), device);
 }
 
 void Dispatcher::forget(ModelId model) {
@@ -410,10 +503,13 @@ std::uint64_t Dispatcher::tokens_ahead(Lane lane) const {
   return sum;
 }
 
-QueueState Dispatcher::queue_state(ModelId model, Lane lane) const {
+QueueState Dispatcher::queue_state(ModelId model, Lane lane, FlowId flow,
+                                   std::uint64_t tokens) const {
+  const auto at = static_cast<std::size_t>(lane);
+  const auto ahead = tokens_ahead(lane) - queued_tokens_.at(at);
   QueueState state{.queued_texts = queued_texts_,
                    .outstanding_tokens = tokens_ahead(Lane::Bulk),
-                   .tokens_ahead = tokens_ahead(lane),
+                   .tokens_ahead = ahead + orders_.at(at).tokens_ahead(flow, tokens),
                    .tokens_per_second = tokens_per_second(model),
                    .eligible_device_count = 0};
   for (std::size_t i = 0; i < books_->size(); ++i) {

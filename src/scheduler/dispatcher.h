@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "scheduler/batch_queue.h"
+#include "scheduler/fair_order.h"
 #include "scheduler/placement_expression.h"
 #include "spec/serving.h"
 
@@ -65,6 +66,7 @@ struct DispatchDevice {
   std::uint64_t token_budget = 0;  // upper bound of a batch
   double weight = 1;               // the user's: more is given more; > 0
   std::vector<ModelId> models{};   // loaded there
+  std::vector<ModelId> coming{};  // its first start is not over: a suspect waits for another device
   std::optional<std::uint64_t> memory_total_bytes{};
   std::optional<std::uint64_t> memory_free_bytes{};
   std::optional<double> utilization{};  // 0 to 1
@@ -80,6 +82,7 @@ struct DispatchItem {
   Lane lane = Lane::Bulk;
   RequestType type = RequestType::Document;
   std::uint64_t affinity = 0;  // StaticPartition: a hash of the text
+  FlowId flow = 0;             // whose share of its lane it takes
 };
 
 /// A batch on its way to a device.
@@ -124,20 +127,36 @@ class Dispatcher {
   /// Takes back a text that has not been cut; false when it is unknown or with a device.
   bool remove(ItemKey key);
 
+  /// Somebody waits for this text now who may wait in the interactive lane: it waits there from now
+  /// on, as a text of this flow. Nothing changes for one that is with a device.
+  void lift(ItemKey key, FlowId flow, TimePoint now);
+
+  /// True when the text has been given to a device and is not back.
+  bool is_with_device(ItemKey key) const;
+
   /// The next batch for a device with a free slot, nullopt when nothing waits that it may take:
-  /// interactive before bulk, among models the oldest text first. While each lane is predicted to
-  /// run for more than twice `batch_time_most`, nothing is given to wait behind: another device may
-  /// be free sooner.
+  /// interactive before bulk, within a lane by fair shares of its flows (scheduler/fair_order.h).
+  /// While each lane is predicted to run for more than twice `batch_time_most`, nothing is given to
+  /// wait behind: another device may be free sooner. While queries come beside bulk texts, the same
+  /// holds for a bulk batch of more than a quarter of `batch_time_most`, so that a query waits for
+  /// the rest of one such batch at most, and for the device that is free first.
   std::optional<DispatchBatch> cut(std::size_t device, TimePoint now);
 
   /// The batch was served: `engine` is the time in the device. A batch may come back, also by the
   /// calls below, with fewer texts than it had: those that are missing are forgotten.
   void on_served(std::size_t device, const DispatchBatch& batch, Duration engine);
 
+  /// A batch of no texts, which the owner had the device compute to learn its cost: counts towards
+  /// it as one that was served.
+  void calibrate(std::size_t device, ModelId model, std::uint64_t tokens, Duration engine);
+
   /// As BatchQueue::give_back and BatchQueue::strike. A suspect has its device for itself, so that
   /// a death while it runs is its own; one device at a time empties itself for that.
   void give_back(std::size_t device, DispatchBatch batch, TimePoint now);
   std::optional<ItemKey> strike(std::size_t device, DispatchBatch batch, TimePoint now);
+
+  /// As BatchQueue::retry.
+  void retry(std::size_t device, DispatchBatch batch);
 
   /// The model is gone for good: all about it is dropped once its last text is gone, too.
   void forget(ModelId model);
@@ -145,10 +164,8 @@ class Dispatcher {
   /// What such a batch is predicted to take on a device; nullopt before its first one.
   std::optional<Duration> predict(std::size_t device, ModelId model, std::uint64_t tokens) const;
 
-  /// How long a worker may stay silent on it; as CostModel::silence_allowed.
-  Duration silence_allowed(std::size_t device, ModelId model, std::uint64_t tokens) const;
-
-  /// Tokens a second of all eligible devices that have the model; nullopt while nothing was served.
+  /// Tokens a second of all eligible devices that have the model; nullopt while nothing was served
+  /// or calibrated.
   std::optional<double> tokens_per_second(ModelId model) const;
 
   /// How long until all that waits or runs now is done by the eligible devices; nullopt while
@@ -162,8 +179,9 @@ class Dispatcher {
   /// wait in its lane and in those before it.
   std::uint64_t tokens_ahead(Lane lane) const;
 
-  /// What admission asks for before a request of this model and lane (scheduler/admission.h).
-  QueueState queue_state(ModelId model, Lane lane) const;
+  /// What admission asks for before a request of this model and lane, and of so many tokens of a
+  /// flow (scheduler/admission.h): of other flows only what goes before the last of them is ahead.
+  QueueState queue_state(ModelId model, Lane lane, FlowId flow = 0, std::uint64_t tokens = 0) const;
   std::uint64_t in_flight_token_count(std::size_t device) const;
   std::uint64_t bound_token_count(std::size_t device) const;  // bound to it and waiting
 
@@ -182,6 +200,9 @@ class Dispatcher {
     DispatchItem item;
     std::optional<std::size_t> bound;  // whose queue it waits in; nullopt: the shared one
     bool is_given = false;             // it is with a device
+    std::uint64_t rank = 0;            // when its turn is in its lane
+
+    WorkItem work() const { return {item.key, item.token_count, rank}; }
   };
 
   /// A batch that is with a device.
@@ -190,6 +211,7 @@ class Dispatcher {
     std::uint64_t token_count = 0;
     bool is_suspect = false;
     bool is_long = false;
+    bool holds_queries_up = false;
     std::vector<ItemKey> keys;
   };
 
@@ -197,19 +219,23 @@ class Dispatcher {
   struct Source {
     BatchQueue* queue = nullptr;
     ModelId model = 0;
-    ItemKey oldest = 0;
+    ItemTurn first{};
     bool is_bound = false;
     std::vector<std::size_t> takers{};
   };
 
   Queues& queues(ModelId model, Lane lane);
-  void bind_or_wait(const DispatchItem& item, TimePoint now);
+  void bind_or_wait(Known& known, TimePoint now);
+  Known& wait_again(Known known);
   void bind_again(std::size_t device, TimePoint now);
   void bind_waiting(TimePoint now);
   std::optional<DispatchBatch> cut_lane(std::size_t device, Lane lane, TimePoint now);
   bool has_suspect_for(std::size_t device) const;
+  bool are_queries_expected(TimePoint now) const;
+  bool is_only_device(ModelId model, const std::vector<std::size_t>& takers) const;
   bool is_long(std::size_t device, ModelId model, std::uint64_t tokens) const;
-  Source oldest_source(std::size_t device, Lane lane);
+  bool holds_queries_up(std::size_t device, ModelId model, Lane lane, std::uint64_t tokens) const;
+  Source first_source(std::size_t device, Lane lane);
   DispatchBatch give(std::size_t device, const Source& source, Lane lane, TimePoint now);
   CutLimits limits_of(std::size_t device, ModelId model, Lane lane,
                       const std::vector<std::size_t>& takers) const;
@@ -217,10 +243,11 @@ class Dispatcher {
   std::optional<std::uint64_t> tokens_within(Duration time, std::size_t device,
                                              ModelId model) const;
   std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;
-  std::vector<DispatchItem> settle(std::size_t device, const DispatchBatch& batch);
+  std::vector<Known> settle(std::size_t device, const DispatchBatch& batch);
   std::uint64_t& queued_tokens(Lane lane) {
     return queued_tokens_.at(static_cast<std::size_t>(lane));
   }
+  FairOrder& order(Lane lane) { return orders_.at(static_cast<std::size_t>(lane)); }
   void purge(ModelId model);
   void note(Decision decision);
 
@@ -236,6 +263,8 @@ class Dispatcher {
   std::uint64_t next_batch_id_ = 1;
   std::uint64_t queued_texts_ = 0;
   std::array<std::uint64_t, kLaneCount> queued_tokens_{};  // by lane
+  std::array<FairOrder, kLaneCount> orders_{};             // by lane
+  std::optional<TimePoint> last_query_at_;                 // an interactive text came
 };
 
 }  // namespace muster

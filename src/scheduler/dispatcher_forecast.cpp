@@ -37,13 +37,6 @@ std::optional<Duration> Dispatcher::predict(std::size_t device, ModelId model,
   return work == works.end() ? std::nullopt : work->second.cost.predict(tokens);
 }
 
-Duration Dispatcher::silence_allowed(std::size_t device, ModelId model,
-                                     std::uint64_t tokens) const {
-  const auto& works = books_->at(device).works;
-  const auto work = works.find(model);
-  return work == works.end() ? kFirstBatchAllowance : work->second.cost.silence_allowed(tokens);
-}
-
 std::optional<double> Dispatcher::tokens_per_second(ModelId model) const {
   return books_->tokens_per_second(model);
 }

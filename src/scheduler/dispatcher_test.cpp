@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "scheduler/admission.h"
 #include "scheduler/cost_model.h"
 
 namespace muster {
@@ -47,6 +49,76 @@ TEST(Dispatcher, GivesInteractiveTextsBeforeBulkOnes) {
   EXPECT_EQ(keys_of(first), Keys{2});
   EXPECT_EQ(first->lane, Lane::Interactive);
   EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{1});
+}
+
+TEST(Dispatcher, ATextThatAQueryWaitsForGoesBeforeBulkTexts) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  for (ItemKey key = 1; key <= 3; ++key) dispatcher.add(text(key, 1000), kNow);
+  dispatcher.lift(3, 7, kNow);
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Interactive), 1000U);
+  const auto first = dispatcher.cut(0, kNow);
+  EXPECT_EQ(keys_of(first), Keys{3});
+  EXPECT_EQ(first->lane, Lane::Interactive);
+  EXPECT_TRUE(dispatcher.is_with_device(3));
+  EXPECT_FALSE(dispatcher.is_with_device(1));
+  dispatcher.lift(3, 7, kNow);  // it is with the device already
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{1});
+  EXPECT_EQ(dispatcher.queued_text_count(), 1U);
+}
+
+// A has six texts of 1,000 tokens waiting when B comes with two: A1 and A2 are with the device, so
+// the ranks of A's are 0, 1000, ... 5000, of B's 1000 and 2000.
+TEST(Dispatcher, FlowsOfALaneTakeTurns) {
+  auto dispatcher = with_devices(1);
+  make_ready(dispatcher, 1);
+  const auto of = [](ItemKey key, FlowId flow) {
+    auto item = text(key, 1000);
+    item.flow = flow;
+    return item;
+  };
+  for (ItemKey key = 1; key <= 6; ++key) dispatcher.add(of(key, 1), kNow);
+  auto running = dispatcher.cut(0, kNow);
+  auto waiting = dispatcher.cut(0, kNow);
+  for (ItemKey key = 7; key <= 8; ++key) dispatcher.add(of(key, 2), kNow);
+  // Of A's 4,000 that wait, 2,500 go before the last of B's 2,000 and 500 more.
+  EXPECT_EQ(dispatcher.queue_state(1, Lane::Bulk, 2, 500).tokens_ahead, 2000U + 2000U + 2500U);
+  Keys order;
+  while (running) {
+    dispatcher.on_served(0, *running, milliseconds(1));
+    running = std::exchange(waiting, dispatcher.cut(0, kNow));
+    for (const auto key : keys_of(waiting)) order.push_back(key);
+  }
+  EXPECT_EQ(order, (Keys{7, 3, 8, 4, 5, 6}));
+}
+
+// 1,000 tokens take a second: a bulk batch of 0.1 s runs, and nothing waits behind it while queries
+// come; the query goes to whichever device is free first.
+TEST(Dispatcher, NothingWaitsBehindABulkBatchWhileQueriesCome) {
+  auto dispatcher = with_devices(2);
+  make_ready(dispatcher, 2);
+  ItemKey next = 1;
+  const auto teach = [&](std::size_t device) {
+    dispatcher.add(text(next++, 100), kNow);
+    dispatcher.on_served(device, *dispatcher.cut(device, kNow), milliseconds(100));
+  };
+  teach(0);
+  teach(1);
+  for (int i = 0; i < 8; ++i) dispatcher.add(text(next++, 100), kNow);
+  const auto first = dispatcher.cut(0, kNow);
+  const auto second = dispatcher.cut(1, kNow);
+  ASSERT_TRUE(first && second);
+  const ItemKey query = next++;
+  dispatcher.add(text(query, 10, Lane::Interactive), kNow);
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  EXPECT_FALSE(dispatcher.cut(1, kNow));
+  dispatcher.on_served(1, *second, milliseconds(100));
+  EXPECT_EQ(keys_of(dispatcher.cut(1, kNow)), Keys{query});
+  // Behind the query a bulk batch may wait; behind the other device's none until no query has come
+  // for ten seconds.
+  EXPECT_TRUE(dispatcher.cut(1, kNow));
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  EXPECT_TRUE(dispatcher.cut(0, kNow + std::chrono::seconds(10)));
 }
 
 TEST(Dispatcher, GivesNoMoreBatchesThanADeviceHasSlots) {
@@ -201,6 +273,24 @@ TEST(Dispatcher, ATextThatABatchCameBackWithoutIsForgotten) {
   dispatcher.add(text(1), kNow);  // its key is free again
 }
 
+// The owner takes out those whose rows it has: the books count what is left.
+TEST(Dispatcher, ASuspectThatCameBackWithFewerTextsCountsAsThose) {
+  auto dispatcher = with_devices(2);
+  make_ready(dispatcher, 2);
+  for (ItemKey key = 1; key <= 3; ++key) dispatcher.add(text(key, 10), kNow);
+  dispatcher.retry(0, *dispatcher.cut(0, kNow));
+  auto suspect = dispatcher.cut(1, kNow);
+  ASSERT_EQ(keys_of(suspect), (Keys{1, 2, 3}));
+  std::erase_if(suspect->work.items, [](const WorkItem& item) { return item.key == 1; });
+  dispatcher.give_back(1, *suspect, kNow);
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Bulk), 20U);
+  suspect = dispatcher.cut(1, kNow);
+  ASSERT_EQ(keys_of(suspect), (Keys{2, 3}));
+  EXPECT_EQ(dispatcher.in_flight_token_count(1), 20U);
+  dispatcher.on_served(1, *suspect, milliseconds(1));
+  EXPECT_EQ(dispatcher.tokens_ahead(Lane::Bulk), 0U);
+}
+
 TEST(Dispatcher, ATextThatKillsTwiceIsReturnedAndASuspectHasItsDeviceForItself) {
   auto dispatcher = with_devices(2);
   make_ready(dispatcher, 2);
@@ -259,7 +349,6 @@ TEST(Dispatcher, ForecastsFromMeasuredSpeeds) {
   dispatcher.on_served(0, *batch, milliseconds(500));  // 2000 tokens a second
   EXPECT_EQ(dispatcher.predict(0, 1, 1000), Duration(milliseconds(500)));
   EXPECT_FALSE(dispatcher.predict(1, 1, 1000));
-  EXPECT_EQ(dispatcher.silence_allowed(1, 1, 1000), kFirstBatchAllowance);
   EXPECT_DOUBLE_EQ(*dispatcher.tokens_per_second(1), 4000);  // the other counts as its equal
   EXPECT_EQ(dispatcher.predicted_drain(), Duration{0});
   dispatcher.add(text(2, 1000), kNow);
@@ -311,6 +400,25 @@ TEST(Dispatcher, AForgottenModelIsLearntAnew) {
   dispatcher.forget(1);
   dispatcher.on_served(0, *batch, milliseconds(10));  // the last that was with a device
   EXPECT_FALSE(dispatcher.predict(0, 1, 100));
+}
+
+TEST(Dispatcher, ASuspectWaitsForADeviceThatStarts) {
+  auto dispatcher = with_devices(2);
+  make_ready(dispatcher, 1);
+  DispatchDevice other;
+  other.coming = {1};
+  dispatcher.set_device(1, other, kNow);
+  dispatcher.add(text(1), kNow);
+  dispatcher.retry(0, *dispatcher.cut(0, kNow));
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  dispatcher.add(text(2), kNow);
+  const auto second = dispatcher.cut(0, kNow);  // others do not wait
+  EXPECT_EQ(keys_of(second), Keys{2});
+  dispatcher.on_served(0, *second, milliseconds(1));
+  EXPECT_FALSE(dispatcher.cut(0, kNow));
+  other.coming.clear();  // it could not start
+  dispatcher.set_device(1, other, kNow);
+  EXPECT_EQ(keys_of(dispatcher.cut(0, kNow)), Keys{1});
 }
 
 }  // namespace

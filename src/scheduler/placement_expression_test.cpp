@@ -90,12 +90,12 @@ TEST(PlacementExpression, IsBounded) {
 }
 
 TEST(PlacementExpression, NamesAreUniqueAndExplained) {
-  for (const auto& [name, meaning] : PlacementExpression::names()) {
-    EXPECT_FALSE(meaning.empty()) << name;
-    EXPECT_EQ(message(name), "");
+  for (const PlacementName& named : PlacementExpression::names()) {
+    EXPECT_FALSE(named.meaning.empty()) << named.name;
+    EXPECT_EQ(message(named.name), "");
     EXPECT_EQ(
         std::count_if(PlacementExpression::names().begin(), PlacementExpression::names().end(),
-                      [&](const PlacementName& other) { return other.name == name; }),
+                      [&](const PlacementName& other) { return other.name == named.name; }),
         1);
   }
 }
