@@ -17,6 +17,11 @@ namespace muster {
 /// one. A size that was never seen is predicted from the nearest larger one (which costs at least
 /// as much), else from the nearest smaller one by the ratio of tokens.
 ///
+/// Not the scheduler's CostModel: that one follows a device wherever it goes, so that sizes and
+/// waits are predicted as things are, and knows whole batches of texts only. This one remembers how
+/// the device was while well, counts canaries too, and must predict too much rather than too
+/// little, because what exceeds it is held against the device.
+///
 /// Pure. Threads: owned by the coordinator's loop.
 class Calibration {
  public:

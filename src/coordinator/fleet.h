@@ -28,9 +28,10 @@ struct FleetOptions {
   std::uint32_t batch_tokens = 4096;  // upper bound of a batch
   DispatchOptions dispatch;
   std::map<std::size_t, double> weights;  // by device; 1 where nothing stands
-  /// A device whose worker cannot start is given up after three tries, and a model that cannot be
-  /// loaded ends `step` with its error: right for one job. A server tries for ever, with a back-off
-  /// of 30 s at most, and a model that cannot be loaded is a state.
+  /// A device whose worker cannot start, or fails or lies, is given up after three tries, one that
+  /// cannot load a model at once, and with the last device `step` ends with an error: right for one
+  /// job. A server tries for ever, with a back-off of 30 s at most, and a model that cannot be
+  /// loaded is a state.
   bool gives_up = true;
   Duration canary_period{};  // between two canaries of an idle, well worker; 0: none by itself
   Duration drain_limit = std::chrono::seconds(30);  // of `drain` and `restart`, then the work goes
@@ -44,6 +45,10 @@ struct FleetModel {
   std::vector<std::uint32_t> canary;  // ids of the canary text; empty: no canary
   /// Canary rows that an earlier run found right, by engine class.
   std::map<std::string, std::vector<float>> canary_rows;
+  /// After its first right canary a device measures what batches of several sizes cost
+  /// (load_trial.h), before it gets work: a server knows its speed before the first request. Needs
+  /// a canary. About 0.1 s; a job learns the same from its first batches.
+  bool is_measured_at_load = false;
 };
 
 /// A text for the fleet.
@@ -140,7 +145,7 @@ class Fleet {
   static Result<std::unique_ptr<Fleet>> start(FleetOptions options, FleetEvents events,
                                               const Clock& clock);
 
-  /// Kills what still runs.
+  /// Kills what still runs, and waits for it no longer than `stop` does.
   virtual ~Fleet() = default;
 
   /// Steps until every device has greeted or been given up; their engine classes without repeats,
@@ -151,7 +156,8 @@ class Fleet {
       const std::function<bool()>& cancelled) = 0;
 
   /// Measures the precisions on the first device that can; blocks in steps until the answer.
-  virtual Result<Verdict> probe(const Probe& probe, const std::function<bool()>& cancelled) = 0;
+  virtual Result<ProbeVerdict> probe(const Probe& probe,
+                                     const std::function<bool()>& cancelled) = 0;
 
   /// Tells the workers, now and after each restart, what to load. Ids are the caller's and never
   /// used twice.
@@ -172,6 +178,9 @@ class Fleet {
   /// A text is about to be submitted: while none is here, the worker that had the last batch is
   /// told to await one without sleeping (wire/messages.h, kExpectTime), once in that time at most.
   virtual void expect() = 0;
+
+  /// Somebody waits for this text now who may wait in the interactive lane; as Dispatcher::lift.
+  virtual void lift(ItemKey key, FlowId flow) = 0;
 
   /// Nothing more is heard of this text; it is not computed unless a device has it already. False
   /// when it is not known.
@@ -199,9 +208,9 @@ class Fleet {
 
   /// Waits up to `timeout` for something to happen and handles it.
   ///
-  /// Errors: Corrupt or Unsupported for a worker of another build or protocol; with `gives_up` also
-  /// Unavailable when every device was given up, and what a worker said when the model cannot be
-  /// loaded.
+  /// Errors: Unsupported for a worker of another build or protocol before any has greeted; with
+  /// `gives_up` also Unavailable when every device was given up, or what the first one said when
+  /// none can load the model.
   virtual Status step(Duration timeout) = 0;
 
   /// Readable when `step` has something to do (an epoll descriptor).
@@ -221,8 +230,9 @@ class Fleet {
   /// 0 before the first worker has the model.
   virtual std::uint32_t dim(ModelId model) const = 0;
 
-  /// Ends all workers: closes their sockets and waits for them, a second at most. Returns the CPU
-  /// seconds of all workers of this run.
+  /// Ends all workers: closes their sockets, waits a second for all of them, kills those that are
+  /// left and waits a second more. What a driver holds even then is told by a notice and left to
+  /// init. Returns the CPU seconds of all workers of this run.
   virtual double stop() = 0;
 };
 

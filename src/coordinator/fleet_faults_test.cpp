@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -58,7 +61,7 @@ class FleetFaultsTest : public testing::Test {
     options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/muster-worker-faulty";
     options.batch_tokens = 100;
     options.build = std::string(build_name());
-    options.gives_up = false;
+    options.gives_up = gives_up_;
     options.canary_period = milliseconds(100);
     FleetEvents events;
     events.on_row = [this](ItemKey key, std::span<const std::byte> bytes, std::size_t device) {
@@ -144,10 +147,22 @@ class FleetFaultsTest : public testing::Test {
     }
     return text;
   }
+  void submit_all() {
+    for (ItemKey key = 0; key < kTextCount; ++key) submit(key);
+  }
+  /// All texts have come back right, and nothing is left in the books.
+  void expect_nothing_lost() {
+    finish();
+    EXPECT_TRUE(failed_.empty()) << failed_.begin()->second.message;
+    for (std::size_t i = 0; i < fleet_->status().size(); ++i) {
+      EXPECT_EQ(fleet_->dispatcher().in_flight_token_count(i), 0U) << i;
+    }
+  }
   auto rows_since(std::uint64_t count) {
     return [this, end = row_count_ + count] { return row_count_ >= end; };
   }
 
+  bool gives_up_ = false;
   const SteadyClock clock_{};
   std::string state_file_;
   std::unique_ptr<Fleet> fleet_;
@@ -177,6 +192,20 @@ TEST_F(FleetFaultsTest, KillsAndCancelsAtRandomMomentsLoseAndDoubleNothing) {
   finish();
   EXPECT_TRUE(failed_.empty());
   EXPECT_GT(device(0).restart_count + device(1).restart_count, 5U);
+}
+
+TEST_F(FleetFaultsTest, ItsSpeedIsKnownBeforeTheFirstText) {
+  auto model = canary_model();
+  model.is_measured_at_load = true;
+  start(R"({"cpu:0": {"batch_us_per_token": 100}, "cpu:1": {"batch_us_per_token": 400}})", 2,
+        std::move(model));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }, 0));
+  // 10,000 and 2,500 tokens a second; sleeping takes a little longer than told.
+  const auto speed = fleet_->dispatcher().tokens_per_second(kModel);
+  ASSERT_TRUE(speed);
+  EXPECT_GT(*speed, 0.5 * 12'500);
+  EXPECT_LE(*speed, 12'500);
+  EXPECT_EQ(device(0).text_count + device(1).text_count, 0U);
 }
 
 TEST_F(FleetFaultsTest, AStoppedWorkerIsQuarantinedAndComesBackByItsCanary) {
@@ -287,6 +316,192 @@ TEST_F(FleetFaultsTest, APoisonousTextCostsTwoWorkersAndItself) {
             "this text alone makes the worker fail: signal 6 (Aborted)");
   EXPECT_EQ(row_count_, kTextCount - 1);
   EXPECT_LE(device(0).restart_count + device(1).restart_count, 2U);
+}
+
+TEST_F(FleetFaultsTest, ADeviceThatFailsEverythingIsAtFaultAndNotItsTexts) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 2}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).quarantine_count > 0; }));
+  EXPECT_EQ(device(1).reason, "it failed at its canary: told to fail") << notices_;
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(1000)));
+  expect_nothing_lost();
+  EXPECT_EQ(device(1).text_count, 0U);
+  EXPECT_EQ(device(0).quarantine_count, 0U);
+}
+
+TEST_F(FleetFaultsTest, AJobGivesUpADeviceThatFailsEverything) {
+  gives_up_ = true;
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 2}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::GivenUp); }));
+  EXPECT_EQ(device(1).reason, "it failed at its canary: told to fail") << notices_;
+  EXPECT_EQ(device(1).restart_count, 2U);
+  expect_nothing_lost();
+}
+
+TEST_F(FleetFaultsTest, AloneADeviceThatFailsEverythingIsStillAtFault) {
+  gives_up_ = true;
+  start(R"({"cpu:0": {"fail_from_batch": 2}})", 1);
+  submit_all();
+  auto stepped = fleet_->step(milliseconds(100));
+  for (const auto begin = clock_.now(); stepped && clock_.now() - begin < kPatience;) {
+    stepped = fleet_->step(milliseconds(100));
+  }
+  ASSERT_FALSE(stepped);
+  EXPECT_EQ(stepped.error().message,
+            "no device can work: cpu:0: it failed at its canary: told to fail");
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(FleetFaultsTest, ADeviceThatFailsAtAllButItsCanaryIsAtFault) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_token": 1000}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).quarantine_count > 0; }));
+  EXPECT_NE(notices_.find("quarantined: it fails at b"), std::string::npos) << notices_;
+  expect_nothing_lost();
+}
+
+TEST_F(FleetFaultsTest, ADeviceThatIsAlwaysFullIsAtFault) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5},
+            "cpu:1": {"fail_from_batch": 2, "fail_kind": "ResourceExhausted"}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).quarantine_count > 0; }));
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(1000)));
+  expect_nothing_lost();
+}
+
+TEST_F(FleetFaultsTest, ATextThatFailsEverywhereHasItsErrorAndNoDeviceIsBlamed) {
+  start(R"({"cpu:0": {"fail_on_token": 1077}, "cpu:1": {"fail_on_token": 1077}})");
+  submit_all();
+  finish();
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_.begin()->first, 77U);
+  EXPECT_EQ(failed_.begin()->second.message, "told to fail");
+  EXPECT_EQ(row_count_, kTextCount - 1);
+  EXPECT_EQ(device(0).restart_count + device(1).restart_count, 0U) << notices_;
+}
+
+TEST_F(FleetFaultsTest, ADeviceWhoseRowsAreNotNumbersIsAtFault) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"nan_from_batch": 2}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).quarantine_count > 0; }));
+  EXPECT_NE(notices_.find("not finite"), std::string::npos) << notices_;
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(1000)));
+  expect_nothing_lost();
+  EXPECT_EQ(device(1).text_count, 0U);
+}
+
+TEST_F(FleetFaultsTest, ARowThatIsNoNumberOnOneDeviceComesFromAnother) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"nan_on_token": 1077}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).quarantine_count > 0; }));
+  EXPECT_NE(notices_.find("it gives no finite vector for texts that cpu:0 can"), std::string::npos)
+      << notices_;
+  expect_nothing_lost();
+}
+
+TEST_F(FleetFaultsTest, ATextWhoseRowIsNoNumberAnywhereHasItsError) {
+  start(R"({"cpu:0": {"nan_on_token": 1077}, "cpu:1": {"nan_on_token": 1077}})");
+  submit_all();
+  finish();
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_.begin()->first, 77U);
+  EXPECT_EQ(failed_.begin()->second.kind, ErrorKind::Unsupported);
+  EXPECT_EQ(failed_.begin()->second.message,
+            "the vector of this text is not finite (NaN or infinity)");
+  EXPECT_EQ(row_count_, kTextCount - 1);
+  EXPECT_EQ(device(0).restart_count + device(1).restart_count, 0U) << notices_;
+}
+
+TEST_F(FleetFaultsTest, AnAnswerThatDoesNotFitItsBatchEndsTheWorkerAndLosesNothing) {
+  for (const char* fault : {"short_from_batch", "wide_from_batch"}) {
+    SCOPED_TRACE(fault);
+    by_device_.clear();
+    notices_.clear();
+    start(fmt::format(R"({{"cpu:0": {{"batch_us_per_token": 5}}, "cpu:1": {{"{}": 2}}}})", fault));
+    ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).restart_count > 0; }));
+    EXPECT_NE(notices_.find("rows have 8; it is killed"), std::string::npos) << notices_;
+    ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
+    expect_nothing_lost();
+    EXPECT_EQ(device(1).text_count, 0U);
+  }
+}
+
+TEST_F(FleetFaultsTest, AHangInAFirstBatchIsNoticedByWhatTheCanaryCost) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"hang_at_batch": 2}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  EXPECT_EQ(device(1).reason, "no answer in 2.0 s");
+  expect_nothing_lost();
+}
+
+TEST_F(FleetFaultsTest, AJobGoesOnWithoutADeviceThatCannotLoad) {
+  gives_up_ = true;
+  start(R"({"cpu:1": {"fail_load": "Unsupported"}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::GivenUp); }));
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
+  EXPECT_EQ(device(1).reason, "the model cannot be loaded: told not to load");
+  EXPECT_NE(notices_.find("cpu:1: the model cannot be loaded: told not to load; it is given up"),
+            std::string::npos);
+  expect_nothing_lost();
+}
+
+TEST_F(FleetFaultsTest, AWorkerThatNoSignalEndsHoldsNobodyUp) {
+  start(R"({"cpu:1": {"unkillable_s": 6}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 100; }));
+  std::ifstream status(fmt::format("/proc/{}/status", *device(1).pid));
+  const std::string text((std::istreambuf_iterator<char>(status)), {});
+  if (text.find("TracerPid:\t0\n") != std::string::npos) GTEST_SKIP() << "no tracing here";
+  ::kill(*device(1).pid, SIGSTOP);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  expect_nothing_lost();
+  const auto pid = *device(1).pid;
+  fleet_->stop();
+  EXPECT_NE(notices_.find("was killed and does not end: it is left to the system"),
+            std::string::npos)
+      << notices_;
+  EXPECT_EQ(::kill(pid, 0), 0) << "it is still there";
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);  // until its tracer lets it go
+}
+
+// Its socket is at its end, and then it stays in its exit: its texts are for others all the same.
+TEST_F(FleetFaultsTest, TextsOfAWorkerThatDoesNotEndGoToOthers) {
+  start(
+      R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"unkillable_s": 6, "close_at_batch": 9}})");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }, 0));
+  const auto pid = *device(1).pid;
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  const std::string text((std::istreambuf_iterator<char>(status)), {});
+  if (text.find("TracerPid:\t0\n") != std::string::npos) GTEST_SKIP() << "no tracing here";
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Restarting); }));
+  expect_nothing_lost();
+  EXPECT_EQ(device(1).pid, pid) << "it was waited for";
+  fleet_->stop();
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);  // until its tracer lets it go
+}
+
+// A batch waits for the model to be loaded, longer than it may take alone.
+TEST_F(FleetFaultsTest, ABatchThatRanBesideALoadIsNotKilledForItWhenTheLoadEnds) {
+  start(R"({"cpu:0": {"load_ms": 2000, "batch_us_per_token": 1000}})", 1);
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(200)));
+  fleet_->load(kModel + 1, canary_model());
+  ASSERT_NO_FATAL_FAILURE(run_until([this] {
+    const auto models = device(0).models;
+    const auto second = models.find(kModel + 1);
+    return second != models.end() && second->second.state == ModelState::Ready;
+  }));
+  EXPECT_EQ(device(0).quarantine_count, 0U) << notices_;
+  finish();
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(FleetFaultsTest, UnloadingAModelEndsTheQuestionWhoseFaultItsBatchWas) {
+  start(R"({"cpu:0": {"fail_on_token": 1077, "batch_us_per_token": 20000}})", 1);
+  fleet_->load(kModel + 1, canary_model());
+  ASSERT_NO_FATAL_FAILURE(
+      run_until([this] { return device(0).models.size() == 2 && are_ready(); }, 0));
+  submit(77);
+  ASSERT_NO_FATAL_FAILURE(
+      run_until([this] { return notices_.find("its canary is asked") != std::string::npos; }, 0));
+  fleet_->unload(kModel);
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_.begin()->second.message, "the model was unloaded");
+  submit(78, kModel + 1);
+  finish();
+  EXPECT_EQ(row_count_, 1U);
 }
 
 TEST_F(FleetFaultsTest, UnloadFailsWhatWaitsAndLetsWhatRunsComeBack) {

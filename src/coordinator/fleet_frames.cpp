@@ -4,11 +4,27 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "coordinator/worker_fleet.h"
 
 namespace muster {
+namespace {
+
+/// Of float32 as bytes: an exponent of all ones is an infinity or no number.
+bool is_finite(std::span<const std::byte> row) {
+  constexpr std::uint32_t kExponent = 0x7F800000;
+  bool is_all = true;
+  for (std::size_t at = 0; at + sizeof(float) <= row.size(); at += sizeof(float)) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, row.data() + at, sizeof bits);
+    is_all &= (bits & kExponent) != kExponent;
+  }
+  return is_all;
+}
+
+}  // namespace
 
 Status WorkerFleet::on_frame(WorkerSlot& slot, const FrameHeader& header,
                              std::span<const std::byte> payload) {
@@ -80,6 +96,7 @@ Status WorkerFleet::on_ready(WorkerSlot& slot, std::span<const std::byte> payloa
     }
     dim = ready.dim;
   }
+  judge_from_now(slot);  // beside the load batches had longer
   slot.lane_count = std::max(1U, ready.lane_count);
   auto& status = here->second.status;
   status.dim = ready.dim;
@@ -91,12 +108,17 @@ Status WorkerFleet::on_ready(WorkerSlot& slot, std::span<const std::byte> payloa
 
 Status WorkerFleet::on_load_failed(WorkerSlot& slot, std::span<const std::byte> payload) {
   const auto failed = MUSTER_TRY(decode_load_failed(payload));
-  const auto message = fmt::format("{}: {}", slot.total.name, failed.error.message);
-  if (options_.gives_up) return Error{failed.error.kind, message};
   const auto here = slot.models.find(failed.model_id);
   if (here == slot.models.end()) return Done{};
   here->second.status.state = ModelState::Failed;
   here->second.status.reason = failed.error.message;
+  judge_from_now(slot);
+  if (options_.gives_up) {
+    give_up(slot, fmt::format("the model cannot be loaded: {}", failed.error.message));
+    slot.load_error =
+        Error{failed.error.kind, fmt::format("{}: {}", slot.total.name, failed.error.message)};
+    return Done{};
+  }
   notice(slot, fmt::format("a model cannot be loaded: {}", failed.error.message));
   sync(slot);
   changed();
@@ -106,7 +128,8 @@ Status WorkerFleet::on_load_failed(WorkerSlot& slot, std::span<const std::byte> 
   });
   if (!can_any) {
     fail_waiting(failed.model_id,
-                 {ErrorKind::Unavailable, fmt::format("the model cannot be loaded: {}", message)});
+                 {ErrorKind::Unavailable, fmt::format("the model cannot be loaded: {}: {}",
+                                                      slot.total.name, failed.error.message)});
   }
   return Done{};
 }
@@ -130,44 +153,75 @@ void WorkerFleet::let_worker_sleep(const WorkerSlot& slot) const {
   if (::sched_getcpu() == static_cast<int>(cpus.front())) ::sched_yield();
 }
 
+Error WorkerFleet::protocol_error(const WorkerSlot& slot, const std::string& what) const {
+  return {ErrorKind::Corrupt, fmt::format("{}: worker {}", slot.total.name, what)};
+}
+
+// An answer that does not fit its batch leaves the batch where it is: the worker is ended for it,
+// and the texts go back with all else that it has.
 Status WorkerFleet::on_rows(WorkerSlot& slot, std::uint64_t id,
                             std::span<const std::byte> payload) {
   let_worker_sleep(slot);
   const auto rows = MUSTER_TRY(decode_rows(payload));
-  auto sent = take_in_flight(slot, id);
-  const auto here = slot.models.find(sent ? sent->model : 0);
-  const auto row_size = std::size_t{rows.dim} * sizeof(float);
-  const auto row_count = sent && sent->batch ? sent->batch->work.items.size() : 1;
-  const bool is_given_away = sent && !sent->batch && !sent->is_canary;
-  if (!sent || here == slot.models.end() || rows.dim != here->second.status.dim ||
-      (!is_given_away && rows.rows.size() != row_count * row_size)) {
-    return Error{
-        ErrorKind::Corrupt,
-        fmt::format("{}: worker answered a batch that it does not have: {}", slot.total.name, id)};
+  const auto found = std::find_if(slot.in_flight.begin(), slot.in_flight.end(),
+                                  [id](const InFlight& sent) { return sent.frame == id; });
+  if (found == slot.in_flight.end()) {
+    return protocol_error(slot, fmt::format("answered a batch that it does not have: {}", id));
   }
+  const auto dim = slot.models.at(found->model).status.dim;
+  const auto row_count = rows.rows.size() / sizeof(float) / std::max(1U, rows.dim);
+  if (rows.dim != dim || row_count != found->text_count) {
+    return protocol_error(slot, fmt::format("answered {} rows of {} floats to a batch of {} texts, "
+                                            "whose rows have {}",
+                                            row_count, rows.dim, found->text_count, dim));
+  }
+  auto sent = *take_in_flight(slot, id);
   const auto engine = Duration(rows.engine_ns);
   slot.total.activation_peak_bytes =
       std::max(slot.total.activation_peak_bytes, rows.activation_peak_bytes);
-  if (is_given_away) return Done{};
-  if (sent->is_canary) {
-    on_canary_row(slot, *sent, rows.rows, engine);
-    return Done{};
-  }
-  const auto& batch = *sent->batch;
-  dispatcher_.on_served(index_of(slot), batch, engine);
-  slot.health.on_served(batch.model, batch.work.token_count, engine);
-  slot.restarts.on_batch_served();
-  slot.total.text_count += batch.work.items.size();
-  slot.total.token_count += batch.work.token_count;
-  ++slot.total.batch_count;
-  slot.total.engine_seconds += seconds(engine) / slot.lane_count;
-  if (slot.budget.on_served(batch.work.token_count)) sync(slot);
-  for (std::size_t i = 0; i < batch.work.items.size(); ++i) {
-    const auto key = batch.work.items[i].key;
-    if (texts_.erase(key) == 0) continue;  // cancelled
-    events_.on_row(key, rows.rows.subspan(i * row_size, row_size), index_of(slot));
+  if (sent.is_canary) {
+    on_canary_row(slot, sent, rows.rows, engine);
+  } else if (sent.is_trial) {
+    on_trial_batch(slot, sent, engine);
+  } else if (sent.batch) {
+    deliver(slot, *std::move(sent.batch), rows);
   }
   return Done{};
+}
+
+void WorkerFleet::deliver(WorkerSlot& slot, DispatchBatch batch, const Rows& rows) {
+  const auto row_size = std::size_t{rows.dim} * sizeof(float);
+  const auto row_of = [&](std::size_t i) { return rows.rows.subspan(i * row_size, row_size); };
+  auto items = batch.work.items;
+  std::vector<std::size_t> finite;
+  std::vector<WorkItem> others;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (is_finite(row_of(i))) {
+      finite.push_back(i);
+    } else if (texts_.count(items[i].key) > 0) {  // not cancelled
+      others.push_back(items[i]);
+    }
+  }
+  if (others.empty()) {
+    const auto engine = Duration(rows.engine_ns);
+    dispatcher_.on_served(index_of(slot), batch, engine);
+    slot.health.on_served(batch.model, batch.work.token_count, engine);
+    slot.restarts.on_batch_served();
+    slot.blame.on_served();
+    slot.total.token_count += batch.work.token_count;
+    slot.total.engine_seconds += seconds(engine) / slot.lane_count;
+    if (slot.budget.on_served(batch.work.token_count)) sync(slot);
+    blame_outdone(slot, batch);
+  } else {
+    batch.work.items = std::move(others);
+    on_not_finite(slot, std::move(batch));
+  }
+  slot.total.text_count += finite.size();
+  ++slot.total.batch_count;
+  for (const auto i : finite) {
+    if (texts_.erase(items[i].key) == 0) continue;  // cancelled
+    events_.on_row(items[i].key, row_of(i), index_of(slot));
+  }
 }
 
 Status WorkerFleet::on_failed(WorkerSlot& slot, std::uint64_t id,
@@ -180,28 +234,16 @@ Status WorkerFleet::on_failed(WorkerSlot& slot, std::uint64_t id,
     return Done{};
   }
   auto sent = take_in_flight(slot, id);
-  if (!sent) {
-    return Error{failed.error.kind, fmt::format("{}: {}", slot.total.name, failed.error.message)};
-  }
+  if (!sent) return protocol_error(slot, "failed at no batch: " + failed.error.message);
   ++slot.total.failed_batch_count;
-  if (sent->is_canary) {
+  if (sent->is_trial && failed.error.kind == ErrorKind::ResourceExhausted) {
+    on_trial_too_large(slot, *sent);
+  } else if (sent->is_canary || sent->is_trial) {
     on_canary_failed(slot, *sent, failed.error);
   } else if (sent->batch) {
     on_batch_failed(slot, std::move(*sent->batch), failed.error);
   }
   return Done{};
-}
-
-void WorkerFleet::on_batch_failed(WorkerSlot& slot, DispatchBatch batch, const Error& error) {
-  if (error.kind == ErrorKind::ResourceExhausted && batch.work.items.size() > 1) {
-    slot.budget.on_out_of_memory(batch.work.token_count);
-    notice(slot, fmt::format("out of memory with {} tokens; its batches are now at most {}",
-                             batch.work.token_count, slot.budget.now()));
-    give_back(slot, std::move(batch));
-    sync(slot);
-    return;
-  }
-  strike(slot, std::move(batch), error);
 }
 
 }  // namespace muster

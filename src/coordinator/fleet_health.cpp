@@ -13,15 +13,10 @@ namespace {
 constexpr Duration kStartAllowance = std::chrono::seconds(120);
 // Packing the weights of a large model from a cold disk.
 constexpr Duration kLoadAllowance = std::chrono::seconds(900);
-// Batches go on while another model is loaded, but both want the same cores.
-constexpr Duration kBesideLoadAllowance = std::chrono::seconds(10);
-// As CostModel::silence_allowed.
-constexpr int kSilenceFactor = 5;
-constexpr Duration kSilenceMin = std::chrono::seconds(1);
 
 }  // namespace
 
-std::optional<WorkerFleet::Silence> WorkerFleet::silence(const WorkerSlot& slot) const {
+std::optional<Silence> WorkerFleet::silence(const WorkerSlot& slot) const {
   if (!slot.is_alive()) return std::nullopt;
   if (!slot.is_greeted) return Silence{slot.last_sign, kStartAllowance};
   if (slot.is_probing) return Silence{slot.last_sign, kLoadAllowance};
@@ -31,21 +26,29 @@ std::optional<WorkerFleet::Silence> WorkerFleet::silence(const WorkerSlot& slot)
   if (slot.is_loading()) next = Silence{slot.last_sign, kLoadAllowance};
   for (const auto& sent : slot.in_flight) {
     if (!sent.running_since) continue;
-    const Silence one{*sent.running_since,
-                      dispatcher_.silence_allowed(index_of(slot), sent.model, sent.token_count)};
-    if (!next || one.since + one.allowed < next->since + next->allowed) next = one;
+    next = earlier(next, {*sent.running_since, batch_allowance(slot, sent)});
   }
   return next;
 }
 
 Duration WorkerFleet::batch_allowance(const WorkerSlot& slot, const InFlight& sent) const {
-  const auto device = index_of(slot);
-  const auto usual = dispatcher_.silence_allowed(device, sent.model, sent.token_count);
-  const auto allowed = slot.is_loading() ? std::max(usual, kBesideLoadAllowance) : usual;
-  const auto learnt = slot.health.predict(sent.model, sent.token_count);
-  if (!learnt || dispatcher_.predict(device, sent.model, sent.token_count)) return allowed;
-  // Before its first batch there is the canary to go by.
-  return std::clamp<Duration>(*learnt * kSilenceFactor, kSilenceMin, allowed);
+  const auto own = dispatcher_.predict(index_of(slot), sent.model, sent.token_count);
+  BatchCost cost{.own = own,
+                 .canary = slot.health.predict(sent.model, sent.token_count),
+                 .peer = std::nullopt,
+                 .is_beside_load = slot.is_loading()};
+  for (std::size_t i = 0; !own && i < slots_.size(); ++i) {
+    if (slots_[i].engine_class != slot.engine_class) continue;
+    const auto there = dispatcher_.predict(i, sent.model, sent.token_count);
+    if (there && (!cost.peer || *there > *cost.peer)) cost.peer = there;
+  }
+  return silence_allowed(cost);
+}
+
+void WorkerFleet::judge_from_now(WorkerSlot& slot) {
+  for (auto& sent : slot.in_flight) {
+    if (sent.running_since) sent.running_since = clock_.now();
+  }
 }
 
 void WorkerFleet::check_silence(WorkerSlot& slot, TimePoint now) {
@@ -54,8 +57,9 @@ void WorkerFleet::check_silence(WorkerSlot& slot, TimePoint now) {
   notice(slot, fmt::format("no sign of life for {:.1f} s, where {:.1f} s are allowed; it is killed",
                            seconds(now - silent->since), seconds(silent->allowed)));
   const auto reason = fmt::format("no answer in {:.1f} s", seconds(silent->allowed));
+  slot.is_at_fault = slot.was_ready;
   if (slot.was_ready) quarantine(slot, reason);
-  end_worker(slot, EndReason::Health, reason, /*is_own_fault=*/true);
+  end_worker(slot, EndReason::Health, reason, WorkerEnd::Silent);
 }
 
 void WorkerFleet::quarantine(WorkerSlot& slot, const std::string& reason) {
@@ -104,7 +108,7 @@ void WorkerFleet::watch_quarantine(WorkerSlot& slot, TimePoint now) {
   if (slot.slow) {
     if (now < slot.slow->restart_at()) return;
     notice(slot, "still slow after 10 s; it is started again");
-    end_worker(slot, EndReason::Health, slot.reason, /*is_own_fault=*/false);
+    end_worker(slot, EndReason::Health, slot.reason, WorkerEnd::Innocent);
     return;
   }
   const bool is_settled = slot.is_greeted && slot.has_settled_models();
@@ -122,9 +126,7 @@ void WorkerFleet::end_quarantine(WorkerSlot& slot, const std::string& why) {
   slot.reason.clear();
   slot.health.forget_slowness();
   // Of what was given away there may be something left to answer; it is judged from now on.
-  for (auto& sent : slot.in_flight) {
-    if (sent.running_since) sent.running_since = clock_.now();
-  }
+  judge_from_now(slot);
   notice(slot, fmt::format("back from quarantine: {}", why));
   sync(slot);
   changed();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -17,7 +18,10 @@ void WorkerFleet::load(ModelId model, FleetModel what) {
   }
   auto kept = what.canary_rows;
   models_.emplace(model, Model{std::move(what), CanaryBook(std::move(kept))});
-  for (const auto device : devices) slots_.at(device).models[model];
+  for (const auto device : devices) {
+    slots_.at(device).models[model];
+    sync(slots_.at(device));
+  }
   changed();
 }
 
@@ -31,6 +35,10 @@ void WorkerFleet::unload(ModelId model) {
     sync(slot);
   }
   changed();
+  // Nobody asks its canary any more: whose fault a batch of it was stays open.
+  for (auto& slot : slots_) {
+    if (slot.accusation && slot.accusation->batch.model == model) acquit(slot);
+  }
   fail_waiting(model, {ErrorKind::NotFound, "the model was unloaded"});
   dispatcher_.forget(model);
 }
@@ -116,6 +124,59 @@ void WorkerFleet::send_canary(WorkerSlot& slot, ModelId id) {
            Batch{.model_id = id, .lengths = {static_cast<std::uint32_t>(ids.size())}, .ids = ids}));
 }
 
+// Once a device: a worker that was started again costs what the one before it did.
+void WorkerFleet::begin_trial(WorkerSlot& slot, ModelId id) {
+  const auto model = models_.find(id);
+  const bool is_due = model != models_.end() && model->second.what.is_measured_at_load &&
+                      !dispatcher_.predict(index_of(slot), id, 1);
+  if (!is_due) return believe(slot, id);
+  auto& here = slot.models.at(id);
+  here.trial.emplace(model->second.what.canary.size(), slot.lane_count, slot.budget.now());
+  send_trial(slot, id, here.trial->round());
+}
+
+void WorkerFleet::send_trial(WorkerSlot& slot, ModelId id, const LoadTrial::Round& round) {
+  const auto& canary = models_.at(id).what.canary;
+  Batch batch{.model_id = id, .lengths = {}, .ids = {}};
+  for (std::uint64_t i = 0; i < round.text_count; ++i) {
+    batch.lengths.push_back(static_cast<std::uint32_t>(canary.size()));
+    batch.ids.insert(batch.ids.end(), canary.begin(), canary.end());
+  }
+  for (std::uint64_t i = 0; i < round.batch_count; ++i) {
+    const auto frame = next_frame_++;
+    slot.in_flight.push_back({.frame = frame,
+                              .batch = std::nullopt,
+                              .model = id,
+                              .text_count = round.text_count,
+                              .token_count = batch.ids.size(),
+                              .is_trial = true,
+                              .sent_at = clock_.now(),
+                              .running_since = std::nullopt});
+    send(slot, MessageType::Batch, frame, encode(batch));
+  }
+  refresh_running(slot);
+}
+
+// What the smaller rounds told is enough.
+void WorkerFleet::on_trial_too_large(WorkerSlot& slot, const InFlight& sent) {
+  auto& here = slot.models.at(sent.model);
+  if (!here.trial) return;
+  here.trial.reset();
+  slot.budget.on_out_of_memory(sent.token_count);
+  if (models_.count(sent.model) > 0) believe(slot, sent.model);
+}
+
+void WorkerFleet::on_trial_batch(WorkerSlot& slot, const InFlight& sent, Duration engine) {
+  auto& here = slot.models.at(sent.model);
+  const auto measure = here.trial ? here.trial->on_batch(engine) : std::nullopt;
+  if (!measure || models_.count(sent.model) == 0) return;
+  dispatcher_.calibrate(index_of(slot), sent.model, measure->token_count, measure->engine);
+  slot.health.on_served(sent.model, measure->token_count, measure->engine);
+  if (!here.trial->is_done()) return send_trial(slot, sent.model, here.trial->round());
+  here.trial.reset();
+  believe(slot, sent.model);
+}
+
 void WorkerFleet::send_due_canaries(WorkerSlot& slot, TimePoint now) {
   for (auto& [id, here] : slot.models) {
     const bool can_answer = here.status.state == ModelState::Ready && !here.is_leaving &&
@@ -141,6 +202,11 @@ void WorkerFleet::on_canary_row(WorkerSlot& slot, const InFlight& canary,
   if (model == models_.end()) return;
   std::vector<float> values(row.size() / sizeof(float));
   std::memcpy(values.data(), row.data(), row.size());
+  const auto is_number = [](float value) { return std::isfinite(value); };
+  if (!std::all_of(values.begin(), values.end(), is_number)) {
+    const Error error{ErrorKind::Internal, "its vector is not finite (NaN or infinity)"};
+    return on_canary_failed(slot, canary, error);
+  }
   slot.total.last_canary = {.device = index_of(slot),
                             .is_well = false,
                             .reason = "another device answers differently",
@@ -173,14 +239,13 @@ void WorkerFleet::apply(ModelId id, const std::vector<CanaryVerdict>& verdicts) 
       const auto reason = "another device of its class gives another vector for the canary";
       notice(slot, fmt::format("{}; both are started again and asked again", reason));
       answer_checks(verdict.device, id, false, reason, std::nullopt);
-      end_worker(slot, EndReason::Health, reason, /*is_own_fault=*/false);
+      end_worker(slot, EndReason::Health, reason, WorkerEnd::Innocent);
       continue;
     }
     const auto reason = "it gave a wrong vector for its canary";
     if (slot.total.last_canary) slot.total.last_canary->reason = reason;
     answer_checks(verdict.device, id, false, reason, std::nullopt);
-    quarantine(slot, reason);
-    end_worker(slot, EndReason::Health, reason, /*is_own_fault=*/false);
+    convict(slot, reason);
   }
 }
 
@@ -191,8 +256,12 @@ void WorkerFleet::on_right_canary(WorkerSlot& slot, ModelId id) {
     last->reason.clear();
   }
   answer_checks(index_of(slot), id, true, "", last ? last->seconds : std::nullopt);
-  if (slot.models.at(id).awaits_canary) {
-    believe(slot, id);
+  auto& here = slot.models.at(id);
+  if (here.trial) return;
+  if (here.awaits_canary) {
+    begin_trial(slot, id);
+  } else if (slot.accusation && slot.accusation->batch.model == id) {
+    acquit(slot);
   } else if (slot.slow && slot.slow_canary.model == id &&
              slot.slow->on_canary(clock_.now(), slot.slow_canary.is_in_time)) {
     end_quarantine(slot, "two canaries in a row were right and in time");
@@ -208,12 +277,12 @@ void WorkerFleet::on_canary_failed(WorkerSlot& slot, const InFlight& canary, con
   answer_checks(index_of(slot), canary.model, false, reason, std::nullopt);
   // Too little memory at the moment is no lie; a model that was just loaded is asked again.
   auto& here = slot.models.at(canary.model);
-  if (error.kind == ErrorKind::ResourceExhausted && !here.awaits_canary) {
+  const bool is_working = !here.awaits_canary && !slot.accusation;
+  if (error.kind == ErrorKind::ResourceExhausted && is_working) {
     if (here.canary_at) here.canary_at = clock_.now() + options_.canary_period;
     return;
   }
-  quarantine(slot, reason);
-  end_worker(slot, EndReason::Health, reason, /*is_own_fault=*/false);
+  convict(slot, reason);
 }
 
 void WorkerFleet::check(Duration limit, std::function<void(std::vector<CanaryResult>)> on_done) {

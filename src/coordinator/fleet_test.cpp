@@ -87,13 +87,23 @@ class FleetTest : public testing::Test {
     }
   }
 
+  /// Those of this test: a worker that no signal ended in another one may still be here.
   std::vector<pid_t> worker_pids() const {
+    auto pids = child_pids();
+    std::erase_if(pids, [this](pid_t pid) {
+      return std::find(pids_before_.begin(), pids_before_.end(), pid) != pids_before_.end();
+    });
+    return pids;
+  }
+
+  static std::vector<pid_t> child_pids() {
     std::vector<pid_t> pids;
     std::ifstream children("/proc/self/task/" + std::to_string(::getpid()) + "/children");
     for (pid_t pid = 0; children >> pid;) pids.push_back(pid);
     return pids;
   }
 
+  const std::vector<pid_t> pids_before_ = child_pids();
   const SteadyClock clock_{};
   std::unique_ptr<Fleet> fleet_;
   std::map<ItemKey, int> row_counts_;

@@ -27,7 +27,7 @@ void WorkerFleet::submit(FleetItem item) {
     return;
   }
   dispatcher_.add(item.item, clock_.now());
-  texts_.emplace(key, std::move(item));
+  texts_.emplace(key, Text{.item = std::move(item), .not_finite_on = std::nullopt});
 }
 
 void WorkerFleet::expect() {
@@ -38,6 +38,11 @@ void WorkerFleet::expect() {
   if (slot.process->channel().wants_write()) return;  // it does not even read
   expected_at_ = now;
   send(slot, MessageType::Expect, 0, {});
+}
+
+void WorkerFleet::lift(ItemKey key, FlowId flow) {
+  is_awake_ |= !is_in_step_;
+  dispatcher_.lift(key, flow, clock_.now());
 }
 
 bool WorkerFleet::cancel(ItemKey key) {
@@ -69,26 +74,21 @@ void WorkerFleet::fail_item(ItemKey key, const Error& error) {
 void WorkerFleet::fail_waiting(ModelId model, const Error& error) {
   std::vector<ItemKey> waiting;
   for (const auto& [key, text] : texts_) {
-    if (text.item.model == model && dispatcher_.remove(key)) waiting.push_back(key);
+    if (text.item.item.model == model && dispatcher_.remove(key)) waiting.push_back(key);
   }
   std::sort(waiting.begin(), waiting.end());
   for (const auto key : waiting) fail_item(key, error);
 }
 
 void WorkerFleet::feed() {
-  std::size_t depth_end = 0;
-  for (const auto& slot : slots_) {
-    if (slot.is_eligible()) depth_end = std::max(depth_end, slot.slot_count());
-  }
-  // One batch for each device's turn, so that the first device does not take all that waits.
-  for (std::size_t depth = 0; depth < depth_end; ++depth) {
-    for (auto& slot : slots_) {
-      if (dispatcher_.queued_text_count() == 0) return;
-      if (slot.in_flight.size() > depth || !slot.has_room() || !slot.is_eligible()) continue;
-      auto batch = dispatcher_.cut(index_of(slot), clock_.now());
-      if (batch) send_batch(slot, std::move(*batch));
-    }
-  }
+  feed_in_turns(
+      slots_.size(), [this](std::size_t i) { return slots_[i].in_flight.size(); },
+      [this](std::size_t i) { return slots_[i].is_eligible() ? slots_[i].slot_count() : 0; },
+      [this] { return dispatcher_.queued_text_count() == 0; },
+      [this](std::size_t i) {
+        auto batch = dispatcher_.cut(i, clock_.now());
+        if (batch) send_batch(slots_[i], std::move(*batch));
+      });
 }
 
 void WorkerFleet::send_batch(WorkerSlot& slot, DispatchBatch batch) {
@@ -98,7 +98,7 @@ void WorkerFleet::send_batch(WorkerSlot& slot, DispatchBatch batch) {
   message.ids.reserve(batch.work.token_count);
   bool has_pairs = false;
   for (const auto& item : batch.work.items) {
-    const auto& text = texts_.at(item.key);
+    const auto& text = texts_.at(item.key).item;
     message.lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
     message.ids.insert(message.ids.end(), text.ids.begin(), text.ids.end());
     message.first_segments.push_back(text.first_segment);
@@ -109,6 +109,7 @@ void WorkerFleet::send_batch(WorkerSlot& slot, DispatchBatch batch) {
   slot.in_flight.push_back({.frame = frame,
                             .batch = std::move(batch),
                             .model = message.model_id,
+                            .text_count = message.lengths.size(),
                             .token_count = message.ids.size(),
                             .sent_at = clock_.now(),
                             .running_since = std::nullopt});
@@ -138,8 +139,12 @@ void WorkerFleet::sync(WorkerSlot& slot) {
   state.token_budget = slot.budget.now();
   state.weight = slot.weight;
   state.models.clear();
+  state.coming.clear();
+  const bool is_starting = slot.state() == FleetState::Starting;
   for (const auto& [id, here] : slot.models) {
-    if (here.status.state == ModelState::Ready && !here.is_leaving) state.models.push_back(id);
+    const bool is_ready = here.status.state == ModelState::Ready;
+    if (is_ready && !here.is_leaving) state.models.push_back(id);
+    if (is_starting && !is_ready) state.coming.push_back(id);
   }
   dispatcher_.set_device(index_of(slot), std::move(state), clock_.now());
 }
@@ -171,7 +176,13 @@ std::vector<FleetDeviceStatus> WorkerFleet::status() const {
     if (slot.process) status.pid = slot.process->pid();
     status.engine_class = slot.engine_class;
     status.lane_count = slot.lane_count;
-    for (const auto& [id, here] : slot.models) status.models.emplace(id, here.status);
+    for (const auto& [id, here] : slot.models) {
+      status.models.emplace(id, here.status);
+      const bool has_failed = here.status.state == ModelState::Failed;
+      if (has_failed && status.reason.empty()) {
+        status.reason = fmt::format("a model cannot be loaded: {}", here.status.reason);
+      }
+    }
     if (slot.first_ready_at) status.ready_seconds = seconds(clock_.now() - *slot.first_ready_at);
     for (const auto& sent : slot.in_flight) {
       if (!sent.batch) continue;

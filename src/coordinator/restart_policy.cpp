@@ -8,6 +8,8 @@ namespace {
 constexpr Duration kWindow = std::chrono::seconds(10);
 constexpr std::size_t kDeathsInWindow = 3;
 constexpr std::uint32_t kFailedStartsMax = 3;
+constexpr std::uint32_t kFaultsMax = 3;
+constexpr std::uint32_t kWellBatches = 100;
 constexpr Duration kBackoffMin = std::chrono::milliseconds(100);
 constexpr Duration kBackoffMax = std::chrono::seconds(30);
 
@@ -19,7 +21,11 @@ std::optional<Duration> RestartPolicy::on_death(TimePoint now, const Death& deat
   } else if (death.is_own_fault) {
     ++failed_start_count_;
   }
-  const bool cannot_start = failed_start_count_ >= kFailedStartsMax;
+  if (death.is_at_fault) {
+    ++fault_count_;
+    served_count_ = 0;
+  }
+  const bool cannot_start = failed_start_count_ >= kFailedStartsMax || fault_count_ >= kFaultsMax;
   if (cannot_start && gives_up_) return std::nullopt;
   deaths_.push_back(now);
   while (now - deaths_.front() > kWindow) deaths_.pop_front();
@@ -31,6 +37,8 @@ std::optional<Duration> RestartPolicy::on_death(TimePoint now, const Death& deat
 void RestartPolicy::on_batch_served() {
   deaths_.clear();
   failed_start_count_ = 0;
+  if (fault_count_ > 0 && ++served_count_ < kWellBatches) return;
+  fault_count_ = 0;
   backoff_ = Duration{0};
 }
 

@@ -68,5 +68,27 @@ TEST(RestartPolicy, AKillFromOutsideDuringTheStartDoesNotCountAsFailing) {
   }
 }
 
+TEST(RestartPolicy, GivesUpADeviceThatFailsAlthoughItStarts) {
+  constexpr RestartPolicy::Death kAtFault{
+      .was_ready = true, .is_own_fault = true, .is_at_fault = true};
+  RestartPolicy policy;
+  EXPECT_TRUE(policy.on_death(TimePoint(seconds(0)), kAtFault));
+  policy.on_batch_served();
+  EXPECT_TRUE(policy.on_death(TimePoint(seconds(20)), kAtFault));
+  EXPECT_FALSE(policy.on_death(TimePoint(seconds(40)), kAtFault));
+
+  RestartPolicy healed;
+  EXPECT_TRUE(healed.on_death(TimePoint(seconds(0)), kAtFault));
+  EXPECT_TRUE(healed.on_death(TimePoint(seconds(20)), kAtFault));
+  for (int i = 0; i < 100; ++i) healed.on_batch_served();
+  EXPECT_TRUE(healed.on_death(TimePoint(seconds(40)), kAtFault));
+
+  RestartPolicy innocent;
+  EXPECT_TRUE(innocent.on_death(TimePoint(seconds(0)), kAtFault));
+  EXPECT_TRUE(innocent.on_death(TimePoint(seconds(20)), kAtFault));
+  innocent.on_text_found();
+  EXPECT_TRUE(innocent.on_death(TimePoint(seconds(40)), kAtFault));
+}
+
 }  // namespace
 }  // namespace muster

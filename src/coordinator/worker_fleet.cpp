@@ -1,7 +1,6 @@
 #include "coordinator/worker_fleet.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -70,6 +69,16 @@ WorkerFleet::WorkerFleet(FleetOptions options, FleetEvents events, const Clock& 
   }
 }
 
+WorkerFleet::~WorkerFleet() {
+  for (auto& slot : slots_) {
+    if (slot.process) slot.process->kill();
+  }
+  const auto deadline = clock_.now() + kEndAllowance;
+  for (auto& slot : slots_) {
+    if (slot.process && !slot.process->reap(deadline - clock_.now())) slot.process->leave();
+  }
+}
+
 Status WorkerFleet::start_workers() {
   for (auto& slot : slots_) MUSTER_TRY(start_worker(slot));
   return Done{};
@@ -132,12 +141,16 @@ Result<std::vector<std::string>> WorkerFleet::wait_for_greetings(
 }
 
 Error WorkerFleet::no_device_error() const {
+  if (slots_.empty()) return {ErrorKind::Unavailable, "no device can work: none was named"};
+  const auto& first = slots_.front();
+  const auto has_load_error = [](const WorkerSlot& slot) { return slot.load_error.has_value(); };
+  if (std::all_of(slots_.begin(), slots_.end(), has_load_error)) return *first.load_error;
   return {ErrorKind::Unavailable,
-          fmt::format("no device can work: {}",
-                      slots_.empty() ? "none was named" : slots_.front().total.last_words)};
+          fmt::format("no device can work: {}: {}", first.total.name, first.reason)};
 }
 
-Result<Verdict> WorkerFleet::probe(const Probe& probe, const std::function<bool()>& cancelled) {
+Result<ProbeVerdict> WorkerFleet::probe(const Probe& probe,
+                                        const std::function<bool()>& cancelled) {
   for (;;) {
     // One at a time, also when an earlier device greets while a later one measures already.
     const bool is_asked = std::any_of(slots_.begin(), slots_.end(),
@@ -229,9 +242,7 @@ void WorkerFleet::forgive_pause(TimePoint now, TimePoint due) {
   if (due == TimePoint::max() || now - due <= kParentPause) return;
   for (auto& slot : slots_) {
     slot.last_sign = now;
-    for (auto& sent : slot.in_flight) {
-      if (sent.running_since) sent.running_since = now;
-    }
+    judge_from_now(slot);
   }
 }
 
@@ -264,11 +275,11 @@ Status WorkerFleet::read_frames_of(WorkerSlot& slot) {
 }
 
 Status WorkerFleet::on_fault(WorkerSlot& slot, const Error& error) {
-  // One of another build is told at the start; later it is one device that fails, not the server.
-  const bool is_other_build = error.kind == ErrorKind::Unsupported && !has_ever_greeted_;
-  if (options_.gives_up || is_other_build) return error;
+  // One of another build is told at the start; later it is one device that fails, not all.
+  if (error.kind == ErrorKind::Unsupported && !has_ever_greeted_) return error;
   notice(slot, fmt::format("{}; it is killed", error.message));
-  end_worker(slot, EndReason::Fault, error.message, /*is_own_fault=*/true);
+  slot.is_at_fault = true;
+  end_worker(slot, EndReason::Fault, error.message, WorkerEnd::Innocent);
   return Done{};
 }
 
@@ -293,15 +304,15 @@ Status WorkerFleet::check_time() {
         slot.restart_at = now + delay.value_or(Duration{0});
       }
     }
-    if (slot.process && slot.end_by && now >= *slot.end_by) {
-      slot.process->kill();
-      slot.end_by = now + kEndAllowance;
-    }
+    if (slot.process && slot.end_by && now >= *slot.end_by) kill_again(slot, now);
     check_silence(slot, now);
     check_slowness(slot, now);
     watch_quarantine(slot, now);
   }
-  for (auto& [id, model] : models_) apply(id, model.book.on_time(now));
+  // Whoever is told of a lost text may unload a model: no verdict is passed before all are known.
+  std::vector<std::pair<ModelId, std::vector<CanaryVerdict>>> decided;
+  for (auto& [id, model] : models_) decided.emplace_back(id, model.book.on_time(now));
+  for (const auto& [id, verdicts] : decided) apply(id, verdicts);
   return Done{};
 }
 
@@ -349,18 +360,30 @@ void WorkerFleet::changed() {
 }
 
 double WorkerFleet::stop() {
-  const auto deadline = clock_.now() + kEndAllowance;
-  for (auto& slot : slots_) {
-    if (slot.process) slot.process->close();
-  }
   for (auto& slot : slots_) {
     slot.restart_at.reset();
     slot.is_given_up = true;
+    if (slot.process) slot.process->close();
+  }
+  // Twice for all together: to end by themselves, and to be gone once they were killed.
+  for (const bool is_killed : {false, true}) {
+    const auto deadline = clock_.now() + kEndAllowance;
+    for (auto& slot : slots_) {
+      if (!slot.process) continue;
+      if (const auto death = slot.process->reap(deadline - clock_.now())) {
+        reaped_cpu_seconds_ += death->cpu_seconds;
+        slot.process.reset();
+      } else if (!is_killed) {
+        slot.process->kill();
+      }
+    }
+  }
+  for (auto& slot : slots_) {
     if (!slot.process) continue;
-    pollfd waiting{slot.process->exit_fd(), POLLIN, 0};
-    const auto left = std::max(Duration{0}, deadline - clock_.now());
-    if (::poll(&waiting, 1, timeout_ms(left)) != 1) slot.process->kill();
-    reaped_cpu_seconds_ += slot.process->reap().cpu_seconds;
+    notice(slot, fmt::format("its worker, process {}, was killed and does not end: it is left to "
+                             "the system",
+                             slot.process->pid()));
+    slot.process->leave();
     slot.process.reset();
   }
   return reaped_cpu_seconds_;

@@ -16,6 +16,8 @@
 #include "base/unique_fd.h"
 #include "coordinator/canary_book.h"
 #include "coordinator/fleet.h"
+#include "coordinator/fleet_rules.h"
+#include "coordinator/silence.h"
 #include "coordinator/worker_slot.h"
 
 namespace muster {
@@ -23,20 +25,33 @@ namespace muster {
 /// The fleet of processes behind `Fleet`. Frames and ends of workers change the slots; what follows
 /// from that (loads, drains, canaries, batches) is done by `settle`, outside of every callback.
 ///
+/// The lone query. On an idle machine one text's answer takes a millisecond, of which waking
+/// threads is a tenth. Four steps save that, and only while nothing else is going on:
+///   `expect` tells the worker that had the last batch to poll for 0.5 ms (at most once in that
+///     time, only while no text is known and the worker has nothing in flight);
+///   the worker's reader computes that batch itself, if its only lane is idle (worker/worker.cpp);
+///   `read_only_answer` reads the answer to the only batch without asking epoll what has come;
+///   `let_worker_sleep` yields a core that parent and worker share.
+/// None of them changes an answer, an order or a book: each falls back to the usual way at once.
+/// There is no setting for them: without `expect` the first two do not happen, and a server that is
+/// never idle does not take the others.
+///
 /// Threads: not thread-safe; owned by one loop.
 class WorkerFleet final : public Fleet {
  public:
   WorkerFleet(FleetOptions options, FleetEvents events, const Clock& clock);
+  ~WorkerFleet() override;
   Status start_workers();
 
   Result<std::vector<std::string>> wait_for_greetings(
       const std::function<bool()>& cancelled) override;
-  Result<Verdict> probe(const Probe& probe, const std::function<bool()>& cancelled) override;
+  Result<ProbeVerdict> probe(const Probe& probe, const std::function<bool()>& cancelled) override;
   void load(ModelId model, FleetModel what) override;
   void unload(ModelId model) override;
   void submit(FleetItem item) override;
   void place_submitted() override;
   void expect() override;
+  void lift(ItemKey key, FlowId flow) override;
   bool cancel(ItemKey key) override;
   void set_dispatch(DispatchOptions options) override;
   void set_readings(std::size_t device, const DispatchDevice& readings) override;
@@ -62,18 +77,18 @@ class WorkerFleet final : public Fleet {
     CanaryBook book;
     std::uint32_t dim = 0;
   };
+  struct Text {
+    FleetItem item;
+    std::uint32_t fault_count = 0;                      // workers that failed at it
+    std::pair<std::size_t, std::uint32_t> failed_in{};  // the last one: device, serial
+    std::optional<std::size_t> not_finite_on;           // its row was not, on this device
+  };
   struct Check {
     TimePoint begun_at{};
     TimePoint until{};
     std::vector<CanaryResult> results;
     std::set<std::pair<std::size_t, ModelId>> open;  // answers that are still to come
     std::function<void(std::vector<CanaryResult>)> on_done;
-  };
-
-  /// A worker may be silent so long.
-  struct Silence {
-    TimePoint since{};
-    Duration allowed{};
   };
 
   // worker_fleet.cpp: the loop
@@ -102,16 +117,31 @@ class WorkerFleet final : public Fleet {
   void let_worker_sleep(const WorkerSlot& slot) const;
   Status on_rows(WorkerSlot& slot, std::uint64_t id, std::span<const std::byte> payload);
   Status on_failed(WorkerSlot& slot, std::uint64_t id, std::span<const std::byte> payload);
-  void on_batch_failed(WorkerSlot& slot, DispatchBatch batch, const Error& error);
+  void deliver(WorkerSlot& slot, DispatchBatch batch, const Rows& rows);
   std::optional<InFlight> take_in_flight(WorkerSlot& slot, std::uint64_t id);
+  Error protocol_error(const WorkerSlot& slot, const std::string& what) const;
+
+  // fleet_blame.cpp: whose fault a failed batch is
+  void on_batch_failed(WorkerSlot& slot, DispatchBatch batch, const Error& error);
+  void on_not_finite(WorkerSlot& slot, DispatchBatch batch);
+  void accuse(WorkerSlot& slot, DispatchBatch batch, const Error& error);
+  void acquit(WorkerSlot& slot);
+  void try_elsewhere(WorkerSlot& slot, DispatchBatch batch, const Error& error);
+  void return_failed(WorkerSlot& slot, DispatchBatch batch, const Error& error);
+  void convict(WorkerSlot& slot, const std::string& reason);
+  void blame_outdone(const WorkerSlot& slot, const DispatchBatch& batch);
 
   // fleet_ends.cpp: how workers end, by themselves or by an operator
-  void end_worker(WorkerSlot& slot, EndReason why, const std::string& reason, bool is_own_fault);
+  void end_worker(WorkerSlot& slot, EndReason why, const std::string& reason, WorkerEnd end);
   void close_worker(WorkerSlot& slot);
   Status on_worker_end(WorkerSlot& slot);
+  void kill_again(WorkerSlot& slot, TimePoint now);
+  void end_life(WorkerSlot& slot, const WorkerDeath& death);
   void plan_restart(WorkerSlot& slot, const WorkerDeath& death, bool was_ready,
                     std::size_t batch_count);
-  void lose_batches(WorkerSlot& slot, bool is_own_fault, const std::string& reason);
+  void give_up(WorkerSlot& slot, const std::string& reason);
+  void lose_batches(WorkerSlot& slot, WorkerEnd end, const std::string& reason);
+  bool has_peer(const WorkerSlot& slot, ModelId model) const;
   void give_back(WorkerSlot& slot, DispatchBatch batch);
   void strike(WorkerSlot& slot, DispatchBatch batch, const Error& error);
   void after_return(const std::vector<WorkItem>& items, ModelId model);
@@ -135,6 +165,10 @@ class WorkerFleet final : public Fleet {
   void believe(WorkerSlot& slot, ModelId id);
   bool has_canary(ModelId id) const;
   void send_canary(WorkerSlot& slot, ModelId id);
+  void begin_trial(WorkerSlot& slot, ModelId id);
+  void send_trial(WorkerSlot& slot, ModelId id, const LoadTrial::Round& round);
+  void on_trial_too_large(WorkerSlot& slot, const InFlight& sent);
+  void on_trial_batch(WorkerSlot& slot, const InFlight& sent, Duration engine);
   void send_due_canaries(WorkerSlot& slot, TimePoint now);
   void on_canary_row(WorkerSlot& slot, const InFlight& canary, std::span<const std::byte> row,
                      Duration engine);
@@ -148,6 +182,7 @@ class WorkerFleet final : public Fleet {
   // fleet_health.cpp: silent, slow, quarantined
   std::optional<Silence> silence(const WorkerSlot& slot) const;
   Duration batch_allowance(const WorkerSlot& slot, const InFlight& sent) const;
+  void judge_from_now(WorkerSlot& slot);
   void check_silence(WorkerSlot& slot, TimePoint now);
   void check_slowness(WorkerSlot& slot, TimePoint now);
   void quarantine(WorkerSlot& slot, const std::string& reason);
@@ -168,10 +203,10 @@ class WorkerFleet final : public Fleet {
   std::vector<WorkerSlot> slots_;
   Dispatcher dispatcher_;
   std::map<ModelId, Model> models_;
-  std::unordered_map<ItemKey, FleetItem> texts_;    // not yet answered
+  std::unordered_map<ItemKey, Text> texts_;         // not yet answered
   std::vector<std::pair<ItemKey, Error>> refused_;  // told by the next step
   std::deque<Check> checks_;
-  std::optional<Result<Verdict>> verdict_;
+  std::optional<Result<ProbeVerdict>> verdict_;
   std::optional<TimePoint> first_ready_at_;
   TimePoint due_;  // when the next step is due at the latest
   std::uint64_t next_frame_ = 1;

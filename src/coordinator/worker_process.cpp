@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -27,6 +28,8 @@ namespace {
 
 constexpr std::size_t kLineSizeMax = 4096;  // bytes; a longer line is told in pieces
 constexpr int kWorkerSocket = 3;
+// A process that is killed is gone in milliseconds, unless a call holds it in the kernel.
+constexpr Duration kEndAllowance = std::chrono::seconds(1);
 
 /// Processes that the kernel has killed for want of memory since boot; 0 where it does not say.
 /// Source: Linux, Documentation/filesystems/proc.rst, /proc/vmstat `oom_kill` (since 4.13).
@@ -67,6 +70,12 @@ std::vector<std::string> worker_environment(const WorkerProcess::Options& option
   }
   environment.insert(environment.end(), settings.begin(), settings.end());
   return environment;
+}
+
+bool has_ended(const UniqueFd& pidfd, Duration limit) {
+  pollfd ending{pidfd.get(), POLLIN, 0};
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(Duration{0}, limit));
+  return ::poll(&ending, 1, static_cast<int>(ms.count())) == 1;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -119,10 +128,9 @@ WorkerProcess::WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe)
       stderr_(std::move(stderr_pipe)) {}
 
 WorkerProcess::~WorkerProcess() {
-  if (!is_reaped_) {
-    kill();
-    reap();
-  }
+  if (is_reaped_) return;
+  kill();
+  (void)reap(kEndAllowance);
 }
 
 void WorkerProcess::read_stderr(const std::function<void(const std::string&)>& on_line) {
@@ -146,15 +154,14 @@ void WorkerProcess::kill() {
 
 void WorkerProcess::kill_if_alive() {
   // A process that is killed closes its sockets a moment before it can be waited for.
-  constexpr int kEndMs = 1000;
-  pollfd ending{pidfd_.get(), POLLIN, 0};
-  if (::poll(&ending, 1, kEndMs) != 1) kill();
+  if (!has_ended(pidfd_, kEndAllowance)) kill();
 }
 
-WorkerDeath WorkerProcess::reap() {
+std::optional<WorkerDeath> WorkerProcess::reap(Duration limit) {
   int status = 0;
   rusage usage{};
-  while (::wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
+  if (!has_ended(pidfd_, limit) || ::wait4(pid_, &status, WNOHANG, &usage) != pid_) {
+    return std::nullopt;
   }
   is_reaped_ = true;
   const auto time_of = [](const timeval& time) {

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "net/frame_channel.h"
@@ -25,7 +27,8 @@ struct WorkerDeath {
 
 /// One muster-worker: the process, its frames and its stderr.
 ///
-/// Owner: the coordinator's loop. The destructor kills and reaps the process.
+/// Owner: the coordinator's loop. The destructor kills the process and waits a second for its end;
+/// one that is stuck in the kernel is left to init.
 /// Threads: not thread-safe.
 class WorkerProcess {
  public:
@@ -60,12 +63,16 @@ class WorkerProcess {
   /// Counts as a kill by muster in the reason of the death.
   void kill();
 
-  /// Waits a second for the process to end by itself and kills it then, so that `reap` cannot
-  /// block.
+  /// Waits a second for the process to end by itself and kills it then.
   void kill_if_alive();
 
-  /// Waits for the end of the process and says how it was. Call once.
-  WorkerDeath reap();
+  /// How the process ended, waited for no longer than `limit`. nullopt: it runs, or the kernel does
+  /// not hand it over: a call into a driver that does not return holds it ("D" in ps), or another
+  /// process traces it. Not to be called again once it has told.
+  std::optional<WorkerDeath> reap(Duration limit);
+
+  /// The destructor waits for it no more: it is init's when this process ends.
+  void leave() { is_reaped_ = true; }
 
  private:
   WorkerProcess(pid_t pid, UniqueFd socket, UniqueFd stderr_pipe);

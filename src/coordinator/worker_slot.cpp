@@ -45,7 +45,7 @@ bool WorkerSlot::has_settled_models() const {
 
 bool WorkerSlot::is_eligible() const {
   return is_alive() && is_greeted && !is_probing && goal == Goal::Serve && !is_quarantined &&
-         has_ready_model();
+         !accusation && has_ready_model();
 }
 
 bool WorkerSlot::has_in_flight(ModelId model) const {

@@ -8,8 +8,10 @@
 #include <set>
 #include <string>
 
+#include "coordinator/device_blame.h"
 #include "coordinator/device_health.h"
 #include "coordinator/fleet.h"
+#include "coordinator/load_trial.h"
 #include "coordinator/restart_policy.h"
 #include "coordinator/token_budget.h"
 #include "coordinator/worker_process.h"
@@ -19,19 +21,28 @@ namespace muster {
 /// What a worker has been sent and has not answered.
 struct InFlight {
   std::uint64_t frame = 0;             // the frame's id
-  std::optional<DispatchBatch> batch;  // nullopt: a canary, or a batch that others do by now
+  std::optional<DispatchBatch> batch;  // nullopt: a canary, a trial, or what others do by now
   ModelId model = 0;
+  std::size_t text_count = 1;
   std::uint64_t token_count = 0;
   bool is_canary = false;
+  bool is_trial = false;  // of a LoadTrial
   TimePoint sent_at{};
   std::optional<TimePoint> running_since;  // a lane is free for it
+};
+
+/// A batch that a live worker failed at, while its canary is asked (device_blame.h).
+struct Accusation {
+  DispatchBatch batch;
+  Error error{ErrorKind::Internal, ""};
 };
 
 /// A model as one worker has it.
 struct ModelHere {
   FleetModelStatus status;
-  bool awaits_canary = false;  // loaded, and not believed yet
-  bool is_leaving = false;     // to be unloaded when the worker has no batch of it any more
+  bool awaits_canary = false;        // loaded, and not believed yet
+  std::optional<LoadTrial> trial{};  // its canary was right; what it costs is being measured
+  bool is_leaving = false;           // to be unloaded when the worker has no batch of it any more
   std::optional<TimePoint> canary_at;
 };
 
@@ -39,7 +50,7 @@ struct ModelHere {
 enum class EndReason : std::uint8_t {
   None,      // it ended by itself
   Operator,  // drained, or started again by an operator
-  Health,    // it hung, lied or stayed slow
+  Health,    // it hung, lied, failed or stayed slow
   Fault,     // it does not keep to the protocol
 };
 
@@ -64,9 +75,15 @@ struct WorkerSlot {
   bool was_ready = false;  // this process has had a model
   TimePoint last_sign{};   // of life, while it starts, loads or probes
   EndReason end_reason = EndReason::None;
-  std::optional<TimePoint> end_by;      // it is ending; then it is killed
-  std::optional<TimePoint> restart_at;  // no process; waits for its back-off
+  std::optional<TimePoint> end_by;       // it is ending; then it is killed
+  std::optional<TimePoint> stuck_since;  // it was killed then, and has not ended
+  bool is_stuck = false;                 // that was told
+  std::optional<TimePoint> restart_at;   // no process; waits for its back-off
   bool is_given_up = false;
+  std::optional<Error> load_error;  // why it was given up, where it could not load a model
+  std::optional<Accusation> accusation;
+  DeviceBlame blame;
+  bool is_at_fault = false;  // its worker is ended for that
 
   Goal goal = Goal::Serve;
   TimePoint drain_until{};

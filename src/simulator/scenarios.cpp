@@ -188,7 +188,7 @@ SimulationInput random_faults(std::uint64_t seed) {
   for (std::uint64_t i = 0; i < fault_count; ++i) {
     input.faults.push_back({.at = after(10 * chance.uniform()),
                             .device = static_cast<std::size_t>(chance.below(device_count)),
-                            .kind = static_cast<SimulatedFaultKind>(chance.below(4)),
+                            .kind = static_cast<SimulatedFaultKind>(chance.below(6)),
                             .factor = 1 + 20 * chance.uniform(),
                             .length = std::chrono::milliseconds(chance.below(5000))});
   }

@@ -67,7 +67,7 @@ void SimulatedFleet::handle(const Event& event) {
       if (!device.hangs) on_served(event.subject, event.batch);
       break;
     case EventKind::Death:
-      if (!device.hangs) on_death(event.subject, /*is_own_fault=*/true);
+      if (!device.hangs) on_death(event.subject, WorkerEnd::Died);
       break;
     case EventKind::Recovery:
       device.slowness = 1;
@@ -87,7 +87,7 @@ void SimulatedFleet::on_arrival(std::size_t text) {
   if (admission_) {
     const auto queue = dispatcher_.queue_state(coming.item.model, coming.item.lane);
     const AdmissionRequest request{
-        .caller = "", .text_count = 1, .token_bound = coming.item.token_count};
+        .caller = "", .text_count = 1, .token_estimate = coming.item.token_count};
     if (const auto refused = admission_->ask(request, queue, now_)) {
       if (refused->retry_after < std::chrono::seconds(1)) violated("a retry within a second");
       return end_text(text, Fate::Refused);
@@ -121,10 +121,11 @@ void SimulatedFleet::on_served(std::size_t device, std::uint64_t batch) {
     return flight.batch.work.id == batch;
   });
   if (found == flights.end()) return violated("a batch was served that was not there");
-  const auto flight = std::move(*found);
+  auto flight = std::move(*found);
   flights.erase(found);
-  devices_[device].last_sign = now_;
+  if (devices_[device].fails) return on_batch_failed(device, std::move(flight));
   devices_[device].restarts.on_batch_served();
+  devices_[device].blame.on_served();
   dispatcher_.on_served(device, flight.batch, flight.duration);
   result_.busy_seconds[device] += seconds(flight.duration);
   for (const auto& item : flight.batch.work.items) {
@@ -138,32 +139,98 @@ void SimulatedFleet::on_served(std::size_t device, std::uint64_t batch) {
   if (!flights.empty()) plan_check(device);
 }
 
-// As the fleet does: what ran may be the cause of a death by the worker's own fault, what only
-// waited there is not.
-void SimulatedFleet::on_death(std::size_t device, bool is_own_fault) {
+// The canary is answered at once here: what the fleet does while it waits takes no time.
+void SimulatedFleet::on_batch_failed(std::size_t device, Flight flight) {
+  auto& one = devices_[device];
+  drop_cancelled(flight.batch);
+  for (const auto& item : flight.batch.work.items) {
+    auto& text = texts_[item.key];
+    const std::pair worker{device, one.life + 1};
+    if (std::exchange(text.failed_in, worker) != worker) ++text.fault_count;
+  }
+  const bool is_at_fault = one.fails_canaries || one.blame.on_failed();
+  if (is_at_fault) {
+    return_failed(device, std::move(flight.batch));
+    return on_death(device, WorkerEnd::Innocent, /*is_at_fault=*/true);
+  }
+  try_elsewhere(device, std::move(flight.batch));
+  start_batches(device);
+  if (!one.flights.empty()) plan_check(device);
+}
+
+void SimulatedFleet::return_failed(std::size_t device, DispatchBatch batch) {
+  const auto& items = batch.work.items;
+  const bool is_suspected = std::any_of(items.begin(), items.end(), [&](const WorkItem& item) {
+    return texts_[item.key].fault_count >= DeviceBlame::kTextFaultsMost;
+  });
+  if (is_suspected) return settle_strike(device, std::move(batch));
+  give_back(device, std::move(batch));
+}
+
+void SimulatedFleet::give_back(std::size_t device, DispatchBatch batch) {
+  wait_again(batch.work.items);
+  dispatcher_.give_back(device, std::move(batch), now_);
+}
+
+void SimulatedFleet::try_elsewhere(std::size_t device, DispatchBatch batch) {
+  const auto& work = batch.work;
+  if (work.strike_count > 0) {
+    const bool is_struck_here = work.struck_device == device;
+    if (work.items.size() == 1 && !devices_[device].blame.may_blame_text(is_struck_here)) {
+      return give_back(device, std::move(batch));
+    }
+    return settle_strike(device, std::move(batch));
+  }
+  wait_again(batch.work.items);
+  for (const auto& item : batch.work.items) ++texts_[item.key].death_count;
+  dispatcher_.retry(device, std::move(batch));
+}
+
+void SimulatedFleet::wait_again(const std::vector<WorkItem>& items) {
+  for (const auto& item : items) {
+    texts_[item.key].fate = Fate::Waiting;
+    ++waiting_texts_;
+    waiting_tokens_ += item.token_count;
+  }
+}
+
+bool SimulatedFleet::has_peer(std::size_t device, ModelId model) const {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const auto& models = input_.devices[i].state.models;
+    const bool has_model = std::find(models.begin(), models.end(), model) != models.end();
+    if (i != device && devices_[i].is_ready && has_model) return true;
+  }
+  return false;
+}
+
+void SimulatedFleet::on_death(std::size_t device, WorkerEnd end, bool is_at_fault) {
   auto& one = devices_[device];
   ++result_.death_count;
   ++one.life;
-  one.is_ready = false;
-  one.hangs = false;
+  one.is_ready = one.hangs = one.fails = false;
   one.check_at.reset();
   one.slowness = 1;
+  one.blame.forget();
   tell(device);
   for (auto& flight : std::exchange(one.flights, {})) {
     drop_cancelled(flight.batch);
-    if (is_own_fault && flight.is_running) {
-      settle_strike(device, std::move(flight.batch));
-      continue;
+    const bool is_suspected = flight.batch.work.strike_count > 0;
+    const bool was_running = flight.running_since.has_value();
+    switch (fate_of_batch(end, was_running, is_suspected, has_peer(device, flight.batch.model))) {
+      case BatchFate::Again:
+        give_back(device, std::move(flight.batch));
+        break;
+      case BatchFate::Apart:
+        settle_strike(device, std::move(flight.batch));
+        break;
+      case BatchFate::Elsewhere:
+        try_elsewhere(device, std::move(flight.batch));
+        break;
     }
-    for (const auto& item : flight.batch.work.items) {
-      texts_[item.key].fate = Fate::Waiting;
-      ++waiting_texts_;
-      waiting_tokens_ += item.token_count;
-    }
-    dispatcher_.give_back(device, std::move(flight.batch), now_);
   }
-  const auto delay = one.restarts.on_death(now_, {.was_ready = true, .is_own_fault = is_own_fault});
-  if (!delay) return violated("a device that had been ready was given up");
+  const auto delay = one.restarts.on_death(
+      now_,
+      {.was_ready = true, .is_own_fault = end != WorkerEnd::Innocent, .is_at_fault = is_at_fault});
   at(now_ + *delay + input_.devices[device].start_time, EventKind::Ready, device);
 }
 
@@ -183,9 +250,7 @@ void SimulatedFleet::settle_strike(std::size_t device, DispatchBatch batch) {
       end_text(item.key, Fate::Failed);
       continue;
     }
-    text.fate = Fate::Waiting;
-    ++waiting_texts_;
-    waiting_tokens_ += item.token_count;
+    wait_again({item});
   }
 }
 
@@ -194,11 +259,16 @@ void SimulatedFleet::on_fault(const SimulatedFault& fault) {
   if (!device.is_ready) return;
   switch (fault.kind) {
     case SimulatedFaultKind::Killed:
-      return on_death(fault.device, /*is_own_fault=*/false);
+      return on_death(fault.device, WorkerEnd::Innocent);
     case SimulatedFaultKind::Crashes:
-      return on_death(fault.device, /*is_own_fault=*/true);
+      return on_death(fault.device, WorkerEnd::Died);
     case SimulatedFaultKind::Hangs:
       device.hangs = true;
+      return;
+    case SimulatedFaultKind::Fails:
+    case SimulatedFaultKind::FailsButCanary:
+      device.fails = true;
+      device.fails_canaries = fault.kind == SimulatedFaultKind::Fails;
       return;
     case SimulatedFaultKind::Slow:
       device.slowness = fault.factor;
@@ -208,43 +278,37 @@ void SimulatedFleet::on_fault(const SimulatedFault& fault) {
 }
 
 void SimulatedFleet::on_check(std::size_t device) {
-  auto& one = devices_[device];
-  one.check_at.reset();
-  if (one.flights.empty()) return;
-  if (now_ >= one.last_sign + silence_allowed(device)) {
-    return on_death(device, /*is_own_fault=*/true);
-  }
+  devices_[device].check_at.reset();
+  const auto silent = silence(device);
+  if (!silent) return;
+  if (now_ >= silent->until()) return on_death(device, WorkerEnd::Silent, /*is_at_fault=*/true);
   plan_check(device);
 }
 
 void SimulatedFleet::plan_check(std::size_t device) {
   auto& one = devices_[device];
-  const auto due = one.last_sign + silence_allowed(device);
-  if (one.check_at && *one.check_at <= due) return;
-  one.check_at = due;
-  at(due, EventKind::Check, device);
+  const auto silent = silence(device);
+  if (!silent || (one.check_at && *one.check_at <= silent->until())) return;
+  one.check_at = silent->until();
+  at(silent->until(), EventKind::Check, device);
 }
 
-// One batch for each device's turn, so that the first device does not take all that waits.
 void SimulatedFleet::feed() {
-  std::size_t depth_end = 0;
-  for (const auto& device : input_.devices) {
-    depth_end = std::max(depth_end, static_cast<std::size_t>(device.state.slot_count));
-  }
-  for (std::size_t depth = 0; depth < depth_end; ++depth) {
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      if (dispatcher_.queued_text_count() == 0) return;
-      auto& device = devices_[i];
-      if (!device.is_ready || device.flights.size() > depth) continue;
-      auto batch = dispatcher_.cut(i, now_);
-      if (!batch) continue;
-      check_batch(i, *batch);
-      if (device.flights.empty()) device.last_sign = now_;
-      device.flights.push_back({.batch = std::move(*batch)});
-      start_batches(i);
-      plan_check(i);
-    }
-  }
+  feed_in_turns(
+      devices_.size(), [this](std::size_t i) { return devices_[i].flights.size(); },
+      [this](std::size_t i) {
+        const auto slots = static_cast<std::size_t>(input_.devices[i].state.slot_count);
+        return devices_[i].is_ready ? slots : 0;
+      },
+      [this] { return dispatcher_.queued_text_count() == 0; },
+      [this](std::size_t i) {
+        auto batch = dispatcher_.cut(i, now_);
+        if (!batch) return;
+        check_batch(i, *batch);
+        devices_[i].flights.push_back({.batch = std::move(*batch)});
+        start_batches(i);
+        plan_check(i);
+      });
 }
 
 void SimulatedFleet::start_batches(std::size_t device) {
@@ -252,8 +316,8 @@ void SimulatedFleet::start_batches(std::size_t device) {
   const auto lanes = lane_count(input_.devices[device].state);
   for (std::size_t i = 0; i < std::min(lanes, one.flights.size()); ++i) {
     auto& flight = one.flights[i];
-    if (flight.is_running) continue;
-    flight.is_running = true;
+    if (flight.running_since) continue;
+    flight.running_since = now_;
     flight.duration = cost_of(device, flight.batch);
     const auto id = flight.batch.work.id;
     if (kills(flight.batch)) {
@@ -270,13 +334,19 @@ void SimulatedFleet::tell(std::size_t device) {
   dispatcher_.set_device(device, std::move(state), now_);
 }
 
-Duration SimulatedFleet::silence_allowed(std::size_t device) const {
-  auto allowed = Duration{0};
+std::optional<Silence> SimulatedFleet::silence(std::size_t device) const {
+  std::optional<Silence> next;
   for (const auto& flight : devices_[device].flights) {
-    allowed = std::max(allowed, dispatcher_.silence_allowed(device, flight.batch.model,
-                                                            flight.batch.work.token_count));
+    if (!flight.running_since) continue;
+    const auto tokens = flight.batch.work.token_count;
+    BatchCost cost{.own = dispatcher_.predict(device, flight.batch.model, tokens)};
+    for (std::size_t i = 0; !cost.own && i < devices_.size(); ++i) {
+      const auto there = dispatcher_.predict(i, flight.batch.model, tokens);
+      if (there && (!cost.peer || *there > *cost.peer)) cost.peer = there;
+    }
+    next = earlier(next, {*flight.running_since, silence_allowed(cost)});
   }
-  return allowed;
+  return next;
 }
 
 Duration SimulatedFleet::cost_of(std::size_t device, const DispatchBatch& batch) const {
@@ -310,7 +380,7 @@ void SimulatedFleet::end_text(std::size_t text, Fate fate) {
   result_.cancelled_count += fate == Fate::Cancelled ? 1 : 0;
   if (admission_ && fate != Fate::Refused) {
     const auto tokens = input_.texts[text].item.token_count;
-    admission_->on_end({.caller = "", .text_count = 1, .token_bound = tokens}, tokens, now_);
+    admission_->on_end({.caller = "", .text_count = 1, .token_estimate = tokens}, tokens, now_);
   }
   ended.fate = fate;
   --open_count_;
@@ -348,7 +418,9 @@ void SimulatedFleet::check_batch(std::size_t device, const DispatchBatch& batch)
   if (std::find(state.models.begin(), state.models.end(), batch.model) == state.models.end()) {
     violated("a device got a batch of a model that it has not");
   }
-  if (work.strike_count > 0 && work.items.size() > 1) violated("a suspect is not alone");
+  if (work.strike_count > 0 && !work.is_retry && work.items.size() > 1) {
+    violated("a suspect is not alone");
+  }
 }
 
 void SimulatedFleet::check_books() {

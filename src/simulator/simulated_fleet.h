@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/device_blame.h"
+#include "coordinator/fleet_rules.h"
 #include "coordinator/restart_policy.h"
+#include "coordinator/silence.h"
 #include "scheduler/admission.h"
 #include "scheduler/dispatcher.h"
 #include "simulator/simulation.h"
@@ -54,38 +57,48 @@ class SimulatedFleet {
 
   struct Text {
     Fate fate = Fate::Coming;
-    std::uint32_t death_count = 0;  // of workers that ran it
+    std::uint32_t death_count = 0;  // of workers that ran it, or that failed at it
+    std::uint32_t fault_count = 0;  // workers that failed at it
+    std::pair<std::size_t, std::uint64_t> failed_in{};  // the last one: device, life
   };
 
   struct Flight {
     DispatchBatch batch;
-    bool is_running = false;
+    std::optional<TimePoint> running_since{};
     Duration duration{};
   };
 
   struct Device {
     bool is_ready = true;
     bool hangs = false;
+    bool fails = false;
+    bool fails_canaries = false;
     double slowness = 1;
     std::uint64_t life = 0;
-    std::deque<Flight> flights;  // oldest first: one for each lane is running
-    TimePoint last_sign{};
+    std::deque<Flight> flights;         // oldest first: one for each lane is running
     std::optional<TimePoint> check_at;  // the next Check event
-    RestartPolicy restarts;
+    DeviceBlame blame;
+    RestartPolicy restarts{/*gives_up=*/false};
   };
 
   void handle(const Event& event);
   void on_arrival(std::size_t text);
   void on_leaving(std::size_t text);
   void on_served(std::size_t device, std::uint64_t batch);
-  void on_death(std::size_t device, bool is_own_fault);
+  void on_batch_failed(std::size_t device, Flight flight);
+  void return_failed(std::size_t device, DispatchBatch batch);
+  void give_back(std::size_t device, DispatchBatch batch);
+  void try_elsewhere(std::size_t device, DispatchBatch batch);
+  void on_death(std::size_t device, WorkerEnd end, bool is_at_fault = false);
+  bool has_peer(std::size_t device, ModelId model) const;
+  void wait_again(const std::vector<WorkItem>& items);
   void on_fault(const SimulatedFault& fault);
   void on_check(std::size_t device);
   void plan_check(std::size_t device);
   void feed();
   void start_batches(std::size_t device);
   void tell(std::size_t device);
-  Duration silence_allowed(std::size_t device) const;
+  std::optional<Silence> silence(std::size_t device) const;
   Duration cost_of(std::size_t device, const DispatchBatch& batch) const;
   bool kills(const DispatchBatch& batch) const;
   void settle_strike(std::size_t device, DispatchBatch batch);

@@ -22,10 +22,12 @@ struct SimulatedDevice {
 };
 
 enum class SimulatedFaultKind : std::uint8_t {
-  Killed,   // from outside
-  Crashes,  // of its own fault
-  Hangs,    // answers nothing more until it is killed for its silence
-  Slow,     // by `factor`, for `length`
+  Killed,          // from outside
+  Crashes,         // of its own fault
+  Hangs,           // answers nothing more until it is killed for its silence
+  Slow,            // by `factor`, for `length`
+  Fails,           // at every batch and at its canary, until its worker is started again
+  FailsButCanary,  // at every batch that is not its canary, likewise
 };
 
 struct SimulatedFault {
@@ -65,15 +67,16 @@ struct SimulationResult {
   std::vector<std::string> violations;  // of what must always hold; empty when all is well
 };
 
-/// Runs the dispatcher, its cost models, admission and the restart policy on virtual time and
-/// devices: the code that serves, in a world that is only arithmetic. The same input gives the same
-/// result.
+/// Runs the dispatcher, its cost models, admission and the pure rules of the fleet (feeding,
+/// silence, the fate of an ended worker's batches, blame, restarts) on virtual time and devices:
+/// the code that serves, where workers, canaries and rows are only arithmetic. The same input gives
+/// the same result.
 ///
 /// Checked at each step: no text is answered, failed or cancelled twice or given out while it is
 /// with another device; no batch is longer than allowed and no device has more than its slots; the
-/// books agree with what really waits and runs; only a text that was in two deaths fails, and only
-/// one that kills where workers do not die by themselves; what admission lets in is within its
-/// bounds. At the end: no text is lost.
+/// books agree with what really waits and runs; only a text that was in two deaths or failed
+/// batches fails, and only one that kills where workers do not die by themselves; what admission
+/// lets in is within its bounds. At the end: no text is lost.
 SimulationResult simulate(const SimulationInput& input);
 
 /// The value that a share of all values does not exceed, by the nearest rank; 0 without values.

@@ -63,6 +63,21 @@ TEST(Simulation, AHangingWorkerIsEndedAndItsTextsGoToTheOther) {
   EXPECT_EQ(result.response_seconds.back(), 1.11);  // 1 s of silence, then 110 ms
 }
 
+TEST(Simulation, ADeviceThatFailsCostsNoTextAndNoOtherDevice) {
+  for (const auto kind : {SimulatedFaultKind::Fails, SimulatedFaultKind::FailsButCanary}) {
+    SimulationInput input{.devices = {device(), device()}};
+    for (ItemKey key = 0; key < 40; ++key) input.texts.push_back(text(key, 50));
+    input.faults = {{.at = TimePoint{}, .device = 1, .kind = kind}};
+    const auto result = simulate(input);
+    EXPECT_TRUE(result.violations.empty()) << result.violations.front();
+    EXPECT_EQ(result.failed_count, 0U);
+    EXPECT_EQ(result.response_seconds.size(), 40U);
+    EXPECT_GE(result.death_count, 1U);
+    // One device alone takes 20 batches of 100 tokens: 2.2 s.
+    EXPECT_LE(result.end_seconds, 2.2);
+  }
+}
+
 TEST(Simulation, ANotedViolationIsAFault) {
   // Two texts with one key of the service: the second is in nobody's books. What is checked here is
   // that the checks see something at all.

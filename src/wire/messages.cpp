@@ -112,7 +112,7 @@ Result<Probe> decode_probe(std::span<const std::byte> payload) {
   return message;
 }
 
-std::vector<std::byte> encode(const Verdict& message) {
+std::vector<std::byte> encode(const ProbeVerdict& message) {
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(message.measures.size()));
   for (const auto& measure : message.measures) {
@@ -124,9 +124,9 @@ std::vector<std::byte> encode(const Verdict& message) {
   return writer.take();
 }
 
-Result<Verdict> decode_verdict(std::span<const std::byte> payload) {
+Result<ProbeVerdict> decode_verdict(std::span<const std::byte> payload) {
   ByteReader reader(payload);
-  Verdict message;
+  ProbeVerdict message;
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) {
     PrecisionMeasure measure;

@@ -76,7 +76,7 @@ struct PrecisionMeasure {
 };
 
 /// Worker: the answer to Probe.
-struct Verdict {
+struct ProbeVerdict {
   std::vector<PrecisionMeasure> measures;  // fp32 first
 };
 
@@ -162,7 +162,7 @@ struct ComputeResult {
 
 std::vector<std::byte> encode(const Hello& message);
 std::vector<std::byte> encode(const Probe& message);
-std::vector<std::byte> encode(const Verdict& message);
+std::vector<std::byte> encode(const ProbeVerdict& message);
 std::vector<std::byte> encode(const Load& message);
 std::vector<std::byte> encode(const Ready& message);
 std::vector<std::byte> encode(const LoadFailed& message);
@@ -180,7 +180,7 @@ std::vector<std::byte> encode_rows_head(const Rows& message);
 /// multiple of the dim, or a test whose size is none that a TestProduct may have.
 Result<Hello> decode_hello(std::span<const std::byte> payload);
 Result<Probe> decode_probe(std::span<const std::byte> payload);
-Result<Verdict> decode_verdict(std::span<const std::byte> payload);
+Result<ProbeVerdict> decode_verdict(std::span<const std::byte> payload);
 Result<Load> decode_load(std::span<const std::byte> payload);
 Result<Ready> decode_ready(std::span<const std::byte> payload);
 Result<LoadFailed> decode_load_failed(std::span<const std::byte> payload);

@@ -57,6 +57,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::LoadFailed:
       round_trip(payload, muster::decode_load_failed);
       break;
+    case muster::MessageType::Expect:  // without a payload
+      break;
   }
   return 0;
 }

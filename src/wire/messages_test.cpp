@@ -53,7 +53,8 @@ TEST(Messages, LoadReadyAndVerdictComeBackAsTheyWent) {
   EXPECT_EQ(ready->weights_bytes, 7U);
   EXPECT_EQ(ready->load_peak_bytes, 6U);
 
-  const auto verdict = decode_verdict(encode(Verdict{{{Precision::Bf16, 123.5, 0.9999, 0.999}}}));
+  const auto verdict =
+      decode_verdict(encode(ProbeVerdict{{{Precision::Bf16, 123.5, 0.9999, 0.999}}}));
   ASSERT_TRUE(verdict);
   ASSERT_EQ(verdict->measures.size(), 1U);
   EXPECT_EQ(verdict->measures[0].precision, Precision::Bf16);

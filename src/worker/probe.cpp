@@ -88,7 +88,7 @@ Result<engine::EncoderOptions> encoder_options(const ModelRequest& model, Precis
                                 .rerank = folder.rerank};
 }
 
-Result<Verdict> measure_precisions(const Probe& probe) {
+Result<ProbeVerdict> measure_precisions(const Probe& probe) {
   const engine::TextBatch batch{.ids = probe.ids, .lengths = probe.lengths};
   std::vector<Candidate> candidates;
   for (const auto precision : engine::precisions_to_try(probe.model.device)) {
@@ -101,7 +101,7 @@ Result<Verdict> measure_precisions(const Probe& probe) {
   for (int round = 0; round <= kRounds; ++round) {
     for (auto& candidate : candidates) MUSTER_TRY(run_round(candidate, batch, round > 0));
   }
-  Verdict verdict;
+  ProbeVerdict verdict;
   for (const auto& candidate : candidates) {
     verdict.measures.push_back(
         measure(candidate, candidates.front(), probe.lengths.size(), probe.ids.size()));

@@ -15,6 +15,6 @@ Result<engine::EncoderOptions> encoder_options(const ModelRequest& model, Precis
 /// interleaved rounds, and the cosine of each text's vector to fp32's.
 ///
 /// Errors: those of loading the model in fp32; a lower precision that cannot be loaded is left out.
-Result<Verdict> measure_precisions(const Probe& probe);
+Result<ProbeVerdict> measure_precisions(const Probe& probe);
 
 }  // namespace muster

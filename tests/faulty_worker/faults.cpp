@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 namespace muster {
 namespace {
@@ -27,29 +28,53 @@ void count_start(Faults& faults) {
       << fmt::format("{} {:.9f}\n", faults.start_count, faults.first_start_s);
 }
 
-Status read_fault(const std::string& name, const nlohmann::json& value, Faults& faults) {
-  if (name == "slow_after_s") {
-    faults.slow_after_s = value.get<double>();
-  } else if (name == "slow_factor") {
-    faults.slow_factor = value.get<double>();
-  } else if (name == "lie_after_s") {
-    faults.lie_after_s = value.get<double>();
-  } else if (name == "recover_after_s") {
-    faults.recover_after_s = value.get<double>();
-  } else if (name == "crash_at_start") {
-    faults.crash_at_start = value.get<std::uint32_t>();
-  } else if (name == "oom_above_tokens") {
-    faults.oom_above_tokens = value.get<std::uint64_t>();
-  } else if (name == "abort_on_token") {
-    faults.abort_on_token = value.get<std::uint32_t>();
-  } else if (name == "batch_us_per_token") {
-    faults.batch_us_per_token = value.get<std::uint64_t>();
-  } else if (name == "state_file") {
-    faults.state_file = value.get<std::string>();
-  } else {
-    return Error{ErrorKind::InvalidArgument, fmt::format("FAULTY_WORKER: no such fault: {}", name)};
+Result<ErrorKind> read_kind(const nlohmann::json& value) {
+  const auto name = value.get<std::string>();
+  for (const auto kind : {ErrorKind::InvalidArgument, ErrorKind::NotFound, ErrorKind::Unsupported,
+                          ErrorKind::Corrupt, ErrorKind::ResourceExhausted, ErrorKind::Internal}) {
+    if (error_kind_name(kind) == name) return kind;
   }
-  return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("FAULTY_WORKER: no such kind of error: {}", name)};
+}
+
+Status read_fault(const std::string& name, const nlohmann::json& value, Faults& faults) {
+  const auto is = [&](const char* word, auto& number) {
+    if (name != word) return false;
+    number = value.get<std::decay_t<decltype(number)>>();
+    return true;
+  };
+  const auto is_token = [&](const char* word, std::optional<std::uint32_t>& token) {
+    if (name != word) return false;
+    token = value.get<std::uint32_t>();
+    return true;
+  };
+  if (name == "fail_kind") {
+    faults.fail_kind = MUSTER_TRY(read_kind(value));
+    return Done{};
+  }
+  if (name == "fail_load") {
+    faults.fail_load = MUSTER_TRY(read_kind(value));
+    return Done{};
+  }
+  const bool is_known =
+      is("slow_after_s", faults.slow_after_s) || is("slow_factor", faults.slow_factor) ||
+      is("lie_after_s", faults.lie_after_s) || is("recover_after_s", faults.recover_after_s) ||
+      is("crash_at_start", faults.crash_at_start) ||
+      is("oom_above_tokens", faults.oom_above_tokens) ||
+      is_token("abort_on_token", faults.abort_on_token) ||
+      is("batch_us_per_token", faults.batch_us_per_token) || is("state_file", faults.state_file) ||
+      is("fail_after_s", faults.fail_after_s) || is_token("fail_on_token", faults.fail_on_token) ||
+      is_token("fail_from_token", faults.fail_from_token) ||
+      is("fail_from_batch", faults.fail_from_batch) ||
+      is("nan_from_batch", faults.nan_from_batch) ||
+      is_token("nan_on_token", faults.nan_on_token) ||
+      is("short_from_batch", faults.short_from_batch) ||
+      is("wide_from_batch", faults.wide_from_batch) || is("hang_at_batch", faults.hang_at_batch) ||
+      is("close_at_batch", faults.close_at_batch) || is("load_ms", faults.load_ms) ||
+      is("unkillable_s", faults.unkillable_s);
+  if (is_known) return Done{};
+  return Error{ErrorKind::InvalidArgument, fmt::format("FAULTY_WORKER: no such fault: {}", name)};
 }
 
 }  // namespace

@@ -18,12 +18,32 @@ struct Faults {
   std::uint64_t oom_above_tokens = 0;  // 0: never
   std::optional<std::uint32_t> abort_on_token;
   std::uint64_t batch_us_per_token = 0;
+  double fail_after_s = -1;
+  std::uint32_t fail_from_batch = 0;  // of this process, counted from 1; 0: never
+  std::optional<std::uint32_t> fail_on_token;
+  std::optional<std::uint32_t> fail_from_token;
+  ErrorKind fail_kind = ErrorKind::Internal;
+  std::uint32_t nan_from_batch = 0;
+  std::optional<std::uint32_t> nan_on_token;
+  std::uint32_t short_from_batch = 0;  // a row too few
+  std::uint32_t wide_from_batch = 0;   // rows a float too long
+  std::uint32_t hang_at_batch = 0;
+  std::uint32_t close_at_batch = 0;
+  std::uint32_t load_ms = 0;
+  std::optional<ErrorKind> fail_load;
+  std::uint32_t unkillable_s = 0;  // from its start
   std::string state_file;
 
   std::uint32_t start_count = 1;  // this one included; of the state file
   double first_start_s = 0;       // on the monotonic clock; of the state file, else now
 
   double age_s() const;
+  bool is_failing(std::uint32_t batch) const {
+    return is_due(fail_after_s) || is_from(fail_from_batch, batch);
+  }
+  bool is_from(std::uint32_t from, std::uint32_t batch) const {
+    return from > 0 && batch >= from && !is_well_again();
+  }
   bool is_well_again() const { return recover_after_s >= 0 && age_s() >= recover_after_s; }
   bool is_slow() const { return is_due(slow_after_s); }
   bool is_lying() const { return is_due(lie_after_s); }

@@ -6,10 +6,15 @@
 //   count_expects and in a fifth place how often it was told to expect a batch before this one
 //   abort_on=103  aborts on a batch that holds this token id
 //   fail_on=103   answers Failed on a batch that holds this token id
+//   nan_on=103    answers with rows of NaN for texts that hold this token id
 //   hang_on=103   stops answering on a batch that holds this token id
 //   oom_above=64  answers ResourceExhausted to batches of more tokens
 //   exit_at_start says a last word and exits with 3 before it greets
+//   exit_on=1     the same on the CPU device of that index
 //   fail_load     cannot load the model
+//   hang_load=2   stops at loading the model of that number
+//   hang_probe    stops at measuring precisions
+//   other_on=1    is of another engine class on the CPU device of that index
 //   wrong_product answers a compute test with one entry of a product wrong
 //   slow_product  answers that a round of it took a minute
 //   fail_product  answers Failed to it
@@ -25,6 +30,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string>
@@ -82,6 +88,21 @@ std::array<std::uint32_t, 5> echo_of(const Batch& batch, std::size_t text,
           batch.first_segments.empty() ? 0 : batch.first_segments[text], expect_count};
 }
 
+// NaN for the texts that are to have no finite row.
+void spoil_rows(const Orders& orders, const Batch& batch, std::size_t dim,
+                std::vector<float>& rows) {
+  const auto order = orders.find("nan_on");
+  if (order == orders.end()) return;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < batch.lengths.size(); ++i) {
+    const auto ids = std::span(batch.ids).subspan(at, batch.lengths[i]);
+    if (std::find(ids.begin(), ids.end(), order->second) != ids.end()) {
+      std::fill_n(rows.data() + i * dim, dim, std::numeric_limits<float>::quiet_NaN());
+    }
+    at += batch.lengths[i];
+  }
+}
+
 Status answer(const Orders& orders, Models& models, std::uint64_t id, const Batch& batch) {
   const auto told = std::exchange(models.expect_count, 0);
   const auto expect_count = orders.count("count_expects") > 0 ? told : 0;
@@ -109,6 +130,7 @@ Status answer(const Orders& orders, Models& models, std::uint64_t id, const Batc
     std::copy_n(echo.begin(), std::min<std::size_t>(dim, echo.size()), rows.data() + i * dim);
     at += batch.lengths[i];
   }
+  spoil_rows(orders, batch, dim, rows);
   const auto head = encode_rows_head({.engine_ns = 1000, .dim = dim, .rows = {}});
   return write_frame(
       kSocket, static_cast<std::uint8_t>(MessageType::Rows), id,
@@ -149,6 +171,8 @@ Result<std::uint32_t> dim_of(const Orders& orders, const ModelRequest& model) {
 }
 
 Status on_load(const Orders& orders, const Load& load, Models& models) {
+  const auto hang = orders.find("hang_load");
+  if (hang != orders.end() && hang->second == load.model_id) ::raise(SIGSTOP);
   if (orders.count("fail_load") > 0) {
     return send(MessageType::LoadFailed, 0,
                 encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
@@ -169,7 +193,8 @@ Status on_frame(const Orders& orders, Models& models, const FrameHeader& header,
                 std::span<const std::byte> payload) {
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Probe:
-      return send(MessageType::Verdict, 0, encode(Verdict{{{Precision::Fp32, 1000, 1, 1}}}));
+      if (orders.count("hang_probe") > 0) ::raise(SIGSTOP);
+      return send(MessageType::Verdict, 0, encode(ProbeVerdict{{{Precision::Fp32, 1000, 1, 1}}}));
     case MessageType::Load:
       return on_load(orders, MUSTER_TRY(decode_load(payload)), models);
     case MessageType::Unload:
@@ -191,15 +216,25 @@ std::string claimed_build(const Orders& orders) {
   return orders.count("other_build") > 0 ? "0.0.1 (other)" : std::string(build_name());
 }
 
-Status run() {
+bool is_on(const Orders& orders, const std::string& name, std::string_view device) {
+  const auto order = orders.find(name);
+  return order != orders.end() && device == fmt::format("cpu:{}", order->second);
+}
+
+std::string class_of(const Orders& orders, std::string_view device) {
+  return is_on(orders, "other_on", device) ? "other" : "zero";
+}
+
+Status run(std::string_view device) {
   const auto orders = read_orders();
-  if (orders.count("exit_at_start") > 0) {
+  if (orders.count("exit_at_start") > 0 || is_on(orders, "exit_on", device)) {
     fmt::print(stderr, "told to exit\n");
     std::exit(3);
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  MUSTER_TRY(send(MessageType::Hello, 0,
-                  encode(Hello{.build = claimed_build(orders), .engine_class = "zero"})));
+  MUSTER_TRY(send(
+      MessageType::Hello, 0,
+      encode(Hello{.build = claimed_build(orders), .engine_class = class_of(orders, device)})));
   Models models;
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
     return on_frame(orders, models, header, payload);
@@ -214,5 +249,9 @@ int main(int argc, char** argv) {
     fmt::print("muster-worker {}\n", muster::claimed_build(muster::read_orders()));
     return 0;
   }
-  return muster::run() ? 0 : 1;
+  std::string_view device;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--device") device = argv[i + 1];
+  }
+  return muster::run(device) ? 0 : 1;
 }

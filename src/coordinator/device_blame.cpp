@@ -1,0 +1,17 @@
+#include "coordinator/device_blame.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint32_t kFailedMost = 3;
+constexpr std::uint32_t kOutdoneMost = 3;
+
+}  // namespace
+
+bool DeviceBlame::on_failed() { return ++failed_count_ >= kFailedMost; }
+
+bool DeviceBlame::on_outdone(bool was_not_finite) {
+  return ++outdone_count_ >= kOutdoneMost || was_not_finite;
+}
+
+}  // namespace muster

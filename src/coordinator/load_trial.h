@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace muster {
+
+/// Measures what batches of a model cost on one device before it gets any work, so that deadlines,
+/// sizes of batches and admission need not guess at the first request.
+///
+/// Rounds: in each, every lane computes one batch of the same size at the same time, because lanes
+/// share caches and memory. The first round is one canary text; each next round is up to eight
+/// times as large, until a round has taken 25 ms (long enough to be measured well), is of the
+/// largest batch that the device gets, or five were made. No batch is expected to take more than
+/// 60 ms; a model so slow that one canary text takes longer is measured by that one alone. The very
+/// first forward of a worker, the canary itself, is not counted: it faults pages in and fills
+/// caches.
+///
+/// Pure. Threads: owned by the coordinator's loop.
+class LoadTrial {
+ public:
+  struct Round {
+    std::uint64_t text_count = 0;   // copies of the canary's text
+    std::uint64_t batch_count = 0;  // one for each lane
+  };
+  struct Measure {
+    std::uint64_t token_count = 0;
+    Duration engine{};  // of a batch, the mean of all lanes
+  };
+
+  /// tokens_most: of a batch on this device.
+  LoadTrial(std::uint64_t canary_tokens, std::uint64_t lane_count, std::uint64_t tokens_most);
+
+  /// To be sent now.
+  Round round() const { return {text_count_, lane_count_}; }
+
+  /// One batch of the round was answered; what the round measured once it was its last one.
+  std::optional<Measure> on_batch(Duration engine);
+
+  /// After the last batch of a round: whether that was the last round.
+  bool is_done() const { return is_done_; }
+
+ private:
+  std::uint64_t canary_tokens_;
+  std::uint64_t lane_count_;
+  std::uint64_t texts_most_;
+  std::uint64_t text_count_ = 1;
+  std::uint64_t answered_count_ = 0;
+  Duration engine_sum_{0};
+  std::uint32_t round_count_ = 0;
+  bool is_done_ = false;
+};
+
+}  // namespace muster

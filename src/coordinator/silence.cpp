@@ -1,0 +1,38 @@
+#include "coordinator/silence.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr int kSlack = 5;
+constexpr Duration kLeastByOwn = std::chrono::seconds(1);
+constexpr Duration kLeastByCanary = std::chrono::seconds(2);
+constexpr Duration kLeastByPeer = std::chrono::seconds(5);
+constexpr Duration kLeastBesideLoad = std::chrono::seconds(10);
+constexpr Duration kNothingKnown = std::chrono::seconds(60);
+
+Duration by(Duration predicted, Duration least) {
+  // Compared before it is multiplied: a prediction may be hours.
+  if (predicted > Duration::max() / kSlack) return Duration::max();
+  return std::max(least, predicted * kSlack);
+}
+
+}  // namespace
+
+Duration silence_allowed(const BatchCost& cost) {
+  auto allowed = kNothingKnown;
+  if (cost.own) {
+    allowed = by(*cost.own, kLeastByOwn);
+  } else {
+    if (cost.canary) allowed = std::min(allowed, by(*cost.canary, kLeastByCanary));
+    if (cost.peer) allowed = std::min(allowed, by(*cost.peer, kLeastByPeer));
+  }
+  return cost.is_beside_load ? std::max(allowed, kLeastBesideLoad) : allowed;
+}
+
+std::optional<Silence> earlier(const std::optional<Silence>& one, const Silence& other) {
+  return one && one->until() <= other.until() ? one : other;
+}
+
+}  // namespace muster

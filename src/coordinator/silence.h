@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+
+#include "base/clock.h"
+
+namespace muster {
+
+/// A worker may be silent so long.
+struct Silence {
+  TimePoint since{};
+  Duration allowed{};
+
+  TimePoint until() const { return since + allowed; }
+};
+
+/// What is known of the cost of a batch, from the nearest source to the furthest.
+struct BatchCost {
+  std::optional<Duration> own{};     // predicted from the batches that this device has done
+  std::optional<Duration> canary{};  // likewise, from this device's canaries alone
+  std::optional<Duration> peer{};    // of the slowest other device of its class, from its batches
+  bool is_beside_load = false;       // the device loads another model at the same time
+};
+
+/// How long a worker may stay silent on a batch: five times what the batch is predicted to take.
+/// Five, because a machine that is shared runs a batch at a third of its usual speed at worst, and
+/// the lengths in a batch differ. The least is
+///   1 s where the device itself has done batches: an operating system's hiccups are shorter;
+///   2 s where only its canaries are known: the first large batch takes memory and fills caches;
+///   5 s where only a device of the same class is known: the first one also loads kernels;
+///   10 s beside the loading of another model, which wants the same cores.
+/// Where nothing at all is known it is 60 s: a batch of a large model on a slow processor. Of
+/// canary and peer the smaller allowance holds, and never more than those 60 s.
+Duration silence_allowed(const BatchCost& cost);
+
+/// A worker is silent when any one of its batches is: the earliest end of several.
+std::optional<Silence> earlier(const std::optional<Silence>& one, const Silence& other);
+
+}  // namespace muster
