@@ -6,62 +6,30 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/http_connection_exchange.h"
+
 namespace muster {
 namespace {
 
-constexpr auto kLingerLimit = std::chrono::seconds(2);
 // Bytes of later requests that are kept while one is being answered; beyond that the client waits.
 constexpr std::size_t kUnreadMost = 64 << 10;
-constexpr std::size_t kKeptCapacity = 4 << 10;  // of a string that waits for the next request
-// What a body that comes without a pause brings at least: so much longer may a long one take.
+// What a body brings at least: so much longer may a long one take.
 constexpr long kBytesPerSecondLeast = 32 << 10;
 constexpr Duration kSecond = std::chrono::seconds(1);
 constexpr int kReadsMost = 16;     // of one wake-up, so that others have their turn
 constexpr int kRequestsMost = 64;  // of one feeding, likewise
+// Headers take no more than this in most requests, and are not counted then; as kKeptCapacity.
+constexpr std::size_t kFewHeaderBytes = 4 << 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-void empty(std::string& text) {
-  text.clear();
-  if (text.capacity() > kKeptCapacity) text.shrink_to_fit();
+// What parsed headers take: the strings' own places, and their text where it is not in there.
+std::uint64_t bytes_of(const HttpHeaders& headers) {
+  std::uint64_t bytes = headers.capacity() * sizeof(HttpHeaders::value_type);
+  for (const auto& [name, value] : headers) bytes += name.size() + value.size();
+  return bytes > kFewHeaderBytes ? bytes : 0;
 }
 
 }  // namespace
-
-// It outlives its connection if the answer does: then `connection` is nullptr.
-class HttpConnection::Exchange final : public HttpExchange,
-                                       public std::enable_shared_from_this<Exchange> {
- public:
-  Exchange(EventLoop& loop, HttpConnection& owner) : connection(&owner), loop_(loop) {}
-
-  void respond(HttpResponse response) override {
-    if (is_answered.exchange(true)) return;
-    if (loop_.parts().is_on_loop()) return pass_on(std::move(response));
-    loop_.post([self = shared_from_this(), answer = std::move(response)]() mutable {
-      self->pass_on(std::move(answer));
-    });
-  }
-
-  void on_client_gone(std::function<void()> call) override {
-    if (connection == nullptr || is_answered) return;
-    gone = std::move(call);
-    if (!connection->has_ended_ && !connection->is_leaving_) return;
-    loop_.post([self = shared_from_this()] {
-      if (self->connection != nullptr) self->connection->tell_gone();
-    });
-  }
-
-  HttpConnection* connection;  // on the loop's thread
-  std::function<void()> gone;  // on the loop's thread
-  std::atomic<bool> is_answered = false;
-
- private:
-  void pass_on(HttpResponse response) {
-    gone = nullptr;
-    if (connection != nullptr) connection->deliver(std::move(response));
-  }
-
-  EventLoop& loop_;
-};
 
 HttpConnection::HttpConnection(HttpServerCore& core, UniqueFd socket,
                                std::unique_ptr<Transport> transport, std::string peer,
@@ -93,6 +61,8 @@ void HttpConnection::close() {
   if (state_ == State::Closed) return;
   const auto held = shared_from_this();
   state_ = State::Closed;
+  IdleList::remove(*this);
+  core_.budget.change(std::exchange(counted_bytes_, 0), 0);
   if (exchange_) exchange_->connection = nullptr;
   exchange_.reset();
   if (handle_) core_.parts.remove(*handle_);
@@ -102,23 +72,32 @@ void HttpConnection::close() {
   core_.forget(place);
 }
 
-void HttpConnection::close_when_idle() {
-  keeps_alive_ = false;
-  if (state_ == State::Idle && unread_size() == 0) close();
+bool HttpConnection::close_if_idle() {
+  const bool is_idle = state_ == State::Handshake || state_ == State::Idle;
+  if (!is_idle || unread_size() > 0) return false;
+  close();
+  return true;
 }
 
-void HttpConnection::enter(State state, Duration limit) {
+void HttpConnection::enter_at(State state, TimePoint deadline) {
   state_ = state;
-  core_.set_deadline(place, core_.now() + limit);
+  if (state == State::Idle || state == State::Handshake) {
+    core_.idle.add(*this);
+  } else {
+    IdleList::remove(*this);
+  }
+  core_.set_deadline(place, deadline);
 }
 
-void HttpConnection::enter(State state) {
-  state_ = state;
-  core_.set_deadline(place, TimePoint::max());
-}
+void HttpConnection::enter(State state, Duration limit) { enter_at(state, core_.now() + limit); }
+void HttpConnection::enter(State state) { enter_at(state, TimePoint::max()); }
 
 bool HttpConnection::is_reading_wanted() const {
-  return !has_ended_ && (state_ == State::Reading || unread_size() < kUnreadMost);
+  if (has_ended_) return false;
+  if (state_ == State::Reading || state_ == State::Lingering) return true;
+  // Later requests may wait in the client's system where there is no room for them here.
+  const bool is_busy = state_ == State::Waiting || state_ == State::Sending;
+  return unread_size() < kUnreadMost && !(is_busy && core_.budget.is_full());
 }
 
 void HttpConnection::update_interest() {
@@ -210,39 +189,6 @@ void HttpConnection::tell_gone() {
   if (call) call();
 }
 
-void HttpConnection::on_deadline() {
-  const auto held = shared_from_this();
-  if (state_ == State::Reading) {
-    ++core_.counters.slow_requests;
-    refuse({.status = 408, .body = "the request did not come in time\n"});
-    return update_interest();
-  }
-  if (state_ == State::Idle) {
-    ++core_.counters.idle_closed;
-  } else {
-    // At once, with what was not sent yet thrown away.
-    const ::linger at_once{1, 0};
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    if (state_ == State::Sending) ++core_.counters.slow_readers;
-    if (state_ == State::Handshake) ++core_.counters.failed_handshakes;
-  }
-  close();
-}
-
-void HttpConnection::keep(std::string_view rest) {
-  const bool is_inside =
-      rest.data() >= unread_.data() && rest.data() <= unread_.data() + unread_.size();
-  if (rest.empty()) {
-    empty(unread_);
-    unread_at_ = 0;
-  } else if (is_inside) {
-    unread_at_ = unread_.size() - rest.size();
-  } else {
-    unread_.assign(rest);
-    unread_at_ = 0;
-  }
-}
-
 void HttpConnection::feed(std::string_view bytes) {
   std::string_view input = bytes;
   if (unread_size() > 0) {
@@ -256,21 +202,35 @@ void HttpConnection::feed(std::string_view bytes) {
   }
   if (state_ != State::Closed) keep(input);
   is_feeding_ = false;
-  if (state_ == State::Reading) {
-    core_.extend_deadline(place, kSecond * static_cast<long>(bytes.size()) / kBytesPerSecondLeast);
-  }
+  if (state_ == State::Reading) after_reading();
   if (left == 0 && state_ == State::Idle && unread_size() > 0) resume_later();
-  if (state_ == State::Sending || state_ == State::Waiting) update_interest();
+  if (state_ == State::Sending || state_ == State::Waiting) {
+    if (unread_size() > 0) account();
+    update_interest();
+  }
+}
+
+// What has come of the body earns time, and has to find room.
+void HttpConnection::after_reading() {
+  const auto size = reader_->is_head_done() ? reader_->request().body.size() : 0;
+  const auto more = size - std::exchange(body_seen_, size);
+  if (more > 0) progress_at_ = core_.now();
+  core_.extend_deadline(place, kSecond * static_cast<long>(more) / kBytesPerSecondLeast,
+                        core_.now() + core_.options.request_limit);
+  if (!hold(0, 0)) refuse_for_memory();
 }
 
 // False when the request wants more bytes than there are.
 bool HttpConnection::feed_reader(std::string_view& input) {
-  if (!reader_) {
-    if (core_.options.on_first_bytes) core_.options.on_first_bytes(input);
-    reader_.emplace(core_.options.limits);
-    enter(State::Reading, core_.options.request_limit);
+  if (!reader_ && !begin_request(input)) return false;
+  if (!is_judged_) {
+    input.remove_prefix(reader_->put_head(input));
+    if (reader_->is_head_done() && !reader_->refusal()) {
+      is_judged_ = true;
+      if (!judge_head(input)) return true;
+    }
   }
-  input.remove_prefix(reader_->put(input));
+  if (is_judged_ && !reader_->refusal()) input.remove_prefix(reader_->put(input));
   if (reader_->refusal()) {
     ++core_.counters.refused_requests;
     input = {};  // what follows cannot be read either
@@ -290,6 +250,69 @@ bool HttpConnection::feed_reader(std::string_view& input) {
   return false;
 }
 
+// False for the empty line that some clients send behind a body.
+bool HttpConnection::begin_request(std::string_view& input) {
+  if (input == "\r\n") {
+    input = {};
+    return false;
+  }
+  if (core_.options.on_first_bytes) core_.options.on_first_bytes(input);
+  reader_.emplace(core_.options.limits);
+  is_judged_ = false;
+  is_late_ = core_.is_closing;
+  has_body_ = true;
+  body_seen_ = 0;
+  began_ = progress_at_ = core_.now();
+  enter(State::Reading, core_.options.request_limit);
+  return true;
+}
+
+// False when the request is answered by its head alone.
+bool HttpConnection::judge_head(std::string_view& input) {
+  auto& request = reader_->request();
+  head_bytes_ = bytes_of(request.headers);
+  request.peer = peer_;
+  request.is_loopback_peer = is_loopback_peer_;
+  request.client_name = transport_->peer_name();
+  keeps_alive_ = request.wants_keep_alive && !core_.is_closing;
+  has_body_ = request.method != "HEAD";
+  if (core_.options.on_head) {
+    auto verdict = core_.options.on_head(request);
+    if (verdict.refusal) {
+      answer_head(*std::move(verdict.refusal), input);
+      return false;
+    }
+    if (verdict.body_bytes) reader_->set_body_limit(*verdict.body_bytes);
+  }
+  const auto announced = reader_->announced_bytes().value_or(0);
+  if (announced == 0 ||
+      core_.may_hold(*this, counted_bytes_, counted_bytes_ + kHeldForABody * announced)) {
+    return true;
+  }
+  input = {};
+  refuse_for_memory();
+  return false;
+}
+
+// A body that is here already is passed over, so that the connection stays of use; else it is
+// closed, because where the next request begins could only be found by reading on.
+void HttpConnection::answer_head(HttpResponse response, std::string_view& input) {
+  const auto announced = reader_->announced_bytes();
+  const bool is_here = announced && *announced <= input.size();
+  reader_.reset();
+  if (is_here) {
+    input.remove_prefix(*announced);
+  } else {
+    input = {};
+    keeps_alive_ = false;
+    was_refused_ = true;
+  }
+  ++core_.counters.requests;
+  keep(input);
+  send(std::move(response));
+  input = std::string_view(unread_).substr(unread_at_);
+}
+
 void HttpConnection::resume() {
   if (state_ != State::Idle) return;
   feed({});
@@ -299,13 +322,13 @@ void HttpConnection::resume() {
 }
 
 void HttpConnection::hand_over() {
+  const auto body_bytes = reader_->request().body.size();
+  if (!hold((kHeldForABody - 1) * body_bytes, 0)) return refuse_for_memory();
   auto request = reader_->take();
   reader_.reset();
-  request.peer = peer_;
-  request.is_loopback_peer = is_loopback_peer_;
-  request.client_name = transport_->peer_name();
-  keeps_alive_ = request.wants_keep_alive && !core_.is_closing;
-  has_body_ = request.method != "HEAD";
+  request_bytes_ = kHeldForABody * body_bytes;
+  account();
+  keeps_alive_ = keeps_alive_ && !core_.is_closing;
   enter(State::Waiting);  // how long an answer may take is the handler's matter
   ++core_.counters.requests;
   exchange_ = std::make_shared<Exchange>(core_.loop, *this);
@@ -325,68 +348,6 @@ void HttpConnection::deliver(HttpResponse response) {
   const auto held = shared_from_this();
   send(std::move(response));
   update_interest();
-}
-
-void HttpConnection::send(HttpResponse response) {
-  if (exchange_) exchange_->connection = nullptr;
-  exchange_.reset();
-  append_response_head(head_, response, keeps_alive_, core_.date());
-  if (has_body_) body_ = std::move(response.body);
-  enter(State::Sending, core_.options.write_stall_limit);
-  flush();
-}
-
-void HttpConnection::refuse(HttpResponse response) {
-  if (core_.options.dress_refusal) core_.options.dress_refusal(response);
-  reader_.reset();
-  keeps_alive_ = false;
-  has_body_ = true;
-  send(std::move(response));
-}
-
-// Sends what it can of `head_` and `body_`.
-void HttpConnection::flush() {
-  needs_write_ = false;
-  while (sent_ < head_.size() + body_.size()) {
-    const auto of_head = std::min(sent_, head_.size());
-    const auto outcome = transport_->write(std::string_view(head_).substr(of_head),
-                                           std::string_view(body_).substr(sent_ - of_head));
-    if (outcome.kind == IoOutcome::Kind::Later) {
-      needs_write_ = outcome.needs_write;
-      return;
-    }
-    if (outcome.kind != IoOutcome::Kind::Done) return close();
-    sent_ += outcome.size;
-    // The deadline is about a reader that takes nothing, not about a long answer.
-    if (state_ == State::Sending) enter(State::Sending, core_.options.write_stall_limit);
-  }
-  sent_ = 0;
-  empty(head_);
-  body_ = {};
-  if (state_ == State::Sending) finish_answer();
-}
-
-void HttpConnection::finish_answer() {
-  if (!keeps_alive_) return linger();
-  if (has_ended_ && unread_size() == 0) return close();
-  enter(State::Idle, core_.options.idle_limit);
-  if (!is_feeding_ && unread_size() > 0) resume_later();
-}
-
-// Not at once: whoever has given the answer does not expect the next request from within.
-void HttpConnection::resume_later() {
-  core_.loop.post([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->resume();
-  });
-}
-
-// Closing while the client still sends would reset the connection, and it might never read the
-// answer. Source: RFC 9112, section 9.6.
-void HttpConnection::linger() {
-  if (has_ended_) return close();
-  transport_->end();
-  keep({});
-  enter(State::Lingering, kLingerLimit);
 }
 
 }  // namespace muster

@@ -18,7 +18,9 @@ namespace muster {
 /// and by its deadline.
 ///
 /// Threads: the loop's.
-class HttpConnection final : public ReadySink, public std::enable_shared_from_this<HttpConnection> {
+class HttpConnection final : public ReadySink,
+                             public IdleLink,
+                             public std::enable_shared_from_this<HttpConnection> {
  public:
   HttpConnection(HttpServerCore& core, UniqueFd socket, std::unique_ptr<Transport> transport,
                  std::string peer, bool is_loopback_peer, std::size_t place);
@@ -27,8 +29,21 @@ class HttpConnection final : public ReadySink, public std::enable_shared_from_th
   void start();
   void start_refused(const HttpResponse& refusal);
   void on_deadline();
-  void close_when_idle();
   void close();
+
+  /// The server is to end: what is idle is closed, and a request that is not whole is told 503.
+  void begin_end();
+  /// Whoever waits for an answer is told 503.
+  void give_up();
+  /// A request has no answer yet, or its client has not taken all of it.
+  bool is_owed_an_answer() const;
+  /// False when a request has begun.
+  bool close_if_idle();
+
+  /// Bytes a second of one who has long held much and takes or sends little; nullopt: another one.
+  std::optional<double> slow_rate();
+  /// It makes room for others.
+  void evict();
 
   /// Where it stands in the core's table.
   std::size_t place;
@@ -52,6 +67,10 @@ class HttpConnection final : public ReadySink, public std::enable_shared_from_th
   bool shake_hands();
   void feed(std::string_view bytes);
   bool feed_reader(std::string_view& input);
+  bool begin_request(std::string_view& input);
+  bool judge_head(std::string_view& input);
+  void answer_head(HttpResponse response, std::string_view& input);
+  void after_reading();
   void keep(std::string_view rest);
   void resume();
   void resume_later();
@@ -59,12 +78,20 @@ class HttpConnection final : public ReadySink, public std::enable_shared_from_th
   void deliver(HttpResponse response);
   void send(HttpResponse response);
   void refuse(HttpResponse response);
+  void refuse_for_memory();
   void flush();
+  void look_at_reader();
+  bool has_progressed();
+  int unacknowledged_bytes() const;
   void finish_answer();
   void linger();
   void tell_gone();
   void enter(State state, Duration limit);
   void enter(State state);
+  void enter_at(State state, TimePoint deadline);
+  bool hold(std::uint64_t request_bytes, std::uint64_t answer_bytes);
+  void account();
+  std::uint64_t bytes_held() const;
   void update_interest();
   bool is_reading_wanted() const;
   std::size_t unread_size() const { return unread_.size() - unread_at_; }
@@ -92,6 +119,18 @@ class HttpConnection final : public ReadySink, public std::enable_shared_from_th
   std::string head_;                          // what is to be sent: this, then `body_`
   std::string body_;
   std::size_t sent_ = 0;
+
+  std::uint64_t head_bytes_ = 0;     // of a request's headers, if they are many or long
+  std::uint64_t request_bytes_ = 0;  // that its request makes us hold, while it waits
+  std::uint64_t answer_bytes_ = 0;   // of `body_`, until it is sent
+  std::uint64_t counted_bytes_ = 0;  // of all that it holds, as the budget knows it
+  TimePoint began_{};                // the request, or its answer
+  TimePoint progress_at_{};          // when the client last took, or sent, something
+  int unacknowledged_ = 0;           // when it was looked at last
+  std::size_t body_seen_ = 0;        // bytes of the body that time was given for
+  bool is_judged_ = false;           // the request, by its head
+  bool was_refused_ = false;         // and may still be sending
+  bool is_late_ = false;             // the request: it began after the server's end did
 };
 
 }  // namespace muster

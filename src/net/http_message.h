@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ struct HttpRequest {
   std::string peer;               // "127.0.0.1:51234", "[::1]:51234"
   bool is_loopback_peer = false;  // it came from this machine
   std::string client_name;        // the common name of a verified client certificate; else empty
+  std::shared_ptr<void> judged;   // what was found out by the head (HttpServerOptions::on_head)
 
   /// The first header of a name, whatever its case.
   std::optional<std::string_view> header(std::string_view name) const;

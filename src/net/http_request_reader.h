@@ -16,7 +16,12 @@ struct HttpLimits {
 };
 
 /// Puts one request together from pieces of a stream. A request with a body that is announced by
-/// length or comes in chunks is taken; what breaks RFC 9112 is refused with the status to send.
+/// length or comes in chunks is taken; what breaks RFC 9112 is refused with the status to send, and
+/// so is what two readers of one stream may frame differently. Trailers are read and dropped.
+///
+/// It holds the head, of no more than 100 headers, and the body. What `put` leaves is the caller's
+/// to keep, and never more than `header_bytes` and one piece: extensions of chunks and trailers
+/// without an end are refused.
 ///
 /// Threads: not thread-safe.
 class HttpRequestReader {
@@ -30,7 +35,21 @@ class HttpRequestReader {
   /// request. Nothing is taken once `is_done` or `refusal`.
   std::size_t put(std::span<const char> bytes);
 
+  /// As `put`, but takes nothing of the body.
+  std::size_t put_head(std::span<const char> bytes);
+
+  bool is_head_done() const;
   bool is_done() const;
+
+  /// When `is_head_done`: the request as far as it has come.
+  HttpRequest& request();
+  const HttpRequest& request() const;
+
+  /// When `is_head_done`: the length of the body; nullopt when it comes in chunks.
+  std::optional<std::uint64_t> announced_bytes() const;
+
+  /// When `is_head_done`, before any of the body: a longer one is refused with 413.
+  void set_body_limit(std::uint64_t bytes);
 
   /// True once, when the head is whole, its body is not, and the client waits for "100 Continue".
   bool take_expects_continue();
@@ -44,6 +63,8 @@ class HttpRequestReader {
 
  private:
   struct Parser;
+  std::size_t put_all(std::span<const char> bytes, bool is_head_only);
+
   std::unique_ptr<Parser> parser_;
   HttpLimits limits_;
   std::optional<HttpResponse> refusal_;

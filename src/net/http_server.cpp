@@ -33,9 +33,12 @@ HttpServer::~HttpServer() {
 
 std::uint16_t HttpServer::port() const { return core_->port(); }
 void HttpServer::stop_listening() { core_->stop_listening(); }
-void HttpServer::close_idle() { core_->close_idle(); }
+void HttpServer::drain(std::function<void()> on_sent) { core_->drain(std::move(on_sent)); }
+bool HttpServer::is_draining() const { return core_->is_closing; }
+void HttpServer::give_up() { core_->give_up(); }
 Status HttpServer::reload_tls(const TlsOptions& options) { return core_->reload_tls(options); }
 std::size_t HttpServer::connection_count() const { return core_->connection_count(); }
+const MemoryBudget& HttpServer::memory() const { return core_->budget; }
 const HttpServerCounters& HttpServer::counters() const { return core_->counters; }
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "net/event_loop.h"
 #include "net/http_message.h"
 #include "net/http_request_reader.h"
+#include "net/memory_budget.h"
 #include "net/tls_options.h"
 
 namespace muster {
@@ -28,18 +29,46 @@ struct ListenAddress {
 /// Errors: InvalidArgument, with an example of the right form. Threads: pure.
 Result<ListenAddress> parse_listen_address(std::string_view text);
 
+/// What a request makes the server hold while it is answered, for each byte of its body: the body,
+/// the texts that are read from it, and their tokens, four bytes each.
+inline constexpr std::uint64_t kHeldForABody = 4;
+
+/// What is to become of a request whose head has come.
+struct HttpVerdict {
+  std::optional<HttpResponse> refusal = {};      // sent at once; the body is not read
+  std::optional<std::uint64_t> body_bytes = {};  // a longer body is refused with 413
+};
+
+/// Whom a refusal of the server's own goes to, as far as that is known.
+struct HttpRefused {
+  std::string_view peer;
+  std::string_view client_name;  // as HttpRequest has it
+  std::string_view method;       // empty: the head has not come, or cannot be read
+  std::string_view path;
+};
+
 struct HttpServerOptions {
   ListenAddress listen = {};
   HttpLimits limits = {};
-  std::uint32_t connections_most = 16384;             // one more is told 503 and closed
-  Duration request_limit = std::chrono::seconds(10);  // from a request's first byte to its last,
-                                                      // and 1 s more for each 32 KiB of it
-  Duration idle_limit = std::chrono::seconds(75);     // between requests of a connection
+  /// One more takes the place of the one that has been idle longest; where none is, it is told 503
+  /// and closed.
+  std::uint32_t connections_most = 16384;
+  /// Bytes of requests, of what is computed for them and of answers that are not sent yet, over all
+  /// connections. A request that would go over it is told 503; one that reads its answer or sends
+  /// its body slowly makes room for others.
+  std::uint64_t memory_most = 256 << 20;
+  /// From a request's first byte to its last, and 1 s more for each 32 KiB of its body; never more
+  /// than this from now on, so that nothing is gained by what was sent fast before.
+  Duration request_limit = std::chrono::seconds(10);
+  Duration idle_limit = std::chrono::seconds(75);         // between requests of a connection
   Duration write_stall_limit = std::chrono::seconds(30);  // a reader that takes nothing
   std::optional<TlsOptions> tls = {};                     // nullopt: plain HTTP
+  /// Judges a request by its head (`body` is empty), before its body is read; on the loop's thread.
+  /// What it leaves in `judged` comes with the request. Empty: all are taken.
+  std::function<HttpVerdict(HttpRequest&)> on_head = {};
   /// Gives a refusal of the server's own (400, 408, 413, 431, 501, 503, 505; plain text) the
   /// service's form; on the loop's thread. Empty: it stays as it is.
-  std::function<void(HttpResponse&)> dress_refusal = {};
+  std::function<void(HttpResponse&, const HttpRefused&)> dress_refusal = {};
   /// Told of a request's first bytes, as many as have come, before anything of them is read; on the
   /// loop's thread.
   std::function<void(std::string_view)> on_first_bytes = {};
@@ -51,6 +80,7 @@ class HttpExchange {
   virtual ~HttpExchange() = default;
   virtual void respond(HttpResponse response) = 0;
   virtual void on_client_gone(std::function<void()> call) = 0;
+  virtual bool hold(std::uint64_t bytes) = 0;
 };
 
 /// Answers a request. Copies stand for the same request.
@@ -72,6 +102,12 @@ class HttpRespond {
     exchange_->on_client_gone(std::move(call));
   }
 
+  /// Until the answer, `bytes` more are held for this request than a multiple of its body. False:
+  /// there is no room for them, and the request should be told to come again.
+  ///
+  /// Threads: the loop's.
+  bool hold(std::uint64_t bytes) const { return exchange_->hold(bytes); }
+
  private:
   std::shared_ptr<HttpExchange> exchange_;
 };
@@ -88,6 +124,9 @@ struct HttpServerCounters {
   std::uint64_t slow_requests = 0;        // 408: not whole within `request_limit`
   std::uint64_t slow_readers = 0;         // cut off: took nothing for `write_stall_limit`
   std::uint64_t idle_closed = 0;          // after `idle_limit`
+  std::uint64_t idle_evicted = 0;         // for another one at `connections_most`
+  std::uint64_t memory_refusals = 0;      // 503: `memory_most`
+  std::uint64_t memory_evictions = 0;     // cut off or told 503: slow, and `memory_most`
   std::uint64_t clients_gone = 0;         // while the answer was awaited
   std::uint64_t failed_handshakes = 0;    // TLS: not spoken, not agreed on, not verified, too slow
 };
@@ -123,9 +162,17 @@ class HttpServer {
   /// New connections are refused by the system from now on.
   void stop_listening();
 
-  /// Closes connections without a request now, and every other with its next answer, which says
-  /// `Connection: close`; new ones too, as long as it listens.
-  void close_idle();
+  /// Begins the end: connections without a request are closed now, a request that is not whole is
+  /// told 503, and every other connection ends with its next answer, which says
+  /// `Connection: close`; new ones too, as long as it listens. `on_sent` is called once, when no
+  /// request waits for its answer and every answer has been taken by its client's system.
+  void drain(std::function<void()> on_sent);
+
+  /// True since `drain`.
+  bool is_draining() const;
+
+  /// Whoever still waits for an answer is told 503.
+  void give_up();
 
   /// Certificates for connections that come from now on; on an error nothing is changed.
   ///
@@ -133,6 +180,7 @@ class HttpServer {
   Status reload_tls(const TlsOptions& options);
 
   std::size_t connection_count() const;
+  const MemoryBudget& memory() const;
   const HttpServerCounters& counters() const;
 
  private:

@@ -21,6 +21,9 @@ constexpr std::size_t kReadSize = 64 << 10;
 constexpr auto kSweepPeriod = std::chrono::milliseconds(250);
 constexpr int kAcceptsMost = 64;               // of one wake-up, so that others have their turn
 constexpr std::size_t kRefusedTogether = 256;  // connections that are one too many and told so
+constexpr auto kDrainPeriod = std::chrono::milliseconds(20);
+// All connections are looked at for one to evict; no more often than this, whoever asks for room.
+constexpr auto kEvictionPeriod = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -30,10 +33,13 @@ HttpServerCore::HttpServerCore(const HttpServerOptions& server_options, EventLoo
       handler(std::move(request_handler)),
       loop(event_loop),
       parts(event_loop.parts()),
+      budget(server_options.memory_most),
       buffer(kReadSize),
-      sweep_timer_(event_loop.timer([this] { sweep(); })) {}
+      sweep_timer_(event_loop.timer([this] { sweep(); })),
+      drain_timer_(event_loop.timer([this] { look_whether_sent(); })) {}
 
 HttpServerCore::~HttpServerCore() {
+  on_sent_ = nullptr;
   stop_listening();
   while (!places_.empty()) places_.back().connection->close();
 }
@@ -79,12 +85,49 @@ void HttpServerCore::stop_listening() {
   listener_.reset();
 }
 
-void HttpServerCore::close_idle() {
+void HttpServerCore::drain(std::function<void()> on_sent) {
   is_closing = true;
+  on_sent_ = std::move(on_sent);
   for (auto i = places_.size(); i > 0; --i) {
     const auto connection = places_[i - 1].connection;
-    connection->close_when_idle();
+    connection->begin_end();
   }
+  drain_timer_->set(now());
+}
+
+void HttpServerCore::give_up() {
+  for (auto i = places_.size(); i > 0; --i) {
+    const auto connection = places_[i - 1].connection;
+    connection->give_up();
+  }
+}
+
+// Nobody tells when a client's system has taken the last byte.
+void HttpServerCore::look_whether_sent() {
+  const bool is_busy = std::any_of(places_.begin(), places_.end(), [](const Place& place) {
+    return place.connection->is_owed_an_answer();
+  });
+  if (is_busy) return drain_timer_->set(std::chrono::steady_clock::now() + kDrainPeriod);
+  if (const auto on_sent = std::exchange(on_sent_, nullptr)) on_sent();
+}
+
+bool HttpServerCore::may_hold(const HttpConnection& asking, std::uint64_t before,
+                              std::uint64_t after) {
+  if (budget.has_room(before, after)) return true;
+  if (now() < next_eviction_) return false;
+  next_eviction_ = now() + kEvictionPeriod;
+  std::vector<std::pair<double, std::shared_ptr<HttpConnection>>> slow;
+  for (const Place& place : places_) {
+    if (place.connection.get() == &asking) continue;
+    if (const auto rate = place.connection->slow_rate()) slow.emplace_back(*rate, place.connection);
+  }
+  std::sort(slow.begin(), slow.end(),
+            [](const auto& left, const auto& right) { return left.first < right.first; });
+  for (const auto& [rate, connection] : slow) {
+    connection->evict();
+    if (budget.has_room(before, after)) return true;
+  }
+  return false;
 }
 
 void HttpServerCore::on_ready(std::uint32_t /*events*/) {
@@ -109,7 +152,7 @@ bool HttpServerCore::accept_one() {
   }
   ++counters.accepted;
   if (places_.empty()) sweep_timer_->set(now() + kSweepPeriod);
-  const bool is_one_too_many = places_.size() >= options.connections_most;
+  const bool is_one_too_many = places_.size() >= options.connections_most && !make_place();
   if (is_one_too_many) ++counters.refused_connections;
   if (places_.size() >= options.connections_most + kRefusedTogether) return true;
   // A handshake only to refuse would be work done for whoever has brought us here.
@@ -125,6 +168,16 @@ bool HttpServerCore::accept_one() {
   } else {
     connection->start();
   }
+  return true;
+}
+
+// The newcomer is more likely to ask than whoever has been silent longest.
+bool HttpServerCore::make_place() {
+  auto* const longest = idle.longest();
+  if (longest == nullptr) return false;
+  const auto connection = static_cast<HttpConnection*>(longest)->shared_from_this();
+  if (!connection->close_if_idle()) return false;
+  ++counters.idle_evicted;
   return true;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "net/event_loop_parts.h"
 #include "net/http_server.h"
+#include "net/idle_list.h"
 #include "net/tls.h"
 
 namespace muster {
@@ -29,13 +31,18 @@ class HttpServerCore final : public ReadySink {
   Status listen();
   Status reload_tls(const TlsOptions& tls);
   void stop_listening();
-  void close_idle();
+  void drain(std::function<void()> on_sent);
+  void give_up();
   std::uint16_t port() const { return port_; }
   std::size_t connection_count() const { return places_.size(); }
 
   /// For connections. `place` is theirs and is kept up to date.
   void set_deadline(std::size_t place, TimePoint at) { places_[place].deadline = at; }
-  void extend_deadline(std::size_t place, Duration more) { places_[place].deadline += more; }
+  void extend_deadline(std::size_t place, Duration more, TimePoint most) {
+    places_[place].deadline = std::min(places_[place].deadline + more, most);
+  }
+  /// Whether one who holds `before` may hold `after`; those who are slow with much make room.
+  bool may_hold(const HttpConnection& asking, std::uint64_t before, std::uint64_t after);
   void forget(std::size_t place);
   TimePoint now() const { return parts.woke_at; }
   std::string_view date();
@@ -45,6 +52,8 @@ class HttpServerCore final : public ReadySink {
   EventLoop& loop;
   EventLoop::Parts& parts;
   HttpServerCounters counters;
+  MemoryBudget budget;
+  IdleList idle;
   bool is_closing = false;
   std::vector<char> buffer;  // what a read has brought; empty again when the callback returns
 
@@ -56,7 +65,9 @@ class HttpServerCore final : public ReadySink {
 
   void on_ready(std::uint32_t events) override;
   bool accept_one();
+  bool make_place();
   void sweep();
+  void look_whether_sent();
 
   std::shared_ptr<TlsContext> tls_;  // nullptr: plain
   UniqueFd listener_;
@@ -64,6 +75,9 @@ class HttpServerCore final : public ReadySink {
   std::uint16_t port_ = 0;
   std::vector<Place> places_;
   std::unique_ptr<EventLoop::Timer> sweep_timer_;
+  std::unique_ptr<EventLoop::Timer> drain_timer_;
+  std::function<void()> on_sent_;
+  TimePoint next_eviction_{};
   std::time_t date_second_ = -1;
   std::string date_;
 };

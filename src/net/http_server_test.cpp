@@ -136,8 +136,8 @@ TEST(HttpServer, ServesOthersWhileManyAreIdle) {
 TEST(HttpServer, TellsOneTooMany) {
   const auto server = serve(echo, {.connections_most = 1});
   const auto first = connect_to(server->port());
-  say(first, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  hear(first, "#");  // it is in
+  say(first, "GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n");
+  hear(first, "100 Continue\r\n\r\n");  // it is in, and its request has begun
   const auto second = connect_to(server->port());
   const auto text = hear(second, "");
   EXPECT_TRUE(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n")) << text;
@@ -208,7 +208,7 @@ TEST(HttpServer, TellsWhoAsks) {
 }
 
 TEST(HttpServer, GivesItsRefusalsTheServicesForm) {
-  const auto server = serve(echo, {.dress_refusal = [](HttpResponse& response) {
+  const auto server = serve(echo, {.dress_refusal = [](HttpResponse& response, const HttpRefused&) {
                               response.content_type = "application/json";
                               response.body = "{}";
                             }});
