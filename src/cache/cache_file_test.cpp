@@ -226,6 +226,44 @@ TEST_F(CacheFileTest, AFileThatShrinksUnderneathIsNoSignal) {
   }
 }
 
+// The disk is full for a while: no put comes any more, and what memory has is in the file again.
+TEST_F(CacheFileTest, CatchesUpWhenTheDiskHasRoomAgain) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto old = ::signal(SIGXFSZ, SIG_IGN);
+  const auto cache = open_it();
+  cache->put(key_of(0), vector_of(0, 384), 0);
+  const rlimit small{.rlim_cur = kCacheHeaderSize + 8 * kBlockSize, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  for (std::uint64_t i = 1; i < 20; ++i) cache->put(key_of(i), vector_of(i, 384), 0);
+  ASSERT_TRUE(cache->file_error());
+  EXPECT_EQ(cache->status().file_failure_count, 1) << "however many puts did not come there";
+  double now = 1000;
+  cache->tend(now);         // it will try in 1 s
+  cache->tend(now += 0.5);  // too early
+  cache->tend(now += 0.6);  // still full: again in 2 s
+  EXPECT_TRUE(cache->file_error());
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  cache->tend(now);
+  cache->tend(now += 1.9);
+  EXPECT_TRUE(cache->file_error()) << "it waits longer each time";
+  cache->tend(now += 0.2);
+  EXPECT_FALSE(cache->file_error());
+  EXPECT_EQ(cache->status().entry_count, 20) << "memory was never without them";
+  cache->put(key_of(20), vector_of(20, 384), 0);
+  EXPECT_EQ(cache->status().file_failure_count, 1);
+  ::signal(SIGXFSZ, old);
+
+  fs::copy(path(), folder_ / "as-after-kill-9");
+  const auto copy = VectorCache::open({.size_most = kSize, .file = folder_ / "as-after-kill-9"});
+  ASSERT_TRUE(copy);
+  EXPECT_EQ((*copy)->status().entry_count, 21);
+  EXPECT_EQ((*copy)->status().damaged_count, 0);
+  for (std::uint64_t i = 0; i <= 20; ++i) {
+    EXPECT_TRUE(is_same((*copy)->find(key_of(i), 0), vector_of(i, 384))) << i;
+  }
+}
+
 // A file that may not become larger is a disk that is full.
 TEST_F(CacheFileTest, AFullDiskTurnsTheFileOffAndNotTheCache) {
   struct Limit {

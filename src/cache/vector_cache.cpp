@@ -13,6 +13,12 @@
 namespace muster {
 namespace {
 
+// A full disk or a share that is away: soon at first, then no more often than a person would look.
+constexpr double kFirstTrySeconds = 1;
+constexpr double kLastTrySeconds = 60;
+// 4 MiB, a few milliseconds of the loop that calls.
+constexpr std::size_t kBlocksAtOnce = (4U << 20U) / kBlockSize;
+
 // How the bytes that a cache may take are spent.
 struct Division {
   std::size_t scratch_floats = 0;  // the longest vector that is kept
@@ -57,6 +63,7 @@ class BlockCache final : public VectorCache {
   void put(const CacheKey& key, std::span<const float> vector, double unix_seconds) override;
   void clear() override;
   CacheStatus status() const override;
+  void tend(double unix_seconds) override;
   std::optional<Error> file_error() const override { return file_error_; }
 
  private:
@@ -66,6 +73,7 @@ class BlockCache final : public VectorCache {
   void make_room(std::size_t block_count);
   void write(BlockIndex entry);
   void note(const Status& status);
+  bool writes_file() const { return file_ != nullptr && (!file_error_ || is_catching_up_); }
 
   std::uint64_t entries_most_;
   std::optional<double> ttl_seconds_;
@@ -75,7 +83,12 @@ class BlockCache final : public VectorCache {
   EntryTable table_;
   std::vector<float> scratch_;
   std::unique_ptr<CacheFile> file_;
-  std::optional<Error> file_error_;
+  std::optional<Error> file_error_;  // the file is behind the memory
+  bool is_catching_up_ = false;      // it takes what is put, and the blocks from caught_up_ on are
+                                     // still to be written
+  std::size_t caught_up_ = 0;
+  std::optional<double> try_at_;  // by the wall clock; nullopt: at the next `tend`, in try_after_
+  double try_after_ = kFirstTrySeconds;
   CacheStatus status_;
   std::uint64_t next_sequence_ = 0;
 };
@@ -134,7 +147,7 @@ Status BlockCache::read(std::unique_ptr<CacheFile> file) {
     ++(is_good ? status_.evicted_count : status_.damaged_count);
     // Told once, and never taken for an entry again.
     pool_.block(entry).part = 0;
-    if (file_) note(file_->write_blocks(entry, pool_.bytes(entry, 1)));
+    if (writes_file()) note(file_->write_blocks(entry, pool_.bytes(entry, 1)));
   }
   for (std::size_t index = end; index-- > 0;) {
     if (!is_claimed[index]) pool_.give_back_single(static_cast<BlockIndex>(index));
@@ -202,7 +215,7 @@ void BlockCache::drop(BlockIndex entry) {
 // Runs of neighbouring blocks, in the entry's order: whatever it takes the place of loses its first
 // block before any other.
 void BlockCache::write(BlockIndex entry) {
-  for (BlockIndex first = entry; file_ && first != kNoBlock;) {
+  for (BlockIndex first = entry; writes_file() && first != kNoBlock;) {
     BlockIndex last = first;
     std::size_t count = 1;
     for (; pool_.block(last).next == last + 1; ++count) {
@@ -214,14 +227,44 @@ void BlockCache::write(BlockIndex entry) {
 }
 
 void BlockCache::note(const Status& status) {
-  if (!status) {
-    file_error_ = status.error();
-    file_.reset();
+  if (status) return;
+  if (!file_error_) ++status_.file_failure_count;
+  file_error_ = status.error();
+  is_catching_up_ = false;
+  try_at_.reset();
+}
+
+// In place and without emptying the file first: a block that the file has takes no room on the
+// disk, and if the program ends before all are written, what was whole in the file and was not
+// reached still is. An entry of which only some blocks are new is found by its checksum.
+void BlockCache::tend(double unix_seconds) {
+  if (!file_error_) return;
+  if (!is_catching_up_) {
+    if (!try_at_) try_at_ = unix_seconds + try_after_;
+    // A clock that was put back must not make it wait for longer.
+    if (unix_seconds < *try_at_ && *try_at_ - unix_seconds <= try_after_) return;
+    is_catching_up_ = true;
+    caught_up_ = 0;
+    try_after_ = std::min(2 * try_after_, kLastTrySeconds);
   }
+  const auto count =
+      std::min(kBlocksAtOnce, pool_.used_end() - std::min(caught_up_, pool_.used_end()));
+  if (count > 0) {
+    const auto first = static_cast<BlockIndex>(caught_up_);
+    note(file_->write_blocks(first, pool_.bytes(first, count)));
+    if (!is_catching_up_) return;
+    caught_up_ += count;
+  }
+  if (caught_up_ < pool_.used_end()) return;
+  is_catching_up_ = false;
+  file_error_.reset();
+  try_after_ = kFirstTrySeconds;
 }
 
 void BlockCache::clear() {
+  // To empty it needs no room, so that it is done whatever did not work before.
   if (file_) note(file_->clear());
+  caught_up_ = 0;
   pool_.clear();
   table_.clear();
   recency_.clear();
@@ -230,6 +273,8 @@ void BlockCache::clear() {
 
 CacheStatus BlockCache::status() const {
   auto status = status_;
+  status.has_file = file_ != nullptr;
+  status.is_file_behind = file_error_.has_value();
   status.size = fixed_size_ + (pool_.block_count() - pool_.free_count()) * kBlockSize;
   return status;
 }

@@ -39,7 +39,10 @@ struct CacheStatus {
   std::uint64_t entry_count = 0;
   std::uint64_t size = 0;  // bytes of entries and of what finds them; at most size_most
   std::uint64_t hit_count = 0, miss_count = 0, evicted_count = 0, expired_count = 0;
-  std::uint64_t damaged_count = 0;  // entries of the file that were torn and left out
+  std::uint64_t damaged_count = 0;       // entries of the file that were torn and left out
+  bool has_file = false;                 // one was asked for
+  bool is_file_behind = false;           // `file_error` says why
+  std::uint64_t file_failure_count = 0;  // times that writing it stopped working
 };
 
 /// Vectors by key, the least recently used thrown out first. A hit is bitwise what was put.
@@ -62,12 +65,18 @@ class VectorCache {
   virtual std::span<const float> find(const CacheKey& key, double unix_seconds) = 0;
 
   /// Vectors larger than a sixteenth of `size_most`, or than 65,536 floats, are not kept. Errors of
-  /// the file turn the file off, not the cache; `file_error` tells. A program that limits the size
-  /// of files ignores SIGXFSZ.
+  /// the file are none of the cache: it goes on in memory, `file_error` tells, and `tend` has the
+  /// file try again. A program that limits the size of files ignores SIGXFSZ.
   virtual void put(const CacheKey& key, std::span<const float> vector, double unix_seconds) = 0;
 
   virtual void clear() = 0;
   virtual CacheStatus status() const = 0;
+
+  /// Called about once a second: after an error of the file it tries again, 1 s later, then after
+  /// twice the time up to a minute, and then writes what is in memory, at most 4 MiB a call.
+  virtual void tend(double unix_seconds) = 0;
+
+  /// Why the file is behind the memory; nullopt once all is written again.
   virtual std::optional<Error> file_error() const = 0;
 };
 
