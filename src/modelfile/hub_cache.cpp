@@ -1,6 +1,8 @@
 #include "modelfile/hub_cache.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -23,29 +25,39 @@ std::string environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// Source: huggingface_hub 1.x, constants.py (HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME).
-fs::path hub_cache() {
-  if (const auto cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
-  if (const auto home = environment("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
-  auto base = fs::path(environment("XDG_CACHE_HOME"));
-  if (base.empty()) base = fs::path(environment("HOME")) / ".cache";
-  return base / "huggingface" / "hub";
+// As the shell's ~ where HOME is not set. Source: Python's posixpath.expanduser.
+std::string home_folder() {
+  if (auto home = environment("HOME"); !home.empty()) return home;
+  const passwd* user = getpwuid(getuid());
+  return user != nullptr && user->pw_dir != nullptr ? user->pw_dir : "";
 }
 
-// "name" or "org/name" of the characters the hub allows; "." and ".." are paths.
-bool is_hub_id(std::string_view model) {
-  const auto parts = split(model, '/');
-  return parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), [](const auto& part) {
-           return !part.empty() && part[0] != '.' && part.find("--") == std::string::npos &&
-                  std::all_of(part.begin(), part.end(), [](unsigned char c) {
-                    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-                  });
-         });
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-std::string cache_name(std::string id) {
-  if (const auto slash = id.find('/'); slash != std::string::npos) id.replace(slash, 1, "--");
-  return "models--" + id;
+// "NAME" at the start of `text`, or of "{NAME}"; `size` is what it takes with its braces, 0 for
+// neither.
+std::string variable_at(std::string_view text, std::size_t& size) {
+  size = 0;
+  if (text.starts_with('{')) {
+    const auto close = text.find('}');
+    if (close == std::string_view::npos) return {};
+    size = close + 1;
+    return std::string(text.substr(1, close - 1));
+  }
+  while (size < text.size() && is_name_character(text[size])) ++size;
+  return std::string(text.substr(0, size));
+}
+
+bool is_hub_id_part(std::string_view part) {
+  constexpr std::size_t kPartSizeMax = 96;
+  const auto is_edge = [](char c) { return c == '-' || c == '.'; };
+  return !part.empty() && part.size() <= kPartSizeMax && !is_edge(part.front()) &&
+         !is_edge(part.back()) && part.find("--") == std::string_view::npos &&
+         part.find("..") == std::string_view::npos &&
+         std::all_of(part.begin(), part.end(),
+                     [](char c) { return is_name_character(c) || c == '-' || c == '.'; });
 }
 
 // The snapshot that refs/main names; empty when the cache has none.
@@ -71,19 +83,6 @@ std::vector<std::string> cached_ids(const fs::path& cache) {
   return ids;
 }
 
-// The nearest cached id, also when the caller left the organisation out.
-std::string nearest_hint(std::string_view model, const std::vector<std::string>& ids) {
-  auto nearest = nearest_name(model, ids);
-  if (!nearest) {
-    std::vector<std::string> names;
-    for (const auto& id : ids) names.push_back(id.substr(id.find('/') + 1));
-    const auto name = nearest_name(model.substr(model.find('/') + 1), names);
-    const auto at = std::find(names.begin(), names.end(), name.value_or(""));
-    if (at != names.end()) nearest = ids[static_cast<std::size_t>(at - names.begin())];
-  }
-  return nearest ? fmt::format("; did you mean {}?", *nearest) : std::string();
-}
-
 }  // namespace
 
 std::string hub_id_of_cache_folder(std::string_view folder_name) {
@@ -93,6 +92,63 @@ std::string hub_id_of_cache_folder(std::string_view folder_name) {
   const auto gap = name.find("--");
   if (gap == std::string_view::npos) return std::string(name);
   return fmt::format("{}/{}", name.substr(0, gap), name.substr(gap + 2));
+}
+
+std::string hub_cache_folder_name(std::string id) {
+  if (const auto slash = id.find('/'); slash != std::string::npos) id.replace(slash, 1, "--");
+  return "models--" + id;
+}
+
+bool is_hub_id(std::string_view model) {
+  const auto parts = split(model, '/');
+  return parts.size() <= 2 && !model.ends_with(".git") &&
+         std::all_of(parts.begin(), parts.end(), is_hub_id_part);
+}
+
+fs::path expand_path(std::string_view text) {
+  std::string path;
+  if (text == "~" || text.starts_with("~/")) {
+    path = home_folder();
+    text.remove_prefix(1);
+  }
+  while (!text.empty()) {
+    std::size_t size = 0;
+    const auto name = text[0] == '$' ? variable_at(text.substr(1), size) : std::string();
+    if (const char* value = name.empty() ? nullptr : std::getenv(name.c_str()); value != nullptr) {
+      path += value;
+      text.remove_prefix(1 + size);
+    } else {
+      path += text[0];
+      text.remove_prefix(1);
+    }
+  }
+  return path;
+}
+
+fs::path hub_home() {
+  if (const auto home = environment("HF_HOME"); !home.empty()) return expand_path(home);
+  const auto base = environment("XDG_CACHE_HOME");
+  return (base.empty() ? fs::path(home_folder()) / ".cache" : expand_path(base)) / "huggingface";
+}
+
+fs::path hub_cache() {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const auto cache = environment(name); !cache.empty()) return expand_path(cache);
+  }
+  return hub_home() / "hub";
+}
+
+std::string nearest_hub_id_hint(std::string_view model, const fs::path& cache) {
+  const auto ids = cached_ids(cache);
+  auto nearest = nearest_name(model, ids);
+  if (!nearest) {
+    std::vector<std::string> names;
+    for (const auto& id : ids) names.push_back(id.substr(id.find('/') + 1));
+    const auto name = nearest_name(model.substr(model.find('/') + 1), names);
+    const auto at = std::find(names.begin(), names.end(), name.value_or(""));
+    if (at != names.end()) nearest = ids[static_cast<std::size_t>(at - names.begin())];
+  }
+  return nearest ? fmt::format("; did you mean {}?", *nearest) : std::string();
 }
 
 std::string model_name_of(const fs::path& folder) {
@@ -125,12 +181,16 @@ Result<fs::path> find_model(std::string_view model) {
     ids.insert(ids.begin(), fmt::format("sentence-transformers/{}", model));
   }
   for (const auto& id : ids) {
-    const auto snapshot = newest_snapshot(cache / cache_name(id));
+    const auto snapshot = newest_snapshot(cache / hub_cache_folder_name(id));
     if (!snapshot.empty()) return snapshot;
   }
-  return Error{ErrorKind::NotFound,
-               fmt::format("{}: neither a folder nor a model in the hub cache {}{}", model,
-                           cache.string(), nearest_hint(model, cached_ids(cache)))};
+  const auto hint = nearest_hub_id_hint(model, cache);
+  return Error{
+      ErrorKind::NotFound,
+      fmt::format("{}: neither a folder nor a model in the hub cache {}{}{}fetch it by muster pull "
+                  "{}",
+                  model, cache.string(), hint, hint.empty() ? "; " : " Otherwise ",
+                  ids.size() > 1 ? fmt::format("ORG/NAME, such as {}", ids.front()) : ids.front())};
 }
 
 }  // namespace muster

@@ -20,10 +20,11 @@ struct ModelFolder {
 };
 
 /// Finds MODEL: an existing folder, else a hub id ("org/name", or "name" alone for
-/// sentence-transformers') in the local hub cache (`HF_HUB_CACHE`, else `$HF_HOME/hub`, else
-/// ~/.cache/huggingface/hub), newest snapshot of `refs/main`. Nothing is ever downloaded.
+/// sentence-transformers') in the local hub cache (`hub_cache`), newest snapshot of `refs/main`.
+/// Nothing is downloaded.
 ///
-/// Errors: NotFound, naming the places looked at and the nearest name that is there.
+/// Errors: NotFound, naming the places looked at, the nearest name that is there, and the command
+/// that fetches a model.
 Result<std::filesystem::path> find_model(std::string_view model);
 
 /// Reads config.json, modules.json, 1_Pooling/config.json, sentence_bert_config.json and

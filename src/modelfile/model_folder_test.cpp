@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "modelfile/hub_cache.h"
 
 namespace muster {
 namespace {
@@ -208,8 +209,42 @@ TEST_F(ModelFolderTest, AnUnknownNameSaysWhereItLookedAndWhatIsNearest) {
   fs::create_directories(root_ / "hub" / "models--sentence-transformers--all-tiny");
   EXPECT_EQ(find_model("all-tinny").error().message,
             "all-tinny: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
-                "; did you mean sentence-transformers/all-tiny?");
+                "; did you mean sentence-transformers/all-tiny? Otherwise fetch it by "
+                "muster pull ORG/NAME, such as sentence-transformers/all-tinny");
+  EXPECT_EQ(find_model("org/else").error().message,
+            "org/else: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
+                "; fetch it by muster pull org/else");
   EXPECT_EQ(find_model("../../x/y").error().message, "../../x/y: no such model folder");
+}
+
+// As huggingface_hub 2.x reads them: constants.py.
+TEST_F(ModelFolderTest, TheHubCacheIsWhereHuggingFaceLooks) {
+  ::setenv("HOME", "/elsewhere", 1);
+  ::setenv("SCRATCH", "/scratch", 1);
+  ::setenv("HF_HUB_CACHE", "${SCRATCH}/a/$SCRATCH/$UNSET_IN_THIS_TEST", 1);
+  ::setenv("HUGGINGFACE_HUB_CACHE", "~/older", 1);
+  ::setenv("HF_HOME", "~/hf", 1);
+  ::setenv("XDG_CACHE_HOME", "/xdg", 1);
+  EXPECT_EQ(hub_cache(), "/scratch/a//scratch/$UNSET_IN_THIS_TEST");
+  ::unsetenv("HF_HUB_CACHE");
+  EXPECT_EQ(hub_cache(), "/elsewhere/older");
+  ::unsetenv("HUGGINGFACE_HUB_CACHE");
+  EXPECT_EQ(hub_cache(), "/elsewhere/hf/hub");
+  ::unsetenv("HF_HOME");
+  EXPECT_EQ(hub_cache(), "/xdg/huggingface/hub");
+  ::unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(hub_cache(), "/elsewhere/.cache/huggingface/hub");
+}
+
+// As huggingface_hub 2.x: utils/_validators.py.
+TEST(HubId, IsWhatTheHubAllows) {
+  for (const char* good : {"foo", "foo/bar", "123", "Foo-BAR_foo.bar123", "_a/b_"}) {
+    EXPECT_TRUE(is_hub_id(good)) << good;
+  }
+  for (const char* bad : {"", "/", "a/", "/a", "a/b/c", ".repo", "a/b.", "-a", "a--b", "a/b..c",
+                          "foo.git", "a b", "a/b\n", "\xc3\xa9"}) {
+    EXPECT_FALSE(is_hub_id(bad)) << bad;
+  }
 }
 
 }  // namespace
