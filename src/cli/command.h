@@ -78,6 +78,7 @@ struct Command {
 };
 
 Command embed_command();
+Command pull_command();
 Command search_command();
 Command tokenize_command();
 Command plan_command();

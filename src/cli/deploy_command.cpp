@@ -335,7 +335,7 @@ Result<int> run_deploy(const CommandContext& context) {
   host.inventory =
       MUSTER_TRY(find_machine(context.config, context.clock, may_need_gpus(context.arguments)))
           .inventory;
-  host.rocm = find_rocm_gpus();
+  host.rocm = find_rocm_gpus(context.config.text(SettingId::SysfsRoot).value_or("/"));
   return context.arguments.has("--detect-only") ? run_detect(context, host)
                                                 : run_container(context, host);
 }

@@ -186,6 +186,12 @@ class Parser {
 
   // A UUID, a render node or a CDI name.
   Status take_id(const std::string& word) {
+    // "cuda:0:1", as `muster devices` lists a slice of this machine.
+    for (const auto& gpu : host_.inventory.gpus) {
+      if (!gpu.slice || gpu.name() != word) continue;
+      chosen_.devices.push_back(container_device(gpu));
+      return check_device_id(chosen_.devices.back());
+    }
     if (word.starts_with("GPU-") && !host_.inventory.gpus.empty()) {
       for (const auto& gpu : MUSTER_TRY(parse_devices(word, host_.inventory, std::nullopt))) {
         chosen_.devices.push_back(container_device(gpu));
@@ -229,6 +235,11 @@ class Parser {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("unknown device \"{0}\": did you mean cuda:{0}?", word)};
     }
+    if (word.starts_with("cuda:") && std::count(word.begin(), word.end(), ':') == 2) {
+      return Error{
+          ErrorKind::NotFound,
+          fmt::format("no slice {} on this machine; of another one say its UUID (MIG-…)", word)};
+    }
     std::vector<std::string> candidates{"none", "cpu", "cuda", "rocm", "cuda:0", "2xcuda"};
     for (const auto& gpu : host_.inventory.gpus) {
       candidates.push_back(gpu.name());
@@ -253,9 +264,9 @@ class Parser {
 }  // namespace
 
 ContainerDevice container_device(const Device& gpu) {
-  auto device =
-      device_named(ContainerDeviceKind::Nvidia, gpu.uuid.value_or(std::to_string(gpu.index)));
-  device.host_place = gpu.index;
+  const auto kind = gpu.slice ? ContainerDeviceKind::Mig : ContainerDeviceKind::Nvidia;
+  auto device = device_named(kind, gpu.uuid.value_or(gpu.slice ? "" : std::to_string(gpu.index)));
+  if (!gpu.slice) device.host_place = gpu.index;
   device.model = gpu.model;
   device.compute_capability = gpu.compute_capability;
   return device;

@@ -91,6 +91,22 @@ TEST(ParseContainerDevices, TakesNumbersAsWrittenForAnotherMachine) {
   EXPECT_EQ(chosen->devices[0].host_place, 3U);
 }
 
+// The very name that `muster devices` shows of a slice.
+TEST(ParseContainerDevices, TakesASliceByItsName) {
+  auto host = with_gpus();
+  Device slice = host.inventory.gpus.front();
+  slice.slice = 0;
+  slice.uuid = "MIG-0e5f5ec4-90d5-5e2b-9b5f-9f4ce22aa9ee";
+  host.inventory.gpus.front() = slice;
+  const auto chosen = parse_container_devices({"cuda:0:0"}, host, false);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  ASSERT_EQ(chosen->devices.size(), 1U);
+  EXPECT_EQ(chosen->devices[0].kind, ContainerDeviceKind::Mig);
+  EXPECT_EQ(chosen->devices[0].id, *slice.uuid);
+  expect_error({"cuda:0:7"}, host, ErrorKind::NotFound,
+               "no slice cuda:0:7 on this machine; of another one say its UUID (MIG-…)");
+}
+
 TEST(ParseContainerDevices, SaysWhichDeviceIsNotThere) {
   expect_error({"cuda:7"}, with_gpus(), ErrorKind::NotFound,
                "no such device: cuda:7; there is cuda:0, cuda:1, cuda:2, cuda:3");

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/embed_options.h"
@@ -13,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/server_client.h"
 #include "cli/shell_words.h"
+#include "config/foreign_names.h"
 #include "service/embed.h"
 #include "terminal/progress_bar.h"
 #include "terminal/terminal_info.h"
@@ -29,24 +32,25 @@ CommandSpec embed_spec() {
       .usage = "MODEL INPUT... -o OUT",
       .positional_least = 1,  // with --server; `options_of` wants the other
       .positional_most = kInputsMost,
-      .groups = {{"Output",
-                  {},
-                  {{"--out", "OUT",
-                    ".npy, .safetensors or .jsonl; an index .jsonl is put beside it", "-o"},
-                   {"--resume", "", "go on where an interrupted run stopped"},
-                   {"--json", "", "the report as a JSON object"},
-                   {"--quiet", "", "no progress and no report"}}},
-                 {"Input",
-                  {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad}},
-                 {"Model",
-                  {SettingId::Precision, SettingId::MaxLength, SettingId::Pooling,
-                   SettingId::Normalize, SettingId::PromptName}},
-                 {"Machine",
-                  {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-                   SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
-                   SettingId::CacheDir},
-                  {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
-                 server_flags("a server that runs does it, in place of this machine's devices")},
+      .groups =
+          {{"Output",
+            {},
+            {{"--out", "OUT", ".npy, .safetensors or .jsonl; an index .jsonl is put beside it",
+              "-o"},
+             {"--resume", "", "go on where an interrupted run stopped; without one, begin"},
+             {"--restart", "", "drop what an interrupted run left, and start from the beginning"},
+             {"--json", "", "the report as a JSON object"},
+             {"--quiet", "", "no progress and no report"}}},
+           {"Input", {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad}},
+           {"Model",
+            {SettingId::Precision, SettingId::MaxLength, SettingId::Pooling, SettingId::Normalize,
+             SettingId::PromptName}},
+           {"Machine",
+            {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
+             SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
+             SettingId::CacheDir},
+            {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
+           server_flags("a running server computes, not the devices of this machine")},
       .examples =
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
@@ -54,8 +58,8 @@ CommandSpec embed_spec() {
           "  muster embed --server http://127.0.0.1:8000 notes.txt -o notes.npy\n"
           "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o news.npy --quiet\n"
           "\n"
-          "MODEL is a folder in Hugging Face layout or a name in the local hub cache;\n"
-          "nothing is downloaded. INPUT is .txt (a text a line), .jsonl, .csv or .tsv,\n"
+          "MODEL is a folder in Hugging Face layout or a name in the local hub cache, which\n"
+          "muster pull fills. INPUT is .txt (a text a line), .jsonl, .csv or .tsv,\n"
           "plain, gzip or zstd, or - for standard input. With --server MODEL is a name that\n"
           "the server gives it, and may be left out where there is only one.\n",
   };
@@ -68,11 +72,34 @@ int say_how_to_resume(const CommandContext& context) {
     std::fputs("muster: stopped; a run that reads standard input cannot be resumed\n", stderr);
   } else {
     auto words = context.words;
+    std::erase(words, "--restart");
     if (!context.arguments.has("--resume")) words.emplace_back("--resume");
     fmt::print(stderr, "muster: stopped; finished rows are kept, go on with: {}\n",
                join_shell_words(words));
   }
   return 128 + interrupt_signal();
+}
+
+// `muster serve` makes devices, batches and precision of the variables of other programs. Here
+// flags alone say it, and whoever has set one should know.
+void tell_of_names_not_read(const CommandContext& context) {
+  constexpr SettingId kConcerned[] = {SettingId::Devices, SettingId::DeviceCountMost,
+                                      SettingId::Precision};
+  constexpr std::string_view kBatches[] = {"EMBEDDING_BATCH_SIZE", "MAX_BATCH_SIZE"};
+  std::vector<std::string> names;
+  for (const auto& [name, row] : foreign_names_in(context.sources.environment)) {
+    const bool is_setting = row->setting && std::find(std::begin(kConcerned), std::end(kConcerned),
+                                                      *row->setting) != std::end(kConcerned);
+    if (is_setting ||
+        std::find(std::begin(kBatches), std::end(kBatches), name) != std::end(kBatches)) {
+      names.push_back(name);
+    }
+  }
+  if (names.empty()) return;
+  fmt::print(stderr,
+             "muster: embed does not read {}, as serve does: say it with --devices, "
+             "--batch-tokens or --precision\n",
+             fmt::join(names, ", "));
 }
 
 Result<EmbedOptions> options_of(const CommandContext& context) {
@@ -89,6 +116,7 @@ Result<int> run_embed(const CommandContext& context) {
   const bool is_quiet = context.arguments.has("--quiet");
   const bool wants_json = context.arguments.has("--json");
   const auto options = MUSTER_TRY(options_of(context));
+  if (!is_quiet) tell_of_names_not_read(context);
 
   catch_interrupts();
   std::optional<ProgressBar> bar;

@@ -90,6 +90,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.input = input_options(config, {words.begin() + 1, words.end()});
   options.out = out;
   options.resume = context.arguments.has("--resume");
+  options.restart = context.arguments.has("--restart");
   MUSTER_TRY(find_model(options.model));
   MUSTER_TRY(vector_format_of(options.out));
   MUSTER_TRY(TextReader::open(options.input));

@@ -40,6 +40,16 @@ std::string device_table(const EmbedReport& report, std::size_t width) {
   return table.render(width);
 }
 
+// The devices that did not work to the end, and why: the others did their work.
+std::string device_warnings(const EmbedProgress& progress) {
+  std::string out;
+  for (const auto& device : progress.devices) {
+    if (device.state != "given up") continue;
+    out += fmt::format("warning: {} was given up: {}\n", device.name, device.reason);
+  }
+  return out;
+}
+
 std::string time_table(const EmbedReport& report, std::size_t width) {
   Table table({{"time of muster"}, {"seconds", Align::Right}, {"share", Align::Right}});
   const auto& time = report.time;
@@ -96,20 +106,35 @@ nlohmann::ordered_json memory_json(const DeviceProgress& device) {
 
 std::string describe_report(const EmbedReport& report, std::size_t width) {
   const auto& progress = report.progress;
+  if (report.was_complete) {
+    return fmt::format("{} is complete already [{} x {}]: nothing to do\n", report.out.string(),
+                       with_thousands(progress.resumed_count), report.dim);
+  }
   auto out = fmt::format("{} texts, {} tokens in {:.2f} s: {} texts/s, {} tokens/s\n",
                          with_thousands(progress.text_count), with_thousands(progress.token_count),
                          report.total_seconds, rate(progress.text_count, report.total_seconds),
                          rate(progress.token_count, report.total_seconds));
-  const std::pair<std::uint64_t, const char*> remarks[] = {
-      {progress.resumed_count, "rows were there already (--resume)"},
-      {progress.truncated_count, "texts were cut at the token limit"},
-      {progress.bad_count, "bad records were skipped; the index says why"}};
-  for (const auto& [count, words] : remarks) {
-    if (count > 0) out += fmt::format("{} {}\n", with_thousands(count), words);
+  struct Remark {
+    std::uint64_t count;
+    const char* of_one;
+    const char* of_more;
+  };
+  const Remark remarks[] = {
+      {progress.resumed_count, "row was there already (--resume)",
+       "rows were there already (--resume)"},
+      {progress.blank_count, "blank line was passed over", "blank lines were passed over"},
+      {progress.truncated_count, "text was cut at the token limit",
+       "texts were cut at the token limit"},
+      {progress.bad_count, "bad record was skipped; the index says why",
+       "bad records were skipped; the index says why"}};
+  for (const auto& [count, of_one, of_more] : remarks) {
+    if (count == 0) continue;
+    out += fmt::format("{} {}\n", with_thousands(count), count == 1 ? of_one : of_more);
   }
   out +=
       fmt::format("precision {}: {}\n", precision_name(report.precision), report.precision_reason);
-  out += fmt::format("\n{}\n{}\n", device_table(report, width), time_table(report, width));
+  out += fmt::format("\n{}{}\n{}\n", device_table(report, width), device_warnings(progress),
+                     time_table(report, width));
   out += work_summary(report);
   out += fmt::format("{} [{} x {}], index {}\n", report.out.string(),
                      with_thousands(progress.resumed_count + progress.text_count), report.dim,
@@ -129,16 +154,19 @@ std::string report_json(const EmbedReport& report) {
                        {"ready_seconds", device.ready_seconds},
                        {"restart_count", device.restart_count},
                        {"memory", memory_json(device)},
-                       {"state", device.state}});
+                       {"state", device.state},
+                       {"reason", device.reason}});
   }
   const auto& time = report.time;
   Json json{{"out", report.out.string()},
             {"index", report.index.string()},
+            {"was_complete", report.was_complete},
             {"dim", report.dim},
             {"text_count", progress.text_count},
             {"token_count", progress.token_count},
             {"resumed_count", progress.resumed_count},
             {"bad_count", progress.bad_count},
+            {"blank_count", progress.blank_count},
             {"truncated_count", progress.truncated_count},
             {"read_count", progress.read_count},
             {"input_read_bytes", progress.input_size_read},

@@ -74,6 +74,43 @@ TEST(DescribeReport, ShowsDevicesAndWhereTheTimeWent) {
             "x.npy [1,000 x 384], index x.index.jsonl\n");
 }
 
+TEST(DescribeReport, OneIsNotMany) {
+  auto one = report();
+  one.progress.resumed_count = 1;
+  one.progress.blank_count = 1;
+  one.progress.truncated_count = 1;
+  one.progress.bad_count = 1;
+  EXPECT_NE(describe_report(one, 80).find("\n1 row was there already (--resume)\n"
+                                          "1 blank line was passed over\n"
+                                          "1 text was cut at the token limit\n"
+                                          "1 bad record was skipped; the index says why\n"),
+            std::string::npos);
+}
+
+TEST(DescribeReport, NamesADeviceThatWasOfNoUse) {
+  auto with_one_less = report();
+  auto& second = with_one_less.progress.devices[1];
+  second.state = "given up";
+  second.reason = "the model cannot be loaded: out of memory";
+  EXPECT_NE(describe_report(with_one_less, 80)
+                .find("warning: cpu:1 was given up: the model cannot be loaded: out of memory\n"),
+            std::string::npos);
+  const auto json = nlohmann::json::parse(report_json(with_one_less));
+  EXPECT_EQ(json["devices"][1]["state"], "given up");
+  EXPECT_EQ(json["devices"][1]["reason"], "the model cannot be loaded: out of memory");
+}
+
+TEST(DescribeReport, SaysThatNothingWasLeftToDo) {
+  EmbedReport complete;
+  complete.was_complete = true;
+  complete.progress.resumed_count = 1000;
+  complete.dim = 384;
+  complete.out = "x.npy";
+  EXPECT_EQ(describe_report(complete, 80),
+            "x.npy is complete already [1,000 x 384]: nothing to do\n");
+  EXPECT_EQ(nlohmann::json::parse(report_json(complete))["was_complete"], true);
+}
+
 TEST(DescribeReport, ClaimsNoSpeedWithoutTime) {
   EmbedReport empty;
   empty.progress.devices.resize(1);

@@ -78,6 +78,7 @@ Result<EmbedOptions> embed_server_options(const CommandContext& context) {
   options.input = input_options(context.config, std::move(words.inputs));
   MUSTER_TRY(TextReader::open(options.input));
   options.resume = context.arguments.has("--resume");
+  options.restart = context.arguments.has("--restart");
   options.prompt_name = context.config.text(SettingId::PromptName);
   options.skip_bad = context.config.is_on(SettingId::SkipBad).value_or(false);
   return options;

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "base/json_values.h"
 #include "base/text.h"
+#include "base/wall_clock.h"
 #include "cli/command.h"
 #include "server/api_keys.h"
 #include "server/keys_file.h"
@@ -27,13 +30,15 @@ CommandSpec keys_spec() {
                   {{"--file", "FILE", "the keys file; `new` without it only prints the entry"},
                    {.name = "--scope",
                     .value_name = "SCOPE",
-                    .help =
-                        "of `new`: embed, read or admin; again for more (default: embed and read)",
+                    .help = "of `new`: embed, read or admin; again for more (default: embed)",
                     .may_repeat = true},
-                   {"--expires", "DAY", "of `new`: from this day on it is refused: 2027-01-01"}}}},
+                   {"--expires", "DAY",
+                    "of `new`: the first day on which it is refused, as 2027-01-01"},
+                   {"--json", "", "of `list`: an array of objects"}}}},
       .examples =
           "  KEY=$(muster keys new ci --file keys.yaml)\n"
           "  muster keys new operator --scope read --scope admin --file keys.yaml\n"
+          "  muster keys list --json --file keys.yaml\n"
           "  muster keys remove ci --file keys.yaml\n"
           "\n"
           "The key is shown once; the file holds its SHA-256. A running server reads the\n"
@@ -62,6 +67,13 @@ Result<ApiKey> asked_key(const Arguments& arguments, const std::string& name) {
     const auto& message = keys.error().message;
     return wrong_use(message.substr(message.find(": ") + 2));
   }
+  const auto& expires = keys->front().expires_unix_seconds;
+  if (expires && *expires <= unix_seconds()) {
+    return wrong_use(
+        fmt::format("--expires {} is past: the key begins to be refused with that day, "
+                    "by UTC, and would never be accepted",
+                    day_text(*expires)));
+  }
   return keys->front();
 }
 
@@ -75,6 +87,7 @@ Result<int> make_key(const CommandContext& context, const std::string& name) {
     return 0;
   }
   const std::filesystem::path path(*file);
+  const auto lock = MUSTER_TRY(KeysFileLock::take(path));
   std::error_code ignored;
   std::string text;
   if (std::filesystem::exists(path, ignored)) text = MUSTER_TRY(read_keys_file(path));
@@ -85,9 +98,38 @@ Result<int> make_key(const CommandContext& context, const std::string& name) {
   return 0;
 }
 
+std::vector<std::string> scope_names(const ApiKey& key) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kKeyScopeCount; ++i) {
+    if (key.scopes[i]) names.emplace_back(key_scope_name(static_cast<KeyScope>(i)));
+  }
+  return names;
+}
+
+std::string keys_json(const std::vector<ApiKey>& keys) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  const double now = unix_seconds();
+  for (const auto& key : keys) {
+    const auto& expires = key.expires_unix_seconds;
+    list.push_back({{"name", key.name},
+                    {"scopes", scope_names(key)},
+                    {"requests_per_minute", or_null(key.limits.requests_per_minute)},
+                    {"tokens_per_minute", or_null(key.limits.tokens_per_minute)},
+                    {"requests_at_once", or_null(key.limits.requests_at_once)},
+                    {"expires", expires ? Json(day_text(*expires)) : Json(nullptr)},
+                    {"is_expired", expires && *expires <= now}});
+  }
+  return list.dump() + "\n";
+}
+
 Result<int> list_keys(const CommandContext& context, const std::string& file) {
   const auto text = MUSTER_TRY(read_keys_file(file));
   const auto keys = MUSTER_TRY(parse_api_keys(file, text));
+  if (context.arguments.has("--json")) {
+    MUSTER_TRY(context.output.append(keys_json(keys)));
+    return 0;
+  }
   Table table({{"name"},
                {"scopes"},
                {"requests/min", Align::Right},
@@ -96,14 +138,9 @@ Result<int> list_keys(const CommandContext& context, const std::string& file) {
                {"expires"}});
   const auto shown = [](const auto& limit) { return limit ? fmt::format("{}", *limit) : "-"; };
   for (const auto& key : keys) {
-    std::string scopes;
-    for (std::size_t i = 0; i < kKeyScopeCount; ++i) {
-      if (!key.scopes[i]) continue;
-      if (!scopes.empty()) scopes += ' ';
-      scopes += key_scope_name(static_cast<KeyScope>(i));
-    }
-    table.add_row({key.name, scopes, shown(key.limits.requests_per_minute),
-                   shown(key.limits.tokens_per_minute), shown(key.limits.requests_at_once),
+    table.add_row({key.name, fmt::format("{}", fmt::join(scope_names(key), " ")),
+                   shown(key.limits.requests_per_minute), shown(key.limits.tokens_per_minute),
+                   shown(key.limits.requests_at_once),
                    key.expires_unix_seconds ? day_text(*key.expires_unix_seconds) : "never"});
   }
   MUSTER_TRY(context.output.append(table.render(inspect_terminal(STDOUT_FILENO).width)));
@@ -125,6 +162,9 @@ Result<int> run_keys(const CommandContext& context) {
     return wrong_use(
         fmt::format("muster keys {} takes {}", verb, needs_name ? "a name" : "no name"));
   }
+  if (verb != "list" && context.arguments.has("--json")) {
+    return wrong_use("--json is of `muster keys list` alone");
+  }
   if (verb == "new") return make_key(context, words[1]);
   for (const auto* flag : {"--scope", "--expires"}) {
     if (context.arguments.has(flag) || !context.arguments.values(flag).empty()) {
@@ -134,6 +174,8 @@ Result<int> run_keys(const CommandContext& context) {
   const auto file = context.arguments.value("--file");
   if (!file) return wrong_use(fmt::format("muster keys {} needs --file", verb));
   if (verb == "list") return list_keys(context, *file);
+  MUSTER_TRY(read_keys_file(*file));  // where there is none, no lock is left beside it
+  const auto lock = MUSTER_TRY(KeysFileLock::take(*file));
   const auto text = MUSTER_TRY(read_keys_file(*file));
   const auto changed = MUSTER_TRY(without_api_key(*file, text, words[1]));
   MUSTER_TRY(write_keys_file(*file, changed));

@@ -13,6 +13,46 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A word of a log line; a list of models or an expression may be long.
+std::string shown(const Setting& setting, const EffectiveValue& effective) {
+  constexpr std::size_t kShownMost = 120;
+  if (!effective.value) return "not set";
+  if (setting.is_secret) return "(set)";
+  if (effective.value->size() <= kShownMost) return *effective.value;
+  return effective.value->substr(0, kShownMost) + "...";
+}
+
+// Where a setting may be set that no request sets.
+Error of_the_host(const Setting& setting) {
+  const auto name = setting.name;
+  return Error{
+      ErrorKind::InvalidArgument,
+      fmt::format("{0} cannot be set over HTTP, because it names a place of the server's "
+                  "machine or says who is let in: {1} {0} in the server's configuration "
+                  "file{2}, or start the server with {3} or {4}",
+                  name, setting.is_live ? "change" : "set",
+                  setting.is_live ? " and send it SIGHUP" : "", variable_of(name), flag_of(name))};
+}
+
+// Of a server that lets in those with a key or a certificate, a line that is gone from its file
+// must not let in everybody.
+Status check_doors(const Config& now, const Config& wanted) {
+  using enum SettingId;
+  for (const auto id : {KeysFile, TlsClientCa, TlsCert}) {
+    const auto name = setting_of(id).name;
+    if (now.text(id) && !wanted.text(id)) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{0} is no longer set: the server goes on with the one it has; to "
+                               "run without {0}, restart it",
+                               name)};
+    }
+  }
+  if (!now.text(TlsCert) && wanted.text(TlsCert)) {
+    return Error{ErrorKind::InvalidArgument, "tls_cert needs a restart: the server has no TLS"};
+  }
+  return Done{};
+}
+
 Error needs_restart(const Setting& setting, const EffectiveValue& now,
                     const EffectiveValue& wanted) {
   return Error{ErrorKind::InvalidArgument,
@@ -22,15 +62,16 @@ Error needs_restart(const Setting& setting, const EffectiveValue& now,
 
 }  // namespace
 
-std::string serve_config_json(const Config& config) {
+std::string serve_config_json(const Config& config, bool shows_places) {
   Json json = Json::object();
   for (const auto& setting : settings()) {
     const auto& effective = config.at(setting.id);
-    const bool is_hidden = setting.is_secret && effective.value;
+    const bool is_hidden =
+        effective.value && (setting.is_secret || (setting.is_host_only && !shows_places));
     json[std::string(setting.name)] = {
         {"value", is_hidden ? Json("(set)") : setting_json(config, setting)},
         {"source", origin_name(effective.origin)},
-        {"place", effective.place.empty() ? Json(nullptr) : Json(effective.place)},
+        {"place", effective.place.empty() || !shows_places ? Json(nullptr) : Json(effective.place)},
         {"is_live", setting.is_live}};
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -47,6 +88,7 @@ Result<LiveSettings> LiveSettings::changed(const std::map<std::string, std::stri
                    fmt::format("unknown setting: {}{}", name,
                                nearest ? fmt::format("; did you mean {}?", *nearest) : "")};
     }
+    if (setting->is_host_only) return of_the_host(*setting);
     auto checked = MUSTER_TRY(check_value(*setting, value, name));
     const auto [before, is_new] = seen.emplace(setting->id, name);
     if (!is_new && config.at(setting->id).value != checked) {
@@ -55,15 +97,34 @@ Result<LiveSettings> LiveSettings::changed(const std::map<std::string, std::stri
     }
     config.set(setting->id, {std::move(checked), Origin::Request, ""});
   }
-  return with(std::move(config));
+  MUSTER_TRY(check_live(config));
+  auto options = options_;
+  MUSTER_TRY(apply_request_settings(config, options));
+  return LiveSettings(std::move(config), std::move(options));
 }
 
 Result<LiveSettings> LiveSettings::reloaded(const ConfigSources& sources) const {
   auto config = MUSTER_TRY(Config::load(sources));
-  return with(std::move(config));
+  MUSTER_TRY(check_doors(config_, config));
+  MUSTER_TRY(check_live(config));
+  auto options = options_;
+  MUSTER_TRY(apply_live_settings(config, options));
+  return LiveSettings(std::move(config), std::move(options));
 }
 
-Result<LiveSettings> LiveSettings::with(Config config) const {
+std::string LiveSettings::changes_since(const LiveSettings& before) const {
+  std::string text;
+  for (const auto& setting : settings()) {
+    const auto& was = before.config_.at(setting.id);
+    const auto& is = config_.at(setting.id);
+    if (was.value == is.value) continue;
+    text += fmt::format("{}{} from {} to {}", text.empty() ? "" : ", ", setting.name,
+                        shown(setting, was), shown(setting, is));
+  }
+  return text;
+}
+
+Status LiveSettings::check_live(Config& config) const {
   for (const auto& setting : settings()) {
     const auto& now = config_.at(setting.id);
     const auto& wanted = config.at(setting.id);
@@ -74,9 +135,7 @@ Result<LiveSettings> LiveSettings::with(Config config) const {
       return needs_restart(setting, now, wanted);
     }
   }
-  auto options = options_;
-  MUSTER_TRY(apply_live_settings(config, options));
-  return LiveSettings(std::move(config), std::move(options));
+  return Done{};
 }
 
 }  // namespace muster

@@ -29,6 +29,7 @@ constexpr int kReaderGoneExit = 128 + 13;  // what a shell shows after SIGPIPE
 std::vector<Command> commands() {
   std::vector<Command> all;
   all.push_back(embed_command());
+  all.push_back(pull_command());
   all.push_back(serve_command());
   all.push_back(ctl_command());
   all.push_back(search_command());
@@ -76,6 +77,9 @@ Result<int> run_command(const Command& command, std::span<const std::string> wor
   sources.working_folder = std::filesystem::current_path(ignored);
   sources.reads_foreign_names = command.spec.reads_foreign_names;
   auto config = MUSTER_TRY(Config::load(sources));
+  for (const auto& warning : config.warnings()) {
+    fmt::print(stderr, "muster: warning: {}\n", printable(warning));
+  }
   const SteadyClock clock;
   return command.run({.arguments = arguments,
                       .config = config,

@@ -120,6 +120,12 @@ Status check_compat(const Arguments& arguments) {
 Result<int> run_plan(const CommandContext& context) {
   const auto& arguments = context.arguments;
   MUSTER_TRY(check_compat(arguments));
+  for (const auto* flag : {"--modules", "--recommend"}) {
+    if (arguments.has(flag) && arguments.has("--out")) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("-o goes with a plan or with --compat, not with {}", flag)};
+    }
+  }
   if (const auto file = arguments.value("--modules")) return answer_modules(context, *file);
   if (arguments.positionals.empty()) {
     return Error{ErrorKind::InvalidArgument,
@@ -142,9 +148,14 @@ Result<int> run_plan(const CommandContext& context) {
     return 0;
   }
   if (arguments.has("--compat")) {
+    if (arguments.has("--format")) {
+      return Error{ErrorKind::InvalidArgument,
+                   "--format does not go with --compat: the map is accelerate's own"};
+    }
     const auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
     const auto map = MUSTER_TRY(accelerate_map_of(model, machine, request));
-    MUSTER_TRY(context.output.append(map + "\n"));
+    const auto out = arguments.value("--out");
+    MUSTER_TRY(out ? write_file_atomically(*out, map + "\n") : context.output.append(map + "\n"));
     return 0;
   }
   const auto plan = MUSTER_TRY(plan_of(arguments, model, machine));

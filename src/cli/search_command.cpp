@@ -5,11 +5,13 @@
 #include <charconv>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/embed_options.h"
-#include "cli/run_record.h"
+#include "dataset/output_record.h"
 #include "dataset/vector_file.h"
 #include "modelfile/model_folder.h"
 #include "service/query.h"
@@ -48,8 +50,9 @@ CommandSpec search_spec() {
           "  muster search notes.npy \"where did we leave the keys?\"\n"
           "  muster search notes.npy --top 3 --json \"first question\" \"second one\"\n"
           "\n"
-          "OUT is a file that muster embed wrote, with the index and the .run.json beside\n"
-          "it. The search is exact (cosine). The questions run on the first device named.\n",
+          "OUT is a file that muster embed wrote, with the .index.jsonl and the .run.json\n"
+          "beside it, which must be its own. The search is exact (cosine). The questions\n"
+          "run on the first device named.\n",
   };
 }
 
@@ -65,13 +68,41 @@ Result<std::size_t> top_count(const Arguments& arguments) {
   return count;
 }
 
+// The record of OUT, once the files beside it are seen to be its own; nullopt for vectors that
+// muster did not write, whose model has to be named.
+Result<std::optional<OutputRecord>> own_record(const CommandContext& context,
+                                               const VectorFile& vectors) {
+  const std::filesystem::path out = context.arguments.positionals.front();
+  const auto path = record_path_of(out);
+  const auto record = read_output_record(path);
+  if (record) {
+    MUSTER_TRY(check_output(*record, out));
+    if (record->row_count != vectors.row_count() || record->dim != vectors.dim()) {
+      return Error{ErrorKind::Corrupt, fmt::format("{}: [{} x {}], and {} says [{} x {}]",
+                                                   out.string(), vectors.row_count(), vectors.dim(),
+                                                   path.string(), record->row_count, record->dim)};
+    }
+    return std::optional(*record);
+  }
+  if (record.error().kind != ErrorKind::NotFound) return record.error();
+  if (has_names_of_earlier_version(out)) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("{} is missing: the files beside {} have the names of an earlier "
+                             "version, which does not tell whose they are: run muster embed again",
+                             path.string(), out.string())};
+  }
+  if (context.arguments.has("--model")) return std::optional<OutputRecord>();
+  return Error{ErrorKind::NotFound,
+               fmt::format("{} would say which model made these vectors, and it is missing: name "
+                           "the model with --model",
+                           path.string())};
+}
+
 // Everything as it was for OUT, so that question and texts are made alike; except the prompt, which
 // models give to questions under a name of its own.
-Result<EmbedOptions> query_options(const CommandContext& context) {
+Result<EmbedOptions> query_options(const CommandContext& context,
+                                   const std::optional<OutputRecord>& record) {
   const auto model = context.arguments.value("--model");
-  const auto record = read_run_record(context.arguments.positionals.front());
-  if (!record && !(model && record.error().kind == ErrorKind::NotFound)) return record.error();
-
   EmbedOptions options;
   if (record) {
     options.model = record->model;
@@ -97,6 +128,17 @@ Result<EmbedOptions> query_options(const CommandContext& context) {
   return options;
 }
 
+Result<std::unique_ptr<VectorFile>> open_vectors(const std::filesystem::path& out) {
+  auto vectors = VectorFile::open(out);
+  auto part = out;
+  part += ".part";
+  if (!vectors && vectors.error().kind == ErrorKind::NotFound && std::filesystem::exists(part)) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("{} is not finished: go on with muster embed --resume", out.string())};
+  }
+  return vectors;
+}
+
 using Hits = std::vector<SearchHit>;
 using Entries = std::map<std::uint64_t, IndexEntry>;  // by row
 
@@ -108,6 +150,7 @@ Result<Entries> entries_of(const std::filesystem::path& out, const std::vector<H
   }
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  if (rows.empty()) return Entries();
   auto found = MUSTER_TRY(read_index_entries(index_path_of(out), rows));
   Entries entries;
   for (auto& entry : found) {
@@ -148,8 +191,9 @@ Result<int> run_search(const CommandContext& context) {
   const std::filesystem::path out = words.front();
   const std::vector<std::string> queries(words.begin() + 1, words.end());
   const auto count = MUSTER_TRY(top_count(context.arguments));
-  const auto vectors = MUSTER_TRY(VectorFile::open(out));
-  const auto options = MUSTER_TRY(query_options(context));
+  const auto vectors = MUSTER_TRY(open_vectors(out));
+  const auto record = MUSTER_TRY(own_record(context, *vectors));
+  const auto options = MUSTER_TRY(query_options(context, record));
 
   EmbedEvents events;
   events.on_progress = [](const EmbedProgress&) {};

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <future>
 #include <memory>
@@ -11,10 +10,11 @@
 #include <string>
 #include <utility>
 
-#include "base/unique_fd.h"
 #include "cli/command.h"
+#include "cli/ending_guard.h"
 #include "cli/live_settings.h"
 #include "cli/recommendation.h"
+#include "cli/serve_log.h"
 #include "cli/serve_options.h"
 #include "cli/stats_writer.h"
 #include "cli/telemetry_options.h"
@@ -30,6 +30,7 @@ namespace muster {
 namespace {
 
 constexpr Duration kReadingsPeriod = std::chrono::seconds(1);
+constexpr Duration kLookPeriod = std::chrono::seconds(1);
 
 CommandSpec serve_spec() {
   return {.name = "serve",
@@ -53,15 +54,9 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Blocked before any thread is started, so that all of them come by the descriptor.
-Result<UniqueFd> take_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  UniqueFd fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.is_open()) return system_error("signals", "wait for", errno);
-  return fd;
+// Of the time to end, what is left for workers to go, files to be written and threads to be joined.
+Duration teardown_time(Duration drain_limit) {
+  return std::min<Duration>(drain_limit / 10, std::chrono::seconds(1));
 }
 
 /// One server from its first log line to its last.
@@ -77,8 +72,14 @@ class ServeRun {
   void start_collector();
   Status start_stats_file();
   void feed_readings();
-  void on_signal();
-  Status put_into_force(Result<LiveSettings> changed);
+  void look_after();
+  ServeFacts facts() const;
+  Status change_settings(const SettingsChange& change);
+  Status reload_settings();
+  void take(LiveSettings settings, std::string_view by, std::string_view request_id);
+  void on_signal(int number);
+  void begin_end();
+  void end_when_done();
   void end(std::optional<Error> failure);
   void say(LogLevel level, std::string_view text, std::string_view device = {}) const;
   const ServeOptions& options() const { return settings_.options(); }
@@ -86,16 +87,21 @@ class ServeRun {
   const CommandContext& context_;
   LiveSettings settings_;
   EventLoop loop_;
-  UniqueFd signals_;
+  std::unique_ptr<EndingGuard> guard_;  // gone only when all below are
   std::unique_ptr<Log> log_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<InferenceService> service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<StatsWriter> stats_;
-  std::unique_ptr<EventLoop::Watch> signal_watch_;
   std::unique_ptr<EventLoop::Timer> readings_timer_;
+  std::unique_ptr<EventLoop::Timer> look_timer_;
+  StateWatch states_;
+  bool is_cache_file_behind_ = false;
+  std::unique_ptr<EventLoop::Timer> end_timer_;
   std::optional<Error> failure_;
   bool is_ending_ = false;
+  bool is_computed_ = false;  // every call has ended
+  bool is_sent_ = false;      // every answer is with its client
 };
 
 void ServeRun::say(LogLevel level, std::string_view text, std::string_view device) const {
@@ -137,7 +143,9 @@ Status ServeRun::start_stats_file() {
 
 Status ServeRun::start() {
   raise_descriptor_limit();
-  signals_ = MUSTER_TRY(take_signals());
+  guard_ = MUSTER_TRY(EndingGuard::start(options().drain_limit, [this](int number) {
+    loop_.post([this, number] { on_signal(number); });
+  }));
   log_ = MUSTER_TRY(Log::open(options().log));
   // Two things that take half a second each, side by side.
   auto collecting = std::async(std::launch::async, [this] { start_collector(); });
@@ -147,28 +155,54 @@ Status ServeRun::start() {
            [this](const std::string& text, std::optional<std::string> device) {
              say(LogLevel::Info, text, device.value_or(""));
            },
-       .on_fatal = [this](const Error& error) { end(error); }},
+       .on_fatal = [this](const Error& error) { end(error); },
+       .is_cancelled = [this] { return guard_->is_end_asked_for(); }},
       context_.clock);
   collecting.wait();
   service_ = MUSTER_TRY(std::move(service));
-  server_ = MUSTER_TRY(
-      Server::start(options(), *service_, collector_.get(), loop_,
-                    {.config_json = [this] { return settings_.json(); },
-                     .change_config =
-                         [this](const std::map<std::string, std::string>& values) {
-                           return put_into_force(settings_.changed(values));
-                         },
-                     .recommendation_json =
-                         [machine = options().machine,
-                          batch_tokens = options().batch_tokens](const ServedModelStatus& model) {
-                           return served_recommendation(model, machine, batch_tokens);
-                         }},
-                    context_.clock));
+  server_ = MUSTER_TRY(Server::start(
+      options(), *service_, collector_.get(), loop_,
+      {.config_json = [this](bool shows_places) { return settings_.json(shows_places); },
+       .change_config = [this](const SettingsChange& change) { return change_settings(change); },
+       .log = [this](const LogLine& line) { log_->write(line); },
+       .log_lost_count = [this] { return log_->lost_count(); },
+       .recommendation_json =
+           [machine = options().machine,
+            batch_tokens = options().batch_tokens](const ServedModelStatus& model) {
+             return served_recommendation(model, machine, batch_tokens);
+           }},
+      context_.clock));
   MUSTER_TRY(start_stats_file());
-  signal_watch_ = loop_.watch(signals_.get(), [this] { on_signal(); });
   readings_timer_ = loop_.timer([this] { feed_readings(); });
   feed_readings();
+  look_timer_ = loop_.timer([this] { look_after(); });
   return Done{};
+}
+
+ServeFacts ServeRun::facts() const {
+  return {.options = options(),
+          .models = service_->models(),
+          .key_count = server_->key_count(),
+          .port = server_->port()};
+}
+
+// What nobody asks for and goes wrong all the same.
+void ServeRun::look_after() {
+  for (const auto& [level, text] :
+       states_.changes(service_->fleet().status(), service_->models())) {
+    say(level, text);
+  }
+  const auto error = service_->tend_cache();
+  if (error && !is_cache_file_behind_) {
+    say(LogLevel::Error,
+        fmt::format("the cache's file is behind, and vectors are kept in memory alone until it can "
+                    "be written again: {}",
+                    error->message));
+  } else if (!error && is_cache_file_behind_) {
+    say(LogLevel::Info, "the cache's file has all vectors again");
+  }
+  is_cache_file_behind_ = error.has_value();
+  look_timer_->set(context_.clock.now() + kLookPeriod);
 }
 
 void ServeRun::feed_readings() {
@@ -182,32 +216,74 @@ void ServeRun::feed_readings() {
   readings_timer_->set(context_.clock.now() + kReadingsPeriod);
 }
 
-Status ServeRun::put_into_force(Result<LiveSettings> changed) {
-  auto settings = MUSTER_TRY(std::move(changed));
-  MUSTER_TRY(server_->reload(settings.options()));
-  settings_ = std::move(settings);
-  log_->set_level(options().log.level);
+Status ServeRun::change_settings(const SettingsChange& change) {
+  auto settings = MUSTER_TRY(settings_.changed(change.values));
+  server_->apply(settings.options());
+  take(std::move(settings), "by " + change.asker, change.request_id);
   return Done{};
 }
 
-void ServeRun::on_signal() {
-  signalfd_siginfo info{};
-  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    if (info.ssi_signo == SIGHUP) {
-      const auto done = put_into_force(settings_.reloaded(context_.sources));
-      say(done ? LogLevel::Info : LogLevel::Error,
-          done ? "the settings were read again" : done.error().message);
-      if (const auto opened = log_->reopen(); !opened) {
-        say(LogLevel::Error, opened.error().message);
-      }
-    } else if (std::exchange(is_ending_, true)) {
-      end(std::nullopt);  // asked twice: what is in flight is given up
-    } else {
-      say(LogLevel::Info, "ending: no new work; what is in flight is answered");
-      service_->drain([this] { end(std::nullopt); });
-      server_->begin_drain();
+Status ServeRun::reload_settings() {
+  auto settings = MUSTER_TRY(settings_.reloaded(context_.sources));
+  MUSTER_TRY(server_->reload(settings.options()));
+  take(std::move(settings), "by SIGHUP", {});
+  return Done{};
+}
+
+// The line is written at the more talkative of both levels, so that no change goes unsaid but where
+// the log was off before and is after.
+void ServeRun::take(LiveSettings settings, std::string_view by, std::string_view request_id) {
+  const auto changes = settings.changes_since(settings_);
+  settings_ = std::move(settings);
+  const auto text = changes.empty() ? fmt::format("settings are as they were ({})", by)
+                                    : fmt::format("settings changed {}: {}", by, changes);
+  log_->set_level(std::min(log_->level(), options().log.level));
+  log_->write({.message = text, .request_id = request_id});
+  log_->set_level(options().log.level);
+  guard_->set_limit(options().drain_limit);
+}
+
+void ServeRun::on_signal(int number) {
+  if (number == SIGHUP) {
+    // First, so that the lines about it are in the new file.
+    if (const auto opened = log_->reopen(); !opened) {
+      say(LogLevel::Error, opened.error().message);
     }
+    if (const auto done = reload_settings(); done) {
+      say(LogLevel::Info, server_->key_count()
+                              ? fmt::format("SIGHUP: keys: {}", *server_->key_count())
+                              : "SIGHUP: no keys");
+    } else {
+      say(LogLevel::Error, fmt::format("SIGHUP changed nothing: {}", done.error().message));
+    }
+  } else if (std::exchange(is_ending_, true)) {
+    end(std::nullopt);  // asked twice: what is in flight is given up
+  } else {
+    begin_end();
   }
+}
+
+// Whatever takes longer than the time to end is told 503, or cut off.
+void ServeRun::begin_end() {
+  say(LogLevel::Info, "ending: no new work; what is in flight is answered");
+  const Duration limit = options().drain_limit;
+  end_timer_ = loop_.timer([this] {
+    server_->give_up();
+    end(std::nullopt);
+  });
+  end_timer_->set(context_.clock.now() + limit - teardown_time(limit));
+  server_->begin_drain([this] {
+    is_sent_ = true;
+    end_when_done();
+  });
+  service_->drain([this] {
+    is_computed_ = true;
+    end_when_done();
+  });
+}
+
+void ServeRun::end_when_done() {
+  if (is_computed_ && is_sent_) end(std::nullopt);
 }
 
 void ServeRun::end(std::optional<Error> failure) {
@@ -217,11 +293,8 @@ void ServeRun::end(std::optional<Error> failure) {
 
 Result<int> ServeRun::run() {
   MUSTER_TRY(start());
-  const auto& listen = options().http.listen;
-  const bool is_v6 = listen.host.find(':') != std::string::npos;
-  say(LogLevel::Info,
-      fmt::format("listening on {}://{}{}{}:{}", options().http.tls ? "https" : "http",
-                  is_v6 ? "[" : "", listen.host, is_v6 ? "]" : "", server_->port()));
+  for (const auto& [level, text] : start_lines(facts())) say(level, text);
+  look_after();
   loop_.run();
   stats_.reset();
   server_.reset();

@@ -1,6 +1,7 @@
 #include "cli/serve_options.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -137,12 +138,35 @@ Status check_file(const Config& config, SettingId id) {
                fmt::format("{}: no such file: {}", subject_of(config, id), *file)};
 }
 
+// A private key that others can read is no private key. As PostgreSQL has it: its owner's alone,
+// or, where it is root's, for a group to read. Source: PostgreSQL, "Secure TCP/IP Connections with
+// SSL".
+Status check_private(const Config& config, SettingId id) {
+  const auto file = config.text(id);
+  struct stat info {};
+  if (!file || ::stat(file->c_str(), &info) != 0) return Done{};
+  const auto forbidden = info.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+  if ((info.st_mode & forbidden) == 0) return Done{};
+  return invalid(
+      config, id,
+      fmt::format("others can read this private key (mode {:04o}): run `chmod {} {}`",
+                  info.st_mode & 07777, info.st_uid == 0 ? "g-wx,o-rwx" : "go-rwx", *file));
+}
+
 Status set_listening(const Config& config, HttpServerOptions& http) {
   auto address = parse_listen_address(config.text(SettingId::Listen).value_or(""));
   if (!address) return invalid(config, SettingId::Listen, address.error().message);
   http.listen = std::move(*address);
   http.limits.body_bytes = bytes(config, SettingId::MaxBodyBytes);
   http.connections_most = count(config, SettingId::ConnectionsMost);
+  http.memory_most = bytes(config, SettingId::MemoryMost);
+  const auto need = http.limits.body_bytes * kHeldForABody;
+  if (MemoryBudget::most_of_one(http.memory_most) < need) {
+    return invalid(config, SettingId::MemoryMost,
+                   fmt::format("a body of max_body_bytes takes {0} bytes while it is answered, and "
+                               "an eighth is kept for short requests: expected {1} bytes or more",
+                               need, need / 7 * 8 + 8));
+  }
   return Done{};
 }
 
@@ -150,6 +174,7 @@ Status set_listening(const Config& config, HttpServerOptions& http) {
 Status set_tls(const Config& config, HttpServerOptions& http) {
   using enum SettingId;
   for (const auto id : {TlsCert, TlsKey, TlsClientCa}) MUSTER_TRY(check_file(config, id));
+  MUSTER_TRY(check_private(config, TlsKey));
   const auto need = [&config](SettingId given, SettingId missing) -> Status {
     if (!config.text(given) || config.text(missing)) return Done{};
     return invalid(config, given, fmt::format("it needs {}, too", setting_of(missing).name));
@@ -293,8 +318,9 @@ std::vector<FlagGroup> serve_flag_groups() {
   return {
       {"Clients",
        {Listen, TlsCert, TlsKey, TlsClientCa, KeysFile, AuditLog, MaxBodyBytes, ConnectionsMost,
-        MaxClientBatchSize, AutoTruncate, RequestTimeout, RequestTimeoutMost, DrainTimeout}},
-      {"Models", {Models, Precision, MaxLength, Pooling, Normalize, PromptName}},
+        MemoryMost, MaxClientBatchSize, AutoTruncate, RequestTimeout, RequestTimeoutMost,
+        DrainTimeout}},
+      {"Models", {Models, ModelsMost, Precision, MaxLength, Pooling, Normalize, PromptName}},
       {"Machine",
        {Devices, DeviceCountMost, CoresPerDevice, BatchTokens, TorchRoot, WorkerProgram, CacheDir,
         NvmlPath, SysfsRoot}},
@@ -303,12 +329,12 @@ std::vector<FlagGroup> serve_flag_groups() {
         SettingId::PlacementExpression, QueueBudget, QueuedTokensMost, QueuedTextsMost, BatchTime,
         CanaryInterval, CanaryTimeout}},
       {"What is kept and written down",
-       {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, LogLevel, LogFormat, LogDir,
-        StatsFile, StatsInterval}},
+       {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, CacheScope, LogLevel, LogFormat,
+        LogDir, StatsFile, StatsInterval}},
   };
 }
 
-Status apply_live_settings(const Config& config, ServeOptions& options) {
+Status apply_request_settings(const Config& config, ServeOptions& options) {
   options.dispatch = MUSTER_TRY(dispatch_options(config, options.devices));
   options.admission.queue_budget = time(config, SettingId::QueueBudget);
   options.admission.queued_tokens_most = count(config, SettingId::QueuedTokensMost);
@@ -316,10 +342,15 @@ Status apply_live_settings(const Config& config, ServeOptions& options) {
   options.texts_most = count(config, SettingId::MaxClientBatchSize);
   options.auto_truncate = config.is_on(SettingId::AutoTruncate).value_or(true);
   MUSTER_TRY(set_deadlines(config, options));
-  MUSTER_TRY(set_tls(config, options.http));
-  options.keys_file = config.text(SettingId::KeysFile).value_or("");
   options.log.level =
       parse_log_level(config.text(SettingId::LogLevel).value_or("")).value_or(LogLevel::Info);
+  return Done{};
+}
+
+Status apply_live_settings(const Config& config, ServeOptions& options) {
+  MUSTER_TRY(apply_request_settings(config, options));
+  MUSTER_TRY(set_tls(config, options.http));
+  options.keys_file = config.text(SettingId::KeysFile).value_or("");
   return Done{};
 }
 
@@ -329,13 +360,16 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   MUSTER_TRY(set_listening(config, options.http));
   options.models = MUSTER_TRY(served_models(context));
   options.batch_tokens = config.count(SettingId::BatchTokens).value_or(options.batch_tokens);
+  options.models_most = count(config, SettingId::ModelsMost);
   options.cache = cache_options(config);
+  options.is_cache_shared = config.text(SettingId::CacheScope) == "shared";
   options.log = log_options(config);
   options.canary_period = time(config, SettingId::CanaryInterval);
   options.audit_file = config.text(SettingId::AuditLog).value_or("");
   options.stats_file = config.text(SettingId::StatsFile).value_or("");
   options.stats_interval = time(config, SettingId::StatsInterval);
   MUSTER_TRY(set_machine(config, context.clock, options));
+  for (const auto& device : options.devices) options.log.devices.push_back(device.name());
   MUSTER_TRY(check_model_devices(config, options));
   MUSTER_TRY(set_weights(config, options));
   MUSTER_TRY(apply_live_settings(config, options));

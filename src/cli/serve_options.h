@@ -20,6 +20,10 @@ std::vector<FlagGroup> serve_flag_groups();
 /// and places.h.
 Result<ServeOptions> serve_options(const CommandContext& context);
 
+/// Sets those fields of `options` that a request may change; it looks at no file. Otherwise as
+/// `apply_live_settings`.
+Status apply_request_settings(const Config& config, ServeOptions& options);
+
 /// Sets those fields of `options` that may change while the server runs, from the settings.
 /// `options.devices` are those of the server.
 ///

@@ -60,6 +60,7 @@ TEST(ServeSettings, HaveTheDefaultsOfTheParts) {
   EXPECT_EQ(config.count(SettingId::CacheEntries), cache.entries_most);
   EXPECT_EQ(config.count(SettingId::ConnectionsMost), plain.http.connections_most);
   EXPECT_EQ(config.bytes(SettingId::MaxBodyBytes), plain.http.limits.body_bytes);
+  EXPECT_EQ(config.bytes(SettingId::MemoryMost), plain.http.memory_most);
   EXPECT_EQ(config.time(SettingId::CanaryInterval), plain.canary_period);
   EXPECT_EQ(config.time(SettingId::StatsInterval), plain.stats_interval);
 }
@@ -98,7 +99,7 @@ TEST(LiveServeSettings, ChangeAllOfThemOrNone) {
   EXPECT_EQ(after->options().admission.queue_budget, std::chrono::milliseconds(500));
   EXPECT_EQ(after->options().log.level, LogLevel::Debug);
   EXPECT_EQ(before.options().log.level, LogLevel::Info);
-  const auto json = nlohmann::json::parse(after->json());
+  const auto json = nlohmann::json::parse(after->json(true));
   EXPECT_EQ(json["queue_budget"]["value"], "500ms");
   EXPECT_EQ(json["queue_budget"]["source"], "request");
   EXPECT_EQ(json["queue_budget"]["is_live"], true);
@@ -119,8 +120,8 @@ TEST(LiveServeSettings, SayWhatNeedsARestart) {
   };
   EXPECT_EQ(fault_of("listen", "0.0.0.0:80"),
             "listen needs a restart: it is 127.0.0.1:8000 and was to become 0.0.0.0:80");
-  EXPECT_EQ(fault_of("cache_file", "/a"),
-            "cache_file needs a restart: it is not set and was to become /a");
+  EXPECT_EQ(fault_of("cache_size", "1GiB"),
+            "cache_size needs a restart: it is 256MiB and was to become 1GiB");
   EXPECT_EQ(fault_of("listen", "127.0.0.1:8000"), "none");  // as it is
   EXPECT_EQ(fault_of("queue_bugdet", "1s"),
             "unknown setting: queue_bugdet; did you mean queue_budget?");
@@ -143,16 +144,86 @@ TEST(LiveServeSettings, AreReadAgainFromTheFile) {
   EXPECT_EQ(after->options().admission.queue_budget, std::chrono::seconds(4));
   write("queue_budget: 4s\nlog_dir: /logs\n");
   EXPECT_FALSE(before.reloaded(sources));
+  EXPECT_EQ(before.reloaded(sources).error().message,
+            "log_dir needs a restart: it is not set and was to become /logs");
   write("queue_budget: soon\n");
   EXPECT_FALSE(before.reloaded(sources));
   std::filesystem::remove_all(folder);
 }
 
 TEST(LiveServeSettings, TellNoSecret) {
-  const auto json =
-      nlohmann::json::parse(serve_config_json(config_of({{SettingId::KeysFile, "/s/keys"}})));
+  const auto config =
+      config_of({{SettingId::KeysFile, "/s/keys"}, {SettingId::CacheFile, "/s/cache"}});
+  const auto json = nlohmann::json::parse(serve_config_json(config, true));
   EXPECT_EQ(json["keys_file"]["value"], "(set)");
   EXPECT_EQ(json["tls_key"]["value"], nullptr);
+  EXPECT_EQ(json["cache_file"]["value"], "/s/cache");
+  const auto guarded = nlohmann::json::parse(serve_config_json(config, false));
+  EXPECT_EQ(guarded["cache_file"]["value"], "(set)");
+  EXPECT_EQ(guarded["cache_file"]["place"], nullptr);
+  EXPECT_EQ(guarded["queue_budget"]["value"], "2s");
+}
+
+// A request that could name another keys file, or turn the audit log to another place, would be
+// worth more than its key; and its error would tell what the server's machine holds.
+TEST(LiveServeSettings, NoRequestSetsAPlaceOrWhoIsLetIn) {
+  const LiveSettings before(config_of({}), of_two_devices());
+  for (const auto& setting : settings()) {
+    if (!setting.is_host_only) continue;
+    for (const auto* value : {"/etc/passwd", "/no/such/file"}) {
+      const auto after = before.changed({{std::string(setting.name), value}});
+      ASSERT_FALSE(after) << setting.name;
+      const auto& message = after.error().message;
+      EXPECT_TRUE(message.starts_with(std::string(setting.name) + " cannot be set over HTTP"))
+          << message;
+      EXPECT_NE(message.find(flag_of(setting.name)), std::string::npos) << message;
+      EXPECT_EQ(message.find(value), std::string::npos) << message;
+    }
+  }
+  for (const auto id : {SettingId::KeysFile, SettingId::TlsCert, SettingId::TlsKey,
+                        SettingId::TlsClientCa, SettingId::AuditLog, SettingId::CacheFile}) {
+    EXPECT_TRUE(setting_of(id).is_host_only) << setting_of(id).name;
+  }
+  const auto said = before.changed({{"keys_file", "/k"}}).error().message;
+  EXPECT_EQ(said,
+            "keys_file cannot be set over HTTP, because it names a place of the server's machine "
+            "or says who is let in: change keys_file in the server's configuration file and send "
+            "it SIGHUP, or start the server with MUSTER_KEYS_FILE or --keys-file");
+}
+
+// The certificate was moved away after the start: a request that changes something else neither
+// looks for it nor tells of it.
+TEST(LiveServeSettings, ARequestLooksAtNoFile) {
+  const LiveSettings before(
+      config_of({{SettingId::TlsCert, "/gone/cert.pem"}, {SettingId::TlsKey, "/gone/key.pem"}}),
+      of_two_devices());
+  const auto after = before.changed({{"queue_budget", "500ms"}});
+  EXPECT_TRUE(after) << after.error().message;
+}
+
+TEST(LiveServeSettings, SayWhatChanged) {
+  const LiveSettings before(config_of({}), of_two_devices());
+  const auto after = before.changed({{"queue_budget", "500ms"}, {"log_level", "debug"}});
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->changes_since(before),
+            "queue_budget from 2s to 500ms, log_level from info to debug");
+  EXPECT_EQ(after->changes_since(*after), "");
+}
+
+// A line that is lost from the file, and SIGHUP, must not open the server to everybody.
+TEST(LiveServeSettings, AServerWithKeysKeepsThemWhenTheFileNamesNoneAnyMore) {
+  ConfigSources nothing;
+  nothing.working_folder = testing::TempDir() + "/no/such/folder";
+  const LiveSettings with_keys(config_of({{SettingId::KeysFile, "/s/keys"}}), of_two_devices());
+  const auto after = with_keys.reloaded(nothing);
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().message,
+            "keys_file is no longer set: the server goes on with the one it has; to run without "
+            "keys_file, restart it");
+  const LiveSettings with_clients(config_of({{SettingId::TlsClientCa, "/s/ca"}}), of_two_devices());
+  EXPECT_FALSE(with_clients.reloaded(nothing));
+  const LiveSettings open(config_of({}), of_two_devices());
+  EXPECT_TRUE(open.reloaded(nothing));
 }
 
 TEST(ServedRecommendation, IsThatOfThePlannerForTheModelAsItIsServed) {

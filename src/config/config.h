@@ -59,9 +59,9 @@ class Config {
  public:
   /// Reads, checks and merges.
   ///
-  /// Errors: InvalidArgument (an unknown key or MUSTER_ variable, with the nearest right one; a
-  /// value out of range; two names of one setting that disagree, naming both places), NotFound (the
-  /// named file), Corrupt (no YAML, with the line), those of read_foreign_environment.
+  /// Errors: InvalidArgument (an unknown key of the file, with the nearest right one; a value out
+  /// of range; two names of one setting that disagree, naming both places), NotFound (the named
+  /// file), Corrupt (no YAML, with the line), those of read_foreign_environment.
   static Result<Config> load(const ConfigSources& sources);
 
   const EffectiveValue& at(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
@@ -81,6 +81,9 @@ class Config {
   /// Gives a setting another value while a program runs. `value` is in its one form.
   void set(SettingId id, EffectiveValue value);
 
+  /// Sentences about what is strange and was left out: unknown MUSTER_ variables.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
   /// The file that was read; nullopt if there was none.
   const std::optional<std::filesystem::path>& file() const { return file_; }
 
@@ -89,6 +92,7 @@ class Config {
 
   std::array<EffectiveValue, kSettingCount> values_;
   std::optional<std::filesystem::path> file_;
+  std::vector<std::string> warnings_;
 };
 
 /// The settings in the text of a YAML file: one mapping of names to values. A setting that is a map
@@ -100,9 +104,20 @@ class Config {
 Result<std::vector<GivenValue>> parse_config_yaml(const std::string& text,
                                                   const std::string& file_name);
 
+struct EnvironmentValues {
+  std::vector<GivenValue> given;
+  std::vector<std::string> warnings;  // at most one sentence
+};
+
 /// The settings among `environment` ("NAME=value"); empty values count as not set.
 ///
-/// Errors: InvalidArgument for a MUSTER_ name that no setting has.
-Result<std::vector<GivenValue>> read_environment(const std::vector<std::string>& environment);
+/// A MUSTER_ name that no setting has is left out with a warning that names the nearest right one:
+/// who runs the program does not always say what is in its environment. Nor are the names a
+/// setting's that Kubernetes gives every container beside a Service named "muster", whatever their
+/// values: MUSTER_SERVICE_HOST, MUSTER_PORT and the like, and any whose value is "tcp://...".
+///
+/// Errors: InvalidArgument for an unknown name that is most like a setting that says who is let in
+/// or what is written down of them (keys_file, tls_*, audit_log).
+Result<EnvironmentValues> read_environment(const std::vector<std::string>& environment);
 
 }  // namespace muster

@@ -75,9 +75,66 @@ TEST_F(ConfigTest, TakesTheFileOfTheFlagThenOfTheEnvironment) {
 }
 
 TEST_F(ConfigTest, NamesTheNearestVariable) {
-  sources_.environment = {"MUSTER_DEVCIES=cpu"};
-  EXPECT_EQ(message(),
-            "unknown variable in the environment: MUSTER_DEVCIES; did you mean MUSTER_DEVICES?");
+  sources_.environment = {"MUSTER_DEVCIES=cpu", "MUSTER_ABCDEFGHIJ=1"};
+  const auto config = Config::load(sources_);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->warnings(),
+            std::vector<std::string>{
+                "the environment has variables that are no settings, and they are left out: "
+                "MUSTER_DEVCIES (did you mean MUSTER_DEVICES?), MUSTER_ABCDEFGHIJ"});
+  EXPECT_EQ(config->at(SettingId::Devices).origin, Origin::Default);
+}
+
+// A server must not run without keys for want of a letter.
+TEST_F(ConfigTest, AMistypedGuardIsAnError) {
+  for (const auto& [wrong, right] : {std::pair{"MUSTER_KEY_FILE", "MUSTER_KEYS_FILE"},
+                                     {"MUSTER_KEYS_FIEL", "MUSTER_KEYS_FILE"},
+                                     {"MUSTER_TLS_CERTS", "MUSTER_TLS_CERT"},
+                                     {"MUSTER_TLSKEY", "MUSTER_TLS_KEY"},
+                                     {"MUSTER_TLS_CLIENT_CERT", "MUSTER_TLS_CLIENT_CA"},
+                                     {"MUSTER_AUDITLOG", "MUSTER_AUDIT_LOG"}}) {
+    sources_.environment = {std::string(wrong) + "=/etc/muster/x"};
+    EXPECT_EQ(message(), std::string(wrong) + ": no setting has this name; did you mean " + right +
+                             "? It is not left out, as a server without that setting lets in whom "
+                             "it should not");
+    sources_.environment = {std::string(wrong) + "="};
+    EXPECT_EQ(message(), "no error") << "without a value it says nothing";
+  }
+}
+
+TEST_F(ConfigTest, AnUnknownNameInTheFileIsAnError) {
+  write("muster.yaml", "devcies: cpu\n");
+  EXPECT_TRUE(message().ends_with("did you mean devices?")) << message();
+}
+
+// What Kubernetes gives each container where a Service is called "muster".
+TEST_F(ConfigTest, LeavesOutWhatKubernetesSaysOfAServiceNamedAsTheProgram) {
+  sources_.environment = {"MUSTER_PORT=tcp://10.0.0.1:8000",
+                          "MUSTER_SERVICE_HOST=10.0.0.1",
+                          "MUSTER_SERVICE_PORT=8000",
+                          "MUSTER_SERVICE_PORT_HTTP=8000",
+                          "MUSTER_PORT_8000_TCP=tcp://10.0.0.1:8000",
+                          "MUSTER_PORT_8000_TCP_ADDR=10.0.0.1",
+                          "MUSTER_LISTEN=tcp://10.0.0.2:80",
+                          "MUSTER_FIELD=body"};
+  const auto config = Config::load(sources_);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->text(SettingId::Field), "body");
+  EXPECT_EQ(config->at(SettingId::Listen).origin, Origin::Default) << "a setting's name, too";
+  ASSERT_EQ(config->warnings().size(), 1U);
+  const auto& warning = config->warnings().front();
+  EXPECT_NE(warning.find("MUSTER_SERVICE_HOST (it is Kubernetes' own"), std::string::npos)
+      << warning;
+  EXPECT_EQ(warning.find("did you mean"), std::string::npos) << warning;
+}
+
+TEST_F(ConfigTest, TheWarningStaysOneLine) {
+  for (int i = 0; i < 1000; ++i) {
+    sources_.environment.push_back("MUSTER_QQQ" + std::to_string(i) + "=1");
+  }
+  const auto warnings = Config::load(sources_)->warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(warnings[0].ends_with(" and 992 more")) << warnings[0];
 }
 
 TEST_F(ConfigTest, CountsAnEmptyVariableAsNotSet) {

@@ -13,6 +13,8 @@
 namespace muster {
 namespace {
 
+constexpr std::uint32_t kGpusMost = 4096;  // as of device_count_most
+
 // A variable that is set, and its row.
 struct Found {
   const ForeignName* row = nullptr;
@@ -177,9 +179,12 @@ Result<std::optional<GivenValue>> chosen_gpus(const std::vector<Found>& all) {
   }
   std::uint32_t wanted = 0;
   if (count != nullptr) {
-    const auto numbers = MUSTER_TRY(gpu_ids(*count));
-    if (numbers.size() != 1) return invalid(count->name, "a whole number", count->value);
-    wanted = numbers.front();
+    const auto numbers = gpu_ids(*count);
+    if (!numbers || numbers->size() != 1 || numbers->front() > kGpusMost) {
+      return invalid(count->name, fmt::format("a whole number from 0 to {}", kGpusMost),
+                     count->value);
+    }
+    wanted = numbers->front();
   }
   std::vector<std::uint32_t> ids;
   for (const auto* found : {primary, secondary}) {
@@ -196,17 +201,35 @@ Result<std::optional<GivenValue>> chosen_gpus(const std::vector<Found>& all) {
     if (wanted != 0 && wanted != ids.size()) return disagree(*count, *secondary);
     return devices(device_list(ids), secondary->name);
   }
-  if (wanted == 0 && primary == nullptr)
-    return std::optional<GivenValue>();  // as muster does anyhow
-  if (wanted == 0) return devices("auto", count->name);
-  if (primary != nullptr && wanted == 1) {
-    return devices(device_list(ids), primary->name);
+  if (primary == nullptr) {
+    if (wanted == 0) return std::optional<GivenValue>();  // as muster does anyhow
+    return devices(fmt::format("{}xcuda", wanted), count->name);
   }
-  if (primary != nullptr && ids.front() >= wanted) return disagree(*count, *primary);
-  return devices(fmt::format("{}xcuda", wanted), count->name);
+  const auto first_id = ids.front();
+  if (wanted == 1) return devices(device_list(ids), primary->name);
+  if (wanted == 0) {
+    if (first_id == 0) return devices("auto", count->name);
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("{0}={1} takes all GPUs in their order, and {2}={3} wants another one "
+                    "first: say how many with {0}, or name the others in SECONDARY_GPU_IDS",
+                    count->name, count->value, primary->name, primary->value)};
+  }
+  if (first_id >= wanted) return disagree(*count, *primary);
+  if (first_id == 0) return devices(fmt::format("{}xcuda", wanted), count->name);
+  for (std::uint32_t id = 0; id < wanted; ++id) {
+    if (id != first_id) ids.push_back(id);
+  }
+  return devices(device_list(ids), primary->name);
 }
 
 }  // namespace
+
+std::vector<SetForeignName> foreign_names_in(const std::vector<std::string>& environment) {
+  std::vector<SetForeignName> names;
+  for (auto& found : find_all(environment)) names.push_back({std::move(found.name), found.row});
+  return names;
+}
 
 Result<std::vector<GivenValue>> read_foreign_environment(
     const std::vector<std::string>& environment) {

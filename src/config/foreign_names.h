@@ -43,6 +43,15 @@ struct ForeignName {
 /// The table, by topic. Source: the variables that docs/from-the-documents.md speaks of.
 std::span<const ForeignName> foreign_names();
 
+/// A variable of the table that has a value.
+struct SetForeignName {
+  std::string name;
+  const ForeignName* row = nullptr;  // of the table, which lives as long as the program
+};
+
+/// Those among `environment` ("NAME=value"): what a command that reads none of them passes over.
+std::vector<SetForeignName> foreign_names_in(const std::vector<std::string>& environment);
+
 /// The settings among `environment` ("NAME=value") by the names of the table; empty values count as
 /// not set.
 ///

@@ -87,6 +87,12 @@ TEST(ForeignNames, SayTogetherWhichGpus) {
   EXPECT_EQ(effective({"PRIMARY_GPU_ID=1"}, SettingId::Devices), "cuda:1");
   EXPECT_EQ(effective({"GPU_COUNT=1", "PRIMARY_GPU_ID=3"}, SettingId::Devices), "cuda:3");
   EXPECT_EQ(effective({"GPU_COUNT=0", "PRIMARY_GPU_ID=0"}, SettingId::Devices), "auto");
+  EXPECT_EQ(effective({"GPU_COUNT=4", "PRIMARY_GPU_ID=0"}, SettingId::Devices), "4xcuda");
+  EXPECT_EQ(effective({"GPU_COUNT=4", "PRIMARY_GPU_ID=2"}, SettingId::Devices),
+            "cuda:2,cuda:0,cuda:1,cuda:3");
+  EXPECT_EQ(effective({"GPU_COUNT=0", "PRIMARY_GPU_ID=2"}, SettingId::Devices),
+            "GPU_COUNT=0 takes all GPUs in their order, and PRIMARY_GPU_ID=2 wants another one "
+            "first: say how many with GPU_COUNT, or name the others in SECONDARY_GPU_IDS");
   EXPECT_EQ(
       effective({"SECONDARY_GPU_IDS=2, 3", "PRIMARY_GPU_ID=1", "GPU_COUNT=3"}, SettingId::Devices),
       "cuda:1,cuda:2,cuda:3");
@@ -135,7 +141,7 @@ TEST(ForeignNames, AreCheckedForForm) {
   EXPECT_EQ(read_as_text({"MEMORY_THRESHOLD=200"}),
             "MEMORY_THRESHOLD must be a percentage above 0, at most 100: \"200\"");
   EXPECT_EQ(read_as_text({"GPU_COUNT=two"}),
-            "GPU_COUNT must be numbers of GPUs with commas between, such as 0,2: \"two\"");
+            "GPU_COUNT must be a whole number from 0 to 4096: \"two\"");
   EXPECT_EQ(read_as_text({"ENABLE_MPS=perhaps"}), "ENABLE_MPS must be true or false: \"perhaps\"");
   EXPECT_EQ(read_as_text({"MULTI_GPU_STRATEGY=random"}),
             "MULTI_GPU_STRATEGY must be one of auto, round_robin, memory, utilization: \"random\"");
@@ -157,6 +163,15 @@ TEST(ForeignNames, StandBetweenTheFileAndMustersOwn) {
                                      .file = std::nullopt,
                                      .working_folder = "/nonexistent"});
   EXPECT_TRUE(without);  // of no interest to a command that does not serve
+}
+
+TEST(ForeignNames, ThoseThatAreSetAreFoundWithTheirRows) {
+  const auto found = foreign_names_in({"HOME=/", "GPU_COUNT=2", "MAX_BATCH_SIZE=", "TENSORRT_X=1"});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].name, "GPU_COUNT");
+  EXPECT_EQ(found[0].row->setting, SettingId::Devices);
+  EXPECT_EQ(found[1].name, "TENSORRT_X");
+  EXPECT_EQ(found[1].row->name, "TENSORRT_*");
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ enum class SettingId : std::uint8_t {
   SysfsRoot,
   // schema_server.cpp: what `muster serve` is to its clients.
   Models,
+  ModelsMost,
   Listen,
   TlsCert,
   TlsKey,
@@ -43,6 +44,7 @@ enum class SettingId : std::uint8_t {
   AuditLog,
   MaxBodyBytes,
   ConnectionsMost,
+  MemoryMost,
   MaxClientBatchSize,
   AutoTruncate,
   RequestTimeout,
@@ -65,6 +67,7 @@ enum class SettingId : std::uint8_t {
   CacheEntries,
   CacheTtl,
   CacheFile,
+  CacheScope,
   LogLevel,
   LogFormat,
   LogDir,
@@ -103,6 +106,9 @@ struct Setting {
   std::vector<std::string> aliases = {};  // names that other programs use for the same thing
   bool is_live = false;                   // a running server can be given another value
   bool is_secret = false;                 // where a secret lies: no server tells it
+  // Names a place of this machine, or decides who is let in: no request sets it, only whoever may
+  // write the file, the environment or the command line; only administrators are shown it.
+  bool is_host_only = false;
 };
 
 /// The schema, in the order of SettingId.

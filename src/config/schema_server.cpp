@@ -4,9 +4,12 @@ namespace muster {
 namespace {
 
 constexpr std::uint64_t kConnectionsMost = 1 << 20;
+constexpr std::uint64_t kModelsMost = 4096;
 constexpr std::uint64_t kTextsMost = 1 << 20;
 constexpr std::uint64_t kBodyLeast = 1 << 10;
 constexpr std::uint64_t kBodyMost = 1ULL << 30;
+constexpr std::uint64_t kMemoryLeast = 1 << 20;
+constexpr std::uint64_t kMemoryMost = 1ULL << 40;
 constexpr std::uint64_t kDayMs = 24ULL * 60 * 60 * 1000;
 
 }  // namespace
@@ -20,7 +23,16 @@ std::vector<Setting> server_settings() {
        .type = Models,
        .default_note = "those of the command line",
        .value_name = "LIST",
-       .help = "what is served, such as m=BAAI/bge-m3,./folder; a file can say more of each"},
+       .help = "what is served, such as m=BAAI/bge-m3,./folder; a file can say more of each",
+       .is_host_only = true},
+      {.id = SettingId::ModelsMost,
+       .name = "models_most",
+       .type = Count,
+       .default_value = "16",
+       .value_name = "N",
+       .help = "models at a time, the same one under two names counted twice",
+       .least = 1,
+       .most = kModelsMost},
       {.id = SettingId::Listen,
        .name = "listen",
        .type = Text,
@@ -33,7 +45,8 @@ std::vector<Setting> server_settings() {
        .default_note = "no TLS",
        .value_name = "FILE",
        .help = "certificate chain in PEM; with --tls-key",
-       .is_live = true},
+       .is_live = true,
+       .is_host_only = true},
       {.id = SettingId::TlsKey,
        .name = "tls_key",
        .type = Text,
@@ -41,14 +54,16 @@ std::vector<Setting> server_settings() {
        .value_name = "FILE",
        .help = "its private key in PEM",
        .is_live = true,
-       .is_secret = true},
+       .is_secret = true,
+       .is_host_only = true},
       {.id = SettingId::TlsClientCa,
        .name = "tls_client_ca",
        .type = Text,
        .default_note = "any client",
        .value_name = "FILE",
        .help = "clients must show a certificate that one of these has signed",
-       .is_live = true},
+       .is_live = true,
+       .is_host_only = true},
       {.id = SettingId::KeysFile,
        .name = "keys_file",
        .type = Text,
@@ -56,13 +71,15 @@ std::vector<Setting> server_settings() {
        .value_name = "FILE",
        .help = "the API keys that `muster keys` keeps",
        .is_live = true,
-       .is_secret = true},
+       .is_secret = true,
+       .is_host_only = true},
       {.id = SettingId::AuditLog,
        .name = "audit_log",
        .type = Text,
        .default_note = "none",
        .value_name = "FILE",
-       .help = "a JSON line for each request: who, what, how long, never the texts"},
+       .help = "a JSON line for each request: who, what, how long, never the texts",
+       .is_host_only = true},
       {.id = SettingId::MaxBodyBytes,
        .name = "max_body_bytes",
        .type = Bytes,
@@ -79,6 +96,14 @@ std::vector<Setting> server_settings() {
        .help = "clients at a time",
        .least = 1,
        .most = kConnectionsMost},
+      {.id = SettingId::MemoryMost,
+       .name = "memory_most",
+       .type = Bytes,
+       .default_value = "256MiB",
+       .value_name = "SIZE",
+       .help = "what requests, their computation and answers may hold, beside models and cache",
+       .least = kMemoryLeast,
+       .most = kMemoryMost},
       {.id = SettingId::MaxClientBatchSize,
        .name = "max_client_batch_size",
        .type = Count,

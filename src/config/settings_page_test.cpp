@@ -37,6 +37,11 @@ std::string kind_of(const Setting& setting) {
   return "";
 }
 
+std::string_view live_word(const Setting& setting) {
+  if (!setting.is_live) return "";
+  return setting.is_host_only ? "SIGHUP" : "yes";
+}
+
 std::string settings_table() {
   std::string text =
       "| setting | value | without it | live | what it is |\n|---|---|---|---|---|\n";
@@ -48,7 +53,7 @@ std::string settings_table() {
                               ? std::string(setting.default_note)
                               : fmt::format("`{}`", setting.default_value);
     text += fmt::format("| {} | {} | {} | {} | {} |\n", name, kind_of(setting), fallback,
-                        setting.is_live ? "yes" : "", setting.help);
+                        live_word(setting), setting.help);
   }
   return text;
 }

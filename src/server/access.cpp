@@ -1,9 +1,11 @@
 #include "server/access.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "base/text.h"
+#include "net/socket_address.h"
 
 namespace muster {
 namespace {
@@ -19,6 +21,18 @@ std::string lower(std::string_view text) {
 std::string_view without_port(std::string_view host) {
   if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
   return host.substr(0, host.find(':'));
+}
+
+// What a proxy adds: RFC 7239 (Forwarded), RFC 9110 section 7.6.3 (Via), and what nginx, HAProxy,
+// Apache, Envoy and the large CDNs are set to send in their place.
+bool is_of_a_proxy(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kNames{
+      "forwarded",        "via",       "x-real-ip",   "x-client-ip",        "true-client-ip",
+      "cf-connecting-ip", "client-ip", "x-remote-ip", "x-cluster-client-ip"};
+  const std::string word = lower(name);
+  return word.starts_with("x-forwarded") || word.starts_with("x-envoy-") ||
+         word.starts_with("x-original-") ||
+         std::find(kNames.begin(), kNames.end(), word) != kNames.end();
 }
 
 KeyScope key_scope(RouteScope scope) {
@@ -41,6 +55,10 @@ ApiStatus check_local_admin(const HttpRequest& request) {
     return api_error(403,
                      "Without a keys file this route is for programs of the same machine alone");
   }
+  for (const auto& [name, value] : request.headers) {
+    if (!is_of_a_proxy(name)) continue;
+    return api_error(403, "Without a keys file this route takes no request that a proxy forwards");
+  }
   const auto header = request.header("Host");
   const std::string host = lower(without_port(header.value_or("")));
   const bool is_here = host == "localhost" || host == "127.0.0.1" || host == "[::1]";
@@ -48,13 +66,25 @@ ApiStatus check_local_admin(const HttpRequest& request) {
   return api_error(403, "Without a keys file this route is for localhost, 127.0.0.1 and [::1]");
 }
 
-ApiResult<std::string> check_key(const ApiKeys& keys, const HttpRequest& request, RouteScope scope,
-                                 double unix_seconds) {
+ApiStatus check_host(const HttpRequest& request) {
+  const auto host = without_port(request.header("Host").value_or(""));
+  const auto bare = host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  const bool is_name_of_a_domain = host.find('.') != std::string_view::npos;
+  if (SocketAddress::parse(std::string(bare)) || !is_name_of_a_domain) return Done{};
+  return api_error(403,
+                   "Without a keys file this route is asked by address, such as 127.0.0.1, or as "
+                   "localhost");
+}
+
+KeyVerdict check_key(const ApiKeys& keys, const HttpRequest& request, RouteScope scope,
+                     double unix_seconds) {
   const auto caller = keys.authenticate(request.headers, unix_seconds);
-  if (!caller) return api_error(401, caller.error().message);
+  if (!caller) return {.caller = {}, .refusal = api_error(401, caller.error().message)};
   const KeyScope wanted = key_scope(scope);
-  if (caller->may(wanted)) return caller->name;
-  return api_error(403, "The key lacks the scope " + std::string(key_scope_name(wanted)));
+  if (caller->may(wanted)) return {.caller = *caller, .refusal = std::nullopt};
+  return {
+      .caller = *caller,
+      .refusal = api_error(403, "The key lacks the scope " + std::string(key_scope_name(wanted)))};
 }
 
 ApiStatus check_content_type(const HttpRequest& request, RouteScope scope) {

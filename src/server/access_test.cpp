@@ -31,6 +31,34 @@ TEST(Access, AnotherNameOfThisMachineIsRefused) {
   EXPECT_FALSE(check_local_admin(request_with({})));
 }
 
+// A reverse proxy on this machine connects from 127.0.0.1 for the whole world, and may well be set
+// to send `Host: localhost`.
+TEST(Access, WhatAProxyForwardsIsNotFromThisMachine) {
+  for (const std::string name :
+       {"Forwarded", "forwarded", "Via", "X-Real-IP", "X-Forwarded-For", "X-FORWARDED-HOST",
+        "X-Forwarded-Proto", "True-Client-IP", "CF-Connecting-IP"}) {
+    const auto outcome =
+        check_local_admin(request_with({{"Host", "localhost:8000"}, {name, "203.0.113.7"}}));
+    ASSERT_FALSE(outcome) << name;
+    EXPECT_EQ(outcome.error().status, 403);
+    EXPECT_NE(outcome.error().message.find("proxy"), std::string::npos);
+  }
+  EXPECT_TRUE(check_local_admin(request_with({{"Host", "localhost"}, {"X-Request-Id", "1"}})));
+}
+
+TEST(Access, SettingsWithoutKeysAreAskedByAddress) {
+  for (const std::string host : {"localhost:8000", "127.0.0.1", "192.168.1.7:8000", "[::1]:8000",
+                                 "[2001:db8::1]", "gpu-box:8000"}) {
+    EXPECT_TRUE(check_host(request_with({{"Host", host}}))) << host;
+  }
+  for (const std::string host :
+       {"example.com", "localhost.example.com:8000", "1.2.3.4.example.com"}) {
+    const auto outcome = check_host(request_with({{"Host", host}}));
+    ASSERT_FALSE(outcome) << host;
+    EXPECT_EQ(outcome.error().status, 403);
+  }
+}
+
 TEST(Access, BodiesAreJson) {
   const auto embed = RouteScope::Embed;
   EXPECT_TRUE(check_content_type(request_with({{"Content-Type", "application/json"}}), embed));

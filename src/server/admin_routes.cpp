@@ -123,7 +123,8 @@ Json clean_up(ServerState& state, const std::vector<FleetDeviceStatus>& devices,
 
 // ---- POST /v1/admin/… ----
 
-void change_device(const ExchangePtr& exchange, void (Fleet::*change)(std::size_t)) {
+void change_device(const ExchangePtr& exchange, std::string_view verb,
+                   void (Fleet::*change)(std::size_t)) {
   std::string name;
   const std::vector<BodyField> fields{{"device", [&](JsonValue& value) -> ApiStatus {
                                          name =
@@ -148,6 +149,7 @@ void change_device(const ExchangePtr& exchange, void (Fleet::*change)(std::size_
   }
   const auto place = static_cast<std::size_t>(found - names.begin());
   (fleet.*change)(place);
+  exchange->log_event(name + ": " + std::string(verb));
   exchange->answer(200,
                    {{"device", name}, {"state", fleet_state_name(fleet.status()[place].state)}});
 }
@@ -179,6 +181,7 @@ void test_gpus(const ExchangePtr& exchange) {
   options.torch_root = state.options.torch_root;
   options.build = build_name();
   options.limit = std::chrono::seconds(30);  // torch is warm here, and a shutdown waits for this
+  exchange->log_event("a matrix product on " + std::to_string(devices.size()) + " devices");
   state.is_testing = true;
   state.tester = std::thread([exchange, devices, options, &state] {
     const Json results = test(devices, options, state.clock);
@@ -220,11 +223,16 @@ void manage_resources(const ExchangePtr& exchange) {
         wrong_field("action", "invalid_value",
                     "Invalid 'action': expected 'cleanup', 'monitor' or 'optimize'."));
   }
+  if (action != "monitor") exchange->log_event("resources: " + action);
   exchange->answer(200, {{"success", true}, {"action", action}, {"details", std::move(details)}});
 }
 
-void drain_device(const ExchangePtr& exchange) { change_device(exchange, &Fleet::drain); }
-void resume_device(const ExchangePtr& exchange) { change_device(exchange, &Fleet::resume); }
-void restart_device(const ExchangePtr& exchange) { change_device(exchange, &Fleet::restart); }
+void drain_device(const ExchangePtr& exchange) { change_device(exchange, "drain", &Fleet::drain); }
+void resume_device(const ExchangePtr& exchange) {
+  change_device(exchange, "resume", &Fleet::resume);
+}
+void restart_device(const ExchangePtr& exchange) {
+  change_device(exchange, "restart", &Fleet::restart);
+}
 
 }  // namespace muster

@@ -94,6 +94,9 @@ HttpResponse error_response(const ApiError& error) {
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
   // Source: RFC 9110 section 11.6.1; RFC 6750 section 3.
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  // The deadline is over: what is asked again would be computed again, and be as late.
+  // Source: openai-python, _base_client.py, _should_retry.
+  if (error.status == 504) response.headers.emplace_back("x-should-retry", "false");
   if (error.retry_after) {
     const auto whole = std::chrono::ceil<std::chrono::seconds>(*error.retry_after).count();
     response.headers.emplace_back("Retry-After", std::to_string(std::max<std::int64_t>(whole, 1)));

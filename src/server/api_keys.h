@@ -32,7 +32,7 @@ std::string_view key_scope_name(KeyScope scope);
 Result<KeyScope> parse_key_scope(std::string_view name);
 
 using KeyScopes = std::array<bool, kKeyScopeCount>;
-inline constexpr KeyScopes kUsualScopes{true, true, false};  // of a key that names none
+inline constexpr KeyScopes kUsualScopes{true, false, false};  // of a key that names none
 
 /// One entry of a keys file. The key itself stands nowhere: 256 random bits cannot be guessed from
 /// their plain SHA-256, so that no slow password hash is needed.

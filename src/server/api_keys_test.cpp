@@ -60,7 +60,8 @@ TEST(ApiKeysFile, AllFieldsAreRead) {
 TEST(ApiKeysFile, WhatIsLeftOutHasItsUsualValue) {
   const auto keys = parse("keys:\n" + entry("ci", kOfAbc));
   ASSERT_TRUE(keys.has_value());
-  EXPECT_EQ(keys->front().scopes, (KeyScopes{true, true, false}));
+  EXPECT_EQ(keys->front().scopes, (KeyScopes{true, false, false}))
+      << "what the server tells of itself is not among it";
   EXPECT_FALSE(keys->front().limits.requests_per_minute);
   EXPECT_FALSE(keys->front().limits.tokens_per_minute);
   EXPECT_FALSE(keys->front().limits.requests_at_once);

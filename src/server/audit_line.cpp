@@ -56,6 +56,7 @@ std::string audit_line(const AuditEntry& entry, std::uint64_t dropped_count) {
   line += '"';
   append_text(line, "request_id", entry.request_id);
   append_text(line, "key", entry.key_name);
+  append_text(line, "client", entry.client_name);
   append_text(line, "peer", entry.peer);
   append_text(line, "method", entry.method);
   append_text(line, "path", entry.path);

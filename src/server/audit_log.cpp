@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,8 +32,9 @@ class AuditFile {
  public:
   explicit AuditFile(std::filesystem::path path) : path_(std::move(path)) {}
 
+  // It stays non-blocking: a pipe without a reader must not hold up the start, nor a full one the
+  // end. For files O_NONBLOCK means nothing.
   Status open() {
-    // A pipe without a reader must not hold up the start; for files O_NONBLOCK means nothing.
     UniqueFd fd(::open(path_.c_str(),
                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
     if (!fd.is_open()) {
@@ -42,35 +44,35 @@ class AuditFile {
       }
       return system_error(path_.string(), "open", errno);
     }
-    const int flags = ::fcntl(fd.get(), F_GETFL);
-    if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
-      return system_error(path_.string(), "open", errno);
-    }
     fd_ = std::move(fd);
     is_torn_ = false;
     return Done{};
   }
 
-  // All of it or, when the disk is full, what fits: `written` says how much.
-  Status write(std::string_view lines, std::size_t& written) {
+  // All of it or, when the disk is full, what fits: `written` says how much. A pipe that is full is
+  // waited for as long as `may_wait` says.
+  Status write(std::string_view lines, std::size_t& written,
+               const std::function<bool()>& may_wait) {
     written = 0;
-    if (is_moved()) {
+    const bool is_new = is_moved();
+    if (is_new || is_broken_) {
+      const bool is_torn = is_torn_ && !is_new;
       if (const auto opened = open(); !opened && !fd_.is_open()) return opened.error();
+      is_torn_ = is_torn;
+      is_broken_ = false;
     }
     if (is_torn_) {
       // A disk that was full cut a line; whatever comes begins a new one.
-      if (const auto ended = ::write(fd_.get(), "\n", 1); ended != 1) {
-        return system_error(path_.string(), "write", errno);
-      }
+      if (const auto ended = ::write(fd_.get(), "\n", 1); ended != 1) return failed(errno);
       is_torn_ = false;
     }
     while (written < lines.size()) {
       const auto count = ::write(fd_.get(), lines.data() + written, lines.size() - written);
-      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_reader(may_wait)))) continue;
       if (count < 0) {
         const int why = errno;
         is_torn_ = written > 0 && lines[written - 1] != '\n';
-        return system_error(path_.string(), "write", why);
+        return failed(why);
       }
       written += static_cast<std::size_t>(count);
     }
@@ -78,6 +80,21 @@ class AuditFile {
   }
 
  private:
+  Error failed(int why) {
+    is_broken_ = true;
+    return system_error(path_.string(), "write", why);
+  }
+
+  bool wait_for_reader(const std::function<bool()>& may_wait) const {
+    constexpr int kLookMs = 20;  // how soon it notices that it may wait no longer
+    while (may_wait()) {
+      pollfd waited{fd_.get(), POLLOUT, 0};
+      if (::poll(&waited, 1, kLookMs) > 0) return true;
+    }
+    errno = EAGAIN;
+    return false;
+  }
+
   bool is_moved() const {
     struct stat here {};
     struct stat there {};
@@ -87,12 +104,14 @@ class AuditFile {
 
   const std::filesystem::path path_;
   UniqueFd fd_;
-  bool is_torn_ = false;  // the file ends inside a line
+  bool is_torn_ = false;    // the file ends inside a line
+  bool is_broken_ = false;  // it did not take the last lines
 };
 
 class ThreadedAuditLog final : public AuditLog {
  public:
-  explicit ThreadedAuditLog(AuditFile file) : file_(std::move(file)) {
+  ThreadedAuditLog(AuditFile file, OnChange on_change)
+      : file_(std::move(file)), on_change_(std::move(on_change)) {
     thread_ = std::thread([this] { run(); });
   }
 
@@ -100,6 +119,7 @@ class ThreadedAuditLog final : public AuditLog {
     {
       const std::lock_guard lock(mutex_);
       is_closed_ = true;
+      end_by_ = std::chrono::steady_clock::now() + kEndTime;
     }
     changed_.notify_all();
     thread_.join();
@@ -180,7 +200,10 @@ class ThreadedAuditLog final : public AuditLog {
   // A line that did not get in whole is lost, with what it told; the next one says so.
   void write_lines(std::string& lines, std::vector<Line>& marks) {
     std::size_t written = 0;
-    const auto outcome = file_.write(lines, written);
+    const auto outcome = file_.write(lines, written, [this] {
+      const std::lock_guard lock(mutex_);
+      return !is_closed_ || std::chrono::steady_clock::now() < end_by_;
+    });
     std::uint64_t lost = 0;
     for (const auto& line : marks) {
       if (line.end <= written) continue;
@@ -193,11 +216,22 @@ class ThreadedAuditLog final : public AuditLog {
       status_.dropped_count += lost;
       status_.last_error = outcome ? std::nullopt : std::optional(outcome.error());
     }
+    tell_change(outcome);
     lines.clear();
     marks.clear();
   }
 
-  AuditFile file_;                // the thread's
+  // Once when lines begin to be lost and once when that is over, not for each line.
+  void tell_change(const Status& outcome) {
+    if (outcome.has_value() != is_failing_) return;
+    is_failing_ = !outcome.has_value();
+    if (!on_change_) return;
+    on_change_(outcome ? std::nullopt : std::optional(outcome.error()), status().dropped_count);
+  }
+
+  AuditFile file_;  // the thread's
+  const OnChange on_change_;
+  bool is_failing_ = false;       // the thread's
   std::uint64_t lost_count_ = 0;  // the thread's: not told yet
   mutable std::mutex mutex_;      // guards what follows
   std::condition_variable changed_;
@@ -207,16 +241,19 @@ class ThreadedAuditLog final : public AuditLog {
   bool is_writing_ = false;
   bool is_hurried_ = false;
   bool is_closed_ = false;
+  std::chrono::steady_clock::time_point end_by_{};
   AuditStatus status_;
   std::thread thread_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<AuditLog>> AuditLog::open(const std::filesystem::path& path) {
+Result<std::unique_ptr<AuditLog>> AuditLog::open(const std::filesystem::path& path,
+                                                 OnChange on_change) {
   AuditFile file(path);
   MUSTER_TRY(file.open());
-  return std::unique_ptr<AuditLog>(std::make_unique<ThreadedAuditLog>(std::move(file)));
+  return std::unique_ptr<AuditLog>(
+      std::make_unique<ThreadedAuditLog>(std::move(file), std::move(on_change)));
 }
 
 }  // namespace muster

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,8 +16,9 @@ namespace muster {
 struct AuditEntry {
   double unix_seconds = 0;  // when it came
   std::string request_id;
-  std::string key_name;  // empty: without keys, or refused before one was known
-  std::string peer;      // "127.0.0.1:51234"
+  std::string key_name;     // empty: without keys, or refused before one was known
+  std::string client_name;  // of a verified client certificate
+  std::string peer;         // "127.0.0.1:51234"
   std::string method;
   std::string path;  // without what stands after '?'
   std::string model;
@@ -37,23 +40,30 @@ std::string audit_line(const AuditEntry& entry, std::uint64_t dropped_count);
 struct AuditStatus {
   std::uint64_t written_count = 0;
   std::uint64_t dropped_count = 0;  // the queue was full, or the disk
-  std::optional<Error> last_error;  // of writing; nullopt again after a good one
+  std::optional<Error> last_error;  // why lines are lost; nullopt again after a good write
 };
 
 /// A line for each request, in JSON, in a file that its owner alone may read.
 ///
-/// A thread of its own writes; whoever tells it an entry never waits for a disk. The file is opened
-/// again when its name leads elsewhere, so that it can be renamed away at any time.
+/// A thread of its own writes; whoever tells it an entry never waits for a disk, and its end waits
+/// no longer than kEndTime for a pipe that nobody empties. The file is opened again when its name
+/// leads elsewhere, so that it can be renamed away at any time, and after an error.
 ///
 /// Threads: `write` and `status` are thread-safe.
 class AuditLog {
  public:
   static constexpr std::size_t kQueueCapacity = 8192;
+  static constexpr auto kEndTime = std::chrono::milliseconds(500);
+
+  /// Told on the log's own thread when lines begin to be lost (why) and when they are written again
+  /// (nullopt, and how many were lost).
+  using OnChange = std::function<void(const std::optional<Error>&, std::uint64_t lost_count)>;
 
   /// Errors: those of the system; Unavailable for a pipe that nobody reads.
-  static Result<std::unique_ptr<AuditLog>> open(const std::filesystem::path& path);
+  static Result<std::unique_ptr<AuditLog>> open(const std::filesystem::path& path,
+                                                OnChange on_change = {});
 
-  /// Writes what is left.
+  /// Writes what is left, as far as it is taken.
   virtual ~AuditLog() = default;
 
   virtual void write(AuditEntry entry) = 0;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -28,6 +29,7 @@ AuditEntry entry_of(const std::string& id) {
   return {.unix_seconds = 1'767'225'600.25,  // 2026-01-01, a quarter of a second later
           .request_id = id,
           .key_name = "ci",
+          .client_name = "",
           .peer = "127.0.0.1:51234",
           .method = "POST",
           .path = "/v1/embeddings",
@@ -201,6 +203,50 @@ TEST_F(AuditLogTest, NeverWaitsAndSaysHowManyLinesAreMissing) {
   }
   EXPECT_EQ(told, dropped);
   EXPECT_EQ(lines + told, kCount + 1);
+}
+
+// As a server's end has it: nobody may wait for a reader that has stopped reading.
+TEST_F(AuditLogTest, ItsEndDoesNotWaitForAPipeThatNobodyEmpties) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto log = open_log(pipe);
+  for (int i = 0; i < 5000; ++i) log->write(entry_of(std::to_string(i)));  // the pipe holds 64 KiB
+  auto ended = std::async(std::launch::async, [&] { log.reset(); });
+  EXPECT_EQ(ended.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_F(AuditLogTest, TellsOnceThatLinesAreLostAndOnceThatTheyAreNot) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  std::vector<std::optional<ErrorKind>> told;
+  std::uint64_t lost = 0;
+  auto opened = AuditLog::open(path(), [&](const std::optional<Error>& error, std::uint64_t count) {
+    told.push_back(error ? std::optional(error->kind) : std::nullopt);
+    lost = count;
+  });
+  ASSERT_TRUE(opened);
+  const auto log = std::move(*opened);
+  const auto write = [&](const char* id) {
+    log->write(entry_of(id));
+    log->flush();
+  };
+  write("1");
+  EXPECT_TRUE(told.empty());
+  const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &none);
+  write("2");
+  write("3");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, SIG_DFL);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told[0]);
+  write("4");
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_FALSE(told[1]);
+  EXPECT_EQ(lost, 2U);
+  EXPECT_EQ(ids_in(path()), (std::vector<std::string>{"1", "4"}));
 }
 
 TEST_F(AuditLogTest, APipeThatNobodyReadsIsRefused) {

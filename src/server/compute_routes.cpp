@@ -2,6 +2,8 @@
 #include <charconv>
 #include <variant>
 
+#include "server/accept_header.h"
+#include "server/embeddings_answer.h"
 #include "server/handlers.h"
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
@@ -41,23 +43,46 @@ TextListLimits list_limits(const ServeOptions& options) {
 
 bool wants_raw(const HttpRequest& request) {
   const auto accept = request.header("Accept");
-  return accept && accept->find("application/octet-stream") != std::string_view::npos;
+  return accept && names_type(*accept, "application/octet-stream");
 }
 
-const ServedModelStatus* find_model(const std::vector<ServedModelStatus>& models,
-                                    const std::string& name, ModelTask task) {
-  const auto found = std::find_if(models.begin(), models.end(), [&](const auto& model) {
-    return name.empty() ? model.task == task : model.name == name;
-  });
-  return found == models.end() ? nullptr : &*found;
+// Many short texts have rows, and an answer, that are far longer than the body. What could not be
+// held until it is sent is not computed.
+ApiStatus hold_rows(Exchange& exchange, std::uint64_t text_count, const std::string& model) {
+  // A text that waits: its item, its place in a batch and in the cache's list.
+  constexpr std::uint64_t kBytesOfAText = 512;
+  constexpr std::uint64_t kBytesOfANumber = sizeof(float) + 11;  // and "-0.1234567,"
+  const std::uint64_t row_bytes = exchange.state().service.row_size(model) * kBytesOfANumber;
+  const std::uint64_t bytes = text_count * (row_bytes + kBytesOfAText);
+  if (bytes <= MemoryBudget::kSmallBytes || exchange.hold(bytes)) return Done{};
+  ApiError full = api_error(503, "The server holds as much for its clients as it may");
+  full.retry_after = std::chrono::seconds(1);
+  return full;
 }
 
 ApiStatus prepare(const ExchangePtr& exchange, EmbeddingsRequest& request) {
   const ServeOptions& options = exchange->state().options;
   if (wants_raw(exchange->request)) request.format = EmbeddingFormat::Raw;
   MUSTER_TRY(complete(*exchange, options.deadline_most, request.call.options));
-  exchange->text_count = request.call.texts.size() + request.call.ids.size();
-  return Done{};
+  const auto text_count = request.call.texts.size() + request.call.ids.size();
+  exchange->text_count = text_count;
+  return hold_rows(*exchange, text_count, request.call.options.model);
+}
+
+// In one go where that is short, else a slice a turn of the loop.
+void write_answer(const ExchangePtr& exchange, EmbeddingsAnswer answer) {
+  constexpr std::size_t kValuesOfASlice = 1 << 15;  // as numbers about a millisecond
+  if (answer.value_count() <= kValuesOfASlice) {
+    answer.write(kValuesOfASlice);
+    return exchange->answer(answer.take());
+  }
+  const auto left = std::make_shared<EmbeddingsAnswer>(std::move(answer));
+  exchange->state().tasks->add([exchange, left] {
+    if (exchange->is_answered()) return false;  // the client has gone
+    if (!left->write(kValuesOfASlice)) return true;
+    exchange->answer(left->take());
+    return false;
+  });
 }
 
 // Cancels the call when the client goes; `id` is what the service gave for it.
@@ -78,14 +103,14 @@ void answer_embeddings(const ExchangePtr& exchange) {
     return exchange->refuse(ready.error());
   }
   const auto on_done = [exchange, format = request->format, dimensions = request->call.dimensions](
-                           const std::variant<EmbedAnswer, CallError>& outcome) {
+                           std::variant<EmbedAnswer, CallError> outcome) {
     if (const auto* error = std::get_if<CallError>(&outcome)) {
       return exchange->refuse(embeddings_error(*error));
     }
-    const auto& answer = *std::get_if<EmbedAnswer>(&outcome);
+    auto& answer = *std::get_if<EmbedAnswer>(&outcome);
     exchange->model = answer.model;
     exchange->token_count = answer.token_count;
-    exchange->answer(embeddings_response(answer, format, dimensions));
+    write_answer(exchange, EmbeddingsAnswer(std::move(answer), format, dimensions));
   };
   cancel_with_client(exchange, exchange->state().service.embed(std::move(request->call), on_done));
 }
@@ -126,15 +151,18 @@ void answer_tokenize(const ExchangePtr& exchange) {
     return exchange->refuse(ready.error());
   }
   exchange->text_count = request->texts.size();
-  const auto texts = state.service.tokenize(request->options, request->prompt_name, request->texts);
-  if (!texts) {
-    return exchange->refuse(api_error(CallError{.error = texts.error(), .retry_after = {}}));
-  }
-  const auto models = state.service.models();
-  const auto* model = find_model(models, request->options.model, ModelTask::Embed);
-  if (model == nullptr) model = find_model(models, request->options.model, ModelTask::Rerank);
-  exchange->answer(
-      tokenize_response(model != nullptr ? model->name : request->options.model, *texts));
+  const auto on_done = [exchange](const std::variant<TokenizeAnswer, CallError>& outcome) {
+    if (const auto* error = std::get_if<CallError>(&outcome)) {
+      return exchange->refuse(api_error(*error));
+    }
+    const auto& answer = *std::get_if<TokenizeAnswer>(&outcome);
+    exchange->model = answer.model;
+    exchange->answer(tokenize_response(answer.model, answer.texts));
+  };
+  TokenizeCall call{.options = std::move(request->options),
+                    .prompt_name = std::move(request->prompt_name),
+                    .texts = std::move(request->texts)};
+  cancel_with_client(exchange, state.service.tokenize(std::move(call), on_done));
 }
 
 }  // namespace muster

@@ -8,16 +8,46 @@
 
 namespace muster {
 
-Exchange::Exchange(std::shared_ptr<ServerState> state, const Route& route, HttpRequest asked,
-                   std::string route_parameter, HttpRespond way_back, std::string id)
-    : request(std::move(asked)),
-      parameter(std::move(route_parameter)),
+namespace {
+
+bool is_probe(RouteId route) {
+  return route == RouteId::Livez || route == RouteId::Readyz || route == RouteId::Health;
+}
+
+}  // namespace
+
+Exchange::Exchange(std::shared_ptr<ServerState> state, const Route& route,
+                   std::string route_parameter, std::string id)
+    : parameter(std::move(route_parameter)),
       request_id(std::move(id)),
       state_(std::move(state)),
       route_(route),
-      bytes_in_(request.body.size()),
-      respond_(std::move(way_back)),
       started_(state_->clock.now()) {}
+
+std::string Exchange::asker() const {
+  return caller_name.empty() ? request.peer : "key " + caller_name;
+}
+
+void Exchange::log_event(std::string_view text, LogLevel level) const {
+  state_->log->event(level, std::string(text) + ", asked for by " + asker(), request_id);
+}
+
+void Exchange::begin(HttpRequest whole, HttpRespond way_back) {
+  request = std::move(whole);
+  bytes_in_ = request.body.size();
+  respond_.emplace(std::move(way_back));
+  started_ = state_->clock.now();
+}
+
+HttpResponse Exchange::refusal(const ApiError& error, HttpRequest head) {
+  request = std::move(head);
+  is_answered_ = true;
+  reason_ = error.code.value_or(error.type);
+  HttpResponse response = error_response(error);
+  response.headers.emplace_back("X-Request-Id", request_id);
+  count(response.status, response.body.size());
+  return response;
+}
 
 void Exchange::answer(HttpResponse response) {
   if (is_answered_) return;
@@ -25,17 +55,30 @@ void Exchange::answer(HttpResponse response) {
   const int status = response.status;
   const std::uint64_t bytes_out = response.body.size();
   response.headers.emplace_back("X-Request-Id", request_id);
-  respond_(std::move(response));
+  (*respond_)(std::move(response));
   count(status, bytes_out);  // the client waits for the one and not for the other
 }
 
 void Exchange::count(int status, std::uint64_t bytes_out) {
   const Duration took = state_->clock.now() - started_;
   state_->statistics.count(route_.id, status, took);
+  if (state_->log->wants(status)) {
+    state_->log->answered({.method = request.method,
+                           .path = request.path,
+                           .asker = asker(),
+                           .reason = reason_,
+                           .request_id = request_id,
+                           .text_count = text_count,
+                           .token_count = token_count,
+                           .status = status,
+                           .milliseconds = seconds(took) * 1000,
+                           .is_probe = is_probe(route_.id)});
+  }
   if (!state_->audit) return;
   state_->audit->write({.unix_seconds = unix_seconds() - seconds(took),
                         .request_id = request_id,
                         .key_name = caller_name,
+                        .client_name = request.client_name,
                         .peer = request.peer,
                         .method = request.method,
                         .path = request.path,
@@ -60,7 +103,7 @@ void Exchange::answer(int status, const nlohmann::ordered_json& body) {
 
 void Exchange::on_client_gone(std::function<void()> cancel) {
   if (is_answered_) return;
-  respond_.on_client_gone([self = weak_from_this(), cancel = std::move(cancel)] {
+  respond_->on_client_gone([self = weak_from_this(), cancel = std::move(cancel)] {
     const auto exchange = self.lock();
     if (!exchange || exchange->is_answered_) return;
     constexpr int kClientClosedRequest = 499;  // as nginx logs it; nobody reads it

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "server/api_keys.h"
 #include "server/audit_log.h"
 #include "server/http_statistics.h"
+#include "server/loop_tasks.h"
+#include "server/request_log.h"
 #include "server/routes.h"
 #include "server/server.h"
 
@@ -35,6 +38,9 @@ struct ServerState {
   std::shared_ptr<const ApiKeys> keys = {};  // nullptr: there is no keys file
   std::unique_ptr<AuditLog> audit = {};      // nullptr: none is kept
   HttpStatistics statistics = {};
+  std::unique_ptr<RequestLog> log = {};  // there from the start to the end
+  /// What takes longer than others should wait; there from the start to the end.
+  std::unique_ptr<LoopTasks> tasks = std::make_unique<LoopTasks>(loop);
   /// Requests of /health that wait for the one round of canaries that is under way.
   std::vector<std::shared_ptr<Exchange>> awaiting_health = {};
   /// Makes matrix products; one at a time. Joined before the rest goes.
@@ -51,8 +57,13 @@ struct ServerState {
 /// Threads: the loop's.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
-  Exchange(std::shared_ptr<ServerState> state, const Route& route, HttpRequest asked,
-           std::string route_parameter, HttpRespond way_back, std::string id);
+  /// Made by the head of a request; `begin` when it is whole.
+  Exchange(std::shared_ptr<ServerState> state, const Route& route, std::string route_parameter,
+           std::string id);
+  void begin(HttpRequest whole, HttpRespond way_back);
+
+  /// Instead of `begin`: the answer to one that is refused by its head.
+  HttpResponse refusal(const ApiError& error, HttpRequest head);
 
   ServerState& state() { return *state_; }
   const Route& route() const { return route_; }
@@ -60,16 +71,28 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   HttpRequest request;
   std::string parameter;    // of the route
   std::string caller_name;  // of the API key; empty without keys
+  /// What its key was looked for in, by the head; nullptr: there was no keys file.
+  std::shared_ptr<const ApiKeys> judged_by;
+  bool is_admin = false;  // it may call admin routes, and is shown paths of this machine
   std::string request_id;
   // For the audit log, as far as they are known.
   std::string model;
   std::optional<std::uint64_t> text_count;
   std::optional<std::uint64_t> token_count;
 
+  /// Who asks, for a log: "key ci", else the address.
+  std::string asker() const;
+
+  /// A line of the log: "TEXT, asked for by key ci".
+  void log_event(std::string_view text, LogLevel level = LogLevel::Info) const;
+
   void answer(HttpResponse response);
   void answer(int status, const nlohmann::ordered_json& body);
   void refuse(const ApiError& error);
   bool is_answered() const { return is_answered_; }
+
+  /// Until the answer, `bytes` more are held for this request. False: there is no room for them.
+  bool hold(std::uint64_t bytes) const { return respond_->hold(bytes); }
 
   /// `cancel` is called when the client goes before its answer.
   void on_client_gone(std::function<void()> cancel);
@@ -79,10 +102,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   const std::shared_ptr<ServerState> state_;
   const Route& route_;
-  const std::uint64_t bytes_in_;
-  std::string reason_;  // of a refusal: a word of the server's own
-  HttpRespond respond_;
-  const TimePoint started_;
+  std::uint64_t bytes_in_ = 0;
+  std::string reason_;                  // of a refusal: a word of the server's own
+  std::optional<HttpRespond> respond_;  // since `begin`
+  TimePoint started_;
   bool is_answered_ = false;
 };
 

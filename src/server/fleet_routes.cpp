@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 struct FleetView {
   TelemetrySnapshot snapshot;
   std::vector<FleetDeviceStatus> devices;
-  GpuFacts gpus;
+  GpusSeen gpus;
   Json info;
 };
 
@@ -47,7 +47,8 @@ Json workers_json(const std::vector<FleetDeviceStatus>& devices) {
 Json config_answer(const ExchangePtr& exchange) {
   const FleetView view = look(exchange);
   return {{"success", true},
-          {"config", Json::parse(exchange->state().hooks.config_json(), nullptr, false)},
+          {"config",
+           Json::parse(exchange->state().hooks.config_json(exchange->is_admin), nullptr, false)},
           {"available_gpus", view.gpus.available_ids},
           {"gpu_info", view.info}};
 }
@@ -139,7 +140,10 @@ void answer_fleet_config(const ExchangePtr& exchange) {
 void change_config(const ExchangePtr& exchange) {
   auto settings = parse_settings(exchange->request.body);
   if (!settings) return exchange->refuse(settings.error());
-  if (const auto done = exchange->state().hooks.change_config(*settings); !done) {
+  const auto done = exchange->state().hooks.change_config({.values = std::move(*settings),
+                                                           .asker = exchange->asker(),
+                                                           .request_id = exchange->request_id});
+  if (!done) {
     return exchange->refuse(api_error(done.error()));
   }
   exchange->answer(200, config_answer(exchange));

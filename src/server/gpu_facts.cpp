@@ -59,9 +59,9 @@ Json gpu_stats_with_tasks(const TelemetrySnapshot& snapshot, const ServiceStatus
   return stats;
 }
 
-GpuFacts gpu_facts(const TelemetrySnapshot& snapshot,
+GpusSeen gpu_facts(const TelemetrySnapshot& snapshot,
                    const std::vector<FleetDeviceStatus>& devices) {
-  GpuFacts facts;
+  GpusSeen facts;
   facts.timestamp = Json::parse(gpu_stats_json(snapshot))["timestamp"].get<std::string>();
   for (const auto& status : snapshot.devices) {
     if (!is_whole_gpu(status)) continue;

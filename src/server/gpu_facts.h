@@ -20,7 +20,7 @@ nlohmann::ordered_json gpu_stats_with_tasks(const TelemetrySnapshot& snapshot,
                                             const std::vector<FleetDeviceStatus>& devices);
 
 /// What the answers below /multigpu are made of.
-struct GpuFacts {
+struct GpusSeen {
   std::string timestamp;                     // "2023-11-14T22:13:20Z"
   bool has_cuda = false;                     // a CUDA device that is up
   std::vector<std::uint32_t> ids;            // GPUs that are no slices, by index
@@ -28,7 +28,7 @@ struct GpuFacts {
                                              // not put aside by the server
 };
 
-GpuFacts gpu_facts(const TelemetrySnapshot& snapshot,
+GpusSeen gpu_facts(const TelemetrySnapshot& snapshot,
                    const std::vector<FleetDeviceStatus>& devices);
 
 /// `{"gpu_0": {"id", "name", …}}`, as gpu_info_json.

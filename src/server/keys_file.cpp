@@ -1,10 +1,13 @@
 #include "server/keys_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -103,6 +106,21 @@ Result<std::string> without_api_key(const std::string& file_name, std::string_vi
                              nearest ? fmt::format("; did you mean {}?", *nearest) : "")};
   }
   return file_text(kept);
+}
+
+Result<KeysFileLock> KeysFileLock::take(const std::filesystem::path& path) {
+  const auto beside = path.string() + ".lock";
+  // Empty, and of use to whoever may write the keys: what it is good for is to be locked.
+  constexpr mode_t kMode = 0660;
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  UniqueFd fd(::open(beside.c_str(), O_RDWR | O_CREAT | kFlags, kMode));
+  // Somebody else of the group made it; the lock wants no more than an open file.
+  if (!fd.is_open() && errno == EACCES) fd.reset(::open(beside.c_str(), O_RDONLY | kFlags));
+  if (!fd.is_open()) return system_error(beside, "open", errno);
+  while (::flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return system_error(beside, "lock", errno);
+  }
+  return KeysFileLock(std::move(fd));
 }
 
 Status write_keys_file(const std::filesystem::path& path, std::string_view text) {

@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "server/api_keys.h"
 
 namespace muster {
@@ -28,6 +30,21 @@ Result<std::string> with_api_key(const std::string& file_name, std::string_view 
 /// Errors: NotFound, with the nearest name; those of parse_api_keys. Threads: pure.
 Result<std::string> without_api_key(const std::string& file_name, std::string_view text,
                                     std::string_view name);
+
+/// Keeps a keys file to one writer: from before it is read until its new text is in place,
+/// everybody else who takes the lock waits. It is on FILE.lock, which stays: the file itself is
+/// replaced.
+class KeysFileLock {
+ public:
+  /// Waits until the lock is free; whoever holds it does so for milliseconds.
+  ///
+  /// Errors: those of the system.
+  static Result<KeysFileLock> take(const std::filesystem::path& path);
+
+ private:
+  explicit KeysFileLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
 
 /// Writes a keys file whole or not at all. An existing one keeps its mode and its group, a new one
 /// is its owner's alone.

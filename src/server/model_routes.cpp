@@ -5,6 +5,7 @@
 #include "server/call_fields.h"
 #include "server/handlers.h"
 #include "server/json_body.h"
+#include "service/model_name.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
 
@@ -41,15 +42,16 @@ std::string_view state_word(ModelState state) {
   return "";
 }
 
-Json model_json(const ServedModelStatus& model) {
+// Where a model lies, and why it could not be loaded, is for administrators alone.
+Json model_json(const ServedModelStatus& model, bool shows_places) {
   Json json{{"id", model.name},
             {"object", "model"},
             {"created", static_cast<std::int64_t>(model.created_unix_seconds)},
             {"owned_by", "muster"},
             {"task", model.task == ModelTask::Embed ? "embed" : "rerank"},
             {"state", state_word(model.state)}};
-  if (!model.reason.empty()) json["reason"] = model.reason;
-  json["path"] = model.path;
+  if (!model.reason.empty() && shows_places) json["reason"] = model.reason;
+  if (shows_places) json["path"] = model.path;
   json["dim"] = model.dim == 0 ? Json(nullptr) : Json(model.dim);
   json["length_max"] = model.length_max;
   json["vocab_size"] = model.vocab_size;
@@ -145,17 +147,65 @@ ApiResult<ServedModel> parse_model(std::string body) {
   return model;
 }
 
+// What can be said without looking at a file.
+ApiStatus check_asked(const ServedModel& model, InferenceService& service) {
+  if (!model.name.empty()) {
+    const auto fits = check_model_name(model.name);
+    if (!fits) return wrong_field("name", "invalid_value", fits.error().message);
+  }
+  for (const auto& served : service.models()) {
+    if (served.name != model.name) continue;
+    return wrong_field("name", "invalid_value",
+                       "Invalid 'name': a model of that name is there: " + model.name + ".");
+  }
+  const auto devices = service.fleet().status();
+  for (const auto& name : model.devices) {
+    const auto is_it = [&](const auto& device) { return device.name == name; };
+    if (std::any_of(devices.begin(), devices.end(), is_it)) continue;
+    return wrong_field("devices", "invalid_value",
+                       "Invalid 'devices': the server has no device '" + name + "'.");
+  }
+  return Done{};
+}
+
+// An answer that tells a missing folder from a broken file would let whoever may load models ask
+// for every path of the machine, and read what parsers quote of a file.
+ApiError loading_error(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::NotFound:
+    case ErrorKind::Corrupt:
+    case ErrorKind::InvalidArgument:
+    case ErrorKind::Unsupported:
+    case ErrorKind::Internal:
+      break;
+    default:
+      return api_error(error);
+  }
+  ApiError answer = api_error(
+      404,
+      "The model cannot be loaded: it is no hub id of this machine's cache and no folder "
+      "with a model that this server can serve, or one of its name is there; the server's "
+      "log says which under the id of this request");
+  answer.param = "model";
+  answer.code = "model_not_found";
+  return answer;
+}
+
 }  // namespace
 
 void answer_models(const ExchangePtr& exchange) {
   Json list = Json::array();
-  for (const auto& model : exchange->state().service.models()) list.push_back(model_json(model));
+  for (const auto& model : exchange->state().service.models()) {
+    list.push_back(model_json(model, exchange->is_admin));
+  }
   exchange->answer(200, {{"object", "list"}, {"data", std::move(list)}});
 }
 
 void answer_model(const ExchangePtr& exchange) {
   for (const auto& model : exchange->state().service.models()) {
-    if (model.name == exchange->parameter) return exchange->answer(200, model_json(model));
+    if (model.name == exchange->parameter) {
+      return exchange->answer(200, model_json(model, exchange->is_admin));
+    }
   }
   exchange->refuse(no_such_model(exchange->parameter));
 }
@@ -163,9 +213,19 @@ void answer_model(const ExchangePtr& exchange) {
 void load_model(const ExchangePtr& exchange) {
   auto model = parse_model(std::move(exchange->request.body));
   if (!model) return exchange->refuse(model.error());
-  exchange->state().service.load_model(*model, [exchange](Result<ServedModelStatus> loaded) {
-    if (!loaded) return exchange->refuse(api_error(loaded.error()));
-    exchange->answer(200, model_json(*loaded));
+  if (const auto fits = check_asked(*model, exchange->state().service); !fits) {
+    return exchange->refuse(fits.error());
+  }
+  const std::string what = model->name.empty() ? model->model : model->name;
+  exchange->log_event("model " + what + ": load");
+  exchange->state().service.load_model(*model, [exchange, what](Result<ServedModelStatus> loaded) {
+    if (loaded) {
+      exchange->log_event("model " + loaded->name + ": loaded");
+      return exchange->answer(200, model_json(*loaded, true));
+    }
+    exchange->log_event("model " + what + ": not loaded: " + loaded.error().message,
+                        LogLevel::Warning);
+    exchange->refuse(loading_error(loaded.error()));
   });
 }
 
@@ -180,6 +240,7 @@ void unload_model(const ExchangePtr& exchange) {
     return exchange->refuse(done.error().kind == ErrorKind::NotFound ? no_such_model(name)
                                                                      : api_error(done.error()));
   }
+  exchange->log_event("model " + name + ": unload");
   exchange->answer(200, {{"id", name}, {"object", "model"}, {"state", "absent"}});
 }
 

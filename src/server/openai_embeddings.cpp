@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <utility>
 
 #include "server/call_fields.h"
-#include "server/float_text.h"
+#include "server/embeddings_answer.h"
 #include "server/json_body.h"
 
 namespace muster {
@@ -38,7 +36,7 @@ ApiResult<std::uint32_t> read_id(JsonValue& value) {
   if (value.get_uint64().get(id) != simdjson::SUCCESS || id > UINT32_MAX) {
     const auto type = MUSTER_TRY(type_of(value));
     if (type != json_type::number) return wrong_type(value, "input", "token ids");
-    return unknown_id("a token id is no whole number from 0");
+    return unknown_id("token ids must be whole numbers, 0 or greater");
   }
   return static_cast<std::uint32_t>(id);
 }
@@ -126,69 +124,6 @@ ApiStatus read_format(JsonValue& value, EmbeddingFormat& format) {
   return Done{};
 }
 
-// Each row cut to `dim` values and scaled to length 1 again. A row of zeros stays one.
-std::vector<float> cut_rows(const std::vector<float>& rows, std::size_t row_size, std::size_t dim) {
-  std::vector<float> cut;
-  cut.reserve(rows.size() / row_size * dim);
-  for (std::size_t start = 0; start < rows.size(); start += row_size) {
-    double square_sum = 0;
-    for (std::size_t i = 0; i < dim; ++i) {
-      square_sum += static_cast<double>(rows[start + i]) * rows[start + i];
-    }
-    const double scale = square_sum > 0 ? 1 / std::sqrt(square_sum) : 1;
-    for (std::size_t i = 0; i < dim; ++i) {
-      cut.push_back(static_cast<float>(rows[start + i] * scale));
-    }
-  }
-  return cut;
-}
-
-HttpResponse raw_response(std::span<const float> rows, std::size_t count, std::size_t dim) {
-  HttpResponse response{.status = 200, .content_type = "application/octet-stream", .body = {}};
-  response.body.assign(reinterpret_cast<const char*>(rows.data()), rows.size_bytes());
-  response.headers.emplace_back("X-Embedding-Dim", std::to_string(dim));
-  response.headers.emplace_back("X-Embedding-Count", std::to_string(count));
-  return response;
-}
-
-// As JSON; most names have nothing to escape.
-void append_quoted(std::string_view name, std::string& body) {
-  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
-  if (std::all_of(name.begin(), name.end(), is_plain)) {
-    body.append(1, '"').append(name).append(1, '"');
-  } else {
-    body += nlohmann::json(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  }
-}
-
-HttpResponse json_response(const EmbedAnswer& answer, std::span<const float> rows, std::size_t dim,
-                           EmbeddingFormat format) {
-  constexpr std::size_t kFrame = 64;       // of an item, with its index
-  constexpr std::size_t kFloatBytes = 16;  // the most that a number takes, with its comma
-  const std::size_t count = rows.size() / dim;
-  const bool is_base64 = format == EmbeddingFormat::Base64;
-  const std::size_t row_size = is_base64 ? base64_size(dim * sizeof(float)) : dim * kFloatBytes;
-  HttpResponse response{.status = 200, .content_type = "application/json", .body = {}};
-  std::string& body = response.body;
-  body.reserve(count * (row_size + kFrame) + answer.model.size() * 6 + 256);
-  body += R"({"object":"list","data":[)";
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i != 0) body += ',';
-    body += R"({"object":"embedding","index":)";
-    body += std::to_string(i);
-    body += R"(,"embedding":)";
-    body += is_base64 ? '"' : '[';
-    const auto row = rows.subspan(i * dim, dim);
-    is_base64 ? append_base64(row, body) : append_floats(row, body);
-    body += is_base64 ? "\"}" : "]}";
-  }
-  body += R"(],"model":)";
-  append_quoted(answer.model, body);
-  const std::string tokens = std::to_string(answer.token_count);
-  body += R"(,"usage":{"prompt_tokens":)" + tokens + R"(,"total_tokens":)" + tokens + "}}";
-  return response;
-}
-
 }  // namespace
 
 ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const EmbeddingsLimits& limits) {
@@ -231,22 +166,11 @@ ApiError embeddings_error(const CallError& error) {
   return api_error(error);
 }
 
-HttpResponse embeddings_response(const EmbedAnswer& answer, EmbeddingFormat format,
+HttpResponse embeddings_response(EmbedAnswer answer, EmbeddingFormat format,
                                  std::optional<std::uint32_t> dimensions) {
-  if (answer.dim == 0 || !are_finite(answer.rows)) {
-    return error_response(api_error(500, "The model gave a vector that is not finite."));
-  }
-  if (dimensions && *dimensions < answer.dim) {
-    const auto cut = cut_rows(answer.rows, answer.dim, *dimensions);
-    if (format == EmbeddingFormat::Raw) {
-      return raw_response(cut, cut.size() / *dimensions, *dimensions);
-    }
-    return json_response(answer, cut, *dimensions, format);
-  }
-  if (format == EmbeddingFormat::Raw) {
-    return raw_response(answer.rows, answer.rows.size() / answer.dim, answer.dim);
-  }
-  return json_response(answer, answer.rows, answer.dim, format);
+  EmbeddingsAnswer whole(std::move(answer), format, dimensions);
+  while (!whole.write(SIZE_MAX)) continue;
+  return whole.take();
 }
 
 }  // namespace muster

@@ -117,6 +117,14 @@ Json answer_of(const ServerState& state, std::vector<ModelAdvice> advice) {
   return answer;
 }
 
+// What reading a model's files ran into names them.
+Json without_places(Json answer) {
+  for (auto& model : answer["models"]) {
+    if (model.contains("error")) model["error"] = "its files cannot be planned with";
+  }
+  return answer;
+}
+
 }  // namespace
 
 void answer_recommendations(const ExchangePtr& exchange) {
@@ -129,7 +137,9 @@ void answer_recommendations(const ExchangePtr& exchange) {
     exchange->state().loop.post([exchange, advice = std::move(advice)] {
       ServerState& now = exchange->state();
       const Json answer = answer_of(now, advice);
-      for (const auto& one : std::exchange(now.awaiting_advice, {})) one->answer(200, answer);
+      for (const auto& one : std::exchange(now.awaiting_advice, {})) {
+        one->answer(200, one->is_admin ? answer : without_places(answer));
+      }
     });
   });
 }

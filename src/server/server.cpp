@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -12,15 +13,31 @@
 namespace muster {
 namespace {
 
+constexpr Duration kComeAgain = std::chrono::seconds(1);
+
+// The body of a route that computes nothing: a few names and settings.
+constexpr std::uint64_t kControlBodyMost = 1 << 20;
+
 // A refusal that the HTTP server words itself, as the API's errors are.
 void dress(HttpResponse& response) {
   ApiError error = api_error(response.status, std::string(trim(response.body)));
-  if (response.status == 503) error.retry_after = std::chrono::seconds(1);
+  if (response.status == 503) error.retry_after = kComeAgain;
   HttpResponse dressed = error_response(error);
   for (auto& header : response.headers) {
     if (header.first != "Retry-After") dressed.headers.push_back(std::move(header));
   }
   response = std::move(dressed);
+}
+
+// Called on the audit log's thread. The loop outlives it.
+void tell_of_audit(ServerState& state, const std::optional<Error>& error, std::uint64_t lost) {
+  if (!state.hooks.log) return;
+  const std::string text =
+      error ? "lines of the audit log are lost: " + error->message
+            : "the audit log is written again; lines lost until now: " + std::to_string(lost);
+  state.loop.post([write = state.hooks.log, text, is_bad = error.has_value()] {
+    write({.level = is_bad ? LogLevel::Error : LogLevel::Info, .message = text});
+  });
 }
 
 HttpResponse missing_response(const HttpRequest& request, const RouteMiss& miss) {
@@ -47,83 +64,178 @@ class ServerOnLoop final : public Server {
 
   ~ServerOnLoop() override {
     http_.reset();
+    // Its thread may hold the state for a moment. As the last one to do so, it would end the log,
+    // and so wait for itself.
+    state_->audit.reset();
     state_->http = nullptr;
     if (state_->tester.joinable()) state_->tester.join();
     if (state_->adviser.joinable()) state_->adviser.join();
     // Each of these holds the state that it waits in.
+    state_->tasks.reset();
+    state_->log->stop();
     state_->awaiting_health.clear();
     state_->awaiting_advice.clear();
   }
 
   Status open() {
     const ServeOptions& serving = state_->options;
+    state_->log = std::make_unique<RequestLog>(state_->hooks.log, serving.log.level, state_->loop,
+                                               state_->clock);
     if (!serving.keys_file.empty()) {
       state_->keys = MUSTER_TRY(ApiKeys::load(serving.keys_file));
       state_->service.reconfigure(serving, limits());
     }
     if (!serving.audit_file.empty()) {
-      state_->audit = MUSTER_TRY(AuditLog::open(serving.audit_file));
+      state_->audit = MUSTER_TRY(AuditLog::open(
+          serving.audit_file,
+          [weak = std::weak_ptr(state_)](const std::optional<Error>& error, std::uint64_t lost) {
+            if (const auto state = weak.lock()) tell_of_audit(*state, error, lost);
+          }));
     }
     HttpServerOptions options = state_->options.http;
-    options.dress_refusal = [state = state_](HttpResponse& response) {
-      state->statistics.count_stray(response.status);
+    options.dress_refusal = [this](HttpResponse& response, const HttpRefused& refused) {
       dress(response);
-      response.headers.emplace_back("X-Request-Id", request_id_for(std::nullopt));
+      HttpRequest request;
+      request.method = refused.method;
+      request.path = refused.path;
+      request.peer = refused.peer;
+      request.client_name = refused.client_name;
+      count_stray(response, request, request_id_for(std::nullopt));
     };
+    options.on_head = [this](HttpRequest& head) { return judge(head); };
     options.on_first_bytes = [state = state_](std::string_view bytes) {
       if (begins_compute_call(bytes)) state->service.expect_call();
     };
     http_ = MUSTER_TRY(
-        HttpServer::start(options, state_->loop, [this](HttpRequest request, HttpRespond respond) {
-          take(std::move(request), std::move(respond));
+        HttpServer::start(options, state_->loop, [](HttpRequest request, HttpRespond respond) {
+          const auto exchange = std::static_pointer_cast<Exchange>(std::move(request.judged));
+          take(exchange, std::move(request), std::move(respond));
         }));
     state_->http = http_.get();
     return Done{};
   }
 
   std::uint16_t port() const override { return http_->port(); }
+  std::optional<std::size_t> key_count() const override {
+    return state_->keys ? std::optional(state_->keys->count()) : std::nullopt;
+  }
 
   Status reload(const ServeOptions& options) override {
     std::shared_ptr<const ApiKeys> keys;
     if (!options.keys_file.empty()) keys = MUSTER_TRY(ApiKeys::load(options.keys_file));
     if (options.http.tls) MUSTER_TRY(http_->reload_tls(*options.http.tls));
     state_->keys = std::move(keys);
-    state_->options = options;
-    state_->service.reconfigure(options, limits());
+    apply(options);
     return Done{};
   }
 
-  void begin_drain() override { http_->close_idle(); }
-
- private:
-  void take(HttpRequest request, HttpRespond respond) {
-    std::string id = request_id_for(request.header("X-Request-Id"));
-    auto outcome = find_route(request.method, request.path);
-    if (const auto* miss = std::get_if<RouteMiss>(&outcome)) {
-      HttpResponse response = missing_response(request, *miss);
-      state_->statistics.count_stray(response.status);
-      response.headers.emplace_back("X-Request-Id", std::move(id));
-      return respond(std::move(response));
-    }
-    auto& match = *std::get_if<RouteMatch>(&outcome);
-    const auto exchange =
-        std::make_shared<Exchange>(state_, *match.route, std::move(request),
-                                   std::move(match.parameter), std::move(respond), std::move(id));
-    if (const auto is_allowed = admit(*exchange); !is_allowed) {
-      return exchange->refuse(is_allowed.error());
-    }
-    handle(exchange);
+  void apply(const ServeOptions& options) override {
+    state_->options = options;
+    state_->log->set_level(options.log.level);
+    state_->service.reconfigure(options, limits());
   }
 
-  ApiStatus admit(Exchange& exchange) {
-    const RouteScope scope = exchange.route().scope;
-    if (state_->keys == nullptr) {
-      if (scope == RouteScope::Admin) MUSTER_TRY(check_local_admin(exchange.request));
-    } else if (scope != RouteScope::Open) {
-      exchange.caller_name =
-          MUSTER_TRY(check_key(*state_->keys, exchange.request, scope, unix_seconds()));
+  void begin_drain(std::function<void()> on_sent) override { http_->drain(std::move(on_sent)); }
+  void give_up() override { http_->give_up(); }
+
+ private:
+  // Route, key and type of a body are known by the head; what is refused need not be sent first.
+  HttpVerdict judge(HttpRequest& head) {
+    std::string id = request_id_for(head.header("X-Request-Id"));
+    auto outcome = find_route(head.method, head.path);
+    if (const auto* miss = std::get_if<RouteMiss>(&outcome)) {
+      HttpResponse response = missing_response(head, *miss);
+      count_stray(response, head, std::move(id));
+      return {.refusal = std::move(response)};
     }
-    return check_content_type(exchange.request, scope);
+    auto& match = *std::get_if<RouteMatch>(&outcome);
+    auto exchange =
+        std::make_shared<Exchange>(state_, *match.route, std::move(match.parameter), std::move(id));
+    const auto is_allowed = admit(*exchange, head);
+    if (!is_allowed) {
+      return {.refusal = exchange->refusal(is_allowed.error(), std::move(head))};
+    }
+    HttpVerdict verdict;
+    if (match.route->scope != RouteScope::Embed) {
+      verdict.body_bytes = std::min(kControlBodyMost, state_->options.http.limits.body_bytes);
+    }
+    head.judged = std::move(exchange);
+    return verdict;
+  }
+
+  // Reading a long body takes milliseconds: one a turn of the loop.
+  static void take(const ExchangePtr& exchange, HttpRequest request, HttpRespond respond) {
+    constexpr std::size_t kLongBody = 128U << 10U;
+    const bool is_long = request.body.size() > kLongBody;
+    exchange->begin(std::move(request), std::move(respond));
+    // A body may take minutes, and a key may be withdrawn meanwhile.
+    if (exchange->judged_by != exchange->state().keys) {
+      const auto is_allowed = admit(*exchange, exchange->request);
+      if (!is_allowed) return exchange->refuse(is_allowed.error());
+    }
+    if (!is_long) return handle(exchange);
+    exchange->on_client_gone([] {});
+    exchange->state().tasks->add([exchange] {
+      if (!exchange->is_answered()) handle(exchange);
+      return false;
+    });
+  }
+
+  static ApiStatus admit(Exchange& exchange, const HttpRequest& head) {
+    const Route& route = exchange.route();
+    const ServerState& state = exchange.state();
+    exchange.judged_by = state.keys;
+    exchange.caller_name.clear();
+    exchange.is_admin = false;
+    if (state.keys == nullptr) {
+      // Calls for vectors show no paths, and they come by the ten thousand.
+      const bool is_call = route.scope == RouteScope::Embed && route.method == "POST";
+      if (!is_call) {
+        const auto is_local = check_local_admin(head);
+        exchange.is_admin = static_cast<bool>(is_local);
+        if (route.scope == RouteScope::Admin && !is_local) return is_local.error();
+      }
+      const bool shows_settings =
+          route.id == RouteId::ShowConfig || route.id == RouteId::FleetConfig;
+      if (shows_settings) MUSTER_TRY(check_host(head));
+    } else if (route.scope != RouteScope::Open) {
+      auto verdict = check_key(*state.keys, head, route.scope, unix_seconds());
+      exchange.caller_name = std::move(verdict.caller.name);
+      exchange.is_admin = !verdict.refusal && verdict.caller.may(KeyScope::Admin);
+      if (verdict.refusal) return *std::move(verdict.refusal);
+    }
+    if (route.method == "POST" && state.http != nullptr && state.http->is_draining()) {
+      ApiError ending = api_error(503, "The server is shutting down");
+      ending.retry_after = kComeAgain;
+      return ending;
+    }
+    return check_content_type(head, route.scope);
+  }
+
+  // A request that no route took, or that could not be read.
+  void count_stray(HttpResponse& response, const HttpRequest& request, std::string id) {
+    state_->statistics.count_stray(response.status);
+    response.headers.emplace_back("X-Request-Id", id);
+    const bool is_whole = !request.path.empty();
+    state_->log->answered(
+        {.method = request.method.empty() ? std::string_view("?") : request.method,
+         .path = is_whole ? request.path : std::string_view("a request that never became whole"),
+         .asker = request.peer,
+         .request_id = id,
+         .status = response.status});
+    if (!state_->audit) return;
+    const ApiError words = api_error(response.status, "");
+    state_->audit->write({.unix_seconds = unix_seconds(),
+                          .request_id = std::move(id),
+                          .key_name = {},
+                          .client_name = request.client_name,
+                          .peer = request.peer,
+                          .method = request.method,
+                          .path = request.path,
+                          .model = {},
+                          .status = response.status,
+                          .bytes_out = response.body.size(),
+                          .reason = words.code.value_or(words.type)});
   }
 
   std::map<std::string, CallerLimits> limits() const {

@@ -4,24 +4,39 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "log/log_line.h"
 #include "net/event_loop.h"
 #include "service/inference_service.h"
 #include "telemetry/collector.h"
 
 namespace muster {
 
+/// What a request asks to be changed, and who asks.
+struct SettingsChange {
+  std::map<std::string, std::string> values = {};  // by name
+  std::string asker = {};                          // for the log: a key's name, else an address
+  std::string request_id = {};
+};
+
 /// What the program around the server does for it.
 struct ServerHooks {
-  /// Effective settings as JSON, `{"name": {"value", "source", "is_live"}}`, secrets left out.
-  std::function<std::string()> config_json;
-  /// Changes settings while running, all of them or none: name -> value.
+  /// Effective settings as JSON, `{"name": {"value", "source", "is_live"}}`, secrets left out, and
+  /// the places of this machine, too, unless they are asked for.
+  std::function<std::string(bool shows_places)> config_json;
+  /// Changes settings while running, all of them or none.
   ///
-  /// Errors: InvalidArgument for an unknown name or value, or one that needs a restart.
-  std::function<Status(const std::map<std::string, std::string>&)> change_config;
+  /// Errors: InvalidArgument for an unknown name or value, or one that needs a restart or that no
+  /// request sets.
+  std::function<Status(const SettingsChange&)> change_config;
+  /// Writes a line of the server's log. Threads: the loop's.
+  std::function<void(const LogLine&)> log = {};
+  /// Lines of it that could not be written. Threads: the loop's.
+  std::function<std::uint64_t()> log_lost_count = {};
   /// What planning recommends for a model on the server's devices, as a JSON object with at least
   /// "recommended_device" (a name or null), "because", "devices" and "hardware".
   ///
@@ -49,11 +64,22 @@ class Server {
 
   virtual std::uint16_t port() const = 0;
 
+  /// Keys that it lets in; nullopt: there is no keys file.
+  virtual std::optional<std::size_t> key_count() const = 0;
+
+  /// Puts what a request may change into force; no file is read.
+  virtual void apply(const ServeOptions& options) = 0;
+
   /// Reads the keys file, certificate and limits again; on an error nothing is changed.
   virtual Status reload(const ServeOptions& options) = 0;
 
-  /// The server is to end: idle connections are closed now, the others with their answer.
-  virtual void begin_drain() = 0;
+  /// The server is to end: idle connections are closed now, the others with their answer; what asks
+  /// for work is told 503. `on_sent` is called once, when every answer that was begun has been
+  /// taken by its client's system and no request waits for one.
+  virtual void begin_drain(std::function<void()> on_sent) = 0;
+
+  /// Whoever still waits for an answer is told 503.
+  virtual void give_up() = 0;
 };
 
 }  // namespace muster

@@ -18,15 +18,16 @@ ServerFixture::ServerFixture()
   options_.cache_folder = folder_ / "cache";
   options_.canary_period = {};
   options_.texts_most = 4;
-  hooks_.config_json = [] { return std::string(R"({"strategy":{"value":"auto"}})"); };
+  hooks_.config_json = [](bool) { return std::string(R"({"strategy":{"value":"auto"}})"); };
   hooks_.recommendation_json = [](const ServedModelStatus& model) -> Result<std::string> {
     if (model.name == "strange") return Error{ErrorKind::Unsupported, "no such family"};
     return std::string(
         R"({"model":"of the file","recommended_device":"cpu:1","because":"it fits","devices":[],"hardware":[]})");
   };
-  hooks_.change_config = [this](const std::map<std::string, std::string>& changes) -> Status {
-    if (changes.contains("port")) return Error{ErrorKind::InvalidArgument, "port is not live"};
-    changes_ = changes;
+  hooks_.change_config = [this](const SettingsChange& change) -> Status {
+    if (change.values.contains("port"))
+      return Error{ErrorKind::InvalidArgument, "port is not live"};
+    changes_ = change.values;
     return Done{};
   };
 }

@@ -1,7 +1,17 @@
 #include "server/server.h"
 
-#include <cstring>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <future>
+
+#include "base/unique_fd.h"
+#include "server/api_error.h"
 #include "server/server_fixture.h"
 
 namespace muster {
@@ -29,26 +39,41 @@ TEST_F(ServerTest, AnswersTheRowsOfTheTexts) {
 
 TEST_F(ServerTest, RawRowsAreThoseOfBase64AndJson) {
   start();
-  const std::string body = R"({"input":[5,6,7],"model":"tiny"})";
+  const std::string body = R"({"input":[2,5,6,7,3],"model":"tiny"})";
   const auto raw = post("/v1/embeddings", body, {{"Accept", "application/octet-stream"}});
   EXPECT_EQ(raw.header("X-Embedding-Dim"), "32");
   EXPECT_EQ(raw.header("X-Embedding-Count"), "1");
   ASSERT_EQ(raw.body.size(), 128U);
   float first[2];
   std::memcpy(first, raw.body.data(), sizeof first);
-  EXPECT_EQ(first[0], 18.0F);  // 5 + 6 + 7
-  EXPECT_EQ(first[1], 3.0F);
+  EXPECT_EQ(first[0], 23.0F);  // 2 + 5 + 6 + 7 + 3
+  EXPECT_EQ(first[1], 5.0F);
   const Json floats = json(post("/v1/embeddings", body));
-  EXPECT_EQ(floats["data"][0]["embedding"][0], 18.0);
+  EXPECT_EQ(floats["data"][0]["embedding"][0], 23.0);
+}
+
+// What langchain-openai sends unless it is told not to: ids of OpenAI's own tokenizer.
+TEST_F(ServerTest, TheTokenIdsOfAnotherTokenizerAreRefusedAndThoseOfThisOneTaken) {
+  start();
+  const auto refused = post("/v1/embeddings", R"({"input":[[15,27,8,71,13]],"model":"tiny"})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(json(refused)["error"]["code"], "invalid_token_ids");
+  EXPECT_EQ(message(refused),
+            "Invalid 'input': the token ids of a text must begin with 2 and end with 3, which are "
+            "the model's special tokens. The ids must be those of this model's own tokenizer; with "
+            "langchain-openai set check_embedding_ctx_length=False, so that it sends texts.");
+  const Json own = json(post("/v1/tokenize", R"({"input":"some words"})"))["data"][0]["ids"];
+  const Json body{{"input", {own}}, {"model", "tiny"}};
+  EXPECT_EQ(post("/v1/embeddings", body.dump()).status, 200);
 }
 
 TEST_F(ServerTest, CutVectorsHaveLengthOne) {
   start();
   const Json answer =
-      json(post("/v1/embeddings", R"({"input":[3,1],"model":"tiny","dimensions":2})"));
-  // [4, 2] of length sqrt(20).
-  EXPECT_NEAR(answer["data"][0]["embedding"][0].get<double>(), 0.894427, 1e-6);
-  EXPECT_NEAR(answer["data"][0]["embedding"][1].get<double>(), 0.447214, 1e-6);
+      json(post("/v1/embeddings", R"({"input":[2,3],"model":"tiny","dimensions":2})"));
+  // [5, 2] of length sqrt(29).
+  EXPECT_NEAR(answer["data"][0]["embedding"][0].get<double>(), 0.928477, 1e-6);
+  EXPECT_NEAR(answer["data"][0]["embedding"][1].get<double>(), 0.371391, 1e-6);
 }
 
 TEST_F(ServerTest, MoreDimensionsThanTheModelHasAreRefusedBeforeAnythingIsComputed) {
@@ -167,12 +192,42 @@ TEST_F(ServerTest, ADrainingServerSaysSoAndWhenToComeAgain) {
   EXPECT_EQ(get("/livez").status, 200);
 }
 
-TEST_F(ServerTest, NoAnswerHasACorsHeader) {
-  start();
-  const auto answer = call("GET", "/livez", {{"Origin", "http://example.com"}});
-  for (const auto& [name, value] : answer.headers) {
-    EXPECT_NE(name.substr(0, 15), "Access-Control-") << name;
+UniqueFd connect_to(std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return socket;
+}
+
+// Sends `bytes` and reads until `mark` has come or the server closes.
+std::string ask_on(const UniqueFd& socket, std::string_view bytes, std::string_view mark) {
+  EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+  std::string text;
+  std::array<char, 4096> piece{};
+  while (mark.empty() || text.find(mark) == std::string::npos) {
+    pollfd waiting{socket.get(), POLLIN, 0};
+    constexpr int kWaitMs = 20'000;  // only ever waited for when a test fails
+    if (::poll(&waiting, 1, kWaitMs) <= 0) return text + "<nothing came>";
+    const auto size = ::recv(socket.get(), piece.data(), piece.size(), 0);
+    if (size <= 0) return text + "<closed>";
+    text.append(piece.data(), static_cast<std::size_t>(size));
   }
+  return text;
+}
+
+// The same on a connection of its own.
+std::string ask_raw(std::uint16_t port, std::string_view bytes, std::string_view mark) {
+  return ask_on(connect_to(port), bytes, mark);
+}
+
+std::string head_of(std::string_view target, std::string_view more) {
+  return "POST " + std::string(target) +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16000000\r\nExpect: 100-continue\r\n" +
+         std::string(more) + "\r\n";
 }
 
 // SHA-256 of "test-key", by coreutils' sha256sum.
@@ -181,6 +236,82 @@ constexpr std::string_view kKeys = R"(keys:
     sha256: 62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef
     scopes: [read]
 )";
+
+TEST_F(ServerTest, WhatTheHeadTellsIsRefusedBeforeTheBody) {
+  options_.keys_file = folder_ / "keys.yaml";
+  std::ofstream(options_.keys_file) << kKeys;
+  std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
+  options_.audit_file = folder_ / "audit.jsonl";
+  start();
+  struct Case {
+    std::string_view target, headers;
+    int status;
+  };
+  for (const auto& [target, headers, status] :
+       {Case{"/nowhere", "", 404}, Case{"/livez", "", 405}, Case{"/v1/embeddings", "", 401},
+        Case{"/v1/embeddings", "Authorization: Bearer test-key\r\n", 403}}) {
+    const auto text = ask_raw(server_->port(), head_of(target, headers), "");
+    EXPECT_TRUE(text.starts_with("HTTP/1.1 " + std::to_string(status) + " ")) << text;
+    EXPECT_NE(text.find("\r\nConnection: close\r\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("\r\nX-Request-Id: "), std::string::npos) << text;
+  }
+  ask_raw(server_->port(), "nonsense\r\n\r\n", "");
+  loop_.stop();
+  thread_.join();
+  server_.reset();
+  std::ifstream file(options_.audit_file);
+  std::map<int, Json> lines;
+  for (std::string line; std::getline(file, line);) {
+    auto entry = Json::parse(line);
+    const int status = entry["status"];
+    lines[status] = std::move(entry);
+  }
+  for (const int status : {400, 401, 403, 404, 405}) {
+    ASSERT_TRUE(lines.contains(status)) << status;
+    EXPECT_TRUE(lines[status].contains("peer")) << status;
+    EXPECT_TRUE(lines[status].contains("reason")) << status;
+  }
+  EXPECT_EQ(lines[403]["key"], "reader");
+  EXPECT_EQ(lines[404]["path"], "/nowhere");
+}
+
+TEST_F(ServerTest, ARouteThatComputesNothingTakesNoLongBody) {
+  start();
+  const auto text = ask_raw(server_->port(),
+                            head_of("/v1/models/load", "Content-Type: application/json\r\n"), "");
+  EXPECT_TRUE(text.starts_with("HTTP/1.1 413 ")) << text;
+}
+
+TEST_F(ServerTest, WhileItEndsWorkIsToldToComeAgainAndProbesAreAnswered) {
+  start();
+  std::promise<void> begun;
+  std::promise<void> sent;
+  loop_.post([&] {
+    server_->begin_drain([&] { sent.set_value(); });
+    begun.set_value();
+  });
+  begun.get_future().wait();
+  const auto refused = post("/v1/embeddings", R"({"input":"a","model":"tiny"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.header("Retry-After"));
+  EXPECT_EQ(refused.header("Connection"), "close");
+  EXPECT_EQ(get("/livez").status, 200);
+  EXPECT_EQ(sent.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_F(ServerTest, WhatWasComputedTooLateIsNotAskedForAgain) {
+  const auto response = error_response(api_error(504, "late"));
+  EXPECT_EQ(find_header(response.headers, "x-should-retry"), "false");
+  EXPECT_FALSE(find_header(error_response(api_error(503, "")).headers, "x-should-retry"));
+}
+
+TEST_F(ServerTest, NoAnswerHasACorsHeader) {
+  start();
+  const auto answer = call("GET", "/livez", {{"Origin", "http://example.com"}});
+  for (const auto& [name, value] : answer.headers) {
+    EXPECT_NE(name.substr(0, 15), "Access-Control-") << name;
+  }
+}
 
 TEST_F(ServerTest, WithKeysEachRouteWantsItsScope) {
   options_.keys_file = folder_ / "keys.yaml";
@@ -197,6 +328,102 @@ TEST_F(ServerTest, WithKeysEachRouteWantsItsScope) {
   EXPECT_EQ(call("GET", "/v1/devices", key).status, 200);
   EXPECT_EQ(call("GET", "/v1/models", key).status, 403);
   EXPECT_EQ(post("/v1/admin/drain", R"({"device":"cpu:0"})", key).status, 403);
+}
+
+TEST_F(ServerTest, AKeyThatIsWithdrawnWhileTheBodyComesIsRefused) {
+  const auto write_keys = [this](const char* name, const std::string& text) {
+    options_.keys_file = folder_ / name;
+    std::ofstream(options_.keys_file) << text;
+    std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
+  };
+  std::string keys(kKeys);
+  keys.replace(keys.find("[read]"), 6, "[embed]");
+  write_keys("keys.yaml", keys);
+  start();
+  const auto client = connect_to(server_->port());
+  const auto go_on =
+      ask_on(client,
+             "POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close"
+             "\r\nAuthorization: Bearer test-key\r\nContent-Length: 28\r\n\r\n",
+             "\r\n\r\n");
+  EXPECT_TRUE(go_on.starts_with("HTTP/1.1 100 ")) << go_on;
+  keys.replace(keys.find("62af"), 4, "0000");
+  write_keys("other.yaml", keys);
+  std::promise<bool> reloaded;
+  loop_.post([&] { reloaded.set_value(static_cast<bool>(server_->reload(options_))); });
+  EXPECT_TRUE(reloaded.get_future().get());
+  const auto answer = ask_on(client, R"({"input":"a","model":"tiny"})", "");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 401 ")) << answer;
+}
+
+// Nothing is said of a path but that there is no model to serve, whatever lies there.
+TEST_F(ServerTest, TheErrorOfALoadDoesNotTellWhatLiesAtAPath) {
+  std::vector<std::string> lines;
+  hooks_.log = [&lines](const LogLine& line) { lines.emplace_back(line.message); };
+  std::filesystem::create_directories(folder_ / "secret");
+  std::ofstream(folder_ / "secret" / "config.json") << "{\"password\": hunter2";
+  start();
+  const auto load = [this](const std::string& path) {
+    return post("/v1/models/load", Json{{"model", path}}.dump());
+  };
+  const auto missing = load("/no/such/folder");
+  EXPECT_EQ(missing.status, 404);
+  for (const std::string& path :
+       {folder_.string(), (folder_ / "secret").string(), std::string("/etc/passwd")}) {
+    const auto answer = load(path);
+    EXPECT_EQ(answer.status, missing.status) << path;
+    EXPECT_EQ(answer.body, missing.body) << path;
+  }
+  const auto said = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("not loaded") != std::string::npos &&
+           line.find("config.json") != std::string::npos;
+  });
+  EXPECT_NE(said, lines.end()) << "the log tells the operator";
+}
+
+TEST_F(ServerTest, APathIsShownToAdministratorsAlone) {
+  hooks_.config_json = [](bool shows_places) {
+    return Json{{"shows_places", shows_places}}.dump();
+  };
+  start();
+  EXPECT_EQ(json(get("/v1/config"))["shows_places"], true);
+  const auto foreign = call("GET", "/v1/config", {{"X-Real-IP", "203.0.113.7"}});
+  EXPECT_EQ(json(foreign)["shows_places"], false);
+  EXPECT_EQ(json(get("/v1/models"))["data"][0]["path"], options_.models[0].model);
+  const auto forwarded = call("GET", "/v1/models", {{"X-Forwarded-For", "203.0.113.7"}});
+  EXPECT_EQ(forwarded.status, 200);
+  EXPECT_FALSE(json(forwarded)["data"][0].contains("path"));
+  EXPECT_FALSE(json(call("GET", "/v1/models/tiny", {{"Via", "1.1 proxy"}})).contains("path"));
+}
+
+TEST_F(ServerTest, AModelIsNotLoadedUnderANameThatIsNone) {
+  start();
+  for (const std::string name : {"load", "..", "a\r\nb", "a//b"}) {
+    const Json wanted{{"model", options_.models[0].model}, {"name", name}};
+    const auto answer = post("/v1/models/load", wanted.dump());
+    EXPECT_EQ(answer.status, 400) << name;
+    EXPECT_EQ(json(answer)["error"]["param"], "name");
+  }
+  const Json again{{"model", options_.models[0].model}, {"name", "tiny"}};
+  EXPECT_EQ(message(post("/v1/models/load", again.dump())),
+            "Invalid 'name': a model of that name is there: tiny.");
+}
+
+TEST_F(ServerTest, AnAdministratorsDeedsAreInTheLogWithTheirRequest) {
+  std::vector<std::string> lines;
+  hooks_.log = [&lines](const LogLine& line) {
+    lines.push_back(std::string(line.message) + " [" + std::string(line.request_id) + "]");
+  };
+  start_whole();
+  EXPECT_EQ(post("/v1/admin/drain", R"({"device":"cpu:1"})", {{"X-Request-Id", "r1"}}).status, 200);
+  EXPECT_EQ(post("/v1/admin/resume", R"({"device":"cpu:1"})", {{"X-Request-Id", "r2"}}).status,
+            200);
+  loop_.stop();
+  thread_.join();
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_TRUE(lines[0].starts_with("cpu:1: drain, asked for by 127.0.0.1:")) << lines[0];
+  EXPECT_TRUE(lines[0].ends_with(" [r1]")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("cpu:1: resume, asked for by ")) << lines[1];
 }
 
 TEST_F(ServerTest, TheAuditLogHasEveryRequestAndNoText) {

@@ -31,8 +31,21 @@ constexpr std::array kFamilies{
     ComputedFamily{"http_connections_total", "Connections accepted", "", "", kCounter},
     ComputedFamily{"http_connection_ends_total",
                    "Connections refused or cut off: too_many, slow_request, slow_reader, idle, "
-                   "client_gone",
+                   "evicted (idle, for a newcomer), client_gone",
                    "reason", "", kCounter},
+    ComputedFamily{"http_memory_bytes",
+                   "Held for clients: requests, what is computed for them, answers not yet sent",
+                   "", "B", kGauge},
+    ComputedFamily{"http_memory_limit_bytes", "What may be held for clients: --memory-most", "",
+                   "B", kGauge},
+    ComputedFamily{"http_memory_refusals_total",
+                   "Requests told 503 because no more may be held for clients", "", "", kCounter},
+    ComputedFamily{"http_memory_evictions_total",
+                   "Clients cut off because they held much and were slow, and others needed room",
+                   "", "", kCounter},
+    ComputedFamily{"audit_lines_total", "Lines of the audit log: written, lost", "outcome", "",
+                   kCounter},
+    ComputedFamily{"audit_failing", "1 while lines of the audit log are lost", "", "", kGauge},
     ComputedFamily{"calls_total", "Calls for computation that were let in", "", "", kCounter},
     ComputedFamily{"calls_refused_total",
                    "Calls told to come again: queue (the server's), limit (the caller's own)",
@@ -59,6 +72,11 @@ constexpr std::array kFamilies{
                    kCounter},
     ComputedFamily{"cache_entries", "Vectors in the cache", "", "", kGauge},
     ComputedFamily{"cache_size_bytes", "Size of the cache", "", "B", kGauge},
+    ComputedFamily{"cache_file_ok", "1 while the cache's file has what memory has", "", "", kGauge},
+    ComputedFamily{"cache_file_failures_total",
+                   "Times that writing the cache's file stopped working", "", "", kCounter},
+    ComputedFamily{"log_lost_lines_total", "Lines of the log that could not be written", "", "",
+                   kCounter},
     ComputedFamily{"model_state", "1 for the state the model is in", "model, state", "", kGauge},
     ComputedFamily{"model_calls_total", "Calls of the model that were let in", "model", "",
                    kCounter},
@@ -162,7 +180,20 @@ void add_http(MetricText& text, const ServiceFacts& facts) {
   text.add("", label("reason", "slow_request"), number(counters.slow_requests));
   text.add("", label("reason", "slow_reader"), number(counters.slow_readers));
   text.add("", label("reason", "idle"), number(counters.idle_closed));
+  text.add("", label("reason", "evicted"), number(counters.idle_evicted));
   text.add("", label("reason", "client_gone"), number(counters.clients_gone));
+  add_one(text, "http_memory_bytes", number(facts.memory_held));
+  add_one(text, "http_memory_limit_bytes", number(facts.memory_most));
+  add_one(text, "http_memory_refusals_total", number(counters.memory_refusals));
+  add_one(text, "http_memory_evictions_total", number(counters.memory_evictions));
+}
+
+void add_audit(MetricText& text, const std::optional<AuditStatus>& audit) {
+  if (!audit) return;
+  begin(text, "audit_lines_total");
+  text.add("", label("outcome", "written"), number(audit->written_count));
+  text.add("", label("outcome", "lost"), number(audit->dropped_count));
+  add_one(text, "audit_failing", audit->last_error ? 1 : 0);
 }
 
 void add_calls(MetricText& text, const ServiceFacts& facts) {
@@ -198,6 +229,10 @@ void add_cache(MetricText& text, const CacheStatus& cache) {
   text.add("", label("reason", "damaged"), number(cache.damaged_count));
   add_one(text, "cache_entries", number(cache.entry_count));
   add_one(text, "cache_size_bytes", number(cache.size));
+  if (cache.has_file) {
+    add_one(text, "cache_file_ok", cache.is_file_behind ? 0 : 1);
+    add_one(text, "cache_file_failures_total", number(cache.file_failure_count));
+  }
 }
 
 std::string_view state_word(ModelState state) {
@@ -265,8 +300,12 @@ std::string service_metrics_text(const ServiceFacts& facts) {
   add_one(text, "start_time_seconds", facts.start_unix_seconds);
   add_one(text, "ready", facts.is_ready ? 1 : 0);
   add_http(text, facts);
+  add_audit(text, facts.audit);
   add_calls(text, facts);
   add_cache(text, facts.service.cache);
+  if (facts.log_lost_count) {
+    add_one(text, "log_lost_lines_total", number(*facts.log_lost_count));
+  }
   add_models(text, facts.models);
   add_devices(text, facts.devices);
   return text.take();

@@ -9,6 +9,7 @@
 #include "coordinator/fleet.h"
 #include "metrics/families.h"
 #include "net/http_server.h"
+#include "server/audit_log.h"
 #include "server/http_statistics.h"
 #include "service/inference_service.h"
 
@@ -27,6 +28,10 @@ struct ServiceFacts {
   const HttpStatistics* http = nullptr;  // never nullptr when it is written
   std::size_t connection_count = 0;
   HttpServerCounters connections = {};
+  std::optional<std::uint64_t> log_lost_count = {};  // nullopt: there is no log
+  std::uint64_t memory_held = 0;
+  std::uint64_t memory_most = 0;
+  std::optional<AuditStatus> audit = {};  // nullopt: none is kept
 };
 
 /// Every family that `service_metrics_text` writes, for docs/server-metrics.md.

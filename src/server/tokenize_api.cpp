@@ -1,5 +1,8 @@
 #include "server/tokenize_api.h"
 
+#include <fmt/compile.h>
+
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "server/json_body.h"
@@ -33,25 +36,35 @@ ApiResult<TokenizeRequest> parse_tokenize(std::string body, const TextListLimits
   return request;
 }
 
+// Ids are written straight into the body: there may be a million of them.
 HttpResponse tokenize_response(const std::string& model, const std::vector<TokenizedText>& texts) {
-  using Json = nlohmann::ordered_json;
-  Json data = Json::array();
-  std::uint64_t token_count = 0;
-  for (const TokenizedText& text : texts) {
-    token_count += text.ids.size();
-    data.push_back({{"object", "tokens"},
-                    {"index", data.size()},
-                    {"ids", text.ids},
-                    {"count", text.ids.size()},
-                    {"truncated", text.is_truncated}});
+  constexpr std::size_t kIdBytes = 7;      // about, with its comma
+  constexpr std::size_t kFrameBytes = 96;  // of a text
+  std::size_t token_count = 0;
+  for (const auto& text : texts) token_count += text.ids.size();
+  HttpResponse response{.status = 200, .content_type = "application/json", .body = {}};
+  auto& body = response.body;
+  body.reserve(token_count * kIdBytes + texts.size() * kFrameBytes + 256);
+  const auto out = std::back_inserter(body);
+  body += R"({"object":"list","data":[)";
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto& ids = texts[i].ids;
+    fmt::format_to(out, FMT_COMPILE(R"({}{{"object":"tokens","index":{},"ids":[)"),
+                   i == 0 ? "" : ",", i);
+    for (std::size_t k = 0; k < ids.size(); ++k) {
+      if (k != 0) body += ',';
+      const fmt::format_int id(ids[k]);
+      body.append(id.data(), id.size());
+    }
+    fmt::format_to(out, FMT_COMPILE(R"(],"count":{},"truncated":{}}})"), ids.size(),
+                   texts[i].is_truncated);
   }
-  const Json body{{"object", "list"},
-                  {"data", std::move(data)},
-                  {"model", model},
-                  {"usage", {{"prompt_tokens", token_count}, {"total_tokens", token_count}}}};
-  return {.status = 200,
-          .content_type = "application/json",
-          .body = body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  const auto name =
+      nlohmann::json(model).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  fmt::format_to(out,
+                 FMT_COMPILE(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})"),
+                 name, token_count, token_count);
+  return response;
 }
 
 }  // namespace muster

@@ -27,10 +27,14 @@ void answer_metrics(const ExchangePtr& exchange) {
                      .queued_tokens = fleet.dispatcher().queued_token_count(),
                      .predicted_drain = fleet.dispatcher().predicted_drain(),
                      .http = &state.statistics};
+  if (state.hooks.log_lost_count) facts.log_lost_count = state.hooks.log_lost_count();
   if (state.http != nullptr) {
     facts.connection_count = state.http->connection_count();
     facts.connections = state.http->counters();
+    facts.memory_held = state.http->memory().held();
+    facts.memory_most = state.http->memory().most();
   }
+  if (state.audit) facts.audit = state.audit->status();
   std::string text = service_metrics_text(facts);
   if (state.collector != nullptr) {
     text += prometheus_text(state.collector->snapshot(), MetricSet::Muster);
@@ -67,7 +71,7 @@ void answer_decisions(const ExchangePtr& exchange) {
 void answer_config(const ExchangePtr& exchange) {
   exchange->answer({.status = 200,
                     .content_type = "application/json",
-                    .body = exchange->state().hooks.config_json()});
+                    .body = exchange->state().hooks.config_json(exchange->is_admin)});
 }
 
 void answer_openapi(const ExchangePtr& exchange) {

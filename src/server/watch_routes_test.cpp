@@ -120,6 +120,8 @@ TEST_F(WatchRoutes, AModelThatCannotBePlannedSaysSo) {
   start_whole();
   const Json answer = json(get("/multigpu/gpu/recommendations"));
   EXPECT_EQ(answer["models"][1]["error"], "no such family");
+  const Json guarded = json(call("GET", "/multigpu/gpu/recommendations", {{"Via", "1.1 proxy"}}));
+  EXPECT_EQ(guarded["models"][1]["error"], "its files cannot be planned with");
   EXPECT_EQ(answer["models"][1]["model"], "strange");
   EXPECT_EQ(answer["current_setup"]["meets_recommendations"], nullptr);
 }

@@ -16,6 +16,7 @@
 #include "scheduler/admission.h"
 #include "service/flight_table.h"
 #include "service/inference_service.h"
+#include "tokenizer/tokenizer.h"
 
 namespace muster {
 
@@ -30,6 +31,7 @@ struct Call {
   CallId id = 0;
   ModelId model = 0;
   Lane lane = Lane::Bulk;
+  FlowId flow = 0;  // whose share of the lane it takes: its caller's
   RequestType type = RequestType::Document;
   bool may_truncate = true;
   TruncationSide side = TruncationSide::Right;
@@ -42,19 +44,26 @@ struct Call {
   // Texts, or ids as they are; one that is sent to the fleet leaves an empty place.
   std::vector<std::string> texts;
   std::vector<std::vector<std::uint32_t>> ids;
-  std::string query;             // of pairs
-  std::vector<CallMiss> misses;  // in the order of the texts
-  std::size_t next_miss = 0;     // the first not yet sent
-  std::vector<ItemKey> items;    // of the flights it waits for
+  std::shared_ptr<Tokenizer::FirstOfPairs>
+      query;                        // of pairs; a text that is encoded aside shares it
+  std::vector<CallMiss> misses;     // in the order of the texts
+  std::size_t next_miss = 0;        // the first not yet sent
+  std::uint64_t unsent_tokens = 0;  // the estimate of those
+  std::shared_ptr<void> aside;      // the first not yet sent, encoded on another thread: while held
+  std::vector<ItemKey> items;       // of the flights it waits for
   std::size_t missing_count = 0;
   std::uint64_t token_count = 0;
+  std::uint64_t cached_token_count = 0;
   std::uint32_t cached_count = 0;
 
   std::uint32_t row_size = 0;  // values of a row
   std::vector<float> rows;     // [texts, row_size]; empty as long as it may be refused
   bool has_scores_raw = false;
-  std::function<void(std::variant<EmbedAnswer, CallError>)> on_embedded;  // one of the two
+  std::vector<TokenizedText> tokenized;
+  // One of the three.
+  std::function<void(std::variant<EmbedAnswer, CallError>)> on_embedded;
   std::function<void(std::variant<RerankAnswer, CallError>)> on_reranked;
+  std::function<void(std::variant<TokenizeAnswer, CallError>)> on_tokenized;
 
   /// Not before one is found in the cache or the call is let in: a refusal costs no memory.
   void take_memory_of_rows() { rows.resize(admission.text_count * row_size); }

@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text.h"
+#include "modelfile/model_folder.h"
 #include "service/embed_backend.h"
+#include "service/embed_identity.h"
+#include "service/finished_output.h"
+#include "service/output_conflicts.h"
+#include "service/output_lock.h"
 #include "service/record_window.h"
 #include "service/run_output.h"
 
@@ -74,8 +79,10 @@ class EmbedRun {
 
  private:
   Status prepare();
+  Result<RunSources> sources() const;
+  Result<FoundOutput> take_output();
+  Status open_backend(FoundOutput found);
   EmbedBackendEvents backend_events();
-  RunIdentity identity() const;
   Status skip_done_records();
   Status pump();
   Status read_turn();
@@ -84,12 +91,14 @@ class EmbedRun {
   Status write_done();
   Status commit();
   Status finish();
+  Error stopped(const Error& error);
+  bool reads_stdin() const { return muster::reads_stdin(options_); }
   void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
   void on_row(ItemKey key, std::span<const std::byte> row);
   void on_item_failed(ItemKey key, const Error& error);
   void report_progress(bool is_last);
   EmbedReport report();
-  std::string about() const;
+  OutputRecord record() const;
   std::string place_of(const IndexEntry& entry) const {
     return place_name(entry.input, entry.line);
   }
@@ -105,6 +114,7 @@ class EmbedRun {
   std::unique_ptr<EmbedBackend> backend_;
   EmbedBackendStatus status_;  // of the last look
   RunIdentity identity_;
+  std::optional<OutputLock> lock_;
   std::optional<RunResumption> resumption_;
   std::unique_ptr<RunOutput> output_;
   RecordWindow window_;
@@ -123,42 +133,90 @@ class EmbedRun {
   std::optional<double> worker_cpu_seconds_;
 };
 
-void hash_record(Hash128& hash, std::uint64_t line, std::string_view id, std::string_view text) {
-  hash.update(fmt::format("{}\n{}\n{}\n", line, id.size(), text.size()));
-  hash.update(id);
-  hash.update(text);
+Error not_finite(Precision precision) {
+  std::string message = "the vector of this text is not finite (NaN or infinity)";
+  if (precision != Precision::Fp32) {
+    message += fmt::format(" in {}; --precision fp32 has more room", precision_name(precision));
+  }
+  return Error{ErrorKind::InvalidArgument, message};
 }
 
 Result<EmbedReport> EmbedRun::run() {
   MUSTER_TRY(prepare());
-  const auto pumped = pump();
-  if (!pumped) {
-    // What is done stays for --resume; an error of keeping it would only hide the first one.
-    if (output_) (void)commit();
-    return pumped.error();
+  const auto found = MUSTER_TRY(take_output());
+  if (found == FoundOutput::Unnamed && reads_stdin()) {
+    events_.on_notice(fmt::format("{} lacks only its names: standard input is not read again",
+                                  files_.out.string()));
   }
-  MUSTER_TRY(finish());
+  if (options_.resume && (found == FoundOutput::Unnamed || found == FoundOutput::Finished)) {
+    auto confirmed = MUSTER_TRY(confirm_finished(found, files_, options_, clock_, cancelled_));
+    confirmed.total_seconds = seconds(clock_.now() - begin_);
+    return confirmed;
+  }
+  MUSTER_TRY(open_backend(found));
+  auto done = pump();
+  if (done) done = finish();
+  if (!done) return stopped(done.error());
   return report();
+}
+
+// What is done stays for --resume, where it can be resumed and is anything; an error of keeping it
+// would only hide the first one.
+Error EmbedRun::stopped(const Error& error) {
+  if (!output_) return error;
+  if (output_->is_finished()) {
+    return Error{error.kind, fmt::format("{}; all records are done and only names are missing: "
+                                         "--resume gives them",
+                                         error.message)};
+  }
+  (void)commit();
+  if (output_->durable_record_count() == 0 || reads_stdin()) {
+    output_.reset();
+    discard(files_);
+    return error;
+  }
+  const auto count = output_->durable_record_count();
+  // A record that is wrong would end it again; how to go on after Ctrl-C the caller knows better.
+  if (error.kind == ErrorKind::Cancelled || error.kind == ErrorKind::InvalidArgument) return error;
+  return Error{error.kind,
+               fmt::format("{}; {} done: go on with --resume", error.message,
+                           count == 1 ? "1 record is" : with_thousands(count) + " records are")};
 }
 
 Status EmbedRun::prepare() {
   format_ = MUSTER_TRY(vector_format_of(options_.out));
-  const auto& inputs = options_.input.inputs;
-  if (options_.resume && std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
-    return Error{ErrorKind::InvalidArgument,
-                 "standard input cannot be resumed: write it to a file first"};
-  }
-  const auto folder = files_.out.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-    return Error{ErrorKind::NotFound,
-                 fmt::format("no such folder for the output: {}", folder.string())};
+  if (options_.resume && options_.restart) {
+    return Error{ErrorKind::InvalidArgument, "--resume and --restart exclude each other"};
   }
   reader_ = MUSTER_TRY(TextReader::open(options_.input));
   progress_.input_size_total = reader_->size_total();
+  return Done{};
+}
+
+Result<RunSources> EmbedRun::sources() const {
+  RunSources sources{.inputs = options_.input.inputs, .model_folder = {}};
+  if (!options_.server) sources.model_folder = MUSTER_TRY(find_model(options_.model));
+  return sources;
+}
+
+// What lies under the names of this run, once they are this run's alone.
+Result<FoundOutput> EmbedRun::take_output() {
+  const auto read = MUSTER_TRY(sources());
+  MUSTER_TRY(check_conflicts(files_, read));
+  lock_.emplace(MUSTER_TRY(OutputLock::take(files_.lock, files_.out)));
+  MUSTER_TRY(check_conflicts(files_, read));  // another run may have ended meanwhile
+  if (options_.restart) return FoundOutput::Nothing;
+  const auto found = MUSTER_TRY(find_output(files_));
+  MUSTER_TRY(may_begin(found, files_, options_));
+  return found;
+}
+
+Status EmbedRun::open_backend(FoundOutput found) {
   const auto open = options_.server ? open_remote_backend : open_local_backend;
   backend_ = MUSTER_TRY(open(options_, backend_events(), clock_, cancelled_));
-  identity_ = identity();
-  if (options_.resume && !std::filesystem::exists(files_.journal)) {
+  identity_ = embed_identity(options_, backend_->model());
+  // A journal that is empty or torn, or has no step, speaks of nothing either.
+  if (options_.resume && found != FoundOutput::Unfinished) {
     events_.on_notice(fmt::format(
         "nothing of {} is there to go on with: starting from the beginning", files_.out.string()));
   } else if (options_.resume) {
@@ -176,29 +234,6 @@ EmbedBackendEvents EmbedRun::backend_events() {
           .on_notice = [this](const std::string& notice) { events_.on_notice(notice); }};
 }
 
-// Everything that can change a byte of the output. The first entries are those that a user sets by
-// name.
-RunIdentity EmbedRun::identity() const {
-  const auto& input = options_.input;
-  const auto& model = backend_->model();
-  const auto format_name = [&]() -> std::string {
-    if (!input.format) return "by name";
-    return std::to_string(static_cast<int>(*input.format));
-  };
-  return {{"the input", fmt::format("{}", fmt::join(input.inputs, ", "))},
-          {"--format", format_name()},
-          {"--field", input.field},
-          {"--id-field", input.id_field.value_or("none")},
-          {"--max-length", std::to_string(model.length_max)},
-          {"--pooling", model.pooling},
-          {"--normalize", model.normalize ? "on" : "off"},
-          {"--prompt-name", model.prompt_name.empty() ? "none" : model.prompt_name},
-          {"--skip-bad", options_.skip_bad ? "on" : "off"},
-          {"the model", model.hash},
-          {"the precision", std::string(precision_name(model.precision))},
-          {"the equality class", model.equality_class}};
-}
-
 Status EmbedRun::skip_done_records() {
   const auto& last = resumption_->last;
   for (std::uint64_t i = 0; i < last.record_count; ++i) {
@@ -210,7 +245,6 @@ Status EmbedRun::skip_done_records() {
                       files_.out.string(), i, last.record_count)};
     }
     hash_record(records_hash_, record_.line, record_.id, record_.text);
-    if (record_.fault) ++progress_.bad_count;
     ++progress_.read_count;
   }
   if (last.record_count > 0 && records_hash_.hex() != last.records_hash) {
@@ -219,6 +253,7 @@ Status EmbedRun::skip_done_records() {
                              files_.out.string(), last.record_count)};
   }
   progress_.resumed_count = last.row_count;
+  progress_.bad_count = last.record_count - last.row_count;
   return Done{};
 }
 
@@ -289,8 +324,12 @@ void EmbedRun::on_row(ItemKey key, std::span<const std::byte> row) {
   MUSTER_CHECK(record != nullptr && !record->is_done);
   record->row.resize(row.size() / sizeof(float));
   std::memcpy(record->row.data(), row.data(), row.size());
-  record->is_done = true;
   if (!first_row_at_) first_row_at_ = clock_.now();
+  if (!is_all_finite(record->row)) {
+    record->row.clear();
+    return on_item_failed(key, not_finite(backend_->model().precision));
+  }
+  record->is_done = true;
 }
 
 void EmbedRun::on_item_failed(ItemKey key, const Error& error) {
@@ -317,6 +356,8 @@ Status EmbedRun::open_output() {
 
 Status EmbedRun::write_done() {
   const Stopwatch watch(clock_, time_.write);
+  // A bad record is done before any worker has said how long a row is.
+  if (!output_) return Done{};
   while (auto* record = window_.front_if_done()) {
     hash_record(records_hash_, record->entry.line, record->entry.id, record->entry.text);
     MUSTER_TRY(output_->append(record->entry, record->row));
@@ -330,7 +371,7 @@ Status EmbedRun::write_done() {
     progress_.input_size_consumed = record->input_position;
     window_.pop_front();
   }
-  if (output_ && clock_.now() - last_commit_ >= kCommitInterval) return commit();
+  if (clock_.now() - last_commit_ >= kCommitInterval) return commit();
   return Done{};
 }
 
@@ -349,9 +390,12 @@ Status EmbedRun::finish() {
   MUSTER_TRY(write_done());
   report_progress(/*is_last=*/true);
   worker_cpu_seconds_ = backend_->stop();
+  if (progress_.read_count == 0) {
+    events_.on_notice(
+        fmt::format("there is no text in the input: {} has no rows", files_.out.string()));
+  }
   const Stopwatch watch(clock_, time_.write);
-  MUSTER_TRY(commit());
-  return output_->finish(about());
+  return output_->finish(record());
 }
 
 void EmbedRun::report_progress(bool is_last) {
@@ -361,24 +405,27 @@ void EmbedRun::report_progress(bool is_last) {
   status_ = backend_->status();
   progress_.elapsed_seconds = status_.ready_at ? seconds(now - *status_.ready_at) : 0;
   progress_.input_size_read = reader_->size_consumed();
+  progress_.blank_count = reader_->blank_count();
   progress_.devices = std::move(status_.devices);
   events_.on_progress(progress_);
 }
 
-std::string EmbedRun::about() const {
+OutputRecord EmbedRun::record() const {
   const auto& model = backend_->model();
-  nlohmann::ordered_json about = {{"model", model.path},
-                                  {"model_hash", model.hash},
-                                  {"equality_class", model.equality_class},
-                                  {"precision", precision_name(model.precision)},
-                                  {"pooling", model.pooling},
-                                  {"normalize", model.normalize},
-                                  {"prompt_name", model.prompt_name},
-                                  {"length_max", model.length_max},
-                                  {"dim", status_.dim},
-                                  {"rows", output_->row_count()}};
-  if (!model.server.empty()) about["server"] = model.server;
-  return about.dump(2) + "\n";
+  OutputRecord record;
+  record.model = model.path;
+  record.server = model.server;
+  record.model_hash = model.hash;
+  record.equality_class = model.equality_class;
+  record.precision = precision_name(model.precision);
+  record.pooling = model.pooling;
+  record.normalize = model.normalize;
+  record.prompt_name = model.prompt_name;
+  record.length_max = model.length_max;
+  record.dim = status_.dim;
+  record.records_hash = records_hash_.hex();
+  record.identity = identity_;
+  return record;
 }
 
 EmbedReport EmbedRun::report() {

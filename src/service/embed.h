@@ -42,7 +42,8 @@ struct EmbedOptions {
   std::optional<bool> normalize;            // nullopt: the model's
   std::optional<std::string> prompt_name;   // of the model's prompts
   bool skip_bad = false;
-  bool resume = false;
+  bool resume = false;   // go on where an interrupted run stopped, or say that it is done
+  bool restart = false;  // drop what an interrupted run has left; not with `resume`
   std::filesystem::path worker_program;  // muster-worker
   std::filesystem::path torch_root;  // the wheel's folder `torch`; put on the worker's library path
   std::filesystem::path cache_folder;  // precision verdicts
@@ -60,7 +61,9 @@ struct DeviceProgress {
   std::uint64_t weights_bytes = 0;          // in its worker; 0: not counted
   std::uint64_t load_peak_bytes = 0;        // the most beside them while it loaded
   std::uint64_t activation_peak_bytes = 0;  // and since
-  std::string state;  // "starting", "ready", "restarting", "quarantined", "unavailable"
+  /// "starting", "ready", "restarting", "quarantined", "unavailable", "given up".
+  std::string state;
+  std::string reason;  // why it was given up, or is not ready
 };
 
 /// Where the wall time of the parent went. Seconds.
@@ -78,6 +81,7 @@ struct EmbedProgress {
   std::uint64_t token_count = 0;    // their tokens; resumed rows are not counted
   std::uint64_t resumed_count = 0;  // rows found done by --resume
   std::uint64_t bad_count = 0;      // skipped records
+  std::uint64_t blank_count = 0;    // blank lines that were passed over
   std::uint64_t truncated_count = 0;
   std::uint64_t input_size_consumed = 0;
   std::uint64_t read_count = 0;       // records read so far, those found done included, and
@@ -88,6 +92,7 @@ struct EmbedProgress {
 };
 
 struct EmbedReport {
+  bool was_complete = false;  // `resume` found the run done: nothing was computed
   EmbedProgress progress;
   TimeSplit time;
   std::uint32_t dim = 0;
@@ -115,8 +120,10 @@ struct EmbedEvents {
 ///
 /// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and what is
 /// done is kept for `resume`. Errors: those of reading, writing and the model; InvalidArgument for
-/// a bad record without `skip_bad`; Unavailable when no device can work; Cancelled. Nothing is ever
-/// left under the final names after an error.
+/// a bad record without `skip_bad`, for an output that would overwrite what is read, and for
+/// unfinished work at its place without `resume` or `restart`; Unavailable when no device can work,
+/// or another run is writing this output; Cancelled. Nothing is ever left under the final names
+/// after an error.
 Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
                                  const Clock& clock, const std::function<bool()>& cancelled);
 

@@ -73,6 +73,10 @@ class EmbedBackend {
   virtual std::optional<double> stop() = 0;
 };
 
+/// The model of a run on this machine's devices, without starting one: precision and equality class
+/// are not settled. Errors: those of find_and_read and open_texts.
+Result<EmbedModel> describe_local_model(const EmbedOptions& options);
+
 /// The devices of this machine. Errors: those of open_session.
 Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& options,
                                                          EmbedBackendEvents events,

@@ -9,14 +9,18 @@
 
 namespace muster {
 
+ModelChoice model_choice(const EmbedOptions& options) {
+  return {.model = options.model,
+          .length_max = options.length_max,
+          .pooling = options.pooling,
+          .normalize = options.normalize,
+          .prompt_name = options.prompt_name};
+}
+
 Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents events,
                                       const Clock& clock, const std::function<bool()>& cancelled) {
   EmbeddingSession session;
-  const ModelChoice choice{.model = options.model,
-                           .length_max = options.length_max,
-                           .pooling = options.pooling,
-                           .normalize = options.normalize,
-                           .prompt_name = options.prompt_name};
+  const auto choice = model_choice(options);
   session.model = MUSTER_TRY(find_and_read(choice));
 
   // The workers link torch while this process reads tokenizer and weights.
@@ -47,6 +51,8 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
   FleetModel model;
   model.load.model = model_request(session.model);
   model.load.precision = session.precision;
+  // Tells a device that fails at everything, or lies, from a text that cannot be computed.
+  session.model.text_encoder->encode(precision_texts().front(), model.canary);
   session.fleet->load(kSessionModel, std::move(model));
   return session;
 }

@@ -24,6 +24,9 @@ struct EmbeddingSession {
   std::unique_ptr<Fleet> fleet;  // greeted, loading
 };
 
+/// What a job's options say of its model.
+ModelChoice model_choice(const EmbedOptions& options);
+
 /// Finds and reads the model, starts a worker for each device, settles the precision (measuring it
 /// once for this model and processor) and tells the workers to load.
 ///

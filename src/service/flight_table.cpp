@@ -17,6 +17,11 @@ Flight* FlightTable::find(const CacheKey& key) {
   return found == by_key_.end() ? nullptr : &by_item_.at(found->second);
 }
 
+const Flight* FlightTable::find(ItemKey item) const {
+  const auto found = by_item_.find(item);
+  return found == by_item_.end() ? nullptr : &found->second;
+}
+
 Flight& FlightTable::add(ModelId model, const std::optional<CacheKey>& key) {
   const auto item = next_item_++;
   if (key) by_key_.emplace(*key, item);

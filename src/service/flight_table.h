@@ -40,6 +40,9 @@ class FlightTable {
   /// The flight of an equal text; nullptr when there is none. Valid until the next call.
   Flight* find(const CacheKey& key);
 
+  /// The flight of an item; nullptr when there is none.
+  const Flight* find(ItemKey item) const;
+
   /// A new flight; its item number is higher than all before.
   Flight& add(ModelId model, const std::optional<CacheKey>& key);
 

@@ -37,9 +37,10 @@ struct CallOptions {
 /// Texts or token ids, one of the two.
 struct EmbedCall {
   CallOptions options = {};
-  std::vector<std::string> texts = {};               // valid UTF-8
-  std::vector<std::vector<std::uint32_t>> ids = {};  // as they are: no prompt, no special tokens
-  std::optional<std::string> prompt_name = {};       // nullopt: the model's default
+  std::vector<std::string> texts = {};  // valid UTF-8
+  /// As the model's own tokenizer gives them: special tokens included, and nothing is added.
+  std::vector<std::vector<std::uint32_t>> ids = {};
+  std::optional<std::string> prompt_name = {};  // nullopt: the model's default
   /// What the caller will cut the rows to; the answer has whole rows. More than the model has is
   /// refused before anything is computed.
   std::optional<std::uint32_t> dimensions = {};
@@ -66,16 +67,28 @@ struct RerankAnswer {
   std::uint64_t token_count = 0;
 };
 
+/// Texts as the model's tokens, prompt and special tokens included.
+struct TokenizeCall {
+  CallOptions options = {};                     // no model: the first one, of whichever task
+  std::optional<std::string> prompt_name = {};  // nullopt: the model's default
+  std::vector<std::string> texts = {};          // valid UTF-8
+};
+
 struct TokenizedText {
   std::vector<std::uint32_t> ids = {};
   bool is_truncated = false;
+};
+
+struct TokenizeAnswer {
+  std::string model = {};
+  std::vector<TokenizedText> texts = {};  // in their order
 };
 
 /// What in a call is wrong, where it is known: whoever words the error for a client names his
 /// field.
 enum class CallField : std::uint8_t {
   Other,
-  TokenIds,    // an id that the model does not have
+  TokenIds,    // not those of the model's tokenizer
   Dimensions,  // more than the model has
 };
 
@@ -143,6 +156,8 @@ class InferenceService {
     std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
     /// Nothing can be served any more: workers of another build.
     std::function<void(const Error&)> on_fatal;
+    /// Asked while `start` waits for workers and for a measurement: true ends it with Cancelled.
+    std::function<bool()> is_cancelled = {};
   };
 
   /// Starts workers and loading. Precision is measured once for each model and processor, which
@@ -166,15 +181,19 @@ class InferenceService {
   /// The client has gone. Unknown ids are ignored.
   virtual void cancel(CallId id) = 0;
 
-  virtual Result<std::vector<TokenizedText>> tokenize(const CallOptions& options,
-                                                      const std::optional<std::string>& prompt_name,
-                                                      std::span<const std::string> texts) = 0;
+  /// It needs no device and waits in no queue for one; a caller's limits on requests hold.
+  virtual CallId tokenize(TokenizeCall call,
+                          std::function<void(std::variant<TokenizeAnswer, CallError>)> on_done) = 0;
 
   virtual std::vector<ServedModelStatus> models() const = 0;
+  /// Values of a row of a model that embeds (no name: the first one); 0: there is none. It is
+  /// cheap: each call may ask.
+  virtual std::uint32_t row_size(std::string_view model) const = 0;
   /// Reads it on a thread of its own; `on_done` when a device has it or none can.
   virtual void load_model(const ServedModel& model,
                           std::function<void(Result<ServedModelStatus>)> on_done) = 0;
-  /// New calls are told NotFound; those in flight still get their answers.
+  /// New calls are told NotFound; those in flight still get their answers. Whoever waits for it to
+  /// be loaded is told that it was unloaded.
   virtual Status unload_model(const std::string& name) = 0;
 
   virtual Fleet& fleet() = 0;
@@ -182,6 +201,10 @@ class InferenceService {
 
   /// Forgets every cached vector, those of the cache's file too.
   virtual void clear_cache() = 0;
+
+  /// Called about once a second: has the cache's file catch up after an error, and returns why it
+  /// is behind; nullopt: it is not.
+  virtual std::optional<Error> tend_cache() = 0;
 
   /// Changes what may change while running: dispatch, admission, limits of callers, deadlines.
   virtual void reconfigure(const ServeOptions& options,

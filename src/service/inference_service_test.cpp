@@ -1,105 +1,11 @@
-// The whole service on real worker processes (tests/zero_worker in echo mode: a row is [sum of ids,
-// token count, 0, …], so every row names its text).
-
-#include "service/inference_service.h"
+// Calls, models and the end of the whole service, on real worker processes.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <numeric>
-
-#include "tokenizer/tokenizer.h"
+#include "service/serving_fixture.h"
 
 namespace muster {
 namespace {
-
-using Answer = std::variant<EmbedAnswer, CallError>;
-
-class InferenceServiceTest : public testing::Test {
- protected:
-  InferenceServiceTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("inference." + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-    ::setenv("ZERO_WORKER", "echo dim=32", 1);
-    options_.models = {{.name = "tiny", .model = tiny()}};
-    options_.devices.resize(2);
-    options_.devices[1].index = 1;
-    options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
-    options_.cache_folder = folder_ / "cache";
-    options_.canary_period = {};
-  }
-  ~InferenceServiceTest() override {
-    service_.reset();
-    ::unsetenv("ZERO_WORKER");
-    std::filesystem::remove_all(folder_);
-  }
-
-  static std::string tiny() {
-    return std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny";
-  }
-
-  void start() {
-    auto service = InferenceService::start(
-        options_, loop_,
-        {.on_notice = [this](const std::string& text,
-                             std::optional<std::string>) { notices_ += text + "\n"; },
-         .on_fatal = [this](const Error& error) { fatal_ = error; }},
-        clock_);
-    ASSERT_TRUE(service) << service.error().message;
-    service_ = *std::move(service);
-  }
-
-  /// Runs the loop until the callback has put something in.
-  template <typename T>
-  T wait_for(const std::function<void(std::function<void(T)>)>& ask) {
-    std::optional<T> got;
-    loop_.post([&] {
-      ask([&](T value) {
-        got = std::move(value);
-        loop_.stop();
-      });
-    });
-    loop_.run();
-    EXPECT_TRUE(got);
-    return *std::move(got);
-  }
-
-  Answer embed(EmbedCall call) {
-    return wait_for<Answer>([&](auto on_done) { service_->embed(call, on_done); });
-  }
-  Answer embed_texts(std::vector<std::string> texts) {
-    return embed(EmbedCall{.texts = std::move(texts)});
-  }
-
-  /// What a text's row must begin with: the sum of its ids, and their number.
-  static std::pair<float, float> echo_of(const std::string& text) {
-    const auto tokenizer = *Tokenizer::load(tiny() + "/tokenizer.json");
-    const auto scratch = tokenizer->make_scratch();
-    std::vector<TokenId> ids;
-    tokenizer->encode(text, 32, *scratch, ids);
-    return {static_cast<float>(std::accumulate(ids.begin(), ids.end(), 0U)),
-            static_cast<float>(ids.size())};
-  }
-
-  const std::filesystem::path folder_;
-  const SteadyClock clock_;
-  EventLoop loop_;
-  ServeOptions options_;
-  std::string notices_;
-  std::optional<Error> fatal_;
-  std::unique_ptr<InferenceService> service_;
-};
-
-const EmbedAnswer& vectors(const Answer& answer) {
-  const auto* failed = std::get_if<CallError>(&answer);
-  EXPECT_EQ(failed, nullptr) << (failed ? failed->error.message : "");
-  return std::get<EmbedAnswer>(answer);
-}
-
-const Error& error(const Answer& answer) { return std::get<CallError>(answer).error; }
 
 TEST_F(InferenceServiceTest, AnswersRowsInTheOrderOfTexts) {
   start();
@@ -133,17 +39,100 @@ TEST_F(InferenceServiceTest, ComputesEqualTextsOnceAndAnswersThemFromTheCacheAft
   EXPECT_EQ(service_->status().text_count, 1U);
 }
 
+// How quickly one key is answered must not tell what another has asked.
+TEST_F(InferenceServiceTest, NoKeyIsAnsweredFromWhatAnotherAsked) {
+  start();
+  const auto cached = [this](const std::string& caller) {
+    return vectors(embed({.options = {.caller = caller}, .texts = {"secret"}})).cached_count;
+  };
+  EXPECT_EQ(cached("a"), 0);
+  EXPECT_EQ(cached("a"), 1);
+  EXPECT_EQ(cached("b"), 0);
+  EXPECT_EQ(cached(""), 0);
+  EXPECT_EQ(cached("b"), 1);
+}
+
+TEST_F(InferenceServiceTest, KeysThatAreToShareDo) {
+  options_.is_cache_shared = true;
+  start();
+  const auto cached = [this](const std::string& caller) {
+    return vectors(embed({.options = {.caller = caller}, .texts = {"text"}})).cached_count;
+  };
+  EXPECT_EQ(cached("a"), 0);
+  EXPECT_EQ(cached("b"), 1);
+}
+
+TEST_F(InferenceServiceTest, HasNoMoreModelsThanItMay) {
+  ::setenv("ZERO_WORKER", "dim=32", 1);  // the same row whatever the model is called
+  options_.models_most = 2;
+  start();
+  const auto load = [this](const std::string& name) {
+    return wait_for<Result<ServedModelStatus>>(
+        [&](auto on_done) { service_->load_model({.name = name, .model = tiny()}, on_done); });
+  };
+  const auto second = load("second");
+  ASSERT_TRUE(second) << second.error().message;
+  const auto third = load("third");
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(third.error().message, "models_most allows 2 models at a time");
+  ASSERT_TRUE(service_->unload_model("second"));
+  EXPECT_TRUE(load("third"));
+}
+
+// 2 and 3 are the tokenizer's [CLS] and [SEP].
 TEST_F(InferenceServiceTest, TakesTokenIdsAsTheyAre) {
   start();
-  const auto answer = embed(EmbedCall{.ids = {{5, 6, 7}, {9}}});
+  const auto answer = embed(EmbedCall{.ids = {{2, 5, 6, 7, 3}, {2, 9, 3}}});
   const auto& got = vectors(answer);
-  EXPECT_EQ(got.rows[0], 18.0F);
-  EXPECT_EQ(got.rows[got.dim], 9.0F);
-  EXPECT_EQ(got.token_count, 4U);
-  const auto refused = embed(EmbedCall{.ids = {{5}, {1'000'000}}});
+  EXPECT_EQ(got.rows[0], 23.0F);
+  EXPECT_EQ(got.rows[got.dim], 14.0F);
+  EXPECT_EQ(got.token_count, 8U);
+  const auto refused = embed(EmbedCall{.ids = {{2, 5, 3}, {2, 1'000'000, 3}}});
   EXPECT_EQ(error(refused).kind, ErrorKind::InvalidArgument);
   EXPECT_EQ(std::get<CallError>(refused).field, CallField::TokenIds);
   EXPECT_EQ(error(embed(EmbedCall{.ids = {{}}})).kind, ErrorKind::InvalidArgument);
+}
+
+// As another tokenizer gives them: ids of this vocabulary, without this model's special tokens.
+TEST_F(InferenceServiceTest, RefusesTheTokenIdsOfAnotherTokenizer) {
+  start();
+  for (const std::vector<std::uint32_t>& ids :
+       {std::vector<std::uint32_t>{5, 6, 7}, {2, 5, 6, 7}, {5, 6, 7, 3}, {2}, {3}}) {
+    const auto refused = embed(EmbedCall{.ids = {ids}});
+    EXPECT_EQ(std::get<CallError>(refused).field, CallField::TokenIds);
+    EXPECT_EQ(error(refused).message,
+              "the token ids of a text must begin with 2 and end with 3, which are the model's "
+              "special tokens");
+  }
+}
+
+TEST_F(InferenceServiceTest, TakesTheIdsThatItGivesForAText) {
+  start();
+  std::string text = "a few words of a text that is longer than the model can take";
+  for (int i = 0; i < 5; ++i) text += ", " + text;
+  for (const auto& tokenized : tokenize({.texts = {"short", text}}).texts) {
+    const auto answer = embed(EmbedCall{.ids = {tokenized.ids}});
+    EXPECT_EQ(vectors(answer).token_count, tokenized.ids.size());
+  }
+}
+
+// Ids beyond the limit are cut as texts are: the special tokens stay.
+TEST_F(InferenceServiceTest, CutsIdsBetweenTheirSpecialTokens) {
+  start();
+  const std::size_t length_max = service_->models().front().length_max;
+  std::vector<std::uint32_t> ids{2};
+  for (std::uint32_t i = 0; i < 100; ++i) ids.push_back(4 + i % 20);
+  ids.push_back(3);
+  float right = 2 + 3;
+  for (std::size_t i = 1; i + 1 < length_max; ++i) right += static_cast<float>(ids[i]);
+  float left = 2 + 3;
+  for (std::size_t i = ids.size() - length_max + 1; i + 1 < ids.size(); ++i) {
+    left += static_cast<float>(ids[i]);
+  }
+  EXPECT_EQ(vectors(embed(EmbedCall{.ids = {ids}})).rows[0], right);
+  const CallOptions from_left{.truncation_side = TruncationSide::Left};
+  EXPECT_EQ(vectors(embed(EmbedCall{.options = from_left, .ids = {ids}})).rows[0], left);
 }
 
 TEST_F(InferenceServiceTest, RefusesAModelThatIsNotServedNamingTheNearest) {
@@ -151,6 +140,17 @@ TEST_F(InferenceServiceTest, RefusesAModelThatIsNotServedNamingTheNearest) {
   const auto answer = embed(EmbedCall{.options = {.model = "tinny"}, .texts = {"a"}});
   EXPECT_EQ(error(answer).kind, ErrorKind::NotFound);
   EXPECT_EQ(error(answer).message, "the model does not exist: tinny; did you mean tiny?");
+}
+
+TEST_F(InferenceServiceTest, AModelIsAlsoNamedByThePathAndByTheLastPartOfItsId) {
+  options_.models = {{.name = "org/small", .model = tiny()}};
+  start();
+  for (const auto& name : {std::string("org/small"), std::string("small"), tiny()}) {
+    const auto answer = embed(EmbedCall{.options = {.model = name}, .texts = {"a"}});
+    EXPECT_EQ(vectors(answer).model, "org/small") << name;
+  }
+  const auto other = embed(EmbedCall{.options = {.model = "other/small"}, .texts = {"a"}});
+  EXPECT_EQ(error(other).kind, ErrorKind::NotFound) << "another organisation's model";
 }
 
 TEST_F(InferenceServiceTest, CutsLongTextsUnlessThatIsRefused) {
@@ -242,6 +242,55 @@ TEST_F(InferenceServiceTest, LoadsAndUnloadsModelsWhileItRuns) {
   });
   EXPECT_EQ(vectors(answer).rows[0], echo_of("the last one").first);
   EXPECT_EQ(service_->models().size(), 1U);
+}
+
+// The load of the second model never ends in the workers: whoever asked for it is told when it is
+// unloaded, and so is who unloads it.
+TEST_F(InferenceServiceTest, AnswersALoadWhoseModelIsUnloadedMeanwhile) {
+  ::setenv("ZERO_WORKER", "echo dim=32 hang_load=2", 1);
+  start();
+  using Loaded = Result<ServedModelStatus>;
+  bool is_unloaded = false;
+  std::function<void()> unload = [&] {
+    is_unloaded = is_unloaded || service_->unload_model("second").has_value();
+    if (!is_unloaded) loop_.post(unload);  // it is still being read
+  };
+  const auto loaded = wait_for<Loaded>([&](auto on_done) {
+    service_->load_model({.name = "second", .model = tiny(), .precision = Precision::Fp32},
+                         on_done);
+    unload();
+  });
+  EXPECT_TRUE(is_unloaded);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::Cancelled);
+  EXPECT_EQ(loaded.error().message, "the model was unloaded while it was loading: second");
+}
+
+TEST_F(InferenceServiceTest, TheStartCanBeCancelledWhileAPrecisionIsMeasured) {
+  ::setenv("ZERO_WORKER", "hang_probe", 1);
+  const auto service = InferenceService::start(
+      options_, loop_,
+      {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
+       .on_fatal = [](const Error&) {},
+       .is_cancelled = [] { return has_stopped_child(); }},
+      clock_);
+  ASSERT_FALSE(service);
+  EXPECT_EQ(service.error().kind, ErrorKind::Cancelled);
+}
+
+// The worker that measures aside stops, and nobody waits for it: the service ends all the same.
+TEST_F(InferenceServiceTest, EndsWhileAPrecisionIsMeasuredAside) {
+  options_.models.front().precision = Precision::Fp32;
+  start();
+  ::setenv("ZERO_WORKER", "hang_probe", 1);
+  service_->load_model({.name = "second", .model = tiny()},
+                       [](const Result<ServedModelStatus>&) {});
+  run_until([] { return has_stopped_child(); });
+  bool is_drained = false;
+  service_->drain([&] { is_drained = true; });
+  EXPECT_TRUE(is_drained);
+  service_.reset();  // for ever, if it waits for the measurement
+  EXPECT_FALSE(has_stopped_child());
 }
 
 TEST_F(InferenceServiceTest, AModelThatCannotBeLoadedIsAnErrorAndNotTheEnd) {

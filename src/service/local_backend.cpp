@@ -6,20 +6,27 @@
 namespace muster {
 namespace {
 
+// All but what the devices settle.
+EmbedModel describe(const OpenedModel& opened) {
+  return {.path = std::filesystem::absolute(opened.folder.path).lexically_normal().string(),
+          .server = {},
+          .hash = opened.hash,
+          .pooling = std::string(pooling_name(opened.pooling)),
+          .normalize = opened.normalize,
+          .prompt_name = opened.prompt_name,
+          .length_max = opened.text_encoder->length_max(),
+          .precision = Precision::Fp32,
+          .precision_reason = {},
+          .equality_class = {}};
+}
+
 class LocalBackend final : public EmbedBackend {
  public:
   explicit LocalBackend(EmbeddingSession session) : session_(std::move(session)) {
-    const auto& opened = session_.model;
-    model_ = {.path = std::filesystem::absolute(opened.folder.path).lexically_normal().string(),
-              .server = {},
-              .hash = opened.hash,
-              .pooling = std::string(pooling_name(opened.pooling)),
-              .normalize = opened.normalize,
-              .prompt_name = opened.prompt_name,
-              .length_max = opened.text_encoder->length_max(),
-              .precision = session_.precision,
-              .precision_reason = session_.precision_reason,
-              .equality_class = session_.equality_class};
+    model_ = describe(session_.model);
+    model_.precision = session_.precision;
+    model_.precision_reason = session_.precision_reason;
+    model_.equality_class = session_.equality_class;
   }
 
   const EmbedModel& model() const override { return model_; }
@@ -51,7 +58,8 @@ class LocalBackend final : public EmbedBackend {
                                 .weights_bytes = here.weights_bytes,
                                 .load_peak_bytes = here.load_peak_bytes,
                                 .activation_peak_bytes = device.activation_peak_bytes,
-                                .state = std::string(fleet_state_name(device.state))});
+                                .state = std::string(fleet_state_name(device.state)),
+                                .reason = device.reason});
     }
     return status;
   }
@@ -64,6 +72,15 @@ class LocalBackend final : public EmbedBackend {
 };
 
 }  // namespace
+
+Result<EmbedModel> describe_local_model(const EmbedOptions& options) {
+  const auto choice = model_choice(options);
+  auto opened = MUSTER_TRY(find_and_read(choice));
+  MUSTER_TRY(open_texts(choice, opened));
+  auto model = describe(opened);
+  model.precision = options.precision.value_or(model.precision);
+  return model;
+}
 
 Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& options,
                                                          EmbedBackendEvents events,

@@ -43,7 +43,7 @@ std::optional<PrecisionMeasure> read_measure(const json& entry) {
 
 }  // namespace
 
-PrecisionChoice choose_precision(const Verdict& verdict) {
+PrecisionChoice choose_precision(const ProbeVerdict& verdict) {
   const auto& fp32 = verdict.measures.front();
   const PrecisionMeasure* best = &fp32;
   std::string others;
@@ -65,15 +65,15 @@ PrecisionChoice choose_precision(const Verdict& verdict) {
                                 others.empty() ? ": this device computes in fp32 alone" : others)};
 }
 
-std::optional<Verdict> read_cached_verdict(const std::filesystem::path& cache_folder,
-                                           const VerdictKey& key) {
+std::optional<ProbeVerdict> read_cached_verdict(const std::filesystem::path& cache_folder,
+                                                const VerdictKey& key) {
   const auto text = read_file(verdict_path(cache_folder, key), 64 * 1024);
   if (!text) return std::nullopt;
   const auto content = json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!content.is_object() || !content.contains("measures") || !content["measures"].is_array()) {
     return std::nullopt;
   }
-  Verdict verdict;
+  ProbeVerdict verdict;
   for (const auto& entry : content["measures"]) {
     const auto measure = read_measure(entry);
     if (!measure) return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<Verdict> read_cached_verdict(const std::filesystem::path& cache_fo
 }
 
 Status write_cached_verdict(const std::filesystem::path& cache_folder, const VerdictKey& key,
-                            const Verdict& verdict) {
+                            const ProbeVerdict& verdict) {
   const auto path = verdict_path(cache_folder, key);
   std::error_code failure;
   std::filesystem::create_directories(path.parent_path(), failure);

@@ -24,7 +24,7 @@ struct PrecisionChoice {
 /// decides, and fp32 is exact).
 ///
 /// measures: fp32 first, never empty.
-PrecisionChoice choose_precision(const Verdict& verdict);
+PrecisionChoice choose_precision(const ProbeVerdict& verdict);
 
 /// What a verdict depends on.
 struct VerdictKey {
@@ -36,12 +36,12 @@ struct VerdictKey {
 
 /// The measurement of this model on this processor that an earlier run has kept; nullopt when there
 /// is none or it cannot be read.
-std::optional<Verdict> read_cached_verdict(const std::filesystem::path& cache_folder,
-                                           const VerdictKey& key);
+std::optional<ProbeVerdict> read_cached_verdict(const std::filesystem::path& cache_folder,
+                                                const VerdictKey& key);
 
 /// Errors: those of writing; a run goes on without the cache.
 Status write_cached_verdict(const std::filesystem::path& cache_folder, const VerdictKey& key,
-                            const Verdict& verdict);
+                            const ProbeVerdict& verdict);
 
 /// The 64 shipped texts of many lengths and scripts on which precisions are compared
 /// (data/precision_texts.txt).

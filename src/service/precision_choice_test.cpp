@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-Verdict verdict_with(double gain, double cosine_mean, double cosine_min) {
+ProbeVerdict verdict_with(double gain, double cosine_mean, double cosine_min) {
   return {{{Precision::Fp32, 1000, 1, 1}, {Precision::Bf16, 1000 * gain, cosine_mean, cosine_min}}};
 }
 

@@ -21,7 +21,7 @@ struct PrecisionQuestion {
 };
 
 /// Measures every precision on a device; blocks until the answer.
-using MeasurePrecisions = std::function<Result<Verdict>(const Probe&)>;
+using MeasurePrecisions = std::function<Result<ProbeVerdict>(const Probe&)>;
 
 /// The precision that is asked for, else the one that an earlier measurement of this model on this
 /// processor chose, else that of a measurement made now, which is kept.

@@ -52,7 +52,7 @@ Result<EmbedModel> remote_embed_model(const ListedModel& listed,
                  fmt::format("the server says no class and dimension of {}", listed.name)};
   }
   auto prompt = MUSTER_TRY(find_prompt(sentence, prompt_name));
-  return EmbedModel{.path = listed.path,
+  return EmbedModel{.path = listed.path.empty() ? listed.name : listed.path,
                     .server = url,
                     .hash = listed.equality_class.substr(0, hash_size),
                     .pooling = listed.pooling,

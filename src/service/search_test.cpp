@@ -33,13 +33,13 @@ std::vector<std::uint64_t> rows_of(const std::vector<SearchHit>& hits) {
   return rows;
 }
 
-using Rows = std::vector<std::uint64_t>;
+using RowIndices = std::vector<std::uint64_t>;
 
 TEST(SearchVectors, OrdersByCosineNotByLength) {
   const FakeVectors vectors({0, 5, 3, 4, 0.5, 0, -7, 0}, 2);
   const auto hits = search_vectors(vectors, std::vector<float>{2, 0}, 4);
   ASSERT_TRUE(hits);
-  EXPECT_EQ(rows_of(*hits), (Rows{2, 1, 0, 3}));
+  EXPECT_EQ(rows_of(*hits), (RowIndices{2, 1, 0, 3}));
   EXPECT_EQ((*hits)[0].score, 1);
   EXPECT_DOUBLE_EQ((*hits)[1].score, 0.6);  // (3, 4) has length 5
   EXPECT_EQ((*hits)[2].score, 0);
@@ -48,13 +48,13 @@ TEST(SearchVectors, OrdersByCosineNotByLength) {
 
 TEST(SearchVectors, EqualScoresComeInTheOrderOfRows) {
   const FakeVectors vectors({1, 0, 0, 1, 2, 0, 1, 0, 4, 0}, 2);
-  EXPECT_EQ(rows_of(*search_vectors(vectors, std::vector<float>{1, 0}, 3)), (Rows{0, 2, 3}));
+  EXPECT_EQ(rows_of(*search_vectors(vectors, std::vector<float>{1, 0}, 3)), (RowIndices{0, 2, 3}));
 }
 
 TEST(SearchVectors, ARowWithoutDirectionNeverMatches) {
   const float infinity = std::numeric_limits<float>::infinity();
   const FakeVectors vectors({0, 0, 1, 1, infinity, 0, std::nanf(""), 1, -1, 0}, 2);
-  EXPECT_EQ(rows_of(*search_vectors(vectors, std::vector<float>{1, 0}, 9)), (Rows{1, 4}));
+  EXPECT_EQ(rows_of(*search_vectors(vectors, std::vector<float>{1, 0}, 9)), (RowIndices{1, 4}));
 }
 
 TEST(SearchVectors, TheGreatestAndTheSmallestFloatsHaveACosine) {
@@ -62,7 +62,7 @@ TEST(SearchVectors, TheGreatestAndTheSmallestFloatsHaveACosine) {
   const float min = std::numeric_limits<float>::denorm_min();
   const FakeVectors vectors({max, max, min, 0}, 2);
   const auto hits = search_vectors(vectors, std::vector<float>{max, max}, 2);
-  EXPECT_EQ(rows_of(*hits), (Rows{0, 1}));
+  EXPECT_EQ(rows_of(*hits), (RowIndices{0, 1}));
   EXPECT_DOUBLE_EQ((*hits)[0].score, 1);
   EXPECT_DOUBLE_EQ((*hits)[1].score, std::sqrt(0.5));
 }
@@ -100,7 +100,7 @@ TEST(SearchVectors, GivesTheHitsOfTheDefinition) {
                                 [](double x, double y) { return x * y; });
     };
     std::vector<double> scores(200);
-    Rows expected(200);
+    RowIndices expected(200);
     std::iota(expected.begin(), expected.end(), 0);
     for (const auto row : expected) {
       const auto vector = vectors.row(row);

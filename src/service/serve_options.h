@@ -36,6 +36,7 @@ struct ServedModel {
 struct ServeOptions {
   HttpServerOptions http;  // where to listen, TLS, limits of bodies, headers and connections
   std::vector<ServedModel> models;
+  std::uint32_t models_most = 16;  // at a time, those that are being loaded included
   std::vector<Device> devices;
   Machine machine;  // these devices as planning sees them, as free as before the workers came
   std::map<std::size_t, double> weights;  // by index into `devices`
@@ -47,6 +48,8 @@ struct ServeOptions {
   DispatchOptions dispatch;
   AdmissionOptions admission;
   CacheOptions cache;
+  bool is_cache_shared = false;  // between API keys; else none learns from a quick answer what
+                                 // another has asked
 
   std::uint32_t texts_most = 2048;  // of one request; OpenAI's limit
   bool auto_truncate = true;        // when a request does not say; false: too long is an error

@@ -80,7 +80,7 @@ Result<ListedModel> listed_model(const Json& json) {
   Fields fields(json);
   ListedModel model;
   model.name = fields.text("id");
-  model.path = fields.text("path");
+  if (fields.has("path")) model.path = fields.text("path");  // told to administrators alone
   model.embeds = fields.text("task") == "embed";
   model.state = fields.text("state");
   if (fields.has("reason")) model.reason = fields.text("reason");

@@ -18,7 +18,7 @@ namespace muster {
 /// A model of a server, as it tells of it.
 struct ListedModel {
   std::string name;
-  std::string path;  // on the server's machine
+  std::string path;  // on the server's machine; empty: it is not told to this caller
   bool embeds = false;
   std::string state;  // "absent", "loading", "ready", "failed"
   std::string reason;

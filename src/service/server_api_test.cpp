@@ -41,6 +41,15 @@ TEST(ParseListedModels, ReadsWhatAServerSaysOfItsModels) {
   EXPECT_EQ(model.equality_class, "abc bf16 zero");
 }
 
+// A key that may only embed is not told where a model lies.
+TEST(ParseListedModels, NeedsNoPath) {
+  auto json = listed();
+  json.erase("path");
+  const auto models = parse_listed_models(Json{{"data", {json}}}.dump());
+  ASSERT_TRUE(models) << models.error().message;
+  EXPECT_EQ(models->front().path, "");
+}
+
 TEST(ParseListedModels, NamesTheFieldThatIsNotAsMusterHasIt) {
   for (const char* name :
        {"id", "state", "length_max", "prompts", "normalize", "precision", "equality_class"}) {

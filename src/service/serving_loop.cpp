@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/build_info.h"
+#include "base/wall_clock.h"
 
 namespace muster {
 
@@ -27,8 +28,11 @@ ServingLoop::ServingLoop(const ServeOptions& options, EventLoop& loop, Events ev
       drain_timer_(loop.timer([this] { finish_drain(); })) {}
 
 ServingLoop::~ServingLoop() {
+  is_ending_ = true;
   jobs_.close();
+  asides_.close();
   if (reader_.joinable()) reader_.join();
+  if (encoder_.joinable()) encoder_.join();
 }
 
 Status ServingLoop::open() {
@@ -45,9 +49,12 @@ Status ServingLoop::open() {
                                     .drain_limit = options_.drain_limit},
                                    fleet_events(), clock_));
   MUSTER_TRY(open_first_models());
+  note_classes(fleet_->status());
   fleet_watch_ = loop_.watch(fleet_->wait_fd(), [this] { pump(); });
   reader_ = std::thread([this] {
-    while (const auto job = jobs_.take()) (*job)();
+    while (const auto job = jobs_.take()) {
+      if (!is_ending_) (*job)();
+    }
   });
   place_soon();
   return Done{};
@@ -56,7 +63,7 @@ Status ServingLoop::open() {
 FleetEvents ServingLoop::fleet_events() {
   return {
       .on_row = [this](ItemKey item, std::span<const std::byte> row,
-                       std::size_t) { on_row(item, row); },
+                       std::size_t device) { on_row(item, row, device); },
       .on_item_failed = [this](ItemKey item, const Error& error) { on_item_failed(item, error); },
       .on_notice = [this](const std::string& text,
                           std::optional<std::size_t> device) { notice(text, device); },
@@ -141,6 +148,11 @@ ServiceStatus ServingLoop::status() const {
   status.waiting_call_count = calls_.count();
   status.cache = cache_->status();
   return status;
+}
+
+std::optional<Error> ServingLoop::tend_cache() {
+  cache_->tend(unix_seconds());
+  return cache_->file_error();
 }
 
 bool ServingLoop::is_ready() const {

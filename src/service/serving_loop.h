@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,16 +17,21 @@
 #include "service/flight_table.h"
 #include "service/inference_service.h"
 #include "service/serving_models.h"
+#include "service/text_encoding.h"
+#include "service/unsent_texts.h"
 
 namespace muster {
 
 /// The service as it is: calls come in by `embed` and `rerank`, texts go to the fleet, rows come
 /// back by `on_row`, and a call whose last row is there is answered.
 ///
-/// Threads: the loop's; models are opened on a thread of its own, which reads nothing that changes.
+/// Threads: the loop's; models are opened on a thread of their own, and long texts are encoded on
+/// another. Both read nothing that changes, and hand over what they have made by a posted task.
 class ServingLoop final : public InferenceService {
  public:
   static constexpr std::size_t kJobsMost = 16;  // models that may wait to be opened
+  /// Calls whose long text may wait to be encoded aside, one text each.
+  static constexpr std::size_t kAsidesMost = 1024;
 
   ServingLoop(const ServeOptions& options, EventLoop& loop, Events events, const Clock& clock);
   ~ServingLoop() override;
@@ -38,11 +45,11 @@ class ServingLoop final : public InferenceService {
   CallId rerank(RerankCall asked,
                 std::function<void(std::variant<RerankAnswer, CallError>)> on_done) override;
   void cancel(CallId id) override;
-  Result<std::vector<TokenizedText>> tokenize(const CallOptions& options,
-                                              const std::optional<std::string>& prompt_name,
-                                              std::span<const std::string> texts) override;
+  CallId tokenize(TokenizeCall asked,
+                  std::function<void(std::variant<TokenizeAnswer, CallError>)> on_done) override;
 
   std::vector<ServedModelStatus> models() const override;
+  std::uint32_t row_size(std::string_view model) const override;
   void load_model(const ServedModel& model,
                   std::function<void(Result<ServedModelStatus>)> on_done) override;
   Status unload_model(const std::string& name) override;
@@ -52,6 +59,7 @@ class ServingLoop final : public InferenceService {
   void clear_cache() override {
     if (cache_) cache_->clear();
   }
+  std::optional<Error> tend_cache() override;
   void reconfigure(const ServeOptions& options,
                    std::map<std::string, CallerLimits> limits) override;
   bool is_ready() const override;
@@ -59,27 +67,43 @@ class ServingLoop final : public InferenceService {
 
  private:
   using OnLoaded = std::function<void(Result<ServedModelStatus>)>;
-  using Measure = std::function<Result<Verdict>(const Probe&)>;
+  using Measure = std::function<Result<ProbeVerdict>(const Probe&)>;
 
   // Calls: serving_calls.cpp
   Call& begin_call(const CallOptions& asked, ServingModel& model, std::size_t text_count);
+  CacheKey scope_of(const Call& call, ServingModel& model) const;
   void look_up(Call& call, ServingModel& model);
   CallId let_in(Call& call, ServingModel& model);
-  std::uint64_t token_bound(const Call& call, const ServingModel& model) const;
-  QueueState queue_state(const ServingModel& model, Lane lane) const;
-  void send_texts(CallId id);
-  Status send_text(Call& call, ServingModel& model, const CallMiss& miss);
-  Tokenizer::Encoded encode(Call& call, ServingModel& model, std::uint32_t position,
-                            std::vector<std::uint32_t>& ids, std::uint32_t& first_segment);
-  void on_row(ItemKey item, std::span<const std::byte> row);
-  void on_item_failed(ItemKey item, const Error& error);
-  void fail_all(const Flight& flight, const Error& error);
+  QueueState queue_state(const Call& call, const ServingModel& model) const;
+  double interactive_tokens_most(const ServingModel& model) const;
   void finish(CallId id);
   void fail(CallId id, const CallError& failure);
   void refuse(CallId id, const CallError& failure);
   static void tell(Call& call, const CallError& failure);
   void leave_flights(const Call& call);
+  std::uint64_t computed_tokens(const Call& call) const;
   void expire();
+
+  // Texts of calls on their way to the fleet and back: serving_texts.cpp
+  std::uint64_t estimate_tokens(const Call& call, ServingModel& model);
+  void sample_tokens(const Call& call, ServingModel& model);
+  void queue_texts(Call& call);
+  UnsentTexts& unsent_of(const Call& call);
+  Call* next_unsent(std::size_t first_queue = 0);
+  void send_texts();
+  void send_in_turn(Call& call);
+  void send_next(Call& call);
+  void join_flight(Call& call, const CallMiss& miss);
+  void encode_aside(Call& call, ServingModel& model, TextToEncode text);
+  void on_encoded(CallId id, EncodedText encoded);
+  void accept(Call& call, ServingModel& model, EncodedText encoded);
+  void submit(Call& call, const CallMiss& miss, EncodedText encoded);
+  void count_sent(Call& call);
+  void forget_unsent(const Call& call);
+  void on_row(ItemKey item, std::span<const std::byte> row, std::size_t device);
+  void cache_row(const Flight& flight, const ServingModel& model, std::size_t device);
+  void on_item_failed(ItemKey item, const Error& error);
+  void fail_all(const Flight& flight, const Error& error);
 
   // The fleet, and beginning and end: serving_loop.cpp
   FleetEvents fleet_events();
@@ -91,15 +115,17 @@ class ServingLoop final : public InferenceService {
 
   // Models: serving_model_loading.cpp
   Status open_first_models();
+  Error too_many_models() const;
   Result<std::unique_ptr<ServingModel>> read_model(const ServedModel& asked) const;
   Status settle(ServingModel& model, const std::vector<std::string>& classes,
                 const Measure& measure,
                 const std::function<void(const std::string&)>& on_notice) const;
-  Result<Verdict> measure_aside(const Probe& probe) const;
+  Result<ProbeVerdict> measure_aside(const Probe& probe) const;
   Status place(std::unique_ptr<ServingModel> model);
   void place_opened(ModelId id, Result<std::unique_ptr<ServingModel>> opened);
-  std::vector<std::string> engine_classes() const;
+  std::vector<std::string> engine_classes(const std::vector<std::string>& devices) const;
   void on_fleet_change();
+  void note_classes(const std::vector<FleetDeviceStatus>& devices);
   void keep_canaries(const ServingModel& model);
   ServedModelStatus status_of(const ServingModel& model,
                               const std::vector<FleetDeviceStatus>& devices) const;
@@ -127,13 +153,21 @@ class ServingLoop final : public InferenceService {
   std::set<ModelId> kept_canaries_;
   CallTable calls_;
   FlightTable flights_;
-  std::set<CallId> unsent_;  // let in, and not all of their texts sent yet
+  /// Let in, and not all of their texts sent yet: interactive ones, bulk ones, and those that ask
+  /// for tokens alone, which wait for no device and count as no work.
+  std::array<UnsentTexts, kLaneCount + 1> unsent_;
+  bool is_sending_ = false;
+  bool is_sending_posted_ = false;
+  std::vector<std::string> device_classes_;  // engine classes, by device
   std::vector<float> row_buffer_;
   ServiceStatus counts_;
   std::function<void()> on_drained_;
 
+  std::atomic<bool> is_ending_ = false;
   Inbox<std::function<void()>> jobs_{kJobsMost};
   std::thread reader_;  // opens models
+  Inbox<std::function<void()>> asides_{kAsidesMost};
+  std::thread encoder_;  // encodes long texts; started by the first of them
 };
 
 }  // namespace muster

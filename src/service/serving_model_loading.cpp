@@ -9,13 +9,12 @@
 #include "base/text.h"
 #include "base/wall_clock.h"
 #include "service/canary_store.h"
+#include "service/model_name.h"
 #include "service/precision_settling.h"
 #include "service/serving_loop.h"
 
 namespace muster {
 namespace {
-
-bool never() { return false; }
 
 // What clients call a model that was given no name: its hub id, or the last name of its folder as
 // it was written, whatever a link there leads to.
@@ -36,6 +35,7 @@ std::vector<std::uint32_t> canary_ids(ServingModel& model) {
 }  // namespace
 
 Status ServingLoop::open_first_models() {
+  if (options_.models.size() > options_.models_most) return too_many_models();
   // The workers link torch while this thread reads tokenizers and hashes weights.
   std::vector<std::unique_ptr<ServingModel>> read;
   for (const auto& asked : options_.models) {
@@ -48,13 +48,20 @@ Status ServingLoop::open_first_models() {
                                read.back()->name)};
     }
   }
-  const auto classes = MUSTER_TRY(fleet_->wait_for_greetings(never));
-  const Measure measure = [this](const Probe& probe) { return fleet_->probe(probe, never); };
+  const auto cancelled = [this] { return events_.is_cancelled && events_.is_cancelled(); };
+  MUSTER_TRY(fleet_->wait_for_greetings(cancelled));
+  const Measure measure = [&](const Probe& probe) { return fleet_->probe(probe, cancelled); };
   for (auto& model : read) {
-    MUSTER_TRY(settle(*model, classes, measure, [this](const std::string& text) { notice(text); }));
+    MUSTER_TRY(settle(*model, engine_classes(model->asked.devices), measure,
+                      [this](const std::string& text) { notice(text); }));
     MUSTER_TRY(place(std::move(model)));
   }
   return Done{};
+}
+
+Error ServingLoop::too_many_models() const {
+  return Error{ErrorKind::ResourceExhausted,
+               fmt::format("models_most allows {} models at a time", options_.models_most)};
 }
 
 Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel& asked) const {
@@ -68,6 +75,7 @@ Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel&
   model->opened = MUSTER_TRY(find_and_read(choice));
   MUSTER_TRY(open_texts(choice, model->opened));
   model->name = asked.name.empty() ? name_of(asked.model) : asked.name;
+  MUSTER_TRY(check_model_name(model->name));
   model->row_size = model->opened.folder.encoder.hidden_size;
   if (const auto& rerank = model->opened.folder.rerank) {
     model->task = ModelTask::Rerank;
@@ -86,9 +94,9 @@ Status ServingLoop::settle(ServingModel& model, const std::vector<std::string>& 
                                    .engine_class = classes.front(),
                                    .cache_folder = options_.cache_folder};
   model.precision = MUSTER_TRY(settle_precision(question, model.opened, measure, on_notice));
-  model.equality_class =
-      fmt::format("{} {} {}", model.opened.hash, precision_name(model.precision.precision),
-                  fmt::join(classes, " + "));
+  model.equality_base =
+      fmt::format("{} {}", model.opened.hash, precision_name(model.precision.precision));
+  model.engine_classes = classes;
   return Done{};
 }
 
@@ -112,16 +120,22 @@ Status ServingLoop::place(std::unique_ptr<ServingModel> model) {
                            .cpus = {}},
                   .devices = std::move(devices),
                   .canary = canary_ids(served),
-                  .canary_rows = read_canary_rows(options_.cache_folder, served.canary_name())};
+                  .canary_rows = read_canary_rows(options_.cache_folder, served.canary_name()),
+                  .is_measured_at_load = true};
   what.load.model.task = served.task;
   fleet_->load(served.id, std::move(what));
   return Done{};
 }
 
 void ServingLoop::load_model(const ServedModel& model, OnLoaded on_done) {
+  const auto is_unplaced = [this](const auto& one) { return models_.find(one.first) == nullptr; };
+  const auto unplaced = std::count_if(loading_.begin(), loading_.end(), is_unplaced);
+  if (models_.all().size() + static_cast<std::size_t>(unplaced) >= options_.models_most) {
+    return on_done(too_many_models());
+  }
   const auto id = next_model_++;
   loading_.emplace(id, std::move(on_done));
-  const auto job = [this, id, model, classes = engine_classes()] {
+  const auto job = [this, id, model, classes = engine_classes(model.devices)] {
     auto opened = read_model(model);
     if (opened) {
       // Whoever waits for a precision must not keep the loop waiting: measured in a worker aside.
@@ -139,7 +153,9 @@ void ServingLoop::load_model(const ServedModel& model, OnLoaded on_done) {
   }
 }
 
-Result<Verdict> ServingLoop::measure_aside(const Probe& probe) const {
+// It ends with the server: the worker is killed, whatever it is doing.
+Result<ProbeVerdict> ServingLoop::measure_aside(const Probe& probe) const {
+  const auto cancelled = [this] { return is_ending_.load(); };
   const FleetEvents deaf{.on_row = [](ItemKey, std::span<const std::byte>, std::size_t) {},
                          .on_item_failed = [](ItemKey, const Error&) {},
                          .on_notice = [](const std::string&, std::optional<std::size_t>) {},
@@ -150,8 +166,8 @@ Result<Verdict> ServingLoop::measure_aside(const Probe& probe) const {
   options.torch_root = options_.torch_root;
   options.build = build_name();
   auto fleet = MUSTER_TRY(Fleet::start(std::move(options), deaf, clock_));
-  MUSTER_TRY(fleet->wait_for_greetings(never));
-  return fleet->probe(probe, never);
+  MUSTER_TRY(fleet->wait_for_greetings(cancelled));
+  return fleet->probe(probe, cancelled);
 }
 
 void ServingLoop::place_opened(ModelId id, Result<std::unique_ptr<ServingModel>> opened) {
@@ -176,16 +192,27 @@ Status ServingLoop::unload_model(const std::string& name) {
   for (const auto& model : models_.all()) {
     if (model->name != name || model->is_leaving) continue;
     model->is_leaving = true;
+    const auto waiting = loading_.find(model->id);
+    const auto on_loaded = waiting == loading_.end() ? nullptr : std::move(waiting->second);
+    if (waiting != loading_.end()) loading_.erase(waiting);
     on_call_end(model->id);
+    if (on_loaded) {
+      on_loaded(
+          Error{ErrorKind::Cancelled, "the model was unloaded while it was loading: " + name});
+    }
     return Done{};
   }
   return models_.find(name, ModelTask::Embed).error();
 }
 
-std::vector<std::string> ServingLoop::engine_classes() const {
+// Of the devices of these names; of all where none is named.
+std::vector<std::string> ServingLoop::engine_classes(
+    const std::vector<std::string>& devices) const {
   std::vector<std::string> classes;
   for (const auto& device : fleet_->status()) {
     const auto& name = device.engine_class;
+    const bool is_named = std::find(devices.begin(), devices.end(), device.name) != devices.end();
+    if (!devices.empty() && !is_named) continue;
     if (name.empty() || std::find(classes.begin(), classes.end(), name) != classes.end()) continue;
     classes.push_back(name);
   }
@@ -195,6 +222,7 @@ std::vector<std::string> ServingLoop::engine_classes() const {
 void ServingLoop::on_fleet_change() {
   const auto devices = fleet_->status();
   std::vector<std::pair<OnLoaded, Result<ServedModelStatus>>> answers;
+  note_classes(devices);
   for (const auto& model : models_.all()) {
     const auto status = status_of(*model, devices);
     if (status.state == ModelState::Ready) keep_canaries(*model);
@@ -219,6 +247,22 @@ void ServingLoop::on_fleet_change() {
   }
 }
 
+// A device may come, or come again, with another class than all before: its rows are not cached as
+// theirs, and clients are told from then on that there are two.
+void ServingLoop::note_classes(const std::vector<FleetDeviceStatus>& devices) {
+  device_classes_.resize(devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto& name = devices[i].engine_class;
+    device_classes_[i] = name;
+    if (name.empty()) continue;
+    for (const auto& model : models_.all()) {
+      auto& known = model->engine_classes;
+      if (!devices[i].models.contains(model->id)) continue;
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    }
+  }
+}
+
 void ServingLoop::keep_canaries(const ServingModel& model) {
   if (kept_canaries_.contains(model.id)) return;
   const auto rows = fleet_->canary_rows(model.id);
@@ -240,6 +284,11 @@ std::vector<ServedModelStatus> ServingLoop::models() const {
   return all;
 }
 
+std::uint32_t ServingLoop::row_size(std::string_view model) const {
+  const auto found = models_.find(model, ModelTask::Embed);
+  return found ? (*found)->row_size : 0;
+}
+
 ServedModelStatus ServingLoop::status_of(const ServingModel& model,
                                          const std::vector<FleetDeviceStatus>& devices) const {
   const auto& opened = model.opened;
@@ -258,7 +307,7 @@ ServedModelStatus ServingLoop::status_of(const ServingModel& model,
                            .normalize = opened.normalize,
                            .precision = model.precision.precision,
                            .precision_reason = model.precision.reason,
-                           .equality_class = model.equality_class,
+                           .equality_class = model.equality_class(),
                            .created_unix_seconds = model.created_unix_seconds,
                            .request_count = model.request_count,
                            .text_count = model.text_count,

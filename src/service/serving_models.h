@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cache/vector_cache.h"
+#include "scheduler/token_estimate.h"
 #include "service/model_opening.h"
 #include "service/precision_choice.h"
 #include "service/serve_options.h"
@@ -26,13 +27,28 @@ struct ServingModel {
   ModelTask task = ModelTask::Embed;
   std::uint32_t row_size = 0;  // values of a row: the dimension, or the labels
   PrecisionChoice precision;
-  std::string equality_class;
+  /// Hash and precision: with the class of the engine that computed it, what a vector depends on.
+  std::string equality_base;
+  /// Of the devices that have had the model, without repeats. The first one's are cached under the
+  /// key of a text, those of another under a key of their own.
+  std::vector<std::string> engine_classes;
   double created_unix_seconds = 0;
   bool is_leaving = false;  // taken away as soon as its last call is answered
   std::uint64_t request_count = 0, text_count = 0, token_count = 0;
 
-  /// What belongs to the key of every text after this prompt, cut at this side.
+  /// Told by the first encoding of a long text.
+  std::shared_ptr<TextEncoder> aside_encoder;
+  TokenEstimate token_estimate;
+
+  /// As clients are told it: all of its vectors are equal bit for bit while this has one engine.
+  std::string equality_class() const;
+
+  /// What belongs to the key of every text after this prompt, cut at this side, on a device of the
+  /// first engine class.
   const CacheKey& scope(const std::string& prompt, bool is_cut_left);
+
+  /// The key of the same text as computed by another engine class.
+  static CacheKey key_of_class(const CacheKey& key, std::string_view engine_class);
 
   /// The name of its canary rows: what they depend on, hashed.
   std::string canary_name() const;

@@ -19,7 +19,7 @@ void append_lowercase(std::string_view text, std::string& out) {
 
 }  // namespace
 
-TextEncoder::TextEncoder(std::unique_ptr<const Tokenizer> tokenizer, std::string prompt,
+TextEncoder::TextEncoder(std::shared_ptr<const Tokenizer> tokenizer, std::string prompt,
                          bool lowercase, std::uint32_t length_max)
     : tokenizer_(std::move(tokenizer)),
       scratch_(tokenizer_->make_scratch()),
@@ -31,14 +31,6 @@ Tokenizer::Encoded TextEncoder::encode(std::string_view prompt, std::string_view
                                        TruncationSide side, std::vector<TokenId>& ids) {
   ids.clear();
   return tokenizer_->encode(prepared(prompt, text), length_max_, *scratch_, ids, side);
-}
-
-Tokenizer::EncodedPair TextEncoder::encode_pair(std::string_view first, std::string_view second,
-                                                std::vector<TokenId>& ids) {
-  ids.clear();
-  if (!lowercase_) return tokenizer_->encode_pair(first, second, length_max_, *scratch_, ids);
-  const std::string lower_first(prepared("", first));
-  return tokenizer_->encode_pair(lower_first, prepared("", second), length_max_, *scratch_, ids);
 }
 
 std::string_view TextEncoder::prepared(std::string_view prompt, std::string_view text) {

@@ -91,11 +91,33 @@ TEST_F(CommandLine, ChecksSettingsBeforeAnythingElse) {
       << finished.err;
 }
 
-TEST_F(CommandLine, RefusesUnknownVariables) {
+// Whoever runs the program does not always say what is in its environment: a Service named "muster"
+// makes Kubernetes put its address there.
+TEST_F(CommandLine, WarnsOfUnknownVariablesAndGoesOn) {
   muster_.set("MUSTER_PRECISOIN", "fp32");
-  expect_error(
-      {"devices"}, 2,
-      "unknown variable in the environment: MUSTER_PRECISOIN; did you mean MUSTER_PRECISION?");
+  muster_.set("MUSTER_PORT", "tcp://10.0.0.1:8000");
+  const auto finished = muster_.run({"config"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.err,
+            "muster: warning: the environment has variables that are no settings, and they are "
+            "left out: MUSTER_PRECISOIN (did you mean MUSTER_PRECISION?), MUSTER_PORT (it is "
+            "Kubernetes' own, of a Service)\n");
+}
+
+TEST_F(CommandLine, WritesTheMapOfAPeerWhereItIsTold) {
+  const Words words{"plan",      MUSTER_SOURCE_DIR "/tests/plans/models/bert-base/config.json",
+                    "--machine", "sim:2xA10G-24G",
+                    "--compat",  "accelerate"};
+  const auto shown = muster_.run(words);
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  auto with_file = words;
+  with_file.insert(with_file.end(), {"-o", "acc.json"});
+  const auto written = muster_.run(with_file);
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(muster_.read("acc.json"), shown.out);
+  with_file.insert(with_file.end(), {"--format", "vllm"});
+  EXPECT_EQ(muster_.run(with_file).exit_code, 2);
 }
 
 TEST_F(CommandLine, NamesWhatIsNotThere) {
@@ -198,7 +220,7 @@ TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
   ASSERT_EQ(embedded.exit_code, 0) << embedded.err;
   EXPECT_EQ(embedded.out.rfind("2 texts, ", 0), 0U) << embedded.out;
   EXPECT_NE(embedded.out.find("cpu:0"), std::string::npos);
-  EXPECT_TRUE(muster_.exists("x.index.jsonl"));
+  EXPECT_TRUE(muster_.exists("x.npy.index.jsonl"));
 
   // The test worker's row is [sum of ids, count of ids, 0, ...]: the same text has cosine 1. The
   // model puts its prompt for questions, "the ", before "a".
@@ -212,6 +234,102 @@ TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
   EXPECT_EQ(json["hits"][0]["id"], "second");
   const auto shown = muster_.run(with_test_worker({"search", "x.npy", "a", "--top", "1"}));
   EXPECT_NE(shown.out.find("1.0000  second  the a\n"), std::string::npos) << shown.out;
+}
+
+TEST_F(CommandLine, SearchRefusesFilesThatAreNotOfOneRun) {
+  muster_.set("ZERO_WORKER", "echo");
+  muster_.write("cats.txt", "a b c\n");
+  muster_.write("tax.txt", "the a\n");
+  const auto embed = [&](const std::string& input, const std::string& out) {
+    return muster_
+        .run(with_test_worker({"embed", tiny_model(), input, "-o", out, "--precision", "fp32"}))
+        .exit_code;
+  };
+  const auto search = [&] { return muster_.run(with_test_worker({"search", "cats.npy", "a"})); };
+  ASSERT_EQ(embed("cats.txt", "cats.npy"), 0);
+  ASSERT_EQ(embed("tax.txt", "cats.safetensors"), 0);
+  ASSERT_EQ(embed("tax.txt", "tax.npy"), 0);
+  const auto right = search();
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_NE(right.out.find("a b c"), std::string::npos) << "the index of another format";
+  for (const char* ending : {"", ".index.jsonl", ".run.json"}) {
+    SCOPED_TRACE(ending);
+    const auto name = std::string("cats.npy") + ending;
+    const auto own = muster_.read(name);
+    muster_.write(name, muster_.read(std::string("tax.npy") + ending));
+    const auto refused = search();
+    EXPECT_EQ(refused.exit_code, 7) << refused.err;
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("not the file that cats.npy.run.json speaks of"), std::string::npos)
+        << refused.err;
+    muster_.write(name, own);
+  }
+  EXPECT_EQ(search().exit_code, 0);
+}
+
+TEST_F(CommandLine, SearchSaysWhatToDoWithFilesOfAnEarlierVersion) {
+  muster_.set("ZERO_WORKER", "echo");
+  muster_.write("in.txt", "a\n");
+  ASSERT_EQ(
+      muster_.run(with_test_worker({"embed", tiny_model(), "in.txt", "-o", "x.npy"})).exit_code, 0);
+  std::filesystem::rename(muster_.folder() / "x.npy.index.jsonl",
+                          muster_.folder() / "x.index.jsonl");
+  std::filesystem::rename(muster_.folder() / "x.npy.run.json", muster_.folder() / "x.run.json");
+  const auto refused = muster_.run(with_test_worker({"search", "x.npy", "a"}));
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_NE(refused.err.find("run muster embed again"), std::string::npos) << refused.err;
+}
+
+TEST_F(CommandLine, EmbedTakesNoInputForAnOutputAndNoJsonForText) {
+  const std::string lines = "{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
+  muster_.write("notes.jsonl", lines);
+  const auto over =
+      muster_.run(with_test_worker({"embed", tiny_model(), "notes.jsonl", "-o", "notes.jsonl"}));
+  EXPECT_EQ(over.exit_code, 2);
+  EXPECT_NE(over.err.find("notes.jsonl would be overwritten, and it is an input"),
+            std::string::npos)
+      << over.err;
+  EXPECT_EQ(muster_.read("notes.jsonl"), lines);
+  EXPECT_FALSE(muster_.exists("notes.jsonl.lock"));
+  const auto piped =
+      muster_.run(with_test_worker({"embed", tiny_model(), "-", "-o", "x.npy"}), "notes.jsonl");
+  EXPECT_EQ(piped.exit_code, 2);
+  EXPECT_NE(piped.err.find("standard input: begins with a JSON object: --format jsonl"),
+            std::string::npos)
+      << piped.err;
+  EXPECT_FALSE(muster_.exists("x.npy.part"));
+}
+
+TEST_F(CommandLine, EmbedSaysThatAnOutputIsCompleteAndThatAnInputIsEmpty) {
+  muster_.write("in.txt", "one\n\ntwo\n");
+  const Words words = with_test_worker({"embed", tiny_model(), "in.txt", "-o", "x.npy"});
+  const auto first = muster_.run(words);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(first.out.find("1 blank line was passed over"), std::string::npos) << first.out;
+  auto again = words;
+  again.emplace_back("--resume");
+  const auto complete = muster_.run(again);
+  EXPECT_EQ(complete.exit_code, 0) << complete.err;
+  EXPECT_EQ(complete.out, "x.npy is complete already [2 x 8]: nothing to do\n");
+  muster_.write("in.txt", "");
+  const auto empty = muster_.run(words);
+  EXPECT_EQ(empty.exit_code, 0) << empty.err;
+  EXPECT_NE(empty.err.find("there is no text in the input: x.npy has no rows"), std::string::npos)
+      << empty.err;
+}
+
+TEST_F(CommandLine, EmbedNamesTheVariablesThatItDoesNotRead) {
+  muster_.set("GPU_COUNT", "2");
+  muster_.set("EMBEDDING_BATCH_SIZE", "32");
+  muster_.set("WORLD_SIZE", "4");
+  muster_.write("in.txt", "one\n");
+  const auto finished =
+      muster_.run(with_test_worker({"embed", tiny_model(), "in.txt", "-o", "x.npy"}));
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const std::string sentence =
+      "muster: embed does not read GPU_COUNT, EMBEDDING_BATCH_SIZE, as serve does: say it with "
+      "--devices, --batch-tokens or --precision\n";
+  EXPECT_NE(finished.err.find(sentence), std::string::npos) << finished.err;
 }
 
 TEST_F(CommandLine, EmbedIsQuietOrSpeaksJson) {

@@ -155,6 +155,14 @@ TEST_F(DeployCommand, ShowsWhatContainersCanUseWithoutAModel) {
   EXPECT_EQ(json["devices"].size(), 4U);
 }
 
+// The same machine that every other command is shown by the setting.
+TEST_F(DeployCommand, LooksForAmdsGpusWhereTheSettingSays) {
+  muster_.set("MUSTER_SYSFS_ROOT", MUSTER_SOURCE_DIR "/src/hw/testdata/mi300x_8");
+  const auto finished = run("container", {"--detect-only", "--json"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_NE(finished.out.find("/dev/dri/renderD"), std::string::npos) << finished.out;
+}
+
 TEST_F(DeployCommand, RemovesWhatItStartedWhenAnotherDoesNotStart) {
   muster_.write("refuse", "");
   const auto finished =

@@ -48,6 +48,11 @@ class EmbedRuns {
   }
 
   Program run(const std::string& out, bool resume, const std::string& input = "in.txt") const {
+    return {words_of(out, resume, input), (folder_ / "log").string()};
+  }
+
+  std::vector<std::string> words_of(const std::string& out, bool resume, const std::string& input,
+                                    const std::string& flag = "") const {
     std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
                                    "embed",
                                    std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny",
@@ -66,11 +71,13 @@ class EmbedRuns {
                                    "--cache-dir",
                                    (folder_ / "cache").string()};
     if (resume) words.emplace_back("--resume");
-    return Program(std::move(words), (folder_ / "log").string());
+    if (!flag.empty()) words.push_back(flag);
+    return words;
   }
 
   std::string bytes_of(const std::string& stem) const {
-    return *read_file(folder_ / (stem + ".npy")) + *read_file(folder_ / (stem + ".index.jsonl"));
+    return *read_file(folder_ / (stem + ".npy")) +
+           *read_file(folder_ / (stem + ".npy.index.jsonl"));
   }
 
   const fs::path folder_;
@@ -111,7 +118,7 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
     } else {
       exit_code = program.wait();
       if (kill_count > 0) break;
-      for (const char* name : {"killed.npy", "killed.index.jsonl", "killed.run.json"})
+      for (const char* name : {"killed.npy", "killed.npy.index.jsonl", "killed.npy.run.json"})
         fs::remove(folder_ / name);
       moment_max = moment_max / 2 + 1;
     }
@@ -140,6 +147,33 @@ TEST_F(EmbedStdinTest, AnInterruptEndsTheWaitForASilentInput) {
   EXPECT_TRUE(ends_within(program.pidfd(), 5000));
   ::kill(program.pid(), SIGKILL);
   EXPECT_EQ(program.wait(), 128 + SIGINT);
+}
+
+TEST_F(EmbedStdinTest, AnotherRunIsRefusedUntilTheFirstIsDead) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reading(ends[0]);
+  const UniqueFd writing(ends[1]);
+  const UniqueFd before(::dup(STDIN_FILENO));
+  ::dup2(reading.get(), STDIN_FILENO);
+  const Program first = run("x.npy", false, "-");
+  ::dup2(before.get(), STDIN_FILENO);
+  // More than a pipe holds: once it is written, the program is at its input and has its output.
+  const std::string lines = repeated("a text of no weight\n", 10'000);
+  ASSERT_EQ(::write(writing.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+  for (const bool resume : {false, true}) {
+    const Program second(words_of("x.npy", resume, "in.txt"), (folder_ / "second").string());
+    EXPECT_EQ(second.wait(), 6);
+    const auto said = *read_file(folder_ / "second");
+    EXPECT_NE(said.find("another run is writing it (process " + std::to_string(first.pid()) + ")"),
+              std::string::npos)
+        << said;
+  }
+  ::kill(first.pid(), SIGKILL);
+  EXPECT_EQ(first.wait(), -SIGKILL);
+  Program third(words_of("x.npy", false, "in.txt", "--restart"), (folder_ / "third").string());
+  EXPECT_EQ(third.wait(), 0) << *read_file(folder_ / "third");
+  EXPECT_FALSE(fs::exists(folder_ / "x.npy.lock"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, EmbedKillTest, testing::Values(SIGKILL, SIGINT));

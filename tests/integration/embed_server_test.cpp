@@ -92,7 +92,8 @@ class EmbedServerTest : public testing::Test {
   }
 
   std::string bytes_of(const std::string& stem) const {
-    return *read_file(folder_ / (stem + ".npy")) + *read_file(folder_ / (stem + ".index.jsonl"));
+    return *read_file(folder_ / (stem + ".npy")) +
+           *read_file(folder_ / (stem + ".npy.index.jsonl"));
   }
 
   const fs::path folder_;

@@ -1,0 +1,180 @@
+#include "cli/serve_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/build_info.h"
+#include "cli/shell_words.h"
+
+namespace muster {
+namespace {
+
+std::string in_brackets(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// Where a client of this machine comes in.
+std::string client_host(const std::string& host) {
+  if (host == "0.0.0.0" || host.empty() || host == "*") return "127.0.0.1";
+  return host == "::" ? "[::1]" : in_brackets(host);
+}
+
+std::string model_line(const ServedModelStatus& model) {
+  // An equality class begins with the hash of the model's files.
+  constexpr std::size_t kShownOfHash = 16;
+  const auto hash = model.equality_class.substr(0, model.equality_class.find(' '));
+  const bool embeds = model.task == ModelTask::Embed;
+  return fmt::format(
+      "model {}: {}, at most {} tokens, {}{}, files {}, from {}", model.name,
+      embeds ? fmt::format("vectors of {}", model.dim)
+             : fmt::format("reranks, {} score(s) a text", model.dim),
+      model.length_max, precision_name(model.precision),
+      model.precision_reason.empty() ? "" : fmt::format(" ({})", model.precision_reason),
+      hash.substr(0, kShownOfHash), model.path);
+}
+
+std::string devices_line(const std::vector<Device>& devices) {
+  std::string text = "devices: ";
+  for (const auto& device : devices) {
+    text += fmt::format("{}{}", &device == &devices.front() ? "" : ", ", device.name());
+    if (!device.model.empty()) text += fmt::format(" ({})", device.model);
+  }
+  return text;
+}
+
+std::string cache_line(const ServeOptions& options) {
+  const auto& cache = options.cache;
+  if (cache.size_most == 0 || cache.entries_most == 0) return "cache: off";
+  constexpr double kMiB = 1 << 20;
+  auto text = fmt::format("cache: {:.0f} MiB, at most {} vectors",
+                          static_cast<double>(cache.size_most) / kMiB, cache.entries_most);
+  if (cache.ttl) text += fmt::format(", each for {:.0f} s", seconds(*cache.ttl));
+  text += cache.file.empty() ? ", in memory alone" : fmt::format(", in {}", cache.file.string());
+  if (!options.keys_file.empty()) {
+    text += options.is_cache_shared ? ", shared by all keys" : ", each key its own";
+  }
+  return text;
+}
+
+SaidLine access_line(const ServeFacts& facts) {
+  const auto& http = facts.options.http;
+  if (facts.key_count) {
+    return {.text =
+                fmt::format("keys: {} in {}", *facts.key_count, facts.options.keys_file.string())};
+  }
+  const auto where = fmt::format("{}:{}", in_brackets(http.listen.host), facts.port);
+  if (http.tls && !http.tls->client_ca_file.empty()) {
+    return {.text = fmt::format("no keys: anyone who reaches {} with a certificate that {} has "
+                                "signed may ask",
+                                where, http.tls->client_ca_file.string())};
+  }
+  if (is_loopback(http.listen.host)) {
+    return {.text = fmt::format("no keys: anyone who reaches {} may ask, and any user of this "
+                                "machine may change settings",
+                                where)};
+  }
+  return {.level = LogLevel::Warning,
+          .text = fmt::format("no keys: anyone who reaches {} may ask; with --keys-file only "
+                              "clients with a key are let in (muster keys new NAME --file FILE)",
+                              where)};
+}
+
+std::string_view state_word(ModelState state) {
+  constexpr std::array<std::string_view, 4> kWords{"absent", "loading", "ready", "failed"};
+  return kWords.at(static_cast<std::size_t>(state));
+}
+
+LogLevel level_of(FleetState state) {
+  const bool is_trouble = state == FleetState::Quarantined || state == FleetState::Restarting ||
+                          state == FleetState::GivenUp;
+  return is_trouble ? LogLevel::Warning : LogLevel::Info;
+}
+
+// "was", or nothing when it is new; and remembers what it is.
+std::string before(std::map<std::string, std::string>& known, const std::string& name,
+                   std::string_view state) {
+  auto& now = known[name];
+  auto was = now.empty() ? std::string() : fmt::format(" (was {})", now);
+  now = state;
+  return was;
+}
+
+}  // namespace
+
+std::string sample_request(const ServeFacts& facts) {
+  if (facts.models.empty()) return {};
+  const auto& http = facts.options.http;
+  const auto& model = facts.models.front();
+  const bool embeds = model.task == ModelTask::Embed;
+  nlohmann::ordered_json body{{"model", model.name}};
+  if (embeds) {
+    body["input"] = "a text";
+  } else {
+    body["query"] = "a question";
+    body["documents"] = {"one text", "another"};
+  }
+  std::vector<std::string> words{
+      "curl", "-s",
+      fmt::format("{}://{}:{}/v1/{}", http.tls ? "https" : "http", client_host(http.listen.host),
+                  facts.port, embeds ? "embeddings" : "rerank")};
+  if (http.tls) words.insert(words.end(), {"--cacert", http.tls->certificate_file.string()});
+  words.insert(words.end(), {"-H", "Content-Type: application/json", "-d", body.dump()});
+  auto line = join_shell_words(words);
+  // Double quotes, so that the shell puts the key in.
+  if (facts.key_count) line += " -H \"Authorization: Bearer $KEY\"";
+  return line;
+}
+
+std::vector<SaidLine> start_lines(const ServeFacts& facts) {
+  const auto& http = facts.options.http;
+  std::vector<SaidLine> lines{{.text = fmt::format("muster {}", build_name())}};
+  for (const auto& model : facts.models) lines.push_back({.text = model_line(model)});
+  lines.push_back({.text = devices_line(facts.options.devices)});
+  lines.push_back({.text = cache_line(facts.options)});
+  lines.push_back(access_line(facts));
+  lines.push_back({.text = fmt::format("listening on {}://{}:{}", http.tls ? "https" : "http",
+                                       in_brackets(http.listen.host), facts.port)});
+  if (const auto sample = sample_request(facts); !sample.empty()) {
+    lines.push_back({.text = fmt::format("to try it: {}", sample)});
+  }
+  return lines;
+}
+
+std::vector<SaidLine> StateWatch::changes(const std::vector<FleetDeviceStatus>& devices,
+                                          const std::vector<ServedModelStatus>& models) {
+  std::vector<SaidLine> lines;
+  for (const auto& device : devices) {
+    const auto state = fleet_state_name(device.state);
+    if (devices_[device.name] == state) continue;
+    const auto was = before(devices_, device.name, state);
+    lines.push_back({.level = level_of(device.state),
+                     .text = fmt::format("device {}: {}{}{}", device.name, state, was,
+                                         device.reason.empty() ? "" : ": " + device.reason)});
+  }
+  std::map<std::string, std::string> still;
+  for (const auto& model : models) {
+    const auto state = state_word(model.state);
+    if (models_[model.name] != state) {
+      const auto was = before(models_, model.name, state);
+      lines.push_back(
+          {.level = model.state == ModelState::Failed ? LogLevel::Error : LogLevel::Info,
+           .text = fmt::format("model {}: {}{}{}", model.name, state, was,
+                               model.reason.empty() ? "" : ": " + model.reason)});
+    }
+    still[model.name] = state;
+  }
+  for (const auto& [name, state] : models_) {
+    if (!still.contains(name)) lines.push_back({.text = fmt::format("model {}: unloaded", name)});
+  }
+  models_ = std::move(still);
+  return lines;
+}
+
+}  // namespace muster

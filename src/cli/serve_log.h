@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/fleet.h"
+#include "log/log_line.h"
+#include "service/inference_service.h"
+#include "service/serve_options.h"
+
+namespace muster {
+
+struct SaidLine {
+  LogLevel level = LogLevel::Info;
+  std::string text = {};
+};
+
+/// A server as it is when it begins to listen.
+struct ServeFacts {
+  const ServeOptions& options;
+  std::vector<ServedModelStatus> models = {};
+  std::optional<std::size_t> key_count = {};  // nullopt: there is no keys file
+  std::uint16_t port = 0;
+};
+
+/// What an operator wants to know of a server before anything else: version, models, devices,
+/// cache, who is let in, where it listens, and a request to try. Threads: pure.
+std::vector<SaidLine> start_lines(const ServeFacts& facts);
+
+/// A command for a shell that asks the first model of the server. With keys it takes the key from
+/// the variable KEY. Threads: pure.
+std::string sample_request(const ServeFacts& facts);
+
+/// Says what has changed since the last time: devices by their states, models by theirs.
+///
+/// Threads: owned by one loop.
+class StateWatch {
+ public:
+  std::vector<SaidLine> changes(const std::vector<FleetDeviceStatus>& devices,
+                                const std::vector<ServedModelStatus>& models);
+
+ private:
+  std::map<std::string, std::string> devices_;  // name -> state
+  std::map<std::string, std::string> models_;
+};
+
+}  // namespace muster

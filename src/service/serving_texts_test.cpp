@@ -1,0 +1,206 @@
+// What becomes of a call's texts before a device has them, and of its rows: admission, long texts,
+// lanes, what is charged, what is cached. On real worker processes.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "service/serving_fixture.h"
+
+namespace muster {
+namespace {
+
+using ServingTextsTest = InferenceServiceTest;
+
+std::vector<std::string> words(std::mt19937& random, std::size_t texts, std::size_t count) {
+  static const std::vector<std::string> kWords{"the",  "queue",  "of",   "a",       "server",
+                                               "that", "starts", "with", "nothing", "measured"};
+  std::vector<std::string> all(texts);
+  for (auto& text : all) {
+    for (std::size_t i = 0; i < count; ++i) text += kWords[random() % kWords.size()] + " ";
+  }
+  return all;
+}
+
+// No device has loaded the model while this runs, so no speed is known: 500 tokens a second stand
+// for it (scheduler/admission.h), 1,000 within the budget. What is let in is most of that and no
+// more, though no text has ever been counted: the first call's own text tells how long they are.
+TEST_F(ServingTextsTest, AFreshServerLetsInWhatTheBudgetHolds) {
+  start();
+  std::mt19937 random(1);
+  std::uint64_t tokens_in = 0;
+  std::uint64_t refused_count = 0;
+  loop_.post([&] {
+    for (int call = 0; call < 60; ++call) {
+      const auto texts = words(random, 10, 3);
+      std::uint64_t tokens = 0;
+      for (const auto& text : texts) tokens += ids_of(text).size();
+      const auto id = service_->embed(
+          EmbedCall{.options = {.lane = Lane::Bulk}, .texts = texts}, [&](const Answer& answer) {
+            if (std::holds_alternative<EmbedAnswer>(answer)) return;
+            EXPECT_GE(std::get<CallError>(answer).retry_after, std::chrono::seconds(1));
+            ++refused_count;
+          });
+      tokens_in += id == 0 ? 0 : tokens;
+    }
+    loop_.stop();
+  });
+  loop_.run();
+  EXPECT_GE(tokens_in, 800U);
+  EXPECT_LE(tokens_in, 1200U);
+  EXPECT_GT(refused_count, 0U);
+}
+
+// On one device, which answers in the order in which it is given texts.
+TEST_F(ServingTextsTest, ALongTextIsEncodedAsideAndAQueryGoesBeforeIt) {
+  options_.devices.resize(1);
+  start();
+  std::string marks = "long ";
+  for (int i = 0; i < 300'000; ++i) marks += "\xCC\x81";  // a combining accent, which is stripped
+  marks += "end";
+  std::vector<std::string> order;
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {marks, "short"}}, [&order, on_done](const Answer& given) {
+      order.emplace_back("long");
+      on_done(given);
+    });
+    service_->embed(EmbedCall{.texts = {"query"}},
+                    [&order](const Answer&) { order.emplace_back("query"); });
+  });
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("long end").first);
+  EXPECT_EQ(vectors(answer).rows[vectors(answer).dim], echo_of("short").first);
+  EXPECT_EQ(order, (std::vector<std::string>{"query", "long"}));
+}
+
+// Thirty texts, one after the other, take thirty times as long as one; who comes after the clients
+// have gone waits for the one that is being encoded at most.
+TEST_F(ServingTextsTest, NobodyWaitsForTheLongTextsOfClientsThatHaveGone) {
+  start();
+  const auto marks_of = [](int count) {
+    std::string text = "long ";
+    for (int i = 0; i < count; ++i) text += "\xCC\x81";  // a combining accent, which is stripped
+    return text + "end";
+  };
+  const auto seconds_of = [&](const std::function<void()>& before) {
+    const auto begin = clock_.now();
+    wait_for<Answer>([&](auto on_done) {
+      before();
+      service_->embed(EmbedCall{.texts = {marks_of(300'000)}}, on_done);
+    });
+    return seconds(clock_.now() - begin);
+  };
+  vectors(embed_texts({"ready"}));
+  seconds_of([] {});
+  service_->clear_cache();
+  const auto alone = seconds_of([] {});
+  service_->clear_cache();
+  const auto behind_others = seconds_of([&] {
+    std::vector<CallId> gone;
+    for (int i = 0; i < 30; ++i) {
+      gone.push_back(
+          service_->embed(EmbedCall{.texts = {marks_of(300'000 + i)}}, [](const Answer&) {}));
+      EXPECT_NE(gone.back(), 0U);
+    }
+    for (const auto id : gone) service_->cancel(id);
+  });
+  EXPECT_LT(behind_others, 10 * alone);
+}
+
+TEST_F(ServingTextsTest, TokenizesManyTextsInTurnsAndAQueryGoesBeforeThem) {
+  start();
+  std::mt19937 random(2);
+  const auto texts = words(random, 2000, 200);
+  bool is_query_sent = false;  // before the last of them is tokenised
+  bool is_answered = false;
+  std::optional<TokenizeAnswer> tokenized;
+  loop_.post([&] {
+    service_->tokenize({.texts = texts}, [&](const std::variant<TokenizeAnswer, CallError>& got) {
+      is_query_sent = is_answered || service_->fleet().pending_count() == 1;
+      tokenized = std::get<TokenizeAnswer>(got);
+    });
+    service_->embed(EmbedCall{.texts = {"query"}}, [&](const Answer&) { is_answered = true; });
+  });
+  run_until([&] { return is_answered && tokenized; });
+  EXPECT_TRUE(is_query_sent);
+  ASSERT_TRUE(tokenized);
+  ASSERT_EQ(tokenized->texts.size(), texts.size());
+  for (const std::size_t i : {0U, 1U, 1999U}) EXPECT_EQ(tokenized->texts[i].ids, ids_of(texts[i]));
+  EXPECT_EQ(service_->status().waiting_call_count, 0U);
+}
+
+TEST_F(ServingTextsTest, AKeysLimitOnRequestsHoldsForTokenizingToo) {
+  start();
+  service_->reconfigure(options_, {{"ci", {.requests_per_minute = 1}}});
+  const TokenizeCall call{.options = {.caller = "ci"}, .texts = {"a"}};
+  EXPECT_EQ(tokenize(call).texts.size(), 1U);
+  using Tokenized = std::variant<TokenizeAnswer, CallError>;
+  const auto refused =
+      wait_for<Tokenized>([&](auto on_done) { service_->tokenize(call, on_done); });
+  EXPECT_EQ(std::get<CallError>(refused).error.message, "key ci has used its 1 requests a minute");
+}
+
+// The device stops on the text, so that it has it when the client goes.
+TEST_F(ServingTextsTest, AClientThatGoesIsChargedForWhatADeviceHas) {
+  const auto ids = ids_of("q");
+  ::setenv("ZERO_WORKER", ("echo dim=32 hang_on=" + std::to_string(ids[1])).c_str(), 1);
+  start();
+  service_->reconfigure(options_,
+                        {{"ci", {.tokens_per_minute = 2.0 * static_cast<double>(ids.size()) - 1}}});
+  const auto call_of = [](std::string text) {
+    return EmbedCall{.options = {.caller = "ci"}, .texts = {std::move(text)}};
+  };
+  CallId id = 0;
+  loop_.post([&] { id = service_->embed(call_of("q"), [](const Answer&) {}); });
+  run_until([] { return has_stopped_child(); });
+  service_->cancel(id);
+  const auto refused = embed(call_of("r"));
+  EXPECT_EQ(error(refused).kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(service_->status().limited_count, 1U);
+}
+
+TEST_F(ServingTextsTest, AClientThatGoesIsNotChargedForWhatNoDeviceHas) {
+  start();
+  service_->reconfigure(options_, {{"ci", {.tokens_per_minute = 4}}});
+  const EmbedCall call{.options = {.caller = "ci"}, .texts = {"q"}};
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->cancel(service_->embed(call, [](const Answer&) {}));
+    service_->embed(call, on_done);
+  });
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("q").first);
+}
+
+// "alias" has cpu:0 alone, and the same keys there as the first model. When cpu:1, which could not
+// start before, comes with another engine, what it computes is not found by who has the first
+// engine alone.
+TEST_F(ServingTextsTest, RowsOfAnotherEngineAreNotCachedAsThoseOfTheFirst) {
+  options_.models.push_back({.name = "alias", .model = tiny(), .devices = {"cpu:0"}});
+  ::setenv("ZERO_WORKER", "echo dim=32 exit_on=1", 1);
+  start();
+  const auto is_ready = [&](std::size_t device, const std::string& engine) {
+    const auto status = service_->fleet().status()[device];
+    return status.state == FleetState::Ready && status.engine_class == engine &&
+           status.models.at(1).state == ModelState::Ready;
+  };
+  run_until([&] { return is_ready(0, "zero"); });
+  const auto one_class = service_->models().front().equality_class;
+  EXPECT_TRUE(one_class.ends_with(" zero")) << one_class;
+  const EmbedCall by_alias{.options = {.model = "alias"}, .texts = {"of the first"}};
+  EXPECT_EQ(vectors(embed_texts({"of the first"})).cached_count, 0U);
+  EXPECT_EQ(vectors(embed(by_alias)).cached_count, 1U);
+
+  ::setenv("ZERO_WORKER", "echo dim=32 other_on=1", 1);
+  service_->fleet().restart(1);
+  run_until([&] { return is_ready(1, "other"); });
+  EXPECT_EQ(service_->models().front().equality_class, one_class + " + other");
+  service_->fleet().drain(0);
+  run_until([&] { return service_->fleet().status()[0].state == FleetState::Drained; });
+  EXPECT_EQ(vectors(embed_texts({"of the other"})).cached_count, 0U);
+  EXPECT_EQ(vectors(embed_texts({"of the other"})).cached_count, 1U);
+  service_->fleet().resume(0);
+  run_until([&] { return is_ready(0, "zero"); });
+  const EmbedCall other{.options = {.model = "alias"}, .texts = {"of the other"}};
+  EXPECT_EQ(vectors(embed(other)).cached_count, 0U);
+}
+
+}  // namespace
+}  // namespace muster

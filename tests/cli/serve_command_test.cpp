@@ -1,0 +1,152 @@
+// muster serve as an operator meets it: its log, its settings over HTTP and SIGHUP.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "net/http_client.h"
+#include "run_muster.h"
+
+namespace muster {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class ServeCommand : public testing::Test {
+ protected:
+  ~ServeCommand() override {
+    if (pid_ > 0) end();
+  }
+
+  void serve(Words more = {}) {
+    Words words{"serve", tiny_model(), "--listen", "127.0.0.1:0", "--log-dir", "logs"};
+    for (const auto* word : {"--cache-dir", "cache", "--torch-root", "torch", "--devices", "2xcpu",
+                             "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"}) {
+      words.emplace_back(word);
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    pid_ = muster_.start(words);
+    wait_for_line("listening on ");
+    const auto text = log();
+    const auto at = text.find("http://", text.find("listening on "));
+    client_ = *HttpClient::open(text.substr(at, text.find('\n', at) - at));
+  }
+
+  int end() {
+    ::kill(pid_, SIGTERM);
+    const auto finished = muster_.wait(std::exchange(pid_, 0));
+    EXPECT_EQ(finished.err, "");
+    return finished.exit_code;
+  }
+
+  std::string log() const { return muster_.read("logs/muster.log"); }
+
+  void wait_for_line(const std::string& part) const {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (log().find(part) == std::string::npos) {
+      ASSERT_LT(std::chrono::steady_clock::now(), limit) << "no line with " << part << log();
+      std::this_thread::yield();
+    }
+  }
+
+  HttpAnswer post(const std::string& path, const std::string& body, HttpHeaders headers = {}) {
+    headers.emplace_back("Content-Type", "application/json");
+    const auto answer = client_->call("POST", path, headers, body);
+    EXPECT_TRUE(answer) << (answer ? "" : answer.error().message);
+    return answer ? *answer : HttpAnswer{};
+  }
+
+  std::string new_key(const Words& more) {
+    Words words{"keys", "new", "admin", "--file", "keys.yaml"};
+    words.insert(words.end(), more.begin(), more.end());
+    auto key = muster_.run(words).out;
+    key.pop_back();
+    return key;
+  }
+
+  Muster muster_{"serve_command"};
+  std::unique_ptr<HttpClient> client_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(ServeCommand, TellsAtTheStartWhatItIsAndARequestToTry) {
+  serve();
+  wait_for_line("to try it: curl ");
+  const auto text = log();
+  for (const auto* part :
+       {"muster ", "model tiny: vectors of ", "devices: cpu:0", "cache: 256 MiB",
+        "no keys: anyone who reaches 127.0.0.1:", R"(-d '{"model":"tiny","input":"a text"}')"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  }
+  EXPECT_TRUE(muster_.exists("logs/worker-cpu-0.log")) << "before the worker has said anything";
+  EXPECT_TRUE(muster_.exists("logs/worker-cpu-1.log"));
+  wait_for_line("device cpu:1: ready");
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(ServeCommand, SettingsThatNameAPlaceAreNotSetOverHttp) {
+  muster_.write("other.yaml", "keys: []\n");
+  serve();
+  const auto path = (muster_.folder() / "other.yaml").string();
+  for (const std::string name : {"keys_file", "tls_cert", "tls_key", "audit_log", "cache_file"}) {
+    const auto there = post("/multigpu/config", nlohmann::json{{name, path}}.dump());
+    const auto gone = post("/multigpu/config", nlohmann::json{{name, "/no/such"}}.dump());
+    EXPECT_EQ(there.status, 400) << name;
+    EXPECT_EQ(there.body, gone.body) << name;
+    EXPECT_NE(there.body.find(name + " cannot be set over HTTP"), std::string::npos) << there.body;
+  }
+  const auto forwarded =
+      post("/multigpu/config", R"({"queue_budget":"1s"})", {{"X-Forwarded-For", "203.0.113.7"}});
+  EXPECT_EQ(forwarded.status, 403);
+  EXPECT_EQ(
+      post("/multigpu/config", R"({"queue_budget":"500ms"})", {{"X-Request-Id", "r7"}}).status,
+      200);
+  wait_for_line("settings changed by 127.0.0.1:");
+  EXPECT_NE(log().find(": queue_budget from 2s to 500ms [request r7]"), std::string::npos) << log();
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(ServeCommand, SighupThatWouldTakeTheKeysAwayIsRefused) {
+  const auto key = new_key({"--scope", "embed", "--scope", "admin"});
+  muster_.write("muster.yaml", "keys_file: keys.yaml\n");
+  serve();
+  wait_for_line("keys: 1 in keys.yaml");
+  muster_.write("muster.yaml", "queue_budget: 1s\n");
+  ::kill(pid_, SIGHUP);
+  wait_for_line("SIGHUP changed nothing: keys_file is no longer set");
+  EXPECT_EQ(client_->call("GET", "/v1/models", {})->status, 401);
+  EXPECT_EQ(client_->call("GET", "/v1/models", {{"X-API-Key", key}})->status, 200);
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(ServeCommand, AtDebugEachRequestHasALine) {
+  muster_.set("LOG_LEVEL", "DEBUG");
+  serve();
+  EXPECT_EQ(client_->call("GET", "/livez", {{"X-Request-Id", "r9"}})->status, 200);
+  wait_for_line("debug   GET /livez 200 in ");
+  const auto text = log();
+  const auto line = text.substr(text.find("GET /livez 200 in "));
+  EXPECT_NE(line.substr(0, line.find('\n')).find("[request r9]"), std::string::npos) << line;
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(ServeCommand, APrivateKeyThatOthersCanReadIsRefused) {
+  muster_.write("cert.pem", "x");
+  muster_.write("key.pem", "x");
+  ::chmod((muster_.folder() / "key.pem").c_str(), 0644);
+  const auto finished = muster_.run({"serve", tiny_model(), "--tls-cert", "cert.pem", "--tls-key",
+                                     "key.pem", "--torch-root", "torch", "--devices", "1xcpu",
+                                     "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_NE(
+      finished.err.find("--tls-key: others can read this private key (mode 0644): run `chmod"),
+      std::string::npos)
+      << finished.err;
+}
+
+}  // namespace
+}  // namespace muster
