@@ -7,6 +7,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # std::variant, neither of which is there (GCC bugs 105651, 105562).
   target_compile_options(muster_build INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Part of -Wconversion for clang, not for g++.
+  target_compile_options(muster_build INTERFACE -Wno-sign-conversion)
+endif()
 if(MUSTER_WERROR)
   target_compile_options(muster_build INTERFACE -Werror)
 endif()
@@ -24,9 +28,19 @@ if(MUSTER_SANITIZE)
       -Wno-stringop-overflow -Wno-array-bounds)
   endif()
 endif()
+# For what calls NVML's functions by types with our own structs behind the pointers, as every program does that
+# opens the library at run time. Behind muster_sanitized, whose flags it takes back.
+add_library(muster_foreign_functions INTERFACE)
+if(MUSTER_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(muster_foreign_functions INTERFACE -fno-sanitize=function)
+endif()
 if(MUSTER_FUZZ)
   # Coverage of the modules themselves, not of the x_fuzz.cpp file alone: what libFuzzer steers by.
   target_compile_options(muster_sanitized INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+if(MUSTER_UNITY)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
 endif()
 
 find_program(ccache ccache)
@@ -34,9 +48,30 @@ if(ccache)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
 endif()
 find_program(mold mold)
-if(mold AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(mold)
   add_link_options(-fuse-ld=mold)
 endif()
 
 # A torch file takes up to 1.3 GB and 13 s to compile: at most two at once.
 set_property(GLOBAL PROPERTY JOB_POOLS torch=2)
+
+# Compiles the sources of `target` in groups, each group as one file.
+function(muster_unity target)
+  if(NOT MUSTER_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  # A change may make two files of a group clash, so each is read again then.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py 12 ${sources}
+                  WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE groups
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  set(number 0)
+  foreach(group IN LISTS groups)
+    string(REPLACE "|" ";" group "${group}")
+    set_source_files_properties(${group} PROPERTIES UNITY_GROUP ${number})
+    math(EXPR number "${number} + 1")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()

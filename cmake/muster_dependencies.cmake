@@ -21,6 +21,12 @@ add_library(muster_boost INTERFACE)
 target_include_directories(muster_boost SYSTEM INTERFACE ${Boost_INCLUDE_DIRS})
 target_compile_definitions(muster_boost INTERFACE BOOST_ASIO_NO_DEPRECATED)
 target_link_libraries(muster_boost INTERFACE Threads::Threads)
+
+# The headers alone: src/hub opens the library at run time. CURL::libcurl would link it.
+find_package(CURL REQUIRED)
+add_library(muster_curl_headers INTERFACE)
+target_include_directories(muster_curl_headers SYSTEM INTERFACE ${CURL_INCLUDE_DIRS})
+target_link_libraries(muster_curl_headers INTERFACE ${CMAKE_DL_LIBS})
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
 endif()

@@ -3,6 +3,7 @@
 # One folder, one library `muster_<name>`, one test program `<name>_test`. DEPS are the arrows this folder
 # may use (tests/tidy checks the includes against them); EXTERNAL are third-party targets, kept private
 # to it. TORCH marks the two folders that link torch: no sanitizers, and a small compile pool.
+# With MUSTER_UNITY its sources are compiled in groups (cmake/unity_groups.py).
 # FUZZ lists x_fuzz.cpp files, one libFuzzer program each, whose corpus is the folder corpus/x.
 function(muster_module name)
   cmake_parse_arguments(arg "TORCH" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
@@ -16,6 +17,7 @@ function(muster_module name)
   list(TRANSFORM arg_DEPS PREPEND muster_)
   if(arg_SOURCES)
     add_library(muster_${name} STATIC ${arg_SOURCES})
+    muster_unity(muster_${name})
     target_link_libraries(muster_${name} PUBLIC muster_build ${flavour} ${arg_DEPS} PRIVATE ${arg_EXTERNAL})
     if(arg_TORCH)
       set_target_properties(muster_${name} PROPERTIES JOB_POOL_COMPILE torch)
@@ -27,6 +29,7 @@ function(muster_module name)
 
   if(BUILD_TESTING AND arg_TESTS AND (arg_TORCH OR MUSTER_UNIT_TESTS))
     add_executable(${name}_test ${arg_TESTS})
+    muster_unity(${name}_test)
     target_link_libraries(${name}_test PRIVATE muster_${name} ${arg_EXTERNAL} ${arg_TEST_EXTERNAL}
                           GTest::gtest GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE
@@ -46,8 +49,18 @@ function(muster_module name)
     endforeach()
   endif()
 
-  # Every header must stand on its own: compile each one alone.
+  # Every header must stand on its own. What a source includes first is compiled alone by that source, wherever
+  # sources are not grouped; each other header gets a file of its own.
+  foreach(source IN LISTS arg_SOURCES)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(STRINGS ${source} first LIMIT_COUNT 1 REGEX "^#include ")
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" first "${first}")
+    list(APPEND proved "${first}")
+  endforeach()
   file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS *.h)
+  if(proved)
+    list(REMOVE_ITEM headers ${proved})
+  endif()
   foreach(header IN LISTS headers)
     string(MAKE_C_IDENTIFIER ${header} unit)
     set(unit ${CMAKE_CURRENT_BINARY_DIR}/alone/${unit}.cpp)
@@ -57,6 +70,7 @@ function(muster_module name)
   if(units)
     add_library(${name}_headers OBJECT EXCLUDE_FROM_ALL ${units})
     target_link_libraries(${name}_headers PRIVATE muster_${name} ${arg_EXTERNAL})
+    target_compile_options(${name}_headers PRIVATE -O0 -g0)
     if(arg_TORCH)
       set_target_properties(${name}_headers PROPERTIES JOB_POOL_COMPILE torch)
     endif()

@@ -17,7 +17,7 @@ build_packages=(
   g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
   libfmt-dev libspdlog-dev libsimdjson-dev nlohmann-json3-dev libyaml-cpp-dev
   zlib1g-dev libzstd-dev libicu-dev libxxhash-dev libpcre2-dev libhwloc-dev
-  libboost1.81-dev libncurses-dev libssl-dev
+  libboost1.81-dev libncurses-dev libssl-dev libcurl4-openssl-dev
 )
 test_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev)
 
@@ -172,6 +172,12 @@ configure() {
   fi
   cmake -S . -B "$tree" -G Ninja --log-level=WARNING "$@"
   printf '%s' "$*" >"$tree/.options"
+}
+
+# How many files the compiler was really run for since ccache's counters were last set to zero.
+compiled_files() {
+  command -v ccache >/dev/null || { echo 0; return; }
+  ccache --print-stats 2>/dev/null | awk '$1 == "cache_miss" {print $2; found = 1} END {if (!found) print 0}'
 }
 
 # --- the corpus ----------------------------------------------------------------------------------

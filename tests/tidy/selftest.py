@@ -1,15 +1,22 @@
 """The checks of this folder find what they are for: each is shown a small tree with one fault."""
 
+import json
 import pathlib
+import sys
 import tempfile
 import unittest
 
 import check_arrows
 import check_docs
 import check_includes
+import check_names
 import check_paths
 import check_sizes
 import check_targets
+import clang_tidy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
+import unity_groups
 
 TABLE = "spec:\nplanner: spec\nscheduler: spec\ncli: *\n"
 
@@ -85,6 +92,28 @@ class Includes(Tree):
         self.assertEqual(len(check_includes.faults_in(self.root)), 2)
 
 
+    def test_a_source_that_is_included_is_refused(self):
+        self.write({"src/hw/a.cpp": '#include "hw/b.cpp"\n#include "hw/b.h"\n'})
+        self.assertEqual(check_includes.faults_in(self.root),
+                         ['src/hw/a.cpp:1: a source is compiled, not included: #include "hw/b.cpp"'])
+
+
+class Names(Tree):
+    def faults(self, first, second):
+        self.write({"src/hw/a.h": f"namespace muster {{\n\n{first}\n\n}}\n",
+                    "src/net/b.h": f"namespace muster {{\n\n{second}\n\n}}\n"})
+        return check_names.faults_in(self.root)
+
+    def test_two_types_of_one_name_are_refused(self):
+        for second in ("enum class Row : int {", "class Row final : public Base {"):
+            self.assertEqual(self.faults("struct Row {", second),
+                             ["src/net/b.h:3: muster::Row is defined in src/hw/a.h:3 too"])
+
+    def test_a_declaration_or_another_namespace_is_not(self):
+        self.assertEqual(self.faults("struct Row {", "struct Row;"), [])
+        self.assertEqual(self.faults("struct Row {", "}\nnamespace muster::net {\nstruct Row {"), [])
+
+
 class Sizes(unittest.TestCase):
     def function(self, body_lines, above="", head="int sum(int first,\n        int second) {"):
         return f"{above}{head}\n" + "  step();\n" * body_lines + "}\n"
@@ -138,6 +167,73 @@ class Docs(Tree):
         self.write({"src/spec/CMakeLists.txt": "", "src/net/CMakeLists.txt": "", "src/net/README.md": "x\n" * 61})
         self.assertEqual(check_docs.faults_in(self.root),
                          ["src/net/README.md: more than 60 lines", "src/spec: no README.md"])
+
+
+class ClangTidy(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write({
+            ".clang-tidy": "Checks: x",
+            "src/spec/a.cpp": '#include "spec/a.h"\n',
+            "src/spec/a.h": '# include "base/b.h"\n',
+            "src/base/b.h": '#include <vector>\n#include "base/b.h"\n',
+            "src/base/c.h": "int c;\n",
+        })
+
+    def passed_before(self):
+        return clang_tidy.fingerprint(self.root, [self.root / "src/spec/a.cpp"])
+
+    def test_what_a_file_includes_by_another_makes_it_be_checked_again(self):
+        for name in ("src/base/b.h", "src/spec/a.h", "src/spec/a.cpp", ".clang-tidy"):
+            before = self.passed_before()
+            with open(self.root / name, "a") as file:
+                file.write("\n")
+            self.assertNotEqual(self.passed_before(), before, name)
+
+    def test_another_header_does_not(self):
+        before = self.passed_before()
+        self.write({"src/base/c.h": "long c;\n"})
+        self.assertEqual(self.passed_before(), before)
+
+
+    def test_a_group_is_checked_as_its_sources(self):
+        unit = self.root / "build/Unity/unity_0_cxx.cxx"
+        self.write({"build/Unity/unity_0_cxx.cxx": f'#include "{self.root}/src/spec/a.cpp"\n',
+                    "src/spec/a_test.cpp": "",
+                    "build/compile_commands.json": json.dumps([
+                        {"file": str(unit)}, {"file": str(self.root / "src/spec/a_test.cpp")}])})
+        self.assertEqual(clang_tidy.units_to_check(self.root, self.root / "build"),
+                         {unit: [self.root / "src/spec/a.cpp"]})
+
+
+class UnityGroups(Tree):
+    def groups(self, *texts):
+        names = [f"{letter}.cpp" for letter in "abcdefg"[:len(texts)]]
+        self.write(dict(zip(names, texts)))
+        return [[names.index(pathlib.Path(p).name) for p in group]
+                for group in unity_groups.groups([str(self.root / name) for name in names], 12)]
+
+    def own(self, declaration):
+        return "namespace {\n\n" + declaration + "\n\n}  // namespace\n"
+
+    def test_files_without_a_clash_share_a_group(self):
+        self.assertEqual(self.groups(self.own("int sum(int x) {\n  return x;\n}"), self.own("constexpr int kMost = 3;"),
+                                     "int f() { return text.sum(1); }"), [[0, 1, 2]])
+
+    def test_a_function_of_the_same_name_clashes(self):
+        sum_ = self.own("int sum(int x) {\n  return x;\n}")
+        self.assertEqual(self.groups(sum_, sum_, "int f() { return sum(1); }"), [[0], [1], [2]])
+
+    def test_a_type_alias_or_constant_that_another_names_clashes(self):
+        for declaration in ("using Row = int;", "struct Row {", "constexpr int Row = 1;"):
+            self.assertEqual(self.groups(self.own(declaration), "void f(Row row);\n"), [[0], [1]], declaration)
+
+    def test_a_macro_and_a_test_of_the_same_name_clash(self):
+        self.assertEqual(self.groups("#define ROW 1\n", "int x = ROW;\n"), [[0], [1]])
+        self.assertEqual(self.groups("TEST(A, B) {\n}\n", "TEST(A, B) {\n}\n", "TEST(A, C) {\n}\n"), [[0, 2], [1]])
+
+    def test_a_file_that_includes_curses_stays_alone(self):
+        self.assertEqual(self.groups("int x;\n", "#include <curses.h>\n", "int y;\n"), [[0, 2], [1]])
 
 
 class Paths(Tree):
