@@ -32,9 +32,11 @@ def embed_command(inputs, out, *options, muster=MUSTER, model=MODEL):
 
 def remove_output(out):
     """Removes OUT and everything a run leaves beside it, so that the next one starts anew."""
-    index = out.stem + ".index.jsonl"
-    for name in (out.name, out.name + ".part", out.name + ".journal", index, index + ".part", out.stem + ".run.json"):
-        out.with_name(name).unlink(missing_ok=True)
+    for ending in ("", ".index.jsonl", ".run.json"):
+        for name in (out.name + ending, out.name + ending + ".part"):
+            out.with_name(name).unlink(missing_ok=True)
+    for ending in (".journal", ".lock"):
+        out.with_name(out.name + ending).unlink(missing_ok=True)
 
 
 def embed(inputs, out, *options, timeout_s=3600, **where):

@@ -254,7 +254,7 @@ def judge_good(report, good, prefix=""):
 
 
 def fuzz(report, arguments):
-    tree = ROOT / "build-test" / "fuzz"
+    tree = ROOT / "build-test" / "sanitized"
     if not (tree / "build.ninja").exists():
         report.add(holds("the fuzz programs are built", False, "run ./test first"))
         return

@@ -64,11 +64,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*words, environment=None, ready_s=120, name="serve", certificate=None):
+def serving(*words, environment=None, ready_s=120, name="serve", certificate=None, muster=MUSTER):
     """`muster serve WORDS --listen 127.0.0.1:0`, ready; ended at the end of the block. With `certificate` it is asked by https."""
     log = scratch(f"{name}.log")
     with open(log, "wb") as errors:
-        process = subprocess.Popen([str(MUSTER), "serve", *map(str, words), "--listen", "127.0.0.1:0"],
+        process = subprocess.Popen([str(muster), "serve", *map(str, words), "--listen", "127.0.0.1:0"],
                                    stdout=errors, stderr=errors, env={**os.environ, **(environment or {})})
     server = None
     try:

@@ -118,7 +118,7 @@ def full_disk(folder, report):
     done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command], capture_output=True,
                           text=True, timeout=300)
     said = done.stderr.strip().splitlines()
-    listed = [line for line in said if line in ("out.npy", "out.index.jsonl")]
+    listed = [line for line in said if line in ("out.npy", "out.npy.index.jsonl")]
     report.raw["a full disk"] = {"exit": done.returncode, "stderr": done.stderr[-3000:]}
     sentence = next((line for line in said if "No space" in line or "full" in line), said[-1] if said else "")
     report.add(holds("a full disk", done.returncode == EXHAUSTED and not listed and "small/out" in done.stderr,

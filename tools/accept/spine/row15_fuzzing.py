@@ -15,7 +15,7 @@ SECONDS, SECONDS_LONG = 10, 600
 
 
 def measure(report, arguments):
-    tree = ROOT / "build-test" / "fuzz"
+    tree = ROOT / "build-test" / "sanitized"
     if not (tree / "build.ninja").exists():
         report.add(holds("the fuzz programs are built", False, "run ./test first"))
         return

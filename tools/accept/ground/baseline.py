@@ -1,0 +1,90 @@
+"""Today's programs beside an earlier build, in turn: what serving and embedding took before and take now."""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import time
+
+import programs
+import run_interleaved
+import texts
+from programs import MODEL, embed, scratch
+from report import at_least, at_most, skipped
+from serve import load, row03_throughput, row04_cache_hits
+from serve.row02_latency import RATE, TEXT
+from serve.running import serving
+
+# Build tree of the earlier commit, made by ./quickstart --build-only in a clone of it. Popped: muster warns of it.
+BASELINE = os.environ.pop("MUSTER_BASELINE", None)
+# How much slower counts as slower: single pairs on a shared two-core machine waver by this much.
+TOLERANCE = 0.05
+LATENCY_TOLERANCE_MS = 0.1  # of a median of about 3 ms
+LATENCY_SECONDS = 5
+
+
+def sides():
+    return {"before": pathlib.Path(BASELINE).resolve() / "bin" / "muster", "now": programs.MUSTER}
+
+
+def one_query(muster, bodies):
+    with serving(MODEL, "--devices", "1xcpu", "--cores-per-device", "1", "--no-cache-enabled", name="lone", muster=muster) as server:
+        load.run(server, bodies, "--rate", 20, seconds=2, connections=1)
+        return load.run(server, bodies, "--rate", RATE, "--arrivals", "constant", seconds=LATENCY_SECONDS, connections=4)
+
+
+def throughput(muster, files):
+    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", name="bulk", muster=muster) as server:
+        rates = {}
+        for what, per_request, _, connections, _ in row03_throughput.CASES:
+            row03_throughput.wrk(server, files[what], connections)  # warming up
+            rates[what] = row03_throughput.wrk(server, files[what], connections) * per_request
+        return rates
+
+
+def hits(muster, asked):
+    with serving(MODEL, "--devices", "2xcpu", name="hits", muster=muster) as server:
+        row04_cache_hits.ask(server, asked, "base64")
+        bodies = {e: load.write_bodies(f"base-{e}.bodies", 1, len(asked), encoding=e, texts=asked) for e in ("float", "base64")}
+        return {f"cache hits, {e}": row04_cache_hits.wrk(server, file)["per_second"] for e, file in bodies.items()}
+
+
+def corpus(muster, devices):
+    return embed(texts.sample_file(), scratch("base.npy"), "--devices", devices, "--cores-per-device", "1", muster=muster)
+
+
+def help_ms(muster):
+    begin = time.monotonic()
+    for _ in range(20):
+        subprocess.run([muster, "--help"], check=True, stdout=subprocess.DEVNULL)
+    return (time.monotonic() - begin) / 20 * 1e3
+
+
+def sample(muster, files, asked, bodies):
+    lone = one_query(muster, bodies)
+    figures = {"lone query p50 ms": lone["p50_ms"], "lone query p99 ms": lone["p99_ms"], "--help ms": help_ms(muster)}
+    figures |= throughput(muster, files) | hits(muster, asked)
+    for devices in ("1xcpu", "2xcpu"):
+        report = corpus(muster, devices)
+        figures[f"embed {devices}, texts/s"] = report["text_count"] / report["wall_seconds"]
+    return figures
+
+
+def measure(report, arguments):
+    """Adds a check for each figure; skipped without a build to compare with."""
+    if not BASELINE:
+        return report.add(skipped("beside an earlier build", "MUSTER_BASELINE names no build tree"))
+    lines = texts.sample_file().read_text(encoding="utf-8").splitlines()
+    files = {case[0]: load.write_bodies(f"base-{i}.bodies", case[1], len(lines) // case[1], encoding=case[2], texts=lines)
+             for i, case in enumerate(row03_throughput.CASES)}
+    asked = row04_cache_hits.texts_of_16_tokens(1000)
+    bodies = load.write_bodies("base-one.bodies", 1, 1, texts=[TEXT])
+    samples = run_interleaved.interleave(
+        {name: lambda m=muster: sample(m, files, asked, bodies) for name, muster in sides().items()}, arguments.rounds)
+    report.raw["beside_baseline"] = samples
+    for what in samples["now"][0]:
+        before, now = (statistics.median(s[what] for s in samples[side]) for side in ("before", "now"))
+        if what.endswith(" ms"):
+            report.add(at_most(f"{what}: {before:.3f} before, now", now, round(before * (1 + TOLERANCE) + LATENCY_TOLERANCE_MS, 3), 3, " ms"))
+        else:
+            report.add(at_least(f"{what}: {before:.0f} before, now of it", now / before, 1 - TOLERANCE, 3))
