@@ -92,7 +92,6 @@ class Tester {
     if ((socket_events & (POLLIN | POLLHUP | POLLERR)) != 0) read_frames();
     if (is_running() && now >= deadline_) {
       process_->kill();
-      process_->reap();
       finish(
           Error{ErrorKind::DeadlineExceeded,
                 fmt::format("the worker gave no answer within {:.0f} s", seconds(options_.limit))});
@@ -173,12 +172,13 @@ class Tester {
   void on_death() {
     process_->close();
     process_->kill_if_alive();
-    const auto death = process_->reap();
+    const auto death = process_->reap(std::chrono::seconds(1));
     process_->read_stderr([](const std::string&) {});
     const auto words = last_line(process_->stderr_tail());
-    finish(
-        Error{ErrorKind::Unavailable, fmt::format("the worker ended with {}{}{}", death.reason,
-                                                  words.empty() ? "" : "; it last said: ", words)});
+    finish(Error{ErrorKind::Unavailable,
+                 fmt::format("the worker ended with {}{}{}",
+                             death ? death->reason : "no end: it is stuck in the kernel",
+                             words.empty() ? "" : "; it last said: ", words)});
   }
 
   void finish(Error error) {

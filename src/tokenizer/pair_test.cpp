@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <fstream>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,31 @@ TEST_P(PairOracle, GivesTheLibrarysPairs) {
     ASSERT_EQ(ids, ids_of(row["ids"]));
     ASSERT_EQ(encoded.token_count, ids.size());
     ASSERT_EQ(encoded.first_segment, row["first_segment"].get_uint64().value());
+  }
+}
+
+// The first texts stay from pair to pair, whatever the lengths they are cut to.
+TEST_P(PairOracle, GivesTheSamePairsWithTheFirstTextReadOnce) {
+  const auto scratch = tokenizer_->make_scratch();
+  std::map<std::uint64_t, Tokenizer::FirstOfPairs> firsts;
+  for (const auto& line : rows_) {
+    SCOPED_TRACE(line);
+    const simdjson::dom::element row = parser_.parse(line);
+    const auto index = row["first"].get_uint64().value();
+    auto& first = firsts.try_emplace(index, texts_.at(index)).first->second;
+    for (const auto& second : {std::string(), texts_.at(row["second"].get_uint64())}) {
+      for (std::uint32_t more = 0; more < 4; ++more) {
+        const auto length_max = static_cast<std::uint32_t>(row["length_max"].get_uint64()) + more;
+        Ids once;
+        Ids anew;
+        const auto kept = tokenizer_->encode_pair(first, second, length_max, *scratch, once);
+        const auto whole =
+            tokenizer_->encode_pair(first.text(), second, length_max, *scratch, anew);
+        ASSERT_EQ(once, anew);
+        ASSERT_EQ(kept.first_segment, whole.first_segment);
+        ASSERT_EQ(kept.is_truncated, whole.is_truncated);
+      }
+    }
   }
 }
 

@@ -32,29 +32,6 @@ void append(std::vector<TokenId>& ids, std::span<const TokenId> more) {
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
-// The two texts of a pair, as far as they were read.
-struct PairIds {
-  std::vector<TokenId> first;
-  std::vector<TokenId> second;
-};
-
-// Reads both until one is whole or, where that already tells how much stays of each, until both
-// have more than `room` tokens. Only if both are longer and `room` is odd does it matter which one
-// is the longer.
-PairIds read_pair(const TokenizerParts& parts, Tokenizer::Scratch& scratch, std::string_view first,
-                  std::string_view second, std::size_t room) {
-  const auto read = [&](std::string_view text, std::size_t end) {
-    std::vector<TokenId> ids;
-    TextPass(parts, scratch, ids, end).encode(text);
-    return ids;
-  };
-  for (std::size_t end = room;; end *= 2) {
-    PairIds pair{read(first, end), read(second, end)};
-    const bool both_go_on = pair.first.size() > end && pair.second.size() > end;
-    if (!both_go_on || room % 2 == 0) return pair;
-  }
-}
-
 struct PairLengths {
   std::size_t first = 0;
   std::size_t second = 0;
@@ -127,23 +104,50 @@ Tokenizer::Encoded Tokenizer::encode(std::string_view text, std::uint32_t length
 Tokenizer::EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view second,
                                               std::uint32_t length_max, Scratch& scratch,
                                               std::vector<TokenId>& ids) const {
+  FirstOfPairs once{std::string(first)};
+  return encode_pair(once, second, length_max, scratch, ids);
+}
+
+// What was read further than `end` before stays: all that is looked at is whether there are more
+// ids than `end`, and the first of them.
+void Tokenizer::read_first(FirstOfPairs& first, std::size_t end, Scratch& scratch) const {
+  if (first.is_read_ && (first.is_whole_ || first.ids_.size() > end)) return;
+  first.ids_.clear();
+  TextPass(parts_->described, scratch, first.ids_, end).encode(first.text_);
+  first.is_read_ = true;
+  first.is_whole_ = first.ids_.size() <= end;
+}
+
+// Both texts are read until one is whole or, where that already tells how much stays of each, until
+// both have more than `room` tokens. Only if both are longer and `room` is odd does it matter which
+// one is the longer.
+Tokenizer::EncodedPair Tokenizer::encode_pair(FirstOfPairs& first, std::string_view second,
+                                              std::uint32_t length_max, Scratch& scratch,
+                                              std::vector<TokenId>& ids) const {
   MUSTER_CHECK(encodes_pairs() && length_max >= pair_special_token_count());
   const PairTemplate& special = *parts_->described.post_processor.pair;
   const std::size_t room = length_max - special.special_count();
-  const auto pair = read_pair(parts_->described, scratch, first, second, room);
-  const auto kept = longest_first({pair.first.size(), pair.second.size()}, room);
+  std::vector<TokenId> second_ids;
+  for (std::size_t end = room;; end *= 2) {
+    read_first(first, end, scratch);
+    second_ids.clear();
+    TextPass(parts_->described, scratch, second_ids, end).encode(second);
+    const bool both_go_on = first.ids_.size() > end && second_ids.size() > end;
+    if (!both_go_on || room % 2 == 0) break;
+  }
+  const auto kept = longest_first({first.ids_.size(), second_ids.size()}, room);
   const std::size_t begin = ids.size();
   append(ids, special.before);
-  append(ids, std::span(pair.first).first(kept.first));
+  append(ids, std::span(first.ids_).first(kept.first));
   const auto middle = ids.size() - begin;
   append(ids, special.between);
-  append(ids, std::span(pair.second).first(kept.second));
+  append(ids, std::span(second_ids).first(kept.second));
   append(ids, special.after);
   const auto token_count = ids.size() - begin;
   const auto first_segment =
       special.has_segments ? middle + special.between_first_count : token_count;
   return {static_cast<std::uint32_t>(token_count), static_cast<std::uint32_t>(first_segment),
-          kept.first < pair.first.size() || kept.second < pair.second.size()};
+          kept.first < first.ids_.size() || kept.second < second_ids.size()};
 }
 
 bool Tokenizer::encodes_pairs() const { return parts_->described.post_processor.pair.has_value(); }
@@ -178,6 +182,14 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special_to
 std::uint32_t Tokenizer::special_token_count() const {
   const PostProcessor& special = parts_->described.post_processor;
   return static_cast<std::uint32_t>(special.before.size() + special.after.size());
+}
+
+std::span<const TokenId> Tokenizer::special_tokens_before() const {
+  return parts_->described.post_processor.before;
+}
+
+std::span<const TokenId> Tokenizer::special_tokens_after() const {
+  return parts_->described.post_processor.after;
 }
 
 std::uint32_t Tokenizer::vocab_size() const { return parts_->vocab_size; }

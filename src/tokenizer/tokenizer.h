@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -64,6 +65,28 @@ class Tokenizer {
   EncodedPair encode_pair(std::string_view first, std::string_view second, std::uint32_t length_max,
                           Scratch& scratch, std::vector<TokenId>& ids) const;
 
+  /// The first text of many pairs, a reranker's query, say. Its ids are kept from pair to pair, so
+  /// that it is read once, and again only where a pair needs more of it than all before: each time
+  /// at least twice as far.
+  ///
+  /// Threads: not thread-safe; used with one tokenizer.
+  class FirstOfPairs {
+   public:
+    explicit FirstOfPairs(std::string text) : text_(std::move(text)) {}
+    const std::string& text() const { return text_; }
+
+   private:
+    friend class Tokenizer;
+    std::string text_;
+    std::vector<TokenId> ids_;
+    bool is_read_ = false;
+    bool is_whole_ = false;  // ids_ are all of the text's
+  };
+
+  /// The same pair as above.
+  EncodedPair encode_pair(FirstOfPairs& first, std::string_view second, std::uint32_t length_max,
+                          Scratch& scratch, std::vector<TokenId>& ids) const;
+
   /// False for a tokenizer.json whose template puts pairs into another order than the first text
   /// and then the second.
   bool encodes_pairs() const;
@@ -74,6 +97,10 @@ class Tokenizer {
   /// Tokens that the post-processor adds around a single text.
   std::uint32_t special_token_count() const;
 
+  /// Those before the text, and those behind it. Valid as long as the tokenizer.
+  std::span<const TokenId> special_tokens_before() const;
+  std::span<const TokenId> special_tokens_after() const;
+
   /// Tokens that the post-processor adds to a pair; 0 where it encodes none.
   std::uint32_t pair_special_token_count() const;
 
@@ -82,6 +109,7 @@ class Tokenizer {
 
  private:
   struct Parts;
+  void read_first(FirstOfPairs& first, std::size_t end, Scratch& scratch) const;
   explicit Tokenizer(std::unique_ptr<const Parts> parts);
   std::unique_ptr<const Parts> parts_;
 };

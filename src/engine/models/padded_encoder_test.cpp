@@ -12,8 +12,10 @@
 namespace muster::engine {
 namespace {
 
-// The model for GPUs is computed here by torch's CPU operators: all of it but the device is tested
-// on every machine.
+// The model for GPUs is computed here by torch's CPU operators in fp32, so that its weights,
+// padding, passes, masks and shapes are tested on every machine. Not tested here, as it needs the
+// device: CUDA's kernels (attention takes others there), fp16 and bf16, the copies to and from the
+// device, and that a text's bits do not depend on its batch.
 std::vector<float> hidden_on_cpu(const EncoderFixture& fixture, const TextBatch& batch) {
   const c10::InferenceMode inference;
   auto weights =
