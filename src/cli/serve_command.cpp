@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/large_buffers.h"
 #include "cli/command.h"
 #include "cli/ending_guard.h"
 #include "cli/live_settings.h"
@@ -307,6 +308,7 @@ Result<int> ServeRun::run() {
 
 Command serve_command() {
   return {serve_spec(), [](const CommandContext& context) -> Result<int> {
+            return_large_buffers();
             auto options = MUSTER_TRY(serve_options(context));
             return ServeRun(context, std::move(options)).run();
           }};
