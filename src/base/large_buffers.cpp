@@ -11,8 +11,8 @@ namespace muster {
 
 void return_large_buffers() {
 #ifdef __GLIBC__
-  // A mapping costs a page fault for every 4 KiB: with 512 KiB instead of 4 MiB the probes of a
-  // server under attack took a third longer, for the same memory.
+  // A mapping costs a page fault for every 4 KiB and an unmapping; what is shorter stays in the
+  // heap.
   constexpr int kMappedFrom = 4 << 20;
   constexpr int kFreeAtTheTop = 1 << 20;
   constexpr int kArenas = 2;  // an arena keeps what its threads have freed
