@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -44,6 +45,16 @@ std::vector<Command> commands() {
   all.push_back(keys_command());
   all.push_back(deploy_command());
   return all;
+}
+
+// Else the first files that are opened would take the places of closed standard streams, and be
+// read and written as such. As they are opened here, reading and writing them go on to fail.
+void keep_places_of_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest number that is free: this one.
+    (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 std::vector<std::string> environment() {
@@ -135,6 +146,7 @@ int run_main(std::span<const std::string> words) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  muster::keep_places_of_standard_streams();
   // A worker that dies or a reader that leaves is an error to handle, not the end of this process.
   std::signal(SIGPIPE, SIG_IGN);
   // Nor is a file that may not become larger: its write fails, as on a full disk.

@@ -63,7 +63,7 @@ Result<int> run_tokenize(const CommandContext& context) {
   const auto& words = context.arguments.positionals;
   auto encoder = MUSTER_TRY(open_encoder(context));
   auto input = input_options(context.config, {words.begin() + 1, words.end()});
-  input.takes_every_line = true;  // a line of ids for each, beside the input
+  input.takes_blank_lines = true;  // a line of ids for each, beside the input
   const auto reader = MUSTER_TRY(TextReader::open(std::move(input)));
   const bool skip_bad = context.config.is_on(SettingId::SkipBad).value_or(false);
 

@@ -1,5 +1,6 @@
 #include "dataset/text_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "dataset/encoding_look.h"
 #include "dataset/json_look.h"
 #include "dataset/record_stream.h"
 
@@ -47,6 +49,14 @@ Result<std::optional<std::uint64_t>> check_input(const std::string& input) {
     return std::optional<std::uint64_t>();
   }
   return std::optional(static_cast<std::uint64_t>(info.st_size));
+}
+
+Status check_standard_input() {
+  const int flags = ::fcntl(STDIN_FILENO, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) != O_WRONLY) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               "standard input (-) is closed: give it the texts through a pipe or with <, or name "
+               "a file"};
 }
 
 TextFormat format_of(const std::string& input) {
@@ -115,12 +125,33 @@ Status check_look(JsonLook look, const std::string& input) {
 }
 
 bool may_be_json(const TextReaderOptions& options, const std::string& input) {
-  return !options.format && !options.takes_every_line && format_of(input) == TextFormat::Lines;
+  return !options.format && format_of(input) == TextFormat::Lines;
 }
 
 Result<std::unique_ptr<ByteSource>> open_decoded(const std::string& input) {
   auto raw = MUSTER_TRY(open_raw_source(input));
   return decode_source(std::move(raw), input);
+}
+
+// A broken stream is told with its place when it is read.
+Status look_at_file(const TextReaderOptions& options, const std::string& input) {
+  auto source = open_decoded(input);
+  if (!source) return Done{};
+  std::string head(kEncodingHead, '\0');
+  std::size_t size = 0;
+  while (size < head.size()) {
+    const auto count = (*source)->read(std::span(head).subspan(size));
+    if (!count) return Done{};
+    if (*count == 0) break;
+    size += *count;
+  }
+  head.resize(size);
+  if (const auto encoding = look_for_wide_encoding(head)) {
+    return wide_encoding_refusal(input, *encoding);
+  }
+  if (!may_be_json(options, input)) return Done{};
+  const auto looked_at = look_at(with_head(std::move(head), *std::move(source)));
+  return looked_at ? check_look(looked_at->look, input) : Status(Done{});
 }
 
 class FilesReader final : public TextReader {
@@ -172,6 +203,7 @@ class FilesReader final : public TextReader {
   Status open_stream() {
     const auto& input = options_.inputs[input_index_];
     auto source = MUSTER_TRY(open_decoded(input));
+    source = refuse_wide_encoding(std::move(source), input);
     if (may_be_json(options_, input)) {
       auto looked_at = MUSTER_TRY(look_at(std::move(source)));
       MUSTER_TRY(check_look(looked_at.look, input));
@@ -181,7 +213,7 @@ class FilesReader final : public TextReader {
                           RecordStreamOptions{.input = input_name(input),
                                               .field = options_.field,
                                               .id_field = options_.id_field,
-                                              .takes_blank_lines = options_.takes_every_line,
+                                              .takes_blank_lines = options_.takes_blank_lines,
                                               .record_size_max = options_.record_size_max});
     return Done{};
   }
@@ -206,17 +238,13 @@ Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) 
   std::optional<std::uint64_t> size_total = 0;
   for (const auto& input : options.inputs) {
     std::optional<std::uint64_t> size;
-    if (input != "-") {
+    if (input == "-") {
+      MUSTER_TRY(check_standard_input());
+    } else {
       size = MUSTER_TRY(check_input(input));
     }
     // What a pipe holds can be read only once.
-    if (size && may_be_json(options, input)) {
-      // A broken stream is told with its place when it is read.
-      auto source = open_decoded(input);
-      const Result<LookedAt> looked_at =
-          source ? look_at(*std::move(source)) : Result<LookedAt>(source.error());
-      if (looked_at) MUSTER_TRY(check_look(looked_at->look, input));
-    }
+    if (size) MUSTER_TRY(look_at_file(options, input));
     size_total = size && size_total ? std::optional(*size_total + *size) : std::nullopt;
   }
   return std::unique_ptr<TextReader>(std::make_unique<FilesReader>(std::move(options), size_total));

@@ -22,9 +22,8 @@ struct TextReaderOptions {
   std::string field = "text";                       // Jsonl: key; Csv: column of the header line
   /// Jsonl: key of a string or an integer; Csv: column.
   std::optional<std::string> id_field = std::nullopt;
-  /// Lines: a line of blanks is a record like others, and JSON is taken as text. Else the lines are
-  /// passed over and counted, and JSON is refused.
-  bool takes_every_line = false;
+  /// Lines: a line of blanks is a record like others. Else it is passed over and counted.
+  bool takes_blank_lines = false;
   /// Bytes; a longer record is a bad one, not a dead program.
   std::uint64_t record_size_max = 64ULL << 20;
 };
@@ -42,7 +41,8 @@ struct TextRecord {
 /// members or frames in a row allowed). Memory does not grow with the input.
 ///
 /// An input that is read as Lines because nobody said otherwise, and begins with a JSON object or
-/// array, is refused with the format that would read it.
+/// array, is refused with the format that would read it. So is an input that begins as UTF-16 or
+/// UTF-32 do (encoding_look.h), with the words that make UTF-8 of it.
 ///
 /// A record that is broken (not JSON, no such field, a number where the text should be, invalid
 /// UTF-8, too long, a row with other than the header's number of cells) is returned with its
@@ -54,11 +54,11 @@ struct TextRecord {
 /// Source: RFC 4180 (CSV; quoted fields may hold line ends), RFC 8259 (JSON), jsonlines.org.
 class TextReader {
  public:
-  /// Checks that every input exists and can be read, and looks for JSON in the first bytes of the
-  /// files among them, so that a slip in the last of ten names is told at once.
+  /// Checks that every input exists and can be read, and looks for JSON and UTF-16 in the first
+  /// bytes of the files among them, so that a slip in the last of ten names is told at once.
   ///
-  /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice,
-  /// JSON).
+  /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice or
+  /// closed, JSON, UTF-16).
   static Result<std::unique_ptr<TextReader>> open(TextReaderOptions options);
 
   virtual ~TextReader() = default;
@@ -66,8 +66,8 @@ class TextReader {
   /// The next record into `record` (its buffers are reused); false at the end of the last input.
   ///
   /// Errors: Corrupt (a broken gzip or zstd stream, with the input's name), InvalidArgument (a CSV
-  /// header without the column, JSON from a pipe), those of reading a file. After an error the
-  /// reader is at its end.
+  /// header without the column, JSON or UTF-16 from a pipe), those of reading a file. After an
+  /// error the reader is at its end.
   virtual Result<bool> next(TextRecord& record) = 0;
 
   /// Bytes of the inputs as they lie on disk, and how many have been consumed: for progress.

@@ -86,7 +86,7 @@ TEST_F(TextReaderTest, BlankLinesAreCountedAndPassedOver) {
   while (*(*reader)->next(record)) lines.push_back(record.line);
   EXPECT_EQ(lines, (std::vector<std::uint64_t>{1, 4, 1, 4}));
   EXPECT_EQ((*reader)->blank_count(), 6U);
-  EXPECT_EQ(records({.inputs = {path}, .takes_every_line = true}),
+  EXPECT_EQ(records({.inputs = {path}, .takes_blank_lines = true}),
             (Texts{"one", "", " \t", "two", ""}));
 }
 
@@ -119,6 +119,57 @@ TEST_F(TextReaderTest, JsonFromAPipeIsRefusedWhenItIsRead) {
   const auto refused = (*reader)->next(record);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+}
+
+TEST_F(TextReaderTest, Utf16IsRefusedByNameWhateverTheFormat) {
+  const std::string wide("t\0e\0x\0t\0\n\0a\0", 12);
+  const auto first_error = [](const TextReaderOptions& options) {
+    const auto reader = TextReader::open(options);
+    return reader ? "" : reader.error().message;
+  };
+  for (const std::string name : {"a.txt", "a.csv", "a.jsonl"}) {
+    const auto path = write(name, wide);
+    EXPECT_EQ(without_folder(first_error({.inputs = {path}})),
+              name +
+                  ": is UTF-16LE, and texts are read as UTF-8: iconv -f UTF-16LE -t UTF-8 makes "
+                  "it so");
+    EXPECT_NE(first_error({.inputs = {path}, .format = TextFormat::Lines}), "");
+  }
+  const auto marked = write("marked.txt", "\xff\xfe" + wide);
+  EXPECT_NE(first_error({.inputs = {marked}}).find("is UTF-16LE"), std::string::npos);
+  const auto packed = write("b.txt.gz", gzip(wide));
+  EXPECT_NE(first_error({.inputs = {packed}}).find("is UTF-16LE"), std::string::npos);
+}
+
+TEST_F(TextReaderTest, Utf16FromAPipeIsRefusedWhenItIsRead) {
+  const auto path = (folder_ / "pipe.txt").string();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const UniqueFd both(::open(path.c_str(), O_RDWR | O_CLOEXEC));  // its own reader: nobody waits
+  const std::string line("h\0i\0\n\0", 6);
+  ASSERT_EQ(::write(both.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  auto reader = TextReader::open({.inputs = {path}});
+  ASSERT_TRUE(reader);
+  TextRecord record;
+  const auto refused = (*reader)->next(record);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_NE(refused.error().message.find("is UTF-16LE"), std::string::npos);
+}
+
+TEST_F(TextReaderTest, AStandardInputThatIsClosedIsRefused) {
+  const UniqueFd before(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  const UniqueFd write_only(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  ::close(STDIN_FILENO);
+  const auto closed = TextReader::open({.inputs = {"-"}});
+  EXPECT_EQ(::dup2(write_only.get(), STDIN_FILENO), STDIN_FILENO);
+  const auto unreadable = TextReader::open({.inputs = {"-"}});
+  ::dup2(before.get(), STDIN_FILENO);
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(closed.error().message,
+            "standard input (-) is closed: give it the texts through a pipe or with <, or name a "
+            "file");
+  EXPECT_FALSE(unreadable);
 }
 
 TEST_F(TextReaderTest, AByteOrderMarkIsSkippedAtTheStartOnly) {
