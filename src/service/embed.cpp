@@ -86,6 +86,7 @@ class EmbedRun {
   Status skip_done_records();
   Status pump();
   Status read_turn();
+  Status check_has_texts() const;
   Status take_record();
   Status open_output();
   Status write_done();
@@ -205,9 +206,15 @@ Result<FoundOutput> EmbedRun::take_output() {
   MUSTER_TRY(check_conflicts(files_, read));
   lock_.emplace(MUSTER_TRY(OutputLock::take(files_.lock, files_.out)));
   MUSTER_TRY(check_conflicts(files_, read));  // another run may have ended meanwhile
-  if (options_.restart) return FoundOutput::Nothing;
-  const auto found = MUSTER_TRY(find_output(files_));
-  MUSTER_TRY(may_begin(found, files_, options_));
+  if (options_.restart) {
+    MUSTER_TRY(check_no_links(files_));
+    return FoundOutput::Nothing;
+  }
+  auto found = find_output(files_);
+  // What is finished is only read again.
+  const bool is_read_only = options_.resume && found && *found == FoundOutput::Finished;
+  if (!is_read_only) MUSTER_TRY(check_no_links(files_));
+  if (found) MUSTER_TRY(may_begin(*found, files_, options_));
   return found;
 }
 
@@ -280,10 +287,21 @@ Status EmbedRun::read_turn() {
       const Stopwatch watch(clock_, time_.read);
       is_at_end_ = !MUSTER_TRY(reader_->next(record_));
     }
-    if (is_at_end_) return Done{};
+    if (is_at_end_) return check_has_texts();
     MUSTER_TRY(take_record());
   }
   return Done{};
+}
+
+// A program in front of a pipe that went wrong writes nothing: that is no reason to replace
+// vectors.
+Status EmbedRun::check_has_texts() const {
+  std::error_code ignored;
+  if (progress_.read_count > 0 || !std::filesystem::exists(files_.out, ignored)) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("there is no text in the input, so {} is left as it is: remove it first "
+                           "if it is to have no rows",
+                           files_.out.string())};
 }
 
 Status EmbedRun::take_record() {

@@ -279,6 +279,61 @@ TEST_F(EmbedTest, AnOutputThatIsAnInputIsRefusedAndUntouched) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "in.jsonl.lock"));
 }
 
+TEST_F(EmbedTest, AFolderUnderAnyNameOfTheRunIsRefusedBeforeAnyWork) {
+  write_input("in.txt", "a\n");
+  options_.worker_program = "/nothing/here";  // not even started
+  for (const char* ending : {"", ".part", ".index.jsonl", ".index.jsonl.part", ".run.json",
+                             ".run.json.part", ".journal", ".journal.part", ".lock"}) {
+    const auto in_the_way = folder_ / (std::string("out.npy") + ending);
+    SCOPED_TRACE(in_the_way);
+    std::filesystem::create_directories(in_the_way);
+    for (const bool restart : {false, true}) {
+      options_.restart = restart;
+      const auto refused = run();
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+      EXPECT_TRUE(
+          refused.error().message.starts_with(in_the_way.string() + ": is there and no file"))
+          << refused.error().message;
+    }
+    std::filesystem::remove(in_the_way);
+  }
+}
+
+TEST_F(EmbedTest, ALinkUnderANameOfTheRunIsRefusedAndStays) {
+  write_input("in.txt", "a\n");
+  std::ofstream(folder_ / "there.npy") << "precious";
+  for (const char* target : {"nowhere.npy", "there.npy"}) {
+    for (const char* ending : {"", ".index.jsonl", ".run.json", ".part", ".journal"}) {
+      const auto link = folder_ / (std::string("out.npy") + ending);
+      SCOPED_TRACE(link);
+      std::filesystem::create_symlink(target, link);
+      const auto refused = run();
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+      EXPECT_TRUE(refused.error().message.starts_with(
+          link.string() + ": a link to " + target +
+          ", and no link is written through or replaced: remove it, or name "))
+          << refused.error().message;
+      EXPECT_TRUE(std::filesystem::is_symlink(link));
+      std::filesystem::remove(link);
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "nowhere.npy"));
+  EXPECT_EQ(*read_file(folder_ / "there.npy"), "precious");
+}
+
+TEST_F(EmbedTest, AFinishedOutputBehindALinkIsComplete) {
+  write_input("in.txt", "a\n");
+  ASSERT_TRUE(run());
+  std::filesystem::rename(options_.out, folder_ / "moved.npy");
+  std::filesystem::create_symlink("moved.npy", options_.out);
+  options_.resume = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->was_complete);
+}
+
 TEST_F(EmbedTest, TwoFormatsOfOneNameKeepTheirOwnIndexes) {
   write_input("cats.txt", "a\n");
   ASSERT_TRUE(run());
@@ -301,8 +356,32 @@ TEST_F(EmbedTest, CountsBlankLinesAndWarnsOfAnInputWithoutTexts) {
       2U);
   EXPECT_EQ(notices_.find("there is no text"), std::string::npos);
   write_input("in.txt", "\n\n");
+  options_.out = folder_ / "other.npy";
   ASSERT_TRUE(run());
   EXPECT_NE(notices_.find("there is no text in the input"), std::string::npos) << notices_;
+}
+
+TEST_F(EmbedTest, AnInputWithoutTextsReplacesNothing) {
+  write_input("in.txt", "a\n");
+  ASSERT_TRUE(run());
+  const auto before = output_bytes();
+  for (const bool restart : {false, true}) {
+    options_.restart = restart;
+    for (const char* content : {"", "\n \n"}) {
+      write_input("in.txt", content);
+      const auto refused = run();
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+      EXPECT_EQ(refused.error().message, "there is no text in the input, so " +
+                                             options_.out.string() +
+                                             " is left as it is: remove it first if it is to have "
+                                             "no rows");
+      EXPECT_TRUE(output_bytes() == before);
+      for (const char* name : {"out.npy.part", "out.npy.journal", "out.npy.lock"}) {
+        EXPECT_FALSE(std::filesystem::exists(folder_ / name)) << name;
+      }
+    }
+  }
 }
 
 TEST_F(EmbedTest, GoesOnAfterCancellationWithTheSameBytes) {
@@ -393,9 +472,10 @@ TEST_F(EmbedTest, AWholeRunOfStandardInputIsKeptUntilItHasItsNames) {
   ASSERT_EQ(::dup2(input.get(), STDIN_FILENO), STDIN_FILENO);
   options_.input.inputs = {"-"};
   const auto in_the_way = index_path_of(options_.out);
-  std::filesystem::create_directories(in_the_way);  // no file can be renamed to it
-
-  const auto failed = run();
+  const auto failed = run([&] {
+    std::filesystem::create_directories(in_the_way);  // no file can be renamed to it
+    return false;
+  });
   ::dup2(before.get(), STDIN_FILENO);
   ASSERT_FALSE(failed);
   EXPECT_NE(failed.error().message.find("--resume gives them"), std::string::npos)

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "dataset/byte_source.h"
@@ -33,18 +35,38 @@ std::optional<FileKey> key_of_input(const std::string& input) {
   return ::fstat(STDIN_FILENO, &info) == 0 ? key_of(info) : std::nullopt;
 }
 
+// Noticed at the first write, or at the last rename, it would be after hours of work.
+Status check_are_files(const RunFiles& files) {
+  for (const auto& path : files.all()) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) continue;
+    if (path == files.out) {
+      return Error{
+          ErrorKind::InvalidArgument,
+          fmt::format("{}: is there and no file, so no output can replace it", path.string())};
+    }
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: is there and no file, and {} needs that name: remove it, or name "
+                             "another output with -o",
+                             path.string(), files.out.filename().string())};
+  }
+  return Done{};
+}
+
 Status check_place(const RunFiles& files) {
   const auto folder = files.out.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder)) {
     return Error{ErrorKind::NotFound,
                  fmt::format("no such folder for the output: {}", folder.string())};
   }
-  struct stat info {};
-  if (::stat(files.out.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return Error{
-        ErrorKind::InvalidArgument,
-        fmt::format("{}: is there and no file, so no output can replace it", files.out.string())};
+  const auto place = folder.empty() ? std::filesystem::path(".") : folder;
+  if (::access(place.c_str(), W_OK) != 0) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: no output can be written into its folder: {}: name another place "
+                             "with -o",
+                             files.out.string(), std::generic_category().message(errno))};
   }
+  MUSTER_TRY(check_are_files(files));
   if (files.out.filename().string().ends_with(".index.jsonl")) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{}: the ending .index.jsonl is that of an index: name the vectors "
@@ -104,6 +126,21 @@ Status check_conflicts(const RunFiles& files, const RunSources& sources) {
                                "another file with -o",
                                path.string(), file->string())};
     }
+  }
+  return Done{};
+}
+
+Status check_no_links(const RunFiles& files) {
+  for (const auto& path : files.all()) {
+    std::error_code ignored;
+    if (!std::filesystem::is_symlink(path, ignored)) continue;
+    const auto target = std::filesystem::read_symlink(path, ignored);
+    const bool is_out = path == files.out;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: a link to {}, and no link is written through or replaced: remove "
+                             "it, or name {} with -o",
+                             path.string(), target.string(),
+                             is_out ? "the file that is meant" : "another output")};
   }
   return Done{};
 }

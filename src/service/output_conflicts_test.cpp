@@ -121,5 +121,16 @@ TEST_F(OutputConflictsTest, AFolderAndTheNameOfAnIndexAreNoOutputs) {
   EXPECT_EQ(conflict("none/y.npy", "in.jsonl"), "no such folder for the output: none");
 }
 
+TEST_F(OutputConflictsTest, AFolderWhereNothingCanBeWrittenIsRefused) {
+  // Elsewhere it depends on the user.
+  if (::access("/proc/self", W_OK) == 0) GTEST_SKIP() << "this system lets /proc/self be written";
+  const auto refused = check_conflicts(RunFiles("/proc/self/x.npy"), {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_TRUE(refused.error().message.starts_with(
+      "/proc/self/x.npy: no output can be written into its folder: "))
+      << refused.error().message;
+}
+
 }  // namespace
 }  // namespace muster
