@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "cli/shell_words.h"
 #include "config/foreign_names.h"
 #include "service/embed.h"
+#include "service/finished_output.h"
+#include "service/run_output.h"
 #include "terminal/progress_bar.h"
 #include "terminal/terminal_info.h"
 
@@ -65,11 +68,19 @@ CommandSpec embed_spec() {
   };
 }
 
+// What an earlier run had finished counts, too, where this one was to go on with it.
+bool are_rows_kept(const CommandContext& context) {
+  const auto found = find_output(RunFiles(context.arguments.value("--out").value_or("")));
+  return found && (*found == FoundOutput::Unfinished || *found == FoundOutput::Unnamed);
+}
+
 // After Ctrl-C: what was kept, and the exact words to go on with.
 int say_how_to_resume(const CommandContext& context) {
   const auto& inputs = context.arguments.positionals;
   if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
     std::fputs("muster: stopped; a run that reads standard input cannot be resumed\n", stderr);
+  } else if (!are_rows_kept(context)) {
+    std::fputs("muster: stopped before a row was finished; nothing of this run is kept\n", stderr);
   } else {
     auto words = context.words;
     std::erase(words, "--restart");
@@ -102,12 +113,22 @@ void tell_of_names_not_read(const CommandContext& context) {
              fmt::join(names, ", "));
 }
 
+// The one word that is there tells which of the two it is not.
+Error one_word_is_missing(const std::string& word) {
+  std::error_code ignored;
+  const bool is_input = word == "-" || (std::filesystem::exists(word, ignored) &&
+                                        !std::filesystem::is_directory(word, ignored));
+  const auto what = is_input ? fmt::format("MODEL is missing before the input {}", word)
+                             : fmt::format("INPUT is missing behind the model {}", word);
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{}; usage: muster embed {}", what, embed_spec().usage)};
+}
+
 Result<EmbedOptions> options_of(const CommandContext& context) {
   MUSTER_TRY(check_without_server(context.arguments));
   if (context.arguments.has("--server")) return embed_server_options(context);
   if (context.arguments.positionals.size() < 2) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("something is missing; usage: muster embed {}", embed_spec().usage)};
+    return one_word_is_missing(context.arguments.positionals.front());
   }
   return embed_options(context);
 }

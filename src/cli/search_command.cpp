@@ -14,7 +14,9 @@
 #include "dataset/output_record.h"
 #include "dataset/vector_file.h"
 #include "modelfile/model_folder.h"
+#include "service/output_lock.h"
 #include "service/query.h"
+#include "service/run_output.h"
 #include "service/search.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
@@ -139,6 +141,20 @@ Result<std::unique_ptr<VectorFile>> open_vectors(const std::filesystem::path& ou
   return vectors;
 }
 
+// Vectors whose record vouches for them, if there is one.
+struct OwnVectors {
+  std::unique_ptr<VectorFile> vectors;
+  std::optional<OutputRecord> record;
+};
+
+Result<OwnVectors> open_own_vectors(const CommandContext& context,
+                                    const std::filesystem::path& out) {
+  OwnVectors own;
+  own.vectors = MUSTER_TRY(open_vectors(out));
+  own.record = MUSTER_TRY(own_record(context, *own.vectors));
+  return own;
+}
+
 using Hits = std::vector<SearchHit>;
 using Entries = std::map<std::uint64_t, IndexEntry>;  // by row
 
@@ -191,9 +207,13 @@ Result<int> run_search(const CommandContext& context) {
   const std::filesystem::path out = words.front();
   const std::vector<std::string> queries(words.begin() + 1, words.end());
   const auto count = MUSTER_TRY(top_count(context.arguments));
-  const auto vectors = MUSTER_TRY(open_vectors(out));
-  const auto record = MUSTER_TRY(own_record(context, *vectors));
-  const auto options = MUSTER_TRY(query_options(context, record));
+  const auto own = open_own_vectors(context, out);
+  if (!own) {
+    // What is missing, or belongs to two runs at once, may be on its way.
+    MUSTER_TRY(OutputLock::check_free(RunFiles(out).lock, out));
+    return own.error();
+  }
+  const auto options = MUSTER_TRY(query_options(context, own->record));
 
   EmbedEvents events;
   events.on_progress = [](const EmbedProgress&) {};
@@ -203,7 +223,7 @@ Result<int> run_search(const CommandContext& context) {
   const auto embedded = MUSTER_TRY(embed_texts(options, queries, events, context.clock));
   std::vector<Hits> hits;
   for (const auto& query : embedded) {
-    hits.push_back(MUSTER_TRY(search_vectors(*vectors, query, count)));
+    hits.push_back(MUSTER_TRY(search_vectors(*own->vectors, query, count)));
   }
   const auto entries = MUSTER_TRY(entries_of(out, hits));
   const bool wants_json = context.arguments.has("--json");

@@ -87,6 +87,15 @@ Result<OutputLock> OutputLock::take(const std::filesystem::path& path,
                fmt::format("{}: other runs begin and end with it all the time", out.string())};
 }
 
+Status OutputLock::check_free(const std::filesystem::path& path, const std::filesystem::path& out) {
+  const auto fd = open_own_file(path, O_RDONLY);
+  if (!fd) return Done{};
+  if (::flock(fd->get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return Done{};
+  return Error{ErrorKind::Unavailable,
+               fmt::format("{}: a run is still writing it{}: wait for its end", out.string(),
+                           holder_of(fd->get(), path))};
+}
+
 OutputLock::OutputLock(UniqueFd fd, std::filesystem::path path)
     : fd_(std::move(fd)), path_(std::move(path)) {}
 

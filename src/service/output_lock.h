@@ -21,6 +21,12 @@ class OutputLock {
   static Result<OutputLock> take(const std::filesystem::path& path,
                                  const std::filesystem::path& out);
 
+  /// For who only reads: whether no run that lives has OUT. Makes and changes no file; holds the
+  /// lock for an instant where nobody has it.
+  ///
+  /// Errors: Unavailable when one has it, naming it.
+  static Status check_free(const std::filesystem::path& path, const std::filesystem::path& out);
+
   OutputLock(OutputLock&& other) noexcept;
   OutputLock& operator=(OutputLock&&) = delete;
   /// Removes the file, and lets go.

@@ -44,6 +44,23 @@ TEST_F(OutputLockTest, TheSecondIsRefusedByTheFirstsProcess) {
   EXPECT_TRUE(take());
 }
 
+TEST_F(OutputLockTest, WhoOnlyReadsIsToldOfARunThatLives) {
+  const auto look = [this] { return OutputLock::check_free(folder_ / "x.npy.lock", "x.npy"); };
+  EXPECT_TRUE(look()) << "no run was ever here";
+  {
+    const auto lock = take();
+    ASSERT_TRUE(lock);
+    const auto refused = look();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::Unavailable);
+    EXPECT_EQ(refused.error().message, "x.npy: a run is still writing it (process " +
+                                           std::to_string(::getpid()) + "): wait for its end");
+  }
+  ASSERT_TRUE(write_file_atomically(folder_ / "x.npy.lock", "4711\n"));  // a killed run's
+  EXPECT_TRUE(look());
+  EXPECT_EQ(*read_file(folder_ / "x.npy.lock"), "4711\n");
+}
+
 TEST_F(OutputLockTest, TheKernelLetsGoOfWhatTheDeadHeld) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

@@ -70,8 +70,16 @@ TEST_F(CommandLine, NamesTheNearestCommandAndFlag) {
 }
 
 TEST_F(CommandLine, SaysWhatIsMissing) {
-  expect_error({"embed", "model"}, 2,
-               "something is missing; usage: muster embed MODEL INPUT... -o OUT");
+  expect_error({"embed"}, 2, "something is missing; usage: muster embed MODEL INPUT... -o OUT");
+  expect_error(
+      {"embed", "model"}, 2,
+      "INPUT is missing behind the model model; usage: muster embed MODEL INPUT... -o OUT");
+  muster_.write("c.txt", "a text\n");
+  expect_error(
+      {"embed", "c.txt", "-o", "x.npy"}, 2,
+      "MODEL is missing before the input c.txt; usage: muster embed MODEL INPUT... -o OUT");
+  expect_error({"embed", "-", "-o", "x.npy"}, 2,
+               "MODEL is missing before the input -; usage: muster embed MODEL INPUT... -o OUT");
   expect_error({"embed", "model", "in.txt"}, 2,
                "where should the vectors go? Name a file with -o, such as -o vectors.npy");
   expect_error({"embed", "model", "in.txt", "-o"}, 2, "-o needs a value");
@@ -199,6 +207,19 @@ TEST_F(CommandLine, TokenizeWritesALineForEachText) {
   EXPECT_EQ(nlohmann::json::parse(cut.out.substr(cut.out.rfind("{\"ids\"")))["ids"].size(), 3U);
 }
 
+TEST_F(CommandLine, TokenizeTakesNoJsonForText) {
+  muster_.write("lines.txt", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
+  expect_error(
+      {"tokenize", tiny_model(), "lines.txt"}, 2,
+      "lines.txt: begins with a JSON object: --format jsonl reads its texts, --format lines "
+      "takes each line as it is");
+  const auto piped = muster_.run({"tokenize", tiny_model(), "-"}, "lines.txt");
+  EXPECT_EQ(piped.exit_code, 2);
+  EXPECT_NE(piped.err.find("standard input: begins with a JSON object"), std::string::npos);
+  const auto lines = muster_.run({"tokenize", tiny_model(), "lines.txt", "--format", "lines"});
+  EXPECT_EQ(lines.exit_code, 0) << lines.err;
+}
+
 TEST_F(CommandLine, NamesTheLineOfABadRecord) {
   muster_.write("in.jsonl", "{\"text\": \"good\"}\n{\"text\": 7}\n");
   const auto finished = muster_.run({"tokenize", tiny_model(), "in.jsonl"});
@@ -312,10 +333,26 @@ TEST_F(CommandLine, EmbedSaysThatAnOutputIsCompleteAndThatAnInputIsEmpty) {
   EXPECT_EQ(complete.exit_code, 0) << complete.err;
   EXPECT_EQ(complete.out, "x.npy is complete already [2 x 8]: nothing to do\n");
   muster_.write("in.txt", "");
-  const auto empty = muster_.run(words);
+  const auto replaces = muster_.run(words);
+  EXPECT_EQ(replaces.exit_code, 2) << replaces.err;
+  EXPECT_NE(replaces.err.find("there is no text in the input, so x.npy is left as it is"),
+            std::string::npos)
+      << replaces.err;
+  const auto empty =
+      muster_.run(with_test_worker({"embed", tiny_model(), "in.txt", "-o", "y.npy"}));
   EXPECT_EQ(empty.exit_code, 0) << empty.err;
-  EXPECT_NE(empty.err.find("there is no text in the input: x.npy has no rows"), std::string::npos)
+  EXPECT_NE(empty.err.find("there is no text in the input: y.npy has no rows"), std::string::npos)
       << empty.err;
+}
+
+TEST_F(CommandLine, AClosedStandardInputIsNotAnEmptyOne) {
+  const Words words = with_test_worker({"embed", tiny_model(), "-", "-o", "x.npy"});
+  const auto finished = muster_.wait(muster_.start(words, /*input=*/""));
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.err,
+            "muster: standard input (-) is closed: give it the texts through a pipe or with <, or "
+            "name a file\n");
+  EXPECT_FALSE(muster_.exists("x.npy"));
 }
 
 TEST_F(CommandLine, EmbedNamesTheVariablesThatItDoesNotRead) {
@@ -368,11 +405,12 @@ TEST_F(CommandLine, AFullDiskUnderStandardOutputIsAnError) {
 // signal can come neither too early nor too late.
 class Interrupted : public CommandLine {
  protected:
-  Finished interrupt(int signal_number) {
+  Finished interrupt(int signal_number, const Words& inputs = {"in.txt"}) {
     const auto fifo = muster_.folder() / "in.txt";
     EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-    const auto pid = muster_.start(
-        with_test_worker({"embed", tiny_model(), "in.txt", "-o", "x.npy", "--precision", "fp32"}));
+    Words words{"embed", tiny_model(), "-o", "x.npy", "--precision", "fp32"};
+    words.insert(words.end(), inputs.begin(), inputs.end());
+    const auto pid = muster_.start(with_test_worker(words));
     const int fd = open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
     EXPECT_GE(fd, 0);
     kill(pid, signal_number);
@@ -383,8 +421,24 @@ class Interrupted : public CommandLine {
   }
 };
 
-TEST_F(Interrupted, ByCtrlCSaysWhatWasKeptAndHowToGoOn) {
+TEST_F(Interrupted, ByCtrlCBeforeAnyRowSaysThatNothingIsKept) {
   const auto finished = interrupt(SIGINT);
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_NE(finished.err.find("stopped before a row was finished; nothing of this run is kept\n"),
+            std::string::npos)
+      << finished.err;
+  EXPECT_EQ(finished.err.find("--resume"), std::string::npos) << finished.err;
+  EXPECT_FALSE(muster_.exists("x.npy"));
+}
+
+TEST_F(Interrupted, ByCtrlCSaysWhatWasKeptAndHowToGoOn) {
+  // Many more texts than wait in memory at once: when the pipe behind them is opened for reading,
+  // most of them are done.
+  std::string texts;
+  for (int i = 0; i < 20'000; ++i) texts += "a text\n";
+  muster_.write("first.txt", texts);
+  const auto finished = interrupt(SIGINT, {"first.txt", "in.txt"});
   EXPECT_EQ(finished.exit_code, 130);
   EXPECT_EQ(finished.out, "");
   EXPECT_NE(finished.err.find("stopped; finished rows are kept, go on with: "), std::string::npos)

@@ -65,7 +65,11 @@ pid_t Muster::start(const std::vector<std::string>& arguments, const std::string
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder_.c_str());
-  posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
+  if (input.empty()) {
+    posix_spawn_file_actions_addclose(&actions, 0);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
+  }
   posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), kWrite, kMode);
   posix_spawn_file_actions_addopen(&actions, 2, "stderr", kWrite, kMode);
   pid_t pid = -1;

@@ -35,7 +35,8 @@ class Muster {
   /// In the place of an earlier value.
   void set(const std::string& variable, const std::string& value);
 
-  /// Standard input comes from the file `input` of the folder, standard output goes to `output`.
+  /// Standard input comes from the file `input` of the folder, and is closed for an empty name;
+  /// standard output goes to `output`.
   Finished run(const std::vector<std::string>& arguments, const std::string& input = "/dev/null",
                const std::string& output = "stdout");
 

@@ -169,6 +169,13 @@ TEST_F(EmbedStdinTest, AnotherRunIsRefusedUntilTheFirstIsDead) {
               std::string::npos)
         << said;
   }
+  const Program search({std::string(MUSTER_BINARY_DIR) + "/bin/muster", "search",
+                        (folder_ / "x.npy").string(), "a text"},
+                       (folder_ / "search").string());
+  EXPECT_EQ(search.wait(), 6);
+  EXPECT_EQ(*read_file(folder_ / "search"),
+            "muster: " + (folder_ / "x.npy").string() + ": a run is still writing it (process " +
+                std::to_string(first.pid()) + "): wait for its end\n");
   ::kill(first.pid(), SIGKILL);
   EXPECT_EQ(first.wait(), -SIGKILL);
   Program third(words_of("x.npy", false, "in.txt", "--restart"), (folder_ / "third").string());
