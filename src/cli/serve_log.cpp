@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/build_info.h"
@@ -86,14 +85,10 @@ SaidLine access_line(const ServeFacts& facts) {
                               where)};
 }
 
-std::string_view state_word(ModelState state) {
-  constexpr std::array<std::string_view, 4> kWords{"absent", "loading", "ready", "failed"};
-  return kWords.at(static_cast<std::size_t>(state));
-}
-
-LogLevel level_of(FleetState state) {
-  const bool is_trouble = state == FleetState::Quarantined || state == FleetState::Restarting ||
-                          state == FleetState::GivenUp;
+LogLevel level_of(const FleetDeviceStatus& device) {
+  const auto state = device.state;
+  const bool is_trouble = state == FleetState::Quarantined || state == FleetState::GivenUp ||
+                          (state == FleetState::Restarting && !device.is_asked_for);
   return is_trouble ? LogLevel::Warning : LogLevel::Info;
 }
 
@@ -132,15 +127,19 @@ std::string sample_request(const ServeFacts& facts) {
   return line;
 }
 
-std::vector<SaidLine> start_lines(const ServeFacts& facts) {
+std::string listening_line(const ServeFacts& facts) {
   const auto& http = facts.options.http;
+  return fmt::format("listening on {}://{}:{}", http.tls ? "https" : "http",
+                     in_brackets(http.listen.host), facts.port);
+}
+
+std::vector<SaidLine> start_lines(const ServeFacts& facts) {
   std::vector<SaidLine> lines{{.text = fmt::format("muster {}", build_name())}};
   for (const auto& model : facts.models) lines.push_back({.text = model_line(model)});
   lines.push_back({.text = devices_line(facts.options.devices)});
   lines.push_back({.text = cache_line(facts.options)});
   lines.push_back(access_line(facts));
-  lines.push_back({.text = fmt::format("listening on {}://{}:{}", http.tls ? "https" : "http",
-                                       in_brackets(http.listen.host), facts.port)});
+  lines.push_back({.text = listening_line(facts)});
   if (const auto sample = sample_request(facts); !sample.empty()) {
     lines.push_back({.text = fmt::format("to try it: {}", sample)});
   }
@@ -154,13 +153,13 @@ std::vector<SaidLine> StateWatch::changes(const std::vector<FleetDeviceStatus>& 
     const auto state = fleet_state_name(device.state);
     if (devices_[device.name] == state) continue;
     const auto was = before(devices_, device.name, state);
-    lines.push_back({.level = level_of(device.state),
+    lines.push_back({.level = level_of(device),
                      .text = fmt::format("device {}: {}{}{}", device.name, state, was,
                                          device.reason.empty() ? "" : ": " + device.reason)});
   }
   std::map<std::string, std::string> still;
   for (const auto& model : models) {
-    const auto state = state_word(model.state);
+    const auto state = model_state_name(model.state);
     if (models_[model.name] != state) {
       const auto was = before(models_, model.name, state);
       lines.push_back(

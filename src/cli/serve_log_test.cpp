@@ -104,5 +104,20 @@ TEST(StateWatch, SaysWhatChangesOnce) {
   EXPECT_EQ(lines({}), "");
 }
 
+TEST(StateWatch, ARestartThatSomebodyAskedForIsNoWarning) {
+  StateWatch watch;
+  std::vector<FleetDeviceStatus> devices(1);
+  devices[0].name = "cpu:0";
+  devices[0].state = FleetState::Restarting;
+  devices[0].is_asked_for = true;
+  devices[0].reason = "started again by an operator";
+  EXPECT_EQ(watch.changes(devices, {}).at(0).level, LogLevel::Info);
+  devices[0].state = FleetState::Ready;
+  EXPECT_EQ(watch.changes(devices, {}).at(0).level, LogLevel::Info);
+  devices[0].state = FleetState::Restarting;
+  devices[0].is_asked_for = false;
+  EXPECT_EQ(watch.changes(devices, {}).at(0).level, LogLevel::Warning);
+}
+
 }  // namespace
 }  // namespace muster

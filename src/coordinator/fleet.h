@@ -84,7 +84,12 @@ enum class FleetState : std::uint8_t {
 /// "starting", "ready", "quarantined", "draining", "drained", "restarting", "given up".
 std::string_view fleet_state_name(FleetState state);
 
-enum class ModelState : std::uint8_t { Absent, Loading, Ready, Failed };
+/// Of a model on a device; Drained is said of a served model alone, all of whose devices are to
+/// rest.
+enum class ModelState : std::uint8_t { Absent, Loading, Ready, Failed, Drained };
+
+/// "absent", "loading", "ready", "failed", "drained".
+std::string_view model_state_name(ModelState state);
 
 struct FleetModelStatus {
   ModelState state = ModelState::Absent;
@@ -106,7 +111,10 @@ struct FleetDeviceStatus {
   Device device;
   std::string name;
   FleetState state = FleetState::Starting;
-  std::string reason;  // why it is quarantined, restarting or given up
+  std::string reason;       // why it is quarantined, restarting or given up
+  bool is_to_rest = false;  // an operator has drained it: no work until it is resumed
+  /// What it does an operator has asked for: it rests, or it starts again.
+  bool is_asked_for = false;
   std::optional<pid_t> pid;
   std::string engine_class;
   std::uint32_t lane_count = 0;

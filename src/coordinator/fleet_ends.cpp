@@ -207,6 +207,7 @@ void WorkerFleet::plan_restart(WorkerSlot& slot, const WorkerDeath& death, bool 
     slot.restart_at = now;
     return;
   }
+  slot.is_asked_for = false;
   const auto delay = slot.restarts.on_death(
       now,
       {.was_ready = was_ready, .is_own_fault = death.is_own_fault, .is_at_fault = is_at_fault});
@@ -263,6 +264,7 @@ void WorkerFleet::begin_drain(WorkerSlot& slot) {
   if (!slot.process) slot.restart_at.reset();
   slot.is_quarantined = false;
   slot.was_slow = false;
+  slot.is_asked_for = true;
   slot.reason = slot.goal == Goal::Drain ? "drained" : "started again by an operator";
   sync(slot);
   changed();
@@ -278,6 +280,7 @@ void WorkerFleet::resume(std::size_t device) {
     slot.goal = Goal::Serve;
     if (!slot.process) slot.restart_at = clock_.now();
   }
+  slot.is_asked_for = true;
   slot.reason.clear();
   sync(slot);
   changed();

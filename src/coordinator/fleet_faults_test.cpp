@@ -533,6 +533,7 @@ TEST_F(FleetFaultsTest, ADrainedDeviceEndsWhatItHasAndStartsAgainWhenTold) {
   EXPECT_TRUE(is(1, FleetState::Draining));
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Drained); }));
   EXPECT_FALSE(device(1).pid);
+  EXPECT_TRUE(device(1).is_to_rest && device(1).is_asked_for);
   const auto rows = by_device_[1];
   ASSERT_NO_FATAL_FAILURE(run_until(rows_since(300)));
   EXPECT_EQ(by_device_[1], rows);
@@ -543,6 +544,9 @@ TEST_F(FleetFaultsTest, ADrainedDeviceEndsWhatItHasAndStartsAgainWhenTold) {
   fleet_->restart(0);
   ASSERT_NO_FATAL_FAILURE(
       run_until([&] { return is(0, FleetState::Ready) && device(0).pid != pid; }));
+  EXPECT_TRUE(!device(0).is_to_rest && device(0).is_asked_for);
+  ::kill(*device(0).pid, SIGKILL);
+  ASSERT_NO_FATAL_FAILURE(run_until([&] { return !device(0).is_asked_for; }));
   finish();
   EXPECT_TRUE(failed_.empty());
 }

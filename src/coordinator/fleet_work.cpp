@@ -173,6 +173,8 @@ std::vector<FleetDeviceStatus> WorkerFleet::status() const {
     auto& status = all.emplace_back(slot.total);
     status.state = slot.state();
     status.reason = slot.reason;
+    status.is_to_rest = slot.goal == Goal::Drain;
+    status.is_asked_for = slot.is_asked_for;
     if (slot.process) status.pid = slot.process->pid();
     status.engine_class = slot.engine_class;
     status.lane_count = slot.lane_count;

@@ -24,6 +24,22 @@ std::string_view fleet_state_name(FleetState state) {
   return "?";
 }
 
+std::string_view model_state_name(ModelState state) {
+  switch (state) {
+    case ModelState::Absent:
+      return "absent";
+    case ModelState::Loading:
+      return "loading";
+    case ModelState::Ready:
+      return "ready";
+    case ModelState::Failed:
+      return "failed";
+    case ModelState::Drained:
+      return "drained";
+  }
+  return "?";
+}
+
 bool WorkerSlot::is_loading() const {
   return std::any_of(models.begin(), models.end(), [](const auto& entry) {
     return entry.second.status.state == ModelState::Loading && !entry.second.awaits_canary;

@@ -86,6 +86,7 @@ struct WorkerSlot {
   bool is_at_fault = false;  // its worker is ended for that
 
   Goal goal = Goal::Serve;
+  bool is_asked_for = false;  // that it rests or starts again; until it ends otherwise
   TimePoint drain_until{};
   bool is_quarantined = false;
   std::optional<SlowQuarantine> slow;  // quarantined, and the worker lives

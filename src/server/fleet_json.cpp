@@ -1,7 +1,6 @@
 #include "server/fleet_json.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/json_values.h"
@@ -20,11 +19,6 @@ std::string model_name(ModelId id, const std::vector<ServedModelStatus>& models)
   return found == models.end() ? std::to_string(id) : found->name;
 }
 
-std::string_view state_word(ModelState state) {
-  constexpr std::array<std::string_view, 4> kWords{"absent", "loading", "ready", "failed"};
-  return kWords[static_cast<std::size_t>(state)];
-}
-
 Json canary_json(const std::optional<CanaryResult>& canary) {
   if (!canary) return nullptr;
   return {{"is_well", canary->is_well},
@@ -36,7 +30,7 @@ Json hosted_json(const FleetDeviceStatus& device, const std::vector<ServedModelS
   Json hosted = Json::array();
   for (const auto& [id, status] : device.models) {
     hosted.push_back({{"name", model_name(id, models)},
-                      {"state", state_word(status.state)},
+                      {"state", model_state_name(status.state)},
                       {"reason", text_or_null(status.reason)},
                       {"weights_bytes", status.weights_bytes},
                       {"load_peak_bytes", status.load_peak_bytes}});

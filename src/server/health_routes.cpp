@@ -13,8 +13,7 @@ std::string why_unready(InferenceService& service) {
   for (const auto& model : service.models()) {
     if (model.state == ModelState::Ready) continue;
     if (!reason.empty()) reason += "; ";
-    reason +=
-        model.name + (model.state == ModelState::Failed ? ": " + model.reason : " is loading");
+    reason += model.name + (model.reason.empty() ? " is loading" : ": " + model.reason);
   }
   return reason.empty() ? "no device is ready" : reason;
 }

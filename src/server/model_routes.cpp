@@ -28,20 +28,6 @@ std::string_view pooling_word(Pooling pooling) {
   return found == kPoolings.end() ? "" : found->name;
 }
 
-std::string_view state_word(ModelState state) {
-  switch (state) {
-    case ModelState::Absent:
-      return "absent";
-    case ModelState::Loading:
-      return "loading";
-    case ModelState::Ready:
-      return "ready";
-    case ModelState::Failed:
-      return "failed";
-  }
-  return "";
-}
-
 // Where a model lies, and why it could not be loaded, is for administrators alone.
 Json model_json(const ServedModelStatus& model, bool shows_places) {
   Json json{{"id", model.name},
@@ -49,7 +35,7 @@ Json model_json(const ServedModelStatus& model, bool shows_places) {
             {"created", static_cast<std::int64_t>(model.created_unix_seconds)},
             {"owned_by", "muster"},
             {"task", model.task == ModelTask::Embed ? "embed" : "rerank"},
-            {"state", state_word(model.state)}};
+            {"state", model_state_name(model.state)}};
   if (!model.reason.empty() && shows_places) json["reason"] = model.reason;
   if (shows_places) json["path"] = model.path;
   json["dim"] = model.dim == 0 ? Json(nullptr) : Json(model.dim);

@@ -235,15 +235,10 @@ void add_cache(MetricText& text, const CacheStatus& cache) {
   }
 }
 
-std::string_view state_word(ModelState state) {
-  constexpr std::array<std::string_view, 4> kWords{"absent", "loading", "ready", "failed"};
-  return kWords[static_cast<std::size_t>(state)];
-}
-
 void add_models(MetricText& text, const std::vector<ServedModelStatus>& models) {
   begin(text, "model_state");
   for (const auto& model : models) {
-    text.add(label("model", model.name), label("state", state_word(model.state)), 1);
+    text.add(label("model", model.name), label("state", model_state_name(model.state)), 1);
   }
   const auto add = [&](std::string_view name, std::uint64_t ServedModelStatus::*count) {
     begin(text, name);

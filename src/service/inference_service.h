@@ -107,7 +107,7 @@ struct ServedModelStatus {
   std::string path = {};
   ModelTask task = ModelTask::Embed;
   ModelState state = ModelState::Loading;  // Ready when one device is
-  std::string reason = {};                 // of Failed
+  std::string reason = {};                 // of Failed and Drained
   std::uint32_t dim = 0;
   std::uint32_t length_max = 0;
   std::uint32_t vocab_size = 0;

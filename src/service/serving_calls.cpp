@@ -206,6 +206,7 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
   }
   // What needs no device waits in no queue; the caller's own limits hold all the same.
   const bool needs_device = !call.misses.empty() && !call.on_tokenized;
+  if (needs_device && resting_.contains(model.id)) return refuse(id, all_drained(model)), 0;
   const auto queue = needs_device ? queue_state(call, model) : QueueState{};
   if (const auto refused = admission_.ask(call.admission, queue, clock_.now())) {
     ++(refused->is_own_limit ? counts_.limited_count : counts_.refused_count);
@@ -287,6 +288,13 @@ void ServingLoop::fail(CallId id, const CallError& failure) {
 void ServingLoop::refuse(CallId id, const CallError& failure) {
   const auto call = calls_.take(id);
   tell(*call, failure);
+}
+
+CallError ServingLoop::all_drained(const ServingModel& model) {
+  return refusal(ErrorKind::Unavailable,
+                 model.asked.devices.empty()
+                     ? "every device is drained"
+                     : fmt::format("every device of {} is drained", model.name));
 }
 
 void ServingLoop::tell(Call& call, const CallError& failure) {

@@ -25,6 +25,17 @@ std::string name_of(const std::string& model) {
   return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
 }
 
+// Every device that is to have the model was drained by an operator.
+bool is_to_rest(ModelId model, const std::vector<FleetDeviceStatus>& devices) {
+  bool has_device = false;
+  for (const auto& device : devices) {
+    if (!device.models.contains(model)) continue;
+    if (!device.is_to_rest) return false;
+    has_device = true;
+  }
+  return has_device;
+}
+
 // The text of every canary: several words and scripts, so that many weights take part.
 std::vector<std::uint32_t> canary_ids(ServingModel& model) {
   std::vector<std::uint32_t> ids;
@@ -186,6 +197,8 @@ void ServingLoop::place_opened(ModelId id, Result<std::unique_ptr<ServingModel>>
   (*opened)->id = id;
   if (const auto placed = place(*std::move(opened)); !placed) return fail(placed.error());
   place_soon();
+  // Nothing will happen on devices that rest, and somebody waits for word of the model.
+  if (is_to_rest(id, fleet_->status())) on_fleet_change();
 }
 
 Status ServingLoop::unload_model(const std::string& name) {
@@ -223,6 +236,7 @@ void ServingLoop::on_fleet_change() {
   const auto devices = fleet_->status();
   std::vector<std::pair<OnLoaded, Result<ServedModelStatus>>> answers;
   note_classes(devices);
+  note_resting(devices);
   for (const auto& model : models_.all()) {
     const auto status = status_of(*model, devices);
     if (status.state == ModelState::Ready) keep_canaries(*model);
@@ -259,6 +273,25 @@ void ServingLoop::note_classes(const std::vector<FleetDeviceStatus>& devices) {
       auto& known = model->engine_classes;
       if (!devices[i].models.contains(model->id)) continue;
       if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    }
+  }
+}
+
+// What waits for devices of which none will come would wait until its deadline. Who drains gives
+// the time to end what a device has, and then its texts back: what is left then is refused.
+void ServingLoop::note_resting(const std::vector<FleetDeviceStatus>& devices) {
+  resting_.clear();
+  const bool is_any_ending = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
+    return device.state == FleetState::Draining;
+  });
+  for (const auto& model : models_.all()) {
+    if (is_to_rest(model->id, devices)) resting_.insert(model->id);
+  }
+  if (resting_.empty() || is_any_ending) return;
+  for (const auto id : calls_.ids()) {
+    const auto* call = calls_.find(id);
+    if (call != nullptr && !call->on_tokenized && resting_.contains(call->model)) {
+      fail(id, all_drained(*models_.find(call->model)));
     }
   }
 }
@@ -313,10 +346,16 @@ ServedModelStatus ServingLoop::status_of(const ServingModel& model,
                            .text_count = model.text_count,
                            .token_count = model.token_count};
   for (const auto& prompt : opened.folder.sentence.prompts) status.prompts.push_back(prompt.name);
-  // The best state of all its devices; Failed only when it is that on each.
+  if (is_to_rest(model.id, devices)) {
+    status.state = ModelState::Drained;
+    status.reason = all_drained(model).error.message;
+    return status;
+  }
+  // The best state of all its devices; Failed only when it is that on each. A device that rests
+  // says nothing.
   for (const auto& device : devices) {
     const auto found = device.models.find(model.id);
-    if (found == device.models.end()) continue;
+    if (found == device.models.end() || device.is_to_rest) continue;
     const auto state = found->second.state;
     if (state == ModelState::Ready) status.state = state;
     if (state == ModelState::Failed && status.reason.empty()) {

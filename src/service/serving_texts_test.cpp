@@ -136,7 +136,7 @@ TEST_F(ServingTextsTest, AKeysLimitOnRequestsHoldsForTokenizingToo) {
   using Tokenized = std::variant<TokenizeAnswer, CallError>;
   const auto refused =
       wait_for<Tokenized>([&](auto on_done) { service_->tokenize(call, on_done); });
-  EXPECT_EQ(std::get<CallError>(refused).error.message, "key ci has used its 1 requests a minute");
+  EXPECT_EQ(std::get<CallError>(refused).error.message, "key ci has used its 1 request a minute");
 }
 
 // The device stops on the text, so that it has it when the client goes.
@@ -172,6 +172,23 @@ TEST_F(ServingTextsTest, AClientThatGoesIsNotChargedForWhatNoDeviceHas) {
 // "alias" has cpu:0 alone, and the same keys there as the first model. When cpu:1, which could not
 // start before, comes with another engine, what it computes is not found by who has the first
 // engine alone.
+// The device never answers; when the time for that is over it gives its texts back, and nobody else
+// is there to take them.
+TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenTheLastDeviceIsDrained) {
+  options_.devices.resize(1);
+  options_.drain_limit = std::chrono::milliseconds(1);
+  ::setenv("ZERO_WORKER", "echo dim=32 hang_on=79", 1);  // "the"
+  start();
+  run_until([&] { return service_->is_ready(); });
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {"the"}}, on_done);
+    service_->fleet().drain(0);
+  });
+  EXPECT_EQ(error(answer).kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error(answer).message, "every device is drained");
+  EXPECT_EQ(service_->models().front().state, ModelState::Drained);
+}
+
 TEST_F(ServingTextsTest, RowsOfAnotherEngineAreNotCachedAsThoseOfTheFirst) {
   options_.models.push_back({.name = "alias", .model = tiny(), .devices = {"cpu:0"}});
   ::setenv("ZERO_WORKER", "echo dim=32 exit_on=1", 1);
