@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@
 #include "server/server.h"
 #include "service/inference_service.h"
 #include "telemetry/collector.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -63,13 +65,15 @@ Duration teardown_time(Duration drain_limit) {
 /// One server from its first log line to its last.
 class ServeRun {
  public:
-  ServeRun(const CommandContext& context, ServeOptions options)
-      : context_(context), settings_(context.config, std::move(options)) {}
+  explicit ServeRun(const CommandContext& context) : context_(context) {}
 
   Result<int> run();
 
  private:
+  Status read_settings();
   Status start();
+  bool is_end_asked_for();
+  Result<int> not_started(const Error& error);
   void start_collector();
   Status start_stats_file();
   void feed_readings();
@@ -83,10 +87,11 @@ class ServeRun {
   void end_when_done();
   void end(std::optional<Error> failure);
   void say(LogLevel level, std::string_view text, std::string_view device = {}) const;
-  const ServeOptions& options() const { return settings_.options(); }
+  void tell_terminal(std::string_view text) const;
+  const ServeOptions& options() const { return settings_->options(); }
 
   const CommandContext& context_;
-  LiveSettings settings_;
+  std::optional<LiveSettings> settings_;  // since `read_settings`
   EventLoop loop_;
   std::unique_ptr<EndingGuard> guard_;  // gone only when all below are
   std::unique_ptr<Log> log_;
@@ -101,12 +106,19 @@ class ServeRun {
   std::unique_ptr<EventLoop::Timer> end_timer_;
   std::optional<Error> failure_;
   bool is_ending_ = false;
+  bool is_early_end_said_ = false;
   bool is_computed_ = false;  // every call has ended
   bool is_sent_ = false;      // every answer is with its client
 };
 
 void ServeRun::say(LogLevel level, std::string_view text, std::string_view device) const {
   log_->write({.level = level, .message = text, .device = device});
+}
+
+// Whoever has started it by hand looks there, and where the log goes elsewhere sees nothing else.
+void ServeRun::tell_terminal(std::string_view text) const {
+  if (options().log.folder.empty()) return;
+  fmt::print(stderr, "muster: {}\n", printable(text));
 }
 
 // A machine whose devices cannot be watched is served all the same.
@@ -142,12 +154,21 @@ Status ServeRun::start_stats_file() {
   return Done{};
 }
 
-Status ServeRun::start() {
-  raise_descriptor_limit();
-  guard_ = MUSTER_TRY(EndingGuard::start(options().drain_limit, [this](int number) {
+// Signals are taken from here on. Until it listens nobody waits for an answer, so that an end that
+// is asked for need not wait for what is being read or measured.
+Status ServeRun::read_settings() {
+  guard_ = MUSTER_TRY(EndingGuard::start(EndingGuard::kLastMoment, [this](int number) {
     loop_.post([this, number] { on_signal(number); });
   }));
+  auto options = MUSTER_TRY(serve_options(context_));
+  settings_.emplace(context_.config, std::move(options));
+  return Done{};
+}
+
+Status ServeRun::start() {
+  raise_descriptor_limit();
   log_ = MUSTER_TRY(Log::open(options().log));
+  tell_terminal(fmt::format("the log is in {}", (options().log.folder / "muster.log").string()));
   // Two things that take half a second each, side by side.
   auto collecting = std::async(std::launch::async, [this] { start_collector(); });
   auto service = InferenceService::start(
@@ -157,13 +178,13 @@ Status ServeRun::start() {
              say(LogLevel::Info, text, device.value_or(""));
            },
        .on_fatal = [this](const Error& error) { end(error); },
-       .is_cancelled = [this] { return guard_->is_end_asked_for(); }},
+       .is_cancelled = [this] { return is_end_asked_for(); }},
       context_.clock);
   collecting.wait();
   service_ = MUSTER_TRY(std::move(service));
   server_ = MUSTER_TRY(Server::start(
       options(), *service_, collector_.get(), loop_,
-      {.config_json = [this](bool shows_places) { return settings_.json(shows_places); },
+      {.config_json = [this](bool shows_places) { return settings_->json(shows_places); },
        .change_config = [this](const SettingsChange& change) { return change_settings(change); },
        .log = [this](const LogLine& line) { log_->write(line); },
        .log_lost_count = [this] { return log_->lost_count(); },
@@ -177,7 +198,21 @@ Status ServeRun::start() {
   readings_timer_ = loop_.timer([this] { feed_readings(); });
   feed_readings();
   look_timer_ = loop_.timer([this] { look_after(); });
+  guard_->set_limit(options().drain_limit);
   return Done{};
+}
+
+// Asked while it starts.
+bool ServeRun::is_end_asked_for() {
+  if (!guard_->is_end_asked_for()) return false;
+  if (!std::exchange(is_early_end_said_, true)) say(LogLevel::Info, "ending while it is starting");
+  return true;
+}
+
+// An end that was asked for is no error, however early it comes.
+Result<int> ServeRun::not_started(const Error& error) {
+  if (error.kind == ErrorKind::Cancelled && guard_->is_end_asked_for()) return 0;
+  return error;
 }
 
 ServeFacts ServeRun::facts() const {
@@ -218,14 +253,14 @@ void ServeRun::feed_readings() {
 }
 
 Status ServeRun::change_settings(const SettingsChange& change) {
-  auto settings = MUSTER_TRY(settings_.changed(change.values));
+  auto settings = MUSTER_TRY(settings_->changed(change.values));
   server_->apply(settings.options());
   take(std::move(settings), "by " + change.asker, change.request_id);
   return Done{};
 }
 
 Status ServeRun::reload_settings() {
-  auto settings = MUSTER_TRY(settings_.reloaded(context_.sources));
+  auto settings = MUSTER_TRY(settings_->reloaded(context_.sources));
   MUSTER_TRY(server_->reload(settings.options()));
   take(std::move(settings), "by SIGHUP", {});
   return Done{};
@@ -234,7 +269,7 @@ Status ServeRun::reload_settings() {
 // The line is written at the more talkative of both levels, so that no change goes unsaid but where
 // the log was off before and is after.
 void ServeRun::take(LiveSettings settings, std::string_view by, std::string_view request_id) {
-  const auto changes = settings.changes_since(settings_);
+  const auto changes = settings.changes_since(*settings_);
   settings_ = std::move(settings);
   const auto text = changes.empty() ? fmt::format("settings are as they were ({})", by)
                                     : fmt::format("settings changed {}: {}", by, changes);
@@ -293,8 +328,10 @@ void ServeRun::end(std::optional<Error> failure) {
 }
 
 Result<int> ServeRun::run() {
-  MUSTER_TRY(start());
+  MUSTER_TRY(read_settings());
+  if (const auto started = start(); !started) return not_started(started.error());
   for (const auto& [level, text] : start_lines(facts())) say(level, text);
+  tell_terminal(listening_line(facts()));
   look_after();
   loop_.run();
   stats_.reset();
@@ -309,8 +346,7 @@ Result<int> ServeRun::run() {
 Command serve_command() {
   return {serve_spec(), [](const CommandContext& context) -> Result<int> {
             return_large_buffers();
-            auto options = MUSTER_TRY(serve_options(context));
-            return ServeRun(context, std::move(options)).run();
+            return ServeRun(context).run();
           }};
 }
 

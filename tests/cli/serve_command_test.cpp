@@ -22,24 +22,30 @@ class ServeCommand : public testing::Test {
     if (pid_ > 0) end();
   }
 
-  void serve(Words more = {}) {
+  Words words_of(const Words& more) const {
     Words words{"serve", tiny_model(), "--listen", "127.0.0.1:0", "--log-dir", "logs"};
     for (const auto* word : {"--cache-dir", "cache", "--torch-root", "torch", "--devices", "2xcpu",
                              "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"}) {
       words.emplace_back(word);
     }
     words.insert(words.end(), more.begin(), more.end());
-    pid_ = muster_.start(words);
+    return words;
+  }
+
+  void serve(const Words& more = {}) {
+    pid_ = muster_.start(words_of(more));
     wait_for_line("listening on ");
     const auto text = log();
     const auto at = text.find("http://", text.find("listening on "));
-    client_ = *HttpClient::open(text.substr(at, text.find('\n', at) - at));
+    const auto url = text.substr(at, text.find('\n', at) - at);
+    said_ = "muster: the log is in logs/muster.log\nmuster: listening on " + url + "\n";
+    client_ = *HttpClient::open(url);
   }
 
   int end() {
     ::kill(pid_, SIGTERM);
     const auto finished = muster_.wait(std::exchange(pid_, 0));
-    EXPECT_EQ(finished.err, "");
+    EXPECT_EQ(finished.err, said_);
     return finished.exit_code;
   }
 
@@ -71,6 +77,7 @@ class ServeCommand : public testing::Test {
   Muster muster_{"serve_command"};
   std::unique_ptr<HttpClient> client_;
   pid_t pid_ = 0;
+  std::string said_;  // on standard error, beside the log
 };
 
 TEST_F(ServeCommand, TellsAtTheStartWhatItIsAndARequestToTry) {
@@ -85,6 +92,35 @@ TEST_F(ServeCommand, TellsAtTheStartWhatItIsAndARequestToTry) {
   EXPECT_TRUE(muster_.exists("logs/worker-cpu-0.log")) << "before the worker has said anything";
   EXPECT_TRUE(muster_.exists("logs/worker-cpu-1.log"));
   wait_for_line("device cpu:1: ready");
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(ServeCommand, AnEndThatIsAskedForWhileItStartsIsNoError) {
+  muster_.set("ZERO_WORKER", "hang_probe");  // the measurement never ends
+  for (const int number : {SIGTERM, SIGINT}) {
+    muster_.write("logs/muster.log", "");
+    const auto pid = muster_.start(words_of({}));
+    wait_for_line("measuring which precision");
+    ::kill(pid, number);
+    const auto finished = muster_.wait(pid);
+    EXPECT_EQ(finished.exit_code, 0);
+    EXPECT_EQ(finished.err, "muster: the log is in logs/muster.log\n");
+    EXPECT_NE(log().find("ending while it is starting"), std::string::npos) << log();
+  }
+}
+
+TEST_F(ServeCommand, APortThatIsTakenIsNamedWithWhatToDo) {
+  serve();
+  const auto port = said_.substr(said_.rfind(':') + 1, said_.size() - said_.rfind(':') - 2);
+  Muster other{"serve_command_other"};
+  const auto refused =
+      other.run({"serve", tiny_model(), "--listen", "127.0.0.1:" + port, "--log-level", "off",
+                 "--cache-dir", "cache", "--torch-root", "torch", "--devices", "1xcpu",
+                 "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"});
+  EXPECT_EQ(refused.exit_code, 6);
+  EXPECT_EQ(refused.err, "muster: 127.0.0.1:" + port +
+                             ": another program listens there: end it, or name another port with "
+                             "--listen\n");
   EXPECT_EQ(end(), 0);
 }
 
