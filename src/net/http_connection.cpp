@@ -332,6 +332,7 @@ void HttpConnection::hand_over() {
   enter(State::Waiting);  // how long an answer may take is the handler's matter
   ++core_.counters.requests;
   exchange_ = std::make_shared<Exchange>(core_.loop, *this);
+  judged_ = request.judged;
   core_.handler(std::move(request), HttpRespond(exchange_));
   if (!early_answer_ || state_ != State::Waiting) return;
   auto answer = std::move(*early_answer_);
@@ -342,7 +343,7 @@ void HttpConnection::hand_over() {
 void HttpConnection::deliver(HttpResponse response) {
   if (state_ != State::Waiting) return;
   if (is_feeding_) {
-    early_answer_ = std::move(response);
+    early_answer_ = fit(std::move(response));
     return;
   }
   const auto held = shared_from_this();

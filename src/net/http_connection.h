@@ -77,6 +77,8 @@ class HttpConnection final : public ReadySink,
   void hand_over();
   void deliver(HttpResponse response);
   void send(HttpResponse response);
+  HttpResponse fit(HttpResponse response);
+  HttpResponse dressed(HttpResponse refusal);
   void refuse(HttpResponse response);
   void refuse_for_memory();
   void flush();
@@ -115,6 +117,7 @@ class HttpConnection final : public ReadySink,
   std::size_t unread_at_ = 0;
   std::optional<HttpRequestReader> reader_;
   std::shared_ptr<Exchange> exchange_;
+  std::weak_ptr<void> judged_;                // of the request that the handler has
   std::optional<HttpResponse> early_answer_;  // given while its request was being handed over
   std::string head_;                          // what is to be sent: this, then `body_`
   std::string body_;

@@ -29,6 +29,12 @@ std::uint64_t large(const std::string& text) {
   return text.capacity() > kKeptCapacity ? text.capacity() : 0;
 }
 
+HttpResponse no_room() {
+  return {.status = 503,
+          .body = "the server holds as much for its clients as it may\n",
+          .headers = {{"Retry-After", "1"}}};
+}
+
 void reset_at_end(const UniqueFd& socket) {
   // At once, with what was not sent yet thrown away.
   const ::linger at_once{1, 0};
@@ -94,18 +100,26 @@ void HttpConnection::evict() {
 
 // ---- Answers ----
 
-void HttpConnection::send(HttpResponse response) {
-  if (exchange_) exchange_->connection = nullptr;
-  exchange_.reset();
+// The answer, with room for it; where there is none, the refusal that goes in its place.
+HttpResponse HttpConnection::fit(HttpResponse response) {
   request_bytes_ = head_bytes_ = 0;
   const auto bytes = has_body_ ? large(response.body) : 0;
   // A refusal is short, and there is nothing else to say instead of it.
-  if (bytes == 0 || was_refused_) {
-    answer_bytes_ = bytes;
-    account();
-  } else if (!hold(0, bytes)) {
-    return refuse_for_memory();
+  if (bytes > 0 && !was_refused_) {
+    if (hold(0, bytes)) return response;
+    ++core_.counters.memory_refusals;
+    return fit(dressed(no_room()));
   }
+  answer_bytes_ = bytes;
+  account();
+  return response;
+}
+
+void HttpConnection::send(HttpResponse response) {
+  if (exchange_) exchange_->connection = nullptr;
+  exchange_.reset();
+  response = fit(std::move(response));
+  judged_.reset();
   append_response_head(head_, response, keeps_alive_, core_.date());
   if (has_body_) body_ = std::move(response.body);
   began_ = progress_at_ = core_.now();
@@ -114,26 +128,28 @@ void HttpConnection::send(HttpResponse response) {
   flush();
 }
 
-void HttpConnection::refuse(HttpResponse response) {
+// In the form of the service. The connection ends with it.
+HttpResponse HttpConnection::dressed(HttpResponse refusal) {
   HttpRefused refused{.peer = peer_, .client_name = {}, .method = {}, .path = {}};
+  refused.judged = judged_.lock();
   const auto name = transport_->peer_name();
   refused.client_name = name;
   if (reader_ && reader_->is_head_done()) {
     refused.method = reader_->request().method;
     refused.path = reader_->request().path;
   }
-  if (core_.options.dress_refusal) core_.options.dress_refusal(response, refused);
+  if (core_.options.dress_refusal) core_.options.dress_refusal(refusal, refused);
   reader_.reset();
   keeps_alive_ = false;
   was_refused_ = true;
-  send(std::move(response));
+  return refusal;
 }
+
+void HttpConnection::refuse(HttpResponse response) { send(dressed(std::move(response))); }
 
 void HttpConnection::refuse_for_memory() {
   ++core_.counters.memory_refusals;
-  refuse({.status = 503,
-          .body = "the server holds as much for its clients as it may\n",
-          .headers = {{"Retry-After", "1"}}});
+  refuse(no_room());
 }
 
 // Sends what it can of `head_` and `body_`.

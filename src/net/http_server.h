@@ -45,6 +45,10 @@ struct HttpRefused {
   std::string_view client_name;  // as HttpRequest has it
   std::string_view method;       // empty: the head has not come, or cannot be read
   std::string_view path;
+  /// Set when the handler has the request: what `on_head` left in it, if that still lives. The
+  /// refusal goes in the place of the handler's answer, and is told of before the call that gives
+  /// the answer returns.
+  std::shared_ptr<void> judged = {};
 };
 
 struct HttpServerOptions {

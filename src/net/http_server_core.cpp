@@ -47,10 +47,18 @@ HttpServerCore::~HttpServerCore() {
 Status HttpServerCore::listen() {
   if (options.tls) tls_ = MUSTER_TRY(TlsContext::for_server(*options.tls));
   const auto& host = options.listen.host;
+  const bool is_v6 = host.find(':') != std::string::npos;
+  const auto place =
+      fmt::format("{}:{}", is_v6 ? fmt::format("[{}]", host) : host, options.listen.port);
   const auto fail = [&](std::string_view what, int error) {
-    const auto kind = error == EADDRINUSE ? ErrorKind::Unavailable : ErrorKind::InvalidArgument;
-    return Error{kind, fmt::format("{}:{}: cannot {}: {}", host, options.listen.port, what,
-                                   std::strerror(error))};
+    if (error == EADDRINUSE) {
+      return Error{ErrorKind::Unavailable,
+                   fmt::format("{}: another program listens there: end it, or name another port "
+                               "with --listen",
+                               place)};
+    }
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: cannot {}: {}", place, what, std::strerror(error))};
   };
   auto address = SocketAddress::parse(host == "localhost" ? "127.0.0.1" : host);
   if (!address) return fail("listen on what is no address", EINVAL);

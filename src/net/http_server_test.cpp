@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -220,6 +222,48 @@ TEST(HttpServer, GivesItsRefusalsTheServicesForm) {
   EXPECT_TRUE(text.ends_with("\r\n\r\n{}<closed>")) << text;
 }
 
+// Who gives an answer for which there is no room knows, before his call returns, of the refusal
+// that is sent instead: while his request is being handed over, and later.
+TEST(HttpServer, TellsOfARefusalThatIsSentInsteadOfAnAnswer) {
+  const auto judged = std::make_shared<int>(7);
+  std::vector<std::shared_ptr<void>> told;
+  std::vector<HttpRespond> waiting;
+  std::promise<void> is_waiting;
+  const auto answer = [&](const HttpRespond& respond) {
+    const auto before = told.size();
+    respond({.body = std::string(1 << 20, 'x')});
+    EXPECT_EQ(told.size(), before + 1);
+  };
+  HttpServerOptions options;
+  options.memory_most = 256 << 10;
+  options.on_head = [&](HttpRequest& head) {
+    head.judged = judged;
+    return HttpVerdict{};
+  };
+  options.dress_refusal = [&](HttpResponse&, const HttpRefused& refused) {
+    told.push_back(refused.judged);
+  };
+  auto server = serve(
+      [&](const HttpRequest& request, const HttpRespond& respond) {
+        if (request.path == "/wait") {
+          waiting.push_back(respond);
+          return is_waiting.set_value();
+        }
+        for (const auto& earlier : waiting) answer(earlier);
+        answer(respond);
+      },
+      options);
+  const auto first = connect_to(server->port());
+  say(first, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+  is_waiting.get_future().wait();
+  const auto second = connect_to(server->port());
+  say(second, "GET /now HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(hear(first, "").starts_with("HTTP/1.1 503 "));
+  EXPECT_TRUE(hear(second, "").starts_with("HTTP/1.1 503 "));
+  server.reset();
+  EXPECT_EQ(told, (std::vector<std::shared_ptr<void>>{judged, judged}));
+}
+
 TEST(HttpServer, SaysThatThePortIsInUse) {
   const auto server = serve(echo);
   HttpServerOptions options;
@@ -228,7 +272,8 @@ TEST(HttpServer, SaysThatThePortIsInUse) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind, ErrorKind::Unavailable);
   EXPECT_EQ(second.error().message, "127.0.0.1:" + std::to_string(server->port()) +
-                                        ": cannot listen: Address already in use");
+                                        ": another program listens there: end it, or name "
+                                        "another port with --listen");
   options.listen = {"no-address", 0};
   const auto third = HttpServer::start(options, echo);
   ASSERT_FALSE(third);

@@ -48,6 +48,15 @@ KeyScope key_scope(RouteScope scope) {
   return KeyScope::Admin;
 }
 
+std::string scopes_of(const Caller& caller) {
+  std::string names;
+  for (const auto scope : {KeyScope::Embed, KeyScope::Read, KeyScope::Admin}) {
+    if (!caller.may(scope)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(key_scope_name(scope));
+  }
+  return names.empty() ? "none" : names;
+}
+
 }  // namespace
 
 ApiStatus check_local_admin(const HttpRequest& request) {
@@ -84,7 +93,8 @@ KeyVerdict check_key(const ApiKeys& keys, const HttpRequest& request, RouteScope
   if (caller->may(wanted)) return {.caller = *caller, .refusal = std::nullopt};
   return {
       .caller = *caller,
-      .refusal = api_error(403, "The key lacks the scope " + std::string(key_scope_name(wanted)))};
+      .refusal = api_error(403, "The key lacks the scope " + std::string(key_scope_name(wanted)) +
+                                    ": it has " + scopes_of(*caller))};
 }
 
 ApiStatus check_content_type(const HttpRequest& request, RouteScope scope) {

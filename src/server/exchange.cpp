@@ -59,7 +59,17 @@ void Exchange::answer(HttpResponse response) {
   count(status, bytes_out);  // the client waits for the one and not for the other
 }
 
+void Exchange::replace_answer(HttpResponse& refusal) {
+  is_answered_ = true;
+  const ApiError words = api_error(refusal.status, "");
+  reason_ = words.code.value_or(words.type);
+  refusal.headers.emplace_back("X-Request-Id", request_id);
+  count(refusal.status, refusal.body.size());
+}
+
+// Once: what was sent in place of an answer has been counted before that.
 void Exchange::count(int status, std::uint64_t bytes_out) {
+  if (std::exchange(is_counted_, true)) return;
   const Duration took = state_->clock.now() - started_;
   state_->statistics.count(route_.id, status, took);
   if (state_->log->wants(status)) {

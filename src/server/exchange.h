@@ -89,6 +89,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void answer(HttpResponse response);
   void answer(int status, const nlohmann::ordered_json& body);
   void refuse(const ApiError& error);
+  /// `refusal` is sent in the place of its answer, given or not: it is what is counted.
+  void replace_answer(HttpResponse& refusal);
   bool is_answered() const { return is_answered_; }
 
   /// Until the answer, `bytes` more are held for this request. False: there is no room for them.
@@ -107,6 +109,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::optional<HttpRespond> respond_;  // since `begin`
   TimePoint started_;
   bool is_answered_ = false;
+  bool is_counted_ = false;
 };
 
 /// The newest readings; without a collector none, but the time.

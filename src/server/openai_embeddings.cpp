@@ -111,6 +111,19 @@ class InputReader {
   const EmbeddingsLimits& limits_;
 };
 
+// 0 and what is more than the model has are refused by the service, which knows how many that are.
+ApiStatus read_dimensions(JsonValue& value, std::optional<std::uint32_t>& dimensions) {
+  auto number = read_integer(value, "dimensions", 0, UINT32_MAX);
+  if (number) {
+    dimensions = static_cast<std::uint32_t>(*number);
+    return Done{};
+  }
+  if (number.error().code != "invalid_value") return number.error();
+  return wrong_field("dimensions", "invalid_value",
+                     "Invalid 'dimensions': expected an integer from 1 to the dimension of the "
+                     "model.");
+}
+
 ApiStatus read_format(JsonValue& value, EmbeddingFormat& format) {
   const std::string name = MUSTER_TRY(read_text(value, "encoding_format", kNameBytesMost));
   if (name == "float") {
@@ -134,11 +147,8 @@ ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const Embeddings
   fields.push_back({"input", [&](JsonValue& value) { return input.read(value); }});
   fields.push_back(
       {"encoding_format", [&](JsonValue& value) { return read_format(value, request.format); }});
-  fields.push_back({"dimensions", [&](JsonValue& value) -> ApiStatus {
-                      const auto number =
-                          MUSTER_TRY(read_integer(value, "dimensions", 1, UINT32_MAX));
-                      request.call.dimensions = static_cast<std::uint32_t>(number);
-                      return Done{};
+  fields.push_back({"dimensions", [&](JsonValue& value) {
+                      return read_dimensions(value, request.call.dimensions);
                     }});
   fields.push_back({"prompt_name", [&](JsonValue& value) -> ApiStatus {
                       request.call.prompt_name =

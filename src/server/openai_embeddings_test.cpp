@@ -134,15 +134,21 @@ TEST(EmbeddingsBody, WhatIsNoJsonIsRefused) {
 
 TEST(EmbeddingsBody, ValuesOutsideTheirRangeAreRefused) {
   for (const std::string field :
-       {R"("dimensions":0)", R"("dimensions":-1)", R"("dimensions":1.5)", R"("timeout_ms":0)",
-        R"("timeout_ms":600001)", R"("encoding_format":"int8")", R"("lane":"fast")",
-        R"("truncation_direction":"up")", R"("input":[-1])", R"("input":[1.5])",
-        R"("input":[4294967296])"}) {
+       {R"("dimensions":-1)", R"("dimensions":1.5)", R"("timeout_ms":0)", R"("timeout_ms":600001)",
+        R"("encoding_format":"int8")", R"("lane":"fast")", R"("truncation_direction":"up")",
+        R"("input":[-1])", R"("input":[1.5])", R"("input":[4294967296])"}) {
     const std::string rest = field.find("input") == std::string::npos ? R"("input":"a",)" : "";
     const auto error = refused("{" + rest + R"("model":"m",)" + field + "}");
     EXPECT_EQ(error.status, 400) << field;
     EXPECT_TRUE(error.param) << field;
   }
+}
+
+TEST(EmbeddingsBody, DimensionsThatNoModelHasAreToldWithTheirRange) {
+  EXPECT_EQ(refused(R"({"input":"a","model":"m","dimensions":-1})").message,
+            "Invalid 'dimensions': expected an integer from 1 to the dimension of the model.");
+  // Only the service knows how many the model has.
+  EXPECT_EQ(parsed(R"({"input":"a","model":"m","dimensions":0})").call.dimensions, 0U);
 }
 
 TEST(EmbeddingsBody, AnIdThatIsNoNumberFromZeroNamesLangchainsSwitch) {

@@ -95,6 +95,9 @@ class ServerOnLoop final : public Server {
     HttpServerOptions options = state_->options.http;
     options.dress_refusal = [this](HttpResponse& response, const HttpRefused& refused) {
       dress(response);
+      if (refused.judged) {
+        return std::static_pointer_cast<Exchange>(refused.judged)->replace_answer(response);
+      }
       HttpRequest request;
       request.method = refused.method;
       request.path = refused.path;

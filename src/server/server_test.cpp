@@ -78,6 +78,9 @@ TEST_F(ServerTest, CutVectorsHaveLengthOne) {
 
 TEST_F(ServerTest, MoreDimensionsThanTheModelHasAreRefusedBeforeAnythingIsComputed) {
   start();
+  EXPECT_EQ(message(post("/v1/embeddings", R"({"input":"a","model":"tiny","dimensions":0})")),
+            "Invalid 'dimensions': the model has 32, so expected an integer from 1 to 32, but got "
+            "0.");
   const auto refused = post("/v1/embeddings", R"({"input":"a","model":"tiny","dimensions":33})");
   EXPECT_EQ(refused.status, 400);
   EXPECT_EQ(message(refused),
@@ -169,6 +172,35 @@ TEST_F(ServerTest, ADrainedDeviceRestsAndComesBack) {
   const auto unknown = post("/v1/admin/restart", R"({"device":"cpu:7"})");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_NE(message(unknown).find("did you mean 'cpu:"), std::string::npos);
+}
+
+TEST_F(ServerTest, WhenAllDevicesAreDrainedCallsAreRefusedAtOnce) {
+  start_whole();
+  const std::string known = R"({"input":"known","model":"tiny"})";
+  EXPECT_EQ(post("/v1/embeddings", known).status, 200);
+  for (const char* device : {"cpu:0", "cpu:1"}) {
+    EXPECT_EQ(post("/v1/admin/drain", Json{{"device", device}}.dump()).status, 200);
+  }
+  const auto states = [&] {
+    const auto devices = json(get("/v1/devices"))["devices"];
+    return devices[0]["state"].get<std::string>() + " " + devices[1]["state"].get<std::string>();
+  };
+  while (states() != "drained drained") std::this_thread::yield();
+  const auto refused = post("/v1/embeddings", R"({"input":"a","model":"tiny"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(message(refused), "every device is drained");
+  EXPECT_TRUE(refused.header("Retry-After"));
+  EXPECT_EQ(post("/v1/embeddings", known).status, 200) << "cached: it needs no device";
+  EXPECT_EQ(json(get("/v1/models/tiny"))["state"], "drained");
+  EXPECT_EQ(json(get("/readyz"))["reason"], "tiny: every device is drained");
+  const Json another{{"model", options_.models[0].model}, {"name", "another"}};
+  const auto not_loaded = post("/v1/models/load", another.dump());
+  EXPECT_EQ(not_loaded.status, 503) << not_loaded.body;
+  EXPECT_EQ(message(not_loaded), "every device is drained");
+
+  EXPECT_EQ(post("/v1/admin/resume", R"({"device":"cpu:1"})").status, 200);
+  while (json(get("/v1/models/tiny"))["state"] != "ready") std::this_thread::yield();
+  EXPECT_EQ(post("/v1/embeddings", R"({"input":"a","model":"tiny"})").status, 200);
 }
 
 TEST_F(ServerTest, AdministrationIsForThisMachineAndForJsonAlone) {
@@ -326,7 +358,9 @@ TEST_F(ServerTest, WithKeysEachRouteWantsItsScope) {
   EXPECT_EQ(refused.header("WWW-Authenticate"), "Bearer");
   const HttpHeaders key{{"Authorization", "Bearer test-key"}};
   EXPECT_EQ(call("GET", "/v1/devices", key).status, 200);
-  EXPECT_EQ(call("GET", "/v1/models", key).status, 403);
+  const auto lacking = call("GET", "/v1/models", key);
+  EXPECT_EQ(lacking.status, 403);
+  EXPECT_EQ(message(lacking), "The key lacks the scope embed: it has read");
   EXPECT_EQ(post("/v1/admin/drain", R"({"device":"cpu:0"})", key).status, 403);
 }
 
@@ -424,6 +458,36 @@ TEST_F(ServerTest, AnAdministratorsDeedsAreInTheLogWithTheirRequest) {
   EXPECT_TRUE(lines[0].starts_with("cpu:1: drain, asked for by 127.0.0.1:")) << lines[0];
   EXPECT_TRUE(lines[0].ends_with(" [r1]")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("cpu:1: resume, asked for by ")) << lines[1];
+}
+
+// An answer for which there is no room becomes a 503, whatever the route had answered.
+TEST_F(ServerTest, WhatWasSentIsCounted) {
+  options_.audit_file = folder_ / "audit.jsonl";
+  options_.http.memory_most = 40 << 10;  // less than the description of the routes takes
+  start();
+  const auto answer = call("GET", "/openapi.yaml", {{"X-Request-Id", "r1"}});
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.header("X-Request-Id"), "r1");
+  const auto metrics = get("/metrics").body;
+  const auto counted = [&](const std::string& status) {
+    return metrics.find(
+        R"(muster_http_requests_total{route="/openapi.yaml",method="GET",status=")" + status);
+  };
+  EXPECT_NE(counted("503"), std::string::npos) << metrics;
+  EXPECT_EQ(counted("200"), std::string::npos);
+  loop_.stop();
+  thread_.join();
+  server_.reset();
+  std::ifstream file(options_.audit_file);
+  std::vector<Json> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("/openapi.yaml") != std::string::npos) lines.push_back(Json::parse(line));
+  }
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0]["status"], 503);
+  EXPECT_EQ(lines[0]["request_id"], "r1");
+  EXPECT_EQ(lines[0]["reason"], "unavailable");
+  EXPECT_EQ(lines[0]["bytes_out"], answer.body.size());
 }
 
 TEST_F(ServerTest, TheAuditLogHasEveryRequestAndNoText) {
