@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace muster {
@@ -21,6 +23,11 @@ double requests_of(const AdmissionRequest& request) {
 Duration retry_after(double wait_seconds) {
   return std::chrono::seconds(
       static_cast<std::int64_t>(std::clamp(std::ceil(wait_seconds), 1.0, 86'400.0)));
+}
+
+// "1 request", "60 requests".
+std::string counted(double count, std::string_view noun) {
+  return fmt::format("{:.6g} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -68,21 +75,23 @@ std::optional<Refused> Admission::ask_caller(const std::string& name, const Call
   const auto& [requests_per_minute, tokens_per_minute, requests_at_once] = caller.limits;
   const auto who = name.empty() ? std::string("without a key") : "key " + name;
   if (requests_at_once && caller.running_count >= *requests_at_once) {
-    return Refused{retry_after(1), fmt::format("{}: {} requests at once", who, *requests_at_once),
-                   true};
+    return Refused{retry_after(1),
+                   fmt::format("{}: {} at once", who, counted(*requests_at_once, "request")), true};
   }
   if (requests_per_minute) {
     if (const auto wait = caller.requests.wait(requests_of(request), *requests_per_minute, now)) {
       return Refused{
-          *wait, fmt::format("{} has used its {:.6g} requests a minute", who, *requests_per_minute),
+          *wait,
+          fmt::format("{} has used its {} a minute", who, counted(*requests_per_minute, "request")),
           true};
     }
   }
   if (tokens_per_minute) {
     if (const auto wait = caller.tokens.wait(tokens, *tokens_per_minute, now)) {
-      return Refused{*wait,
-                     fmt::format("{} has used its {:.6g} tokens a minute", who, *tokens_per_minute),
-                     true};
+      return Refused{
+          *wait,
+          fmt::format("{} has used its {} a minute", who, counted(*tokens_per_minute, "token")),
+          true};
     }
   }
   return std::nullopt;

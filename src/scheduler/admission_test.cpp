@@ -129,6 +129,18 @@ TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {
   EXPECT_FALSE(admission.ask(request_of(1, 100, "ci"), queue_of(0), kStart + seconds(5)));
 }
 
+TEST(Admission, ALimitOfOneIsToldInTheSingular) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.requests_per_minute = 1}}, {"one", {.requests_at_once = 1}}});
+  for (const std::string key : {"ci", "one"}) {
+    ASSERT_FALSE(admission.ask(request_of(1, 1, key), queue_of(0), kStart));
+  }
+  EXPECT_EQ(admission.ask(request_of(1, 1, "ci"), queue_of(0), kStart)->reason,
+            "key ci has used its 1 request a minute");
+  EXPECT_EQ(admission.ask(request_of(1, 1, "one"), queue_of(0), kStart)->reason,
+            "key one: 1 request at once");
+}
+
 TEST(Admission, TokensOfAKeyArePutRightAtTheEnd) {
   Admission admission({});
   admission.set_limits({{"ci", {.tokens_per_minute = 600}}});
