@@ -3,10 +3,11 @@
 # One folder, one library `muster_<name>`, one test program `<name>_test`. DEPS are the arrows this folder
 # may use (tests/tidy checks the includes against them); EXTERNAL are third-party targets, kept private
 # to it. TORCH marks the two folders that link torch: no sanitizers, and a small compile pool.
+# COLD says that nothing in the folder is hot: under the sanitizers it is compiled without optimisation.
 # With MUSTER_UNITY its sources are compiled in groups (cmake/unity_groups.py).
 # FUZZ lists x_fuzz.cpp files, one libFuzzer program each, whose corpus is the folder corpus/x.
 function(muster_module name)
-  cmake_parse_arguments(arg "TORCH" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;COLD" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
 
   set(flavour muster_sanitized)
   if(arg_TORCH)
@@ -19,6 +20,9 @@ function(muster_module name)
     add_library(muster_${name} STATIC ${arg_SOURCES})
     muster_unity(muster_${name})
     target_link_libraries(muster_${name} PUBLIC muster_build ${flavour} ${arg_DEPS} PRIVATE ${arg_EXTERNAL})
+    if(arg_COLD)
+      muster_compile_quickly(muster_${name} "${arg_FUZZ}")
+    endif()
     if(arg_TORCH)
       set_target_properties(muster_${name} PROPERTIES JOB_POOL_COMPILE torch)
     endif()
@@ -30,6 +34,7 @@ function(muster_module name)
   if(BUILD_TESTING AND arg_TESTS AND (arg_TORCH OR MUSTER_UNIT_TESTS))
     add_executable(${name}_test ${arg_TESTS})
     muster_unity(${name}_test)
+    muster_compile_quickly(${name}_test "")
     target_link_libraries(${name}_test PRIVATE muster_${name} ${arg_EXTERNAL} ${arg_TEST_EXTERNAL}
                           GTest::gtest GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE
