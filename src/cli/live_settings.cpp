@@ -22,6 +22,16 @@ std::string shown(const Setting& setting, const EffectiveValue& effective) {
   return effective.value->substr(0, kShownMost) + "...";
 }
 
+// All unknown ones at once, so that a body of another program's names is answered in one go.
+Status check_names(const std::map<std::string, std::string>& values) {
+  std::vector<std::string> unknown;
+  for (const auto& [name, value] : values) {
+    if (find_setting(name) == nullptr) unknown.push_back(name);
+  }
+  if (unknown.empty()) return Done{};
+  return Error{ErrorKind::InvalidArgument, unknown_settings_text(unknown)};
+}
+
 // Where a setting may be set that no request sets.
 Error of_the_host(const Setting& setting) {
   const auto name = setting.name;
@@ -78,16 +88,11 @@ std::string serve_config_json(const Config& config, bool shows_places) {
 }
 
 Result<LiveSettings> LiveSettings::changed(const std::map<std::string, std::string>& values) const {
+  MUSTER_TRY(check_names(values));
   auto config = config_;
   std::map<SettingId, std::string> seen;
   for (const auto& [name, value] : values) {
     const auto* setting = find_setting(name);
-    if (setting == nullptr) {
-      const auto nearest = nearest_name(name, setting_names());
-      return Error{ErrorKind::InvalidArgument,
-                   fmt::format("unknown setting: {}{}", name,
-                               nearest ? fmt::format("; did you mean {}?", *nearest) : "")};
-    }
     if (setting->is_host_only) return of_the_host(*setting);
     auto checked = MUSTER_TRY(check_value(*setting, value, name));
     const auto [before, is_new] = seen.emplace(setting->id, name);

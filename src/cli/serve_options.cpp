@@ -225,7 +225,8 @@ CacheOptions cache_options(const Config& config) {
   const bool is_on = config.is_on(SettingId::CacheEnabled).value_or(true);
   cache.size_most = is_on ? bytes(config, SettingId::CacheSize) : 0;
   cache.entries_most = count(config, SettingId::CacheEntries);
-  cache.ttl = config.time(SettingId::CacheTtl);
+  const auto ttl = config.time(SettingId::CacheTtl);
+  if (ttl && *ttl > Duration::zero()) cache.ttl = ttl;
   if (is_on) cache.file = config.text(SettingId::CacheFile).value_or("");
   return cache;
 }

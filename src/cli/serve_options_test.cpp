@@ -125,6 +125,17 @@ TEST(LiveServeSettings, SayWhatNeedsARestart) {
   EXPECT_EQ(fault_of("listen", "127.0.0.1:8000"), "none");  // as it is
   EXPECT_EQ(fault_of("queue_bugdet", "1s"),
             "unknown setting: queue_bugdet; did you mean queue_budget?");
+  // The body that document 2 sends to POST /multigpu/config.
+  const auto theirs = before.changed({{"use_multi_gpu", "true"},
+                                      {"gpu_ids", "0,1,2,3"},
+                                      {"batch_size_per_gpu", "8"},
+                                      {"mixed_precision", "true"}});
+  ASSERT_FALSE(theirs);
+  EXPECT_EQ(
+      theirs.error().message,
+      "unknown settings: batch_size_per_gpu (did you mean batch_tokens?), gpu_ids (did you "
+      "mean devices?), mixed_precision (did you mean precision?), use_multi_gpu (did you mean "
+      "device_count_most?); `muster config` lists those there are");
 }
 
 TEST(LiveServeSettings, AreReadAgainFromTheFile) {

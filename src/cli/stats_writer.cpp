@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <utility>
+
+#include "base/file.h"
 
 namespace muster {
 namespace {
@@ -13,6 +16,11 @@ constexpr std::uint64_t kRotateSize = 64U << 20U;
 
 Result<std::unique_ptr<StatsWriter>> StatsWriter::start(Options options, EventLoop& loop,
                                                         const Clock& clock) {
+  // As the folder of the log is made: the one that a document's variables name is in no image.
+  std::error_code code;
+  const auto folder = options.file.parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, code);
+  if (code) return system_error(folder.string(), "make", code.value());
   auto recorder =
       MUSTER_TRY(LineRecorder::open({.file = options.file, .rotate_size = kRotateSize}));
   auto* writer = new StatsWriter(std::move(options), std::move(recorder), loop, clock);

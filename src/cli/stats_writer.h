@@ -27,7 +27,9 @@ class StatsWriter {
     std::function<void(const std::string&)> on_notice{};  // a sentence for people
   };
 
-  /// Errors: those of LineRecorder::open.
+  /// Makes the file's folder where there is none.
+  ///
+  /// Errors: those of LineRecorder::open, and of the system for the folder.
   static Result<std::unique_ptr<StatsWriter>> start(Options options, EventLoop& loop,
                                                     const Clock& clock);
 

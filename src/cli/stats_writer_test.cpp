@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -54,6 +55,16 @@ TEST_F(StatsFile, GetsALineEachInterval) {
   EXPECT_EQ(run_until(3, &notices), 0U);
   EXPECT_EQ(text(), "{\"line\":1}\n{\"line\":2}\n{\"line\":3}\n");
   EXPECT_EQ(notices, "");
+}
+
+TEST_F(StatsFile, GetsItsFolder) {
+  const auto folder = file_.parent_path() / (file_.stem().string() + "_made");
+  const auto file = std::exchange(file_, folder / "logs" / "stats.jsonl");
+  std::string notices;
+  EXPECT_EQ(run_until(1, &notices), 0U);
+  EXPECT_EQ(text(), "{\"line\":1}\n");
+  fs::remove_all(folder);
+  file_ = file;
 }
 
 TEST_F(StatsFile, LosesATornLastLineAndNoOther) {

@@ -157,12 +157,14 @@ Result<Config> Config::load(const ConfigSources& sources) {
     MUSTER_TRY(config.merge(Origin::File, given));
   }
   if (sources.reads_foreign_names) {
-    const auto foreign = MUSTER_TRY(read_foreign_environment(sources.environment));
-    MUSTER_TRY(config.merge(Origin::Foreign, foreign));
+    auto foreign = MUSTER_TRY(read_foreign_environment(sources.environment));
+    MUSTER_TRY(config.merge(Origin::Foreign, foreign.given));
+    config.warnings_ = std::move(foreign.warnings);
   }
-  auto environment = MUSTER_TRY(read_environment(sources.environment));
+  const auto environment = MUSTER_TRY(read_environment(sources.environment));
   MUSTER_TRY(config.merge(Origin::Environment, environment.given));
-  config.warnings_ = std::move(environment.warnings);
+  config.warnings_.insert(config.warnings_.end(), environment.warnings.begin(),
+                          environment.warnings.end());
   MUSTER_TRY(config.merge(Origin::Flag, sources.flags));
   return config;
 }

@@ -81,7 +81,8 @@ class Config {
   /// Gives a setting another value while a program runs. `value` is in its one form.
   void set(SettingId id, EffectiveValue value);
 
-  /// Sentences about what is strange and was left out: unknown MUSTER_ variables.
+  /// Sentences about what was left out: variables of other programs that ask for what muster does
+  /// not do (where they are read), unknown MUSTER_ variables. At most one each.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   /// The file that was read; nullopt if there was none.

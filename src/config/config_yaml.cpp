@@ -117,10 +117,7 @@ class SettingsReader final : public YAML::EventHandler {
     key_line_ = line;
     setting_ = find_setting(name);
     if (setting_ != nullptr) return;
-    const auto nearest = nearest_name(name, setting_names());
-    fail(line, fmt::format("unknown setting: {}{}", name,
-                           nearest ? fmt::format("; did you mean {}?", *nearest)
-                                   : "; `muster config` lists those there are"));
+    fail(line, unknown_settings_text(std::vector<std::string>{name}));
   }
 
   void begin(Kind kind, const YAML::Mark& mark) {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "base/text.h"
 
@@ -14,6 +16,10 @@ namespace muster {
 namespace {
 
 constexpr std::uint32_t kGpusMost = 4096;  // as of device_count_most
+
+constexpr std::string_view kAllGpusAlike =
+    "GPU_COUNT=0 takes all GPUs in their order, and none comes first; --devices or "
+    "SECONDARY_GPU_IDS name them in another one";
 
 // A variable that is set, and its row.
 struct Found {
@@ -26,10 +32,36 @@ Error invalid(const std::string& name, std::string_view must, const std::string&
   return Error{ErrorKind::InvalidArgument, fmt::format("{} must be {}: \"{}\"", name, must, value)};
 }
 
-Error refused(const Found& found) {
-  return Error{ErrorKind::Unsupported, fmt::format("{}={}: {}; unset it to go on", found.name,
-                                                   found.value, found.row->reason)};
-}
+// What is asked for and not done: the names of each reason, in the order of the table.
+class UnmetNames {
+ public:
+  void add(std::string_view reason, std::string name) {
+    auto& names = names_[std::string(reason)];
+    if (names.empty()) reasons_.push_back(reason);
+    names.push_back(std::move(name));
+  }
+
+  std::vector<std::string> warnings() const {
+    if (reasons_.empty()) return {};
+    std::vector<std::string> parts;
+    for (const auto reason : reasons_) {
+      parts.push_back(
+          fmt::format("{} ({})", fmt::join(names_.at(std::string(reason)), ", "), reason));
+    }
+    return {fmt::format("the environment asks for what muster does not do: {}",
+                        fmt::join(parts, "; "))};
+  }
+
+ private:
+  std::vector<std::string_view> reasons_;
+  std::map<std::string, std::vector<std::string>> names_;  // by reason
+};
+
+// The meaning of a variable: a value, none where muster does so anyhow, or unmet.
+struct OwnMeaning {
+  std::optional<std::string> value = {};
+  bool is_met = true;
+};
 
 const ForeignName* row_of(std::string_view name) {
   const ForeignName* by_beginning = nullptr;
@@ -69,23 +101,28 @@ std::string plain_word(std::string_view value) {
 }
 
 bool is_switch(const ForeignName& row) {
-  const auto& word = row.words.front().first;
+  const auto& word = row.words.front().theirs;
   return word == "true" || word == "false";
 }
 
-// nullopt: it asks for what muster does anyhow.
-Result<std::optional<std::string>> from_word(const Found& found) {
+const ForeignWord* find_word(const Found& found) {
   const auto word = plain_word(found.value);
-  std::vector<std::string> known;
-  for (const auto& [theirs, ours] : found.row->words) {
-    if (theirs == word) return ours.empty() ? std::nullopt : std::optional(std::string(ours));
-    known.emplace_back(theirs);
+  for (const auto& candidate : found.row->words) {
+    if (candidate.theirs == word) return &candidate;
   }
-  if (is_switch(*found.row)) {
-    if (word != "true" && word != "false") return invalid(found.name, "true or false", found.value);
-    return refused(found);
+  return nullptr;
+}
+
+Result<OwnMeaning> from_word(const Found& found) {
+  if (const auto* word = find_word(found)) {
+    if (!word->is_met) return OwnMeaning{.is_met = false};
+    return word->ours.empty() ? OwnMeaning{} : OwnMeaning{.value = std::string(word->ours)};
   }
-  if (!found.row->reason.empty()) return refused(found);
+  if (is_switch(*found.row)) return invalid(found.name, "true or false", found.value);
+  std::vector<std::string_view> known;
+  for (const auto& word : found.row->words) {
+    if (word.is_met) known.push_back(word.theirs);
+  }
   return invalid(found.name, fmt::format("one of {}", fmt::join(known, ", ")), found.value);
 }
 
@@ -120,11 +157,14 @@ std::string device_list(const std::vector<std::uint32_t>& ids) {
   return text;
 }
 
-// The value of one variable by itself.
-Result<std::optional<std::string>> own_value(const Found& found) {
+// What one variable says by itself.
+Result<OwnMeaning> meaning_of(const Found& found) {
   switch (found.row->use) {
-    case ForeignUse::Value:
-      return std::optional(found.value);
+    case ForeignUse::Value: {
+      const auto* word = find_word(found);
+      return word != nullptr && !word->is_met ? OwnMeaning{.is_met = false}
+                                              : OwnMeaning{.value = found.value};
+    }
     case ForeignUse::Word:
       return from_word(found);
     case ForeignUse::Percent: {
@@ -132,24 +172,24 @@ Result<std::optional<std::string>> own_value(const Found& found) {
       if (percent == 0 || percent > 100) {
         return invalid(found.name, "a percentage above 0, at most 100", found.value);
       }
-      return std::optional(fmt::format("{}", percent / 100));
+      return OwnMeaning{.value = fmt::format("{}", percent / 100)};
     }
     case ForeignUse::Seconds: {
       const auto seconds = MUSTER_TRY(number(found, "a number of seconds"));
-      return std::optional(fmt::format("{:.0f}ms", seconds * 1000));
+      return OwnMeaning{.value = fmt::format("{:.0f}ms", seconds * 1000)};
     }
     case ForeignUse::GpuIds: {
       const auto ids = MUSTER_TRY(gpu_ids(found));
-      return std::optional(device_list(ids));
+      return OwnMeaning{.value = device_list(ids)};
     }
     case ForeignUse::GpuCount:
     case ForeignUse::PrimaryGpu:
     case ForeignUse::SecondaryGpus:
-      return std::optional<std::string>();  // see `chosen_gpus`
-    case ForeignUse::Refused:
+      return OwnMeaning{};  // see `chosen_gpus`
+    case ForeignUse::Unmet:
       break;
   }
-  return refused(found);
+  return OwnMeaning{.is_met = false};
 }
 
 const Found* find_use(const std::vector<Found>& all, ForeignUse use) {
@@ -170,7 +210,7 @@ std::optional<GivenValue> devices(std::string value, const std::string& place) {
 
 // GPU_COUNT, PRIMARY_GPU_ID and SECONDARY_GPU_IDS as one list of devices. The count alone takes the
 // first GPUs, 0 of them all that there are; the ids name them, and the count must then be theirs.
-Result<std::optional<GivenValue>> chosen_gpus(const std::vector<Found>& all) {
+Result<std::optional<GivenValue>> chosen_gpus(const std::vector<Found>& all, UnmetNames& unmet) {
   const auto* count = find_use(all, ForeignUse::GpuCount);
   const auto* primary = find_use(all, ForeignUse::PrimaryGpu);
   const auto* secondary = find_use(all, ForeignUse::SecondaryGpus);
@@ -208,12 +248,10 @@ Result<std::optional<GivenValue>> chosen_gpus(const std::vector<Found>& all) {
   const auto first_id = ids.front();
   if (wanted == 1) return devices(device_list(ids), primary->name);
   if (wanted == 0) {
-    if (first_id == 0) return devices("auto", count->name);
-    return Error{
-        ErrorKind::InvalidArgument,
-        fmt::format("{0}={1} takes all GPUs in their order, and {2}={3} wants another one "
-                    "first: say how many with {0}, or name the others in SECONDARY_GPU_IDS",
-                    count->name, count->value, primary->name, primary->value)};
+    if (first_id != 0) {
+      unmet.add(kAllGpusAlike, fmt::format("{}={}", primary->name, primary->value));
+    }
+    return devices("auto", count->name);
   }
   if (first_id >= wanted) return disagree(*count, *primary);
   if (first_id == 0) return devices(fmt::format("{}xcuda", wanted), count->name);
@@ -231,16 +269,26 @@ std::vector<SetForeignName> foreign_names_in(const std::vector<std::string>& env
   return names;
 }
 
-Result<std::vector<GivenValue>> read_foreign_environment(
-    const std::vector<std::string>& environment) {
-  const auto all = find_all(environment);
-  std::vector<GivenValue> given;
+Result<EnvironmentValues> read_foreign_environment(const std::vector<std::string>& environment) {
+  auto all = find_all(environment);
+  // The environment has no order that means something; the table has.
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Found& one, const Found& other) { return one.row < other.row; });
+  EnvironmentValues values;
+  UnmetNames unmet;
   for (const auto& found : all) {
-    auto value = MUSTER_TRY(own_value(found));
-    if (value) given.push_back({*found.row->setting, std::move(*value), found.name});
+    auto meaning = MUSTER_TRY(meaning_of(found));
+    if (!meaning.is_met) {
+      const bool is_whole = found.row->use == ForeignUse::Unmet;
+      unmet.add(found.row->reason,
+                is_whole ? found.name : fmt::format("{}={}", found.name, found.value));
+    } else if (meaning.value) {
+      values.given.push_back({*found.row->setting, std::move(*meaning.value), found.name});
+    }
   }
-  if (auto gpus = MUSTER_TRY(chosen_gpus(all))) given.push_back(std::move(*gpus));
-  return given;
+  if (auto gpus = MUSTER_TRY(chosen_gpus(all, unmet))) values.given.push_back(std::move(*gpus));
+  values.warnings = unmet.warnings();
+  return values;
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 
@@ -9,12 +10,13 @@ namespace muster {
 namespace {
 
 std::string read_as_text(const std::vector<std::string>& environment) {
-  const auto given = read_foreign_environment(environment);
-  if (!given) return given.error().message;
+  const auto values = read_foreign_environment(environment);
+  if (!values) return values.error().message;
   std::string text;
-  for (const auto& one : *given) {
+  for (const auto& one : values->given) {
     text += std::string(setting_of(one.id).name) + "=" + one.value + " by " + one.place + "\n";
   }
+  for (const auto& warning : values->warnings) text += "warning: " + warning + "\n";
   return text;
 }
 
@@ -44,11 +46,14 @@ TEST(ForeignNames, HaveEveryNameOfTheListAndNoOther) {
 
 TEST(ForeignNames, SetSomethingOrSayWhyNot) {
   for (const auto& row : foreign_names()) {
+    const bool has_unmet = std::any_of(row.words.begin(), row.words.end(),
+                                       [](const ForeignWord& word) { return !word.is_met; });
+    EXPECT_EQ(has_unmet || row.use == ForeignUse::Unmet, !row.reason.empty()) << row.name;
     EXPECT_TRUE(row.setting || !row.reason.empty()) << row.name;
-    EXPECT_EQ(row.use == ForeignUse::Word, !row.words.empty()) << row.name;
-    EXPECT_FALSE(row.use == ForeignUse::Refused && row.setting) << row.name;
-    for (const auto& [theirs, ours] : row.words) {
-      EXPECT_TRUE(ours.empty() || row.setting) << row.name << " " << theirs;
+    EXPECT_FALSE(row.use == ForeignUse::Word && row.words.empty()) << row.name;
+    EXPECT_FALSE(row.use == ForeignUse::Unmet && (row.setting || !row.words.empty())) << row.name;
+    for (const auto& word : row.words) {
+      EXPECT_TRUE(word.ours.empty() || (row.setting && word.is_met)) << row.name << word.theirs;
     }
   }
 }
@@ -60,6 +65,7 @@ TEST(ForeignNames, HaveTheUnitsOfTheirPrograms) {
   EXPECT_EQ(effective({"MULTI_GPU_STATS_INTERVAL=0.5"}, SettingId::StatsInterval), "500ms");
   EXPECT_EQ(effective({"EMBEDDING_CACHE_SIZE=10000"}, SettingId::CacheEntries), "10000");
   EXPECT_EQ(effective({"EMBEDDING_CACHE_TTL=3600"}, SettingId::CacheTtl), "3600s");
+  EXPECT_EQ(effective({"EMBEDDING_CACHE_TTL=0"}, SettingId::CacheTtl), "0s");  // for ever
   EXPECT_EQ(effective({"EMBEDDING_CACHE_ENABLED=False"}, SettingId::CacheEnabled), "false");
   EXPECT_EQ(effective({"EMBEDDING_CACHE_PERSISTENCE=/a"}, SettingId::CacheFile), "/a");
   EXPECT_EQ(effective({"LOG_LEVEL=WARN"}, SettingId::LogLevel), "warning");
@@ -90,9 +96,11 @@ TEST(ForeignNames, SayTogetherWhichGpus) {
   EXPECT_EQ(effective({"GPU_COUNT=4", "PRIMARY_GPU_ID=0"}, SettingId::Devices), "4xcuda");
   EXPECT_EQ(effective({"GPU_COUNT=4", "PRIMARY_GPU_ID=2"}, SettingId::Devices),
             "cuda:2,cuda:0,cuda:1,cuda:3");
-  EXPECT_EQ(effective({"GPU_COUNT=0", "PRIMARY_GPU_ID=2"}, SettingId::Devices),
-            "GPU_COUNT=0 takes all GPUs in their order, and PRIMARY_GPU_ID=2 wants another one "
-            "first: say how many with GPU_COUNT, or name the others in SECONDARY_GPU_IDS");
+  EXPECT_EQ(read_as_text({"GPU_COUNT=0", "PRIMARY_GPU_ID=2"}),
+            "devices=auto by GPU_COUNT\n"
+            "warning: the environment asks for what muster does not do: PRIMARY_GPU_ID=2 "
+            "(GPU_COUNT=0 takes all GPUs in their order, and none comes first; --devices or "
+            "SECONDARY_GPU_IDS name them in another one)\n");
   EXPECT_EQ(
       effective({"SECONDARY_GPU_IDS=2, 3", "PRIMARY_GPU_ID=1", "GPU_COUNT=3"}, SettingId::Devices),
       "cuda:1,cuda:2,cuda:3");
@@ -121,20 +129,30 @@ TEST(ForeignNames, ThatDisagreeAreNamedBoth) {
             "round_robin and auto");
 }
 
-TEST(ForeignNames, ThatCannotBeHadAreRefusedWithTheReason) {
+TEST(ForeignNames, ThatAskForWhatIsNotDoneAreNamedInOneWarningWithWhatHolds) {
+  const std::string tensorrt =
+      "muster has no TensorRT engine, nothing to calibrate and no engines to keep; torch computes, "
+      "and --precision chooses fp32, bf16 or fp16";
+  const std::string beginning = "warning: the environment asks for what muster does not do: ";
   EXPECT_EQ(read_as_text({"USE_TENSORRT=true"}),
-            "USE_TENSORRT=true: muster has no TensorRT engine; --precision chooses bf16 or fp16; "
-            "unset it to go on");
-  EXPECT_EQ(read_as_text({"USE_TENSORRT=false"}), "");  // which is so anyhow
-  EXPECT_EQ(read_as_text({"TENSORRT_MAX_WORKSPACE=1"}),
-            "TENSORRT_MAX_WORKSPACE=1: muster has no TensorRT engine; --precision chooses bf16 or "
-            "fp16; unset it to go on");
-  EXPECT_EQ(read_as_text({"TENSORRT_PRECISION=int8"}),
-            "TENSORRT_PRECISION=int8: muster computes in fp32, bf16 or fp16; --precision chooses; "
-            "unset it to go on");
-  const auto refused = read_foreign_environment({"ENABLE_METRICS=false"});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind, ErrorKind::Unsupported);
+            beginning + "USE_TENSORRT=true (" + tensorrt + ")\n");
+  EXPECT_EQ(read_as_text({"ENABLE_METRICS=no", "TENSORRT_CACHE_DIR=/a", "TENSORRT_MAX_WORKSPACE=1",
+                          "USE_TENSORRT=1"}),
+            beginning + "USE_TENSORRT=1, TENSORRT_CACHE_DIR, TENSORRT_MAX_WORKSPACE (" + tensorrt +
+                "); ENABLE_METRICS=no (GET /metrics is always there, and costs nothing while "
+                "nobody asks)\n");
+  EXPECT_EQ(read_as_text({"HANA_PASSWORD=secret"}).find("secret"), std::string::npos);
+  EXPECT_EQ(read_as_text({"LOAD_BALANCING_STRATEGY=continuous_learning"})
+                .rfind(beginning + "LOAD_BALANCING_STRATEGY=continuous_learning (", 0),
+            0U);
+}
+
+TEST(ForeignNames, ThatAskForWhatIsSoAnyhowSayNothing) {
+  for (const auto* entry :
+       {"USE_TENSORRT=false", "ENABLE_NVLINK=false", "ENABLE_MPS=0", "ENABLE_TF32=no",
+        "ENABLE_METRICS=true", "ENABLE_DYNAMIC_BATCHING=true", "MULTI_GPU_ENABLED=true"}) {
+    EXPECT_EQ(read_as_text({entry}), "") << entry;
+  }
 }
 
 TEST(ForeignNames, AreCheckedForForm) {
@@ -145,13 +163,12 @@ TEST(ForeignNames, AreCheckedForForm) {
   EXPECT_EQ(read_as_text({"ENABLE_MPS=perhaps"}), "ENABLE_MPS must be true or false: \"perhaps\"");
   EXPECT_EQ(read_as_text({"MULTI_GPU_STRATEGY=random"}),
             "MULTI_GPU_STRATEGY must be one of auto, round_robin, memory, utilization: \"random\"");
-  EXPECT_EQ(
-      effective({"LOAD_BALANCING_STRATEGY=continuous_learning"}, SettingId::LoadBalancingStrategy),
-      "LOAD_BALANCING_STRATEGY must be one of auto, least_work, round_robin, memory_usage, "
-      "compute_load, task_type, static_partition, expression: \"continuous_learning\"");
-  EXPECT_EQ(effective({"EMBEDDING_CACHE_TTL=0"}, SettingId::CacheTtl),
-            "EMBEDDING_CACHE_TTL must be a time such as 500ms, 2s or 1m, from 1ms to 31536000s: "
-            "\"0ms\"");
+  EXPECT_EQ(read_as_text({"TENSORRT_PRECISION=int4"}),
+            "TENSORRT_PRECISION must be one of auto, fp32, fp16: \"int4\"");
+  EXPECT_EQ(effective({"LOAD_BALANCING_STRATEGY=round_robyn"}, SettingId::LoadBalancingStrategy),
+            "LOAD_BALANCING_STRATEGY must be one of auto, least_work, round_robin, memory_usage, "
+            "compute_load, task_type, static_partition, expression: \"round_robyn\"; did you mean "
+            "round_robin?");
 }
 
 TEST(ForeignNames, StandBetweenTheFileAndMustersOwn) {
@@ -162,7 +179,8 @@ TEST(ForeignNames, StandBetweenTheFileAndMustersOwn) {
                                      .environment = {"USE_TENSORRT=1"},
                                      .file = std::nullopt,
                                      .working_folder = "/nonexistent"});
-  EXPECT_TRUE(without);  // of no interest to a command that does not serve
+  ASSERT_TRUE(without);
+  EXPECT_TRUE(without->warnings().empty());  // of no interest to a command that does not serve
 }
 
 TEST(ForeignNames, ThoseThatAreSetAreFoundWithTheirRows) {

@@ -8,7 +8,8 @@ constexpr std::string_view kFalse = "false";
 constexpr std::string_view kAsItIs;  // muster does so without being told
 
 constexpr std::string_view kNoTensorRt =
-    "muster has no TensorRT engine; --precision chooses bf16 or fp16";
+    "muster has no TensorRT engine, nothing to calibrate and no engines to keep; torch computes, "
+    "and --precision chooses fp32, bf16 or fp16";
 constexpr std::string_view kNoLearning =
     "muster learns no routing: it measures what each device's batches cost and gives work to "
     "whichever has room (--load-balancing-strategy auto or least_work)";
@@ -18,6 +19,9 @@ constexpr std::string_view kOneMachine =
 constexpr std::string_view kBatchesByTokens =
     "muster cuts batches by tokens, since texts differ in length; --batch-tokens bounds a batch, "
     "--max-client-batch-size a request";
+
+// A value that asks for what muster does not do.
+ForeignWord unmet(std::string_view word) { return {word, {}, false}; }
 
 std::vector<ForeignName> device_names() {
   using enum ForeignUse;
@@ -34,38 +38,42 @@ std::vector<ForeignName> device_names() {
       {"DISABLE_GPU_CHECK",
        Word,
        {},
-       {{kFalse, kAsItIs}},
+       {{kFalse, kAsItIs}, unmet(kTrue)},
        "muster looks at every device before it gives it work; --devices cpu asks for no GPU"},
       {"ENABLE_MPS",
        Word,
        {},
-       {{kFalse, kAsItIs}},
+       {{kFalse, kAsItIs}, unmet(kTrue)},
        "one process has each GPU, so there is nothing for NVIDIA's MPS to share, and muster does "
        "not change the compute mode of a GPU"},
       {"ENABLE_NVLINK",
-       Refused,
+       Word,
        {},
-       {},
+       {{kFalse, kAsItIs}, unmet(kTrue)},
        "each GPU serves on its own and sends nothing to another; `muster devices --topology` shows "
        "the links"},
       {"NCCL_P2P_LEVEL",
-       Refused,
+       Unmet,
        {},
        {},
        "serving uses no NCCL: each GPU serves on its own and sends nothing to another"},
-      {"WORKER_ID", Refused, {}, {}, kOneMachine},
-      {"MASTER_HOST", Refused, {}, {}, kOneMachine},
-      {"MASTER_ADDR", Refused, {}, {}, kOneMachine},
-      {"MASTER_PORT", Refused, {}, {}, kOneMachine},
-      {"WORLD_SIZE", Refused, {}, {}, kOneMachine},
-      {"RANK", Refused, {}, {}, kOneMachine},
+      {"WORKER_ID", Unmet, {}, {}, kOneMachine},
+      {"MASTER_HOST", Unmet, {}, {}, kOneMachine},
+      {"MASTER_ADDR", Unmet, {}, {}, kOneMachine},
+      {"MASTER_PORT", Unmet, {}, {}, kOneMachine},
+      {"WORLD_SIZE", Unmet, {}, {}, kOneMachine},
+      {"RANK", Unmet, {}, {}, kOneMachine},
   };
 }
 
 std::vector<ForeignName> placement_names() {
   using enum ForeignUse;
   return {
-      {"LOAD_BALANCING_STRATEGY", Value, SettingId::LoadBalancingStrategy},
+      {"LOAD_BALANCING_STRATEGY",
+       Value,
+       SettingId::LoadBalancingStrategy,
+       {unmet("continuous_learning")},
+       kNoLearning},
       {"MULTI_GPU_STRATEGY",
        Word,
        SettingId::LoadBalancingStrategy,
@@ -78,21 +86,21 @@ std::vector<ForeignName> placement_names() {
       {"ENABLE_DYNAMIC_BATCHING",
        Word,
        {},
-       {{kTrue, kAsItIs}},
+       {{kTrue, kAsItIs}, unmet(kFalse)},
        "muster always cuts batches from what waits; --batch-tokens and --batch-time bound them"},
-      {"EMBEDDING_BATCH_SIZE", Refused, {}, {}, kBatchesByTokens},
-      {"MAX_BATCH_SIZE", Refused, {}, {}, kBatchesByTokens},
+      {"EMBEDDING_BATCH_SIZE", Unmet, {}, {}, kBatchesByTokens},
+      {"MAX_BATCH_SIZE", Unmet, {}, {}, kBatchesByTokens},
       {"AUTO_TUNE_*",
-       Refused,
+       Unmet,
        {},
        {},
        "there is nothing to tune beforehand: the size of batches follows their measured cost "
        "(--batch-time) and falls after an out-of-memory"},
-      {"ENABLE_CONTINUOUS_LEARNING", Word, {}, {{kFalse, kAsItIs}}, kNoLearning},
-      {"ENABLE_REINFORCEMENT_LEARNING", Word, {}, {{kFalse, kAsItIs}}, kNoLearning},
-      {"CONTINUOUS_LEARNING_STORAGE_PATH", Refused, {}, {}, kNoLearning},
-      {"EXPLORATION_RATE", Refused, {}, {}, kNoLearning},
-      {"LEARNING_RATE", Refused, {}, {}, kNoLearning},
+      {"ENABLE_CONTINUOUS_LEARNING", Word, {}, {{kFalse, kAsItIs}, unmet(kTrue)}, kNoLearning},
+      {"ENABLE_REINFORCEMENT_LEARNING", Word, {}, {{kFalse, kAsItIs}, unmet(kTrue)}, kNoLearning},
+      {"CONTINUOUS_LEARNING_STORAGE_PATH", Unmet, {}, {}, kNoLearning},
+      {"EXPLORATION_RATE", Unmet, {}, {}, kNoLearning},
+      {"LEARNING_RATE", Unmet, {}, {}, kNoLearning},
   };
 }
 
@@ -106,30 +114,31 @@ std::vector<ForeignName> engine_names() {
       {"ENABLE_TF32",
        Word,
        {},
-       {{kFalse, kAsItIs}},
+       {{kFalse, kAsItIs}, unmet(kTrue)},
        "TF32 changes results without saying so, and fp32 stays fp32; --precision bf16 or fp16 "
        "uses the tensor cores"},
       {"ENABLE_T4_OPTIMIZATION",
        Word,
        {},
-       {{kFalse, kAsItIs}},
+       {{kFalse, kAsItIs}, unmet(kTrue)},
        "muster measures which precision is fastest instead of going by the name of a card; "
        "--precision chooses one"},
       {"ENABLE_CUDNN_BENCHMARK",
        Word,
        {},
-       {{kFalse, kAsItIs}},
+       {{kFalse, kAsItIs}, unmet(kTrue)},
        "the encoders have no convolutions that cuDNN could try out"},
-      {"USE_TENSORRT", Word, {}, {{kFalse, kAsItIs}}, kNoTensorRt},
+      {"USE_TENSORRT", Word, {}, {{kFalse, kAsItIs}, unmet(kTrue)}, kNoTensorRt},
       {"TENSORRT_PRECISION",
        Word,
        SettingId::Precision,
-       {{"auto", "auto"}, {"fp32", "fp32"}, {"fp16", "fp16"}},
-       "muster computes in fp32, bf16 or fp16; --precision chooses"},
-      {"TENSORRT_CACHE_DIR", Refused, {}, {}, kNoTensorRt},
-      {"TENSORRT_INT8_CALIBRATION", Word, {}, {{kFalse, kAsItIs}}, kNoTensorRt},
-      {"TENSORRT_INT8_CALIBRATION_CACHE", Refused, {}, {}, kNoTensorRt},
-      {"TENSORRT_*", Refused, {}, {}, kNoTensorRt},
+       {{"auto", "auto"}, {"fp32", "fp32"}, {"fp16", "fp16"}, unmet("int8")},
+       "muster computes in fp32, bf16 or fp16; --precision chooses one, and without it the fastest "
+       "that is exact enough is taken"},
+      {"TENSORRT_CACHE_DIR", Unmet, {}, {}, kNoTensorRt},
+      {"TENSORRT_INT8_CALIBRATION", Word, {}, {{kFalse, kAsItIs}, unmet(kTrue)}, kNoTensorRt},
+      {"TENSORRT_INT8_CALIBRATION_CACHE", Unmet, {}, {}, kNoTensorRt},
+      {"TENSORRT_*", Unmet, {}, {}, kNoTensorRt},
   };
 }
 
@@ -158,10 +167,10 @@ std::vector<ForeignName> service_names() {
       {"ENABLE_METRICS",
        Word,
        {},
-       {{kTrue, kAsItIs}},
+       {{kTrue, kAsItIs}, unmet(kFalse)},
        "GET /metrics is always there, and costs nothing while nobody asks"},
       {"METRICS_PORT",
-       Refused,
+       Unmet,
        {},
        {},
        "GET /metrics is on the port of --listen; `muster monitor --listen` serves the devices' "
@@ -169,13 +178,19 @@ std::vector<ForeignName> service_names() {
       {"EXPOSE_WORKER_METRICS",
        Word,
        {},
-       {{kTrue, kAsItIs}},
+       {{kTrue, kAsItIs}, unmet(kFalse)},
        "GET /metrics always has the figures of each worker"},
       {"ARROW_FLIGHT_*",
-       Refused,
+       Unmet,
        {},
        {},
        "muster speaks HTTP, no Arrow Flight; application/octet-stream gives rows without JSON"},
+      {"HANA_*",
+       Unmet,
+       {},
+       {},
+       "muster is no client of a database; vectors are answered over HTTP, and `muster embed` "
+       "writes them to files"},
   };
 }
 

@@ -1,14 +1,32 @@
 #include "config/schema.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "config/schema_rows.h"
 
 namespace muster {
 namespace {
+
+// What the programs of docs/from-the-documents.md call a setting in their own configurations; their
+// variables are in foreign_table.cpp.
+constexpr std::pair<std::string_view, SettingId> kNamesOfOthers[] = {
+    {"gpu_ids", SettingId::Devices},
+    {"device_ids", SettingId::Devices},
+    {"use_multi_gpu", SettingId::DeviceCountMost},
+    {"batch_size", SettingId::BatchTokens},
+    {"batch_size_per_gpu", SettingId::BatchTokens},
+    {"mixed_precision", SettingId::Precision},
+    {"torch_dtype", SettingId::Precision},
+    {"memory_fraction", SettingId::MemoryThreshold},
+    {"model_name", SettingId::Models},
+};
 
 const std::vector<Setting>& schema() {
   static const std::vector<Setting> rows = [] {
@@ -49,6 +67,28 @@ std::vector<std::string> setting_names() {
     names.insert(names.end(), setting.aliases.begin(), setting.aliases.end());
   }
   return names;
+}
+
+std::optional<std::string> nearest_setting(std::string_view name) {
+  for (const auto& [theirs, id] : kNamesOfOthers) {
+    if (theirs == name) return std::string(setting_of(id).name);
+  }
+  return nearest_name(name, setting_names());
+}
+
+std::string unknown_settings_text(std::span<const std::string> names) {
+  constexpr std::string_view kWhereToLook = "`muster config` lists those there are";
+  if (names.size() == 1) {
+    const auto nearest = nearest_setting(names.front());
+    return nearest ? fmt::format("unknown setting: {}; did you mean {}?", names.front(), *nearest)
+                   : fmt::format("unknown setting: {}; {}", names.front(), kWhereToLook);
+  }
+  std::vector<std::string> parts;
+  for (const auto& name : names) {
+    const auto nearest = nearest_setting(name);
+    parts.push_back(nearest ? fmt::format("{} (did you mean {}?)", name, *nearest) : name);
+  }
+  return fmt::format("unknown settings: {}; {}", fmt::join(parts, ", "), kWhereToLook);
 }
 
 std::string flag_of(std::string_view name) {

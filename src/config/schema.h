@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -121,6 +122,15 @@ const Setting* find_setting(std::string_view name);
 
 /// All names, then all aliases.
 std::vector<std::string> setting_names();
+
+/// The setting that somebody who wrote `name` may have meant: one that other programs call so
+/// ("gpu_ids" is `devices`), else the name or alias that is most like it; nullopt if none is.
+/// Source of the other names: docs/from-the-documents.md.
+std::optional<std::string> nearest_setting(std::string_view name);
+
+/// "unknown setting: batch_token; did you mean batch_tokens?", and of several names each with its
+/// own: "unknown settings: …". names: at least one.
+std::string unknown_settings_text(std::span<const std::string> names);
 
 /// "batch_tokens" -> "--batch-tokens".
 std::string flag_of(std::string_view name);

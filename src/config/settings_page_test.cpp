@@ -60,24 +60,25 @@ std::string settings_table() {
 
 std::string words_of(const ForeignName& row) {
   std::string text;
-  bool has_false = false;
-  for (const auto& [theirs, ours] : row.words) {
+  for (const auto& word : row.words) {
     if (!text.empty()) text += "; ";
-    text += ours.empty()
-                ? fmt::format("`{}`: as it is anyhow", theirs)
-                : fmt::format("`{}`: `{}: {}`", theirs, setting_of(*row.setting).name, ours);
-    has_false |= theirs == "false";
+    text += fmt::format("`{}`: ", word.theirs);
+    if (!word.is_met) {
+      text += fmt::format("a warning, {}", row.reason);
+    } else if (word.ours.empty()) {
+      text += "as it is anyhow";
+    } else {
+      text += fmt::format("`{}: {}`", setting_of(*row.setting).name, word.ours);
+    }
   }
-  if (row.reason.empty()) return text;
-  const auto* other = row.words.size() > 1 ? "others" : has_false ? "`true`" : "`false`";
-  return fmt::format("{}; {} refused: {}", text, other, row.reason);
+  return text;
 }
 
 std::string meaning_of(const ForeignName& row) {
   const auto name = row.setting ? setting_of(*row.setting).name : std::string_view{};
   switch (row.use) {
     case ForeignUse::Value:
-      return fmt::format("`{}`", name);
+      return fmt::format("`{}`{}{}", name, row.words.empty() ? "" : "; ", words_of(row));
     case ForeignUse::Word:
       return words_of(row);
     case ForeignUse::Percent:
@@ -92,10 +93,10 @@ std::string meaning_of(const ForeignName& row) {
       return fmt::format("`{}`: the first of them", name);
     case ForeignUse::SecondaryGpus:
       return fmt::format("`{}`: the others; GPU_COUNT must then fit", name);
-    case ForeignUse::Refused:
+    case ForeignUse::Unmet:
       break;
   }
-  return fmt::format("refused: {}", row.reason);
+  return fmt::format("a warning: {}", row.reason);
 }
 
 std::string foreign_table() {

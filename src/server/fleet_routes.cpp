@@ -92,11 +92,35 @@ Json speeds_json(const std::vector<FleetDeviceStatus>& devices) {
   return speeds;
 }
 
-// A scalar of a settings body as the words that a flag would have.
-std::optional<std::string> setting_text(const Json& value) {
+// A scalar of a settings body as the words that a flag would have; nullopt for anything else.
+std::optional<std::string> scalar_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean() || value.is_number()) return value.dump();
   return std::nullopt;
+}
+
+// A list of scalars too, with commas between.
+std::optional<std::string> list_text(const Json& value) {
+  if (!value.is_array()) return scalar_text(value);
+  std::string text;
+  for (const auto& item : value) {
+    const auto word = scalar_text(item);
+    if (!word) return std::nullopt;
+    text += (text.empty() ? "" : ",") + *word;
+  }
+  return text;
+}
+
+// A mapping to these too, as a file has it: "query=cuda:0;document=cuda:1,cuda:2".
+std::optional<std::string> setting_text(const Json& value) {
+  if (!value.is_object()) return list_text(value);
+  std::string text;
+  for (const auto& [key, item] : value.items()) {
+    const auto words = list_text(item);
+    if (!words) return std::nullopt;
+    text += (text.empty() ? "" : ";") + key + "=" + *words;
+  }
+  return text;
 }
 
 ApiResult<std::map<std::string, std::string>> parse_settings(const std::string& body) {
@@ -113,7 +137,8 @@ ApiResult<std::map<std::string, std::string>> parse_settings(const std::string& 
     const auto text = setting_text(value);
     if (!text) {
       return wrong_field(name, "invalid_type",
-                         "A setting must be a string, a number or a boolean.");
+                         "A setting must be a string, a number, a boolean, a list or a mapping "
+                         "of these.");
     }
     settings.emplace(name, *text);
   }

@@ -56,7 +56,12 @@ TEST_F(WatchRoutes, SettingsAreShownAndChanged) {
   EXPECT_EQ(changes_, expected);
   EXPECT_EQ(json(changed)["success"], true);
   EXPECT_EQ(post("/multigpu/config", R"({"port":1})").status, 400);
-  EXPECT_EQ(post("/multigpu/config", R"({"a":[1]})").status, 400);
+  // Lists and mappings as a file has them; nothing deeper.
+  EXPECT_EQ(post("/multigpu/config", R"({"a":[1,"b"],"c":{"d":1,"e":[2,3]}})").status, 200);
+  const std::map<std::string, std::string> lists{{"a", "1,b"}, {"c", "d=1;e=2,3"}};
+  EXPECT_EQ(changes_, lists);
+  EXPECT_EQ(post("/multigpu/config", R"({"a":[[1]]})").status, 400);
+  EXPECT_EQ(post("/multigpu/config", R"({"a":null})").status, 400);
   EXPECT_EQ(post("/multigpu/config", "[]").status, 400);
 }
 

@@ -146,6 +146,22 @@ TEST_F(ServeCommand, SettingsThatNameAPlaceAreNotSetOverHttp) {
   EXPECT_EQ(end(), 0);
 }
 
+TEST_F(ServeCommand, ADocumentsSettingsOverHttpAreNamedWithTheNearest) {
+  serve();
+  const auto answer = post("/multigpu/config", R"({"use_multi_gpu": true, "gpu_ids": [0, 1, 2, 3],
+      "batch_size_per_gpu": 8, "mixed_precision": true})");
+  EXPECT_EQ(answer.status, 400);
+  for (const auto* part : {"unknown settings", "gpu_ids (did you mean devices?)",
+                           "batch_size_per_gpu (did you mean batch_tokens?)"}) {
+    EXPECT_NE(answer.body.find(part), std::string::npos) << part << answer.body;
+  }
+  const auto list = post("/multigpu/config", R"({"task_types": {"query": "cpu:0",
+      "document": ["cpu:0", "cpu:1"]}})");
+  EXPECT_EQ(list.status, 200) << list.body;
+  wait_for_line("task_types from not set to query=cpu:0;document=cpu:0,cpu:1");
+  EXPECT_EQ(end(), 0);
+}
+
 TEST_F(ServeCommand, SighupThatWouldTakeTheKeysAwayIsRefused) {
   const auto key = new_key({"--scope", "embed", "--scope", "admin"});
   muster_.write("muster.yaml", "keys_file: keys.yaml\n");
