@@ -231,9 +231,9 @@ class Parser {
   }
 
   Status unknown(const std::string& word) const {
-    if (number(word)) {
+    if (const auto meant = device_name_meant(word); meant && *meant != "auto") {
       return Error{ErrorKind::InvalidArgument,
-                   fmt::format("unknown device \"{0}\": did you mean cuda:{0}?", word)};
+                   fmt::format("unknown device \"{}\": did you mean {}?", word, *meant)};
     }
     if (word.starts_with("cuda:") && std::count(word.begin(), word.end(), ':') == 2) {
       return Error{

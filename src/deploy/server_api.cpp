@@ -85,7 +85,8 @@ std::string_view server_api_name(ServerApi api) { return kNames[static_cast<std:
 Result<ServerApi> parse_server_api(std::string_view name) {
   const auto* found = std::find(kNames.begin(), kNames.end(), name);
   if (found != kNames.end()) return static_cast<ServerApi>(found - kNames.begin());
-  const std::vector<std::string> names(kNames.begin(), kNames.end());
+  // muster itself is known, so that it can be refused with the reason; it is not offered.
+  const std::vector<std::string> names(kNames.begin(), kNames.end() - 1);
   const auto nearest = nearest_name(name, names);
   return Error{ErrorKind::InvalidArgument,
                fmt::format("unknown API: \"{}\"; {}", name,

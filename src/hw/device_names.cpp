@@ -63,22 +63,6 @@ std::vector<std::string> names_of(const std::vector<Device>& devices) {
   return names;
 }
 
-Error unknown_name(const std::string& text, const Inventory& inventory) {
-  std::vector<std::string> candidates{"auto", "cpu", "cuda", "2xcpu", "2xcuda"};
-  for (const auto* devices : {&inventory.cpus, &inventory.gpus}) {
-    for (const auto& device : *devices) {
-      candidates.push_back(device.name());
-      if (device.uuid) candidates.push_back(*device.uuid);
-    }
-  }
-  const auto nearest = nearest_name(text, candidates);
-  return Error{ErrorKind::InvalidArgument,
-               nearest ? fmt::format("unknown device \"{}\": did you mean {}?", text, *nearest)
-                       : fmt::format("unknown device \"{}\": say auto, cpu, cpu:0, 2xcpu, cuda:0 "
-                                     "or the UUID of a GPU",
-                                     text)};
-}
-
 // "2xcpu", "cuda:1", "auto"; nullopt when it is none of these forms.
 std::optional<Name> take_apart(std::string_view text) {
   Name name{.text = std::string(text), .kind = lower(text), .count = {}, .index = {}, .slice = {}};
@@ -103,6 +87,64 @@ std::optional<Name> take_apart(std::string_view text) {
   }
   const bool is_plain_auto = name.kind != "auto" || (!name.count && !name.index);
   return is_kind(name.kind) && is_plain_auto ? std::optional(name) : std::nullopt;
+}
+
+// "gpu" and "nvidia" are what others call cuda; empty for what is no kind.
+std::string kind_meant(std::string_view word) {
+  for (const auto* name : {"gpu", "gpus", "nvidia"}) {
+    if (word == name) return "cuda";
+  }
+  return word == "cpu" || word == "cuda" ? std::string(word) : std::string();
+}
+
+// "cpu:0-2" as "cpu:0,cpu:1,cpu:2"; nullopt where it is no such range, or a long one.
+std::optional<std::string> range_meant(const std::string& kind, std::string_view numbers) {
+  constexpr std::uint32_t kMost = 64;  // a longer list helps nobody
+  const auto dash = numbers.find('-');
+  const auto first = parse_count(numbers.substr(0, dash));
+  const auto last = dash == numbers.npos ? first : parse_count(numbers.substr(dash + 1));
+  if (!first || !last || *last < *first || *last - *first >= kMost) return std::nullopt;
+  std::string text;
+  for (auto i = *first; i <= *last; ++i) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", kind, i);
+  }
+  return text;
+}
+
+// The whole list where each of its names is one of another program's: "0,1" is "cuda:0,cuda:1", and
+// a number behind "cpu:0" is a CPU's.
+std::optional<std::string> list_meant(std::string_view list) {
+  std::string text;
+  std::string kind = "cuda";
+  for (const auto& piece : split(list, ',')) {
+    const std::string word(trim(piece));
+    const auto name = take_apart(word);
+    if (name && name->index) kind = name->kind;
+    auto meant = is_digits(word) ? std::optional(kind + ":" + word) : device_name_meant(word);
+    if (!meant && !is_device_name_form(word)) return std::nullopt;
+    text += (text.empty() ? "" : ",") + meant.value_or(word);
+  }
+  return text;
+}
+
+Error unknown_name(const std::string& text, std::string_view list, const Inventory& inventory) {
+  if (const auto meant = list_meant(list)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("unknown device \"{}\": did you mean {}?", text, *meant)};
+  }
+  std::vector<std::string> candidates{"auto", "cpu", "cuda", "2xcpu", "2xcuda"};
+  for (const auto* devices : {&inventory.cpus, &inventory.gpus}) {
+    for (const auto& device : *devices) {
+      candidates.push_back(device.name());
+      if (device.uuid) candidates.push_back(*device.uuid);
+    }
+  }
+  const auto nearest = nearest_name(text, candidates);
+  return Error{ErrorKind::InvalidArgument,
+               nearest ? fmt::format("unknown device \"{}\": did you mean {}?", text, *nearest)
+                       : fmt::format("unknown device \"{}\": say auto, cpu, cpu:0, 2xcpu, cuda:0 "
+                                     "or the UUID of a GPU",
+                                     text)};
 }
 
 // The CPUs that `count` devices share: one a core, or every logical one when the cores do not
@@ -260,7 +302,8 @@ bool looks_like_uuid(std::string_view text) {
   return small.size() > kUuidPrefixSize && (small.starts_with("gpu-") || small.starts_with("mig-"));
 }
 
-Result<std::vector<Device>> parse_name(std::string_view text, const Inventory& inventory) {
+Result<std::vector<Device>> parse_name(std::string_view text, std::string_view list,
+                                       const Inventory& inventory) {
   if (looks_like_uuid(text)) {
     if (auto device = MUSTER_TRY(by_uuid(text, inventory))) {
       if (!device->hidden_by.empty()) return hidden_error(*device, text, inventory);
@@ -272,7 +315,7 @@ Result<std::vector<Device>> parse_name(std::string_view text, const Inventory& i
                  fmt::format("no GPU has this UUID: {}; GPUs: {}", text, reason)};
   }
   const auto name = take_apart(text);
-  if (!name) return unknown_name(std::string(text), inventory);
+  if (!name) return unknown_name(std::string(text), list, inventory);
   return by_kind(*name, inventory);
 }
 
@@ -287,7 +330,7 @@ Result<std::vector<Device>> parse_devices(std::string_view text, const Inventory
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("an empty device name in \"{}\": say auto, 2xcpu or cuda:0", text)};
     }
-    for (auto& device : MUSTER_TRY(parse_name(name, inventory))) {
+    for (auto& device : MUSTER_TRY(parse_name(name, text, inventory))) {
       const auto same = [&](const Device& other) { return other.name() == device.name(); };
       if (std::any_of(devices.begin(), devices.end(), same)) {
         return Error{ErrorKind::InvalidArgument,
@@ -300,6 +343,36 @@ Result<std::vector<Device>> parse_devices(std::string_view text, const Inventory
     }
   }
   return devices;
+}
+
+std::optional<std::string> device_name_meant(std::string_view given) {
+  const auto word = lower(given);
+  if (word == "all") return "auto";
+  if (is_digits(word)) return fmt::format("cuda:{}", word);
+  const auto colon = word.find(':');
+  const auto digit = word.find_first_of("0123456789");
+  if (colon != std::string::npos) {
+    const auto kind = kind_meant(std::string_view(word).substr(0, colon));
+    const auto numbers = std::string_view(word).substr(colon + 1);
+    const bool is_right_already = kind == word.substr(0, colon) && is_digits(numbers);
+    return kind.empty() || is_right_already ? std::nullopt : range_meant(kind, numbers);
+  }
+  if (digit == 0) {  // "2cpu", "2xgpu"
+    const auto end = word.find_first_not_of("0123456789");
+    const bool has_x = word[end] == 'x';
+    const auto name = std::string_view(word).substr(end + (has_x ? 1 : 0));
+    const auto kind = kind_meant(name);
+    if (kind.empty() || (has_x && kind == name)) return std::nullopt;
+    return fmt::format("{}x{}", word.substr(0, end), kind);
+  }
+  const auto kind = kind_meant(std::string_view(word).substr(0, digit));
+  if (kind.empty()) return std::nullopt;
+  if (digit != std::string::npos) return range_meant(kind, std::string_view(word).substr(digit));
+  return kind == word ? std::nullopt : std::optional(kind);
+}
+
+bool is_device_name_form(std::string_view word) {
+  return looks_like_uuid(word) || take_apart(word).has_value();
 }
 
 bool may_name_gpus(std::string_view text) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,15 @@ namespace muster {
 /// pure.
 Result<std::vector<Device>> parse_devices(std::string_view text, const Inventory& inventory,
                                           std::optional<std::uint32_t> cores_per_device);
+
+/// The name that somebody who wrote `word` means by a habit of other programs, where there is one:
+/// "gpu" is cuda, "gpu:1" and "1" are cuda:1, "cuda1" is cuda:1, "2cpu" is 2xcpu, "cpu:0-2" is
+/// cpu:0,cpu:1,cpu:2, "all" is auto. Threads: pure.
+std::optional<std::string> device_name_meant(std::string_view word);
+
+/// True where `word` has the form of one device's name, whatever there is: "cuda:1", "2xcpu",
+/// "GPU-5e00". Threads: pure.
+bool is_device_name_form(std::string_view word);
 
 /// True when a GPU could be meant, so that the driver need not start for "2xcpu".
 bool may_name_gpus(std::string_view text);

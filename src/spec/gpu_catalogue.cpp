@@ -143,6 +143,20 @@ const GpuFacts* nearest_gpu(const std::string& wanted, const std::vector<std::st
   return nullptr;
 }
 
+// What to say of a name that is none: the nearest one, those that begin so, or what names look
+// like.
+std::string hint_for(const std::string& wanted, const std::vector<std::string>& names) {
+  if (const auto* nearest = nearest_gpu(wanted, names)) {
+    return fmt::format(": did you mean {}?", nearest->name);
+  }
+  std::vector<std::string_view> longer;
+  for (const auto& gpu : kGpus) {
+    if (wanted.size() > 1 && plain(gpu.name).starts_with(wanted)) longer.push_back(gpu.name);
+  }
+  if (!longer.empty()) return fmt::format(": did you mean {}?", fmt::join(longer, " or "));
+  return "; names are such as T4-16G, L4-24G, RTX4090-24G, A100-80G, H100-80G or MI300X-192G";
+}
+
 }  // namespace
 
 std::span<const GpuFacts> gpu_catalogue() { return kGpus; }
@@ -165,11 +179,8 @@ Result<const GpuFacts*> find_gpu(std::string_view name) {
         ErrorKind::InvalidArgument,
         fmt::format("the GPU is made with several sizes of memory: {}: write {}", shown, choice)};
   }
-  const auto* nearest = nearest_gpu(wanted, names);
-  return Error{
-      ErrorKind::NotFound,
-      fmt::format("no such GPU is known: {}{}", shown,
-                  nearest != nullptr ? fmt::format(": did you mean {}?", nearest->name) : "")};
+  return Error{ErrorKind::NotFound,
+               fmt::format("no such GPU is known: {}{}", shown, hint_for(wanted, names))};
 }
 
 const GpuFacts* find_gpu_by_driver_name(std::string_view driver_name) {

@@ -46,7 +46,13 @@ TEST(FindGpu, NamesTheNearestOne) {
   EXPECT_EQ(short_name.error().message, "no such GPU is known: 4090: did you mean RTX4090-24G?");
   const auto unlike = find_gpu("tulip");
   ASSERT_FALSE(unlike);
-  EXPECT_EQ(unlike.error().message, "no such GPU is known: tulip");
+  EXPECT_EQ(unlike.error().message,
+            "no such GPU is known: tulip; names are such as T4-16G, L4-24G, RTX4090-24G, A100-80G, "
+            "H100-80G or MI300X-192G");
+  const auto beginning = find_gpu("H10");
+  ASSERT_FALSE(beginning);
+  EXPECT_EQ(beginning.error().message,
+            "no such GPU is known: H10: did you mean H100-80G or H100-PCIE-80G or H100-NVL-94G?");
 }
 
 TEST(FindGpu, AsksWhichOfSeveralSizes) {

@@ -101,6 +101,20 @@ Status parse_option(std::string_view text, Options& options) {
   return bad("neither host= nor network=", text);
 }
 
+// "2xL4,1xT4": what stands behind a comma is an option, and GPUs of another kind behind a "+".
+Status check_commas(std::string_view text) {
+  std::string mended(text);
+  bool has_gpu = false;
+  for (auto comma = text.find(','); comma != text.npos; comma = text.find(',', comma + 1)) {
+    const auto word = trim(text.substr(comma + 1, text.find(',', comma + 1) - comma - 1));
+    if (word.empty() || word.find('=') != word.npos) continue;
+    mended[comma] = '+';
+    has_gpu = true;
+  }
+  if (!has_gpu) return Done{};
+  return bad("GPUs of several kinds are joined by \"+\"; did you mean", mended);
+}
+
 Status add_node(MachineBuilder& builder, std::uint64_t nodes, std::span<const Term> terms,
                 std::uint64_t host_bytes) {
   std::vector<MachineDevice> devices;
@@ -132,6 +146,7 @@ double slowest_host_link(std::span<const Term> terms) {
 
 Result<Machine> parse_machine(std::string_view text) {
   if (!text.starts_with(kPrefix)) return bad(fmt::format("not a machine like {}", kForm), text);
+  MUSTER_TRY(check_commas(text));
   auto parts = split(text.substr(kPrefix.size()), ',');
   Options options;
   for (std::size_t i = 1; i < parts.size(); ++i) MUSTER_TRY(parse_option(trim(parts[i]), options));

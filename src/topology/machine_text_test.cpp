@@ -79,6 +79,9 @@ TEST(ParseMachine, SaysWhatIsWrongAndWhatWouldBeRight) {
              "not a number of bytes like 64GB or 64GiB: 64gb"},
         Case{"sim:8xT4,ram=64GB", ErrorKind::InvalidArgument,
              "neither host= nor network=: ram=64GB"},
+        Case{"sim:2xL4,1xT4,host=64GB", ErrorKind::InvalidArgument,
+             "GPUs of several kinds are joined by \"+\"; did you mean: "
+             "sim:2xL4+1xT4,host=64GB"},
         Case{"sim:99999999999999999999xT4", ErrorKind::InvalidArgument,
              "a machine has 1 to 100,000 devices: 99999999999999999999xT4"}}) {
     const auto machine = parse_machine(text);
