@@ -73,7 +73,7 @@ Result<int> run_tokenize(const CommandContext& context) {
   while (MUSTER_TRY(reader->next(record))) {
     line.clear();
     if (record.fault) {
-      if (!skip_bad) return *record.fault;
+      if (!skip_bad) return stopping_fault(record);
       line = "{\"ids\":null}\n";
     } else {
       encoder.encode(record.text, ids);

@@ -106,6 +106,7 @@ Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> ra
     size += count;
   }
   head.resize(size);
+  MUSTER_TRY(check_readable(head, input));
   const Compression compression = compression_of(head);
   auto whole = with_head(std::move(head), std::move(raw));
   switch (compression) {

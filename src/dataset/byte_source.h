@@ -35,6 +35,7 @@ Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input);
 /// What `raw` holds after gzip or zstd is undone; a stream that begins like neither passes
 /// unchanged. Several gzip members or zstd frames in a row read as one. `input` is for messages.
 ///
+/// Errors: those of `raw`, and of check_readable (compressed_source.h).
 /// Source: RFC 1952 (gzip), RFC 8878 (zstd; skippable frames too).
 Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> raw,
                                                   const std::string& input);

@@ -53,9 +53,9 @@ class CsvStream final : public RecordStream {
     if (row_.fault) {
       return header_error(*row_.fault);
     }
-    text_column_ = MUSTER_TRY(column_of(options_.field));
+    text_column_ = MUSTER_TRY(column_of(options_.field, "--field"));
     if (options_.id_field) {
-      id_column_ = MUSTER_TRY(column_of(*options_.id_field));
+      id_column_ = MUSTER_TRY(column_of(*options_.id_field, "--id-field"));
     }
     column_count_ = row_.cell_count;
     std::vector<bool> wanted(std::max(text_column_, id_column_.value_or(0)) + 1);
@@ -66,11 +66,11 @@ class CsvStream final : public RecordStream {
     return true;
   }
 
-  Result<std::size_t> column_of(const std::string& name) const {
+  Result<std::size_t> column_of(const std::string& name, std::string_view flag) const {
     const auto& names = row_.cells;
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-      return header_error(missing_name_message("column", name, names));
+      return header_error(missing_name_message("column", name, names, flag));
     }
     if (std::find(found + 1, names.end(), name) != names.end()) {
       return header_error(fmt::format("two columns are named \"{}\"", name));

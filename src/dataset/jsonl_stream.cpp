@@ -92,17 +92,18 @@ class JsonlStream final : public RecordStream {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("not a JSON object but {}", type_words(root.type()))};
     }
-    const auto text = MUSTER_TRY(find(object, options_.field));
+    const auto text = MUSTER_TRY(find(object, options_.field, "--field"));
     MUSTER_TRY(read_text(text, record.text));
     if (options_.id_field) {
-      const auto id = MUSTER_TRY(find(object, *options_.id_field));
+      const auto id = MUSTER_TRY(find(object, *options_.id_field, "--id-field"));
       MUSTER_TRY(read_id(id, record.id));
     }
     return Done{};
   }
 
   // Of a key that is there twice the last one counts, as in Python and JavaScript.
-  static Result<dom::element> find(dom::object object, std::string_view key) {
+  static Result<dom::element> find(dom::object object, std::string_view key,
+                                   std::string_view flag) {
     std::optional<dom::element> found;
     for (const auto field : object) {
       if (field.key == key) found = field.value;
@@ -116,7 +117,7 @@ class JsonlStream final : public RecordStream {
       if (present.size() == kCandidatesMax) break;
       present.emplace_back(field.key);
     }
-    return Error{ErrorKind::InvalidArgument, missing_name_message("field", key, present)};
+    return Error{ErrorKind::InvalidArgument, missing_name_message("field", key, present, flag)};
   }
 
   Status read_text(dom::element value, std::string& text) const {

@@ -34,21 +34,21 @@ std::optional<std::string> utf8_fault(std::string_view text) {
 }
 
 std::string missing_name_message(std::string_view kind, std::string_view wanted,
-                                 const std::vector<std::string>& present) {
+                                 const std::vector<std::string>& present, std::string_view flag) {
   std::vector<std::string> names;
   std::copy_if(present.begin(), present.end(), std::back_inserter(names),
                [](const auto& name) { return !name.empty() && name.size() <= kNameSizeMax; });
   auto message = fmt::format("no {} \"{}\"", kind, wanted);
   if (const auto nearest = nearest_name(wanted, names)) {
-    return message + fmt::format("; nearest is \"{}\"", *nearest);
+    return message + fmt::format("; nearest is \"{}\"; {} names another", *nearest, flag);
   }
   if (names.empty()) {
     return message;
   }
   const bool is_cut = names.size() > kNamesShown;
   names.resize(std::min(names.size(), kNamesShown));
-  return message +
-         fmt::format("; there is \"{}\"{}", fmt::join(names, "\", \""), is_cut ? ", …" : "");
+  return message + fmt::format("; there is \"{}\"{}; {} names another", fmt::join(names, "\", \""),
+                               is_cut ? ", …" : "", flag);
 }
 
 }  // namespace muster

@@ -56,9 +56,9 @@ std::string too_long_message(std::uint64_t size_max);
 /// "invalid UTF-8 at byte 12" (bytes count from 1, as lines do); nullopt for valid text.
 std::optional<std::string> utf8_fault(std::string_view text);
 
-/// `no field "txt"; nearest is "text"`; without a near name, those that there are. `kind` is
-/// "field" or "column".
+/// `no field "txt"; nearest is "text"; --field names another`; without a near name, those that
+/// there are. `kind` is "field" or "column"; `flag` is where the name comes from.
 std::string missing_name_message(std::string_view kind, std::string_view wanted,
-                                 const std::vector<std::string>& present);
+                                 const std::vector<std::string>& present, std::string_view flag);
 
 }  // namespace muster

@@ -39,7 +39,8 @@ TEST(RecordStream, JsonLinesDoNotDependOnWhereAReadEnds) {
   expect_records(
       "\xef\xbb\xbf{\"id\":1,\"text\":\"\u00e9\\n\"}\r\n\r\n{\"text\":\"\"}\n{\"id\":\"" +
           std::string(30, 'x') + "\"}\n{\"text\":\"b\",\"id\":-2}",
-      {"1=\u00e9\n@1", "no field \"id\"; there is \"text\"@3", "longer than 30 bytes@4", "-2=b@5"},
+      {"1=\u00e9\n@1", "no field \"id\"; there is \"text\"; --id-field names another@3",
+       "longer than 30 bytes@4", "-2=b@5"},
       [](auto source) { return make_jsonl_stream(std::move(source), options()); });
 }
 

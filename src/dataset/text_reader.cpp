@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/check.h"
 #include "base/text.h"
+#include "dataset/compressed_source.h"
 #include "dataset/encoding_look.h"
 #include "dataset/json_look.h"
 #include "dataset/record_stream.h"
@@ -33,6 +35,16 @@ Error missing_input(const std::string& input) {
                                             : fmt::format("{}: no such file", input)};
 }
 
+// What cannot be text is told before a model is loaded; a broken file when it is read.
+Status check_first_bytes(const std::string& input) {
+  const auto source = open_raw_source(input);
+  std::string head(kMagicSize, '\0');
+  const auto count = source ? (*source)->read(head) : Result<std::size_t>(source.error());
+  if (!count) return Done{};
+  head.resize(*count);
+  return check_readable(head, input);
+}
+
 // The size of a file that can be read; nullopt for a pipe or a device.
 Result<std::optional<std::uint64_t>> check_input(const std::string& input) {
   struct stat info {};
@@ -48,6 +60,7 @@ Result<std::optional<std::uint64_t>> check_input(const std::string& input) {
   if (!S_ISREG(info.st_mode)) {
     return std::optional<std::uint64_t>();
   }
+  MUSTER_TRY(check_first_bytes(input));
   return std::optional(static_cast<std::uint64_t>(info.st_size));
 }
 
@@ -248,6 +261,12 @@ Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) 
     size_total = size && size_total ? std::optional(*size_total + *size) : std::nullopt;
   }
   return std::unique_ptr<TextReader>(std::make_unique<FilesReader>(std::move(options), size_total));
+}
+
+Error stopping_fault(const TextRecord& record) {
+  MUSTER_CHECK(record.fault);
+  return Error{record.fault->kind,
+               fmt::format("{}; --skip-bad goes on without such records", record.fault->message)};
 }
 
 std::string place_name(const std::string& input, std::uint64_t line) {

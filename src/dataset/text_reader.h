@@ -79,6 +79,9 @@ class TextReader {
   virtual std::uint64_t blank_count() const = 0;
 };
 
+/// The fault of a record that ends a run, with the flag that would go on after it.
+Error stopping_fault(const TextRecord& record);
+
 /// "corpus.jsonl:7", "standard input:7": how a place in the input is named in messages.
 std::string place_name(const std::string& input, std::uint64_t line);
 

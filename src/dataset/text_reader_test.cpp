@@ -225,8 +225,10 @@ TEST_F(TextReaderTest, ABrokenJsonLineIsAFaultThatSaysWhy) {
   EXPECT_TRUE(found[1].starts_with("<a.jsonl:2: not JSON: ")) << found[1];
   EXPECT_EQ(found[2], "<a.jsonl:3: not a JSON object but an array>");
   EXPECT_EQ(found[3], "<a.jsonl:4: field \"text\" is a number, not a string>");
-  EXPECT_EQ(found[4], "<a.jsonl:5: no field \"text\"; nearest is \"txet\">");
-  EXPECT_EQ(found[5], "<a.jsonl:6: no field \"text\"; there is \"body\", \"title\">");
+  EXPECT_EQ(found[4], "<a.jsonl:5: no field \"text\"; nearest is \"txet\"; --field names another>");
+  EXPECT_EQ(found[5],
+            "<a.jsonl:6: no field \"text\"; there is \"body\", \"title\"; --field names "
+            "another>");
   EXPECT_EQ(found[6], "<a.jsonl:7: field \"text\" is null, not a string>");
   EXPECT_TRUE(found[7].starts_with("<a.jsonl:8: not JSON: ")) << found[7];
   EXPECT_TRUE(found[8].starts_with("<a.jsonl:9: not JSON: ")) << found[8];
@@ -266,8 +268,9 @@ TEST_F(TextReaderTest, ABrokenCsvRowIsAFaultAndTheNextIsRead) {
 }
 
 TEST_F(TextReaderTest, ACsvWithoutTheColumnNamesTheNearest) {
-  EXPECT_EQ(records_of("a.csv", "id,texts\n1,a\n"),
-            (Texts{"error: a.csv:1: no column \"text\"; nearest is \"texts\""}));
+  EXPECT_EQ(
+      records_of("a.csv", "id,texts\n1,a\n"),
+      (Texts{"error: a.csv:1: no column \"text\"; nearest is \"texts\"; --field names another"}));
   EXPECT_EQ(records_of("a.csv", "text,text\n1,a\n"),
             (Texts{"error: a.csv:1: two columns are named \"text\""}));
   EXPECT_EQ(records_of("a.csv", ""), Texts{});
@@ -313,6 +316,38 @@ TEST_F(TextReaderTest, OpeningChecksEveryInput) {
   EXPECT_EQ(TextReader::open({.inputs = {"-", good, "-"}}).error().kind,
             ErrorKind::InvalidArgument);
   EXPECT_EQ(TextReader::open({.inputs = {}}).error().kind, ErrorKind::InvalidArgument);
+}
+
+TEST_F(TextReaderTest, WhatIsNeitherTextNorUnpackedHereIsNamed) {
+  using namespace std::string_literals;
+  struct Case {
+    const char* name;
+    std::string content;
+    const char* message;
+  };
+  // First bytes as xz 5.4, bzip2 1.0 and zip 3.0 write them.
+  for (const auto& [name, content, message] :
+       {Case{"a.txt.xz", "\xfd"s + "7zXZ\0\0\4\xe6"s,
+             "a.txt.xz: is compressed by xz, and gzip and zstd are what is read: xz -dc FILE | "
+             "muster ... - hands its text on"},
+        Case{"a.jsonl.bz2", "BZh91AY&SY\x01",
+             "a.jsonl.bz2: is compressed by bzip2, and gzip and zstd are what is read: bzip2 -dc "
+             "FILE | muster ... - hands its text on"},
+        Case{"a.zip", "PK\3\4\x14\0"s,
+             "a.zip: is a zip archive: unpack it, and name the files in it"}}) {
+    const auto opened = TextReader::open({.inputs = {write(name, content)}});
+    ASSERT_FALSE(opened) << name;
+    EXPECT_EQ(opened.error().kind, ErrorKind::InvalidArgument);
+    EXPECT_EQ(without_folder(opened.error().message), message);
+  }
+  EXPECT_EQ(records_of("a.txt", "BZh9 is how bzip2 begins\n"), (Texts{"BZh9 is how bzip2 begins"}));
+}
+
+TEST_F(TextReaderTest, ARecordThatEndsARunSaysHowToGoOn) {
+  TextRecord record;
+  record.fault = Error{ErrorKind::InvalidArgument, "a.txt:3: longer than 80 bytes"};
+  EXPECT_EQ(stopping_fault(record).message,
+            "a.txt:3: longer than 80 bytes; --skip-bad goes on without such records");
 }
 
 TEST_F(TextReaderTest, ProgressCountsTheBytesOnDisk) {

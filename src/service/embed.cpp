@@ -312,7 +312,7 @@ Status EmbedRun::take_record() {
   taken.entry.id = record_.id;
   taken.input_position = reader_->size_consumed();
   if (record_.fault) {
-    if (!options_.skip_bad) return *record_.fault;
+    if (!options_.skip_bad) return stopping_fault(record_);
     taken.entry.reason = record_.fault->message;
     taken.is_done = true;
     window_.push(std::move(taken));
