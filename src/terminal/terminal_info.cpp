@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +28,17 @@ bool names_utf8() {
   return false;
 }
 
+// Source: POSIX.1-2017, 8.3, COLUMNS: the preferred width, where it is a number above 0.
+std::optional<std::size_t> given_columns() {
+  const char* text = std::getenv("COLUMNS");
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits(text);
+  std::size_t columns = 0;
+  const auto [end, fault] = std::from_chars(digits.begin(), digits.end(), columns);
+  if (fault != std::errc{} || end != digits.end() || columns == 0) return std::nullopt;
+  return columns;
+}
+
 }  // namespace
 
 TerminalInfo inspect_terminal(int fd) {
@@ -35,6 +49,7 @@ TerminalInfo inspect_terminal(int fd) {
     info.width = size.ws_col;
     if (size.ws_row > 0) info.height = size.ws_row;
   }
+  if (const auto columns = given_columns(); info.is_terminal && columns) info.width = *columns;
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   const bool is_dumb = term == nullptr || std::string_view(term) == "dumb";
@@ -42,6 +57,11 @@ TerminalInfo inspect_terminal(int fd) {
   info.has_color = info.is_terminal && !is_dumb && !is_refused;
   info.has_utf8 = names_utf8();
   return info;
+}
+
+std::size_t printed_width(int fd) {
+  const auto info = inspect_terminal(fd);
+  return info.is_terminal ? info.width : std::numeric_limits<std::size_t>::max();
 }
 
 }  // namespace muster
