@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,21 @@ std::optional<pid_t> parent_of(pid_t pid) {
   return parent;
 }
 
+double seconds_of(const timeval& time) {
+  constexpr double kMicro = 1e-6;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * kMicro;
+}
+
+ProcessUse use_of(const rusage& taken) {
+  constexpr std::uint64_t kKib = 1024;
+  constexpr std::uint64_t kBlock = 512;
+  return {.user_seconds = seconds_of(taken.ru_utime),
+          .system_seconds = seconds_of(taken.ru_stime),
+          .peak_memory_bytes = static_cast<std::uint64_t>(taken.ru_maxrss) * kKib,
+          .read_bytes = static_cast<std::uint64_t>(taken.ru_inblock) * kBlock,
+          .written_bytes = static_cast<std::uint64_t>(taken.ru_oublock) * kBlock};
+}
+
 }  // namespace
 
 Result<ChildCommand> ChildCommand::start(std::vector<std::string> words) {
@@ -65,7 +81,9 @@ Result<ChildCommand> ChildCommand::start(std::vector<std::string> words) {
 
 std::optional<int> ChildCommand::exit_code() {
   int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  rusage taken{};
+  if (::wait4(pid_, &status, WNOHANG, &taken) != pid_) return std::nullopt;
+  use_ = use_of(taken);
   give_terminal(::getpgrp());
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalBase + WTERMSIG(status);
 }

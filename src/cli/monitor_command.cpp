@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/monitor_child.h"
+#include "cli/monitor_csv.h"
 #include "cli/monitor_options.h"
 #include "cli/monitor_report.h"
 #include "metrics/exposition.h"
@@ -22,6 +23,10 @@
 
 namespace muster {
 namespace {
+
+/// Source: POSIX.1-2017, "Shell Command Language", 2.8.2.
+constexpr int kCannotRun = 126;
+constexpr int kNoSuchCommand = 127;
 
 /// Source: Prometheus, text exposition format 0.0.4.
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
@@ -97,6 +102,7 @@ class Monitor {
   std::optional<LineRecorder> recorder_;
   std::shared_ptr<CommandMeter> meter_;
   std::optional<ChildCommand> child_;
+  bool is_command_at_fault_ = false;  // it could not be started
 };
 
 Status Monitor::start() {
@@ -109,14 +115,19 @@ Status Monitor::start() {
   if (options_.command.empty()) return Done{};
   collector_->set_viewer(true);  // who else is on the devices is asked each second
   meter_ = MUSTER_TRY(CommandMeter::start(*collector_, context_.clock));
-  child_ = MUSTER_TRY(ChildCommand::start(options_.command));
+  auto child = ChildCommand::start(options_.command);
+  is_command_at_fault_ = !child;
+  child_ = MUSTER_TRY(std::move(child));
   return Done{};
 }
 
 Status Monitor::tick() {
   const bool is_printed = !recorder_ && !server_ && !child_;
   const auto snapshot = collector_->snapshot();
-  if (recorder_) MUSTER_TRY(recorder_->write(recording_line(snapshot, options_.metrics)));
+  if (recorder_) {
+    MUSTER_TRY(recorder_->write(options_.is_csv ? csv_lines(snapshot, options_.metrics)
+                                                : recording_line(snapshot, options_.metrics)));
+  }
   for (std::uint32_t i = 0; child_ && i < snapshot.devices.size(); ++i) {
     for (const auto& process : snapshot.devices[i].processes) {
       if (process.kind != GpuProcessKind::Mps && !child_->has(process.pid)) meter_->set_shared(i);
@@ -149,17 +160,24 @@ std::optional<int> Monitor::wait_until(TimePoint time) {
 
 Result<int> Monitor::end(int code) {
   if (!meter_) return code;
-  const auto use = meter_->finish(*collector_);
+  auto use = meter_->finish(*collector_);
+  use.own = child_->use();
   if (options_.wants_json) {
     MUSTER_TRY(context_.output.append(command_use_json(use)));
   } else {
-    fmt::print(stderr, "{}", command_use_text(use, inspect_terminal(STDERR_FILENO).width));
+    fmt::print(stderr, "{}", command_use_text(use, printed_width(STDERR_FILENO)));
   }
   return code;
 }
 
 Result<int> Monitor::run() {
-  MUSTER_TRY(start());
+  const auto started = start();
+  // As a shell tells it, so that a script need not know that something stands in between.
+  if (!started && is_command_at_fault_) {
+    fmt::print(stderr, "muster: {}\n", printable(started.error().message));
+    return started.error().kind == ErrorKind::NotFound ? kNoSuchCommand : kCannotRun;
+  }
+  if (!started) return started.error();
   while (!has_ticks()) {
     // A server alone has nothing to do for this thread, and a machine that sleeps is not woken.
     if (const auto code = wait_until(context_.clock.now() + std::chrono::hours(1)))

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/deploy_options.h"
 #include "cli/interval.h"
+#include "cli/monitor_csv.h"
 #include "cli/telemetry_options.h"
 
 namespace muster {
@@ -83,18 +84,20 @@ Status check_command(const CommandContext& context) {
 
 CommandSpec monitor_spec() {
   return {.name = "monitor",
-          .summary = "record what the devices do, serve it to Prometheus, measure a command",
+          .summary = "record devices, serve readings to Prometheus, measure a command",
           .usage = "[-- CMD...]",
           .positional_most = std::numeric_limits<std::size_t>::max(),
           .groups = {{"Recording",
                       {},
-                      {{"--out", "FILE", "a line of JSON each interval, at the end of this file"},
-                       {"--interval", "TIME", "100ms, 0.5s, 2m (1s)"},
+                      {{"--out", "FILE",
+                        "a line of JSON each interval, at the end of this file; .csv: a line for "
+                        "each device"},
+                       {"--interval", "TIME", "100ms, 0.5s, 2m (default: 1s)"},
                        {"--metrics", "LIST",
                         "only these readings, as power_instant_watts,energy_joules"},
                        {"--rotate-size", "SIZE",
                         "a new file after so much, as 100MB; FILE.1 is the last one"},
-                       {"--rotate-keep", "N", "so many older files (5)"}}},
+                       {"--rotate-keep", "N", "so many older files (default: 5)"}}},
                      {"Prometheus",
                       {},
                       {{"--listen", "ADDR:PORT", "serve /metrics there; port 0: a free one"},
@@ -105,6 +108,7 @@ CommandSpec monitor_spec() {
                      watched_machine_flags()},
           .examples =
               "  muster monitor --out stats.jsonl --interval 1s\n"
+              "  muster monitor --out stats.csv --metrics power_instant_watts,energy_joules\n"
               "  muster monitor --listen 127.0.0.1:9400\n"
               "  muster monitor -- python train.py\n"};
 }
@@ -120,6 +124,8 @@ Result<MonitorOptions> monitor_options(const CommandContext& context) {
     options.metrics = MUSTER_TRY(parse_metrics(*text));
   }
   options.recording = MUSTER_TRY(parse_recording(arguments));
+  options.is_csv = options.recording && options.recording->file.extension() == ".csv";
+  if (options.is_csv) options.recording->header = csv_header(options.metrics);
   if (const auto text = arguments.value("--listen")) {
     options.listen = MUSTER_TRY(parse_listen_address(*text));
   }

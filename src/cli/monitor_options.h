@@ -18,6 +18,7 @@ struct MonitorOptions {
   Duration interval = std::chrono::seconds(1);
   std::vector<Reading> metrics;  // empty: all
   std::optional<LineRecorder::Options> recording;
+  bool is_csv = false;  // of the recording; else lines of JSON
   std::optional<ListenAddress> listen;
   MetricSet metric_set = MetricSet::Muster;
   std::vector<std::string> command;  // empty: none

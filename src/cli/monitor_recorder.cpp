@@ -42,15 +42,21 @@ Result<std::uint64_t> whole_lines_size(const UniqueFd& fd, std::uint64_t size,
 }
 
 // A last line without an end is cut: of a file that is no recording nothing must be.
-Status check_recording(const UniqueFd& fd, const fs::path& file) {
-  char first = 0;
-  const auto got = ::pread(fd.get(), &first, 1, 0);
-  if (got < 0) return system_error(file.string(), "read", errno);
-  if (got == 0 || first == '{') return Done{};
+Status check_recording(const UniqueFd& fd, const LineRecorder::Options& options) {
+  const auto& header = options.header;
+  const std::string wanted = header.empty() ? "{" : header;
+  std::string first(wanted.size(), '\0');
+  const auto got = ::pread(fd.get(), first.data(), first.size(), 0);
+  if (got < 0) return system_error(options.file.string(), "read", errno);
+  first.resize(static_cast<std::size_t>(got));
+  // A header that was torn is written anew.
+  if (first == wanted || (got < static_cast<ssize_t>(wanted.size()) && wanted.starts_with(first))) {
+    return Done{};
+  }
   return Error{ErrorKind::InvalidArgument,
-               fmt::format("{} is there and holds no lines of JSON to go on with; another name is "
-                           "needed",
-                           file.string())};
+               fmt::format("{} is there and holds no {} to go on with; another name is needed",
+                           options.file.string(),
+                           header.empty() ? "lines of JSON" : "CSV with these columns")};
 }
 
 fs::path older(const fs::path& file, std::uint32_t number) {
@@ -66,31 +72,39 @@ Result<LineRecorder> LineRecorder::open(const Options& options) {
   auto size = static_cast<std::uint64_t>(status.st_size);
   // A pipe or a device has no lines to keep whole.
   if (S_ISREG(status.st_mode)) {
-    MUSTER_TRY(check_recording(fd, options.file));
+    MUSTER_TRY(check_recording(fd, options));
     const auto whole = MUSTER_TRY(whole_lines_size(fd, size, options.file));
     if (whole < size && ::ftruncate(fd.get(), static_cast<off_t>(whole)) != 0) {
       return system_error(options.file.string(), "cut", errno);
     }
     size = whole;
   }
-  return LineRecorder(options, std::move(fd), size);
+  LineRecorder recorder(options, std::move(fd), size);
+  if (size == 0) MUSTER_TRY(recorder.append(options.header));
+  return recorder;
 }
 
 Status LineRecorder::write(std::string_view line) {
-  if (options_.rotate_size > 0 && size_ > 0 && size_ + line.size() > options_.rotate_size) {
+  const bool has_lines = size_ > options_.header.size();
+  if (options_.rotate_size > 0 && has_lines && size_ + line.size() > options_.rotate_size) {
     MUSTER_TRY(rotate());
   }
+  return append(line);
+}
+
+Status LineRecorder::append(std::string_view text) {
+  if (text.empty()) return Done{};
   ssize_t written = 0;
   do {
-    written = ::write(fd_.get(), line.data(), line.size());
+    written = ::write(fd_.get(), text.data(), text.size());
   } while (written < 0 && errno == EINTR);
   if (written < 0) return system_error(options_.file.string(), "write", errno);
-  if (static_cast<std::size_t>(written) < line.size()) {
+  if (static_cast<std::size_t>(written) < text.size()) {
     // The disk took a part and is full; what is there must end with a line. A pipe cannot be cut.
     (void)!::ftruncate(fd_.get(), static_cast<off_t>(size_));
     return system_error(options_.file.string(), "write", ENOSPC);
   }
-  size_ += line.size();
+  size_ += text.size();
   return Done{};
 }
 
@@ -108,7 +122,7 @@ Status LineRecorder::rotate() {
   if (failure) return system_error(options_.file.string(), "rotate", failure.value());
   fd_ = MUSTER_TRY(open_file(options_.file));
   size_ = 0;
-  return Done{};
+  return append(options_.header);
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -20,15 +21,16 @@ class LineRecorder {
     std::filesystem::path file;
     std::uint64_t rotate_size = 0;  // bytes after which a new file is begun; 0: never
     std::uint32_t rotate_keep = 5;  // older files: FILE.1 is the newest of them
+    std::string header = {};        // the first line of each file, with its end; empty: none
   };
 
-  /// Opens the file at its end, or makes it.
+  /// Opens the file at its end, or makes it with its header.
   ///
   /// Errors: NotFound (no such folder), InvalidArgument (a folder, no permission, a file that is
-  /// no recording), those of the system.
+  /// no recording or has another header), those of the system.
   static Result<LineRecorder> open(const Options& options);
 
-  /// line: with its line end.
+  /// line: with its line end; or several, which stay together.
   ///
   /// Errors: ResourceExhausted (the disk is full; the line is cut off again), those of the system.
   Status write(std::string_view line);
@@ -37,6 +39,7 @@ class LineRecorder {
   LineRecorder(Options options, UniqueFd fd, std::uint64_t size)
       : options_(std::move(options)), fd_(std::move(fd)), size_(size) {}
 
+  Status append(std::string_view text);
   Status rotate();
 
   Options options_;

@@ -77,6 +77,22 @@ TEST_F(LineRecorderTest, BeginsANewFileWhenTheOldOneIsFull) {
   EXPECT_EQ(text(".3"), "(not there)");
 }
 
+TEST_F(LineRecorderTest, EachFileBeginsWithTheHeader) {
+  options_.header = "a,b\n";
+  options_.rotate_size = 13;
+  for (const auto* line : {"1,2\n", "3,4\n", "5,6\n"}) write(line);
+  EXPECT_EQ(text(".1"), "a,b\n1,2\n3,4\n");
+  EXPECT_EQ(text(), "a,b\n5,6\n");
+  put("a,");  // torn
+  write("7,8\n");
+  EXPECT_EQ(text(), "a,b\n7,8\n");
+  put("a,c\n1,2\n");
+  const auto recorder = LineRecorder::open(options_);
+  ASSERT_FALSE(recorder);
+  EXPECT_EQ(recorder.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(text(), "a,c\n1,2\n");
+}
+
 TEST_F(LineRecorderTest, ALineThatIsTooLongForAnyFileIsWrittenAllTheSame) {
   options_.rotate_size = 3;
   write("{123456}\n");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json_values.h"
+#include "base/text.h"
 #include "terminal/table.h"
 
 namespace muster {
@@ -23,7 +24,7 @@ EnergyEdge edge_of(const std::vector<EnergyEdge>& edges, std::uint32_t device) {
   }
   EnergyEdge none;
   none.device = device;
-  none.missing_reason = "the device is not watched";
+  none.missing_reason = "it has no energy counter that can be read";
   return none;
 }
 
@@ -66,6 +67,28 @@ std::string span_text(const std::optional<ReadingStatistics>& statistics, double
 std::string energy_text(const WindowEnergy& energy) {
   if (!energy.joules) return "-";
   return fmt::format("{:.1f} ±{:.1f} ({})", *energy.joules, *energy.error_joules, energy.method);
+}
+
+// "2.004 s; the command itself: 1.51 s of CPU (75 % of a core) …".
+std::string own_text(const CommandUse& use) {
+  if (!use.own) return fmt::format("{:.3f} s\n", use.wall_seconds);
+  const auto& own = *use.own;
+  const double cpu = own.user_seconds + own.system_seconds;
+  return fmt::format(
+      "{:.3f} s; the command itself: CPU {:.3f} s user, {:.3f} s system ({:.0f} % of a core), "
+      "memory {} at most, storage {} read, {} written\n",
+      use.wall_seconds, own.user_seconds, own.system_seconds,
+      use.wall_seconds > 0 ? 100 * cpu / use.wall_seconds : 0, human_bytes(own.peak_memory_bytes),
+      human_bytes(own.read_bytes), human_bytes(own.written_bytes));
+}
+
+Json own_json(const std::optional<ProcessUse>& own) {
+  if (!own) return nullptr;
+  return {{"user_seconds", own->user_seconds},
+          {"system_seconds", own->system_seconds},
+          {"peak_memory_bytes", own->peak_memory_bytes},
+          {"read_bytes", own->read_bytes},
+          {"written_bytes", own->written_bytes}};
 }
 
 std::string notes_of(const CommandUse::OfDevice& device) {
@@ -148,8 +171,11 @@ std::string command_use_text(const CommandUse& use, std::size_t width) {
                    energy_text(device.energy)});
     notes += notes_of(device);
   }
-  return fmt::format("{:.3f} s; each: least, mean, 95 % are below, most\n{}{}", use.wall_seconds,
-                     table.render(width), notes);
+  return fmt::format(
+      "{}the devices meanwhile, with all that ran on them; each: least, mean, 95 % are below, "
+      "most\n"
+      "{}{}",
+      own_text(use), table.render(width), notes);
 }
 
 std::string command_use_json(const CommandUse& use) {
@@ -169,6 +195,7 @@ std::string command_use_json(const CommandUse& use) {
   }
   const auto total = total_of_gpus(use);
   const Json json{{"wall_seconds", use.wall_seconds},
+                  {"command", own_json(use.own)},
                   {"devices", std::move(devices)},
                   {"totals",
                    {{"total_avg_utilization", or_null(total.total_avg_utilization)},

@@ -2,17 +2,19 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/monitor_child.h"
 #include "telemetry/collector.h"
 #include "telemetry/energy_window.h"
 #include "telemetry/statistics.h"
 
 namespace muster {
 
-/// What the devices did while a command ran.
+/// What a command took, and what the devices did while it ran.
 struct CommandUse {
   struct OfDevice {
     DeviceIdentity identity;
@@ -21,6 +23,7 @@ struct CommandUse {
     WindowEnergy energy;
   };
   double wall_seconds = 0;
+  std::optional<ProcessUse> own;  // the command's; what devices did is everybody's
   std::vector<OfDevice> devices;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -58,8 +59,12 @@ TEST_F(MonitorCommand, TheExitCodeIsThatOfTheCommand) {
       muster_.run({"monitor", "--machine", kTwoGpus, "--", "sh", "-c", "kill -9 $$"}).exit_code,
       137);
   const auto missing = muster_.run({"monitor", "--machine", kTwoGpus, "--", "no-such-program"});
-  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_EQ(missing.exit_code, 127);
   EXPECT_NE(missing.err.find("no-such-program"), std::string::npos);
+  muster_.write("not-a-program", "#!/bin/sh\n");
+  const auto forbidden = muster_.run({"monitor", "--machine", kTwoGpus, "--", "./not-a-program"});
+  EXPECT_EQ(forbidden.exit_code, 126);
+  EXPECT_NE(forbidden.err.find("not-a-program"), std::string::npos);
 }
 
 TEST_F(MonitorCommand, MeasuresACommandAndKeepsItsOutput) {
@@ -80,6 +85,13 @@ TEST_F(MonitorCommand, MeasuresACommandAndKeepsItsOutput) {
     EXPECT_EQ(device["energy"]["method"], "counter");
     EXPECT_GT(device["energy"]["joules"], 0);
   }
+  // A shell that sleeps: some memory, and less time of a core than went by.
+  const auto& used = json["command"];
+  EXPECT_GT(used["peak_memory_bytes"], 100'000);
+  EXPECT_LT(used["user_seconds"].get<double>() + used["system_seconds"].get<double>(),
+            json["wall_seconds"].get<double>());
+  EXPECT_TRUE(used["read_bytes"].is_number_unsigned());
+  EXPECT_TRUE(used["written_bytes"].is_number_unsigned());
   for (const auto* name :
        {"total_avg_utilization", "total_max_utilization", "total_avg_memory_mb",
         "total_max_memory_mb", "total_avg_power_w", "total_max_power_w", "total_samples",
@@ -104,6 +116,44 @@ TEST_F(MonitorCommand, RecordsWhatWasAskedForWhileACommandRuns) {
     EXPECT_LE(json["devices"][0]["readings"].size(), 1U);
   }
   EXPECT_GE(count, 3);
+}
+
+TEST_F(MonitorCommand, ChargesACommandWithWhatItDidItself) {
+  const auto time_of = [&](const char* script) {
+    const auto finished =
+        muster_.run({"monitor", "--machine", kTwoGpus, "--json", "--", "sh", "-c", script});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return Json::parse(finished.out)["command"]["user_seconds"].get<double>();
+  };
+  // A child of the command counts as the command.
+  EXPECT_GT(time_of("sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; :"),
+            time_of("sleep 0.3"));
+  const auto shown = muster_.run({"monitor", "--machine", kTwoGpus, "--", "sleep", "0.1"});
+  EXPECT_NE(shown.err.find(" s; the command itself: CPU 0.0"), std::string::npos) << shown.err;
+}
+
+TEST_F(MonitorCommand, RecordsCsvWhereTheNameSaysSo) {
+  const Words words{"monitor", "--machine", kTwoGpus,        "--out", "stats.csv", "--interval",
+                    "100ms",   "--metrics", "energy_joules", "--",    "sleep",     "0.3"};
+  ASSERT_EQ(muster_.run(words).exit_code, 0);
+  ASSERT_EQ(muster_.run(words).exit_code, 0);
+  std::istringstream lines(muster_.read("stats.csv"));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "time,device,energy_joules");
+  int count = 0;
+  for (; std::getline(lines, line); ++count) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 2) << line;
+    EXPECT_NE(line.find(count % 2 == 0 ? ",cuda:0," : ",cuda:1,"), std::string::npos) << line;
+  }
+  EXPECT_GE(count, 4);
+  auto others = words;
+  others[8] = "energy_joules,power_instant_watts";
+  const auto refused = muster_.run(others);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err,
+            "muster: stats.csv is there and holds no CSV with these columns to go on with; another "
+            "name is needed\n");
 }
 
 TEST_F(MonitorCommand, EndsWellWhenItIsAskedTo) {
