@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "config/schema.h"
+#include "hw/device_names.h"
 
 namespace muster {
 namespace {
@@ -57,9 +59,21 @@ std::vector<Meaning> meanings_of(const CommandSpec& spec) {
   return meanings;
 }
 
+// The flag that is most like `word`, or with which it begins: "--api-type" is --api.
+std::optional<std::string> nearest_flag(const CommandSpec& spec, const std::string& word) {
+  const auto names = flag_names(spec);
+  if (auto nearest = nearest_name(word, names)) return nearest;
+  std::optional<std::string> longest;
+  for (const auto& name : names) {
+    const bool is_beginning = name.starts_with("--") && word.starts_with(name + "-");
+    if (is_beginning && (!longest || name.size() > longest->size())) longest = name;
+  }
+  return longest;
+}
+
 Error unknown_flag(const CommandSpec& spec, const std::string& word) {
   auto message = fmt::format("unknown flag of muster {}: {}", spec.name, word);
-  if (const auto nearest = nearest_name(word, flag_names(spec))) {
+  if (const auto nearest = nearest_flag(spec, word)) {
     message += fmt::format("; did you mean {}?", *nearest);
   } else {
     message += fmt::format("; `muster {} --help` lists them", spec.name);
@@ -86,23 +100,52 @@ Status keep(const Meaning& meaning, std::string value, Arguments& arguments) {
   return Done{};
 }
 
+// A word that begins with a dash: "--out=x" and "-ox" have the value in themselves.
+struct FlagWord {
+  std::string name;
+  std::optional<std::string> value = {};
+};
+
+FlagWord parse_flag_word(const std::string& word) {
+  constexpr std::size_t kShortSize = 2;
+  if (!word.starts_with("--")) {
+    if (word.size() <= kShortSize) return {word};
+    const bool has_equals = word[kShortSize] == '=';
+    return {word.substr(0, kShortSize), word.substr(kShortSize + (has_equals ? 1 : 0))};
+  }
+  const auto equals = word.find('=');
+  if (equals == std::string::npos) return {word};
+  return {word.substr(0, equals), word.substr(equals + 1)};
+}
+
+// "--devices cuda:0 cuda:1", "--env A=1 B=2": a word behind the value that can only be more of it.
+bool is_more_of(const Meaning& meaning, const std::string& word) {
+  if (word.starts_with('-')) return false;
+  if (meaning.setting != nullptr) {
+    // "cpu" and "auto" may be somebody's file or question; what has a number is a device.
+    return meaning.setting->id == SettingId::Devices && is_device_name_form(word) &&
+           !word.starts_with("sim:") && word.find_first_of("0123456789") != std::string::npos;
+  }
+  return meaning.flag->is_more != nullptr && meaning.flag->is_more(word);
+}
+
 // Takes the flag at `words[at]` and its value; gives the place of the next word.
 Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<Meaning>& meanings,
                               std::span<const std::string> words, std::size_t at,
                               Arguments& arguments) {
   const auto& word = words[at];
-  const auto equals = word.starts_with("--") ? word.find('=') : std::string::npos;
-  const auto name = word.substr(0, equals);
+  const auto given = parse_flag_word(word);
+  const auto& name = given.name;
   const auto found = std::find_if(meanings.begin(), meanings.end(),
                                   [&](const Meaning& meaning) { return meaning.name == name; });
-  if (found == meanings.end()) return unknown_flag(spec, name);
+  if (found == meanings.end()) return unknown_flag(spec, word.starts_with("--") ? name : word);
 
   std::string value;
-  if (equals != std::string::npos) {
+  if (given.value) {
     if (!found->takes_value) {
       return Error{ErrorKind::InvalidArgument, fmt::format("{} takes no value: {}", name, word)};
     }
-    value = word.substr(equals + 1);
+    value = *given.value;
   } else if (found->takes_value) {
     ++at;
     if (at == words.size() || words[at].starts_with("--")) {
@@ -110,8 +153,15 @@ Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<Meaning
     }
     value = words[at];
   }
+  for (++at; at < words.size() && found->takes_value && is_more_of(*found, words[at]); ++at) {
+    if (found->setting == nullptr) {
+      MUSTER_TRY(keep(*found, std::exchange(value, words[at]), arguments));
+    } else {
+      value += "," + words[at];
+    }
+  }
   MUSTER_TRY(keep(*found, std::move(value), arguments));
-  return at + 1;
+  return at;
 }
 
 Status check_count(const CommandSpec& spec, const Arguments& arguments) {

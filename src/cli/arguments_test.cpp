@@ -5,16 +5,19 @@
 namespace muster {
 namespace {
 
+bool has_equals(std::string_view word) { return word.find('=') != word.npos; }
+
 CommandSpec spec() {
   CommandSpec spec;
   spec.name = "embed";
   spec.usage = "MODEL INPUT... -o OUT";
   spec.positional_least = 1;
   spec.positional_most = 2;
-  spec.groups = {
-      {"All",
-       {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices},
-       {{"--out", "OUT", "", "-o"}, {"--json", "", ""}, {"--env", "K=V", "", "", true}}}};
+  spec.groups = {{"All",
+                  {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices},
+                  {{"--out", "OUT", "", "-o"},
+                   {"--json", "", ""},
+                   {"--env", "K=V", "", "", true, has_equals}}}};
   return spec;
 }
 
@@ -56,6 +59,31 @@ TEST(ParseArguments, KeepsEachValueOfAFlagThatMayRepeat) {
   EXPECT_TRUE(arguments->values("--volume").empty());
 }
 
+TEST(ParseArguments, TakesTheValuesOfAListAsWords) {
+  const auto arguments =
+      parse({"--devices", "cuda:0", "cuda:1", "2xcpu", "model", "--env", "A=1", "B=2", "in.txt"});
+  ASSERT_TRUE(arguments) << arguments.error().message;
+  ASSERT_EQ(arguments->settings.size(), 1U);
+  EXPECT_EQ(arguments->settings[0].value, "cuda:0,cuda:1,2xcpu");
+  EXPECT_EQ(arguments->values("--env"), (std::vector<std::string>{"A=1", "B=2"}));
+  EXPECT_EQ(arguments->positionals, (std::vector<std::string>{"model", "in.txt"}));
+  // A kind alone may as well be a question or a file.
+  const auto question = parse({"--devices", "cuda:0", "cpu", "auto"});
+  ASSERT_TRUE(question);
+  EXPECT_EQ(question->positionals, (std::vector<std::string>{"cpu", "auto"}));
+}
+
+TEST(ParseArguments, TakesTheValueOfAShortFlagWithoutASpace) {
+  for (const auto* word : {"-ox.npy", "-o=x.npy"}) {
+    const auto arguments = parse({"model", word});
+    ASSERT_TRUE(arguments) << arguments.error().message;
+    EXPECT_EQ(arguments->value("--out"), "x.npy");
+  }
+  EXPECT_EQ(message({"m", "-hx"}), "-h takes no value: -hx");
+  EXPECT_EQ(message({"m", "-devices"}),
+            "unknown flag of muster embed: -devices; did you mean --devices?");
+}
+
 TEST(ParseArguments, KnowsAliases) {
   const auto arguments = parse({"model", "--max-seq-length", "64"});
   ASSERT_TRUE(arguments) << arguments.error().message;
@@ -70,6 +98,8 @@ TEST(ParseArguments, SaysWhatIsWrong) {
   EXPECT_EQ(message({"m", "-x"}), "unknown flag of muster embed: -x; did you mean -o?");
   EXPECT_EQ(message({"m", "--completely-else"}),
             "unknown flag of muster embed: --completely-else; `muster embed --help` lists them");
+  EXPECT_EQ(message({"m", "--out-type", "x"}),
+            "unknown flag of muster embed: --out-type; did you mean --out?");
   EXPECT_EQ(message({"m", "--out"}), "--out needs a value");
   EXPECT_EQ(message({"m", "--out", "--json"}), "--out needs a value");
   EXPECT_EQ(message({"m", "--json=yes"}), "--json takes no value: --json=yes");

@@ -21,6 +21,8 @@ struct RunFlag {
   std::string help;
   std::string short_name = {};  // "-o"
   bool may_repeat = false;      // each value counts: `Arguments::values`
+  // Words behind the value that are more of it: "--env A=1 B=2". Only with may_repeat.
+  bool (*is_more)(std::string_view word) = nullptr;
 };
 
 /// Flags that stand together in the help text.
@@ -76,6 +78,9 @@ struct Command {
   CommandSpec spec;
   Result<int> (*run)(const CommandContext&);
 };
+
+/// Every command, in the order of `muster --help`.
+std::vector<Command> all_commands();
 
 Command embed_command();
 Command pull_command();

@@ -75,9 +75,9 @@ std::string config_json(const Config& config) {
 Result<int> run_config(const CommandContext& context) {
   find_defaults(context.config);
   const bool wants_json = context.arguments.has("--json");
-  MUSTER_TRY(context.output.append(
-      wants_json ? config_json(context.config)
-                 : describe(context.config, inspect_terminal(STDOUT_FILENO).width)));
+  MUSTER_TRY(context.output.append(wants_json
+                                       ? config_json(context.config)
+                                       : describe(context.config, printed_width(STDOUT_FILENO))));
   return 0;
 }
 

@@ -68,7 +68,7 @@ std::string device_table(const Json& devices) {
                    text_of(device, "in_flight_texts"), text_of(device, "restart_count"),
                    text_of(device, "reason")});
   }
-  return table.render(inspect_terminal(STDOUT_FILENO).width);
+  return table.render(printed_width(STDOUT_FILENO));
 }
 
 Result<Json> read_devices(ServerClient& client) {

@@ -16,6 +16,7 @@
 #include "deploy/docker_run.h"
 #include "deploy/kubernetes_text.h"
 #include "deploy/server_api.h"
+#include "hw/device_names.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
 #include "terminal/text_width.h"
@@ -25,6 +26,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Words that may follow one of these flags: "--devices cuda:0 cuda:1", "--env A=1 B=2".
+bool is_device(std::string_view word) { return is_device_name_form(word) || word == "none"; }
+
+bool is_variable(std::string_view word) {
+  const auto equals = word.find('=');
+  return equals != word.npos && equals > 0;
+}
+
 const std::vector<RunFlag>& container_flags() {
   static const std::vector<RunFlag> flags{
       {"--api", "API", "the server in the container: tgi, tei, vllm"},
@@ -32,15 +41,20 @@ const std::vector<RunFlag>& container_flags() {
       {"--devices", "LIST",
        "cuda:0,cuda:2, a UUID, MIG-…, nvidia.com/gpu=0, rocm:0, /dev/dri/renderD128 or none; the "
        "server numbers them in this order",
-       "", true},
+       "", true, is_device},
       {"--auto-select", "", "the fewest GPUs that hold the model's weights"},
       {"--image", "IMAGE", "instead of the one published for the API and the devices"},
-      {"--host", "ADDRESS", "where the port is opened: 0.0.0.0 for all the world (127.0.0.1)"},
-      {"--port", "N", "on this machine (8080); replicas take the ports after it"},
-      {"--container-name", "NAME", "(from API and model)"},
-      {"--env", "NAME=VALUE", "a variable inside; may be repeated", "", true},
+      {"--host", "ADDRESS",
+       "where the port is opened: 0.0.0.0 for all the world (default: "
+       "127.0.0.1)"},
+      {"--port", "N", "on this machine, and replicas take the ports after it (default: 8080)"},
+      {"--container-name", "NAME", "what it is called (default: from API and model)"},
+      {"--env", "NAME=VALUE", "a variable inside, or several; may be repeated", "", true,
+       is_variable},
       {"--volume", "SOURCE:/PATH[:ro]", "a folder or volume inside; may be repeated", "", true},
-      {"--shm-size", "SIZE", "of /dev/shm, such as 1g (what the server's documents say)"},
+      {"--shm-size", "SIZE",
+       "of /dev/shm, such as 1g (default: what the server's documents "
+       "say)"},
       {"--detect-only", "", "show what containers can use here, and end"},
       {"--dry-run", "", "print exactly what would run, and run nothing"},
       {"--format", "FORM", "docker; or text for compose or kubernetes, which runs nothing"},
@@ -64,10 +78,11 @@ CommandSpec deploy_spec() {
                  {"Output", {}, {{"--json", "", "what was done or found as a JSON object"}}}},
       .examples =
           "  muster deploy container --detect-only\n"
-          "  muster deploy container --api tgi --model facebook/opt-1.3b --devices cuda:0,cuda:1\n"
+          "  muster deploy container --api tgi --model facebook/opt-1.3b \\\n"
+          "      --devices cuda:0 cuda:1\n"
           "  muster deploy container --api tei --model BAAI/bge-m3 --devices none --dry-run\n"
-          "  muster deploy container --api vllm --model facebook/opt-1.3b --devices 2xcuda \\\n"
-          "      --format kubernetes > deployment.yaml\n"
+          "  muster deploy container --api vllm --model facebook/opt-1.3b \\\n"
+          "      --devices 2xcuda --format kubernetes > deployment.yaml\n"
           "  muster deploy status\n"
           "  muster deploy stop muster-tgi-opt-1-3b\n",
   };
@@ -212,8 +227,7 @@ Result<int> run_detect(const CommandContext& context, const ContainerHost& host)
   for (const auto& row : rows) {
     table.add_row({row.name, row.model, row.memory, row.free_memory, row.container_name});
   }
-  auto text =
-      rows.empty() ? std::string("no GPU\n") : table.render(inspect_terminal(STDOUT_FILENO).width);
+  auto text = rows.empty() ? std::string("no GPU\n") : table.render(printed_width(STDOUT_FILENO));
   if (host.inventory.gpu_absent_reason) {
     text += fmt::format("NVIDIA: {}\n", *host.inventory.gpu_absent_reason);
   }
@@ -248,7 +262,7 @@ Result<int> run_status(const CommandContext& context, const std::vector<Deployed
     table.add_row(
         {container.name, container.api, container.model, container.status, container.address});
   }
-  MUSTER_TRY(context.output.append(table.render(inspect_terminal(STDOUT_FILENO).width)));
+  MUSTER_TRY(context.output.append(table.render(printed_width(STDOUT_FILENO))));
   return 0;
 }
 

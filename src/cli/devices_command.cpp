@@ -32,7 +32,8 @@ CommandSpec devices_spec() {
                   {{"--json", "", "the devices as a JSON object"},
                    {"--topology", "", "how the GPUs are linked, instead"},
                    {"--watch", "", "draw it again and again, until q"},
-                   {"--interval", "TIME", "how often --watch does: 100ms, 0.5s, 2m (1s)"}}},
+                   {"--interval", "TIME",
+                    "how often --watch does: 100ms, 0.5s, 2m (default: 1s)"}}},
                  watched_machine_flags()},
       .examples =
           "  muster devices\n"

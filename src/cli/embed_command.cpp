@@ -161,7 +161,7 @@ Result<int> run_embed(const CommandContext& context) {
   if (wants_json) {
     MUSTER_TRY(context.output.append(report_json(*report)));
   } else if (!is_quiet) {
-    const auto width = inspect_terminal(STDOUT_FILENO).width;
+    const auto width = printed_width(STDOUT_FILENO);
     MUSTER_TRY(context.output.append(describe_report(*report, width)));
   }
   return 0;

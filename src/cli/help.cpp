@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <sstream>
+#include <utility>
 
 #include "base/build_info.h"
 #include "config/schema.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -13,34 +15,39 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kTextColumn = 26;  // where the explanation of a flag begins
 
-// "  --flag VALUE           words that are wrapped at the right margin".
-std::string entry(const std::string& head, const std::string& text) {
-  auto out = fmt::format("  {}", head);
-  std::size_t column = out.size();
-  const auto next_line = [&] {
-    out += '\n';
-    out.append(kTextColumn, ' ');
-    column = kTextColumn;
-  };
-  if (column + 2 > kTextColumn) {
-    next_line();
-  } else {
-    out.append(kTextColumn - column, ' ');
-    column = kTextColumn;
-  }
+// `head`, which ends at `indent`, and the words of `text` behind it; each line begins there.
+std::string wrapped(std::string head, const std::string& text, std::size_t indent) {
+  auto out = std::move(head);
+  std::size_t column = indent;
+  bool is_first = true;
   std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const bool is_first = column == kTextColumn;
-    if (!is_first && column + 1 + word.size() > kWidth) {
-      next_line();
+  for (std::string word; words >> word; is_first = false) {
+    const auto size = display_width(word);
+    if (!is_first && column + 1 + size > kWidth) {
+      out += '\n';
+      out.append(indent, ' ');
+      column = indent;
     } else if (!is_first) {
       out += ' ';
       ++column;
     }
     out += word;
-    column += word.size();
+    column += size;
   }
   return out + "\n";
+}
+
+// "  --flag VALUE           words that are wrapped at the right margin".
+std::string entry(const std::string& head, const std::string& text) {
+  auto begin = fmt::format("  {}", head);
+  const auto size = display_width(begin);
+  if (size + 2 > kTextColumn) {
+    begin += '\n';
+    begin.append(kTextColumn, ' ');
+  } else {
+    begin.append(kTextColumn - size, ' ');
+  }
+  return wrapped(std::move(begin), text, kTextColumn);
 }
 
 std::string setting_entry(const Setting& setting) {
@@ -54,9 +61,7 @@ std::string setting_entry(const Setting& setting) {
   if (!setting.choices.empty()) text += fmt::format(": {}", fmt::join(setting.choices, ", "));
   const auto fallback =
       setting.default_value.empty() ? setting.default_note : setting.default_value;
-  if (setting.type != SettingType::Switch || setting.default_value.empty()) {
-    text += fmt::format(" ({})", fallback);
-  }
+  text += fmt::format(" (default: {})", fallback);
   return entry(head, text);
 }
 
@@ -93,8 +98,10 @@ std::string general_help(std::span<const Command> commands) {
 }
 
 std::string command_help(const CommandSpec& spec) {
-  std::string out = fmt::format("muster {}: {}\n\nusage: muster {}{}{}\n", spec.name, spec.summary,
-                                spec.name, spec.usage.empty() ? "" : " ", spec.usage);
+  auto out = fmt::format("muster {}: {}\n\n", spec.name, spec.summary);
+  auto usage = fmt::format("usage: muster {}{}", spec.name, spec.usage.empty() ? "" : " ");
+  const auto indent = usage.size();
+  out += wrapped(std::move(usage), spec.usage, indent);
   for (const auto& group : spec.groups) {
     out += fmt::format("\n{}:\n", group.title);
     for (const auto& flag : group.flags) out += flag_entry(flag);

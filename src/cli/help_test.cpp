@@ -9,17 +9,6 @@
 namespace muster {
 namespace {
 
-std::vector<Command> all_commands() {
-  std::vector<Command> all;
-  all.push_back(embed_command());
-  all.push_back(search_command());
-  all.push_back(tokenize_command());
-  all.push_back(devices_command());
-  all.push_back(serve_command());
-  all.push_back(config_command());
-  return all;
-}
-
 void expect_80_columns(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80U) << line;
@@ -41,11 +30,37 @@ TEST(Help, NamesEveryCommand) {
 TEST(Help, ShowsFlagsWithTheirDefaults) {
   const auto text = command_help(embed_command().spec);
   EXPECT_NE(text.find("usage: muster embed MODEL INPUT... -o OUT\n"), std::string::npos);
-  EXPECT_NE(text.find("  --batch-tokens N        tokens that one batch may have (4096)\n"),
+  EXPECT_NE(text.find("  --batch-tokens N        tokens that one batch may have (default: 4096)\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("--[no-]normalize"), std::string::npos);
   EXPECT_NE(text.find("  -o, --out OUT"), std::string::npos);
+}
+
+TEST(Help, HasOneWayToWriteADefault) {
+  for (const auto& command : all_commands()) {
+    for (const auto& group : command.spec.groups) {
+      for (const auto& flag : group.flags) {
+        // "(1s)" at the end of a help is a default without the word.
+        const auto begin = flag.help.rfind('(');
+        const bool is_value = flag.help.ends_with(')') && begin + 1 < flag.help.size() &&
+                              flag.help[begin + 1] >= '0' && flag.help[begin + 1] <= '9';
+        EXPECT_FALSE(is_value) << command.spec.name << " " << flag.name << ": " << flag.help;
+      }
+    }
+  }
+}
+
+TEST(Help, WrapsALongUsage) {
+  CommandSpec spec{.name = "deploy", .summary = "a summary"};
+  spec.usage =
+      "container --api API --model MODEL --devices LIST [-- WORDS] | status [NAME] | logs NAME | "
+      "stop NAME";
+  EXPECT_NE(command_help(spec).find(
+                "usage: muster deploy container --api API --model MODEL --devices LIST [-- WORDS]\n"
+                "                     | status [NAME] | logs NAME | stop NAME\n"),
+            std::string::npos)
+      << command_help(spec);
 }
 
 TEST(Help, EverySettingIsAFlagOfSomeCommandThatReadsIt) {

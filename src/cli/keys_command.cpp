@@ -143,7 +143,7 @@ Result<int> list_keys(const CommandContext& context, const std::string& file) {
                    shown(key.limits.requests_at_once),
                    key.expires_unix_seconds ? day_text(*key.expires_unix_seconds) : "never"});
   }
-  MUSTER_TRY(context.output.append(table.render(inspect_terminal(STDOUT_FILENO).width)));
+  MUSTER_TRY(context.output.append(table.render(printed_width(STDOUT_FILENO))));
   return 0;
 }
 

@@ -27,26 +27,6 @@ namespace {
 constexpr int kUsageExit = 2;              // as InvalidArgument
 constexpr int kReaderGoneExit = 128 + 13;  // what a shell shows after SIGPIPE
 
-std::vector<Command> commands() {
-  std::vector<Command> all;
-  all.push_back(embed_command());
-  all.push_back(pull_command());
-  all.push_back(serve_command());
-  all.push_back(ctl_command());
-  all.push_back(search_command());
-  all.push_back(tokenize_command());
-  all.push_back(plan_command());
-  all.push_back(estimate_command());
-  all.push_back(devices_command());
-  all.push_back(top_command());
-  all.push_back(monitor_command());
-  all.push_back(doctor_command());
-  all.push_back(config_command());
-  all.push_back(keys_command());
-  all.push_back(deploy_command());
-  return all;
-}
-
 // Else the first files that are opened would take the places of closed standard streams, and be
 // read and written as such. As they are opened here, reading and writing them go on to fail.
 void keep_places_of_standard_streams() {
@@ -101,7 +81,7 @@ Result<int> run_command(const Command& command, std::span<const std::string> wor
 }
 
 Result<int> run(std::span<const std::string> words, Output& output) {
-  const auto all = commands();
+  const auto all = all_commands();
   if (words.size() < 2) {
     std::fputs(general_help(all).c_str(), stderr);
     return kUsageExit;
@@ -113,7 +93,7 @@ Result<int> run(std::span<const std::string> words, Output& output) {
     }
     return static_cast<const Command*>(nullptr);
   };
-  if (word == "--version") {
+  if (word == "--version" || word == "-V") {
     MUSTER_TRY(output.append(fmt::format("muster {}\n", build_name())));
     return 0;
   }

@@ -50,8 +50,8 @@ CommandSpec plan_spec() {
       .examples =
           "  muster plan ./llama-3-8b --machine sim:2xA10G-24G --context 8192\n"
           "  muster plan ./all-MiniLM-L6-v2 --batch 64 -o plan.yaml\n"
-          "  muster plan ./config.json --machine sim:8xH100-80G --format hf_device_map -o "
-          "map.json\n",
+          "  muster plan ./config.json --machine sim:8xH100-80G --format hf_device_map \\\n"
+          "    -o map.json\n",
   };
 }
 

@@ -34,7 +34,7 @@ CommandSpec pull_spec() {
       .positional_most = 1,
       .groups = {{"Which files",
                   {},
-                  {{"--revision", "REV", "a branch, a tag or a commit (main)"},
+                  {{"--revision", "REV", "a branch, a tag or a commit (default: main)"},
                    {.name = "--file",
                     .value_name = "PATTERN",
                     .help = "only these files, not all that muster reads of a model: a name, "
@@ -43,8 +43,8 @@ CommandSpec pull_spec() {
                    {"--dry-run", "", "list the files with their sizes and fetch none"}}},
                  {"Hub and cache",
                   {},
-                  {{"--hub-endpoint", "URL", "another hub or a mirror (HF_ENDPOINT)"},
-                   {"--cache-dir", "DIR", "another hub cache (HF_HUB_CACHE)"}}},
+                  {{"--hub-endpoint", "URL", "another hub or a mirror (default: HF_ENDPOINT)"},
+                   {"--cache-dir", "DIR", "another hub cache (default: HF_HUB_CACHE)"}}},
                  {"Output",
                   {},
                   {{"--json", "", "the files and the bytes received, as a JSON object"},
@@ -102,7 +102,7 @@ Status show_result(const CommandContext& context, const PullPlan& plan, std::uin
 }
 
 Status show_plan(const CommandContext& context, const PullPlan& plan) {
-  const auto width = inspect_terminal(STDOUT_FILENO).width;
+  const auto width = printed_width(STDOUT_FILENO);
   return context.output.append(context.arguments.has("--json") ? pull_json(plan, nullptr)
                                                                : describe_pull_plan(plan, width));
 }

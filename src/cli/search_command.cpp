@@ -12,7 +12,9 @@
 #include "cli/command.h"
 #include "cli/embed_options.h"
 #include "dataset/output_record.h"
+#include "dataset/text_reader.h"
 #include "dataset/vector_file.h"
+#include "dataset/vector_writer.h"
 #include "modelfile/model_folder.h"
 #include "service/output_lock.h"
 #include "service/query.h"
@@ -40,7 +42,7 @@ CommandSpec search_spec() {
       .positional_most = 1 + kQueriesMost,
       .groups = {{"Output",
                   {},
-                  {{"--top", "N", "hits for each question (5)"},
+                  {{"--top", "N", "hits for each question (default: 5)"},
                    {"--json", "", "a JSON object a line for each question"}}},
                  {"Model",
                   {SettingId::PromptName},
@@ -51,10 +53,12 @@ CommandSpec search_spec() {
       .examples =
           "  muster search notes.npy \"where did we leave the keys?\"\n"
           "  muster search notes.npy --top 3 --json \"first question\" \"second one\"\n"
+          "  muster search notes.npy - < questions.txt\n"
           "\n"
-          "OUT is a file that muster embed wrote, with the .index.jsonl and the .run.json\n"
-          "beside it, which must be its own. The search is exact (cosine). The questions\n"
-          "run on the first device named.\n",
+          "Each QUERY is a question of its own, so quote it; - takes a question from each\n"
+          "line of standard input. OUT is a file that muster embed wrote, with the\n"
+          ".index.jsonl and the .run.json beside it, which must be its own. The search is\n"
+          "exact (cosine). The questions run on the first device named.\n",
   };
 }
 
@@ -130,7 +134,43 @@ Result<EmbedOptions> query_options(const CommandContext& context,
   return options;
 }
 
+// "notes.txt" is more likely what somebody wants to search than a name of vectors.
+Status check_name(const std::filesystem::path& out) {
+  std::error_code ignored;
+  if (vector_format_of(out) || !std::filesystem::exists(out, ignored)) return Done{};
+  auto vectors = out;
+  vectors.replace_extension(".npy");
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{0} holds no vectors (.npy, .safetensors or .jsonl): make them with "
+                           "`muster embed MODEL {0} -o {1}`, then search {1}",
+                           out.string(), vectors.string())};
+}
+
+// The words of the command line, or the lines of standard input for "-".
+Result<std::vector<std::string>> questions(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const auto& word : words) {
+    if (word != "-") {
+      all.push_back(word);
+      continue;
+    }
+    const auto reader =
+        MUSTER_TRY(TextReader::open({.inputs = {word}, .format = TextFormat::Lines}));
+    TextRecord record;
+    while (MUSTER_TRY(reader->next(record))) {
+      if (record.fault) return *record.fault;
+      all.push_back(std::move(record.text));
+      if (all.size() > kQueriesMost) {
+        return Error{ErrorKind::InvalidArgument,
+                     fmt::format("standard input has more than {} questions", kQueriesMost)};
+      }
+    }
+  }
+  return all;
+}
+
 Result<std::unique_ptr<VectorFile>> open_vectors(const std::filesystem::path& out) {
+  MUSTER_TRY(check_name(out));
   auto vectors = VectorFile::open(out);
   auto part = out;
   part += ".part";
@@ -205,7 +245,8 @@ std::string hits_json(const std::string& query, const Hits& hits, const Entries&
 Result<int> run_search(const CommandContext& context) {
   const auto& words = context.arguments.positionals;
   const std::filesystem::path out = words.front();
-  const std::vector<std::string> queries(words.begin() + 1, words.end());
+  const auto queries = MUSTER_TRY(questions({words.begin() + 1, words.end()}));
+  if (queries.empty()) return 0;  // of nothing on standard input
   const auto count = MUSTER_TRY(top_count(context.arguments));
   const auto own = open_own_vectors(context, out);
   if (!own) {
@@ -227,7 +268,7 @@ Result<int> run_search(const CommandContext& context) {
   }
   const auto entries = MUSTER_TRY(entries_of(out, hits));
   const bool wants_json = context.arguments.has("--json");
-  const auto width = inspect_terminal(STDOUT_FILENO).width;
+  const auto width = printed_width(STDOUT_FILENO);
   for (std::size_t i = 0; i < queries.size(); ++i) {
     MUSTER_TRY(context.output.append(wants_json ? hits_json(queries[i], hits[i], entries)
                                                 : describe(queries[i], hits[i], entries, width)));

@@ -27,12 +27,12 @@ constexpr std::size_t kPrintedWidth = 120;
 CommandSpec top_spec() {
   return {
       .name = "top",
-      .summary = "watch every device on a screen: load, memory, power, health, processes",
+      .summary = "watch the devices on a screen: load, memory, power, processes",
       .usage = "",
       .groups = {{"Output",
                   {},
                   {{"--once", "", "print one frame and end; needs no terminal"},
-                   {"--interval", "TIME", "between frames: 100ms, 0.5s, 2m (1s)"},
+                   {"--interval", "TIME", "between frames: 100ms, 0.5s, 2m (default: 1s)"},
                    {"--ascii", "", "no characters beyond ASCII"},
                    {"--replay", "FILE", "what `muster monitor --out FILE` has recorded"}}},
                  watched_machine_flags()},

@@ -56,6 +56,7 @@ TEST_F(CommandLine, TellsItsVersion) {
   const auto finished = muster_.run({"--version"});
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.out.rfind("muster 0.", 0), 0U) << finished.out;
+  EXPECT_EQ(muster_.run({"-V"}).out, finished.out);
 }
 
 TEST_F(CommandLine, NamesTheNearestCommandAndFlag) {
@@ -225,6 +226,8 @@ TEST_F(CommandLine, NamesTheLineOfABadRecord) {
   const auto finished = muster_.run({"tokenize", tiny_model(), "in.jsonl"});
   EXPECT_EQ(finished.exit_code, 2) << finished.err;
   EXPECT_NE(finished.err.find("in.jsonl:2"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("; --skip-bad goes on without such records\n"), std::string::npos)
+      << finished.err;
   const auto skipped = muster_.run({"tokenize", tiny_model(), "in.jsonl", "--skip-bad"});
   EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
   EXPECT_NE(skipped.out.find("\n{\"ids\":null}\n"), std::string::npos) << skipped.out;
@@ -384,6 +387,37 @@ TEST_F(CommandLine, EmbedIsQuietOrSpeaksJson) {
   const auto json = nlohmann::json::parse(muster_.run(json_words).out);
   EXPECT_EQ(json["text_count"], 2);
   EXPECT_EQ(json["precision"], "fp32");
+}
+
+TEST_F(CommandLine, SearchReadsQuestionsFromStandardInput) {
+  muster_.set("ZERO_WORKER", "echo");
+  muster_.write("in.txt", "a b c\nthe a\n");
+  muster_.write("questions.txt", "a\n\na b\n");
+  ASSERT_EQ(muster_
+                .run(with_test_worker(
+                    {"embed", tiny_model(), "in.txt", "-o", "x.npy", "--precision", "fp32"}))
+                .exit_code,
+            0);
+  const auto search = [&](Words questions, const std::string& input) {
+    Words words{"search", "x.npy", "--json"};
+    words.insert(words.end(), questions.begin(), questions.end());
+    return muster_.run(with_test_worker(words), input);
+  };
+  const auto piped = search({"-"}, "questions.txt");
+  EXPECT_EQ(piped.exit_code, 0) << piped.err;
+  EXPECT_EQ(piped.out, search({"a", "a b"}, "/dev/null").out);
+  const auto none = search({"-"}, "/dev/null");
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_EQ(none.out, "");
+  expect_error({"search", "in.txt", "a"}, 2,
+               "in.txt holds no vectors (.npy, .safetensors or .jsonl): make them with `muster "
+               "embed MODEL in.txt -o in.npy`, then search in.npy");
+}
+
+TEST_F(CommandLine, TablesInAFileAreNotCut) {
+  const std::string folder = "/" + std::string(200, 'x');
+  const auto finished = muster_.run({"config", "--cache-dir", folder});
+  EXPECT_NE(finished.out.find(folder), std::string::npos) << finished.out;
 }
 
 TEST_F(CommandLine, SearchSaysWhatItNeeds) {

@@ -135,6 +135,44 @@ TEST_F(DeployCommand, DryRunPrintsWhatWouldRunAndRunsNothing) {
   EXPECT_EQ(printed.front(), commands().front());
 }
 
+// The words of document 4 behind the program's name.
+TEST_F(DeployCommand, TakesTheWordsOfADocumentAsItWritesThem) {
+  const Words theirs{"--model",
+                     "facebook/opt-1.3b",
+                     "--image",
+                     "huggingface/text-generation-inference:latest",
+                     "--port",
+                     "8080",
+                     "--devices",
+                     "cuda:0",
+                     "cuda:1",
+                     "--env",
+                     "MAX_BATCH_SIZE=32",
+                     "ALLOW_TENSORFLOW=true",
+                     "--dry-run"};
+  auto words = theirs;
+  words.insert(words.end(), {"--api", "tgi"});
+  const auto finished = run("container", words);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  for (const auto* part : {"device=GPU-", "MAX_BATCH_SIZE=32", "ALLOW_TENSORFLOW=true",
+                           "127.0.0.1:8080:80", "huggingface/text-generation-inference:latest"}) {
+    EXPECT_NE(finished.out.find(part), std::string::npos) << part << finished.out;
+  }
+  const Words with_commas{"--model",   "facebook/opt-1.3b",
+                          "--image",   "huggingface/text-generation-inference:latest",
+                          "--port",    "8080",
+                          "--devices", "cuda:0,cuda:1",
+                          "--env",     "MAX_BATCH_SIZE=32",
+                          "--env",     "ALLOW_TENSORFLOW=true",
+                          "--dry-run", "--api",
+                          "tgi"};
+  EXPECT_EQ(finished.out, run("container", with_commas).out);
+  words.end()[-2] = "--api-type";
+  const auto other = run("container", words);
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_EQ(other.err, "muster: unknown flag of muster deploy: --api-type; did you mean --api?\n");
+}
+
 TEST_F(DeployCommand, ChoosesTheFewestGpusThatHoldTheModel) {
   const auto finished = run("container", {"--api", "vllm", "--model", tiny_model(), "--auto-select",
                                           "--dry-run", "--json"});
