@@ -94,14 +94,24 @@ Result<std::string> read_config(const fs::path& folder) {
   return Error{ErrorKind::NotFound, fmt::format("{}: no config.json", folder.string())};
 }
 
-Result<ModelDescription> describe_folder(const fs::path& folder) {
-  const auto config = MUSTER_TRY(read_config(folder));
-  const auto place = folder.string() + "/";
+// By its weight files, or by its config alone where it has none.
+Result<ModelDescription> describe_weights(const fs::path& folder, const std::string& place,
+                                          const std::string& config) {
   if (has_no_weights(folder)) return within(place, describe_config(config));
   const auto files = MUSTER_TRY(weight_files(folder));
   auto tensors = MUSTER_TRY(read_headers(folder, files));
   MUSTER_TRY(check_index(folder, tensors));
   return within(place, describe_tensors(config, std::move(tensors)));
+}
+
+Result<ModelDescription> describe_folder(const fs::path& folder) {
+  const auto config = MUSTER_TRY(read_config(folder));
+  const auto place = folder.string() + "/";
+  auto model = MUSTER_TRY(describe_weights(folder, place, config));
+  if (model.shape.kind == ModelKind::Encoder && model.shape.length_max > 0) {
+    model.text_length = MUSTER_TRY(read_text_length(folder, model.shape.length_max));
+  }
+  return model;
 }
 
 Error refuse_archive(const std::string& path) {
@@ -151,11 +161,14 @@ Result<ModelDescription> describe_tensors(std::string_view config_text,
 Result<ModelDescription> describe_model(const fs::path& source) {
   std::error_code ignored;
   if (source.extension() == ".gguf" && !fs::is_directory(source, ignored)) {
-    return describe_gguf(source);
+    auto model = MUSTER_TRY(describe_gguf(source));
+    model.origin = source.string();
+    return model;
   }
   if (fs::is_directory(source, ignored)) {
     auto model = MUSTER_TRY(describe_folder(source));
     model.name = model_name_of(source);
+    model.origin = source.string();
     return model;
   }
   if (is_pytorch_archive(source.filename().string())) return refuse_archive(source.string());
@@ -166,6 +179,7 @@ Result<ModelDescription> describe_model(const fs::path& source) {
                  fmt::format("{}: {}", source.string(), outcome.error().message)};
   }
   outcome->name = source.string();
+  outcome->origin = source.string();
   outcome->source_file = source.filename().string();
   return outcome;
 }

@@ -73,6 +73,17 @@ Result<LengthConfig> read_length(const fs::path& folder) {
   return LengthConfig{};
 }
 
+Result<std::uint32_t> text_length(const fs::path& folder, const LengthConfig& length,
+                                  std::uint32_t positions) {
+  auto length_max = length.length_max;
+  if (!length_max) {
+    if (const auto text = MUSTER_TRY(read_optional(folder / "tokenizer_config.json"))) {
+      length_max = MUSTER_TRY(within(folder, parse_tokenizer_length(*text)));
+    }
+  }
+  return std::min(length_max.value_or(positions), positions);
+}
+
 // Of a cross-encoder modules.json says nothing more.
 Result<std::optional<SentenceModules>> read_pooling_modules(const fs::path& folder,
                                                             bool is_cross_encoder) {
@@ -92,13 +103,7 @@ Result<SentenceSpec> read_sentence(const fs::path& folder, const EncoderSpec& en
 
   const auto length = MUSTER_TRY(read_length(folder));
   sentence.lowercase = length.lowercase;
-  auto length_max = length.length_max;
-  if (!length_max) {
-    if (const auto text = MUSTER_TRY(read_optional(folder / "tokenizer_config.json"))) {
-      length_max = MUSTER_TRY(within(folder, parse_tokenizer_length(*text)));
-    }
-  }
-  sentence.length_max = std::min(length_max.value_or(encoder.length_max()), encoder.length_max());
+  sentence.length_max = MUSTER_TRY(text_length(folder, length, encoder.length_max()));
 
   if (const auto text = MUSTER_TRY(read_optional(folder / "config_sentence_transformers.json"))) {
     auto prompts = MUSTER_TRY(within(folder, parse_prompt_config(*text)));
@@ -153,6 +158,10 @@ Result<ModelFolder> read_model_folder(const fs::path& folder) {
   model.sentence = MUSTER_TRY(read_sentence(folder, model.encoder, model.rerank.has_value()));
   if (model.rerank) model.rerank->length_max = model.sentence.length_max;
   return model;
+}
+
+Result<std::uint32_t> read_text_length(const fs::path& folder, std::uint32_t positions) {
+  return text_length(folder, MUSTER_TRY(read_length(folder)), positions);
 }
 
 Result<std::string> model_hash(const fs::path& folder) {

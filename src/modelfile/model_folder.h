@@ -41,6 +41,14 @@ Result<std::filesystem::path> find_model(std::string_view model);
 /// name).
 Result<ModelFolder> read_model_folder(const std::filesystem::path& folder);
 
+/// The tokens that a text is cut to by the files of an encoder's folder: sentence-transformers'
+/// length file, else tokenizer_config.json, at most the `positions` of its table.
+///
+/// Errors: Corrupt and InvalidArgument, as `parse_length_config`.
+/// Source: sentence-transformers 6.0.1, base/modules/transformer.py.
+Result<std::uint32_t> read_text_length(const std::filesystem::path& folder,
+                                       std::uint32_t positions);
+
 /// XXH3-128 over config, tokenizer and sentence files and all weight bytes: the model's identity in
 /// an equality class, a cache key and a journal.
 Result<std::string> model_hash(const std::filesystem::path& folder);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "modelfile/hub_cache.h"
+#include "modelfile/model_description.h"
 
 namespace muster {
 namespace {
@@ -54,6 +55,15 @@ class ModelFolderTest : public testing::Test {
   fs::path root_;
   fs::path folder_;
 };
+
+TEST_F(ModelFolderTest, ADescriptionHasTheLengthThatTextsAreCutTo) {
+  write_sentence_model();
+  fs::remove(folder_ / "model.safetensors");  // described by its config alone
+  const auto model = describe_model(folder_);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->text_length, 256U);
+  EXPECT_EQ(model->shape.length_max, 512U) << "the position table stays as it is";
+}
 
 TEST_F(ModelFolderTest, ABareEncoderIsMeanPooledAndNotNormalised) {
   write("config.json", kBert);

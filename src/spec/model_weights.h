@@ -47,6 +47,8 @@ struct ModelDescription {
   std::vector<WeightTensor> tensors;
   std::vector<ModelUnit> units;
   std::uint64_t tied_bytes = 0;
+  std::uint32_t text_length = 0;  // tokens that an encoder's texts are cut to; 0: not stated
+  std::string origin;             // where it was read, for people: "models/llama-3-8b"
 
   std::uint64_t stored_bytes() const;  // of all tensors
 };
