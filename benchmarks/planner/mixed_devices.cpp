@@ -168,14 +168,7 @@ void try_plan(const StudyModel& model, const std::vector<std::uint64_t>& gpus, C
   if (!fits_with_everything(model, request.workload, gpus)) return;
   ++counts.plan_instances;
   const auto plan = muster::make_plan(model.description, machine_of(gpus), request);
-  bool is_offloaded = !plan || !plan->fits;
-  if (plan) {
-    for (const auto& copy : plan->copies) {
-      for (const auto& stage : copy.stages) {
-        is_offloaded = is_offloaded || stage.place != muster::PlanPlace::Device;
-      }
-    }
-  }
+  const bool is_offloaded = !plan || plan->verdict.fit != muster::Fit::OnDevices;
   counts.plan_offloaded += is_offloaded ? 1 : 0;
 }
 

@@ -154,7 +154,7 @@ Cost plan_cost(const std::string& machine_text, std::int64_t layers, std::size_t
   return cost_of([&] {
     const auto machine = *muster::parse_machine(machine_text);
     const auto plan = muster::make_plan(model, machine, request);
-    copies = plan && plan->fits ? plan->copies.size() : 0;
+    copies = plan && plan->is_placed() ? plan->copies.size() : 0;
   });
 }
 

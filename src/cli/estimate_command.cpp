@@ -1,23 +1,26 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/fit_view.h"
+#include "cli/machine_choice.h"
 #include "cli/plan_json.h"
 #include "cli/plan_options.h"
 #include "cli/plan_view.h"
-#include "modelfile/model_description.h"
-#include "planner/memory_model.h"
+#include "modelfile/model_catalogue.h"
+#include "planner/plan.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -32,11 +35,11 @@ CommandSpec estimate_spec() {
       .groups = {workload_flags(),
                  {"Answer",
                   {},
-                  {{"--on-cpu", "", "a CPU device: no driver context, no GPU workspace"},
+                  {{"--machine", "WHAT", "here, 1xcpu, a file, or sim:8xH100-80G (default: here)"},
                    {"--json", "", "weights to the byte, and every estimate, as a JSON object"},
                    {"--explain", "", "the formula, source and bound of every part"}}}},
       .examples =
-          "  muster estimate ./llama-3-8b --batch 16\n"
+          "  muster estimate llama-3-8b --machine sim:1xT4-16G --batch 16\n"
           "  muster estimate ./model.gguf --context 8192 --kv-dtype q8_0\n"
           "  muster estimate ./config.json --task train --zero 3 --zero-ranks 8 --json\n",
   };
@@ -44,80 +47,102 @@ CommandSpec estimate_spec() {
 
 struct Estimate {
   std::string dtype;  // "as stored" or the one asked for
-  Workload workload;
+  std::uint32_t context = 0;
   MemoryParts memory;
 };
 
+// What is asked, as one command answers it.
+struct Question {
+  const ModelDescription& model;
+  const Machine& machine;
+  PlanRequest request;  // its workload is the one that the verdict is about
+};
+
+constexpr std::array<std::uint32_t, 4> kUsualContexts{128, 2048, 8192, 32768};
+
 // The contexts of the table: the one asked for, or some up to the model's.
-std::vector<std::uint32_t> contexts_of(const Workload& workload, const ModelShape& shape) {
-  if (workload.context > 0) return {workload.context};
-  constexpr std::array<std::uint32_t, 4> usual{128, 2048, 8192, 32768};
-  std::vector<std::uint32_t> contexts;
-  for (const auto context : usual) {
-    if (shape.length_max == 0 || context < shape.length_max) contexts.push_back(context);
+std::vector<std::uint32_t> contexts_of(const Workload& asked, const ModelDescription& model) {
+  if (asked.context > 0) return {asked.context};
+  const auto length_max = model.shape.length_max;
+  std::set<std::uint32_t> contexts;
+  for (const auto context : kUsualContexts) {
+    if (length_max == 0 || context < length_max) contexts.insert(context);
   }
-  if (shape.length_max > 0) contexts.push_back(shape.length_max);
-  return contexts;
+  for (const auto context : {length_max, usual_context(model)}) {
+    if (context > 0) contexts.insert(context);
+  }
+  return {contexts.begin(), contexts.end()};
 }
 
-Result<std::vector<Estimate>> estimates_of(const ModelDescription& model, const Workload& asked,
-                                           bool is_gpu) {
+// `asked` is the workload of the flags, before a context was chosen for the verdict.
+Result<std::vector<Estimate>> estimates_of(const Question& question, const Workload& asked) {
   std::vector<std::optional<std::string>> dtypes{asked.dtype};
   // Training says by its precision what weights are kept in.
   if (!asked.dtype && asked.task != PlanTask::Train) dtypes = {std::nullopt, "fp32", "bf16"};
   std::vector<Estimate> estimates;
   for (const auto& dtype : dtypes) {
-    for (const auto context : contexts_of(asked, model.shape)) {
-      auto workload = asked;
-      workload.dtype = dtype;
-      workload.context = context;
-      const auto memory =
-          MUSTER_TRY(stage_memory(model, workload,
-                                  {.first_unit = 0,
-                                   .last_unit = static_cast<std::uint32_t>(model.units.size()),
-                                   .is_gpu = is_gpu}));
-      estimates.push_back({dtype.value_or("as stored"), workload, memory});
+    for (const auto context : contexts_of(asked, question.model)) {
+      auto request = question.request;
+      request.workload.dtype = dtype;
+      request.workload.context = context;
+      const auto memory = MUSTER_TRY(whole_copy_memory(question.model, question.machine, request));
+      estimates.push_back({dtype.value_or("as stored"), context, memory});
     }
   }
   return estimates;
 }
 
-std::string estimate_text(const ModelDescription& model, const std::vector<Estimate>& estimates,
-                          std::size_t width) {
-  const auto& workload = estimates.front().workload;
-  auto text = wrapped(
+// In one column what is beside the weights, or part by part.
+Table estimate_table(const std::vector<Estimate>& estimates, PlanTask task, bool has_parts) {
+  const auto parts_of = [&](const MemoryParts& memory) {
+    std::vector<std::pair<std::string, std::uint64_t>> parts;
+    if (!has_parts) {
+      parts.emplace_back("work", memory.total() - memory.weights);
+      return parts;
+    }
+    if (task == PlanTask::Generate) parts.emplace_back("KV cache", memory.kv_cache);
+    if (task == PlanTask::Train) {
+      parts.emplace_back("states", memory.gradients + memory.optimizer);
+    }
+    parts.emplace_back("activ.", memory.activations);
+    parts.emplace_back("logits", memory.logits);
+    parts.emplace_back("other", memory.workspace + memory.context);
+    return parts;
+  };
+  std::vector<Column> columns{
+      {.title = "dtype"}, {"context", Align::Right}, {"weights", Align::Right}};
+  for (const auto& [title, bytes] : parts_of({})) columns.push_back({title, Align::Right});
+  columns.push_back({"total", Align::Right});
+  Table table(std::move(columns));
+  for (const auto& [dtype, context, memory] : estimates) {
+    std::vector<std::string> cells{dtype, with_thousands(context), human_bytes(memory.weights)};
+    for (const auto& [title, bytes] : parts_of(memory)) {
+      cells.push_back(bytes == 0 ? "-" : human_bytes(bytes));
+    }
+    cells.push_back(human_bytes(memory.total()));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+std::string estimate_text(const Question& question, const Plan& plan,
+                          const std::vector<Estimate>& estimates, const TerminalInfo& terminal) {
+  const auto& model = question.model;
+  const auto width = terminal.width;
+  auto text = verdict_text(plan.verdict, terminal);
+  text += wrapped(
       fmt::format("{} ({}, {} layers): {} in {} tensors, {}", model.name, model.shape.family,
                   model.shape.layers.size(), human_bytes(model.stored_bytes()),
                   with_thousands(model.tensors.size()),
                   model.weight_source == WeightSource::Headers ? "read from the weight files"
                                                                : "computed from its config"),
       "  ", width);
-  text +=
-      fmt::format("to {}, {} sequence{} at once, on one device\n\n", plan_task_name(workload.task),
-                  with_thousands(workload.batch), workload.batch == 1 ? "" : "s");
-  const bool is_training = workload.task == PlanTask::Train;
-  const bool has_cache = workload.task == PlanTask::Generate;
-  std::vector<Column> columns{
-      {.title = "dtype"}, {"context", Align::Right}, {"weights", Align::Right}};
-  if (has_cache) columns.push_back({"KV cache", Align::Right});
-  if (is_training) columns.push_back({"states", Align::Right});
-  columns.insert(columns.end(), {{"activ.", Align::Right},
-                                 {"logits", Align::Right},
-                                 {"other", Align::Right},
-                                 {"total", Align::Right}});
-  Table table(std::move(columns));
-  for (const auto& [dtype, its_workload, memory] : estimates) {
-    std::vector<std::string> cells{dtype, with_thousands(its_workload.context),
-                                   human_bytes(memory.weights)};
-    if (has_cache) cells.push_back(human_bytes(memory.kv_cache));
-    if (is_training) cells.push_back(human_bytes(memory.gradients + memory.optimizer));
-    for (const auto bytes :
-         {memory.activations, memory.logits, memory.workspace + memory.context, memory.total()}) {
-      cells.push_back(bytes == 0 ? "-" : human_bytes(bytes));
-    }
-    table.add_row(std::move(cells));
-  }
-  return text + table.render(width);
+  text += wrapped("from " + printable(model.origin), "  ", width);
+  text += assumption_text(model, question.machine, plan, width);
+  text += wrapped("a whole copy on one such device, over dtypes and contexts:", "  ", width);
+  const std::array tables{estimate_table(estimates, plan.workload.task, true),
+                          estimate_table(estimates, plan.workload.task, false)};
+  return text + "\n" + render_first_fitting(tables, width);
 }
 
 std::string explanation_text(const ModelDescription& model, const Workload& workload,
@@ -132,38 +157,46 @@ std::string explanation_text(const ModelDescription& model, const Workload& work
   return text;
 }
 
-nlohmann::ordered_json estimate_json(const ModelDescription& model,
+nlohmann::ordered_json estimate_json(const Question& question, const Plan& plan,
                                      const std::vector<Estimate>& estimates) {
+  const auto& model = question.model;
   auto list = nlohmann::ordered_json::array();
   for (const auto& estimate : estimates) {
     list.push_back({{"dtype", estimate.dtype},
-                    {"context", estimate.workload.context},
+                    {"context", estimate.context},
                     {"memory", memory_json(estimate.memory)}});
   }
-  return {{"model", model.name},
-          {"family", model.shape.family},
-          {"layers", model.shape.layers.size()},
-          {"weights", weights_json(model)},
-          {"workload", workload_json(estimates.front().workload)},
-          {"estimates", std::move(list)}};
+  auto json = verdict_json(model, question.machine, plan);
+  json.update(nlohmann::ordered_json{{"family", model.shape.family},
+                                     {"layers", model.shape.layers.size()},
+                                     {"weights", weights_json(model)},
+                                     {"workload", workload_json(plan.workload)},
+                                     {"estimates", std::move(list)}});
+  return json;
 }
 
 Result<int> run_estimate(const CommandContext& context) {
   const auto& arguments = context.arguments;
-  const auto source = MUSTER_TRY(find_model_source(arguments.positionals.front()));
-  const auto model = MUSTER_TRY(describe_model(source));
-  const auto workload = MUSTER_TRY(workload_of(arguments, model.shape.kind));
-  const auto estimates = MUSTER_TRY(estimates_of(model, workload, !arguments.has("--on-cpu")));
+  const auto found = MUSTER_TRY(find_and_describe(arguments.positionals.front()));
+  const auto asked = MUSTER_TRY(workload_of(arguments, found.model.shape.kind));
+  const auto chosen = MUSTER_TRY(
+      choose_machine(arguments.value("--machine").value_or("here"), context.config, context.clock));
+  Question question{found.model, chosen.machine, {}};
+  auto& workload = question.request.workload = asked;
+  // Where the model states no length of its own.
+  if (workload.context == 0 && usual_context(found.model) == 0) workload.context = 2048;
+  const auto plan = MUSTER_TRY(make_plan(found.model, chosen.machine, question.request));
+  const auto estimates = MUSTER_TRY(estimates_of(question, asked));
   if (arguments.has("--json")) {
-    MUSTER_TRY(context.output.append(estimate_json(model, estimates).dump(2) + "\n"));
+    MUSTER_TRY(context.output.append(estimate_json(question, plan, estimates).dump(2) + "\n"));
     return 0;
   }
-  const auto width = inspect_terminal(STDOUT_FILENO).width;
-  MUSTER_TRY(context.output.append(estimate_text(model, estimates, width)));
-  if (arguments.has("--explain")) {
-    MUSTER_TRY(context.output.append(
-        explanation_text(model, estimates.front().workload, estimates.front().memory, width)));
-  }
+  const auto terminal = inspect_terminal(STDOUT_FILENO);
+  MUSTER_TRY(context.output.append(estimate_text(question, plan, estimates, terminal)));
+  if (!arguments.has("--explain")) return 0;
+  const auto memory = MUSTER_TRY(whole_copy_memory(found.model, chosen.machine, question.request));
+  MUSTER_TRY(
+      context.output.append(explanation_text(found.model, plan.workload, memory, terminal.width)));
   return 0;
 }
 

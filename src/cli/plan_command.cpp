@@ -18,7 +18,7 @@
 #include "cli/plan_options.h"
 #include "cli/plan_view.h"
 #include "cli/recommendation.h"
-#include "modelfile/model_description.h"
+#include "modelfile/model_catalogue.h"
 #include "modelfile/model_folder.h"
 #include "planner/plan.h"
 #include "planner/recommend.h"
@@ -48,17 +48,20 @@ CommandSpec plan_spec() {
              {"--compat", "PEER", "place exactly as accelerate 1.15 does"},
              {"--modules", "FILE", "answer a JSON list of module trees instead of a model"}}}},
       .examples =
-          "  muster plan ./llama-3-8b --machine sim:2xA10G-24G --context 8192\n"
-          "  muster plan ./all-MiniLM-L6-v2 --batch 64 -o plan.yaml\n"
+          "  muster plan llama-3-8b --machine sim:2xA10G-24G --context 8192\n"
+          "  muster plan all-MiniLM-L6-v2 --batch 64 -o plan.yaml\n"
           "  muster plan ./config.json --machine sim:8xH100-80G --format hf_device_map \\\n"
           "    -o map.json\n",
   };
 }
 
+Result<PlanFormat> format_of(const Arguments& arguments) {
+  return parse_plan_format(arguments.value("--format").value_or("yaml"));
+}
+
 // Which of the plans this program can carry out, and where it cannot, why.
-PlanVerdict verdict_of(const CommandContext& context, const ChosenMachine& chosen,
-                       const Plan& plan) {
-  if (!plan.fits) return {false, "it does not fit"};
+PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, const Plan& plan) {
+  if (plan.verdict.fit == Fit::No) return {false, "it does not fit"};
   if (plan.workload.task == PlanTask::Generate) return {false, "this build does not generate"};
   if (plan.workload.task == PlanTask::Train) return {false, "this build does not train"};
   const bool is_replicated =
@@ -68,17 +71,40 @@ PlanVerdict verdict_of(const CommandContext& context, const ChosenMachine& chose
       });
   if (!is_replicated) return {false, "this build embeds with a whole copy on each device only"};
   if (!chosen.is_here) return {false, chosen.machine.name + " is not this machine"};
-  const auto folder = find_model(context.arguments.positionals.front());
-  if (!folder) return {false, folder.error().message};
-  if (const auto model = read_model_folder(*folder); !model) return {false, model.error().message};
+  if (found.pull_id) return {false, "its files are not here: muster pull " + *found.pull_id};
+  const auto model = read_model_folder(found.source);
+  if (!model) return {false, model.error().message};
   return {true, "`muster embed --plan` puts a whole copy on each device"};
+}
+
+// A form that says where one copy lies, whose stages take turns.
+bool is_of_one_copy(PlanFormat format) {
+  return format == PlanFormat::HfDeviceMap || format == PlanFormat::TensorSplit;
+}
+
+// What fewer devices hold is quicker when stages take turns. Flags that say otherwise count.
+void plan_for_one_copy(const Arguments& arguments, PlanRequest& request) {
+  if (request.strategy != PlanStrategy::Auto) return;
+  if (!request.data_parallel) request.data_parallel = 1;
+  if (!request.tensor_parallel) request.tensor_parallel = 1;
+  if (!arguments.has("--objective")) request.objective = PlanObjective::FewestDevices;
 }
 
 Result<Plan> plan_of(const Arguments& arguments, const ModelDescription& model,
                      const Machine& machine) {
   auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
+  const auto format = MUSTER_TRY(format_of(arguments));
+  const bool is_one_copy = is_of_one_copy(format);
+  if (is_one_copy) plan_for_one_copy(arguments, request);
   const auto file = arguments.value("--map");
-  if (!file) return make_plan(model, machine, request);
+  if (!file) {
+    auto plan = MUSTER_TRY(make_plan(model, machine, request));
+    if (is_one_copy && plan.is_placed() && plan.strategy == PlanStrategy::Auto) {
+      plan.reasons.push_back(fmt::format("--format {} says where one copy lies, so one is planned",
+                                         *arguments.value("--format")));
+    }
+    return plan;
+  }
   const auto text = MUSTER_TRY(read_file(*file));
   const auto read = MUSTER_TRY(parse_plan_file(*file, text, model, machine));
   if (arguments.has("--strategy") && request.strategy != PlanStrategy::Custom) {
@@ -99,13 +125,13 @@ Result<int> answer_modules(const CommandContext& context, const std::string& fil
 
 Status write_plan(const Arguments& arguments, const ModelDescription& model, const Machine& machine,
                   const Plan& plan) {
-  const auto format = MUSTER_TRY(parse_plan_format(arguments.value("--format").value_or("yaml")));
+  const auto format = MUSTER_TRY(format_of(arguments));
   const auto out = arguments.value("--out");
   if (!out) {
     if (!arguments.has("--format")) return Done{};
     return Error{ErrorKind::InvalidArgument, "--format wants a file to write: name it with -o"};
   }
-  if (!plan.fits) return Done{};
+  if (!plan.is_placed()) return Done{};
   const auto text = MUSTER_TRY(plan_in_format(format, model, machine, plan));
   return write_file_atomically(*out, text);
 }
@@ -115,6 +141,49 @@ Status check_compat(const Arguments& arguments) {
   if (!peer || *peer == "accelerate") return Done{};
   return Error{ErrorKind::InvalidArgument,
                fmt::format("--compat {}: the peer is accelerate", *peer)};
+}
+
+Result<int> answer_recommendation(const CommandContext& context, const ModelDescription& model,
+                                  const Machine& machine) {
+  const auto request = MUSTER_TRY(plan_request_of(context.arguments, model.shape.kind));
+  const auto classes = known_classes();
+  const auto advice = MUSTER_TRY(recommend(model, machine, request, classes));
+  MUSTER_TRY(context.output.append(
+      context.arguments.has("--json")
+          ? recommendation_json(model, machine, advice, classes).dump(2) + "\n"
+          : recommendation_text(model, machine, advice, classes,
+                                inspect_terminal(STDOUT_FILENO).width)));
+  return 0;
+}
+
+Result<int> answer_compat(const CommandContext& context, const ModelDescription& model,
+                          const Machine& machine) {
+  const auto& arguments = context.arguments;
+  if (arguments.has("--format")) {
+    return Error{ErrorKind::InvalidArgument,
+                 "--format does not go with --compat: the map is accelerate's own"};
+  }
+  const auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
+  const auto map = MUSTER_TRY(accelerate_map_of(model, machine, request));
+  const auto out = arguments.value("--out");
+  MUSTER_TRY(out ? write_file_atomically(*out, map + "\n") : context.output.append(map + "\n"));
+  return 0;
+}
+
+Result<int> answer_plan(const CommandContext& context, const FoundModel& found,
+                        const ChosenMachine& chosen) {
+  const auto& arguments = context.arguments;
+  const auto& machine = chosen.machine;
+  const auto plan = MUSTER_TRY(plan_of(arguments, found.model, machine));
+  MUSTER_TRY(write_plan(arguments, found.model, machine, plan));
+  const auto verdict = verdict_of(found, chosen, plan);
+  const bool explain = arguments.has("--explain");
+  MUSTER_TRY(context.output.append(
+      arguments.has("--json")
+          ? plan_json(found.model, machine, plan, verdict, explain).dump(2) + "\n"
+          : plan_text(found.model, machine, plan, verdict, explain,
+                      inspect_terminal(STDOUT_FILENO))));
+  return plan.verdict.fit == Fit::No ? exit_code(ErrorKind::ResourceExhausted) : 0;
 }
 
 Result<int> run_plan(const CommandContext& context) {
@@ -129,43 +198,17 @@ Result<int> run_plan(const CommandContext& context) {
   if (const auto file = arguments.value("--modules")) return answer_modules(context, *file);
   if (arguments.positionals.empty()) {
     return Error{ErrorKind::InvalidArgument,
-                 "which model? Name its folder, a .gguf file, a config.json or a hub id"};
+                 "which model? Name its folder, a .gguf file, a config.json, a hub id, or a public "
+                 "model such as llama-3-8b"};
   }
-  const auto source = MUSTER_TRY(find_model_source(arguments.positionals.front()));
-  const auto model = MUSTER_TRY(describe_model(source));
+  const auto found = MUSTER_TRY(find_and_describe(arguments.positionals.front()));
   const auto chosen = MUSTER_TRY(
       choose_machine(arguments.value("--machine").value_or("here"), context.config, context.clock));
-  const auto& machine = chosen.machine;
-  const auto width = inspect_terminal(STDOUT_FILENO).width;
   if (arguments.has("--recommend")) {
-    const auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
-    const auto classes = known_classes();
-    const auto advice = MUSTER_TRY(recommend(model, machine, request, classes));
-    MUSTER_TRY(context.output.append(
-        arguments.has("--json")
-            ? recommendation_json(model, machine, advice, classes).dump(2) + "\n"
-            : recommendation_text(model, machine, advice, classes, width)));
-    return 0;
+    return answer_recommendation(context, found.model, chosen.machine);
   }
-  if (arguments.has("--compat")) {
-    if (arguments.has("--format")) {
-      return Error{ErrorKind::InvalidArgument,
-                   "--format does not go with --compat: the map is accelerate's own"};
-    }
-    const auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
-    const auto map = MUSTER_TRY(accelerate_map_of(model, machine, request));
-    const auto out = arguments.value("--out");
-    MUSTER_TRY(out ? write_file_atomically(*out, map + "\n") : context.output.append(map + "\n"));
-    return 0;
-  }
-  const auto plan = MUSTER_TRY(plan_of(arguments, model, machine));
-  MUSTER_TRY(write_plan(arguments, model, machine, plan));
-  const auto verdict = verdict_of(context, chosen, plan);
-  const bool explain = arguments.has("--explain");
-  MUSTER_TRY(context.output.append(
-      arguments.has("--json") ? plan_json(model, machine, plan, verdict, explain).dump(2) + "\n"
-                              : plan_text(model, machine, plan, verdict, explain, width)));
-  return plan.fits ? 0 : exit_code(ErrorKind::ResourceExhausted);
+  if (arguments.has("--compat")) return answer_compat(context, found.model, chosen.machine);
+  return answer_plan(context, found, chosen);
 }
 
 }  // namespace

@@ -22,20 +22,6 @@ std::string_view unit_kind_name(UnitKind kind) {
   return "";
 }
 
-std::string_view training_precision_name(TrainingPrecision precision) {
-  switch (precision) {
-    case TrainingPrecision::Fp32:
-      return "fp32";
-    case TrainingPrecision::Mixed:
-      return "mixed";
-    case TrainingPrecision::MixedFp32Grad:
-      return "mixed-fp32-grad";
-    case TrainingPrecision::Bf16:
-      return "bf16";
-  }
-  return "";
-}
-
 Json stage_json(const ModelDescription& model, const Machine& machine, const PlannedStage& stage,
                 bool explain) {
   auto devices = Json::array();
@@ -83,6 +69,20 @@ Json explanation_json(const ModelDescription& model, const Workload& workload) {
 }
 
 }  // namespace
+
+std::string_view training_precision_name(TrainingPrecision precision) {
+  switch (precision) {
+    case TrainingPrecision::Fp32:
+      return "fp32";
+    case TrainingPrecision::Mixed:
+      return "mixed";
+    case TrainingPrecision::MixedFp32Grad:
+      return "mixed-fp32-grad";
+    case TrainingPrecision::Bf16:
+      return "bf16";
+  }
+  return "";
+}
 
 std::string_view plan_task_name(PlanTask task) {
   switch (task) {
@@ -153,12 +153,19 @@ Json workload_json(const Workload& workload) {
   return json;
 }
 
+Json verdict_json(const ModelDescription& model, const Machine& machine, const Plan& plan) {
+  return {{"verdict", fit_name(plan.verdict.fit)},
+          {"fits", plan.verdict.fit == Fit::OnDevices},
+          {"summary", plan.verdict.sentence},
+          {"model", model.name},
+          {"model_from", model.origin},
+          {"machine", machine.name}};
+}
+
 Json plan_json(const ModelDescription& model, const Machine& machine, const Plan& plan,
                const PlanVerdict& verdict, bool explain) {
-  Json json{
-      {"fits", plan.fits},
-      {"model", model.name},
-      {"machine", machine.name},
+  auto json = verdict_json(model, machine, plan);
+  json.update(Json{
       {"strategy", plan_strategy_name(plan.strategy)},
       {"objective", plan_objective_name(plan.objective)},
       {"workload", workload_json(plan.workload)},
@@ -174,7 +181,7 @@ Json plan_json(const ModelDescription& model, const Machine& machine, const Plan
       {"context_max", or_null(plan.context_max)},
       {"copies", copies_json(model, machine, plan, explain)},
       {"reasons", plan.reasons},
-      {"missing", plan.missing}};
+      {"missing", plan.missing}});
   json["next"] =
       plan.next ? Json{{"what", plan.next->what}, {"price", plan.next->price}} : Json(nullptr);
   json["runs_here"] = {{"verdict", verdict.runs_here}, {"because", verdict.because}};

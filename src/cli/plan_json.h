@@ -32,6 +32,14 @@ nlohmann::ordered_json workload_json(const Workload& workload);
 nlohmann::ordered_json plan_json(const ModelDescription& model, const Machine& machine,
                                  const Plan& plan, const PlanVerdict& verdict, bool explain);
 
+/// {"verdict", "fits", "summary", "model", "model_from", "machine"}: what `plan` and `estimate`
+/// begin with. `fits` is true for a model that the devices hold without offloading.
+nlohmann::ordered_json verdict_json(const ModelDescription& model, const Machine& machine,
+                                    const Plan& plan);
+
+/// "fp32", "mixed", "mixed-fp32-grad", "bf16".
+std::string_view training_precision_name(TrainingPrecision precision);
+
 /// "embed", "generate", "train".
 std::string_view plan_task_name(PlanTask task);
 

@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/fit_view.h"
 #include "terminal/table.h"
 #include "terminal/text_width.h"
 
 namespace muster {
 namespace {
+
+constexpr std::size_t kUncut = 10'000;  // columns, more than any table of ours has
 
 // A stage of one or more copies that differ in their devices alone.
 struct StageRow {
@@ -98,33 +101,61 @@ std::string share_text(const PlannedStage& stage) {
   return fmt::format("{:.0f} %", 100.0 * static_cast<double>(stage.memory.total()) / all);
 }
 
-std::string place_table(const ModelDescription& model, const Machine& machine, const Plan& plan,
-                        std::size_t width) {
-  const bool is_training = plan.workload.task == PlanTask::Train;
-  const bool has_cache = plan.workload.task == PlanTask::Generate;
+// How much of its memory a place's row tells apart.
+enum class MemoryDetail : std::uint8_t { Parts, WithoutMargin, WorkInOne };
+
+// {"KV cache", "537 MB"}, …: what is in a place beside its weights.
+std::vector<std::pair<std::string, std::uint64_t>> memory_cells(const PlannedStage& stage,
+                                                                PlanTask task,
+                                                                MemoryDetail detail) {
+  const auto& memory = stage.memory;
+  const auto states = memory.gradients + memory.optimizer;
+  const auto passing = memory.activations + memory.logits;
+  const auto other = memory.workspace + memory.context;
+  std::vector<std::pair<std::string, std::uint64_t>> cells;
+  if (detail == MemoryDetail::WorkInOne) {
+    cells.emplace_back("work", memory.total() - memory.weights);
+    return cells;
+  }
+  if (task == PlanTask::Generate) cells.emplace_back("KV cache", memory.kv_cache);
+  if (task == PlanTask::Train) cells.emplace_back("states", states);
+  cells.emplace_back("activ.", passing);
+  cells.emplace_back("other", other);
+  if (detail == MemoryDetail::Parts) cells.emplace_back("margin", stage.margin_bytes);
+  return cells;
+}
+
+Table place_table(const ModelDescription& model, const Machine& machine, const Plan& plan,
+                  MemoryDetail detail) {
+  const auto rows = stage_rows(plan);
   std::vector<Column> columns{{.title = "device", .may_shrink = true},
                               {.title = "layers", .may_shrink = true},
                               {"weights", Align::Right}};
-  if (has_cache) columns.push_back({"KV cache", Align::Right});
-  if (is_training) columns.push_back({"states", Align::Right});
-  columns.insert(columns.end(), {{"activ.", Align::Right},
-                                 {"other", Align::Right},
-                                 {"margin", Align::Right},
-                                 {"share", Align::Right}});
+  for (const auto& [title, bytes] : memory_cells(*rows.front().stage, plan.workload.task, detail)) {
+    columns.push_back({title, Align::Right});
+  }
+  columns.push_back({"share", Align::Right});
   Table table(std::move(columns));
-  for (const auto& row : stage_rows(plan)) {
-    const auto& memory = row.stage->memory;
+  for (const auto& row : rows) {
     std::vector<std::string> cells{place_text(machine, row), layers_text(model, *row.stage),
-                                   bytes_text(memory.weights)};
-    if (has_cache) cells.push_back(bytes_text(memory.kv_cache));
-    if (is_training) cells.push_back(bytes_text(memory.gradients + memory.optimizer));
-    cells.push_back(bytes_text(memory.activations + memory.logits));
-    cells.push_back(bytes_text(memory.workspace + memory.context));
-    cells.push_back(bytes_text(row.stage->margin_bytes));
+                                   bytes_text(row.stage->memory.weights)};
+    for (const auto& [title, bytes] : memory_cells(*row.stage, plan.workload.task, detail)) {
+      cells.push_back(bytes_text(bytes));
+    }
     cells.push_back(share_text(*row.stage));
     table.add_row(std::move(cells));
   }
-  return table.render(width);
+  return table;
+}
+
+std::string places_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
+                        std::size_t width) {
+  std::vector<Table> tables;
+  for (const auto detail :
+       {MemoryDetail::Parts, MemoryDetail::WithoutMargin, MemoryDetail::WorkInOne}) {
+    tables.push_back(place_table(model, machine, plan, detail));
+  }
+  return render_first_fitting(tables, width);
 }
 
 std::string bullets(const std::string& title, const std::vector<std::string>& sentences,
@@ -136,20 +167,17 @@ std::string bullets(const std::string& title, const std::vector<std::string>& se
 }
 
 std::string heading(const ModelDescription& model, const Machine& machine, const Plan& plan,
-                    std::size_t width) {
-  const auto& workload = plan.workload;
-  auto text = wrapped(
+                    const TerminalInfo& terminal) {
+  const auto width = terminal.width;
+  auto text = verdict_text(plan.verdict, terminal);
+  text += wrapped(
       fmt::format("{} ({}, {} layers, {} of weights{}) on {}", model.name, model.shape.family,
                   model.shape.layers.size(), human_bytes(model.stored_bytes()),
                   model.weight_source == WeightSource::Config ? " by its config alone" : "",
                   machine.name),
       "  ", width);
-  text += wrapped(fmt::format("to {}: {} sequence{} of {} tokens{}", plan_task_name(workload.task),
-                              with_thousands(workload.batch), workload.batch == 1 ? "" : "s",
-                              with_thousands(workload.context),
-                              workload.dtype ? ", weights in " + *workload.dtype : ""),
-                  "  ", width);
-  return text;
+  text += wrapped("from " + printable(model.origin), "  ", width);
+  return text + assumption_text(model, machine, plan, width);
 }
 
 std::string shape_text(const Plan& plan) {
@@ -236,16 +264,27 @@ std::string wrapped(const std::string& text, const std::string& indent, std::siz
   return out + line + "\n";
 }
 
+std::string render_first_fitting(std::span<const Table> tables, std::size_t width) {
+  for (const auto& table : tables) {
+    const auto lines = split(table.render(kUncut), '\n');
+    const bool has_room = std::all_of(lines.begin(), lines.end(), [width](const auto& line) {
+      return display_width(line) <= width;
+    });
+    if (has_room) return table.render(width);
+  }
+  return tables.back().render(width);
+}
+
 std::string plan_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
-                      const PlanVerdict& verdict, bool explain, std::size_t width) {
-  auto text = heading(model, machine, plan, width);
-  if (!plan.fits) {
-    text += "does not fit\n";
+                      const PlanVerdict& verdict, bool explain, const TerminalInfo& terminal) {
+  const auto width = terminal.width;
+  auto text = heading(model, machine, plan, terminal);
+  if (!plan.is_placed()) {
     text += bullets("why", plan.reasons, width);
     text += bullets("what would make it fit", plan.missing, width);
     return text;
   }
-  text += shape_text(plan) + "\n\n" + place_table(model, machine, plan, width);
+  text += shape_text(plan) + "\n\n" + places_text(model, machine, plan, width);
   text += bullets("why", plan.reasons, width);
   text += limits_text(plan, width);
   text += wrapped(

@@ -1,19 +1,22 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "cli/plan_json.h"
 #include "planner/plan.h"
 #include "spec/machine.h"
 #include "spec/model_weights.h"
+#include "terminal/table.h"
+#include "terminal/terminal_info.h"
 
 namespace muster {
 
-/// A plan for a person: what it is for, a row for each place, why, and what would be better.
-/// Copies that differ in their devices alone share their rows. Fits `width` columns.
+/// A plan for a person: whether it fits, what it is for, a row for each place, why, and what would
+/// be better. Copies that differ in their devices alone share their rows. Fits the terminal.
 std::string plan_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
-                      const PlanVerdict& verdict, bool explain, std::size_t width);
+                      const PlanVerdict& verdict, bool explain, const TerminalInfo& terminal);
 
 /// "cuda:0-3,6": the names of devices of one kind, runs joined.
 std::string device_list(const Machine& machine, const std::vector<std::uint32_t>& devices);
@@ -21,5 +24,8 @@ std::string device_list(const Machine& machine, const std::vector<std::uint32_t>
 /// `text` broken at spaces into lines of at most `width` columns; lines after the first begin with
 /// `indent`.
 std::string wrapped(const std::string& text, const std::string& indent, std::size_t width);
+
+/// The first table that `width` columns hold uncut, else the last one, cut. At least one.
+std::string render_first_fitting(std::span<const Table> tables, std::size_t width);
 
 }  // namespace muster

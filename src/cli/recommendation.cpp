@@ -50,7 +50,7 @@ std::string recommendation_text(const ModelDescription& model, const Machine& ma
   text += "\n" + devices.render(width);
   Table hardware({{.title = "hardware", .may_shrink = true},
                   {.title = "cut"},
-                  {"fullest device", Align::Right},
+                  {"fullest", Align::Right},
                   {"a step", Align::Right}});
   for (const auto& option : advice.hardware) {
     hardware.add_row({fmt::format("{}x {}", option.count, classes[option.device_class].model),

@@ -260,6 +260,16 @@ class CopySearch {
 
 }  // namespace
 
+namespace {
+
+// Host and disk take what is over of one copy that is cut nowhere in particular.
+bool may_spill(const PlanRequest& request) {
+  return request.tensor_parallel.value_or(1) == 1 && request.data_parallel.value_or(1) == 1 &&
+         !request.pipeline_parallel && request.stage_layers.empty();
+}
+
+}  // namespace
+
 Result<Plan> plan_auto(const PlanState& state) {
   std::optional<Candidate> best;
   Plan plan = state.empty_plan();
@@ -272,12 +282,7 @@ Result<Plan> plan_auto(const PlanState& state) {
     best = candidate;
     plan = search.write_out(*candidate);
   }
-  const auto& request = state.request();
-  const bool is_asked = request.tensor_parallel || request.pipeline_parallel ||
-                        request.data_parallel || !request.stage_layers.empty();
-  if (best || is_asked) {
-    return plan;
-  }
+  if (best || !may_spill(state.request())) return plan;
   const auto slots = state.single_slots();
   const auto placer = MUSTER_TRY(state.placer(1, static_cast<std::uint32_t>(slots.size())));
   if (auto copy = placer.place_with_offload(slots, CopyGoal::Slowest, state.budgets())) {

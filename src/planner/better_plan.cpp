@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -15,30 +16,42 @@ namespace {
 constexpr std::size_t kDevicesMax = 64;
 constexpr double kNoticeable = 1.01;  // a gain under 1 % is nobody's reason to buy memory
 
-// What the objective looks at, larger better; weights off the devices count before all else.
-std::pair<double, double> worth(const Plan& plan) {
-  const auto on_devices = -static_cast<double>(off_device_bytes(plan));
+// What the objective looks at, larger better.
+double worth(const Plan& plan) {
   switch (plan.objective) {
     case PlanObjective::Throughput:
-      return {on_devices,
-              plan.is_timed ? plan.sequences_per_second : static_cast<double>(plan.copies.size())};
+      return plan.is_timed ? plan.sequences_per_second : static_cast<double>(plan.copies.size());
     case PlanObjective::Latency:
-      return {on_devices, plan.is_timed ? -plan.latency_seconds : 0.0};
+      return plan.is_timed ? -plan.latency_seconds : 0.0;
     case PlanObjective::FewestDevices:
-      return {on_devices, -static_cast<double>(plan.tensor_parallel * plan.pipeline_parallel)};
+      return -static_cast<double>(plan.tensor_parallel * plan.pipeline_parallel);
   }
-  return {};
+  return 0.0;
 }
 
+// The farthest place that a plan needs: all on the devices, in host memory too, on disk too.
+PlanPlace farthest_place(const Plan& plan) {
+  auto farthest = PlanPlace::Device;
+  for (const auto& stage : plan.copies.front().stages) farthest = std::max(farthest, stage.place);
+  return farthest;
+}
+
+// A few layers more on the devices, or the same copies with other cuts, are the plan that is shown.
 bool is_worth_more(const Plan& plan, const Plan& than) {
-  const auto a = worth(plan);
-  const auto b = worth(than);
-  if (a.first != b.first) return a.first > b.first;
-  return b.second >= 0.0 ? a.second > b.second * kNoticeable : a.second * kNoticeable > b.second;
+  const auto a = farthest_place(plan);
+  const auto b = farthest_place(than);
+  if (a != b) return a < b;
+  if (copies_text(plan) == copies_text(than)) return false;
+  const auto least = worth(than);
+  return least >= 0.0 ? worth(plan) > least * kNoticeable : worth(plan) * kNoticeable > least;
 }
 
-std::string gain_text(const Plan& plan) {
+std::string gain_text(const Plan& plan, const Plan& than) {
   auto text = copies_text(plan);
+  const auto farthest = farthest_place(plan);
+  if (farthest != farthest_place(than)) {
+    text = (farthest == PlanPlace::Device ? "all on the devices, " : "nothing on disk, ") + text;
+  }
   if (!plan.is_timed) return text;
   return text + ", " +
          (plan.objective == PlanObjective::Throughput
@@ -96,7 +109,7 @@ std::optional<PlanAlternative> next_better_plan(const PlanState& state, const Pl
     return true;
   });
   if (extra) {
-    return PlanAlternative{.what = gain_text(*better),
+    return PlanAlternative{.what = gain_text(*better, plan),
                            .price = human_bytes(*extra) + " more on each device"};
   }
   const bool is_whole = plan.tensor_parallel == 1 && plan.pipeline_parallel == 1;

@@ -10,7 +10,9 @@
 namespace muster {
 
 /// The plan that the same strategy makes with the least more memory on each device, such that it
-/// serves the objective at least 1 % better; or one more device, where every device has a copy.
+/// needs no disk, then no host memory any more, or is of other copies or cuts and serves the
+/// objective at least 1 % better; or one more device, where every device has a copy. Never what
+/// `plan` is already.
 /// nullopt for a custom map, and beyond 64 devices, where tens of plans take too long.
 std::optional<PlanAlternative> next_better_plan(const PlanState& state, const Plan& plan);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/memory_encoder.h"
+#include "planner/memory_model.h"
 #include "planner/memory_unit.h"
 
 namespace muster {
@@ -85,8 +86,9 @@ Status check_encoder(const MemoryDemand& demand) {
   return Done{};
 }
 
-Result<std::uint64_t> resolve_context(const ModelShape& shape, const Workload& workload) {
-  const std::uint64_t context = workload.context > 0 ? workload.context : shape.length_max;
+Result<std::uint64_t> resolve_context(const ModelDescription& model, const Workload& workload) {
+  const auto& shape = model.shape;
+  const std::uint64_t context = workload.context > 0 ? workload.context : usual_context(model);
   if (context == 0) {
     return Error{ErrorKind::InvalidArgument,
                  "the model states no longest context, so the workload must name one"};
@@ -150,7 +152,7 @@ Result<MemoryDemand> resolve_demand(const ModelDescription& model, const Workloa
   demand.is_gpu = place.is_gpu;
   demand.is_engine_encoder = workload.task == PlanTask::Embed && is_engine_encoder(model.shape);
   MUSTER_TRY(check_encoder(demand));
-  demand.context = MUSTER_TRY(resolve_context(model.shape, workload));
+  demand.context = MUSTER_TRY(resolve_context(model, workload));
   const bool is_chunked = workload.task == PlanTask::Generate && workload.prefill_tokens > 0;
   demand.step_tokens = is_chunked ? workload.prefill_tokens : demand.context;
   MUSTER_TRY(resolve_dtypes(demand));

@@ -96,6 +96,10 @@ Result<std::uint64_t> tied_copy_bytes(const ModelDescription& model, const Workl
   return add_bytes(parts.weights, states_of(parts));
 }
 
+std::uint32_t usual_context(const ModelDescription& model) {
+  return model.text_length > 0 ? model.text_length : model.shape.length_max;
+}
+
 MemoryParts fixed_memory(const Workload&, bool is_gpu) {
   MemoryParts parts;
   if (!is_gpu) return parts;

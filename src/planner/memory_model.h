@@ -72,6 +72,10 @@ Result<std::vector<UnitMemory>> unit_memory(const ModelDescription& model, const
 Result<std::uint64_t> tied_copy_bytes(const ModelDescription& model, const Workload& workload,
                                       std::uint32_t tensor_parallel);
 
+/// The tokens of a sequence where a workload names none: what sentence-transformers cuts the
+/// model's texts to, else the longest that the model was made for; 0 where neither is stated.
+std::uint32_t usual_context(const ModelDescription& model);
+
 /// Workspace and context of a stage, whatever its units.
 MemoryParts fixed_memory(const Workload& workload, bool is_gpu);
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "planner/plan_limits.h"
 #include "planner/plan_reasons.h"
 #include "planner/plan_state.h"
@@ -81,7 +82,7 @@ Status check_request(const ModelDescription& model, const PlanRequest& request) 
 }
 
 Result<Workload> resolved(const ModelDescription& model, Workload workload) {
-  if (workload.context == 0) workload.context = model.shape.length_max;
+  if (workload.context == 0) workload.context = usual_context(model);
   if (workload.context == 0) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{} states no length of its own: say --context", model.name)};
@@ -122,12 +123,22 @@ Result<Plan> make_plan(const ModelDescription& model, const Machine& machine,
   const auto workload = MUSTER_TRY(resolved(model, request.workload));
   const auto state = MUSTER_TRY(PlanState::create(model, machine, request, workload));
   auto plan = MUSTER_TRY(plan_by_strategy(state));
-  plan.fits = !plan.copies.empty();
   MUSTER_TRY(state.add_memory(plan));
   state.add_times(plan);
-  if (plan.fits) add_limits(state, plan);
+  if (plan.is_placed()) add_limits(state, plan);
   add_reasons(state, plan);
+  plan.verdict = judge_fit(state, plan);
   return plan;
+}
+
+Result<MemoryParts> whole_copy_memory(const ModelDescription& model, const Machine& machine,
+                                      const PlanRequest& request) {
+  MUSTER_TRY(check_request(model, request));
+  const auto workload = MUSTER_TRY(resolved(model, request.workload));
+  const auto state = MUSTER_TRY(PlanState::create(model, machine, request, workload));
+  const auto memory = state.whole_memory();
+  MUSTER_CHECK(memory.has_value());  // what the memory model refuses, create() has refused
+  return *memory;
 }
 
 }  // namespace muster

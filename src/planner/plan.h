@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/fit_verdict.h"
 #include "planner/memory_model.h"
 #include "spec/machine.h"
 #include "spec/model_weights.h"
@@ -90,10 +91,12 @@ struct PlanAlternative {
 
 /// A placement of a model, or why there is none.
 struct Plan {
-  bool fits = false;
+  FitVerdict verdict;
   PlanStrategy strategy = PlanStrategy::Auto;
   PlanObjective objective = PlanObjective::Throughput;
   Workload workload;  // the context as resolved
+  /// What may be used, into Machine::devices: its GPUs, of a machine without GPUs its CPU devices.
+  std::vector<std::uint32_t> usable_devices;
   std::uint32_t tensor_parallel = 1;
   std::uint32_t pipeline_parallel = 1;
   std::vector<PlannedCopy> copies;    // data parallel
@@ -106,8 +109,11 @@ struct Plan {
   std::optional<std::uint32_t> batch_max;    // largest batch of a copy on the same devices and cuts
   std::optional<std::uint32_t> context_max;  // largest context with this batch
   std::vector<std::string> reasons;          // why this plan: a sentence each
-  std::vector<std::string> missing;          // !fits: what would make it fit, in bytes
+  std::vector<std::string> missing;          // no copies: what would make it fit, in bytes
   std::optional<PlanAlternative> next;
+
+  /// There is a placement, though perhaps with layers in host memory or on disk.
+  bool is_placed() const { return !copies.empty(); }
 };
 
 /// The margin when none is asked for: what the memory model may be off by, per task.
@@ -115,13 +121,20 @@ PlanMargin default_margin(const ModelDescription& model, const Workload& workloa
 
 /// Places `model` on `machine`.
 ///
-/// A model that does not fit is no Error but a Plan with `fits` false, its reasons and what is
-/// missing. Errors: InvalidArgument (a device in `max_memory` or `custom_map` that the machine does
-/// not have, a map that covers a unit twice, in part or not at all, an illegal degree of
-/// parallelism with the legal ones, and those of `stage_memory`), Unsupported (a task that the kind
-/// of model cannot do).
-/// Deterministic: the same inputs give the same plan. Threads: pure.
+/// A model that does not fit is no Error but a Plan with its verdict and reasons; without copies
+/// where there is no placement, and then with what is missing. Errors: InvalidArgument (a device in
+/// `max_memory` or `custom_map` that the machine does not have, a map that covers a unit twice, in
+/// part or not at all, an illegal degree of parallelism with the legal ones, and those of
+/// `stage_memory`), Unsupported (a task that the kind of model cannot do). Deterministic: the same
+/// inputs give the same plan. Threads: pure.
 Result<Plan> make_plan(const ModelDescription& model, const Machine& machine,
                        const PlanRequest& request);
+
+/// What one whole copy takes on one device of `machine`, as `make_plan` counts it: by the kind of
+/// the devices, the lanes of a CPU, and the usual context where none is asked for.
+///
+/// Errors: those of `make_plan`. Threads: pure.
+Result<MemoryParts> whole_copy_memory(const ModelDescription& model, const Machine& machine,
+                                      const PlanRequest& request);
 
 }  // namespace muster

@@ -147,7 +147,7 @@ void add_why(const PlanState& state, Plan& plan) {
 }  // namespace
 
 void add_reasons(const PlanState& state, Plan& plan) {
-  if (!plan.fits) {
+  if (!plan.is_placed()) {
     add_missing(state, plan);
     return;
   }

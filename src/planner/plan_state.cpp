@@ -268,6 +268,7 @@ Plan PlanState::empty_plan() const {
   plan.strategy = request_->strategy;
   plan.objective = request_->objective;
   plan.workload = workload_;
+  plan.usable_devices = devices_;
   return plan;
 }
 

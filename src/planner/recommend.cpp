@@ -73,7 +73,7 @@ std::optional<HardwareAdvice> fewest_of(const ModelDescription& model, const Pla
     const auto node = parse_machine(fmt::format("sim:{}x{}", count, device_class.model));
     if (!node) return std::nullopt;  // a type that nobody can buy by its name
     const auto plan = make_plan(model, *node, fewest);
-    if (!plan || !plan->fits) continue;
+    if (!plan || !plan->is_placed()) continue;
     HardwareAdvice advice;
     advice.count = count;
     advice.tensor_parallel = plan->tensor_parallel;

@@ -46,6 +46,10 @@ RoleColor color_of(Role role) {
   return {};
 }
 
+std::string styled(std::string_view text, const Style& style) {
+  return fmt::format("{}{}{}", escape_of(style), text, kReset);
+}
+
 Canvas::Canvas(std::size_t width, std::size_t height, CharacterSet characters)
     : width_(width), height_(height), characters_(characters), cells_(width * height) {}
 

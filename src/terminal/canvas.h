@@ -36,6 +36,10 @@ struct RoleColor {
 };
 RoleColor color_of(Role role);
 
+/// `text` in a style, as escape sequences.
+/// Source: ECMA-48, select graphic rendition; 38;5;N is xterm's.
+std::string styled(std::string_view text, const Style& style);
+
 /// A screen of cells that views draw on, whatever shows it: a string, a terminal, a test.
 ///
 /// Not thread-safe; owned by one loop.

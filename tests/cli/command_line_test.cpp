@@ -113,22 +113,6 @@ TEST_F(CommandLine, WarnsOfUnknownVariablesAndGoesOn) {
             "Kubernetes' own, of a Service)\n");
 }
 
-TEST_F(CommandLine, WritesTheMapOfAPeerWhereItIsTold) {
-  const Words words{"plan",      MUSTER_SOURCE_DIR "/tests/plans/models/bert-base/config.json",
-                    "--machine", "sim:2xA10G-24G",
-                    "--compat",  "accelerate"};
-  const auto shown = muster_.run(words);
-  ASSERT_EQ(shown.exit_code, 0) << shown.err;
-  auto with_file = words;
-  with_file.insert(with_file.end(), {"-o", "acc.json"});
-  const auto written = muster_.run(with_file);
-  EXPECT_EQ(written.exit_code, 0) << written.err;
-  EXPECT_EQ(written.out, "");
-  EXPECT_EQ(muster_.read("acc.json"), shown.out);
-  with_file.insert(with_file.end(), {"--format", "vllm"});
-  EXPECT_EQ(muster_.run(with_file).exit_code, 2);
-}
-
 TEST_F(CommandLine, NamesWhatIsNotThere) {
   muster_.write("corpus.txt", "a text\n");
   const auto no_model = muster_.run({"embed", "./no-model", "corpus.txt", "-o", "x.npy"});

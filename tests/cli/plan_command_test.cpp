@@ -1,0 +1,109 @@
+// `muster plan` and `muster estimate`: verdicts, exit codes and files, on the real program.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "run_muster.h"
+
+namespace muster {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class PlanCommand : public testing::Test {
+ protected:
+  Muster muster_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(PlanCommand, WritesTheMapOfAPeerWhereItIsTold) {
+  const Words words{"plan",      MUSTER_SOURCE_DIR "/tests/plans/models/bert-base/config.json",
+                    "--machine", "sim:2xA10G-24G",
+                    "--compat",  "accelerate"};
+  const auto shown = muster_.run(words);
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  auto with_file = words;
+  with_file.insert(with_file.end(), {"-o", "acc.json"});
+  const auto written = muster_.run(with_file);
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(muster_.read("acc.json"), shown.out);
+  with_file.insert(with_file.end(), {"--format", "vllm"});
+  EXPECT_EQ(muster_.run(with_file).exit_code, 2);
+}
+
+TEST_F(PlanCommand, AModelOnOneDeviceHasADeviceMapWithoutFurtherFlags) {
+  const auto done =
+      muster_.run({"plan", MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-8b", "--machine",
+                   "sim:8xH100-80G", "--format", "hf_device_map", "-o", "map.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const auto map = nlohmann::json::parse(muster_.read("map.json"));
+  EXPECT_EQ(map.size(), 2U + 32 + 2) << "embedding, rotary table, layers, norm, head";
+  for (const auto& [module, device] : map.items()) EXPECT_EQ(device, 0) << module;
+}
+
+TEST_F(PlanCommand, AnOffloadedModelHasADeviceMapToo) {
+  const auto done =
+      muster_.run({"plan", MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-70b", "--machine",
+                   "sim:2xA10G-24G,host=256GB", "--format", "hf_device_map", "-o", "map.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const auto map = nlohmann::json::parse(muster_.read("map.json"));
+  EXPECT_EQ(map["model.embed_tokens"], 0);
+  EXPECT_EQ(map["lm_head"], "cpu");
+}
+
+// On this machine, whatever it is: lanes, kind of device and usual context are the same.
+TEST_F(PlanCommand, PlanAndEstimateCountTheSameMemory) {
+  const Words words{"all-MiniLM-L6-v2", "--machine", "1xcpu", "--json"};
+  auto plan_words = words;
+  plan_words.insert(plan_words.begin(), "plan");
+  auto estimate_words = words;
+  estimate_words.insert(estimate_words.begin(), "estimate");
+  const auto planned = muster_.run(plan_words);
+  const auto estimated = muster_.run(estimate_words);
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  ASSERT_EQ(estimated.exit_code, 0) << estimated.err;
+  const auto plan = nlohmann::json::parse(planned.out);
+  const auto estimate = nlohmann::json::parse(estimated.out);
+  EXPECT_EQ(plan["workload"]["context"], 256);
+  EXPECT_EQ(plan["workload"], estimate["workload"]);
+  EXPECT_EQ(plan["summary"], estimate["summary"]);
+  bool is_found = false;
+  for (const auto& row : estimate["estimates"]) {
+    if (row["dtype"] != "as stored" || row["context"] != 256) continue;
+    is_found = true;
+    EXPECT_EQ(row["memory"], plan["copies"][0]["stages"][0]["memory_per_device"]);
+  }
+  EXPECT_TRUE(is_found);
+}
+
+TEST_F(PlanCommand, APlanThatNeedsTheDiskEndsAsOneThatDoesNotFit) {
+  const Words words{"plan",      MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-70b",
+                    "--machine", "sim:1xT4-16G",
+                    "--json",    "-o",
+                    "plan.yaml"};
+  const auto done = muster_.run(words);
+  EXPECT_EQ(done.exit_code, 8) << done.err;
+  const auto plan = nlohmann::json::parse(done.out);
+  EXPECT_EQ(plan["verdict"], "does-not-fit");
+  EXPECT_EQ(plan["fits"], false);
+  EXPECT_TRUE(muster_.exists("plan.yaml")) << "the placement that there is";
+}
+
+TEST_F(PlanCommand, AFolderComesBeforeAPublicModelOfItsName) {
+  std::filesystem::create_directories(muster_.folder() / "llama-3-8b");
+  muster_.write("llama-3-8b/config.json",
+                R"({"model_type":"llama","vocab_size":64,"hidden_size":8,"num_hidden_layers":2,
+                    "num_attention_heads":2,"intermediate_size":16,"max_position_embeddings":32})");
+  const auto done = muster_.run({"estimate", "llama-3-8b", "--machine", "sim:1xT4-16G", "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const auto estimate = nlohmann::json::parse(done.out);
+  EXPECT_EQ(estimate["layers"], 2);
+  EXPECT_EQ(estimate["model_from"], "llama-3-8b");
+}
+
+}  // namespace
+}  // namespace muster
