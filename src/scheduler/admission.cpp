@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -46,6 +47,26 @@ std::optional<Duration> Admission::Bucket::wait(double amount, double per_minute
   const double too_much = used_now(per_minute, now) + std::min(amount, per_minute) - per_minute;
   if (too_much <= 0) return std::nullopt;
   return retry_after(too_much * 60 / per_minute);
+}
+
+LimitUsage Admission::Bucket::usage(double per_minute, TimePoint now) const {
+  const double used_of_it = used_now(per_minute, now);
+  const double seconds_left = per_minute > 0 ? used_of_it * 60 / per_minute : 0;
+  return {.limit = per_minute,
+          .remaining = std::max(0.0, per_minute - used_of_it),
+          .reset = std::chrono::duration_cast<Duration>(
+              std::chrono::duration<double>(std::min(seconds_left, 86'400.0)))};
+}
+
+std::optional<CallerUsage> Admission::usage_of(const std::string& caller, TimePoint now) const {
+  const auto found = callers_.find(caller);
+  if (found == callers_.end()) return std::nullopt;
+  const auto& [limits, requests, tokens, running, interactive] = found->second;
+  if (!limits.requests_per_minute && !limits.tokens_per_minute) return std::nullopt;
+  CallerUsage usage;
+  if (limits.requests_per_minute) usage.requests = requests.usage(*limits.requests_per_minute, now);
+  if (limits.tokens_per_minute) usage.tokens = tokens.usage(*limits.tokens_per_minute, now);
+  return usage;
 }
 
 void Admission::set_limits(std::map<std::string, CallerLimits> limits) {

@@ -17,6 +17,18 @@ struct CallerLimits {
   std::optional<std::uint32_t> requests_at_once{};
 };
 
+/// What is left of a limit per minute.
+struct LimitUsage {
+  double limit = 0;
+  double remaining = 0;  // may be used at once
+  Duration reset{};      // until all of it may be
+};
+
+struct CallerUsage {
+  std::optional<LimitUsage> requests{};
+  std::optional<LimitUsage> tokens{};
+};
+
 struct AdmissionOptions {
   Duration queue_budget = std::chrono::seconds(2);  // predicted wait of what is let in
   std::uint64_t queued_tokens_most = 8u << 20;      // whatever the prediction says
@@ -87,6 +99,9 @@ class Admission {
   /// asked for it and are under way have at most `tokens_most` tokens with this one.
   Lane lane(const AdmissionRequest& request, double tokens_most) const;
 
+  /// What a caller has left now; nullopt: he has no limit per minute.
+  std::optional<CallerUsage> usage_of(const std::string& caller, TimePoint now) const;
+
   /// A request that was let in has ended, and so many tokens were computed for it.
   void on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now);
 
@@ -100,6 +115,7 @@ class Admission {
     void use(double amount, double per_minute, TimePoint now);
     /// How long until `amount` fits; nullopt: now.
     std::optional<Duration> wait(double amount, double per_minute, TimePoint now) const;
+    LimitUsage usage(double per_minute, TimePoint now) const;
   };
   struct Caller {
     CallerLimits limits;

@@ -168,6 +168,23 @@ TEST(Admission, CountsTheRequestsOfAKeyThatRun) {
   EXPECT_FALSE(admission.ask(request_of(3, 1, "ci"), queue_of(0), kStart));
 }
 
+TEST(Admission, TellsWhatAKeyHasLeft) {
+  Admission admission(AdmissionOptions{});
+  admission.set_limits(
+      {{"ci", {.requests_per_minute = 60, .tokens_per_minute = 600}}, {"free", {}}});
+  EXPECT_FALSE(admission.usage_of("free", kStart));
+  EXPECT_FALSE(admission.usage_of("nobody", kStart));
+  EXPECT_EQ(admission.usage_of("ci", kStart)->requests->remaining, 60);
+  EXPECT_EQ(admission.usage_of("ci", kStart)->requests->reset, Duration{});
+  EXPECT_FALSE(admission.ask(request_of(100, 1, "ci"), queue_of(0), kStart));
+  const auto usage = admission.usage_of("ci", kStart);
+  EXPECT_EQ(usage->requests->limit, 60);
+  EXPECT_EQ(usage->requests->remaining, 59);
+  EXPECT_EQ(usage->requests->reset, seconds(1));  // one of sixty a minute
+  EXPECT_EQ(usage->tokens->remaining, 500);
+  EXPECT_EQ(usage->tokens->reset, seconds(10));  // 100 of 600 a minute
+}
+
 TEST(Admission, ARequestThatTheServerRefusesCostsItsKeyNothing) {
   Admission admission({});
   admission.set_limits({{"ci", {.requests_per_minute = 1}}});

@@ -44,8 +44,8 @@ struct Call {
   // Texts, or ids as they are; one that is sent to the fleet leaves an empty place.
   std::vector<std::string> texts;
   std::vector<std::vector<std::uint32_t>> ids;
-  std::shared_ptr<Tokenizer::FirstOfPairs>
-      query;                        // of pairs; a text that is encoded aside shares it
+  /// Of pairs: one for all texts, or one for each; a text that is encoded aside shares its own.
+  std::vector<std::shared_ptr<Tokenizer::FirstOfPairs>> queries;
   std::vector<CallMiss> misses;     // in the order of the texts
   std::size_t next_miss = 0;        // the first not yet sent
   std::uint64_t unsent_tokens = 0;  // the estimate of those
@@ -59,6 +59,9 @@ struct Call {
   std::uint32_t row_size = 0;  // values of a row
   std::vector<float> rows;     // [texts, row_size]; empty as long as it may be refused
   bool has_scores_raw = false;
+  bool has_special_tokens = true;  // these three as in TokenizeCall
+  bool wants_pieces = false;
+  bool skips_special_tokens = true;
   std::vector<TokenizedText> tokenized;
   // One of the three.
   std::function<void(std::variant<EmbedAnswer, CallError>)> on_embedded;
@@ -67,6 +70,15 @@ struct Call {
 
   /// Not before one is found in the cache or the call is let in: a refusal costs no memory.
   void take_memory_of_rows() { rows.resize(admission.text_count * row_size); }
+
+  bool is_of_pairs() const { return !queries.empty(); }
+
+  /// What a text is paired with; nullptr where there are no pairs.
+  const std::shared_ptr<Tokenizer::FirstOfPairs>& query_of(std::uint32_t position) const {
+    static const std::shared_ptr<Tokenizer::FirstOfPairs> kNone;
+    if (queries.empty()) return kNone;
+    return queries[queries.size() == 1 ? 0 : position];
+  }
 
   /// The place of one text's row, whose memory has been taken.
   std::span<float> row_of(std::uint32_t position) {

@@ -41,15 +41,20 @@ struct EmbedCall {
   /// As the model's own tokenizer gives them: special tokens included, and nothing is added.
   std::vector<std::vector<std::uint32_t>> ids = {};
   std::optional<std::string> prompt_name = {};  // nullopt: the model's default
+  /// Without `prompt_name`: the first of these that the model has; where it has none, its default.
+  std::vector<std::string> prompts_preferred = {};
   /// What the caller will cut the rows to; the answer has whole rows. More than the model has is
   /// refused before anything is computed.
   std::optional<std::uint32_t> dimensions = {};
+  /// Rows of their own length are asked for: a model that scales its rows to length 1 refuses.
+  bool wants_own_length = false;
 };
 
 struct EmbedAnswer {
   std::string model = {};  // the served name
   std::uint32_t dim = 0;
   std::vector<float> rows = {};    // [texts, dim], row-major
+  bool is_normalized = false;      // the model itself scales its rows to length 1
   std::uint64_t token_count = 0;   // special tokens included; those of cached texts too
   std::uint32_t cached_count = 0;  // texts answered from the cache
 };
@@ -57,6 +62,7 @@ struct EmbedAnswer {
 struct RerankCall {
   CallOptions options = {};
   std::string query = {};
+  std::vector<std::string> queries = {};  // instead of `query`: one for each text
   std::vector<std::string> texts = {};
   bool raw_scores = false;  // without the model's activation
 };
@@ -67,16 +73,28 @@ struct RerankAnswer {
   std::uint64_t token_count = 0;
 };
 
-/// Texts as the model's tokens, prompt and special tokens included.
+/// Texts as the model's tokens, or token ids as text: one of the two.
 struct TokenizeCall {
   CallOptions options = {};                     // no model: the first one, of whichever task
   std::optional<std::string> prompt_name = {};  // nullopt: the model's default
   std::vector<std::string> texts = {};          // valid UTF-8
+  bool has_special_tokens = true;               // false: without those around a text
+  bool wants_pieces = false;                    // what each token stands for, too
+  std::vector<std::vector<std::uint32_t>> ids = {};
+  bool skips_special_tokens = true;  // of ids
+};
+
+/// What one token stands for.
+struct TokenPiece {
+  std::string text = {};  // as the tokenizer decodes the token alone
+  bool is_special = false;
 };
 
 struct TokenizedText {
   std::vector<std::uint32_t> ids = {};
   bool is_truncated = false;
+  std::vector<TokenPiece> pieces = {};  // one for each id, where they were asked for
+  std::string text = {};                // of ids that were given
 };
 
 struct TokenizeAnswer {
@@ -90,6 +108,7 @@ enum class CallField : std::uint8_t {
   Other,
   TokenIds,    // not those of the model's tokenizer
   Dimensions,  // more than the model has
+  Normalize,   // rows of their own length, of a model that has none
 };
 
 /// Why a call was not done: an Error, and when to come again for one that the server cannot take
@@ -113,6 +132,8 @@ struct ServedModelStatus {
   std::uint32_t vocab_size = 0;
   std::vector<std::string> prompts = {};
   std::string default_prompt = {};
+  EncoderFamily family = EncoderFamily::Bert;
+  std::string hash = {};  // of its files, as model_hash has it
   Pooling pooling = Pooling::Mean;
   bool normalize = false;
   Precision precision = Precision::Fp32;
@@ -184,6 +205,9 @@ class InferenceService {
   /// It needs no device and waits in no queue for one; a caller's limits on requests hold.
   virtual CallId tokenize(TokenizeCall call,
                           std::function<void(std::variant<TokenizeAnswer, CallError>)> on_done) = 0;
+
+  /// What a caller with limits has left of them; nullopt: he has none per minute.
+  virtual std::optional<CallerUsage> usage_of(const std::string& caller) const = 0;
 
   virtual std::vector<ServedModelStatus> models() const = 0;
   /// Values of a row of a model that embeds (no name: the first one); 0: there is none. It is

@@ -83,6 +83,16 @@ Result<std::string> find_prompt(const SentenceSpec& sentence,
                                    : fmt::format("it has {}", fmt::join(names, ", ")))};
 }
 
+std::optional<std::string> preferred_prompt(const SentenceSpec& sentence,
+                                            const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    for (const auto& prompt : sentence.prompts) {
+      if (prompt.name == name) return name;
+    }
+  }
+  return std::nullopt;
+}
+
 std::string prompt_text(const SentenceSpec& sentence, const std::string& name) {
   for (const auto& prompt : sentence.prompts) {
     if (prompt.name == name) return prompt.text;

@@ -51,6 +51,10 @@ Status open_texts(const ModelChoice& choice, OpenedModel& model);
 Result<std::string> find_prompt(const SentenceSpec& sentence,
                                 const std::optional<std::string>& asked);
 
+/// The first of these names that the model has a prompt of.
+std::optional<std::string> preferred_prompt(const SentenceSpec& sentence,
+                                            const std::vector<std::string>& names);
+
 /// The text of a prompt; empty for the empty name.
 std::string prompt_text(const SentenceSpec& sentence, const std::string& name);
 

@@ -21,7 +21,7 @@ constexpr std::size_t kInteractiveMost = 8;
 
 // Nothing of it is looked up in the cache.
 void miss_all(Call& call) {
-  call.misses.resize(call.texts.size());
+  call.misses.resize(call.ids.empty() ? call.texts.size() : call.ids.size());
   for (std::uint32_t i = 0; i < call.misses.size(); ++i) call.misses[i] = {.position = i};
 }
 
@@ -47,6 +47,28 @@ std::optional<CallError> check_ids(const std::vector<std::vector<std::uint32_t>>
     }
   }
   return std::nullopt;
+}
+
+std::optional<CallError> check_vocabulary(const std::vector<std::vector<std::uint32_t>>& texts,
+                                          const Tokenizer& tokenizer) {
+  for (const auto& ids : texts) {
+    for (const auto id : ids) {
+      if (id < tokenizer.vocab_size()) continue;
+      return CallError{.error = {ErrorKind::InvalidArgument,
+                                 fmt::format("token id {} is not in the vocabulary of {} tokens",
+                                             id, tokenizer.vocab_size())},
+                       .field = CallField::TokenIds};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<CallError> check_own_length(const EmbedCall& asked, const OpenedModel& model) {
+  if (!asked.wants_own_length || !model.normalize) return std::nullopt;
+  return CallError{.error = {ErrorKind::InvalidArgument,
+                             "the model's own last step scales its vectors to length 1, so there "
+                             "are no others; leave it out or set it to true"},
+                   .field = CallField::Normalize};
 }
 
 std::optional<CallError> check_dimensions(std::optional<std::uint32_t> dimensions,
@@ -76,7 +98,11 @@ CallId ServingLoop::embed(EmbedCall asked,
   if (auto wrong = check_dimensions(asked.dimensions, served.row_size)) {
     return on_done(*std::move(wrong)), 0;
   }
-  auto prompt = served.opened.prompt_name;
+  if (auto wrong = check_own_length(asked, served.opened)) {
+    return on_done(*std::move(wrong)), 0;
+  }
+  auto prompt = preferred_prompt(served.opened.folder.sentence, asked.prompts_preferred)
+                    .value_or(served.opened.prompt_name);
   if (asked.prompt_name) {
     const auto found = find_prompt(served.opened.folder.sentence, asked.prompt_name);
     if (!found) return on_done(CallError{found.error(), {}}), 0;
@@ -107,8 +133,11 @@ CallId ServingLoop::rerank(RerankCall asked,
   auto& call = begin_call(asked.options, served, asked.texts.size());
   call.type = RequestType::Rerank;
   call.texts = std::move(asked.texts);
-  call.query = std::make_shared<Tokenizer::FirstOfPairs>(
-      served.opened.text_encoder->first_of_pairs(asked.query));
+  if (asked.queries.empty()) asked.queries.push_back(std::move(asked.query));
+  for (const auto& query : asked.queries) {
+    call.queries.push_back(std::make_shared<Tokenizer::FirstOfPairs>(
+        served.opened.text_encoder->first_of_pairs(query)));
+  }
   call.has_scores_raw = asked.raw_scores;
   call.on_reranked = std::move(on_done);
   miss_all(call);
@@ -128,10 +157,18 @@ CallId ServingLoop::tokenize(TokenizeCall asked,
     if (!found) return on_done(CallError{found.error(), {}}), 0;
     prompt = *found;
   }
-  auto& call = begin_call(asked.options, served, asked.texts.size());
+  if (auto wrong = check_vocabulary(asked.ids, served.opened.text_encoder->tokenizer())) {
+    return on_done(*std::move(wrong)), 0;
+  }
+  const auto text_count = asked.ids.empty() ? asked.texts.size() : asked.ids.size();
+  auto& call = begin_call(asked.options, served, text_count);
   call.prompt = prompt_text(served.opened.folder.sentence, prompt);
   call.texts = std::move(asked.texts);
-  call.tokenized.resize(call.texts.size());
+  call.ids = std::move(asked.ids);
+  call.has_special_tokens = asked.has_special_tokens;
+  call.wants_pieces = asked.wants_pieces;
+  call.skips_special_tokens = asked.skips_special_tokens;
+  call.tokenized.resize(text_count);
   call.on_tokenized = std::move(on_done);
   miss_all(call);
   return let_in(call, served);
@@ -270,6 +307,7 @@ void ServingLoop::finish(CallId id) {
     call->on_embedded(EmbedAnswer{.model = model.name,
                                   .dim = call->row_size,
                                   .rows = std::move(call->rows),
+                                  .is_normalized = model.opened.normalize,
                                   .token_count = call->token_count,
                                   .cached_count = call->cached_count});
   }

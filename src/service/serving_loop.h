@@ -48,6 +48,9 @@ class ServingLoop final : public InferenceService {
   CallId tokenize(TokenizeCall asked,
                   std::function<void(std::variant<TokenizeAnswer, CallError>)> on_done) override;
 
+  std::optional<CallerUsage> usage_of(const std::string& caller) const override {
+    return admission_.usage_of(caller, clock_.now());
+  }
   std::vector<ServedModelStatus> models() const override;
   std::uint32_t row_size(std::string_view model) const override;
   void load_model(const ServedModel& model,
@@ -94,6 +97,7 @@ class ServingLoop final : public InferenceService {
   void send_texts();
   void send_in_turn(Call& call);
   void send_next(Call& call);
+  void decode_next(Call& call, const ServingModel& model);
   void join_flight(Call& call, const CallMiss& miss);
   void encode_aside(Call& call, ServingModel& model, TextToEncode text);
   void on_encoded(CallId id, EncodedText encoded);

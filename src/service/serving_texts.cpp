@@ -9,6 +9,7 @@
 #include "base/wall_clock.h"
 #include "service/row_mark.h"
 #include "service/serving_loop.h"
+#include "service/tokenized_text.h"
 
 namespace muster {
 namespace {
@@ -69,8 +70,9 @@ std::uint64_t ServingLoop::estimate_tokens(const Call& call, ServingModel& model
     return sum;
   }
   if (!model.token_estimate.is_known()) sample_tokens(call, model);
-  const auto more = call.prompt.size() + (call.query ? call.query->text().size() : 0);
   for (const auto& miss : call.misses) {
+    const auto& query = call.query_of(miss.position);
+    const auto more = call.prompt.size() + (query ? query->text().size() : 0);
     const auto tokens = model.token_estimate.tokens(call.texts[miss.position].size() + more);
     sum += std::min(length_max, tokens + special_count(model));
   }
@@ -159,7 +161,8 @@ void ServingLoop::send_next(Call& call) {
   auto& model = *models_.find(call.model);
   const auto& miss = call.misses[call.next_miss];
   auto& encoder = *model.opened.text_encoder;
-  if (!call.on_tokenized && !call.query) {
+  if (call.on_tokenized && !call.ids.empty()) return decode_next(call, model);
+  if (!call.on_tokenized && !call.is_of_pairs()) {
     if (const auto* flight = flights_.find(miss.key)) {
       if (flight->is_truncated && !call.may_truncate) {
         return fail(call.id, {.error = too_long(model), .retry_after = {}});
@@ -175,9 +178,18 @@ void ServingLoop::send_next(Call& call) {
   TextToEncode text{.text = std::exchange(call.texts[miss.position], {}),
                     .prompt = call.prompt,
                     .side = call.side,
-                    .query = call.query.get()};
+                    .query = call.query_of(miss.position).get()};
   if (text.byte_count() > kInlineBytes) return encode_aside(call, model, std::move(text));
   accept(call, model, encode_text(encoder, text));
+}
+
+// The ids of one text as text: no device is needed, and the last one ends the call.
+void ServingLoop::decode_next(Call& call, const ServingModel& model) {
+  const auto position = call.misses[call.next_miss].position;
+  const auto ids = std::exchange(call.ids[position], {});
+  call.tokenized[position].text =
+      model.opened.text_encoder->tokenizer().decode(ids, call.skips_special_tokens);
+  if (++call.next_miss == call.misses.size()) finish(call.id);
 }
 
 void ServingLoop::join_flight(Call& call, const CallMiss& miss) {
@@ -206,8 +218,11 @@ void ServingLoop::encode_aside(Call& call, ServingModel& model, TextToEncode tex
     TextToEncode text;
     EncodedText done;
   };
-  const auto task = std::make_shared<Task>(
-      Task{model.aside_encoder, call.query, std::string(text.prompt), std::move(text), {}});
+  const auto task = std::make_shared<Task>(Task{model.aside_encoder,
+                                                call.query_of(call.misses[call.next_miss].position),
+                                                std::string(text.prompt),
+                                                std::move(text),
+                                                {}});
   task->text.prompt = task->prompt;
   call.aside = task;
   const auto taken = asides_.push([this, id = call.id, wanted = std::weak_ptr<Task>(task)] {
@@ -243,14 +258,16 @@ void ServingLoop::accept(Call& call, ServingModel& model, EncodedText encoded) {
   learn(model, encoded);
   const auto& miss = call.misses[call.next_miss];
   if (call.on_tokenized) {
-    call.tokenized[miss.position] = {.ids = std::move(encoded.ids),
-                                     .is_truncated = encoded.is_truncated};
+    call.tokenized[miss.position] = tokenized_text(
+        model.opened.text_encoder->tokenizer(), std::move(encoded),
+        {.has_special_tokens = call.has_special_tokens, .wants_pieces = call.wants_pieces});
     if (++call.next_miss == call.misses.size()) finish(call.id);
     return;
   }
   const bool has_segments = model.opened.folder.rerank && model.opened.folder.rerank->has_segments;
   if (!has_segments) encoded.first_segment = 0;
-  if (!call.query && flights_.find(miss.key) != nullptr) {  // it came while this one was aside
+  if (!call.is_of_pairs() &&
+      flights_.find(miss.key) != nullptr) {  // it came while this one was aside
     join_flight(call, miss);
   } else {
     submit(call, miss, std::move(encoded));
@@ -259,7 +276,8 @@ void ServingLoop::accept(Call& call, ServingModel& model, EncodedText encoded) {
 }
 
 void ServingLoop::submit(Call& call, const CallMiss& miss, EncodedText encoded) {
-  auto& flight = flights_.add(call.model, call.query ? std::nullopt : std::optional(miss.key));
+  auto& flight =
+      flights_.add(call.model, call.is_of_pairs() ? std::nullopt : std::optional(miss.key));
   flight.token_count = static_cast<std::uint32_t>(encoded.ids.size());
   flight.is_truncated = encoded.is_truncated;
   flight.waiters.push_back({.call = call.id, .position = miss.position});
