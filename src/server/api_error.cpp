@@ -49,6 +49,47 @@ int http_status(ErrorKind kind) {
   return 500;
 }
 
+using Json = nlohmann::ordered_json;
+
+// The status that TEI gives, and its word for what is wrong. What TEI has no word for, a route or a
+// key, keeps its status.
+StatusWords tei_words(const ApiError& error) {
+  switch (error.status) {
+    case 400:
+      if (error.code == "empty_array") return {400, "Empty", ""};
+      return {422, "Validation", ""};
+    case 429:
+      return {429, "Overloaded", ""};
+    case 422:  // the model cannot do it
+    case 500:
+      return {424, "Backend", ""};
+    case 503:
+      return {503, "Unhealthy", ""};
+    case 504:
+      return {504, "Backend", ""};
+    default:
+      return {error.status, "Validation", ""};
+  }
+}
+
+Json error_body(const ApiError& error, ErrorForm form) {
+  switch (form) {
+    case ErrorForm::Tei:
+      return {{"error", error.message}, {"error_type", tei_words(error).type}};
+    case ErrorForm::Ollama:
+      return {{"error", error.message}};
+    case ErrorForm::Cohere:
+      return {{"message", error.message}};
+    case ErrorForm::OpenAi:
+      break;
+  }
+  return {{"error",
+           {{"message", error.message},
+            {"type", error.type},
+            {"param", or_null(error.param)},
+            {"code", or_null(error.code)}}}};
+}
+
 }  // namespace
 
 ApiError wrong_field(std::string_view param, std::string_view code, std::string message) {
@@ -82,14 +123,10 @@ ApiError api_error(const CallError& error) {
   return answer;
 }
 
-HttpResponse error_response(const ApiError& error) {
-  using Json = nlohmann::ordered_json;
-  const Json body{{"error",
-                   {{"message", error.message},
-                    {"type", error.type},
-                    {"param", or_null(error.param)},
-                    {"code", or_null(error.code)}}}};
-  HttpResponse response{.status = error.status, .content_type = "application/json", .body = {}};
+HttpResponse error_response(const ApiError& error, ErrorForm form) {
+  const Json body = error_body(error, form);
+  const int status = form == ErrorForm::Tei ? tei_words(error).status : error.status;
+  HttpResponse response{.status = status, .content_type = "application/json", .body = {}};
   // What a client sent comes back in some messages; bytes that are no UTF-8 become U+FFFD.
   response.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
   // Source: RFC 9110 section 11.6.1; RFC 6750 section 3.

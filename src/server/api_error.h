@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "net/http_message.h"
+#include "server/error_form.h"
 #include "service/inference_service.h"
 
 namespace muster {
@@ -64,7 +65,11 @@ ApiError api_error(const CallError& error);
 /// For a status without a kind: 401, 403, 404, 405, 413, 415, 431, …
 ApiError api_error(int status, std::string message);
 
-/// With `Retry-After` in whole seconds, rounded up, where there is one.
-HttpResponse error_response(const ApiError& error);
+/// With `Retry-After` in whole seconds, rounded up, where there is one. In TEI's form a fault of a
+/// body is 422, an empty list 400 and a fault of the server 424, as there.
+///
+/// Source: text-embeddings-inference, router/src/lib.rs (ErrorResponse) and http/server.rs (From
+/// for StatusCode); ollama, server/routes.go; cohere-python, core/api_error.py.
+HttpResponse error_response(const ApiError& error, ErrorForm form = ErrorForm::OpenAi);
 
 }  // namespace muster

@@ -33,34 +33,6 @@ ApiStatus read_side(JsonValue& value, CallOptions& options) {
   return Done{};
 }
 
-// The text of `{"text": "…"}`, or of the value itself.
-ApiResult<std::string> read_document(JsonValue& value, std::string_view name,
-                                     const TextListLimits& limits, bool takes_objects) {
-  simdjson::ondemand::json_type type{};
-  if (const auto fault = value.type().get(type)) return broken_json(fault);
-  if (!takes_objects || type != simdjson::ondemand::json_type::object) {
-    return read_text(value, name, limits.text_bytes_most);
-  }
-  simdjson::ondemand::object object;
-  if (const auto fault = value.get_object().get(object)) return broken_json(fault);
-  std::optional<std::string> text;
-  for (auto item : object) {
-    simdjson::ondemand::field field;
-    if (const auto fault = std::move(item).get(field)) return broken_json(fault);
-    std::string_view key;
-    if (const auto fault = field.unescaped_key().get(key)) return broken_json(fault);
-    if (key != "text" || text) {
-      return wrong_field(
-          name, "invalid_value",
-          fmt::format("Invalid '{}': a document may have the field text alone.", name));
-    }
-    JsonValue inner = field.value();
-    text = MUSTER_TRY(read_text(inner, name, limits.text_bytes_most));
-  }
-  if (!text) return missing_field("text");
-  return *std::move(text);
-}
-
 }  // namespace
 
 void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
@@ -90,6 +62,43 @@ void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool&
                     }});
 }
 
+BodyField flag_field(std::string_view name, bool& into) {
+  return {name, [name, &into](JsonValue& value) -> ApiStatus {
+            into = MUSTER_TRY(read_bool(value, name));
+            return Done{};
+          }};
+}
+
+BodyField name_field(std::string_view name, std::string& into) {
+  return {name, [name, &into](JsonValue& value) -> ApiStatus {
+            into = MUSTER_TRY(read_text(value, name, kNameBytesMost));
+            return Done{};
+          }};
+}
+
+BodyField prompt_field(std::optional<std::string>& into) {
+  return {"prompt_name", [&into](JsonValue& value) -> ApiStatus {
+            into = MUSTER_TRY(read_text(value, "prompt_name", kNameBytesMost));
+            return Done{};
+          }};
+}
+
+// 0 and what is more than the model has are refused by the service, which knows how many that are.
+BodyField dimensions_field(std::string_view name, std::optional<std::uint32_t>& into) {
+  return {name, [name, &into](JsonValue& value) -> ApiStatus {
+            auto number = read_integer(value, name, 0, UINT32_MAX);
+            if (number) {
+              into = static_cast<std::uint32_t>(*number);
+              return Done{};
+            }
+            if (number.error().code != "invalid_value") return number.error();
+            return wrong_field(name, "invalid_value",
+                               fmt::format("Invalid '{}': expected an integer from 1 to the "
+                                           "dimension of the model.",
+                                           name));
+          }};
+}
+
 ApiError missing_field(std::string_view name) {
   return wrong_field(name, "missing_required_parameter",
                      fmt::format("Missing required parameter: '{}'.", name));
@@ -107,6 +116,33 @@ ApiError empty_list(std::string_view name) {
                      fmt::format("Invalid '{}': empty array. Expected an array with minimum "
                                  "length 1, but got an empty array instead.",
                                  name));
+}
+
+ApiResult<std::string> read_document(JsonValue& value, std::string_view name,
+                                     const TextListLimits& limits, bool takes_objects) {
+  simdjson::ondemand::json_type type{};
+  if (const auto fault = value.type().get(type)) return broken_json(fault);
+  if (!takes_objects || type != simdjson::ondemand::json_type::object) {
+    return read_text(value, name, limits.text_bytes_most);
+  }
+  simdjson::ondemand::object object;
+  if (const auto fault = value.get_object().get(object)) return broken_json(fault);
+  std::optional<std::string> text;
+  for (auto item : object) {
+    simdjson::ondemand::field field;
+    if (const auto fault = std::move(item).get(field)) return broken_json(fault);
+    std::string_view key;
+    if (const auto fault = field.unescaped_key().get(key)) return broken_json(fault);
+    if (key != "text" || text) {
+      return wrong_field(
+          name, "invalid_value",
+          fmt::format("Invalid '{}': a document may have the field text alone.", name));
+    }
+    JsonValue inner = field.value();
+    text = MUSTER_TRY(read_text(inner, name, limits.text_bytes_most));
+  }
+  if (!text) return missing_field("text");
+  return *std::move(text);
 }
 
 ApiStatus read_texts(JsonValue& value, std::string_view name, const TextListLimits& limits,

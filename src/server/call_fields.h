@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/json_body.h"
@@ -19,6 +22,15 @@ inline constexpr std::uint64_t kNameBytesMost = 512;
 void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
                      Duration deadline_most);
 
+/// A field that is a flag, and one that is a name of at most `kNameBytesMost` bytes. They write
+/// into `into`, which must outlive the list.
+BodyField flag_field(std::string_view name, bool& into);
+BodyField name_field(std::string_view name, std::string& into);
+BodyField prompt_field(std::optional<std::string>& into);  // "prompt_name"
+
+/// How many values a vector shall have: `dimensions`, `output_dimension`.
+BodyField dimensions_field(std::string_view name, std::optional<std::uint32_t>& into);
+
 /// "Missing required parameter: 'input'."
 ApiError missing_field(std::string_view name);
 
@@ -30,6 +42,10 @@ struct TextListLimits {
   std::uint64_t texts_most = 2048;
   std::uint64_t text_bytes_most = 1 << 20;
 };
+
+/// The text of `{"text": "…"}` where `takes_objects`, else of the value itself. Errors: 400.
+ApiResult<std::string> read_document(JsonValue& value, std::string_view name,
+                                     const TextListLimits& limits, bool takes_objects);
 
 /// Appends a text or a list of texts, counted while they are read. Where `takes_objects`, an
 /// element may be `{"text": "…"}` too.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/wall_clock.h"
+#include "server/rate_limit_headers.h"
 
 namespace muster {
 
@@ -43,7 +44,7 @@ HttpResponse Exchange::refusal(const ApiError& error, HttpRequest head) {
   request = std::move(head);
   is_answered_ = true;
   reason_ = error.code.value_or(error.type);
-  HttpResponse response = error_response(error);
+  HttpResponse response = error_response(error, route_.errors);
   response.headers.emplace_back("X-Request-Id", request_id);
   count(response.status, response.body.size());
   return response;
@@ -55,6 +56,11 @@ void Exchange::answer(HttpResponse response) {
   const int status = response.status;
   const std::uint64_t bytes_out = response.body.size();
   response.headers.emplace_back("X-Request-Id", request_id);
+  const bool is_call = route_.scope == RouteScope::Embed && route_.method == "POST";
+  if (is_call && !caller_name.empty()) {
+    const auto usage = state_->service.usage_of(caller_name);
+    if (usage) add_rate_limits(*usage, response.headers);
+  }
   (*respond_)(std::move(response));
   count(status, bytes_out);  // the client waits for the one and not for the other
 }
@@ -104,7 +110,7 @@ void Exchange::count(int status, std::uint64_t bytes_out) {
 
 void Exchange::refuse(const ApiError& error) {
   reason_ = error.code.value_or(error.type);
-  answer(error_response(error));
+  answer(error_response(error, error_form.value_or(route_.errors)));
 }
 
 void Exchange::answer(int status, const nlohmann::ordered_json& body) {

@@ -75,6 +75,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::shared_ptr<const ApiKeys> judged_by;
   bool is_admin = false;  // it may call admin routes, and is shown paths of this machine
   std::string request_id;
+  /// Instead of the route's, where the body has told which API the client speaks.
+  std::optional<ErrorForm> error_form;
   // For the audit log, as far as they are known.
   std::string model;
   std::optional<std::uint64_t> text_count;

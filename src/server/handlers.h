@@ -12,6 +12,29 @@ void answer_embeddings(const ExchangePtr& exchange);
 void answer_rerank(const ExchangePtr& exchange);
 void answer_tokenize(const ExchangePtr& exchange);
 
+void answer_bare_rerank(const ExchangePtr& exchange);  // /rerank, of TEI or of infinity and vLLM
+
+// score_routes.cpp: vLLM's
+void answer_score(const ExchangePtr& exchange);
+
+// tei_routes.cpp: text-embeddings-inference
+void tei_embed(const ExchangePtr& exchange);
+void tei_similarity(const ExchangePtr& exchange);
+void tei_tokenize(const ExchangePtr& exchange);
+void tei_decode(const ExchangePtr& exchange);
+void tei_info(const ExchangePtr& exchange);
+
+// ollama_routes.cpp
+void ollama_embed(const ExchangePtr& exchange);
+void ollama_embeddings(const ExchangePtr& exchange);
+void ollama_tags(const ExchangePtr& exchange);
+void ollama_show(const ExchangePtr& exchange);
+void ollama_version(const ExchangePtr& exchange);
+
+// cohere_routes.cpp
+void cohere_embed(const ExchangePtr& exchange);
+void cohere_rerank(const ExchangePtr& exchange);
+
 // model_routes.cpp
 void answer_models(const ExchangePtr& exchange);
 void answer_model(const ExchangePtr& exchange);
@@ -29,6 +52,7 @@ void answer_devices(const ExchangePtr& exchange);
 void answer_decisions(const ExchangePtr& exchange);
 void answer_config(const ExchangePtr& exchange);
 void answer_openapi(const ExchangePtr& exchange);
+void answer_openapi_json(const ExchangePtr& exchange);
 void answer_gpu_stats(const ExchangePtr& exchange);
 
 // fleet_routes.cpp: /multigpu

@@ -61,6 +61,16 @@ ApiStatus read_field(simdjson::ondemand::field& field, std::span<const BodyField
   return fields[index].read(value);
 }
 
+ApiStatus read_fields(simdjson::ondemand::object& object, std::span<const BodyField> fields) {
+  std::vector<bool> seen(fields.size(), false);
+  for (auto item : object) {
+    simdjson::ondemand::field field;
+    if (const auto fault = std::move(item).get(field)) return broken_json(fault);
+    MUSTER_TRY(read_field(field, fields, seen));
+  }
+  return Done{};
+}
+
 // A parser's own memory is half of what reading a short body takes: a thread keeps its last one,
 // unless a long body has made it large.
 class KeptParser {
@@ -114,16 +124,20 @@ ApiStatus read_body(std::string body, std::span<const BodyField> fields) {
     if (fault != simdjson::INCORRECT_TYPE) return broken_json(fault);
     return ApiError{.status = 400, .message = "The body of your request must be a JSON object."};
   }
-  std::vector<bool> seen(fields.size(), false);
-  for (auto item : object) {
-    simdjson::ondemand::field field;
-    if (const auto fault = std::move(item).get(field)) return broken_json(fault);
-    MUSTER_TRY(read_field(field, fields, seen));
-  }
+  MUSTER_TRY(read_fields(object, fields));
   if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
     return broken_json(simdjson::TRAILING_CONTENT);
   }
   return Done{};
+}
+
+ApiStatus read_object(JsonValue& value, std::string_view name, std::span<const BodyField> fields) {
+  simdjson::ondemand::object object;
+  if (const auto fault = value.get_object().get(object)) {
+    if (fault != simdjson::INCORRECT_TYPE) return broken_json(fault);
+    return wrong_type(value, name, "an object");
+  }
+  return read_fields(object, fields);
 }
 
 ApiResult<std::string> read_text(JsonValue& value, std::string_view name,

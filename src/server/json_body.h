@@ -28,6 +28,9 @@ struct BodyField {
 /// Errors: 400 as OpenAI words them. Threads: pure.
 ApiStatus read_body(std::string body, std::span<const BodyField> fields);
 
+/// The same for a value that must be an object: `name` is its own, for messages.
+ApiStatus read_object(JsonValue& value, std::string_view name, std::span<const BodyField> fields);
+
 /// The value as text; one with half of a surrogate pair is refused. Errors: 400.
 ApiResult<std::string> read_text(JsonValue& value, std::string_view name, std::uint64_t bytes_most);
 ApiResult<bool> read_bool(JsonValue& value, std::string_view name);

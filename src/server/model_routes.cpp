@@ -5,6 +5,7 @@
 #include "server/call_fields.h"
 #include "server/handlers.h"
 #include "server/json_body.h"
+#include "server/model_words.h"
 #include "service/model_name.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
@@ -14,19 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct PoolingName {
-  Pooling pooling;
-  std::string_view name;
-};
-constexpr std::array kPoolings{PoolingName{Pooling::Cls, "cls"}, PoolingName{Pooling::Mean, "mean"},
-                               PoolingName{Pooling::Max, "max"},
-                               PoolingName{Pooling::Last, "last"}};
-
-std::string_view pooling_word(Pooling pooling) {
-  const auto found = std::find_if(kPoolings.begin(), kPoolings.end(),
-                                  [&](const auto& row) { return row.pooling == pooling; });
-  return found == kPoolings.end() ? "" : found->name;
-}
+constexpr std::array kPoolings{Pooling::Cls, Pooling::Mean, Pooling::Max, Pooling::Last};
 
 // Where a model lies, and why it could not be loaded, is for administrators alone.
 Json model_json(const ServedModelStatus& model, bool shows_places) {
@@ -79,8 +68,8 @@ ApiStatus read_precision(JsonValue& value, ServedModel& model) {
 
 ApiStatus read_pooling(JsonValue& value, ServedModel& model) {
   const std::string name = MUSTER_TRY(read_text(value, "pooling", kNameBytesMost));
-  for (const PoolingName& row : kPoolings) {
-    if (row.name == name) model.pooling = row.pooling;
+  for (const Pooling pooling : kPoolings) {
+    if (pooling_word(pooling) == name) model.pooling = pooling;
   }
   if (model.pooling) return Done{};
   return wrong_field("pooling", "invalid_value",

@@ -1,26 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
-#include "net/http_message.h"
 #include "server/api_error.h"
+#include "server/embedding_format.h"
+#include "server/rows_answer.h"
 #include "service/inference_service.h"
 
 namespace muster {
-
-enum class EmbeddingFormat : std::uint8_t {
-  Float,   // numbers in JSON, the shortest that read back as the same float32
-  Base64,  // in JSON, of the float32 in little-endian order
-  Raw,     // application/octet-stream: [texts, dim] float32, little-endian
-};
 
 /// A body of POST /v1/embeddings.
 struct EmbeddingsRequest {
   EmbedCall call;
   EmbeddingFormat format = EmbeddingFormat::Float;
+  bool is_normalized = false;  // rows of length 1 are asked for
 };
 
 struct EmbeddingsLimits {
@@ -35,20 +30,16 @@ struct EmbeddingsLimits {
 /// Reads `input` (a text, a list of texts, a list of token ids, a list of lists of them), `model`,
 /// `encoding_format`, `dimensions`, `user`, and muster's own `prompt_name`, `truncate`,
 /// `truncation_direction` ("Left", "Right"; these three as TEI has them), `lane` ("interactive",
-/// "bulk") and `timeout_ms`. An empty string is a text. Texts are counted while they are read, so
-/// that too many cost nothing.
+/// "bulk") and `timeout_ms`. Of Jina's: `task`, `embedding_type`, `normalized` and texts as
+/// `{"text": …}`; `input_type` as Cohere's and NVIDIA's clients send it, `output_dimension` as
+/// litellm's for infinity. An empty string is a text.
 ///
 /// Errors: 400 as OpenAI words them. Threads: pure.
-/// Source: OpenAI, API reference, "Create embeddings".
+/// Source: OpenAI, API reference, "Create embeddings"; Jina AI, Embeddings API; litellm,
+/// llms/infinity/embedding/transformation.py.
 ApiResult<EmbeddingsRequest> parse_embeddings(std::string body, const EmbeddingsLimits& limits);
 
-/// Why the service did not do a call, naming the field of the body. What sends ids that the model
-/// does not have is most likely langchain-openai, which makes them with OpenAI's own tokenizer
-/// unless told not to.
-ApiError embeddings_error(const CallError& error);
-
-/// The whole answer, as EmbeddingsAnswer writes it, in one go.
-HttpResponse embeddings_response(EmbedAnswer answer, EmbeddingFormat format,
-                                 std::optional<std::uint32_t> dimensions);
+/// The answer of OpenAI's form, its rows in one of the formats.
+std::vector<RowSection> openai_sections(const EmbedAnswer& answer, EmbeddingFormat format);
 
 }  // namespace muster

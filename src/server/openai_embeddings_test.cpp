@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <nlohmann/json.hpp>
+
+#include "server/compute_calls.h"
 
 namespace muster {
 namespace {
@@ -79,8 +79,8 @@ TEST(EmbeddingsBody, SurrogatePairsAreOneCharacterAndHalvesAreRefused) {
 }
 
 TEST(EmbeddingsBody, WrongTypesAreRefusedByName) {
-  for (const std::string input : {"1", "{}", "true", "[true]", "[{}]", "[null]", "[\"a\",1]",
-                                  "[1,\"a\"]", "[[\"a\"]]", "[[1],2]", "[[[1]]]"}) {
+  for (const std::string input : {"1", "{}", "true", "[true]", "[null]", "[\"a\",1]", "[1,\"a\"]",
+                                  "[[\"a\"]]", "[[1],2]", "[[[1]]]"}) {
     const auto error = refused(with_input(input));
     EXPECT_EQ(error.code, "invalid_type") << input << ": " << error.message;
     EXPECT_EQ(error.param, "input");
@@ -88,6 +88,26 @@ TEST(EmbeddingsBody, WrongTypesAreRefusedByName) {
   EXPECT_EQ(refused(R"({"input":7,"model":"m"})").message,
             "Invalid type for 'input': expected a string, an array of strings, an array of token "
             "ids or an array of arrays of token ids, but got a number instead.");
+}
+
+TEST(EmbeddingsBody, TakesJinasFieldsAndTextsAsObjects) {
+  const auto request =
+      parsed(R"({"model":"m","input":[{"text":"a"},{"text":"b"}],"task":"retrieval.query",)"
+             R"("embedding_type":["ubinary"],"normalized":true})");
+  EXPECT_EQ(request.call.texts, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(request.format, EmbeddingFormat::Ubinary);
+  EXPECT_TRUE(request.is_normalized);
+  EXPECT_EQ(request.call.prompts_preferred, (std::vector<std::string>{"retrieval.query", "query"}));
+  EXPECT_TRUE(parsed(R"({"model":"m","input":"a","normalized":false})").call.wants_own_length);
+  EXPECT_EQ(refused(R"({"input":[{}],"model":"m"})").param, "text");
+  EXPECT_EQ(refused(R"({"input":"a","model":"m","embedding_type":["float","int8"]})").param,
+            "embedding_type");
+  EXPECT_EQ(refused(R"({"input":"a","model":"m","embedding_type":[]})").code, "empty_array");
+}
+
+TEST(EmbeddingsBody, AnUnknownPurposeIsToldTheNearest) {
+  EXPECT_EQ(refused(R"({"input":"a","model":"m","input_type":"search_querry"})").message,
+            "Invalid 'input_type': expected 'search_query', perhaps.");
 }
 
 TEST(EmbeddingsBody, EmptyListsAreRefused) {
@@ -156,8 +176,8 @@ TEST(EmbeddingsBody, AnIdThatIsNoNumberFromZeroNamesLangchainsSwitch) {
             std::string::npos);
 }
 
-TEST(EmbeddingsError, NamesTheFieldThatTheServiceRefuses) {
-  const auto ids = embeddings_error(
+TEST(CallError, NamesTheFieldThatTheServiceRefuses) {
+  const auto ids = call_error(
       {.error = {ErrorKind::InvalidArgument, "token id 9 is not"}, .field = CallField::TokenIds});
   EXPECT_EQ(ids.status, 400);
   EXPECT_EQ(ids.param, "input");
@@ -166,20 +186,27 @@ TEST(EmbeddingsError, NamesTheFieldThatTheServiceRefuses) {
             "Invalid 'input': token id 9 is not. The ids must be those of this model's own "
             "tokenizer; with langchain-openai set check_embedding_ctx_length=False, so that it "
             "sends texts.");
-  const auto dimensions = embeddings_error(
+  const auto dimensions = call_error(
       {.error = {ErrorKind::InvalidArgument, "the model has 2"}, .field = CallField::Dimensions});
   EXPECT_EQ(dimensions.status, 400);
   EXPECT_EQ(dimensions.param, "dimensions");
   EXPECT_EQ(dimensions.code, "invalid_value");
   EXPECT_EQ(dimensions.message, "Invalid 'dimensions': the model has 2.");
-  EXPECT_EQ(embeddings_error({.error = {ErrorKind::NotFound, "no such model"}}).status, 404);
+  EXPECT_EQ(call_error({.error = {ErrorKind::NotFound, "no such model"}}).status, 404);
 }
 
 const EmbedAnswer kAnswer{
     .model = "m\"1", .dim = 2, .rows = {3, 4, 0.5F, -1}, .token_count = 9, .cached_count = 0};
 
+HttpResponse response_of(EmbedAnswer answer, EmbeddingFormat format, const RowFit& fit = {}) {
+  fit_rows(answer, fit);
+  RowsAnswer whole(answer.rows, answer.dim, openai_sections(answer, format));
+  while (!whole.write(1)) continue;
+  return whole.take();
+}
+
 TEST(EmbeddingsAnswer, IsOpenAisList) {
-  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Float, std::nullopt);
+  const auto response = response_of(kAnswer, EmbeddingFormat::Float);
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.content_type, "application/json");
   EXPECT_EQ(response.body,
@@ -189,14 +216,13 @@ TEST(EmbeddingsAnswer, IsOpenAisList) {
 }
 
 TEST(EmbeddingsAnswer, InBase64AreTheBytes) {
-  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Base64, std::nullopt);
-  const Json body = Json::parse(response.body);
+  const Json body = Json::parse(response_of(kAnswer, EmbeddingFormat::Base64).body);
   // 3.0F is 00 00 40 40, 4.0F 00 00 80 40: what coreutils' base64 makes of them.
   EXPECT_EQ(body["data"][0]["embedding"], "AABAQAAAgEA=");
 }
 
 TEST(EmbeddingsAnswer, RawAreTheRowsAlone) {
-  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Raw, std::nullopt);
+  const auto response = response_of(kAnswer, EmbeddingFormat::Raw);
   EXPECT_EQ(response.content_type, "application/octet-stream");
   ASSERT_EQ(response.body.size(), 16);
   EXPECT_EQ(std::memcmp(response.body.data(), kAnswer.rows.data(), 16), 0);
@@ -206,24 +232,35 @@ TEST(EmbeddingsAnswer, RawAreTheRowsAlone) {
 
 TEST(EmbeddingsAnswer, FewerDimensionsAreCutAndOfLengthOne) {
   const EmbedAnswer answer{.model = "m", .dim = 3, .rows = {3, 4, 12, 0, 0, 1}, .token_count = 1};
-  const auto response = embeddings_response(answer, EmbeddingFormat::Float, 2);
-  const Json body = Json::parse(response.body);
+  const Json body =
+      Json::parse(response_of(answer, EmbeddingFormat::Float, {.dimensions = 2}).body);
   EXPECT_EQ(body["data"][0]["embedding"].dump(), "[0.6,0.8]");
   EXPECT_EQ(body["data"][1]["embedding"].dump(), "[0,0]");
 }
 
 TEST(EmbeddingsAnswer, AllDimensionsAreLeftAsTheyAre) {
-  const auto response = embeddings_response(kAnswer, EmbeddingFormat::Float, 2);
+  const auto response = response_of(kAnswer, EmbeddingFormat::Float, {.dimensions = 2});
   EXPECT_EQ(Json::parse(response.body)["data"][0]["embedding"].dump(), "[3,4]");
 }
 
-TEST(EmbeddingsAnswer, WhatIsNotFiniteIsAnErrorInEveryFormat) {
-  auto answer = kAnswer;
-  answer.rows[3] = std::numeric_limits<float>::quiet_NaN();
-  for (const auto format :
-       {EmbeddingFormat::Float, EmbeddingFormat::Base64, EmbeddingFormat::Raw}) {
-    EXPECT_EQ(embeddings_response(answer, format, std::nullopt).status, 500);
-  }
+TEST(RowFit, ScalesToLengthOneUnlessTheModelDoesItself) {
+  EmbedAnswer answer = kAnswer;
+  fit_rows(answer, {.is_normalized = true});
+  EXPECT_EQ(answer.rows[0], 0.6F);
+  EXPECT_EQ(answer.rows[1], 0.8F);
+  EmbedAnswer scaled = kAnswer;
+  scaled.is_normalized = true;
+  fit_rows(scaled, {.is_normalized = true});
+  EXPECT_EQ(scaled.rows, kAnswer.rows);  // its bits are the model's
+}
+
+TEST(RowsAnswer, WritesItsSectionsOneAfterTheOther) {
+  RowsAnswer answer({3, 4, 0.5F, -1}, 2,
+                    {{.before = "<", .after = ">"},
+                     {.format = EmbeddingFormat::Ubinary, .before = "(", .after = ")"}});
+  EXPECT_EQ(answer.value_count(), 8U);
+  while (!answer.write(1)) continue;
+  EXPECT_EQ(answer.take().body, "<[3,4],[0.5,-1]>([192],[128])");
 }
 
 TEST(ApiErrorBody, HasOpenAisFourFields) {
@@ -231,6 +268,21 @@ TEST(ApiErrorBody, HasOpenAisFourFields) {
   EXPECT_EQ(response.body,
             R"({"error":{"message":"No.","type":"invalid_request_error","param":"input",)"
             R"("code":"empty_array"}})");
+}
+
+TEST(ApiErrorBody, IsInTheFormOfTheClientsApi) {
+  const auto wrong = wrong_field("inputs", "invalid_type", "No.");
+  const auto tei = error_response(wrong, ErrorForm::Tei);
+  EXPECT_EQ(tei.status, 422);
+  EXPECT_EQ(tei.body, R"({"error":"No.","error_type":"Validation"})");
+  const auto empty = error_response(wrong_field("inputs", "empty_array", "No."), ErrorForm::Tei);
+  EXPECT_EQ(empty.status, 400);
+  EXPECT_EQ(empty.body, R"({"error":"No.","error_type":"Empty"})");
+  EXPECT_EQ(error_response(api_error(429, ""), ErrorForm::Tei).body,
+            R"({"error":"","error_type":"Overloaded"})");
+  EXPECT_EQ(error_response(api_error(500, ""), ErrorForm::Tei).status, 424);
+  EXPECT_EQ(error_response(wrong, ErrorForm::Ollama).body, R"({"error":"No."})");
+  EXPECT_EQ(error_response(wrong, ErrorForm::Cohere).body, R"({"message":"No."})");
 }
 
 TEST(ApiErrorBody, SaysWhenToComeAgainInWholeSeconds) {

@@ -8,10 +8,14 @@
 #include <set>
 
 #include "base/text.h"
+#include "server/cohere_api.h"
+#include "server/ollama_api.h"
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
 #include "server/routes.h"
+#include "server/score_api.h"
 #include "server/service_metrics.h"
+#include "server/tei_api.h"
 #include "server/tokenize_api.h"
 
 namespace muster {
@@ -73,15 +77,15 @@ TEST(OpenApi, EveryRouteSaysWhatKeysAndAccessCanAnswer) {
   }
 }
 
-// Whether the fields of a schema are those that the parser knows: a number is of the wrong type or
-// out of range for all of them, and only an unknown one is "unknown_parameter".
+// Whether the fields of a schema are those that the parser knows: a list of a list of a truth value
+// is of the wrong type for all of them, and only an unknown one is "unknown_parameter".
 template <typename Parse>
 void expect_fields(const std::string& schema, Parse parse) {
   const YAML::Node properties = description()["components"]["schemas"][schema]["properties"];
   ASSERT_TRUE(properties);
   for (const auto& property : properties) {
     const auto name = property.first.as<std::string>();
-    const ApiError error = parse(R"({")" + name + R"(":-1})");
+    const ApiError error = parse(R"({")" + name + R"(":[[true]]})");
     EXPECT_EQ(error.param, name);
     EXPECT_NE(error.code, "unknown_parameter") << name;
   }
@@ -95,6 +99,33 @@ TEST(OpenApi, HasTheFieldsThatBodiesMayHave) {
                 [&](const std::string& body) { return parse_rerank(body, {}, most).error(); });
   expect_fields("TokenizeRequest",
                 [&](const std::string& body) { return parse_tokenize(body, {}, most).error(); });
+  expect_fields("ScoreRequest",
+                [&](const std::string& body) { return parse_score(body, {}, most).error(); });
+}
+
+TEST(OpenApi, HasTheFieldsOfTheBodiesOfOtherServersClients) {
+  const Duration most = std::chrono::seconds(1);
+  expect_fields("TeiEmbedRequest",
+                [&](const std::string& body) { return parse_tei_embed(body, {}, most).error(); });
+  expect_fields("TeiSimilarityRequest", [&](const std::string& body) {
+    return parse_tei_similarity(body, {}, most).error();
+  });
+  expect_fields("TeiTokenizeRequest", [&](const std::string& body) {
+    return parse_tei_tokenize(body, {}, most).error();
+  });
+  expect_fields("TeiDecodeRequest",
+                [&](const std::string& body) { return parse_tei_decode(body, {}, most).error(); });
+  expect_fields("OllamaEmbedRequest", [&](const std::string& body) {
+    return parse_ollama_embed(body, {}, most).error();
+  });
+  expect_fields("OllamaEmbeddingsRequest", [&](const std::string& body) {
+    return parse_ollama_embeddings(body, {}, most).error();
+  });
+  expect_fields("OllamaShowRequest",
+                [&](const std::string& body) { return parse_ollama_show(body).error(); });
+  expect_fields("CohereEmbedRequest", [&](const std::string& body) {
+    return parse_cohere_embed(body, {}, most).error();
+  });
 }
 
 TEST(ServerMetrics, AreThoseOfTheDocumentation) {

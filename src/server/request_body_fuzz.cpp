@@ -4,8 +4,12 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "server/cohere_api.h"
+#include "server/ollama_api.h"
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
+#include "server/score_api.h"
+#include "server/tei_api.h"
 #include "server/tokenize_api.h"
 
 // Bodies from outside. Limits are short, so that what is over them is met too; whatever is taken
@@ -32,5 +36,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (auto request = muster::parse_tokenize(body, texts, limits.deadline_most)) {
     MUSTER_CHECK(!request->texts.empty() && request->texts.size() <= 4);
   }
+  const muster::InputLimits input{.texts_most = 4, .text_bytes_most = 64, .ids_most = 8};
+  if (auto request = muster::parse_tei_embed(body, input, limits.deadline_most)) {
+    MUSTER_CHECK(request->call.texts.empty() != request->call.ids.empty());
+  }
+  if (auto call = muster::parse_tei_similarity(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(call->texts.size() >= 2 && call->texts.size() <= 4);
+  }
+  if (auto call = muster::parse_tei_tokenize(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(!call->texts.empty() && call->texts.size() <= 4);
+  }
+  if (auto call = muster::parse_tei_decode(body, input, limits.deadline_most)) {
+    MUSTER_CHECK(!call->ids.empty() && call->ids.size() <= 4);
+  }
+  if (auto request = muster::parse_ollama_embed(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(request->call.texts.size() <= 4);
+  }
+  if (auto request = muster::parse_cohere_embed(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(!request->formats.empty() && request->formats.size() <= 6);
+  }
+  if (auto request = muster::parse_score(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(request->first.size() == 1 || request->first.size() == request->second.size());
+  }
+  static_cast<void>(muster::parse_ollama_show(body));
   return 0;
 }

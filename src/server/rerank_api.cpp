@@ -11,20 +11,22 @@
 namespace muster {
 namespace {
 
-std::vector<std::size_t> best_first(const std::vector<float>& scores) {
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
-    return scores[left] > scores[right];
-  });
-  return order;
-}
-
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
+
+std::vector<std::size_t> best_first(const std::vector<float>& scores,
+                                    std::optional<std::uint64_t> top_n) {
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+    return scores[left] > scores[right];
+  });
+  order.resize(std::min<std::uint64_t>(top_n.value_or(UINT64_MAX), order.size()));
+  return order;
+}
 
 ApiResult<RerankRequest> parse_rerank(std::string body, const TextListLimits& limits,
                                       Duration deadline_most) {
@@ -38,13 +40,8 @@ ApiResult<RerankRequest> parse_rerank(std::string body, const TextListLimits& li
                          "Give the documents once: as 'documents' or as 'texts'.");
     }
     has_list = true;
+    request.is_tei = name == "texts";
     return read_texts(value, name, limits, true, request.call.texts);
-  };
-  const auto read_flag = [](std::string_view name, bool& flag) {
-    return [name, &flag](JsonValue& value) -> ApiStatus {
-      flag = MUSTER_TRY(read_bool(value, name));
-      return Done{};
-    };
   };
   std::vector<BodyField> fields;
   fields.push_back({"query", [&](JsonValue& value) -> ApiStatus {
@@ -60,9 +57,9 @@ ApiResult<RerankRequest> parse_rerank(std::string body, const TextListLimits& li
                       request.top_n = MUSTER_TRY(read_integer(value, "top_n", 1, UINT32_MAX));
                       return Done{};
                     }});
-  fields.push_back({"return_documents", read_flag("return_documents", request.return_documents)});
-  fields.push_back({"return_text", read_flag("return_text", request.return_documents)});
-  fields.push_back({"raw_scores", read_flag("raw_scores", request.call.raw_scores)});
+  fields.push_back(flag_field("return_documents", request.return_documents));
+  fields.push_back(flag_field("return_text", request.return_documents));
+  fields.push_back(flag_field("raw_scores", request.call.raw_scores));
   add_call_fields(fields, request.call.options, names_model, deadline_most);
   MUSTER_TRY(read_body(std::move(body), fields));
   if (!has_query) return missing_field("query");
@@ -74,13 +71,11 @@ HttpResponse rerank_response(const RerankAnswer& answer, const RerankRequest& re
   if (!are_finite(answer.scores)) {
     return error_response(api_error(500, "The model gave a score that is not finite."));
   }
-  const auto order = best_first(answer.scores);
-  const std::size_t count = static_cast<std::size_t>(
-      std::min<std::uint64_t>(request.top_n.value_or(UINT64_MAX), order.size()));
+  const auto order = best_first(answer.scores, request.top_n);
   HttpResponse response{.status = 200, .content_type = "application/json", .body = {}};
   std::string& body = response.body;
   body = R"({"model":)" + quoted(answer.model) + R"(,"results":[)";
-  for (std::size_t place = 0; place < count; ++place) {
+  for (std::size_t place = 0; place < order.size(); ++place) {
     const std::size_t index = order[place];
     if (place != 0) body += ',';
     body += R"({"index":)" + std::to_string(index) + R"(,"relevance_score":)";

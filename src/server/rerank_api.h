@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/api_error.h"
 #include "server/call_fields.h"
@@ -15,6 +16,7 @@ struct RerankRequest {
   RerankCall call;
   std::optional<std::uint64_t> top_n;  // the best so many; nullopt: all
   bool return_documents = false;
+  bool is_tei = false;  // the documents came under TEI's name
 };
 
 /// Reads `query`, `documents` (Cohere's and Jina's name; strings or `{"text": …}`) or `texts`
@@ -26,6 +28,10 @@ struct RerankRequest {
 /// OpenAPI of /rerank.
 ApiResult<RerankRequest> parse_rerank(std::string body, const TextListLimits& limits,
                                       Duration deadline_most);
+
+/// The places of the best `top_n` scores, equal ones in their order; nullopt: of all.
+std::vector<std::size_t> best_first(const std::vector<float>& scores,
+                                    std::optional<std::uint64_t> top_n);
 
 /// `{"model", "results": [{"index", "relevance_score", "document"?: {"text"}}], "usage"}`, the best
 /// first, equal ones in the order of their documents; 500 for a score that is not finite.

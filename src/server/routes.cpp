@@ -40,6 +40,25 @@ constexpr std::array<Route, kRouteCount> kRoutes{{
     {RouteId::Drain, "POST", "/v1/admin/drain", RouteScope::Admin},
     {RouteId::Resume, "POST", "/v1/admin/resume", RouteScope::Admin},
     {RouteId::Restart, "POST", "/v1/admin/restart", RouteScope::Admin},
+    {RouteId::OpenApiJson, "GET", "/openapi.json", RouteScope::Open},
+    {RouteId::BareEmbeddings, "POST", "/embeddings", RouteScope::Embed},
+    {RouteId::BareRerank, "POST", "/rerank", RouteScope::Embed, ErrorForm::Tei},
+    {RouteId::BareModels, "GET", "/models", RouteScope::Embed},
+    {RouteId::Score, "POST", "/v1/score", RouteScope::Embed},
+    {RouteId::BareScore, "POST", "/score", RouteScope::Embed},
+    {RouteId::TeiRoot, "POST", "/", RouteScope::Embed, ErrorForm::Tei},
+    {RouteId::TeiEmbed, "POST", "/embed", RouteScope::Embed, ErrorForm::Tei},
+    {RouteId::TeiSimilarity, "POST", "/similarity", RouteScope::Embed, ErrorForm::Tei},
+    {RouteId::TeiTokenize, "POST", "/tokenize", RouteScope::Embed, ErrorForm::Tei},
+    {RouteId::TeiDecode, "POST", "/decode", RouteScope::Embed, ErrorForm::Tei},
+    {RouteId::TeiInfo, "GET", "/info", RouteScope::Embed, ErrorForm::Tei},
+    {RouteId::OllamaEmbed, "POST", "/api/embed", RouteScope::Embed, ErrorForm::Ollama},
+    {RouteId::OllamaEmbeddings, "POST", "/api/embeddings", RouteScope::Embed, ErrorForm::Ollama},
+    {RouteId::OllamaTags, "GET", "/api/tags", RouteScope::Embed, ErrorForm::Ollama},
+    {RouteId::OllamaShow, "POST", "/api/show", RouteScope::Embed, ErrorForm::Ollama},
+    {RouteId::OllamaVersion, "GET", "/api/version", RouteScope::Open, ErrorForm::Ollama},
+    {RouteId::CohereEmbed, "POST", "/v2/embed", RouteScope::Embed, ErrorForm::Cohere},
+    {RouteId::CohereRerank, "POST", "/v2/rerank", RouteScope::Embed, ErrorForm::Cohere},
 }};
 
 constexpr bool are_in_order() {
@@ -66,6 +85,28 @@ std::optional<std::string_view> match(std::string_view pattern, std::string_view
   return value;
 }
 
+// Calls that a worker is woken for.
+bool needs_device(RouteId id) {
+  switch (id) {
+    case RouteId::Embeddings:
+    case RouteId::Rerank:
+    case RouteId::BareEmbeddings:
+    case RouteId::BareRerank:
+    case RouteId::Score:
+    case RouteId::BareScore:
+    case RouteId::TeiRoot:
+    case RouteId::TeiEmbed:
+    case RouteId::TeiSimilarity:
+    case RouteId::OllamaEmbed:
+    case RouteId::OllamaEmbeddings:
+    case RouteId::CohereEmbed:
+    case RouteId::CohereRerank:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool takes(const Route& route, std::string_view method) {
   return route.method == method || (method == "HEAD" && route.method == "GET");
 }
@@ -80,6 +121,24 @@ std::optional<std::string> nearest_route(std::string_view path) {
 }  // namespace
 
 std::span<const Route> routes() { return kRoutes; }
+
+bool begins_compute_call(std::string_view bytes) {
+  constexpr std::string_view kPost = "POST ";
+  if (!bytes.starts_with(kPost)) return false;
+  bytes.remove_prefix(kPost.size());
+  const std::string_view path = bytes.substr(0, bytes.find(' '));
+  if (path.size() == bytes.size()) return false;  // the line has not come to the path's end
+  return std::any_of(kRoutes.begin(), kRoutes.end(), [&](const Route& route) {
+    return route.pattern == path && route.method == "POST" && needs_device(route.id);
+  });
+}
+
+ErrorForm error_form_of(std::string_view path) {
+  for (const Route& route : kRoutes) {
+    if (route.pattern == path) return route.errors;
+  }
+  return ErrorForm::OpenAi;
+}
 
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string decoded;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <variant>
 
+#include "server/error_form.h"
+
 namespace muster {
 
 /// Who may call a route.
@@ -47,18 +49,44 @@ enum class RouteId : std::uint8_t {
   Drain,
   Resume,
   Restart,
+  OpenApiJson,
+  BareEmbeddings,
+  BareRerank,
+  BareModels,
+  Score,
+  BareScore,
+  TeiRoot,
+  TeiEmbed,
+  TeiSimilarity,
+  TeiTokenize,
+  TeiDecode,
+  TeiInfo,
+  OllamaEmbed,
+  OllamaEmbeddings,
+  OllamaTags,
+  OllamaShow,
+  OllamaVersion,
+  CohereEmbed,
+  CohereRerank,
 };
-inline constexpr std::size_t kRouteCount = static_cast<std::size_t>(RouteId::Restart) + 1;
+inline constexpr std::size_t kRouteCount = static_cast<std::size_t>(RouteId::CohereRerank) + 1;
 
 struct Route {
   RouteId id = RouteId::Livez;
   std::string_view method;   // GET stands for HEAD too
   std::string_view pattern;  // "/multigpu/gpu/{id}/stats"; {name} at the end may hold slashes
   RouteScope scope = RouteScope::Read;
+  ErrorForm errors = ErrorForm::OpenAi;
 };
 
 /// Every route, in the order of RouteId. Those below /multigpu answer below /api/v1/multigpu too.
 std::span<const Route> routes();
+
+/// Whether a request that begins so is for vectors or scores; by the request line alone.
+bool begins_compute_call(std::string_view bytes);
+
+/// How the errors of a path are written, whatever the method; OpenAI's form for an unknown path.
+ErrorForm error_form_of(std::string_view path);
 
 struct RouteMatch {
   const Route* route = nullptr;

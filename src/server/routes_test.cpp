@@ -54,9 +54,26 @@ TEST(Routes, AnotherMethodIsToldThoseThatThereAre) {
   EXPECT_EQ(missed("OPTIONS", "/v1/models/a").allow, "GET, HEAD");
 }
 
+TEST(Routes, ACallForADeviceIsKnownByItsFirstLine) {
+  EXPECT_TRUE(begins_compute_call("POST /v1/embeddings HTTP/1.1"));
+  EXPECT_TRUE(begins_compute_call("POST / HTTP/1.1"));
+  EXPECT_TRUE(begins_compute_call("POST /api/embed HTTP/1.1"));
+  EXPECT_FALSE(begins_compute_call("POST /v1/tokenize HTTP/1.1"));
+  EXPECT_FALSE(begins_compute_call("GET /embed HTTP/1.1"));
+  EXPECT_FALSE(begins_compute_call("POST /embed"));  // it may go on
+}
+
+TEST(Routes, ErrorsAreInTheFormOfThePath) {
+  EXPECT_EQ(error_form_of("/embed"), ErrorForm::Tei);
+  EXPECT_EQ(error_form_of("/api/embed"), ErrorForm::Ollama);
+  EXPECT_EQ(error_form_of("/v2/rerank"), ErrorForm::Cohere);
+  EXPECT_EQ(error_form_of("/v1/embeddings"), ErrorForm::OpenAi);
+  EXPECT_EQ(error_form_of("/nowhere"), ErrorForm::OpenAi);
+}
+
 TEST(Routes, ASlipIsToldTheNearest) {
   EXPECT_EQ(missed("POST", "/v1/embedings").nearest, "/v1/embeddings");
-  EXPECT_EQ(missed("POST", "/embeddings").nearest, "/v1/embeddings");
+  EXPECT_EQ(missed("POST", "/api/embedd").nearest, "/api/embed");
   EXPECT_EQ(missed("GET", "/something/else").nearest, std::nullopt);
 }
 

@@ -19,10 +19,10 @@ constexpr Duration kComeAgain = std::chrono::seconds(1);
 constexpr std::uint64_t kControlBodyMost = 1 << 20;
 
 // A refusal that the HTTP server words itself, as the API's errors are.
-void dress(HttpResponse& response) {
+void dress(HttpResponse& response, ErrorForm form) {
   ApiError error = api_error(response.status, std::string(trim(response.body)));
   if (response.status == 503) error.retry_after = kComeAgain;
-  HttpResponse dressed = error_response(error);
+  HttpResponse dressed = error_response(error, form);
   for (auto& header : response.headers) {
     if (header.first != "Retry-After") dressed.headers.push_back(std::move(header));
   }
@@ -43,7 +43,8 @@ void tell_of_audit(ServerState& state, const std::optional<Error>& error, std::u
 HttpResponse missing_response(const HttpRequest& request, const RouteMiss& miss) {
   if (!miss.allow.empty()) {
     HttpResponse response = error_response(
-        api_error(405, "This route does not take " + request.method + " but " + miss.allow));
+        api_error(405, "This route does not take " + request.method + " but " + miss.allow),
+        error_form_of(request.path));
     response.headers.emplace_back("Allow", miss.allow);
     return response;
   }
@@ -51,11 +52,6 @@ HttpResponse missing_response(const HttpRequest& request, const RouteMiss& miss)
   std::string message = "There is no route " + request.path.substr(0, kShownMost);
   if (miss.nearest) message += "; did you mean " + *miss.nearest + "?";
   return error_response(api_error(404, message));
-}
-
-// By the request line alone. Whoever has no key gains half a millisecond of an idle core with it.
-bool begins_compute_call(std::string_view bytes) {
-  return bytes.starts_with("POST /v1/embeddings ") || bytes.starts_with("POST /v1/rerank ");
 }
 
 class ServerOnLoop final : public Server {
@@ -94,7 +90,7 @@ class ServerOnLoop final : public Server {
     }
     HttpServerOptions options = state_->options.http;
     options.dress_refusal = [this](HttpResponse& response, const HttpRefused& refused) {
-      dress(response);
+      dress(response, error_form_of(refused.path));
       if (refused.judged) {
         return std::static_pointer_cast<Exchange>(refused.judged)->replace_answer(response);
       }
@@ -106,6 +102,7 @@ class ServerOnLoop final : public Server {
       count_stray(response, request, request_id_for(std::nullopt));
     };
     options.on_head = [this](HttpRequest& head) { return judge(head); };
+    // Whoever has no key gains half a millisecond of an idle core with it.
     options.on_first_bytes = [state = state_](std::string_view bytes) {
       if (begins_compute_call(bytes)) state->service.expect_call();
     };

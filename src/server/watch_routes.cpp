@@ -7,11 +7,21 @@
 #include "server/handlers.h"
 #include "server/openapi_text.inc"
 #include "server/service_metrics.h"
+#include "server/yaml_json.h"
 
 namespace muster {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+const std::string& openapi_text() {
+  static const std::string kText = [] {
+    std::string text;
+    for (const std::string_view part : kOpenApiParts) text += part;
+    return text;
+  }();
+  return kText;
+}
 
 }  // namespace
 
@@ -75,8 +85,12 @@ void answer_config(const ExchangePtr& exchange) {
 }
 
 void answer_openapi(const ExchangePtr& exchange) {
-  exchange->answer(
-      {.status = 200, .content_type = "application/yaml", .body = std::string(kOpenApiText)});
+  exchange->answer({.status = 200, .content_type = "application/yaml", .body = openapi_text()});
+}
+
+void answer_openapi_json(const ExchangePtr& exchange) {
+  static const std::string kJson = yaml_as_json(openapi_text());
+  exchange->answer({.status = 200, .content_type = "application/json", .body = kJson});
 }
 
 void answer_gpu_stats(const ExchangePtr& exchange) {

@@ -1,0 +1,180 @@
+// What every API for vectors, scores and tokens does with a body that has been read.
+
+#include "server/compute_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "server/float_text.h"
+
+namespace muster {
+namespace {
+
+// The header's deadline, where it is sooner than the body's. Errors: 400.
+ApiStatus add_deadline(const Exchange& exchange, Duration most, CallOptions& options) {
+  const auto header = exchange.request.header("X-Request-Timeout-Ms");
+  if (!header) return Done{};
+  const auto most_ms = std::chrono::duration_cast<std::chrono::milliseconds>(most).count();
+  std::int64_t ms = 0;
+  const char* const end = header->data() + header->size();
+  const auto read = std::from_chars(header->data(), end, ms);
+  if (read.ec != std::errc() || read.ptr != end || ms < 1 || ms > most_ms) {
+    return wrong_field("X-Request-Timeout-Ms", "invalid_value",
+                       "Invalid header 'X-Request-Timeout-Ms': expected whole milliseconds from 1 "
+                       "to " +
+                           std::to_string(most_ms) + ".");
+  }
+  const Duration limit = std::chrono::milliseconds(ms);
+  options.deadline = options.deadline ? std::min(*options.deadline, limit) : limit;
+  return Done{};
+}
+
+// In one go where that is short, else a slice a turn of the loop.
+void write_answer(const ExchangePtr& exchange, RowsAnswer answer) {
+  constexpr std::size_t kValuesOfASlice = 1 << 15;  // as numbers about a millisecond
+  if (answer.value_count() <= kValuesOfASlice) {
+    while (!answer.write(kValuesOfASlice)) continue;
+    return exchange->answer(answer.take());
+  }
+  const auto left = std::make_shared<RowsAnswer>(std::move(answer));
+  exchange->state().tasks->add([exchange, left] {
+    if (exchange->is_answered()) return false;  // the client has gone
+    if (!left->write(kValuesOfASlice)) return true;
+    exchange->answer(left->take());
+    return false;
+  });
+}
+
+// Cancels the call when the client goes; `id` is what the service gave for it.
+void cancel_with_client(const ExchangePtr& exchange, CallId id) {
+  exchange->on_client_gone([&service = exchange->state().service, id] { service.cancel(id); });
+}
+
+}  // namespace
+
+InputLimits input_limits(const ServeOptions& options) { return {.texts_most = options.texts_most}; }
+
+TextListLimits list_limits(const ServeOptions& options) {
+  return {.texts_most = options.texts_most, .text_bytes_most = InputLimits{}.text_bytes_most};
+}
+
+ApiStatus complete(Exchange& exchange, CallOptions& options) {
+  options.caller = exchange.caller_name;
+  exchange.model = options.model;
+  return add_deadline(exchange, exchange.state().options.deadline_most, options);
+}
+
+ApiError call_error(const CallError& error, const CallFieldNames& names) {
+  const auto invalid = [&](std::string_view name) {
+    return wrong_field(name, "invalid_value",
+                       fmt::format("Invalid '{}': {}.", name, error.error.message));
+  };
+  switch (error.field) {
+    case CallField::TokenIds:
+      return unknown_ids(names.input, error.error.message);
+    case CallField::Dimensions:
+      return invalid(names.dimensions);
+    case CallField::Normalize:
+      return invalid(names.normalize);
+    case CallField::Other:
+      break;
+  }
+  return api_error(error);
+}
+
+ApiStatus hold_rows(Exchange& exchange, std::uint64_t text_count, const std::string& model,
+                    std::uint64_t formats) {
+  // A text that waits: its item, its place in a batch and in the cache's list.
+  constexpr std::uint64_t kBytesOfAText = 512;
+  constexpr std::uint64_t kBytesOfANumber = 11;  // "-0.1234567,"
+  const std::uint64_t row_bytes =
+      exchange.state().service.row_size(model) * (sizeof(float) + kBytesOfANumber * formats);
+  const std::uint64_t bytes = text_count * (row_bytes + kBytesOfAText);
+  if (bytes <= MemoryBudget::kSmallBytes || exchange.hold(bytes)) return Done{};
+  ApiError full = api_error(503, "The server holds as much for its clients as it may");
+  full.retry_after = std::chrono::seconds(1);
+  return full;
+}
+
+void compute_from_rows(const ExchangePtr& exchange, EmbedCall call, CallFieldNames names,
+                       std::function<void(EmbedAnswer)> on_rows, std::uint64_t formats) {
+  if (const auto ready = complete(*exchange, call.options); !ready) {
+    return exchange->refuse(ready.error());
+  }
+  const auto text_count = call.texts.size() + call.ids.size();
+  exchange->text_count = text_count;
+  const auto room = hold_rows(*exchange, text_count, call.options.model, formats);
+  if (!room) return exchange->refuse(room.error());
+  const auto on_done = [exchange, names, on_rows = std::move(on_rows)](
+                           std::variant<EmbedAnswer, CallError> outcome) {
+    if (const auto* error = std::get_if<CallError>(&outcome)) {
+      return exchange->refuse(call_error(*error, names));
+    }
+    auto& answer = *std::get_if<EmbedAnswer>(&outcome);
+    exchange->model = answer.model;
+    exchange->token_count = answer.token_count;
+    if (answer.dim == 0 || !are_finite(answer.rows)) {
+      return exchange->refuse(api_error(500, "The model gave a vector that is not finite."));
+    }
+    on_rows(std::move(answer));
+  };
+  cancel_with_client(exchange, exchange->state().service.embed(std::move(call), on_done));
+}
+
+void compute_rows(const ExchangePtr& exchange, EmbedCall call, RowsReply reply) {
+  const auto names = reply.names;
+  const auto formats = reply.formats;
+  const auto on_rows = [exchange, reply = std::move(reply)](EmbedAnswer answer) {
+    fit_rows(answer, reply.fit);
+    auto sections = reply.sections(answer);
+    write_answer(exchange, RowsAnswer(std::move(answer.rows), answer.dim, std::move(sections)));
+  };
+  compute_from_rows(exchange, std::move(call), names, on_rows, formats);
+}
+
+void compute_scores(const ExchangePtr& exchange, RerankCall call,
+                    std::function<void(const RerankAnswer&)> on_scores) {
+  if (const auto ready = complete(*exchange, call.options); !ready) {
+    return exchange->refuse(ready.error());
+  }
+  exchange->text_count = call.texts.size();
+  const auto on_done = [exchange, on_scores = std::move(on_scores)](
+                           const std::variant<RerankAnswer, CallError>& outcome) {
+    if (const auto* error = std::get_if<CallError>(&outcome)) {
+      return exchange->refuse(api_error(*error));
+    }
+    const auto& answer = *std::get_if<RerankAnswer>(&outcome);
+    exchange->model = answer.model;
+    exchange->token_count = answer.token_count;
+    if (!are_finite(answer.scores)) {
+      return exchange->refuse(api_error(500, "The model gave a score that is not finite."));
+    }
+    on_scores(answer);
+  };
+  cancel_with_client(exchange, exchange->state().service.rerank(std::move(call), on_done));
+}
+
+void compute_tokens(const ExchangePtr& exchange, TokenizeCall call, CallFieldNames names,
+                    std::function<void(const TokenizeAnswer&)> on_tokens) {
+  if (const auto ready = complete(*exchange, call.options); !ready) {
+    return exchange->refuse(ready.error());
+  }
+  exchange->text_count = call.texts.size() + call.ids.size();
+  const auto on_done = [exchange, names, on_tokens = std::move(on_tokens)](
+                           const std::variant<TokenizeAnswer, CallError>& outcome) {
+    if (const auto* error = std::get_if<CallError>(&outcome)) {
+      return exchange->refuse(call_error(*error, names));
+    }
+    const auto& answer = *std::get_if<TokenizeAnswer>(&outcome);
+    exchange->model = answer.model;
+    on_tokens(answer);
+  };
+  cancel_with_client(exchange, exchange->state().service.tokenize(std::move(call), on_done));
+}
+
+}  // namespace muster

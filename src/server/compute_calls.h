@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "server/call_fields.h"
+#include "server/call_input.h"
+#include "server/exchange.h"
+#include "server/rows_answer.h"
+
+namespace muster {
+
+// What every API for vectors, scores and tokens does with a body that has been read. The service's
+// admission, the keys' limits, the cache and the audit log are the same for all of them.
+
+InputLimits input_limits(const ServeOptions& options);
+TextListLimits list_limits(const ServeOptions& options);
+
+/// What the request itself adds to a call: who asks, and the header's deadline where it is sooner.
+///
+/// Errors: 400.
+ApiStatus complete(Exchange& exchange, CallOptions& options);
+
+/// How the fields are called in the body, for messages.
+struct CallFieldNames {
+  std::string_view input = "input";
+  std::string_view dimensions = "dimensions";
+  std::string_view normalize = "normalized";
+};
+
+/// Why the service did not do a call, naming the field of the body.
+ApiError call_error(const CallError& error, const CallFieldNames& names = {});
+
+/// Bytes that rows of this model take until their answer is sent, held for the request. What could
+/// not be held is not computed: many short texts have rows, and an answer, far longer than the
+/// body.
+///
+/// formats: how many times each row is written.
+/// Errors: 503. Cost: none where there is little to hold.
+ApiStatus hold_rows(Exchange& exchange, std::uint64_t text_count, const std::string& model,
+                    std::uint64_t formats = 1);
+
+/// How rows become an answer.
+struct RowsReply {
+  RowFit fit = {};
+  std::function<std::vector<RowSection>(const EmbedAnswer&)> sections = {};
+  CallFieldNames names = {};
+  std::uint64_t formats = 1;
+};
+
+/// Has vectors computed and answers with them, a slice a turn of the loop where that is long.
+void compute_rows(const ExchangePtr& exchange, EmbedCall call, RowsReply reply);
+
+/// The same for an answer that is not the rows: they are finite.
+void compute_from_rows(const ExchangePtr& exchange, EmbedCall call, CallFieldNames names,
+                       std::function<void(EmbedAnswer)> on_rows, std::uint64_t formats = 1);
+
+void compute_scores(const ExchangePtr& exchange, RerankCall call,
+                    std::function<void(const RerankAnswer&)> on_scores);
+
+void compute_tokens(const ExchangePtr& exchange, TokenizeCall call, CallFieldNames names,
+                    std::function<void(const TokenizeAnswer&)> on_tokens);
+
+}  // namespace muster

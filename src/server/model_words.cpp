@@ -1,0 +1,59 @@
+// What models are called in the answers of several APIs.
+
+#include "server/model_words.h"
+
+namespace muster {
+
+std::string_view pooling_word(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::Cls:
+      return "cls";
+    case Pooling::Mean:
+      return "mean";
+    case Pooling::Max:
+      return "max";
+    case Pooling::Last:
+      return "last";
+  }
+  return "";
+}
+
+std::string_view dtype_word(Precision precision) {
+  switch (precision) {
+    case Precision::Fp32:
+      return "float32";
+    case Precision::Bf16:
+      return "bfloat16";
+    case Precision::Fp16:
+      return "float16";
+  }
+  return "";
+}
+
+std::string_view quantization_word(Precision precision) {
+  switch (precision) {
+    case Precision::Fp32:
+      return "F32";
+    case Precision::Bf16:
+      return "BF16";
+    case Precision::Fp16:
+      return "F16";
+  }
+  return "";
+}
+
+std::string_view family_word(EncoderFamily family) {
+  switch (family) {
+    case EncoderFamily::Bert:
+      return "bert";
+    case EncoderFamily::Roberta:
+      return "roberta";
+    case EncoderFamily::DistilBert:
+      return "distilbert";
+    case EncoderFamily::Mpnet:
+      return "mpnet";
+  }
+  return "";
+}
+
+}  // namespace muster

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+
+#include "spec/encoder_spec.h"
+#include "spec/precision.h"
+
+namespace muster {
+
+/// "cls", "mean", "max", "last".
+std::string_view pooling_word(Pooling pooling);
+
+/// "float32", "bfloat16", "float16", as torch and TEI have it.
+std::string_view dtype_word(Precision precision);
+
+/// "F32", "BF16", "F16", as GGUF and Ollama have it.
+std::string_view quantization_word(Precision precision);
+
+/// "bert", "roberta", "distilbert", "mpnet".
+std::string_view family_word(EncoderFamily family);
+
+}  // namespace muster

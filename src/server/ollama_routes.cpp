@@ -1,0 +1,111 @@
+// The routes of Ollama.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/build_info.h"
+#include "server/compute_calls.h"
+#include "server/handlers.h"
+#include "server/model_words.h"
+#include "server/ollama_api.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json details_json(const ServedModelStatus& model) {
+  const std::string_view family = family_word(model.family);
+  return {{"parent_model", ""},   {"format", "safetensors"},
+          {"family", family},     {"families", {family}},
+          {"parameter_size", ""}, {"quantization_level", quantization_word(model.precision)}};
+}
+
+Json listed_json(const ServedModelStatus& model) {
+  return {{"name", model.name},
+          {"model", model.name},
+          {"modified_at", ollama_time(model.created_unix_seconds)},
+          {"digest", model.hash},
+          {"details", details_json(model)}};
+}
+
+Json shown_json(const ServedModelStatus& model) {
+  const std::string family(family_word(model.family));
+  Json info{{"general.architecture", family},
+            {family + ".context_length", model.length_max},
+            {family + ".vocab_size", model.vocab_size}};
+  const bool embeds = model.task == ModelTask::Embed;
+  if (embeds) info[family + ".embedding_length"] = model.dim;
+  return {{"details", details_json(model)},
+          {"model_info", std::move(info)},
+          {"capabilities", embeds ? Json{"embedding"} : Json::array()},
+          {"modified_at", ollama_time(model.created_unix_seconds)}};
+}
+
+// There is nothing to embed. The model must be there all the same.
+void answer_nothing(const ExchangePtr& exchange, const std::string& model, const Json& answer) {
+  const auto models = exchange->state().service.models();
+  const auto is_it = [&](const auto& served) { return model.empty() || served.name == model; };
+  exchange->model = model;
+  if (std::any_of(models.begin(), models.end(), is_it)) return exchange->answer(200, answer);
+  exchange->refuse(api_error(404, "model '" + model + "' not found"));
+}
+
+}  // namespace
+
+void ollama_embed(const ExchangePtr& exchange) {
+  ServerState& state = exchange->state();
+  state.service.expect_call();
+  const TimePoint begun = state.clock.now();
+  auto request = parse_ollama_embed(std::move(exchange->request.body), list_limits(state.options),
+                                    state.options.deadline_most);
+  if (!request) return exchange->refuse(request.error());
+  if (request->call.texts.empty()) {
+    return answer_nothing(exchange, request->call.options.model,
+                          {{"model", request->model_name}, {"embeddings", Json::array()}});
+  }
+  RowsReply reply{.fit = {.dimensions = request->call.dimensions, .is_normalized = true}};
+  reply.sections = [&state, begun, name = request->model_name](const EmbedAnswer& answer) {
+    return std::vector{ollama_section(name, answer.token_count, state.clock.now() - begun)};
+  };
+  compute_rows(exchange, std::move(request->call), std::move(reply));
+}
+
+void ollama_embeddings(const ExchangePtr& exchange) {
+  const ServerState& state = exchange->state();
+  state.service.expect_call();
+  auto request = parse_ollama_embeddings(std::move(exchange->request.body),
+                                         list_limits(state.options), state.options.deadline_most);
+  if (!request) return exchange->refuse(request.error());
+  if (request->call.texts.empty()) {
+    return answer_nothing(exchange, request->call.options.model, {{"embedding", Json::array()}});
+  }
+  compute_rows(exchange, std::move(request->call),
+               {.sections = [](const EmbedAnswer&) { return std::vector{ollama_old_section()}; },
+                .names = {.input = "prompt"}});
+}
+
+void ollama_tags(const ExchangePtr& exchange) {
+  Json list = Json::array();
+  for (const auto& model : exchange->state().service.models()) {
+    if (model.state == ModelState::Ready) list.push_back(listed_json(model));
+  }
+  exchange->answer(200, {{"models", std::move(list)}});
+}
+
+void ollama_show(const ExchangePtr& exchange) {
+  auto name = parse_ollama_show(std::move(exchange->request.body));
+  if (!name) return exchange->refuse(name.error());
+  exchange->model = *name;
+  for (const auto& model : exchange->state().service.models()) {
+    if (model.name == *name) return exchange->answer(200, shown_json(model));
+  }
+  exchange->refuse(api_error(404, "model '" + *name + "' not found"));
+}
+
+void ollama_version(const ExchangePtr& exchange) {
+  exchange->answer(200, {{"version", version()}});
+}
+
+}  // namespace muster

@@ -1,0 +1,122 @@
+// The routes of text-embeddings-inference.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/build_info.h"
+#include "server/compute_calls.h"
+#include "server/handlers.h"
+#include "server/model_words.h"
+#include "server/tei_api.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr CallFieldNames kNames{.input = "inputs", .normalize = "normalize"};
+
+// The model that a request without a name is for: the first that embeds, else the first.
+const ServedModelStatus* main_model(const std::vector<ServedModelStatus>& models) {
+  const auto embeds = [](const auto& model) { return model.task == ModelTask::Embed; };
+  const auto found = std::find_if(models.begin(), models.end(), embeds);
+  if (found != models.end()) return &*found;
+  return models.empty() ? nullptr : &models.front();
+}
+
+Json model_type(const ServedModelStatus& model) {
+  if (model.task == ModelTask::Embed) {
+    return {{"embedding", {{"pooling", pooling_word(model.pooling)}}}};
+  }
+  return {{"reranker", Json::object()}};
+}
+
+// The ids of a text and their pieces are far longer than the text.
+ApiStatus hold_pieces(Exchange& exchange, const TokenizeCall& call) {
+  constexpr std::uint64_t kBytesOfAToken = 160;  // its piece in memory and in the answer
+  std::uint64_t length_most = 0;
+  for (const auto& model : exchange.state().service.models()) {
+    length_most = std::max<std::uint64_t>(length_most, model.length_max);
+  }
+  std::uint64_t token_count = 0;
+  for (const auto& text : call.texts) {
+    constexpr std::uint64_t kSpecial = 8;  // around a text, or of a prompt
+    token_count += std::min<std::uint64_t>(length_most, text.size() + kSpecial);
+  }
+  const std::uint64_t bytes = token_count * kBytesOfAToken;
+  if (bytes <= MemoryBudget::kSmallBytes || exchange.hold(bytes)) return Done{};
+  ApiError full = api_error(503, "The server holds as much for its clients as it may");
+  full.retry_after = std::chrono::seconds(1);
+  return full;
+}
+
+}  // namespace
+
+void tei_embed(const ExchangePtr& exchange) {
+  exchange->state().service.expect_call();
+  const ServeOptions& options = exchange->state().options;
+  auto request = parse_tei_embed(std::move(exchange->request.body), input_limits(options),
+                                 options.deadline_most);
+  if (!request) return exchange->refuse(request.error());
+  RowsReply reply{
+      .fit = {.dimensions = request->call.dimensions, .is_normalized = request->is_normalized},
+      .sections = [](const EmbedAnswer&) { return std::vector{tei_section()}; },
+      .names = kNames};
+  compute_rows(exchange, std::move(request->call), std::move(reply));
+}
+
+void tei_similarity(const ExchangePtr& exchange) {
+  exchange->state().service.expect_call();
+  const ServeOptions& options = exchange->state().options;
+  auto call = parse_tei_similarity(std::move(exchange->request.body), list_limits(options),
+                                   options.deadline_most);
+  if (!call) return exchange->refuse(call.error());
+  compute_from_rows(exchange, *std::move(call), kNames, [exchange](const EmbedAnswer& answer) {
+    exchange->answer(tei_similarities(answer));
+  });
+}
+
+void tei_tokenize(const ExchangePtr& exchange) {
+  const ServeOptions& options = exchange->state().options;
+  auto call = parse_tei_tokenize(std::move(exchange->request.body), list_limits(options),
+                                 options.deadline_most);
+  if (!call) return exchange->refuse(call.error());
+  const auto room = hold_pieces(*exchange, *call);
+  if (!room) return exchange->refuse(room.error());
+  compute_tokens(exchange, *std::move(call), kNames, [exchange](const TokenizeAnswer& answer) {
+    exchange->answer(tei_tokens(answer.texts));
+  });
+}
+
+void tei_decode(const ExchangePtr& exchange) {
+  const ServeOptions& options = exchange->state().options;
+  auto call = parse_tei_decode(std::move(exchange->request.body), input_limits(options),
+                               options.deadline_most);
+  if (!call) return exchange->refuse(call.error());
+  compute_tokens(
+      exchange, *std::move(call), {.input = "ids"},
+      [exchange](const TokenizeAnswer& answer) { exchange->answer(tei_texts(answer.texts)); });
+}
+
+void tei_info(const ExchangePtr& exchange) {
+  const ServerState& state = exchange->state();
+  const auto models = state.service.models();
+  const auto* model = main_model(models);
+  if (model == nullptr) return exchange->refuse(api_error(404, "No model is served"));
+  exchange->answer(200, {{"model_id", model->name},
+                         {"model_sha", nullptr},
+                         {"model_dtype", dtype_word(model->precision)},
+                         {"served_model_name", model->name},
+                         {"model_type", model_type(*model)},
+                         {"max_input_length", model->length_max},
+                         {"max_batch_tokens", state.options.batch_tokens},
+                         {"max_batch_requests", nullptr},
+                         {"max_client_batch_size", state.options.texts_most},
+                         {"auto_truncate", state.options.auto_truncate},
+                         {"version", version()},
+                         {"sha", nullptr},
+                         {"docker_label", nullptr}});
+}
+
+}  // namespace muster
