@@ -156,8 +156,24 @@ Status sync_folder(const std::filesystem::path& folder) {
   return Done{};
 }
 
-Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
-                             const FileAccess& access) {
+Result<std::filesystem::path> followed_path(const std::filesystem::path& path) {
+  std::error_code code;
+  if (!std::filesystem::is_symlink(std::filesystem::symlink_status(path, code))) return path;
+  auto target = std::filesystem::canonical(path, code);
+  if (code) return system_error(path.string(), "follow the link", code.value());
+  return target;
+}
+
+namespace {
+
+Status write_into(const std::filesystem::path& path, std::string_view content) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error(path.string(), "open", errno);
+  return write_all(fd.get(), content, path);
+}
+
+Status replace_file(const std::filesystem::path& path, std::string_view content,
+                    const FileAccess& access) {
   auto temporary = path;
   temporary += fmt::format(".{:016x}.tmp", random_number());
   // Nobody of another group gets to read it before it is the right group's.
@@ -181,6 +197,15 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
     return written;
   }
   return sync_folder(path.parent_path());
+}
+
+}  // namespace
+
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                             const FileAccess& access) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return write_into(path, content);
+  return replace_file(MUSTER_TRY(followed_path(path)), content, access);
 }
 
 }  // namespace muster

@@ -66,10 +66,17 @@ struct FileAccess {
   std::optional<std::uint32_t> group = {};  // nullopt: that of the process
 };
 
-/// Writes the file whole or not at all: a temporary name beside it, fsync, rename, fsync of the
-/// folder.
+/// The file that `path` names, symbolic links followed; `path` itself where there is no file yet.
 ///
-/// Errors: NotFound (no such folder), ResourceExhausted (disk full), InvalidArgument.
+/// Errors: NotFound for a link to nothing, InvalidArgument for a circle of links.
+Result<std::filesystem::path> followed_path(const std::filesystem::path& path);
+
+/// Writes the file whole or not at all: a temporary name beside it, fsync, rename, fsync of the
+/// folder. Of a symbolic link the file it leads to is replaced, never the link. A device or a pipe
+/// is written into.
+///
+/// Errors: NotFound (no such folder, a link to nothing), ResourceExhausted (disk full),
+/// InvalidArgument (a folder).
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              const FileAccess& access = {});
 

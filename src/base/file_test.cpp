@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
+
 namespace muster {
 namespace {
 
@@ -39,6 +41,34 @@ TEST_F(FileTest, AFailedAtomicWriteLeavesNothingBehind) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     EXPECT_EQ(entry.path().filename(), "taken");
   }
+}
+
+TEST_F(FileTest, ALinkStaysAndWhatItLeadsToIsReplaced) {
+  ASSERT_TRUE(write_file_atomically(folder_ / "real", "old"));
+  std::filesystem::create_symlink("real", folder_ / "link");
+  ASSERT_TRUE(write_file_atomically(folder_ / "link", "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+  EXPECT_EQ(*read_file(folder_ / "real"), "new");
+}
+
+TEST_F(FileTest, ALinkToNothingAndACircleOfLinksAreRefused) {
+  std::filesystem::create_symlink("nothing", folder_ / "dangling");
+  std::filesystem::create_symlink("circle", folder_ / "circle");
+  for (const auto* name : {"dangling", "circle"}) {
+    EXPECT_FALSE(write_file_atomically(folder_ / name, "hello")) << name;
+    EXPECT_TRUE(std::filesystem::is_symlink(folder_ / name)) << name;
+  }
+}
+
+TEST_F(FileTest, APipeIsWrittenIntoAndNotReplaced) {
+  const auto path = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const UniqueFd both(::open(path.c_str(), O_RDWR | O_CLOEXEC));  // its own reader: nobody waits
+  ASSERT_TRUE(write_file_atomically(path, "hello"));
+  std::string text(5, ' ');
+  ASSERT_EQ(::read(both.get(), text.data(), text.size()), 5);
+  EXPECT_EQ(text, "hello");
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
 }
 
 TEST_F(FileTest, ManyMayWriteTheSameFileAtOnce) {

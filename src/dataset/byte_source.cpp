@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,11 +17,11 @@ namespace {
 
 class FileSource final : public ByteSource {
  public:
-  FileSource(UniqueFd owned, int fd, std::string name)
-      : owned_(std::move(owned)), fd_(fd), name_(std::move(name)) {}
+  FileSource(UniqueFd owned, int fd, bool may_be_silent, std::string name)
+      : owned_(std::move(owned)), fd_(fd), may_be_silent_(may_be_silent), name_(std::move(name)) {}
 
   Result<std::size_t> read(std::span<char> buffer) override {
-    if (!owned_.is_open()) MUSTER_TRY(wait_for_data());
+    if (may_be_silent_) MUSTER_TRY(wait_for_data());
     for (;;) {
       const ssize_t count = ::read(fd_, buffer.data(), buffer.size());
       if (count >= 0) {
@@ -36,7 +37,8 @@ class FileSource final : public ByteSource {
   std::uint64_t size_consumed() const override { return size_consumed_; }
 
  private:
-  // Standard input may be silent for ever; poll() ends with a signal, which read() does not.
+  // Standard input and a pipe may be silent for ever; poll() ends with a signal, which read() does
+  // not.
   Status wait_for_data() const {
     pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
     if (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
@@ -47,6 +49,7 @@ class FileSource final : public ByteSource {
 
   UniqueFd owned_;  // closed for standard input, which is not ours
   int fd_;
+  bool may_be_silent_;
   std::string name_;
   std::uint64_t size_consumed_ = 0;
 };
@@ -82,14 +85,17 @@ std::string input_name(const std::string& input) { return input == "-" ? "standa
 Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input) {
   if (input == "-") {
     return std::unique_ptr<ByteSource>(
-        std::make_unique<FileSource>(UniqueFd(), STDIN_FILENO, input_name(input)));
+        std::make_unique<FileSource>(UniqueFd(), STDIN_FILENO, true, input_name(input)));
   }
-  UniqueFd fd(::open(input.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) {
-    return system_error(input, "open", errno);
-  }
+  struct stat info {};
+  const bool is_pipe = ::stat(input.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
+  // Opening a pipe that nobody writes would wait, and no signal would end that.
+  UniqueFd fd(::open(input.c_str(), O_RDONLY | O_CLOEXEC | (is_pipe ? O_NONBLOCK : 0)));
+  if (!fd.is_open()) return system_error(input, "open", errno);
   const int number = fd.get();
-  return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(std::move(fd), number, input));
+  if (is_pipe && ::fcntl(number, F_SETFL, 0) != 0) return system_error(input, "open", errno);
+  return std::unique_ptr<ByteSource>(
+      std::make_unique<FileSource>(std::move(fd), number, is_pipe, input));
 }
 
 std::unique_ptr<ByteSource> with_head(std::string head, std::unique_ptr<ByteSource> rest) {
@@ -100,7 +106,7 @@ Result<std::unique_ptr<ByteSource>> decode_source(std::unique_ptr<ByteSource> ra
                                                   const std::string& input) {
   std::string head(kMagicSize, '\0');
   std::size_t size = 0;
-  while (size < head.size()) {
+  while (wants_more_magic(std::string_view(head).substr(0, size))) {
     const auto count = MUSTER_TRY(raw->read(std::span(head).subspan(size)));
     if (count == 0) break;
     size += count;

@@ -15,6 +15,10 @@ enum class Compression : std::uint8_t { None, Gzip, Zstd };
 /// How many first bytes `compression_of` and `check_readable` want to see.
 inline constexpr std::size_t kMagicSize = 10;
 
+/// Whether a stream that begins with `head` must be read on, up to kMagicSize bytes, to know what
+/// it is. Whoever types into a pipe does not wait for that: four bytes tell that it is text.
+bool wants_more_magic(std::string_view head);
+
 /// What a stream that begins with `head` is.
 ///
 /// Source: RFC 1952 section 2.3.1 (1f 8b), RFC 8878 sections 3.1.1 and 3.1.2 (little-endian

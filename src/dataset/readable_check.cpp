@@ -12,6 +12,15 @@ Error refused(const std::string& input, std::string_view what) {
 
 }  // namespace
 
+bool wants_more_magic(std::string_view head) {
+  using namespace std::string_view_literals;
+  constexpr std::size_t kShortMagic = 4;  // of gzip, zstd and zip
+  if (head.size() < kShortMagic) return true;
+  return head.size() < kMagicSize && (head.starts_with("\xfd"
+                                                       "7zX"sv) ||
+                                      head.starts_with("BZh"sv) || head.starts_with("PAR1"sv));
+}
+
 Status check_readable(std::string_view head, const std::string& input) {
   using namespace std::string_view_literals;
   constexpr std::string_view kPipe =

@@ -109,7 +109,8 @@ Result<std::string> without_api_key(const std::string& file_name, std::string_vi
 }
 
 Result<KeysFileLock> KeysFileLock::take(const std::filesystem::path& path) {
-  const auto beside = path.string() + ".lock";
+  // Whatever links lead to the file, there is one lock.
+  const auto beside = MUSTER_TRY(followed_path(path)).string() + ".lock";
   // Empty, and of use to whoever may write the keys: what it is good for is to be locked.
   constexpr mode_t kMode = 0660;
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
