@@ -120,7 +120,8 @@ std::optional<std::string> list_meant(std::string_view list) {
     const std::string word(trim(piece));
     const auto name = take_apart(word);
     if (name && name->index) kind = name->kind;
-    auto meant = is_digits(word) ? std::optional(kind + ":" + word) : device_name_meant(word);
+    auto meant =
+        is_digits(word) ? std::optional(fmt::format("{}:{}", kind, word)) : device_name_meant(word);
     if (!meant && !is_device_name_form(word)) return std::nullopt;
     text += (text.empty() ? "" : ",") + meant.value_or(word);
   }

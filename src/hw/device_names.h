@@ -31,10 +31,10 @@ namespace muster {
 Result<std::vector<Device>> parse_devices(std::string_view text, const Inventory& inventory,
                                           std::optional<std::uint32_t> cores_per_device);
 
-/// The name that somebody who wrote `word` means by a habit of other programs, where there is one:
+/// The name that somebody who wrote `given` means by a habit of other programs, where there is one:
 /// "gpu" is cuda, "gpu:1" and "1" are cuda:1, "cuda1" is cuda:1, "2cpu" is 2xcpu, "cpu:0-2" is
 /// cpu:0,cpu:1,cpu:2, "all" is auto. Threads: pure.
-std::optional<std::string> device_name_meant(std::string_view word);
+std::optional<std::string> device_name_meant(std::string_view given);
 
 /// True where `word` has the form of one device's name, whatever there is: "cuda:1", "2xcpu",
 /// "GPU-5e00". Threads: pure.

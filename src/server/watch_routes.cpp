@@ -15,12 +15,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::string& openapi_text() {
-  static const std::string kText = [] {
+  static const std::string text = [] {
     std::string text;
     for (const std::string_view part : kOpenApiParts) text += part;
     return text;
   }();
-  return kText;
+  return text;
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ void answer_openapi(const ExchangePtr& exchange) {
 }
 
 void answer_openapi_json(const ExchangePtr& exchange) {
-  static const std::string kJson = yaml_as_json(openapi_text());
-  exchange->answer({.status = 200, .content_type = "application/json", .body = kJson});
+  static const std::string json = yaml_as_json(openapi_text());
+  exchange->answer({.status = 200, .content_type = "application/json", .body = json});
 }
 
 void answer_gpu_stats(const ExchangePtr& exchange) {

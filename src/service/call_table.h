@@ -75,8 +75,8 @@ struct Call {
 
   /// What a text is paired with; nullptr where there are no pairs.
   const std::shared_ptr<Tokenizer::FirstOfPairs>& query_of(std::uint32_t position) const {
-    static const std::shared_ptr<Tokenizer::FirstOfPairs> kNone;
-    if (queries.empty()) return kNone;
+    static const std::shared_ptr<Tokenizer::FirstOfPairs> none;
+    if (queries.empty()) return none;
     return queries[queries.size() == 1 ? 0 : position];
   }
 
