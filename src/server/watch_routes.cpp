@@ -15,12 +15,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::string& openapi_text() {
-  static const std::string text = [] {
+  static const std::string whole = [] {
     std::string text;
     for (const std::string_view part : kOpenApiParts) text += part;
     return text;
   }();
-  return text;
+  return whole;
 }
 
 }  // namespace
