@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/check.h"
+#include "base/random_bits.h"
 #include "base/unique_fd.h"
 
 namespace muster {
@@ -26,7 +25,7 @@ struct OpenedFile {
 // two containers that share a folder may be process 1.
 std::uint64_t random_number() {
   std::uint64_t number = 0;
-  MUSTER_CHECK(::getrandom(&number, sizeof number, 0) == static_cast<ssize_t>(sizeof number));
+  fill_random(std::as_writable_bytes(std::span(&number, 1)));
   return number;
 }
 

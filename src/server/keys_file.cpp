@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -14,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/random_bits.h"
 #include "base/text.h"
 
 namespace muster {
@@ -35,7 +35,7 @@ bool holds_last(const Result<std::vector<ApiKey>>& keys, std::size_t count, cons
 
 std::string make_api_key() {
   std::array<std::uint64_t, 4> bits{};
-  MUSTER_CHECK(::getrandom(bits.data(), sizeof bits, 0) == static_cast<ssize_t>(sizeof bits));
+  fill_random(std::as_writable_bytes(std::span(bits)));
   return fmt::format("muster-{:016x}{:016x}{:016x}{:016x}", bits[0], bits[1], bits[2], bits[3]);
 }
 

@@ -1,12 +1,11 @@
 #include "server/request_id.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
-#include "base/check.h"
+#include "base/random_bits.h"
 
 namespace muster {
 namespace {
@@ -25,10 +24,7 @@ Bits random_bits() {
   thread_local std::array<Bits, 16> drawn;
   thread_local std::size_t left = 0;
   if (left == 0) {
-    // Up to 256 bytes it is never cut short once the kernel has gathered entropy. Source:
-    // getrandom(2).
-    static_assert(sizeof drawn <= 256);
-    MUSTER_CHECK(::getrandom(drawn.data(), sizeof drawn, 0) == static_cast<ssize_t>(sizeof drawn));
+    fill_random(std::as_writable_bytes(std::span(drawn)));
     left = drawn.size();
   }
   return drawn[--left];
