@@ -14,6 +14,7 @@
 #include "hw/device_names.h"
 #include "modelfile/model_folder.h"
 #include "service/model_opening.h"
+#include "spec/pooling.h"
 
 namespace muster {
 namespace {
@@ -45,13 +46,6 @@ Result<std::string> devices_text(const CommandContext& context) {
 }
 
 }  // namespace
-
-std::optional<Pooling> parse_pooling(std::string_view name) {
-  for (const auto pooling : {Pooling::Cls, Pooling::Mean, Pooling::Max, Pooling::Last}) {
-    if (name == pooling_name(pooling)) return pooling;
-  }
-  return std::nullopt;
-}
 
 Result<std::string> out_file(const Arguments& arguments) {
   auto out = arguments.value("--out").value_or("");

@@ -28,7 +28,4 @@ Result<std::string> out_file(const Arguments& arguments);
 /// The input part of the options, for the commands that read texts.
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs);
 
-/// The inverse of pooling_name; nullopt for any other word.
-std::optional<Pooling> parse_pooling(std::string_view name);
-
 }  // namespace muster

@@ -20,6 +20,7 @@
 #include "service/query.h"
 #include "service/run_output.h"
 #include "service/search.h"
+#include "spec/pooling.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
 

@@ -19,6 +19,7 @@
 #include "hw/device_names.h"
 #include "modelfile/model_folder.h"
 #include "scheduler/placement_expression.h"
+#include "spec/pooling.h"
 
 namespace muster {
 namespace {

@@ -8,14 +8,13 @@
 #include "server/model_words.h"
 #include "service/model_name.h"
 #include "spec/encoder_spec.h"
+#include "spec/pooling.h"
 #include "spec/precision.h"
 
 namespace muster {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::array kPoolings{Pooling::Cls, Pooling::Mean, Pooling::Max, Pooling::Last};
 
 // Where a model lies, and why it could not be loaded, is for administrators alone.
 Json model_json(const ServedModelStatus& model, bool shows_places) {
@@ -32,7 +31,7 @@ Json model_json(const ServedModelStatus& model, bool shows_places) {
   json["vocab_size"] = model.vocab_size;
   json["prompts"] = model.prompts;
   json["default_prompt"] = model.default_prompt;
-  json["pooling"] = pooling_word(model.pooling);
+  json["pooling"] = pooling_name(model.pooling);
   json["normalize"] = model.normalize;
   json["precision"] = precision_name(model.precision);
   json["precision_reason"] = model.precision_reason;
@@ -68,9 +67,7 @@ ApiStatus read_precision(JsonValue& value, ServedModel& model) {
 
 ApiStatus read_pooling(JsonValue& value, ServedModel& model) {
   const std::string name = MUSTER_TRY(read_text(value, "pooling", kNameBytesMost));
-  for (const Pooling pooling : kPoolings) {
-    if (pooling_word(pooling) == name) model.pooling = pooling;
-  }
+  model.pooling = parse_pooling(name);
   if (model.pooling) return Done{};
   return wrong_field("pooling", "invalid_value",
                      "Invalid 'pooling': expected 'cls', 'mean', 'max' or 'last'.");

@@ -4,20 +4,6 @@
 
 namespace muster {
 
-std::string_view pooling_word(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::Cls:
-      return "cls";
-    case Pooling::Mean:
-      return "mean";
-    case Pooling::Max:
-      return "max";
-    case Pooling::Last:
-      return "last";
-  }
-  return "";
-}
-
 std::string_view dtype_word(Precision precision) {
   switch (precision) {
     case Precision::Fp32:

@@ -7,9 +7,6 @@
 
 namespace muster {
 
-/// "cls", "mean", "max", "last".
-std::string_view pooling_word(Pooling pooling);
-
 /// "float32", "bfloat16", "float16", as torch and TEI have it.
 std::string_view dtype_word(Precision precision);
 

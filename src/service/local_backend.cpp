@@ -2,6 +2,7 @@
 
 #include "service/embed_backend.h"
 #include "service/embedding_session.h"
+#include "spec/pooling.h"
 
 namespace muster {
 namespace {

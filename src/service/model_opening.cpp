@@ -107,18 +107,4 @@ ModelRequest model_request(const OpenedModel& model) {
           .normalize = model.normalize};
 }
 
-std::string_view pooling_name(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::Cls:
-      return "cls";
-    case Pooling::Mean:
-      return "mean";
-    case Pooling::Max:
-      return "max";
-    case Pooling::Last:
-      return "last";
-  }
-  return "?";
-}
-
 }  // namespace muster

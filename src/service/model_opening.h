@@ -61,7 +61,4 @@ std::string prompt_text(const SentenceSpec& sentence, const std::string& name);
 /// How a worker is told of the model; the device is filled in for each.
 ModelRequest model_request(const OpenedModel& model);
 
-/// "cls", "mean", "max", "last".
-std::string_view pooling_name(Pooling pooling);
-
 }  // namespace muster

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "spec/pooling.h"
+
 namespace muster {
 namespace {
 

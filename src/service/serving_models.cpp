@@ -8,6 +8,7 @@
 #include "base/build_info.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "spec/pooling.h"
 
 namespace muster {
 namespace {
