@@ -37,6 +37,21 @@ ApiStatus read_side(JsonValue& value, CallOptions& options) {
 
 void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
                      Duration deadline_most) {
+  add_caller_fields(fields, options, names_model, deadline_most);
+  add_truncation_fields(fields, options);
+}
+
+void add_truncation_fields(std::vector<BodyField>& fields, CallOptions& options) {
+  fields.push_back({"truncate", [&options](JsonValue& value) -> ApiStatus {
+                      options.truncate = MUSTER_TRY(read_bool(value, "truncate"));
+                      return Done{};
+                    }});
+  fields.push_back(
+      {"truncation_direction", [&options](JsonValue& value) { return read_side(value, options); }});
+}
+
+void add_caller_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
+                       Duration deadline_most) {
   fields.push_back({"model", [&](JsonValue& value) -> ApiStatus {
                       names_model = true;
                       options.model = MUSTER_TRY(read_text(value, "model", kNameBytesMost));
@@ -46,12 +61,6 @@ void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool&
                       MUSTER_TRY(read_text(value, "user", kNameBytesMost));
                       return Done{};
                     }});
-  fields.push_back({"truncate", [&options](JsonValue& value) -> ApiStatus {
-                      options.truncate = MUSTER_TRY(read_bool(value, "truncate"));
-                      return Done{};
-                    }});
-  fields.push_back(
-      {"truncation_direction", [&options](JsonValue& value) { return read_side(value, options); }});
   fields.push_back({"lane", [&options](JsonValue& value) { return read_lane(value, options); }});
   const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_most).count();
   fields.push_back({"timeout_ms", [&options, most](JsonValue& value) -> ApiStatus {

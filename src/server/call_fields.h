@@ -22,6 +22,11 @@ inline constexpr std::uint64_t kNameBytesMost = 512;
 void add_call_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
                      Duration deadline_most);
 
+/// Those of them that say how a text is cut: `truncate`, `truncation_direction`; and the others.
+void add_truncation_fields(std::vector<BodyField>& fields, CallOptions& options);
+void add_caller_fields(std::vector<BodyField>& fields, CallOptions& options, bool& names_model,
+                       Duration deadline_most);
+
 /// A field that is a flag, and one that is a name of at most `kNameBytesMost` bytes. They write
 /// into `into`, which must outlive the list.
 BodyField flag_field(std::string_view name, bool& into);

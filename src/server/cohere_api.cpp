@@ -55,11 +55,7 @@ ApiResult<CohereEmbedRequest> parse_cohere_embed(std::string body, const TextLis
   fields.push_back(
       {"truncate", [&](JsonValue& value) { return read_truncate(value, call.options); }});
   bool names_model = false;
-  std::vector<BodyField> common;
-  add_call_fields(common, call.options, names_model, deadline_most);
-  for (BodyField& field : common) {
-    if (!field.name.starts_with("truncat")) fields.push_back(std::move(field));
-  }
+  add_caller_fields(fields, call.options, names_model, deadline_most);
   MUSTER_TRY(read_body(std::move(body), fields));
   if (call.texts.empty()) return missing_field("texts");
   if (!names_model) return missing_field("model");

@@ -1,6 +1,5 @@
 // The routes of Cohere, version 2.
 
-#include <memory>
 #include <utility>
 
 #include "server/cohere_api.h"
@@ -24,16 +23,8 @@ void cohere_embed(const ExchangePtr& exchange) {
 }
 
 void cohere_rerank(const ExchangePtr& exchange) {
-  exchange->state().service.expect_call();
-  const ServeOptions& options = exchange->state().options;
-  auto parsed =
-      parse_rerank(std::move(exchange->request.body), list_limits(options), options.deadline_most);
-  if (!parsed) return exchange->refuse(parsed.error());
-  const auto request = std::make_shared<RerankRequest>(*std::move(parsed));
-  RerankCall call = request->call;
-  if (!request->return_documents) request->call = {};
-  compute_scores(exchange, std::move(call), [exchange, request](const RerankAnswer& answer) {
-    exchange->answer(cohere_ranking(answer, *request, exchange->request_id));
+  compute_ranking(exchange, [exchange](const RerankAnswer& answer, const RerankRequest& request) {
+    return cohere_ranking(answer, request, exchange->request_id);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "server/float_text.h"
+#include "server/routes.h"
 
 namespace muster {
 namespace {
@@ -87,6 +88,13 @@ ApiError call_error(const CallError& error, const CallFieldNames& names) {
   return api_error(error);
 }
 
+ApiStatus hold_bytes(Exchange& exchange, std::uint64_t bytes) {
+  if (bytes <= MemoryBudget::kSmallBytes || exchange.hold(bytes)) return Done{};
+  ApiError full = api_error(503, "The server holds as much for its clients as it may");
+  full.retry_after = std::chrono::seconds(1);
+  return full;
+}
+
 ApiStatus hold_rows(Exchange& exchange, std::uint64_t text_count, const std::string& model,
                     std::uint64_t formats) {
   // A text that waits: its item, its place in a batch and in the cache's list.
@@ -94,11 +102,7 @@ ApiStatus hold_rows(Exchange& exchange, std::uint64_t text_count, const std::str
   constexpr std::uint64_t kBytesOfANumber = 11;  // "-0.1234567,"
   const std::uint64_t row_bytes =
       exchange.state().service.row_size(model) * (sizeof(float) + kBytesOfANumber * formats);
-  const std::uint64_t bytes = text_count * (row_bytes + kBytesOfAText);
-  if (bytes <= MemoryBudget::kSmallBytes || exchange.hold(bytes)) return Done{};
-  ApiError full = api_error(503, "The server holds as much for its clients as it may");
-  full.retry_after = std::chrono::seconds(1);
-  return full;
+  return hold_bytes(exchange, text_count * (row_bytes + kBytesOfAText));
 }
 
 void compute_from_rows(const ExchangePtr& exchange, EmbedCall call, CallFieldNames names,
@@ -157,6 +161,26 @@ void compute_scores(const ExchangePtr& exchange, RerankCall call,
     on_scores(answer);
   };
   cancel_with_client(exchange, exchange->state().service.rerank(std::move(call), on_done));
+}
+
+void compute_ranking(
+    const ExchangePtr& exchange,
+    std::function<HttpResponse(const RerankAnswer&, const RerankRequest&)> on_ranked) {
+  exchange->state().service.expect_call();
+  const ServeOptions& options = exchange->state().options;
+  auto parsed =
+      parse_rerank(std::move(exchange->request.body), list_limits(options), options.deadline_most);
+  if (!parsed) return exchange->refuse(parsed.error());
+  const auto request = std::make_shared<RerankRequest>(*std::move(parsed));
+  // On TEI's path a body of the others has their errors.
+  const bool is_tei_path = error_form_of(exchange->request.path) == ErrorForm::Tei;
+  if (is_tei_path && !request->is_tei) exchange->error_form = ErrorForm::OpenAi;
+  RerankCall call = request->call;
+  if (!request->return_documents) request->call = {};
+  compute_scores(exchange, std::move(call),
+                 [exchange, request, on_ranked = std::move(on_ranked)](const auto& answer) {
+                   exchange->answer(on_ranked(answer, *request));
+                 });
 }
 
 void compute_tokens(const ExchangePtr& exchange, TokenizeCall call, CallFieldNames names,

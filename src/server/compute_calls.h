@@ -8,6 +8,7 @@
 #include "server/call_fields.h"
 #include "server/call_input.h"
 #include "server/exchange.h"
+#include "server/rerank_api.h"
 #include "server/rows_answer.h"
 
 namespace muster {
@@ -33,12 +34,16 @@ struct CallFieldNames {
 /// Why the service did not do a call, naming the field of the body.
 ApiError call_error(const CallError& error, const CallFieldNames& names = {});
 
+/// Holds so many bytes for the request until its answer is sent. Errors: 503 where there is no
+/// room. Cost: none where there is little to hold.
+ApiStatus hold_bytes(Exchange& exchange, std::uint64_t bytes);
+
 /// Bytes that rows of this model take until their answer is sent, held for the request. What could
 /// not be held is not computed: many short texts have rows, and an answer, far longer than the
 /// body.
 ///
 /// formats: how many times each row is written.
-/// Errors: 503. Cost: none where there is little to hold.
+/// Errors: 503.
 ApiStatus hold_rows(Exchange& exchange, std::uint64_t text_count, const std::string& model,
                     std::uint64_t formats = 1);
 
@@ -59,6 +64,12 @@ void compute_from_rows(const ExchangePtr& exchange, EmbedCall call, CallFieldNam
 
 void compute_scores(const ExchangePtr& exchange, RerankCall call,
                     std::function<void(const RerankAnswer&)> on_scores);
+
+/// Reads a body of parse_rerank, has its documents scored and answers with what `on_ranked` makes
+/// of it. The texts are kept where they are to be returned.
+void compute_ranking(
+    const ExchangePtr& exchange,
+    std::function<HttpResponse(const RerankAnswer&, const RerankRequest&)> on_ranked);
 
 void compute_tokens(const ExchangePtr& exchange, TokenizeCall call, CallFieldNames names,
                     std::function<void(const TokenizeAnswer&)> on_tokens);

@@ -1,6 +1,5 @@
 // /v1/embeddings, /v1/rerank and /v1/tokenize.
 
-#include <memory>
 #include <utility>
 
 #include "server/accept_header.h"
@@ -19,24 +18,6 @@ bool wants_raw(const HttpRequest& request) {
   return accept && names_type(*accept, "application/octet-stream");
 }
 
-// A body with the documents of Cohere, Jina, infinity and vLLM is answered as theirs, one with
-// TEI's texts as TEI's where the path is that of both.
-void rerank(const ExchangePtr& exchange, bool is_tei_path) {
-  exchange->state().service.expect_call();
-  const ServeOptions& options = exchange->state().options;
-  auto parsed =
-      parse_rerank(std::move(exchange->request.body), list_limits(options), options.deadline_most);
-  if (!parsed) return exchange->refuse(parsed.error());
-  const auto request = std::make_shared<RerankRequest>(*std::move(parsed));
-  const bool is_tei = is_tei_path && request->is_tei;
-  if (is_tei_path && !is_tei) exchange->error_form = ErrorForm::OpenAi;
-  RerankCall call = request->call;
-  if (!request->return_documents) request->call = {};
-  compute_scores(exchange, std::move(call), [exchange, request, is_tei](const auto& answer) {
-    exchange->answer(is_tei ? tei_ranks(answer, *request) : rerank_response(answer, *request));
-  });
-}
-
 }  // namespace
 
 void answer_embeddings(const ExchangePtr& exchange) {
@@ -53,9 +34,15 @@ void answer_embeddings(const ExchangePtr& exchange) {
   compute_rows(exchange, std::move(request->call), std::move(reply));
 }
 
-void answer_rerank(const ExchangePtr& exchange) { rerank(exchange, false); }
+void answer_rerank(const ExchangePtr& exchange) { compute_ranking(exchange, rerank_response); }
 
-void answer_bare_rerank(const ExchangePtr& exchange) { rerank(exchange, true); }
+// A body with the documents of Cohere, Jina, infinity and vLLM is answered as theirs, one with
+// TEI's texts as TEI's.
+void answer_bare_rerank(const ExchangePtr& exchange) {
+  compute_ranking(exchange, [](const RerankAnswer& answer, const RerankRequest& request) {
+    return request.is_tei ? tei_ranks(answer, request) : rerank_response(answer, request);
+  });
+}
 
 void answer_tokenize(const ExchangePtr& exchange) {
   const ServeOptions& options = exchange->state().options;

@@ -54,9 +54,6 @@ ApiResult<EmbedCall> parse_tei_similarity(std::string body, const TextListLimits
   bool has_source = false;
   std::string source;
   bool names_model = false;
-  // What a call has of its own, and its parameters.
-  std::vector<BodyField> common;
-  add_call_fields(common, call.options, names_model, deadline_most);
   const std::vector<BodyField> inputs{
       {"source_sentence",
        [&](JsonValue& value) -> ApiStatus {
@@ -66,10 +63,9 @@ ApiResult<EmbedCall> parse_tei_similarity(std::string body, const TextListLimits
        }},
       texts_field("sentences", limits, call.texts)};
   std::vector<BodyField> parameters{prompt_field(call.prompt_name)};
-  for (const BodyField& field : common) {
-    if (field.name.starts_with("truncat")) parameters.push_back(field);
-  }
-  std::vector<BodyField> fields = common;
+  add_truncation_fields(parameters, call.options);
+  std::vector<BodyField> fields;
+  add_call_fields(fields, call.options, names_model, deadline_most);
   fields.push_back(
       {"inputs", [&](JsonValue& value) { return read_object(value, "inputs", inputs); }});
   fields.push_back({"parameters", [&](JsonValue& value) {

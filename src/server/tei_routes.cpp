@@ -9,6 +9,7 @@
 #include "server/handlers.h"
 #include "server/model_words.h"
 #include "server/tei_api.h"
+#include "spec/pooling.h"
 
 namespace muster {
 namespace {
@@ -27,7 +28,7 @@ const ServedModelStatus* main_model(const std::vector<ServedModelStatus>& models
 
 Json model_type(const ServedModelStatus& model) {
   if (model.task == ModelTask::Embed) {
-    return {{"embedding", {{"pooling", pooling_word(model.pooling)}}}};
+    return {{"embedding", {{"pooling", pooling_name(model.pooling)}}}};
   }
   return {{"reranker", Json::object()}};
 }
@@ -44,11 +45,7 @@ ApiStatus hold_pieces(Exchange& exchange, const TokenizeCall& call) {
     constexpr std::uint64_t kSpecial = 8;  // around a text, or of a prompt
     token_count += std::min<std::uint64_t>(length_most, text.size() + kSpecial);
   }
-  const std::uint64_t bytes = token_count * kBytesOfAToken;
-  if (bytes <= MemoryBudget::kSmallBytes || exchange.hold(bytes)) return Done{};
-  ApiError full = api_error(503, "The server holds as much for its clients as it may");
-  full.retry_after = std::chrono::seconds(1);
-  return full;
+  return hold_bytes(exchange, token_count * kBytesOfAToken);
 }
 
 }  // namespace
