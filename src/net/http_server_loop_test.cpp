@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "net/connect_fixture.h"
 #include "net/http_server.h"
 
 namespace muster {
@@ -38,15 +39,7 @@ class HttpServerLoop : public testing::Test {
         std::move(options));
   }
 
-  UniqueFd connect() {
-    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(server_->port());
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    return socket;
-  }
+  UniqueFd connect() { return connect_to(server_->port()); }
 
   // Runs the loop until `is_so`; a failing test hangs here and is ended by its runner.
   void run_until(const std::function<bool()>& is_so) {

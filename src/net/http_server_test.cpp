@@ -14,21 +14,12 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "net/connect_fixture.h"
 
 namespace muster {
 namespace {
 
 constexpr int kWaitMs = 20'000;  // only ever waited for when a test fails
-
-UniqueFd connect_to(std::uint16_t port) {
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return socket;
-}
 
 void say(const UniqueFd& socket, std::string_view text) {
   EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL),

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "net/connect_fixture.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
 #include "net/test_certificates.h"
@@ -163,12 +164,7 @@ TEST_F(Tls, SaysWhatIsWrongWithItsFiles) {
 
 // What a server says to bytes that are not TLS, until it closes.
 std::string answer_to(std::uint16_t port, std::string_view bytes) {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const UniqueFd socket = connect_to(port);
   EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
   std::string text;

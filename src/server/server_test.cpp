@@ -11,6 +11,7 @@
 #include <future>
 
 #include "base/unique_fd.h"
+#include "net/connect_fixture.h"
 #include "server/api_error.h"
 #include "server/server_fixture.h"
 
@@ -222,16 +223,6 @@ TEST_F(ServerTest, ADrainingServerSaysSoAndWhenToComeAgain) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_TRUE(refused.header("Retry-After"));
   EXPECT_EQ(get("/livez").status, 200);
-}
-
-UniqueFd connect_to(std::uint16_t port) {
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  return socket;
 }
 
 // Sends `bytes` and reads until `mark` has come or the server closes.

@@ -84,7 +84,30 @@ class EmbedRuns {
 };
 
 class EmbedKillTest : public EmbedRuns, public testing::TestWithParam<int> {};
-class EmbedStdinTest : public EmbedRuns, public testing::Test {};
+class EmbedStdinTest : public EmbedRuns, public testing::Test {
+ protected:
+  // A run that reads a pipe whose writer is open and silent behind its first lines.
+  struct PipedRun {
+    UniqueFd writing;
+    Program program;
+  };
+
+  PipedRun run_of_pipe(const std::string& out) const {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const UniqueFd reading(ends[0]);
+    UniqueFd writing(ends[1]);
+    const UniqueFd before(::dup(STDIN_FILENO));
+    ::dup2(reading.get(), STDIN_FILENO);
+    Program program = run(out, false, "-");
+    ::dup2(before.get(), STDIN_FILENO);
+    // More than a pipe holds: once it is written, the program is at its input and has its output.
+    const std::string lines = repeated("a text of no weight\n", 10'000);
+    EXPECT_EQ(::write(writing.get(), lines.data(), lines.size()),
+              static_cast<ssize_t>(lines.size()));
+    return {std::move(writing), std::move(program)};
+  }
+};
 
 TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   const auto start = std::chrono::steady_clock::now();
@@ -132,17 +155,7 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
 }
 
 TEST_F(EmbedStdinTest, AnInterruptEndsTheWaitForASilentInput) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const UniqueFd reading(ends[0]);
-  const UniqueFd writing(ends[1]);
-  const UniqueFd before(::dup(STDIN_FILENO));
-  ::dup2(reading.get(), STDIN_FILENO);
-  const Program program = run("in.npy", false, "-");
-  ::dup2(before.get(), STDIN_FILENO);
-  // More than a pipe holds: once it is written, the program is at its input.
-  const std::string lines = repeated("a text of no weight\n", 10'000);
-  ASSERT_EQ(::write(writing.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+  const auto [writing, program] = run_of_pipe("in.npy");
   ::kill(program.pid(), SIGINT);
   EXPECT_TRUE(ends_within(program.pidfd(), 5000));
   ::kill(program.pid(), SIGKILL);
@@ -150,17 +163,7 @@ TEST_F(EmbedStdinTest, AnInterruptEndsTheWaitForASilentInput) {
 }
 
 TEST_F(EmbedStdinTest, AnotherRunIsRefusedUntilTheFirstIsDead) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const UniqueFd reading(ends[0]);
-  const UniqueFd writing(ends[1]);
-  const UniqueFd before(::dup(STDIN_FILENO));
-  ::dup2(reading.get(), STDIN_FILENO);
-  const Program first = run("x.npy", false, "-");
-  ::dup2(before.get(), STDIN_FILENO);
-  // More than a pipe holds: once it is written, the program is at its input and has its output.
-  const std::string lines = repeated("a text of no weight\n", 10'000);
-  ASSERT_EQ(::write(writing.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+  const auto [writing, first] = run_of_pipe("x.npy");
   for (const bool resume : {false, true}) {
     const Program second(words_of("x.npy", resume, "in.txt"), (folder_ / "second").string());
     EXPECT_EQ(second.wait(), 6);
