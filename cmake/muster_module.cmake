@@ -4,7 +4,7 @@
 # may use (tests/tidy checks the includes against them); EXTERNAL are third-party targets, kept private
 # to it. TORCH marks the two folders that link torch: no sanitizers, and a small compile pool.
 # COLD says that nothing in the folder is hot: under the sanitizers it is compiled without optimisation.
-# With MUSTER_UNITY its sources are compiled in groups (cmake/unity_groups.py), but for those with torch.
+# With MUSTER_UNITY its sources are compiled in groups (cmake/unity_groups.py).
 # FUZZ lists x_fuzz.cpp files, one libFuzzer program each, whose corpus is the folder corpus/x.
 function(muster_module name)
   cmake_parse_arguments(arg "TORCH;COLD" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
@@ -18,9 +18,7 @@ function(muster_module name)
   list(TRANSFORM arg_DEPS PREPEND muster_)
   if(arg_SOURCES)
     add_library(muster_${name} STATIC ${arg_SOURCES})
-    if(NOT arg_TORCH)
-      muster_unity(muster_${name})
-    endif()
+    muster_unity(muster_${name})
     target_link_libraries(muster_${name} PUBLIC muster_build ${flavour} ${arg_DEPS} PRIVATE ${arg_EXTERNAL})
     if(arg_COLD)
       muster_compile_quickly(muster_${name} "${arg_FUZZ}")
@@ -35,9 +33,7 @@ function(muster_module name)
 
   if(BUILD_TESTING AND arg_TESTS AND (arg_TORCH OR MUSTER_UNIT_TESTS))
     add_executable(${name}_test ${arg_TESTS})
-    if(NOT arg_TORCH)
-      muster_unity(${name}_test)
-    endif()
+    muster_unity(${name}_test)
     muster_compile_quickly(${name}_test "")
     target_link_libraries(${name}_test PRIVATE muster_${name} ${arg_EXTERNAL} ${arg_TEST_EXTERNAL}
                           GTest::gtest GTest::gtest_main)
@@ -58,11 +54,8 @@ function(muster_module name)
     endforeach()
   endif()
 
-  # Every header must stand on its own. Where sources are grouped, that is looked at by a file for each header
-  # that includes nothing else: the target `headers`.
-  if(MUSTER_UNITY)
-    file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS *.h)
-  endif()
+  # Every header must stand on its own: a file for each that includes nothing else, in the target `headers`.
+  file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR}/src CONFIGURE_DEPENDS *.h)
   foreach(header IN LISTS headers)
     string(MAKE_C_IDENTIFIER ${header} unit)
     set(unit ${CMAKE_CURRENT_BINARY_DIR}/alone/${unit}.cpp)
