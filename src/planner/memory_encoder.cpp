@@ -28,29 +28,33 @@ std::uint64_t position_rows(const ModelShape& shape) {
 // Below this many inputs oneDNN multiplies float32 without packing.
 constexpr std::uint32_t kUnpackedInputsMost = 128;
 
-bool is_fp32_packed(std::uint64_t inputs, const EncoderRun& run) {
-  return run.kernels != CpuKernels::Avx2 && inputs > kUnpackedInputsMost;
-}
+bool is_fp32_packed(std::uint64_t inputs) { return inputs > kUnpackedInputsMost; }
 
 bool is_own_product(const EncoderRun& run) {
-  return run.element_bytes != kFloat && run.kernels == CpuKernels::Avx512Bf16;
+  return run.kernels == (run.element_bytes == kFloat ? CpuKernels::Avx2 : CpuKernels::Avx512Bf16);
+}
+
+// What the outputs of a packed matrix are rounded up to. Source: src/engine/ops/*_product.h.
+std::uint64_t packed_outputs(const EncoderRun& run) {
+  return is_own_product(run) && run.element_bytes == kFloat ? 16 : 64;
 }
 
 // What the inputs of a packed matrix are rounded up to; 0: it is not packed.
 std::uint64_t packed_inputs(std::uint64_t inputs, const EncoderRun& run) {
-  if (run.element_bytes == kFloat) return is_fp32_packed(inputs, run) ? 16 : 0;
-  if (is_own_product(run)) return 2;
+  if (is_own_product(run)) return run.element_bytes == kFloat ? 1 : 2;
+  if (run.element_bytes == kFloat) return is_fp32_packed(inputs) ? 16 : 0;
   return run.kernels == CpuKernels::AmxBf16 ? 32 : 0;
 }
 
 // A matrix and its bias.
 std::uint64_t packed_bytes(std::uint64_t inputs, std::uint64_t outputs, const EncoderRun& run) {
   const auto multiple = packed_inputs(inputs, run);
-  const auto values = multiple == 0
-                          ? multiply_bytes(inputs, outputs)
-                          : multiply_bytes(round_up(outputs, 64), round_up(inputs, multiple));
-  const auto bias = is_own_product(run) ? multiply_bytes(round_up(outputs, 64), kFloat)
-                                        : multiply_bytes(outputs, run.element_bytes);
+  const auto values = multiple == 0 ? multiply_bytes(inputs, outputs)
+                                    : multiply_bytes(round_up(outputs, packed_outputs(run)),
+                                                     round_up(inputs, multiple));
+  const auto bias = is_own_product(run)
+                        ? multiply_bytes(round_up(outputs, packed_outputs(run)), kFloat)
+                        : multiply_bytes(outputs, run.element_bytes);
   return add_bytes(multiply_bytes(values, run.element_bytes), bias);
 }
 
@@ -60,8 +64,8 @@ std::uint64_t packed_bytes(std::uint64_t inputs, std::uint64_t outputs, const En
 // Source: measured with torch 2.11 (oneDNN 3.10), as the packing.
 std::uint64_t product_scratch(std::uint64_t inputs, std::uint64_t outputs, std::uint64_t rows,
                               const EncoderRun& run) {
-  if (run.element_bytes == kFloat) return is_fp32_packed(inputs, run) ? 896 : 0;
   if (is_own_product(run)) return 0;
+  if (run.element_bytes == kFloat) return is_fp32_packed(inputs) ? 896 : 0;
   if (run.kernels != CpuKernels::AmxBf16) {
     return add_bytes(128, multiply_bytes(rows, outputs, kFloat));
   }

@@ -10,7 +10,7 @@ namespace muster {
 /// Which of oneDNN's products and of our kernels a CPU runs: they differ in what they pack and in
 /// their scratch.
 enum class CpuKernels : std::uint8_t {
-  Avx2,        // no bf16
+  Avx2,        // our own fp32 product; no bf16
   Avx512,      // bf16 by way of float32
   Avx512Bf16,  // our own bf16 product
   AmxBf16,     // oneDNN's
@@ -32,12 +32,14 @@ std::uint64_t encoder_table_bytes(const ModelShape& shape);
 /// What it holds of one layer: four packed matrices and their biases in the run's precision, and
 /// two normalisations in float32. The pooler is not loaded.
 ///
-///   matrix   K inputs, N outputs: fp32 N K, from 129 inputs on with AVX-512 up64(N) up16(K);
+///   matrix   K inputs, N outputs: fp32 with AVX2 up16(N) K and a bias of up16(N); with AVX-512 N
+///   K,
+///            from 129 inputs on up64(N) up16(K);
 ///            bf16 up64(N) up2(K) with a bias of up64(N) floats; AMX up64(N) up32(K); without
 ///            bf16 products N K
 ///
-/// Source: ours src/engine/ops/bf16_product.h; oneDNN's measured with torch 2.11 (oneDNN 3.10, jit
-/// and brgemm inner products).
+/// Source: ours src/engine/ops/{fp32,bf16}_product.h; oneDNN's measured with torch 2.11
+/// (oneDNN 3.10, jit and brgemm inner products).
 std::uint64_t encoder_layer_bytes(const ModelShape& shape, const LayerShape& layer,
                                   const EncoderRun& run);
 
@@ -53,8 +55,8 @@ std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::uint64_t sequence
 
 /// The most that loading holds beside the weights: the joined projections of layers not yet packed
 /// (all their matrices in float32, where the file has another type), a copy of the matrix that is
-/// being packed; or the 512 rows of the self-test with their products. Our own product is packed
-/// without a copy and needs no self-test.
+/// being packed; or the 512 rows of the self-test with their products. Our own products are
+/// packed without a copy and need no self-test.
 ///
 /// Source: src/engine/models/{encoder_weights,cpu_encoder}.cpp, src/engine/ops/row_counts.cpp.
 std::uint64_t encoder_load_bytes(const ModelShape& shape, const EncoderRun& run,

@@ -86,7 +86,7 @@ TEST(MemoryEncoder, PackedMatricesArePaddedToBlocks) {
             2 * (63 * 21 + 21 * 21 + 37 * 21 + 21 * 37 + biases) + norms);
 }
 
-TEST(MemoryEncoder, Float32IsPackedFrom129InputsOnWithAvx512Alone) {
+TEST(MemoryEncoder, Float32IsPackedFrom129InputsOnWithAvx512AndAlwaysWithAvx2) {
   auto shape = encoder_shape("bert", 1, 200, 4, 100);
   const auto& layer = shape.layers.front();
   const std::uint64_t rest = 4 * (5 * 200 + 100) + 4 * 200 * 4;
@@ -95,7 +95,14 @@ TEST(MemoryEncoder, Float32IsPackedFrom129InputsOnWithAvx512Alone) {
             4U * (640 * 208 + 256 * 208 + 128 * 208 + 200 * 100) + rest);
   const EncoderRun avx2{.element_bytes = 4, .kernels = CpuKernels::Avx2};
   EXPECT_EQ(encoder_layer_bytes(shape, layer, avx2),
-            4U * (600 * 200 + 200 * 200 + 100 * 200 + 200 * 100) + rest);
+            4U * (608 * 200 + 208 * 200 + 112 * 200 + 208 * 100) + 4U * (608 + 208 + 112 + 208) +
+                4 * 200 * 4);
+  // One row as it is: the state and the attended row, the joined projection and a pointer.
+  shape.length_max = 40;
+  EXPECT_EQ(encoder_lane_bytes(shape, 1, 1, avx2),
+            200U * 8 + (2 * 56 * 8 + 6 * (56 + 8)) * 4 + 600 * 4 + 8);
+  // A joined projection in float32; no copy, no self-test.
+  EXPECT_EQ(encoder_load_bytes(shape, avx2, true), 3U * (200 * 200 + 200) * 4);
 }
 
 TEST(MemoryEncoder, MpnetKeepsABiasOfEveryOffset) {

@@ -63,15 +63,22 @@ at::ScalarType scalar_type(Precision precision) {
 
 PackedLinear::PackedLinear(const at::Tensor& weight, const at::Tensor& bias, Precision precision,
                            std::int64_t row_count_max)
-    : product_(precision == Precision::Bf16 ? best_bf16_product() : nullptr),
+    : bf16_product_(precision == Precision::Bf16 ? best_bf16_product() : nullptr),
+      fp32_product_(precision == Precision::Fp32 ? best_fp32_product() : nullptr),
       in_size_(weight.size(1)),
       out_size_(weight.size(0)) {
-  if (product_ == nullptr) {
+  if (bf16_product_ != nullptr) {
+    pack_for_bf16(weight, bias);
+  } else if (fp32_product_ != nullptr) {
+    pack_for_fp32(weight, bias);
+  } else {
     const auto type = scalar_type(precision);
     packed_ = reorder_linear_weight(at::_to_copy(weight, type), row_count_max);
     bias_ = at::_to_copy(bias, type);
-    return;
   }
+}
+
+void PackedLinear::pack_for_bf16(const at::Tensor& weight, const at::Tensor& bias) {
   const auto in = static_cast<std::size_t>(in_size_);
   const auto out = static_cast<std::size_t>(out_size_);
   packed_ = at::empty({static_cast<std::int64_t>(panels_size(out, in))}, at::kBFloat16);
@@ -81,15 +88,42 @@ PackedLinear::PackedLinear(const at::Tensor& weight, const at::Tensor& bias, Pre
   bias_.narrow(0, 0, out_size_).copy_(bias);
 }
 
+void PackedLinear::pack_for_fp32(const at::Tensor& weight, const at::Tensor& bias) {
+  const auto in = static_cast<std::size_t>(in_size_);
+  const auto out = static_cast<std::size_t>(out_size_);
+  const auto padded = static_cast<std::int64_t>(Fp32Matrix::padded_outputs(out));
+  packed_ = at::empty({padded * in_size_}, at::kFloat);
+  pack_fp32_panels(weight.contiguous().const_data_ptr<float>(), out, in,
+                   packed_.mutable_data_ptr<float>());
+  bias_ = at::zeros({padded}, at::kFloat);
+  bias_.narrow(0, 0, out_size_).copy_(bias);
+}
+
 at::Tensor PackedLinear::apply(const at::Tensor& x, std::optional<Activation> activation) const {
-  if (product_ == nullptr) return multiply_by_onednn(x, packed_, bias_, activation);
+  if (bf16_product_ != nullptr) return apply_bf16(x, activation);
+  if (fp32_product_ != nullptr) return apply_fp32(x, activation);
+  return multiply_by_onednn(x, packed_, bias_, activation);
+}
+
+at::Tensor PackedLinear::apply_bf16(const at::Tensor& x,
+                                    std::optional<Activation> activation) const {
   auto out = at::empty({x.size(0), out_size_}, at::kBFloat16);
   const PackedMatrix matrix{static_cast<const Bfloat16*>(packed_.const_data_ptr()),
                             bias_.const_data_ptr<float>(), static_cast<std::size_t>(in_size_),
                             static_cast<std::size_t>(out_size_)};
-  product_(matrix, static_cast<std::size_t>(x.size(0)),
-           static_cast<const Bfloat16*>(x.const_data_ptr()), activation,
-           static_cast<Bfloat16*>(out.mutable_data_ptr()));
+  bf16_product_(matrix, static_cast<std::size_t>(x.size(0)),
+                static_cast<const Bfloat16*>(x.const_data_ptr()), activation,
+                static_cast<Bfloat16*>(out.mutable_data_ptr()));
+  return out;
+}
+
+at::Tensor PackedLinear::apply_fp32(const at::Tensor& x,
+                                    std::optional<Activation> activation) const {
+  auto out = at::empty({x.size(0), out_size_}, at::kFloat);
+  const Fp32Matrix matrix{packed_.const_data_ptr<float>(), bias_.const_data_ptr<float>(),
+                          static_cast<std::size_t>(in_size_), static_cast<std::size_t>(out_size_)};
+  fp32_product_(matrix, static_cast<std::size_t>(x.size(0)), x.const_data_ptr<float>(), activation,
+                out.mutable_data_ptr<float>());
   return out;
 }
 

@@ -5,13 +5,14 @@
 #include <optional>
 
 #include "engine/ops/bf16_product.h"
+#include "engine/ops/fp32_product.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
 
 namespace muster::engine {
 
 /// y = activation(x W^T + b) on the CPU, the weight packed once: for our own product where this CPU
-/// has one for the precision (`best_bf16_product`), else for oneDNN.
+/// has one for the precision (`best_bf16_product`, `best_fp32_product`), else for oneDNN.
 ///
 /// Threads: immutable; lanes share one.
 class PackedLinear {
@@ -27,10 +28,17 @@ class PackedLinear {
   std::int64_t in_size() const { return in_size_; }
 
   /// Whether any number of rows gives a row the same bits; else `agreeing_row_counts` finds out.
-  bool takes_any_row_count() const { return product_ != nullptr; }
+  bool takes_any_row_count() const { return bf16_product_ != nullptr || fp32_product_ != nullptr; }
 
  private:
-  Bf16Product product_;  // nullptr: oneDNN's
+  void pack_for_bf16(const at::Tensor& weight, const at::Tensor& bias);
+  void pack_for_fp32(const at::Tensor& weight, const at::Tensor& bias);
+  at::Tensor apply_bf16(const at::Tensor& x, std::optional<Activation> activation) const;
+  at::Tensor apply_fp32(const at::Tensor& x, std::optional<Activation> activation) const;
+
+  // Both nullptr: oneDNN's.
+  Bf16Product bf16_product_;
+  Fp32Product fp32_product_;
   at::Tensor packed_;
   at::Tensor bias_;
   std::int64_t in_size_;

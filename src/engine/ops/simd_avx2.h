@@ -60,7 +60,13 @@ struct SimdAvx2 {
   static Vector subtract(Vector a, Vector b) { return _mm256_sub_ps(a, b); }
   static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vector divide(Vector a, Vector b) { return _mm256_div_ps(a, b); }
   static Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+  static Vector min(Vector a, Vector b) { return _mm256_min_ps(a, b); }
+  /// a where the sign bit of `sign` is set, else b.
+  static Vector select_negative(Vector sign, Vector a, Vector b) {
+    return _mm256_blendv_ps(b, a, sign);
+  }
   static Vector first(Vector a, Vector b, std::size_t count) {
     return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(mask(count)));
   }

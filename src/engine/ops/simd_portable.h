@@ -62,8 +62,19 @@ struct SimdPortable {
   static Vector multiply_add(const Vector& a, const Vector& b, const Vector& c) {
     return map([&](std::size_t i) { return a.lane[i] * b.lane[i] + c.lane[i]; });
   }
+  static Vector divide(const Vector& a, const Vector& b) {
+    return map([&](std::size_t i) { return a.lane[i] / b.lane[i]; });
+  }
+  // As the instructions do: the second one where either is not a number.
   static Vector max(const Vector& a, const Vector& b) {
-    return map([&](std::size_t i) { return std::max(a.lane[i], b.lane[i]); });
+    return map([&](std::size_t i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  static Vector min(const Vector& a, const Vector& b) {
+    return map([&](std::size_t i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  /// a where the sign bit of `sign` is set, else b.
+  static Vector select_negative(const Vector& sign, const Vector& a, const Vector& b) {
+    return map([&](std::size_t i) { return std::signbit(sign.lane[i]) ? a.lane[i] : b.lane[i]; });
   }
   /// The first `count` lanes of `a`, the others from `b`.
   static Vector first(const Vector& a, const Vector& b, std::size_t count) {
