@@ -113,6 +113,8 @@ struct FleetDeviceStatus {
   FleetState state = FleetState::Starting;
   std::string reason;       // why it is quarantined, restarting or given up
   bool is_to_rest = false;  // an operator has drained it: no work until it is resumed
+  /// Its workers end one after the other, or it is given up: nobody should wait for it.
+  bool is_failing = false;
   /// What it does an operator has asked for: it rests, or it starts again.
   bool is_asked_for = false;
   std::optional<pid_t> pid;

@@ -174,6 +174,7 @@ std::vector<FleetDeviceStatus> WorkerFleet::status() const {
     status.state = slot.state();
     status.reason = slot.reason;
     status.is_to_rest = slot.goal == Goal::Drain;
+    status.is_failing = slot.is_failing();
     status.is_asked_for = slot.is_asked_for;
     if (slot.process) status.pid = slot.process->pid();
     status.engine_class = slot.engine_class;

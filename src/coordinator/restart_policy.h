@@ -39,6 +39,9 @@ class RestartPolicy {
   /// A text was found to be what ended workers: their devices are not to blame.
   void on_text_found() { fault_count_ = 0; }
 
+  /// The delay before the last restart; zero again once the worker has served well.
+  Duration backoff() const { return backoff_; }
+
   /// Deaths of its own fault in a row before it was ready.
   std::uint32_t failed_start_count() const { return failed_start_count_; }
 

@@ -64,6 +64,11 @@ bool WorkerSlot::is_eligible() const {
          !accusation && has_ready_model();
 }
 
+bool WorkerSlot::is_failing() const {
+  constexpr Duration kBackoffOfFailing = std::chrono::seconds(1);
+  return is_given_up || (!is_eligible() && restarts.backoff() >= kBackoffOfFailing);
+}
+
 bool WorkerSlot::has_in_flight(ModelId model) const {
   return std::any_of(in_flight.begin(), in_flight.end(),
                      [model](const InFlight& sent) { return sent.model == model; });

@@ -112,6 +112,8 @@ struct WorkerSlot {
   bool has_ready_model() const;
   /// None is to be loaded, loads or waits for its canary.
   bool has_settled_models() const;
+  /// Takes no work, and has ended so often that its back-off has reached a second.
+  bool is_failing() const;
   /// May be given work now.
   bool is_eligible() const;
   std::size_t slot_count() const { return 2 * std::size_t{lane_count}; }

@@ -243,7 +243,8 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
   }
   // What needs no device waits in no queue; the caller's own limits hold all the same.
   const bool needs_device = !call.misses.empty() && !call.on_tokenized;
-  if (needs_device && resting_.contains(model.id)) return refuse(id, all_drained(model)), 0;
+  const auto idle = idle_models_.find(model.id);
+  if (needs_device && idle != idle_models_.end()) return refuse(id, idle->second), 0;
   const auto queue = needs_device ? queue_state(call, model) : QueueState{};
   if (const auto refused = admission_.ask(call.admission, queue, clock_.now())) {
     ++(refused->is_own_limit ? counts_.limited_count : counts_.refused_count);
@@ -328,7 +329,18 @@ void ServingLoop::refuse(CallId id, const CallError& failure) {
   tell(*call, failure);
 }
 
-CallError ServingLoop::all_drained(const ServingModel& model) {
+CallError ServingLoop::no_device(const ServingModel& model,
+                                 const std::vector<FleetDeviceStatus>& devices) {
+  // A failing device is started again every half minute at the latest
+  // (coordinator/restart_policy.h).
+  constexpr Duration kRetryAfter = std::chrono::seconds(5);
+  for (const auto& device : devices) {
+    if (!device.models.contains(model.id) || device.is_to_rest) continue;
+    return refusal(ErrorKind::Unavailable,
+                   fmt::format("no device of {} works: {} is {}: {}", model.name, device.name,
+                               fleet_state_name(device.state), device.reason),
+                   kRetryAfter);
+  }
   return refusal(ErrorKind::Unavailable,
                  model.asked.devices.empty()
                      ? "every device is drained"

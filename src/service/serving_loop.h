@@ -83,7 +83,8 @@ class ServingLoop final : public InferenceService {
   void fail(CallId id, const CallError& failure);
   void refuse(CallId id, const CallError& failure);
   static void tell(Call& call, const CallError& failure);
-  static CallError all_drained(const ServingModel& model);
+  static CallError no_device(const ServingModel& model,
+                             const std::vector<FleetDeviceStatus>& devices);
   void leave_flights(const Call& call);
   std::uint64_t computed_tokens(const Call& call) const;
   void expire();
@@ -131,7 +132,7 @@ class ServingLoop final : public InferenceService {
   std::vector<std::string> engine_classes(const std::vector<std::string>& devices) const;
   void on_fleet_change();
   void note_classes(const std::vector<FleetDeviceStatus>& devices);
-  void note_resting(const std::vector<FleetDeviceStatus>& devices);
+  void note_idle_models(const std::vector<FleetDeviceStatus>& devices);
   void keep_canaries(const ServingModel& model);
   ServedModelStatus status_of(const ServingModel& model,
                               const std::vector<FleetDeviceStatus>& devices) const;
@@ -157,7 +158,7 @@ class ServingLoop final : public InferenceService {
   ModelId next_model_ = 1;
   std::map<ModelId, OnLoaded> loading_;  // asked for while running
   std::set<ModelId> kept_canaries_;
-  std::set<ModelId> resting_;  // every device of theirs was drained
+  std::map<ModelId, CallError> idle_models_;  // none of their devices works; why
   CallTable calls_;
   FlightTable flights_;
   /// Let in, and not all of their texts sent yet: interactive ones, bulk ones, and those that ask

@@ -25,15 +25,27 @@ std::string name_of(const std::string& model) {
   return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
 }
 
-// Every device that is to have the model was drained by an operator.
-bool is_to_rest(ModelId model, const std::vector<FleetDeviceStatus>& devices) {
+// Every device that is to have the model has this.
+bool all_of_devices(ModelId model, const std::vector<FleetDeviceStatus>& devices,
+                    const std::function<bool(const FleetDeviceStatus&)>& is_so) {
   bool has_device = false;
   for (const auto& device : devices) {
     if (!device.models.contains(model)) continue;
-    if (!device.is_to_rest) return false;
+    if (!is_so(device)) return false;
     has_device = true;
   }
   return has_device;
+}
+
+// Each of them was drained by an operator.
+bool is_to_rest(ModelId model, const std::vector<FleetDeviceStatus>& devices) {
+  return all_of_devices(model, devices, [](const auto& device) { return device.is_to_rest; });
+}
+
+// None of them works, nor will soon.
+bool is_idle(ModelId model, const std::vector<FleetDeviceStatus>& devices) {
+  return all_of_devices(model, devices,
+                        [](const auto& device) { return device.is_to_rest || device.is_failing; });
 }
 
 // The text of every canary: several words and scripts, so that many weights take part.
@@ -197,8 +209,8 @@ void ServingLoop::place_opened(ModelId id, Result<std::unique_ptr<ServingModel>>
   (*opened)->id = id;
   if (const auto placed = place(*std::move(opened)); !placed) return fail(placed.error());
   place_soon();
-  // Nothing will happen on devices that rest, and somebody waits for word of the model.
-  if (is_to_rest(id, fleet_->status())) on_fleet_change();
+  // Little will happen on devices that do not work, and somebody waits for word of the model.
+  if (is_idle(id, fleet_->status())) on_fleet_change();
 }
 
 Status ServingLoop::unload_model(const std::string& name) {
@@ -236,7 +248,7 @@ void ServingLoop::on_fleet_change() {
   const auto devices = fleet_->status();
   std::vector<std::pair<OnLoaded, Result<ServedModelStatus>>> answers;
   note_classes(devices);
-  note_resting(devices);
+  note_idle_models(devices);
   for (const auto& model : models_.all()) {
     const auto status = status_of(*model, devices);
     if (status.state == ModelState::Ready) keep_canaries(*model);
@@ -279,20 +291,20 @@ void ServingLoop::note_classes(const std::vector<FleetDeviceStatus>& devices) {
 
 // What waits for devices of which none will come would wait until its deadline. Who drains gives
 // the time to end what a device has, and then its texts back: what is left then is refused.
-void ServingLoop::note_resting(const std::vector<FleetDeviceStatus>& devices) {
-  resting_.clear();
+void ServingLoop::note_idle_models(const std::vector<FleetDeviceStatus>& devices) {
+  idle_models_.clear();
   const bool is_any_ending = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
     return device.state == FleetState::Draining;
   });
   for (const auto& model : models_.all()) {
-    if (is_to_rest(model->id, devices)) resting_.insert(model->id);
+    if (is_idle(model->id, devices)) idle_models_.emplace(model->id, no_device(*model, devices));
   }
-  if (resting_.empty() || is_any_ending) return;
+  if (idle_models_.empty() || is_any_ending) return;
   for (const auto id : calls_.ids()) {
     const auto* call = calls_.find(id);
-    if (call != nullptr && !call->on_tokenized && resting_.contains(call->model)) {
-      fail(id, all_drained(*models_.find(call->model)));
-    }
+    if (call == nullptr || call->on_tokenized) continue;
+    const auto idle = idle_models_.find(call->model);
+    if (idle != idle_models_.end()) fail(id, idle->second);
   }
 }
 
@@ -350,7 +362,11 @@ ServedModelStatus ServingLoop::status_of(const ServingModel& model,
   for (const auto& prompt : opened.folder.sentence.prompts) status.prompts.push_back(prompt.name);
   if (is_to_rest(model.id, devices)) {
     status.state = ModelState::Drained;
-    status.reason = all_drained(model).error.message;
+    status.reason = no_device(model, devices).error.message;
+    return status;
+  }
+  if (is_idle(model.id, devices)) {
+    status.reason = no_device(model, devices).error.message;
     return status;
   }
   // The best state of all its devices; Failed only when it is that on each. A device that rests

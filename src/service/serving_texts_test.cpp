@@ -1,6 +1,7 @@
 // What becomes of a call's texts before a device has them, and of its rows: admission, long texts,
 // lanes, what is charged, what is cached. On real worker processes.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -181,6 +182,32 @@ TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenTheLastDeviceIsDrained) {
   EXPECT_EQ(error(answer).kind, ErrorKind::Unavailable);
   EXPECT_EQ(error(answer).message, "every device is drained");
   EXPECT_EQ(service_->models().front().state, ModelState::Drained);
+}
+
+// Every text has this id, the canary too: the worker is started again and again.
+TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenNoDeviceIsRight) {
+  options_.devices.resize(1);
+  ::setenv("ZERO_WORKER", fmt::format("echo dim=32 fail_on={}", ids_of("q").front()).c_str(), 1);
+  start();
+  const auto answer = embed_texts({"q"});
+  ASSERT_EQ(error(answer).kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error(answer).message,
+            "no device of tiny works: cpu:0 is quarantined: it failed at its canary: told to fail");
+  EXPECT_TRUE(std::get<CallError>(answer).retry_after);
+  EXPECT_EQ(error(embed_texts({"at once"})).message, error(answer).message);
+  EXPECT_EQ(service_->models().front().state, ModelState::Failed);
+
+  using Loaded = Result<ServedModelStatus>;
+  const auto second = wait_for<Loaded>(
+      [&](auto on_done) { service_->load_model({.name = "second", .model = tiny()}, on_done); });
+  ASSERT_FALSE(second);
+  EXPECT_TRUE(
+      second.error().message.starts_with("no device of second works: cpu:0 is quarantined"));
+
+  ::setenv("ZERO_WORKER", "echo dim=32", 1);
+  service_->fleet().restart(0);
+  run_until([&] { return service_->is_ready(); });
+  EXPECT_EQ(vectors(embed_texts({"q"})).rows[0], echo_of("q").first);
 }
 
 // "alias" has cpu:0 alone, and the same keys there as the first model. When cpu:1, which could not
