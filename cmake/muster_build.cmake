@@ -6,6 +6,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 sees at -O2 an overlap in `"text" + std::string` and unset members in a moved std::optional or
   # std::variant, neither of which is there (GCC bugs 105651, 105562).
   target_compile_options(muster_build INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+  if(MUSTER_UNITY)
+    # A group of sources includes them as g++ sees headers, where a type of an unnamed namespace would be a fault.
+    target_compile_options(muster_build INTERFACE -Wno-subobject-linkage)
+  endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # Part of -Wconversion for clang, not for g++.

@@ -11,8 +11,9 @@ import sys
 
 COMMENT_OR_LITERAL = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'', re.S)
-# Headers whose macros are words that others use: their files stay alone.
-GREEDY_HEADER = re.compile(r"^#include <(?:n?curses|term)\.h>", re.M)
+# What changes the rest of a group: headers whose macros are words that others use, and other instruction sets. Files
+# with one stay alone.
+GREEDY = re.compile(r"^#include <(?:n?curses|term)\.h>|^#pragma (?:GCC|clang) (?:target|optimize|attribute)", re.M)
 WORD = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*")
 CALL = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*(?=\()")
 # A macro may be defined for one file and change what the next one reads.
@@ -42,7 +43,7 @@ def read(path):
     """(the names that `path` declares for itself, the words it uses); None twice when it must stay alone."""
     with open(path, encoding="utf-8") as file:
         raw = file.read()
-    if GREEDY_HEADER.search(raw):
+    if GREEDY.search(raw):
         return None, None
     names, functions = own_names(raw)
     text = COMMENT_OR_LITERAL.sub(" ", raw)

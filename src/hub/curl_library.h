@@ -1,5 +1,7 @@
 #pragma once
 
+// Of two ways to name protocols every libcurl of the last twenty years has the older one.
+#define CURL_DISABLE_DEPRECATION
 #include <curl/curl.h>
 
 #include "base/result.h"

@@ -1,5 +1,3 @@
-// Of two ways to name protocols every libcurl of the last twenty years has the older one.
-#define CURL_DISABLE_DEPRECATION
 #include "hub/transfer.h"
 
 #include <fmt/format.h>

@@ -232,6 +232,9 @@ class UnityGroups(Tree):
         self.assertEqual(self.groups("#define ROW 1\n", "int x = ROW;\n"), [[0], [1]])
         self.assertEqual(self.groups("TEST(A, B) {\n}\n", "TEST(A, B) {\n}\n", "TEST(A, C) {\n}\n"), [[0, 2], [1]])
 
+    def test_a_file_for_another_instruction_set_stays_alone(self):
+        self.assertEqual(self.groups("int x;\n", '#pragma GCC target("avx2")\n', "int y;\n"), [[0, 2], [1]])
+
     def test_a_file_that_includes_curses_stays_alone(self):
         self.assertEqual(self.groups("int x;\n", "#include <curses.h>\n", "int y;\n"), [[0, 2], [1]])
 
