@@ -70,7 +70,12 @@ TEST_F(PlanCommand, PlanAndEstimateCountTheSameMemory) {
   const auto estimate = nlohmann::json::parse(estimated.out);
   EXPECT_EQ(plan["workload"]["context"], 256);
   EXPECT_EQ(plan["workload"], estimate["workload"]);
-  EXPECT_EQ(plan["summary"], estimate["summary"]);
+  // What is usable changes from one moment to the next.
+  const auto needed = [](const nlohmann::json& of) {
+    const auto text = of["summary"].get<std::string>();
+    return text.substr(0, text.find(" of "));
+  };
+  EXPECT_EQ(needed(plan), needed(estimate));
   bool is_found = false;
   for (const auto& row : estimate["estimates"]) {
     if (row["dtype"] != "as stored" || row["context"] != 256) continue;
