@@ -92,8 +92,10 @@ Result<int> make_key(const CommandContext& context, const std::string& name) {
   std::string text;
   if (std::filesystem::exists(path, ignored)) text = MUSTER_TRY(read_keys_file(path));
   const auto changed = MUSTER_TRY(with_api_key(*file, text, key));
-  MUSTER_TRY(write_keys_file(path, changed));
+  // Shown first: a key in the file that nobody has seen could only be removed by its name.
   MUSTER_TRY(context.output.append(secret + "\n"));
+  MUSTER_TRY(context.output.flush());
+  MUSTER_TRY(write_keys_file(path, changed));
   fmt::print(stderr, "{} is in {}; its key is not shown again\n", name, *file);
   return 0;
 }

@@ -18,7 +18,7 @@ Status send_signal(std::uint32_t pid, const std::string& command, int signal_num
   // Held open, the descriptor stays with this process whatever becomes of its number.
   const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0U)));
   const auto subject = fmt::format("process {}", pid);
-  if (process.get() < 0) return system_error(subject, "cannot be signalled", errno);
+  if (process.get() < 0) return system_error(subject, "signal it", errno);
   const auto folder = fmt::format("/proc/{}", pid);
   const auto name = read_file(folder + "/comm");
   if (!name || trim(*name) != trim(command)) {
@@ -30,7 +30,7 @@ Status send_signal(std::uint32_t pid, const std::string& command, int signal_num
                  fmt::format("process {} is somebody else's: {}", pid, command)};
   }
   if (syscall(SYS_pidfd_send_signal, process.get(), signal_number, nullptr, 0U) != 0) {
-    return system_error(subject, "cannot be signalled", errno);
+    return system_error(subject, "signal it", errno);
   }
   return Done{};
 }

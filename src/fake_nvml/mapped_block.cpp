@@ -13,15 +13,15 @@ namespace muster::fake_nvml {
 
 Result<void*> map_shared(const std::filesystem::path& path, std::size_t size) {
   const UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file.get() < 0) return system_error(path.string(), "cannot open", errno);
+  if (file.get() < 0) return system_error(path.string(), "open", errno);
   struct stat status {};
-  if (fstat(file.get(), &status) != 0) return system_error(path.string(), "cannot read", errno);
+  if (fstat(file.get(), &status) != 0) return system_error(path.string(), "read", errno);
   const bool is_short = static_cast<std::size_t>(status.st_size) < size;
   if (is_short && ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
-    return system_error(path.string(), "cannot write", errno);
+    return system_error(path.string(), "write", errno);
   }
   void* block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (block == MAP_FAILED) return system_error(path.string(), "cannot map", errno);
+  if (block == MAP_FAILED) return system_error(path.string(), "map", errno);
   return block;
 }
 

@@ -36,7 +36,7 @@ class GrowingBlob {
     while (true) {
       const auto count = ::read(blob.fd_.get(), piece.data(), piece.size());
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return system_error(path.string(), "cannot read", errno);
+      if (count < 0) return system_error(path.string(), "read", errno);
       if (count == 0) break;
       blob.hash_.update({piece.data(), static_cast<std::size_t>(count)});
       blob.size_ += static_cast<std::uint64_t>(count);
@@ -51,7 +51,7 @@ class GrowingBlob {
 
   Status begin_anew() {
     if (::ftruncate(fd_.get(), 0) != 0 || ::lseek(fd_.get(), 0, SEEK_SET) != 0) {
-      return system_error(path().string(), "cannot empty", errno);
+      return system_error(path().string(), "empty", errno);
     }
     hash_ = ContentHash(request_.file.hash_kind, request_.file.size);
     size_ = 0;
@@ -70,9 +70,9 @@ class GrowingBlob {
 
   Status finish() {
     const auto name = request_.folder.blob(request_.file);
-    if (::fsync(fd_.get()) != 0) return system_error(path().string(), "cannot write", errno);
+    if (::fsync(fd_.get()) != 0) return system_error(path().string(), "write", errno);
     if (::rename(path().c_str(), name.c_str()) != 0) {
-      return system_error(name.string(), "cannot be given its name", errno);
+      return system_error(name.string(), "give it its name", errno);
     }
     return sync_folder(name.parent_path());
   }

@@ -20,14 +20,14 @@ constexpr auto kLookInterval = std::chrono::milliseconds(100);
 // One attempt; nullopt when another process has it.
 Result<std::optional<UniqueFd>> try_lock(const std::filesystem::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, kMode));
-  if (!fd.is_open()) return system_error(path.string(), "cannot open the lock", errno);
+  if (!fd.is_open()) return system_error(path.string(), "open the lock", errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK || errno == EACCES || errno == EINTR) return std::optional<UniqueFd>();
     if (errno == ENOSYS || errno == ENOTSUP || errno == ENOLCK) {
       return Error{ErrorKind::Unsupported,
                    fmt::format("{}: this file system has no locks", path.string())};
     }
-    return system_error(path.string(), "cannot lock", errno);
+    return system_error(path.string(), "lock", errno);
   }
   // Somebody may have cleaned the folder up between the two calls: then nobody else sees this lock.
   struct stat held {};

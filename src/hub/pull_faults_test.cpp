@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "hub/blob_download.h"
@@ -163,6 +164,11 @@ TEST_F(PullFaults, WhatTheDiskCannotHoldIsNotBegun) {
             std::string::npos)
       << received.error().message;
   EXPECT_FALSE(fs::exists(here_.cache));
+}
+
+TEST_F(PullFaults, ACacheThatIsAFileIsNamed) {
+  std::ofstream(here_.cache) << "a file";
+  EXPECT_TRUE(here_.fault().ends_with(": cannot make the folder: Not a directory")) << here_.fault();
 }
 
 TEST_F(PullFaults, MoreBytesThanStatedAreNotTaken) {

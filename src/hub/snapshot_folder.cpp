@@ -32,7 +32,7 @@ bool is_of_size(const fs::path& path, std::uint64_t size) {
 Status make_folder(const fs::path& path) {
   std::error_code code;
   fs::create_directories(path, code);
-  return code ? Status(system_error(path.string(), "cannot make the folder", code.value()))
+  return code ? Status(system_error(path.string(), "make the folder", code.value()))
               : Status(Done{});
 }
 
@@ -98,12 +98,12 @@ Status SnapshotFolder::link(const HubFile& file) const {
   std::error_code ignored;
   fs::remove(fresh, ignored);  // of a process of this number that was killed here
   if (::symlink(target.c_str(), fresh.c_str()) != 0) {
-    return system_error(fresh.string(), "cannot make the link", errno);
+    return system_error(fresh.string(), "make the link", errno);
   }
   if (::rename(fresh.c_str(), place.c_str()) != 0) {
     const auto number = errno;
     fs::remove(fresh, ignored);
-    return system_error(place.string(), "cannot make the link", number);
+    return system_error(place.string(), "make the link", number);
   }
   return sync_folder(place.parent_path());
 }
@@ -119,7 +119,7 @@ Result<std::uint64_t> free_bytes(fs::path path) {
   std::error_code code;
   while (!fs::exists(path, code) && path.has_relative_path()) path = path.parent_path();
   const auto space = fs::space(path, code);
-  if (code) return system_error(path.string(), "cannot ask for the free space", code.value());
+  if (code) return system_error(path.string(), "ask for the free space", code.value());
   return space.available;
 }
 

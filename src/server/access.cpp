@@ -1,5 +1,7 @@
 #include "server/access.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -99,14 +101,29 @@ KeyVerdict check_key(const ApiKeys& keys, const HttpRequest& request, RouteScope
 
 ApiStatus check_content_type(const HttpRequest& request, RouteScope scope) {
   if (request.method != "POST") return Done{};
+  const auto coding = request.header("Content-Encoding");
+  if (coding && lower(trim(*coding)) != "identity") {
+    constexpr std::size_t kShownMost = 40;
+    return api_error(415, fmt::format("The body must be sent as it is, without Content-Encoding: {}",
+                                      trim(*coding).substr(0, kShownMost)));
+  }
   const auto header = request.header("Content-Type");
   if (!header) {
     if (scope != RouteScope::Admin) return Done{};
     return api_error(415, "This route needs the header Content-Type: application/json");
   }
   const std::string type = lower(trim(header->substr(0, header->find(';'))));
-  if (type == "application/json") return Done{};
-  return api_error(415, "The body must be sent as Content-Type: application/json");
+  if (type != "application/json") {
+    return api_error(415, "The body must be sent as Content-Type: application/json");
+  }
+  const std::string parameters = lower(*header);
+  const auto charset = parameters.find("charset=");
+  if (charset == std::string::npos) return Done{};
+  // RFC 8259, section 8.1: JSON is UTF-8; US-ASCII is a part of it.
+  const std::string_view name = std::string_view(parameters).substr(charset + 8);
+  const auto is = [&](std::string_view text) { return name.starts_with(text); };
+  if (is("utf-8") || is("\"utf-8\"") || is("us-ascii")) return Done{};
+  return api_error(415, "The body must be sent in UTF-8: Content-Type: application/json");
 }
 
 }  // namespace muster

@@ -70,6 +70,19 @@ TEST(Access, BodiesAreJson) {
   EXPECT_EQ(outcome.error().status, 415);
 }
 
+// What is not unpacked or recoded here must not be read as something else.
+TEST(Access, BodiesAreNotPackedAndInUtf8) {
+  const auto status_of = [](HttpHeaders headers) {
+    const auto outcome = check_content_type(request_with(std::move(headers)), RouteScope::Embed);
+    return outcome ? 200 : outcome.error().status;
+  };
+  EXPECT_EQ(status_of({{"Content-Encoding", "gzip"}}), 415);
+  EXPECT_EQ(status_of({{"Content-Encoding", "Identity"}}), 200);
+  EXPECT_EQ(status_of({{"Content-Type", "application/json; charset=utf-16"}}), 415);
+  EXPECT_EQ(status_of({{"Content-Type", "application/json; charset=\"UTF-8\""}}), 200);
+  EXPECT_EQ(status_of({{"Content-Type", "application/json; charset=us-ascii"}}), 200);
+}
+
 // "Simple" requests of another origin's page carry text/plain or no type at all.
 TEST(Access, AdministrationDemandsTheTypeThatAPageMustAskFor) {
   EXPECT_FALSE(check_content_type(request_with({}), RouteScope::Admin));

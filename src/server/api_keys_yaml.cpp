@@ -35,11 +35,11 @@ Error fault(const Place& place, const std::string& what) {
 }
 
 Place place_of(const std::string& file_name, const YAML::Node& node) {
-  return {file_name, node.Mark().line + 1};
+  return {file_name, std::max(0, node.Mark().line) + 1};  // an empty document has no line
 }
 
 Result<std::string> plain(const Place& place, const std::string& field, const YAML::Node& value) {
-  if (!value.IsScalar()) return fault(place, fmt::format("{} is no plain value", field));
+  if (!value.IsScalar()) return fault(place, fmt::format("{} must be one value, not a list or a map of values", field));
   return value.Scalar();
 }
 

@@ -42,8 +42,10 @@ void tell_of_audit(ServerState& state, const std::optional<Error>& error, std::u
 
 HttpResponse missing_response(const HttpRequest& request, const RouteMiss& miss) {
   if (!miss.allow.empty()) {
+    constexpr std::size_t kMethodShownMost = 20;
     HttpResponse response = error_response(
-        api_error(405, "This route does not take " + request.method + " but " + miss.allow),
+        api_error(405, "This route does not take " + request.method.substr(0, kMethodShownMost) +
+                           " but " + miss.allow),
         error_form_of(request.path));
     response.headers.emplace_back("Allow", miss.allow);
     return response;

@@ -51,6 +51,15 @@ TEST_F(KeysCommand, AnotherWriterKeepsTheModeOfTheFile) {
   ASSERT_EQ(list().size(), 1);
 }
 
+TEST_F(KeysCommand, AKeyThatNobodySawIsNotInTheFile) {
+  EXPECT_EQ(muster_.run({"keys", "new", "a", "--file", "keys.yaml"}).exit_code, 0);
+  const auto pid =
+      muster_.start({"keys", "new", "b", "--file", "keys.yaml"}, "/dev/null", "/dev/full");
+  EXPECT_NE(muster_.wait(pid).exit_code, 0);
+  ASSERT_EQ(list().size(), 1);
+  EXPECT_EQ(list()[0]["name"], "a");
+}
+
 TEST_F(KeysCommand, RemovingFromNoFileLeavesNothingBehind) {
   EXPECT_EQ(muster_.run({"keys", "remove", "a", "--file", "none.yaml"}).exit_code, 3);
   EXPECT_FALSE(muster_.exists("none.yaml.lock"));

@@ -22,5 +22,5 @@ def measure(report, arguments):
     report.add(holds("all tests were run", times["whole"], "yes" if times["whole"] else "some only"))
     report.add(holds("ThreadSanitizer was among them", any("ThreadSanitizer" in name for name in names),
                      f"{len(names)} steps"))
-    report.add(holds("fuzzing of each parser", times["fuzz_s"] >= FUZZ_S, f"{times['fuzz_s']} s", f">= {FUZZ_S} s"))
+    report.add(holds("fuzzing of each parser", times["fuzz_s"] >= FUZZ_S, f"{times['fuzz_s']} s, {times['fuzz_jobs']} at once on {times['cores']} cores", f">= {FUZZ_S} s"))
     report.add(holds("the tests", times["passed"], times["closing_line"] or "no closing line", "all pass"))
