@@ -2,8 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -136,6 +139,39 @@ Status write_plan(const Arguments& arguments, const ModelDescription& model, con
   return write_file_atomically(*out, text);
 }
 
+// What the command reads may not be what it writes: a file of the model, the machine's, the map.
+Status check_output(const Arguments& arguments, const FoundModel& found) {
+  const auto out = arguments.value("--out");
+  std::error_code ignored;
+  if (!out || !std::filesystem::exists(*out, ignored)) return Done{};
+  const auto refuse = [&](std::string_view what) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("-o {}: that is {}; it would be overwritten", *out, what)};
+  };
+  for (const auto* flag : {"--machine", "--map"}) {
+    const auto file = arguments.value(flag);
+    if (file && std::filesystem::equivalent(*file, *out, ignored)) {
+      return refuse(fmt::format("the file of {}", flag));
+    }
+  }
+  if (found.source.empty()) return Done{};
+  if (std::filesystem::equivalent(found.source, *out, ignored)) return refuse("the model");
+  // A plan may lie beside the model and be made again: of .json, only the model's own names count.
+  constexpr std::array<std::string_view, 4> kOfModels{".safetensors", ".gguf", ".bin", ".model"};
+  for (const auto& entry : std::filesystem::directory_iterator(found.source, ignored)) {
+    const auto name = entry.path().filename().string();
+    const auto extension = entry.path().extension().string();
+    const bool is_weights =
+        std::find(kOfModels.begin(), kOfModels.end(), extension) != kOfModels.end();
+    const bool is_settings = name.ends_with("config.json") || name.ends_with("index.json") ||
+                             name.starts_with("tokenizer") || name == "modules.json";
+    if ((is_weights || is_settings) && std::filesystem::equivalent(entry.path(), *out, ignored)) {
+      return refuse("a file of the model");
+    }
+  }
+  return Done{};
+}
+
 Status check_compat(const Arguments& arguments) {
   const auto peer = arguments.value("--compat");
   if (!peer || *peer == "accelerate") return Done{};
@@ -202,6 +238,7 @@ Result<int> run_plan(const CommandContext& context) {
                  "model such as llama-3-8b"};
   }
   const auto found = MUSTER_TRY(find_and_describe(arguments.positionals.front()));
+  MUSTER_TRY(check_output(arguments, found));
   const auto chosen = MUSTER_TRY(
       choose_machine(arguments.value("--machine").value_or("here"), context.config, context.clock));
   if (arguments.has("--recommend")) {

@@ -75,6 +75,7 @@ Status WorkerFleet::on_hello(WorkerSlot& slot, std::span<const std::byte> payloa
   slot.engine_class = std::move(hello.engine_class);
   slot.is_greeted = true;
   has_ever_greeted_ = true;
+  if (slot.models.empty()) slot.reason.clear();  // else when it has loaded
   changed();
   return Done{};
 }

@@ -91,7 +91,7 @@ FleetState WorkerSlot::state() const {
   if (goal != Goal::Serve) return FleetState::Draining;
   if (is_quarantined) return FleetState::Quarantined;
   if (restart_at || end_by || !process) return FleetState::Restarting;
-  const bool is_settled = is_greeted && !is_probing && !models.empty() && has_settled_models();
+  const bool is_settled = is_greeted && !is_probing && has_settled_models();
   if (is_settled || has_ready_model()) return FleetState::Ready;
   return total.restart_count > 0 ? FleetState::Restarting : FleetState::Starting;
 }

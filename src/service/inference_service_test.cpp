@@ -320,5 +320,19 @@ TEST_F(InferenceServiceTest, DrainsWhatItHasAndRefusesWhatIsNew) {
   EXPECT_FALSE(service_->is_ready());
 }
 
+// A device that has nothing to load is not starting for ever.
+TEST_F(InferenceServiceTest, ADeviceIsReadyWithoutAModelToo) {
+  start();
+  run_until([&] { return service_->is_ready(); });
+  ASSERT_TRUE(service_->unload_model("tiny"));
+  const auto pid = service_->fleet().status()[0].pid;
+  service_->fleet().restart(0);
+  run_until([&] {
+    const auto device = service_->fleet().status()[0];
+    return device.state == FleetState::Ready && device.pid != pid && device.models.empty();
+  });
+  EXPECT_EQ(service_->fleet().status()[0].reason, "");
+}
+
 }  // namespace
 }  // namespace muster

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace muster {
 namespace {
@@ -46,7 +47,9 @@ std::string server_message(const std::string& body) {
 }
 
 Error server_error(int status, const std::string& body) {
-  return {kind_of(status), fmt::format("the server says {}: {}", status, server_message(body))};
+  constexpr std::string_view kHint = "; --api-key-file FILE gives it a key";
+  return {kind_of(status), fmt::format("the server says {}: {}{}", status, server_message(body),
+                                       status == 401 ? kHint : "")};
 }
 
 }  // namespace muster

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "run_muster.h"
 
@@ -463,6 +465,24 @@ TEST_F(Interrupted, ByCtrlCSaysWhatWasKeptAndHowToGoOn) {
       << finished.err;
   EXPECT_NE(finished.err.find("--resume\n"), std::string::npos) << finished.err;
   EXPECT_FALSE(muster_.exists("x.npy"));
+}
+
+TEST_F(CommandLine, APipeThatNobodyWritesCanBeInterrupted) {
+  const auto fifo = muster_.folder() / "in.txt";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const auto pid = muster_.start(
+      with_test_worker({"embed", tiny_model(), "in.txt", "-o", "x.npy", "--precision", "fp32"}));
+  const std::filesystem::path fds("/proc/" + std::to_string(pid) + "/fd");
+  const auto is_open = [&] {
+    std::error_code ignored;
+    for (const auto& fd : std::filesystem::directory_iterator(fds, ignored)) {
+      if (std::filesystem::read_symlink(fd.path(), ignored) == fifo) return true;
+    }
+    return false;
+  };
+  while (!is_open()) std::this_thread::yield();
+  kill(pid, SIGINT);
+  EXPECT_EQ(muster_.wait(pid).exit_code, 130);
 }
 
 TEST_F(Interrupted, BySigtermEndsTheSameWay) {

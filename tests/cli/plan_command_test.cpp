@@ -55,6 +55,26 @@ TEST_F(PlanCommand, AnOffloadedModelHasADeviceMapToo) {
   EXPECT_EQ(map["lm_head"], "cpu");
 }
 
+TEST_F(PlanCommand, WhatItReadsIsNotWrittenOver) {
+  const auto folder = muster_.folder() / "model";
+  std::filesystem::copy(MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-8b", folder);
+  const auto config = muster_.read("model/config.json");
+  ASSERT_NE(config, "");
+  const auto write_to = [&](const std::string& out) {
+    return muster_.run(
+        {"plan", "model", "--machine", "sim:8xH100-80G", "-o", out, "--format", "hf_device_map"});
+  };
+  const auto refused = write_to("model/../model/config.json");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("that is a file of the model; it would be overwritten"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(muster_.read("model/config.json"), config);
+  // Beside it a plan may be written, and written again.
+  EXPECT_EQ(write_to("model/map.json").exit_code, 0);
+  EXPECT_EQ(write_to("model/map.json").exit_code, 0);
+}
+
 // On this machine, whatever it is: lanes, kind of device and usual context are the same.
 TEST_F(PlanCommand, PlanAndEstimateCountTheSameMemory) {
   const Words words{"all-MiniLM-L6-v2", "--machine", "1xcpu", "--json"};
