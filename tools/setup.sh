@@ -71,8 +71,10 @@ install_packages() {
   fi
   note "installing:" $missing
   as_root apt-get update -qq
+  mkdir -p "$deps"
   # shellcheck disable=SC2086  # one word per package
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing \
+    >"$deps/apt.log" 2>&1 || { cat "$deps/apt.log" >&2; return 1; }
 }
 
 # Prometheus and promtool, which try the metrics, rules and dashboard. Unpacked, not installed: the package
@@ -172,6 +174,27 @@ configure() {
   fi
   cmake -S . -B "$tree" -G Ninja --log-level=WARNING "$@"
   printf '%s' "$*" >"$tree/.options"
+}
+
+# build TREE JOBS TARGET...: on a terminal ninja's one line; elsewhere a line for each tenth of the way, and what the
+# compilers say.
+build() {
+  local tree=$1 jobs=$2
+  shift 2
+  if [[ -t 1 ]]; then
+    NINJA_STATUS='         [%f of %t, %e s] ' ninja -C "$tree" -j "$jobs" "$@"
+    return
+  fi
+  ninja -C "$tree" -j "$jobs" "$@" | awk '
+    /^ninja: (Entering directory|no work to do)/ {next}
+    match($0, /^\[[0-9]+\/[0-9]+\] /) {
+      split(substr($0, 2, RLENGTH - 3), step, "/")
+      tenth = int(10 * step[1] / step[2])
+      if (tenth > last && step[2] >= 10) {printf "         %d of %d\n", step[1], step[2]; fflush()}
+      if (tenth > last) last = tenth
+      next
+    }
+    {print; fflush()}'
 }
 
 # How many files the compiler was really run for since ccache's counters were last set to zero.
