@@ -52,14 +52,16 @@ def read(path):
     return own, set(WORD.findall(text)) | {f"{name}(" for name in CALL.findall(text)} | own
 
 
-def groups(files, size):
-    """First fit, in the order given, so that a change moves few files."""
+def groups(files, size, more_words=lambda path: set()):
+    """First fit, in the order given, so that a change moves few files. `more_words` are those that a file uses beside
+    the ones that stand in it."""
     found, alone = [], []
     for path in files:
         own, words = read(path)
         if own is None:
             alone.append([path])
             continue
+        words |= more_words(path)
         for group in found:
             if len(group["files"]) < size and not own & group["words"] and not words & group["own"]:
                 break

@@ -105,6 +105,17 @@ Result<std::optional<OutputRecord>> own_record(const CommandContext& context,
                            path.string())};
 }
 
+// The folder may hold another model by now, whose questions would find other texts than they mean.
+Status check_model(const OutputRecord& record, const std::filesystem::path& folder) {
+  if (record.model_hash.empty()) return Done{};
+  const auto hash = MUSTER_TRY(model_hash(folder));
+  if (hash == record.model_hash) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{} is not the model any more that made these vectors: run muster embed "
+                           "again, or name the right one with --model",
+                           folder.string())};
+}
+
 // Everything as it was for OUT, so that question and texts are made alike; except the prompt, which
 // models give to questions under a name of its own.
 Result<EmbedOptions> query_options(const CommandContext& context,
@@ -121,6 +132,7 @@ Result<EmbedOptions> query_options(const CommandContext& context,
   if (model) options.model = *model;
   const auto path = MUSTER_TRY(find_model(options.model));
   const auto folder = MUSTER_TRY(read_model_folder(path));
+  if (record && !model) MUSTER_TRY(check_model(*record, path));
   options.prompt_name = context.config.text(SettingId::PromptName);
   const auto& prompts = folder.sentence.prompts;
   if (!options.prompt_name && std::any_of(prompts.begin(), prompts.end(), [](const auto& prompt) {

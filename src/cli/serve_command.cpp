@@ -271,8 +271,10 @@ Status ServeRun::reload_settings() {
 void ServeRun::take(LiveSettings settings, std::string_view by, std::string_view request_id) {
   const auto changes = settings.changes_since(*settings_);
   settings_ = std::move(settings);
-  const auto text = changes.empty() ? fmt::format("settings are as they were ({})", by)
-                                    : fmt::format("settings changed {}: {}", by, changes);
+  // Keys and certificates were read again as well: their names may be as before, and not they.
+  const auto text = changes.empty()
+                        ? fmt::format("settings are as they were, files are read again ({})", by)
+                        : fmt::format("settings changed {}: {}", by, changes);
   log_->set_level(std::min(log_->level(), options().log.level));
   log_->write({.message = text, .request_id = request_id});
   log_->set_level(options().log.level);

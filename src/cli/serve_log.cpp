@@ -69,6 +69,7 @@ SaidLine access_line(const ServeFacts& facts) {
                 fmt::format("keys: {} in {}", *facts.key_count, facts.options.keys_file.string())};
   }
   const auto where = fmt::format("{}:{}", in_brackets(http.listen.host), facts.port);
+  // Double quotes, so that the shell puts the client's own in.
   if (http.tls && !http.tls->client_ca_file.empty()) {
     return {.text = fmt::format("no keys: anyone who reaches {} with a certificate that {} has "
                                 "signed may ask",
@@ -122,7 +123,9 @@ std::string sample_request(const ServeFacts& facts) {
   if (http.tls) words.insert(words.end(), {"--cacert", http.tls->certificate_file.string()});
   words.insert(words.end(), {"-H", "Content-Type: application/json", "-d", body.dump()});
   auto line = join_shell_words(words);
-  // Double quotes, so that the shell puts the key in.
+  if (http.tls && !http.tls->client_ca_file.empty()) {
+    line += " --cert \"$CLIENT_CERT\" --key \"$CLIENT_KEY\"";
+  }
   if (facts.key_count) line += " -H \"Authorization: Bearer $KEY\"";
   return line;
 }

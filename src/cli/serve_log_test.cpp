@@ -76,6 +76,10 @@ TEST(ServeLog, TheSampleAsksAsTheServerWantsIt) {
             "curl -s 'https://[::1]:443/v1/rerank' --cacert /tls/cert.pem -H 'Content-Type: "
             R"(application/json' -d '{"model":"it'\''s","query":"a question","documents":["one )"
             R"(text","another"]}' -H "Authorization: Bearer $KEY")");
+  options.http.tls->client_ca_file = "/tls/ca.pem";
+  EXPECT_NE(sample_request({.options = options, .models = {model}, .port = 443})
+                .find(R"( --cert "$CLIENT_CERT" --key "$CLIENT_KEY")"),
+            std::string::npos);
 }
 
 TEST(StateWatch, SaysWhatChangesOnce) {

@@ -69,6 +69,9 @@ struct FleetEvents {
   std::function<void(const std::string&, std::optional<std::size_t> device)> on_notice;
   /// A device or a model changed its state.
   std::function<void()> on_change;
+  /// A device gave a wrong vector for a canary, or one of two did: what it answered since it was
+  /// last right may be wrong as well. May be empty.
+  std::function<void(std::size_t device)> on_wrong_canary = {};
 };
 
 enum class FleetState : std::uint8_t {

@@ -1,5 +1,5 @@
 // Real processes that fall ill (tests/faulty_worker), under a load that never ends, driven as a
-// server drives them: by `wait_fd` and `next_deadline`.
+// server drives them: by `wait_fd` and `next_deadline`. Long because each illness has its test.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -356,6 +356,18 @@ TEST_F(FleetFaultsTest, ADeviceThatFailsAtAllButItsCanaryIsAtFault) {
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).quarantine_count > 0; }));
   EXPECT_NE(notices_.find("quarantined: it fails at b"), std::string::npos) << notices_;
   expect_nothing_lost();
+}
+
+// There is nothing to ask it: that another device can do what it cannot tells.
+TEST_F(FleetFaultsTest, WithoutACanaryADeviceThatFailsEverythingIsAtFault) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 1}})", 2,
+        FleetModel());
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(1).quarantine_count > 0; }));
+  EXPECT_NE(notices_.find("quarantined: it fails at b"), std::string::npos) << notices_;
+  EXPECT_EQ(notices_.find("canary"), std::string::npos) << notices_;
+  expect_nothing_lost();
+  EXPECT_EQ(device(1).text_count, 0U);
+  EXPECT_EQ(device(0).quarantine_count, 0U);
 }
 
 TEST_F(FleetFaultsTest, ADeviceThatIsAlwaysFullIsAtFault) {

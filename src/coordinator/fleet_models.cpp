@@ -235,6 +235,7 @@ void WorkerFleet::apply(ModelId id, const std::vector<CanaryVerdict>& verdicts) 
       on_right_canary(slot, id);
       continue;
     }
+    if (events_.on_wrong_canary) events_.on_wrong_canary(verdict.device);
     if (verdict.outcome == CanaryOutcome::Restart) {
       const auto reason = "another device of its class gives another vector for the canary";
       notice(slot, fmt::format("{}; both are started again and asked again", reason));

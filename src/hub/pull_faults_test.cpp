@@ -168,7 +168,8 @@ TEST_F(PullFaults, WhatTheDiskCannotHoldIsNotBegun) {
 
 TEST_F(PullFaults, ACacheThatIsAFileIsNamed) {
   std::ofstream(here_.cache) << "a file";
-  EXPECT_TRUE(here_.fault().ends_with(": cannot make the folder: Not a directory")) << here_.fault();
+  EXPECT_TRUE(here_.fault().ends_with(": cannot make the folder: Not a directory"))
+      << here_.fault();
 }
 
 TEST_F(PullFaults, MoreBytesThanStatedAreNotTaken) {

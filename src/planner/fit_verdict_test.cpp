@@ -119,12 +119,26 @@ TEST(NextBetterPlan, IsNeverOfTheCopiesAndCutsThatAreShown) {
   for (const auto* machine : {"sim:2xH100-80G", "sim:3xA100-80G", "sim:8xA10G-24G"}) {
     const auto plan = plan_of(llama_70b(), machine);
     ASSERT_EQ(plan.verdict.fit, Fit::OnDevices) << machine;
-    if (!plan.next) continue;
+    ASSERT_TRUE(plan.next) << machine;
     const auto shown = "one copy cut into " + std::to_string(plan.pipeline_parallel) + " stages";
     EXPECT_FALSE(plan.tensor_parallel == 1 && plan.copies.size() == 1 &&
                  (plan.next->what == shown || plan.next->what.starts_with(shown + ",")))
         << machine << ": " << plan.next->what;
   }
+}
+
+// With a little more memory four stages in another order are 2 % quicker: to the reader that is the
+// plan that is shown. Three stages are another one.
+TEST(NextBetterPlan, IsNeverOfTheStagesThatAreShown) {
+  PlanRequest request;
+  request.margin = PlanMargin{.share = 0.04, .bytes = 0};
+  const auto plan = plan_of(llama_70b(), "sim:1xA100-80G+4xA10G-24G", request);
+  ASSERT_EQ(plan.verdict.fit, Fit::OnDevices);
+  ASSERT_EQ(plan.tensor_parallel, 1U);
+  ASSERT_EQ(plan.pipeline_parallel, 4U);
+  ASSERT_EQ(plan.copies.size(), 1U);
+  ASSERT_TRUE(plan.next);
+  EXPECT_TRUE(plan.next->what.starts_with("one copy cut into 3 stages")) << plan.next->what;
 }
 
 TEST(AutoPlan, ASingleCopyThatIsAskedForMayBeOffloaded) {

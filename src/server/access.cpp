@@ -104,8 +104,9 @@ ApiStatus check_content_type(const HttpRequest& request, RouteScope scope) {
   const auto coding = request.header("Content-Encoding");
   if (coding && lower(trim(*coding)) != "identity") {
     constexpr std::size_t kShownMost = 40;
-    return api_error(415, fmt::format("The body must be sent as it is, without Content-Encoding: {}",
-                                      trim(*coding).substr(0, kShownMost)));
+    return api_error(415,
+                     fmt::format("The body must be sent as it is, without Content-Encoding: {}",
+                                 trim(*coding).substr(0, kShownMost)));
   }
   const auto header = request.header("Content-Type");
   if (!header) {

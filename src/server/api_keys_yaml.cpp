@@ -39,7 +39,8 @@ Place place_of(const std::string& file_name, const YAML::Node& node) {
 }
 
 Result<std::string> plain(const Place& place, const std::string& field, const YAML::Node& value) {
-  if (!value.IsScalar()) return fault(place, fmt::format("{} must be one value, not a list or a map of values", field));
+  if (!value.IsScalar())
+    return fault(place, fmt::format("{} must be one value, not a list or a map of values", field));
   return value.Scalar();
 }
 

@@ -51,6 +51,12 @@ TEST(AuditLine, HoldsWhatHappenedAndNoTexts) {
             "\"bytes_in\":120,\"bytes_out\":9000}\n");
 }
 
+TEST(AuditLine, NamesTheClientOfACertificate) {
+  auto entry = entry_of("a1");
+  entry.client_name = "jane";
+  EXPECT_EQ(Json::parse(audit_line(entry, 0))["client"], "jane");
+}
+
 TEST(AuditLine, LeavesOutWhatIsNotKnownAndTellsOfDroppedLines) {
   AuditEntry entry;
   entry.status = 401;

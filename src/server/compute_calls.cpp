@@ -51,6 +51,39 @@ void write_answer(const ExchangePtr& exchange, RowsAnswer answer) {
   });
 }
 
+void write_tokens(const ExchangePtr& exchange, TokensAnswer answer) {
+  constexpr std::size_t kTokensOfASlice = 1 << 14;  // as JSON with their pieces about a millisecond
+  if (answer.write(kTokensOfASlice)) return exchange->answer(answer.take());
+  const auto left = std::make_shared<TokensAnswer>(std::move(answer));
+  exchange->state().tasks->add([exchange, left] {
+    if (exchange->is_answered()) return false;  // the client has gone
+    if (!left->write(kTokensOfASlice)) return true;
+    exchange->answer(left->take());
+    return false;
+  });
+}
+
+// The ids of a text, their pieces and what stands for them in the answer are longer than the text;
+// so is the text of ids.
+ApiStatus hold_tokens(Exchange& exchange, const TokenizeCall& call) {
+  constexpr std::uint64_t kBytesOfAnId = 16;     // in memory and in the answer
+  constexpr std::uint64_t kBytesOfAPiece = 144;  // the same of its text
+  constexpr std::uint64_t kBytesOfAText = 512;
+  constexpr std::uint64_t kSpecial = 8;  // tokens around a text, or of a prompt
+  std::uint64_t length_most = 0;
+  for (const auto& model : exchange.state().service.models()) {
+    length_most = std::max<std::uint64_t>(length_most, model.length_max);
+  }
+  std::uint64_t token_count = 0;
+  for (const auto& text : call.texts) {
+    token_count += std::min<std::uint64_t>(length_most, text.size() + kSpecial);
+  }
+  for (const auto& ids : call.ids) token_count += ids.size();
+  const std::uint64_t bytes = kBytesOfAnId + (call.wants_pieces ? kBytesOfAPiece : 0);
+  return hold_bytes(exchange,
+                    token_count * bytes + (call.texts.size() + call.ids.size()) * kBytesOfAText);
+}
+
 // Cancels the call when the client goes; `id` is what the service gave for it.
 void cancel_with_client(const ExchangePtr& exchange, CallId id) {
   exchange->on_client_gone([&service = exchange->state().service, id] { service.cancel(id); });
@@ -184,19 +217,23 @@ void compute_ranking(
 }
 
 void compute_tokens(const ExchangePtr& exchange, TokenizeCall call, CallFieldNames names,
-                    std::function<void(const TokenizeAnswer&)> on_tokens) {
+                    std::function<TokensForm(const TokenizeAnswer&)> form_of) {
   if (const auto ready = complete(*exchange, call.options); !ready) {
     return exchange->refuse(ready.error());
   }
   exchange->text_count = call.texts.size() + call.ids.size();
-  const auto on_done = [exchange, names, on_tokens = std::move(on_tokens)](
-                           const std::variant<TokenizeAnswer, CallError>& outcome) {
+  if (const auto room = hold_tokens(*exchange, call); !room) {
+    return exchange->refuse(room.error());
+  }
+  const auto on_done = [exchange, names, form_of = std::move(form_of)](
+                           std::variant<TokenizeAnswer, CallError> outcome) {
     if (const auto* error = std::get_if<CallError>(&outcome)) {
       return exchange->refuse(call_error(*error, names));
     }
-    const auto& answer = *std::get_if<TokenizeAnswer>(&outcome);
+    auto& answer = *std::get_if<TokenizeAnswer>(&outcome);
     exchange->model = answer.model;
-    on_tokens(answer);
+    auto form = form_of(answer);
+    write_tokens(exchange, TokensAnswer(std::move(answer.texts), std::move(form)));
   };
   cancel_with_client(exchange, exchange->state().service.tokenize(std::move(call), on_done));
 }

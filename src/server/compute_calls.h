@@ -10,6 +10,7 @@
 #include "server/exchange.h"
 #include "server/rerank_api.h"
 #include "server/rows_answer.h"
+#include "server/tokens_answer.h"
 
 namespace muster {
 
@@ -71,7 +72,9 @@ void compute_ranking(
     const ExchangePtr& exchange,
     std::function<HttpResponse(const RerankAnswer&, const RerankRequest&)> on_ranked);
 
+/// Has texts tokenised, or ids decoded, and answers in the form that `form_of` gives, a slice a
+/// turn of the loop where that is long. What the answer takes is held until it is sent.
 void compute_tokens(const ExchangePtr& exchange, TokenizeCall call, CallFieldNames names,
-                    std::function<void(const TokenizeAnswer&)> on_tokens);
+                    std::function<TokensForm(const TokenizeAnswer&)> form_of);
 
 }  // namespace muster

@@ -52,8 +52,8 @@ void answer_tokenize(const ExchangePtr& exchange) {
   TokenizeCall call{.options = std::move(request->options),
                     .prompt_name = std::move(request->prompt_name),
                     .texts = std::move(request->texts)};
-  compute_tokens(exchange, std::move(call), {}, [exchange](const TokenizeAnswer& answer) {
-    exchange->answer(tokenize_response(answer.model, answer.texts));
+  compute_tokens(exchange, std::move(call), {}, [](const TokenizeAnswer& answer) {
+    return tokenize_form(answer.model, count_tokens(answer.texts));
   });
 }
 

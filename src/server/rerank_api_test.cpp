@@ -77,7 +77,11 @@ TEST(TokenizeBody, TakesBothNames) {
 }
 
 TEST(TokenizeAnswer, HasTheIdsOfEachText) {
-  EXPECT_EQ(tokenize_response("m", {{.ids = {101, 7}, .is_truncated = true}, {.ids = {102}}}).body,
+  TokensAnswer answer({{.ids = {101, 7}, .is_truncated = true}, {.ids = {102}}},
+                      tokenize_form("m", 3));
+  EXPECT_FALSE(answer.write(1));  // a text at a time
+  EXPECT_TRUE(answer.write(1));
+  EXPECT_EQ(answer.take().body,
             R"({"object":"list","data":[)"
             R"({"object":"tokens","index":0,"ids":[101,7],"count":2,"truncated":true},)"
             R"({"object":"tokens","index":1,"ids":[102],"count":1,"truncated":false}],)"

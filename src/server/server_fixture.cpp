@@ -5,7 +5,7 @@
 namespace muster {
 
 ServerFixture::ServerFixture()
-    : folder_(std::filesystem::path(testing::TempDir()) /
+    : folder_(std::filesystem::path(::testing::TempDir()) /
               ("server." + std::to_string(::getpid()))) {
   std::filesystem::create_directories(folder_);
   ::setenv("ZERO_WORKER", "echo dim=32", 1);

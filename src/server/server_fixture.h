@@ -17,7 +17,7 @@ namespace muster {
 
 /// A whole server on two workers that answer [sum of ids, token count, …] (tests/zero_worker). Its
 /// loop has a thread; the test is the client.
-class ServerFixture : public testing::Test {
+class ServerFixture : public ::testing::Test {
  protected:
   using Json = nlohmann::json;
 
@@ -47,7 +47,9 @@ class ServerFixture : public testing::Test {
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
     thread_ = std::thread([this] { loop_.run(); });
-    client_ = *HttpClient::open("http://127.0.0.1:" + std::to_string(server_->port()));
+    const std::string scheme = options_.http.tls ? "https" : "http";
+    client_ = *HttpClient::open(scheme + "://127.0.0.1:" + std::to_string(server_->port()),
+                                {.tls = client_tls_});
     while (get("/readyz").status != 200) std::this_thread::yield();
   }
 
@@ -78,6 +80,7 @@ class ServerFixture : public testing::Test {
   EventLoop loop_;
   ServeOptions options_;
   ServerHooks hooks_;
+  TlsClientOptions client_tls_;  // when the server speaks TLS
   std::map<std::string, std::string> changes_;
   std::unique_ptr<InferenceService> service_;
   std::unique_ptr<Server> server_;

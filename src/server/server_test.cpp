@@ -1,8 +1,12 @@
+// The server over real connections. Long because every route is asked of the same fixture.
+
 #include "server/server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -298,6 +302,82 @@ TEST_F(ServerTest, WhatTheHeadTellsIsRefusedBeforeTheBody) {
   EXPECT_EQ(lines[404]["path"], "/nowhere");
 }
 
+TEST_F(ServerTest, WhatIsNeverARequestIsInTheAuditLog) {
+  options_.audit_file = folder_ / "audit.jsonl";
+  options_.http.request_limit = std::chrono::milliseconds(50);
+  start();
+  const std::string long_head =
+      "GET /livez HTTP/1.1\r\nHost: x\r\nX: " + std::string(100 << 10, 'x') + "\r\n\r\n";
+  EXPECT_TRUE(ask_raw(server_->port(), long_head, "").starts_with("HTTP/1.1 431 "));
+  EXPECT_TRUE(
+      ask_raw(server_->port(), "GET /livez HTTP/1.1\r\nHost:", "").starts_with("HTTP/1.1 408 "));
+  const auto long_body = head_of("/v1/models/load", "Content-Type: application/json\r\n");
+  EXPECT_TRUE(ask_raw(server_->port(), long_body, "").starts_with("HTTP/1.1 413 "));
+  loop_.stop();
+  thread_.join();
+  server_.reset();
+  std::ifstream file(options_.audit_file);
+  std::map<int, Json> lines;
+  for (std::string line; std::getline(file, line);) {
+    auto entry = Json::parse(line);
+    const int status = entry["status"];
+    lines[status] = std::move(entry);
+  }
+  for (const int status : {408, 413, 431}) {
+    ASSERT_TRUE(lines.contains(status)) << status;
+    EXPECT_TRUE(lines[status].value("peer", "").starts_with("127.0.0.1:")) << status;
+    EXPECT_TRUE(lines[status].contains("request_id")) << status;
+    EXPECT_TRUE(lines[status].contains("reason")) << status;
+  }
+  EXPECT_EQ(lines[413]["path"], "/v1/models/load");
+}
+
+TEST_F(ServerTest, WithoutKeysSettingsAreNotShownUnderANameOfADomain) {
+  start();
+  const std::string body = R"({"device":"cpu:1"})";
+  const std::string posted =
+      "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+      "\r\n\r\n" + body;
+  struct Case {
+    std::string asked, rest;
+  };
+  for (const auto& [asked, rest] :
+       {Case{"GET /v1/config", "\r\n"}, Case{"GET /multigpu/config", "\r\n"},
+        Case{"POST /v1/admin/resume", posted}}) {
+    const auto ask = [this, asked = asked, rest = rest](const std::string& host) {
+      return ask_raw(server_->port(),
+                     asked + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n" + rest, "");
+    };
+    EXPECT_TRUE(ask("evil.example.com").starts_with("HTTP/1.1 403 ")) << asked;
+    EXPECT_TRUE(ask("127.0.0.1").starts_with("HTTP/1.1 200 ")) << asked;
+  }
+}
+
+// Of one mebibyte, one request may take seven eighths.
+TEST_F(ServerTest, WhatIsComputedForARequestIsHeldUntilItsAnswer) {
+  options_.http.memory_most = 1 << 20;
+  options_.texts_most = 2048;
+  start();
+  struct Case {
+    const char* path;
+    std::string before_texts;
+  };
+  for (const auto& [path, before_texts] : {Case{"/v1/embeddings", R"({"model":"tiny","input":)"},
+                                           Case{"/tokenize", R"({"inputs":)"}}) {
+    const auto ask = [this, path = path, before_texts = before_texts](std::size_t text_count) {
+      return post(path,
+                  before_texts + Json(std::vector<std::string>(text_count, "a")).dump() + "}");
+    };
+    // 992 bytes a text for its row, 1,952 for its tokens.
+    const auto refused = ask(2048);
+    EXPECT_EQ(refused.status, 503) << path;
+    EXPECT_EQ(refused.header("Retry-After"), "1") << path;
+    EXPECT_EQ(ask(200).status, 200) << path;
+    EXPECT_NE(get("/metrics").body.find("\nmuster_http_memory_bytes 0\n"), std::string::npos)
+        << path;
+  }
+}
+
 TEST_F(ServerTest, ARouteThatComputesNothingTakesNoLongBody) {
   start();
   const auto text = ask_raw(server_->port(),
@@ -479,6 +559,55 @@ TEST_F(ServerTest, WhatWasSentIsCounted) {
   EXPECT_EQ(lines[0]["request_id"], "r1");
   EXPECT_EQ(lines[0]["reason"], "unavailable");
   EXPECT_EQ(lines[0]["bytes_out"], answer.body.size());
+}
+
+TEST_F(ServerTest, LostLinesAreToldOfOnceAndCounted) {
+  options_.audit_file = "/dev/full";
+  std::promise<std::string> told;
+  hooks_.log = [&told](const LogLine& line) {
+    if (line.message.find("audit log") == std::string_view::npos) return;
+    EXPECT_EQ(line.level, LogLevel::Error);
+    told.set_value(std::string(line.message));
+  };
+  hooks_.log_lost_count = [] { return std::uint64_t{3}; };
+  start();
+  auto line = told.get_future();
+  ASSERT_EQ(line.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(line.get(),
+            "lines of the audit log are lost: /dev/full: cannot write: No space left on device");
+  const auto metrics = get("/metrics").body;
+  loop_.stop();
+  thread_.join();
+  for (const std::string part :
+       {"muster_audit_lines_total{outcome=\"written\"} 0\n", "\nmuster_audit_failing 1\n",
+        "\nmuster_log_lost_lines_total 3\n"}) {
+    EXPECT_NE(metrics.find(part), std::string::npos) << part << metrics;
+  }
+  const std::string lost = "muster_audit_lines_total{outcome=\"lost\"} ";
+  const auto at = metrics.find(lost);
+  ASSERT_NE(at, std::string::npos) << metrics;
+  EXPECT_GE(std::stoi(metrics.substr(at + lost.size())), 1) << "those of /readyz";
+}
+
+// A file that may not become larger is a disk that is full.
+TEST_F(ServerTest, ACacheFileThatIsBehindIsCounted) {
+  options_.cache.file = folder_ / "vectors";
+  start();
+  const auto whole = get("/metrics").body;
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto old = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &none);
+  const auto answer = post("/v1/embeddings", R"({"input":["a","b"],"model":"tiny"})");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, old);
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const auto behind = get("/metrics").body;
+  EXPECT_NE(whole.find("\nmuster_cache_file_ok 1\n"), std::string::npos) << whole;
+  EXPECT_NE(whole.find("\nmuster_cache_file_failures_total 0\n"), std::string::npos) << whole;
+  EXPECT_NE(behind.find("\nmuster_cache_file_ok 0\n"), std::string::npos) << behind;
+  EXPECT_NE(behind.find("\nmuster_cache_file_failures_total 1\n"), std::string::npos) << behind;
 }
 
 TEST_F(ServerTest, TheAuditLogHasEveryRequestAndNoText) {

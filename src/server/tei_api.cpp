@@ -101,22 +101,23 @@ ApiResult<TokenizeCall> parse_tei_tokenize(std::string body, const TextListLimit
   return call;
 }
 
-HttpResponse tei_tokens(std::span<const TokenizedText> texts) {
-  std::string body = "[";
+namespace {
+
+void append_pieces(std::size_t index, const TokenizedText& text, std::string& body) {
   const auto out = std::back_inserter(body);
-  for (const TokenizedText& text : texts) {
-    body += &text == texts.data() ? "[" : ",[";
-    for (std::size_t i = 0; i < text.ids.size(); ++i) {
-      fmt::format_to(out, FMT_COMPILE(R"({}{{"id":{},"text":)"), i == 0 ? "" : ",", text.ids[i]);
-      append_quoted(text.pieces[i].text, body);
-      fmt::format_to(out, FMT_COMPILE(R"(,"special":{},"start":null,"stop":null}})"),
-                     text.pieces[i].is_special);
-    }
-    body += ']';
+  body += index == 0 ? "[" : ",[";
+  for (std::size_t i = 0; i < text.ids.size(); ++i) {
+    fmt::format_to(out, FMT_COMPILE(R"({}{{"id":{},"text":)"), i == 0 ? "" : ",", text.ids[i]);
+    append_quoted(text.pieces[i].text, body);
+    fmt::format_to(out, FMT_COMPILE(R"(,"special":{},"start":null,"stop":null}})"),
+                   text.pieces[i].is_special);
   }
   body += ']';
-  return json_response(std::move(body));
 }
+
+}  // namespace
+
+TokensForm tei_tokens_form() { return {.before = "[", .append = append_pieces, .after = "]"}; }
 
 ApiResult<TokenizeCall> parse_tei_decode(std::string body, const InputLimits& limits,
                                          Duration deadline_most) {
@@ -139,15 +140,16 @@ ApiResult<TokenizeCall> parse_tei_decode(std::string body, const InputLimits& li
   return call;
 }
 
-HttpResponse tei_texts(std::span<const TokenizedText> texts) {
-  std::string body = "[";
-  for (const TokenizedText& text : texts) {
-    if (&text != texts.data()) body += ',';
-    append_quoted(text.text, body);
-  }
-  body += ']';
-  return json_response(std::move(body));
+namespace {
+
+void append_text(std::size_t index, const TokenizedText& text, std::string& body) {
+  if (index != 0) body += ',';
+  append_quoted(text.text, body);
 }
+
+}  // namespace
+
+TokensForm tei_texts_form() { return {.before = "[", .append = append_text, .after = "]"}; }
 
 HttpResponse tei_ranks(const RerankAnswer& answer, const RerankRequest& request) {
   std::string body = "[";

@@ -9,6 +9,7 @@
 #include "server/call_input.h"
 #include "server/rerank_api.h"
 #include "server/rows_answer.h"
+#include "server/tokens_answer.h"
 #include "service/inference_service.h"
 
 namespace muster {
@@ -49,14 +50,14 @@ ApiResult<TokenizeCall> parse_tei_tokenize(std::string body, const TextListLimit
 /// `[[{"id","text","special","start":null,"stop":null},…],…]`. The text is what the tokenizer makes
 /// of the token alone. TEI's places in the input are null, as it gives them for special tokens:
 /// this tokenizer keeps none.
-HttpResponse tei_tokens(std::span<const TokenizedText> texts);
+TokensForm tei_tokens_form();
 
 /// Reads `ids` (those of one text, or of several) and `skip_special_tokens` of POST /decode.
 ApiResult<TokenizeCall> parse_tei_decode(std::string body, const InputLimits& limits,
                                          Duration deadline_most);
 
 /// `["text",…]`.
-HttpResponse tei_texts(std::span<const TokenizedText> texts);
+TokensForm tei_texts_form();
 
 /// `[{"index","text"?,"score"},…]`, the best first.
 HttpResponse tei_ranks(const RerankAnswer& answer, const RerankRequest& request);

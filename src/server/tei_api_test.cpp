@@ -82,7 +82,9 @@ TEST(TeiTokens, HaveTheirTextAndNoPlace) {
   const std::vector<TokenizedText> texts{
       {.ids = {101, 7}, .pieces = {{.text = "[CLS]", .is_special = true}, {.text = "a\""}}},
       {.ids = {9}, .pieces = {{.text = "b"}}}};
-  EXPECT_EQ(tei_tokens(texts).body,
+  TokensAnswer answer(texts, tei_tokens_form());
+  EXPECT_TRUE(answer.write(100));
+  EXPECT_EQ(answer.take().body,
             R"([[{"id":101,"text":"[CLS]","special":true,"start":null,"stop":null},)"
             R"({"id":7,"text":"a\"","special":false,"start":null,"stop":null}],)"
             R"([{"id":9,"text":"b","special":false,"start":null,"stop":null}]])");

@@ -33,21 +33,6 @@ Json model_type(const ServedModelStatus& model) {
   return {{"reranker", Json::object()}};
 }
 
-// The ids of a text and their pieces are far longer than the text.
-ApiStatus hold_pieces(Exchange& exchange, const TokenizeCall& call) {
-  constexpr std::uint64_t kBytesOfAToken = 160;  // its piece in memory and in the answer
-  std::uint64_t length_most = 0;
-  for (const auto& model : exchange.state().service.models()) {
-    length_most = std::max<std::uint64_t>(length_most, model.length_max);
-  }
-  std::uint64_t token_count = 0;
-  for (const auto& text : call.texts) {
-    constexpr std::uint64_t kSpecial = 8;  // around a text, or of a prompt
-    token_count += std::min<std::uint64_t>(length_most, text.size() + kSpecial);
-  }
-  return hold_bytes(exchange, token_count * kBytesOfAToken);
-}
-
 }  // namespace
 
 void tei_embed(const ExchangePtr& exchange) {
@@ -79,11 +64,8 @@ void tei_tokenize(const ExchangePtr& exchange) {
   auto call = parse_tei_tokenize(std::move(exchange->request.body), list_limits(options),
                                  options.deadline_most);
   if (!call) return exchange->refuse(call.error());
-  const auto room = hold_pieces(*exchange, *call);
-  if (!room) return exchange->refuse(room.error());
-  compute_tokens(exchange, *std::move(call), kNames, [exchange](const TokenizeAnswer& answer) {
-    exchange->answer(tei_tokens(answer.texts));
-  });
+  compute_tokens(exchange, *std::move(call), kNames,
+                 [](const TokenizeAnswer&) { return tei_tokens_form(); });
 }
 
 void tei_decode(const ExchangePtr& exchange) {
@@ -91,9 +73,8 @@ void tei_decode(const ExchangePtr& exchange) {
   auto call = parse_tei_decode(std::move(exchange->request.body), input_limits(options),
                                options.deadline_most);
   if (!call) return exchange->refuse(call.error());
-  compute_tokens(
-      exchange, *std::move(call), {.input = "ids"},
-      [exchange](const TokenizeAnswer& answer) { exchange->answer(tei_texts(answer.texts)); });
+  compute_tokens(exchange, *std::move(call), {.input = "ids"},
+                 [](const TokenizeAnswer&) { return tei_texts_form(); });
 }
 
 void tei_info(const ExchangePtr& exchange) {

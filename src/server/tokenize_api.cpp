@@ -36,35 +36,32 @@ ApiResult<TokenizeRequest> parse_tokenize(std::string body, const TextListLimits
   return request;
 }
 
+namespace {
+
 // Ids are written straight into the body: there may be a million of them.
-HttpResponse tokenize_response(const std::string& model, const std::vector<TokenizedText>& texts) {
-  constexpr std::size_t kIdBytes = 7;      // about, with its comma
-  constexpr std::size_t kFrameBytes = 96;  // of a text
-  std::size_t token_count = 0;
-  for (const auto& text : texts) token_count += text.ids.size();
-  HttpResponse response{.status = 200, .content_type = "application/json", .body = {}};
-  auto& body = response.body;
-  body.reserve(token_count * kIdBytes + texts.size() * kFrameBytes + 256);
+void append_ids(std::size_t index, const TokenizedText& text, std::string& body) {
   const auto out = std::back_inserter(body);
-  body += R"({"object":"list","data":[)";
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const auto& ids = texts[i].ids;
-    fmt::format_to(out, FMT_COMPILE(R"({}{{"object":"tokens","index":{},"ids":[)"),
-                   i == 0 ? "" : ",", i);
-    for (std::size_t k = 0; k < ids.size(); ++k) {
-      if (k != 0) body += ',';
-      const fmt::format_int id(ids[k]);
-      body.append(id.data(), id.size());
-    }
-    fmt::format_to(out, FMT_COMPILE(R"(],"count":{},"truncated":{}}})"), ids.size(),
-                   texts[i].is_truncated);
+  fmt::format_to(out, FMT_COMPILE(R"({}{{"object":"tokens","index":{},"ids":[)"),
+                 index == 0 ? "" : ",", index);
+  for (std::size_t k = 0; k < text.ids.size(); ++k) {
+    if (k != 0) body += ',';
+    const fmt::format_int id(text.ids[k]);
+    body.append(id.data(), id.size());
   }
+  fmt::format_to(out, FMT_COMPILE(R"(],"count":{},"truncated":{}}})"), text.ids.size(),
+                 text.is_truncated);
+}
+
+}  // namespace
+
+TokensForm tokenize_form(const std::string& model, std::size_t token_count) {
   const auto name =
       nlohmann::json(model).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  fmt::format_to(out,
-                 FMT_COMPILE(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})"),
-                 name, token_count, token_count);
-  return response;
+  return {.before = R"({"object":"list","data":[)",
+          .append = append_ids,
+          .after = fmt::format(
+              FMT_COMPILE(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})"),
+              name, token_count, token_count)};
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 
 #include "server/api_error.h"
 #include "server/call_fields.h"
+#include "server/tokens_answer.h"
 #include "service/inference_service.h"
 
 namespace muster {
@@ -26,6 +27,8 @@ ApiResult<TokenizeRequest> parse_tokenize(std::string body, const TextListLimits
 
 /// `{"object": "list", "data": [{"object": "tokens", "index", "ids", "count", "truncated"}],
 /// "model", "usage"}`: the ids that a vector is computed from, prompt and special tokens included.
-HttpResponse tokenize_response(const std::string& model, const std::vector<TokenizedText>& texts);
+///
+/// token_count: of all texts.
+TokensForm tokenize_form(const std::string& model, std::size_t token_count);
 
 }  // namespace muster

@@ -6,14 +6,14 @@
 
 namespace muster {
 
-std::size_t FlightTable::KeyHash::operator()(const CacheKey& key) const {
+std::size_t FlightTable::TextKeyHash::operator()(const TextKey& key) const {
   std::size_t hash = 0;  // any part of a SHA-256 is as good as the whole
-  std::memcpy(&hash, key.data(), sizeof hash);
-  return hash;
+  std::memcpy(&hash, key.key.data(), sizeof hash);
+  return hash + key.model;
 }
 
-Flight* FlightTable::find(const CacheKey& key) {
-  const auto found = by_key_.find(key);
+Flight* FlightTable::find(ModelId model, const CacheKey& key) {
+  const auto found = by_key_.find({model, key});
   return found == by_key_.end() ? nullptr : &by_item_.at(found->second);
 }
 
@@ -24,7 +24,7 @@ const Flight* FlightTable::find(ItemKey item) const {
 
 Flight& FlightTable::add(ModelId model, const std::optional<CacheKey>& key) {
   const auto item = next_item_++;
-  if (key) by_key_.emplace(*key, item);
+  if (key) by_key_.emplace(TextKey{model, *key}, item);
   auto& flight = by_item_[item];
   flight.item = item;
   flight.model = model;
@@ -37,7 +37,7 @@ std::optional<Flight> FlightTable::take(ItemKey item) {
   if (found == by_item_.end()) return std::nullopt;
   auto flight = std::move(found->second);
   by_item_.erase(found);
-  if (flight.key) by_key_.erase(*flight.key);
+  if (flight.key) by_key_.erase({flight.model, *flight.key});
   return flight;
 }
 

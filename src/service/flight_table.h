@@ -32,13 +32,14 @@ struct Flight {
   std::vector<FlightWaiter> waiters;
 };
 
-/// The texts in flight: equal ones are computed once ("single flight").
+/// The texts in flight: equal ones of one model are computed once ("single flight"). Two models of
+/// the same files do not share: they may be on other devices, and one may leave.
 ///
 /// Pure. Threads: owned by one loop.
 class FlightTable {
  public:
   /// The flight of an equal text; nullptr when there is none. Valid until the next call.
-  Flight* find(const CacheKey& key);
+  Flight* find(ModelId model, const CacheKey& key);
 
   /// The flight of an item; nullptr when there is none.
   const Flight* find(ItemKey item) const;
@@ -55,12 +56,17 @@ class FlightTable {
   std::size_t count() const { return by_item_.size(); }
 
  private:
-  struct KeyHash {
-    std::size_t operator()(const CacheKey& key) const;
+  struct TextKey {
+    ModelId model = 0;
+    CacheKey key{};
+    bool operator==(const TextKey&) const = default;
+  };
+  struct TextKeyHash {
+    std::size_t operator()(const TextKey& key) const;
   };
 
   std::unordered_map<ItemKey, Flight> by_item_;
-  std::unordered_map<CacheKey, ItemKey, KeyHash> by_key_;
+  std::unordered_map<TextKey, ItemKey, TextKeyHash> by_key_;
   ItemKey next_item_ = 1;
 };
 

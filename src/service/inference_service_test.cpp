@@ -320,6 +320,19 @@ TEST_F(InferenceServiceTest, DrainsWhatItHasAndRefusesWhatIsNew) {
   EXPECT_FALSE(service_->is_ready());
 }
 
+// Which of its rows were wrong nobody knows.
+TEST_F(InferenceServiceTest, RowsOfADeviceThatTurnsOutWrongAreNotKept) {
+  options_.devices.resize(1);
+  start();
+  (void)vectors(embed_texts({"q"}));
+  ASSERT_EQ(service_->status().cache.entry_count, 1U);
+  ::setenv("ZERO_WORKER", "dim=32", 1);  // zeros, also for the canary
+  service_->fleet().restart(0);
+  run_until([&] { return service_->status().cache.entry_count == 0; });
+  EXPECT_NE(notices_.find("the cache is emptied: cpu:0 gave a wrong vector"), std::string::npos)
+      << notices_;
+}
+
 // A device that has nothing to load is not starting for ever.
 TEST_F(InferenceServiceTest, ADeviceIsReadyWithoutAModelToo) {
   start();

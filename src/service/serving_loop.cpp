@@ -67,7 +67,8 @@ FleetEvents ServingLoop::fleet_events() {
       .on_item_failed = [this](ItemKey item, const Error& error) { on_item_failed(item, error); },
       .on_notice = [this](const std::string& text,
                           std::optional<std::size_t> device) { notice(text, device); },
-      .on_change = [this] { on_fleet_change(); }};
+      .on_change = [this] { on_fleet_change(); },
+      .on_wrong_canary = [this](std::size_t device) { on_wrong_canary(device); }};
 }
 
 // The fleet's sentences begin with the device's name, which a log has a place of its own for.

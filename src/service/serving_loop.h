@@ -98,15 +98,20 @@ class ServingLoop final : public InferenceService {
   void send_texts();
   void send_in_turn(Call& call);
   void send_next(Call& call);
-  void decode_next(Call& call, const ServingModel& model);
+  void decode_next(Call& call, ServingModel& model);
   void join_flight(Call& call, const CallMiss& miss);
   void encode_aside(Call& call, ServingModel& model, TextToEncode text);
+  void decode_aside(Call& call, ServingModel& model, std::vector<TokenId> ids);
+  void do_aside(const Call& call, const std::function<void()>& job);
+  void on_decoded(CallId id, std::string text);
+  void go_on(CallId id);
   void on_encoded(CallId id, EncodedText encoded);
   void accept(Call& call, ServingModel& model, EncodedText encoded);
   void submit(Call& call, const CallMiss& miss, EncodedText encoded);
   void count_sent(Call& call);
   void forget_unsent(const Call& call);
   void on_row(ItemKey item, std::span<const std::byte> row, std::size_t device);
+  void on_wrong_canary(std::size_t device);
   void cache_row(const Flight& flight, const ServingModel& model, std::size_t device);
   void on_item_failed(ItemKey item, const Error& error);
   void fail_all(const Flight& flight, const Error& error);
@@ -158,6 +163,7 @@ class ServingLoop final : public InferenceService {
   ModelId next_model_ = 1;
   std::map<ModelId, OnLoaded> loading_;  // asked for while running
   std::set<ModelId> kept_canaries_;
+  std::set<std::size_t> cached_devices_;      // rows of theirs were cached since it was emptied
   std::map<ModelId, CallError> idle_models_;  // none of their devices works; why
   CallTable calls_;
   FlightTable flights_;

@@ -21,6 +21,7 @@ constexpr Duration kTurn = std::chrono::milliseconds(2);
 // A longer text may take longer than a turn: combining marks and texts cut at the left are read to
 // their end, some 10 MB a second.
 constexpr std::size_t kInlineBytes = 16 * 1024;
+constexpr std::size_t kInlineIds = 16 * 1024;  // to be decoded: about a millisecond
 
 constexpr std::size_t kSampleBytes = 1024;
 
@@ -163,7 +164,7 @@ void ServingLoop::send_next(Call& call) {
   auto& encoder = *model.opened.text_encoder;
   if (call.on_tokenized && !call.ids.empty()) return decode_next(call, model);
   if (!call.on_tokenized && !call.is_of_pairs()) {
-    if (const auto* flight = flights_.find(miss.key)) {
+    if (const auto* flight = flights_.find(call.model, miss.key)) {
       if (flight->is_truncated && !call.may_truncate) {
         return fail(call.id, {.error = too_long(model), .retry_after = {}});
       }
@@ -184,16 +185,17 @@ void ServingLoop::send_next(Call& call) {
 }
 
 // The ids of one text as text: no device is needed, and the last one ends the call.
-void ServingLoop::decode_next(Call& call, const ServingModel& model) {
+void ServingLoop::decode_next(Call& call, ServingModel& model) {
   const auto position = call.misses[call.next_miss].position;
-  const auto ids = std::exchange(call.ids[position], {});
+  auto ids = std::exchange(call.ids[position], {});
+  if (ids.size() > kInlineIds) return decode_aside(call, model, std::move(ids));
   call.tokenized[position].text =
       model.opened.text_encoder->tokenizer().decode(ids, call.skips_special_tokens);
   if (++call.next_miss == call.misses.size()) finish(call.id);
 }
 
 void ServingLoop::join_flight(Call& call, const CallMiss& miss) {
-  auto& flight = *flights_.find(miss.key);
+  auto& flight = *flights_.find(call.model, miss.key);
   flight.waiters.push_back({.call = call.id, .position = miss.position});
   call.items.push_back(flight.item);
   ++counts_.shared_count;
@@ -204,13 +206,6 @@ void ServingLoop::join_flight(Call& call, const CallMiss& miss) {
 // holds it, so that one that ends costs neither memory nor the other thread's time.
 void ServingLoop::encode_aside(Call& call, ServingModel& model, TextToEncode text) {
   if (!model.aside_encoder) model.aside_encoder = model.opened.text_encoder->another();
-  if (!encoder_.joinable()) {
-    encoder_ = std::thread([this] {
-      while (const auto job = asides_.take()) {
-        if (!is_ending_) (*job)();
-      }
-    });
-  }
   struct Task {
     std::shared_ptr<TextEncoder> encoder;
     std::shared_ptr<Tokenizer::FirstOfPairs> query;  // the call may end before the text is done
@@ -225,13 +220,43 @@ void ServingLoop::encode_aside(Call& call, ServingModel& model, TextToEncode tex
                                                 {}});
   task->text.prompt = task->prompt;
   call.aside = task;
-  const auto taken = asides_.push([this, id = call.id, wanted = std::weak_ptr<Task>(task)] {
+  do_aside(call, [this, id = call.id, wanted = std::weak_ptr<Task>(task)] {
     const auto held = wanted.lock();
     if (!held) return;
     held->done = encode_text(*held->encoder, held->text);
     loop_.post([this, id, held] { on_encoded(id, std::move(held->done)); });
   });
-  if (taken) return;
+}
+
+void ServingLoop::decode_aside(Call& call, ServingModel& model, std::vector<TokenId> ids) {
+  if (!model.aside_encoder) model.aside_encoder = model.opened.text_encoder->another();
+  struct Task {
+    std::shared_ptr<TextEncoder> encoder;
+    std::vector<TokenId> ids;
+    bool skips_special_tokens = false;
+    std::string done;
+  };
+  const auto task = std::make_shared<Task>(
+      Task{model.aside_encoder, std::move(ids), call.skips_special_tokens, {}});
+  call.aside = task;
+  do_aside(call, [this, id = call.id, wanted = std::weak_ptr<Task>(task)] {
+    const auto held = wanted.lock();
+    if (!held) return;
+    held->done = held->encoder->tokenizer().decode(held->ids, held->skips_special_tokens);
+    loop_.post([this, id, held] { on_decoded(id, std::move(held->done)); });
+  });
+}
+
+// On the thread for long texts. The call fails where too many wait.
+void ServingLoop::do_aside(const Call& call, const std::function<void()>& job) {
+  if (!encoder_.joinable()) {
+    encoder_ = std::thread([this] {
+      while (const auto next = asides_.take()) {
+        if (!is_ending_) (*next)();
+      }
+    });
+  }
+  if (asides_.push(job)) return;
   fail(call.id,
        {.error = {ErrorKind::ResourceExhausted,
                   fmt::format("too many long texts wait to be tokenised: {}", kAsidesMost)},
@@ -242,9 +267,22 @@ void ServingLoop::on_encoded(CallId id, EncodedText encoded) {
   auto* call = calls_.find(id);
   if (call == nullptr) return;
   call->aside.reset();
-  auto& model = *models_.find(call->model);
-  accept(*call, model, std::move(encoded));
-  call = calls_.find(id);
+  accept(*call, *models_.find(call->model), std::move(encoded));
+  go_on(id);
+}
+
+void ServingLoop::on_decoded(CallId id, std::string text) {
+  auto* call = calls_.find(id);
+  if (call == nullptr) return;
+  call->aside.reset();
+  call->tokenized[call->misses[call->next_miss].position].text = std::move(text);
+  if (++call->next_miss == call->misses.size()) finish(id);
+  go_on(id);
+}
+
+// The call's next text may be sent, if it has not ended.
+void ServingLoop::go_on(CallId id) {
+  const auto* call = calls_.find(id);
   if (call == nullptr) return place_soon();
   unsent_of(*call).add_first(id, call->flow);
   if (!is_sending_posted_) send_texts();
@@ -267,7 +305,7 @@ void ServingLoop::accept(Call& call, ServingModel& model, EncodedText encoded) {
   const bool has_segments = model.opened.folder.rerank && model.opened.folder.rerank->has_segments;
   if (!has_segments) encoded.first_segment = 0;
   if (!call.is_of_pairs() &&
-      flights_.find(miss.key) != nullptr) {  // it came while this one was aside
+      flights_.find(call.model, miss.key) != nullptr) {  // it came while this one was aside
     join_flight(call, miss);
   } else {
     submit(call, miss, std::move(encoded));
@@ -340,6 +378,17 @@ void ServingLoop::cache_row(const Flight& flight, const ServingModel& model, std
   const bool is_first = engine_class == model.engine_classes.front();
   const auto key = is_first ? *flight.key : ServingModel::key_of_class(*flight.key, engine_class);
   cache_->put(key, row_buffer_, unix_seconds());
+  cached_devices_.insert(device);
+}
+
+// Which of the device's rows are wrong nobody knows, and they would be served for as long as they
+// are kept, by a server that starts later too.
+void ServingLoop::on_wrong_canary(std::size_t device) {
+  if (!cache_ || !cached_devices_.contains(device)) return;
+  cached_devices_.clear();
+  cache_->clear();
+  notice(fmt::format("the cache is emptied: {} gave a wrong vector, and rows of its are in it",
+                     options_.devices.at(device).name()));
 }
 
 void ServingLoop::on_item_failed(ItemKey item, const Error& error) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "service/serving_fixture.h"
@@ -52,7 +53,8 @@ TEST_F(ServingTextsTest, AFreshServerLetsInWhatTheBudgetHolds) {
   EXPECT_GT(refused_count, 0U);
 }
 
-// On one device, which answers in the order in which it is given texts.
+// On one device, which answers in the order in which it is given texts. The call with the long text
+// has none with the fleet while that one is encoded.
 TEST_F(ServingTextsTest, ALongTextIsEncodedAsideAndAQueryGoesBeforeIt) {
   options_.devices.resize(1);
   start();
@@ -65,8 +67,10 @@ TEST_F(ServingTextsTest, ALongTextIsEncodedAsideAndAQueryGoesBeforeIt) {
       order.emplace_back("long");
       on_done(given);
     });
+    EXPECT_EQ(service_->fleet().pending_count(), 0U);
     service_->embed(EmbedCall{.texts = {"query"}},
                     [&order](const Answer&) { order.emplace_back("query"); });
+    EXPECT_EQ(service_->fleet().pending_count(), 1U);
   });
   EXPECT_EQ(vectors(answer).rows[0], echo_of("long end").first);
   EXPECT_EQ(vectors(answer).rows[vectors(answer).dim], echo_of("short").first);
@@ -105,6 +109,36 @@ TEST_F(ServingTextsTest, NobodyWaitsForTheLongTextsOfClientsThatHaveGone) {
     for (const auto id : gone) service_->cancel(id);
   });
   EXPECT_LT(behind_others, 10 * alone);
+}
+
+TEST_F(ServingTextsTest, AQueryIsReadOnceForAllDocumentsOfARerank) {
+  const auto folder = folder_ / "ranker";
+  std::filesystem::copy(tiny(), folder, std::filesystem::copy_options::recursive);
+  std::filesystem::permissions(folder / "config.json", std::filesystem::perms::owner_all);
+  std::ifstream file(folder / "config.json");
+  auto config = nlohmann::json::parse(file);
+  config["architectures"] = {"BertForSequenceClassification"};
+  config["id2label"] = {{"0", "LABEL_0"}};
+  std::ofstream(folder / "config.json") << config.dump();
+  std::filesystem::remove(folder / "modules.json");
+  options_.models.push_back({.name = "ranker", .model = folder.string()});
+  start();
+  std::string marks = "long ";
+  for (int i = 0; i < 300'000; ++i) marks += "\xCC\x81";  // a combining accent, which is stripped
+  marks += "end";
+  const auto seconds_of = [&](std::size_t document_count) {
+    const RerankCall call{.options = {.model = "ranker"},
+                          .query = marks,
+                          .texts = std::vector<std::string>(document_count, "short")};
+    const auto begin = clock_.now();
+    using Reranked = std::variant<RerankAnswer, CallError>;
+    const auto answer = wait_for<Reranked>([&](auto on_done) { service_->rerank(call, on_done); });
+    EXPECT_TRUE(std::holds_alternative<RerankAnswer>(answer));
+    return seconds(clock_.now() - begin);
+  };
+  seconds_of(1);
+  const auto of_one = seconds_of(1);
+  EXPECT_LT(seconds_of(100), 20 * of_one);
 }
 
 TEST_F(ServingTextsTest, TokenizesManyTextsInTurnsAndAQueryGoesBeforeThem) {
@@ -241,6 +275,111 @@ TEST_F(ServingTextsTest, RowsOfAnotherEngineAreNotCachedAsThoseOfTheFirst) {
   run_until([&] { return is_ready(0, "zero"); });
   const EmbedCall other{.options = {.model = "alias"}, .texts = {"of the other"}};
   EXPECT_EQ(vectors(embed(other)).cached_count, 0U);
+}
+
+// They may be on other devices. The third value of a row is the number of the model that was asked.
+TEST_F(ServingTextsTest, TwoModelsOfTheSameFilesDoNotShareATextInFlight) {
+  options_.models.push_back({.name = "alias", .model = tiny()});
+  start();
+  std::optional<Answer> by_tiny;
+  const auto by_alias = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.options = {.model = "tiny"}, .texts = {"the same"}},
+                    [&by_tiny](const Answer& given) { by_tiny = given; });
+    service_->embed(EmbedCall{.options = {.model = "alias"}, .texts = {"the same"}}, on_done);
+  });
+  run_until([&] { return by_tiny.has_value(); });
+  ASSERT_TRUE(by_tiny);
+  EXPECT_EQ(service_->status().shared_count, 0U);
+  EXPECT_EQ(vectors(*by_tiny).rows[2], 1.0F);
+  EXPECT_EQ(vectors(by_alias).rows[2], 2.0F);
+}
+
+TEST_F(ServingTextsTest, AModelThatLeavesTakesNoTextOfAnotherOfItsFilesWithIt) {
+  options_.models.push_back({.name = "alias", .model = tiny()});
+  start();
+  run_until([&] {
+    const auto models = service_->models();
+    return models[0].state == ModelState::Ready && models[1].state == ModelState::Ready;
+  });
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    const auto by_tiny = service_->embed(
+        EmbedCall{.options = {.model = "tiny"}, .texts = {"the same"}}, [](const Answer&) {});
+    service_->embed(EmbedCall{.options = {.model = "alias"}, .texts = {"the same"}}, on_done);
+    service_->cancel(by_tiny);
+    EXPECT_TRUE(service_->unload_model("tiny"));
+  });
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("the same").first);
+}
+
+std::vector<std::string> numbered(const std::string& word, int count) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < count; ++i) texts.push_back(fmt::format("{} {}", word, i));
+  return texts;
+}
+
+// One device, and few texts in a batch. They wait until the device has loaded the model, so that it
+// has none of them when the query comes.
+TEST_F(ServingTextsTest, AQueryLiftsTheTextThatItSharesOutOfTheBulkLane) {
+  options_.devices.resize(1);
+  options_.batch_tokens = 16;
+  start();
+  const auto texts = numbered("text", 50);
+  bool is_bulk_answered = false;
+  std::optional<std::uint64_t> rows_at_answer;  // of all texts, when the query is answered
+  const std::function<void()> ask_when_all_wait = [&] {
+    if (service_->fleet().pending_count() + service_->status().text_count < texts.size()) {
+      return loop_.post(ask_when_all_wait);
+    }
+    service_->embed(EmbedCall{.options = {.lane = Lane::Interactive}, .texts = {texts.back()}},
+                    [&](const Answer&) { rows_at_answer = service_->status().text_count; });
+  };
+  loop_.post([&] {
+    service_->embed(EmbedCall{.options = {.lane = Lane::Bulk}, .texts = texts},
+                    [&](const Answer&) { is_bulk_answered = true; });
+    ask_when_all_wait();
+  });
+  run_until([&] { return is_bulk_answered && rows_at_answer; });
+  EXPECT_EQ(service_->status().shared_count, 1U);
+  ASSERT_TRUE(rows_at_answer);
+  EXPECT_LT(*rows_at_answer, texts.size() / 2);
+}
+
+// Both wait in the bulk lane of one device.
+TEST_F(ServingTextsTest, ACallerWithManyTextsDoesNotKeepAnotherWaiting) {
+  options_.devices.resize(1);
+  options_.batch_tokens = 16;
+  start();
+  const CallOptions by_a{.caller = "a", .lane = Lane::Bulk};
+  const CallOptions by_b{.caller = "b", .lane = Lane::Bulk};
+  bool is_a_answered = false;
+  std::optional<std::uint64_t> rows_at_answer;  // of all texts, when b is answered
+  loop_.post([&] {
+    service_->embed(EmbedCall{.options = by_a, .texts = numbered("many", 200)},
+                    [&](const Answer&) { is_a_answered = true; });
+    service_->embed(EmbedCall{.options = by_b, .texts = {"one"}}, [&](const Answer& given) {
+      EXPECT_TRUE(std::holds_alternative<EmbedAnswer>(given));
+      rows_at_answer = service_->status().text_count;
+    });
+  });
+  run_until([&] { return is_a_answered && rows_at_answer; });
+  ASSERT_TRUE(rows_at_answer);
+  EXPECT_LT(*rows_at_answer, 100U);
+}
+
+// 200 texts are more than the longest text and more than what is done in the time of a batch, as
+// far as a speed is known: no device has loaded the model yet.
+TEST_F(ServingTextsTest, MuchThatIsAskedForAsInteractiveWaitsInTheBulkLane) {
+  start();
+  loop_.post([&] {
+    service_->embed(EmbedCall{.options = {.caller = "a", .lane = Lane::Interactive},
+                              .texts = numbered("many", 200)},
+                    [](const Answer&) {});
+    const auto& dispatcher = service_->fleet().dispatcher();
+    EXPECT_EQ(dispatcher.tokens_ahead(Lane::Interactive), 0U);
+    EXPECT_GT(dispatcher.tokens_ahead(Lane::Bulk), 0U);
+    loop_.stop();
+  });
+  loop_.run();
 }
 
 }  // namespace

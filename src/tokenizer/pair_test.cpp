@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
@@ -177,6 +178,29 @@ TEST(TokenizerPair, WhichOfTwoLongTextsIsLongerIsFoundOut) {
   for (int i = 0; i < 5'001; ++i) second += "b ";
   EXPECT_EQ(encode_pair(kBert, first, second, 6).ids, (Ids{4, 0, 5, 1, 1, 5}));
   EXPECT_EQ(encode_pair(kBert, second, first, 6).ids, (Ids{4, 1, 1, 5, 0, 5}));
+}
+
+// Of a text of combining marks each is read, however few tokens stay.
+TEST(TokenizerPair, AFirstTextIsReadOnceForAllItsPairs) {
+  const auto tokenizer = Tokenizer::load(std::string(kFolder) + "bert_uncased/tokenizer.json");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  const auto scratch = (*tokenizer)->make_scratch();
+  std::string marks = "long ";
+  for (int i = 0; i < 300'000; ++i) marks += "\xCC\x81";  // a combining accent, which is stripped
+  marks += "end";
+  const SteadyClock clock;
+  const auto seconds_of = [&](int pair_count) {
+    Tokenizer::FirstOfPairs first(marks);
+    Ids ids;
+    const auto begin = clock.now();
+    for (int i = 0; i < pair_count; ++i) {
+      (*tokenizer)->encode_pair(first, "short", 32, *scratch, ids);
+    }
+    return seconds(clock.now() - begin);
+  };
+  seconds_of(1);
+  const auto of_one = seconds_of(1);
+  EXPECT_LT(seconds_of(200), 20 * of_one);
 }
 
 TEST(TokenizerPair, ATemplateInAnotherOrderEncodesNoPairs) {

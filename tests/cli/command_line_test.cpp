@@ -246,6 +246,27 @@ TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
   EXPECT_NE(shown.out.find("1.0000  second  the a\n"), std::string::npos) << shown.out;
 }
 
+TEST_F(CommandLine, SearchRefusesAModelThatHasChangedSince) {
+  muster_.set("ZERO_WORKER", "echo");
+  std::filesystem::copy(tiny_model(), muster_.folder() / "model",
+                        std::filesystem::copy_options::recursive);
+  muster_.write("in.txt", "a b c\n");
+  ASSERT_EQ(
+      muster_
+          .run(with_test_worker({"embed", "model", "in.txt", "-o", "x.npy", "--precision", "fp32"}))
+          .exit_code,
+      0);
+  const auto search = [&] { return muster_.run(with_test_worker({"search", "x.npy", "a"})); };
+  ASSERT_EQ(search().exit_code, 0);
+  muster_.write("model/config.json", muster_.read("model/config.json") + "\n");
+  const auto refused = search();
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_NE(refused.err.find("is not the model any more that made these vectors"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST_F(CommandLine, SearchRefusesFilesThatAreNotOfOneRun) {
   muster_.set("ZERO_WORKER", "echo");
   muster_.write("cats.txt", "a b c\n");

@@ -2,12 +2,20 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/unique_fd.h"
+#include "net/connect_fixture.h"
 #include "net/http_client.h"
 #include "run_muster.h"
 
@@ -66,6 +74,22 @@ class ServeCommand : public testing::Test {
     return answer ? *answer : HttpAnswer{};
   }
 
+  void wait_until_ready() const {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto is_ready = [this] {
+      const auto answer = client_->call("GET", "/readyz");
+      return answer && answer->status == 200;
+    };
+    while (!is_ready()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), limit) << log();
+      std::this_thread::yield();
+    }
+  }
+
+  std::string port() const {
+    return said_.substr(said_.rfind(':') + 1, said_.size() - said_.rfind(':') - 2);
+  }
+
   std::string new_key(const Words& more) {
     Words words{"keys", "new", "admin", "--file", "keys.yaml"};
     words.insert(words.end(), more.begin(), more.end());
@@ -109,16 +133,78 @@ TEST_F(ServeCommand, AnEndThatIsAskedForWhileItStartsIsNoError) {
   }
 }
 
+// Appends what comes next; false: the server has closed.
+bool hear_more(const UniqueFd& socket, std::string& text) {
+  std::array<char, 65536> piece{};
+  const auto size = ::recv(socket.get(), piece.data(), piece.size(), 0);
+  if (size > 0) text.append(piece.data(), static_cast<std::size_t>(size));
+  return size > 0;
+}
+
+// All is computed, and far more of it is left to send than the systems between can take.
+TEST_F(ServeCommand, AnEndThatIsAskedForWaitsUntilAReaderHasAllOfItsAnswer) {
+  muster_.set("ZERO_WORKER", "dim=32");
+  serve({"--max-client-batch-size", "8192"});
+  wait_until_ready();
+  std::string words;
+  for (int i = 0; i < 32; ++i) words += "a ";
+  const nlohmann::json texts{{"inputs", std::vector<std::string>(8192, words)}};
+  const auto body = texts.dump();
+  const auto request =
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body;
+  const auto reader = connect_to(static_cast<std::uint16_t>(std::stoi(port())));
+  ASSERT_EQ(::send(reader.get(), request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  std::string text;
+  while (text.find("\r\n\r\n") == std::string::npos) ASSERT_TRUE(hear_more(reader, text)) << text;
+  ::kill(pid_, SIGTERM);
+  wait_for_line("ending: no new work");
+  while (hear_more(reader, text)) continue;
+  ASSERT_TRUE(text.starts_with("HTTP/1.1 200 ")) << text.substr(0, 1000);
+  const std::string length = "Content-Length: ";
+  const auto at = text.find(length);
+  ASSERT_NE(at, std::string::npos) << text.substr(0, 1000);
+  const auto announced = std::stoul(text.substr(at + length.size(), 20));
+  EXPECT_GT(announced, 10'000'000U) << "about 60 bytes each of 32 tokens of 8,192 texts";
+  EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, announced);
+  EXPECT_EQ(muster_.wait(std::exchange(pid_, 0)).exit_code, 0);
+}
+
+// A file that may not become larger is a disk that is full.
+TEST_F(ServeCommand, TheLogTellsWhenTheCachesFileIsBehindAndWhenItIsNot) {
+  muster_.set("ZERO_WORKER", "dim=32");
+  serve({"--cache-file", "vectors"});
+  wait_until_ready();
+  rlimit before{};
+  ASSERT_EQ(::prlimit(pid_, RLIMIT_FSIZE, nullptr, &before), 0);
+  constexpr rlim_t kSmall = 64 << 10;  // more than the log takes, and less than the vectors
+  const rlimit small{.rlim_cur = kSmall, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::prlimit(pid_, RLIMIT_FSIZE, &small, nullptr), 0);
+  nlohmann::json texts = nlohmann::json::array();  // 2,048 of them, no two the same
+  for (int i = 5; i < 69; ++i) {
+    for (int j = 5; j < 37; ++j) texts.push_back(std::vector<int>{2, i, j, 3});
+  }
+  const nlohmann::json body{{"model", "tiny"}, {"input", texts}};
+  const auto answer = post("/v1/embeddings", body.dump());
+  EXPECT_EQ(answer.status, 200) << answer.body.substr(0, 1000);
+  wait_for_line("error   the cache's file is behind, and vectors are kept in memory alone");
+  EXPECT_EQ(log().find("the cache's file has all vectors again"), std::string::npos);
+  ASSERT_EQ(::prlimit(pid_, RLIMIT_FSIZE, &before, nullptr), 0);
+  wait_for_line("the cache's file has all vectors again");
+  EXPECT_EQ(end(), 0);
+}
+
 TEST_F(ServeCommand, APortThatIsTakenIsNamedWithWhatToDo) {
   serve();
-  const auto port = said_.substr(said_.rfind(':') + 1, said_.size() - said_.rfind(':') - 2);
   Muster other{"serve_command_other"};
   const auto refused =
-      other.run({"serve", tiny_model(), "--listen", "127.0.0.1:" + port, "--log-level", "off",
+      other.run({"serve", tiny_model(), "--listen", "127.0.0.1:" + port(), "--log-level", "off",
                  "--cache-dir", "cache", "--torch-root", "torch", "--devices", "1xcpu",
                  "--worker-program", MUSTER_BINARY_DIR "/bin/zero_worker"});
   EXPECT_EQ(refused.exit_code, 6);
-  EXPECT_EQ(refused.err, "muster: 127.0.0.1:" + port +
+  EXPECT_EQ(refused.err, "muster: 127.0.0.1:" + port() +
                              ": another program listens there: end it, or name another port with "
                              "--listen\n");
   EXPECT_EQ(end(), 0);

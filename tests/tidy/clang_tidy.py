@@ -2,9 +2,10 @@
 
     clang_tidy.py ROOT BUILD_TREE
 
-BUILD_TREE may compile sources in groups (MUSTER_UNITY); a group is then looked at as one, so that what its sources
-include is read once. A group is looked at again when one of its sources, a header of src/ that they include or
-.clang-tidy has changed; what passed is kept as one empty file each under BUILD_TREE/tidy-passed.
+Sources of all folders are looked at in groups of up to 24 (cmake/unity_groups.py), because most of the time goes
+into what they include; the groups lie in BUILD_TREE/tidy-groups. One with flags of its own is looked at alone. A
+group is looked at again when one of its sources, a header of src/ that they include or .clang-tidy has changed; what
+passed is kept as one empty file each under BUILD_TREE/tidy-passed.
 """
 
 import concurrent.futures
@@ -13,13 +14,19 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 from sources import report
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
+import unity_groups  # noqa: E402
+
+GROUP_SIZE = 24
+CONSTANT = re.compile(r"^(?:inline )?constexpr [\w:<>, ]+ (k[A-Z]\w*)", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-# In a group the sources themselves are what the main file includes.
+# Sources themselves are what the main file of a group includes.
 OWN_FILES = r"/src/[a-z]+/[a-z_0-9]+\.h$|/src/.*\.cpp$"
 
 
@@ -37,14 +44,54 @@ def is_checked(root, source):
             not source.stem.endswith(("_test", "_fixture", "_fuzz", "_bench")))
 
 
+def constants_of_headers(root, source):
+    """Those that the headers of src/ which `source` includes have at their top: another folder's source may have one of
+    the same name for itself."""
+    found = set()
+    for file in with_headers(root, [pathlib.Path(source)]):
+        if file.suffix == ".h":
+            found |= set(CONSTANT.findall(file.read_text()))
+    return found
+
+
+def merged_command(commands):
+    """One compile command with what all of these define and where all of these look for headers."""
+    words, seen = [], set()
+    for command in commands:
+        words_of = shlex.split(command)
+        for i, word in enumerate(words_of):
+            if word in ("-isystem", "-idirafter"):
+                word = f"{word} {words_of[i + 1]}"
+            if re.match(r"-[DI]|-isystem |-idirafter ", word) and word not in seen:
+                seen.add(word)
+                words += word.split(" ")
+    first = shlex.split(commands[0])
+    kept = [word for word in first if word.startswith("-std=")]
+    return [first[1] if first[0].endswith("ccache") else first[0], *words, *kept]
+
+
 def units_to_check(root, tree):
-    """{entry of the compile database: its sources}, the largest first, so that no core ends up idle. A group
-    with one source to check is checked, its other sources with it; the groups of test programs are not."""
-    commands = json.loads((tree / "compile_commands.json").read_text())
-    units = {file: sources_of(file) for file in sorted({pathlib.Path(entry["file"]) for entry in commands})}
-    checked = {file: sources for file, sources in units.items() if any(is_checked(root, s) for s in sources) and
+    """{entry of the compile database in BUILD_TREE/tidy-groups, which is made anew: its sources}, the largest first,
+    so that no core ends up idle."""
+    commands = {pathlib.Path(e["file"]): e for e in json.loads((tree / "compile_commands.json").read_text())}
+    alone = {file: [file] for file in commands if "Unity" not in file.parts and is_checked(root, file)}
+    unities = {file: sources_of(file) for file in sorted(commands) if "Unity" in file.parts}
+    checked = {file: sources for file, sources in unities.items() if any(is_checked(root, s) for s in sources) and
                not any(part.endswith("_test.dir") for part in file.parts)}
-    return dict(sorted(checked.items(), key=lambda unit: -len(unit[1])))
+    folder = tree / "tidy-groups"
+    folder.mkdir(exist_ok=True)
+    sources = sorted({s for group in checked.values() for s in group if is_checked(root, s)})
+    entries = [commands[file] for file in alone]
+    units = dict(alone)
+    command = merged_command([commands[file]["command"] for file in checked]) if checked else []
+    names = [str(source) for source in sources]
+    for number, group in enumerate(unity_groups.groups(names, GROUP_SIZE, lambda name: constants_of_headers(root, name))):
+        unit = folder / f"group_{number}.cxx"
+        unit.write_text("".join(f'#include "{source}"\n' for source in group))
+        units[unit] = [pathlib.Path(source) for source in group]
+        entries.append({"directory": str(tree), "file": str(unit), "arguments": [*command, "-c", str(unit)]})
+    (folder / "compile_commands.json").write_text(json.dumps(entries))
+    return dict(sorted(units.items(), key=lambda unit: -len(unit[1])))
 
 
 def with_headers(root, sources):
@@ -77,7 +124,7 @@ def check(root, tree, passed, unit, sources):
                           f"--header-filter={OWN_FILES}",
                           # Of a group it would say that its sources are included; check_includes.py looks for it.
                           "--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-unknown-warning-option",
-                          "--extra-arg=-Wno-shadow", "-p", str(tree), str(unit)], capture_output=True, text=True)
+                          "--extra-arg=-Wno-shadow", "-p", str(tree / "tidy-groups"), str(unit)], capture_output=True, text=True)
     if run.returncode == 0:
         stamp.touch()
         return None

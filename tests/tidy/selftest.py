@@ -195,15 +195,22 @@ class ClangTidy(Tree):
         self.write({"src/base/c.h": "long c;\n"})
         self.assertEqual(self.passed_before(), before)
 
-
-    def test_a_group_is_checked_as_its_sources(self):
-        unit = self.root / "build/Unity/unity_0_cxx.cxx"
-        self.write({"build/Unity/unity_0_cxx.cxx": f'#include "{self.root}/src/spec/a.cpp"\n',
-                    "src/spec/a_test.cpp": "",
-                    "build/compile_commands.json": json.dumps([
-                        {"file": str(unit)}, {"file": str(self.root / "src/spec/a_test.cpp")}])})
+    def test_sources_of_all_folders_are_grouped_and_one_with_its_own_flags_is_alone(self):
+        names = ["spec/a.cpp", "base/b.cpp", "cli/alone.cpp", "spec/a_test.cpp"]
+        self.write({f"src/{name}": "" for name in names} | {
+            f"build/{number}/Unity/unity_0_cxx.cxx": f'#include "{self.root}/src/{name}"\n'
+            for number, name in enumerate(names[:2])})
+        files = [self.root / f"build/{number}/Unity/unity_0_cxx.cxx" for number in range(2)]
+        files += [self.root / "src" / name for name in names[2:]]
+        flags = ["-DA -Ione", "-DB -isystem two -std=c++20", "-DALONE", ""]
+        self.write({"build/compile_commands.json": json.dumps([
+            {"file": str(file), "command": f"/usr/bin/ccache c++ {flag} -c {file}"} for file, flag in zip(files, flags)])})
+        group = self.root / "build/tidy-groups/group_0.cxx"
+        alone = self.root / "src/cli/alone.cpp"
         self.assertEqual(clang_tidy.units_to_check(self.root, self.root / "build"),
-                         {unit: [self.root / "src/spec/a.cpp"]})
+                         {group: [self.root / "src/base/b.cpp", self.root / "src/spec/a.cpp"], alone: [alone]})
+        entry = json.loads((self.root / "build/tidy-groups/compile_commands.json").read_text())[-1]
+        self.assertEqual(entry["arguments"], ["c++", "-DA", "-Ione", "-DB", "-isystem", "two", "-c", str(group)])
 
 
 class UnityGroups(Tree):
