@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
@@ -41,6 +42,17 @@ Result<std::uint64_t> whole_lines_size(const UniqueFd& fd, std::uint64_t size,
   return size;
 }
 
+// JSON that begins as a recording does and is none: on several lines, or whole without an end.
+bool is_other_json(const UniqueFd& fd) {
+  std::string begin(4096, '\0');
+  const auto got = ::pread(fd.get(), begin.data(), begin.size(), 0);
+  begin.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  const auto end = begin.find('\n');
+  const auto line = begin.substr(0, end);
+  return end == std::string::npos ? nlohmann::json::accept(line)
+                                  : line.find_first_not_of("{ \t\r") == std::string::npos;
+}
+
 // A last line without an end is cut: of a file that is no recording nothing must be.
 Status check_recording(const UniqueFd& fd, const LineRecorder::Options& options) {
   const auto& header = options.header;
@@ -49,8 +61,10 @@ Status check_recording(const UniqueFd& fd, const LineRecorder::Options& options)
   const auto got = ::pread(fd.get(), first.data(), first.size(), 0);
   if (got < 0) return system_error(options.file.string(), "read", errno);
   first.resize(static_cast<std::size_t>(got));
+  const bool is_ours = !header.empty() || !is_other_json(fd);
   // A header that was torn is written anew.
-  if (first == wanted || (got < static_cast<ssize_t>(wanted.size()) && wanted.starts_with(first))) {
+  if ((first == wanted && is_ours) ||
+      (got < static_cast<ssize_t>(wanted.size()) && wanted.starts_with(first))) {
     return Done{};
   }
   return Error{ErrorKind::InvalidArgument,

@@ -65,6 +65,14 @@ TEST_F(LineRecorderTest, AFileThatIsNoRecordingIsLeftAlone) {
   EXPECT_EQ(text(), "my only copy");
 }
 
+TEST_F(LineRecorderTest, OtherJsonIsLeftAlone) {
+  for (const std::string other : {"{\"precious\":1}", "{\n  \"precious\": 1\n}\n"}) {
+    put(other);
+    EXPECT_FALSE(LineRecorder::open(options_)) << other;
+    EXPECT_EQ(text(), other);
+  }
+}
+
 TEST_F(LineRecorderTest, BeginsANewFileWhenTheOldOneIsFull) {
   options_.rotate_size = 10;
   options_.rotate_keep = 2;

@@ -35,6 +35,7 @@ class AuditFile {
   // It stays non-blocking: a pipe without a reader must not hold up the start, nor a full one the
   // end. For files O_NONBLOCK means nothing.
   Status open() {
+    MUSTER_TRY(check_content());
     UniqueFd fd(::open(path_.c_str(),
                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
     if (!fd.is_open()) {
@@ -47,6 +48,21 @@ class AuditFile {
     fd_ = std::move(fd);
     is_torn_ = false;
     return Done{};
+  }
+
+  // A file of something else, such as the keys, must not get lines of the log.
+  Status check_content() const {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path_, ignored)) return Done{};
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    char first = '{';
+    if (!fd.is_open() || ::pread(fd.get(), &first, 1, 0) < 1) return Done{};
+    // A line break ends a line that a full disk has cut.
+    if (first == '{' || first == '\n') return Done{};
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} is there and holds no lines of JSON to go on with; another name "
+                             "is needed",
+                             path_.string())};
   }
 
   // All of it or, when the disk is full, what fits: `written` says how much. A pipe that is full is

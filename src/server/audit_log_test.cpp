@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -121,6 +122,16 @@ TEST_F(AuditLogTest, WritesALineForEachEntryInOrder) {
 TEST_F(AuditLogTest, IsForItsOwnerAlone) {
   const auto log = open_log(path());
   EXPECT_EQ(fs::status(path()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(AuditLogTest, AFileOfSomethingElseIsLeftAlone) {
+  std::ofstream(path()) << "keys:\n";
+  const auto log = AuditLog::open(path(), {});
+  ASSERT_FALSE(log);
+  EXPECT_EQ(log.error().kind, ErrorKind::InvalidArgument);
+  std::string text;
+  std::getline(std::ifstream(path()), text);
+  EXPECT_EQ(text, "keys:");
 }
 
 TEST_F(AuditLogTest, AppendsToWhatIsThere) {

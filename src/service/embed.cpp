@@ -92,6 +92,7 @@ class EmbedRun {
   Status write_done();
   Status commit();
   Status finish();
+  Status check_model() const;
   Error stopped(const Error& error);
   bool reads_stdin() const { return muster::reads_stdin(options_); }
   void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
@@ -413,7 +414,18 @@ Status EmbedRun::finish() {
         fmt::format("there is no text in the input: {} has no rows", files_.out.string()));
   }
   const Stopwatch watch(clock_, time_.write);
+  MUSTER_TRY(check_model());
   return output_->finish(record());
+}
+
+// Workers map the weights: a file that is written in place meanwhile changes what they compute.
+Status EmbedRun::check_model() const {
+  const auto& model = backend_->model();
+  if (!model.server.empty() || MUSTER_TRY(model_hash(model.path)) == model.hash) return Done{};
+  return Error{ErrorKind::Corrupt,
+               fmt::format("the files of {} have changed while it was used: rows may be of either "
+                           "model; run again with --restart",
+                           model.path)};
 }
 
 void EmbedRun::report_progress(bool is_last) {

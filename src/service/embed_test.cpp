@@ -193,6 +193,22 @@ TEST_F(EmbedTest, ARowThatIsNotFiniteIsABadRecordAndResumingAfterItIsExact) {
       << refused.error().message;
 }
 
+// Workers map the weights, so what is written into them meanwhile is computed with.
+TEST_F(EmbedTest, AModelThatChangesMeanwhileGivesNoOutput) {
+  const auto model = folder_ / "model";
+  std::filesystem::copy(options_.model, model, std::filesystem::copy_options::recursive);
+  options_.model = model.string();
+  write_input("in.txt", many_lines(20'000));
+  const auto report = run([&] {
+    if (last_.text_count > 0) std::ofstream(model / "config.json", std::ios::app) << "\n";
+    return false;
+  });
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().kind, ErrorKind::Corrupt);
+  EXPECT_NE(report.error().message.find("have changed while it was used"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(options_.out));
+}
+
 TEST_F(EmbedTest, UnfinishedWorkIsNotDroppedWithoutAWord) {
   write_input("in.txt", many_lines(60'000));
   ASSERT_FALSE(run([this] { return last_.text_count > 5000; }));

@@ -222,8 +222,11 @@ TEST_F(RemoteEmbedTest, ARefusalThatIsNotOfATextEndsTheRun) {
   options_.skip_bad = true;
   for (const auto& [status, kind] :
        {std::pair(401, ErrorKind::InvalidArgument), std::pair(404, ErrorKind::NotFound)}) {
-    request_count_ = 0;
-    refuse_ = [status = status](const auto&) { return refusal(status, "no"); };
+    {
+      const std::lock_guard lock(mutex_);
+      request_count_ = 0;
+      refuse_ = [status = status](const auto&) { return refusal(status, "no"); };
+    }
     const auto report = run();
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().kind, kind);
