@@ -501,6 +501,19 @@ TEST_F(ServerTest, APathIsShownToAdministratorsAlone) {
   EXPECT_FALSE(json(call("GET", "/v1/models/tiny", {{"Via", "1.1 proxy"}})).contains("path"));
 }
 
+TEST_F(ServerTest, AKeyThatEmbedsIsShownNoPath) {
+  options_.keys_file = folder_ / "keys.yaml";
+  auto keys = std::string(kKeys);
+  keys.replace(keys.find("[read]"), 6, "[embed]");
+  std::ofstream(options_.keys_file) << keys;
+  std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
+  start();
+  const auto models = call("GET", "/v1/models", {{"Authorization", "Bearer test-key"}});
+  EXPECT_EQ(models.status, 200) << models.body;
+  EXPECT_EQ(json(models)["data"][0]["id"], "tiny");
+  EXPECT_FALSE(json(models)["data"][0].contains("path"));
+}
+
 TEST_F(ServerTest, AModelIsNotLoadedUnderANameThatIsNone) {
   start();
   for (const std::string name : {"load", "..", "a\r\nb", "a//b"}) {
@@ -523,12 +536,16 @@ TEST_F(ServerTest, AnAdministratorsDeedsAreInTheLogWithTheirRequest) {
   EXPECT_EQ(post("/v1/admin/drain", R"({"device":"cpu:1"})", {{"X-Request-Id", "r1"}}).status, 200);
   EXPECT_EQ(post("/v1/admin/resume", R"({"device":"cpu:1"})", {{"X-Request-Id", "r2"}}).status,
             200);
+  EXPECT_EQ(post("/v1/admin/restart", R"({"device":"cpu:1"})", {{"X-Request-Id", "r3"}}).status,
+            200);
   loop_.stop();
   thread_.join();
-  ASSERT_EQ(lines.size(), 2);
+  ASSERT_EQ(lines.size(), 3);
   EXPECT_TRUE(lines[0].starts_with("cpu:1: drain, asked for by 127.0.0.1:")) << lines[0];
   EXPECT_TRUE(lines[0].ends_with(" [r1]")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("cpu:1: resume, asked for by ")) << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("cpu:1: restart, asked for by ")) << lines[2];
+  EXPECT_TRUE(lines[2].ends_with(" [r3]")) << lines[2];
 }
 
 // An answer for which there is no room becomes a 503, whatever the route had answered.

@@ -132,6 +132,16 @@ TEST_F(MonitorCommand, ChargesACommandWithWhatItDidItself) {
   EXPECT_NE(shown.err.find(" s; the command itself: CPU 0.0"), std::string::npos) << shown.err;
 }
 
+TEST_F(MonitorCommand, SaysWhyACpuHasNoEnergy) {
+  muster_.set("MUSTER_SYSFS_ROOT", "a-machine-without-counters");
+  const auto finished = muster_.run({"monitor", "--", "sleep", "0.1"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_NE(finished.err.find("cpu:0: no energy: there is no energy counter, and there are no two "
+                              "power readings\n"),
+            std::string::npos)
+      << finished.err;
+}
+
 TEST_F(MonitorCommand, RecordsCsvWhereTheNameSaysSo) {
   const Words words{"monitor", "--machine", kTwoGpus,        "--out", "stats.csv", "--interval",
                     "100ms",   "--metrics", "energy_joules", "--",    "sleep",     "0.3"};
