@@ -1,5 +1,6 @@
-"""Three times more than it can do, with half a second of queue."""
+"""Three times more than it can do, with half a second of queue; and the speeds beside those of an earlier build."""
 
+from ground import baseline
 from programs import MODEL
 from report import at_least, at_most, holds
 from serve import load
@@ -25,7 +26,7 @@ def measured(seconds, *options, environment=None):
     return {"full": full, "at_capacity": at_capacity, "capacity": capacity, "flood": flood}
 
 
-def measure(report, _arguments):
+def measure(report, arguments):
     load.build("serving_load", "muster", "muster-worker")
     found = measured(SECONDS)
     report.raw.update(found)
@@ -39,3 +40,4 @@ def measure(report, _arguments):
     report.add(at_most("99th percentile of a refusal", flood["refused_p99_ms"], REFUSAL_MS, 2, " ms"))
     report.add(holds("refusals with Retry-After", flood["refused_with_retry_after"] == flood["refused"],
                      f"{flood['refused_with_retry_after']} of {flood['refused']}", "all"))
+    baseline.measure(report, arguments)
