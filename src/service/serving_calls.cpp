@@ -238,7 +238,7 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
            0;
   }
   if (!call.on_tokenized) call.admission.token_estimate = estimate_tokens(call, model);
-  if (call.lane == Lane::Interactive) {
+  if (call.lane == Lane::Interactive && !call.misses.empty()) {
     call.lane = admission_.lane(call.admission, interactive_tokens_most(model));
   }
   // What needs no device waits in no queue; the caller's own limits hold all the same.
