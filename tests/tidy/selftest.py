@@ -168,6 +168,23 @@ class Docs(Tree):
         self.assertEqual(check_docs.faults_in(self.root),
                          ["src/net/README.md: more than 60 lines", "src/spec: no README.md"])
 
+    def test_a_readme_names_each_header_but_those_of_tests(self):
+        self.write({"src/net/CMakeLists.txt": "", "src/net/README.md": "`a`, `sub/b.h`: both; c is not code\n"} |
+                   {f"src/net/{name}.h": "" for name in ("a", "sub/b", "c", "d_fixture")})
+        self.assertEqual(check_docs.faults_in(self.root), ["src/net/README.md: c.h is not named"])
+
+    def test_a_link_that_a_formatter_broke_is_found(self):
+        self.write({"docs/a.md": "[there](b.md \"title\") [broken](../ b.md)", "docs/b.md": "x"})
+        self.assertEqual(check_docs.faults_in(self.root), ["docs/a.md: white space in a link: ](../ b.md)"])
+
+    def test_a_route_that_the_server_does_not_have_is_found(self):
+        self.write({"docs/openapi.yaml": "paths:\n  /v1/gpu/{id}/stats:\n    get:\n      tags: []\n",
+                    "docs/from-the-documents.md": "`GET /of/another`",
+                    "docs/a.md": "`GET /v1/gpu/{gpu_id}/stats?x=1`, `POST /v1/gpu/{id}/stats`, `GET /v1/config`"})
+        self.assertEqual(check_docs.faults_in(self.root),
+                         ["docs/a.md: POST /v1/gpu/{id}/stats is not in docs/openapi.yaml",
+                          "docs/a.md: GET /v1/config is not in docs/openapi.yaml"])
+
 
 class ClangTidy(Tree):
     def setUp(self):
