@@ -22,8 +22,7 @@ using JsonValue = simdjson::ondemand::value;
 class FieldReader {
  public:
   template <typename Read>
-  requires(!std::is_same_v<Read, FieldReader>) FieldReader(
-      Read read)  // NOLINT(google-explicit-constructor): a lambda stands where it is used
+  FieldReader(Read read)  // NOLINT(google-explicit-constructor): a lambda stands where it is used
       : call_([](const std::byte* kept, JsonValue& value) -> ApiStatus {
           return (*std::launder(reinterpret_cast<const Read*>(kept)))(value);
         }) {
