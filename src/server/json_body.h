@@ -17,8 +17,8 @@ namespace muster {
 
 using JsonValue = simdjson::ondemand::value;
 
-/// What reads a field's value: a lambda with a few references. It is kept in place, since a
-/// std::function for each field of a short request was a tenth of what answering it took.
+/// What reads a field's value: a lambda with a few references. It is kept in place, which spares a
+/// short request the allocations of a std::function for each field.
 class FieldReader {
  public:
   template <typename Read>
