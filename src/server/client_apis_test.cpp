@@ -293,13 +293,11 @@ TEST_F(ClientApisTest, TheDescriptionIsThereAsJsonToo) {
 }
 
 TEST_F(ClientApisTest, AKeyIsToldWhatItHasLeftOfItsLimits) {
-  options_.keys_file = folder_ / "keys.yaml";
   // SHA-256 of "test-key", by coreutils' sha256sum.
-  std::ofstream(options_.keys_file)
-      << "keys:\n  - name: ci\n    sha256: "
-         "62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef\n"
-         "    requests_per_minute: 2\n";
-  std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
+  use_keys(
+      "keys:\n  - name: ci\n    sha256: "
+      "62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef\n"
+      "    requests_per_minute: 2\n");
   start();
   const HttpHeaders key{{"Authorization", "Bearer test-key"}};
   const auto first = post("/embed", R"({"inputs":"a"})", key);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "net/http_client.h"
@@ -32,6 +33,13 @@ class ServerFixture : public ::testing::Test {
     service_.reset();
     ::unsetenv("ZERO_WORKER");
     std::filesystem::remove_all(folder_);
+  }
+
+  /// Writes a keys file and makes it the server's; only its owner can read it, as the server wants.
+  void use_keys(std::string_view yaml, const char* name = "keys.yaml") {
+    options_.keys_file = folder_ / name;
+    std::ofstream(options_.keys_file) << yaml;
+    std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
   }
 
   /// Starts it and waits until it is ready.

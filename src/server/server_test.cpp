@@ -265,9 +265,7 @@ constexpr std::string_view kKeys = R"(keys:
 )";
 
 TEST_F(ServerTest, WhatTheHeadTellsIsRefusedBeforeTheBody) {
-  options_.keys_file = folder_ / "keys.yaml";
-  std::ofstream(options_.keys_file) << kKeys;
-  std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
+  use_keys(kKeys);
   options_.audit_file = folder_ / "audit.jsonl";
   start();
   struct Case {
@@ -417,9 +415,7 @@ TEST_F(ServerTest, NoAnswerHasACorsHeader) {
 }
 
 TEST_F(ServerTest, WithKeysEachRouteWantsItsScope) {
-  options_.keys_file = folder_ / "keys.yaml";
-  std::ofstream(options_.keys_file) << kKeys;
-  std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
+  use_keys(kKeys);
   start();
   EXPECT_EQ(get("/livez").status, 200);
   EXPECT_EQ(get("/openapi.yaml").status, 200);
@@ -436,14 +432,9 @@ TEST_F(ServerTest, WithKeysEachRouteWantsItsScope) {
 }
 
 TEST_F(ServerTest, AKeyThatIsWithdrawnWhileTheBodyComesIsRefused) {
-  const auto write_keys = [this](const char* name, const std::string& text) {
-    options_.keys_file = folder_ / name;
-    std::ofstream(options_.keys_file) << text;
-    std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
-  };
   std::string keys(kKeys);
   keys.replace(keys.find("[read]"), 6, "[embed]");
-  write_keys("keys.yaml", keys);
+  use_keys(keys);
   start();
   const auto client = connect_to(server_->port());
   const auto go_on =
@@ -453,7 +444,7 @@ TEST_F(ServerTest, AKeyThatIsWithdrawnWhileTheBodyComesIsRefused) {
              "\r\n\r\n");
   EXPECT_TRUE(go_on.starts_with("HTTP/1.1 100 ")) << go_on;
   keys.replace(keys.find("62af"), 4, "0000");
-  write_keys("other.yaml", keys);
+  use_keys(keys, "other.yaml");
   std::promise<bool> reloaded;
   loop_.post([&] { reloaded.set_value(static_cast<bool>(server_->reload(options_))); });
   EXPECT_TRUE(reloaded.get_future().get());
@@ -502,11 +493,9 @@ TEST_F(ServerTest, APathIsShownToAdministratorsAlone) {
 }
 
 TEST_F(ServerTest, AKeyThatEmbedsIsShownNoPath) {
-  options_.keys_file = folder_ / "keys.yaml";
-  auto keys = std::string(kKeys);
+  std::string keys(kKeys);
   keys.replace(keys.find("[read]"), 6, "[embed]");
-  std::ofstream(options_.keys_file) << keys;
-  std::filesystem::permissions(options_.keys_file, std::filesystem::perms::owner_read);
+  use_keys(keys);
   start();
   const auto models = call("GET", "/v1/models", {{"Authorization", "Bearer test-key"}});
   EXPECT_EQ(models.status, 200) << models.body;
