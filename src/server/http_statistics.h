@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "server/routes.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

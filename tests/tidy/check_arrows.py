@@ -1,10 +1,10 @@
-"""Every include between folders of src/ is an arrow its CMakeLists.txt declares, and every declared arrow
+"""Every include between folders of src/ and stand_ins/ is an arrow its CMakeLists.txt declares, and every declared arrow
 is one that arrows.txt allows."""
 
 import pathlib
 import re
 
-from sources import cmake_list, code_files, module_of, report, root_from_arguments
+from sources import cmake_list, code_files, module_lists, module_of, report, root_from_arguments
 
 # The command line may wire everything together, but never links torch.
 NEVER_FROM_CLI = {"engine", "worker"}
@@ -23,7 +23,7 @@ def allowed_arrows(table):
 
 def declared_arrows(root):
     declared = {}
-    for cmake in sorted((root / "src").glob("*/CMakeLists.txt")):
+    for cmake in module_lists(root):
         declared[cmake.parent.name] = set(cmake_list(cmake.read_text(), "DEPS"))
     return declared
 
@@ -54,10 +54,12 @@ def faults_in(root, table):
             faults.append(f"src/{module}: the arrows from {module} lead back to it")
     for path in code_files(root):
         module = module_of(root, path)
-        for target in sorted(set(re.findall(r'#include "([a-z]+)/', path.read_text()))):
+        if module not in declared:
+            continue
+        for target in sorted(set(re.findall(r'#include "([a-z_]+)/', path.read_text()))):
             if target != module and target in declared and target not in declared[module]:
                 faults.append(f"{path.relative_to(root)}: {module} -> {target} is not declared in "
-                              f"src/{module}/CMakeLists.txt")
+                              f"{'/'.join(path.relative_to(root).parts[:2])}/CMakeLists.txt")
     return faults
 
 
