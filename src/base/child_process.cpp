@@ -1,3 +1,7 @@
+// What every parent of a child process needs: descriptors that are closed on exec, so that no other
+// child inherits them, and a standard error that is kept only as its last few kilobytes, because
+// those are what explains a death.
+
 #include "base/child_process.h"
 
 #include <fcntl.h>

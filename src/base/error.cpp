@@ -1,3 +1,7 @@
+// One table of all kinds with name and exit code, in the order of ErrorKind; its size is checked by
+// the compiler. Errors of the system become kinds here and nowhere else, so that a full disk has
+// the same exit code in every command.
+
 #include "base/error.h"
 
 #include <fmt/format.h>

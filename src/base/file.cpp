@@ -1,3 +1,7 @@
+// Reading and replacing files. A replacement is written beside its target under a random name,
+// synced, and renamed over it, so a reader sees the old file or the new one, and a full disk leaves
+// the old one as it was. Links are followed first: what a user named stays a link.
+
 #include "base/file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// A thin cover of xxHash's streaming state. It is for checksums and cache look-ups; whatever an
+// attacker may choose is hashed with SHA-256 (cache/sha256.h).
+
 #include "base/hash.h"
 
 #include <fmt/format.h>

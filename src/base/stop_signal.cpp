@@ -1,3 +1,6 @@
+// A semaphore for threads that sleep and an eventfd for those that poll, raised together. Waiting
+// costs one system call.
+
 #include "base/stop_signal.h"
 
 #include <sys/eventfd.h>

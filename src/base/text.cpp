@@ -1,3 +1,6 @@
+// Small functions on text that several folders need. They know no locale: a number looks the same
+// on every machine.
+
 #include "base/text.h"
 
 #include <fmt/format.h>

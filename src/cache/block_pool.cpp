@@ -1,3 +1,7 @@
+// Blocks of one size in one anonymous mapping, and free blocks as a list of chains: a whole entry
+// is given back in constant time. The checksum covers the head of an entry and its floats, so that
+// an entry which was half written when the machine died is noticed when the file is read again.
+
 #include "cache/block_pool.h"
 
 #include <fmt/format.h>

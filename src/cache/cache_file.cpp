@@ -1,3 +1,6 @@
+// The file mirrors the pool, block for block. Writes go through pwrite, never through a mapping:
+// with a mapping a full disk is a SIGBUS, with pwrite it is an error that the cache can outlive.
+
 #include "cache/cache_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// Every field is preceded by its length before it is hashed. Without that, "ab" + "c" and "a" +
+// "bc" would be one scope.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,3 +1,6 @@
+// Separate chaining through the entries themselves, so the table needs no memory beyond its buckets
+// and a lookup touches one bucket and, usually, one block.
+
 #include "cache/entry_table.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A doubly linked list through the entries' first blocks: constant time for a hit, a put and an
+// eviction, and no allocation.
+
 #include "cache/recency_list.h"
 
 namespace muster {

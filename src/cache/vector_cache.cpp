@@ -1,3 +1,8 @@
+// A cache is a pool of blocks, a table to find entries and a list of how recently each was used; a
+// put takes the blocks of the oldest entries. What is put is written to the file at once. When that
+// fails the file falls behind the memory, and `tend` writes it anew, some blocks at a time, once
+// the disk takes them again.
+
 #include "cache/vector_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Merges four sources, weakest first: defaults, file, environment, flags. Each value keeps where it
+// came from, because the first question about a surprising setting is who set it.
+
 #include "config/config.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Reads the settings file by the events of its parser and not by nodes: every key has its line
+// then, and there are no anchors that could multiply a small file into a large one. Exceptions of
+// yaml-cpp end here.
+
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>

@@ -1,3 +1,8 @@
+// Turns variables that other programs read (CUDA_VISIBLE_DEVICES-like lists, GPU_COUNT,
+// EMBEDDING_BATCH_SIZE, ...) into settings or into one warning. Several variables may describe the
+// same devices; where they disagree, that is an error, because either choice would surprise
+// somebody.
+
 #include "config/foreign_names.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// The variables of other programs, as a table by topic: what each means here, or what muster does
+// instead.
+
 #include "config/foreign_names.h"
 
 namespace muster {

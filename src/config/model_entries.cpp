@@ -1,3 +1,7 @@
+// The setting `models` has three spellings: a path, NAME=PATH, and a JSON array of objects. All
+// become the same entries, and an entry's fields are checked by the rules of the setting they stand
+// for, so the messages are the same too.
+
 #include "config/model_entries.h"
 
 #include <fmt/format.h>

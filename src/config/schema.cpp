@@ -1,3 +1,6 @@
+// Joins the tables of settings and derives flag and variable from each name. Tests compare the
+// result with docs/settings.md.
+
 #include "config/schema.h"
 
 #include <fmt/format.h>

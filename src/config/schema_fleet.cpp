@@ -1,3 +1,5 @@
+// Settings about devices, placement and what is kept on disk.
+
 #include "config/schema_rows.h"
 
 namespace muster {

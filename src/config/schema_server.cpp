@@ -1,3 +1,5 @@
+// Settings of `muster serve`: addresses, limits, keys, TLS, logs.
+
 #include "config/schema_rows.h"
 
 namespace muster {

@@ -1,3 +1,5 @@
+// Settings about models, precision and batches, which jobs and servers share.
+
 #include "config/schema_rows.h"
 
 namespace muster {

@@ -1,3 +1,6 @@
+// One parser per type of value. Each also produces the one form in which the value is stored and
+// shown, so that "1.5s" and "1500ms" compare equal after reading.
+
 #include "config/values.h"
 
 #include <fmt/format.h>

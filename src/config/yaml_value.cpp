@@ -1,3 +1,6 @@
+// YAML allows lists and maps where the environment has only text. They are rewritten into that
+// text, so that a setting has one parser whatever its source.
+
 #include "config/yaml_value.h"
 
 #include <fmt/format.h>

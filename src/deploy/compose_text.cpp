@@ -1,3 +1,7 @@
+// The text is put together by hand rather than by a YAML library, so that keys stand in the order
+// in which people read them. Every value goes through yaml_scalar, which quotes what YAML would
+// read as something else.
+
 #include "deploy/compose_text.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Decides what a request leaves open: name, port, image, replicas. A server that cannot split a
+// model gets one container for each device instead.
+
 #include "deploy/deployment.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Inside a container GPUs are numbered in PCI order from 0, whatever order they were asked for in.
+// Where the order matters, the variable that reorders them is set inside.
+
 #include "deploy/device_order.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Builds the words of `docker run`. They are passed to execve without a shell, so a model name with
+// spaces or quotes needs no escaping and cannot become an option.
+
 #include "deploy/docker_run.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Kubernetes hands out GPUs by count and resource name, never by number, so the chosen devices
+// become "so many of this resource", and replicas must all be alike. What only makes sense for
+// known places (the order of devices) is left out.
+
 #include "deploy/kubernetes_text.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Everything that can be wrong with a request by itself, checked before any text is produced. Names
+// are matched against the grammars of Docker, compose and Kubernetes together, so that one
+// deployment fits all three.
+
 #include "deploy/request_check.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// What is known about the images of other servers: ports, health routes, versions. Versions are
+// pinned, because `latest` made last month's command do something else this month.
+
 #include "deploy/server_api.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Tensor parallelism first, because it shortens each step; pipeline stages take what is left. A
+// split that does not divide the heads is refused here with the numbers, since the servers' own
+// message comes minutes later.
+
 #include "deploy/shard_choice.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// spdlog does rotation and files; this adds a file for each device and a count of lines that could
+// not be written. A log that cannot be written must not stop a server, but it must be known.
+
 #include "log/log.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// A line of text or JSON from the same value. Control bytes are escaped: a request must not be able
+// to forge a second line.
+
 #include "log/log_line.h"
 
 #include <fmt/chrono.h>

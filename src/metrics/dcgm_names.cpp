@@ -1,3 +1,6 @@
+// A second set of names for the same readings. A reading whose meaning differs from DCGM's is left
+// out rather than renamed.
+
 #include "metrics/dcgm_names.h"
 
 #include <unistd.h>

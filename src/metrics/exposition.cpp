@@ -1,3 +1,6 @@
+// Writes families in a fixed order from one snapshot, so two scrapes of one moment are byte-equal.
+// Absent readings have no line: a zero would be a number that nobody measured.
+
 #include "metrics/exposition.h"
 
 #include <fmt/format.h>

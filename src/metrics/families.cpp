@@ -1,3 +1,5 @@
+// Names, types and help of all metrics. docs/metrics.md is compared with it by a test.
+
 #include "metrics/families.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Formatting of the exposition format. Counters are printed without an exponent up to 2^53, because
+// people read them too.
+
 #include "metrics/metric_text.h"
 
 #include <array>

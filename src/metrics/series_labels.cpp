@@ -1,3 +1,7 @@
+// Which labels identify a series. A MIG slice is a device of its own but shares its board's
+// sensors; a reading that is its board's is shown once, on the board, or a sum over devices would
+// count it several times.
+
 #include "metrics/series_labels.h"
 
 #include <algorithm>

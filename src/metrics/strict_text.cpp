@@ -1,3 +1,6 @@
+// A stricter reader than Prometheus' own, for tests: it also refuses split families, repeated
+// series and values that are not finite.
+
 #include "metrics/strict_text.h"
 
 #include <charconv>

@@ -1,3 +1,7 @@
+// Worlds for the simulator: a few classic ones whose answers are known (heavy tails, saturation, a
+// burst), and random ones drawn entirely from a seed, so that a failing world can be run again from
+// its number.
+
 #include "simulator/scenarios.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A discrete-event simulation: one queue of events ordered by time and then by number, so equal
+// times have one order. It calls the scheduler and the coordinator's own rules (feeding, blame,
+// silence, restart) and adds only what a machine would add: how long a batch takes and when
+// something breaks. After each event the books are checked: no text lost, none twice.
+
 #include "simulator/simulated_fleet.h"
 
 #include <fmt/format.h>

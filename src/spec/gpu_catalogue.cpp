@@ -1,3 +1,6 @@
+// Facts about GPU types from their data sheets. What a sheet does not state stays absent; plans
+// then say what they could not know.
+
 #include "spec/gpu_catalogue.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// The table of all readings. Everything that shows a reading (devices, top, metrics, recordings)
+// takes name, unit and tier from here.
+
 #include "spec/reading.h"
 
 #include <algorithm>

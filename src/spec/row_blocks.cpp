@@ -1,3 +1,7 @@
+// How many rows of a product are computed at once. oneDNN picks kernels by shape, and different
+// kernels may sum in different orders, so only row counts that the self-test at load found equal
+// are used, and a batch is covered by those.
+
 #include "spec/row_blocks.h"
 
 #include <algorithm>

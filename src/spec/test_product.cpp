@@ -1,3 +1,7 @@
+// Matrices whose products can be checked exactly and cheaply: entries are small integers, so every
+// sum is exact in the precision under test, and a random vector reveals a wrong entry without a
+// second product (Freivalds 1977).
+
 #include "spec/test_product.h"
 
 #include <cmath>

@@ -1,3 +1,7 @@
+// Reads link matrices as nvidia-smi prints them. Where nothing could be read, the links of a board
+// are assumed from its type: the fabric of the catalogue where all GPUs are alike, PCIe through the
+// host bridge otherwise.
+
 #include "topology/links.h"
 
 #include <fmt/format.h>

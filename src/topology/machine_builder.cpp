@@ -1,3 +1,6 @@
+// Machines of a thousand equal nodes are common in simulations, so equal device classes and link
+// tables are stored once and referred to by index.
+
 #include "topology/machine_builder.h"
 
 #include <fmt/format.h>

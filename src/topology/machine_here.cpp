@@ -1,3 +1,6 @@
+// Turns what was found into the planner's machine. Figures that the driver does not report come
+// from the catalogue by name, or stay absent.
+
 #include "topology/machine_here.h"
 
 #include <algorithm>

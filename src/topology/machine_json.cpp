@@ -1,3 +1,6 @@
+// Reads and writes machine descriptions. Every key is checked against the known ones and every
+// error names the path of the value, as in nodes[2].links.
+
 #include "topology/machine_json.h"
 
 #include <fmt/format.h>

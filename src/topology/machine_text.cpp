@@ -1,3 +1,6 @@
+// The one-line notation for simulated machines, "sim:2x8xH100-80G". It is a small grammar of
+// counts, names and options; messages point at the term that is wrong.
+
 #include "topology/machine_text.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Answers questions about groups of devices: which are joined by fast links, which groups of a size
+// exchange data fastest. Small islands are searched completely; in large ones a group is a device
+// and its nearest neighbours, because the number of groups grows beyond all bounds.
+
 #include "topology/node_topology.h"
 
 #include <algorithm>

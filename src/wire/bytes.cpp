@@ -1,3 +1,6 @@
+// Little-endian fields, read with the remaining size in hand: what a peer claims to send is
+// compared with what has come before any of it is used.
+
 #include "wire/bytes.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Encoders and decoders of what parent and worker say to each other, in pairs. A decoder checks
+// everything that later code relies on (lengths that add up, kinds that exist), because a worker
+// that has gone wrong may send anything.
+
 #include "wire/messages.h"
 
 #include <fmt/format.h>

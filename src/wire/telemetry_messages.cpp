@@ -1,3 +1,6 @@
+// The same for the sampler. Lists are bounded before memory is taken for them: a count is a claim
+// until its elements have arrived.
+
 #include "wire/telemetry_messages.h"
 
 #include <fmt/format.h>
