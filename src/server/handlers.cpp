@@ -55,6 +55,7 @@ constexpr std::array kHandlers{
     &ollama_version,
     &cohere_embed,
     &cohere_rerank,
+    &answer_search,
 };
 static_assert(kHandlers.size() == kRouteCount);
 

@@ -12,6 +12,9 @@ void answer_embeddings(const ExchangePtr& exchange);
 void answer_rerank(const ExchangePtr& exchange);
 void answer_tokenize(const ExchangePtr& exchange);
 
+// search_routes.cpp
+void answer_search(const ExchangePtr& exchange);
+
 void answer_bare_rerank(const ExchangePtr& exchange);  // /rerank, of TEI or of infinity and vLLM
 
 // score_routes.cpp: vLLM's

@@ -59,6 +59,7 @@ constexpr std::array<Route, kRouteCount> kRoutes{{
     {RouteId::OllamaVersion, "GET", "/api/version", RouteScope::Open, ErrorForm::Ollama},
     {RouteId::CohereEmbed, "POST", "/v2/embed", RouteScope::Embed, ErrorForm::Cohere},
     {RouteId::CohereRerank, "POST", "/v2/rerank", RouteScope::Embed, ErrorForm::Cohere},
+    {RouteId::Search, "POST", "/v1/search", RouteScope::Embed},
 }};
 
 constexpr bool are_in_order() {
@@ -101,6 +102,7 @@ bool needs_device(RouteId id) {
     case RouteId::OllamaEmbeddings:
     case RouteId::CohereEmbed:
     case RouteId::CohereRerank:
+    case RouteId::Search:
       return true;
     default:
       return false;

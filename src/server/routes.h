@@ -68,8 +68,9 @@ enum class RouteId : std::uint8_t {
   OllamaVersion,
   CohereEmbed,
   CohereRerank,
+  Search,
 };
-inline constexpr std::size_t kRouteCount = static_cast<std::size_t>(RouteId::CohereRerank) + 1;
+inline constexpr std::size_t kRouteCount = static_cast<std::size_t>(RouteId::Search) + 1;
 
 struct Route {
   RouteId id = RouteId::Livez;
