@@ -84,6 +84,14 @@ Error unknown_flag(const CommandSpec& spec, const std::string& word) {
 Status keep(const Meaning& meaning, std::string value, Arguments& arguments) {
   if (meaning.setting != nullptr) {
     if (meaning.setting->type == SettingType::Switch) value = meaning.is_negated ? "false" : "true";
+    if (meaning.setting->type == SettingType::Files) {
+      // "--search a.npy --search b.npy" are both.
+      for (auto& given : arguments.settings) {
+        if (given.id != meaning.setting->id) continue;
+        given.value += "," + value;
+        return Done{};
+      }
+    }
     arguments.settings.push_back({meaning.setting->id, std::move(value), meaning.name});
     return Done{};
   }
@@ -129,6 +137,12 @@ bool is_more_of(const Meaning& meaning, const std::string& word) {
   return meaning.flag->is_more != nullptr && meaning.flag->is_more(word);
 }
 
+// "--mmr" alone, and not "--mmr 0.7".
+bool may_lack_value(const Meaning& meaning, std::span<const std::string> behind) {
+  if (meaning.flag == nullptr || meaning.flag->is_value == nullptr) return false;
+  return behind.empty() || !meaning.flag->is_value(behind.front());
+}
+
 // Takes the flag at `words[at]` and its value; gives the place of the next word.
 Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<Meaning>& meanings,
                               std::span<const std::string> words, std::size_t at,
@@ -146,6 +160,8 @@ Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<Meaning
       return Error{ErrorKind::InvalidArgument, fmt::format("{} takes no value: {}", name, word)};
     }
     value = *given.value;
+  } else if (may_lack_value(*found, words.subspan(at + 1))) {
+    value = "";
   } else if (found->takes_value) {
     ++at;
     if (at == words.size() || words[at].starts_with("--")) {

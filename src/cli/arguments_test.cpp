@@ -7,17 +7,23 @@ namespace {
 
 bool has_equals(std::string_view word) { return word.find('=') != word.npos; }
 
+bool begins_with_digit(std::string_view word) {
+  return !word.empty() && word.front() >= '0' && word.front() <= '9';
+}
+
 CommandSpec spec() {
   CommandSpec spec;
   spec.name = "embed";
   spec.usage = "MODEL INPUT... -o OUT";
   spec.positional_least = 1;
   spec.positional_most = 2;
-  spec.groups = {{"All",
-                  {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices},
-                  {{"--out", "OUT", "", "-o"},
-                   {"--json", "", ""},
-                   {"--env", "K=V", "", "", true, has_equals}}}};
+  spec.groups = {
+      {"All",
+       {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices, SettingId::Search},
+       {{"--out", "OUT", "", "-o"},
+        {"--json", "", ""},
+        {"--env", "K=V", "", "", true, has_equals},
+        {.name = "--mmr", .value_name = "[LAMBDA]", .help = "", .is_value = begins_with_digit}}}};
   return spec;
 }
 
@@ -50,6 +56,29 @@ TEST(ParseArguments, TakesADashAndWhatFollowsTwoDashesAsWords) {
   const auto arguments = parse({"-", "--", "--json"});
   ASSERT_TRUE(arguments);
   EXPECT_EQ(arguments->positionals, (std::vector<std::string>{"-", "--json"}));
+}
+
+TEST(ParseArguments, AValueThatMayBeLeftOutIsOnlyWhatLooksLikeOne) {
+  const auto value_of = [](const std::vector<std::string>& words) {
+    const auto arguments = parse(words);
+    EXPECT_TRUE(arguments) << arguments.error().message;
+    return arguments->value("--mmr");
+  };
+  EXPECT_EQ(value_of({"model", "--mmr", "0.7"}), "0.7");
+  EXPECT_EQ(value_of({"model", "--mmr=x"}), "x");
+  EXPECT_EQ(value_of({"model", "--mmr", "question"}), "");
+  EXPECT_EQ(value_of({"model", "--mmr", "--json"}), "");
+  EXPECT_EQ(value_of({"model", "--mmr"}), "");
+  EXPECT_EQ(parse({"model", "--mmr", "word"})->positionals,
+            (std::vector<std::string>{"model", "word"}));
+  EXPECT_EQ(value_of({"model"}), std::nullopt);
+}
+
+TEST(ParseArguments, AFlagOfFilesMayRepeat) {
+  const auto arguments = parse({"model", "--search", "a.npy", "--search=faq=b.npy"});
+  ASSERT_TRUE(arguments) << arguments.error().message;
+  ASSERT_EQ(arguments->settings.size(), 1U);
+  EXPECT_EQ(arguments->settings[0].value, "a.npy,faq=b.npy");
 }
 
 TEST(ParseArguments, KeepsEachValueOfAFlagThatMayRepeat) {

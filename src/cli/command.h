@@ -23,6 +23,8 @@ struct RunFlag {
   bool may_repeat = false;      // each value counts: `Arguments::values`
   // Words behind the value that are more of it: "--env A=1 B=2". Only with may_repeat.
   bool (*is_more)(std::string_view word) = nullptr;
+  // The value may be left out: "--mmr". A word behind it is its value only where this says so.
+  bool (*is_value)(std::string_view word) = nullptr;
 };
 
 /// Flags that stand together in the help text.

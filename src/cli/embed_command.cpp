@@ -38,13 +38,23 @@ CommandSpec embed_spec() {
       .groups =
           {{"Output",
             {},
-            {{"--out", "OUT", ".npy, .safetensors or .jsonl; an index .jsonl is put beside it",
+            {{"--out", "OUT",
+              ".npy, .safetensors or .jsonl; an index .jsonl is put beside it; - is standard "
+              "output",
               "-o"},
+             {"--output-format", "FORMAT",
+              "of standard output: jsonl, or f32 for the bare numbers (default: jsonl)"},
              {"--resume", "", "go on where an interrupted run stopped; without one, begin"},
              {"--restart", "", "drop what an interrupted run left, and start from the beginning"},
              {"--json", "", "the report as a JSON object"},
              {"--quiet", "", "no progress and no report"}}},
-           {"Input", {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad}},
+           {"Input",
+            {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad},
+            {{.name = "--keep",
+              .value_name = "FIELD",
+              .help = "put this field of each record into the index, for muster search --filter; "
+                      "may be repeated",
+              .may_repeat = true}}},
            {"Model",
             {SettingId::Precision, SettingId::MaxLength, SettingId::Pooling, SettingId::Normalize,
              SettingId::PromptName}},
@@ -59,11 +69,13 @@ CommandSpec embed_spec() {
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
           "      --field body --id-field doc_id --devices 2xcpu\n"
           "  muster embed --server http://127.0.0.1:8000 notes.txt -o notes.npy\n"
-          "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o news.npy --quiet\n"
+          "  muster embed all-MiniLM-L6-v2 news.jsonl -o news.npy --keep lang --keep meta.year\n"
+          "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o - --quiet > vectors.jsonl\n"
           "\n"
           "MODEL is a folder in Hugging Face layout or a name in the local hub cache, which\n"
           "muster pull fills. INPUT is .txt (a text a line), .jsonl, .csv or .tsv,\n"
-          "plain, gzip or zstd, or - for standard input. With --server MODEL is a name that\n"
+          "plain, gzip or zstd, or - for standard input. A field of .jsonl may lie in an\n"
+          "object: --field doc.text. With --server MODEL is a name that\n"
           "the server gives it, and may be left out where there is only one.\n",
   };
 }
@@ -77,7 +89,9 @@ bool are_rows_kept(const CommandContext& context) {
 // After Ctrl-C: what was kept, and the exact words to go on with.
 int say_how_to_resume(const CommandContext& context) {
   const auto& inputs = context.arguments.positionals;
-  if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
+  if (context.arguments.value("--out") == "-") {
+    std::fputs("muster: stopped; what went to standard output cannot be resumed\n", stderr);
+  } else if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
     std::fputs("muster: stopped; a run that reads standard input cannot be resumed\n", stderr);
   } else if (!are_rows_kept(context)) {
     std::fputs("muster: stopped before a row was finished; nothing of this run is kept\n", stderr);
@@ -160,6 +174,8 @@ Result<int> run_embed(const CommandContext& context) {
   }
   if (wants_json) {
     MUSTER_TRY(context.output.append(report_json(*report)));
+  } else if (!is_quiet && options.stream) {
+    std::fputs(describe_report(*report, printed_width(STDERR_FILENO)).c_str(), stderr);
   } else if (!is_quiet) {
     const auto width = printed_width(STDOUT_FILENO);
     MUSTER_TRY(context.output.append(describe_report(*report, width)));

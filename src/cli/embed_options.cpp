@@ -1,7 +1,12 @@
+// Settings and words of `muster embed` and its like as what a job is asked to do.
+
 #include "cli/embed_options.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -9,6 +14,7 @@
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/places.h"
+#include "dataset/byte_source.h"
 #include "dataset/vector_writer.h"
 #include "hw/device_names.h"
 #include "jobs/model_opening.h"
@@ -45,15 +51,81 @@ Result<std::string> devices_text(const CommandContext& context) {
   return devices;
 }
 
+Result<EmbedStream> standard_output(Output& output, const std::string& format) {
+  EmbedStream stream{.format = StreamFormat::Jsonl,
+                     .name = "standard output",
+                     .write = [&output](std::string_view piece) { return output.append(piece); },
+                     .flush = [&output] { return output.flush(); }};
+  if (format == "jsonl") return stream;
+  if (format != "f32") {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--output-format must be jsonl or f32: \"{}\"{}", format,
+                             format == "npy" || format == "safetensors"
+                                 ? "; its head needs the number of rows first, so -o names a file"
+                                 : "")};
+  }
+  if (::isatty(STDOUT_FILENO) != 0) {
+    return Error{ErrorKind::InvalidArgument,
+                 "bare numbers (f32) are nothing for a terminal: pipe them, or write jsonl"};
+  }
+  stream.format = StreamFormat::F32;
+  return stream;
+}
+
 }  // namespace
 
-Result<std::string> out_file(const Arguments& arguments) {
-  auto out = arguments.value("--out").value_or("");
+Status set_output(const CommandContext& context, EmbedOptions& options) {
+  const auto& arguments = context.arguments;
+  const auto out = arguments.value("--out").value_or("");
+  const auto format = arguments.value("--output-format");
   if (out.empty()) {
     return Error{ErrorKind::InvalidArgument,
                  "where should the vectors go? Name a file with -o, such as -o vectors.npy"};
   }
-  return out;
+  if (out != "-") {
+    if (format) {
+      return Error{
+          ErrorKind::InvalidArgument,
+          fmt::format("--output-format is for standard output (-o -): a file's ending says "
+                      "how it is written: {}",
+                      out)};
+    }
+    options.out = out;
+    MUSTER_TRY(vector_format_of(options.out));
+    return Done{};
+  }
+  options.stream = MUSTER_TRY(standard_output(context.output, format.value_or("jsonl")));
+  if (!arguments.has("--json")) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               "--json prints the report on standard output, where the vectors go (-o -)"};
+}
+
+Status check_standard_output(const EmbedOptions& options) {
+  struct stat out {};
+  if (!options.stream || ::fstat(STDOUT_FILENO, &out) != 0 || !S_ISREG(out.st_mode)) return Done{};
+  for (const auto& input : options.input.inputs) {
+    struct stat in {};
+    const int got = input == "-" ? ::fstat(STDIN_FILENO, &in) : ::stat(input.c_str(), &in);
+    if (got != 0 || in.st_dev != out.st_dev || in.st_ino != out.st_ino) continue;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("standard output goes into the input {}: name another file",
+                             input_name(input))};
+  }
+  return Done{};
+}
+
+Result<std::vector<std::string>> kept_fields(const Arguments& arguments) {
+  constexpr std::size_t kMost = 64;  // each is looked for in every record
+  std::vector<std::string> names;
+  for (const auto& name : arguments.values("--keep")) {
+    if (name.empty()) {
+      return Error{ErrorKind::InvalidArgument, "--keep needs the name of a field"};
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (names.size() <= kMost) return names;
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("--keep takes at most {} fields: {}", kMost, names.size())};
 }
 
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs) {
@@ -78,16 +150,16 @@ Status fill_machine_options(const Config& config, const Clock& clock, const std:
 Result<EmbedOptions> embed_options(const CommandContext& context) {
   const auto& config = context.config;
   const auto& words = context.arguments.positionals;
-  const auto out = MUSTER_TRY(out_file(context.arguments));
   EmbedOptions options;
+  MUSTER_TRY(set_output(context, options));
   options.model = words.front();
   options.input = input_options(config, {words.begin() + 1, words.end()});
-  options.out = out;
+  options.input.keep = MUSTER_TRY(kept_fields(context.arguments));
   options.resume = context.arguments.has("--resume");
   options.restart = context.arguments.has("--restart");
   MUSTER_TRY(find_model(options.model));
-  MUSTER_TRY(vector_format_of(options.out));
   MUSTER_TRY(TextReader::open(options.input));
+  MUSTER_TRY(check_standard_output(options));
 
   options.precision = parse_precision(config.text(SettingId::Precision).value_or(""));
   options.batch_tokens = config.count(SettingId::BatchTokens).value_or(options.batch_tokens);

@@ -22,10 +22,21 @@ Result<EmbedOptions> embed_options(const CommandContext& context);
 Status fill_machine_options(const Config& config, const Clock& clock, const std::string& devices,
                             EmbedOptions& options);
 
-/// The value of --out. Errors: InvalidArgument where there is none.
-Result<std::string> out_file(const Arguments& arguments);
+/// Sets where the rows go, by --out and --output-format: a file, or standard output for "-".
+///
+/// Errors: InvalidArgument where --out is missing or has another ending, and for flags that do not
+/// go together.
+Status set_output(const CommandContext& context, EmbedOptions& options);
 
-/// The input part of the options, for the commands that read texts.
+/// Whether what is written to standard output would go into one of the inputs (`>> in.txt`).
+///
+/// Errors: InvalidArgument, naming the input.
+Status check_standard_output(const EmbedOptions& options);
+
+/// The input part of the options, for the commands that read texts; `keep` is left empty.
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs);
+
+/// The values of --keep, each once. Errors: InvalidArgument for an empty one or more than 64.
+Result<std::vector<std::string>> kept_fields(const Arguments& arguments);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include "base/json_values.h"
 #include "base/text.h"
+#include "jobs/duplicate_ids.h"
 #include "terminal/table.h"
 
 namespace muster {
@@ -102,6 +103,21 @@ nlohmann::ordered_json memory_json(const DeviceProgress& device) {
           {"activation_peak_bytes", device.activation_peak_bytes}};
 }
 
+// Ids that should be different and are not.
+std::string duplicate_remark(const EmbedReport& report) {
+  const auto count = report.progress.duplicate_id_count;
+  std::string out;
+  if (count > 0) {
+    out = fmt::format("{} {} the id of an earlier one, the first at {}\n", with_thousands(count),
+                      count == 1 ? "record has" : "records have", report.first_duplicate);
+  }
+  if (!report.are_all_ids_compared) {
+    out += fmt::format("ids were compared with the first {} alone\n",
+                       with_thousands(DuplicateIds::kIdsMost));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string describe_report(const EmbedReport& report, std::size_t width) {
@@ -125,20 +141,23 @@ std::string describe_report(const EmbedReport& report, std::size_t width) {
       {progress.blank_count, "blank line was passed over", "blank lines were passed over"},
       {progress.truncated_count, "text was cut at the token limit",
        "texts were cut at the token limit"},
-      {progress.bad_count, "bad record was skipped; the index says why",
-       "bad records were skipped; the index says why"}};
+      {report.index.empty() ? 0 : progress.bad_count, "bad record was skipped; the index says why",
+       "bad records were skipped; the index says why"},
+      {report.index.empty() ? progress.bad_count : 0, "bad record was skipped; its line says why",
+       "bad records were skipped; their lines say why"}};
   for (const auto& [count, of_one, of_more] : remarks) {
     if (count == 0) continue;
     out += fmt::format("{} {}\n", with_thousands(count), count == 1 ? of_one : of_more);
   }
+  out += duplicate_remark(report);
   out +=
       fmt::format("precision {}: {}\n", precision_name(report.precision), report.precision_reason);
   out += fmt::format("\n{}{}\n{}\n", device_table(report, width), device_warnings(progress),
                      time_table(report, width));
   out += work_summary(report);
-  out += fmt::format("{} [{} x {}], index {}\n", report.out.string(),
+  out += fmt::format("{} [{} x {}]{}\n", report.out.string(),
                      with_thousands(progress.resumed_count + progress.text_count), report.dim,
-                     report.index.string());
+                     report.index.empty() ? "" : ", index " + report.index.string());
   return out;
 }
 
@@ -168,6 +187,9 @@ std::string report_json(const EmbedReport& report) {
             {"bad_count", progress.bad_count},
             {"blank_count", progress.blank_count},
             {"truncated_count", progress.truncated_count},
+            {"duplicate_id_count", progress.duplicate_id_count},
+            {"first_duplicate_id", nullptr},
+            {"are_all_ids_compared", report.are_all_ids_compared},
             {"read_count", progress.read_count},
             {"input_read_bytes", progress.input_size_read},
             {"input_consumed_bytes", progress.input_size_consumed},
@@ -188,6 +210,7 @@ std::string report_json(const EmbedReport& report) {
               {"write_seconds", time.write},
               {"other_seconds", time.other}}},
             {"devices", std::move(devices)}};
+  if (!report.first_duplicate.empty()) json["first_duplicate_id"] = report.first_duplicate;
   if (progress.input_size_total) json["input_total_bytes"] = *progress.input_size_total;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

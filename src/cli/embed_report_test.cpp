@@ -74,6 +74,30 @@ TEST(DescribeReport, ShowsDevicesAndWhereTheTimeWent) {
             "x.npy [1,000 x 384], index x.index.jsonl\n");
 }
 
+TEST(DescribeReport, NamesDuplicateIdsAndWhatWentToAStream) {
+  auto duplicates = report();
+  duplicates.progress.duplicate_id_count = 2;
+  duplicates.first_duplicate = "in.jsonl:7";
+  EXPECT_NE(describe_report(duplicates, 80)
+                .find("\n2 records have the id of an earlier one, the first at in.jsonl:7\n"),
+            std::string::npos);
+  duplicates.are_all_ids_compared = false;
+  EXPECT_NE(
+      describe_report(duplicates, 80).find("\nids were compared with the first 1,048,576 alone\n"),
+      std::string::npos);
+  const auto json = nlohmann::json::parse(report_json(duplicates));
+  EXPECT_EQ(json["duplicate_id_count"], 2);
+  EXPECT_EQ(json["first_duplicate_id"], "in.jsonl:7");
+  auto stream = report();
+  stream.out = "standard output";
+  stream.index.clear();
+  stream.progress.bad_count = 1;
+  const auto text = describe_report(stream, 80);
+  EXPECT_NE(text.find("\n1 bad record was skipped; its line says why\n"), std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("\nstandard output [1,000 x 384]\n")) << text;
+}
+
 TEST(DescribeReport, OneIsNotMany) {
   auto one = report();
   one.progress.resumed_count = 1;

@@ -8,7 +8,6 @@
 
 #include "cli/embed_options.h"
 #include "cli/server_client.h"
-#include "dataset/vector_writer.h"
 #include "jobs/remote_model.h"
 
 namespace muster {
@@ -68,15 +67,16 @@ Result<ServedWords> sort_served_words(const std::vector<ListedModel>& models,
 Result<EmbedOptions> embed_server_options(const CommandContext& context) {
   MUSTER_TRY(check_with_server(context.arguments));
   EmbedOptions options;
-  options.out = MUSTER_TRY(out_file(context.arguments));
-  MUSTER_TRY(vector_format_of(options.out));
+  MUSTER_TRY(set_output(context, options));
   auto access = MUSTER_TRY(server_access(context.arguments));
   options.server = EmbedServer{.access = std::move(access)};
   const auto models = MUSTER_TRY(read_listed_models(options.server->access));
   auto words = MUSTER_TRY(sort_served_words(models, context.arguments.positionals));
   options.model = std::move(words.model);
   options.input = input_options(context.config, std::move(words.inputs));
+  options.input.keep = MUSTER_TRY(kept_fields(context.arguments));
   MUSTER_TRY(TextReader::open(options.input));
+  MUSTER_TRY(check_standard_output(options));
   options.resume = context.arguments.has("--resume");
   options.restart = context.arguments.has("--restart");
   options.prompt_name = context.config.text(SettingId::PromptName);

@@ -322,7 +322,8 @@ std::vector<FlagGroup> serve_flag_groups() {
        {Listen, TlsCert, TlsKey, TlsClientCa, KeysFile, AuditLog, MaxBodyBytes, ConnectionsMost,
         MemoryMost, MaxClientBatchSize, AutoTruncate, RequestTimeout, RequestTimeoutMost,
         DrainTimeout}},
-      {"Models", {Models, ModelsMost, Precision, MaxLength, Pooling, Normalize, PromptName}},
+      {"Models",
+       {Models, Search, ModelsMost, Precision, MaxLength, Pooling, Normalize, PromptName}},
       {"Machine",
        {Devices, DeviceCountMost, CoresPerDevice, BatchTokens, TorchRoot, WorkerProgram, CacheDir,
         NvmlPath, SysfsRoot}},
@@ -361,6 +362,9 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   ServeOptions options;
   MUSTER_TRY(set_listening(config, options.http));
   options.models = MUSTER_TRY(served_models(context));
+  for (const auto& [name, path] : config.files(SettingId::Search)) {
+    options.searches.push_back({.name = name, .out = path});
+  }
   options.batch_tokens = config.count(SettingId::BatchTokens).value_or(options.batch_tokens);
   options.models_most = count(config, SettingId::ModelsMost);
   options.cache = cache_options(config);

@@ -19,6 +19,11 @@ Json setting_json(const Config& config, const Setting& setting) {
       for (const auto& [key, text] : config.map(setting.id)) map[key] = text;
       return map;
     }
+    case SettingType::Files: {
+      Json files = Json::object();
+      for (const auto& [name, path] : config.files(setting.id)) files[name] = path;
+      return files;
+    }
     case SettingType::Models:
       return Json::parse(*value);
     case SettingType::Text:

@@ -235,6 +235,15 @@ TextPairs Config::map(SettingId id) const {
   return std::move(*pairs);
 }
 
+TextPairs Config::files(SettingId id) const {
+  MUSTER_CHECK(setting_of(id).type == SettingType::Files);
+  const auto& value = at(id).value;
+  if (!value) return {};
+  auto pairs = parse_named_files(*value, setting_of(id).name);
+  MUSTER_CHECK(pairs);
+  return std::move(*pairs);
+}
+
 std::vector<ModelEntry> Config::models(SettingId id) const {
   MUSTER_CHECK(setting_of(id).type == SettingType::Models);
   const auto& value = at(id).value;

@@ -73,6 +73,7 @@ class Config {
   std::optional<std::uint64_t> bytes(SettingId id) const;  // of a Bytes
   std::optional<double> fraction(SettingId id) const;      // of a Fraction
   TextPairs map(SettingId id) const;                       // of a Map; empty without a value
+  TextPairs files(SettingId id) const;                     // of a Files; empty without a value
   std::vector<ModelEntry> models(SettingId id) const;      // of a Models; empty without a value
 
   /// Puts a default that had to be found out in the place of none. `place` says how it was found.

@@ -36,6 +36,7 @@ enum class SettingId : std::uint8_t {
   SysfsRoot,
   // schema_server.cpp: what `muster serve` is to its clients.
   Models,
+  Search,
   ModelsMost,
   Listen,
   TlsCert,
@@ -88,6 +89,7 @@ enum class SettingType : std::uint8_t {
   Bytes,     // "256MiB"
   Fraction,  // "0.8"; also given as "80%"
   Map,       // "cuda:0=2,cuda:1=1"; "query=cuda:0;document=cuda:1,cuda:2" where a value has commas
+  Files,     // "NAME=PATH" with commas between; also given as "PATH", whose name is the file's
   Models,    // JSON, an object for each model; also given as "PATH" and "NAME=PATH" with commas
 };
 

@@ -31,6 +31,8 @@ std::string kind_of(const Setting& setting) {
       return "share";
     case SettingType::Map:
       return "map";
+    case SettingType::Files:
+      return "files";
     case SettingType::Models:
       return "models";
   }

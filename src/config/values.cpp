@@ -10,6 +10,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "base/text.h"
 #include "config/model_entries.h"
@@ -198,6 +199,30 @@ Result<TextPairs> parse_map(std::string_view text, std::string_view subject) {
   return pairs;
 }
 
+Result<TextPairs> parse_named_files(std::string_view text, std::string_view subject) {
+  TextPairs pairs;
+  for (const auto& raw : split(text, ',')) {
+    const auto piece = trim(raw);
+    const auto equals = piece.find('=');
+    const bool is_named = equals != std::string_view::npos &&
+                          piece.substr(0, equals).find('/') == std::string_view::npos;
+    const auto path = is_named ? trim(piece.substr(equals + 1)) : piece;
+    const auto name = is_named ? std::string(trim(piece.substr(0, equals)))
+                               : std::filesystem::path(path).stem().string();
+    if (name.empty() || path.empty() || name.find('=') != std::string::npos) {
+      return invalid(subject, "files of the form NAME=PATH or PATH, with commas between", text);
+    }
+    for (const auto& [other, ignored] : pairs) {
+      if (other != name) continue;
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{} names {} twice: NAME=PATH gives another name: \"{}\"", subject,
+                               name, text)};
+    }
+    pairs.emplace_back(name, path);
+  }
+  return pairs;
+}
+
 std::string map_text(const TextPairs& pairs) {
   bool has_lists = false;
   for (const auto& [key, value] : pairs) has_lists |= value.find(',') != std::string::npos;
@@ -229,6 +254,10 @@ Result<std::string> check_value(const Setting& setting, std::string_view value,
       return check_fraction(value, subject);
     case SettingType::Map: {
       const auto pairs = MUSTER_TRY(parse_map(value, subject));
+      return map_text(pairs);
+    }
+    case SettingType::Files: {
+      const auto pairs = MUSTER_TRY(parse_named_files(value, subject));
       return map_text(pairs);
     }
     case SettingType::Models: {

@@ -36,6 +36,12 @@ using TextPairs = std::vector<std::pair<std::string, std::string>>;
 /// Errors: InvalidArgument (no "=", an empty key or value, a key twice).
 Result<TextPairs> parse_map(std::string_view text, std::string_view subject);
 
+/// "NAME=PATH" and "PATH", with commas between, as names and paths: a path without a name has that
+/// of its file without the ending.
+///
+/// Errors: InvalidArgument (an empty name or path, a name twice).
+Result<TextPairs> parse_named_files(std::string_view text, std::string_view subject);
+
 /// The inverse of `parse_map`.
 std::string map_text(const TextPairs& pairs);
 

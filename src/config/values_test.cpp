@@ -54,6 +54,19 @@ TEST(SettingValues, HaveOneFormOfAMap) {
   EXPECT_EQ(checked(SettingId::DeviceWeights, "a=1,a=2"), "it names a twice: \"a=1,a=2\"");
 }
 
+TEST(SettingValues, HaveOneFormOfFiles) {
+  EXPECT_EQ(checked(SettingId::Search, "notes.npy, faq=data/x.npy"),
+            "notes=notes.npy,faq=data/x.npy");
+  EXPECT_EQ(checked(SettingId::Search, "ab=data/a=b.npy"), "ab=data/a=b.npy");
+  EXPECT_EQ(checked(SettingId::Search, "a.npy,b/a.npy"),
+            "it names a twice: NAME=PATH gives another name: \"a.npy,b/a.npy\"");
+  for (const std::string text : {",", "a.npy,", "=a.npy", "a=", "data/a=b.npy"}) {
+    EXPECT_EQ(
+        checked(SettingId::Search, text),
+        "it must be files of the form NAME=PATH or PATH, with commas between: \"" + text + "\"");
+  }
+}
+
 TEST(SettingValues, HaveOneFormOfModels) {
   EXPECT_EQ(checked(SettingId::Models, "m=org/name,./folder"),
             R"([{"name":"m","model":"org/name"},{"model":"./folder"}])");
@@ -91,6 +104,15 @@ TEST(SettingValues, ComeOutOfAFileOfListsAndMappings) {
   EXPECT_EQ((*given)[1].value, "cpu:0=2,cpu:1=1");
   EXPECT_EQ((*given)[1].place, "m.yaml:6");
   EXPECT_EQ((*given)[2].value, "query=cpu:0;document=cpu:0,cpu:1");
+}
+
+TEST(SettingValues, OfFilesComeOutOfAListOrAMapping) {
+  for (const auto* text : {"search: [notes.npy, faq=a.npy]\n", "search: notes.npy,faq=a.npy\n"}) {
+    EXPECT_EQ(parse_config_yaml(text, "m.yaml")->front().value, "notes.npy,faq=a.npy");
+  }
+  const auto given = parse_config_yaml("search:\n  notes: notes.npy\n  faq: a.npy\n", "m.yaml");
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(given->front().value, "notes=notes.npy,faq=a.npy");
 }
 
 TEST(SettingValues, SayTheLineInsideAFilesList) {

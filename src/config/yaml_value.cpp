@@ -31,6 +31,20 @@ class Reader {
     return map_text(pairs);
   }
 
+  // A plain value, or plain values with commas between.
+  Result<std::string> words(const YamlValue& value) const {
+    if (value.kind == Kind::Plain) return value.text;
+    std::string text;
+    for (const auto& one : value.values) {
+      if (value.kind == Kind::Mapping || one.kind != Kind::Plain) {
+        return fail(value, "expected a plain value or a list of them");
+      }
+      if (!text.empty()) text += ',';
+      text += one.text;
+    }
+    return text;
+  }
+
   Result<std::string> models(const YamlValue& value) const {
     std::vector<ModelEntry> entries;
     for (const auto& one : value.values) {
@@ -61,20 +75,6 @@ class Reader {
     return Error{ErrorKind::InvalidArgument, fmt::format("{}: {}", place(value), message)};
   }
 
-  // A plain value, or plain values with commas between.
-  Result<std::string> words(const YamlValue& value) const {
-    if (value.kind == Kind::Plain) return value.text;
-    std::string text;
-    for (const auto& one : value.values) {
-      if (value.kind == Kind::Mapping || one.kind != Kind::Plain) {
-        return fail(value, "expected a plain value or a list of them");
-      }
-      if (!text.empty()) text += ',';
-      text += one.text;
-    }
-    return text;
-  }
-
   const Setting& setting_;
   const std::string& file_name_;
 };
@@ -85,10 +85,14 @@ Result<std::string> setting_text(const Setting& setting, const YamlValue& value,
                                  const std::string& file_name) {
   const Reader reader(setting, file_name);
   if (value.kind == Kind::Plain) return value.text;
-  if (value.kind == Kind::Mapping && setting.type == SettingType::Map) return reader.map(value);
+  const bool is_files = setting.type == SettingType::Files;
+  const bool is_map = setting.type == SettingType::Map || is_files;
+  if (value.kind == Kind::Mapping && is_map) return reader.map(value);
+  if (value.kind == Kind::List && is_files) return reader.words(value);
   if (value.kind == Kind::List && setting.type == SettingType::Models) return reader.models(value);
   const bool is_list = value.kind == Kind::List;
-  const auto* wanted = setting.type == SettingType::Map      ? "a mapping or a plain value"
+  const auto* wanted = is_files                              ? "a mapping, a list or a plain value"
+                       : setting.type == SettingType::Map    ? "a mapping or a plain value"
                        : setting.type == SettingType::Models ? "a list or a plain value"
                                                              : "a single value";
   return Error{ErrorKind::InvalidArgument,

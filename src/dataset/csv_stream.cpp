@@ -1,3 +1,5 @@
+// The records of CSV and TSV: a row each, under a header line that names the columns.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,6 +7,8 @@
 #include <vector>
 
 #include "dataset/csv_rows.h"
+#include "dataset/json_fields.h"
+#include "dataset/json_text.h"
 #include "dataset/record_stream.h"
 
 namespace muster {
@@ -25,11 +29,13 @@ class CsvStream final : public RecordStream {
       return false;
     }
     record.line = row_.line;
+    record.fields.clear();
     record.fault.reset();
     if (auto fault = fault_of_row()) {
       set_fault(record, *std::move(fault));
       return true;
     }
+    for (std::size_t i = 0; i < kept_columns_.size(); ++i) keep(i, record.fields);
     // Swapped, not moved: both keep their buffers.
     record.text.swap(row_.cells[text_column_]);
     record.id.clear();
@@ -40,6 +46,11 @@ class CsvStream final : public RecordStream {
   }
 
   std::uint64_t size_consumed() const override { return rows_.size_consumed(); }
+
+  // A header that lacks a column has ended the input.
+  std::vector<KeptName> kept_names() const override {
+    return {options_.keep.size(), KeptName{.is_met = true}};
+  }
 
  private:
   // False for an input without any row.
@@ -57,13 +68,38 @@ class CsvStream final : public RecordStream {
     if (options_.id_field) {
       id_column_ = MUSTER_TRY(column_of(*options_.id_field, "--id-field"));
     }
+    for (const auto& name : options_.keep) {
+      kept_columns_.push_back(MUSTER_TRY(column_of(name, "--keep")));
+    }
+    want_columns();
+    return true;
+  }
+
+  // The columns whose cells are looked at; the others are counted alone.
+  void want_columns() {
     column_count_ = row_.cell_count;
-    std::vector<bool> wanted(std::max(text_column_, id_column_.value_or(0)) + 1);
-    wanted[text_column_] = true;
-    if (id_column_) wanted[*id_column_] = true;
+    std::vector<std::pair<std::size_t, std::string>> named{{text_column_, options_.field}};
+    if (id_column_) named.emplace_back(*id_column_, *options_.id_field);
+    for (std::size_t i = 0; i < kept_columns_.size(); ++i) {
+      named.emplace_back(kept_columns_[i], options_.keep[i]);
+    }
+    std::vector<bool> wanted;
+    for (auto& [column, name] : named) {
+      wanted.resize(std::max(wanted.size(), column + 1));
+      if (!wanted[column]) read_columns_.emplace_back(column, std::move(name));
+      wanted[column] = true;
+    }
     row_.cells.assign(wanted.size(), {});
     rows_.keep_only(std::move(wanted), options_.record_size_max);
-    return true;
+  }
+
+  // A cell is text, whatever stands in it; an empty one holds no value.
+  void keep(std::size_t index, std::string& fields) {
+    const auto& cell = row_.cells[kept_columns_[index]];
+    if (cell.empty()) return;
+    value_.clear();
+    append_json_string(cell, value_);
+    append_kept_field(options_.keep[index], value_, fields);
   }
 
   Result<std::size_t> column_of(const std::string& name, std::string_view flag) const {
@@ -95,12 +131,9 @@ class CsvStream final : public RecordStream {
       return fmt::format("a row of {} cells where the header has {}", row_.cell_count,
                          column_count_);
     }
-    if (const auto fault = utf8_fault(row_.cells[text_column_])) {
-      return fmt::format("column \"{}\": {}", options_.field, *fault);
-    }
-    if (id_column_) {
-      if (const auto fault = utf8_fault(row_.cells[*id_column_])) {
-        return fmt::format("column \"{}\": {}", *options_.id_field, *fault);
+    for (const auto& [column, name] : read_columns_) {
+      if (const auto fault = utf8_fault(row_.cells[column])) {
+        return fmt::format("column \"{}\": {}", name, *fault);
       }
     }
     return std::nullopt;
@@ -112,6 +145,9 @@ class CsvStream final : public RecordStream {
   std::size_t column_count_ = 0;  // of the header; 0 until it is read
   std::size_t text_column_ = 0;
   std::optional<std::size_t> id_column_;
+  std::vector<std::size_t> kept_columns_;                          // of options_.keep
+  std::vector<std::pair<std::size_t, std::string>> read_columns_;  // each once, with its name
+  std::string value_;                                              // of a kept field, as JSON
 };
 
 }  // namespace

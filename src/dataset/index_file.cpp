@@ -1,3 +1,5 @@
+// Lines of an index: written for each record, read for the rows of hits.
+
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -28,18 +30,6 @@ void append_number(std::uint64_t value, std::string& out) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
-// The row that a line of ours begins with, without parsing the rest of it; nullopt for a bad record
-// and for a line that somebody else wrote.
-std::optional<std::uint64_t> row_at_front(std::string_view line) {
-  if (!line.starts_with(kRowPrefix)) {
-    return std::nullopt;
-  }
-  line.remove_prefix(kRowPrefix.size());
-  std::uint64_t row = 0;
-  const auto parsed = std::from_chars(line.data(), line.data() + line.size(), row);
-  return parsed.ec == std::errc() ? std::optional(row) : std::nullopt;
-}
-
 simdjson::error_code read_string(simdjson::dom::object line, std::string_view key,
                                  std::string& out) {
   std::string_view value;
@@ -66,6 +56,10 @@ bool parse_entry(simdjson::dom::parser& parser, std::string_view line, IndexEntr
   }
   entry.row = row;
   entry.token_count = static_cast<std::uint32_t>(token_count);
+  simdjson::dom::object fields;
+  const auto has_fields = object["fields"].get(fields);
+  if (has_fields == simdjson::SUCCESS) entry.fields = simdjson::minify(fields);
+  if (has_fields != simdjson::SUCCESS && has_fields != simdjson::NO_SUCH_FIELD) return false;
   const auto id = read_string(object, "id", entry.id);
   return id == simdjson::SUCCESS || id == simdjson::NO_SUCH_FIELD;
 }
@@ -97,6 +91,10 @@ void append_index_line(const IndexEntry& entry, std::string& out) {
     append_number(entry.token_count, out);
     append_key("truncated", out);
     out += entry.is_truncated ? "true" : "false";
+    if (!entry.fields.empty()) {
+      append_key("fields", out);
+      out += entry.fields;
+    }
     append_key("text", out);
     append_json_string(entry.text, out);
   } else {
@@ -104,6 +102,27 @@ void append_index_line(const IndexEntry& entry, std::string& out) {
     append_json_string(entry.reason, out);
   }
   out += "}\n";
+}
+
+std::optional<IndexEntry> parse_index_line(std::string_view line) {
+  IndexEntry entry;
+  simdjson::dom::parser parser;
+  if (!parse_entry(parser, line, entry)) return std::nullopt;
+  return entry;
+}
+
+std::optional<std::uint64_t> row_of_index_line(std::string_view line) {
+  if (!line.starts_with(kRowPrefix)) {
+    return std::nullopt;
+  }
+  line.remove_prefix(kRowPrefix.size());
+  std::uint64_t row = 0;
+  const auto parsed = std::from_chars(line.data(), line.data() + line.size(), row);
+  return parsed.ec == std::errc() ? std::optional(row) : std::nullopt;
+}
+
+bool is_index_line_of_bad_record(std::string_view line) {
+  return line.starts_with(R"({"row":null,)");
 }
 
 Result<std::vector<IndexEntry>> read_index_entries(const std::filesystem::path& index,
@@ -115,8 +134,8 @@ Result<std::vector<IndexEntry>> read_index_entries(const std::filesystem::path& 
   std::size_t missing = found.size();
   Line line;
   while (missing > 0 && MUSTER_TRY(lines.next(line))) {
-    const auto row = row_at_front(line.text);
-    if (!row && !line.text.starts_with(R"({"row":null,)")) {
+    const auto row = row_of_index_line(line.text);
+    if (!row && !is_index_line_of_bad_record(line.text)) {
       return Error{ErrorKind::Corrupt,
                    fmt::format("{}:{}: not a line of an index", index.string(), line.number)};
     }

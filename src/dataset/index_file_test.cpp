@@ -37,6 +37,20 @@ TEST_F(IndexFileTest, ALineHoldsTheFieldsInOrder) {
       "\"text\":\"text 5\"}\n");
 }
 
+TEST_F(IndexFileTest, KeptFieldsStandBeforeTheTextAndComeBack) {
+  auto entry = good_entry(0);
+  entry.fields = R"({"lang":"de","tags":["a",1.5,true]})";
+  EXPECT_EQ(
+      line_of(entry),
+      "{\"row\":0,\"input\":\"in.txt\",\"line\":1,\"tokens\":7,\"truncated\":false,\"fields\":"
+      "{\"lang\":\"de\",\"tags\":[\"a\",1.5,true]},\"text\":\"text 0\"}\n");
+  const auto path = write("x.index.jsonl", line_of(entry) + line_of(good_entry(1)));
+  const auto entries = read_index_entries(path, std::vector<std::uint64_t>{0, 1});
+  ASSERT_TRUE(entries) << entries.error().message;
+  EXPECT_EQ((*entries)[0].fields, entry.fields);
+  EXPECT_EQ((*entries)[1].fields, "");
+}
+
 TEST_F(IndexFileTest, ABadRecordHasAReasonAndNoRow) {
   IndexEntry entry;
   entry.input = "in.txt";

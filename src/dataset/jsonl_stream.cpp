@@ -1,3 +1,5 @@
+// The records of JSON lines: an object each.
+
 #include <fmt/format.h>
 #include <simdjson.h>
 
@@ -5,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "dataset/json_fields.h"
 #include "dataset/line_splitter.h"
 #include "dataset/record_stream.h"
 
@@ -14,26 +17,6 @@ namespace {
 namespace dom = simdjson::dom;
 
 static_assert(LineSplitter::kPadding >= simdjson::SIMDJSON_PADDING);
-
-std::string_view type_words(dom::element_type type) {
-  switch (type) {
-    case dom::element_type::ARRAY:
-      return "an array";
-    case dom::element_type::OBJECT:
-      return "an object";
-    case dom::element_type::STRING:
-      return "a string";
-    case dom::element_type::BOOL:
-      return "true or false";
-    case dom::element_type::NULL_VALUE:
-      return "null";
-    case dom::element_type::INT64:
-    case dom::element_type::UINT64:
-    case dom::element_type::DOUBLE:
-      break;
-  }
-  return "a number";
-}
 
 // simdjson's words: "TAPE_ERROR: The JSON document has an improper structure: …".
 std::string json_fault(simdjson::error_code code) {
@@ -53,7 +36,9 @@ std::string json_fault(simdjson::error_code code) {
 class JsonlStream final : public RecordStream {
  public:
   JsonlStream(std::unique_ptr<ByteSource> source, RecordStreamOptions options)
-      : options_(std::move(options)), lines_(std::move(source), options_.record_size_max) {}
+      : options_(std::move(options)),
+        lines_(std::move(source), options_.record_size_max),
+        kept_(options_.keep.size()) {}
 
   Result<bool> next(TextRecord& record) override {
     Line line;
@@ -65,6 +50,7 @@ class JsonlStream final : public RecordStream {
     record.line = line.number;
     record.text.clear();
     record.id.clear();
+    record.fields.clear();
     record.fault.reset();
     if (line.is_too_long) {
       set_fault(record, too_long_message(options_.record_size_max));
@@ -75,6 +61,7 @@ class JsonlStream final : public RecordStream {
   }
 
   std::uint64_t size_consumed() const override { return lines_.size_consumed(); }
+  std::vector<KeptName> kept_names() const override { return kept_; }
 
  private:
   Status read_object(std::string_view line, TextRecord& record) {
@@ -90,7 +77,7 @@ class JsonlStream final : public RecordStream {
     dom::object object;
     if (root.get(object) != simdjson::SUCCESS) {
       return Error{ErrorKind::InvalidArgument,
-                   fmt::format("not a JSON object but {}", type_words(root.type()))};
+                   fmt::format("not a JSON object but {}", json_type_words(root.type()))};
     }
     const auto text = MUSTER_TRY(find(object, options_.field, "--field"));
     MUSTER_TRY(read_text(text, record.text));
@@ -98,26 +85,37 @@ class JsonlStream final : public RecordStream {
       const auto id = MUSTER_TRY(find(object, *options_.id_field, "--id-field"));
       MUSTER_TRY(read_id(id, record.id));
     }
+    for (std::size_t i = 0; i < options_.keep.size(); ++i) {
+      MUSTER_TRY(keep_field(object, i, record.fields));
+    }
     return Done{};
   }
 
-  // Of a key that is there twice the last one counts, as in Python and JavaScript.
-  static Result<dom::element> find(dom::object object, std::string_view key,
+  static Result<dom::element> find(dom::object object, std::string_view name,
                                    std::string_view flag) {
-    std::optional<dom::element> found;
-    for (const auto field : object) {
-      if (field.key == key) found = field.value;
+    if (const auto found = find_json_field(object, name)) return *found;
+    return Error{ErrorKind::InvalidArgument,
+                 missing_name_message("field", name, json_field_names(object), flag)};
+  }
+
+  // A record need not have it; that none has is told at the end.
+  Status keep_field(dom::object object, std::size_t index, std::string& fields) {
+    const auto& name = options_.keep[index];
+    auto& kept = kept_[index];
+    const auto value = find_json_field(object, name);
+    if (!value) {
+      if (!kept.is_met && kept.missing.empty()) {
+        kept.missing = missing_name_message("field", name, json_field_names(object), "--keep");
+      }
+      return Done{};
     }
-    if (found) {
-      return *found;
+    kept.is_met = true;
+    value_.clear();
+    if (!append_json_value(*value, value_)) {
+      return wrong_type(name, *value, "a string, a number, true, false or a list of these");
     }
-    constexpr std::size_t kCandidatesMax = 64;  // enough to find a slip of the pen
-    std::vector<std::string> present;
-    for (const auto field : object) {
-      if (present.size() == kCandidatesMax) break;
-      present.emplace_back(field.key);
-    }
-    return Error{ErrorKind::InvalidArgument, missing_name_message("field", key, present, flag)};
+    if (!value_.empty()) append_kept_field(name, value_, fields);
+    return Done{};
   }
 
   Status read_text(dom::element value, std::string& text) const {
@@ -147,7 +145,7 @@ class JsonlStream final : public RecordStream {
 
   static Error wrong_type(std::string_view field, dom::element value, std::string_view wanted) {
     return Error{ErrorKind::InvalidArgument, fmt::format("field \"{}\" is {}, not {}", field,
-                                                         type_words(value.type()), wanted)};
+                                                         json_type_words(value.type()), wanted)};
   }
 
   // An escape can name half a surrogate pair, which no valid text holds.
@@ -163,6 +161,8 @@ class JsonlStream final : public RecordStream {
   RecordStreamOptions options_;
   LineSplitter lines_;
   dom::parser parser_;
+  std::vector<KeptName> kept_;  // of options_.keep
+  std::string value_;           // of one of them, as JSON
 };
 
 }  // namespace

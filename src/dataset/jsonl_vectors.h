@@ -16,7 +16,8 @@ struct JsonlVectors {
   std::uint32_t dim = 0;      // at least 1
 };
 
-/// Reads an array of numbers a line, all of the same length. Numbers are read straight as float32,
+/// Reads an array of numbers a line, alone or as the value of "embedding" in an object, all of the
+/// same length. Numbers are read straight as float32,
 /// so that what the writer wrote comes back bit for bit.
 ///
 /// Errors: Corrupt, naming `name` and the line; those of the source.

@@ -1,6 +1,10 @@
+// The records of plain lines: each line is a text.
+
 #include <utility>
 
 #include "base/text.h"
+#include "dataset/json_fields.h"
+#include "dataset/json_text.h"
 #include "dataset/line_splitter.h"
 #include "dataset/record_stream.h"
 
@@ -23,6 +27,7 @@ class LinesStream final : public RecordStream {
     }
     record.line = line.number;
     record.id.clear();
+    record.fields.clear();
     record.fault.reset();
     if (line.is_too_long) {
       set_fault(record, too_long_message(options_.record_size_max));
@@ -30,17 +35,29 @@ class LinesStream final : public RecordStream {
       set_fault(record, *std::move(fault));
     } else {
       record.text.assign(line.text);
+      for (const auto& name : options_.keep) keep(name, record);
     }
     return true;
   }
 
   std::uint64_t size_consumed() const override { return lines_.size_consumed(); }
   std::uint64_t blank_count() const override { return blank_count_; }
+  std::vector<KeptName> kept_names() const override {
+    return {options_.keep.size(), KeptName{.is_met = true}};
+  }
 
  private:
+  // Of a line that is its text: TextReader::open takes no other name.
+  void keep(const std::string& name, TextRecord& record) {
+    value_.clear();
+    append_json_string(record.text, value_);
+    append_kept_field(name, value_, record.fields);
+  }
+
   RecordStreamOptions options_;
   LineSplitter lines_;
   std::uint64_t blank_count_ = 0;
+  std::string value_;  // of a kept field, as JSON
 };
 
 }  // namespace

@@ -111,6 +111,7 @@ std::string output_record_json(const OutputRecord& record) {
             {"records_hash", record.records_hash},
             {"identity", identity_json(record.identity)}};
   if (!record.server.empty()) json["server"] = record.server;
+  if (!record.kept.empty()) json["kept"] = record.kept;
   // A path may hold bytes that are not UTF-8; they are replaced, not thrown at.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -142,6 +143,9 @@ Result<OutputRecord> read_output_record(const std::filesystem::path& path) {
   if (json.contains("server")) fields.take("server", record.server);
   MUSTER_TRY(fields.outcome());
   record.identity = read_identity(json);
+  for (const auto& name : json.value("kept", Json::array())) {
+    if (name.is_string()) record.kept.push_back(name.get<std::string>());
+  }
   return record;
 }
 

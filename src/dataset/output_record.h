@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "dataset/run_journal.h"
@@ -33,6 +34,7 @@ struct OutputRecord {
   std::uint64_t record_count = 0;  // of the inputs, bad ones included
   std::string records_hash;        // Hash128 over them, as in a RunStep
   RunIdentity identity;            // what the run was asked for
+  std::vector<std::string> kept;   // names of the fields in the index
 };
 
 /// Where the record of OUT lies: "x.npy" has "x.npy.run.json" beside it.

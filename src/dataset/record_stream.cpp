@@ -18,6 +18,7 @@ constexpr std::size_t kNameSizeMax = 64;  // the edit distance costs size x size
 void set_fault(TextRecord& record, std::string message) {
   record.text.clear();
   record.id.clear();
+  record.fields.clear();
   record.fault = Error{ErrorKind::InvalidArgument, std::move(message)};
 }
 

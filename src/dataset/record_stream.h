@@ -4,12 +4,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "dataset/byte_source.h"
 #include "dataset/text_reader.h"
 
 namespace muster {
+
+/// What became of a field that is to be kept.
+struct KeptName {
+  bool is_met = false;       // a record has had it
+  std::string missing = {};  // what to say where none has: of the first record that lacked it
+};
 
 /// The records of one input, whatever its format.
 ///
@@ -18,8 +25,8 @@ class RecordStream {
  public:
   virtual ~RecordStream() = default;
 
-  /// The next record: fills `text`, `id`, `line` and `fault`, whose message does not yet name the
-  /// place. False at the end.
+  /// The next record: fills `text`, `id`, `fields`, `line` and `fault`, whose message does not yet
+  /// name the place. False at the end.
   ///
   /// Errors: those of the source; InvalidArgument for a CSV that lacks the column.
   virtual Result<bool> next(TextRecord& record) = 0;
@@ -28,6 +35,9 @@ class RecordStream {
 
   /// Blank lines that were passed over, where the format counts them.
   virtual std::uint64_t blank_count() const { return 0; }
+
+  /// For each of `RecordStreamOptions::keep`, as far as records have been read.
+  virtual std::vector<KeptName> kept_names() const = 0;
 };
 
 /// What a stream looks for in a record.
@@ -35,6 +45,7 @@ struct RecordStreamOptions {
   std::string input;                    // its name, for messages
   std::string field;                    // Jsonl and Csv
   std::optional<std::string> id_field;  // Jsonl and Csv
+  std::vector<std::string> keep = {};   // fields; of Lines the text alone
   bool takes_blank_lines = false;       // Lines
   std::uint64_t record_size_max = 0;
 };
@@ -47,7 +58,7 @@ std::unique_ptr<RecordStream> make_jsonl_stream(std::unique_ptr<ByteSource> sour
 std::unique_ptr<RecordStream> make_csv_stream(std::unique_ptr<ByteSource> source,
                                               RecordStreamOptions options, char separator);
 
-/// Makes `record` a bad one: no text, no id, and the reason.
+/// Makes `record` a bad one: no text, no id, no fields, and the reason.
 void set_fault(TextRecord& record, std::string message);
 
 /// "longer than 67,108,864 bytes".

@@ -52,6 +52,67 @@ TEST(RecordStream, CsvDoesNotDependOnWhereAReadEnds) {
                  [](auto source) { return make_csv_stream(std::move(source), options(), ','); });
 }
 
+RecordStreamOptions keeping(std::vector<std::string> names) {
+  return {.input = "in", .field = "text", .keep = std::move(names), .record_size_max = 400};
+}
+
+TEST(RecordStream, KeptFieldsOfJsonAreScalarsAndListsOfThem) {
+  expect_records(
+      R"({"text":"a","lang":"d\"e","year":2020,"n":1.50,"ok":true,"tags":["x",2,false]})"
+      "\n"
+      R"({"text":"b","lang":null,"tags":[],"year":-0.5e3})"
+      "\n"
+      R"({"text":"c"})"
+      "\n"
+      R"({"text":"d","lang":{"code":"de"}})"
+      "\n"
+      R"({"text":"e","tags":[["x"]]})",
+      {R"(=a{"lang":"d\"e","year":2020,"n":1.5,"ok":true,"tags":["x",2,false]}@1)",
+       R"(=b{"year":-500,"tags":[]}@2)", "=c@3",
+       R"(field "lang" is an object, not a string, a number, true, false or a list of these@4)",
+       R"(field "tags" is an array, not a string, a number, true, false or a list of these@5)"},
+      [](auto source) {
+        return make_jsonl_stream(std::move(source), keeping({"lang", "year", "n", "ok", "tags"}));
+      });
+}
+
+TEST(RecordStream, DotsLeadIntoObjectsAndAKeyWithDotsGoesFirst) {
+  RecordStreamOptions nested = keeping({"meta.lang", "a.b.c"});
+  nested.field = "doc.text";
+  nested.id_field = "doc.id";
+  expect_records(R"({"doc":{"text":"in","id":7},"meta":{"lang":"de"},"a":{"b.c":1},"a.b":{"c":2}})"
+                 "\n"
+                 R"({"doc.text":"flat","doc":{"text":"in","id":"x"}})"
+                 "\n"
+                 R"({"doc":{"txt":"a"}})"
+                 "\n"
+                 R"({"doc":"a"})",
+                 {R"(7=in{"meta.lang":"de","a.b.c":1}@1)", "x=flat@2",
+                  R"(no field "doc.text"; nearest is "doc.txt"; --field names another@3)",
+                  R"(no field "doc.text"; there is "doc"; --field names another@4)"},
+                 [&](auto source) { return make_jsonl_stream(std::move(source), nested); });
+}
+
+TEST(RecordStream, KeptColumnsAreTextAndAnEmptyCellIsNothing) {
+  expect_records(
+      "text,year,lang\na,2020,\"d,e\"\nb,,\n\xe9,1,2\nd,\xe9,x\n",
+      {R"(=a{"year":"2020","text":"a","lang":"d,e"}@2)", R"(=b{"text":"b"}@3)",
+       "column \"text\": invalid UTF-8 at byte 1@4", "column \"year\": invalid UTF-8 at byte 1@5"},
+      [](auto source) {
+        return make_csv_stream(std::move(source), keeping({"year", "text", "lang"}), ',');
+      });
+  expect_records(
+      "text,year\na,2020\n",
+      {"in:1: no column \"yaer\"; nearest is \"year\"; --keep names another"},
+      [](auto source) { return make_csv_stream(std::move(source), keeping({"yaer"}), ','); });
+}
+
+TEST(RecordStream, APlainLineIsItsOwnField) {
+  expect_records("a\"b\nc", {R"(=a"b{"text":"a\"b"}@1)", R"(=c{"text":"c"}@2)"}, [](auto source) {
+    return make_lines_stream(std::move(source), keeping({"text"}));
+  });
+}
+
 // A device such as /dev/zero, or a pipe: without an end of a line, and without an end.
 class EndlessSource final : public ByteSource {
  public:

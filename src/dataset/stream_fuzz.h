@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,8 +35,12 @@ std::vector<std::string> fuzz_records(std::string_view bytes, std::size_t read_s
     MUSTER_CHECK(record.line > line_before);
     line_before = record.line;
     MUSTER_CHECK(!invalid_utf8_at(record.text) && !invalid_utf8_at(record.id));
-    MUSTER_CHECK(!record.fault || (record.text.empty() && record.id.empty()));
-    all.push_back(record.fault ? record.fault->message : record.id + "=" + record.text);
+    MUSTER_CHECK(!record.fault ||
+                 (record.text.empty() && record.id.empty() && record.fields.empty()));
+    MUSTER_CHECK(!invalid_utf8_at(record.fields));
+    MUSTER_CHECK(record.fields.empty() || nlohmann::json::parse(record.fields).is_object());
+    all.push_back(record.fault ? record.fault->message
+                               : record.id + "=" + record.text + record.fields);
     all.back() += "@" + std::to_string(record.line);
   }
 }

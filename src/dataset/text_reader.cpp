@@ -1,3 +1,5 @@
+// One input after another, each by what its name or its first bytes say it is.
+
 #include "dataset/text_reader.h"
 
 #include <fcntl.h>
@@ -18,6 +20,8 @@
 
 namespace muster {
 namespace {
+
+constexpr std::string_view kTextField = "text";  // what the one field of a plain line is called
 
 Error missing_input(const std::string& input) {
   constexpr std::size_t kNamesMax = 10'000;  // a folder of millions must not delay the message
@@ -167,6 +171,19 @@ Status look_at_file(const TextReaderOptions& options, const std::string& input) 
   return looked_at ? check_look(looked_at->look, input) : Status(Done{});
 }
 
+// Plain lines have one field.
+Status check_keep(const TextReaderOptions& options, const std::string& input) {
+  if (options.format.value_or(format_of(input)) != TextFormat::Lines) return Done{};
+  for (const auto& name : options.keep) {
+    if (name == kTextField) continue;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: a plain line has no field \"{}\" to keep, only \"{}\": --format "
+                             "says what else it is",
+                             input_name(input), name, kTextField)};
+  }
+  return Done{};
+}
+
 class FilesReader final : public TextReader {
  public:
   FilesReader(TextReaderOptions options, std::optional<std::uint64_t> size_total)
@@ -191,6 +208,16 @@ class FilesReader final : public TextReader {
     return blank_finished_ + (stream_ ? stream_->blank_count() : 0);
   }
 
+  std::vector<std::string> fields_not_met() const override {
+    auto names = kept_finished_;
+    if (stream_) add_kept(stream_->kept_names(), names);
+    std::vector<std::string> sentences;
+    for (auto& name : names) {
+      if (!name.is_met && !name.missing.empty()) sentences.push_back(std::move(name.missing));
+    }
+    return sentences;
+  }
+
  private:
   Result<bool> next_of_any(TextRecord& record) {
     while (input_index_ < options_.inputs.size()) {
@@ -207,10 +234,20 @@ class FilesReader final : public TextReader {
       }
       size_finished_ += stream_->size_consumed();
       blank_finished_ += stream_->blank_count();
+      add_kept(stream_->kept_names(), kept_finished_);
       stream_.reset();
       ++input_index_;
     }
     return false;
+  }
+
+  static void add_kept(std::vector<KeptName> names, std::vector<KeptName>& all) {
+    if (names.empty()) return;
+    all.resize(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      all[i].is_met |= names[i].is_met;
+      if (all[i].missing.empty()) all[i].missing = std::move(names[i].missing);
+    }
   }
 
   Status open_stream() {
@@ -226,6 +263,7 @@ class FilesReader final : public TextReader {
                           RecordStreamOptions{.input = input_name(input),
                                               .field = options_.field,
                                               .id_field = options_.id_field,
+                                              .keep = options_.keep,
                                               .takes_blank_lines = options_.takes_blank_lines,
                                               .record_size_max = options_.record_size_max});
     return Done{};
@@ -237,6 +275,7 @@ class FilesReader final : public TextReader {
   std::unique_ptr<RecordStream> stream_;  // of the input at input_index_, once it is opened
   std::uint64_t size_finished_ = 0;       // of the inputs before it
   std::uint64_t blank_finished_ = 0;
+  std::vector<KeptName> kept_finished_;
 };
 
 }  // namespace
@@ -250,6 +289,7 @@ Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) 
   }
   std::optional<std::uint64_t> size_total = 0;
   for (const auto& input : options.inputs) {
+    MUSTER_TRY(check_keep(options, input));
     std::optional<std::uint64_t> size;
     if (input == "-") {
       MUSTER_TRY(check_standard_input());
@@ -263,10 +303,13 @@ Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) 
   return std::unique_ptr<TextReader>(std::make_unique<FilesReader>(std::move(options), size_total));
 }
 
+std::string with_skip_bad_hint(const std::string& message) {
+  return message + "; --skip-bad goes on without such records";
+}
+
 Error stopping_fault(const TextRecord& record) {
   MUSTER_CHECK(record.fault);
-  return Error{record.fault->kind,
-               fmt::format("{}; --skip-bad goes on without such records", record.fault->message)};
+  return Error{record.fault->kind, with_skip_bad_hint(record.fault->message)};
 }
 
 std::string place_name(const std::string& input, std::uint64_t line) {

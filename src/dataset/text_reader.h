@@ -19,9 +19,15 @@ enum class TextFormat : std::uint8_t { Lines, Jsonl, Csv, Tsv };
 struct TextReaderOptions {
   std::vector<std::string> inputs = {};  // paths, or "-" for standard input (at most once)
   std::optional<TextFormat> format = std::nullopt;  // nullopt: by each input's name
-  std::string field = "text";                       // Jsonl: key; Csv: column of the header line
-  /// Jsonl: key of a string or an integer; Csv: column.
+  /// Jsonl: key of a string, or keys with dots between for objects within ("doc.text"); Csv: column
+  /// of the header line.
+  std::string field = "text";
+  /// The same of an id: a string or an integer.
   std::optional<std::string> id_field = std::nullopt;
+  /// Fields that are kept beside the text, each once: strings, numbers, true, false and lists of
+  /// them, as far as a record has them. Csv: columns, whose cells are strings. Of Lines the text is
+  /// the one field, "text".
+  std::vector<std::string> keep = {};
   /// Lines: a line of blanks is a record like others. Else it is passed over and counted.
   bool takes_blank_lines = false;
   /// Bytes; a longer record is a bad one, not a dead program.
@@ -32,6 +38,7 @@ struct TextReaderOptions {
 struct TextRecord {
   std::string text;               // valid UTF-8, without its line end; may be empty
   std::string id;                 // empty without id_field
+  std::string fields;             // of `keep`, as a JSON object; empty where there is none
   std::uint32_t input_index = 0;  // of TextReaderOptions::inputs
   std::uint64_t line = 0;         // 1-based line where the record begins
   std::optional<Error> fault;     // set: `text` is empty; the message names input and line
@@ -58,7 +65,7 @@ class TextReader {
   /// bytes of the files among them, so that a slip in the last of ten names is told at once.
   ///
   /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice or
-  /// closed, JSON, UTF-16).
+  /// closed, JSON, UTF-16, fields to keep of plain lines).
   static Result<std::unique_ptr<TextReader>> open(TextReaderOptions options);
 
   virtual ~TextReader() = default;
@@ -77,9 +84,13 @@ class TextReader {
 
   /// Blank lines of Lines inputs that were passed over so far.
   virtual std::uint64_t blank_count() const = 0;
+
+  /// Of `keep` those that no record had so far, each as a sentence with what there is instead.
+  virtual std::vector<std::string> fields_not_met() const = 0;
 };
 
-/// The fault of a record that ends a run, with the flag that would go on after it.
+/// The message about a record that ends a run, with the flag that would go on after it.
+std::string with_skip_bad_hint(const std::string& message);
 Error stopping_fault(const TextRecord& record);
 
 /// "corpus.jsonl:7", "standard input:7": how a place in the input is named in messages.

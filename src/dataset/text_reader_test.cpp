@@ -276,6 +276,29 @@ TEST_F(TextReaderTest, ACsvWithoutTheColumnNamesTheNearest) {
   EXPECT_EQ(records_of("a.csv", ""), Texts{});
 }
 
+TEST_F(TextReaderTest, AFieldThatNoRecordHadIsNamedAtTheEnd) {
+  const auto first = write("a.jsonl", R"({"text":"a","lang":"de","year":1})");
+  const auto second = write("b.jsonl", R"({"text":"b","tag":"x"})");
+  auto reader =
+      *TextReader::open({.inputs = {first, second}, .keep = {"lang", "tag", "yeer", "year"}});
+  EXPECT_TRUE(reader->fields_not_met().empty()) << "nothing has been read";
+  TextRecord record;
+  while (*reader->next(record)) continue;
+  EXPECT_EQ(reader->fields_not_met(),
+            (Texts{"no field \"yeer\"; nearest is \"year\"; --keep names another"}));
+}
+
+TEST_F(TextReaderTest, APlainLineHasNoOtherFieldToKeep) {
+  const auto lines = write("a.txt", "one\n");
+  EXPECT_TRUE(TextReader::open({.inputs = {lines}, .keep = {"text"}}));
+  const auto refused = TextReader::open({.inputs = {lines}, .keep = {"text", "lang"}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            lines +
+                ": a plain line has no field \"lang\" to keep, only \"text\": --format says "
+                "what else it is");
+}
+
 TEST_F(TextReaderTest, GzipAndZstdAreKnownByTheirFirstBytes) {
   const std::string long_text(3'000'000, 'x');
   for (const auto& packed : {gzip("one\ntw") + gzip("") + gzip("o\n" + long_text),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -42,14 +43,27 @@ struct IndexEntry {
   std::uint64_t line = 0;
   std::uint32_t token_count = 0;
   bool is_truncated = false;
+  std::string fields;  // that were kept: a JSON object; empty without any
   std::string text;
   std::string reason;  // why there is no row
 };
 
-/// Appends the entry as a JSON line, in the order row, id, input, line, tokens, truncated, text; a
-/// bad record has `"row":null` and `reason`, and no tokens, truncated or text. `id` is left out
-/// when empty.
+/// Appends the entry as a JSON line, in the order row, id, input, line, tokens, truncated, fields,
+/// text; a bad record has `"row":null` and `reason`, and no tokens, truncated, fields or text. `id`
+/// and `fields` are left out when empty.
 void append_index_line(const IndexEntry& entry, std::string& out);
+
+/// The entry of a line whose record has a row; nullopt for anything else.
+///
+/// line: 64 bytes behind it can be read.
+std::optional<IndexEntry> parse_index_line(std::string_view line);
+
+/// The row that a line begins with, without a look at the rest of it; nullopt for a bad record and
+/// for what is no line of an index.
+std::optional<std::uint64_t> row_of_index_line(std::string_view line);
+
+/// Whether a line begins as that of a bad record does.
+bool is_index_line_of_bad_record(std::string_view line);
 
 /// Reads the entries of the wanted rows; one pass over the index, whatever the number of rows.
 ///

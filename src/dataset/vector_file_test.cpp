@@ -49,6 +49,24 @@ TEST_F(VectorFileTest, WhatTheWriterWroteIsReadBackBitForBit) {
   }
 }
 
+TEST_F(VectorFileTest, JsonLinesMayBeObjectsWithAnEmbedding) {
+  // 0.1 is read as the float32 nearest to it, not by way of a double.
+  const auto file = VectorFile::open(
+      write("x.jsonl",
+            "{\"id\":\"]}\",\"embedding\": [0.1, 2],\"fields\":{\"embedding\":[9]}}\n[3,4]\n"));
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ((*file)->row(0)[0], 0.1F);
+  EXPECT_EQ((*file)->row(0)[1], 2);
+  EXPECT_EQ((*file)->row(1)[1], 4);
+  for (const auto* line : {R"({"id":"a"})", R"({"embedding":3})", R"({"embedding":[[1]]})",
+                           R"({"embedding":[1)", R"({"embedding":["1"]})"}) {
+    const auto error = refusal("x.jsonl", line);
+    EXPECT_EQ(error.kind, ErrorKind::Corrupt) << line;
+    EXPECT_TRUE(
+        error.message.ends_with(":1: not an array of numbers in \"embedding\" of an object"));
+  }
+}
+
 TEST_F(VectorFileTest, NpyVersions2And3HaveALongerLength) {
   for (const char version : {'\x02', '\x03'}) {
     std::string file = std::string("\x93NUMPY") + version + std::string("\0\x34\0\0\0", 5);

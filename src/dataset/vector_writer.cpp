@@ -1,3 +1,5 @@
+// Rows of vectors into a file that grows by appending alone.
+
 #include "dataset/vector_writer.h"
 
 #include <fcntl.h>
@@ -40,17 +42,6 @@ std::string header_of(VectorFormat format, std::uint64_t row_count, std::uint32_
   return {};
 }
 
-void append_json_row(std::span<const float> row, std::string& out) {
-  char digits[32];  // the longest float32 is "-1.17549435e-38"
-  out += '[';
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (i > 0) out += ',';
-    const auto end = std::to_chars(digits, digits + sizeof digits, row[i]).ptr;
-    out.append(digits, end);
-  }
-  out += "]\n";
-}
-
 class FileVectorWriter final : public VectorWriter {
  public:
   FileVectorWriter(UniqueFd fd, std::filesystem::path part, VectorFormat format, std::uint32_t dim,
@@ -74,15 +65,27 @@ class FileVectorWriter final : public VectorWriter {
       const auto row = rows.subspan(at, dim_);
       if (format_ == VectorFormat::Jsonl) {
         append_json_row(row, buffer_);
+        buffer_ += '\n';
       } else {
         buffer_.append(reinterpret_cast<const char*>(row.data()), row.size_bytes());
       }
-      ++place_.row_count;
-      if (buffer_.size() >= kBufferSize) {
-        MUSTER_TRY(flush());
-      }
+      MUSTER_TRY(count_row());
     }
     return Done{};
+  }
+
+  Status append_object(std::string_view members, std::span<const float> row) override {
+    MUSTER_TRY(Status(state_));
+    MUSTER_CHECK(row.size() == dim_ && format_ == VectorFormat::Jsonl);
+    if (!is_all_finite(row)) {
+      return fail(not_finite(row));
+    }
+    buffer_ += '{';
+    buffer_ += members;
+    buffer_ += R"("embedding":)";
+    append_json_row(row, buffer_);
+    buffer_ += "}\n";
+    return count_row();
   }
 
   Result<Place> sync() override {
@@ -118,6 +121,11 @@ class FileVectorWriter final : public VectorWriter {
   Status fail(const Error& error) {
     state_ = error;
     return error;
+  }
+
+  Status count_row() {
+    ++place_.row_count;
+    return buffer_.size() >= kBufferSize ? flush() : Status(Done{});
   }
 
   Status flush() {
@@ -188,6 +196,17 @@ bool is_all_finite(std::span<const float> values) {
         static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent);
   }
   return found == 0;
+}
+
+void append_json_row(std::span<const float> row, std::string& out) {
+  char digits[32];  // the longest float32 is "-1.17549435e-38"
+  out += '[';
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i > 0) out += ',';
+    const auto end = std::to_chars(digits, digits + sizeof digits, row[i]).ptr;
+    out.append(digits, end);
+  }
+  out += ']';
 }
 
 Result<VectorFormat> vector_format_of(const std::filesystem::path& out) {

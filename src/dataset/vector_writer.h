@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -15,7 +16,8 @@ namespace muster {
 enum class VectorFormat : std::uint8_t {
   Npy,          // NumPy format 1.0: float32, C order, [rows, dim]
   Safetensors,  // one tensor "embeddings", F32 [rows, dim]
-  Jsonl,        // an array of numbers a line, shortest form that reads back to the same float32
+  Jsonl,        // an array of numbers a line, shortest form that reads back to the same float32;
+                // by `append_object` the last member of an object
 };
 
 /// Errors: InvalidArgument for another ending, naming the three.
@@ -23,6 +25,9 @@ Result<VectorFormat> vector_format_of(const std::filesystem::path& out);
 
 /// Bytes before the first row. `finish` rewrites them, so no checksum of a journal covers them.
 std::uint64_t vector_header_size(VectorFormat format);
+
+/// Appends a row as an array of the shortest decimals that read back to the same float32.
+void append_json_row(std::span<const float> row, std::string& out);
 
 /// Whether no value is an infinity or NaN: the only rows that are written.
 bool is_all_finite(std::span<const float> values);
@@ -65,6 +70,10 @@ class VectorWriter {
   /// Errors: ResourceExhausted (disk full) and the other errors of writing; InvalidArgument for NaN
   /// or an infinity. After any of them every call says the same.
   virtual Status append(std::span<const float> rows) = 0;
+
+  /// The same for one row of Jsonl, as the object {MEMBERS"embedding":[…]}. members: `"id":"a7",`,
+  /// each with its comma; may be empty.
+  virtual Status append_object(std::string_view members, std::span<const float> row) = 0;
 
   /// Writes the buffer and makes everything so far durable (fdatasync). The place is then safe to
   /// journal.

@@ -50,6 +50,16 @@ TEST_F(VectorWriterTest, JsonlHoldsTheShortestFormThatReadsBack) {
             "[0.1,-1,1e-07]\n[16777216,-0,3.4028235e+38]\n");
 }
 
+TEST_F(VectorWriterTest, AnObjectHasTheRowBehindItsMembers) {
+  auto writer = *VectorWriter::open(folder_ / "part", VectorFormat::Jsonl, 2, std::nullopt);
+  ASSERT_TRUE(writer->append_object(R"("id":"a7",)", std::vector<float>{0.5F, -1}));
+  ASSERT_TRUE(writer->append_object("", std::vector<float>{2, 3}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(writer->finish()->row_count, 2U);
+  EXPECT_EQ(read("part"), "{\"id\":\"a7\",\"embedding\":[0.5,-1]}\n{\"embedding\":[2,3]}\n");
+  EXPECT_FALSE(writer->append_object("", std::vector<float>{nan, 3}));
+}
+
 TEST_F(VectorWriterTest, AResumedFileEqualsOneThatWasWrittenInOneGo) {
   const std::vector<float> rows{1, 2, 3, 4, 5, 6, 7, 8};
   for (const auto format : {VectorFormat::Npy, VectorFormat::Safetensors, VectorFormat::Jsonl}) {

@@ -1,3 +1,5 @@
+// One run: read some records, step the backend, write what is done; until the input is at its end.
+
 #include "jobs/embed.h"
 
 #include <fmt/format.h>
@@ -8,13 +10,12 @@
 #include <utility>
 
 #include "base/text.h"
+#include "jobs/duplicate_ids.h"
 #include "jobs/embed_backend.h"
 #include "jobs/embed_identity.h"
-#include "jobs/finished_output.h"
-#include "jobs/output_conflicts.h"
-#include "jobs/output_lock.h"
+#include "jobs/output_taking.h"
 #include "jobs/record_window.h"
-#include "jobs/run_output.h"
+#include "jobs/stream_output.h"
 #include "modelfile/model_folder.h"
 
 namespace muster {
@@ -79,8 +80,7 @@ class EmbedRun {
 
  private:
   Status prepare();
-  Result<RunSources> sources() const;
-  Result<FoundOutput> take_output();
+  Result<FoundOutput> take_names();
   Status open_backend(FoundOutput found);
   EmbedBackendEvents backend_events();
   Status skip_done_records();
@@ -93,8 +93,15 @@ class EmbedRun {
   Status commit();
   Status finish();
   Status check_model() const;
+  Status check_stream() const;
   Error stopped(const Error& error);
+  Error stopped_stream(const Error& error);
+  std::string out_name() const {
+    return options_.stream ? options_.stream->name : files_.out.string();
+  }
   bool reads_stdin() const { return muster::reads_stdin(options_); }
+  void note_id();
+  void tell_of_fields_not_met() const;
   void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
   void on_row(ItemKey key, std::span<const std::byte> row);
   void on_item_failed(ItemKey key, const Error& error);
@@ -118,11 +125,13 @@ class EmbedRun {
   RunIdentity identity_;
   std::optional<OutputLock> lock_;
   std::optional<RunResumption> resumption_;
-  std::unique_ptr<RunOutput> output_;
+  std::unique_ptr<EmbedOutput> output_;
   RecordWindow window_;
 
   TextRecord record_;     // the one just read; its buffers are used again
   Hash128 records_hash_;  // over all records that have been written
+  DuplicateIds ids_;
+  std::string first_duplicate_;
   bool is_at_end_ = false;
   std::optional<Error> fatal_;  // set by a callback, looked at after the step
   EmbedProgress progress_;
@@ -145,7 +154,7 @@ Error not_finite(Precision precision) {
 
 Result<EmbedReport> EmbedRun::run() {
   MUSTER_TRY(prepare());
-  const auto found = MUSTER_TRY(take_output());
+  const auto found = MUSTER_TRY(take_names());
   if (found == FoundOutput::Unnamed && reads_stdin()) {
     events_.on_notice(fmt::format("{} lacks only its names: standard input is not read again",
                                   files_.out.string()));
@@ -162,10 +171,18 @@ Result<EmbedReport> EmbedRun::run() {
   return report();
 }
 
+Result<FoundOutput> EmbedRun::take_names() {
+  if (options_.stream) return FoundOutput::Nothing;
+  auto taken = MUSTER_TRY(take_output(options_, files_));
+  lock_.emplace(*std::move(taken.lock));
+  return taken.found;
+}
+
 // What is done stays for --resume, where it can be resumed and is anything; an error of keeping it
 // would only hide the first one.
 Error EmbedRun::stopped(const Error& error) {
   if (!output_) return error;
+  if (options_.stream) return stopped_stream(error);
   if (output_->is_finished()) {
     return Error{error.kind, fmt::format("{}; all records are done and only names are missing: "
                                          "--resume gives them",
@@ -185,38 +202,27 @@ Error EmbedRun::stopped(const Error& error) {
                            count == 1 ? "1 record is" : with_thousands(count) + " records are")};
 }
 
+// What has been written is with the reader.
+Error EmbedRun::stopped_stream(const Error& error) {
+  (void)commit();
+  const auto count = progress_.text_count;
+  return Error{error.kind,
+               fmt::format("{}; {} written before that", error.message,
+                           count == 1 ? "1 row was" : with_thousands(count) + " rows were")};
+}
+
 Status EmbedRun::prepare() {
-  format_ = MUSTER_TRY(vector_format_of(options_.out));
+  if (options_.stream) {
+    MUSTER_TRY(check_stream());
+  } else {
+    format_ = MUSTER_TRY(vector_format_of(options_.out));
+  }
   if (options_.resume && options_.restart) {
     return Error{ErrorKind::InvalidArgument, "--resume and --restart exclude each other"};
   }
   reader_ = MUSTER_TRY(TextReader::open(options_.input));
   progress_.input_size_total = reader_->size_total();
   return Done{};
-}
-
-Result<RunSources> EmbedRun::sources() const {
-  RunSources sources{.inputs = options_.input.inputs, .model_folder = {}};
-  if (!options_.server) sources.model_folder = MUSTER_TRY(find_model(options_.model));
-  return sources;
-}
-
-// What lies under the names of this run, once they are this run's alone.
-Result<FoundOutput> EmbedRun::take_output() {
-  const auto read = MUSTER_TRY(sources());
-  MUSTER_TRY(check_conflicts(files_, read));
-  lock_.emplace(MUSTER_TRY(OutputLock::take(files_.lock, files_.out)));
-  MUSTER_TRY(check_conflicts(files_, read));  // another run may have ended meanwhile
-  if (options_.restart) {
-    MUSTER_TRY(check_no_links(files_));
-    return FoundOutput::Nothing;
-  }
-  auto found = find_output(files_);
-  // What is finished is only read again.
-  const bool is_read_only = options_.resume && found && *found == FoundOutput::Finished;
-  if (!is_read_only) MUSTER_TRY(check_no_links(files_));
-  if (found) MUSTER_TRY(may_begin(*found, files_, options_));
-  return found;
 }
 
 Status EmbedRun::open_backend(FoundOutput found) {
@@ -230,6 +236,19 @@ Status EmbedRun::open_backend(FoundOutput found) {
   } else if (options_.resume) {
     resumption_ = MUSTER_TRY(find_resumption(files_, format_, identity_));
     MUSTER_TRY(skip_done_records());
+  }
+  return Done{};
+}
+
+Status EmbedRun::check_stream() const {
+  if (options_.resume || options_.restart) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} keeps nothing that {} could find: name a file with -o",
+                             options_.stream->name, options_.resume ? "--resume" : "--restart")};
+  }
+  if (options_.stream->format == StreamFormat::F32 && options_.skip_bad) {
+    return Error{ErrorKind::InvalidArgument,
+                 "bare numbers cannot say which records --skip-bad left out: write jsonl"};
   }
   return Done{};
 }
@@ -252,8 +271,11 @@ Status EmbedRun::skip_done_records() {
           fmt::format("cannot resume {}: the input has become shorter: {} records, {} were done",
                       files_.out.string(), i, last.record_count)};
     }
-    hash_record(records_hash_, record_.line, record_.id, record_.text);
+    hash_record(
+        records_hash_,
+        {.line = record_.line, .id = record_.id, .text = record_.text, .fields = record_.fields});
     ++progress_.read_count;
+    note_id();
   }
   if (last.record_count > 0 && records_hash_.hex() != last.records_hash) {
     return Error{ErrorKind::InvalidArgument,
@@ -298,19 +320,36 @@ Status EmbedRun::read_turn() {
 // vectors.
 Status EmbedRun::check_has_texts() const {
   std::error_code ignored;
-  if (progress_.read_count > 0 || !std::filesystem::exists(files_.out, ignored)) return Done{};
+  const bool is_in_the_way = !options_.stream && std::filesystem::exists(files_.out, ignored);
+  if (progress_.read_count > 0 || !is_in_the_way) return Done{};
   return Error{ErrorKind::InvalidArgument,
                fmt::format("there is no text in the input, so {} is left as it is: remove it first "
                            "if it is to have no rows",
                            files_.out.string())};
 }
 
+// Whoever gives ids means them to be different; it is no error that they are not.
+void EmbedRun::note_id() {
+  if (record_.id.empty() || !ids_.add(record_.id)) return;
+  if (progress_.duplicate_id_count++ > 0) return;
+  first_duplicate_ = place_name(options_.input.inputs[record_.input_index], record_.line);
+}
+
+// A name with a slip in it would else keep nothing, and say so only when a search asks for it.
+void EmbedRun::tell_of_fields_not_met() const {
+  for (const auto& sentence : reader_->fields_not_met()) {
+    events_.on_notice("no record has a field of --keep: " + sentence);
+  }
+}
+
 Status EmbedRun::take_record() {
   ++progress_.read_count;
+  note_id();
   WindowRecord taken;
   taken.entry.input = options_.input.inputs[record_.input_index];
   taken.entry.line = record_.line;
   taken.entry.id = record_.id;
+  taken.entry.fields = record_.fields;
   taken.input_position = reader_->size_consumed();
   if (record_.fault) {
     if (!options_.skip_bad) return stopping_fault(record_);
@@ -356,7 +395,7 @@ void EmbedRun::on_item_failed(ItemKey key, const Error& error) {
   MUSTER_CHECK(record != nullptr && !record->is_done);
   const auto message = fmt::format("{}: {}", place_of(record->entry), error.message);
   if (!options_.skip_bad) {
-    fatal_ = Error{error.kind, message};
+    fatal_ = Error{error.kind, with_skip_bad_hint(message)};
     return;
   }
   record->entry.reason = message;
@@ -368,8 +407,13 @@ Status EmbedRun::open_output() {
   const auto dim = backend_->status().dim;
   if (dim == 0) return Done{};
   last_commit_ = clock_.now();
+  if (options_.stream) {
+    output_ = std::make_unique<StreamOutput>(*options_.stream);
+    return Done{};
+  }
+  const RowShape shape{.format = format_, .dim = dim, .has_objects = writes_objects(options_)};
   output_ = MUSTER_TRY(
-      RunOutput::open(files_, format_, dim, identity_, std::exchange(resumption_, std::nullopt)));
+      RunOutput::open(files_, shape, identity_, std::exchange(resumption_, std::nullopt)));
   return Done{};
 }
 
@@ -378,7 +422,10 @@ Status EmbedRun::write_done() {
   // A bad record is done before any worker has said how long a row is.
   if (!output_) return Done{};
   while (auto* record = window_.front_if_done()) {
-    hash_record(records_hash_, record->entry.line, record->entry.id, record->entry.text);
+    hash_record(records_hash_, {.line = record->entry.line,
+                                .id = record->entry.id,
+                                .text = record->entry.text,
+                                .fields = record->entry.fields});
     MUSTER_TRY(output_->append(record->entry, record->row));
     if (record->entry.row) {
       ++progress_.text_count;
@@ -410,9 +457,9 @@ Status EmbedRun::finish() {
   report_progress(/*is_last=*/true);
   worker_cpu_seconds_ = backend_->stop();
   if (progress_.read_count == 0) {
-    events_.on_notice(
-        fmt::format("there is no text in the input: {} has no rows", files_.out.string()));
+    events_.on_notice(fmt::format("there is no text in the input: {} has no rows", out_name()));
   }
+  tell_of_fields_not_met();
   const Stopwatch watch(clock_, time_.write);
   MUSTER_TRY(check_model());
   return output_->finish(record());
@@ -424,8 +471,8 @@ Status EmbedRun::check_model() const {
   if (!model.server.empty() || MUSTER_TRY(model_hash(model.path)) == model.hash) return Done{};
   return Error{ErrorKind::Corrupt,
                fmt::format("the files of {} have changed while it was used: rows may be of either "
-                           "model; run again with --restart",
-                           model.path)};
+                           "model; run again{}",
+                           model.path, options_.stream ? "" : " with --restart")};
 }
 
 void EmbedRun::report_progress(bool is_last) {
@@ -455,6 +502,7 @@ OutputRecord EmbedRun::record() const {
   record.dim = status_.dim;
   record.records_hash = records_hash_.hex();
   record.identity = identity_;
+  record.kept = options_.input.keep;
   return record;
 }
 
@@ -471,8 +519,10 @@ EmbedReport EmbedRun::report() {
   report.precision = backend_->model().precision;
   report.precision_reason = backend_->model().precision_reason;
   report.equality_class = backend_->model().equality_class;
-  report.out = files_.out;
-  report.index = files_.index;
+  report.out = out_name();
+  if (!options_.stream) report.index = files_.index;
+  report.first_duplicate = first_duplicate_;
+  report.are_all_ids_compared = !ids_.is_full();
   report.first_vector_seconds = first_row_at_ ? seconds(*first_row_at_ - begin_) : 0;
   report.parent_cpu_seconds = cpu_seconds_of_this_process() - cpu_begin_;
   report.worker_cpu_seconds = worker_cpu_seconds_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,6 +27,17 @@ struct EmbedServer {
   Duration first_wait = std::chrono::milliseconds(250);
 };
 
+/// How rows are written to a stream; stream_output.h says what each looks like.
+enum class StreamFormat : std::uint8_t { Jsonl, F32 };
+
+/// Where rows go that are not kept in files.
+struct EmbedStream {
+  StreamFormat format = StreamFormat::Jsonl;
+  std::string name;  // for messages: "standard output"
+  std::function<Status(std::string_view)> write;
+  std::function<Status()> flush;
+};
+
 /// What `muster embed` is asked to do; every field is already checked for form by the caller.
 struct EmbedOptions {
   std::string model;  // folder or hub id; with a server the name there, empty for its only one
@@ -34,6 +46,7 @@ struct EmbedOptions {
   std::optional<EmbedServer> server;
   TextReaderOptions input;
   std::filesystem::path out;
+  std::optional<EmbedStream> stream;        // in the place of `out`; neither resumed nor restarted
   std::vector<Device> devices;              // Cpu devices carry their CPUs
   std::optional<Precision> precision;       // nullopt: auto
   std::uint32_t batch_tokens = 4096;        // upper bound of one batch
@@ -83,6 +96,7 @@ struct EmbedProgress {
   std::uint64_t bad_count = 0;      // skipped records
   std::uint64_t blank_count = 0;    // blank lines that were passed over
   std::uint64_t truncated_count = 0;
+  std::uint64_t duplicate_id_count = 0;  // records read with the id of an earlier one
   std::uint64_t input_size_consumed = 0;
   std::uint64_t read_count = 0;       // records read so far, those found done included, and
   std::uint64_t input_size_read = 0;  // the bytes they took: more than consumed, work is under way
@@ -99,8 +113,10 @@ struct EmbedReport {
   Precision precision = Precision::Fp32;
   std::string precision_reason;  // "bf16: 2.1x fp32, cosine mean 0.99991 min 0.9997" or "asked for"
   std::string equality_class;
-  std::filesystem::path out;
-  std::filesystem::path index;
+  std::filesystem::path out;    // the name of the stream where there is one
+  std::filesystem::path index;  // empty with a stream
+  std::string first_duplicate;  // "corpus.jsonl:7": the first record with the id of an earlier one
+  bool are_all_ids_compared = true;
   double total_seconds = 0;         // of the whole call
   double first_vector_seconds = 0;  // from the start of the call to the first row back
   double parent_cpu_seconds = 0;    // user + system of this process
@@ -121,9 +137,9 @@ struct EmbedEvents {
 /// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and what is
 /// done is kept for `resume`. Errors: those of reading, writing and the model; InvalidArgument for
 /// a bad record without `skip_bad`, for an output that would overwrite what is read, and for
-/// unfinished work at its place without `resume` or `restart`; Unavailable when no device can work,
-/// or another run is writing this output; Cancelled. Nothing is ever left under the final names
-/// after an error.
+/// unfinished work at its place without `resume` or `restart`, and for a stream with them;
+/// Unavailable when no device can work, or another run is writing this output; Cancelled. Nothing
+/// is ever left under the final names after an error.
 Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
                                  const Clock& clock, const std::function<bool()>& cancelled);
 

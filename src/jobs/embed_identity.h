@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/hash.h"
@@ -18,7 +19,19 @@ RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model)
 /// precision where none was asked for.
 RunIdentity identity_as_asked(const EmbedOptions& options, const RunIdentity& identity);
 
+/// Whether each line of OUT is an object with what the record is called and keeps, and not its bare
+/// numbers: .jsonl, where ids or fields were asked for.
+bool writes_objects(const EmbedOptions& options);
+
+/// What of a record comes into a run's output, or decides what does.
+struct RecordContent {
+  std::uint64_t line = 0;
+  std::string_view id;
+  std::string_view text;
+  std::string_view fields;  // kept ones, as JSON
+};
+
 /// Adds a record to the hash over all records of a run.
-void hash_record(Hash128& hash, std::uint64_t line, std::string_view id, std::string_view text);
+void hash_record(Hash128& hash, const RecordContent& record);
 
 }  // namespace muster

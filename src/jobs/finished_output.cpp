@@ -52,7 +52,7 @@ Status check_records(const OutputRecord& record, const RunFiles& files, const Em
   std::uint64_t count = 0;
   for (; MUSTER_TRY(reader->next(read)); ++count) {
     if (cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
-    hash_record(hash, read.line, read.id, read.text);
+    hash_record(hash, {.line = read.line, .id = read.id, .text = read.text, .fields = read.fields});
   }
   if (count != record.record_count || hash.hex() != record.records_hash) {
     return refusal(files, "the input has changed since");

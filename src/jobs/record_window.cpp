@@ -1,3 +1,5 @@
+// Records in input order while their rows come back in any.
+
 #include "jobs/record_window.h"
 
 #include <utility>
@@ -32,11 +34,12 @@ void RecordWindow::pop_front() {
   ++first_key_;
 }
 
-// Known when the record comes in: its text, its ids, which the coordinator holds meanwhile (a
-// server tells their number later, and holds them itself), and the record itself. Rows are bounded
-// by the number of records.
+// Known when the record comes in: its text and kept fields, its ids, which the coordinator holds
+// meanwhile (a server tells their number later, and holds them itself), and the record itself. Rows
+// are bounded by the number of records.
 std::uint64_t RecordWindow::size_of(const WindowRecord& record) const {
   return sizeof(WindowRecord) + record.entry.text.size() + record.entry.id.size() +
+         record.entry.fields.size() +
          std::uint64_t{record.entry.token_count} * sizeof(std::uint32_t);
 }
 

@@ -138,6 +138,18 @@ class RemoteEmbedTest : public EmbedFixture {
   std::size_t text_count_most_ = 0;
 };
 
+TEST_F(RemoteEmbedTest, FieldsAreKeptHereAndTheServerHearsOfTextsAlone) {
+  write_input("in.jsonl", "{\"doc\":{\"text\":\"abc\"},\"lang\":\"de\"}\n");
+  options_.input.field = "doc.text";
+  options_.input.keep = {"lang"};
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  const auto entry = read_index_entries(index_path_of(options_.out), std::vector<std::uint64_t>{0});
+  ASSERT_TRUE(entry) << entry.error().message;
+  EXPECT_EQ(entry->front().fields, R"({"lang":"de"})");
+  EXPECT_EQ((*VectorFile::open(options_.out))->row(0)[0], 3);
+}
+
 TEST_F(RemoteEmbedTest, WritesARowForEveryLineInInputOrder) {
   write_lines(5000);
   const auto report = run();

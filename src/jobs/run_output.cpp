@@ -1,3 +1,5 @@
+// Vectors, index and journal of a run on disk, from their part names to the final ones.
+
 #include "jobs/run_output.h"
 
 #include <fcntl.h>
@@ -9,6 +11,7 @@
 
 #include "base/file.h"
 #include "dataset/file_hash.h"
+#include "dataset/json_text.h"
 #include "dataset/own_file.h"
 
 namespace muster {
@@ -68,6 +71,21 @@ std::vector<std::filesystem::path> RunFiles::all() const {
   return {out, index, about, out_part, index_part, about_part, journal, journal_part, lock};
 }
 
+std::string line_members(const IndexEntry& entry) {
+  std::string members;
+  if (!entry.id.empty()) {
+    members += R"("id":)";
+    append_json_string(entry.id, members);
+    members += ',';
+  }
+  if (!entry.fields.empty()) {
+    members += R"("fields":)";
+    members += entry.fields;
+    members += ',';
+  }
+  return members;
+}
+
 Result<RunResumption> find_resumption(const RunFiles& files, VectorFormat format,
                                       const RunIdentity& identity) {
   auto reopened = MUSTER_TRY(RunJournal::reopen(files.journal, identity));
@@ -101,8 +119,8 @@ void discard(const RunFiles& files) {
   }
 }
 
-Result<std::unique_ptr<RunOutput>> RunOutput::open(const RunFiles& files, VectorFormat format,
-                                                   std::uint32_t dim, const RunIdentity& identity,
+Result<std::unique_ptr<RunOutput>> RunOutput::open(const RunFiles& files, const RowShape& shape,
+                                                   const RunIdentity& identity,
                                                    std::optional<RunResumption> resumption) {
   const auto step = resumption ? resumption->last : RunStep{};
   std::optional<VectorWriter::Place> place;
@@ -114,19 +132,21 @@ Result<std::unique_ptr<RunOutput>> RunOutput::open(const RunFiles& files, Vector
   // gone.
   auto journal = resumption ? std::move(resumption->journal)
                             : MUSTER_TRY(RunJournal::create(files.journal, identity));
-  auto vectors = MUSTER_TRY(VectorWriter::open(files.out_part, format, dim, place));
+  auto vectors = MUSTER_TRY(VectorWriter::open(files.out_part, shape.format, shape.dim, place));
   auto index = MUSTER_TRY(open_index(files.index_part, step.index_size));
   MUSTER_TRY(sync_folder(files.out.parent_path()));
   Hash128 index_hash;
   MUSTER_TRY(hash_bytes_of(files.index_part, 0, step.index_size, index_hash));
-  return std::unique_ptr<RunOutput>(new RunOutput(files, std::move(vectors), std::move(index),
-                                                  std::move(journal), step, std::move(index_hash)));
+  return std::unique_ptr<RunOutput>(new RunOutput(files, shape.has_objects, std::move(vectors),
+                                                  std::move(index), std::move(journal), step,
+                                                  std::move(index_hash)));
 }
 
-RunOutput::RunOutput(const RunFiles& files, std::unique_ptr<VectorWriter> vectors, UniqueFd index,
-                     std::unique_ptr<RunJournal> journal, const RunStep& step,
+RunOutput::RunOutput(const RunFiles& files, bool has_objects, std::unique_ptr<VectorWriter> vectors,
+                     UniqueFd index, std::unique_ptr<RunJournal> journal, const RunStep& step,
                      Hash128 whole_index_hash)
     : files_(files),
+      has_objects_(has_objects),
       vectors_(std::move(vectors)),
       index_(std::move(index)),
       journal_(std::move(journal)),
@@ -148,13 +168,18 @@ Status RunOutput::append(IndexEntry& entry, std::span<const float> row) {
 Status RunOutput::append_record(IndexEntry& entry, std::span<const float> row) {
   entry.row = std::nullopt;
   if (!row.empty()) {
-    MUSTER_TRY(vectors_->append(row));
+    MUSTER_TRY(append_row(entry, row));
     entry.row = step_.row_count++;
   }
   ++step_.record_count;
   append_index_line(entry, index_buffer_);
   if (index_buffer_.size() >= kIndexBuffer) return flush_index();
   return Done{};
+}
+
+Status RunOutput::append_row(const IndexEntry& entry, std::span<const float> row) {
+  if (!has_objects_) return vectors_->append(row);
+  return vectors_->append_object(line_members(entry), row);
 }
 
 Status RunOutput::flush_index() {

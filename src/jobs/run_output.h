@@ -15,6 +15,7 @@
 #include "dataset/run_journal.h"
 #include "dataset/vector_file.h"
 #include "dataset/vector_writer.h"
+#include "jobs/embed_output.h"
 
 namespace muster {
 
@@ -58,47 +59,52 @@ Status publish(const RunFiles& files);
 /// Removes the unfinished files and the journal; what has a final name stays.
 void discard(const RunFiles& files);
 
+/// How the rows of a run are written.
+struct RowShape {
+  VectorFormat format = VectorFormat::Npy;
+  std::uint32_t dim = 0;
+  bool has_objects = false;  // Jsonl: a line is an object with id and kept fields, too
+};
+
 /// The output of a run while it grows: vectors, index and journal, under their part names until
 /// `finish`. After a failed call every call says the same, and nothing more is journalled.
 ///
 /// Threads: not thread-safe; owned by the loop of the run.
-class RunOutput {
+class RunOutput final : public EmbedOutput {
  public:
   /// Begins or, with `resumption`, goes on.
-  static Result<std::unique_ptr<RunOutput>> open(const RunFiles& files, VectorFormat format,
-                                                 std::uint32_t dim, const RunIdentity& identity,
+  static Result<std::unique_ptr<RunOutput>> open(const RunFiles& files, const RowShape& shape,
+                                                 const RunIdentity& identity,
                                                  std::optional<RunResumption> resumption);
 
-  /// Appends the next record's line, and its row unless the record is a bad one (`row` empty; [dim]
-  /// float32). Sets `entry.row`.
-  Status append(IndexEntry& entry, std::span<const float> row);
+  Status append(IndexEntry& entry, std::span<const float> row) override;
 
-  /// Makes everything so far durable and journals it. `records_hash` is over all records consumed.
-  Status commit(const std::string& records_hash);
+  /// Makes everything so far durable and journals it.
+  Status commit(const std::string& records_hash) override;
 
   /// Commits, completes `record` (which says how the vectors were made, and `records_hash`) with
   /// what it tells of the files, writes it beside them, and gives all three their final names.
-  Status finish(OutputRecord record);
+  Status finish(OutputRecord record) override;
 
   std::uint64_t record_count() const { return step_.record_count; }
   std::uint64_t row_count() const { return step_.row_count; }
 
-  /// Records that a resumed run would find done.
-  std::uint64_t durable_record_count() const { return durable_record_count_; }
-
-  /// All is whole and durable, and the journal says so: at most the final names are missing.
-  bool is_finished() const { return is_finished_; }
+  std::uint64_t durable_record_count() const override { return durable_record_count_; }
+  bool is_finished() const override { return is_finished_; }
 
  private:
-  RunOutput(const RunFiles& files, std::unique_ptr<VectorWriter> vectors, UniqueFd index,
-            std::unique_ptr<RunJournal> journal, const RunStep& step, Hash128 whole_index_hash);
+  RunOutput(const RunFiles& files, bool has_objects, std::unique_ptr<VectorWriter> vectors,
+            UniqueFd index, std::unique_ptr<RunJournal> journal, const RunStep& step,
+            Hash128 whole_index_hash);
 
   Status append_record(IndexEntry& entry, std::span<const float> row);
+  Status append_row(const IndexEntry& entry, std::span<const float> row);
   Status commit_step(const std::string& records_hash);
   Status flush_index();
   Status keep(Status outcome);
 
   const RunFiles files_;
+  const bool has_objects_;
   std::unique_ptr<VectorWriter> vectors_;
   UniqueFd index_;
   std::unique_ptr<RunJournal> journal_;

@@ -11,6 +11,8 @@
 namespace muster {
 namespace {
 
+constexpr RowShape kShape{.format = VectorFormat::Npy, .dim = 2};
+
 class RunOutputTest : public testing::Test {
  protected:
   RunOutputTest()
@@ -22,7 +24,7 @@ class RunOutputTest : public testing::Test {
   ~RunOutputTest() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<RunOutput> open(std::optional<RunResumption> resumption = std::nullopt) {
-    auto output = RunOutput::open(files_, VectorFormat::Npy, 2, identity_, std::move(resumption));
+    auto output = RunOutput::open(files_, kShape, identity_, std::move(resumption));
     EXPECT_TRUE(output) << output.error().message;
     return *std::move(output);
   }
@@ -173,7 +175,7 @@ TEST_F(RunOutputTest, NothingIsWrittenThroughALink) {
   };
   for (const auto& part : {files_.journal_part, files_.out_part, files_.index_part}) {
     std::filesystem::create_symlink("precious", part);
-    const auto output = RunOutput::open(files_, VectorFormat::Npy, 2, identity_, std::nullopt);
+    const auto output = RunOutput::open(files_, kShape, identity_, std::nullopt);
     expect_refused(output ? Status(Done{}) : Status(output.error()), part);
   }
   auto output = open();

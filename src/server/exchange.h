@@ -19,6 +19,7 @@
 #include "server/request_log.h"
 #include "server/routes.h"
 #include "server/server.h"
+#include "serving/corpus_searches.h"
 
 namespace muster {
 
@@ -38,7 +39,8 @@ struct ServerState {
   std::shared_ptr<const ApiKeys> keys = {};  // nullptr: there is no keys file
   std::unique_ptr<AuditLog> audit = {};      // nullptr: none is kept
   HttpStatistics statistics = {};
-  std::unique_ptr<RequestLog> log = {};  // there from the start to the end
+  std::unique_ptr<CorpusSearches> searches = {};  // nullptr: there is nothing to search
+  std::unique_ptr<RequestLog> log = {};           // there from the start to the end
   /// What takes longer than others should wait; there from the start to the end.
   std::unique_ptr<LoopTasks> tasks = std::make_unique<LoopTasks>(loop);
   /// Requests of /health that wait for the one round of canaries that is under way.

@@ -14,6 +14,9 @@ void answer_tokenize(const ExchangePtr& exchange);
 
 void answer_bare_rerank(const ExchangePtr& exchange);  // /rerank, of TEI or of infinity and vLLM
 
+// search_routes.cpp
+void answer_search(const ExchangePtr& exchange);
+
 // score_routes.cpp: vLLM's
 void answer_score(const ExchangePtr& exchange);
 

@@ -14,6 +14,7 @@
 #include "server/rerank_api.h"
 #include "server/routes.h"
 #include "server/score_api.h"
+#include "server/search_api.h"
 #include "server/service_metrics.h"
 #include "server/tei_api.h"
 #include "server/tokenize_api.h"
@@ -99,6 +100,8 @@ TEST(OpenApi, HasTheFieldsThatBodiesMayHave) {
                 [&](const std::string& body) { return parse_rerank(body, {}, most).error(); });
   expect_fields("TokenizeRequest",
                 [&](const std::string& body) { return parse_tokenize(body, {}, most).error(); });
+  expect_fields("SearchRequest",
+                [&](const std::string& body) { return parse_search(body, {}, most).error(); });
   expect_fields("ScoreRequest",
                 [&](const std::string& body) { return parse_score(body, {}, most).error(); });
 }

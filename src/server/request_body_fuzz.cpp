@@ -9,6 +9,7 @@
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
 #include "server/score_api.h"
+#include "server/search_api.h"
 #include "server/tei_api.h"
 #include "server/tokenize_api.h"
 
@@ -57,6 +58,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (auto request = muster::parse_score(body, texts, limits.deadline_most)) {
     MUSTER_CHECK(request->first.size() == 1 || request->first.size() == request->second.size());
+  }
+  if (auto request = muster::parse_search(body, texts, limits.deadline_most)) {
+    MUSTER_CHECK(!request->queries.empty() && request->queries.size() <= 4);
+    MUSTER_CHECK(request->rank.count <= muster::kHitsMost);
   }
   static_cast<void>(muster::parse_ollama_show(body));
   return 0;

@@ -17,6 +17,7 @@ namespace {
 constexpr std::array kRoutes{
     Route{"POST", "/v1/embeddings", RouteScope::Embed, answer_embeddings, RouteKind::Compute},
     Route{"POST", "/v1/rerank", RouteScope::Embed, answer_rerank, RouteKind::Compute},
+    Route{"POST", "/v1/search", RouteScope::Embed, answer_search, RouteKind::Compute},
     Route{"POST", "/v1/tokenize", RouteScope::Embed, answer_tokenize},
     Route{"GET", "/v1/models", RouteScope::Embed, answer_models},
     Route{"GET", "/v1/models/{name}", RouteScope::Embed, answer_model},

@@ -56,6 +56,12 @@ HttpResponse missing_response(const HttpRequest& request, const RouteMiss& miss)
   return error_response(api_error(404, message));
 }
 
+std::string fields_text(const std::vector<std::string>& names) {
+  std::string text = names.empty() ? ", without kept fields" : ", with the fields";
+  for (const auto& name : names) text += (&name == &names.front() ? " " : ", ") + name;
+  return text;
+}
+
 class ServerOnLoop final : public Server {
  public:
   explicit ServerOnLoop(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
@@ -69,6 +75,7 @@ class ServerOnLoop final : public Server {
     if (state_->tester.joinable()) state_->tester.join();
     if (state_->adviser.joinable()) state_->adviser.join();
     // Each of these holds the state that it waits in.
+    state_->searches.reset();
     state_->tasks.reset();
     state_->log->stop();
     state_->awaiting_health.clear();
@@ -90,6 +97,7 @@ class ServerOnLoop final : public Server {
             if (const auto state = weak.lock()) tell_of_audit(*state, error, lost);
           }));
     }
+    MUSTER_TRY(open_searches());
     HttpServerOptions options = state_->options.http;
     options.dress_refusal = [this](HttpResponse& response, const HttpRefused& refused) {
       dress(response, error_form_of(refused.path));
@@ -210,6 +218,21 @@ class ServerOnLoop final : public Server {
       return ending;
     }
     return check_content_type(head, route.scope);
+  }
+
+  Status open_searches() {
+    if (state_->options.searches.empty()) return Done{};
+    state_->searches = MUSTER_TRY(CorpusSearches::open(
+        state_->options.searches, state_->service.models(), state_->loop, state_->clock));
+    for (const auto& [name, corpus] : state_->searches->corpora()) {
+      const auto* model = model_of(*corpus, state_->service.models());
+      state_->log->event(LogLevel::Info,
+                         "index " + name + ": " + with_thousands(corpus->vectors().row_count()) +
+                             " rows, of the model " + (model != nullptr ? model->name : "?") +
+                             fields_text(corpus->field_names()),
+                         "");
+    }
+    return Done{};
   }
 
   // A request that no route took, or that could not be read.

@@ -75,6 +75,13 @@ constexpr std::array kFamilies{
     ComputedFamily{"cache_file_ok", "1 while the cache's file has what memory has", "", "", kGauge},
     ComputedFamily{"cache_file_failures_total",
                    "Times that writing the cache's file stopped working", "", "", kCounter},
+    ComputedFamily{"searches_total", "Searches in an index that were let in", "", "", kCounter},
+    ComputedFamily{"searches_refused_total",
+                   "Searches told to come again: too long a wait for the thread that searches", "",
+                   "", kCounter},
+    ComputedFamily{"search_seconds_total", "Time that the thread has searched", "", "s", kCounter},
+    ComputedFamily{"search_backlog_seconds",
+                   "Predicted time until the searches that run and wait are done", "", "s", kGauge},
     ComputedFamily{"log_lost_lines_total", "Lines of the log that could not be written", "", "",
                    kCounter},
     ComputedFamily{"model_state", "1 for the state the model is in", "model, state", "", kGauge},
@@ -235,6 +242,14 @@ void add_cache(MetricText& text, const CacheStatus& cache) {
   }
 }
 
+void add_searches(MetricText& text, const std::optional<CorpusSearchStatus>& searches) {
+  if (!searches) return;
+  add_one(text, "searches_total", number(searches->search_count));
+  add_one(text, "searches_refused_total", number(searches->refused_count));
+  add_one(text, "search_seconds_total", searches->search_seconds);
+  add_one(text, "search_backlog_seconds", searches->backlog_seconds);
+}
+
 void add_models(MetricText& text, const std::vector<ServedModelStatus>& models) {
   begin(text, "model_state");
   for (const auto& model : models) {
@@ -298,6 +313,7 @@ std::string service_metrics_text(const ServiceFacts& facts) {
   add_audit(text, facts.audit);
   add_calls(text, facts);
   add_cache(text, facts.service.cache);
+  add_searches(text, facts.searches);
   if (facts.log_lost_count) {
     add_one(text, "log_lost_lines_total", number(*facts.log_lost_count));
   }

@@ -11,6 +11,7 @@
 #include "net/http_server.h"
 #include "server/audit_log.h"
 #include "server/http_statistics.h"
+#include "serving/corpus_searches.h"
 #include "serving/inference_service.h"
 
 namespace muster {
@@ -31,7 +32,8 @@ struct ServiceFacts {
   std::optional<std::uint64_t> log_lost_count = {};  // nullopt: there is no log
   std::uint64_t memory_held = 0;
   std::uint64_t memory_most = 0;
-  std::optional<AuditStatus> audit = {};  // nullopt: none is kept
+  std::optional<AuditStatus> audit = {};            // nullopt: none is kept
+  std::optional<CorpusSearchStatus> searches = {};  // nullopt: there is nothing to search
 };
 
 /// Every family that `service_metrics_text` writes, for docs/server-metrics.md.

@@ -45,6 +45,7 @@ void answer_metrics(const ExchangePtr& exchange) {
     facts.memory_most = state.http->memory().most();
   }
   if (state.audit) facts.audit = state.audit->status();
+  if (state.searches) facts.searches = state.searches->status();
   std::string text = service_metrics_text(facts);
   if (state.collector != nullptr) {
     text += prometheus_text(state.collector->snapshot(), MetricSet::Muster);

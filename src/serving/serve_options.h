@@ -32,10 +32,17 @@ struct ServedModel {
   std::vector<std::string> devices = {};        // by name; empty: all of the server's
 };
 
+/// An output of `muster embed` that a server searches.
+struct SearchedOutput {
+  std::string name = {};  // what clients call it
+  std::filesystem::path out = {};
+};
+
 /// What a running server does; every field is already checked for form.
 struct ServeOptions {
   HttpServerOptions http;  // where to listen, TLS, limits of bodies, headers and connections
   std::vector<ServedModel> models;
+  std::vector<SearchedOutput> searches;
   std::uint32_t models_most = 16;  // at a time, those that are being loaded included
   std::vector<Device> devices;
   Machine machine;  // these devices as planning sees them, as free as before the workers came

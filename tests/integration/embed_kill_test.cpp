@@ -70,9 +70,25 @@ class EmbedRuns {
                                    (folder_ / "torch").string(),
                                    "--cache-dir",
                                    (folder_ / "cache").string()};
+    if (input.ends_with(".jsonl")) {
+      for (const auto* word : {"--id-field", "id", "--keep", "meta.year", "--keep", "tags"}) {
+        words.emplace_back(word);
+      }
+    }
     if (resume) words.emplace_back("--resume");
     if (!flag.empty()) words.push_back(flag);
     return words;
+  }
+
+  // Of every record some of the fields that are kept.
+  void write_records() const {
+    std::ofstream input(folder_ / "in.jsonl");
+    for (int i = 0; i < 150'000; ++i) {
+      input << R"({"id":)" << i << R"(,"text":"text )" << i * 7919LL % 100'003 << '"';
+      if (i % 3 != 0) input << R"(,"meta":{"year":)" << 1990 + i % 40 << '}';
+      if (i % 5 == 0) input << R"(,"tags":["a","b )" << i % 11 << R"("])";
+      input << "}\n";
+    }
   }
 
   std::string bytes_of(const std::string& stem) const {
@@ -83,7 +99,12 @@ class EmbedRuns {
   const fs::path folder_;
 };
 
-class EmbedKillTest : public EmbedRuns, public testing::TestWithParam<int> {};
+struct KilledRun {
+  int signal_number;
+  const char* input;
+};
+
+class EmbedKillTest : public EmbedRuns, public testing::TestWithParam<KilledRun> {};
 class EmbedStdinTest : public EmbedRuns, public testing::Test {
  protected:
   // A run that reads a pipe whose writer is open and silent behind its first lines.
@@ -110,8 +131,10 @@ class EmbedStdinTest : public EmbedRuns, public testing::Test {
 };
 
 TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
+  const std::string input = GetParam().input;
+  if (input == "in.jsonl") write_records();
   const auto start = std::chrono::steady_clock::now();
-  ASSERT_EQ(run("whole.npy", false).wait(), 0);
+  ASSERT_EQ(run("whole.npy", false, input).wait(), 0);
   const auto whole_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - start);
 
@@ -124,11 +147,11 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   // makes them earlier.
   auto moment_max = static_cast<int>(whole_ms.count()) + 1;
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const Program program = run("killed.npy", kill_count > 0);
+    const Program program = run("killed.npy", kill_count > 0, input);
     if (!ends_within(program.pidfd(), static_cast<int>(random() % moment_max))) {
       std::vector<UniqueFd> workers;
       for (const auto pid : program.children()) workers.push_back(open_pidfd(pid));
-      ::kill(program.pid(), GetParam());
+      ::kill(program.pid(), GetParam().signal_number);
       ++kill_count;
       exit_code = program.wait();
       for (const auto& worker : workers)
@@ -148,7 +171,7 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   }
   EXPECT_GT(kill_count, 0);
   if (exit_code != 0) {
-    exit_code = run("killed.npy", true).wait();
+    exit_code = run("killed.npy", true, input).wait();
   }
   EXPECT_EQ(exit_code, 0);
   EXPECT_TRUE(bytes_of("killed") == bytes_of("whole"));
@@ -186,7 +209,10 @@ TEST_F(EmbedStdinTest, AnotherRunIsRefusedUntilTheFirstIsDead) {
   EXPECT_FALSE(fs::exists(folder_ / "x.npy.lock"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Signals, EmbedKillTest, testing::Values(SIGKILL, SIGINT));
+// The records with kept fields are killed the harder way.
+INSTANTIATE_TEST_SUITE_P(Signals, EmbedKillTest,
+                         testing::Values(KilledRun{SIGKILL, "in.jsonl"},
+                                         KilledRun{SIGINT, "in.txt"}));
 
 }  // namespace
 }  // namespace muster

@@ -1,0 +1,69 @@
+// What `muster search` prints.
+
+#include "cli/search_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "terminal/table.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "lang=de year=2020".
+std::string fields_text(const std::string& fields) {
+  if (fields.empty()) return "";
+  const auto json = Json::parse(fields, nullptr, /*allow_exceptions=*/false);
+  std::string text;
+  for (const auto& [name, value] : json.items()) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_hits(const std::string& query, const std::vector<SearchHit>& hits,
+                          const HitEntries& entries, std::size_t width) {
+  if (hits.empty()) return query + "\nno text fits\n\n";
+  const bool has_fields = std::any_of(hits.begin(), hits.end(), [&](const SearchHit& hit) {
+    return !entries.at(hit.row).fields.empty();
+  });
+  std::vector<Column> columns{{"score", Align::Right}, {"id", Align::Left, true}};
+  if (has_fields) columns.push_back({"fields", Align::Left, true});
+  columns.push_back({"text", Align::Left, true});
+  Table table(std::move(columns));
+  for (const auto& hit : hits) {
+    const auto& entry = entries.at(hit.row);
+    std::vector<std::string> cells{fmt::format("{:.4f}", hit.score),
+                                   entry.id.empty() ? fmt::format("row {}", hit.row) : entry.id};
+    if (has_fields) cells.push_back(fields_text(entry.fields));
+    cells.push_back(entry.text);
+    table.add_row(std::move(cells));
+  }
+  return query + "\n" + table.render(width) + "\n";
+}
+
+std::string hits_json(const std::string& query, const std::vector<SearchHit>& hits,
+                      const HitEntries& entries) {
+  auto list = Json::array();
+  for (const auto& hit : hits) {
+    const auto& entry = entries.at(hit.row);
+    Json one{{"row", hit.row}, {"score", hit.score}};
+    if (!entry.id.empty()) one["id"] = entry.id;
+    one["input"] = entry.input;
+    one["line"] = entry.line;
+    if (!entry.fields.empty()) one["fields"] = Json::parse(entry.fields, nullptr, false);
+    one["text"] = entry.text;
+    list.push_back(std::move(one));
+  }
+  const Json json{{"query", query}, {"hits", std::move(list)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster

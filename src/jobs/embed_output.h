@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "dataset/output_record.h"
+#include "dataset/vector_file.h"
+
+namespace muster {
+
+/// Where the rows of a run go, in input order: files that a later run can resume (run_output.h), or
+/// a stream (stream_output.h).
+///
+/// Threads: not thread-safe; owned by the loop of the run.
+class EmbedOutput {
+ public:
+  virtual ~EmbedOutput() = default;
+
+  /// Appends the next record, with its row unless it is a bad one (`row` empty; [dim] float32).
+  /// Sets `entry.row`.
+  virtual Status append(IndexEntry& entry, std::span<const float> row) = 0;
+
+  /// Everything so far is now as safe as it can be. `records_hash` is over all records consumed.
+  virtual Status commit(const std::string& records_hash) = 0;
+
+  /// Commits and ends it. record: how the vectors were made.
+  virtual Status finish(OutputRecord record) = 0;
+
+  /// Records that a resumed run would find done.
+  virtual std::uint64_t durable_record_count() const = 0;
+
+  /// All is whole and durable: at most the final names are missing.
+  virtual bool is_finished() const = 0;
+};
+
+/// What stands in a line of JSON before the vector of a record: `"id":"a7","fields":{…},`, what of
+/// it there is.
+std::string line_members(const IndexEntry& entry);
+
+}  // namespace muster

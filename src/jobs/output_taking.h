@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+
+#include "base/result.h"
+#include "jobs/embed.h"
+#include "jobs/finished_output.h"
+#include "jobs/output_lock.h"
+#include "jobs/run_output.h"
+
+namespace muster {
+
+/// What lies under the names of a run, once they are this run's alone.
+struct TakenOutput {
+  FoundOutput found = FoundOutput::Nothing;
+  std::optional<OutputLock> lock;  // held as long as the run lives
+};
+
+/// Takes the names of a run: nothing that is read lies under them, nobody else writes them, and
+/// what was found there does not stand in the way.
+///
+/// Errors: those of check_conflicts, OutputLock::take, check_no_links and may_begin.
+Result<TakenOutput> take_output(const EmbedOptions& options, const RunFiles& files);
+
+}  // namespace muster
