@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/embed_options.h"
+#include "cli/messages.h"
 #include "dataset/output_record.h"
 #include "dataset/text_reader.h"
 #include "dataset/vector_file.h"
@@ -23,6 +24,7 @@
 #include "spec/pooling.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -230,14 +232,17 @@ Result<Entries> entries_of(const std::filesystem::path& out, const std::vector<H
 }
 
 std::string describe(const std::string& query, const Hits& hits, const Entries& entries,
-                     std::size_t width) {
-  Table table({{"score", Align::Right}, {"id", Align::Left, true}, {"text", Align::Left, true}});
+                     const TerminalInfo& terminal) {
+  Table table({{"score", Align::Right},
+               {.title = "id", .leaves = 1, .goes_below = true},
+               {.title = "text", .may_shrink = true}});
   for (const auto& hit : hits) {
     const auto& entry = entries.at(hit.row);
     table.add_row({fmt::format("{:.4f}", hit.score),
                    entry.id.empty() ? fmt::format("row {}", hit.row) : entry.id, entry.text});
   }
-  return query + "\n" + table.render(width) + "\n";
+  const auto question = styled(printable(query), {.is_bold = true}, terminal.has_color);
+  return question + "\n" + table.render(terminal.width, terminal.has_color) + "\n";
 }
 
 std::string hits_json(const std::string& query, const Hits& hits, const Entries& entries) {
@@ -271,8 +276,8 @@ Result<int> run_search(const CommandContext& context) {
 
   EmbedEvents events;
   events.on_progress = [](const EmbedProgress&) {};
-  events.on_notice = [](const std::string& sentence) {
-    fmt::print(stderr, "muster: {}\n", sentence);
+  events.on_notice = [&](const std::string& sentence) {
+    say(Tone::Notice, sentence, context.color);
   };
   const auto embedded = MUSTER_TRY(embed_texts(options, queries, events, context.clock));
   std::vector<Hits> hits;
@@ -281,10 +286,11 @@ Result<int> run_search(const CommandContext& context) {
   }
   const auto entries = MUSTER_TRY(entries_of(out, hits));
   const bool wants_json = context.arguments.has("--json");
-  const auto width = printed_width(STDOUT_FILENO);
+  const auto terminal = context.terminal(STDOUT_FILENO);
   for (std::size_t i = 0; i < queries.size(); ++i) {
-    MUSTER_TRY(context.output.append(wants_json ? hits_json(queries[i], hits[i], entries)
-                                                : describe(queries[i], hits[i], entries, width)));
+    MUSTER_TRY(context.output.append(wants_json
+                                         ? hits_json(queries[i], hits[i], entries)
+                                         : describe(queries[i], hits[i], entries, terminal)));
   }
   return 0;
 }
