@@ -115,11 +115,11 @@ Table estimate_table(const std::vector<Estimate>& estimates, PlanTask task, bool
   columns.push_back({"total", Align::Right});
   Table table(std::move(columns));
   for (const auto& [dtype, context, memory] : estimates) {
-    std::vector<std::string> cells{dtype, with_thousands(context), human_bytes(memory.weights)};
+    std::vector<TableCell> cells{dtype, with_thousands(context), human_bytes(memory.weights)};
     for (const auto& [title, bytes] : parts_of(memory)) {
-      cells.push_back(bytes == 0 ? "-" : human_bytes(bytes));
+      cells.emplace_back(bytes == 0 ? "-" : human_bytes(bytes));
     }
-    cells.push_back(human_bytes(memory.total()));
+    cells.emplace_back(human_bytes(memory.total()));
     table.add_row(std::move(cells));
   }
   return table;

@@ -136,12 +136,12 @@ Table place_table(const ModelDescription& model, const Machine& machine, const P
   columns.push_back({"share", Align::Right});
   Table table(std::move(columns));
   for (const auto& row : rows) {
-    std::vector<std::string> cells{place_text(machine, row), layers_text(model, *row.stage),
+    std::vector<TableCell> cells{place_text(machine, row), layers_text(model, *row.stage),
                                    bytes_text(row.stage->memory.weights)};
     for (const auto& [title, bytes] : memory_cells(*row.stage, plan.workload.task, detail)) {
-      cells.push_back(bytes_text(bytes));
+      cells.emplace_back(bytes_text(bytes));
     }
-    cells.push_back(share_text(*row.stage));
+    cells.emplace_back(share_text(*row.stage));
     table.add_row(std::move(cells));
   }
   return table;
