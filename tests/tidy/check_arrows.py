@@ -1,5 +1,5 @@
 """Every include between folders of src/ and stand_ins/ is an arrow its CMakeLists.txt declares, and every declared arrow
-is one that arrows.txt allows."""
+is one that arrows.txt allows and that some file uses."""
 
 import pathlib
 import re
@@ -52,14 +52,19 @@ def faults_in(root, table):
             faults += [f"src/{module}: {module} -> {t} is not in arrows.txt" for t in sorted(wrong)]
         if module in reachable(module, declared):
             faults.append(f"src/{module}: the arrows from {module} lead back to it")
+    used = {module: set() for module in declared}
     for path in code_files(root):
         module = module_of(root, path)
         if module not in declared:
             continue
         for target in sorted(set(re.findall(r'#include "([a-z_]+)/', path.read_text()))):
+            used[module].add(target)
             if target != module and target in declared and target not in declared[module]:
                 faults.append(f"{path.relative_to(root)}: {module} -> {target} is not declared in "
                               f"{'/'.join(path.relative_to(root).parts[:2])}/CMakeLists.txt")
+    for module, targets in declared.items():
+        idle = targets - used[module] - {"base"}
+        faults += [f"{module}: no file includes anything of {t}, which its CMakeLists.txt declares" for t in sorted(idle)]
     return faults
 
 
