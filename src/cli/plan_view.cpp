@@ -137,7 +137,7 @@ Table place_table(const ModelDescription& model, const Machine& machine, const P
   Table table(std::move(columns));
   for (const auto& row : rows) {
     std::vector<TableCell> cells{place_text(machine, row), layers_text(model, *row.stage),
-                                   bytes_text(row.stage->memory.weights)};
+                                 bytes_text(row.stage->memory.weights)};
     for (const auto& [title, bytes] : memory_cells(*row.stage, plan.workload.task, detail)) {
       cells.emplace_back(bytes_text(bytes));
     }

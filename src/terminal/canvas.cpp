@@ -1,3 +1,5 @@
+// A screen is drawn into cells first, so that what shows it can send only what changed, and a test
+// can read it.
 #include "terminal/canvas.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What a machine has, as facts and a row for each device; what is wrong stands in sentences below,
+// where there is room for the reason.
 #include "views/devices_view.h"
 
 #include <fmt/format.h>

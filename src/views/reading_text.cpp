@@ -1,3 +1,5 @@
+// A column is narrow, so a reading is brought to the digits that say something, and what is not
+// known to "-".
 #include "views/reading_text.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Columns are rows of a table: to show something new of a device, a row is added, and its rank says
+// what must leave before it does.
 #include "views/top_columns.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The keys and columns of `muster top`, where reasons for a low clock come from the table that the
+// column itself uses.
 #include "views/top_help.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// What is worth a sentence: first what is wrong, then what is slow, and of watching itself only
+// what is out of the ordinary.
 #include "views/top_notes.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Which devices and processes are shown, in which order: decided without a screen, so that keys and
+// drawing agree.
 #include <algorithm>
 #include <cctype>
 #include <limits>

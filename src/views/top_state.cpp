@@ -1,3 +1,5 @@
+// A key changes what is looked at and nothing else; what it asks of the world is handed back to the
+// one who owns the screen.
 #include "views/top_state.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The matrix of `nvidia-smi topo -m`, which people can read already, with a legend of what occurs
+// in it.
 #include "views/topology_view.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Rates and shares of the last minutes come from counters and points of the history, never from two
+// frames, so that they do not depend on how often somebody looks.
 #include "views/trends.h"
 
 #include <algorithm>
