@@ -13,6 +13,8 @@
 namespace muster {
 namespace {
 
+constexpr std::string_view kColorFlag = "--color";
+
 // What a flag means for one command.
 struct Meaning {
   std::string name;                  // as messages say it: "--max-length"
@@ -21,14 +23,6 @@ struct Meaning {
   bool takes_value = false;
   bool is_negated = false;  // "--no-normalize"
 };
-
-const std::vector<RunFlag>& common_flags() {
-  static const std::vector<RunFlag> flags{
-      {"--config", "FILE", "settings from this file instead of ./muster.yaml"},
-      {"--help", "", "this text", "-h"},
-  };
-  return flags;
-}
 
 void add_setting(const Setting& setting, std::vector<Meaning>& meanings) {
   const bool is_switch = setting.type == SettingType::Switch;
@@ -213,7 +207,35 @@ Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::
     }
   }
   if (!arguments.wants_help) MUSTER_TRY(check_count(spec, arguments));
+  const auto color = arguments.value(kColorFlag);
+  if (color && !parse_color_choice(*color)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} must be auto, always or never: \"{}\"", kColorFlag, *color)};
+  }
   return arguments;
+}
+
+const std::vector<RunFlag>& common_flags() {
+  static const std::vector<RunFlag> flags{
+      {std::string(kColorFlag), "WHEN", "colours: auto, always or never (default: auto)"},
+      {"--config", "FILE", "settings from this file instead of ./muster.yaml"},
+      {"--help", "", "this text", "-h"},
+  };
+  return flags;
+}
+
+ColorChoice color_choice_of(std::span<const std::string> words) {
+  auto choice = ColorChoice::Auto;
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::string_view word = words[i];
+    std::string_view value;
+    if (word == kColorFlag && i + 1 < words.size()) value = words[i + 1];
+    if (word.starts_with(kColorFlag) && word.substr(kColorFlag.size()).starts_with('=')) {
+      value = word.substr(kColorFlag.size() + 1);
+    }
+    choice = parse_color_choice(value).value_or(choice);
+  }
+  return choice;
 }
 
 std::vector<std::string> flag_names(const CommandSpec& spec) {

@@ -16,6 +16,13 @@ namespace muster {
 /// given twice with different values, too few or too many words. Threads: pure.
 Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::string> words);
 
+/// The flags of every command: --color, --config, --help.
+const std::vector<RunFlag>& common_flags();
+
+/// What a command line says of colours, for what is printed before its words are sorted out and
+/// where they cannot be. Its last --color before a "--" counts; Auto for a word that is none.
+ColorChoice color_choice_of(std::span<const std::string> words);
+
 /// Every flag that the command understands, "--no-" forms included.
 std::vector<std::string> flag_names(const CommandSpec& spec);
 

@@ -146,5 +146,20 @@ TEST(ParseArguments, AskedForHelpNeedsNothingElse) {
   }
 }
 
+TEST(ParseArguments, TakesColoursInEveryCommand) {
+  EXPECT_EQ(parse({"m", "--color", "never"})->value("--color"), "never");
+  EXPECT_EQ(message({"m", "--color", "yes"}), "--color must be auto, always or never: \"yes\"");
+}
+
+TEST(ColorChoiceOf, IsTheLastOneBeforeTheWordsOfAnother) {
+  const auto choice = [](const std::vector<std::string>& words) { return color_choice_of(words); };
+  EXPECT_EQ(choice({"muster", "plan", "m"}), ColorChoice::Auto);
+  EXPECT_EQ(choice({"muster", "plan", "--color", "always"}), ColorChoice::Always);
+  EXPECT_EQ(choice({"muster", "plan", "--color=never", "m"}), ColorChoice::Never);
+  EXPECT_EQ(choice({"muster", "plan", "--color=never", "--color=always"}), ColorChoice::Always);
+  EXPECT_EQ(choice({"muster", "plan", "--color"}), ColorChoice::Auto);
+  EXPECT_EQ(choice({"muster", "monitor", "--", "ls", "--color=always"}), ColorChoice::Auto);
+}
+
 }  // namespace
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cli/output.h"
 #include "config/config.h"
+#include "terminal/terminal_info.h"
 
 namespace muster {
 
@@ -41,8 +42,8 @@ struct CommandSpec {
   std::string usage;    // "MODEL INPUT... -o OUT"
   std::size_t positional_least = 0;
   std::size_t positional_most = 0;
-  std::vector<FlagGroup> groups;     // --config and --help are added
-  std::string examples;              // lines, indented by two
+  std::vector<FlagGroup> groups;     // those of `common_flags` are added
+  std::string examples;              // lines indented by two, and paragraphs: `examples_text`
   bool reads_foreign_names = false;  // variables of other programs count, too: foreign_names.h
 };
 
@@ -73,6 +74,10 @@ struct CommandContext {
   Output& output;                  // standard output
   std::vector<std::string> words;  // the whole command line, for "go on with: …"
   ConfigSources sources = {};      // what `config` was read from, to read it again
+  ColorChoice color = ColorChoice::Auto;
+
+  /// What is at the other end of a descriptor, with the colours that were asked for.
+  TerminalInfo terminal(int fd) const { return inspect_terminal(fd, color); }
 };
 
 /// A command: its spec, and what it does. The value is the exit code.

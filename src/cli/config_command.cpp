@@ -48,15 +48,17 @@ std::string origin_text(const EffectiveValue& effective) {
   return effective.place.empty() ? origin : fmt::format("{}: {}", origin, effective.place);
 }
 
-std::string describe(const Config& config, std::size_t width) {
-  Table table({{"setting"}, {"value", Align::Left, true}, {"from", Align::Left, true}});
+std::string describe(const Config& config, const TerminalInfo& terminal) {
+  Table table({{"setting"},
+               {.title = "value", .leaves = 1, .goes_below = true},
+               {.title = "from", .leaves = 2, .goes_below = true}});
   for (const auto& setting : settings()) {
     const auto& effective = config.at(setting.id);
     const auto none = fmt::format("({})", setting.default_note);
     table.add_row(
         {std::string(setting.name), effective.value.value_or(none), origin_text(effective)});
   }
-  return table.render(width);
+  return table.render(terminal.width, terminal.has_color);
 }
 
 std::string config_json(const Config& config) {
@@ -75,9 +77,9 @@ std::string config_json(const Config& config) {
 Result<int> run_config(const CommandContext& context) {
   find_defaults(context.config);
   const bool wants_json = context.arguments.has("--json");
-  MUSTER_TRY(context.output.append(wants_json
-                                       ? config_json(context.config)
-                                       : describe(context.config, printed_width(STDOUT_FILENO))));
+  MUSTER_TRY(context.output.append(
+      wants_json ? config_json(context.config)
+                 : describe(context.config, context.terminal(STDOUT_FILENO))));
   return 0;
 }
 

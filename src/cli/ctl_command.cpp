@@ -56,19 +56,29 @@ std::string text_of(const Json& json, const char* key) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-std::string device_table(const Json& devices) {
+Style style_of(const std::string& state) {
+  if (state == "ready") return kGood;
+  return state == "quarantined" || state == "given up" ? kBad : kWarning;
+}
+
+std::string device_table(const Json& devices, const TerminalInfo& terminal) {
   Table table({{"device"},
                {"state"},
                {"texts", Align::Right},
-               {"in flight", Align::Right},
-               {"restarts", Align::Right},
-               {"why", Align::Left, true}});
+               {.title = "in flight", .align = Align::Right, .leaves = 1},
+               {.title = "restarts", .align = Align::Right, .leaves = 2},
+               {.title = "why", .leaves = 3, .goes_below = true}});
   for (const auto& device : devices) {
-    table.add_row({text_of(device, "name"), text_of(device, "state"), text_of(device, "text_count"),
-                   text_of(device, "in_flight_texts"), text_of(device, "restart_count"),
-                   text_of(device, "reason")});
+    const auto state = text_of(device, "state");
+    const auto reason = text_of(device, "reason");
+    table.add_row({text_of(device, "name"),
+                   {state, style_of(state)},
+                   text_of(device, "text_count"),
+                   text_of(device, "in_flight_texts"),
+                   text_of(device, "restart_count"),
+                   reason == "-" ? "" : reason});
   }
-  return table.render(printed_width(STDOUT_FILENO));
+  return table.render(terminal.width, terminal.has_color);
 }
 
 Result<Json> read_devices(ServerClient& client) {
@@ -80,8 +90,10 @@ Result<Json> read_devices(ServerClient& client) {
   return std::move(json["devices"]);
 }
 
-Result<std::string> show_status(ServerClient& client, bool wants_json) {
-  if (!wants_json) return device_table(MUSTER_TRY(read_devices(client)));
+Result<std::string> show_status(ServerClient& client, const CommandContext& context) {
+  if (!context.arguments.has("--json")) {
+    return device_table(MUSTER_TRY(read_devices(client)), context.terminal(STDOUT_FILENO));
+  }
   auto body = MUSTER_TRY(client.call("GET", "/v1/devices"));
   return body + "\n";
 }
@@ -143,7 +155,7 @@ Result<int> run_ctl(const CommandContext& context) {
   auto client = MUSTER_TRY(ServerClient::open(context));
   std::string out;
   if (action == "status") {
-    out = MUSTER_TRY(show_status(client, context.arguments.has("--json")));
+    out = MUSTER_TRY(show_status(client, context));
   } else if (action == "load") {
     out = MUSTER_TRY(load_model(client, words[1]));
   } else if (action == "unload") {

@@ -222,12 +222,14 @@ Result<int> run_detect(const CommandContext& context, const ContainerHost& host)
   Table table({{"device"},
                {"model", Align::Left, true},
                {"memory", Align::Right},
-               {"free", Align::Right},
+               {.title = "free", .align = Align::Right, .leaves = 1},
                {"in a container"}});
   for (const auto& row : rows) {
     table.add_row({row.name, row.model, row.memory, row.free_memory, row.container_name});
   }
-  auto text = rows.empty() ? std::string("no GPU\n") : table.render(printed_width(STDOUT_FILENO));
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  auto text =
+      rows.empty() ? std::string("no GPU\n") : table.render(terminal.width, terminal.has_color);
   if (host.inventory.gpu_absent_reason) {
     text += fmt::format("NVIDIA: {}\n", *host.inventory.gpu_absent_reason);
   }
@@ -257,12 +259,17 @@ Result<int> run_status(const CommandContext& context, const std::vector<Deployed
     MUSTER_TRY(context.output.append("muster started no container that is still there\n"));
     return 0;
   }
-  Table table({{"container"}, {"API"}, {"model", Align::Left, true}, {"status"}, {"address"}});
+  Table table({{"container"},
+               {"API"},
+               {.title = "model", .leaves = 1, .goes_below = true},
+               {"status"},
+               {.title = "address", .leaves = 2, .goes_below = true}});
   for (const auto& container : found) {
     table.add_row(
         {container.name, container.api, container.model, container.status, container.address});
   }
-  MUSTER_TRY(context.output.append(table.render(printed_width(STDOUT_FILENO))));
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  MUSTER_TRY(context.output.append(table.render(terminal.width, terminal.has_color)));
   return 0;
 }
 

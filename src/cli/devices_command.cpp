@@ -19,9 +19,6 @@
 namespace muster {
 namespace {
 
-// Where nobody looks at the width, nothing is cut.
-constexpr std::size_t kUncutWidth = 10'000;
-
 CommandSpec devices_spec() {
   return {
       .name = "devices",
@@ -52,20 +49,20 @@ Result<std::optional<Inventory>> find_host(const CollectorOptions& options) {
 }
 
 std::string page_text(const CommandContext& context, const std::optional<Inventory>& host,
-                      const TelemetrySnapshot& snapshot, std::size_t width) {
-  if (context.arguments.has("--topology")) return describe_topology(snapshot, width);
-  auto text = host ? describe_host(*host, width) + "\n" : "";
-  return text + describe_devices(snapshot, width);
+                      const TelemetrySnapshot& snapshot, const TerminalInfo& terminal) {
+  if (context.arguments.has("--topology")) return describe_topology(snapshot, terminal);
+  auto text = host ? describe_host(*host, terminal) + "\n" : "";
+  return text + describe_devices(snapshot, terminal);
 }
 
 Result<int> watch(const CommandContext& context, const Collector& collector,
                   const std::optional<Inventory>& host, Duration interval) {
-  const auto terminal = inspect_terminal(STDOUT_FILENO);
-  const auto screen = MUSTER_TRY(CursesScreen::open(
-      {terminal.has_utf8 ? CharacterSet::Utf8 : CharacterSet::Ascii, terminal.has_color}));
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  const auto screen = MUSTER_TRY(CursesScreen::open({terminal.characters(), terminal.has_color}));
   while (interrupt_signal() == 0) {
     auto canvas = screen->canvas();
-    const auto text = page_text(context, host, collector.snapshot(), canvas.width());
+    // The canvas takes text without escape sequences.
+    const auto text = page_text(context, host, collector.snapshot(), {.width = canvas.width()});
     std::size_t row = 0;
     for (const auto& line : split(text, '\n')) canvas.put(row++, 0, line);
     screen->draw(canvas);
@@ -90,9 +87,10 @@ Status check_watch(const CommandContext& context) {
                  "--watch draws on a terminal and --json does not: `muster monitor` writes a JSON "
                  "line each interval"};
   }
-  if (isatty(STDOUT_FILENO) == 1) return Done{};
+  if (context.terminal(STDOUT_FILENO).can_redraw) return Done{};
   return Error{ErrorKind::InvalidArgument,
-               "--watch needs a terminal: without it the devices are printed once"};
+               "--watch needs a terminal that can move its cursor: without it the devices are "
+               "printed once"};
 }
 
 Result<int> run_devices(const CommandContext& context) {
@@ -111,9 +109,8 @@ Result<int> run_devices(const CommandContext& context) {
     MUSTER_TRY(context.output.append(devices_json(host, snapshot)));
     return 0;
   }
-  const auto terminal = inspect_terminal(STDOUT_FILENO);
-  const auto width = terminal.is_terminal ? terminal.width : kUncutWidth;
-  MUSTER_TRY(context.output.append(page_text(context, host, snapshot, width)));
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  MUSTER_TRY(context.output.append(page_text(context, host, snapshot, terminal)));
   return 0;
 }
 

@@ -40,7 +40,8 @@ CommandSpec doctor_spec() {
           "  muster doctor --no-compute --json | jq .availability\n"
           "  muster doctor --recommend > muster.yaml\n"
           "\n"
-          "  exit code: 0 well, 20 warnings, 21 a device or program is unfit\n",
+          "The exit code is 0 where all is well, 20 with warnings, and 21 where a device or\n"
+          "a program is unfit.\n",
   };
 }
 
@@ -84,7 +85,7 @@ void make_compute_tests(const CommandContext& context, const Availability& avail
     options.worker_program = facts.worker->program;
     options.torch_root = facts.torch->root;
     options.build = facts.build;
-    if (inspect_terminal(STDERR_FILENO).is_terminal) {
+    if (context.terminal(STDERR_FILENO).is_terminal) {
       options.on_start = [](const std::string& device) {
         fmt::print(stderr, "muster: computing on {}\n", device);
       };
@@ -131,7 +132,7 @@ Result<int> run_doctor(const CommandContext& context) {
   } else if (arguments.has("--recommend")) {
     text = recommendation_yaml(report.recommended);
   } else {
-    text = doctor_text(report, inspect_terminal(STDOUT_FILENO).width, arguments.has("--all"));
+    text = doctor_text(report, context.terminal(STDOUT_FILENO), arguments.has("--all"));
   }
   MUSTER_TRY(context.output.append(text));
   return doctor_exit_code(overall_verdict(report.checks));

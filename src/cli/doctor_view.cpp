@@ -7,9 +7,10 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "terminal/style.h"
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -21,30 +22,24 @@ std::string shown_device(const Check& check) {
   return check.device.empty() ? "machine" : check.device;
 }
 
-// Words into lines of at most `width` columns, none of them begun before `indent`. The first line
-// is begun by `head`.
-std::string wrapped(const std::string& head, const std::string& text, std::size_t indent,
-                    std::size_t width) {
-  auto out = head;
-  auto column = display_width(head);
-  if (column < indent) out.append(indent - column, ' ');
-  column = std::max(column, indent);
-  bool is_first = true;
-  std::istringstream words(printable(text));
-  for (std::string word; words >> word;) {
-    const auto size = display_width(word);
-    if (!is_first && column + 1 + size > width) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (!is_first) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += size;
-    is_first = false;
+Style style_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Well:
+      return kGood;
+    case Verdict::Warning:
+      return kWarning;
+    case Verdict::Unfit:
+      return kBad;
+    case Verdict::NotSeen:
+    case Verdict::NotApplicable:
+      return kQuiet;
   }
-  return out + "\n";
+  return {};
+}
+
+// Lines that begin with the word of a verdict, in its colour.
+std::string with_verdict(const std::string& lines, Verdict verdict, const TerminalInfo& terminal) {
+  return styled_start(lines, verdict_word(verdict).size(), style_of(verdict), terminal.has_color);
 }
 
 // Where the columns of lines in full begin.
@@ -64,15 +59,18 @@ Columns columns_of(const std::vector<Check>& checks) {
 }
 
 // "unfit    cuda:3  xid: the driver reported …", and what to do below it.
-std::string full_lines(const Check& check, const Columns& columns, std::size_t width) {
-  const auto head =
-      fmt::format("{:<{}}{}", verdict_word(check.verdict), columns.device, shown_device(check));
-  auto lines = wrapped(head, check.name + ": " + check.sentence, columns.sentence, width);
+std::string full_lines(const Check& check, const Columns& columns, const TerminalInfo& terminal) {
+  const auto head = padded(
+      padded(verdict_word(check.verdict), columns.device) + shown_device(check), columns.sentence);
+  const auto width = terminal.width;
+  auto lines = wrapped(check.name + ": " + check.sentence,
+                       {.width = width, .head = head, .indent = columns.sentence});
   if (!check.advice.empty()) {
-    lines += wrapped(std::string(columns.sentence, ' ') + "do:", check.advice, columns.sentence + 4,
-                     width);
+    const auto advice = std::string(columns.sentence, ' ') + "do: ";
+    lines +=
+        wrapped(check.advice, {.width = width, .head = advice, .indent = columns.sentence + 4});
   }
-  return lines;
+  return with_verdict(lines, check.verdict, terminal);
 }
 
 // What is measured is worth a line even where all is well.
@@ -84,7 +82,8 @@ bool is_shown_in_full(const Check& check) {
 }
 
 // "well  cuda:0, cuda:1  present, xid, ecc": devices of which the same is well share a line.
-std::string short_lines(const std::vector<Check>& checks, Verdict verdict, std::size_t width) {
+std::string short_lines(const std::vector<Check>& checks, Verdict verdict,
+                        const TerminalInfo& terminal) {
   std::vector<std::string> devices;  // in the order of the checks
   std::map<std::string, std::string> names;
   for (const auto& check : checks) {
@@ -105,8 +104,10 @@ std::string short_lines(const std::vector<Check>& checks, Verdict verdict, std::
                                  [&](const auto& device) { return names[device] == list; }),
                   devices.end());
     const auto word = verdict_word(verdict);
-    text += wrapped(std::string(word), fmt::format("{}: {}", fmt::join(sharing, ", "), list),
-                    word.size() + 2, width);
+    const auto head = padded(word, word.size() + 2);
+    const auto lines = wrapped(fmt::format("{}: {}", fmt::join(sharing, ", "), list),
+                               {.width = terminal.width, .head = head, .indent = head.size()});
+    text += with_verdict(lines, verdict, terminal);
   }
   return text;
 }
@@ -155,25 +156,29 @@ Json compute_json(const std::vector<ComputeOutcome>& outcomes) {
 
 }  // namespace
 
-std::string doctor_text(const DoctorReport& report, std::size_t width, bool shows_all) {
+std::string doctor_text(const DoctorReport& report, const TerminalInfo& terminal, bool shows_all) {
   const auto overall = overall_verdict(report.checks);
-  auto text = wrapped("",
-                      fmt::format("{}: {} ({})", report.machine, verdict_word(overall),
-                                  summary(report.checks)),
-                      0, width) +
-              "\n";
+  const auto begin = fmt::format("{}: ", report.machine);
+  const auto verdict = fmt::format("{}{}", begin, verdict_word(overall));
+  auto text =
+      wrapped(fmt::format("{} ({})", verdict, summary(report.checks)), {.width = terminal.width});
+  if (text.starts_with(verdict)) {
+    text = begin + with_verdict(text.substr(begin.size()), overall, terminal);
+  }
+  text += '\n';
   std::vector<Check> full;
   std::copy_if(report.checks.begin(), report.checks.end(), std::back_inserter(full),
                [&](const Check& check) { return shows_all || is_shown_in_full(check); });
   const auto columns = columns_of(full);
   for (const auto verdict : kWorstFirst) {
     for (const auto& check : full) {
-      if (check.verdict == verdict) text += full_lines(check, columns, width);
+      if (check.verdict == verdict) text += full_lines(check, columns, terminal);
     }
-    if (!shows_all) text += short_lines(report.checks, verdict, width);
+    if (!shows_all) text += short_lines(report.checks, verdict, terminal);
   }
   if (!report.recommended.empty()) {
-    text += "\nrecommended (muster doctor --recommend > muster.yaml):\n" +
+    const auto title = styled("recommended", kHeading, terminal.has_color);
+    text += "\n" + title + " (muster doctor --recommend > muster.yaml):\n" +
             recommendation_yaml(report.recommended);
   }
   return text;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "doctor/check.h"
 #include "doctor/facts.h"
 #include "doctor/recommendation.h"
+#include "terminal/terminal_info.h"
 
 namespace muster {
 
@@ -21,8 +21,9 @@ struct DoctorReport {
 };
 
 /// For people: what is wrong first, with what to do about it; what is well in short, or every check
-/// with `shows_all`. Lines of at most `width` columns.
-std::string doctor_text(const DoctorReport& report, std::size_t width, bool shows_all);
+/// with `shows_all`. Wrapped between words at the terminal's width; verdicts in colour where it has
+/// colours.
+std::string doctor_text(const DoctorReport& report, const TerminalInfo& terminal, bool shows_all);
 
 /// For programs. Source: docs/doctor.md.
 std::string doctor_json(const DoctorReport& report);

@@ -34,7 +34,7 @@ DoctorReport report_of_two_devices() {
 }
 
 TEST(DoctorText, TheWorstComesFirstAndWhatIsWellIsShort) {
-  EXPECT_EQ(doctor_text(report_of_two_devices(), 60, false),
+  EXPECT_EQ(doctor_text(report_of_two_devices(), {.width = 60}, false),
             "here: unfit (1 unfit, 1 warning, 1 not applicable, 4 well)\n"
             "\n"
             "unfit    cuda:0   xid: the driver reported XID 79 (2 times)\n"
@@ -52,8 +52,30 @@ TEST(DoctorText, TheWorstComesFirstAndWhatIsWellIsShort) {
             "devices: 'cuda:1'\n");
 }
 
+TEST(DoctorText, ColoursTheWordsOfVerdictsAlone) {
+  const auto report = report_of_two_devices();
+  const auto text = doctor_text(report, {.width = 60, .has_color = true}, false);
+  EXPECT_TRUE(text.starts_with("here: \x1b[0;1;38;5;202munfit\x1b[0m (1 unfit,")) << text;
+  EXPECT_NE(text.find("\n\x1b[0;1;38;5;214mwarning\x1b[0m  machine  open_files: too few"),
+            std::string::npos);
+  EXPECT_NE(text.find("\n\x1b[0;1;38;5;36mwell\x1b[0m  machine: torch\n"), std::string::npos);
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto escape = std::min(text.find('\x1b', at), text.size());
+    plain += text.substr(at, escape - at);
+    at = escape == text.size() ? escape : text.find('m', escape) + 1;
+  }
+  EXPECT_EQ(plain, doctor_text(report, {.width = 60}, false)) << "no text differs";
+}
+
+TEST(DoctorText, IsNotWrappedInAPipe) {
+  EXPECT_NE(doctor_text(report_of_two_devices(), {.width = kUnboundedWidth}, false)
+                .find("open_files: too few files may be open: 70, and 88 are needed\n"),
+            std::string::npos);
+}
+
 TEST(DoctorText, AllShowsEverySentence) {
-  const auto text = doctor_text(report_of_two_devices(), 120, true);
+  const auto text = doctor_text(report_of_two_devices(), {.width = 120}, true);
   for (const auto& check : report_of_two_devices().checks) {
     EXPECT_NE(text.find(check.name + ": " + check.sentence), std::string::npos) << text;
   }
@@ -66,7 +88,7 @@ TEST(DoctorText, WhatCameFromOutsideCannotMoveTheCursor) {
                     .device = "cuda:0",
                     .verdict = Verdict::Warning,
                     .sentence = "\x1b[2Jevil"}};
-  EXPECT_EQ(doctor_text(report, 80, false).find('\x1b'), std::string::npos);
+  EXPECT_EQ(doctor_text(report, {.width = 80}, false).find('\x1b'), std::string::npos);
 }
 
 TEST(DoctorJson, HoldsTheReport) {

@@ -47,6 +47,7 @@ CommandSpec embed_spec() {
              {"--resume", "", "go on where an interrupted run stopped; without one, begin"},
              {"--restart", "", "drop what an interrupted run left, and start from the beginning"},
              {"--json", "", "the report as a JSON object"},
+             {"--verbose", "", "a longer report: why this precision, where the time went"},
              {"--quiet", "", "no progress and no report"}}},
            {"Input",
             {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad},
@@ -147,15 +148,34 @@ Result<EmbedOptions> options_of(const CommandContext& context) {
   return embed_options(context);
 }
 
+// Something is seen before the devices are known, which a driver may take seconds to tell.
+ProgressReading first_reading() {
+  ProgressReading reading;
+  reading.phase = "looking for devices";
+  return reading;
+}
+
+Status show_report(const CommandContext& context, const EmbedReport& report) {
+  if (context.arguments.has("--json")) return context.output.append(report_json(report));
+  if (context.arguments.has("--quiet")) return Done{};
+  // Standard output is the vectors' where they went there.
+  const bool is_stream = report.index.empty();
+  const auto text =
+      describe_report(report, context.terminal(is_stream ? STDERR_FILENO : STDOUT_FILENO),
+                      context.arguments.has("--verbose"));
+  if (!is_stream) return context.output.append(text);
+  std::fputs(text.c_str(), stderr);
+  return Done{};
+}
+
 Result<int> run_embed(const CommandContext& context) {
   const bool is_quiet = context.arguments.has("--quiet");
-  const bool wants_json = context.arguments.has("--json");
-  const auto options = MUSTER_TRY(options_of(context));
   if (!is_quiet) tell_of_names_not_read(context);
-
   catch_interrupts();
   std::optional<ProgressBar> bar;
-  bar.emplace(STDERR_FILENO, inspect_terminal(STDERR_FILENO), context.clock);
+  bar.emplace(STDERR_FILENO, context.terminal(STDERR_FILENO), context.clock);
+  if (!is_quiet) bar->update(first_reading());
+  const auto options = MUSTER_TRY(options_of(context));
   EmbedEvents events;
   events.on_progress = [&](const EmbedProgress& progress) {
     if (!is_quiet) bar->update(progress_reading(progress));
@@ -172,14 +192,7 @@ Result<int> run_embed(const CommandContext& context) {
     }
     return report.error();
   }
-  if (wants_json) {
-    MUSTER_TRY(context.output.append(report_json(*report)));
-  } else if (!is_quiet && options.stream) {
-    std::fputs(describe_report(*report, printed_width(STDERR_FILENO)).c_str(), stderr);
-  } else if (!is_quiet) {
-    const auto width = printed_width(STDOUT_FILENO);
-    MUSTER_TRY(context.output.append(describe_report(*report, width)));
-  }
+  MUSTER_TRY(show_report(context, *report));
   return 0;
 }
 

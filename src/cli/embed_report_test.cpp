@@ -50,11 +50,27 @@ EmbedReport report() {
   return report;
 }
 
-TEST(DescribeReport, ShowsDevicesAndWhereTheTimeWent) {
-  // 1000 texts in 4 s; cpu:0 14,000 tokens in 4 s; busy (3 + 1) / (4 + 4); parent 1 of 10 CPU
-  // seconds.
-  EXPECT_EQ(describe_report(report(), 80),
-            "1,000 texts, 24,000 tokens in 4.00 s: 250 texts/s, 6,000 tokens/s\n"
+constexpr TerminalInfo kTerminal{.is_terminal = true, .width = 80};
+
+// 1000 texts in 4 s; cpu:0 14,000 tokens in 4 s; busy 3 of 4 s and 1 of 4.
+constexpr const char* kShort =
+    "1,000 texts in 4.00 s: 250 texts/s, 6,000 tokens/s, bf16\n"
+    "x.npy [1,000 x 384], index x.index.jsonl\n"
+    "3 texts were cut at the token limit\n"
+    "\n"
+    "device  texts  tokens  tokens/s  busy  restarts\n"
+    "cpu:0     600  14,000     3,500  75 %         0\n"
+    "cpu:1     400  10,000     2,500  25 %         2\n";
+
+TEST(DescribeReport, SaysInShortWhatWasDone) {
+  EXPECT_EQ(describe_report(report(), kTerminal, false), kShort);
+}
+
+TEST(DescribeReport, SaysMoreWhereAsked) {
+  // Busy (3 + 1) / (4 + 4); muster took 1 of 10 CPU seconds.
+  EXPECT_EQ(describe_report(report(), kTerminal, true),
+            "1,000 texts in 4.00 s: 250 texts/s, 6,000 tokens/s, bf16\n"
+            "x.npy [1,000 x 384], index x.index.jsonl\n"
             "3 texts were cut at the token limit\n"
             "precision bf16: 2.1x fp32\n"
             "\n"
@@ -70,21 +86,33 @@ TEST(DescribeReport, ShowsDevicesAndWhereTheTimeWent) {
             "other                0.20    5 %\n"
             "\n"
             "devices busy 50 %; first worker ready after 0.50 s, first vector after 0.75 s\n"
-            "CPU time: 9.0 s in the workers, 1.0 s in muster (10 %)\n"
-            "x.npy [1,000 x 384], index x.index.jsonl\n");
+            "CPU time: 9.0 s in the workers, 1.0 s in muster (10 %)\n");
+}
+
+TEST(DescribeReport, ColoursWhatWasDoneAndWhatWasNot) {
+  auto with_one_less = report();
+  with_one_less.progress.devices[1].state = "given up";
+  with_one_less.progress.devices[1].reason = "out of memory";
+  auto terminal = kTerminal;
+  terminal.has_color = true;
+  const auto text = describe_report(with_one_less, terminal, false);
+  EXPECT_TRUE(text.starts_with("\x1b[0;1;38;5;36m1,000 texts\x1b[0m in 4.00 s")) << text;
+  EXPECT_NE(text.find("\n\x1b[0;1;38;5;214mwarning:\x1b[0m cpu:1 was given up: out of memory\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST(DescribeReport, NamesDuplicateIdsAndWhatWentToAStream) {
   auto duplicates = report();
   duplicates.progress.duplicate_id_count = 2;
   duplicates.first_duplicate = "in.jsonl:7";
-  EXPECT_NE(describe_report(duplicates, 80)
+  EXPECT_NE(describe_report(duplicates, kTerminal, false)
                 .find("\n2 records have the id of an earlier one, the first at in.jsonl:7\n"),
             std::string::npos);
   duplicates.are_all_ids_compared = false;
-  EXPECT_NE(
-      describe_report(duplicates, 80).find("\nids were compared with the first 1,048,576 alone\n"),
-      std::string::npos);
+  EXPECT_NE(describe_report(duplicates, kTerminal, false)
+                .find("\nids were compared with the first 1,048,576 alone\n"),
+            std::string::npos);
   const auto json = nlohmann::json::parse(report_json(duplicates));
   EXPECT_EQ(json["duplicate_id_count"], 2);
   EXPECT_EQ(json["first_duplicate_id"], "in.jsonl:7");
@@ -92,10 +120,10 @@ TEST(DescribeReport, NamesDuplicateIdsAndWhatWentToAStream) {
   stream.out = "standard output";
   stream.index.clear();
   stream.progress.bad_count = 1;
-  const auto text = describe_report(stream, 80);
+  const auto text = describe_report(stream, kTerminal, false);
   EXPECT_NE(text.find("\n1 bad record was skipped; its line says why\n"), std::string::npos)
       << text;
-  EXPECT_TRUE(text.ends_with("\nstandard output [1,000 x 384]\n")) << text;
+  EXPECT_NE(text.find("\nstandard output [1,000 x 384]\n"), std::string::npos) << text;
 }
 
 TEST(DescribeReport, OneIsNotMany) {
@@ -104,10 +132,11 @@ TEST(DescribeReport, OneIsNotMany) {
   one.progress.blank_count = 1;
   one.progress.truncated_count = 1;
   one.progress.bad_count = 1;
-  EXPECT_NE(describe_report(one, 80).find("\n1 row was there already (--resume)\n"
-                                          "1 blank line was passed over\n"
-                                          "1 text was cut at the token limit\n"
-                                          "1 bad record was skipped; the index says why\n"),
+  EXPECT_NE(describe_report(one, kTerminal, false)
+                .find("\n1 row was there already (--resume)\n"
+                      "1 blank line was passed over\n"
+                      "1 text was cut at the token limit\n"
+                      "1 bad record was skipped; the index says why\n"),
             std::string::npos);
 }
 
@@ -116,7 +145,7 @@ TEST(DescribeReport, NamesADeviceThatWasOfNoUse) {
   auto& second = with_one_less.progress.devices[1];
   second.state = "given up";
   second.reason = "the model cannot be loaded: out of memory";
-  EXPECT_NE(describe_report(with_one_less, 80)
+  EXPECT_NE(describe_report(with_one_less, kTerminal, false)
                 .find("warning: cpu:1 was given up: the model cannot be loaded: out of memory\n"),
             std::string::npos);
   const auto json = nlohmann::json::parse(report_json(with_one_less));
@@ -130,7 +159,7 @@ TEST(DescribeReport, SaysThatNothingWasLeftToDo) {
   complete.progress.resumed_count = 1000;
   complete.dim = 384;
   complete.out = "x.npy";
-  EXPECT_EQ(describe_report(complete, 80),
+  EXPECT_EQ(describe_report(complete, kTerminal, false),
             "x.npy is complete already [1,000 x 384]: nothing to do\n");
   EXPECT_EQ(nlohmann::json::parse(report_json(complete))["was_complete"], true);
 }
@@ -138,8 +167,8 @@ TEST(DescribeReport, SaysThatNothingWasLeftToDo) {
 TEST(DescribeReport, ClaimsNoSpeedWithoutTime) {
   EmbedReport empty;
   empty.progress.devices.resize(1);
-  const auto text = describe_report(empty, 80);
-  EXPECT_NE(text.find("0 texts, 0 tokens in 0.00 s: - texts/s, - tokens/s"), std::string::npos);
+  const auto text = describe_report(empty, kTerminal, false);
+  EXPECT_NE(text.find("0 texts in 0.00 s: - texts/s, - tokens/s"), std::string::npos);
   EXPECT_EQ(text.find("nan"), std::string::npos);
 }
 
@@ -161,16 +190,33 @@ TEST(ReportJson, HasEveryField) {
   EXPECT_TRUE(nlohmann::json::parse(report_json(from_pipe))["input_total_bytes"].is_null());
 }
 
-TEST(ProgressReading, NamesTheStateOnlyOfDevicesThatDoNotWork) {
+TEST(ProgressReading, HasALaneForEachDeviceWithWhatKeepsItFromWork) {
   const auto reading = progress_reading(report().progress);
-  EXPECT_EQ(reading.devices, (std::vector<std::string>{"cpu:0", "cpu:1 restarting"}));
+  ASSERT_EQ(reading.lanes.size(), 2U);
+  EXPECT_EQ(reading.lanes[0].name, "cpu:0");
+  EXPECT_EQ(reading.lanes[0].count, 600U);
+  EXPECT_EQ(reading.lanes[0].state, "");
+  EXPECT_EQ(reading.lanes[1].state, "restarting");
   EXPECT_EQ(reading.counts[1].count, 24'000U);
   auto from_pipe = report().progress;
   from_pipe.input_size_total.reset();
   EXPECT_FALSE(progress_reading(from_pipe).fraction);
 }
 
-TEST(ProgressReading, CountsWhatTheDevicesFinished) {
+TEST(ProgressReading, CountsTheTokensThatTheDevicesFinished) {
+  // 24,000 of the 32,000 tokens of 8000 of 10,000 bytes: 0.8 * 0.75.
+  auto progress = report().progress;
+  progress.read_token_count = 32'000;
+  ASSERT_TRUE(progress_reading(progress).fraction);
+  EXPECT_DOUBLE_EQ(*progress_reading(progress).fraction, 0.6);
+  // The first 2000 bytes were done before: (2000 + 6000 * 0.75) / 10,000.
+  progress.input_size_resumed = 2000;
+  EXPECT_DOUBLE_EQ(*progress_reading(progress).fraction, 0.65);
+  progress.read_token_count = 20'000;  // fewer than done: retried texts count twice
+  EXPECT_DOUBLE_EQ(*progress_reading(progress).fraction, 0.8);
+}
+
+TEST(ProgressReading, CountsTextsWhereNobodyCountsTokensBefore) {
   // 600 + 400 texts of 1600 read, which are 8000 of 10,000 bytes: 0.8 * 1000 / 1600.
   const auto reading = progress_reading(report().progress);
   ASSERT_TRUE(reading.fraction);
@@ -179,8 +225,14 @@ TEST(ProgressReading, CountsWhatTheDevicesFinished) {
   auto resumed = report().progress;
   resumed.resumed_count = 300;  // 0.8 * 1300 / 1600
   EXPECT_DOUBLE_EQ(*progress_reading(resumed).fraction, 0.65);
-  resumed.resumed_count = 900;  // more done than read: retried texts count twice
-  EXPECT_DOUBLE_EQ(*progress_reading(resumed).fraction, 0.95);
+  resumed.resumed_count = 900;
+  EXPECT_DOUBLE_EQ(*progress_reading(resumed).fraction, 0.8) << "no more than was read";
+}
+
+TEST(ProgressReading, NamesThePhaseOfTheStart) {
+  EmbedProgress starting;
+  starting.phase = "starting workers";
+  EXPECT_EQ(progress_reading(starting).phase, "starting workers");
 }
 
 // A server's own devices, their busy time and their CPU time are not this program's to tell.
@@ -190,7 +242,7 @@ TEST(DescribeReport, ClaimsNothingOfAServersInside) {
   made.progress.devices[0].name = "127.0.0.1:8000";
   made.progress.devices[0].busy_seconds.reset();
   made.worker_cpu_seconds.reset();
-  const auto text = describe_report(made, 80);
+  const auto text = describe_report(made, kTerminal, true);
   EXPECT_NE(text.find("127.0.0.1:8000    600  14,000     3,500     -         0\n"),
             std::string::npos)
       << text;

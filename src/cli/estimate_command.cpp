@@ -20,7 +20,7 @@
 #include "planner/plan/plan.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
-#include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -115,11 +115,11 @@ Table estimate_table(const std::vector<Estimate>& estimates, PlanTask task, bool
   columns.push_back({"total", Align::Right});
   Table table(std::move(columns));
   for (const auto& [dtype, context, memory] : estimates) {
-    std::vector<std::string> cells{dtype, with_thousands(context), human_bytes(memory.weights)};
+    std::vector<TableCell> cells{dtype, with_thousands(context), human_bytes(memory.weights)};
     for (const auto& [title, bytes] : parts_of(memory)) {
-      cells.push_back(bytes == 0 ? "-" : human_bytes(bytes));
+      cells.emplace_back(bytes == 0 ? "-" : human_bytes(bytes));
     }
-    cells.push_back(human_bytes(memory.total()));
+    cells.emplace_back(human_bytes(memory.total()));
     table.add_row(std::move(cells));
   }
   return table;
@@ -128,7 +128,7 @@ Table estimate_table(const std::vector<Estimate>& estimates, PlanTask task, bool
 std::string estimate_text(const Question& question, const Plan& plan,
                           const std::vector<Estimate>& estimates, const TerminalInfo& terminal) {
   const auto& model = question.model;
-  const auto width = terminal.width;
+  const Wrap wrap{.width = terminal.width, .indent = 2};
   auto text = verdict_text(plan.verdict, terminal);
   text += wrapped(
       fmt::format("{} ({}, {} layers): {} in {} tensors, {}", model.name, model.shape.family,
@@ -136,13 +136,13 @@ std::string estimate_text(const Question& question, const Plan& plan,
                   with_thousands(model.tensors.size()),
                   model.weight_source == WeightSource::Headers ? "read from the weight files"
                                                                : "computed from its config"),
-      "  ", width);
-  text += wrapped("from " + printable(model.origin), "  ", width);
-  text += assumption_text(model, question.machine, plan, width);
-  text += wrapped("a whole copy on one such device, over dtypes and contexts:", "  ", width);
+      wrap);
+  text += wrapped("from " + model.origin, wrap);
+  text += assumption_text(model, question.machine, plan, terminal.width);
+  text += wrapped("a whole copy on one such device, over dtypes and contexts:", wrap);
   const std::array tables{estimate_table(estimates, plan.workload.task, true),
                           estimate_table(estimates, plan.workload.task, false)};
-  return text + "\n" + render_first_fitting(tables, width);
+  return text + "\n" + render_first_fitting(tables, terminal);
 }
 
 std::string explanation_text(const ModelDescription& model, const Workload& workload,
@@ -152,7 +152,7 @@ std::string explanation_text(const ModelDescription& model, const Workload& work
     if (part_bytes(memory, part.part) == 0) continue;
     text +=
         wrapped(fmt::format("{} = {} [{}; {}]", part.part, part.formula, part.source, part.bound),
-                "  ", width);
+                {.width = width, .indent = 2});
   }
   return text;
 }
@@ -191,7 +191,7 @@ Result<int> run_estimate(const CommandContext& context) {
     MUSTER_TRY(context.output.append(estimate_json(question, plan, estimates).dump(2) + "\n"));
     return 0;
   }
-  const auto terminal = inspect_terminal(STDOUT_FILENO);
+  const auto terminal = context.terminal(STDOUT_FILENO);
   MUSTER_TRY(context.output.append(estimate_text(question, plan, estimates, terminal)));
   if (!arguments.has("--explain")) return 0;
   const auto memory = MUSTER_TRY(whole_copy_memory(found.model, chosen.machine, question.request));

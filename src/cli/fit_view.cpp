@@ -12,8 +12,9 @@
 #include "cli/plan_view.h"
 #include "planner/forms/plan_json.h"
 #include "planner/memory/memory_encoder.h"
-#include "terminal/canvas.h"
+#include "terminal/style.h"
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -73,11 +74,11 @@ std::string devices_text(const Machine& machine, const Plan& plan) {
 }  // namespace
 
 std::string verdict_text(const FitVerdict& verdict, const TerminalInfo& terminal) {
-  auto text = wrapped(printable(verdict.sentence), "  ", terminal.width);
+  const auto text = wrapped(verdict.sentence, {.width = terminal.width, .indent = 2});
   const auto words = fit_words(verdict.fit);
-  if (!terminal.has_color || !text.starts_with(words)) return text;
+  if (!text.starts_with(words)) return text;
   const Style style{.role = role_of(verdict.fit), .is_bold = true};
-  return styled(words, style) + text.substr(words.size());
+  return styled_start(text, words.size(), style, terminal.has_color);
 }
 
 std::string assumption_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
@@ -89,7 +90,7 @@ std::string assumption_text(const ModelDescription& model, const Machine& machin
                   with_thousands(workload.batch), workload.batch == 1 ? "" : "s",
                   with_thousands(workload.context), precision_text(model, workload),
                   devices.empty() ? "" : ", on ", devices),
-      "  ", width);
+      {.width = width, .indent = 2});
 }
 
 }  // namespace muster

@@ -134,9 +134,9 @@ Result<int> list_keys(const CommandContext& context, const std::string& file) {
   }
   Table table({{"name"},
                {"scopes"},
-               {"requests/min", Align::Right},
-               {"tokens/min", Align::Right},
-               {"at once", Align::Right},
+               {.title = "requests/min", .align = Align::Right, .leaves = 1},
+               {.title = "tokens/min", .align = Align::Right, .leaves = 2},
+               {.title = "at once", .align = Align::Right, .leaves = 3},
                {"expires"}});
   const auto shown = [](const auto& limit) { return limit ? fmt::format("{}", *limit) : "-"; };
   for (const auto& key : keys) {
@@ -145,7 +145,8 @@ Result<int> list_keys(const CommandContext& context, const std::string& file) {
                    shown(key.limits.requests_at_once),
                    key.expires_unix_seconds ? day_text(*key.expires_unix_seconds) : "never"});
   }
-  MUSTER_TRY(context.output.append(table.render(printed_width(STDOUT_FILENO))));
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  MUSTER_TRY(context.output.append(table.render(terminal.width, terminal.has_color)));
   return 0;
 }
 

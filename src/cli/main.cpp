@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,9 +17,10 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/messages.h"
 #include "cli/output.h"
 #include "config/config.h"
-#include "terminal/text_width.h"
+#include "terminal/terminal_info.h"
 
 extern char** environ;
 
@@ -53,11 +56,20 @@ Error unknown_command(const std::vector<Command>& all, const std::string& word) 
                                    : "`muster --help` lists them")};
 }
 
+const Command* find_command(const std::vector<Command>& all, const std::string& name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&name](const Command& command) {
+    return command.spec.name == name;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
 Result<int> run_command(const Command& command, std::span<const std::string> words,
                         Output& output) {
   const auto arguments = MUSTER_TRY(parse_arguments(command.spec, words.subspan(2)));
+  const auto color = color_choice_of(words);
   if (arguments.wants_help) {
-    MUSTER_TRY(output.append(command_help(command.spec)));
+    const auto terminal = inspect_terminal(STDOUT_FILENO, color);
+    MUSTER_TRY(output.append(command_help(command.spec, terminal)));
     return 0;
   }
   ConfigSources sources;
@@ -69,7 +81,7 @@ Result<int> run_command(const Command& command, std::span<const std::string> wor
   sources.reads_foreign_names = command.spec.reads_foreign_names;
   auto config = MUSTER_TRY(Config::load(sources));
   for (const auto& warning : config.warnings()) {
-    fmt::print(stderr, "muster: warning: {}\n", printable(warning));
+    say(Tone::Warning, warning, color);
   }
   const SteadyClock clock;
   return command.run({.arguments = arguments,
@@ -77,34 +89,65 @@ Result<int> run_command(const Command& command, std::span<const std::string> wor
                       .clock = clock,
                       .output = output,
                       .words = {words.begin(), words.end()},
-                      .sources = sources});
+                      .sources = sources,
+                      .color = color});
 }
 
-Result<int> run(std::span<const std::string> words, Output& output) {
-  const auto all = all_commands();
-  if (words.size() < 2) {
-    std::fputs(general_help(all).c_str(), stderr);
-    return kUsageExit;
-  }
-  const auto& word = words[1];
-  const auto find = [&all](const std::string& name) {
-    for (const auto& command : all) {
-      if (command.spec.name == name) return &command;
+bool is_color_flag(const std::string& word) {
+  return word == "--color" || word.starts_with("--color=");
+}
+
+// "muster --color never embed" is "muster embed --color never".
+std::vector<std::string> with_command_first(std::span<const std::string> words) {
+  std::size_t at = 1;
+  while (at < words.size() && is_color_flag(words[at])) at += words[at] == "--color" ? 2 : 1;
+  std::vector<std::string> ordered(words.begin(), words.end());
+  if (at == 1 || at >= words.size()) return ordered;
+  const auto command = ordered.begin() + static_cast<std::ptrdiff_t>(at);
+  std::rotate(ordered.begin() + 1, command, command + 1);
+  return ordered;
+}
+
+std::vector<std::string> without_color(std::span<const std::string> words) {
+  std::vector<std::string> rest;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!is_color_flag(words[i])) {
+      rest.push_back(words[i]);
+    } else if (words[i] == "--color") {
+      ++i;  // its value goes, too
     }
-    return static_cast<const Command*>(nullptr);
-  };
-  if (word == "--version" || word == "-V") {
+  }
+  return rest;
+}
+
+// What `muster` itself answers: "--help", "help embed", "--version"; nullopt for a command.
+Result<std::optional<int>> answer_itself(const std::vector<Command>& all,
+                                         std::span<const std::string> words, Output& output) {
+  const auto own = without_color(words);
+  const auto terminal = inspect_terminal(STDOUT_FILENO, color_choice_of(words));
+  if (own.size() < 2) {
+    const auto there = inspect_terminal(STDERR_FILENO, color_choice_of(words));
+    std::fputs(general_help(all, there).c_str(), stderr);
+    return std::optional(kUsageExit);
+  }
+  if (own[1] == "--version" || own[1] == "-V") {
     MUSTER_TRY(output.append(fmt::format("muster {}\n", build_name())));
-    return 0;
+    return std::optional(0);
   }
-  if (word == "--help" || word == "-h" || word == "help") {
-    const auto* command = words.size() > 2 ? find(words[2]) : nullptr;
-    if (words.size() > 2 && command == nullptr) return unknown_command(all, words[2]);
-    MUSTER_TRY(output.append(command ? command_help(command->spec) : general_help(all)));
-    return 0;
-  }
-  const auto* command = find(word);
-  if (command == nullptr) return unknown_command(all, word);
+  if (own[1] != "--help" && own[1] != "-h" && own[1] != "help") return std::optional<int>();
+  const auto* command = own.size() > 2 ? find_command(all, own[2]) : nullptr;
+  if (own.size() > 2 && command == nullptr) return unknown_command(all, own[2]);
+  MUSTER_TRY(
+      output.append(command ? command_help(command->spec, terminal) : general_help(all, terminal)));
+  return std::optional(0);
+}
+
+Result<int> run(std::span<const std::string> given, Output& output) {
+  const auto all = all_commands();
+  const auto words = with_command_first(given);
+  if (const auto code = MUSTER_TRY(answer_itself(all, words, output))) return *code;
+  const auto* command = find_command(all, words[1]);
+  if (command == nullptr) return unknown_command(all, words[1]);
   return run_command(*command, words, output);
 }
 
@@ -117,8 +160,7 @@ int run_main(std::span<const std::string> words) {
   }
   if (code) return *code;
   if (output.is_reader_gone()) return kReaderGoneExit;
-  // One line, whatever a file name or a peer put into it.
-  fmt::print(stderr, "muster: {}\n", printable(code.error().message));
+  say(Tone::Error, code.error().message, color_choice_of(words));
   return exit_code(code.error().kind);
 }
 

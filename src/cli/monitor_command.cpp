@@ -10,16 +10,19 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/messages.h"
 #include "cli/monitor_child.h"
 #include "cli/monitor_csv.h"
 #include "cli/monitor_options.h"
 #include "cli/monitor_report.h"
+#include "cli/monitor_table.h"
+#include "cli/top_source.h"
+#include "hw/cpu/process_reader.h"
 #include "metrics/exposition.h"
 #include "net/http_server.h"
 #include "telemetry/collector.h"
 #include "telemetry/recording.h"
 #include "terminal/terminal_info.h"
-#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -57,19 +60,6 @@ Result<std::unique_ptr<HttpServer>> serve(const MonitorOptions& options,
   return server;
 }
 
-// "cuda:0  utilization_ratio=0.5  …": what is not slow, or what was asked for.
-std::string device_line(const DeviceStatus& device, const std::vector<Reading>& metrics) {
-  auto line = device.name;
-  if (!device.is_up) return line + "  down: " + printable(device.down_reason) + "\n";
-  for (const auto& info : reading_table()) {
-    const bool is_shown =
-        metrics.empty() ? info.tier != Tier::Slow : std::ranges::count(metrics, info.reading) > 0;
-    const auto value = device.readings.get(info.reading);
-    if (is_shown && value) line += fmt::format("  {}={:g}", info.name, *value);
-  }
-  return line + "\n";
-}
-
 // The signals that end this, or are passed on; and the end of a child.
 sigset_t awaited_signals() {
   sigset_t signals;
@@ -84,7 +74,10 @@ sigset_t awaited_signals() {
 class Monitor {
  public:
   Monitor(const CommandContext& context, const MonitorOptions& options)
-      : context_(context), options_(options) {}
+      : context_(context), options_(options), processes_(options.collector.root) {
+    const auto terminal = context.terminal(STDOUT_FILENO);
+    if (terminal.is_terminal) table_.emplace(options.metrics, terminal);
+  }
 
   Result<int> run();
 
@@ -100,6 +93,8 @@ class Monitor {
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<HttpServer> server_;
   std::optional<LineRecorder> recorder_;
+  ProcessReader processes_;
+  std::optional<MonitorTable> table_;  // where somebody looks at standard output
   std::shared_ptr<CommandMeter> meter_;
   std::optional<ChildCommand> child_;
   bool is_command_at_fault_ = false;  // it could not be started
@@ -123,7 +118,8 @@ Status Monitor::start() {
 
 Status Monitor::tick() {
   const bool is_printed = !recorder_ && !server_ && !child_;
-  const auto snapshot = collector_->snapshot();
+  auto snapshot = collector_->snapshot();
+  if (options_.process_count > 0) snapshot.processes = processes_.read(options_.process_count);
   if (recorder_) {
     MUSTER_TRY(recorder_->write(options_.is_csv ? csv_lines(snapshot, options_.metrics)
                                                 : recording_line(snapshot, options_.metrics)));
@@ -134,8 +130,13 @@ Status Monitor::tick() {
     }
   }
   if (!is_printed) return Done{};
+  if (table_) {
+    const auto clock = clock_text(snapshot.unix_seconds);
+    MUSTER_TRY(context_.output.append(table_->lines(snapshot, clock)));
+    return context_.output.flush();
+  }
   for (const auto& device : snapshot.devices) {
-    MUSTER_TRY(context_.output.append(device_line(device, options_.metrics)));
+    MUSTER_TRY(context_.output.append(monitor_line(device, options_.metrics)));
   }
   return context_.output.flush();
 }
@@ -165,7 +166,7 @@ Result<int> Monitor::end(int code) {
   if (options_.wants_json) {
     MUSTER_TRY(context_.output.append(command_use_json(use)));
   } else {
-    fmt::print(stderr, "{}", command_use_text(use, printed_width(STDERR_FILENO)));
+    fmt::print(stderr, "{}", command_use_text(use, context_.terminal(STDERR_FILENO)));
   }
   return code;
 }
@@ -174,7 +175,7 @@ Result<int> Monitor::run() {
   const auto started = start();
   // As a shell tells it, so that a script need not know that something stands in between.
   if (!started && is_command_at_fault_) {
-    fmt::print(stderr, "muster: {}\n", printable(started.error().message));
+    say(Tone::Error, started.error().message, context_.color);
     return started.error().kind == ErrorKind::NotFound ? kNoSuchCommand : kCannotRun;
   }
   if (!started) return started.error();

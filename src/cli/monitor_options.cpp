@@ -95,6 +95,8 @@ CommandSpec monitor_spec() {
                        {"--interval", "TIME", "100ms, 0.5s, 2m (default: 1s)"},
                        {"--metrics", "LIST",
                         "only these readings, as power_instant_watts,energy_joules"},
+                       {"--processes", "N",
+                        "with --out in JSON: also the N processes with the most CPU time"},
                        {"--rotate-size", "SIZE",
                         "a new file after so much, as 100MB; FILE.1 is the last one"},
                        {"--rotate-keep", "N", "so many older files (default: 5)"}}},
@@ -126,6 +128,15 @@ Result<MonitorOptions> monitor_options(const CommandContext& context) {
   options.recording = MUSTER_TRY(parse_recording(arguments));
   options.is_csv = options.recording && options.recording->file.extension() == ".csv";
   if (options.is_csv) options.recording->header = csv_header(options.metrics);
+  if (const auto text = arguments.value("--processes")) {
+    options.process_count = MUSTER_TRY(parse_count("--processes", *text));
+    if (!options.recording || options.is_csv) {
+      return wrong("--processes needs --out FILE, which is no .csv");
+    }
+    if (arguments.has("--machine")) {
+      return wrong("--processes are those of this machine: --machine has none");
+    }
+  }
   if (const auto text = arguments.value("--listen")) {
     options.listen = MUSTER_TRY(parse_listen_address(*text));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace muster {
 struct MonitorOptions {
   CollectorOptions collector;
   Duration interval = std::chrono::seconds(1);
-  std::vector<Reading> metrics;  // empty: all
+  std::vector<Reading> metrics;     // empty: all
+  std::uint32_t process_count = 0;  // of the machine's, in each line of a recording; 0: none
   std::optional<LineRecorder::Options> recording;
   bool is_csv = false;  // of the recording; else lines of JSON
   std::optional<ListenAddress> listen;

@@ -9,6 +9,7 @@
 #include "base/json_values.h"
 #include "base/text.h"
 #include "terminal/table.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -58,25 +59,18 @@ TotalUse total_of_gpus(const CommandUse& use) {
   return total_use(gpus);
 }
 
-std::string span_text(const std::optional<ReadingStatistics>& statistics, double factor) {
-  if (!statistics) return "-";
-  return fmt::format("{:.0f} {:.0f} {:.0f} {:.0f}", statistics->min * factor,
-                     statistics->mean * factor, statistics->p95 * factor, statistics->max * factor);
-}
-
 std::string energy_text(const WindowEnergy& energy) {
-  if (!energy.joules) return "-";
-  return fmt::format("{:.1f} ±{:.1f} ({})", *energy.joules, *energy.error_joules, energy.method);
+  return fmt::format("{:.1f} J ±{:.1f} ({})", *energy.joules, *energy.error_joules, energy.method);
 }
 
-// "2.004 s; the command itself: 1.51 s of CPU (75 % of a core) …".
+// "2.004 s; the command itself: CPU 1.51 s user …".
 std::string own_text(const CommandUse& use) {
-  if (!use.own) return fmt::format("{:.3f} s\n", use.wall_seconds);
+  if (!use.own) return fmt::format("{:.3f} s", use.wall_seconds);
   const auto& own = *use.own;
   const double cpu = own.user_seconds + own.system_seconds;
   return fmt::format(
       "{:.3f} s; the command itself: CPU {:.3f} s user, {:.3f} s system ({:.0f} % of a core), "
-      "memory {} at most, storage {} read, {} written\n",
+      "memory {} at most, storage {} read, {} written",
       use.wall_seconds, own.user_seconds, own.system_seconds,
       use.wall_seconds > 0 ? 100 * cpu / use.wall_seconds : 0, human_bytes(own.peak_memory_bytes),
       human_bytes(own.read_bytes), human_bytes(own.written_bytes));
@@ -91,15 +85,41 @@ Json own_json(const std::optional<ProcessUse>& own) {
           {"written_bytes", own->written_bytes}};
 }
 
-std::string notes_of(const CommandUse::OfDevice& device) {
-  std::string notes;
+std::vector<std::string> notes_of(const CommandUse::OfDevice& device) {
+  std::vector<std::string> notes;
   const auto note = [&](const std::string& text) {
-    notes += fmt::format("{}: {}\n", device.name, text);
+    notes.push_back(fmt::format("{}: {}", device.name, text));
   };
-  if (!device.energy.joules) note("no energy: " + device.energy.missing_reason);
+  note(device.energy.joules ? "energy " + energy_text(device.energy)
+                            : "no energy: " + device.energy.missing_reason);
   if (!device.energy.is_exclusive) note("other programs used it meanwhile");
   if (device.energy.was_throttled) note("a power or heat limit held its clock down");
   return notes;
+}
+
+// A line for each reading that there is: what it is, and four numbers under their names.
+void add_rows(const CommandUse::OfDevice& device, Table& table) {
+  struct Row {
+    const char* name;
+    std::optional<ReadingStatistics> statistics;
+    double factor;
+    int decimals;
+  };
+  constexpr double kGb = 1e-9;
+  const Row rows[] = {{"busy %", device.use.utilization(), 100, 0},
+                      {"memory GB", device.use.memory_bytes(), kGb, 1},
+                      {"power W", device.use.power_watts(), 1, 0},
+                      {"temperature C", device.use.temperature(), 1, 0}};
+  auto name = device.name;
+  for (const auto& row : rows) {
+    if (!row.statistics) continue;
+    const auto text = [&](double value) {
+      return fmt::format("{:.{}f}", value * row.factor, row.decimals);
+    };
+    table.add_row({name, row.name, text(row.statistics->min), text(row.statistics->mean),
+                   text(row.statistics->p95), text(row.statistics->max)});
+    name.clear();
+  }
 }
 
 }  // namespace
@@ -155,27 +175,22 @@ CommandUse CommandMeter::finish(Collector& collector) {
   return use_;
 }
 
-std::string command_use_text(const CommandUse& use, std::size_t width) {
-  constexpr double kGb = 1e-9;
+std::string command_use_text(const CommandUse& use, const TerminalInfo& terminal) {
+  const Wrap wrap{.width = terminal.width, .indent = 2};
+  auto out = wrapped(own_text(use), wrap);
+  out += wrapped("the devices meanwhile, with all that ran on them (p95: 95 % are below)", wrap);
   Table table({{"device"},
-               {"use %", Align::Right},
-               {"memory GB", Align::Right},
-               {"power W", Align::Right},
-               {"heat C", Align::Right},
-               {"energy J", Align::Right}});
+               {"reading"},
+               {"min", Align::Right},
+               {"mean", Align::Right},
+               {"p95", Align::Right},
+               {"max", Align::Right}});
   std::string notes;
   for (const auto& device : use.devices) {
-    table.add_row({device.name, span_text(device.use.utilization(), 100),
-                   span_text(device.use.memory_bytes(), kGb),
-                   span_text(device.use.power_watts(), 1), span_text(device.use.temperature(), 1),
-                   energy_text(device.energy)});
-    notes += notes_of(device);
+    add_rows(device, table);
+    for (const auto& note : notes_of(device)) notes += wrapped(note, wrap);
   }
-  return fmt::format(
-      "{}the devices meanwhile, with all that ran on them; each: least, mean, 95 % are below, "
-      "most\n"
-      "{}{}",
-      own_text(use), table.render(width), notes);
+  return out + table.render(terminal.width, terminal.has_color) + notes;
 }
 
 std::string command_use_json(const CommandUse& use) {

@@ -11,6 +11,7 @@
 #include "telemetry/collector.h"
 #include "telemetry/energy_window.h"
 #include "telemetry/statistics.h"
+#include "terminal/terminal_info.h"
 
 namespace muster {
 
@@ -55,8 +56,9 @@ class CommandMeter {
   std::vector<EnergyWindow> windows_;  // guarded by mutex_
 };
 
-/// For people: a table. Percent, GB of 10^9 bytes, watts, celsius, joules.
-std::string command_use_text(const CommandUse& use, std::size_t width);
+/// For people: what the command took, then a table of what the devices did meanwhile, a line for
+/// each of their readings. Percent, GB of 10^9 bytes, watts, celsius, joules.
+std::string command_use_text(const CommandUse& use, const TerminalInfo& terminal);
 
 /// For programs, on one line. Source: docs/formats/telemetry.md.
 std::string command_use_json(const CommandUse& use);

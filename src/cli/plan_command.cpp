@@ -187,8 +187,7 @@ Result<int> answer_recommendation(const CommandContext& context, const ModelDesc
   MUSTER_TRY(context.output.append(
       context.arguments.has("--json")
           ? recommendation_json(model, machine, advice, classes).dump(2) + "\n"
-          : recommendation_text(model, machine, advice, classes,
-                                inspect_terminal(STDOUT_FILENO).width)));
+          : recommendation_text(model, machine, advice, classes, context.terminal(STDOUT_FILENO))));
   return 0;
 }
 
@@ -218,7 +217,7 @@ Result<int> answer_plan(const CommandContext& context, const FoundModel& found,
       arguments.has("--json")
           ? plan_json(found.model, machine, plan, verdict, explain).dump(2) + "\n"
           : plan_text(found.model, machine, plan, verdict, explain,
-                      inspect_terminal(STDOUT_FILENO))));
+                      context.terminal(STDOUT_FILENO))));
   return plan.verdict.fit == Fit::No ? exit_code(ErrorKind::ResourceExhausted) : 0;
 }
 

@@ -12,11 +12,10 @@
 #include "cli/fit_view.h"
 #include "terminal/table.h"
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
-
-constexpr std::size_t kUncut = 10'000;  // columns, more than any table of ours has
 
 // A stage of one or more copies that differ in their devices alone.
 struct StageRow {
@@ -137,47 +136,52 @@ Table place_table(const ModelDescription& model, const Machine& machine, const P
   columns.push_back({"share", Align::Right});
   Table table(std::move(columns));
   for (const auto& row : rows) {
-    std::vector<std::string> cells{place_text(machine, row), layers_text(model, *row.stage),
-                                   bytes_text(row.stage->memory.weights)};
+    std::vector<TableCell> cells{place_text(machine, row), layers_text(model, *row.stage),
+                                 bytes_text(row.stage->memory.weights)};
     for (const auto& [title, bytes] : memory_cells(*row.stage, plan.workload.task, detail)) {
-      cells.push_back(bytes_text(bytes));
+      cells.emplace_back(bytes_text(bytes));
     }
-    cells.push_back(share_text(*row.stage));
+    cells.emplace_back(share_text(*row.stage));
     table.add_row(std::move(cells));
   }
   return table;
 }
 
 std::string places_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
-                        std::size_t width) {
+                        const TerminalInfo& terminal) {
   std::vector<Table> tables;
   for (const auto detail :
        {MemoryDetail::Parts, MemoryDetail::WithoutMargin, MemoryDetail::WorkInOne}) {
     tables.push_back(place_table(model, machine, plan, detail));
   }
-  return render_first_fitting(tables, width);
+  return render_first_fitting(tables, terminal);
+}
+
+// A sentence below what it belongs to.
+std::string indented(const std::string& sentence, const TerminalInfo& terminal) {
+  return wrapped(sentence, {.width = terminal.width, .head = "  ", .indent = 4});
 }
 
 std::string bullets(const std::string& title, const std::vector<std::string>& sentences,
-                    std::size_t width) {
+                    const TerminalInfo& terminal) {
   if (sentences.empty()) return {};
-  std::string text = "\n" + title + "\n";
-  for (const auto& sentence : sentences) text += wrapped("  " + sentence, "    ", width);
+  auto text = "\n" + styled(title, kHeading, terminal.has_color) + "\n";
+  for (const auto& sentence : sentences) text += indented(sentence, terminal);
   return text;
 }
 
 std::string heading(const ModelDescription& model, const Machine& machine, const Plan& plan,
                     const TerminalInfo& terminal) {
-  const auto width = terminal.width;
+  const Wrap wrap{.width = terminal.width, .indent = 2};
   auto text = verdict_text(plan.verdict, terminal);
   text += wrapped(
       fmt::format("{} ({}, {} layers, {} of weights{}) on {}", model.name, model.shape.family,
                   model.shape.layers.size(), human_bytes(model.stored_bytes()),
                   model.weight_source == WeightSource::Config ? " by its config alone" : "",
                   machine.name),
-      "  ", width);
-  text += wrapped("from " + printable(model.origin), "  ", width);
-  return text + assumption_text(model, machine, plan, width);
+      wrap);
+  text += wrapped("from " + model.origin, wrap);
+  return text + assumption_text(model, machine, plan, terminal.width);
 }
 
 std::string shape_text(const Plan& plan) {
@@ -187,25 +191,25 @@ std::string shape_text(const Plan& plan) {
                      plan.tensor_parallel, plan.tensor_parallel == 1 ? "" : "s");
 }
 
-std::string limits_text(const Plan& plan, std::size_t width) {
+std::string limits_text(const Plan& plan, const TerminalInfo& terminal) {
   std::string text;
   if (plan.batch_max && plan.context_max) {
-    text = wrapped(fmt::format("  room for {}, or a context of {} tokens",
-                               *plan.batch_max >= kPlanBatchMax
-                                   ? std::string("any batch")
-                                   : "a batch of " + with_thousands(*plan.batch_max),
-                               with_thousands(*plan.context_max)),
-                   "    ", width);
+    text = indented(fmt::format("room for {}, or a context of {} tokens",
+                                *plan.batch_max >= kPlanBatchMax
+                                    ? std::string("any batch")
+                                    : "a batch of " + with_thousands(*plan.batch_max),
+                                with_thousands(*plan.context_max)),
+                    terminal);
   }
   if (plan.next) {
-    text += wrapped(fmt::format("  next better: {}; price: {}", plan.next->what, plan.next->price),
-                    "    ", width);
+    text += indented(fmt::format("next better: {}; price: {}", plan.next->what, plan.next->price),
+                     terminal);
   }
   return text;
 }
 
 std::string explanation(const ModelDescription& model, const Machine& machine, const Plan& plan,
-                        std::size_t width) {
+                        const TerminalInfo& terminal) {
   std::vector<std::string> stages;
   for (const auto& row : stage_rows(plan)) {
     stages.push_back(fmt::format("{} ends with {}: {}", place_text(machine, row),
@@ -221,7 +225,7 @@ std::string explanation(const ModelDescription& model, const Machine& machine, c
     parts.push_back(
         fmt::format("{} = {} [{}; {}]", part.part, part.formula, part.source, part.bound));
   }
-  return bullets("stages", stages, width) + bullets("memory", parts, width);
+  return bullets("stages", stages, terminal) + bullets("memory", parts, terminal);
 }
 
 }  // namespace
@@ -245,52 +249,33 @@ std::string device_list(const Machine& machine, const std::vector<std::uint32_t>
   return text;
 }
 
-std::string wrapped(const std::string& text, const std::string& indent, std::size_t width) {
-  std::string out;
-  std::string line;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto word_begin = text.find_first_not_of(' ', at);
-    if (word_begin == std::string::npos) break;
-    const auto word_end = std::min(text.find(' ', word_begin), text.size());
-    const auto piece = text.substr(at, word_end - at);  // the spaces before a word, and the word
-    if (!line.empty() && display_width(line) + display_width(piece) > width) {
-      out += line + "\n";
-      line = indent + text.substr(word_begin, word_end - word_begin);
-    } else {
-      line += piece;
-    }
-    at = word_end;
-  }
-  return out + line + "\n";
-}
-
-std::string render_first_fitting(std::span<const Table> tables, std::size_t width) {
+std::string render_first_fitting(std::span<const Table> tables, const TerminalInfo& terminal) {
+  const auto width = terminal.width;
   for (const auto& table : tables) {
-    const auto lines = split(table.render(kUncut), '\n');
+    const auto lines = split(table.render(kUnboundedWidth), '\n');
     const bool has_room = std::all_of(lines.begin(), lines.end(), [width](const auto& line) {
       return display_width(line) <= width;
     });
-    if (has_room) return table.render(width);
+    if (has_room) return table.render(width, terminal.has_color);
   }
-  return tables.back().render(width);
+  return tables.back().render(width, terminal.has_color);
 }
 
 std::string plan_text(const ModelDescription& model, const Machine& machine, const Plan& plan,
                       const PlanVerdict& verdict, bool explain, const TerminalInfo& terminal) {
-  const auto width = terminal.width;
   auto text = heading(model, machine, plan, terminal);
   if (!plan.is_placed()) {
-    text += bullets("why", plan.reasons, width);
-    text += bullets("what would make it fit", plan.missing, width);
+    text += bullets("why", plan.reasons, terminal);
+    text += bullets("what would make it fit", plan.missing, terminal);
     return text;
   }
-  text += shape_text(plan) + "\n\n" + places_text(model, machine, plan, width);
-  text += bullets("why", plan.reasons, width);
-  text += limits_text(plan, width);
-  text += wrapped(
-      fmt::format("  runs here: {}, because {}", verdict.runs_here ? "yes" : "no", verdict.because),
-      "    ", width);
-  if (explain) text += explanation(model, machine, plan, width);
+  text += shape_text(plan) + "\n\n" + places_text(model, machine, plan, terminal);
+  text += bullets("why", plan.reasons, terminal);
+  text += limits_text(plan, terminal);
+  text += indented(
+      fmt::format("runs here: {}, because {}", verdict.runs_here ? "yes" : "no", verdict.because),
+      terminal);
+  if (explain) text += explanation(model, machine, plan, terminal);
   return text;
 }
 

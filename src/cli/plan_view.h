@@ -21,11 +21,7 @@ std::string plan_text(const ModelDescription& model, const Machine& machine, con
 /// "cuda:0-3,6": the names of devices of one kind, runs joined.
 std::string device_list(const Machine& machine, const std::vector<std::uint32_t>& devices);
 
-/// `text` broken at spaces into lines of at most `width` columns; lines after the first begin with
-/// `indent`.
-std::string wrapped(const std::string& text, const std::string& indent, std::size_t width);
-
 /// The first table that `width` columns hold uncut, else the last one, cut. At least one.
-std::string render_first_fitting(std::span<const Table> tables, std::size_t width);
+std::string render_first_fitting(std::span<const Table> tables, const TerminalInfo& terminal);
 
 }  // namespace muster

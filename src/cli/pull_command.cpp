@@ -102,9 +102,10 @@ Status show_result(const CommandContext& context, const PullPlan& plan, std::uin
 }
 
 Status show_plan(const CommandContext& context, const PullPlan& plan) {
-  const auto width = printed_width(STDOUT_FILENO);
-  return context.output.append(context.arguments.has("--json") ? pull_json(plan, nullptr)
-                                                               : describe_pull_plan(plan, width));
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  return context.output.append(context.arguments.has("--json")
+                                   ? pull_json(plan, nullptr)
+                                   : describe_pull_plan(plan, terminal));
 }
 
 Result<int> run_pull(const CommandContext& context) {
@@ -115,7 +116,7 @@ Result<int> run_pull(const CommandContext& context) {
 
   catch_interrupts();
   std::optional<ProgressBar> bar;
-  bar.emplace(STDERR_FILENO, inspect_terminal(STDERR_FILENO), context.clock);
+  bar.emplace(STDERR_FILENO, context.terminal(STDERR_FILENO), context.clock);
   PullProgress last;
   std::optional<TimePoint> drawn;
   const PullEvents events{.on_progress =

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "terminal/table.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -34,19 +35,23 @@ ProgressReading pull_reading(const PullProgress& progress) {
   }
   reading.counts = {{"MB", progress.bytes_done / kMegabyte}};
   const auto number = std::min(progress.files_done + 1, progress.files_all);
-  reading.devices = {fmt::format("file {} of {}", number, progress.files_all), progress.file};
+  reading.remarks = {fmt::format("file {} of {}", number, progress.files_all), progress.file};
   return reading;
 }
 
-std::string describe_pull_plan(const PullPlan& plan, std::size_t width) {
-  Table table({{"file", Align::Left, true}, {"size", Align::Right}, {"state", Align::Left}});
+std::string describe_pull_plan(const PullPlan& plan, const TerminalInfo& terminal) {
+  Table table(
+      {{"file"}, {"size", Align::Right}, {.title = "state", .leaves = 1, .goes_below = true}});
   for (const auto& planned : plan.files) {
     table.add_row({planned.file.path, human_bytes(planned.file.size), state_of(planned)});
   }
-  return fmt::format("{}\n{} at {}: {}, {} in all, {} to fetch\n{}\n", table.render(width),
-                     plan.options.model, plan.commit, count_of_files(plan.files.size()),
-                     human_bytes(plan.bytes_all()),
-                     human_bytes(plan.bytes_all() - plan.bytes_here()), plan.snapshot.string());
+  const auto sum =
+      wrapped(fmt::format("{} at {}: {}, {} in all, {} to fetch", plan.options.model, plan.commit,
+                          count_of_files(plan.files.size()), human_bytes(plan.bytes_all()),
+                          human_bytes(plan.bytes_all() - plan.bytes_here())),
+              {.width = terminal.width, .indent = 2});
+  return fmt::format("{}\n{}{}\n", table.render(terminal.width, terminal.has_color), sum,
+                     plan.snapshot.string());
 }
 
 std::string describe_pull_end(const PullPlan& plan, std::uint64_t received) {

@@ -13,7 +13,7 @@ namespace muster {
 ProgressReading pull_reading(const PullProgress& progress);
 
 /// The files of a plan with their sizes, and what is still to fetch. Threads: pure.
-std::string describe_pull_plan(const PullPlan& plan, std::size_t width);
+std::string describe_pull_plan(const PullPlan& plan, const TerminalInfo& terminal);
 
 /// "fetched 3 files, 91.6 MB of 91.6 MB over the network"; "already here: 3 files, 91.6 MB".
 std::string describe_pull_end(const PullPlan& plan, std::uint64_t received);

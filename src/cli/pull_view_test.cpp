@@ -21,7 +21,7 @@ PullPlan plan() {
 }
 
 TEST(PullView, APlanSaysWhatIsHereAndWhatIsNot) {
-  EXPECT_EQ(describe_pull_plan(plan(), 80),
+  EXPECT_EQ(describe_pull_plan(plan(), {.width = 120}),
             "file                  size  state\n"
             "config.json          612 B  here\n"
             "vocab.txt          1.00 kB  to fetch\n"
@@ -50,10 +50,10 @@ TEST(PullView, TheBarNamesTheFileThatGrows) {
                                      .file = "model.safetensors"});
   EXPECT_EQ(reading.fraction, 0.5);
   EXPECT_EQ(reading.counts.front().count, 4U);
-  EXPECT_EQ(reading.devices.front(), "file 3 of 3");
+  EXPECT_EQ(reading.remarks.front(), "file 3 of 3");
   // At the end there is no fourth.
   EXPECT_EQ(pull_reading({.bytes_done = 1, .bytes_all = 1, .files_done = 3, .files_all = 3})
-                .devices.front(),
+                .remarks.front(),
             "file 3 of 3");
 }
 

@@ -11,6 +11,7 @@
 #include "modelfile/model_description.h"
 #include "spec/gpu_catalogue.h"
 #include "terminal/table.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -29,17 +30,17 @@ std::vector<DeviceClass> known_classes() {
 
 std::string recommendation_text(const ModelDescription& model, const Machine& machine,
                                 const Recommendation& advice, std::span<const DeviceClass> classes,
-                                std::size_t width) {
+                                const TerminalInfo& terminal) {
   auto text =
       wrapped(fmt::format("{} on {}: {}, because {}", model.name, machine.name,
                           advice.device ? machine.devices[*advice.device].name() : "no device",
                           advice.because),
-              "  ", width);
+              {.width = terminal.width, .indent = 2});
   Table devices({{.title = "device"},
                  {.title = "model", .may_shrink = true},
                  {"needs", Align::Right},
-                 {"usable", Align::Right},
-                 {"step", Align::Right},
+                 {.title = "usable", .align = Align::Right, .leaves = 2},
+                 {.title = "step", .align = Align::Right, .leaves = 1},
                  {.title = "holds it"}});
   for (const auto& device : advice.devices) {
     const auto& its = machine.devices[device.device];
@@ -47,7 +48,7 @@ std::string recommendation_text(const ModelDescription& model, const Machine& ma
                      human_bytes(device.needed_bytes), human_bytes(device.usable_bytes),
                      milliseconds(device.step_seconds), device.fits() ? "yes" : "no"});
   }
-  text += "\n" + devices.render(width);
+  text += "\n" + devices.render(terminal.width, terminal.has_color);
   Table hardware({{.title = "hardware", .may_shrink = true},
                   {.title = "cut"},
                   {"fullest", Align::Right},
@@ -60,7 +61,9 @@ std::string recommendation_text(const ModelDescription& model, const Machine& ma
                       human_bytes(option.largest_used_bytes),
                       milliseconds(option.latency_seconds)});
   }
-  return text + "\nwhat would hold it, the fewest of each type\n" + hardware.render(width);
+  return text + "\n" +
+         wrapped("what would hold it, the fewest of each type", {.width = terminal.width}) +
+         hardware.render(terminal.width, terminal.has_color);
 }
 
 nlohmann::ordered_json recommendation_json(const ModelDescription& model, const Machine& machine,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -10,6 +9,7 @@
 #include "base/result.h"
 #include "planner/plan/recommend.h"
 #include "serving/inference_service.h"
+#include "terminal/terminal_info.h"
 
 namespace muster {
 
@@ -20,7 +20,7 @@ std::vector<DeviceClass> known_classes();
 /// `classes`: those given to `recommend`.
 std::string recommendation_text(const ModelDescription& model, const Machine& machine,
                                 const Recommendation& advice, std::span<const DeviceClass> classes,
-                                std::size_t width);
+                                const TerminalInfo& terminal);
 
 nlohmann::ordered_json recommendation_json(const ModelDescription& model, const Machine& machine,
                                            const Recommendation& advice,

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/embed_options.h"
+#include "cli/messages.h"
 #include "cli/search_options.h"
 #include "cli/search_view.h"
 #include "jobs/query.h"
@@ -18,6 +19,7 @@
 #include "modelfile/model_folder.h"
 #include "spec/pooling.h"
 #include "terminal/terminal_info.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -123,8 +125,8 @@ Result<int> run_search(const CommandContext& context) {
 
   EmbedEvents events;
   events.on_progress = [](const EmbedProgress&) {};
-  events.on_notice = [](const std::string& sentence) {
-    fmt::print(stderr, "muster: {}\n", sentence);
+  events.on_notice = [&](const std::string& sentence) {
+    say(Tone::Notice, sentence, context.color);
   };
   auto embedded = MUSTER_TRY(embed_texts(embedding, options.queries, events, context.clock));
   auto ranking = MUSTER_TRY(
@@ -133,11 +135,12 @@ Result<int> run_search(const CommandContext& context) {
   const auto hits = ranking.take();
   const auto entries = MUSTER_TRY(entries_of(corpus->index(), hits));
   const bool wants_json = context.arguments.has("--json");
-  const auto width = printed_width(STDOUT_FILENO);
+  const auto terminal = context.terminal(STDOUT_FILENO);
   for (std::size_t i = 0; i < hits.size(); ++i) {
     const auto& query = options.queries[i];
-    MUSTER_TRY(context.output.append(wants_json ? hits_json(query, hits[i], entries)
-                                                : describe_hits(query, hits[i], entries, width)));
+    MUSTER_TRY(context.output.append(wants_json
+                                         ? hits_json(query, hits[i], entries)
+                                         : describe_hits(query, hits[i], entries, terminal)));
   }
   return 0;
 }

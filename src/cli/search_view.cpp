@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "terminal/table.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -29,24 +30,26 @@ std::string fields_text(const std::string& fields) {
 }  // namespace
 
 std::string describe_hits(const std::string& query, const std::vector<SearchHit>& hits,
-                          const HitEntries& entries, std::size_t width) {
-  if (hits.empty()) return query + "\nno text fits\n\n";
+                          const HitEntries& entries, const TerminalInfo& terminal) {
+  const auto question = styled(printable(query), {.is_bold = true}, terminal.has_color);
+  if (hits.empty()) return question + "\nno text fits\n\n";
   const bool has_fields = std::any_of(hits.begin(), hits.end(), [&](const SearchHit& hit) {
     return !entries.at(hit.row).fields.empty();
   });
-  std::vector<Column> columns{{"score", Align::Right}, {"id", Align::Left, true}};
-  if (has_fields) columns.push_back({"fields", Align::Left, true});
-  columns.push_back({"text", Align::Left, true});
+  std::vector<Column> columns{{"score", Align::Right},
+                              {.title = "id", .leaves = 1, .goes_below = true}};
+  if (has_fields) columns.push_back({.title = "fields", .may_shrink = true});
+  columns.push_back({.title = "text", .may_shrink = true});
   Table table(std::move(columns));
   for (const auto& hit : hits) {
     const auto& entry = entries.at(hit.row);
-    std::vector<std::string> cells{fmt::format("{:.4f}", hit.score),
-                                   entry.id.empty() ? fmt::format("row {}", hit.row) : entry.id};
+    std::vector<TableCell> cells{fmt::format("{:.4f}", hit.score),
+                                 entry.id.empty() ? fmt::format("row {}", hit.row) : entry.id};
     if (has_fields) cells.push_back(fields_text(entry.fields));
     cells.push_back(entry.text);
     table.add_row(std::move(cells));
   }
-  return query + "\n" + table.render(width) + "\n";
+  return question + "\n" + table.render(terminal.width, terminal.has_color) + "\n";
 }
 
 std::string hits_json(const std::string& query, const std::vector<SearchHit>& hits,

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "dataset/vector_file.h"
 #include "jobs/ranking.h"
+#include "terminal/terminal_info.h"
 
 namespace muster {
 
@@ -15,7 +15,7 @@ using HitEntries = std::map<std::uint64_t, IndexEntry>;
 
 /// A question and its hits as a table; with their kept fields where one has any.
 std::string describe_hits(const std::string& query, const std::vector<SearchHit>& hits,
-                          const HitEntries& entries, std::size_t width);
+                          const HitEntries& entries, const TerminalInfo& terminal);
 
 /// `{"query", "hits": [{"row", "score", "id"?, "input", "line", "fields"?, "text"}]}` and a line
 /// end.

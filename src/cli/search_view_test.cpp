@@ -7,6 +7,8 @@
 namespace muster {
 namespace {
 
+const TerminalInfo kTerminal{.width = 80};
+
 HitEntries entries() {
   IndexEntry with;
   with.row = 3;
@@ -24,18 +26,18 @@ HitEntries entries() {
 }
 
 TEST(DescribeHits, ShowsKeptFieldsWhereThereAreAny) {
-  EXPECT_EQ(describe_hits("q", {{3, 0.75}, {9, -0.5}}, entries(), 80),
+  EXPECT_EQ(describe_hits("q", {{3, 0.75}, {9, -0.5}}, entries(), kTerminal),
             "q\n"
             "  score  id     fields                text\n"
             " 0.7500  a7     lang=de tags=[\"x\",1]  a text\n"
             "-0.5000  row 9                        another\n"
             "\n");
-  EXPECT_EQ(describe_hits("q", {{9, 0.5}}, entries(), 80),
+  EXPECT_EQ(describe_hits("q", {{9, 0.5}}, entries(), kTerminal),
             "q\n"
             " score  id     text\n"
             "0.5000  row 9  another\n"
             "\n");
-  EXPECT_EQ(describe_hits("q", {}, {}, 80), "q\nno text fits\n\n");
+  EXPECT_EQ(describe_hits("q", {}, {}, kTerminal), "q\nno text fits\n\n");
 }
 
 TEST(HitsJson, HasTheFieldsAsJson) {

@@ -21,7 +21,7 @@
 namespace muster {
 namespace {
 
-// Where no terminal says how wide it is: enough for the second line of each device, with its UUID.
+// Where nobody says how wide it is: enough for the last minute of each device.
 constexpr std::size_t kPrintedWidth = 120;
 
 CommandSpec top_spec() {
@@ -45,15 +45,14 @@ CommandSpec top_spec() {
 }
 
 CharacterSet characters_of(const CommandContext& context, const TerminalInfo& terminal) {
-  const bool has_utf8 = terminal.has_utf8 && !context.arguments.has("--ascii");
-  return has_utf8 ? CharacterSet::Utf8 : CharacterSet::Ascii;
+  return context.arguments.has("--ascii") ? CharacterSet::Ascii : terminal.characters();
 }
 
 // As many rows as a frame can take, so that nothing is left out where nothing scrolls.
 std::size_t rows_of(const TelemetrySnapshot& snapshot) {
-  constexpr std::size_t kTitles = 20;    // and so much more that devices get their second line
-  constexpr std::size_t kOfADevice = 3;  // its lines, and why it is slow
-  std::size_t rows = kTitles;
+  constexpr std::size_t kPanels = 80;    // titles, cores, plots, processes without a GPU
+  constexpr std::size_t kOfADevice = 2;  // its line, and why it is slow
+  std::size_t rows = kPanels;
   for (const auto& status : snapshot.devices) {
     rows += kOfADevice + status.processes.size() + status.health.size();
   }
@@ -61,8 +60,8 @@ std::size_t rows_of(const TelemetrySnapshot& snapshot) {
 }
 
 Status print_frame(const CommandContext& context, const TopData& data) {
-  const auto terminal = inspect_terminal(STDOUT_FILENO);
-  const auto width = terminal.is_terminal ? terminal.width : kPrintedWidth;
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  const auto width = terminal.width == kUnboundedWidth ? kPrintedWidth : terminal.width;
   Canvas canvas(width, rows_of(data.snapshot), characters_of(context, terminal));
   TopState state;
   state.has_keys = false;
@@ -83,7 +82,7 @@ void wait_for_rates(Duration interval) {
 }
 
 Status show(const CommandContext& context, TopSource& source) {
-  const auto terminal = inspect_terminal(STDOUT_FILENO);
+  const auto terminal = context.terminal(STDOUT_FILENO);
   const auto screen =
       MUSTER_TRY(CursesScreen::open({characters_of(context, terminal), terminal.has_color}));
   return show_top(*screen, source, context.clock);
@@ -91,9 +90,17 @@ Status show(const CommandContext& context, TopSource& source) {
 
 Status check_terminal(const CommandContext& context) {
   if (context.arguments.has("--once")) return Done{};
-  if (isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) return Done{};
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  if (isatty(STDIN_FILENO) != 1 || !terminal.is_terminal) {
+    return Error{ErrorKind::InvalidArgument,
+                 "muster top needs a terminal: `muster top --once` prints a frame without one"};
+  }
+  if (terminal.can_redraw) return Done{};
+  const char* term = std::getenv("TERM");
   return Error{ErrorKind::InvalidArgument,
-               "muster top needs a terminal: `muster top --once` prints a frame without one"};
+               fmt::format("this terminal cannot move its cursor (TERM is {}): `muster top --once` "
+                           "prints a frame on any",
+                           term == nullptr || *term == '\0' ? "not set" : term)};
 }
 
 Result<int> run_replay(const CommandContext& context, const std::string& file) {

@@ -13,6 +13,9 @@ namespace {
 constexpr Duration kSettleTime = std::chrono::milliseconds(60);
 constexpr Duration kCostWindowLeast = std::chrono::seconds(3);
 constexpr Duration kSoon = std::chrono::milliseconds(20);
+// The kernel counts a process's time in hundredths of a second: shorter intervals say little.
+constexpr Duration kProcessPeriod = std::chrono::milliseconds(900);
+constexpr std::size_t kProcessesMost = 256;  // more than any screen shows
 
 }  // namespace
 
@@ -34,7 +37,8 @@ std::optional<double> sampler_cores(const TelemetrySnapshot& before, const Telem
 }
 
 LiveSource::LiveSource(const CollectorOptions& options, const Clock& clock, Duration interval)
-    : options_(options), interval_(interval) {
+    : options_(options), interval_(interval), clock_(clock), process_reader_(options.root) {
+  look_at_processes();  // shares are known from the second look on
   starting_ = std::async(std::launch::async,
                          [options, &clock] { return Collector::start(options, clock); });
 }
@@ -53,6 +57,13 @@ Status LiveSource::settle(Duration limit) {
   return Done{};
 }
 
+// A simulated machine has no processes: those of this one are not its.
+void LiveSource::look_at_processes() {
+  if (options_.simulated) return;
+  looked_at_ = clock_.now();
+  processes_ = process_reader_.read(kProcessesMost);
+}
+
 Status LiveSource::wait() {
   if (starting_.valid()) starting_.wait();
   return settle(Duration(0));
@@ -64,7 +75,9 @@ Result<std::optional<TopData>> LiveSource::frame() {
   MUSTER_TRY(settle(Duration(0)));
   if (!collector_) return std::optional<TopData>();
   TopData data;
+  if (clock_.now() - looked_at_ >= kProcessPeriod) look_at_processes();
   data.snapshot = collector_->snapshot();
+  data.snapshot.processes = processes_;
   data.trends =
       find_trends(data.snapshot, [&](std::uint32_t device, Reading reading, Duration since) {
         return collector_->history(device, reading, since);

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "hw/cpu/process_reader.h"
 #include "telemetry/collector.h"
 #include "views/top_data.h"
 #include "views/top_state.h"
@@ -61,12 +63,17 @@ class LiveSource final : public TopSource {
   LiveSource(const CollectorOptions& options, const Clock& clock, Duration interval);
 
   Status settle(Duration limit);
+  void look_at_processes();
 
   const CollectorOptions options_;
   const Duration interval_;
+  const Clock& clock_;
   std::unique_ptr<Collector> collector_;
   std::future<Result<std::unique_ptr<Collector>>> starting_;
   std::deque<TelemetrySnapshot> recent_;  // of kCostWindow
+  ProcessReader process_reader_;
+  std::vector<HostProcess> processes_;  // of the last look
+  TimePoint looked_at_;
 };
 
 /// The sampler tells of its cost each second, so that the difference of two neighbours is nothing

@@ -3,6 +3,7 @@
 
 #include "coordinator/fleet.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 
 #include "base/build_info.h"
@@ -115,6 +117,22 @@ class FleetTest : public testing::Test {
 };
 
 const auto kNever = [] { return false; };
+
+// What `muster top` and ps name a worker by.
+TEST_F(FleetTest, AWorkersCommandLineNamesItsDeviceAndModels) {
+  start("echo", 1);
+  FleetModel model;
+  model.load.model.model_folder = "/models/bge-small";
+  fleet_->load(kModel, std::move(model));
+  const auto is_ready = [&] { return fleet_->status().front().state == FleetState::Ready; };
+  while (!is_ready()) ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
+  ASSERT_EQ(worker_pids().size(), 1U);
+  std::ifstream file(fmt::format("/proc/{}/cmdline", worker_pids().front()));
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  using std::string_literals::operator""s;
+  EXPECT_NE(line.find("\0--device\0cpu:0\0"s), std::string::npos) << line;
+  EXPECT_NE(line.find("\0--models\0bge-small\0"s), std::string::npos) << line;
+}
 
 TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
   start("echo count_expects", 1);

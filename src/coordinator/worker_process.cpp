@@ -22,6 +22,7 @@
 
 #include "base/child_process.h"
 #include "base/file.h"
+#include "spec/worker_arguments.h"
 
 namespace muster {
 namespace {
@@ -97,8 +98,13 @@ Result<pid_t> spawn(const WorkerProcess::Options& options, int socket, int stder
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
 
-  std::vector<std::string> arguments{options.program.string(), "--device", options.device.name(),
-                                     "--socket-fd", std::to_string(kWorkerSocket)};
+  std::vector<std::string> arguments{options.program.string(),
+                                     std::string(kWorkerDeviceFlag),
+                                     options.device.name(),
+                                     "--socket-fd",
+                                     std::to_string(kWorkerSocket),
+                                     std::string(kWorkerModelsFlag),
+                                     std::string(kWorkerModelsRoom, kWorkerModelsBlank)};
   auto environment = worker_environment(options);
   pid_t pid = -1;
   const int failure = ::posix_spawn(&pid, options.program.c_str(), &actions, &attributes,

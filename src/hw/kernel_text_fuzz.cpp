@@ -8,6 +8,7 @@
 #include "hw/amd/amd_processes.h"
 #include "hw/cpu/cpu_load.h"
 #include "hw/cpu/host_memory.h"
+#include "hw/cpu/process_reader.h"
 #include "hw/kernel_file.h"
 
 // Whatever stands in a file under /proc or /sys: no value, or one in its range.
@@ -22,6 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto core : load.cores) MUSTER_CHECK(core >= 0.0F && core <= 1.0F);
   MUSTER_CHECK(!load.mean || (*load.mean >= 0.0 && *load.mean <= 1.0));
   muster::meminfo_bytes(text, "MemTotal");
+  muster::available_bytes(text);
+  const auto process = muster::parse_process_stat(text);
+  MUSTER_CHECK(!process || process->command.size() < text.size());
   const auto client = muster::parse_drm_fdinfo(text);
   MUSTER_CHECK(!client || !client->pci.empty());
   const auto clock = muster::highest_clock(text);

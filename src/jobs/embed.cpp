@@ -74,7 +74,14 @@ class EmbedRun {
         files_(options.out),
         window_(window_records(options), kWindowSize),
         begin_(clock.now()),
-        cpu_begin_(cpu_seconds_of_this_process()) {}
+        cpu_begin_(cpu_seconds_of_this_process()) {
+    if (options.server) return;
+    for (const auto& device : options.devices) {
+      auto& shown = progress_.devices.emplace_back();
+      shown.name = device.name();
+      shown.state = "starting";
+    }
+  }
 
   Result<EmbedReport> run();
 
@@ -105,6 +112,7 @@ class EmbedRun {
   void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
   void on_row(ItemKey key, std::span<const std::byte> row);
   void on_item_failed(ItemKey key, const Error& error);
+  void begin_phase(const std::string& phase);
   void report_progress(bool is_last);
   EmbedReport report();
   OutputRecord record() const;
@@ -153,6 +161,7 @@ Error not_finite(Precision precision) {
 }
 
 Result<EmbedReport> EmbedRun::run() {
+  begin_phase("reading the model");
   MUSTER_TRY(prepare());
   const auto found = MUSTER_TRY(take_names());
   if (found == FoundOutput::Unnamed && reads_stdin()) {
@@ -227,7 +236,12 @@ Status EmbedRun::prepare() {
 
 Status EmbedRun::open_backend(FoundOutput found) {
   const auto open = options_.server ? open_remote_backend : open_local_backend;
-  backend_ = MUSTER_TRY(open(options_, backend_events(), clock_, cancelled_));
+  // It asks several times a second, which is also an occasion to show that the wait goes on.
+  const auto cancelled = [this] {
+    report_progress(/*is_last=*/false);
+    return cancelled_();
+  };
+  backend_ = MUSTER_TRY(open(options_, backend_events(), clock_, cancelled));
   identity_ = embed_identity(options_, backend_->model());
   // A journal that is empty or torn, or has no step, speaks of nothing either.
   if (options_.resume && found != FoundOutput::Unfinished) {
@@ -258,7 +272,8 @@ EmbedBackendEvents EmbedRun::backend_events() {
                               const Tokenizer::Encoded& tokens) { on_tokens(key, tokens); },
           .on_row = [this](ItemKey key, std::span<const std::byte> row) { on_row(key, row); },
           .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
-          .on_notice = [this](const std::string& notice) { events_.on_notice(notice); }};
+          .on_notice = [this](const std::string& notice) { events_.on_notice(notice); },
+          .on_phase = [this](const std::string& phase) { begin_phase(phase); }};
 }
 
 Status EmbedRun::skip_done_records() {
@@ -282,6 +297,7 @@ Status EmbedRun::skip_done_records() {
                  fmt::format("cannot resume {}: the input has changed within its first {} records",
                              files_.out.string(), last.record_count)};
   }
+  progress_.input_size_resumed = reader_->size_consumed();
   progress_.resumed_count = last.row_count;
   progress_.bad_count = last.record_count - last.row_count;
   return Done{};
@@ -364,6 +380,7 @@ Status EmbedRun::take_record() {
     const auto tokens = backend_->submit(key, record_.text).value_or(Tokenizer::Encoded{});
     taken.entry.token_count = tokens.token_count;
     taken.entry.is_truncated = tokens.is_truncated;
+    progress_.read_token_count += tokens.token_count;
   }
   taken.entry.text = record_.text;
   MUSTER_CHECK(window_.push(std::move(taken)) == key);
@@ -475,15 +492,26 @@ Status EmbedRun::check_model() const {
                            model.path, options_.stream ? "" : " with --restart")};
 }
 
+// Shown at once, however short after the last frame: what begins now may take seconds.
+void EmbedRun::begin_phase(const std::string& phase) {
+  progress_.phase = phase;
+  report_progress(/*is_last=*/true);
+}
+
 void EmbedRun::report_progress(bool is_last) {
   const auto now = clock_.now();
   if (!is_last && now - last_progress_ < kProgressInterval) return;
   last_progress_ = now;
-  status_ = backend_->status();
-  progress_.elapsed_seconds = status_.ready_at ? seconds(now - *status_.ready_at) : 0;
-  progress_.input_size_read = reader_->size_consumed();
-  progress_.blank_count = reader_->blank_count();
-  progress_.devices = std::move(status_.devices);
+  if (backend_) {
+    status_ = backend_->status();
+    if (status_.ready_at) progress_.phase.clear();
+    progress_.elapsed_seconds = status_.ready_at ? seconds(now - *status_.ready_at) : 0;
+    progress_.devices = std::move(status_.devices);
+  }
+  if (reader_) {
+    progress_.input_size_read = reader_->size_consumed();
+    progress_.blank_count = reader_->blank_count();
+  }
   events_.on_progress(progress_);
 }
 

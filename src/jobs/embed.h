@@ -90,6 +90,8 @@ struct TimeSplit {
 };
 
 struct EmbedProgress {
+  /// "starting workers": what is done before the first device is ready; empty from then on.
+  std::string phase;
   std::uint64_t text_count = 0;     // vectors written so far, and
   std::uint64_t token_count = 0;    // their tokens; resumed rows are not counted
   std::uint64_t resumed_count = 0;  // rows found done by --resume
@@ -98,8 +100,10 @@ struct EmbedProgress {
   std::uint64_t truncated_count = 0;
   std::uint64_t duplicate_id_count = 0;  // records read with the id of an earlier one
   std::uint64_t input_size_consumed = 0;
-  std::uint64_t read_count = 0;       // records read so far, those found done included, and
-  std::uint64_t input_size_read = 0;  // the bytes they took: more than consumed, work is under way
+  std::uint64_t read_token_count = 0;  // of the texts read by this run; 0: nobody can tell yet
+  std::uint64_t read_count = 0;        // records read so far, those found done included, and
+  std::uint64_t input_size_read = 0;   // the bytes they took: more than consumed, work is under way
+  std::uint64_t input_size_resumed = 0;           // the bytes of the records found done by --resume
   std::optional<std::uint64_t> input_size_total;  // bytes; nullopt for standard input
   double elapsed_seconds = 0;                     // since the first worker was ready
   std::vector<DeviceProgress> devices;
@@ -126,7 +130,8 @@ struct EmbedReport {
 
 /// What the caller hears while it runs. All are called on the caller's thread.
 struct EmbedEvents {
-  std::function<void(const EmbedProgress&)> on_progress;  // at most ten times a second
+  /// At most ten times a second, from the start on: also while workers start and load.
+  std::function<void(const EmbedProgress&)> on_progress;
   std::function<void(const std::string&)>
       on_notice;  // a sentence for people: a worker died, the precision chosen
 };

@@ -25,7 +25,14 @@ void EmbedFixture::write_input(const std::string& name, const std::string& conte
 
 Result<EmbedReport> EmbedFixture::run(const std::function<bool()>& cancelled) {
   const EmbedEvents events{
-      .on_progress = [this](const EmbedProgress& progress) { last_ = progress; },
+      .on_progress =
+          [this](const EmbedProgress& progress) {
+            if (phases_.empty() || phases_.back() != progress.phase) {
+              phases_.push_back(progress.phase);
+            }
+            if (!first_) first_ = progress;
+            last_ = progress;
+          },
       .on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; }};
   return embed_corpus(options_, events, clock_, cancelled);
 }

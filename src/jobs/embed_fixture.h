@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "jobs/embed.h"
@@ -31,7 +33,9 @@ class EmbedFixture : public testing::Test {
   const SteadyClock clock_;
   const std::filesystem::path folder_;
   EmbedOptions options_;
-  EmbedProgress last_;
+  std::optional<EmbedProgress> first_;  // what was told of all runs of the test: the first
+  EmbedProgress last_;                  // and the last
+  std::vector<std::string> phases_;
   std::string notices_;
 };
 

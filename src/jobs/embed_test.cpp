@@ -527,5 +527,27 @@ TEST_F(EmbedTest, MeasuresThePrecisionOnceForAModelAndProcessor) {
             "measured: this device computes in fp32 alone (kept from an earlier run)");
 }
 
+TEST_F(EmbedTest, SaysFromTheStartWhatIsDone) {
+  write_input("in.txt", many_lines(100));
+  ASSERT_TRUE(run());
+  EXPECT_EQ(phases_, (std::vector<std::string>{"reading the model", "starting workers",
+                                               "measuring precisions", "loading the model", ""}));
+  ASSERT_TRUE(first_);
+  ASSERT_EQ(first_->devices.size(), 2U);
+  EXPECT_EQ(first_->devices[1].name, "cpu:1");
+  EXPECT_EQ(first_->devices[1].state, "starting");
+  EXPECT_EQ(last_.devices[1].state, "ready");
+}
+
+// What was read and what was done are counted alike: at the end they are equal.
+TEST_F(EmbedTest, CountsTheTokensThatItHasRead) {
+  write_input("in.txt", many_lines(100));
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(last_.read_token_count, report->progress.token_count);
+  EXPECT_EQ(last_.devices[0].token_count + last_.devices[1].token_count, last_.read_token_count);
+  EXPECT_EQ(last_.input_size_resumed, 0U);
+}
+
 }  // namespace
 }  // namespace muster

@@ -18,11 +18,17 @@ ModelChoice model_choice(const EmbedOptions& options) {
 }
 
 Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents events,
-                                      const Clock& clock, const std::function<bool()>& cancelled) {
+                                      const Clock& clock, const std::function<bool()>& cancelled,
+                                      const std::function<void(const std::string&)>& on_phase) {
   EmbeddingSession session;
+  const auto begin = [&on_phase](const char* phase) {
+    if (on_phase) on_phase(phase);
+  };
+  begin("reading the model");
   const auto choice = model_choice(options);
   session.model = MUSTER_TRY(find_and_read(choice));
 
+  begin("starting workers");
   // The workers link torch while this process reads tokenizer and weights.
   const auto on_notice = [tell = events.on_notice](const std::string& sentence) {
     tell(sentence, std::nullopt);
@@ -43,7 +49,11 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
                                    .cache_folder = options.cache_folder};
   const auto choice_made = MUSTER_TRY(settle_precision(
       question, session.model,
-      [&](const Probe& probe) { return session.fleet->probe(probe, cancelled); }, on_notice));
+      [&](const Probe& probe) {
+        begin("measuring precisions");
+        return session.fleet->probe(probe, cancelled);
+      },
+      on_notice));
   session.precision = choice_made.precision;
   session.precision_reason = choice_made.reason;
   session.equality_class = fmt::format(
@@ -53,6 +63,7 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
   model.load.precision = session.precision;
   // Tells a device that fails at everything, or lies, from a text that cannot be computed.
   session.model.text_encoder->encode(precision_texts().front(), model.canary);
+  begin("loading the model");
   session.fleet->load(kSessionModel, std::move(model));
   return session;
 }

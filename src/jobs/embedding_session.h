@@ -30,8 +30,10 @@ ModelChoice model_choice(const EmbedOptions& options);
 /// Finds and reads the model, starts a worker for each device, settles the precision (measuring it
 /// once for this model and processor) and tells the workers to load.
 ///
+/// on_phase: hears what is done from now on ("starting workers"); may be empty.
 /// Errors: those of `find_and_read`, `open_texts` and `Fleet`; Cancelled.
 Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents events,
-                                      const Clock& clock, const std::function<bool()>& cancelled);
+                                      const Clock& clock, const std::function<bool()>& cancelled,
+                                      const std::function<void(const std::string&)>& on_phase = {});
 
 }  // namespace muster

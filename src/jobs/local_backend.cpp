@@ -87,6 +87,7 @@ Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& opt
                                                          EmbedBackendEvents events,
                                                          const Clock& clock,
                                                          const std::function<bool()>& cancelled) {
+  const auto on_phase = events.on_phase;
   FleetEvents heard{
       .on_row = [tell = std::move(events.on_row)](ItemKey key, std::span<const std::byte> row,
                                                   std::size_t) { tell(key, row); },
@@ -94,7 +95,7 @@ Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& opt
       .on_notice = [tell = std::move(events.on_notice)](
                        const std::string& notice, std::optional<std::size_t>) { tell(notice); },
       .on_change = {}};
-  auto session = MUSTER_TRY(open_session(options, std::move(heard), clock, cancelled));
+  auto session = MUSTER_TRY(open_session(options, std::move(heard), clock, cancelled, on_phase));
   return std::unique_ptr<EmbedBackend>(std::make_unique<LocalBackend>(std::move(session)));
 }
 

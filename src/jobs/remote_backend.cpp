@@ -249,6 +249,7 @@ Result<std::unique_ptr<EmbedBackend>> open_remote_backend(const EmbedOptions& op
                                                           const Clock& clock,
                                                           const std::function<bool()>& cancelled) {
   const auto address = MUSTER_TRY(parse_http_url(options.server->access.url)).address();
+  if (events.on_phase) events.on_phase("waiting for the server");
   auto backend = std::make_unique<RemoteBackend>(std::move(events), clock, address);
   MUSTER_TRY(backend->open(options, cancelled));
   return std::unique_ptr<EmbedBackend>(std::move(backend));

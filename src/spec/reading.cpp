@@ -105,6 +105,7 @@ constexpr std::array<ReadingInfo, kReadingCount> kTable{{
   {CpuEnergyDram, "cpu_energy_dram_joules", "cpu_energy_joules_total", R"(domain="dram")", "J", kCounter, kCpu, kMedium},
   {CpuMemorySize, "cpu_memory_size_bytes", "cpu_memory_bytes", R"(state="size")", "B", kGauge, kCpu, kMedium},
   {CpuMemoryFree, "cpu_memory_free_bytes", "cpu_memory_bytes", R"(state="free")", "B", kGauge, kCpu, kMedium},
+  {CpuMemoryAvailable, "cpu_memory_available_bytes", "cpu_memory_bytes", R"(state="available")", "B", kGauge, kCpu, kMedium},
   {HostMemorySize, "host_memory_size_bytes", "host_memory_bytes", R"(state="size")", "B", kGauge, kHost, kMedium},
   {HostMemoryAvailable, "host_memory_available_bytes", "host_memory_bytes", R"(state="available")", "B", kGauge, kHost, kMedium},
   {HostMemoryLimit, "host_memory_limit_bytes", "host_memory_bytes", R"(state="limit")", "B", kGauge, kHost, kMedium},

@@ -116,6 +116,7 @@ enum class Reading : std::uint8_t {
   CpuEnergyDram,
   CpuMemorySize,
   CpuMemoryFree,
+  CpuMemoryAvailable,
   // Medium, the machine; carried by cpu:0.
   HostMemorySize,
   HostMemoryAvailable,

@@ -52,6 +52,16 @@ struct GpuProcess {
   GpuProcessKind kind = GpuProcessKind::Compute;
 };
 
+/// A process of this machine, as its kernel tells of it.
+struct HostProcess {
+  std::uint32_t pid = 0;
+  std::string command;             // /proc/PID/comm, may hold any bytes
+  std::optional<double> cores;     // CPU time by time since the last look: 1 is a whole core
+  std::uint64_t memory_bytes = 0;  // resident, memory shared with others included
+  std::string device = {};         // of a worker of ours: "cpu:1"; empty: it is none
+  std::string models = {};         // that it has loaded: "bge-m3,e5-small"
+};
+
 /// A reading that should have been there, and what the driver said instead.
 struct ReadingError {
   Reading reading;
@@ -155,6 +165,8 @@ struct TelemetrySnapshot {
   double unix_seconds = 0;  // the same moment by the wall clock
   std::string machine = "here";
   std::vector<DeviceStatus> devices;  // in the order of WatchedMachine::devices
+  /// Those with the most CPU time first; empty where nobody has looked at them.
+  std::vector<HostProcess> processes;
   LinkMatrix links;
   std::uint32_t expected_gpus = 0;  // GPUs, slices not counted, that were there when watching began
   std::optional<std::string> gpu_absent_reason;

@@ -89,6 +89,19 @@ Json device_json(const DeviceStatus& status, const std::vector<Reading>& only) {
   return json;
 }
 
+Json host_processes_json(const std::vector<HostProcess>& processes) {
+  auto list = Json::array();
+  for (const auto& process : processes) {
+    Json json{{"pid", process.pid}, {"command", process.command}};
+    put(json, "cores", process.cores);
+    json["memory_bytes"] = process.memory_bytes;
+    if (!process.device.empty()) json["device"] = process.device;
+    if (!process.models.empty()) json["models"] = process.models;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 Json links_json(const LinkMatrix& links) {
   auto labels = Json::array();
   for (const auto& label : links.labels) labels.push_back(link_label_name(label));
@@ -115,6 +128,7 @@ std::string recording_line(const TelemetrySnapshot& snapshot, const std::vector<
   auto devices = Json::array();
   for (const auto& status : snapshot.devices) devices.push_back(device_json(status, only));
   json["devices"] = std::move(devices);
+  if (!snapshot.processes.empty()) json["processes"] = host_processes_json(snapshot.processes);
   json["links"] = links_json(snapshot.links);
   json["collector"] = collector_json(snapshot.collector);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

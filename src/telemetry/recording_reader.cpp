@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 
 // A recording has no more devices than a node; a longer list is none of ours.
 constexpr std::size_t kDevicesMax = 4096;
+constexpr std::size_t kProcessesMax = 65536;
 
 Error wrong(const std::string& where, std::string_view what) {
   return Error{ErrorKind::Corrupt, fmt::format("{} is no {}", where, what)};
@@ -229,6 +230,23 @@ Result<DeviceStatus> take_device(const Json& json, const std::string& where) {
   return status;
 }
 
+Status take_host_processes(const Fields& fields, std::vector<HostProcess>& processes) {
+  const auto list = MUSTER_TRY(fields.part("processes", Json::value_t::array));
+  if (list.size() > kProcessesMax) return wrong("processes", "list of at most 65536");
+  for (const auto& json : list) {
+    if (!json.is_object()) return wrong("processes", "list of objects");
+    const Fields entry(json, "processes");
+    auto& process = processes.emplace_back();
+    MUSTER_TRY(entry.required("pid", process.pid));
+    MUSTER_TRY(entry.required("command", process.command));
+    MUSTER_TRY(entry.optional("cores", process.cores));
+    MUSTER_TRY(entry.required("memory_bytes", process.memory_bytes));
+    MUSTER_TRY(entry.optional("device", process.device));
+    MUSTER_TRY(entry.optional("models", process.models));
+  }
+  return Done{};
+}
+
 Status take_links(const Fields& fields, std::size_t device_count, LinkMatrix& links) {
   const auto labels = MUSTER_TRY(fields.part("links", Json::value_t::array));
   for (const auto& json : labels) {
@@ -290,6 +308,7 @@ Result<TelemetrySnapshot> read_recording_line(std::string_view line) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     snapshot.devices.push_back(MUSTER_TRY(take_device(devices[i], fmt::format("devices[{}]", i))));
   }
+  MUSTER_TRY(take_host_processes(fields, snapshot.processes));
   MUSTER_TRY(take_links(fields, snapshot.devices.size(), snapshot.links));
   MUSTER_TRY(take_collector(fields, snapshot.collector));
   return snapshot;

@@ -73,8 +73,8 @@ void DeviceUse::add(const DeviceSample& sample) {
   }
   add_if(chip_temperature(readings), temperature_);
   const auto size = readings.get(Reading::CpuMemorySize);
-  const auto free = readings.get(Reading::CpuMemoryFree);
-  if (size && free) memory_bytes_.add(*size - *free);
+  const auto available = readings.get(Reading::CpuMemoryAvailable);
+  if (size && available) memory_bytes_.add(*size - std::min(*size, *available));
 }
 
 TotalUse total_use(const std::vector<const DeviceUse*>& uses) {

@@ -1,3 +1,4 @@
+// Shares as marks, in the finest steps that the characters have.
 #include "terminal/bars.h"
 
 #include <algorithm>
@@ -48,6 +49,31 @@ std::string sparkline_text(std::span<const std::optional<double>> values, Charac
     line += marks[static_cast<std::size_t>(height)];
   }
   return line;
+}
+
+std::vector<std::string> plot_rows(std::span<const std::optional<double>> values,
+                                   std::size_t height, CharacterSet characters) {
+  const bool is_utf8 = characters == CharacterSet::Utf8;
+  const auto steps = is_utf8 ? kEighths : 2;  // of a row
+  std::vector<std::string> rows(height);
+  for (const auto& value : values) {
+    const auto share = std::clamp(value.value_or(0), 0.0, 1.0);
+    auto filled =
+        static_cast<std::size_t>(std::lround(share * static_cast<double>(height * steps)));
+    if (value) filled = std::max<std::size_t>(filled, 1);
+    for (std::size_t from_below = 0; from_below < height; ++from_below) {
+      auto& row = rows[height - 1 - from_below];
+      const auto inside = std::min(steps, filled - std::min(filled, from_below * steps));
+      if (inside == 0) {
+        row += ' ';
+      } else if (is_utf8) {
+        row += kUpright[inside - 1];
+      } else {
+        row += inside == steps ? '#' : ':';
+      }
+    }
+  }
+  return rows;
 }
 
 }  // namespace muster

@@ -4,8 +4,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "terminal/canvas.h"
+#include "terminal/style.h"
 
 namespace muster {
 
@@ -20,5 +21,11 @@ std::string bar_text(double share, std::size_t width, CharacterSet characters);
 ///
 /// Source: Unicode Standard, block elements U+2581 to U+2588.
 std::string sparkline_text(std::span<const std::optional<double>> values, CharacterSet characters);
+
+/// The same as an area of `height` rows, from the top: a column a value (0 to 1), filled from below
+/// by eighths of a row, in ASCII by halves ("#", ":"). What is not known is empty, 0 the lowest
+/// mark.
+std::vector<std::string> plot_rows(std::span<const std::optional<double>> values,
+                                   std::size_t height, CharacterSet characters);
 
 }  // namespace muster

@@ -35,5 +35,19 @@ TEST(Sparkline, ShowsHeightsAndGaps) {
   EXPECT_EQ(sparkline_text(values, CharacterSet::Ascii), "_# =#");
 }
 
+TEST(Plot, FillsColumnsFromBelow) {
+  // Two rows are 16 eighths: 16, 9.6 (10), 0 (the lowest mark), unknown, 2.
+  const std::array<std::optional<double>, 5> values{1.0, 0.6, 0.0, std::nullopt, 0.125};
+  EXPECT_EQ(plot_rows(values, 2, CharacterSet::Utf8), (std::vector<std::string>{"█▂   ", "██▁ ▂"}));
+  // And four halves: 4, 2.4 (2), the lowest mark, unknown, 0.5 (1: halves are rounded up).
+  EXPECT_EQ(plot_rows(values, 2, CharacterSet::Ascii),
+            (std::vector<std::string>{"#    ", "##: :"}));
+}
+
+TEST(Plot, OfNoHeightHasNoRows) {
+  EXPECT_TRUE(plot_rows({}, 0, CharacterSet::Utf8).empty());
+  EXPECT_EQ(plot_rows({}, 1, CharacterSet::Utf8), std::vector<std::string>{""});
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,54 +1,21 @@
+// A screen is drawn into cells first, so that what shows it can send only what changed, and a test
+// can read it.
 #include "terminal/canvas.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
-
-constexpr std::string_view kReset = "\x1b[0m";
 
 std::string ascii_character(std::string_view character) {
   if (character.size() == 1) return std::string(character);
   return character == "…" ? "~" : "?";
 }
 
-std::string escape_of(const Style& style) {
-  std::string codes = "0";
-  if (style.is_bold) codes += ";1";
-  if (style.is_reversed) codes += ";7";
-  const auto color = color_of(style.role).of_256;
-  if (color >= 0) codes += fmt::format(";38;5;{}", color);
-  return "\x1b[" + codes + "m";
-}
-
 }  // namespace
-
-RoleColor color_of(Role role) {
-  switch (role) {
-    case Role::Text:
-      return {-1, -1};
-    case Role::Quiet:
-      return {245, -1};  // grey
-    case Role::Heading:
-    case Role::Accent:
-      return {74, 6};  // sky blue; cyan
-    case Role::Good:
-      return {36, 2};  // bluish green; green
-    case Role::Warning:
-      return {214, 3};  // orange; yellow
-    case Role::Bad:
-      return {202, 1};  // vermilion; red
-  }
-  return {};
-}
-
-std::string styled(std::string_view text, const Style& style) {
-  return fmt::format("{}{}{}", escape_of(style), text, kReset);
-}
 
 Canvas::Canvas(std::size_t width, std::size_t height, CharacterSet characters)
     : width_(width), height_(height), characters_(characters), cells_(width * height) {}
@@ -90,12 +57,12 @@ std::size_t Canvas::put_character(std::size_t row, std::size_t column, std::stri
 
 void Canvas::put_left(std::size_t row, std::size_t column, std::size_t width, std::string_view text,
                       Style style) {
-  put(row, column, fit_width(printable(text), width), style);
+  put(row, column, fit_whole_words(printable(text), width), style);
 }
 
 void Canvas::put_right(std::size_t row, std::size_t column, std::size_t width,
                        std::string_view text, Style style) {
-  const auto fitted = fit_width(printable(text), width);
+  const auto fitted = fit_whole_words(printable(text), width);
   put(row, column + width - std::min(width, display_width(fitted)), fitted, style);
 }
 
@@ -137,11 +104,11 @@ std::string Canvas::ansi() const {
     for (std::size_t column = 0; column < used_columns(row); ++column) {
       const auto& one = cell(row, column);
       if (one.style != now)
-        out += one.style == Style{} ? std::string(kReset) : escape_of(one.style);
+        out += one.style == Style{} ? std::string(kStyleEnd) : style_start(one.style);
       now = one.style;
       out += one.text;
     }
-    if (now != Style{}) out += kReset;
+    if (now != Style{}) out += kStyleEnd;
     out += '\n';
   }
   return out;

@@ -1,44 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "terminal/style.h"
+
 namespace muster {
-
-/// Which characters a screen can show.
-enum class CharacterSet : std::uint8_t { Utf8, Ascii };
-
-/// What a text is for; the colour follows from it (`color_of`). A colour never says anything that
-/// no letter or number says too.
-enum class Role : std::uint8_t { Text, Quiet, Heading, Accent, Good, Warning, Bad };
-inline constexpr std::size_t kRoleCount = 7;
-
-struct Style {
-  Role role = Role::Text;
-  bool is_bold = false;
-  bool is_reversed = false;
-
-  bool operator==(const Style&) const = default;
-};
-
-/// The number of a role's colour among a terminal's 256, and among its first eight; -1: the
-/// terminal's own.
-///
-/// Source: Okabe and Ito 2008, "Color Universal Design": sky blue, orange, vermilion and bluish
-/// green are told apart by people with any of the usual colour-vision deficiencies; here the
-/// nearest of xterm's palette.
-struct RoleColor {
-  int of_256 = -1;
-  int of_8 = -1;
-};
-RoleColor color_of(Role role);
-
-/// `text` in a style, as escape sequences.
-/// Source: ECMA-48, select graphic rendition; 38;5;N is xterm's.
-std::string styled(std::string_view text, const Style& style);
 
 /// A screen of cells that views draw on, whatever shows it: a string, a terminal, a test.
 ///
@@ -65,7 +34,7 @@ class Canvas {
   /// becomes "~" and any other character "?". Returns the columns that it took.
   std::size_t put(std::size_t row, std::size_t column, std::string_view text, Style style = {});
 
-  /// The same in a field: cut with "…" to `width` columns.
+  /// The same in a field of `width` columns: what does not fit is cut between words, with "…".
   void put_left(std::size_t row, std::size_t column, std::size_t width, std::string_view text,
                 Style style = {});
   void put_right(std::size_t row, std::size_t column, std::size_t width, std::string_view text,

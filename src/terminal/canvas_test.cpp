@@ -43,10 +43,10 @@ TEST(Canvas, KeepsToAsciiWhereAsked) {
 
 TEST(Canvas, CutsAndAlignsFields) {
   Canvas canvas(12, 2, CharacterSet::Utf8);
-  canvas.put_left(0, 0, 5, "tensorrt");
+  canvas.put_left(0, 0, 5, "a tensor");
   canvas.put_right(0, 6, 5, "12");
-  canvas.put_right(1, 0, 3, "12345");
-  EXPECT_EQ(canvas.text(), "tens…    12\n12…\n");
+  canvas.put_right(1, 0, 3, "12345");  // half a number would be another one
+  EXPECT_EQ(canvas.text(), "a…       12\n  …\n");
 }
 
 TEST(Canvas, WritesStylesAsEscapeSequencesAndEndsThem) {

@@ -1,3 +1,5 @@
+// ncurses knows every terminal; what it cannot do is give one back when a signal ends the process,
+// so that is done here.
 #include "terminal/curses_screen.h"
 
 #include <fmt/format.h>

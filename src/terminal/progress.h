@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "terminal/terminal_info.h"
+#include "terminal/time_left.h"
 
 namespace muster {
 
@@ -17,22 +19,33 @@ struct ProgressCount {
   std::uint64_t count = 0;
 };
 
+/// Who works on the job: a line of its own where there are several and room for them.
+struct ProgressLane {
+  std::string name;         // "cpu:1"
+  std::uint64_t count = 0;  // its part of the first of the job's counts
+  std::string state;        // "restarting"; empty: it works
+};
+
 /// A job at one moment, as its owner knows it.
 struct ProgressReading {
   std::optional<double> fraction;  // 0..1; nullopt: nobody knows how much there is
   std::vector<ProgressCount>
       counts;  // the same units in every reading; the first is also shown as a sum
-  std::vector<std::string> devices;  // "cpu:0", "cpu:1 restarting"
+  std::vector<ProgressLane> lanes;   // the same in every reading, or none yet
+  std::vector<std::string> remarks;  // "file 2 of 5"
+  std::string phase;                 // "loading the model": before anything is counted
 };
 
 /// What is drawn: a reading with the speeds that follow from those before it.
 struct ProgressView {
-  ProgressReading reading;
-  std::vector<double> rates_per_second;     // as reading.counts
+  ProgressReading reading;                  // its fraction never falls
+  std::vector<double> rates_per_second;     // as reading.counts; empty: too early
+  std::vector<double> lane_rates;           // as reading.lanes; empty: too early
   std::optional<double> remaining_seconds;  // nullopt: too early, or the whole is not known
+  double elapsed_seconds = 0;               // since the first reading
 };
 
-/// Turns readings into speeds over the last few seconds.
+/// Turns readings into speeds over the last few seconds, and an estimate of the time left.
 ///
 /// Threads: not thread-safe.
 class ProgressMeter {
@@ -45,11 +58,16 @@ class ProgressMeter {
     ProgressReading reading;
   };
   std::deque<Sample> samples_;  // oldest first, spanning about kWindow
+  std::optional<TimePoint> begin_;
+  double fraction_ = 0;  // the highest so far
+  TimeLeft time_left_;
 };
 
-/// One line for a terminal, at most `width` columns: bar, per cent, counts, speeds, time left,
-/// devices. What does not fit is left out from the right.
-std::string render_progress(const ProgressView& view, std::size_t width, bool has_color);
+/// What a terminal has room for: a line for each lane where there are several, and the bar of the
+/// whole below them; on a screen that is low or narrow the last one alone. While there is a phase,
+/// it stands in the place of bar and speeds. No line is wider than `terminal.width`; what does not
+/// fit is left out from the right.
+std::vector<std::string> render_progress(const ProgressView& view, const TerminalInfo& terminal);
 
 /// The same as words for a log: "42 %, 1,200 texts, 600 texts/s, 4,000 tokens/s, ETA 0:12".
 std::string describe_progress(const ProgressView& view);

@@ -1,5 +1,8 @@
+// The lines of a running job are drawn over themselves: the cursor goes back to the first of them,
+// and each is erased as it is written, so that nothing flickers and nothing is left at the end.
 #include "terminal/progress_bar.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,7 +13,22 @@ namespace muster {
 namespace {
 
 constexpr auto kLineInterval = std::chrono::seconds(5);
-constexpr std::string_view kEraseLine = "\r\033[K";
+
+// Source: ECMA-48: EL (to the end of the line), ED (to the end of the screen), CUU (up).
+constexpr std::string_view kEraseLine = "\033[K";
+constexpr std::string_view kEraseBelow = "\033[J";
+
+// Columns of a text whose only escape sequences are styles, which end in "m".
+std::size_t shown_width(const std::string& line) {
+  std::string plain;
+  for (std::size_t at = 0; at < line.size();) {
+    const auto escape = line.find('\033', at);
+    plain += line.substr(at, escape - at);
+    if (escape == std::string::npos) break;
+    at = line.find('m', escape) + 1;
+  }
+  return display_width(plain);
+}
 
 }  // namespace
 
@@ -19,31 +37,56 @@ ProgressBar::ProgressBar(int fd, const TerminalInfo& terminal, const Clock& cloc
 
 ProgressBar::~ProgressBar() { clear(); }
 
+// Brings the cursor to the beginning of what is drawn. A terminal that has become narrower since
+// then has wrapped the lines that no longer fit.
+std::string ProgressBar::erasure(std::size_t width) const {
+  if (drawn_.empty()) return {};
+  std::size_t rows = 0;
+  for (const auto columns : drawn_widths_) {
+    rows += width < drawn_at_width_ && columns > 0 ? (columns + width - 1) / width : 1;
+  }
+  return rows > 1 ? fmt::format("\r\033[{}A", rows - 1) : "\r";
+}
+
 void ProgressBar::update(ProgressReading reading) {
   const auto now = clock_.now();
   const auto view = meter_.add(now, std::move(reading));
-  if (!terminal_.is_terminal) {
+  if (!terminal_.can_redraw) {
     if (!last_line_) last_line_ = now;  // the first line comes after one interval, with speeds
     if (now - *last_line_ < kLineInterval) return;
     last_line_ = now;
     write("muster: " + describe_progress(view) + "\n");
     return;
   }
-  // The size is asked anew: windows are resized. One column stays free, lest the line wrap.
-  const auto width = inspect_terminal(fd_).width;
-  auto line = render_progress(view, width - 1, terminal_.has_color);
-  if (line == drawn_) return;
-  drawn_ = std::move(line);
-  write(std::string(kEraseLine) + drawn_);
+  // The size is asked anew: windows are resized. One column stays free, lest a line wrap.
+  auto terminal = terminal_;
+  const auto size = inspect_terminal(fd_);
+  if (size.is_terminal) terminal.height = size.height;
+  const auto width = size.is_terminal ? size.width : terminal_.width;
+  terminal.width = width - 1;
+  auto lines = render_progress(view, terminal);
+  if (lines == drawn_ && width == drawn_at_width_) return;
+  auto text = erasure(width);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text += fmt::format("{}{}{}", i == 0 ? "" : "\n", lines[i], kEraseLine);
+  }
+  if (lines.size() < drawn_.size() || width < drawn_at_width_) text += kEraseBelow;
+  drawn_widths_.clear();
+  for (const auto& line : lines) drawn_widths_.push_back(shown_width(line));
+  drawn_ = std::move(lines);
+  drawn_at_width_ = width;
+  write(text);
 }
 
 void ProgressBar::notice(std::string_view sentence) {
-  const auto line = "muster: " + printable(sentence) + "\n";
-  write(drawn_.empty() ? line : std::string(kEraseLine) + line + drawn_);
+  auto text = erasure(drawn_at_width_) + (drawn_.empty() ? "" : std::string(kEraseBelow));
+  text += "muster: " + printable(sentence) + "\n";
+  for (std::size_t i = 0; i < drawn_.size(); ++i) text += (i == 0 ? "" : "\n") + drawn_[i];
+  write(text);
 }
 
 void ProgressBar::clear() {
-  if (!drawn_.empty()) write(kEraseLine);
+  if (!drawn_.empty()) write(erasure(drawn_at_width_) + std::string(kEraseBelow));
   drawn_.clear();
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "terminal/progress.h"
@@ -10,8 +11,8 @@
 
 namespace muster {
 
-/// Shows a running job: a line that is redrawn on a terminal, a line about every five seconds
-/// elsewhere. What cannot be written is dropped: progress is never worth a job.
+/// Shows a running job: lines that are redrawn where a terminal can move its cursor, a line about
+/// every five seconds elsewhere. What cannot be written is dropped: progress is never worth a job.
 ///
 /// Threads: not thread-safe; owned by the job's loop.
 class ProgressBar {
@@ -31,13 +32,16 @@ class ProgressBar {
   void clear();
 
  private:
+  std::string erasure(std::size_t width) const;
   void write(std::string_view text) const;
 
   const int fd_;
   const TerminalInfo terminal_;
   const Clock& clock_;
   ProgressMeter meter_;
-  std::string drawn_;  // what stands on the terminal's last line
+  std::vector<std::string> drawn_;         // the terminal's last lines; the cursor is behind them
+  std::vector<std::size_t> drawn_widths_;  // their columns
+  std::size_t drawn_at_width_ = 0;         // columns of the terminal then
   std::optional<TimePoint> last_line_;
 };
 

@@ -42,8 +42,19 @@ class ProgressBarTest : public testing::Test {
 };
 
 ProgressReading texts(std::uint64_t count) {
-  return {.fraction = 0.5, .counts = {{"texts", count}}, .devices = {}};
+  ProgressReading reading;
+  reading.fraction = 0.5;
+  reading.counts = {{"texts", count}};
+  return reading;
 }
+
+ProgressReading of_two(std::uint64_t first, std::uint64_t second) {
+  auto reading = texts(first + second);
+  reading.lanes = {{"cpu:0", first, ""}, {"cpu:1", second, ""}};
+  return reading;
+}
+
+constexpr TerminalInfo kTerminal{.is_terminal = true, .can_redraw = true};
 
 TEST_F(ProgressBarTest, PrintsALineEveryFiveSecondsWhereThereIsNoTerminal) {
   ProgressBar bar(fd(), {}, clock_);
@@ -59,21 +70,54 @@ TEST_F(ProgressBarTest, PrintsALineEveryFiveSecondsWhereThereIsNoTerminal) {
   EXPECT_EQ(written(), "");
 }
 
+TEST_F(ProgressBarTest, ATerminalThatCannotMoveItsCursorGetsLinesToo) {
+  ProgressBar bar(fd(), {.is_terminal = true}, clock_);
+  bar.update(texts(0));
+  clock_.advance(std::chrono::seconds(5));
+  bar.update(texts(50));
+  EXPECT_EQ(written(), "muster: 50 %, 50 texts, 10 texts/s\n");
+}
+
 TEST_F(ProgressBarTest, RedrawsOneLineOnATerminalAndTakesItAway) {
   {
-    ProgressBar bar(fd(), {.is_terminal = true}, clock_);
+    ProgressBar bar(fd(), kTerminal, clock_);
     bar.update(texts(7));
-    const auto drawn = written();
-    EXPECT_EQ(drawn.rfind("\r\033[K 50 % [", 0), 0U) << drawn;
-    EXPECT_EQ(drawn.find('\n'), std::string::npos);
+    EXPECT_EQ(written(), " 50 % [###############               ]  7 texts\033[K")
+        << "at once, with the first reading";
     bar.update(texts(7));
     EXPECT_EQ(written(), "") << "nothing changed";
     bar.notice("worker cpu:0 died");
-    const auto noticed = written();
-    EXPECT_EQ(noticed.rfind("\r\033[Kmuster: worker cpu:0 died\n", 0), 0U) << noticed;
-    EXPECT_NE(noticed.find("50 %"), std::string::npos) << "the bar stands below the notice";
+    EXPECT_EQ(written(),
+              "\r\033[Jmuster: worker cpu:0 died\n 50 % [###############               ]  7 texts")
+        << "the bar stands below the notice";
+    bar.update(texts(8));
+    EXPECT_EQ(written(), "\r 50 % [###############               ]  8 texts\033[K");
   }
-  EXPECT_EQ(written(), "\r\033[K");
+  EXPECT_EQ(written(), "\r\033[J");
+}
+
+TEST_F(ProgressBarTest, RedrawsALineForEachLane) {
+  {
+    ProgressBar bar(fd(), kTerminal, clock_);
+    bar.update(of_two(3, 1));
+    EXPECT_EQ(written(),
+              " cpu:0               75 %\033[K\n"
+              " cpu:1               25 %\033[K\n"
+              " 50 % [###############               ]  4 texts\033[K");
+    bar.update(of_two(3, 3));
+    EXPECT_EQ(written().rfind("\r\033[2A cpu:0               50 %\033[K\n", 0), 0U);
+    bar.notice("a notice");
+    EXPECT_EQ(written().rfind("\r\033[2A\033[Jmuster: a notice\n cpu:0 ", 0), 0U);
+  }
+  EXPECT_EQ(written(), "\r\033[2A\033[J");
+}
+
+TEST_F(ProgressBarTest, ErasesWhatIsNotDrawnAnyMore) {
+  ProgressBar bar(fd(), kTerminal, clock_);
+  bar.update(of_two(3, 1));
+  written();
+  bar.update(texts(4));
+  EXPECT_EQ(written(), "\r\033[2A 50 % [###############               ]  4 texts\033[K\033[J");
 }
 
 }  // namespace

@@ -1,72 +1,144 @@
+// A table that is too wide loses whole columns or moves them below their row before anything is
+// cut: a column less is seen at once, half a number is not.
 #include "terminal/table.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t kGap = 2;          // spaces between columns
-constexpr std::size_t kShrunkWidth = 8;  // narrower cells say nothing
+constexpr std::size_t kRoomyWidth = 16;  // what a column that may shrink wants before others leave
+constexpr std::size_t kBelowIndent = 4;  // of a line below its row
 
-void append_line(const std::vector<Column>& columns, const std::vector<std::size_t>& widths,
-                 const std::vector<std::string>& cells, std::string& out) {
-  std::string line;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const auto cell = fit_width(cells[i], widths[i]);
-    const std::string padding(widths[i] - std::min(widths[i], display_width(cell)), ' ');
-    if (i > 0) line.append(kGap, ' ');
-    line += columns[i].align == Align::Right ? padding + cell : cell + padding;
+std::size_t total_width(const std::vector<bool>& is_shown, const std::vector<std::size_t>& widths) {
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (is_shown[i]) total += widths[i] + (total == 0 ? 0 : kGap);
   }
-  line.erase(line.find_last_not_of(' ') + 1);
-  out += line + '\n';
+  return total;
 }
 
 }  // namespace
 
-void Table::add_row(std::vector<std::string> cells) {
+void Table::add_row(std::vector<TableCell> cells) {
   MUSTER_CHECK(cells.size() == columns_.size());
-  for (auto& cell : cells) cell = printable(cell);
+  for (auto& cell : cells) cell.text = printable(cell.text);
   rows_.push_back(std::move(cells));
 }
 
-std::vector<std::size_t> Table::widths(std::size_t width) const {
-  std::vector<std::size_t> widths;
-  for (const auto& column : columns_) widths.push_back(display_width(column.title));
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row[i]));
-    }
-  }
-  std::size_t total = columns_.empty() ? 0 : (columns_.size() - 1) * kGap;
-  for (const auto one : widths) total += one;
-
-  while (total > width) {
-    std::size_t* widest = nullptr;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const auto least = std::max(kShrunkWidth, display_width(columns_[i].title));
-      const bool can_shrink = columns_[i].may_shrink && widths[i] > least;
-      if (can_shrink && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
-    }
-    if (widest == nullptr) break;
-    --*widest;
-    --total;
-  }
-  return widths;
+std::size_t Table::natural_width(std::size_t column) const {
+  auto width = display_width(columns_[column].title);
+  for (const auto& row : rows_) width = std::max(width, display_width(row[column].text));
+  return width;
 }
 
-std::string Table::render(std::size_t width) const {
-  const auto fitted = widths(width);
-  std::vector<std::string> titles;
-  for (const auto& column : columns_) titles.push_back(column.title);
-  std::string out;
-  const auto is_empty = [](const std::string& title) { return title.empty(); };
-  if (!std::all_of(titles.begin(), titles.end(), is_empty)) {
-    append_line(columns_, fitted, titles, out);
+// The first word of each cell, and the mark behind it.
+std::size_t Table::least_width(std::size_t column) const {
+  auto width = display_width(columns_[column].title);
+  for (const auto& row : rows_) {
+    const auto& text = row[column].text;
+    const auto word_end = text.find(' ', text.find_first_not_of(' '));
+    const auto mark = word_end == std::string::npos ? 0U : 1U;
+    width = std::max(width, display_width(text.substr(0, word_end)) + mark);
   }
-  for (const auto& row : rows_) append_line(columns_, fitted, row, out);
+  return width;
+}
+
+std::size_t Table::cut_width(std::size_t column, std::size_t width) const {
+  auto taken = display_width(columns_[column].title);
+  for (const auto& row : rows_) {
+    taken = std::max(taken, display_width(fit_whole_words(row[column].text, width)));
+  }
+  return taken;
+}
+
+Table::Layout Table::layout(std::size_t width) const {
+  const auto count = columns_.size();
+  Layout layout{std::vector<bool>(count, true), std::vector<std::size_t>(count)};
+  std::vector<std::size_t> wanted(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    layout.widths[i] = wanted[i] = natural_width(i);
+    if (!columns_[i].may_shrink) continue;
+    wanted[i] = std::min(wanted[i], std::max(least_width(i), kRoomyWidth));
+  }
+  while (total_width(layout.is_shown, wanted) > width) {
+    std::size_t leaving = count;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!layout.is_shown[i] || columns_[i].leaves == 0) continue;
+      if (leaving == count || columns_[i].leaves >= columns_[leaving].leaves) leaving = i;
+    }
+    if (leaving == count) break;
+    layout.is_shown[leaving] = false;
+  }
+  while (total_width(layout.is_shown, layout.widths) > width) {
+    std::size_t widest = count;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool can_shrink =
+          layout.is_shown[i] && columns_[i].may_shrink && layout.widths[i] > least_width(i);
+      if (can_shrink && (widest == count || layout.widths[i] > layout.widths[widest])) widest = i;
+    }
+    if (widest == count) break;
+    --layout.widths[widest];
+  }
+  // What is cut between words rarely takes all of its place.
+  for (std::size_t i = 0; i < count; ++i) {
+    if (columns_[i].may_shrink) layout.widths[i] = cut_width(i, layout.widths[i]);
+  }
+  return layout;
+}
+
+void Table::append_line(const Layout& layout, const std::vector<TableCell>& cells, bool has_color,
+                        std::string& out) const {
+  std::size_t spaces = 0;  // not written before something follows: lines have none at their ends
+  bool is_first = true;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (!layout.is_shown[i]) continue;
+    const auto text = fit_whole_words(cells[i].text, layout.widths[i]);
+    const auto padding = layout.widths[i] - std::min(layout.widths[i], display_width(text));
+    const bool is_right = columns_[i].align == Align::Right;
+    spaces += (is_first ? 0 : kGap) + (is_right ? padding : 0);
+    is_first = false;
+    if (!text.empty()) {
+      out.append(spaces, ' ');
+      out += styled(text, cells[i].style, has_color);
+      spaces = 0;
+    }
+    spaces += is_right ? 0 : padding;
+  }
+  out += '\n';
+}
+
+void Table::append_below(const Layout& layout, const std::vector<TableCell>& cells,
+                         std::size_t width, bool has_color, std::string& out) const {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const auto& column = columns_[i];
+    if (layout.is_shown[i] || !column.goes_below || cells[i].text.empty()) continue;
+    const auto head = std::string(kBelowIndent, ' ') + column.title;
+    const auto lines = wrapped(
+        cells[i].text,
+        {.width = width, .head = head + (column.title.empty() ? "" : " "), .indent = kBelowIndent});
+    out += styled_start(lines, head.size(), column.title.empty() ? Style{} : kQuiet, has_color);
+  }
+}
+
+std::string Table::render(std::size_t width, bool has_color) const {
+  const auto chosen = layout(width);
+  std::string out;
+  const auto has_title = [](const Column& column) { return !column.title.empty(); };
+  if (std::any_of(columns_.begin(), columns_.end(), has_title)) {
+    std::vector<TableCell> titles;
+    for (const auto& column : columns_) titles.emplace_back(column.title, kHeading);
+    append_line(chosen, titles, has_color, out);
+  }
+  for (const auto& row : rows_) {
+    append_line(chosen, row, has_color, out);
+    append_below(chosen, row, width, has_color, out);
+  }
   return out;
 }
 

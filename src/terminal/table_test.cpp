@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "terminal/terminal_info.h"
+
 namespace muster {
 namespace {
 
@@ -21,19 +23,59 @@ TEST(Table, WithoutTitlesHasNoHeader) {
   EXPECT_EQ(table.render(80), "a  b\n");
 }
 
-TEST(Table, ShrinksOnlyWhatMayShrink) {
+TEST(Table, CutsBetweenWordsOnlyWhatMayShrink) {
   Table table({{"score"}, {"text", Align::Left, true}});
-  table.add_row({"0.912345", "abcdefghijklmnopqrstuvwxyz"});
-  // 8 + 2 + 26 = 36 columns into 24: the text gets 24 - 10 = 14, its last being the mark.
+  table.add_row({"0.912345", "where did we leave the keys"});
+  // 8 + 2 + 27 = 37 columns into 24: the text gets 14, and "where did we" with the mark takes 13.
   EXPECT_EQ(table.render(24),
             "score     text\n"
-            "0.912345  abcdefghijklm…\n");
+            "0.912345  where did we…\n");
+  EXPECT_EQ(table.render(kUnboundedWidth),
+            "score     text\n"
+            "0.912345  where did we leave the keys\n");
 }
 
-TEST(Table, StopsShrinkingAtEightColumns) {
+TEST(Table, NeverBreaksAWord) {
   Table table({{"text", Align::Left, true}});
-  table.add_row({"abcdefghijkl"});
-  EXPECT_EQ(table.render(3), "text\nabcdefg…\n");
+  table.add_row({"abcdefghijkl mnop"});
+  EXPECT_EQ(table.render(3), "text\nabcdefghijkl…\n");
+}
+
+Table of_devices() {
+  Table table({{"device"},
+               {.title = "model", .may_shrink = true},
+               {.title = "driver", .leaves = 1},
+               {.title = "in use", .align = Align::Right},
+               {.title = "UUID", .leaves = 2, .goes_below = true}});
+  table.add_row({"cuda:0", "H200", "590.48", "98 GB", "GPU-0123456789"});
+  table.add_row({"cpu:0", "EPYC", "", "3 GB", ""});
+  return table;
+}
+
+// All of it takes 6 + 5 + 6 + 6 + 14 columns and four gaps: 45.
+TEST(Table, ColumnsLeaveInTheirOrder) {
+  EXPECT_EQ(of_devices().render(45),
+            "device  model  driver  in use  UUID\n"
+            "cuda:0  H200   590.48   98 GB  GPU-0123456789\n"
+            "cpu:0   EPYC             3 GB\n");
+  EXPECT_EQ(of_devices().render(44),
+            "device  model  driver  in use\n"
+            "cuda:0  H200   590.48   98 GB\n"
+            "    UUID GPU-0123456789\n"
+            "cpu:0   EPYC             3 GB\n");
+  EXPECT_EQ(of_devices().render(28),
+            "device  model  in use\n"
+            "cuda:0  H200    98 GB\n"
+            "    UUID GPU-0123456789\n"
+            "cpu:0   EPYC     3 GB\n");
+}
+
+TEST(Table, ColoursTitlesAndCells) {
+  Table table({{"device"}, {"state"}});
+  table.add_row({"a", {"down", kBad}});
+  EXPECT_EQ(table.render(80, true),
+            "\x1b[0;1;38;5;74mdevice\x1b[0m  \x1b[0;1;38;5;74mstate\x1b[0m\n"
+            "a       \x1b[0;1;38;5;202mdown\x1b[0m\n");
 }
 
 TEST(Table, AlignsByDisplayWidth) {

@@ -1,3 +1,5 @@
+// Columns are counted by ranges of Unicode, not by the locale: what is printed must not depend on
+// whether a locale is installed.
 #include "terminal/text_width.h"
 
 #include <algorithm>

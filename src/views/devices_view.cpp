@@ -1,10 +1,13 @@
+// What a machine has, as facts and a row for each device; what is wrong stands in sentences below,
+// where there is room for the reason.
 #include "views/devices_view.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "terminal/style.h"
 #include "terminal/table.h"
-#include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 #include "views/reading_text.h"
 
 namespace muster {
@@ -38,82 +41,92 @@ std::string model_text(const DeviceStatus& status) {
   return identity.mig_profile ? "MIG " + *identity.mig_profile : identity.device.model;
 }
 
-std::string state_text(const DeviceStatus& status) {
-  if (!status.is_up) return "down";
+TableCell state_cell(const DeviceStatus& status) {
+  if (!status.is_up) return {"down", kBad};
   switch (worst_state(status)) {
     case HealthState::Well:
-      return "up";
+      return {"up", kGood};
     case HealthState::Warning:
-      return "warning";
+      return {"warning", kWarning};
     case HealthState::Unfit:
-      return "unfit";
+      return {"unfit", kBad};
   }
   return "";
 }
 
-std::string remarks(const TelemetrySnapshot& snapshot) {
+std::string remarks(const TelemetrySnapshot& snapshot, const TerminalInfo& terminal) {
+  const Wrap wrap{.width = terminal.width, .indent = 2};
   std::string out;
   bool is_one_hidden = false;
   for (const auto& status : snapshot.devices) {
     is_one_hidden = is_one_hidden || cuda_text(status.identity) == "hidden";
     if (!status.is_up) {
-      out += fmt::format("{} is down: {}\n", status.name, printable(status.down_reason));
+      out += wrapped(fmt::format("{} is down: {}", status.name, status.down_reason), wrap);
     }
     for (const auto& finding : status.health) {
       const bool is_said =
           finding.state == HealthState::Well || (finding.watch == "present" && !status.is_up);
-      if (!is_said) out += fmt::format("{}: {}\n", status.name, printable(finding.sentence));
+      if (!is_said) out += wrapped(fmt::format("{}: {}", status.name, finding.sentence), wrap);
     }
   }
-  if (is_one_hidden)
-    out += "hidden: CUDA programs started here do not see it, by CUDA_VISIBLE_DEVICES or by MIG\n";
-  if (snapshot.gpu_absent_reason) {
-    out += "no GPU: " + printable(*snapshot.gpu_absent_reason) + "\n";
+  if (is_one_hidden) {
+    out += wrapped(
+        "hidden: CUDA programs started here do not see it, by CUDA_VISIBLE_DEVICES or by MIG",
+        wrap);
   }
+  if (snapshot.gpu_absent_reason) out += wrapped("no GPU: " + *snapshot.gpu_absent_reason, wrap);
   return out;
+}
+
+// "CPU        AMD EPYC …": what it is about, in a column of its own.
+std::string fact(std::string_view name, const std::string& text, const TerminalInfo& terminal) {
+  constexpr std::size_t kColumn = 12;
+  const auto lines =
+      wrapped(text, {.width = terminal.width, .head = padded(name, kColumn), .indent = kColumn});
+  return styled_start(lines, name.size(), kHeading, terminal.has_color);
 }
 
 }  // namespace
 
-std::string describe_host(const Inventory& inventory, std::size_t width) {
-  Table facts({{}, {.title = "", .may_shrink = true}});
-  facts.add_row({"CPU", inventory.cpu_model.empty() ? "unknown" : inventory.cpu_model});
-  facts.add_row(
-      {"cores", fmt::format("{} in {} NUMA node{}; {} logical CPUs allowed", inventory.core_count,
-                            inventory.numa_node_count, inventory.numa_node_count == 1 ? "" : "s",
-                            inventory.allowed_cpus.size())});
+std::string describe_host(const Inventory& inventory, const TerminalInfo& terminal) {
+  auto out = fact("CPU", inventory.cpu_model.empty() ? "unknown" : inventory.cpu_model, terminal);
+  out += fact("cores",
+              fmt::format("{} in {} NUMA node{}; {} logical CPUs allowed", inventory.core_count,
+                          inventory.numa_node_count, inventory.numa_node_count == 1 ? "" : "s",
+                          inventory.allowed_cpus.size()),
+              terminal);
   if (inventory.cpu_limit_cores) {
-    facts.add_row({"CPU quota", fmt::format("{:g} cores (cgroup)", *inventory.cpu_limit_cores)});
+    out +=
+        fact("CPU quota", fmt::format("{:g} cores (cgroup)", *inventory.cpu_limit_cores), terminal);
   }
-  facts.add_row({"memory", human_bytes(inventory.memory_total_bytes) +
-                               (inventory.memory_limit_bytes
-                                    ? ", of which " + human_bytes(*inventory.memory_limit_bytes) +
-                                          " may be used (cgroup)"
-                                    : "")});
-  auto out = facts.render(width);
-  if (!inventory.instruction_sets.empty()) {
-    // Not cut: the last names are those that matter most.
-    out += fmt::format("fast paths: {}\n", fmt::join(inventory.instruction_sets, " "));
-  }
-  return out;
+  out += fact("memory",
+              human_bytes(inventory.memory_total_bytes) +
+                  (inventory.memory_limit_bytes
+                       ? ", of which " + human_bytes(*inventory.memory_limit_bytes) +
+                             " may be used (cgroup)"
+                       : ""),
+              terminal);
+  if (inventory.instruction_sets.empty()) return out;
+  return out + fact("fast paths", fmt::format("{}", fmt::join(inventory.instruction_sets, " ")),
+                    terminal);
 }
 
-std::string describe_devices(const TelemetrySnapshot& snapshot, std::size_t width) {
+std::string describe_devices(const TelemetrySnapshot& snapshot, const TerminalInfo& terminal) {
   Table table({{"device"},
-               {"model", Align::Left, true},
+               {.title = "model", .may_shrink = true},
                {"memory", Align::Right},
                {"in use", Align::Right},
-               {"driver"},
+               {.title = "driver", .leaves = 2},
                {"state"},
-               {"CUDA"},
-               {"UUID", Align::Left, true}});
+               {.title = "CUDA", .leaves = 1},
+               {.title = "UUID", .leaves = 3, .goes_below = true}});
   for (const auto& status : snapshot.devices) {
     const auto& identity = status.identity;
     table.add_row({status.name, model_text(status), size_text(status), used_text(status),
-                   is_gpu(status) ? driver_text(identity) : "", state_text(status),
+                   is_gpu(status) ? driver_text(identity) : "", state_cell(status),
                    cuda_text(identity), identity.device.uuid.value_or(is_gpu(status) ? "-" : "")});
   }
-  return table.render(width) + remarks(snapshot);
+  return table.render(terminal.width, terminal.has_color) + remarks(snapshot, terminal);
 }
 
 }  // namespace muster

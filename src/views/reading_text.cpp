@@ -1,3 +1,5 @@
+// A column is narrow, so a reading is brought to the digits that say something, and what is not
+// known to "-".
 #include "views/reading_text.h"
 
 #include <fmt/format.h>
@@ -66,8 +68,9 @@ MemoryUse memory_use(const DeviceStatus& status) {
     return {readings.get(Reading::GpuMemoryUsed), readings.get(Reading::GpuMemorySize)};
   }
   const auto size = readings.get(Reading::CpuMemorySize);
-  const auto free = readings.get(Reading::CpuMemoryFree);
-  return {size && free ? std::optional(*size - *free) : std::nullopt, size};
+  const auto available = readings.get(Reading::CpuMemoryAvailable);
+  return {size && available ? std::optional(*size - std::min(*size, *available)) : std::nullopt,
+          size};
 }
 
 std::optional<double> busy_share(const DeviceStatus& status) {

@@ -28,7 +28,8 @@ std::string gigabytes_pair(std::optional<double> used, std::optional<double> siz
 /// A model without what every row would begin with: "H200" for "NVIDIA H200".
 std::string_view short_model(std::string_view model);
 
-/// Bytes in use and in all: of a GPU, or of a CPU's NUMA node.
+/// Bytes in use and in all: of a GPU, or of a CPU's NUMA node. The page cache of a CPU's memory is
+/// not in use: the kernel gives it to the first program that asks.
 struct MemoryUse {
   std::optional<double> used;
   std::optional<double> size;

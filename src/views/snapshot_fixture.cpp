@@ -71,7 +71,8 @@ DeviceStatus busy_cpu(std::uint32_t index) {
   status.readings.set(Reading::CpuUtilization, 0.4375);
   status.readings.set(Reading::CpuFrequency, 3.7e9);
   status.readings.set(Reading::CpuMemorySize, 256e9);
-  status.readings.set(Reading::CpuMemoryFree, 222e9);
+  status.readings.set(Reading::CpuMemoryFree, 12e9);  // 210 GB are page cache
+  status.readings.set(Reading::CpuMemoryAvailable, 222e9);
   status.readings.set(Reading::HostMemorySize, 256e9);
   status.readings.set(Reading::HostMemoryAvailable, 222e9);
   return status;
@@ -104,6 +105,7 @@ TopData frame_of(TelemetrySnapshot snapshot) {
   for (std::size_t i = 0; i < snapshot.devices.size(); ++i) {
     Trend trend;
     trend.busy.assign(kTrendSeconds, 0.97);
+    trend.memory.assign(kTrendSeconds, 0.65);
     trend.watts = snapshot.devices[i].readings.get(Reading::GpuPowerInstant);
     data.trends.push_back(std::move(trend));
   }

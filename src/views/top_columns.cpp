@@ -1,3 +1,5 @@
+// Columns are rows of a table: to show something new of a device, a row is added, and its rank says
+// what must leave before it does.
 #include "views/top_columns.h"
 
 #include <fmt/format.h>
@@ -7,6 +9,8 @@
 #include <numeric>
 
 #include "terminal/bars.h"
+#include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 #include "views/reading_text.h"
 
 namespace muster {
@@ -15,15 +19,8 @@ namespace {
 constexpr double kMega = 1e6;
 
 Style style_of(HealthState state) {
-  switch (state) {
-    case HealthState::Well:
-      return {};
-    case HealthState::Warning:
-      return {.role = Role::Warning, .is_bold = true};
-    case HealthState::Unfit:
-      return {.role = Role::Bad, .is_bold = true};
-  }
-  return {};
+  if (state == HealthState::Well) return {};
+  return state == HealthState::Warning ? kWarning : kBad;
 }
 
 TopCell quiet_if_absent(std::string text, Style style = {}) {
@@ -41,8 +38,20 @@ TopCell name_cell(const TopRow& row, std::size_t) {
   return {std::string(short_model(identity.device.model)), {}};
 }
 
+// What does nothing is quiet, so that what works stands out.
+Style busy_style(std::optional<double> share) {
+  constexpr double kIdleBelow = 0.02;
+  return share.value_or(0) < kIdleBelow ? kQuiet : Style{.role = Role::Good};
+}
+
 TopCell busy_cell(const TopRow& row, std::size_t) {
-  return quiet_if_absent(percent_text(busy_share(row.status)));
+  const auto share = busy_share(row.status);
+  return quiet_if_absent(percent_text(share), busy_style(share));
+}
+
+TopCell busy_bar_cell(const TopRow& row, std::size_t width) {
+  const auto share = busy_share(row.status);
+  return {share ? bar_text(*share, width, row.characters) : "", busy_style(share)};
 }
 
 TopCell activity_cell(const TopRow& row, std::size_t) {
@@ -126,7 +135,7 @@ TopCell health_cell(const TopRow& row, std::size_t) {
   return {fmt::format("{}{}", worst == HealthState::Unfit ? 'X' : '!', count), style_of(worst)};
 }
 
-// The whole minute in `width` marks, each the mean of its seconds.
+// All of it in `width` marks, each the mean of its seconds.
 std::vector<std::optional<double>> squeeze(std::span<const std::optional<double>> busy,
                                            std::size_t width) {
   std::vector<std::optional<double>> marks;
@@ -146,8 +155,9 @@ std::vector<std::optional<double>> squeeze(std::span<const std::optional<double>
 }
 
 TopCell trend_cell(const TopRow& row, std::size_t width) {
-  const auto marks = squeeze(row.trend.busy, std::min(width, row.trend.busy.size()));
-  return {sparkline_text(marks, row.characters), {.role = Role::Accent}};
+  const auto minute = row.trend.busy_minute();
+  const auto marks = squeeze(minute, std::min(width, minute.size()));
+  return {sparkline_text(marks, row.characters), {.role = Role::Good}};
 }
 
 TopCell dram_cell(const TopRow& row, std::size_t) {
@@ -212,44 +222,91 @@ TopCell watts_cell(const TopRow& row, std::size_t) {
 
 // clang-format off
 constexpr std::array kDeviceColumns{
-    TopColumn{"DEVICE", Align::Left, 0, 8, 8, SortKey::Device, device_cell},
+    TopColumn{"DEVICE", Align::Left, 0, 6, 6, SortKey::Device, device_cell},
     TopColumn{"NAME", Align::Left, 4, 8, 20, SortKey::Name, name_cell},
     TopColumn{"BUSY", Align::Right, 1, 4, 4, SortKey::Busy, busy_cell},
-    TopColumn{"SM/TC%", Align::Right, 5, 7, 7, std::nullopt, activity_cell},
-    TopColumn{"DRAM%", Align::Right, 11, 5, 5, std::nullopt, dram_cell},
+    TopColumn{"", Align::Left, 5, 6, 12, std::nullopt, busy_bar_cell},
+    TopColumn{"SM/TC%", Align::Right, 6, 7, 7, std::nullopt, activity_cell, true},
+    TopColumn{"DRAM%", Align::Right, 12, 5, 5, std::nullopt, dram_cell, true},
     TopColumn{"MEM GB", Align::Right, 1, 7, 7, SortKey::Memory, memory_cell},
-    TopColumn{"", Align::Left, 9, 5, 16, std::nullopt, memory_bar_cell},
+    TopColumn{"", Align::Left, 10, 6, 12, std::nullopt, memory_bar_cell},
     TopColumn{"W/LIMIT", Align::Right, 2, 7, 7, SortKey::Power, power_cell},
-    TopColumn{"C/LEFT", Align::Right, 3, 6, 6, SortKey::Temperature, temperature_cell},
-    TopColumn{"MEM C", Align::Right, 13, 5, 5, std::nullopt, memory_temperature_cell},
-    TopColumn{"CLK%", Align::Right, 7, 4, 4, std::nullopt, clock_cell},
-    TopColumn{"SM MHZ", Align::Right, 15, 6, 6, std::nullopt, clock_sm_cell},
-    TopColumn{"MEM MHZ", Align::Right, 17, 7, 7, std::nullopt, clock_memory_cell},
-    TopColumn{"OCC%", Align::Right, 16, 4, 4, std::nullopt, occupancy_cell},
-    TopColumn{"WHY", Align::Left, 6, 3, 3, std::nullopt, events_cell},
-    TopColumn{"NVL/s", Align::Right, 8, 5, 5, std::nullopt, link_cell},
-    TopColumn{"PCIE/s", Align::Right, 12, 6, 6, std::nullopt, pcie_cell},
-    TopColumn{"PROCS", Align::Right, 14, 5, 5, std::nullopt, process_count_cell},
+    TopColumn{"C/LEFT", Align::Right, 3, 6, 6, SortKey::Temperature, temperature_cell, true},
+    TopColumn{"MEM C", Align::Right, 14, 5, 5, std::nullopt, memory_temperature_cell, true},
+    TopColumn{"CLK%", Align::Right, 8, 4, 4, std::nullopt, clock_cell, true},
+    TopColumn{"MHZ", Align::Right, 13, 5, 5, std::nullopt, clock_sm_cell},
+    TopColumn{"MEM MHZ", Align::Right, 18, 7, 7, std::nullopt, clock_memory_cell, true},
+    TopColumn{"OCC%", Align::Right, 17, 4, 4, std::nullopt, occupancy_cell, true},
+    TopColumn{"WHY", Align::Left, 7, 3, 3, std::nullopt, events_cell, true},
+    TopColumn{"NVL/s", Align::Right, 9, 5, 5, std::nullopt, link_cell, true},
+    TopColumn{"PCIE/s", Align::Right, 15, 6, 6, std::nullopt, pcie_cell, true},
+    TopColumn{"PROCS", Align::Right, 16, 5, 5, std::nullopt, process_count_cell, true},
     TopColumn{"OK?", Align::Left, 1, 3, 3, std::nullopt, health_cell},
-    TopColumn{"LAST MINUTE", Align::Left, 10, 12, kTrendSeconds, std::nullopt, trend_cell},
+    TopColumn{"LAST MINUTE", Align::Left, 11, 12, kMinuteSeconds, std::nullopt, trend_cell},
 };
 
 constexpr std::array kEnergyColumns{
-    TopColumn{"DEVICE", Align::Left, 0, 8, 8, SortKey::Device, device_cell},
+    TopColumn{"DEVICE", Align::Left, 0, 6, 6, SortKey::Device, device_cell},
     TopColumn{"NAME", Align::Left, 4, 8, 24, SortKey::Name, name_cell},
     TopColumn{"W NOW", Align::Right, 1, 5, 5, SortKey::Power, watts_now_cell},
     TopColumn{"W MEAN", Align::Right, 2, 6, 6, std::nullopt, energy_mean_cell},
     TopColumn{"J MINUTE", Align::Right, 3, 8, 8, std::nullopt, energy_minute_cell},
     TopColumn{"J TOTAL", Align::Right, 3, 7, 7, std::nullopt, energy_total_cell},
-    TopColumn{"W LIMIT", Align::Right, 5, 7, 7, std::nullopt, watts_cell<Reading::GpuPowerLimitEnforced>},
-    TopColumn{"DEFAULT", Align::Right, 6, 7, 7, std::nullopt, watts_cell<Reading::GpuPowerLimitDefault>},
-    TopColumn{"MIN", Align::Right, 8, 4, 4, std::nullopt, watts_cell<Reading::GpuPowerLimitMin>},
-    TopColumn{"MAX", Align::Right, 8, 4, 4, std::nullopt, watts_cell<Reading::GpuPowerLimitMax>},
-    TopColumn{"MODULE", Align::Right, 9, 6, 6, std::nullopt, watts_cell<Reading::GpuModulePowerInstant>},
-    TopColumn{"MEMORY", Align::Right, 9, 6, 6, std::nullopt, watts_cell<Reading::GpuMemoryPowerInstant>},
-    TopColumn{"WHY", Align::Left, 7, 3, 3, std::nullopt, events_cell},
+    TopColumn{"W LIMIT", Align::Right, 5, 7, 7, std::nullopt, watts_cell<Reading::GpuPowerLimitEnforced>, true},
+    TopColumn{"DEFAULT", Align::Right, 6, 7, 7, std::nullopt, watts_cell<Reading::GpuPowerLimitDefault>, true},
+    TopColumn{"MIN", Align::Right, 8, 4, 4, std::nullopt, watts_cell<Reading::GpuPowerLimitMin>, true},
+    TopColumn{"MAX", Align::Right, 8, 4, 4, std::nullopt, watts_cell<Reading::GpuPowerLimitMax>, true},
+    TopColumn{"MODULE", Align::Right, 9, 6, 6, std::nullopt, watts_cell<Reading::GpuModulePowerInstant>, true},
+    TopColumn{"MEMORY", Align::Right, 9, 6, 6, std::nullopt, watts_cell<Reading::GpuMemoryPowerInstant>, true},
+    TopColumn{"WHY", Align::Left, 7, 3, 3, std::nullopt, events_cell, true},
 };
 // clang-format on
+
+// A model may be cut behind its first word, and needs no more than all of it.
+void fit_name(std::span<const TopRow> rows, TopColumn& column) {
+  constexpr std::size_t kMost = 24;
+  column.width = column.width_max = 4;  // of the title
+  for (const auto& row : rows) {
+    const auto model = printable(name_cell(row, 0).text);
+    const auto word_end = std::min(model.find(' '), model.size());
+    const auto mark = word_end < model.size() ? 1U : 0U;
+    const auto least = display_width(std::string_view(model).substr(0, word_end)) + mark;
+    column.width = std::max(column.width, std::min(least, kMost));
+    column.width_max = std::max(column.width_max, std::min(display_width(model), kMost));
+  }
+  column.width_max = std::max(column.width_max, column.width);
+}
+
+// What the names take of `width` columns, as they are cut between words.
+std::size_t name_width(std::span<const TopRow> rows, std::size_t least, std::size_t width) {
+  auto taken = least;
+  for (const auto& row : rows) {
+    const auto shown = fit_whole_words(printable(name_cell(row, width).text), width);
+    taken = std::max(taken, display_width(shown));
+  }
+  return std::min(taken, width);
+}
+
+// The columns that the rows have anything for, as wide as they need.
+std::vector<TopColumn> fitted_columns(std::span<const TopColumn> table,
+                                      std::span<const TopRow> rows) {
+  const bool has_gpu =
+      std::any_of(rows.begin(), rows.end(), [](const TopRow& row) { return is_gpu(row.status); });
+  std::vector<TopColumn> columns;
+  for (auto column : table) {
+    if (column.is_of_gpus && !has_gpu) continue;
+    if (column.cell == name_cell) {
+      fit_name(rows, column);
+    } else if (column.width == column.width_max) {
+      for (const auto& row : rows) {
+        const auto needed = display_width(printable(column.cell(row, column.width).text));
+        column.width = column.width_max = std::max(column.width, needed);
+      }
+    }
+    columns.push_back(column);
+  }
+  return columns;
+}
 
 }  // namespace
 
@@ -257,7 +314,9 @@ std::span<const TopColumn> device_columns() { return kDeviceColumns; }
 
 std::span<const TopColumn> energy_columns() { return kEnergyColumns; }
 
-std::vector<PlacedColumn> place_columns(std::span<const TopColumn> columns, std::size_t width) {
+std::vector<PlacedColumn> place_columns(std::span<const TopColumn> table,
+                                        std::span<const TopRow> rows, std::size_t width) {
+  const auto columns = fitted_columns(table, rows);
   std::vector<std::size_t> by_rank(columns.size());
   std::iota(by_rank.begin(), by_rank.end(), std::size_t{0});
   std::stable_sort(by_rank.begin(), by_rank.end(),
@@ -274,10 +333,11 @@ std::vector<PlacedColumn> place_columns(std::span<const TopColumn> columns, std:
   std::size_t begin = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!is_shown[i]) continue;
-    const auto more = std::min(columns[i].width_max - columns[i].width, width - used);
-    placed.push_back({&columns[i], begin, columns[i].width + more});
-    used += more;
-    begin += columns[i].width + more + 1;
+    auto its = columns[i].width + std::min(columns[i].width_max - columns[i].width, width - used);
+    if (columns[i].cell == name_cell) its = name_width(rows, columns[i].width, its);
+    placed.push_back({columns[i], begin, its});
+    used += its - columns[i].width;
+    begin += its + 1;
   }
   return placed;
 }

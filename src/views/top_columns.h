@@ -36,11 +36,12 @@ struct TopColumn {
   std::size_t width_max = 4;  // what is left over goes to columns that can use it
   std::optional<SortKey> sort;
   TopCell (*cell)(const TopRow& row, std::size_t width) = nullptr;
+  bool is_of_gpus = false;  // no CPU has any of it
 };
 
 /// A column on the screen.
 struct PlacedColumn {
-  const TopColumn* column = nullptr;
+  TopColumn column = {};
   std::size_t begin = 0;
   std::size_t width = 0;
 };
@@ -50,7 +51,9 @@ std::span<const TopColumn> device_columns();
 std::span<const TopColumn> energy_columns();
 
 /// Those that fit beside each other, a space between, in the order of the table: the lowest ranks,
-/// then widened from the left until the line is full.
-std::vector<PlacedColumn> place_columns(std::span<const TopColumn> columns, std::size_t width);
+/// then widened from the left until the line is full. `rows`: all that will be shown; a column is
+/// as wide as what they have in it needs, and without a GPU those of GPUs alone are left out.
+std::vector<PlacedColumn> place_columns(std::span<const TopColumn> columns,
+                                        std::span<const TopRow> rows, std::size_t width);
 
 }  // namespace muster

@@ -1,3 +1,5 @@
+// The keys and columns of `muster top`, where reasons for a low clock come from the table that the
+// column itself uses.
 #include "views/top_help.h"
 
 #include <fmt/format.h>
@@ -27,13 +29,14 @@ std::vector<std::string> make_lines() {
   return {
       "",
       "q quit   ? help   space pause; in a replay: space plays, left and right step",
-      "up, down, PageUp, PageDown, Home, End: choose a device; Esc: choose none",
+      "up, down, PageUp, PageDown, Home, End: choose a device, whose UUID, plots and",
+      "processes are shown; Esc: choose none",
       "s sort by the next column    r the other way round    click a title: sort by it",
       "/ keep the devices and processes that have a text in their name",
       "p processes alone    e power and energy    + - speed of a replay",
       "k end the chosen process of your own (page p): y sends SIGTERM, 9 SIGKILL",
       "",
-      "BUSY     % of time with a kernel running, as the driver says",
+      "BUSY     % of time with a kernel running, as the driver says; of a CPU, not idle",
       "SM/TC%   % of cycles with work on multiprocessors / on tensor cores",
       "DRAM%    % of the memory bandwidth in use",
       "W/LIMIT  watts now / the limit in force",
@@ -42,6 +45,7 @@ std::vector<std::string> make_lines() {
       letters_line(),
       "NVL/s    bytes a second over NVLink or Infinity Fabric, both directions",
       "OK?      ok; !2: two warnings; X1: one thing makes it unfit",
+      "CPU%     CPU time of a process by time: 100 is a whole core",
   };
 }
 

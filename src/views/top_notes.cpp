@@ -1,3 +1,5 @@
+// What is worth a sentence: first what is wrong, then what is slow, and of watching itself only
+// what is out of the ordinary.
 #include "views/top_notes.h"
 
 #include <fmt/format.h>
@@ -39,25 +41,29 @@ std::optional<double> sum_over_gpus(const TelemetrySnapshot& snapshot, Value&& v
   return sum;
 }
 
-std::string cores_text(double cores) { return fmt::format("{:.2f} % of a core", cores * 100); }
-
+// Watching costs next to nothing; where it does not, or where readings are missing, it says so.
 std::string sampler_text(const TopData& data) {
+  constexpr double kMuch = 0.05;  // of a core
   const auto& collector = data.snapshot.collector;
-  std::string text;
-  if (data.sampler_cores) text += " " + cores_text(*data.sampler_cores);
-  if (collector.rss_bytes > 0) text += " " + human_bytes(collector.rss_bytes);
+  std::vector<std::string> pieces;
+  if (data.sampler_cores.value_or(0) > kMuch) {
+    pieces.push_back(fmt::format("{:.0f} % of a core", *data.sampler_cores * 100));
+  }
   std::uint64_t missed = 0;
   for (const auto& ticks : collector.ticks) missed += ticks.missed;
-  if (missed > 0) text += fmt::format(" {} missed", missed);
-  if (collector.restarts > 0) text += " " + counted(collector.restarts, "restart");
-  return text.empty() ? "" : "sampler" + text;
+  if (missed > 0) pieces.push_back(fmt::format("{} readings missed", missed));
+  if (collector.restarts > 0) pieces.push_back(counted(collector.restarts, "restart"));
+  return pieces.empty() ? "" : fmt::format("sampler: {}", fmt::join(pieces, ", "));
 }
 
-std::string memory_text(const TelemetrySnapshot& snapshot) {
+// What the machine's programs hold, page cache not counted.
+std::string memory_text(const TelemetrySnapshot& snapshot, std::string_view name) {
   for (const auto& status : snapshot.devices) {
     const auto size = status.readings.get(Reading::HostMemorySize);
     const auto available = status.readings.get(Reading::HostMemoryAvailable);
-    if (size && available) return "host mem " + gigabytes_pair(*size - *available, *size) + " GB";
+    if (!size || !available) continue;
+    const auto used = *size - std::min(*size, *available);
+    return fmt::format("{} {} GB", name, gigabytes_pair(used, *size));
   }
   return "";
 }
@@ -80,6 +86,36 @@ std::vector<TopNote> top_notes(const TopData& data) {
   return notes;
 }
 
+namespace {
+
+// "2 CPUs, 16 cores", how busy they are in the mean of their cores, and their memory.
+std::vector<std::string> cpu_totals(const TelemetrySnapshot& snapshot) {
+  std::size_t count = 0;
+  std::size_t cores = 0;
+  double busy = 0;
+  double busy_cores = 0;
+  for (const auto& status : snapshot.devices) {
+    if (is_gpu(status)) continue;
+    ++count;
+    cores += status.identity.device.cpus.size();
+    const auto its =
+        static_cast<double>(std::max<std::size_t>(status.identity.device.cpus.size(), 1));
+    if (const auto share = busy_share(status)) {
+      busy += *share * its;
+      busy_cores += its;
+    }
+  }
+  std::vector<std::string> pieces{counted(count, "CPU")};
+  if (cores > 0) pieces.front() += ", " + counted(cores, "core");
+  if (busy_cores > 0) pieces.push_back(fmt::format("busy {:.0f} %", busy / busy_cores * 100));
+  if (auto memory = memory_text(snapshot, "mem"); !memory.empty()) {
+    pieces.push_back(std::move(memory));
+  }
+  return pieces;
+}
+
+}  // namespace
+
 std::vector<std::string> machine_totals(const TelemetrySnapshot& snapshot,
                                         const std::vector<Trend>& trends) {
   std::size_t count = 0;
@@ -96,6 +132,7 @@ std::vector<std::string> machine_totals(const TelemetrySnapshot& snapshot,
     }
   }
   const auto all = std::max<std::size_t>(count, snapshot.expected_gpus);
+  if (all == 0) return cpu_totals(snapshot);
   std::vector<std::string> pieces;
   pieces.push_back(up == all ? counted(all, "GPU")
                              : fmt::format("{} of {} up", up, counted(all, "GPU")));
@@ -120,7 +157,9 @@ std::vector<std::string> machine_facts(const TopData& data) {
   if (with_driver != devices.end()) {
     pieces.push_back("driver " + *with_driver->identity.driver_version);
   }
-  if (auto host = memory_text(data.snapshot); !host.empty()) pieces.push_back(std::move(host));
+  const bool has_gpu = std::any_of(devices.begin(), devices.end(), is_gpu);
+  auto host = memory_text(data.snapshot, "host mem");
+  if (has_gpu && !host.empty()) pieces.push_back(std::move(host));
   if (auto cost = sampler_text(data); !cost.empty()) pieces.push_back(std::move(cost));
   return pieces;
 }
@@ -131,6 +170,11 @@ std::string device_details(const DeviceStatus& status) {
   std::vector<std::string> pieces;
   if (identity.device.uuid) pieces.push_back(*identity.device.uuid);
   if (identity.device.pci_address) pieces.push_back(*identity.device.pci_address);
+  if (!is_gpu(status)) {
+    pieces.push_back(identity.device.model);
+    pieces.push_back(counted(identity.device.cpus.size(), "core"));
+    if (identity.numa_node) pieces.push_back(fmt::format("NUMA node {}", *identity.numa_node));
+  }
   const auto generation = readings.get(Reading::GpuPcieGeneration);
   const auto lanes = readings.get(Reading::GpuPcieLanes);
   if (generation && lanes)
@@ -140,8 +184,9 @@ std::string device_details(const DeviceStatus& status) {
   }
   const auto corrected = readings.get(Reading::GpuEccCorrectedVolatile);
   const auto uncorrected = readings.get(Reading::GpuEccUncorrectedVolatile);
-  if (corrected && uncorrected) {
-    pieces.push_back(fmt::format("ECC {:.0f} corrected {:.0f} not", *corrected, *uncorrected));
+  if (corrected.value_or(0) > 0 || uncorrected.value_or(0) > 0) {
+    pieces.push_back(fmt::format("ECC errors: {:.0f} corrected, {:.0f} not", corrected.value_or(0),
+                                 uncorrected.value_or(0)));
   }
   std::uint64_t xids = 0;
   for (const auto& [code, count] : status.xids) xids += count.count;

@@ -17,14 +17,16 @@ struct TopNote {
 /// is down stands in its own row.
 std::vector<TopNote> top_notes(const TopData& data);
 
-/// The totals of the machine: "8 GPUs", "busy 71 %", …; the most telling first.
+/// The totals of the machine: "8 GPUs", "busy 71 %", …, the most telling first; of its CPUs where
+/// it has no GPU.
 std::vector<std::string> machine_totals(const TelemetrySnapshot& snapshot,
                                         const std::vector<Trend>& trends);
 
-/// What holds for the whole machine and what watching it costs.
+/// What holds for the whole machine; what watching it costs, where that is much, and what it
+/// missed.
 std::vector<std::string> machine_facts(const TopData& data);
 
-/// The second line of a device where there is room for one.
+/// What of a device is worth a line when it is chosen: UUID, links, and what has gone wrong.
 std::string device_details(const DeviceStatus& status);
 
 }  // namespace muster

@@ -1,12 +1,18 @@
+// Which devices and processes are shown, in which order: decided without a screen, so that keys and
+// drawing agree.
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "views/reading_text.h"
 #include "views/top_state.h"
 
 namespace muster {
 namespace {
+
+constexpr std::size_t kPrintedMost = 10;  // processes without a GPU, where nothing scrolls
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -71,6 +77,43 @@ std::uint32_t leader(const TelemetrySnapshot& snapshot, std::uint32_t device) {
   return device;
 }
 
+// The driver lists a process of a MIG slice once more for the whole GPU.
+bool is_told_of_slice(const TelemetrySnapshot& snapshot, std::uint32_t gpu, std::uint32_t pid) {
+  const auto& uuid = snapshot.devices[gpu].identity.device.uuid;
+  if (!uuid || pid == 0) return false;
+  return std::any_of(snapshot.devices.begin(), snapshot.devices.end(), [&](const auto& status) {
+    return status.identity.parent == uuid &&
+           std::any_of(status.processes.begin(), status.processes.end(),
+                       [pid](const GpuProcess& process) { return process.pid == pid; });
+  });
+}
+
+// Where a worker of ours computes.
+std::optional<std::uint32_t> device_of(const TelemetrySnapshot& snapshot,
+                                       const HostProcess& process) {
+  for (std::uint32_t i = 0; i < snapshot.devices.size() && !process.device.empty(); ++i) {
+    if (snapshot.devices[i].name == process.device) return i;
+  }
+  return std::nullopt;
+}
+
+// What is on no GPU and is no worker of ours runs on the CPUs, wherever the kernel puts it.
+bool is_of_device(const ShownProcess& one, const TelemetrySnapshot& snapshot,
+                  const TopState& state) {
+  if (!state.device || *state.device >= snapshot.devices.size()) return true;
+  if (one.device) return one.device == state.device;
+  return one.host->device.empty() && !is_gpu(snapshot.devices[*state.device]);
+}
+
+bool is_wanted(const ShownProcess& one, const TelemetrySnapshot& snapshot,
+               const std::string& wanted) {
+  if (one.device && matches(snapshot.devices[*one.device], wanted)) return true;
+  const bool is_of_host =
+      one.host && (contains(one.host->device, wanted) || contains(one.host->models, wanted));
+  return is_of_host || contains(one.command(), wanted) ||
+         contains(std::to_string(one.pid()), wanted);
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> shown_devices(const TelemetrySnapshot& snapshot, const TopState& state) {
@@ -96,18 +139,37 @@ std::vector<std::uint32_t> shown_devices(const TelemetrySnapshot& snapshot, cons
 std::vector<ShownProcess> shown_processes(const TelemetrySnapshot& snapshot,
                                           const TopState& state) {
   const auto wanted = lower(state.filter);
+  std::map<std::uint32_t, const HostProcess*> by_pid;
+  for (const auto& process : snapshot.processes) by_pid.emplace(process.pid, &process);
+  std::set<std::uint32_t> on_gpus;
   std::vector<ShownProcess> shown;
   for (std::uint32_t i = 0; i < snapshot.devices.size(); ++i) {
     const auto& status = snapshot.devices[i];
-    if (state.device && *state.device != i) continue;
     for (const auto& process : status.processes) {
-      const bool is_wanted = matches(status, wanted) || contains(process.command, wanted) ||
-                             contains(std::to_string(process.pid), wanted);
-      if (is_wanted) shown.push_back({i, &process});
+      on_gpus.insert(process.pid);
+      if (is_told_of_slice(snapshot, i, process.pid)) continue;
+      if (state.device && *state.device != i) continue;
+      const auto host = by_pid.find(process.pid);
+      const bool has_host = process.pid != 0 && host != by_pid.end();
+      const ShownProcess one{i, &process, has_host ? host->second : nullptr};
+      if (is_wanted(one, snapshot, wanted)) shown.push_back(one);
     }
   }
+  std::size_t of_hosts = 0;
+  for (const auto& process : snapshot.processes) {
+    const ShownProcess one{device_of(snapshot, process), nullptr, &process};
+    const bool is_left_out = on_gpus.contains(process.pid) || !is_of_device(one, snapshot, state) ||
+                             !is_wanted(one, snapshot, wanted);
+    if (is_left_out || (!state.has_keys && of_hosts == kPrintedMost)) continue;
+    ++of_hosts;
+    shown.push_back(one);
+  }
+  // Those of the host are in order already.
   std::stable_sort(shown.begin(), shown.end(), [](const ShownProcess& a, const ShownProcess& b) {
-    return a.process->memory_bytes.value_or(0) > b.process->memory_bytes.value_or(0);
+    const auto memory = [](const ShownProcess& one) {
+      return one.gpu ? one.gpu->memory_bytes.value_or(0) + 1 : 0;
+    };
+    return memory(a) > memory(b);
   });
   return shown;
 }

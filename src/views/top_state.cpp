@@ -1,3 +1,5 @@
+// A key changes what is looked at and nothing else; what it asks of the world is handed back to the
+// one who owns the screen.
 #include "views/top_state.h"
 
 #include <algorithm>
@@ -81,7 +83,7 @@ void move(TopState& state, std::ptrdiff_t steps, const TopData& data) {
   std::vector<std::uint32_t> pids;
   for (const auto& shown : shown_processes(data.snapshot, state)) {
     // One process may be on several devices.
-    const auto pid = shown.process->pid;
+    const auto pid = shown.pid();
     if (std::find(pids.begin(), pids.end(), pid) == pids.end()) pids.push_back(pid);
   }
   state.pid = move_in(pids, state.pid, steps);
@@ -120,8 +122,8 @@ void ask_to_end(TopState& state, const TopData& data) {
     return;
   }
   for (const auto& shown : shown_processes(data.snapshot, state)) {
-    if (shown.process->pid != *state.pid) continue;
-    state.question = SignalQuestion{*state.pid, shown.process->command};
+    if (shown.pid() != *state.pid) continue;
+    state.question = SignalQuestion{*state.pid, shown.command()};
     return;
   }
   state.notice = "this process has ended";

@@ -40,17 +40,26 @@ struct TopState {
   std::string notice = {};  // what came of the last key, until the next one
 };
 
-/// A line of the list of processes.
+/// A line of the list of processes: what a driver says of it on one device, what the kernel does,
+/// or both.
 struct ShownProcess {
-  std::uint32_t device = 0;
-  const GpuProcess* process = nullptr;  // into the snapshot
+  std::optional<std::uint32_t> device;  // into TelemetrySnapshot::devices
+  const GpuProcess* gpu = nullptr;      // into the snapshot; at least one of the two is there
+  const HostProcess* host = nullptr;
+
+  std::uint32_t pid() const { return gpu ? gpu->pid : host->pid; }
+  std::string command() const {
+    return gpu && !gpu->command.empty() ? gpu->command : host ? host->command : "";
+  }
 };
 
 /// The devices that the filter lets through, sorted; slices stay below their GPU.
 std::vector<std::uint32_t> shown_devices(const TelemetrySnapshot& snapshot, const TopState& state);
 
-/// The processes of the chosen device, else of all, that the filter lets through; those with the
-/// most memory first.
+/// The processes of the chosen device, else of all, that the filter lets through: those with the
+/// most GPU memory first, then those with the most CPU time. One that runs on a slice is told there
+/// and not once more of its GPU. Of a printed frame (`has_keys` false), at most ten that are on no
+/// GPU.
 std::vector<ShownProcess> shown_processes(const TelemetrySnapshot& snapshot, const TopState& state);
 
 /// Where things stand on the screen that was drawn last, for the mouse.

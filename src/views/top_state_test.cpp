@@ -168,7 +168,7 @@ TEST(ShownProcesses, AreThoseOfTheChosenDeviceTheLargestFirst) {
   TopState state;
   const auto pids = [&] {
     Indices found;
-    for (const auto& shown : shown_processes(snapshot, state)) found.push_back(shown.process->pid);
+    for (const auto& shown : shown_processes(snapshot, state)) found.push_back(shown.pid());
     return found;
   };
   EXPECT_EQ(pids(), (Indices{11, 12, 10}));
@@ -176,6 +176,74 @@ TEST(ShownProcesses, AreThoseOfTheChosenDeviceTheLargestFirst) {
   EXPECT_EQ(pids(), (Indices{11, 10}));
   state.filter = "SMALL";
   EXPECT_EQ(pids(), (Indices{10}));
+}
+
+HostProcess host_process(std::uint32_t pid, const std::string& command, double cores) {
+  HostProcess process;
+  process.pid = pid;
+  process.command = command;
+  process.cores = cores;
+  process.memory_bytes = 1'000'000;
+  return process;
+}
+
+TEST(ShownProcesses, JoinWhatTheDriverAndTheKernelSay) {
+  auto snapshot = machine_of(1);
+  snapshot.devices[0].processes = {{10, "python3", 5, GpuProcessKind::Compute},
+                                   {0, "", 2, GpuProcessKind::Mps}};
+  snapshot.processes = {host_process(11, "gzip", 1.0), host_process(10, "python3", 0.7)};
+  const auto shown = shown_processes(snapshot, {});
+  ASSERT_EQ(shown.size(), 3U);
+  EXPECT_EQ(shown[0].pid(), 10U);
+  ASSERT_NE(shown[0].host, nullptr);
+  EXPECT_EQ(shown[0].host->cores, 0.7);
+  EXPECT_EQ(shown[1].host, nullptr) << "of another pid namespace";
+  EXPECT_EQ(shown[2].pid(), 11U);
+  EXPECT_EQ(shown[2].device, std::nullopt);
+  TopState state;
+  state.device = 1;  // cpu:0
+  ASSERT_EQ(shown_processes(snapshot, state).size(), 1U);
+  EXPECT_EQ(shown_processes(snapshot, state).front().command(), "gzip");
+}
+
+TEST(ShownProcesses, TellOfASliceOnce) {
+  auto snapshot = machine_of(2);
+  snapshot.devices.insert(snapshot.devices.begin() + 1, h200_slice(0, 0));
+  snapshot.devices[0].processes = {{10, "triton", 5, GpuProcessKind::Compute},
+                                   {11, "other", 1, GpuProcessKind::Compute}};
+  snapshot.devices[1].processes = {{10, "triton", 5, GpuProcessKind::Compute}};
+  const auto shown = shown_processes(snapshot, {});
+  ASSERT_EQ(shown.size(), 2U);
+  EXPECT_EQ(shown[0].pid(), 10U);
+  EXPECT_EQ(shown[0].device, 1U) << "the slice";
+  EXPECT_EQ(shown[1].pid(), 11U);
+}
+
+TEST(ShownProcesses, PutAWorkerOnItsDevice) {
+  auto snapshot = machine_of(1);
+  auto worker = host_process(10, "muster-worker", 0.5);
+  worker.device = "cuda:0";
+  worker.models = "bge-m3";
+  snapshot.processes = {worker};
+  TopState state;
+  ASSERT_EQ(shown_processes(snapshot, state).size(), 1U);
+  EXPECT_EQ(shown_processes(snapshot, state).front().device, 0U);
+  state.filter = "BGE";
+  EXPECT_EQ(shown_processes(snapshot, state).size(), 1U);
+  state.filter = "llama";
+  EXPECT_TRUE(shown_processes(snapshot, state).empty());
+}
+
+TEST(ShownProcesses, OfAPrintedFrameAreTenWithoutAGpu) {
+  auto snapshot = machine_of(1);
+  snapshot.devices[0].processes = {{99, "python3", 5, GpuProcessKind::Compute}};
+  for (std::uint32_t pid = 100; pid < 150; ++pid) {
+    snapshot.processes.push_back(host_process(pid, "sleep", 0));
+  }
+  TopState state;
+  EXPECT_EQ(shown_processes(snapshot, state).size(), 51U);
+  state.has_keys = false;
+  EXPECT_EQ(shown_processes(snapshot, state).size(), 11U);
 }
 
 }  // namespace

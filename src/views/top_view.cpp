@@ -1,48 +1,32 @@
+// A screen is drawn from top to bottom: what the machine does, what is wrong, the devices, and then
+// cores, plots and processes share the rows that are left.
 #include "views/top_view.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <vector>
 
-#include "base/text.h"
-#include "terminal/bars.h"
 #include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 #include "views/reading_text.h"
 #include "views/top_columns.h"
+#include "views/top_drawing.h"
 #include "views/top_help.h"
 #include "views/top_notes.h"
+#include "views/top_panels.h"
+#include "views/top_processes.h"
 
 namespace muster {
 namespace {
 
-constexpr std::size_t kHeaderRows = 2;
-constexpr std::size_t kFooterRows = 1;
-constexpr std::size_t kNotesLeast = 2;        // on the lowest screen
-constexpr std::size_t kRowsPerNote = 6;       // so that notes never push the devices out
+constexpr std::size_t kWidthLeast = 40;  // below, the names of devices and their loads do not fit
+constexpr std::size_t kHeightLeast = 8;  // below, there is no row for a device and a process
+constexpr std::size_t kNotesLeast = 2;   // on the lowest screen
+constexpr std::size_t kRowsPerNote = 6;  // so that notes never push the devices out
 constexpr std::size_t kProcessRowsLeast = 4;  // a title and three
-constexpr std::size_t kProcessRowsRoomy = 8;  // before devices get two lines
-constexpr std::size_t kTwoLineColumns = 100;  // narrower, a second line has nothing to say
 constexpr std::size_t kDetailIndent = 9;      // below the names
-
-constexpr Style kTitle{.role = Role::Quiet, .is_reversed = false};
-
-// A screen being drawn from top to bottom.
-struct Drawing {
-  const TopData& data;
-  const TopState& state;
-  Canvas& canvas;
-  TopLayout layout = {};
-  std::size_t row = 0;
-
-  std::size_t body_end() const {
-    const auto kept = state.has_keys && canvas.height() > kFooterRows ? kFooterRows : 0;
-    return canvas.height() - kept;
-  }
-  std::size_t rows_left() const { return body_end() > row ? body_end() - row : 0; }
-};
 
 // Pieces side by side as far as they fit whole before column `end`.
 std::size_t put_pieces(Canvas& canvas, std::size_t row, std::size_t column, std::size_t end,
@@ -59,28 +43,28 @@ std::string replay_text(const ReplayPlace& place) {
                      place.is_playing ? fmt::format(" x{}", place.speed) : " stopped");
 }
 
-void draw_header(Drawing& drawing) {
+void draw_header(TopDrawing& drawing) {
   auto& canvas = drawing.canvas;
   const auto& data = drawing.data;
   const auto width = canvas.width();
   const auto clock_width = std::min(width, display_width(data.clock));
-  canvas.put_right(0, width - clock_width, clock_width, data.clock, {.role = Role::Quiet});
+  canvas.put_right(0, width - clock_width, clock_width, data.clock, kQuiet);
   const auto end = width - clock_width - (clock_width > 0 ? 1 : 0);
   const auto name = fit_width("muster top  " + printable(data.snapshot.machine), end);
-  const auto column = canvas.put(0, 0, name, {.role = Role::Heading, .is_bold = true}) + 2;
+  const auto column = canvas.put(0, 0, name, kHeading) + 2;
   put_pieces(canvas, 0, column, end, machine_totals(data.snapshot, data.trends), {.is_bold = true});
 
+  const auto facts = machine_facts(data);
   std::string mode;
   if (data.replay) mode = replay_text(*data.replay);
   if (drawing.state.is_paused) mode = "PAUSED";
   const auto mode_width = std::min(width, display_width(mode));
-  canvas.put_right(1, width - mode_width, mode_width, mode,
-                   {.role = Role::Warning, .is_bold = true});
-  put_pieces(canvas, 1, 0, width - mode_width, machine_facts(data), {.role = Role::Quiet});
-  drawing.row = kHeaderRows;
+  canvas.put_right(1, width - mode_width, mode_width, mode, kWarning);
+  put_pieces(canvas, 1, 0, width - mode_width, facts, kQuiet);
+  drawing.row = facts.empty() && mode.empty() ? 1 : 2;
 }
 
-void draw_notes(Drawing& drawing) {
+void draw_notes(TopDrawing& drawing) {
   const auto notes = top_notes(drawing.data);
   const auto most = drawing.state.has_keys
                         ? std::max(kNotesLeast, drawing.canvas.height() / kRowsPerNote)
@@ -92,26 +76,25 @@ void draw_notes(Drawing& drawing) {
   }
   if (shown < notes.size()) {
     drawing.canvas.put_left(drawing.row++, 0, width,
-                            fmt::format("and {} more", notes.size() - shown),
-                            {.role = Role::Quiet});
+                            fmt::format("and {} more", notes.size() - shown), kQuiet);
   }
 }
 
 void draw_field(Canvas& canvas, std::size_t row, const PlacedColumn& place, const TopCell& cell) {
-  if (place.column->align == Align::Right) {
+  if (place.column.align == Align::Right) {
     canvas.put_right(row, place.begin, place.width, cell.text, cell.style);
   } else {
     canvas.put_left(row, place.begin, place.width, cell.text, cell.style);
   }
 }
 
-void draw_titles(Drawing& drawing, std::span<const PlacedColumn> columns) {
+void draw_titles(TopDrawing& drawing, std::span<const PlacedColumn> columns) {
   drawing.layout.title_row = drawing.row;
   for (const auto& place : columns) {
-    const auto& sort = place.column->sort;
+    const auto& sort = place.column.sort;
     const bool is_sorted_by = sort && *sort == drawing.state.sort;
     draw_field(drawing.canvas, drawing.row, place,
-               {std::string(place.column->title), {.role = Role::Quiet, .is_bold = is_sorted_by}});
+               {std::string(place.column.title), {.role = Role::Quiet, .is_bold = is_sorted_by}});
     if (sort) {
       drawing.layout.titles.push_back({place.begin, place.begin + place.width, *sort});
     }
@@ -120,70 +103,60 @@ void draw_titles(Drawing& drawing, std::span<const PlacedColumn> columns) {
 }
 
 // A device that is down has no readings: name it, and say why.
-void draw_down(Drawing& drawing, std::span<const PlacedColumn> columns, const TopRow& row) {
+void draw_down(TopDrawing& drawing, std::span<const PlacedColumn> columns, const TopRow& row) {
   std::size_t column = 0;
   for (const auto& place : columns) {
-    if (place.column->align == Align::Right) break;
-    draw_field(drawing.canvas, drawing.row, place, place.column->cell(row, place.width));
+    if (place.column.align == Align::Right) break;
+    draw_field(drawing.canvas, drawing.row, place, place.column.cell(row, place.width));
     column = place.begin + place.width + 1;
   }
   if (column >= drawing.canvas.width()) return;
   drawing.canvas.put_left(drawing.row, column, drawing.canvas.width() - column,
-                          "DOWN " + row.status.down_reason, {.role = Role::Bad, .is_bold = true});
+                          "DOWN " + row.status.down_reason, kBad);
 }
 
-void draw_detail(Drawing& drawing, const TopRow& row) {
-  auto text = device_details(row.status);
-  if (!row.status.core_loads.empty()) {
-    const auto& loads = row.status.core_loads;
-    text = "cores " + sparkline_text(std::vector<std::optional<double>>(loads.begin(), loads.end()),
-                                     row.characters);
-  }
+// Of the chosen device: what is worth a line and not a column.
+void draw_detail(TopDrawing& drawing, const DeviceStatus& status, std::uint32_t device) {
   const auto width = drawing.canvas.width();
-  drawing.canvas.put_left(drawing.row, kDetailIndent, width - std::min(width, kDetailIndent), text,
-                          {.role = Role::Quiet});
+  drawing.canvas.put_left(drawing.row, kDetailIndent, width - std::min(width, kDetailIndent),
+                          device_details(status), kQuiet);
+  drawing.layout.lines.push_back({drawing.row, device, std::nullopt});
+  ++drawing.row;
 }
 
-// The page of a list that holds what is chosen, else the first one.
-std::size_t first_of_page(std::size_t chosen, std::size_t count, std::size_t page_size) {
-  if (chosen >= count || page_size == 0) return 0;
-  return chosen / page_size * page_size;
-}
-
-void draw_device(Drawing& drawing, std::span<const PlacedColumn> columns, std::uint32_t device,
-                 bool has_details) {
-  const TopRow row{drawing.data.snapshot.devices[device], drawing.data.trends[device],
-                   drawing.canvas.characters()};
+void draw_device(TopDrawing& drawing, std::span<const PlacedColumn> columns, const TopRow& row,
+                 std::uint32_t device) {
   if (row.status.is_up) {
     for (const auto& place : columns) {
-      draw_field(drawing.canvas, drawing.row, place, place.column->cell(row, place.width));
+      draw_field(drawing.canvas, drawing.row, place, place.column.cell(row, place.width));
     }
   } else {
     draw_down(drawing, columns, row);
   }
-  if (drawing.state.device == device) {
-    drawing.canvas.reverse(drawing.row, 0, drawing.canvas.width());
-  }
+  const bool is_chosen = drawing.state.device == device;
+  if (is_chosen) drawing.canvas.reverse(drawing.row, 0, drawing.canvas.width());
   drawing.layout.lines.push_back({drawing.row, device, std::nullopt});
   ++drawing.row;
-  if (has_details) {
-    draw_detail(drawing, row);
-    drawing.layout.lines.push_back({drawing.row, device, std::nullopt});
-    ++drawing.row;
-  }
+  if (is_chosen && drawing.rows_left() > 0) draw_detail(drawing, row.status, device);
 }
 
-void draw_devices(Drawing& drawing, std::span<const TopColumn> table) {
-  const auto columns = place_columns(table, drawing.canvas.width());
-  const auto shown = shown_devices(drawing.data.snapshot, drawing.state);
+void draw_devices(TopDrawing& drawing, std::span<const TopColumn> table) {
+  const auto& data = drawing.data;
+  const auto shown = shown_devices(data.snapshot, drawing.state);
+  std::vector<TopRow> rows;
+  for (const auto device : shown) {
+    rows.push_back(
+        {data.snapshot.devices[device], data.trends[device], drawing.canvas.characters()});
+  }
+  const auto columns = place_columns(table, rows, drawing.canvas.width());
   draw_titles(drawing, columns);
   const auto room = drawing.rows_left();
-  const bool has_details =
-      drawing.canvas.width() >= kTwoLineColumns && room >= 2 * shown.size() + kProcessRowsRoomy;
-  const auto lines = has_details ? 2 * shown.size() : shown.size();
   const auto kept = room > 2 * kProcessRowsLeast ? kProcessRowsLeast : 0;
+  constexpr std::size_t kBesidePage = 2;  // which part of the list it is, and the chosen one's line
   auto page = shown.size();
-  if (lines + kept > room) page = room - std::min(room, kept + 1);  // one says which part it is
+  if (page + (drawing.state.device ? 1U : 0U) + kept > room) {
+    page = room - std::min(room, kept + kBesidePage);
+  }
   drawing.layout.page_size = std::max<std::size_t>(page, 1);
   const auto chosen =
       drawing.state.device
@@ -191,101 +164,49 @@ void draw_devices(Drawing& drawing, std::span<const TopColumn> table) {
           : std::ptrdiff_t{0};
   const auto first = first_of_page(static_cast<std::size_t>(chosen), shown.size(), page);
   const auto end = std::min(shown.size(), first + page);
-  for (auto i = first; i < end; ++i) draw_device(drawing, columns, shown[i], has_details);
-  if (page < shown.size() && drawing.rows_left() > 0) {
-    drawing.canvas.put_left(
-        drawing.row++, 0, drawing.canvas.width(),
+  for (auto i = first; i < end; ++i) draw_device(drawing, columns, rows[i], shown[i]);
+  if (page < shown.size()) {
+    drawing.put_line(
         fmt::format("devices {} to {} of {}; PageDown goes on", first + 1, end, shown.size()),
-        {.role = Role::Quiet});
+        kQuiet);
   }
-  if (shown.empty() && drawing.rows_left() > 0) {
-    drawing.canvas.put_left(drawing.row++, 0, drawing.canvas.width(),
-                            "no device has \"" + drawing.state.filter + "\" in its name",
-                            {.role = Role::Quiet});
-  }
-}
-
-std::string_view process_kind_name(GpuProcessKind kind) {
-  switch (kind) {
-    case GpuProcessKind::Compute:
-      return "compute";
-    case GpuProcessKind::Graphics:
-      return "graphics";
-    case GpuProcessKind::Mps:
-      return "mps";
-  }
-  return "";
-}
-
-constexpr std::size_t kPidWidth = 10;
-constexpr std::size_t kDeviceWidth = 9;
-constexpr std::size_t kKindWidth = 9;
-constexpr std::size_t kMemoryWidth = 8;
-constexpr std::size_t kCommandColumn = kPidWidth + kDeviceWidth + kKindWidth + kMemoryWidth + 4;
-
-void put_process(Canvas& canvas, std::size_t row, const std::array<std::string, 5>& cells,
-                 Style style) {
-  canvas.put_right(row, 0, kPidWidth, cells[0], style);
-  canvas.put_left(row, kPidWidth + 1, kDeviceWidth, cells[1], style);
-  canvas.put_left(row, kPidWidth + kDeviceWidth + 2, kKindWidth, cells[2], style);
-  canvas.put_right(row, kPidWidth + kDeviceWidth + kKindWidth + 3, kMemoryWidth, cells[3], style);
-  if (canvas.width() > kCommandColumn) {
-    canvas.put_left(row, kCommandColumn, canvas.width() - kCommandColumn, cells[4], style);
-  }
-}
-
-void draw_processes(Drawing& drawing) {
-  const auto shown = shown_processes(drawing.data.snapshot, drawing.state);
-  const auto& devices = drawing.data.snapshot.devices;
-  const bool has_gpu = std::any_of(devices.begin(), devices.end(), is_gpu);
-  if (!has_gpu || drawing.rows_left() < 2) return;
-  auto& canvas = drawing.canvas;
-  const bool is_page = drawing.state.page == TopPage::Processes;
-  put_process(canvas, drawing.row, {"PID", "DEVICE", "KIND", "MEMORY", "COMMAND"}, kTitle);
-  ++drawing.row;
   if (shown.empty()) {
-    canvas.put(drawing.row++, kPidWidth + 1, "no process", {.role = Role::Quiet});
-    return;
-  }
-  const auto room = drawing.rows_left();
-  const auto page = shown.size() <= room ? shown.size() : room - 1;
-  const auto chosen = std::find_if(shown.begin(), shown.end(), [&](const ShownProcess& one) {
-    return is_page && drawing.state.pid == one.process->pid;
-  });
-  const auto first =
-      first_of_page(static_cast<std::size_t>(chosen - shown.begin()), shown.size(), page);
-  const auto end = std::min(shown.size(), first + page);
-  for (auto i = first; i < end; ++i) {
-    const auto& process = *shown[i].process;
-    put_process(canvas, drawing.row,
-                {process.pid == 0 ? "elsewhere" : std::to_string(process.pid),
-                 drawing.data.snapshot.devices[shown[i].device].name,
-                 std::string(process_kind_name(process.kind)),
-                 process.memory_bytes ? human_bytes(*process.memory_bytes) : "-",
-                 process.command.empty() ? "-" : process.command},
-                {});
-    if (is_page && drawing.state.pid == process.pid) {
-      canvas.reverse(drawing.row, 0, canvas.width());
-    }
-    drawing.layout.lines.push_back({drawing.row, shown[i].device, process.pid});
-    ++drawing.row;
-  }
-  if (is_page) drawing.layout.page_size = std::max<std::size_t>(page, 1);
-  if (end < shown.size() || first > 0) {
-    canvas.put(drawing.row++, kPidWidth + 1,
-               fmt::format("{} to {} of {} processes", first + 1, end, shown.size()),
-               {.role = Role::Quiet});
+    drawing.put_line("no device has \"" + drawing.state.filter + "\" in its name", kQuiet);
   }
 }
 
-void draw_help(Drawing& drawing) {
+void draw_help(TopDrawing& drawing) {
+  const auto width = drawing.canvas.width();
   for (const auto& line : help_lines()) {
-    if (drawing.rows_left() == 0) return;
-    drawing.canvas.put_left(drawing.row++, 0, drawing.canvas.width(), line);
+    // A line that is too wide goes on below its explanation.
+    const auto indent = std::min(line.find_first_not_of(' ', line.find(' ')), kDetailIndent);
+    const auto text = display_width(line) <= width
+                          ? line + "\n"
+                          : wrapped(line, {.width = width, .indent = indent});
+    for (std::size_t at = 0; at < text.size();) {
+      const auto end = text.find('\n', at);
+      drawing.put_line(std::string_view(text).substr(at, end - at));
+      at = end + 1;
+    }
   }
 }
 
-void draw_footer(const Drawing& drawing) {
+// On a screen that is too low or narrow half a table would only mislead.
+void draw_too_small(Canvas& canvas) {
+  const auto text =
+      wrapped(fmt::format("too small: muster top needs {} x {}, this is {} x {}; q quits",
+                          kWidthLeast, kHeightLeast, canvas.width(), canvas.height()),
+              {.width = canvas.width()});
+  std::size_t row = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at);
+    canvas.put_left(row++, 0, canvas.width(), std::string_view(text).substr(at, end - at),
+                    kWarning);
+    at = end + 1;
+  }
+}
+
+void draw_footer(const TopDrawing& drawing) {
   auto& canvas = drawing.canvas;
   const auto& state = drawing.state;
   const auto row = canvas.height() - 1;
@@ -294,7 +215,7 @@ void draw_footer(const Drawing& drawing) {
     canvas.put_left(row, 0, width,
                     fmt::format("{} {}: y sends SIGTERM, 9 sends SIGKILL, any other key nothing",
                                 state.question->pid, state.question->command),
-                    {.role = Role::Warning, .is_bold = true});
+                    kWarning);
     return;
   }
   if (state.is_typing_filter) {
@@ -303,7 +224,7 @@ void draw_footer(const Drawing& drawing) {
     return;
   }
   if (!state.notice.empty()) {
-    canvas.put_left(row, 0, width, state.notice, {.role = Role::Warning, .is_bold = true});
+    canvas.put_left(row, 0, width, state.notice, kWarning);
     return;
   }
   std::vector<std::string> keys{"q quit",
@@ -317,14 +238,18 @@ void draw_footer(const Drawing& drawing) {
   } else {
     keys.insert(keys.end(), {"k end", "space pause"});
   }
-  put_pieces(canvas, row, 0, width, keys, {.role = Role::Quiet});
+  put_pieces(canvas, row, 0, width, keys, kQuiet);
 }
 
 }  // namespace
 
 TopLayout draw_top(const TopData& data, const TopState& state, Canvas& canvas) {
-  Drawing drawing{data, state, canvas};
+  TopDrawing drawing{data, state, canvas};
   if (canvas.width() == 0 || canvas.height() == 0) return {};
+  if (canvas.width() < kWidthLeast || canvas.height() < kHeightLeast) {
+    draw_too_small(canvas);
+    return {};
+  }
   draw_header(drawing);
   switch (state.page) {
     case TopPage::Help:
@@ -333,14 +258,19 @@ TopLayout draw_top(const TopData& data, const TopState& state, Canvas& canvas) {
     case TopPage::Processes:
       draw_processes(drawing);
       break;
-    case TopPage::Devices:
+    case TopPage::Devices: {
       draw_notes(drawing);
       draw_devices(drawing, device_columns());
+      const auto rows = divide_rows(drawing, shown_processes(data.snapshot, state).size());
+      draw_cores(drawing, rows.cores);
+      draw_plots(drawing, rows.plots);
       draw_processes(drawing);
       break;
+    }
     case TopPage::Energy:
       draw_notes(drawing);
       draw_devices(drawing, energy_columns());
+      draw_plots(drawing, divide_rows(drawing, 0).plots);
       break;
   }
   if (state.has_keys) draw_footer(drawing);

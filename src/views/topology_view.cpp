@@ -1,3 +1,5 @@
+// The matrix of `nvidia-smi topo -m`, which people can read already, with a legend of what occurs
+// in it.
 #include "views/topology_view.h"
 
 #include <fmt/format.h>
@@ -59,8 +61,8 @@ std::vector<Column> columns_for(const std::vector<const DeviceStatus*>& gpus, bo
   for (const auto* gpu : gpus) {
     columns.push_back({has_names ? gpu->name : std::to_string(gpu->identity.device.index)});
   }
-  columns.push_back({"NUMA"});
-  columns.push_back({"nearest CPUs"});
+  columns.push_back({.title = "NUMA", .leaves = 1});
+  columns.push_back({.title = "nearest CPUs", .leaves = 2, .goes_below = true});
   return columns;
 }
 
@@ -69,15 +71,15 @@ Table matrix(const TelemetrySnapshot& snapshot, const std::vector<const DeviceSt
   Table table(columns_for(gpus, has_names));
   const auto count = snapshot.links.device_count;
   for (std::size_t a = 0; a < count; ++a) {
-    std::vector<std::string> cells{gpus[a]->name};
+    std::vector<TableCell> cells{gpus[a]->name};
     for (std::size_t b = 0; b < count; ++b) {
-      cells.push_back(link_label_name(snapshot.links.labels[a * count + b]));
+      cells.emplace_back(link_label_name(snapshot.links.labels[a * count + b]));
     }
     const auto node = gpus[a]->identity.numa_node;
     const auto* cpu = node ? cpu_of_node(snapshot, *node) : nullptr;
-    cells.push_back(node ? std::to_string(*node) : "-");
-    cells.push_back(cpu ? fmt::format("{} ({})", cpu->name, ranges_text(cpu->identity.device.cpus))
-                        : "-");
+    cells.emplace_back(node ? std::to_string(*node) : "-");
+    cells.emplace_back(
+        cpu ? fmt::format("{} ({})", cpu->name, ranges_text(cpu->identity.device.cpus)) : "-");
     table.add_row(std::move(cells));
   }
   return table;
@@ -90,8 +92,7 @@ std::string legend(const LinkMatrix& links) {
   for (const auto& row : kMeanings) {
     if (kinds.contains(row.kind)) table.add_row({std::string(row.label), std::string(row.meaning)});
   }
-  constexpr std::size_t kAnyWidth = 80;  // no column of it may be cut
-  return table.render(kAnyWidth);
+  return table.render(kUnboundedWidth);
 }
 
 std::size_t widest_line(std::string_view text) {
@@ -106,7 +107,7 @@ std::size_t widest_line(std::string_view text) {
 
 }  // namespace
 
-std::string describe_topology(const TelemetrySnapshot& snapshot, std::size_t width) {
+std::string describe_topology(const TelemetrySnapshot& snapshot, const TerminalInfo& terminal) {
   std::vector<const DeviceStatus*> gpus;
   for (const auto& status : snapshot.devices) {
     if (is_gpu(status) && !is_slice(status)) gpus.push_back(&status);
@@ -119,8 +120,11 @@ std::string describe_topology(const TelemetrySnapshot& snapshot, std::size_t wid
     return "the driver does not tell how these GPUs are linked\n";
   }
   gpus.resize(count);
-  auto out = matrix(snapshot, gpus, true).render(width);
-  if (widest_line(out) > width) out = matrix(snapshot, gpus, false).render(width);
+  const auto rendered = [&](bool has_names) {
+    return matrix(snapshot, gpus, has_names).render(terminal.width, terminal.has_color);
+  };
+  auto out = rendered(true);
+  if (widest_line(out) > terminal.width) out = rendered(false);
   return out + "\n" + legend(snapshot.links);
 }
 

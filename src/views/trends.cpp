@@ -1,3 +1,5 @@
+// Rates and shares of the last minutes come from counters and points of the history, never from two
+// frames, so that they do not depend on how often somebody looks.
 #include "views/trends.h"
 
 #include <algorithm>
@@ -13,7 +15,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kMinute = seconds(kTrendSeconds);
+constexpr Duration kMinute = seconds(kMinuteSeconds);
+constexpr Duration kShown = seconds(kTrendSeconds);
 constexpr Duration kRateWindow = seconds(5);  // several points of the tier that is read each second
 constexpr double kShareLeast = 0.05;          // three seconds of a minute are not worth a line
 constexpr Duration kHeldFor = seconds(3);     // a gap that is no gap in a line
@@ -69,6 +72,22 @@ std::vector<std::optional<double>> by_seconds(const std::vector<HistoryPoint>& p
   return line;
 }
 
+// The size does not change; of a CPU, what is not available is in use.
+std::vector<std::optional<double>> memory_shares(const DeviceStatus& status,
+                                                 const HistoryReader& history, std::uint32_t device,
+                                                 TimePoint now) {
+  const auto size = memory_use(status).size;
+  if (!size || *size <= 0) return std::vector<std::optional<double>>(kTrendSeconds);
+  const auto reading = is_gpu(status) ? Reading::GpuMemoryUsed : Reading::CpuMemoryAvailable;
+  auto line = by_seconds(history(device, reading, kShown + kHeldFor), now);
+  for (auto& value : line) {
+    if (!value) continue;
+    const auto share = *value / *size;
+    value = std::clamp(is_gpu(status) ? share : 1 - share, 0.0, 1.0);
+  }
+  return line;
+}
+
 // How much of the last minute each reason held the clock: by the driver's own counters where it has
 // them, else by the points at which it named the reason.
 std::vector<std::pair<ClockEvent, double>> event_shares(const HistoryReader& history,
@@ -119,7 +138,8 @@ std::vector<Trend> find_trends(const TelemetrySnapshot& snapshot, const HistoryR
     auto trend = is_gpu(status) ? gpu_trend(status, history, device) : Trend{};
     if (!is_gpu(status)) trend.watts = rate(history, device, {Reading::CpuEnergyPackage});
     const auto busy = is_gpu(status) ? Reading::GpuUtilization : Reading::CpuUtilization;
-    trend.busy = by_seconds(history(device, busy, kMinute + kHeldFor), snapshot.at);
+    trend.busy = by_seconds(history(device, busy, kShown + kHeldFor), snapshot.at);
+    trend.memory = memory_shares(status, history, device, snapshot.at);
     const auto energy = is_gpu(status) ? Reading::GpuEnergy : Reading::CpuEnergyPackage;
     if (const auto grown = growth(history(device, energy, kMinute))) {
       trend.joules = grown->amount;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,13 +19,19 @@ namespace muster {
 using HistoryReader =
     std::function<std::vector<HistoryPoint>(std::uint32_t, Reading, Duration since)>;
 
-inline constexpr std::size_t kTrendSeconds = 60;
+inline constexpr std::size_t kTrendSeconds = 120;
+inline constexpr std::size_t kMinuteSeconds = 60;
 
-/// What the last minute says of a device.
+/// What the last minutes say of a device.
 struct Trend {
   /// As it was so many seconds ago, the oldest first: the last reading that was there by then and
-  /// at most three seconds old. [kTrendSeconds]
+  /// at most three seconds old. Shares from 0 to 1. [kTrendSeconds]
   std::vector<std::optional<double>> busy;
+  std::vector<std::optional<double>> memory;  // in use, of all
+  /// That of the last minute alone. [kMinuteSeconds]
+  std::span<const std::optional<double>> busy_minute() const {
+    return std::span(busy).last(std::min(busy.size(), kMinuteSeconds));
+  }
   std::optional<double> nvlink_bytes_per_second;  // NVLink or Infinity Fabric, both directions
   std::optional<double> pcie_bytes_per_second;    // both directions
   std::optional<double> watts;                    // the power reading; of a CPU, RAPL's rate

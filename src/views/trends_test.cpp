@@ -83,6 +83,30 @@ TEST(Trends, HoldAReadingForAGapOfThreeSecondsAtMost) {
   EXPECT_EQ(busy[kTrendSeconds - 1 - 11], std::nullopt);
 }
 
+TEST(Trends, TellWhatShareOfTheMemoryWasInUse) {
+  Past past;
+  past.add(Reading::GpuMemoryUsed, 30, 150'754'820'096 / 4);
+  past.add(Reading::GpuMemoryUsed, 0, 150'754'820'096 / 2);
+  const auto trend = past.trend();
+  ASSERT_EQ(trend.memory.size(), kTrendSeconds);
+  EXPECT_EQ(trend.memory[kTrendSeconds - 1], 0.5);
+  EXPECT_EQ(trend.memory[kTrendSeconds - 1 - 30], 0.25);
+  EXPECT_EQ(trend.memory[kTrendSeconds - 1 - 20], std::nullopt);
+  EXPECT_EQ(trend.busy_minute().size(), kMinuteSeconds);
+}
+
+TEST(Trends, DoNotCountThePageCacheOfACpuAsInUse) {
+  TelemetrySnapshot snapshot;
+  snapshot.devices = {busy_cpu(0)};  // 256 GB
+  const auto trends = find_trends(snapshot, [&](std::uint32_t, Reading reading, Duration) {
+    std::vector<HistoryPoint> points;
+    if (reading == Reading::CpuMemoryFree) points.push_back({snapshot.at, 1e9});
+    if (reading == Reading::CpuMemoryAvailable) points.push_back({snapshot.at, 192e9});
+    return points;
+  });
+  EXPECT_EQ(trends.front().memory.back(), 0.25);
+}
+
 TEST(Trends, SayWhatHeldTheClockByTheDriversCounter) {
   Past past;
   past.add(Reading::GpuThrottleSwPowerCap, 60, 100);

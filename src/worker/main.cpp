@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/build_info.h"
+#include "spec/worker_arguments.h"
 #include "worker/worker.h"
 
 namespace {
@@ -18,6 +19,7 @@ namespace {
 struct Arguments {
   muster::DeviceKind device = muster::DeviceKind::Cpu;
   int socket = -1;
+  char* models = nullptr;  // written over: shown_models.h
 };
 
 std::optional<Arguments> parse_arguments(int argc, char** argv) {
@@ -26,12 +28,14 @@ std::optional<Arguments> parse_arguments(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
     const std::string_view value = argv[i + 1];
-    if (name == "--device") {
+    if (name == muster::kWorkerDeviceFlag) {
       const auto kind = value.substr(0, value.find(':'));
       has_device = kind == "cpu" || kind == "cuda";
       arguments.device = kind == "cuda" ? muster::DeviceKind::Cuda : muster::DeviceKind::Cpu;
     } else if (name == "--socket-fd") {
       std::from_chars(value.data(), value.data() + value.size(), arguments.socket);
+    } else if (name == muster::kWorkerModelsFlag) {
+      arguments.models = argv[i + 1];
     }
   }
   if (!has_device || arguments.socket < 0) return std::nullopt;
@@ -58,7 +62,7 @@ int main(int argc, char** argv) {
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGTERM, SIG_IGN);
 
-  muster::Worker worker(muster::UniqueFd(arguments->socket), arguments->device);
+  muster::Worker worker(muster::UniqueFd(arguments->socket), arguments->device, arguments->models);
   const auto status = worker.run();
   if (!status && status.error().kind != muster::ErrorKind::Unavailable) {
     fmt::print(stderr, "muster-worker: {}\n", status.error().message);

@@ -48,7 +48,8 @@ void pause_shortly() {
 
 }  // namespace
 
-Worker::Worker(UniqueFd socket, DeviceKind device) : socket_(std::move(socket)), device_(device) {}
+Worker::Worker(UniqueFd socket, DeviceKind device, char* models_argument)
+    : socket_(std::move(socket)), device_(device), shown_models_(models_argument) {}
 
 Worker::~Worker() {
   if (jobs_) jobs_->close();
@@ -146,6 +147,7 @@ Status Worker::on_unload(const Unload& unload) {
   if (found == models_.end()) return Done{};
   last = std::move(found->second);
   models_.erase(found);
+  shown_models_.remove(unload.model_id);
   return Done{};
 }
 
@@ -203,6 +205,7 @@ Status Worker::load_model(const Load& load) {
     return fail_load(load.model_id,
                      {ErrorKind::Cancelled, "the model was unloaded while it was loading"});
   }
+  shown_models_.add(load.model_id, load.model.model_folder);
   const auto ready =
       encode(Ready{.model_id = load.model_id,
                    .dim = model->dim(),

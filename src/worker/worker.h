@@ -14,6 +14,7 @@
 #include "engine/encoder.h"
 #include "net/frame.h"
 #include "wire/messages.h"
+#include "wire/shown_models.h"
 
 namespace muster {
 
@@ -26,7 +27,9 @@ namespace muster {
 /// the lanes write their answers under a lock.
 class Worker {
  public:
-  Worker(UniqueFd socket, DeviceKind device);
+  /// models_argument: where the names of the loaded models are shown (shown_models.h); may be
+  /// nullptr.
+  Worker(UniqueFd socket, DeviceKind device, char* models_argument = nullptr);
   ~Worker();
 
   /// Serves until the end of the stream.
@@ -63,6 +66,7 @@ class Worker {
 
   const UniqueFd socket_;
   const DeviceKind device_;
+  ShownModels shown_models_;
   bool is_batch_expected_ = false;  // this and the next two are the reader's own
   bool is_reader_lane_ = false;
   std::vector<float> expected_rows_;

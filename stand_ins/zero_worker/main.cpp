@@ -42,7 +42,9 @@
 #include "modelfile/model_folder.h"
 #include "net/frame_channel.h"
 #include "spec/test_product.h"
+#include "spec/worker_arguments.h"
 #include "wire/messages.h"
+#include "wire/shown_models.h"
 
 namespace muster {
 namespace {
@@ -53,6 +55,9 @@ using Orders = std::map<std::string, std::uint32_t>;
 struct Models {
   std::map<ModelId, std::uint32_t> dims;  // of what is loaded
   std::uint32_t expect_count = 0;         // since the last batch
+  ShownModels shown;
+
+  explicit Models(char* argument) : shown(argument) {}
 };
 
 Orders read_orders() {
@@ -182,6 +187,7 @@ Status on_load(const Orders& orders, const Load& load, Models& models) {
     return send(MessageType::LoadFailed, 0, encode(LoadFailed{load.model_id, dim.error()}));
   }
   models.dims[load.model_id] = *dim;
+  models.shown.add(load.model_id, load.model.model_folder);
   const auto lane_count = std::max<std::size_t>(1, load.cpus.size());
   return send(MessageType::Ready, 0,
               encode(Ready{.model_id = load.model_id,
@@ -197,9 +203,12 @@ Status on_frame(const Orders& orders, Models& models, const FrameHeader& header,
       return send(MessageType::Verdict, 0, encode(ProbeVerdict{{{Precision::Fp32, 1000, 1, 1}}}));
     case MessageType::Load:
       return on_load(orders, MUSTER_TRY(decode_load(payload)), models);
-    case MessageType::Unload:
-      models.dims.erase(MUSTER_TRY(decode_unload(payload)).model_id);
+    case MessageType::Unload: {
+      const auto id = MUSTER_TRY(decode_unload(payload)).model_id;
+      models.dims.erase(id);
+      models.shown.remove(id);
       return Done{};
+    }
     case MessageType::Batch:
       return answer(orders, models, header.id, MUSTER_TRY(decode_batch(payload)));
     case MessageType::ComputeTest:
@@ -225,7 +234,7 @@ std::string class_of(const Orders& orders, std::string_view device) {
   return is_on(orders, "other_on", device) ? "other" : "zero";
 }
 
-Status run(std::string_view device) {
+Status run(std::string_view device, char* models_argument) {
   const auto orders = read_orders();
   if (orders.count("exit_at_start") > 0 || is_on(orders, "exit_on", device)) {
     fmt::print(stderr, "told to exit\n");
@@ -235,7 +244,7 @@ Status run(std::string_view device) {
   MUSTER_TRY(send(
       MessageType::Hello, 0,
       encode(Hello{.build = claimed_build(orders), .engine_class = class_of(orders, device)})));
-  Models models;
+  Models models(models_argument);
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
     return on_frame(orders, models, header, payload);
   });
@@ -250,8 +259,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::string_view device;
+  char* models = nullptr;
   for (int i = 1; i + 1 < argc; ++i) {
-    if (std::string_view(argv[i]) == "--device") device = argv[i + 1];
+    if (argv[i] == muster::kWorkerDeviceFlag) device = argv[i + 1];
+    if (argv[i] == muster::kWorkerModelsFlag) models = argv[i + 1];
   }
-  return muster::run(device) ? 0 : 1;
+  return muster::run(device, models) ? 0 : 1;
 }

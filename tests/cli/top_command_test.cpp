@@ -39,7 +39,8 @@ TEST_F(TopCommand, SaysThatItNeedsATerminal) {
   expect_error({"top", "--machine", "sim:2xH100-80G"}, 2,
                "muster top needs a terminal: `muster top --once` prints a frame without one");
   expect_error({"devices", "--watch"}, 2,
-               "--watch needs a terminal: without it the devices are printed once");
+               "--watch needs a terminal that can move its cursor: without it the devices are "
+               "printed once");
 }
 
 TEST_F(TopCommand, RefusesWhatHasNoMeaning) {

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 BEGIN = 1_700_000_000  # 2023-11-14 22:13:20 UTC
-SECONDS = 61
+SECONDS = 121
 GIB = 1 << 30
 WELL = ("present", "xid", "recovery", "ecc", "remap", "thermal", "power_brake", "nvlink", "pcie", "memory")
 
@@ -55,11 +55,26 @@ def cpu(index, second):
         "last_success": BEGIN + second, "core_loads": [round(load(core, second), 2) for core in range(8)],
         "readings": {
             "cpu_utilization_ratio": busy, "cpu_frequency_hertz": 3.7e9, "cpu_energy_package_joules": 210.0 * second,
-            "cpu_memory_size_bytes": 768e9, "cpu_memory_free_bytes": 700e9 - 1e9 * index,
+            "cpu_memory_size_bytes": 768e9, "cpu_memory_free_bytes": 120e9,  # the rest is page cache
+            "cpu_memory_available_bytes": 700e9 - 1e9 * index,
             **({"host_memory_size_bytes": 1536e9, "host_memory_available_bytes": 1390e9} if index == 0 else {}),
         },
         "health": [],
     }
+
+
+# Programs that run on any server, with the share of a core and the memory that each takes.
+SERVICES = (("prometheus", 0.11, 512), ("dockerd", 0.03, 98), ("containerd", 0.02, 61), ("node_exporter", 0.02, 24), ("sshd", 0, 11),
+            ("systemd-journal", 0.01, 48), ("systemd", 0, 14), ("rsyslogd", 0, 9), ("chronyd", 0, 5), ("dbus-daemon", 0, 6), ("cron", 0, 3),
+            ("agetty", 0, 2), ("systemd-logind", 0, 9), ("systemd-udevd", 0, 12), ("bash", 0, 5), ("tmux: server", 0.01, 7), ("vim", 0, 22))
+
+
+def process(pid, command, cores, megabytes, **more):
+    return {"pid": pid, "command": command, "cores": cores, "memory_bytes": megabytes * 10**6} | more
+
+
+def services(first_pid):
+    return [process(first_pid + 13 * number, name, cores, megabytes) for number, (name, cores, megabytes) in enumerate(SERVICES)]
 
 
 def take_down(device, reason):
@@ -71,13 +86,14 @@ def find(device, watch):
     return next(finding for finding in device["health"] if finding["watch"] == watch)
 
 
-def moment(second, devices, gpus, links=None, absent=None):
+def moment(second, devices, gpus, links=None, absent=None, processes=()):
     line = {"time": BEGIN + second, "machine": "here", "expected_gpus": gpus}
     if absent:
         line["gpu_absent_reason"] = absent
     label = "NV18" if links is None else links
     return line | {
         "devices": devices,
+        "processes": sorted(processes, key=lambda one: (-one["cores"], -one["memory_bytes"])),
         "links": ["X" if a == b else label for a in range(gpus) for b in range(gpus)],
         "collector": {"restarts": 0, "cpu_seconds": 1 + 0.0016 * second, "rss_bytes": 8_600_000, "sampler_pid": 77,
                       "missed_visits": [0, 0, 0]},
@@ -98,7 +114,8 @@ def fleet(second):
         {"pid": 0, "command": "", "memory_bytes": 3 * GIB, "kind": "mps"},
         {"pid": 31337, "command": "évil \x1b[2J\n漢字", "memory_bytes": 2 * GIB, "kind": "graphics"},
     ]
-    return moment(second, devices + [cpu(0, second), cpu(1, second)], 8)
+    loaders = [process(4000 + index, "python3", round(1.2 + 0.1 * index, 2), 18_000 + 500 * index) for index in range(8)]
+    return moment(second, devices + [cpu(0, second), cpu(1, second)], 8, processes=loaders + services(600))
 
 
 def slices(second):
@@ -118,11 +135,29 @@ def slices(second):
             "readings": {"memory_used_bytes": size * 0.5e9, "memory_size_bytes": size * 1e9, "sm_active_ratio": load(index, second)},
             "health": [{"watch": "present", "state": "well"}],
         })
+    # The driver lists what runs on a slice once more for the whole GPU.
+    shared = {"pid": 5151, "command": "tritonserver", "memory_bytes": 30 * GIB, "kind": "compute"}
+    devices[0]["processes"], parts[0]["processes"] = [shared], [dict(shared)]
     return moment(second, [devices[0], *parts, devices[1], cpu(0, second)], 2)
 
 
 def cpu_only(second):
     return moment(second, [cpu(0, second), cpu(1, second)], 0, absent="no NVIDIA driver (libnvidia-ml.so.1)")
+
+
+def cpu_busy(second):
+    """A small machine without a GPU, while `muster embed` runs on two halves of its CPU."""
+    device = cpu(0, second)
+    device.update({"model": "AMD EPYC 9B14 96-Core Processor", "cpus": list(range(8)), "memory_total_bytes": 33 * 10**9})
+    used = round(2.9e9 + 1.4e9 * load(2, second))
+    device["readings"].update({"cpu_memory_size_bytes": 33e9, "cpu_memory_free_bytes": 3e9, "cpu_memory_available_bytes": 33e9 - used,
+                               "host_memory_size_bytes": 33e9, "host_memory_available_bytes": 33e9 - used})
+    del device["readings"]["cpu_energy_package_joules"]
+    device["health"] = [{"watch": "present", "state": "well"}, {"watch": "memory", "state": "well"}]
+    embed = [process(7311 + index, "muster-worker", round(3.7 - 0.3 * index, 2), 412 + index, device=f"cpu:{index}", models="all-MiniLM-L6-v2")
+             for index in range(2)]
+    embed.append(process(7300, "muster", 0.21, 96))
+    return moment(second, [device], 0, absent="no NVIDIA driver (libnvidia-ml.so.1)", processes=embed + services(300))
 
 
 def one(second):
@@ -133,7 +168,7 @@ def rack(second):
     return moment(second, [h200(index, second) for index in range(64)] + [cpu(0, second)], 64)
 
 
-RECORDINGS = {"fleet": fleet, "slices": slices, "cpu_only": cpu_only, "one": one, "rack": rack}
+RECORDINGS = {"fleet": fleet, "slices": slices, "cpu_only": cpu_only, "cpu_busy": cpu_busy, "one": one, "rack": rack}
 
 
 def write(folder):

@@ -3,70 +3,66 @@
     terminal.py MUSTER
 """
 
-import fcntl
 import os
-import pty
-import select
 import signal
-import struct
-import subprocess
 import sys
-import termios
-import time
+
+from terminals import Terminal
 
 # How it is ended, and its exit code: after a request as a shell shows it, after other signals by the signal itself.
 ENDS = {"q": 0, signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: -signal.SIGHUP, signal.SIGQUIT: -signal.SIGQUIT}
-LIMIT_S = 30
 
 
-def read_until(fd, wanted, process):
-    """What came until `wanted` did; stops the test when it does not."""
-    data, end = b"", time.monotonic() + LIMIT_S
-    while wanted not in data:
-        if not select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]:
-            process.kill()
-            sys.exit(f"{wanted} did not come: {data!r}")
-        data += os.read(fd, 65536)
-    return data
+def wait_for_output(terminal, wanted):
+    """Until `wanted` came, wherever on the screen it stands."""
+    terminal.wait_for(lambda _: wanted in terminal.raw)
 
 
-def run(muster, how):
-    """The exit code, and whether the terminal is as it was."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    before = termios.tcgetattr(slave)
-    # Not "linux": there ncurses loads the mouse's libgpm, which leaks when it is built with a leak checker.
-    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "xterm", "LANG": "C.UTF-8"}
-    process = subprocess.Popen([muster, "top", "--machine", "sim:2xL4-24G"], stdin=slave, stdout=slave, stderr=slave,
-                               env=environment, start_new_session=True)
-    read_until(master, b"cuda:1", process)
-    os.write(master, b"?")
-    read_until(master, b"DRAM%    %", process)
+def check_end(muster, how, wanted):
+    terminal = Terminal([muster, "top", "--machine", "sim:2xL4-24G"], TERM="xterm")
+    wait_for_output(terminal, "cuda:1")
+    os.write(terminal.master, b"?")
+    wait_for_output(terminal, "DRAM%    %")
     if how == "q":
-        os.write(master, b"q")
+        os.write(terminal.master, b"q")
     else:
-        process.send_signal(how)
-    end = time.monotonic() + LIMIT_S
-    while process.poll() is None and time.monotonic() < end:
-        if select.select([master], [], [], 0.05)[0]:
-            os.read(master, 65536)
-    code = process.poll()
-    process.kill()
-    restored = termios.tcgetattr(slave) == before
-    os.close(master)
-    os.close(slave)
-    return code, restored
+        terminal.process.send_signal(how)
+    code, restored = terminal.end(), terminal.is_restored()
+    terminal.close()
+    if code == wanted and restored:
+        return []
+    return [f"{how}: exit {code}, wanted {wanted}; the terminal is {'' if restored else 'not '}given back"]
+
+
+def check_small(muster):
+    """On a screen that is too small it says so, and still ends by its key."""
+    terminal = Terminal([muster, "top", "--machine", "sim:2xL4-24G"], 20, 5, TERM="xterm")
+    wait_for_output(terminal, "too small")
+    os.write(terminal.master, b"q")
+    code = terminal.end()
+    terminal.close()
+    return [] if code == 0 else [f"too small: exit {code}"]
+
+
+def check_dumb(muster):
+    """A terminal that cannot move its cursor is refused, with what to do instead."""
+    terminal = Terminal([muster, "top"], TERM="dumb")
+    code, text = terminal.end(), terminal.lines.text()
+    terminal.close()
+    is_right = code == 2 and "TERM is dumb" in text and "muster top --once" in text and "\n" not in text
+    return [] if is_right else [f"dumb: exit {code}: {text}"]
 
 
 def main():
-    wrong = 0
+    muster = sys.argv[1]
+    faults = []
     for how, wanted in ENDS.items():
-        code, restored = run(sys.argv[1], how)
-        if code != wanted or not restored:
-            wrong += 1
-            print(f"{how}: exit {code}, wanted {wanted}; the terminal is {'' if restored else 'not '}given back")
-    print(f"{len(ENDS)} ways to end, {wrong} wrong")
-    return 1 if wrong else 0
+        faults += check_end(muster, how, wanted)
+    faults += check_small(muster) + check_dumb(muster)
+    for fault in faults:
+        print(fault)
+    print(f"{len(ENDS)} ways to end and 2 terminals, {len(faults)} wrong")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

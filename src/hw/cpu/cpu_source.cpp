@@ -214,10 +214,12 @@ class CpuSampler final : public DeviceSampler {
     if (code != 0) {
       sample.errors.push_back({Reading::CpuMemorySize, code});
       sample.errors.push_back({Reading::CpuMemoryFree, code});
+      sample.errors.push_back({Reading::CpuMemoryAvailable, code});
       return;
     }
     set(sample, Reading::CpuMemorySize, meminfo_bytes(file.text(), "MemTotal"));
     set(sample, Reading::CpuMemoryFree, meminfo_bytes(file.text(), "MemFree"));
+    set(sample, Reading::CpuMemoryAvailable, available_bytes(file.text()));
   }
 
   void tell_machine(std::int32_t code, CallWatch& watch, DeviceSample& sample) {

@@ -42,7 +42,9 @@ void write_two_sockets(const TestTree& tree) {
     tree.write(folder + "/topology/physical_package_id", node + "\n");
     tree.write(folder + "/cpufreq/scaling_cur_freq", std::to_string(1000000 * (i + 1)) + "\n");
     tree.write("sys/devices/system/node/node" + node + "/meminfo",
-               "Node " + node + " MemTotal: 2048 kB\nNode " + node + " MemFree: 512 kB\n");
+               "Node " + node + " MemTotal: 2048 kB\nNode " + node + " MemFree: 512 kB\nNode " +
+                   node + " Active(file): 300 kB\nNode " + node + " Inactive(file): 200 kB\nNode " +
+                   node + " SReclaimable: 8 kB\n");
     tree.write("sys/class/powercap/intel-rapl:" + node + "/name", "package-" + node + "\n");
     tree.write("sys/class/powercap/intel-rapl:" + node + "/energy_uj", "1000000\n");
     tree.write("sys/class/powercap/intel-rapl:" + node + "/max_energy_range_uj", "65532610987\n");
@@ -85,6 +87,8 @@ TEST(OpenCpu, ReadsFrequencyMemoryAndEnergyOfItsOwnNode) {
   EXPECT_EQ(sample.readings.get(Reading::CpuFrequency), 3.5e9) << "the mean of 3 and 4 GHz";
   EXPECT_EQ(sample.readings.get(Reading::CpuMemorySize), 2048.0 * 1024);
   EXPECT_EQ(sample.readings.get(Reading::CpuMemoryFree), 512.0 * 1024);
+  EXPECT_EQ(sample.readings.get(Reading::CpuMemoryAvailable),
+            1020.0 * 1024);  // 512 + 300 + 200 + 8
   EXPECT_DOUBLE_EQ(sample.readings.get(Reading::CpuEnergyPackage).value_or(-1), 2.5);
   EXPECT_FALSE(sample.readings.has(Reading::CpuEnergyDram));
   EXPECT_FALSE(sample.readings.has(Reading::HostMemorySize)) << "cpu:0 carries it";
@@ -160,6 +164,13 @@ TEST(MeminfoBytes, ReadsOnlyTheLineOfThatName) {
   EXPECT_EQ(meminfo_bytes("Node 3 MemTotal:  2 kB", "MemTotal"), 2048U);
   EXPECT_FALSE(meminfo_bytes("SwapMemTotal: 2 kB\nMemTotal: much\n", "MemTotal"));
   EXPECT_FALSE(meminfo_bytes("", "MemTotal"));
+}
+
+TEST(AvailableBytes, IsTheKernelsOwnFigureOrNothing) {
+  EXPECT_EQ(available_bytes("MemTotal: 9 kB\nMemFree: 1 kB\nMemAvailable: 5 kB\n"), 5U * 1024);
+  // A kernel before 3.14, or a node of one that does not list slabs.
+  EXPECT_EQ(available_bytes("MemFree: 1 kB\nActive(file): 1 kB\nInactive(file): 1 kB\n"),
+            std::nullopt);
 }
 
 }  // namespace

@@ -24,4 +24,15 @@ std::optional<std::uint64_t> meminfo_bytes(std::string_view meminfo, std::string
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> available_bytes(std::string_view meminfo) {
+  if (const auto told = meminfo_bytes(meminfo, "MemAvailable")) return told;
+  std::uint64_t sum = 0;
+  for (const auto* name : {"MemFree", "Active(file)", "Inactive(file)", "SReclaimable"}) {
+    const auto part = meminfo_bytes(meminfo, name);
+    if (!part) return std::nullopt;
+    sum += *part;
+  }
+  return sum;
+}
+
 }  // namespace muster

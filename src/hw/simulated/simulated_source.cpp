@@ -262,6 +262,7 @@ class SimulatedCpuSampler final : public DeviceSampler {
     if (size > 0) {
       sample.readings.set(CpuMemorySize, size);
       sample.readings.set(CpuMemoryFree, std::floor(size * free_share));
+      sample.readings.set(CpuMemoryAvailable, std::floor(size * free_share));
     }
     if (host_bytes_ <= 0) return;
     sample.readings.set(HostMemorySize, host_bytes_);

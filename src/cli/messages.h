@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "terminal/terminal_info.h"
+
+namespace muster {
+
+/// What a sentence on standard error is.
+enum class Tone : std::uint8_t { Notice, Warning, Error };
+
+/// "muster: sentence", "muster: warning: sentence" as one line with its line end, whatever a file
+/// name or a peer put into it. An error and a warning begin with a colour where there are colours.
+std::string message_line(Tone tone, std::string_view sentence, bool has_color);
+
+/// Writes it to standard error.
+void say(Tone tone, std::string_view sentence, ColorChoice color);
+
+}  // namespace muster

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "spec/serving.h"
+
+namespace muster {
+
+/// The models of a worker, written over one of its own arguments, so that `ps` and `muster top` can
+/// say what each worker does: /proc/PID/cmdline is that memory of the process.
+///
+/// Source: proc(5), /proc/PID/cmdline: a process may change its arguments after it has started.
+/// Threads: thread-safe.
+class ShownModels {
+ public:
+  /// argument: one of `main`'s, which is written over up to its end; nullptr: there is none.
+  explicit ShownModels(char* argument);
+
+  /// model_folder: a folder, or a snapshot in a hub cache; its name is shown.
+  void add(ModelId id, std::string_view model_folder);
+  void remove(ModelId id);
+
+ private:
+  void write() const;  // called under the lock
+
+  char* const argument_;
+  const std::size_t room_;
+  std::mutex mutex_;
+  std::map<ModelId, std::string> names_;  // guarded by mutex_
+};
+
+/// "all-MiniLM-L6-v2" for "/models/all-MiniLM-L6-v2/" and for
+/// "/hub/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/c9745ed1".
+std::string shown_model_name(std::string_view model_folder);
+
+}  // namespace muster
