@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "config/schema.h"
 
 namespace muster {
 
@@ -15,6 +16,22 @@ namespace muster {
 /// Errors: InvalidArgument: an unknown flag with the nearest right one, a missing value, a flag
 /// given twice with different values, too few or too many words. Threads: pure.
 Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::string> words);
+
+/// What a flag means to one command: it sets a setting, or is one of the run.
+struct FlagMeaning {
+  std::string name;                  // as messages name it: "--max-length"
+  const Setting* setting = nullptr;  // or a flag of the run:
+  const RunFlag* flag = nullptr;
+  bool takes_value = false;
+  bool is_negated = false;  // "--no-normalize"
+};
+
+/// The flags that every command has.
+std::span<const RunFlag> common_flags();
+
+/// Every flag that the command understands under each of its names, in the order of its help; it
+/// points into `spec`.
+std::vector<FlagMeaning> flag_meanings(const CommandSpec& spec);
 
 /// Every flag that the command understands, "--no-" forms included.
 std::vector<std::string> flag_names(const CommandSpec& spec);

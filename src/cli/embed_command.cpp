@@ -53,7 +53,8 @@ CommandSpec embed_spec() {
              SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
              SettingId::CacheDir},
             {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
-           server_flags("a running server computes, not the devices of this machine")},
+           server_flags(
+               "a running server computes, not this machine: http://HOST:PORT or unix:PATH")},
       .examples =
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
@@ -65,6 +66,7 @@ CommandSpec embed_spec() {
           "muster pull fills. INPUT is .txt (a text a line), .jsonl, .csv or .tsv,\n"
           "plain, gzip or zstd, or - for standard input. With --server MODEL is a name that\n"
           "the server gives it, and may be left out where there is only one.\n",
+      .words = {WordKind::Model, WordKind::File},
   };
 }
 

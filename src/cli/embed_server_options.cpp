@@ -70,7 +70,7 @@ Result<EmbedOptions> embed_server_options(const CommandContext& context) {
   EmbedOptions options;
   options.out = MUSTER_TRY(out_file(context.arguments));
   MUSTER_TRY(vector_format_of(options.out));
-  auto access = MUSTER_TRY(server_access(context.arguments));
+  auto access = MUSTER_TRY(server_access(context));
   options.server = EmbedServer{.access = std::move(access)};
   const auto models = MUSTER_TRY(read_listed_models(options.server->access));
   auto words = MUSTER_TRY(sort_served_words(models, context.arguments.positionals));

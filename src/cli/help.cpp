@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/build_info.h"
+#include "cli/arguments.h"
+#include "cli/flag_text.h"
 #include "config/schema.h"
 #include "terminal/text_width.h"
 
@@ -38,8 +40,8 @@ std::string wrapped(std::string head, const std::string& text, std::size_t inden
 }
 
 // "  --flag VALUE           words that are wrapped at the right margin".
-std::string entry(const std::string& head, const std::string& text) {
-  auto begin = fmt::format("  {}", head);
+std::string entry(const FlagText& flag) {
+  auto begin = fmt::format("  {}", flag.head);
   const auto size = display_width(begin);
   if (size + 2 > kTextColumn) {
     begin += '\n';
@@ -47,29 +49,7 @@ std::string entry(const std::string& head, const std::string& text) {
   } else {
     begin.append(kTextColumn - size, ' ');
   }
-  return wrapped(std::move(begin), text, kTextColumn);
-}
-
-std::string setting_entry(const Setting& setting) {
-  auto head = flag_of(setting.name);
-  if (setting.type == SettingType::Switch) {
-    head.insert(2, "[no-]");
-  } else {
-    head += fmt::format(" {}", setting.value_name);
-  }
-  std::string text(setting.help);
-  if (!setting.choices.empty()) text += fmt::format(": {}", fmt::join(setting.choices, ", "));
-  const auto fallback =
-      setting.default_value.empty() ? setting.default_note : setting.default_value;
-  text += fmt::format(" (default: {})", fallback);
-  return entry(head, text);
-}
-
-std::string flag_entry(const RunFlag& flag) {
-  auto head =
-      flag.short_name.empty() ? flag.name : fmt::format("{}, {}", flag.short_name, flag.name);
-  if (!flag.value_name.empty()) head += fmt::format(" {}", flag.value_name);
-  return entry(head, flag.help);
+  return wrapped(std::move(begin), flag.text, kTextColumn);
 }
 
 }  // namespace
@@ -80,7 +60,7 @@ std::string general_help(std::span<const Command> commands) {
       "usage: muster COMMAND ...\n\n",
       version());
   for (const auto& command : commands) {
-    out += fmt::format("  {:<10}{}\n", command.spec.name, command.spec.summary);
+    out += fmt::format("  {:<12}{}\n", command.spec.name, command.spec.summary);
   }
   out +=
       "\n"
@@ -91,6 +71,7 @@ std::string general_help(std::span<const Command> commands) {
       "muster config shows every one and where it came from.\n"
       "\n"
       "examples:\n"
+      "  muster pull sentence-transformers/all-MiniLM-L6-v2\n"
       "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
       "  muster search notes.npy \"where did we leave the keys?\"\n"
       "  muster devices\n";
@@ -104,12 +85,11 @@ std::string command_help(const CommandSpec& spec) {
   out += wrapped(std::move(usage), spec.usage, indent);
   for (const auto& group : spec.groups) {
     out += fmt::format("\n{}:\n", group.title);
-    for (const auto& flag : group.flags) out += flag_entry(flag);
-    for (const auto id : group.settings) out += setting_entry(setting_of(id));
+    for (const auto& flag : group.flags) out += entry(flag_text(flag));
+    for (const auto id : group.settings) out += entry(flag_text(setting_of(id)));
   }
   out += "\nAlways:\n";
-  out += entry("--config FILE", "settings from this file instead of ./muster.yaml");
-  out += entry("-h, --help", "this text");
+  for (const auto& flag : common_flags()) out += entry(flag_text(flag));
   if (!spec.examples.empty()) out += "\nexamples:\n" + spec.examples;
   return out;
 }

@@ -60,6 +60,7 @@ CommandSpec search_spec() {
           "line of standard input. OUT is a file that muster embed wrote, with the\n"
           ".index.jsonl and the .run.json beside it, which must be its own. The search is\n"
           "exact (cosine). The questions run on the first device named.\n",
+      .words = {WordKind::File, WordKind::Text},
   };
 }
 

@@ -2,5 +2,8 @@
 
 ROWS = {
     3: "row03_clients",
-    4: "row04_pull",
+    4: "row04_commands_and_pull",
+    6: "row06_documents",
+    7: "row07_promises",
+    8: "row08_quickstart",
 }
