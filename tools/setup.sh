@@ -19,7 +19,10 @@ build_packages=(
   zlib1g-dev libzstd-dev libicu-dev libxxhash-dev libpcre2-dev libhwloc-dev
   libboost1.81-dev libncurses-dev libssl-dev libcurl4-openssl-dev
 )
-test_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev)
+test_packages=(
+  clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev libgtest-dev
+  zsh fish mandoc man-db jq zstd python3-yaml python3-jsonschema
+)
 
 # --- saying what happens -------------------------------------------------------------------------
 
@@ -172,29 +175,44 @@ configure() {
   if [[ -e $tree/build.ninja ]] && [[ -e $tree/.options && "$(cat "$tree/.options")" == "$*" ]]; then
     return
   fi
-  cmake -S . -B "$tree" -G Ninja --log-level=WARNING "$@"
+  mkdir -p "$tree"
+  cmake -S . -B "$tree" -G Ninja --log-level=WARNING "$@" >"$tree/cmake.log" 2>&1 ||
+    { cat "$tree/cmake.log" >&2; return 1; }
   printf '%s' "$*" >"$tree/.options"
 }
 
-# build TREE JOBS TARGET...: on a terminal ninja's one line; elsewhere a line for each tenth of the way, and what the
-# compilers say.
+# clock SECONDS: "0:40", "12:05".
+clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+
+# show_build IS_TERMINAL: what ninja says on standard input as one line that is drawn again, with the time that the steps so
+# far let expect; without a terminal, as a line for each tenth of the way. What the compilers say stays.
+show_build() {
+  local is_terminal=$1 start=$SECONDS tenth=0 line done total gone text
+  while IFS= read -r line; do
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
+      done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} gone=$((SECONDS - start))
+      text="$done of $total steps in $(clock "$gone")"
+      [[ $done -eq $total ]] || text+=", about $(clock $((gone * (total - done) / done))) to go"
+      if [[ $is_terminal == yes ]]; then
+        printf '\r\033[K         %s' "$text"
+      elif [[ $total -ge 10 && $((10 * done / total)) -gt $tenth ]]; then
+        printf '         %s\n' "$text"
+      fi
+      tenth=$((10 * done / total))
+    elif [[ ! $line =~ ^ninja:\ (Entering\ directory|no\ work\ to\ do) ]]; then
+      [[ $is_terminal == no ]] || printf '\r\033[K'
+      printf '%s\n' "$line"
+    fi
+  done
+  [[ $is_terminal == no || -z ${text:-} ]] || printf '\n'
+}
+
+# build TREE JOBS TARGET...
 build() {
-  local tree=$1 jobs=$2
+  local tree=$1 jobs=$2 is_terminal=no
   shift 2
-  if [[ -t 1 ]]; then
-    NINJA_STATUS='         [%f of %t, %e s] ' ninja -C "$tree" -j "$jobs" "$@"
-    return
-  fi
-  ninja -C "$tree" -j "$jobs" "$@" | awk '
-    /^ninja: (Entering directory|no work to do)/ {next}
-    match($0, /^\[[0-9]+\/[0-9]+\] /) {
-      split(substr($0, 2, RLENGTH - 3), step, "/")
-      tenth = int(10 * step[1] / step[2])
-      if (tenth > last && step[2] >= 10) {printf "         %d of %d\n", step[1], step[2]; fflush()}
-      if (tenth > last) last = tenth
-      next
-    }
-    {print; fflush()}'
+  [[ ! -t 1 ]] || is_terminal=yes
+  ninja -C "$tree" -j "$jobs" "$@" | show_build "$is_terminal"
 }
 
 # How many files the compiler was really run for since ccache's counters were last set to zero.

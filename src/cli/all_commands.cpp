@@ -20,6 +20,8 @@ std::vector<Command> all_commands() {
   all.push_back(config_command());
   all.push_back(keys_command());
   all.push_back(deploy_command());
+  all.push_back(completion_command());
+  all.push_back(manual_command());
   return all;
 }
 

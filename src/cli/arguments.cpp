@@ -15,16 +15,7 @@ namespace {
 
 constexpr std::string_view kColorFlag = "--color";
 
-// What a flag means for one command.
-struct Meaning {
-  std::string name;                  // as messages say it: "--max-length"
-  const Setting* setting = nullptr;  // or a flag of the run:
-  const RunFlag* flag = nullptr;
-  bool takes_value = false;
-  bool is_negated = false;  // "--no-normalize"
-};
-
-void add_setting(const Setting& setting, std::vector<Meaning>& meanings) {
+void add_setting(const Setting& setting, std::vector<FlagMeaning>& meanings) {
   const bool is_switch = setting.type == SettingType::Switch;
   std::vector<std::string> names{std::string(setting.name)};
   names.insert(names.end(), setting.aliases.begin(), setting.aliases.end());
@@ -35,7 +26,7 @@ void add_setting(const Setting& setting, std::vector<Meaning>& meanings) {
   }
 }
 
-void add_flag(const RunFlag& flag, std::vector<Meaning>& meanings) {
+void add_flag(const RunFlag& flag, std::vector<FlagMeaning>& meanings) {
   const bool takes_value = !flag.value_name.empty();
   meanings.push_back({flag.name, nullptr, &flag, takes_value, false});
   if (!flag.short_name.empty()) {
@@ -43,19 +34,22 @@ void add_flag(const RunFlag& flag, std::vector<Meaning>& meanings) {
   }
 }
 
-std::vector<Meaning> meanings_of(const CommandSpec& spec) {
-  std::vector<Meaning> meanings;
-  for (const auto& group : spec.groups) {
-    for (const auto id : group.settings) add_setting(setting_of(id), meanings);
-    for (const auto& flag : group.flags) add_flag(flag, meanings);
-  }
-  for (const auto& flag : common_flags()) add_flag(flag, meanings);
-  return meanings;
-}
+// What servers of others call a flag of ours.
+constexpr std::pair<std::string_view, std::string_view> kFlagsOfOthers[] = {
+    {"--host", "--listen"},           {"--port", "--listen"},
+    {"--uds", "--unix-socket"},       {"--ssl-keyfile", "--tls-key"},
+    {"--ssl-certfile", "--tls-cert"}, {"--ssl-ca-certs", "--tls-client-ca"},
+    {"--dtype", "--precision"},       {"--url", "--server"}};
 
-// The flag that is most like `word`, or with which it begins: "--api-type" is --api.
+// The flag that is meant: by a habit of other programs, the one most like `word`, or the one with
+// which it begins: "--api-type" is --api.
 std::optional<std::string> nearest_flag(const CommandSpec& spec, const std::string& word) {
   const auto names = flag_names(spec);
+  for (const auto& [theirs, ours] : kFlagsOfOthers) {
+    if (word == theirs && std::find(names.begin(), names.end(), ours) != names.end()) {
+      return std::string(ours);
+    }
+  }
   if (auto nearest = nearest_name(word, names)) return nearest;
   std::optional<std::string> longest;
   for (const auto& name : names) {
@@ -75,7 +69,7 @@ Error unknown_flag(const CommandSpec& spec, const std::string& word) {
   return Error{ErrorKind::InvalidArgument, std::move(message)};
 }
 
-Status keep(const Meaning& meaning, std::string value, Arguments& arguments) {
+Status keep(const FlagMeaning& meaning, std::string value, Arguments& arguments) {
   if (meaning.setting != nullptr) {
     if (meaning.setting->type == SettingType::Switch) value = meaning.is_negated ? "false" : "true";
     if (meaning.setting->type == SettingType::Files) {
@@ -121,7 +115,7 @@ FlagWord parse_flag_word(const std::string& word) {
 }
 
 // "--devices cuda:0 cuda:1", "--env A=1 B=2": a word behind the value that can only be more of it.
-bool is_more_of(const Meaning& meaning, const std::string& word) {
+bool is_more_of(const FlagMeaning& meaning, const std::string& word) {
   if (word.starts_with('-')) return false;
   if (meaning.setting != nullptr) {
     // "cpu" and "auto" may be somebody's file or question; what has a number is a device.
@@ -132,20 +126,20 @@ bool is_more_of(const Meaning& meaning, const std::string& word) {
 }
 
 // "--mmr" alone, and not "--mmr 0.7".
-bool may_lack_value(const Meaning& meaning, std::span<const std::string> behind) {
+bool may_lack_value(const FlagMeaning& meaning, std::span<const std::string> behind) {
   if (meaning.flag == nullptr || meaning.flag->is_value == nullptr) return false;
   return behind.empty() || !meaning.flag->is_value(behind.front());
 }
 
 // Takes the flag at `words[at]` and its value; gives the place of the next word.
-Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<Meaning>& meanings,
+Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<FlagMeaning>& meanings,
                               std::span<const std::string> words, std::size_t at,
                               Arguments& arguments) {
   const auto& word = words[at];
   const auto given = parse_flag_word(word);
   const auto& name = given.name;
   const auto found = std::find_if(meanings.begin(), meanings.end(),
-                                  [&](const Meaning& meaning) { return meaning.name == name; });
+                                  [&](const FlagMeaning& meaning) { return meaning.name == name; });
   if (found == meanings.end()) return unknown_flag(spec, word.starts_with("--") ? name : word);
 
   std::string value;
@@ -190,8 +184,30 @@ Status check_count(const CommandSpec& spec, const Arguments& arguments) {
 
 }  // namespace
 
+std::span<const RunFlag> common_flags() {
+  static const std::vector<RunFlag> flags{
+      {.name = std::string(kColorFlag),
+       .value_name = "WHEN",
+       .help = "colours: auto, always or never (default: auto)",
+       .choices = {"auto", "always", "never"}},
+      {"--config", "FILE", "settings from this file instead of ./muster.yaml"},
+      {"--help", "", "this text", "-h"},
+  };
+  return flags;
+}
+
+std::vector<FlagMeaning> flag_meanings(const CommandSpec& spec) {
+  std::vector<FlagMeaning> meanings;
+  for (const auto& group : spec.groups) {
+    for (const auto id : group.settings) add_setting(setting_of(id), meanings);
+    for (const auto& flag : group.flags) add_flag(flag, meanings);
+  }
+  for (const auto& flag : common_flags()) add_flag(flag, meanings);
+  return meanings;
+}
+
 Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::string> words) {
-  const auto meanings = meanings_of(spec);
+  const auto meanings = flag_meanings(spec);
   Arguments arguments;
   bool flags_ended = false;
   for (std::size_t at = 0; at < words.size();) {
@@ -215,15 +231,6 @@ Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::
   return arguments;
 }
 
-const std::vector<RunFlag>& common_flags() {
-  static const std::vector<RunFlag> flags{
-      {std::string(kColorFlag), "WHEN", "colours: auto, always or never (default: auto)"},
-      {"--config", "FILE", "settings from this file instead of ./muster.yaml"},
-      {"--help", "", "this text", "-h"},
-  };
-  return flags;
-}
-
 ColorChoice color_choice_of(std::span<const std::string> words) {
   auto choice = ColorChoice::Auto;
   for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
@@ -240,7 +247,7 @@ ColorChoice color_choice_of(std::span<const std::string> words) {
 
 std::vector<std::string> flag_names(const CommandSpec& spec) {
   std::vector<std::string> names;
-  for (const auto& meaning : meanings_of(spec)) names.push_back(meaning.name);
+  for (const auto& meaning : flag_meanings(spec)) names.push_back(meaning.name);
   return names;
 }
 

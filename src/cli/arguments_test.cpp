@@ -129,6 +129,8 @@ TEST(ParseArguments, SaysWhatIsWrong) {
             "unknown flag of muster embed: --completely-else; `muster embed --help` lists them");
   EXPECT_EQ(message({"m", "--out-type", "x"}),
             "unknown flag of muster embed: --out-type; did you mean --out?");
+  EXPECT_EQ(message({"m", "--dtype", "fp32"}),
+            "unknown flag of muster embed: --dtype; did you mean --precision?");
   EXPECT_EQ(message({"m", "--out"}), "--out needs a value");
   EXPECT_EQ(message({"m", "--out", "--json"}), "--out needs a value");
   EXPECT_EQ(message({"m", "--json=yes"}), "--json takes no value: --json=yes");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ struct RunFlag {
   bool (*is_more)(std::string_view word) = nullptr;
   // The value may be left out: "--mmr". A word behind it is its value only where this says so.
   bool (*is_value)(std::string_view word) = nullptr;
+  std::vector<std::string> choices = {};  // the values there are, in the order of help; empty: any
 };
 
 /// Flags that stand together in the help text.
@@ -33,6 +35,26 @@ struct FlagGroup {
   std::string title;
   std::vector<SettingId> settings;
   std::vector<RunFlag> flags = {};
+};
+
+/// What a word of a command line is, which decides what a shell offers in its place.
+enum class WordKind : std::uint8_t {
+  Text,
+  File,
+  Folder,
+  Model,     // that can be run: of the local hub cache, or a folder
+  AnyModel,  // the same, those of the catalogue, or a file
+  HubModel,  // an id at the hub
+  Device,    // "cuda:1"
+  Devices,   // "cuda:0,cuda:1", "2xcpu"
+  Machine,   // "here", "sim:8xH100-80G", a file
+};
+
+/// A word that says what a command is to do: the `drain` of `muster ctl drain cuda:1`.
+struct Verb {
+  std::string name;
+  std::string help;
+  WordKind then = WordKind::Text;  // the words behind it
 };
 
 /// What a command takes.
@@ -45,6 +67,9 @@ struct CommandSpec {
   std::vector<FlagGroup> groups;     // those of `common_flags` are added
   std::string examples;              // lines indented by two, and paragraphs: `examples_text`
   bool reads_foreign_names = false;  // variables of other programs count, too: foreign_names.h
+  std::vector<Verb> verbs = {};      // what the first word may be; empty: it is no verb
+  // What the words are, the last kind for all that follow; after a verb, its own.
+  std::vector<WordKind> words = {};
 };
 
 /// The words of a command line, sorted out.
@@ -104,5 +129,7 @@ Command ctl_command();
 Command config_command();
 Command keys_command();
 Command deploy_command();
+Command completion_command();
+Command manual_command();
 
 }  // namespace muster

@@ -55,8 +55,8 @@ std::string describe(const Config& config, const TerminalInfo& terminal) {
   for (const auto& setting : settings()) {
     const auto& effective = config.at(setting.id);
     const auto none = fmt::format("({})", setting.default_note);
-    table.add_row(
-        {std::string(setting.name), effective.value.value_or(none), origin_text(effective)});
+    const auto value = effective.value ? shown_value(setting, *effective.value) : none;
+    table.add_row({std::string(setting.name), value, origin_text(effective)});
   }
   return table.render(terminal.width, terminal.has_color);
 }

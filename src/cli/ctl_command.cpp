@@ -24,10 +24,20 @@ using Json = nlohmann::ordered_json;
 constexpr auto kWaitLimit = std::chrono::minutes(15);
 constexpr auto kAskPeriod = std::chrono::milliseconds(50);
 
-const std::vector<std::string>& actions() {
-  static const std::vector<std::string> all{"status",  "drain", "resume",
-                                            "restart", "load",  "unload"};
-  return all;
+std::vector<Verb> verbs() {
+  return {{"status", "the devices and models of the server"},
+          {"drain", "finish a device's work, then give it no more", WordKind::Device},
+          {"resume", "give a drained device work again", WordKind::Device},
+          {"restart", "start a device's worker anew, or with all one after the other",
+           WordKind::Device},
+          {"load", "serve one more model", WordKind::Model},
+          {"unload", "serve a model no longer"}};
+}
+
+std::vector<std::string> actions() {
+  std::vector<std::string> names;
+  for (const auto& verb : verbs()) names.push_back(verb.name);
+  return names;
 }
 
 CommandSpec ctl_spec() {
@@ -39,7 +49,8 @@ CommandSpec ctl_spec() {
           .groups = {server_flags(), {"Output", {}, {{"--json", "", "the server's own answer"}}}},
           .examples =
               "  muster ctl drain cuda:1      # its work goes to the others; then: resume\n"
-              "  muster ctl restart all       # one device after the other\n"};
+              "  muster ctl restart all       # one device after the other\n",
+          .verbs = verbs()};
 }
 
 Error unknown_action(const std::string& action) {

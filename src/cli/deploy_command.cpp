@@ -36,13 +36,17 @@ bool is_variable(std::string_view word) {
 
 const std::vector<RunFlag>& container_flags() {
   static const std::vector<RunFlag> flags{
-      {"--api", "API", "the server in the container: tgi, tei, vllm"},
+      {.name = "--api",
+       .value_name = "API",
+       .help = "the server in the container: tgi, tei, vllm or muster",
+       .choices = server_api_names()},
       {"--model", "MODEL", "a folder, or a name on the hub"},
       {"--devices", "LIST",
        "cuda:0,cuda:2, a UUID, MIG-…, nvidia.com/gpu=0, rocm:0, /dev/dri/renderD128 or none; the "
        "server numbers them in this order",
        "", true, is_device},
       {"--auto-select", "", "the fewest GPUs that hold the model's weights"},
+      {"--plan", "FILE", "devices and split of a plan that `muster plan` wrote"},
       {"--image", "IMAGE", "instead of the one published for the API and the devices"},
       {"--host", "ADDRESS",
        "where the port is opened: 0.0.0.0 for all the world (default: "
@@ -57,7 +61,10 @@ const std::vector<RunFlag>& container_flags() {
        "say)"},
       {"--detect-only", "", "show what containers can use here, and end"},
       {"--dry-run", "", "print exactly what would run, and run nothing"},
-      {"--format", "FORM", "docker; or text for compose or kubernetes, which runs nothing"},
+      {.name = "--format",
+       .value_name = "FORM",
+       .help = "docker; or text for compose or kubernetes, which runs nothing",
+       .choices = {"docker", "compose", "kubernetes"}},
   };
   return flags;
 }
@@ -67,7 +74,8 @@ CommandSpec deploy_spec() {
       .name = "deploy",
       .summary = "serve a model from a container on chosen devices",
       .usage =
-          "container --api API --model MODEL --devices LIST [-- WORDS] | status [NAME] | logs NAME "
+          "container --api API --model MODEL --devices LIST|--plan FILE [-- WORDS] | status [NAME] "
+          "| logs NAME "
           "| stop NAME",
       .positional_least = 1,
       .positional_most = 256,
@@ -81,10 +89,16 @@ CommandSpec deploy_spec() {
           "  muster deploy container --api tgi --model facebook/opt-1.3b \\\n"
           "      --devices cuda:0 cuda:1\n"
           "  muster deploy container --api tei --model BAAI/bge-m3 --devices none --dry-run\n"
+          "  muster deploy container --api muster --model BAAI/bge-m3 --devices cuda:0 \\\n"
+          "      --dry-run\n"
           "  muster deploy container --api vllm --model facebook/opt-1.3b \\\n"
           "      --devices 2xcuda --format kubernetes > deployment.yaml\n"
           "  muster deploy status\n"
           "  muster deploy stop muster-tgi-opt-1-3b\n",
+      .verbs = {{"container", "start containers, or show what would start"},
+                {"status", "the containers that muster has started"},
+                {"logs", "what one of them says"},
+                {"stop", "stop and remove one of them"}},
   };
 }
 
@@ -130,6 +144,7 @@ Result<Json> deployment_json(const Deployment& deployment, const std::vector<std
               {"model", deployment.model},
               {"tensor_parallel", deployment.shards.tensor},
               {"pipeline_parallel", deployment.shards.pipeline},
+              {"first", first_run_words(deployment)},
               {"containers", std::move(containers)},
               {"notes", notes}};
 }
@@ -138,6 +153,8 @@ Result<std::string> text_of(const Deployment& deployment, DeployFormat format) {
   if (format == DeployFormat::Compose) return compose_text(deployment);
   if (format == DeployFormat::Kubernetes) return kubernetes_text(deployment);
   std::string lines;
+  const auto first = first_run_words(deployment);
+  if (!first.empty()) lines += join_shell_words(first) + "\n";
   for (const auto& container : deployment.containers) {
     lines += join_shell_words(MUSTER_TRY(docker_run_words(deployment, container))) + "\n";
   }

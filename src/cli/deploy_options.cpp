@@ -12,8 +12,12 @@
 #include <optional>
 
 #include "base/text.h"
+#include "cli/deploy_plan.h"
 #include "containers/container_model.h"
 #include "deploy/server_api.h"
+#include "modelfile/hub_cache.h"
+#include "modelfile/model_catalogue.h"
+#include "modelfile/model_folder.h"
 
 namespace muster {
 namespace {
@@ -91,6 +95,33 @@ Result<std::string> model_name(const std::string& model) {
   return model;
 }
 
+// muster serves what is in a folder or the hub cache, and fetches nothing itself: the cache of this
+// machine goes into the container where it has the model, else a run of `muster pull` comes first.
+Status name_for_muster(DeployOptions& options) {
+  auto& request = options.request;
+  if (request.model.starts_with('/')) return Done{};
+  const auto found = find_model(request.model);
+  if (found) {
+    request.model = model_name_of(*found);
+    // A cluster has caches of its own.
+    if (options.format != DeployFormat::Kubernetes) {
+      std::error_code ignored;
+      request.hub_cache = fs::absolute(hub_cache(), ignored).lexically_normal().string();
+    }
+    return Done{};
+  }
+  if (request.model.find('/') != std::string::npos) return Done{};
+  const auto* known = find_in_catalogue(request.model);
+  if (known == nullptr) {
+    return Error{found.error().kind,
+                 fmt::format("{}; or name it as ORG/NAME, and it is fetched into the container's "
+                             "own volume",
+                             found.error().message)};
+  }
+  request.model = known->id;
+  return Done{};
+}
+
 Status read_simple_flags(const Arguments& arguments, ContainerRequest& request) {
   request.image = arguments.value("--image");
   request.name = arguments.value("--container-name").value_or("");
@@ -165,16 +196,50 @@ void leave_to_cluster(DeployOptions& options) {
   }
 }
 
+// The devices of a plan, and how it splits the model over them.
+Result<std::vector<std::string>> take_plan(const std::string& file, const Result<ModelFacts>& facts,
+                                           DeployOptions& options) {
+  auto& request = options.request;
+  auto planned = MUSTER_TRY(planned_containers(
+      file, request.api, facts ? facts->name : request.model, options.is_dry_run));
+  request.copies = planned.copies;
+  request.shards = planned.shards;
+  if (request.api == ServerApi::Muster) request.shards.reset();
+  if (planned.partition) request.environment.push_back(*planned.partition);
+  return planned.devices;
+}
+
+// muster runs on CPUs too, and several of them: no GPU goes into the container then, and the words
+// go on to the program inside.
+bool are_cpus(const std::vector<std::string>& words) {
+  return std::all_of(words.begin(), words.end(), [](const std::string& word) {
+    const auto names = split(word, ',');
+    return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+      return name == "cpu" || name.ends_with("xcpu") || name.starts_with("cpu:");
+    });
+  });
+}
+
 Status choose(const Arguments& arguments, const ContainerHost& host,
               const Result<ModelFacts>& facts, DeployOptions& options) {
   auto words = arguments.values("--devices");
   const bool is_auto = arguments.has("--auto-select");
+  const auto plan = arguments.value("--plan");
+  if (plan && (is_auto || !words.empty())) {
+    return invalid("--plan says which devices: leave out --devices and --auto-select");
+  }
+  if (plan) words = MUSTER_TRY(take_plan(*plan, facts, options));
   if (is_auto == !words.empty()) {
     return invalid(is_auto ? "--auto-select chooses the devices that --devices names: say one"
                            : "which devices? Name them with --devices (muster deploy container "
-                             "--detect-only lists them), or say --auto-select or --devices none");
+                             "--detect-only lists them), or say --plan, --auto-select or --devices "
+                             "none");
   }
   if (is_auto) words = MUSTER_TRY(select_devices(host, facts, options));
+  if (options.request.api == ServerApi::Muster && are_cpus(words)) {
+    options.request.own_devices = fmt::format("{}", fmt::join(words, ","));
+    words = {"none"};
+  }
   auto chosen = MUSTER_TRY(parse_container_devices(words, host, options.is_dry_run));
   options.request.devices = std::move(chosen.devices);
   if (options.format == DeployFormat::Kubernetes) leave_to_cluster(options);
@@ -188,7 +253,7 @@ Status choose(const Arguments& arguments, const ContainerHost& host,
 Result<DeployOptions> deploy_options(const Arguments& arguments, const ContainerHost& host) {
   DeployOptions options;
   const auto api = arguments.value("--api");
-  if (!api) return invalid("which server? Name it with --api: tgi, tei or vllm");
+  if (!api) return invalid("which server? Name it with --api: tgi, tei, vllm or muster");
   options.request.api = MUSTER_TRY(parse_server_api(*api));
   const auto model = arguments.value("--model");
   if (!model || model->empty()) return invalid("which model? Name it with --model");
@@ -200,6 +265,7 @@ Result<DeployOptions> deploy_options(const Arguments& arguments, const Container
   const auto facts = read_model_facts(*model);
   if (!facts && !is_model_unknown(facts.error())) return facts.error();
   if (facts) options.request.heads = facts->heads;
+  if (options.request.api == ServerApi::Muster) MUSTER_TRY(name_for_muster(options));
   MUSTER_TRY(choose(arguments, host, facts, options));
   return options;
 }

@@ -64,7 +64,8 @@ CommandSpec embed_spec() {
              SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
              SettingId::CacheDir},
             {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
-           server_flags("a running server computes, not the devices of this machine")},
+           server_flags(
+               "a running server computes, not this machine: http://HOST:PORT or unix:PATH")},
       .examples =
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
@@ -78,6 +79,7 @@ CommandSpec embed_spec() {
           "plain, gzip or zstd, or - for standard input. A field of .jsonl may lie in an\n"
           "object: --field doc.text. With --server MODEL is a name that\n"
           "the server gives it, and may be left out where there is only one.\n",
+      .words = {WordKind::Model, WordKind::File},
   };
 }
 

@@ -10,16 +10,15 @@
 #include <array>
 #include <string>
 
-#include "base/file.h"
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/places.h"
+#include "cli/plan_devices.h"
 #include "dataset/byte_source.h"
 #include "dataset/vector_writer.h"
 #include "hw/device_names.h"
 #include "jobs/model_opening.h"
 #include "modelfile/model_folder.h"
-#include "planner/forms/plan_files.h"
 #include "spec/pooling.h"
 
 namespace muster {
@@ -31,24 +30,6 @@ std::optional<TextFormat> parse_format(std::string_view name) {
   if (name == "csv") return TextFormat::Csv;
   if (name == "tsv") return TextFormat::Tsv;
   return std::nullopt;  // auto
-}
-
-// The devices of --plan, else the setting; a flag --devices beside a plan must say the same.
-Result<std::string> devices_text(const CommandContext& context) {
-  const auto file = context.arguments.value("--plan");
-  if (!file) return context.config.text(SettingId::Devices).value_or("auto");
-  const auto text = MUSTER_TRY(read_file(*file));
-  const auto plan = MUSTER_TRY(parse_plan_yaml(*file, text));
-  const auto folder = MUSTER_TRY(find_model(context.arguments.positionals.front()));
-  const auto model = MUSTER_TRY(read_model_folder(folder));
-  const auto devices = MUSTER_TRY(devices_to_embed(*file, plan, model.name));
-  for (const auto& given : context.arguments.settings) {
-    if (given.id == SettingId::Devices && given.value != devices) {
-      return Error{ErrorKind::InvalidArgument,
-                   fmt::format("--devices {} and the plan's {} disagree", given.value, devices)};
-    }
-  }
-  return devices;
 }
 
 Result<EmbedStream> standard_output(Output& output, const std::string& format) {
@@ -168,7 +149,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.normalize = config.is_on(SettingId::Normalize);
   options.prompt_name = config.text(SettingId::PromptName);
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
-  const auto devices = MUSTER_TRY(devices_text(context));
+  const auto devices = MUSTER_TRY(devices_of_plan(context, options.model));
   MUSTER_TRY(fill_machine_options(config, context.clock, devices, options));
   return options;
 }

@@ -68,7 +68,7 @@ Result<EmbedOptions> embed_server_options(const CommandContext& context) {
   MUSTER_TRY(check_with_server(context.arguments));
   EmbedOptions options;
   MUSTER_TRY(set_output(context, options));
-  auto access = MUSTER_TRY(server_access(context.arguments));
+  auto access = MUSTER_TRY(server_access(context));
   options.server = EmbedServer{.access = std::move(access)};
   const auto models = MUSTER_TRY(read_listed_models(options.server->access));
   auto words = MUSTER_TRY(sort_served_words(models, context.arguments.positionals));

@@ -42,6 +42,7 @@ CommandSpec estimate_spec() {
           "  muster estimate llama-3-8b --machine sim:1xT4-16G --batch 16\n"
           "  muster estimate ./model.gguf --context 8192 --kv-dtype q8_0\n"
           "  muster estimate ./config.json --task train --zero 3 --zero-ranks 8 --json\n",
+      .words = {WordKind::AnyModel},
   };
 }
 

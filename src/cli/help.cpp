@@ -9,6 +9,7 @@
 #include "base/build_info.h"
 #include "base/text.h"
 #include "cli/arguments.h"
+#include "cli/flag_text.h"
 #include "cli/help_examples.h"
 #include "config/schema.h"
 #include "terminal/text_width.h"
@@ -27,37 +28,15 @@ std::string heading(std::string_view text, const TerminalInfo& terminal) {
 }
 
 // "  --flag VALUE           words that are wrapped at the right margin".
-std::string entry(const std::string& name, const std::string& text, const TerminalInfo& terminal) {
+std::string entry(const FlagText& flag, const TerminalInfo& terminal) {
   const auto column = terminal.width < kNarrowWidth ? kNarrowTextColumn : kTextColumn;
-  const auto head = "  " + name;
+  const auto head = "  " + flag.head;
   const bool has_room = display_width(head) + 2 <= column;
   const auto lines = wrapped(
-      text,
+      flag.text,
       {.width = terminal.width, .head = padded(has_room ? head : "", column), .indent = column});
   if (!has_room) return styled(head, kFlagStyle, terminal.has_color) + "\n" + lines;
   return styled_start(lines, head.size(), kFlagStyle, terminal.has_color);
-}
-
-std::string setting_entry(const Setting& setting, const TerminalInfo& terminal) {
-  auto head = flag_of(setting.name);
-  if (setting.type == SettingType::Switch) {
-    head.insert(2, "[no-]");
-  } else {
-    head += fmt::format(" {}", setting.value_name);
-  }
-  std::string text(setting.help);
-  if (!setting.choices.empty()) text += fmt::format(": {}", fmt::join(setting.choices, ", "));
-  const auto fallback =
-      setting.default_value.empty() ? setting.default_note : setting.default_value;
-  text += fmt::format(" (default: {})", fallback);
-  return entry(head, text, terminal);
-}
-
-std::string flag_entry(const RunFlag& flag, const TerminalInfo& terminal) {
-  auto head =
-      flag.short_name.empty() ? flag.name : fmt::format("{}, {}", flag.short_name, flag.name);
-  if (!flag.value_name.empty()) head += fmt::format(" {}", flag.value_name);
-  return entry(head, flag.help, terminal);
 }
 
 }  // namespace
@@ -86,6 +65,7 @@ std::string general_help(std::span<const Command> commands, const TerminalInfo& 
   }
   out += "\n" + heading("examples:", terminal) + "\n";
   return out + examples_text(
+                   "  muster pull sentence-transformers/all-MiniLM-L6-v2\n"
                    "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
                    "  muster search notes.npy \"where did we leave the keys?\"\n"
                    "  muster devices\n",
@@ -101,11 +81,11 @@ std::string command_help(const CommandSpec& spec, const TerminalInfo& terminal) 
   out += "\n" + styled_start(lines, kUsage.size(), kHeading, terminal.has_color);
   for (const auto& group : spec.groups) {
     out += "\n" + heading(group.title + ":", terminal) + "\n";
-    for (const auto& flag : group.flags) out += flag_entry(flag, terminal);
-    for (const auto id : group.settings) out += setting_entry(setting_of(id), terminal);
+    for (const auto& flag : group.flags) out += entry(flag_text(flag), terminal);
+    for (const auto id : group.settings) out += entry(flag_text(setting_of(id)), terminal);
   }
   out += "\n" + heading("Always:", terminal) + "\n";
-  for (const auto& flag : common_flags()) out += flag_entry(flag, terminal);
+  for (const auto& flag : common_flags()) out += entry(flag_text(flag), terminal);
   if (spec.examples.empty()) return out;
   return out + "\n" + heading("examples:", terminal) + "\n" + examples_text(spec.examples, width);
 }

@@ -31,7 +31,8 @@ CommandSpec keys_spec() {
                    {.name = "--scope",
                     .value_name = "SCOPE",
                     .help = "of `new`: embed, read or admin; again for more (default: embed)",
-                    .may_repeat = true},
+                    .may_repeat = true,
+                    .choices = {"embed", "read", "admin"}},
                    {"--expires", "DAY",
                     "of `new`: the first day on which it is refused, as 2027-01-01"},
                    {"--json", "", "of `list`: an array of objects"}}}},
@@ -43,6 +44,9 @@ CommandSpec keys_spec() {
           "\n"
           "The key is shown once; the file holds its SHA-256. A running server reads the\n"
           "file again on SIGHUP. `remove` writes the file anew, without its comments.\n",
+      .verbs = {{"new", "make a key and print it"},
+                {"list", "the keys of the file, without the keys themselves"},
+                {"remove", "take a key out of the file"}},
   };
 }
 

@@ -48,7 +48,7 @@ Error of_the_host(const Setting& setting) {
 // must not let in everybody.
 Status check_doors(const Config& now, const Config& wanted) {
   using enum SettingId;
-  for (const auto id : {KeysFile, TlsClientCa, TlsCert}) {
+  for (const auto id : {KeysFile, ApiKey, TlsClientCa, TlsCert}) {
     const auto name = setting_of(id).name;
     if (now.text(id) && !wanted.text(id)) {
       return Error{ErrorKind::InvalidArgument,
@@ -67,7 +67,8 @@ Error needs_restart(const Setting& setting, const EffectiveValue& now,
                     const EffectiveValue& wanted) {
   return Error{ErrorKind::InvalidArgument,
                fmt::format("{} needs a restart: it is {} and was to become {}", setting.name,
-                           now.value.value_or("not set"), wanted.value.value_or("not set"))};
+                           now.value ? shown_value(setting, *now.value) : "not set",
+                           wanted.value ? shown_value(setting, *wanted.value) : "not set")};
 }
 
 }  // namespace

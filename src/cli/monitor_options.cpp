@@ -17,6 +17,12 @@ namespace {
 
 Error wrong(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
 
+std::vector<std::string> reading_names() {
+  std::vector<std::string> names;
+  for (const auto& info : reading_table()) names.emplace_back(info.name);
+  return names;
+}
+
 Result<std::vector<Reading>> parse_metrics(const std::string& text) {
   std::vector<Reading> readings;
   for (const auto& word : split(text, ',')) {
@@ -26,9 +32,7 @@ Result<std::vector<Reading>> parse_metrics(const std::string& text) {
       readings.push_back(*reading);
       continue;
     }
-    std::vector<std::string> names;
-    for (const auto& info : reading_table()) names.emplace_back(info.name);
-    const auto nearest = nearest_name(name, names);
+    const auto nearest = nearest_name(name, reading_names());
     return wrong(fmt::format(
         "--metrics: no reading has the name \"{}\"; {}", name,
         nearest ? fmt::format("did you mean {}?", *nearest) : "docs/metrics.md lists them"));
@@ -93,8 +97,10 @@ CommandSpec monitor_spec() {
                         "a line of JSON each interval, at the end of this file; .csv: a line for "
                         "each device"},
                        {"--interval", "TIME", "100ms, 0.5s, 2m (default: 1s)"},
-                       {"--metrics", "LIST",
-                        "only these readings, as power_instant_watts,energy_joules"},
+                       {.name = "--metrics",
+                        .value_name = "LIST",
+                        .help = "only these readings, as power_instant_watts,energy_joules",
+                        .choices = reading_names()},
                        {"--processes", "N",
                         "with --out in JSON: also the N processes with the most CPU time"},
                        {"--rotate-size", "SIZE",
@@ -103,7 +109,10 @@ CommandSpec monitor_spec() {
                      {"Prometheus",
                       {},
                       {{"--listen", "ADDR:PORT", "serve /metrics there; port 0: a free one"},
-                       {"--compat", "dcgm", "the names of dcgm-exporter as well"}}},
+                       {.name = "--compat",
+                        .value_name = "dcgm",
+                        .help = "the names of dcgm-exporter as well",
+                        .choices = {"dcgm"}}}},
                      {"Measuring a command",
                       {},
                       {{"--json", "", "the report as JSON, the last line of standard output"}}},
@@ -112,7 +121,8 @@ CommandSpec monitor_spec() {
               "  muster monitor --out stats.jsonl --interval 1s\n"
               "  muster monitor --out stats.csv --metrics power_instant_watts,energy_joules\n"
               "  muster monitor --listen 127.0.0.1:9400\n"
-              "  muster monitor -- python train.py\n"};
+              "  muster monitor -- python3 train.py\n",
+          .words = {WordKind::File}};
 }
 
 Result<MonitorOptions> monitor_options(const CommandContext& context) {

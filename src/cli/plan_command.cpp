@@ -46,15 +46,21 @@ CommandSpec plan_spec() {
              {"--explain", "", "every stage's reason, and the formula of every part"},
              {"--recommend", "", "the device to choose here, and the hardware the model needs"},
              {"--out", "FILE", "write the plan to a file", "-o"},
-             {"--format", "FORM",
-              "of the file: yaml, hf_device_map, tensor_split or vllm (default: yaml)"},
-             {"--compat", "PEER", "place exactly as accelerate 1.15 does"},
+             {.name = "--format",
+              .value_name = "FORM",
+              .help = "of the file: yaml, hf_device_map, tensor_split or vllm (default: yaml)",
+              .choices = {"yaml", "hf_device_map", "tensor_split", "vllm"}},
+             {.name = "--compat",
+              .value_name = "PEER",
+              .help = "place exactly as accelerate 1.15 does",
+              .choices = {"accelerate"}},
              {"--modules", "FILE", "answer a JSON list of module trees instead of a model"}}}},
       .examples =
           "  muster plan llama-3-8b --machine sim:2xA10G-24G --context 8192\n"
           "  muster plan all-MiniLM-L6-v2 --batch 64 -o plan.yaml\n"
           "  muster plan ./config.json --machine sim:8xH100-80G --format hf_device_map \\\n"
           "    -o map.json\n",
+      .words = {WordKind::AnyModel},
   };
 }
 

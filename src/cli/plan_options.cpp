@@ -71,6 +71,21 @@ constexpr std::array<std::pair<std::string_view, std::uint32_t>, 4> kZeroStages{
     {"3", 3},
 }};
 
+constexpr std::array kTasks{PlanTask::Embed, PlanTask::Generate, PlanTask::Train};
+constexpr std::array kStrategies{PlanStrategy::Auto,         PlanStrategy::Balanced,
+                                 PlanStrategy::BalancedLow0, PlanStrategy::Sequential,
+                                 PlanStrategy::Custom,       PlanStrategy::Replicate};
+constexpr std::array kObjectives{PlanObjective::Throughput, PlanObjective::Latency,
+                                 PlanObjective::FewestDevices};
+
+// The words of a table, for help and for a shell.
+template <typename T, std::size_t N>
+std::vector<std::string> words_of(const std::array<std::pair<std::string_view, T>, N>& table) {
+  std::vector<std::string> words;
+  for (const auto& [name, meaning] : table) words.emplace_back(name);
+  return words;
+}
+
 Result<TrainingOptions> training_of(const Arguments& arguments) {
   TrainingOptions training;
   if (const auto text = arguments.value("--training-precision")) {
@@ -104,52 +119,71 @@ Result<PlanMargin> margin_of(std::string_view text) {
 }  // namespace
 
 FlagGroup workload_flags() {
-  return {
-      "Load",
-      {},
-      {{"--task", "TASK", "embed, generate or train (default: embed for an encoder)"},
-       {"--context", "N", "tokens of a sequence, prompt and answer (default: the model's)"},
-       {"--batch", "N", "sequences at once (default: 1)"},
-       {"--dtype", "DTYPE", "weights converted to fp32, bf16 or fp16 (default: as stored)"},
-       {"--kv-dtype", "DTYPE", "the cache in fp16, bf16, fp8, q8_0, q4_0 … (default: auto)"},
-       {"--kv-block", "N", "tokens that a paged cache takes at once (default: 16; 1: unpaged)"},
-       {"--prefill-tokens", "N", "of a prompt in one step (default: all of it)"},
-       {"--all-logits", "", "logits of every prompt token, not of the last alone"},
-       {"--math-attention", "", "the attention matrix is made in memory"},
-       {"--training-precision", "KIND", "fp32, mixed, mixed-fp32-grad or bf16 (default: mixed)"},
-       {"--zero", "STAGE", "ZeRO stage 0 to 3 (default: 0)"},
-       {"--zero-ranks", "N", "ranks that a ZeRO stage divides over (default: 1)"},
-       {"--recompute", "", "activations are computed again in the backward pass"},
-       {"--microbatches", "N", "in flight in a pipeline (default: 1)"}}};
+  return {"Load",
+          {},
+          {{.name = "--task",
+            .value_name = "TASK",
+            .help = "embed, generate or train (default: embed for an encoder)",
+            .choices = words_of(named(kTasks, plan_task_name))},
+           {"--context", "N", "tokens of a sequence, prompt and answer (default: the model's)"},
+           {"--batch", "N", "sequences at once (default: 1)"},
+           {.name = "--dtype",
+            .value_name = "DTYPE",
+            .help = "weights converted to fp32, bf16 or fp16 (default: as stored)",
+            .choices = {"fp32", "bf16", "fp16"}},
+           {.name = "--kv-dtype",
+            .value_name = "DTYPE",
+            .help = "the cache in fp16, bf16, fp8, q8_0, q4_0 … (default: auto)",
+            .choices = {"auto", "fp32", "fp16", "bf16", "fp8", "q8_0", "q5_1", "q5_0", "q4_1",
+                        "q4_0", "iq4_nl"}},
+           {"--kv-block", "N", "tokens that a paged cache takes at once (default: 16; 1: unpaged)"},
+           {"--prefill-tokens", "N", "of a prompt in one step (default: all of it)"},
+           {"--all-logits", "", "logits of every prompt token, not of the last alone"},
+           {"--math-attention", "", "the attention matrix is made in memory"},
+           {.name = "--training-precision",
+            .value_name = "KIND",
+            .help = "fp32, mixed, mixed-fp32-grad or bf16 (default: mixed)",
+            .choices = words_of(kTrainingPrecisions)},
+           {.name = "--zero",
+            .value_name = "STAGE",
+            .help = "ZeRO stage 0 to 3 (default: 0)",
+            .choices = words_of(kZeroStages)},
+           {"--zero-ranks", "N", "ranks that a ZeRO stage divides over (default: 1)"},
+           {"--recompute", "", "activations are computed again in the backward pass"},
+           {"--microbatches", "N", "in flight in a pipeline (default: 1)"}}};
 }
 
 FlagGroup placement_flags() {
-  return {"Placement",
-          {},
-          {{"--machine", "WHAT", "here, a file, or sim:8xH100-80G (default: here)"},
-           {"--strategy", "NAME",
-            "auto, balanced, balanced_low_0, sequential, replicate or custom (default: auto)"},
-           {"--objective", "NAME", "throughput, latency or fewest-devices (default: throughput)"},
-           {"--max-memory", "LIST", "at most this much, such as cuda:0=20GB,cpu=64GiB"},
-           {"--margin", "SIZE",
-            "kept free on each device, such as 5% or 1GB (default: what the "
-            "memory model may be off by)"},
-           {"--no-offload", "", "never to host memory or disk"},
-           {"--tensor-parallel", "N", "this many devices a stage and no other"},
-           {"--pipeline-parallel", "N", "this many stages a copy and no other"},
-           {"--data-parallel", "N", "this many copies and no other"},
-           {"--map", "FILE",
-            "place as the file says: a plan, an hf_device_map, a tensor split "
-            "or vLLM flags (strategy custom)"}}};
+  return {
+      "Placement",
+      {},
+      {{"--machine", "WHAT", "here, a file, or sim:8xH100-80G (default: here)"},
+       {.name = "--strategy",
+        .value_name = "NAME",
+        .help = "auto, balanced, balanced_low_0, sequential, replicate or custom (default: auto)",
+        .choices = words_of(named(kStrategies, plan_strategy_name))},
+       {.name = "--objective",
+        .value_name = "NAME",
+        .help = "throughput, latency or fewest-devices (default: throughput)",
+        .choices = words_of(named(kObjectives, plan_objective_name))},
+       {"--max-memory", "LIST", "at most this much, such as cuda:0=20GB,cpu=64GiB"},
+       {"--margin", "SIZE",
+        "kept free on each device, such as 5% or 1GB (default: what the "
+        "memory model may be off by)"},
+       {"--no-offload", "", "never to host memory or disk"},
+       {"--tensor-parallel", "N", "this many devices a stage and no other"},
+       {"--pipeline-parallel", "N", "this many stages a copy and no other"},
+       {"--data-parallel", "N", "this many copies and no other"},
+       {"--map", "FILE",
+        "place as the file says: a plan, an hf_device_map, a tensor split "
+        "or vLLM flags (strategy custom)"}}};
 }
 
 Result<Workload> workload_of(const Arguments& arguments, ModelKind kind) {
   Workload workload;
   workload.task = kind == ModelKind::Encoder ? PlanTask::Embed : PlanTask::Generate;
   if (const auto text = arguments.value("--task")) {
-    const auto tasks =
-        named(std::array{PlanTask::Embed, PlanTask::Generate, PlanTask::Train}, plan_task_name);
-    workload.task = MUSTER_TRY(word_of("--task", *text, tasks));
+    workload.task = MUSTER_TRY(word_of("--task", *text, named(kTasks, plan_task_name)));
   }
   workload.batch = MUSTER_TRY(count_of(arguments, "--batch")).value_or(1);
   workload.context = MUSTER_TRY(count_of(arguments, "--context")).value_or(0);
@@ -167,18 +201,13 @@ Result<PlanRequest> plan_request_of(const Arguments& arguments, ModelKind kind) 
   PlanRequest request;
   request.workload = MUSTER_TRY(workload_of(arguments, kind));
   if (const auto text = arguments.value("--strategy")) {
-    const auto strategies =
-        named(std::array{PlanStrategy::Auto, PlanStrategy::Balanced, PlanStrategy::BalancedLow0,
-                         PlanStrategy::Sequential, PlanStrategy::Custom, PlanStrategy::Replicate},
-              plan_strategy_name);
+    const auto strategies = named(kStrategies, plan_strategy_name);
     request.strategy = MUSTER_TRY(word_of("--strategy", *text, strategies));
   } else if (arguments.has("--map")) {
     request.strategy = PlanStrategy::Custom;
   }
   if (const auto text = arguments.value("--objective")) {
-    const auto objectives = named(
-        std::array{PlanObjective::Throughput, PlanObjective::Latency, PlanObjective::FewestDevices},
-        plan_objective_name);
+    const auto objectives = named(kObjectives, plan_objective_name);
     request.objective = MUSTER_TRY(word_of("--objective", *text, objectives));
   }
   for (const auto& limit :

@@ -65,6 +65,7 @@ CommandSpec pull_spec() {
           "HF_TOKEN, HF_TOKEN_PATH, HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_HUB_OFFLINE\n"
           "mean what they mean to huggingface_hub; https_proxy and no_proxy name a proxy,\n"
           "SSL_CERT_FILE its certificate authorities.\n",
+      .words = {WordKind::HubModel},
   };
 }
 

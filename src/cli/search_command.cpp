@@ -58,6 +58,7 @@ CommandSpec search_spec() {
           "named. --filter asks about the fields that muster embed --keep put into the\n"
           "index: = != < <= > >= ~ (holds), in (a, b), and, or, not; a field alone is true\n"
           "of what has it. docs/search.md has the whole of it.\n",
+      .words = {WordKind::File, WordKind::Text},
   };
 }
 

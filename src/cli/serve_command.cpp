@@ -46,7 +46,8 @@ CommandSpec serve_spec() {
               "  muster serve sentence-transformers/all-MiniLM-L6-v2 --devices 2xcpu\n"
               "  curl http://127.0.0.1:8000/v1/embeddings -H 'Content-Type: application/json' \\\n"
               "       -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": \"a text\"}'\n",
-          .reads_foreign_names = true};
+          .reads_foreign_names = true,
+          .words = {WordKind::Model}};
 }
 
 // As many connections as the limits of this process can ever allow.
@@ -332,6 +333,11 @@ void ServeRun::end(std::optional<Error> failure) {
 Result<int> ServeRun::run() {
   MUSTER_TRY(read_settings());
   if (const auto started = start(); !started) return not_started(started.error());
+  if (context_.config.at(SettingId::ApiKey).origin == Origin::Flag) {
+    say(LogLevel::Warning,
+        "--api-key: other users of this machine see flags in the list of processes; "
+        "MUSTER_API_KEY and --keys-file keep the key from them");
+  }
   for (const auto& [level, text] : start_lines(facts())) say(level, text);
   tell_terminal(listening_line(facts()));
   look_after();

@@ -56,19 +56,36 @@ std::string cache_line(const ServeOptions& options) {
                           static_cast<double>(cache.size_most) / kMiB, cache.entries_most);
   if (cache.ttl) text += fmt::format(", each for {:.0f} s", seconds(*cache.ttl));
   text += cache.file.empty() ? ", in memory alone" : fmt::format(", in {}", cache.file.string());
-  if (!options.keys_file.empty()) {
+  if (!options.keys_file.empty() || !options.api_key.empty()) {
     text += options.is_cache_shared ? ", shared by all keys" : ", each key its own";
   }
   return text;
 }
 
+// Where clients come in, apart from what they speak there.
+std::string places_text(const HttpServerOptions& http, std::uint16_t port) {
+  std::vector<std::string> places;
+  if (http.listens_on_port) {
+    places.push_back(fmt::format("{}:{}", in_brackets(http.listen.host), port));
+  }
+  if (http.unix_socket) places.push_back(http.unix_socket->path);
+  return fmt::format("{}", fmt::join(places, " or "));
+}
+
 SaidLine access_line(const ServeFacts& facts) {
   const auto& http = facts.options.http;
+  if (!facts.options.api_key.empty()) return {.text = "keys: one, which may do everything"};
   if (facts.key_count) {
     return {.text =
                 fmt::format("keys: {} in {}", *facts.key_count, facts.options.keys_file.string())};
   }
-  const auto where = fmt::format("{}:{}", in_brackets(http.listen.host), facts.port);
+  const auto where = places_text(http, facts.port);
+  if (!http.listens_on_port) {
+    return {.text =
+                fmt::format("no keys: who may write {} (mode {:04o}) may ask, and this user and "
+                            "root may change settings",
+                            where, http.unix_socket->mode)};
+  }
   // Double quotes, so that the shell puts the client's own in.
   if (http.tls && !http.tls->client_ca_file.empty()) {
     return {.text = fmt::format("no keys: anyone who reaches {} with a certificate that {} has "
@@ -116,14 +133,19 @@ std::string sample_request(const ServeFacts& facts) {
     body["query"] = "a question";
     body["documents"] = {"one text", "another"};
   }
-  std::vector<std::string> words{
-      "curl", "-s",
-      fmt::format("{}://{}:{}/v1/{}", http.tls ? "https" : "http", client_host(http.listen.host),
-                  facts.port, embeds ? "embeddings" : "rerank")};
-  if (http.tls) words.insert(words.end(), {"--cacert", http.tls->certificate_file.string()});
+  const auto base = http.listens_on_port ? fmt::format("{}://{}:{}", http.tls ? "https" : "http",
+                                                       client_host(http.listen.host), facts.port)
+                                         : std::string("http://localhost");
+  std::vector<std::string> words{"curl", "-s"};
+  if (!http.listens_on_port) {
+    words.insert(words.end(), {"--unix-socket", http.unix_socket->path});
+  }
+  words.push_back(fmt::format("{}/v1/{}", base, embeds ? "embeddings" : "rerank"));
+  const bool has_tls = http.tls && http.listens_on_port;
+  if (has_tls) words.insert(words.end(), {"--cacert", http.tls->certificate_file.string()});
   words.insert(words.end(), {"-H", "Content-Type: application/json", "-d", body.dump()});
   auto line = join_shell_words(words);
-  if (http.tls && !http.tls->client_ca_file.empty()) {
+  if (has_tls && !http.tls->client_ca_file.empty()) {
     line += " --cert \"$CLIENT_CERT\" --key \"$CLIENT_KEY\"";
   }
   if (facts.key_count) line += " -H \"Authorization: Bearer $KEY\"";
@@ -132,8 +154,13 @@ std::string sample_request(const ServeFacts& facts) {
 
 std::string listening_line(const ServeFacts& facts) {
   const auto& http = facts.options.http;
-  return fmt::format("listening on {}://{}:{}", http.tls ? "https" : "http",
-                     in_brackets(http.listen.host), facts.port);
+  std::vector<std::string> places;
+  if (http.listens_on_port) {
+    places.push_back(fmt::format("{}://{}:{}", http.tls ? "https" : "http",
+                                 in_brackets(http.listen.host), facts.port));
+  }
+  if (http.unix_socket) places.push_back("unix:" + http.unix_socket->path);
+  return fmt::format("listening on {}", fmt::join(places, " and "));
 }
 
 std::vector<SaidLine> start_lines(const ServeFacts& facts) {

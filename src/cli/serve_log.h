@@ -30,7 +30,7 @@ struct ServeFacts {
 /// cache, who is let in, where it listens, and a request to try. Threads: pure.
 std::vector<SaidLine> start_lines(const ServeFacts& facts);
 
-/// "listening on http://127.0.0.1:8000". Threads: pure.
+/// "listening on http://127.0.0.1:8000 and unix:/run/muster.sock". Threads: pure.
 std::string listening_line(const ServeFacts& facts);
 
 /// A command for a shell that asks the first model of the server. With keys it takes the key from

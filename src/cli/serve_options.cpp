@@ -1,7 +1,6 @@
 #include "cli/serve_options.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -16,6 +15,8 @@
 #include "cli/find_machine.h"
 #include "cli/machine_choice.h"
 #include "cli/places.h"
+#include "cli/plan_devices.h"
+#include "cli/serve_doors.h"
 #include "hw/device_names.h"
 #include "modelfile/model_folder.h"
 #include "scheduler/placement_expression.h"
@@ -23,18 +24,6 @@
 
 namespace muster {
 namespace {
-
-// What a message about a setting begins with: the flag, the variable, or file and line.
-std::string subject_of(const Config& config, SettingId id) {
-  const auto& place = config.at(id).place;
-  const auto name = setting_of(id).name;
-  if (place.empty()) return std::string(name);
-  return config.at(id).origin == Origin::File ? fmt::format("{}: {}", place, name) : place;
-}
-
-Error invalid(const Config& config, SettingId id, const std::string& message) {
-  return Error{ErrorKind::InvalidArgument, fmt::format("{}: {}", subject_of(config, id), message)};
-}
 
 // Values that have a default.
 std::uint32_t count(const Config& config, SettingId id) {
@@ -61,7 +50,7 @@ Result<std::size_t> device_index(const Config& config, SettingId id, const std::
   for (const auto& device : devices) names.push_back(device.name());
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  return invalid(
+  return invalid_setting(
       config, id,
       fmt::format("{} is none of the server's devices: {}", name, fmt::join(names, ", ")));
 }
@@ -131,71 +120,21 @@ Status check_model_devices(const Config& config, const ServeOptions& options) {
   return Done{};
 }
 
-Status check_file(const Config& config, SettingId id) {
-  const auto file = config.text(id);
-  std::error_code ignored;
-  if (!file || std::filesystem::is_regular_file(*file, ignored)) return Done{};
-  return Error{ErrorKind::NotFound,
-               fmt::format("{}: no such file: {}", subject_of(config, id), *file)};
-}
-
-// A private key that others can read is no private key. As PostgreSQL has it: its owner's alone,
-// or, where it is root's, for a group to read. Source: PostgreSQL, "Secure TCP/IP Connections with
-// SSL".
-Status check_private(const Config& config, SettingId id) {
-  const auto file = config.text(id);
-  struct stat info {};
-  if (!file || ::stat(file->c_str(), &info) != 0) return Done{};
-  const auto forbidden = info.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
-  if ((info.st_mode & forbidden) == 0) return Done{};
-  return invalid(
-      config, id,
-      fmt::format("others can read this private key (mode {:04o}): run `chmod {} {}`",
-                  info.st_mode & 07777, info.st_uid == 0 ? "g-wx,o-rwx" : "go-rwx", *file));
-}
-
-Status set_listening(const Config& config, HttpServerOptions& http) {
-  auto address = parse_listen_address(config.text(SettingId::Listen).value_or(""));
-  if (!address) return invalid(config, SettingId::Listen, address.error().message);
-  http.listen = std::move(*address);
-  http.limits.body_bytes = bytes(config, SettingId::MaxBodyBytes);
-  http.connections_most = count(config, SettingId::ConnectionsMost);
-  http.memory_most = bytes(config, SettingId::MemoryMost);
-  const auto need = http.limits.body_bytes * kHeldForABody;
-  if (MemoryBudget::most_of_one(http.memory_most) < need) {
-    return invalid(config, SettingId::MemoryMost,
-                   fmt::format("a body of max_body_bytes takes {0} bytes while it is answered, and "
-                               "an eighth is kept for short requests: expected {1} bytes or more",
-                               need, need / 7 * 8 + 8));
+// The devices of a plan are for the one model that it is of.
+Result<std::string> device_names(const CommandContext& context, const ServeOptions& options) {
+  const bool has_plan = context.arguments.has("--plan");
+  if (has_plan && options.models.size() > 1) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("--plan is of one model, and {} are to be served", options.models.size())};
   }
-  return Done{};
+  return devices_of_plan(context, options.models.front().model);
 }
 
-// What is in the files is checked by the server, which reads them.
-Status set_tls(const Config& config, HttpServerOptions& http) {
-  using enum SettingId;
-  for (const auto id : {TlsCert, TlsKey, TlsClientCa}) MUSTER_TRY(check_file(config, id));
-  MUSTER_TRY(check_private(config, TlsKey));
-  const auto need = [&config](SettingId given, SettingId missing) -> Status {
-    if (!config.text(given) || config.text(missing)) return Done{};
-    return invalid(config, given, fmt::format("it needs {}, too", setting_of(missing).name));
-  };
-  MUSTER_TRY(need(TlsCert, TlsKey));
-  MUSTER_TRY(need(TlsKey, TlsCert));
-  MUSTER_TRY(need(TlsClientCa, TlsCert));
-  if (!config.text(TlsCert)) {
-    http.tls.reset();
-  } else {
-    http.tls = TlsOptions{.certificate_file = *config.text(TlsCert),
-                          .key_file = *config.text(TlsKey),
-                          .client_ca_file = config.text(TlsClientCa).value_or("")};
-  }
-  return Done{};
-}
-
-Status set_machine(const Config& config, const Clock& clock, ServeOptions& options) {
-  const auto names = config.text(SettingId::Devices).value_or("auto");
-  auto found = MUSTER_TRY(find_machine(config, clock, may_name_gpus(names)));
+Status set_machine(const CommandContext& context, ServeOptions& options) {
+  const auto& config = context.config;
+  const auto names = MUSTER_TRY(device_names(context, options));
+  auto found = MUSTER_TRY(find_machine(config, context.clock, may_name_gpus(names)));
   options.devices = MUSTER_TRY(chosen_devices(config, names, found.inventory));
   options.machine = machine_of(std::move(found), options.devices, "here");
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
@@ -213,8 +152,9 @@ Status set_weights(const Config& config, ServeOptions& options) {
     constexpr double kWeightMost = 1e6;
     if (code != std::errc{} || end != text.data() + text.size() ||
         !(weight > 0 && weight <= kWeightMost)) {
-      return invalid(config, SettingId::DeviceWeights,
-                     fmt::format("the weight of {} must be a number above 0: \"{}\"", name, text));
+      return invalid_setting(
+          config, SettingId::DeviceWeights,
+          fmt::format("the weight of {} must be a number above 0: \"{}\"", name, text));
     }
     options.weights[index] = weight;
   }
@@ -243,10 +183,11 @@ Result<std::array<std::vector<std::size_t>, kRequestTypeCount>> pools(
     const auto found = std::find(types.begin(), types.end(), type);
     if (found == types.end()) {
       const auto nearest = nearest_name(type, types);
-      return invalid(config, SettingId::TaskTypes,
-                     fmt::format("no type of requests: {}; {}", type,
-                                 nearest ? fmt::format("did you mean {}?", *nearest)
-                                         : fmt::format("they are {}", fmt::join(types, ", "))));
+      return invalid_setting(
+          config, SettingId::TaskTypes,
+          fmt::format("no type of requests: {}; {}", type,
+                      nearest ? fmt::format("did you mean {}?", *nearest)
+                              : fmt::format("they are {}", fmt::join(types, ", "))));
     }
     auto& pool = all.at(static_cast<std::size_t>(found - types.begin()));
     for (const auto& name : split(names, ',')) {
@@ -284,17 +225,17 @@ Result<DispatchOptions> dispatch_options(const Config& config, const std::vector
   if (const auto text = config.text(SettingId::PlacementExpression)) {
     auto expression = PlacementExpression::parse(*text);
     if (!expression) {
-      return invalid(config, SettingId::PlacementExpression, expression.error().message);
+      return invalid_setting(config, SettingId::PlacementExpression, expression.error().message);
     }
     dispatch.expression = std::move(*expression);
   }
   if (dispatch.strategy == Strategy::Expression && dispatch.expression == nullptr) {
-    return invalid(config, SettingId::LoadBalancingStrategy,
-                   "expression needs the setting placement_expression");
+    return invalid_setting(config, SettingId::LoadBalancingStrategy,
+                           "expression needs the setting placement_expression");
   }
   if (dispatch.strategy == Strategy::TaskType && !config.text(SettingId::TaskTypes)) {
-    return invalid(config, SettingId::LoadBalancingStrategy,
-                   "task_type needs the setting task_types");
+    return invalid_setting(config, SettingId::LoadBalancingStrategy,
+                           "task_type needs the setting task_types");
   }
   return dispatch;
 }
@@ -303,10 +244,10 @@ Status set_deadlines(const Config& config, ServeOptions& options) {
   options.deadline = time(config, SettingId::RequestTimeout);
   options.deadline_most = time(config, SettingId::RequestTimeoutMost);
   if (options.deadline > options.deadline_most) {
-    return invalid(config, SettingId::RequestTimeout,
-                   fmt::format("it must not be above request_timeout_most: {} and {}",
-                               *config.text(SettingId::RequestTimeout),
-                               *config.text(SettingId::RequestTimeoutMost)));
+    return invalid_setting(config, SettingId::RequestTimeout,
+                           fmt::format("it must not be above request_timeout_most: {} and {}",
+                                       *config.text(SettingId::RequestTimeout),
+                                       *config.text(SettingId::RequestTimeoutMost)));
   }
   options.drain_limit = time(config, SettingId::DrainTimeout);
   options.canary_limit = time(config, SettingId::CanaryTimeout);
@@ -319,14 +260,15 @@ std::vector<FlagGroup> serve_flag_groups() {
   using enum SettingId;
   return {
       {"Clients",
-       {Listen, TlsCert, TlsKey, TlsClientCa, KeysFile, AuditLog, MaxBodyBytes, ConnectionsMost,
-        MemoryMost, MaxClientBatchSize, AutoTruncate, RequestTimeout, RequestTimeoutMost,
-        DrainTimeout}},
+       {Listen, UnixSocket, UnixSocketMode, TlsCert, TlsKey, TlsClientCa, KeysFile, ApiKey,
+        AuditLog, MaxBodyBytes, ConnectionsMost, MemoryMost, MaxClientBatchSize, AutoTruncate,
+        RequestTimeout, RequestTimeoutMost, DrainTimeout}},
       {"Models",
        {Models, Search, ModelsMost, Precision, MaxLength, Pooling, Normalize, PromptName}},
       {"Machine",
        {Devices, DeviceCountMost, CoresPerDevice, BatchTokens, TorchRoot, WorkerProgram, CacheDir,
-        NvmlPath, SysfsRoot}},
+        NvmlPath, SysfsRoot},
+       {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
       {"Which device gets what",
        {LoadBalancingStrategy, MemoryThreshold, DeviceWeights, TaskTypes,
         SettingId::PlacementExpression, QueueBudget, QueuedTokensMost, QueuedTextsMost, BatchTime,
@@ -353,8 +295,7 @@ Status apply_request_settings(const Config& config, ServeOptions& options) {
 Status apply_live_settings(const Config& config, ServeOptions& options) {
   MUSTER_TRY(apply_request_settings(config, options));
   MUSTER_TRY(set_tls(config, options.http));
-  options.keys_file = config.text(SettingId::KeysFile).value_or("");
-  return Done{};
+  return set_keys(config, options);
 }
 
 Result<ServeOptions> serve_options(const CommandContext& context) {
@@ -374,7 +315,7 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   options.audit_file = config.text(SettingId::AuditLog).value_or("");
   options.stats_file = config.text(SettingId::StatsFile).value_or("");
   options.stats_interval = time(config, SettingId::StatsInterval);
-  MUSTER_TRY(set_machine(config, context.clock, options));
+  MUSTER_TRY(set_machine(context, options));
   for (const auto& device : options.devices) options.log.devices.push_back(device.name());
   MUSTER_TRY(check_model_devices(config, options));
   MUSTER_TRY(set_weights(config, options));

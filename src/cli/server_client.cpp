@@ -26,13 +26,14 @@ FlagGroup server_flags(const std::string& server_help) {
   return {"The server",
           {},
           {{"--server", "URL", server_help},
-           {"--api-key-file", "FILE", "holds the key that it asks for"},
+           {"--api-key-file", "FILE", "holds the key that it asks for (default: MUSTER_API_KEY)"},
            {"--ca-file", "FILE", "who signed its certificate (PEM); the system's without it"},
            {"--client-cert", "FILE", "the certificate to show it (PEM)"},
            {"--client-key", "FILE", "its private key (PEM)"}}};
 }
 
-Result<ServerAccess> server_access(const Arguments& arguments) {
+Result<ServerAccess> server_access(const CommandContext& context) {
+  const auto& arguments = context.arguments;
   ServerAccess access;
   access.url = arguments.value("--server").value_or("http://127.0.0.1:8000");
   access.http.tls.ca_file = arguments.value("--ca-file").value_or("");
@@ -40,13 +41,21 @@ Result<ServerAccess> server_access(const Arguments& arguments) {
   access.http.tls.key_file = arguments.value("--client-key").value_or("");
   if (const auto file = arguments.value("--api-key-file")) {
     access.headers.emplace_back("Authorization", "Bearer " + MUSTER_TRY(read_key(*file)));
+  } else if (const auto key = context.config.text(SettingId::ApiKey)) {
+    // A line end would make a header of its own.
+    if (!std::all_of(key->begin(), key->end(), [](char c) { return c > ' ' && c <= '~'; })) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{}: a key has visible ASCII characters alone",
+                               context.config.at(SettingId::ApiKey).place)};
+    }
+    access.headers.emplace_back("Authorization", "Bearer " + *key);
   }
   access.headers.emplace_back("Content-Type", "application/json");
   return access;
 }
 
 Result<ServerClient> ServerClient::open(const CommandContext& context) {
-  auto access = MUSTER_TRY(server_access(context.arguments));
+  auto access = MUSTER_TRY(server_access(context));
   ServerClient client;
   client.http = MUSTER_TRY(HttpClient::open(access.url, access.http));
   client.headers = std::move(access.headers);

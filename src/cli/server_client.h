@@ -13,10 +13,13 @@ namespace muster {
 /// The flags by which a command is told of a running server: --server, --api-key-file, --ca-file,
 /// --client-cert, --client-key. server_help: what the first one does.
 FlagGroup server_flags(
-    const std::string& server_help = "where it is; http://127.0.0.1:8000 without it");
+    const std::string& server_help =
+        "where it is, as http://HOST:PORT or unix:PATH (default: http://127.0.0.1:8000)");
 
-/// What those flags say. Errors: NotFound (no such key file), InvalidArgument (no key in it).
-Result<ServerAccess> server_access(const Arguments& arguments);
+/// What those flags say, and MUSTER_API_KEY where no file holds the key.
+///
+/// Errors: NotFound (no such key file), InvalidArgument (no key in it, or what is no key).
+Result<ServerAccess> server_access(const CommandContext& context);
 
 /// A connection to the server that the command names, with what it needs to be let in.
 struct ServerClient {

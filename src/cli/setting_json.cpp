@@ -7,6 +7,7 @@ using Json = nlohmann::ordered_json;
 Json setting_json(const Config& config, const Setting& setting) {
   const auto& value = config.at(setting.id).value;
   if (!value) return nullptr;
+  if (setting.is_hidden) return shown_value(setting, *value);
   switch (setting.type) {
     case SettingType::Count:
       return *config.count(setting.id);

@@ -30,6 +30,7 @@ CommandSpec tokenize_spec() {
           "\n"
           "The ids are those that the model would see: special tokens included, cut at\n"
           "--max-length. A skipped bad record gives {\"ids\":null}.\n",
+      .words = {WordKind::Model, WordKind::File},
   };
 }
 

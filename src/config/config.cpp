@@ -66,8 +66,8 @@ bool is_of_kubernetes(std::string_view name, std::string_view value) {
 }
 
 // Left out, a mistyped one of these would leave a server open, or unwatched.
-constexpr SettingId kGuards[] = {SettingId::TlsCert, SettingId::TlsKey, SettingId::TlsClientCa,
-                                 SettingId::KeysFile, SettingId::AuditLog};
+constexpr SettingId kGuards[] = {SettingId::TlsCert,  SettingId::TlsKey, SettingId::TlsClientCa,
+                                 SettingId::KeysFile, SettingId::ApiKey, SettingId::AuditLog};
 
 bool guards_access(std::string_view variable_name) {
   return std::any_of(std::begin(kGuards), std::end(kGuards), [&](SettingId id) {
@@ -185,7 +185,8 @@ Status Config::merge(Origin origin, const std::vector<GivenValue>& given) {
     if (is_second && effective.value != checked) {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("{} and {} set the same thing and disagree: {} and {}",
-                               effective.place, one.place, *effective.value, checked)};
+                               effective.place, one.place, shown_value(setting, *effective.value),
+                               shown_value(setting, checked))};
     }
     effective = {std::move(checked), origin, one.place};
   }

@@ -31,6 +31,25 @@ constexpr std::pair<std::string_view, SettingId> kNamesOfOthers[] = {
     {"model_name", SettingId::Models},
 };
 
+// What they have and a setting is not: where it is said instead.
+constexpr std::pair<std::string_view, std::string_view> kSaidOtherwise[] = {
+    {"backend",
+     "the settings stand side by side here: its device_ids is devices (cuda:0,cuda:1), its "
+     "torch_dtype precision; device_map and max_memory are flags of muster plan (--strategy, "
+     "--max-memory)"},
+    {"device_map", "muster plan --strategy says how a model is cut, and --map reads such a map"},
+    {"max_memory", "muster plan --max-memory cuda:0=20GB,cuda:1=20GB limits it"},
+    {"trust_remote_code", "a model's own Python is never run"},
+    {"tp_plan", "muster plan --tensor-parallel plans it"},
+};
+
+std::optional<std::string_view> said_otherwise(std::string_view name) {
+  for (const auto& [theirs, sentence] : kSaidOtherwise) {
+    if (theirs == name) return sentence;
+  }
+  return std::nullopt;
+}
+
 const std::vector<Setting>& schema() {
   static const std::vector<Setting> rows = [] {
     std::vector<Setting> all;
@@ -51,6 +70,10 @@ const Setting& setting_of(SettingId id) {
   const auto& setting = schema().at(static_cast<std::size_t>(id));
   MUSTER_CHECK(setting.id == id);
   return setting;
+}
+
+std::string shown_value(const Setting& setting, std::string_view value) {
+  return setting.is_hidden ? "(set)" : std::string(value);
 }
 
 const Setting* find_setting(std::string_view name) {
@@ -82,6 +105,9 @@ std::optional<std::string> nearest_setting(std::string_view name) {
 std::string unknown_settings_text(std::span<const std::string> names) {
   constexpr std::string_view kWhereToLook = "`muster config` lists those there are";
   if (names.size() == 1) {
+    if (const auto sentence = said_otherwise(names.front())) {
+      return fmt::format("unknown setting: {}; {}", names.front(), *sentence);
+    }
     const auto nearest = nearest_setting(names.front());
     return nearest ? fmt::format("unknown setting: {}; did you mean {}?", names.front(), *nearest)
                    : fmt::format("unknown setting: {}; {}", names.front(), kWhereToLook);

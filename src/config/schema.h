@@ -39,10 +39,13 @@ enum class SettingId : std::uint8_t {
   Search,
   ModelsMost,
   Listen,
+  UnixSocket,
+  UnixSocketMode,
   TlsCert,
   TlsKey,
   TlsClientCa,
   KeysFile,
+  ApiKey,
   AuditLog,
   MaxBodyBytes,
   ConnectionsMost,
@@ -109,6 +112,7 @@ struct Setting {
   std::vector<std::string> aliases = {};  // names that other programs use for the same thing
   bool is_live = false;                   // a running server can be given another value
   bool is_secret = false;                 // where a secret lies: no server tells it
+  bool is_hidden = false;                 // a secret itself: nothing prints it
   // Names a place of this machine, or decides who is let in: no request sets it, only whoever may
   // write the file, the environment or the command line; only administrators are shown it.
   bool is_host_only = false;
@@ -118,6 +122,9 @@ struct Setting {
 std::span<const Setting> settings();
 
 const Setting& setting_of(SettingId id);
+
+/// A value as people and programs may be shown it: "(set)" for a hidden one.
+std::string shown_value(const Setting& setting, std::string_view value);
 
 /// The setting with this name or alias ("max_seq_length"); nullptr if there is none.
 const Setting* find_setting(std::string_view name);

@@ -63,6 +63,15 @@ Status check_runs(const DockerClient& docker, const std::string& id, const std::
 }  // namespace
 
 Status start_deployment(const DockerClient& docker, const Deployment& deployment) {
+  if (auto first = first_run_words(deployment); !first.empty()) {
+    first.erase(first.begin());  // "docker"
+    const auto outcome = MUSTER_TRY(docker.run(first, /*keeps_output=*/false));
+    if (outcome.exit_code != 0) {
+      return Error{ErrorKind::Unavailable,
+                   fmt::format("the run that goes before the servers ended with {}: docker {}",
+                               outcome.exit_code, fmt::join(first, " "))};
+    }
+  }
   std::vector<std::string> ids;
   for (const auto& container : deployment.containers) {
     const auto id = start(docker, deployment, container, ids);

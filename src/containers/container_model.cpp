@@ -10,6 +10,7 @@ Result<ModelFacts> read_model_facts(const std::string& model) {
   const auto source = MUSTER_TRY(find_model_source(model));
   const auto description = MUSTER_TRY(describe_model(source));
   ModelFacts facts;
+  facts.name = description.name;
   facts.weight_bytes = description.stored_bytes();
   facts.heads.layer_count = static_cast<std::uint32_t>(description.shape.layers.size());
   // A count that divides the heads of every layer divides their greatest common divisor.

@@ -10,6 +10,7 @@ namespace muster {
 
 /// What splitting a model needs to know about it.
 struct ModelFacts {
+  std::string name;  // as plans have it
   ModelHeads heads;
   std::uint64_t weight_bytes = 0;  // as stored
 };

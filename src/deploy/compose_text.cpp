@@ -60,6 +60,38 @@ std::string device_part(const Deployment& deployment, const ContainerSpec& conta
          list("security_opt", {std::string(kRocmSecurity)});
 }
 
+std::string variables(const ContainerSpec& container) {
+  std::string out = container.environment.empty() ? "" : "    environment:\n";
+  for (const auto& [name, value] : container.environment) {
+    out += fmt::format("      {}: {}\n", scalar(name), scalar(value));
+  }
+  return out;
+}
+
+std::string mounts(const Deployment& deployment) {
+  std::vector<std::string> volumes;
+  for (const auto& volume : deployment.volumes) volumes.push_back(volume_text(volume));
+  return list("volumes", volumes);
+}
+
+std::string first_service_name(const Deployment& deployment) { return deployment.name + "-first"; }
+
+// Runs to its end before the others start.
+std::string first_service(const Deployment& deployment) {
+  const auto& container = deployment.containers.front();
+  return fmt::format("  {}:\n    image: {}\n", first_service_name(deployment),
+                     scalar(container.image)) +
+         list("command", deployment.first_arguments) + variables(container) + mounts(deployment);
+}
+
+std::string health_part(ServerApi api) {
+  auto words = health_words(api);
+  if (words.empty()) return "";
+  std::string out = "    healthcheck:\n      test:\n        - CMD\n";
+  for (const auto& word : words) out += fmt::format("        - {}\n", scalar(word));
+  return out + fmt::format("      start_period: {}\n", kHealthStartPeriod);
+}
+
 std::string service(const Deployment& deployment, const ContainerSpec& container) {
   auto out = fmt::format("  {}:\n", container.name);
   out += fmt::format("    image: {}\n", scalar(container.image));
@@ -69,14 +101,18 @@ std::string service(const Deployment& deployment, const ContainerSpec& container
   out += fmt::format("      {}: {}\n", kApiLabel, scalar(server_api_name(deployment.api)));
   out += fmt::format("      {}: {}\n", kModelLabel, scalar(deployment.model));
   out += list("command", container.arguments);
-  if (!container.environment.empty()) out += "    environment:\n";
-  for (const auto& [name, value] : container.environment) {
-    out += fmt::format("      {}: {}\n", scalar(name), scalar(value));
-  }
+  out += variables(container);
   out += list("ports", {published_port(deployment, container)});
-  std::vector<std::string> volumes;
-  for (const auto& volume : deployment.volumes) volumes.push_back(volume_text(volume));
-  out += list("volumes", volumes);
+  out += mounts(deployment);
+  if (!deployment.first_arguments.empty()) {
+    out += fmt::format(
+        "    depends_on:\n      {}:\n        condition: service_completed_successfully\n",
+        first_service_name(deployment));
+  }
+  out += health_part(deployment.api);
+  if (const auto seconds = server_facts(deployment.api).stop_seconds; seconds > 0) {
+    out += fmt::format("    stop_grace_period: {}s\n", seconds);
+  }
   out += fmt::format("    shm_size: {}\n", scalar(memory_size_text(deployment.shm_bytes)));
   return out + device_part(deployment, container);
 }
@@ -85,6 +121,7 @@ std::string service(const Deployment& deployment, const ContainerSpec& container
 
 Result<std::string> compose_text(const Deployment& deployment) {
   auto out = fmt::format("name: {}\nservices:\n", deployment.name);
+  if (!deployment.first_arguments.empty()) out += first_service(deployment);
   for (const auto& container : deployment.containers) {
     // The same check as for the command line: a reservation without ids would take any GPU.
     MUSTER_TRY(docker_run_words(deployment, container));

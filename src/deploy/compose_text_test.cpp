@@ -25,6 +25,21 @@ ContainerDevice device(ContainerDeviceKind kind, const std::string& id) {
   return result;
 }
 
+TEST(ComposeText, FillsMustersVolumeBeforeItStarts) {
+  const auto text = compose_text(plan(ServerApi::Muster, {}));
+  ASSERT_TRUE(text);
+  const auto has = [&](const std::string& part) {
+    EXPECT_NE(text->find(part), std::string::npos) << part << " is not in\n" << *text;
+  };
+  has("  muster-muster-model-first:\n");
+  has("    command:\n      - pull\n      - org/model\n");
+  has("    depends_on:\n      muster-muster-model-first:\n"
+      "        condition: service_completed_successfully\n");
+  has("    healthcheck:\n      test:\n        - CMD\n        - curl\n        - \"-fsS\"\n"
+      "        - \"http://127.0.0.1:8000/readyz\"\n      start_period: 10m\n");
+  has("    stop_grace_period: 35s\n");
+}
+
 TEST(ComposeText, ReservesTheDevicesById) {
   const auto text = compose_text(plan(ServerApi::Tgi, {device(ContainerDeviceKind::Nvidia, "0"),
                                                        device(ContainerDeviceKind::Nvidia, "2")}));

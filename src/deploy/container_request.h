@@ -13,7 +13,7 @@ enum class ServerApi : std::uint8_t {
   Tgi,     // Hugging Face Text Generation Inference
   Tei,     // Hugging Face Text Embeddings Inference
   Vllm,    // vLLM's OpenAI-compatible server
-  Muster,  // refused by name until there is `muster serve`
+  Muster,  // `muster serve`
 };
 
 /// How a device is handed to a container, which follows from how it is named.
@@ -41,6 +41,12 @@ struct ModelHeads {
   std::uint32_t layer_count = 0;
 };
 
+/// How one container splits a model over its devices: tensor x pipeline = devices.
+struct ShardCounts {
+  std::uint32_t tensor = 1;
+  std::uint32_t pipeline = 1;
+};
+
 struct EnvironmentVariable {
   std::string name;
   std::string value;
@@ -65,6 +71,12 @@ struct ContainerRequest {
   std::uint16_t port = 8080;             // on the host; replicas take the ports after it
   std::vector<ContainerDevice> devices;  // in the order the server is to number them
   std::vector<std::uint32_t> group_ids;  // Rocm: the groups that own the device files
+  // A plan's: so many equal containers that share the devices in their order, each split so.
+  // Without one, what the server can do decides.
+  std::uint32_t copies = 0;
+  std::optional<ShardCounts> shards = {};
+  std::string hub_cache;    // Muster: the host's folder with the model of a hub id; empty: not here
+  std::string own_devices;  // Muster: its --devices inside; empty: the GPUs, or cpu without
   std::vector<EnvironmentVariable> environment;
   std::vector<ContainerVolume> volumes;
   std::optional<std::uint64_t> shm_bytes;  // none: what the server's own documents use

@@ -17,10 +17,14 @@
 namespace muster {
 namespace {
 
-// TEI serves from one GPU, and no process can use two MIG slices (vLLM #7211, CUDA's enumeration).
-bool is_replicated(const ContainerRequest& request) {
-  if (request.devices.size() < 2) return false;
-  return request.api == ServerApi::Tei || is_mig(request.devices.front());
+// TEI serves from one GPU, and no process can use two MIG slices (vLLM #7211, CUDA's enumeration);
+// muster has a process for each.
+std::size_t container_count(const ContainerRequest& request) {
+  if (request.devices.size() < 2 || request.api == ServerApi::Muster) return 1;
+  if (request.api == ServerApi::Tei || is_mig(request.devices.front())) {
+    return request.devices.size();
+  }
+  return std::max<std::size_t>(request.copies, 1);
 }
 
 std::vector<ContainerVolume> volumes_of(const ContainerRequest& request) {
@@ -28,6 +32,9 @@ std::vector<ContainerVolume> volumes_of(const ContainerRequest& request) {
   auto volumes = request.volumes;
   if (request.model.starts_with('/')) {
     volumes.push_back({request.model, model_target(request.model), true});
+  }
+  if (!request.hub_cache.empty()) {
+    volumes.push_back({request.hub_cache, std::string(facts.cache_target), true});
   }
   const bool has_cache = std::any_of(volumes.begin(), volumes.end(), [&](const auto& volume) {
     return volume.target == facts.cache_target;
@@ -42,6 +49,13 @@ std::vector<std::string> arguments_of(const ContainerRequest& request, const std
                                       const ShardCounts& shards) {
   const auto& facts = server_facts(request.api);
   std::vector<std::string> arguments{std::string(facts.model_flag), model};
+  if (request.api == ServerApi::Muster) {
+    const auto devices = !request.own_devices.empty() ? request.own_devices
+                         : request.devices.empty()    ? "cpu"
+                                                      : "cuda";
+    arguments = {"serve",     model,  "--listen", fmt::format("0.0.0.0:{}", facts.port),
+                 "--devices", devices};
+  }
   if (request.api == ServerApi::Tgi && !request.devices.empty()) {
     // Said even where it is one: without it TGI takes every GPU that it sees.
     arguments.insert(arguments.end(), {"--num-shard", std::to_string(shards.tensor)});
@@ -61,7 +75,7 @@ std::vector<std::string> arguments_of(const ContainerRequest& request, const std
 Result<ContainerSpec> make_container(const ContainerRequest& request, const Deployment& deployment,
                                      std::vector<ContainerDevice> devices, std::size_t replica) {
   ContainerSpec container;
-  const bool is_only = !is_replicated(request);
+  const bool is_only = container_count(request) == 1;
   container.name = is_only ? deployment.name : fmt::format("{}-{}", deployment.name, replica);
   container.host_port = static_cast<std::uint16_t>(request.port + replica);
   const auto* device = devices.empty() ? nullptr : &devices.front();
@@ -74,6 +88,10 @@ Result<ContainerSpec> make_container(const ContainerRequest& request, const Depl
     // NVIDIA Container Toolkit, "Environment variables (OCI spec)": void is as with runc.
     container.environment.push_back({"NVIDIA_VISIBLE_DEVICES", "void"});
   }
+  if (request.api == ServerApi::Muster) {
+    container.environment.push_back(
+        {"HF_HUB_CACHE", std::string(server_facts(request.api).cache_target)});
+  }
   container.environment.insert(container.environment.end(), request.environment.begin(),
                                request.environment.end());
   container.arguments = arguments_of(request, deployment.model, deployment.shards);
@@ -84,8 +102,13 @@ Result<ContainerSpec> make_container(const ContainerRequest& request, const Depl
 std::vector<std::string> notes_on(const ContainerRequest& request, const ShardCounts& shards) {
   std::vector<std::string> notes;
   const auto count = request.devices.size();
-  if (count < 2) return notes;
   const auto title = server_facts(request.api).title;
+  if (request.api == ServerApi::Muster && !request.image) {
+    notes.emplace_back(
+        "no image of muster is published: packaging/Dockerfile makes this one from the tarball of "
+        "./package");
+  }
+  if (count < 2 || request.api == ServerApi::Muster) return notes;
   if (request.api == ServerApi::Tei) {
     notes.push_back(fmt::format("{} runs on one GPU, so there is a container for each of the {}",
                                 title, count));
@@ -96,7 +119,7 @@ std::vector<std::string> notes_on(const ContainerRequest& request, const ShardCo
         "MIG slices cannot be joined, so there is a container for each of the {}", count));
     return notes;
   }
-  if (request.heads.head_count == 0) {
+  if (request.heads.head_count == 0 && !request.shards) {
     notes.push_back(
         fmt::format("the model is not here, so whether its heads divide by {} is left to {}",
                     shards.tensor, title));
@@ -147,19 +170,21 @@ Result<Deployment> plan_deployment(const ContainerRequest& request) {
   deployment.shm_bytes = request.shm_bytes.value_or(facts.shm_bytes);
   deployment.group_ids = request.group_ids;
   deployment.volumes = volumes_of(request);
+  const bool is_fetched = request.api == ServerApi::Muster && request.hub_cache.empty() &&
+                          !request.model.starts_with('/');
+  if (is_fetched) deployment.first_arguments = {"pull", request.model};
 
-  const bool is_split = is_replicated(request);
-  const auto per_container = is_split ? 1 : static_cast<std::uint32_t>(request.devices.size());
-  deployment.shards = MUSTER_TRY(choose_shards(request.api, per_container, request.heads));
+  const auto count = container_count(request);
+  const auto each = request.devices.size() / count;
+  deployment.shards =
+      request.shards
+          ? *request.shards
+          : MUSTER_TRY(choose_shards(request.api, static_cast<std::uint32_t>(each), request.heads));
   deployment.notes = notes_on(request, deployment.shards);
-  if (!is_split) {
-    deployment.containers.push_back(
-        MUSTER_TRY(make_container(request, deployment, request.devices, 0)));
-    return deployment;
-  }
-  for (std::size_t i = 0; i < request.devices.size(); ++i) {
-    deployment.containers.push_back(
-        MUSTER_TRY(make_container(request, deployment, {request.devices[i]}, i)));
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto first = request.devices.begin() + static_cast<std::ptrdiff_t>(i * each);
+    deployment.containers.push_back(MUSTER_TRY(make_container(
+        request, deployment, {first, first + static_cast<std::ptrdiff_t>(each)}, i)));
   }
   return deployment;
 }

@@ -21,7 +21,7 @@ struct ContainerSpec {
 };
 
 /// What a request comes to: one container, or equal ones beside each other where the server cannot
-/// split a model (TEI) or the devices cannot be joined (MIG slices).
+/// split a model (TEI), the devices cannot be joined (MIG slices), or a plan has copies.
 struct Deployment {
   std::string name;
   ServerApi api = ServerApi::Tgi;
@@ -31,6 +31,9 @@ struct Deployment {
   ShardCounts shards;  // of each container
   std::vector<ContainerVolume> volumes;
   std::vector<std::uint32_t> group_ids;
+  // What fills the model's volume before the servers start: words behind the image, of a run that
+  // must end well. Empty: nothing.
+  std::vector<std::string> first_arguments;
   std::vector<ContainerSpec> containers;
   std::vector<std::string>
       notes;  // sentences for people: what was decided that they may not expect
@@ -40,7 +43,7 @@ struct Deployment {
 ///
 /// Errors: InvalidArgument (no model, a device twice, devices of several kinds, a name, port,
 /// variable or volume that is none, a variable or argument that follows from the devices),
-/// Unsupported (ServerApi::Muster; no image for the device). Threads: pure.
+/// Unsupported (no image for the device; AMD GPUs for ServerApi::Muster). Threads: pure.
 Result<Deployment> plan_deployment(const ContainerRequest& request);
 
 /// A name that Docker, compose and Kubernetes all take: "Meta/Llama_3.1" -> "meta-llama-3-1", at

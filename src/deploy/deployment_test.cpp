@@ -67,7 +67,7 @@ TEST(PlanDeployment, StartsEachServerWithItsOwnWords) {
   EXPECT_EQ(vllm->containers[0].arguments,
             (Words{"--model", "facebook/opt-1.3b", "--tensor-parallel-size", "2", "--max-model-len",
                    "2048"}));
-  EXPECT_EQ(vllm->containers[0].image, "vllm/vllm-openai:latest");
+  EXPECT_EQ(vllm->containers[0].image, "vllm/vllm-openai:v0.22.0");
 }
 
 TEST(PlanDeployment, GivesTeiAContainerForEachGpuOnConsecutivePorts) {
@@ -189,8 +189,73 @@ TEST(PlanDeployment, RefusesWhatIsNoNamePortOrVolume) {
   expect_refused(request, ErrorKind::InvalidArgument, "\"2BAD\"");
 }
 
-TEST(PlanDeployment, RefusesMusterItselfByName) {
-  expect_refused(request_for(ServerApi::Muster, {}), ErrorKind::Unsupported, "run `muster serve`");
+TEST(PlanDeployment, ServesByMusterItself) {
+  auto request = request_for(ServerApi::Muster, {gpu(2), gpu(0)});
+  request.model = "BAAI/bge-m3";
+  request.image = "registry/muster:1";
+  request.environment = {{"MUSTER_API_KEY", "k"}};
+  const auto planned = plan_deployment(request);
+  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_EQ(planned->containers.size(), 1U) << "one server for all of its devices";
+  const auto& container = planned->containers[0];
+  EXPECT_EQ(container.arguments,
+            (Words{"serve", "BAAI/bge-m3", "--listen", "0.0.0.0:8000", "--devices", "cuda"}));
+  EXPECT_EQ(container.image, "registry/muster:1");
+  EXPECT_TRUE(has_variable(container, "HF_HUB_CACHE"));
+  EXPECT_TRUE(has_variable(container, "MUSTER_API_KEY"));
+  EXPECT_EQ(planned->first_arguments, (Words{"pull", "BAAI/bge-m3"}));
+  ASSERT_EQ(planned->volumes.size(), 1U);
+  EXPECT_EQ(planned->volumes[0].source, "muster-hub");
+  EXPECT_EQ(planned->volumes[0].target, "/data");
+  EXPECT_TRUE(planned->notes.empty()) << planned->notes.front();
+
+  // What this machine's cache has is mounted, and not fetched again; so is a folder.
+  request.hub_cache = "/srv/hub";
+  request.image.reset();
+  const auto cached = plan_deployment(request);
+  ASSERT_TRUE(cached);
+  EXPECT_TRUE(cached->first_arguments.empty());
+  ASSERT_EQ(cached->volumes.size(), 1U);
+  EXPECT_EQ(cached->volumes[0].source, "/srv/hub");
+  EXPECT_TRUE(cached->volumes[0].is_read_only);
+  ASSERT_EQ(cached->notes.size(), 1U);
+  EXPECT_NE(cached->notes[0].find("packaging/Dockerfile"), std::string::npos);
+
+  request = request_for(ServerApi::Muster, {});
+  request.model = "/srv/my-model";
+  request.own_devices = "2xcpu";
+  const auto folder = plan_deployment(request);
+  ASSERT_TRUE(folder);
+  EXPECT_EQ(folder->containers[0].arguments,
+            (Words{"serve", "/models/my-model", "--listen", "0.0.0.0:8000", "--devices", "2xcpu"}));
+  EXPECT_TRUE(folder->first_arguments.empty());
+}
+
+TEST(PlanDeployment, RefusesWhatMusterCannotRunOn) {
+  ContainerDevice amd;
+  amd.kind = ContainerDeviceKind::Rocm;
+  amd.id = "/dev/dri/renderD128";
+  expect_refused(request_for(ServerApi::Muster, {amd}), ErrorKind::Unsupported,
+                 "AMD GPUs are only watched");
+  auto request = request_for(ServerApi::Muster, {});
+  request.server_arguments = {"--listen", "0.0.0.0:1"};
+  expect_refused(request, ErrorKind::InvalidArgument, "--listen follows from");
+}
+
+TEST(PlanDeployment, MakesAContainerForEachCopyOfAPlan) {
+  auto request = request_for(ServerApi::Vllm, {gpu(0), gpu(1), gpu(2), gpu(3)});
+  request.copies = 2;
+  request.shards = ShardCounts{.tensor = 2, .pipeline = 1};
+  const auto planned = plan_deployment(request);
+  ASSERT_TRUE(planned) << planned.error().message;
+  ASSERT_EQ(planned->containers.size(), 2U);
+  EXPECT_EQ(planned->containers[1].host_port, 8081);
+  ASSERT_EQ(planned->containers[1].devices.size(), 2U);
+  EXPECT_EQ(planned->containers[1].devices[0].id, "2");
+  EXPECT_EQ(planned->containers[1].arguments,
+            (Words{"--model", "facebook/opt-1.3b", "--tensor-parallel-size", "2"}));
+  request.copies = 3;
+  expect_refused(request, ErrorKind::InvalidArgument, "4 devices do not make 3 equal copies");
 }
 
 TEST(DeploymentName, IsOneThatDockerAndKubernetesTake) {

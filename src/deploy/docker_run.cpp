@@ -39,6 +39,27 @@ std::vector<std::string> device_words(const Deployment& deployment,
 
 }  // namespace
 
+std::vector<std::string> first_run_words(const Deployment& deployment) {
+  if (deployment.first_arguments.empty()) return {};
+  const auto& container = deployment.containers.front();
+  std::vector<std::string> words{"docker", "run", "--rm"};
+  for (const auto& [name, value] : container.environment) {
+    words.insert(words.end(), {"--env", fmt::format("{}={}", name, value)});
+  }
+  for (const auto& volume : deployment.volumes) {
+    words.insert(words.end(), {"--volume", volume_text(volume)});
+  }
+  words.push_back(container.image);
+  words.insert(words.end(), deployment.first_arguments.begin(), deployment.first_arguments.end());
+  return words;
+}
+
+std::vector<std::string> health_words(ServerApi api) {
+  const auto& facts = server_facts(api);
+  if (!facts.is_asked_by_curl) return {};
+  return {"curl", "-fsS", fmt::format("http://127.0.0.1:{}{}", facts.port, facts.health_path)};
+}
+
 std::string gpus_value(const std::vector<ContainerDevice>& devices) {
   std::string ids;
   for (const auto& device : devices) {
@@ -96,6 +117,13 @@ Result<std::vector<std::string>> docker_run_words(const Deployment& deployment,
   const auto devices = device_words(deployment, container);
   words.insert(words.end(), devices.begin(), devices.end());
   add("--shm-size", memory_size_text(deployment.shm_bytes));
+  if (const auto health = health_words(deployment.api); !health.empty()) {
+    add("--health-cmd", fmt::format("{}", fmt::join(health, " ")));
+    add("--health-start-period", std::string(kHealthStartPeriod));
+  }
+  if (const auto seconds = server_facts(deployment.api).stop_seconds; seconds > 0) {
+    add("--stop-timeout", std::to_string(seconds));
+  }
   for (const auto& [name, value] : container.environment) {
     add("--env", fmt::format("{}={}", name, value));
   }

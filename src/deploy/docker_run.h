@@ -25,6 +25,17 @@ inline constexpr std::string_view kModelLabel = "muster.model";
 Result<std::vector<std::string>> docker_run_words(const Deployment& deployment,
                                                   const ContainerSpec& container);
 
+/// The run that goes before all containers, as `Deployment::first_arguments` has it: it shows what
+/// it does, ends by itself and is removed. Empty where there is none. Threads: pure.
+std::vector<std::string> first_run_words(const Deployment& deployment);
+
+/// While a model is read and measured, a server that is not ready yet is not unhealthy.
+inline constexpr std::string_view kHealthStartPeriod = "10m";
+
+/// How a container is asked whether its server is ready, by a program inside: "curl", "-fsS", …
+/// Empty where the image sees to it.
+std::vector<std::string> health_words(ServerApi api);
+
 /// The same without the leading `docker run --detach`, as the value of `--gpus` alone:
 /// `device=2`, `"device=GPU-1,GPU-2"`. Empty for devices that are not asked for that way.
 std::string gpus_value(const std::vector<ContainerDevice>& devices);

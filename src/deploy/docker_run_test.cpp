@@ -73,7 +73,7 @@ TEST(DockerRun, IsOneWordAnArgument) {
                        "/.cache/huggingface",
                        "--publish",
                        "127.0.0.1:8080:8000",
-                       "vllm/vllm-openai:latest",
+                       "vllm/vllm-openai:v0.22.0",
                        "--model",
                        "org/model"};
   EXPECT_EQ(words, expected);
@@ -112,7 +112,28 @@ TEST(DockerRun, GivesAmdTheRenderNodesAlone) {
   EXPECT_EQ(values_of(*words, "--cap-add"), (Words{"SYS_PTRACE"}));
   EXPECT_EQ(values_of(*words, "--security-opt"), (Words{"seccomp=unconfined"}));
   EXPECT_TRUE(values_of(*words, "--gpus").empty());
-  EXPECT_NE(std::find(words->begin(), words->end(), "vllm/vllm-openai-rocm:latest"), words->end());
+  EXPECT_NE(std::find(words->begin(), words->end(), "vllm/vllm-openai-rocm:v0.22.0"), words->end());
+}
+
+TEST(DockerRun, AsksMusterWhetherItIsReadyAndFillsItsVolumeFirst) {
+  ContainerRequest request;
+  request.api = ServerApi::Muster;
+  request.model = "org/model";
+  request.image = "muster:1";
+  const auto planned = plan_deployment(request);
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(first_run_words(*planned),
+            (Words{"docker", "run", "--rm", "--env", "NVIDIA_VISIBLE_DEVICES=void", "--env",
+                   "HF_HUB_CACHE=/data", "--volume", "muster-hub:/data", "muster:1", "pull",
+                   "org/model"}));
+  const auto words = docker_run_words(*planned, planned->containers.front());
+  ASSERT_TRUE(words);
+  EXPECT_EQ(values_of(*words, "--health-cmd"), (Words{"curl -fsS http://127.0.0.1:8000/readyz"}));
+  EXPECT_EQ(values_of(*words, "--health-start-period"), (Words{"10m"}));
+  EXPECT_EQ(values_of(*words, "--stop-timeout"), (Words{"35"}));
+  EXPECT_EQ(values_of(*words, "--publish"), (Words{"127.0.0.1:8080:8000"}));
+  request.api = ServerApi::Tei;
+  EXPECT_TRUE(first_run_words(*plan_deployment(request)).empty());
 }
 
 TEST(DockerRun, WithoutDevicesAsksForNone) {

@@ -59,29 +59,25 @@ std::string probe(std::string_view name, const Deployment& deployment, int failu
 
 std::string volume_name(std::size_t index) { return fmt::format("volume-{}", index); }
 
-std::string container_part(const Deployment& deployment, const ContainerSpec& container,
-                           const std::string& resources) {
+// What every container of the pod says: its program and variables.
+std::string program_part(std::string_view name, const ContainerSpec& container,
+                         const std::vector<std::string>& arguments) {
   auto out = fmt::format(
-      "        - name: server\n"
+      "        - name: {}\n"
       "          image: {}\n"
       "          args:\n",
-      scalar(container.image));
-  for (const auto& word : container.arguments) {
-    out += fmt::format("            - {}\n", scalar(word));
-  }
+      name, scalar(container.image));
+  for (const auto& word : arguments) out += fmt::format("            - {}\n", scalar(word));
   if (!container.environment.empty()) out += "          env:\n";
-  for (const auto& [name, value] : container.environment) {
-    out += fmt::format("            - name: {}\n              value: {}\n", yaml_scalar(name),
+  for (const auto& [variable, value] : container.environment) {
+    out += fmt::format("            - name: {}\n              value: {}\n", yaml_scalar(variable),
                        scalar(value));
   }
-  out += fmt::format(
-      "          ports:\n"
-      "            - name: http\n"
-      "              containerPort: {}\n",
-      server_facts(deployment.api).port);
-  out += resources;
-  out += probe("startupProbe", deployment, kStartupProbes) + probe("readinessProbe", deployment, 1);
-  out +=
+  return out;
+}
+
+std::string mounts(const Deployment& deployment) {
+  std::string out =
       "          volumeMounts:\n"
       "            - name: shm\n"
       "              mountPath: /dev/shm\n";
@@ -92,6 +88,26 @@ std::string container_part(const Deployment& deployment, const ContainerSpec& co
     if (volume.is_read_only) out += "              readOnly: true\n";
   }
   return out;
+}
+
+// Runs to its end in each pod before the server starts there.
+std::string first_part(const Deployment& deployment, const ContainerSpec& container) {
+  if (deployment.first_arguments.empty()) return "";
+  return "      initContainers:\n" + program_part("first", container, deployment.first_arguments) +
+         mounts(deployment);
+}
+
+std::string container_part(const Deployment& deployment, const ContainerSpec& container,
+                           const std::string& resources) {
+  auto out = program_part("server", container, container.arguments);
+  out += fmt::format(
+      "          ports:\n"
+      "            - name: http\n"
+      "              containerPort: {}\n",
+      server_facts(deployment.api).port);
+  out += resources;
+  out += probe("startupProbe", deployment, kStartupProbes) + probe("readinessProbe", deployment, 1);
+  return out + mounts(deployment);
 }
 
 std::string volume_part(const Deployment& deployment) {
@@ -195,9 +211,12 @@ Result<std::string> kubernetes_text(const Deployment& deployment) {
       "    spec:\n"
       // A service called "vllm" would set VLLM_PORT, which vLLM reads for itself (vLLM docs,
       // configuration/env_vars.md).
-      "      enableServiceLinks: false\n"
-      "      containers:\n",
+      "      enableServiceLinks: false\n",
       yaml_scalar(deployment.name), deployment.containers.size());
+  if (const auto seconds = server_facts(deployment.api).stop_seconds; seconds > 0) {
+    out += fmt::format("      terminationGracePeriodSeconds: {}\n", seconds);
+  }
+  out += first_part(deployment, container) + "      containers:\n";
   out += container_part(deployment, container, resources);
   out += volume_part(deployment);
   return out + service_text(deployment);

@@ -38,6 +38,19 @@ TEST(KubernetesText, AsksForACountInLimits) {
   EXPECT_EQ(text->find("CUDA_VISIBLE_DEVICES"), std::string::npos);
 }
 
+TEST(KubernetesText, FillsMustersVolumeInEachPod) {
+  const auto text = text_for(ServerApi::Muster, {});
+  ASSERT_TRUE(text);
+  const auto has = [&](const std::string& part) {
+    EXPECT_NE(text->find(part), std::string::npos) << part << " is not in\n" << *text;
+  };
+  has("      terminationGracePeriodSeconds: 35\n      initContainers:\n        - name: first\n");
+  has("          args:\n            - pull\n            - org/model\n");
+  has("      containers:\n        - name: server\n");
+  has("              path: /readyz\n");
+  EXPECT_LT(text->find("initContainers"), text->find("      containers:\n"));
+}
+
 TEST(KubernetesText, MountsMemoryAtDevShm) {
   const auto text = text_for(ServerApi::Vllm, {device(ContainerDeviceKind::Nvidia)});
   ASSERT_TRUE(text);

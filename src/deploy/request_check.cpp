@@ -175,15 +175,20 @@ Status check_device_id(const ContainerDevice& device) {
 }
 
 Status check_request(const ContainerRequest& request) {
-  if (request.api == ServerApi::Muster) {
-    return Error{ErrorKind::Unsupported,
-                 "no image of muster is published: run `muster serve`, or use tgi, tei or vllm"};
-  }
   MUSTER_TRY(check_names(request));
   MUSTER_TRY(check_devices(request.devices));
+  const auto count = request.devices.size();
+  if (request.api == ServerApi::Muster && count > 0 && is_amd(request.devices.front())) {
+    return Error{ErrorKind::Unsupported,
+                 "muster computes on CPUs and NVIDIA GPUs: AMD GPUs are only watched"};
+  }
+  if (request.copies > 0 && count % request.copies != 0) {
+    return invalid(fmt::format("{} devices do not make {} equal copies", count, request.copies));
+  }
   const std::size_t last_port = request.port + std::max<std::size_t>(request.devices.size(), 1) - 1;
-  const bool is_many = request.api == ServerApi::Tei ||
-                       (!request.devices.empty() && is_mig(request.devices.front()));
+  const bool is_many =
+      request.api == ServerApi::Tei || request.copies > 1 ||
+      (request.api != ServerApi::Muster && count > 0 && is_mig(request.devices.front()));
   if (request.port == 0 || (is_many && last_port > UINT16_MAX)) {
     return invalid(
         fmt::format("a port is a number from 1 to 65535, and so is that of the last "

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/build_info.h"
 #include "base/text.h"
 
 namespace muster {
@@ -20,6 +21,8 @@ constexpr std::array<std::string_view, 4> kNames{"tgi", "tei", "vllm", "muster"}
 constexpr std::uint64_t kGiB = 1ULL << 30;
 
 constexpr std::string_view kTgi = "ghcr.io/huggingface/text-generation-inference";
+// Source: vLLM, .buildkite/scripts/publish-release-images.sh, names the tags of a release.
+constexpr std::string_view kVllmVersion = "v0.22.0";
 constexpr std::string_view kTei = "ghcr.io/huggingface/text-embeddings-inference";
 
 Error no_image(std::string_view sentence) {
@@ -74,22 +77,23 @@ Result<std::string> tgi_image(const ContainerDevice* device, bool is_arm64) {
 
 Result<std::string> vllm_image(const ContainerDevice* device, bool is_arm64) {
   if (device == nullptr) {
-    return fmt::format("vllm/vllm-openai-cpu:latest-{}", is_arm64 ? "arm64" : "x86_64");
+    return fmt::format("vllm/vllm-openai-cpu:{}-{}", kVllmVersion, is_arm64 ? "arm64" : "x86_64");
   }
-  if (!is_amd(*device)) return std::string("vllm/vllm-openai:latest");
+  if (!is_amd(*device)) return fmt::format("vllm/vllm-openai:{}", kVllmVersion);
   if (is_arm64) return no_image("no image of vLLM is published for AMD GPUs on ARM");
-  return std::string("vllm/vllm-openai-rocm:latest");
+  return fmt::format("vllm/vllm-openai-rocm:{}", kVllmVersion);
 }
 
 }  // namespace
 
 std::string_view server_api_name(ServerApi api) { return kNames[static_cast<std::size_t>(api)]; }
 
+std::vector<std::string> server_api_names() { return {kNames.begin(), kNames.end()}; }
+
 Result<ServerApi> parse_server_api(std::string_view name) {
   const auto* found = std::find(kNames.begin(), kNames.end(), name);
   if (found != kNames.end()) return static_cast<ServerApi>(found - kNames.begin());
-  // muster itself is known, so that it can be refused with the reason; it is not offered.
-  const std::vector<std::string> names(kNames.begin(), kNames.end() - 1);
+  const auto names = server_api_names();
   const auto nearest = nearest_name(name, names);
   return Error{ErrorKind::InvalidArgument,
                fmt::format("unknown API: \"{}\"; {}", name,
@@ -131,8 +135,29 @@ const ServerFacts& server_facts(ServerApi api) {
       .own_flags = {"--model", "--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp",
                     "--device-ids", "--port", "--host"},
       .own_variables = {}};
-  MUSTER_CHECK(api != ServerApi::Muster);
-  return api == ServerApi::Tgi ? tgi : api == ServerApi::Tei ? tei : vllm;
+  static const ServerFacts muster{
+      .title = "muster",
+      .port = 8000,
+      .cache_volume = "muster-hub",
+      .cache_target = "/data",
+      .shm_bytes = 64 << 20,  // docker's own: workers talk over sockets
+      .model_flag = "",
+      .health_path = "/readyz",
+      .own_flags = {"--devices", "--listen", "--plan"},
+      .own_variables = {"MUSTER_DEVICES", "MUSTER_LISTEN", "HF_HUB_CACHE"},
+      .stop_seconds = 35,  // drain_timeout, 30 s, and a little
+      .is_asked_by_curl = true};
+  switch (api) {
+    case ServerApi::Tgi:
+      return tgi;
+    case ServerApi::Tei:
+      return tei;
+    case ServerApi::Vllm:
+      return vllm;
+    case ServerApi::Muster:
+      break;
+  }
+  return muster;
 }
 
 Result<std::string> default_image(ServerApi api, const ContainerDevice* device, bool is_arm64) {
@@ -146,7 +171,7 @@ Result<std::string> default_image(ServerApi api, const ContainerDevice* device, 
     case ServerApi::Muster:
       break;
   }
-  return no_image("no image of muster is published");
+  return fmt::format("muster:{}", version());
 }
 
 ExampleQuery example_query(ServerApi api, const std::string& model) {
@@ -155,6 +180,10 @@ ExampleQuery example_query(ServerApi api, const std::string& model) {
   if (api == ServerApi::Tei) {
     return {"/embed",
             Json{{"inputs", "where did we leave the keys?"}}.dump(-1, ' ', false, kReplace)};
+  }
+  if (api == ServerApi::Muster) {
+    const Json body{{"model", ""}, {"input", "where did we leave the keys?"}};
+    return {"/v1/embeddings", body.dump(-1, ' ', false, kReplace)};
   }
   if (api == ServerApi::Tgi) {
     const Json body{{"inputs", "Once upon a time"}, {"parameters", {{"max_new_tokens", 20}}}};

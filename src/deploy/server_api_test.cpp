@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/build_info.h"
+
 namespace muster {
 namespace {
 
@@ -62,17 +64,17 @@ TEST(DefaultImage, SaysWhereNoneIsPublished) {
   const auto hopper = with_capability(90);
   EXPECT_FALSE(default_image(ServerApi::Tei, &hopper, true));
   EXPECT_FALSE(default_image(ServerApi::Tgi, &hopper, true));
-  EXPECT_FALSE(default_image(ServerApi::Muster, nullptr, false));
 }
 
 TEST(DefaultImage, KnowsAmdAndTheProcessor) {
   ContainerDevice amd;
   amd.kind = ContainerDeviceKind::Cdi;
   amd.id = "amd.com/gpu=0";
-  EXPECT_EQ(*default_image(ServerApi::Vllm, &amd, false), "vllm/vllm-openai-rocm:latest");
+  EXPECT_EQ(*default_image(ServerApi::Vllm, &amd, false), "vllm/vllm-openai-rocm:v0.22.0");
   EXPECT_EQ(*default_image(ServerApi::Tgi, &amd, false),
             "ghcr.io/huggingface/text-generation-inference:3.3.5-rocm");
-  EXPECT_EQ(*default_image(ServerApi::Vllm, nullptr, false), "vllm/vllm-openai-cpu:latest-x86_64");
+  EXPECT_EQ(*default_image(ServerApi::Vllm, nullptr, false), "vllm/vllm-openai-cpu:v0.22.0-x86_64");
+  EXPECT_EQ(*default_image(ServerApi::Muster, nullptr, false), "muster:" + std::string(version()));
 }
 
 TEST(ExampleQuery, IsJsonWithTheModelsOwnName) {

@@ -55,7 +55,8 @@ bool can_split_heads(ServerApi api, std::uint32_t tensor, const ModelHeads& head
 
 Result<ShardCounts> choose_shards(ServerApi api, std::uint32_t device_count,
                                   const ModelHeads& heads) {
-  if (device_count <= 1 || api == ServerApi::Tei) return ShardCounts{};
+  const bool is_whole = api == ServerApi::Tei || api == ServerApi::Muster;
+  if (device_count <= 1 || is_whole) return ShardCounts{};
   auto chosen = split(api, device_count, heads);
   if (chosen) return chosen;
   std::vector<std::uint32_t> possible;

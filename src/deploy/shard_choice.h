@@ -7,12 +7,6 @@
 
 namespace muster {
 
-/// How one container splits a model over its devices: tensor x pipeline = devices.
-struct ShardCounts {
-  std::uint32_t tensor = 1;
-  std::uint32_t pipeline = 1;
-};
-
 /// Whether a server can split attention `tensor` ways: query heads divide, and so do key-value
 /// heads; vLLM also keeps a copy of each key-value head where there are fewer heads than shards.
 /// Unknown heads forbid nothing.
@@ -25,7 +19,8 @@ bool can_split_heads(ServerApi api, std::uint32_t tensor, const ModelHeads& head
 /// The split for `device_count` devices. TGI has tensor parallelism alone; vLLM takes the largest
 /// legal tensor split and pipeline stages for the rest. With unknown heads vLLM's tensor split is
 /// the largest power of two that divides the count, so that three devices never become three tensor
-/// shards (GPUStack #2259), and TGI's is the count. TEI: 1, it has no split (TEI #349).
+/// shards (GPUStack #2259), and TGI's is the count. TEI: 1, it has no split (TEI #349); muster: 1,
+/// each of its devices has a whole copy.
 ///
 /// Errors: InvalidArgument, naming the counts up to `device_count` that do work.
 Result<ShardCounts> choose_shards(ServerApi api, std::uint32_t device_count,

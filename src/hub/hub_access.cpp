@@ -52,7 +52,7 @@ Result<std::string> endpoint_of(const HubChoice& choice) {
   if (endpoint.empty()) return std::string(kPublicHub);
   while (endpoint.ends_with('/')) endpoint.pop_back();
   const auto url = parse_http_url(endpoint);
-  if (!url) {
+  if (!url || !url->unix_path.empty()) {
     return Error{
         ErrorKind::InvalidArgument,
         fmt::format("{}: \"{}\" is no hub's URL; an example is {}", name, endpoint, kPublicHub)};

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "modelfile/model_catalogue.h"
 #include "modelfile/model_folder.h"
 
 namespace muster {
@@ -71,6 +72,25 @@ fs::path newest_snapshot(const fs::path& model) {
   return fs::is_directory(snapshot, ignored) ? snapshot : fs::path();
 }
 
+// Under what ids a model may lie in the cache. A name alone is first what sentence-transformers
+// make of it, then what the catalogue knows: "bge-m3" is BAAI/bge-m3.
+std::vector<std::string> ids_of(std::string_view model) {
+  std::vector<std::string> ids{std::string(model)};
+  if (model.find('/') != std::string_view::npos) return ids;
+  ids.insert(ids.begin(), fmt::format("sentence-transformers/{}", model));
+  if (const auto* known = find_in_catalogue(model)) ids.push_back(known->id);
+  return ids;
+}
+
+// The command to paste. Who has a model of an unknown name can only be guessed.
+std::string pull_command_of(std::string_view model) {
+  const bool is_whole = model.find('/') != std::string_view::npos;
+  const auto* known = is_whole ? nullptr : find_in_catalogue(model);
+  if (known != nullptr) return fmt::format("muster pull {}", known->id);
+  if (is_whole) return fmt::format("muster pull {}", model);
+  return fmt::format("muster pull sentence-transformers/{}, or under another organisation", model);
+}
+
 std::vector<std::string> cached_ids(const fs::path& cache) {
   std::vector<std::string> ids;
   std::error_code ignored;
@@ -84,6 +104,14 @@ std::vector<std::string> cached_ids(const fs::path& cache) {
 }
 
 }  // namespace
+
+std::vector<std::string> cached_hub_ids(const fs::path& cache) {
+  auto ids = cached_ids(cache);
+  std::erase_if(ids, [&](const std::string& id) {
+    return newest_snapshot(cache / hub_cache_folder_name(id)).empty();
+  });
+  return ids;
+}
 
 std::string hub_id_of_cache_folder(std::string_view folder_name) {
   constexpr std::string_view kPrefix = "models--";
@@ -176,21 +204,16 @@ Result<fs::path> find_model(std::string_view model) {
   }
 
   const auto cache = hub_cache();
-  std::vector<std::string> ids{std::string(model)};
-  if (model.find('/') == std::string_view::npos) {
-    ids.insert(ids.begin(), fmt::format("sentence-transformers/{}", model));
-  }
+  const auto ids = ids_of(model);
   for (const auto& id : ids) {
     const auto snapshot = newest_snapshot(cache / hub_cache_folder_name(id));
     if (!snapshot.empty()) return snapshot;
   }
   const auto hint = nearest_hub_id_hint(model, cache);
-  return Error{
-      ErrorKind::NotFound,
-      fmt::format("{}: neither a folder nor a model in the hub cache {}{}{}fetch it by muster pull "
-                  "{}",
-                  model, cache.string(), hint, hint.empty() ? "; " : " Otherwise ",
-                  ids.size() > 1 ? fmt::format("ORG/NAME, such as {}", ids.front()) : ids.front())};
+  return Error{ErrorKind::NotFound,
+               fmt::format("{}: neither a folder nor a model in the hub cache {}{}{}fetch it by {}",
+                           model, cache.string(), hint, hint.empty() ? "; " : " Otherwise ",
+                           pull_command_of(model))};
 }
 
 }  // namespace muster

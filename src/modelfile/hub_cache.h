@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
@@ -29,6 +30,10 @@ std::filesystem::path hub_cache();
 /// A path of the environment as huggingface_hub reads it: `~`, `$NAME` and `${NAME}` stand for what
 /// they name; what is not set stays as it is written.
 std::filesystem::path expand_path(std::string_view text);
+
+/// The ids of the models in `cache` that have a snapshot of main, sorted; none where it is no
+/// folder.
+std::vector<std::string> cached_hub_ids(const std::filesystem::path& cache);
 
 /// "; did you mean org/name?" with the id in `cache` that is most like `model`, also when the
 /// organisation is left out or another; empty where none is near.

@@ -20,8 +20,8 @@ struct ModelFolder {
 };
 
 /// Finds MODEL: an existing folder, else a hub id ("org/name", or "name" alone for
-/// sentence-transformers') in the local hub cache (`hub_cache`), newest snapshot of `refs/main`.
-/// Nothing is downloaded.
+/// sentence-transformers' and those of the catalogue) in the local hub cache (`hub_cache`), newest
+/// snapshot of `refs/main`. Nothing is downloaded.
 ///
 /// Errors: NotFound, naming the places looked at, the nearest name that is there, and the command
 /// that fetches a model.

@@ -215,15 +215,30 @@ TEST_F(ModelFolderTest, AHubIdIsFoundInTheCache) {
   EXPECT_EQ(read_model_folder(*find_model("all-tiny"))->name, "sentence-transformers/all-tiny");
 }
 
+TEST_F(ModelFolderTest, ANameThatTheCatalogueKnowsIsFoundUnderItsOrganisation) {
+  const fs::path model = root_ / "hub" / "models--BAAI--bge-m3";
+  fs::create_directories(model / "refs");
+  fs::create_directories(model / "snapshots" / "abc");
+  ASSERT_TRUE(write_file_atomically(model / "refs" / "main", "abc\n"));
+  EXPECT_EQ(*find_model("bge-m3"), model / "snapshots" / "abc");
+  // One that a pull has only begun is no model yet.
+  fs::create_directories(root_ / "hub" / "models--org--begun" / "blobs");
+  EXPECT_EQ(cached_hub_ids(root_ / "hub"), std::vector<std::string>{"BAAI/bge-m3"});
+  EXPECT_TRUE(cached_hub_ids(root_ / "nowhere").empty());
+}
+
 TEST_F(ModelFolderTest, AnUnknownNameSaysWhereItLookedAndWhatIsNearest) {
   fs::create_directories(root_ / "hub" / "models--sentence-transformers--all-tiny");
   EXPECT_EQ(find_model("all-tinny").error().message,
             "all-tinny: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
                 "; did you mean sentence-transformers/all-tiny? Otherwise fetch it by "
-                "muster pull ORG/NAME, such as sentence-transformers/all-tinny");
+                "muster pull sentence-transformers/all-tinny, or under another organisation");
   EXPECT_EQ(find_model("org/else").error().message,
             "org/else: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
                 "; fetch it by muster pull org/else");
+  EXPECT_EQ(find_model("BGE-m3").error().message,
+            "BGE-m3: neither a folder nor a model in the hub cache " + (root_ / "hub").string() +
+                "; fetch it by muster pull BAAI/bge-m3");
   EXPECT_EQ(find_model("../../x/y").error().message, "../../x/y: no such model folder");
 }
 

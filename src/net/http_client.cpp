@@ -19,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "net/tls.h"
 #include "net/transport.h"
+#include "net/unix_socket.h"
 
 namespace muster {
 namespace {
@@ -72,7 +73,8 @@ class BlockingClient final : public HttpClient {
   bool is_connected();
   Status await(int fd, short events, TimePoint until, std::string_view when_late) const;
   Status connect();
-  Result<UniqueFd> connect_to(const addrinfo& address, TimePoint until);
+  Result<UniqueFd> connect_to(int family, const sockaddr* address, socklen_t size, TimePoint until);
+  Status connect_to_unix(TimePoint until);
   Status shake_hands(TimePoint until);
   Status send(std::string_view head, std::string_view body, TimePoint until);
   Result<HttpAnswer> receive(bool is_head, TimePoint until);
@@ -131,6 +133,7 @@ Status BlockingClient::await(int fd, short events, TimePoint until,
 
 Status BlockingClient::connect() {
   close();
+  if (!url_.unix_path.empty()) return connect_to_unix(now() + options_.connect_limit);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
@@ -144,7 +147,7 @@ Status BlockingClient::connect() {
   const auto until = now() + options_.connect_limit;
   auto last = error(ErrorKind::Unavailable, "the host has no address");
   for (const auto* address = first; address != nullptr; address = address->ai_next) {
-    auto connected = connect_to(*address, until);
+    auto connected = connect_to(address->ai_family, address->ai_addr, address->ai_addrlen, until);
     if (!connected) {
       last = connected.error();
       continue;
@@ -156,20 +159,29 @@ Status BlockingClient::connect() {
   return last;
 }
 
-Result<UniqueFd> BlockingClient::connect_to(const addrinfo& address, TimePoint until) {
-  UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Status BlockingClient::connect_to_unix(TimePoint until) {
+  const auto address = MUSTER_TRY(unix_address(url_.unix_path));
+  socket_ = MUSTER_TRY(
+      connect_to(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof address, until));
+  transport_ = plain_transport(socket_.get());
+  return Done{};
+}
+
+Result<UniqueFd> BlockingClient::connect_to(int family, const sockaddr* address, socklen_t size,
+                                            TimePoint until) {
+  UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto refused = [&](int reason) {
     return error(ErrorKind::Unavailable, fmt::format("cannot connect: {}", std::strerror(reason)));
   };
   if (!socket.is_open()) return refused(errno);
   const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
+  if (family != AF_UNIX) ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(socket.get(), address, size) != 0) {
     if (errno != EINPROGRESS) return refused(errno);
     MUSTER_TRY(await(socket.get(), POLLOUT, until, "cannot connect in time"));
     int reason = 0;
-    socklen_t size = sizeof reason;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
+    socklen_t reason_size = sizeof reason;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &reason_size);
     if (reason != 0) return refused(reason);
   }
   return socket;
@@ -188,8 +200,9 @@ Status BlockingClient::shake_hands(TimePoint until) {
 
 std::string BlockingClient::request_head(std::string_view method, std::string_view target,
                                          const HttpHeaders& headers, std::size_t body_size) const {
-  auto head =
-      fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", method, url_.path, target, url_.address());
+  // A Unix socket has no host; servers expect this machine's name.
+  const auto host = url_.unix_path.empty() ? url_.address() : std::string("localhost");
+  auto head = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", method, url_.path, target, host);
   if (body_size > 0 || method != "GET") head += fmt::format("Content-Length: {}\r\n", body_size);
   for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
   return head + "\r\n";

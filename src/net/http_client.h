@@ -13,14 +13,16 @@
 
 namespace muster {
 
-/// Where a server is: "http://127.0.0.1:8000", "https://[::1]:8443/base", "http://name".
+/// Where a server is: "http://127.0.0.1:8000", "https://[::1]:8443/base", "http://name",
+/// "unix:/run/muster.sock".
 struct HttpUrl {
   bool is_tls = false;
-  std::string host;  // without brackets
+  std::string unix_path;  // of a Unix socket; host and port are then empty
+  std::string host;       // without brackets
   std::uint16_t port = 0;
   std::string path;  // before every target, without a slash at its end; often empty
 
-  /// "127.0.0.1:8000", "[::1]:8443".
+  /// "127.0.0.1:8000", "[::1]:8443", "unix:/run/muster.sock".
   std::string address() const;
 };
 

@@ -24,10 +24,11 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string body;
   bool wants_keep_alive = true;
-  std::string peer;               // "127.0.0.1:51234", "[::1]:51234"
-  bool is_loopback_peer = false;  // it came from this machine
-  std::string client_name;        // the common name of a verified client certificate; else empty
-  std::shared_ptr<void> judged;   // what was found out by the head (HttpServerOptions::on_head)
+  std::string peer;  // "127.0.0.1:51234", "[::1]:51234", "unix:1000" (the user's id)
+  // It came from this machine; over a Unix socket, from the server's own user or root.
+  bool is_loopback_peer = false;
+  std::string client_name;       // the common name of a verified client certificate; else empty
+  std::shared_ptr<void> judged;  // what was found out by the head (HttpServerOptions::on_head)
 
   /// The first header of a name, whatever its case.
   std::optional<std::string_view> header(std::string_view name) const;

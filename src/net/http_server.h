@@ -16,6 +16,7 @@
 #include "net/http_request_reader.h"
 #include "net/memory_budget.h"
 #include "net/tls_options.h"
+#include "net/unix_socket.h"
 
 namespace muster {
 
@@ -53,6 +54,8 @@ struct HttpRefused {
 
 struct HttpServerOptions {
   ListenAddress listen = {};
+  bool listens_on_port = true;                        // on `listen`; else on the Unix socket alone
+  std::optional<UnixSocketOptions> unix_socket = {};  // never with TLS
   HttpLimits limits = {};
   /// One more takes the place of the one that has been idle longest; where none is, it is told 503
   /// and closed.
@@ -148,7 +151,7 @@ class HttpServer {
   /// On a loop and a thread of its own, which the destructor ends.
   ///
   /// Errors: Unavailable (the port is in use), InvalidArgument (no such address, no permission);
-  /// those of the files for TLS, as TlsContext tells them.
+  /// those of UnixListener, and of the files for TLS, as TlsContext tells them.
   static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options,
                                                    HttpHandler handler);
 
@@ -160,7 +163,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// The port that is listened on.
+  /// The port that is listened on; 0 for none.
   std::uint16_t port() const;
 
   /// New connections are refused by the system from now on.

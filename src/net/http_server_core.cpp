@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "net/http_connection.h"
-#include "net/socket_address.h"
 
 namespace muster {
 namespace {
@@ -46,6 +45,16 @@ HttpServerCore::~HttpServerCore() {
 
 Status HttpServerCore::listen() {
   if (options.tls) tls_ = MUSTER_TRY(TlsContext::for_server(*options.tls));
+  if (options.listens_on_port) MUSTER_TRY(listen_on_port());
+  if (options.unix_socket) {
+    unix_listener_ = MUSTER_TRY(UnixListener::listen(*options.unix_socket));
+    entrances_.push_back({.fd = unix_listener_.fd(), .is_unix = true});
+  }
+  for (auto& entrance : entrances_) entrance.handle = parts.add(entrance.fd, EPOLLIN, *this);
+  return Done{};
+}
+
+Status HttpServerCore::listen_on_port() {
   const auto& host = options.listen.host;
   const bool is_v6 = host.find(':') != std::string::npos;
   const auto place =
@@ -75,7 +84,7 @@ Status HttpServerCore::listen() {
     return fail("listen", errno);
   }
   port_ = SocketAddress::of_socket(listener_.get()).port();
-  listening_ = parts.add(listener_.get(), EPOLLIN, *this);
+  entrances_.push_back({.fd = listener_.get()});
   return Done{};
 }
 
@@ -88,9 +97,13 @@ Status HttpServerCore::reload_tls(const TlsOptions& tls) {
 }
 
 void HttpServerCore::stop_listening() {
-  if (listening_) parts.remove(*listening_);
-  listening_.reset();
+  // The places stay: one of them may be in use further up the stack.
+  for (auto& entrance : entrances_) {
+    if (entrance.handle) parts.remove(*entrance.handle);
+    entrance = {};
+  }
   listener_.reset();
+  unix_listener_.close();
 }
 
 void HttpServerCore::drain(std::function<void()> on_sent) {
@@ -139,36 +152,48 @@ bool HttpServerCore::may_hold(const HttpConnection& asking, std::uint64_t before
 }
 
 void HttpServerCore::on_ready(std::uint32_t /*events*/) {
-  for (int i = 0; i < kAcceptsMost && listening_; ++i) {
-    if (!accept_one()) return;
+  for (auto& entrance : entrances_) {
+    for (int i = 0; i < kAcceptsMost && entrance.handle; ++i) {
+      if (!accept_one(entrance)) break;
+    }
   }
 }
 
-bool HttpServerCore::accept_one() {
+// False: nobody waits there any more, or nothing is left to accept with.
+bool HttpServerCore::accept_one(Entrance& entrance) {
   SocketAddress peer;
-  UniqueFd socket(
-      ::accept4(listener_.get(), peer.get(), peer.size_in_out(), SOCK_CLOEXEC | SOCK_NONBLOCK));
+  auto* const address = entrance.is_unix ? nullptr : peer.get();
+  auto* const size = entrance.is_unix ? nullptr : peer.size_in_out();
+  UniqueFd socket(::accept4(entrance.fd, address, size, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.is_open()) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
     if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return true;
     // Nothing left to accept with: the sweep tries again.
     ++counters.refused_connections;
-    parts.remove(*listening_);
-    listening_.reset();
+    parts.remove(*entrance.handle);
+    entrance.handle.reset();
     sweep_timer_->set(now() + kSweepPeriod);
     return false;
   }
   ++counters.accepted;
+  admit(std::move(socket), entrance.is_unix, peer);
+  return true;
+}
+
+void HttpServerCore::admit(UniqueFd socket, bool is_unix, const SocketAddress& peer) {
   if (places_.empty()) sweep_timer_->set(now() + kSweepPeriod);
   const bool is_one_too_many = places_.size() >= options.connections_most && !make_place();
   if (is_one_too_many) ++counters.refused_connections;
-  if (places_.size() >= options.connections_most + kRefusedTogether) return true;
+  if (places_.size() >= options.connections_most + kRefusedTogether) return;
+  // What goes through the file system needs no TLS.
+  const bool has_tls = tls_ && !is_unix;
   // A handshake only to refuse would be work done for whoever has brought us here.
-  if (is_one_too_many && tls_) return true;
-  auto transport = tls_ ? tls_->accept(socket.get()) : plain_transport(socket.get());
-  const auto connection =
-      std::make_shared<HttpConnection>(*this, std::move(socket), std::move(transport), peer.text(),
-                                       peer.is_loopback(), places_.size());
+  if (is_one_too_many && has_tls) return;
+  auto transport = has_tls ? tls_->accept(socket.get()) : plain_transport(socket.get());
+  const auto user = is_unix ? UnixPeer::of(socket.get()) : UnixPeer{};
+  const auto connection = std::make_shared<HttpConnection>(
+      *this, std::move(socket), std::move(transport), is_unix ? user.text() : peer.text(),
+      is_unix ? user.is_own_user() : peer.is_loopback(), places_.size());
   places_.push_back({TimePoint::max(), connection});
   if (is_one_too_many) {
     connection->start_refused(
@@ -176,7 +201,6 @@ bool HttpServerCore::accept_one() {
   } else {
     connection->start();
   }
-  return true;
 }
 
 // The newcomer is more likely to ask than whoever has been silent longest.
@@ -205,7 +229,10 @@ void HttpServerCore::sweep() {
     const auto connection = places_[i - 1].connection;
     connection->on_deadline();
   }
-  if (!listening_ && listener_.is_open()) listening_ = parts.add(listener_.get(), EPOLLIN, *this);
+  for (auto& entrance : entrances_) {
+    const bool is_paused = entrance.fd >= 0 && !entrance.handle;
+    if (is_paused) entrance.handle = parts.add(entrance.fd, EPOLLIN, *this);
+  }
   if (!places_.empty()) sweep_timer_->set(now() + kSweepPeriod);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,9 @@
 #include "net/event_loop_parts.h"
 #include "net/http_server.h"
 #include "net/idle_list.h"
+#include "net/socket_address.h"
 #include "net/tls.h"
+#include "net/unix_socket.h"
 
 namespace muster {
 
@@ -63,15 +66,25 @@ class HttpServerCore final : public ReadySink {
     std::shared_ptr<HttpConnection> connection;
   };
 
+  /// One place where clients come in.
+  struct Entrance {
+    int fd = -1;  // borrowed; -1: nobody comes in any more
+    bool is_unix = false;
+    std::optional<EventLoop::Parts::Handle> handle = {};  // not while descriptors are wanting
+  };
+
   void on_ready(std::uint32_t events) override;
-  bool accept_one();
+  Status listen_on_port();
+  bool accept_one(Entrance& entrance);
+  void admit(UniqueFd socket, bool is_unix, const SocketAddress& peer);
   bool make_place();
   void sweep();
   void look_whether_sent();
 
   std::shared_ptr<TlsContext> tls_;  // nullptr: plain
   UniqueFd listener_;
-  std::optional<EventLoop::Parts::Handle> listening_;  // not while descriptors are wanting
+  UnixListener unix_listener_;
+  std::vector<Entrance> entrances_;
   std::uint16_t port_ = 0;
   std::vector<Place> places_;
   std::unique_ptr<EventLoop::Timer> sweep_timer_;

@@ -3,29 +3,39 @@
 #include <charconv>
 
 #include "net/http_client.h"
+#include "net/unix_socket.h"
 
 namespace muster {
 namespace {
 
 constexpr std::string_view kPlain = "http://";
 constexpr std::string_view kTls = "https://";
+constexpr std::string_view kUnix = "unix:";
 constexpr std::uint16_t kPlainPort = 80;
 constexpr std::uint16_t kTlsPort = 443;
 
 Error wrong(std::string_view text) {
   return {ErrorKind::InvalidArgument,
-          fmt::format("\"{}\" is no server's URL; an example is http://127.0.0.1:8000", text)};
+          fmt::format("\"{}\" is no server's URL; an example is http://127.0.0.1:8000, another "
+                      "unix:/run/muster.sock",
+                      text)};
 }
 
 }  // namespace
 
 std::string HttpUrl::address() const {
+  if (!unix_path.empty()) return fmt::format("{}{}", kUnix, unix_path);
   const bool is_v6 = host.find(':') != std::string::npos;
   return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
 }
 
 Result<HttpUrl> parse_http_url(std::string_view text) {
   HttpUrl url;
+  if (text.starts_with(kUnix)) {
+    url.unix_path = text.substr(kUnix.size());
+    MUSTER_TRY(unix_address(url.unix_path));
+    return url;
+  }
   url.is_tls = text.starts_with(kTls);
   if (!url.is_tls && !text.starts_with(kPlain)) return wrong(text);
   const auto rest = text.substr(url.is_tls ? kTls.size() : kPlain.size());

@@ -63,8 +63,10 @@ std::string scopes_of(const Caller& caller) {
 
 ApiStatus check_local_admin(const HttpRequest& request) {
   if (!request.is_loopback_peer) {
-    return api_error(403,
-                     "Without a keys file this route is for programs of the same machine alone");
+    return api_error(
+        403,
+        "Without a keys file this route is for programs of the same machine alone, and "
+        "over a Unix socket for those of the server's own user");
   }
   for (const auto& [name, value] : request.headers) {
     if (!is_of_a_proxy(name)) continue;

@@ -91,6 +91,14 @@ Result<std::shared_ptr<const ApiKeys>> ApiKeys::load(const std::filesystem::path
   return std::make_shared<const ApiKeys>(std::move(keys));
 }
 
+std::shared_ptr<const ApiKeys> ApiKeys::of_one(std::string_view key) {
+  ApiKey only;
+  only.name = "api_key";
+  only.sha256 = sha256(key);
+  only.scopes.fill(true);
+  return std::make_shared<const ApiKeys>(std::vector<ApiKey>{std::move(only)});
+}
+
 Result<Caller> ApiKeys::authenticate(const HttpHeaders& headers, double unix_seconds) const {
   const auto key = MUSTER_TRY(given_key(headers));
   if (key.size() > kKeySizeMost) {

@@ -74,6 +74,10 @@ class ApiKeys {
   /// Errors: those of read_keys_file and parse_api_keys.
   static Result<std::shared_ptr<const ApiKeys>> load(const std::filesystem::path& path);
 
+  /// The one key of a server without a keys file, under the name "api_key": it has every scope and
+  /// no limit. Its hash alone is kept.
+  static std::shared_ptr<const ApiKeys> of_one(std::string_view key);
+
   /// Who sends these headers, `Authorization: Bearer KEY` or `X-API-Key: KEY`. How long it takes
   /// does not depend on which key it is, nor on how much of one is right.
   ///

@@ -18,7 +18,7 @@ struct AuditEntry {
   std::string request_id;
   std::string key_name;     // empty: without keys, or refused before one was known
   std::string client_name;  // of a verified client certificate
-  std::string peer;         // "127.0.0.1:51234"
+  std::string peer;         // "127.0.0.1:51234", "unix:1000"
   std::string method;
   std::string path;  // without what stands after '?'
   std::string model;

@@ -62,6 +62,13 @@ std::string fields_text(const std::vector<std::string>& names) {
   return text;
 }
 
+// nullptr: nobody needs a key.
+Result<std::shared_ptr<const ApiKeys>> keys_of(const ServeOptions& options) {
+  if (!options.keys_file.empty()) return ApiKeys::load(options.keys_file);
+  if (!options.api_key.empty()) return ApiKeys::of_one(options.api_key);
+  return std::shared_ptr<const ApiKeys>();
+}
+
 class ServerOnLoop final : public Server {
  public:
   explicit ServerOnLoop(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
@@ -86,10 +93,8 @@ class ServerOnLoop final : public Server {
     const ServeOptions& serving = state_->options;
     state_->log = std::make_unique<RequestLog>(state_->hooks.log, serving.log.level, state_->loop,
                                                state_->clock);
-    if (!serving.keys_file.empty()) {
-      state_->keys = MUSTER_TRY(ApiKeys::load(serving.keys_file));
-      state_->service.reconfigure(serving, limits());
-    }
+    state_->keys = MUSTER_TRY(keys_of(serving));
+    if (state_->keys) state_->service.reconfigure(serving, limits());
     if (!serving.audit_file.empty()) {
       state_->audit = MUSTER_TRY(AuditLog::open(
           serving.audit_file,
@@ -131,8 +136,7 @@ class ServerOnLoop final : public Server {
   }
 
   Status reload(const ServeOptions& options) override {
-    std::shared_ptr<const ApiKeys> keys;
-    if (!options.keys_file.empty()) keys = MUSTER_TRY(ApiKeys::load(options.keys_file));
+    auto keys = MUSTER_TRY(keys_of(options));
     if (options.http.tls) MUSTER_TRY(http_->reload_tls(*options.http.tls));
     state_->keys = std::move(keys);
     apply(options);

@@ -66,8 +66,9 @@ struct ServeOptions {
   Duration canary_period = std::chrono::seconds(10);
   Duration canary_limit = std::chrono::seconds(1);  // of GET /health
 
-  std::filesystem::path keys_file;   // empty: no keys, everybody may do everything but admin from
-                                     // another machine
+  // Without both, everybody may do everything but admin from another machine.
+  std::filesystem::path keys_file;   // empty: none
+  std::string api_key;               // the one key, which may do everything; empty: none
   std::filesystem::path audit_file;  // empty: none
   std::filesystem::path stats_file;  // JSON lines of GPU statistics; empty: none
   Duration stats_interval = std::chrono::seconds(60);

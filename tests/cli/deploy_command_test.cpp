@@ -266,12 +266,78 @@ TEST_F(DeployCommand, SaysThatThereIsNoClient) {
   EXPECT_EQ(run("container", words).exit_code, 0) << "a dry run needs none";
 }
 
+TEST_F(DeployCommand, ServesByMusterWithWhatItNeeds) {
+  // A folder is mounted; an id that is not here is fetched first, by a run that ends.
+  const auto folder = run("container", {"--api", "muster", "--model", tiny_model(), "--devices",
+                                        "2xcpu", "--image", "muster:test"});
+  EXPECT_EQ(folder.exit_code, 0) << folder.err;
+  EXPECT_NE(folder.out.find("curl http://127.0.0.1:8080/v1/embeddings"), std::string::npos)
+      << folder.out;
+  const auto fetched = run("container", {"--api", "muster", "--model", "org/model", "--devices",
+                                         "cuda:1", "--image", "muster:test"});
+  EXPECT_EQ(fetched.exit_code, 0) << fetched.err;
+  const auto started = commands();
+  ASSERT_EQ(started.size(), 5U) << "run, inspect, run --rm, run, inspect";
+  const auto has = [](const Words& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  EXPECT_TRUE(has(started[0], tiny_model() + ":/models/tiny:ro"));
+  EXPECT_TRUE(has(started[0], "2xcpu"));
+  EXPECT_EQ(started[2].at(1), "--rm");
+  EXPECT_EQ(started[2].back(), "org/model");
+  EXPECT_EQ(started[3].back(), "cuda");
+  EXPECT_TRUE(has(started[3], "device=GPU-00000001-0000-0000-0000-000000000000"));
+}
+
+TEST_F(DeployCommand, CarriesOutAPlan) {
+  const auto plan = [&](const Words& more) {
+    Words words{"plan", "llama-3-8b", "-o", "plan.yaml"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto made = muster_.run(words);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  };
+  const auto json_of = [&](const Words& more) {
+    Words words{"--model", "meta-llama/Meta-Llama-3-8B", "--plan", "plan.yaml", "--dry-run",
+                "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto finished = run("container", words);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return nlohmann::json::parse(finished.out, nullptr, false);
+  };
+  plan({"--machine", "sim:4xH100-80G", "--tensor-parallel", "2", "--data-parallel", "2"});
+  const auto two = json_of({"--api", "vllm"});
+  ASSERT_EQ(two["containers"].size(), 2U) << two;
+  EXPECT_EQ(two["tensor_parallel"], 2);
+  EXPECT_EQ(two["containers"][0]["devices"],
+            (Words{kGpu0, "GPU-00000001-0000-0000-0000-000000000000"}));
+  EXPECT_EQ(two["containers"][1]["devices"][0], kGpu2);
+
+  plan({"--machine", "sim:2xH100-80G", "--pipeline-parallel", "2"});
+  EXPECT_EQ(json_of({"--api", "vllm"})["pipeline_parallel"], 2);
+  const auto refused = [&](const Words& more, const std::string& sentence) {
+    Words words{"--plan", "plan.yaml", "--dry-run"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto finished = run("container", words);
+    EXPECT_EQ(finished.exit_code == 0 ? "" : finished.err, "muster: " + sentence + "\n");
+  };
+  refused({"--api", "tgi", "--model", "meta-llama/Meta-Llama-3-8B"},
+          "plan.yaml: Text Generation Inference has no pipeline stages, and the plan has 2");
+  refused({"--api", "tei", "--model", "meta-llama/Meta-Llama-3-8B"},
+          "plan.yaml: a plan to generate, and Text Embeddings Inference can embed");
+  refused({"--api", "vllm", "--model", "org/other"},
+          "plan.yaml: a plan for meta-llama/Meta-Llama-3-8B, and the model is org/other");
+  const auto real = run("container", {"--api", "vllm", "--model", "meta-llama/Meta-Llama-3-8B",
+                                      "--plan", "plan.yaml"});
+  EXPECT_EQ(real.exit_code, 4);
+  EXPECT_NE(real.err.find("sim:2xH100-80G, a simulated machine"), std::string::npos) << real.err;
+}
+
 TEST_F(DeployCommand, ChecksItsWordsBeforeDockerIsRun) {
   expect_error("contianer", {}, 2, "muster deploy cannot \"contianer\"; did you mean container?");
   expect_error("container", {"--api", "vlm", "--model", "m", "--devices", "none"}, 2,
                "unknown API: \"vlm\"; did you mean vllm?");
-  expect_error("container", {"--api", "muster", "--model", "m", "--devices", "none"}, 4,
-               "no image of muster is published: run `muster serve`, or use tgi, tei or vllm");
+  expect_error("container", {"--api", "vllm", "--model", "m", "--devices", "0", "--plan", "p"}, 2,
+               "--plan says which devices: leave out --devices and --auto-select");
   expect_error("container", {"--api", "tgi", "--model", "m", "--devices", "cuda:9"}, 3,
                "no such device: cuda:9; there is cuda:0, cuda:1, cuda:2, cuda:3");
   expect_error("container",

@@ -119,6 +119,16 @@ Result<PlanFile> parse_vllm_flags(std::string_view file, std::string_view text) 
   return read;
 }
 
+// How many layers a stage has: the modules whose name ends in a number, "model.layers.7".
+std::uint32_t layers_of(const YAML::Node& stage) {
+  std::uint32_t count = 0;
+  for (const auto& module : stage["modules"]) {
+    const auto name = module.as<std::string>();
+    if (whole_number(name.substr(name.rfind('.') + 1))) ++count;
+  }
+  return count;
+}
+
 PlanFile read_yaml(const YAML::Node& root) {
   PlanFile read;
   read.model = root["model"].as<std::string>();
@@ -127,6 +137,9 @@ PlanFile read_yaml(const YAML::Node& root) {
   const auto tensor_parallel = root["tensor_parallel"].as<std::uint32_t>();
   const auto copies = root["copies"];
   read.is_replicated = tensor_parallel == 1;
+  read.copy_count = static_cast<std::uint32_t>(copies.size());
+  read.stage_width = tensor_parallel;
+  for (const auto& stage : copies[0]["stages"]) read.stage_layers.push_back(layers_of(stage));
   for (const auto& copy : copies) {
     read.is_replicated &= copy["stages"].size() == 1;
     for (const auto& stage : copy["stages"]) {

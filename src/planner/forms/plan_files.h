@@ -48,6 +48,9 @@ struct PlanFile {
   std::string task;                            // Yaml only
   std::vector<std::string> devices;            // Yaml only: of all copies, in order
   bool is_replicated = false;                  // Yaml only: every copy whole on a device of its own
+  std::uint32_t copy_count = 0;                // Yaml only
+  std::uint32_t stage_width = 0;               // Yaml only: devices of a stage
+  std::vector<std::uint32_t> stage_layers;     // Yaml only: layers of each stage of a copy
 };
 
 /// Tells the form by its content and reads it. `file` stands in messages.

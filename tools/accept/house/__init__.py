@@ -3,6 +3,9 @@
 ROWS = {
     2: "row02_house",
     3: "row03_clients",
-    4: "row04_pull",
+    4: "row04_commands_and_pull",
     5: "row05_screens",
+    6: "row06_documents",
+    7: "row07_promises",
+    8: "row08_quickstart",
 }
