@@ -78,6 +78,7 @@ class Runner:
             line = re.sub(rf"(?<![\w/]){re.escape(word)}(?![\w/.-])", value, line)
         line = line.replace("127.0.0.1:8000", f"127.0.0.1:{self.state.port}")
         line = line.replace("127.0.0.1:9400", f"127.0.0.1:{self.state.metrics_port}")
+        line = line.replace("cmake --install build ", f"cmake --install {self.state.build} ")
         line = re.sub(r"\bmuster ctl (?!.*--server)", f"muster ctl --server http://127.0.0.1:{self.state.port} ", line)
         if names_nvidia(line) and "--nvml-path" not in line:
             line = f"MUSTER_NVML_PATH={self.state.build}/lib/libfakenvml.so {line}"
