@@ -53,7 +53,7 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
   model.load.precision = session.precision;
   // Tells a device that fails at everything, or lies, from a text that cannot be computed.
   session.model.text_encoder->encode(precision_texts().front(), model.canary);
-  session.fleet->load(kSessionModel, std::move(model));
+  session.fleet->models().load(kSessionModel, std::move(model));
   return session;
 }
 
