@@ -147,7 +147,7 @@ Status ServeRun::start_stats_file() {
        .line =
            [this] {
              return gpu_stats_with_tasks(collector_->snapshot(), service_->status(),
-                                         service_->fleet().status())
+                                         service_->fleet().groups)
                  .dump();
            },
        .on_notice = [this](const std::string& text) { say(LogLevel::Warning, text); }},
@@ -225,8 +225,7 @@ ServeFacts ServeRun::facts() const {
 
 // What nobody asks for and goes wrong all the same.
 void ServeRun::look_after() {
-  for (const auto& [level, text] :
-       states_.changes(service_->fleet().status(), service_->models())) {
+  for (const auto& [level, text] : states_.changes(service_->fleet().groups, service_->models())) {
     say(level, text);
   }
   const auto error = service_->tend_cache();
@@ -247,7 +246,7 @@ void ServeRun::feed_readings() {
   const auto snapshot = collector_->snapshot();
   for (std::size_t i = 0; i < options().devices.size(); ++i) {
     if (const auto readings = readings_of(options().devices[i], snapshot)) {
-      service_->fleet().set_readings(i, *readings);
+      service_->set_readings(i, *readings);
     }
   }
   readings_timer_->set(context_.clock.now() + kReadingsPeriod);

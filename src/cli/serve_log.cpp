@@ -103,10 +103,10 @@ SaidLine access_line(const ServeFacts& facts) {
                               where)};
 }
 
-LogLevel level_of(const FleetDeviceStatus& device) {
+LogLevel level_of(const GroupStatus& device) {
   const auto state = device.state;
-  const bool is_trouble = state == FleetState::Quarantined || state == FleetState::GivenUp ||
-                          (state == FleetState::Restarting && !device.is_asked_for);
+  const bool is_trouble = state == GroupState::Quarantined || state == GroupState::GivenUp ||
+                          (state == GroupState::Restarting && !device.is_asked_for);
   return is_trouble ? LogLevel::Warning : LogLevel::Info;
 }
 
@@ -176,11 +176,11 @@ std::vector<SaidLine> start_lines(const ServeFacts& facts) {
   return lines;
 }
 
-std::vector<SaidLine> StateWatch::changes(const std::vector<FleetDeviceStatus>& devices,
+std::vector<SaidLine> StateWatch::changes(const std::vector<GroupStatus>& devices,
                                           const std::vector<ServedModelStatus>& models) {
   std::vector<SaidLine> lines;
   for (const auto& device : devices) {
-    const auto state = fleet_state_name(device.state);
+    const auto state = group_state_name(device.state);
     if (devices_[device.name] == state) continue;
     const auto was = before(devices_, device.name, state);
     lines.push_back({.level = level_of(device),

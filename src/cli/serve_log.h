@@ -42,7 +42,7 @@ std::string sample_request(const ServeFacts& facts);
 /// Threads: owned by one loop.
 class StateWatch {
  public:
-  std::vector<SaidLine> changes(const std::vector<FleetDeviceStatus>& devices,
+  std::vector<SaidLine> changes(const std::vector<GroupStatus>& devices,
                                 const std::vector<ServedModelStatus>& models);
 
  private:

@@ -84,9 +84,9 @@ TEST(ServeLog, TheSampleAsksAsTheServerWantsIt) {
 
 TEST(StateWatch, SaysWhatChangesOnce) {
   StateWatch watch;
-  std::vector<FleetDeviceStatus> devices(1);
+  std::vector<GroupStatus> devices(1);
   devices[0].name = "cpu:0";
-  devices[0].state = FleetState::Ready;
+  devices[0].state = GroupState::Ready;
   auto model = tiny();
   model.state = ModelState::Loading;
   const auto lines = [&](const std::vector<ServedModelStatus>& models) {
@@ -98,7 +98,7 @@ TEST(StateWatch, SaysWhatChangesOnce) {
   };
   EXPECT_EQ(lines({model}), "info device cpu:0: ready\ninfo model tiny: loading\n");
   EXPECT_EQ(lines({model}), "");
-  devices[0].state = FleetState::Quarantined;
+  devices[0].state = GroupState::Quarantined;
   devices[0].reason = "a wrong canary";
   model.state = ModelState::Ready;
   EXPECT_EQ(lines({model}),
@@ -110,15 +110,15 @@ TEST(StateWatch, SaysWhatChangesOnce) {
 
 TEST(StateWatch, ARestartThatSomebodyAskedForIsNoWarning) {
   StateWatch watch;
-  std::vector<FleetDeviceStatus> devices(1);
+  std::vector<GroupStatus> devices(1);
   devices[0].name = "cpu:0";
-  devices[0].state = FleetState::Restarting;
+  devices[0].state = GroupState::Restarting;
   devices[0].is_asked_for = true;
   devices[0].reason = "started again by an operator";
   EXPECT_EQ(watch.changes(devices, {}).at(0).level, LogLevel::Info);
-  devices[0].state = FleetState::Ready;
+  devices[0].state = GroupState::Ready;
   EXPECT_EQ(watch.changes(devices, {}).at(0).level, LogLevel::Info);
-  devices[0].state = FleetState::Restarting;
+  devices[0].state = GroupState::Restarting;
   devices[0].is_asked_for = false;
   EXPECT_EQ(watch.changes(devices, {}).at(0).level, LogLevel::Warning);
 }

@@ -77,7 +77,7 @@ class FleetFaultsTest : public testing::Test {
     auto started = Fleet::start(std::move(options), std::move(events), clock_);
     ASSERT_TRUE(started) << started.error().message;
     fleet_ = *std::move(started);
-    fleet_->load(kModel, std::move(model));
+    fleet_->models().load(kModel, std::move(model));
   }
 
   static FleetModel canary_model() {
@@ -103,18 +103,18 @@ class FleetFaultsTest : public testing::Test {
     FleetItem item{.item = {.key = key, .model = model}, .ids = std::move(ids)};
     item.item.token_count = static_cast<std::uint32_t>(item.ids.size());
     waiting_.insert(key);
-    fleet_->submit(std::move(item));
+    fleet_->texts().submit(std::move(item));
     return key;
   }
 
   /// What a server's loop does once.
   void turn() {
-    const auto left = std::clamp<Duration>(fleet_->next_deadline() - clock_.now(), Duration{0},
-                                           milliseconds(1000));
-    pollfd waiting{fleet_->wait_fd(), POLLIN, 0};
+    const auto left = std::clamp<Duration>(fleet_->loop().next_deadline() - clock_.now(),
+                                           Duration{0}, milliseconds(1000));
+    pollfd waiting{fleet_->loop().wait_fd(), POLLIN, 0};
     ::poll(&waiting, 1,
            static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
-    const auto stepped = fleet_->step(Duration{0});
+    const auto stepped = fleet_->loop().step(Duration{0});
     ASSERT_TRUE(stepped) << stepped.error().message;
   }
 
@@ -130,20 +130,20 @@ class FleetFaultsTest : public testing::Test {
 
   void finish() {
     run_until([this] { return waiting_.empty(); }, 0);
-    EXPECT_EQ(fleet_->pending_count(), 0U);
+    EXPECT_EQ(fleet_->texts().pending_count(), 0U);
   }
 
-  FleetDeviceStatus device(std::size_t index) const { return fleet_->status()[index]; }
-  bool is(std::size_t index, FleetState state) const { return device(index).state == state; }
+  GroupStatus device(std::size_t index) const { return fleet_->groups()[index]; }
+  bool is(std::size_t index, GroupState state) const { return device(index).state == state; }
   bool are_ready() const {
-    const auto all = fleet_->status();
+    const auto all = fleet_->groups();
     return std::all_of(all.begin(), all.end(),
-                       [](const auto& one) { return one.state == FleetState::Ready; });
+                       [](const auto& one) { return one.state == GroupState::Ready; });
   }
   std::string states() const {
     std::string text;
-    for (const auto& one : fleet_->status()) {
-      text += fmt::format("{} {} {}\n", one.name, fleet_state_name(one.state), one.reason);
+    for (const auto& one : fleet_->groups()) {
+      text += fmt::format("{} {} {}\n", one.name, group_state_name(one.state), one.reason);
     }
     return text;
   }
@@ -154,8 +154,8 @@ class FleetFaultsTest : public testing::Test {
   void expect_nothing_lost() {
     finish();
     EXPECT_TRUE(failed_.empty()) << failed_.begin()->second.message;
-    for (std::size_t i = 0; i < fleet_->status().size(); ++i) {
-      EXPECT_EQ(fleet_->dispatcher().in_flight_token_count(i), 0U) << i;
+    for (std::size_t i = 0; i < fleet_->groups().size(); ++i) {
+      EXPECT_EQ(fleet_->placement().dispatcher().in_flight_token_count(i), 0U) << i;
     }
   }
   auto rows_since(std::uint64_t count) {
@@ -183,11 +183,11 @@ TEST_F(FleetFaultsTest, KillsAndCancelsAtRandomMomentsLoseAndDoubleNothing) {
     ASSERT_NO_FATAL_FAILURE(run_until(rows_since(random() % 300)));
     for (int i = 0; i < 10; ++i) {
       const auto key = *std::next(waiting_.begin(), static_cast<long>(random() % waiting_.size()));
-      EXPECT_TRUE(fleet_->cancel(key));
-      EXPECT_FALSE(fleet_->cancel(key));
+      EXPECT_TRUE(fleet_->texts().cancel(key));
+      EXPECT_FALSE(fleet_->texts().cancel(key));
       waiting_.erase(key);
     }
-    if (const auto pid = device(random() % 2).pid) ::kill(*pid, SIGKILL);
+    if (const auto pid = device(random() % 2).pid()) ::kill(*pid, SIGKILL);
   }
   finish();
   EXPECT_TRUE(failed_.empty());
@@ -201,7 +201,7 @@ TEST_F(FleetFaultsTest, ItsSpeedIsKnownBeforeTheFirstText) {
         std::move(model));
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }, 0));
   // 10,000 and 2,500 tokens a second; sleeping takes a little longer than told.
-  const auto speed = fleet_->dispatcher().tokens_per_second(kModel);
+  const auto speed = fleet_->placement().dispatcher().tokens_per_second(kModel);
   ASSERT_TRUE(speed);
   EXPECT_GT(*speed, 0.5 * 12'500);
   EXPECT_LE(*speed, 12'500);
@@ -211,12 +211,12 @@ TEST_F(FleetFaultsTest, ItsSpeedIsKnownBeforeTheFirstText) {
 TEST_F(FleetFaultsTest, AStoppedWorkerIsQuarantinedAndComesBackByItsCanary) {
   start("{}");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && by_device_[1] > 200; }));
-  const auto pid = device(1).pid;
+  const auto pid = device(1).pid();
   ::kill(*pid, SIGSTOP);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Quarantined); }));
   EXPECT_EQ(device(1).reason.substr(0, 13), "no answer in ");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
-  EXPECT_NE(device(1).pid, pid);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Ready); }));
+  EXPECT_NE(device(1).pid(), pid);
   EXPECT_TRUE(device(1).last_canary->is_well);
   EXPECT_EQ(device(1).quarantine_count, 1U);
   finish();
@@ -227,12 +227,12 @@ TEST_F(FleetFaultsTest, ASlowDeviceIsQuarantinedAliveAndComesBackWhenItIsWell) {
   start(R"({"cpu:0": {"batch_us_per_token": 20},
             "cpu:1": {"batch_us_per_token": 20, "slow_after_s": 1.5, "slow_factor": 50,
                       "recover_after_s": 4}})");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
-  const auto pid = device(1).pid;
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Quarantined); }));
+  const auto pid = device(1).pid();
   EXPECT_EQ(device(1).reason, "its batches take more than 5 times as long as they did");
   EXPECT_EQ(device(1).in_flight_texts, 0U);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
-  EXPECT_EQ(device(1).pid, pid);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Ready); }));
+  EXPECT_EQ(device(1).pid(), pid);
   finish();
   EXPECT_TRUE(failed_.empty());
   EXPECT_EQ(device(0).quarantine_count, 0U);
@@ -243,7 +243,7 @@ TEST_F(FleetFaultsTest, TheLastDeviceIsNotQuarantinedForSlowness) {
                       "recover_after_s": 2}})",
         1);
   ASSERT_NO_FATAL_FAILURE(run_until([this] {
-    EXPECT_FALSE(is(0, FleetState::Quarantined));
+    EXPECT_FALSE(is(0, GroupState::Quarantined));
     return row_count_ > 0 && device(0).ready_seconds > 2;
   }));
   finish();
@@ -254,16 +254,16 @@ TEST_F(FleetFaultsTest, ALiarIsEndedAndComesBackOnlyByARightCanary) {
   start(R"({"cpu:1": {"lie_after_s": 0.5, "recover_after_s": 1.5, "state_file": "@"}})");
   liar_ = 1;
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
-  const auto right = fleet_->canary_rows(kModel);
+  const auto right = fleet_->models().canary_rows(kModel);
   ASSERT_EQ(right.size(), 1U);
-  const auto pid = device(1).pid;
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  const auto pid = device(1).pid();
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Quarantined); }));
   EXPECT_EQ(device(1).reason, "it gave a wrong vector for its canary");
   const auto rows_of_liar = by_device_[1];
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Ready); }));
   EXPECT_EQ(by_device_[1], rows_of_liar);  // no work before the right canary
-  EXPECT_NE(device(1).pid, pid);
-  EXPECT_EQ(fleet_->canary_rows(kModel), right);
+  EXPECT_NE(device(1).pid(), pid);
+  EXPECT_EQ(fleet_->models().canary_rows(kModel), right);
   EXPECT_EQ(device(0).quarantine_count, 0U);
   liar_ = SIZE_MAX;
   ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
@@ -273,13 +273,14 @@ TEST_F(FleetFaultsTest, ALiarIsEndedAndComesBackOnlyByARightCanary) {
 
 TEST_F(FleetFaultsTest, AKeptCanaryRowConvictsALiarAtItsFirstLoad) {
   start("{}", 1);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return !fleet_->canary_rows(kModel).empty(); }));
+  ASSERT_NO_FATAL_FAILURE(
+      run_until([this] { return !fleet_->models().canary_rows(kModel).empty(); }));
   auto model = canary_model();
-  model.canary_rows = fleet_->canary_rows(kModel);
+  model.canary_rows = fleet_->models().canary_rows(kModel);
   finish();
   start(R"({"cpu:0": {"lie_after_s": 0}})", 2, std::move(model));
   ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
-  EXPECT_NE(device(0).state, FleetState::Ready);
+  EXPECT_NE(device(0).state, GroupState::Ready);
   EXPECT_EQ(device(0).text_count, 0U);
   finish();
 }
@@ -287,11 +288,11 @@ TEST_F(FleetFaultsTest, AKeptCanaryRowConvictsALiarAtItsFirstLoad) {
 TEST_F(FleetFaultsTest, AWorkerThatCrashesAtItsStartIsTriedAgainWhileOthersServe) {
   start(R"({"cpu:1": {"crash_at_start": 4, "state_file": "@"}})");
   ASSERT_NO_FATAL_FAILURE(run_until([this] {
-    return is(1, FleetState::Restarting) &&
+    return is(1, GroupState::Restarting) &&
            device(1).reason ==
                "worker ended with exit code 3; it last said: told to crash at start 3";
   }));
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Ready); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Ready); }));
   EXPECT_EQ(device(1).restart_count, 4U);
   finish();
   EXPECT_TRUE(failed_.empty());
@@ -331,7 +332,7 @@ TEST_F(FleetFaultsTest, ADeviceThatFailsEverythingIsAtFaultAndNotItsTexts) {
 TEST_F(FleetFaultsTest, AJobGivesUpADeviceThatFailsEverything) {
   gives_up_ = true;
   start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 2}})");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::GivenUp); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::GivenUp); }));
   EXPECT_EQ(device(1).reason, "it failed at its canary: told to fail") << notices_;
   EXPECT_EQ(device(1).restart_count, 2U);
   expect_nothing_lost();
@@ -341,9 +342,9 @@ TEST_F(FleetFaultsTest, AloneADeviceThatFailsEverythingIsStillAtFault) {
   gives_up_ = true;
   start(R"({"cpu:0": {"fail_from_batch": 2}})", 1);
   submit_all();
-  auto stepped = fleet_->step(milliseconds(100));
+  auto stepped = fleet_->loop().step(milliseconds(100));
   for (const auto begin = clock_.now(); stepped && clock_.now() - begin < kPatience;) {
-    stepped = fleet_->step(milliseconds(100));
+    stepped = fleet_->loop().step(milliseconds(100));
   }
   ASSERT_FALSE(stepped);
   EXPECT_EQ(stepped.error().message,
@@ -435,7 +436,7 @@ TEST_F(FleetFaultsTest, AnAnswerThatDoesNotFitItsBatchEndsTheWorkerAndLosesNothi
 
 TEST_F(FleetFaultsTest, AHangInAFirstBatchIsNoticedByWhatTheCanaryCost) {
   start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"hang_at_batch": 2}})");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Quarantined); }));
   EXPECT_EQ(device(1).reason, "no answer in 2.0 s");
   expect_nothing_lost();
 }
@@ -443,7 +444,7 @@ TEST_F(FleetFaultsTest, AHangInAFirstBatchIsNoticedByWhatTheCanaryCost) {
 TEST_F(FleetFaultsTest, AJobGoesOnWithoutADeviceThatCannotLoad) {
   gives_up_ = true;
   start(R"({"cpu:1": {"fail_load": "Unsupported"}})");
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::GivenUp); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::GivenUp); }));
   ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
   EXPECT_EQ(device(1).reason, "the model cannot be loaded: told not to load");
   EXPECT_NE(notices_.find("cpu:1: the model cannot be loaded: told not to load; it is given up"),
@@ -454,14 +455,14 @@ TEST_F(FleetFaultsTest, AJobGoesOnWithoutADeviceThatCannotLoad) {
 TEST_F(FleetFaultsTest, AWorkerThatNoSignalEndsHoldsNobodyUp) {
   start(R"({"cpu:1": {"unkillable_s": 6}})");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 100; }));
-  std::ifstream status(fmt::format("/proc/{}/status", *device(1).pid));
+  std::ifstream status(fmt::format("/proc/{}/status", *device(1).pid()));
   const std::string text((std::istreambuf_iterator<char>(status)), {});
   if (text.find("TracerPid:\t0\n") != std::string::npos) GTEST_SKIP() << "no tracing here";
-  ::kill(*device(1).pid, SIGSTOP);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Quarantined); }));
+  ::kill(*device(1).pid(), SIGSTOP);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Quarantined); }));
   expect_nothing_lost();
-  const auto pid = *device(1).pid;
-  fleet_->stop();
+  const auto pid = *device(1).pid();
+  fleet_->loop().stop();
   EXPECT_NE(notices_.find("was killed and does not end: it is left to the system"),
             std::string::npos)
       << notices_;
@@ -474,14 +475,14 @@ TEST_F(FleetFaultsTest, TextsOfAWorkerThatDoesNotEndGoToOthers) {
   start(
       R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"unkillable_s": 6, "close_at_batch": 9}})");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }, 0));
-  const auto pid = *device(1).pid;
+  const auto pid = *device(1).pid();
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   const std::string text((std::istreambuf_iterator<char>(status)), {});
   if (text.find("TracerPid:\t0\n") != std::string::npos) GTEST_SKIP() << "no tracing here";
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Restarting); }));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Restarting); }));
   expect_nothing_lost();
-  EXPECT_EQ(device(1).pid, pid) << "it was waited for";
-  fleet_->stop();
+  EXPECT_EQ(device(1).pid(), pid) << "it was waited for";
+  fleet_->loop().stop();
   EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);  // until its tracer lets it go
 }
 
@@ -489,7 +490,7 @@ TEST_F(FleetFaultsTest, TextsOfAWorkerThatDoesNotEndGoToOthers) {
 TEST_F(FleetFaultsTest, ABatchThatRanBesideALoadIsNotKilledForItWhenTheLoadEnds) {
   start(R"({"cpu:0": {"load_ms": 2000, "batch_us_per_token": 1000}})", 1);
   ASSERT_NO_FATAL_FAILURE(run_until(rows_since(200)));
-  fleet_->load(kModel + 1, canary_model());
+  fleet_->models().load(kModel + 1, canary_model());
   ASSERT_NO_FATAL_FAILURE(run_until([this] {
     const auto models = device(0).models;
     const auto second = models.find(kModel + 1);
@@ -502,13 +503,13 @@ TEST_F(FleetFaultsTest, ABatchThatRanBesideALoadIsNotKilledForItWhenTheLoadEnds)
 
 TEST_F(FleetFaultsTest, UnloadingAModelEndsTheQuestionWhoseFaultItsBatchWas) {
   start(R"({"cpu:0": {"fail_on_token": 1077, "batch_us_per_token": 20000}})", 1);
-  fleet_->load(kModel + 1, canary_model());
+  fleet_->models().load(kModel + 1, canary_model());
   ASSERT_NO_FATAL_FAILURE(
       run_until([this] { return device(0).models.size() == 2 && are_ready(); }, 0));
   submit(77);
   ASSERT_NO_FATAL_FAILURE(
       run_until([this] { return notices_.find("its canary is asked") != std::string::npos; }, 0));
-  fleet_->unload(kModel);
+  fleet_->models().unload(kModel);
   ASSERT_EQ(failed_.size(), 1U);
   EXPECT_EQ(failed_.begin()->second.message, "the model was unloaded");
   submit(78, kModel + 1);
@@ -522,7 +523,7 @@ TEST_F(FleetFaultsTest, UnloadFailsWhatWaitsAndLetsWhatRunsComeBack) {
   const auto running = device(0).in_flight_texts;
   const auto in_flight = waiting_.size();
   const auto rows = row_count_;
-  fleet_->unload(kModel);
+  fleet_->models().unload(kModel);
   finish();
   EXPECT_EQ(row_count_ - rows, running);
   ASSERT_EQ(failed_.size(), in_flight - running);
@@ -532,7 +533,7 @@ TEST_F(FleetFaultsTest, UnloadFailsWhatWaitsAndLetsWhatRunsComeBack) {
   submit(next_key_++);
   finish();
   EXPECT_EQ(failed_.rbegin()->second.message, "no such model is loaded");
-  fleet_->load(kModel + 1, canary_model());
+  fleet_->models().load(kModel + 1, canary_model());
   submit(next_key_++, kModel + 1);
   finish();
   EXPECT_EQ(row_count_ - rows, running + 1);
@@ -541,23 +542,23 @@ TEST_F(FleetFaultsTest, UnloadFailsWhatWaitsAndLetsWhatRunsComeBack) {
 TEST_F(FleetFaultsTest, ADrainedDeviceEndsWhatItHasAndStartsAgainWhenTold) {
   start(R"({"cpu:0": {"batch_us_per_token": 20}, "cpu:1": {"batch_us_per_token": 20}})");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 200; }));
-  fleet_->drain(1);
-  EXPECT_TRUE(is(1, FleetState::Draining));
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, FleetState::Drained); }));
-  EXPECT_FALSE(device(1).pid);
+  fleet_->admin().drain(1);
+  EXPECT_TRUE(is(1, GroupState::Draining));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Drained); }));
+  EXPECT_FALSE(device(1).pid());
   EXPECT_TRUE(device(1).is_to_rest && device(1).is_asked_for);
   const auto rows = by_device_[1];
   ASSERT_NO_FATAL_FAILURE(run_until(rows_since(300)));
   EXPECT_EQ(by_device_[1], rows);
-  fleet_->resume(1);
+  fleet_->admin().resume(1);
   ASSERT_NO_FATAL_FAILURE(run_until([&] { return by_device_[1] > rows; }));
 
-  const auto pid = device(0).pid;
-  fleet_->restart(0);
+  const auto pid = device(0).pid();
+  fleet_->admin().restart(0);
   ASSERT_NO_FATAL_FAILURE(
-      run_until([&] { return is(0, FleetState::Ready) && device(0).pid != pid; }));
+      run_until([&] { return is(0, GroupState::Ready) && device(0).pid() != pid; }));
   EXPECT_TRUE(!device(0).is_to_rest && device(0).is_asked_for);
-  ::kill(*device(0).pid, SIGKILL);
+  ::kill(*device(0).pid(), SIGKILL);
   ASSERT_NO_FATAL_FAILURE(run_until([&] { return !device(0).is_asked_for; }));
   finish();
   EXPECT_TRUE(failed_.empty());
@@ -568,14 +569,15 @@ TEST_F(FleetFaultsTest, ACheckAsksEveryDeviceAndTellsWhichDoesNotAnswer) {
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }, 0));
   const auto check = [this] {
     std::optional<std::vector<CanaryResult>> results;
-    fleet_->check(milliseconds(300), [&](std::vector<CanaryResult> all) { results = all; });
+    fleet_->admin().check(milliseconds(300),
+                          [&](const std::vector<CanaryResult>& all) { results = all; });
     run_until([&] { return results.has_value(); }, 0);
     return results.value_or(std::vector<CanaryResult>(2));
   };
   auto results = check();
   EXPECT_TRUE(results[0].is_well && results[1].is_well);
   EXPECT_TRUE(results[1].seconds);
-  ::kill(*device(1).pid, SIGSTOP);
+  ::kill(*device(1).pid(), SIGSTOP);
   results = check();
   EXPECT_TRUE(results[0].is_well);
   EXPECT_FALSE(results[1].is_well);
@@ -587,7 +589,7 @@ TEST_F(FleetFaultsTest, ModelsAreServedWhereTheyAreAndApart) {
   start("{}", 2, everywhere);
   FleetModel one;
   one.devices = {1};
-  fleet_->load(kModel + 1, one);
+  fleet_->models().load(kModel + 1, one);
   std::uint64_t before = 0;
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
   finish();
@@ -595,7 +597,7 @@ TEST_F(FleetFaultsTest, ModelsAreServedWhereTheyAreAndApart) {
   for (ItemKey i = 0; i < 300; ++i) submit(next_key_++, kModel + 1);
   finish();
   EXPECT_EQ(by_device_[0], before);
-  EXPECT_EQ(fleet_->dim(kModel + 1), 8U);
+  EXPECT_EQ(fleet_->models().dim(kModel + 1), 8U);
   EXPECT_EQ(device(0).models.size(), 1U);
   EXPECT_EQ(device(1).models.size(), 2U);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace muster {
 
@@ -11,6 +13,13 @@ enum class WorkerEnd : std::uint8_t {
   Innocent,  // from outside, by an operator, or for what is not its texts' doing
   Died,      // of its own fault: a fatal signal that it raised, an exit code
   Silent,    // killed because a batch took too long
+};
+
+/// What a worker group had when it was lost.
+struct GroupLoss {
+  WorkerEnd end = WorkerEnd::Innocent;
+  std::string reason;                    // how it was lost, in words
+  std::vector<std::uint64_t> running{};  // the frames that a lane was computing, oldest first
 };
 
 /// What becomes of a batch whose worker has ended.

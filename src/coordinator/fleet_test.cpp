@@ -57,25 +57,26 @@ class FleetTest : public testing::Test {
       std::vector<std::uint32_t> ids(3 + key % 5, 0);
       ids[0] = static_cast<std::uint32_t>(1000 + key);
       const auto token_count = static_cast<std::uint32_t>(ids.size());
-      fleet_->submit({.item = {.key = key, .model = kModel, .token_count = token_count},
-                      .ids = std::move(ids)});
+      fleet_->texts().submit({.item = {.key = key, .model = kModel, .token_count = token_count},
+                              .ids = std::move(ids)});
     }
   }
 
   /// Loads every device and waits until all can work.
   void load_all() {
-    fleet_->load(kModel, {});
-    const auto is_ready = [](const FleetDeviceStatus& device) {
-      return device.state == FleetState::Ready;
+    fleet_->models().load(kModel, {});
+    const auto is_ready = [](const GroupStatus& device) {
+      return device.state == GroupState::Ready;
     };
-    for (auto status = fleet_->status(); !std::all_of(status.begin(), status.end(), is_ready);
-         status = fleet_->status()) {
-      ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
+    for (auto status = fleet_->groups(); !std::all_of(status.begin(), status.end(), is_ready);
+         status = fleet_->groups()) {
+      ASSERT_TRUE(fleet_->loop().step(std::chrono::seconds(10)));
     }
   }
 
   Status run_until_done() {
-    while (fleet_->pending_count() > 0) MUSTER_TRY(fleet_->step(std::chrono::seconds(10)));
+    while (fleet_->texts().pending_count() > 0)
+      MUSTER_TRY(fleet_->loop().step(std::chrono::seconds(10)));
     return Done{};
   }
 
@@ -137,14 +138,14 @@ TEST_F(FleetTest, AWorkersCommandLineNamesItsDeviceAndModels) {
 TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
   start("echo count_expects", 1);
   ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
-  fleet_->expect();  // it cannot take any yet
+  fleet_->texts().expect();  // it cannot take any yet
   load_all();
   const auto begin = clock_.now();
-  fleet_->expect();
-  fleet_->expect();  // within the time in which it is awake
+  fleet_->texts().expect();
+  fleet_->texts().expect();  // within the time in which it is awake
   const bool was_quick = clock_.now() - begin < kExpectTime;
   submit(1);
-  fleet_->expect();  // what it could announce is here
+  fleet_->texts().expect();  // what it could announce is here
   ASSERT_TRUE(run_until_done());
   EXPECT_EQ(row_counts_[0], 1);
   EXPECT_TRUE(expects_[0] == 1 || !was_quick) << expects_[0];
@@ -160,13 +161,13 @@ TEST_F(FleetTest, PlacesWhatWasSubmittedBeforeItLooksAtWhatCame) {
   ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
   load_all();
   submit(1);
-  const auto due = fleet_->next_deadline();
+  const auto due = fleet_->loop().next_deadline();
   EXPECT_LE(due, clock_.now());
-  fleet_->place_submitted();
-  EXPECT_EQ(fleet_->status()[0].in_flight_texts, 1U);
-  EXPECT_EQ(fleet_->pending_count(), 1U);
+  fleet_->loop().place_submitted();
+  EXPECT_EQ(fleet_->groups()[0].in_flight_texts, 1U);
+  EXPECT_EQ(fleet_->texts().pending_count(), 1U);
   const auto now = clock_.now();
-  EXPECT_GT(fleet_->next_deadline(), now) << "nothing is left to do until the row comes";
+  EXPECT_GT(fleet_->loop().next_deadline(), now) << "nothing is left to do until the row comes";
   ASSERT_TRUE(run_until_done());
   EXPECT_EQ(row_counts_[0], 1);
 }
@@ -180,20 +181,20 @@ TEST_F(FleetTest, GivesEveryTextItsOwnRowOnce) {
   submit(500);
   ASSERT_TRUE(run_until_done());
   expect_every_row_once(500);
-  const auto status = fleet_->status();
+  const auto status = fleet_->groups();
   EXPECT_EQ(status[0].text_count + status[1].text_count, 500U);
   EXPECT_GT(status[0].text_count, 0U);
   EXPECT_GT(status[1].text_count, 0U);
-  fleet_->stop();
+  fleet_->loop().stop();
 }
 
 TEST_F(FleetTest, LosesNothingWhenWorkersAreKilled) {
   start("echo");
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(2000);
   std::size_t done_before = 0;
-  for (int kill_count = 0; fleet_->pending_count() > 0;) {
-    ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
+  for (int kill_count = 0; fleet_->texts().pending_count() > 0;) {
+    ASSERT_TRUE(fleet_->loop().step(std::chrono::seconds(10)));
     // A kill after every hundred rows or so: at any moment of a worker's life.
     const auto pids = worker_pids();
     if (kill_count < 15 && row_counts_.size() >= done_before + 100 && !pids.empty()) {
@@ -204,15 +205,15 @@ TEST_F(FleetTest, LosesNothingWhenWorkersAreKilled) {
   }
   expect_every_row_once(2000);
   EXPECT_TRUE(failed_.empty());
-  const auto status = fleet_->status();
+  const auto status = fleet_->groups();
   EXPECT_GT(status[0].restart_count + status[1].restart_count, 5U);
 }
 
 TEST_F(FleetTest, GoesOnWhenAllWorkersAreKilledAtOnce) {
   start("echo");
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(1000);
-  while (row_counts_.size() < 200) ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
+  while (row_counts_.size() < 200) ASSERT_TRUE(fleet_->loop().step(std::chrono::seconds(10)));
   for (const auto pid : worker_pids()) ::kill(pid, SIGKILL);
   ASSERT_TRUE(run_until_done());
   expect_every_row_once(1000);
@@ -220,9 +221,9 @@ TEST_F(FleetTest, GoesOnWhenAllWorkersAreKilledAtOnce) {
 
 TEST_F(FleetTest, EndsAWorkerThatIsSilentTooLong) {
   start("echo");
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(1000);
-  while (row_counts_.size() < 400) ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
+  while (row_counts_.size() < 400) ASSERT_TRUE(fleet_->loop().step(std::chrono::seconds(10)));
   ::kill(worker_pids().front(), SIGSTOP);
   ASSERT_TRUE(run_until_done());
   expect_every_row_once(1000);
@@ -230,7 +231,7 @@ TEST_F(FleetTest, EndsAWorkerThatIsSilentTooLong) {
 
 TEST_F(FleetTest, FindsTheTextThatKillsAndDoesTheRest) {
   start("echo abort_on=1077");
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(200);
   ASSERT_TRUE(run_until_done());
   ASSERT_EQ(failed_.size(), 1U);
@@ -242,18 +243,18 @@ TEST_F(FleetTest, FindsTheTextThatKillsAndDoesTheRest) {
 
 TEST_F(FleetTest, FindsTheTextThatFailsWithoutADeath) {
   start("echo fail_on=1042");
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(100);
   ASSERT_TRUE(run_until_done());
   ASSERT_EQ(failed_.size(), 1U);
   EXPECT_EQ(failed_.begin()->first, 42U);
   expect_every_row_once(100);
-  EXPECT_EQ(fleet_->status()[0].restart_count, 0U);
+  EXPECT_EQ(fleet_->groups()[0].restart_count, 0U);
 }
 
 TEST_F(FleetTest, HalvesTheBatchWhenTheDeviceIsFull) {
   start("echo oom_above=20");
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(300);
   ASSERT_TRUE(run_until_done());
   EXPECT_TRUE(failed_.empty());
@@ -271,7 +272,7 @@ TEST_F(FleetTest, SaysWhyNoDeviceCanWork) {
 
 TEST_F(FleetTest, PassesOnWhyTheModelCannotBeLoaded) {
   start("fail_load");
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(1);
   const auto status = run_until_done();
   ASSERT_FALSE(status);
@@ -281,13 +282,13 @@ TEST_F(FleetTest, PassesOnWhyTheModelCannotBeLoaded) {
 
 TEST_F(FleetTest, AModelThatCannotBeLoadedIsAStateOfAServer) {
   start("fail_load", 2, /*gives_up=*/false);
-  fleet_->load(kModel, {});
+  fleet_->models().load(kModel, {});
   submit(1);
   ASSERT_TRUE(run_until_done());
   ASSERT_EQ(failed_.size(), 1U);
   EXPECT_EQ(failed_[0].kind, ErrorKind::Unavailable);
   EXPECT_NE(failed_[0].message.find("told not to load"), std::string::npos);
-  for (const auto& device : fleet_->status()) {
+  for (const auto& device : fleet_->groups()) {
     EXPECT_EQ(device.models.at(kModel).state, ModelState::Failed);
     EXPECT_EQ(device.models.at(kModel).reason, "told not to load");
   }
@@ -298,8 +299,8 @@ TEST_F(FleetTest, AServerGoesOnTryingDevicesThatCannotStart) {
   const auto classes = fleet_->wait_for_greetings(kNever);
   ASSERT_FALSE(classes);
   EXPECT_EQ(classes.error().kind, ErrorKind::Unavailable);
-  for (const auto& device : fleet_->status()) {
-    EXPECT_EQ(device.state, FleetState::Restarting);
+  for (const auto& device : fleet_->groups()) {
+    EXPECT_EQ(device.state, GroupState::Restarting);
     EXPECT_GE(device.restart_count, 2U);
   }
 }
@@ -314,14 +315,14 @@ TEST_F(FleetTest, MeasuresPrecisionsOnOneDeviceAndThenUsesAll) {
   load_all();
   submit(500);
   ASSERT_TRUE(run_until_done());
-  for (const auto& device : fleet_->status()) EXPECT_GT(device.text_count, 0U);
+  for (const auto& device : fleet_->groups()) EXPECT_GT(device.text_count, 0U);
 }
 
 TEST_F(FleetTest, StopEndsEveryWorkerAndCountsTheirCpuTime) {
   start("echo");
   ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
   EXPECT_EQ(worker_pids().size(), 2U);
-  EXPECT_GT(fleet_->stop(), 0.0);
+  EXPECT_GT(fleet_->loop().stop(), 0.0);
   EXPECT_TRUE(worker_pids().empty());
 }
 

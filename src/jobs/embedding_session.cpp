@@ -64,7 +64,7 @@ Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents e
   // Tells a device that fails at everything, or lies, from a text that cannot be computed.
   session.model.text_encoder->encode(precision_texts().front(), model.canary);
   begin("loading the model");
-  session.fleet->load(kSessionModel, std::move(model));
+  session.fleet->models().load(kSessionModel, std::move(model));
   return session;
 }
 

@@ -35,21 +35,21 @@ class LocalBackend final : public EmbedBackend {
   std::optional<Tokenizer::Encoded> submit(ItemKey key, const std::string& text) override {
     std::vector<TokenId> ids;
     const auto encoded = session_.model.text_encoder->encode(text, ids);
-    session_.fleet->submit(
+    session_.fleet->texts().submit(
         {.item = {.key = key, .model = kSessionModel, .token_count = encoded.token_count},
          .ids = std::move(ids)});
     return encoded;
   }
 
-  Status step(Duration timeout) override { return session_.fleet->step(timeout); }
+  Status step(Duration timeout) override { return session_.fleet->loop().step(timeout); }
 
   EmbedBackendStatus status() const override {
     EmbedBackendStatus status{.devices = {},
-                              .ready_at = session_.fleet->first_ready_at(),
-                              .dim = session_.fleet->dim(kSessionModel)};
-    for (const auto& device : session_.fleet->status()) {
+                              .ready_at = session_.fleet->models().first_ready_at(),
+                              .dim = session_.fleet->models().dim(kSessionModel)};
+    for (const auto& device : session_.fleet->groups()) {
       const auto model = device.models.find(kSessionModel);
-      const auto here = model == device.models.end() ? FleetModelStatus{} : model->second;
+      const auto here = model == device.models.end() ? GroupModelStatus{} : model->second;
       status.devices.push_back({.name = device.name,
                                 .text_count = device.text_count,
                                 .token_count = device.token_count,
@@ -59,13 +59,13 @@ class LocalBackend final : public EmbedBackend {
                                 .weights_bytes = here.weights_bytes,
                                 .load_peak_bytes = here.load_peak_bytes,
                                 .activation_peak_bytes = device.activation_peak_bytes,
-                                .state = std::string(fleet_state_name(device.state)),
+                                .state = std::string(group_state_name(device.state)),
                                 .reason = device.reason});
     }
     return status;
   }
 
-  std::optional<double> stop() override { return session_.fleet->stop(); }
+  std::optional<double> stop() override { return session_.fleet->loop().stop(); }
 
  private:
   EmbeddingSession session_;

@@ -26,15 +26,15 @@ Result<std::vector<std::vector<float>>> embed_texts(const EmbedOptions& options,
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::vector<TokenId> ids;
     const auto encoded = session.model.text_encoder->encode(texts[i], ids);
-    session.fleet->submit(
+    session.fleet->texts().submit(
         {.item = {.key = i, .model = kSessionModel, .token_count = encoded.token_count},
          .ids = std::move(ids)});
   }
-  while (session.fleet->pending_count() > 0) {
-    MUSTER_TRY(session.fleet->step(std::chrono::milliseconds(100)));
+  while (session.fleet->texts().pending_count() > 0) {
+    MUSTER_TRY(session.fleet->loop().step(std::chrono::milliseconds(100)));
     if (failed) return *failed;
   }
-  session.fleet->stop();
+  session.fleet->loop().stop();
   return vectors;
 }
 

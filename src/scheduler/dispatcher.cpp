@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <span>
 
 #include "base/check.h"
@@ -88,8 +87,7 @@ const DispatchDevice& Dispatcher::device(std::size_t device) const {
 void Dispatcher::add(const DispatchItem& item, TimePoint now) {
   const auto [entry, is_new] = known_.try_emplace(item.key);
   MUSTER_CHECK(is_new);
-  ++queued_texts_;
-  queued_tokens(item.lane) += item.token_count;
+  queued_in(item.lane).add(1, item.token_count);
   if (item.lane == Lane::Interactive) last_query_at_ = now;
   auto& known = entry->second;
   known.item = item;
@@ -107,8 +105,7 @@ bool Dispatcher::remove(ItemKey key) {
   MUSTER_CHECK(was_there);
   order(item.lane).on_removed(item.flow, item.token_count, rank);
   if (bound) books_->work(*bound, item.model).bound_tokens -= item.token_count;
-  --queued_texts_;
-  queued_tokens(item.lane) -= item.token_count;
+  queued_in(item.lane).take(1, item.token_count);
   const auto model = item.model;
   known_.erase(found);
   purge(model);
@@ -128,10 +125,10 @@ void Dispatcher::lift(ItemKey key, FlowId flow, TimePoint now) {
   (known.bound ? waiting.bound[*known.bound] : waiting.shared).remove(known.work());
   if (known.bound) books_->work(*known.bound, item.model).bound_tokens -= item.token_count;
   order(item.lane).on_removed(item.flow, item.token_count, known.rank);
-  queued_tokens(item.lane) -= item.token_count;
+  queued_in(item.lane).take(1, item.token_count);
   item.lane = Lane::Interactive;
   item.flow = flow;
-  queued_tokens(item.lane) += item.token_count;
+  queued_in(item.lane).add(1, item.token_count);
   known.item = item;
   known.rank = order(item.lane).add(flow, item.token_count);
   last_query_at_ = now;
@@ -295,8 +292,7 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
   account.in_flight_slow += given.holds_queries_up ? 1 : 0;
   books.in_flight_tokens += work->token_count;
   if (source.is_bound) books.bound_tokens -= work->token_count;
-  queued_texts_ -= work->items.size();
-  queued_tokens(lane) -= work->token_count;
+  queued_in(lane).take(work->items.size(), work->token_count);
   const auto* which = source.is_bound    ? "bound to this device"
                       : given.is_suspect ? "that wait; alone, as its last batch ended a worker"
                                          : "that wait for any device";
@@ -420,8 +416,7 @@ std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const Disp
 // A text that came back waits again with the rank that it had.
 Dispatcher::Known& Dispatcher::wait_again(Known known) {
   const auto& item = known.item;
-  ++queued_texts_;
-  queued_tokens(item.lane) += item.token_count;
+  queued_in(item.lane).add(1, item.token_count);
   order(item.lane).add_again(item.flow, item.token_count);
   known.bound.reset();
   known.is_given = false;
@@ -490,15 +485,22 @@ void Dispatcher::purge(ModelId model) {
   gone_.erase(model);
 }
 
-std::uint64_t Dispatcher::queued_text_count() const { return queued_texts_; }
+std::uint64_t Dispatcher::queued_text_count() const {
+  std::uint64_t sum = 0;
+  for (const auto& lane : queued_) sum += lane.text_count;
+  return sum;
+}
 
 std::uint64_t Dispatcher::queued_token_count() const {
-  return std::accumulate(queued_tokens_.begin(), queued_tokens_.end(), std::uint64_t{0});
+  std::uint64_t sum = 0;
+  for (const auto& lane : queued_) sum += lane.token_count;
+  return sum;
 }
 
 std::uint64_t Dispatcher::tokens_ahead(Lane lane) const {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i <= static_cast<std::size_t>(lane); ++i) sum += queued_tokens_.at(i);
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(lane); ++i)
+    sum += queued_.at(i).token_count;
   for (std::size_t i = 0; i < books_->size(); ++i) sum += books_->in_flight_tokens(i);
   return sum;
 }
@@ -506,8 +508,8 @@ std::uint64_t Dispatcher::tokens_ahead(Lane lane) const {
 QueueState Dispatcher::queue_state(ModelId model, Lane lane, FlowId flow,
                                    std::uint64_t tokens) const {
   const auto at = static_cast<std::size_t>(lane);
-  const auto ahead = tokens_ahead(lane) - queued_tokens_.at(at);
-  QueueState state{.queued_texts = queued_texts_,
+  const auto ahead = tokens_ahead(lane) - queued_.at(at).token_count;
+  QueueState state{.queued_texts = queued_text_count(),
                    .outstanding_tokens = tokens_ahead(Lane::Bulk),
                    .tokens_ahead = ahead + orders_.at(at).tokens_ahead(flow, tokens),
                    .tokens_per_second = tokens_per_second(model),

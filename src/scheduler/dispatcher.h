@@ -103,6 +103,21 @@ struct Decision {
   std::string reason;  // "free slot; 12 texts of 3 requests waited", "least work: 0.12 s of 0.31 s"
 };
 
+/// Texts that wait for a device.
+struct QueuedWork {
+  std::uint64_t text_count = 0;
+  std::uint64_t token_count = 0;
+
+  void add(std::uint64_t texts, std::uint64_t tokens) {
+    text_count += texts;
+    token_count += tokens;
+  }
+  void take(std::uint64_t texts, std::uint64_t tokens) {
+    text_count -= texts;
+    token_count -= tokens;
+  }
+};
+
 /// The books of a server: every text that waits or is with a device, and who gets which next.
 /// Exact, never polled: what is outstanding on a device is what was given to it and is not back.
 ///
@@ -174,6 +189,8 @@ class Dispatcher {
 
   std::uint64_t queued_text_count() const;
   std::uint64_t queued_token_count() const;
+  /// Of one lane alone.
+  const QueuedWork& queued(Lane lane) const { return queued_.at(static_cast<std::size_t>(lane)); }
 
   /// Tokens of the texts that are not behind one that comes now: those with a device, those that
   /// wait in its lane and in those before it.
@@ -244,9 +261,7 @@ class Dispatcher {
                                              ModelId model) const;
   std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;
   std::vector<Known> settle(std::size_t device, const DispatchBatch& batch);
-  std::uint64_t& queued_tokens(Lane lane) {
-    return queued_tokens_.at(static_cast<std::size_t>(lane));
-  }
+  QueuedWork& queued_in(Lane lane) { return queued_.at(static_cast<std::size_t>(lane)); }
   FairOrder& order(Lane lane) { return orders_.at(static_cast<std::size_t>(lane)); }
   void purge(ModelId model);
   void note(Decision decision);
@@ -261,10 +276,9 @@ class Dispatcher {
   std::optional<std::size_t> suspect_taker_;  // the device that empties itself for a suspect
   std::deque<Decision> decisions_;
   std::uint64_t next_batch_id_ = 1;
-  std::uint64_t queued_texts_ = 0;
-  std::array<std::uint64_t, kLaneCount> queued_tokens_{};  // by lane
-  std::array<FairOrder, kLaneCount> orders_{};             // by lane
-  std::optional<TimePoint> last_query_at_;                 // an interactive text came
+  std::array<QueuedWork, kLaneCount> queued_{};  // by lane
+  std::array<FairOrder, kLaneCount> orders_{};   // by lane
+  std::optional<TimePoint> last_query_at_;       // an interactive text came
 };
 
 }  // namespace muster

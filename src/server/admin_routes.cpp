@@ -36,13 +36,16 @@ ApiStatus read_ids(JsonValue& value, Ids& ids) {
 }
 
 // Which of the server's devices these are. Errors: 404 for one that the server does not have.
-ApiResult<std::vector<std::size_t>> chosen(const std::vector<FleetDeviceStatus>& devices,
+ApiResult<std::vector<std::size_t>> chosen(const std::vector<GroupStatus>& devices,
                                            const Ids& ids) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; !ids && i < devices.size(); ++i) places.push_back(i);
   for (const std::uint32_t id : ids.value_or(std::vector<std::uint32_t>())) {
-    const auto found = std::find_if(devices.begin(), devices.end(), [&](const auto& device) {
-      return device.device.kind != DeviceKind::Cpu && device.device.index == id;
+    const auto is_it = [id](const MemberStatus& member) {
+      return member.device.kind != DeviceKind::Cpu && member.device.index == id;
+    };
+    const auto found = std::find_if(devices.begin(), devices.end(), [&](const GroupStatus& group) {
+      return std::any_of(group.members.begin(), group.members.end(), is_it);
     });
     if (found == devices.end()) {
       ApiError error = api_error(404, "The server has no GPU " + std::to_string(id));
@@ -92,28 +95,28 @@ Json test(const std::vector<Device>& devices, const ComputeTestOptions& options,
 // ---- POST /multigpu/resources/manage ----
 
 // Workers whose batches have been made smaller after an out-of-memory start anew, with whole ones.
-Json optimize(ServerState& state, const std::vector<FleetDeviceStatus>& devices,
+Json optimize(ServerState& state, const std::vector<GroupStatus>& devices,
               const std::vector<std::size_t>& places) {
   Json restarted = Json::array();
   for (const std::size_t place : places) {
-    const FleetDeviceStatus& device = devices[place];
-    if (device.state != FleetState::Ready || device.token_budget >= state.options.batch_tokens) {
+    const GroupStatus& device = devices[place];
+    if (device.state != GroupState::Ready || device.token_budget >= state.options.batch_tokens) {
       continue;
     }
-    state.service.fleet().restart(place);
+    state.service.fleet_admin().restart(place);
     restarted.push_back(device.name);
   }
   return {{"restarted", std::move(restarted)}};
 }
 
-Json clean_up(ServerState& state, const std::vector<FleetDeviceStatus>& devices,
+Json clean_up(ServerState& state, const std::vector<GroupStatus>& devices,
               const std::vector<std::size_t>& places, bool names_devices) {
   const CacheStatus before = state.service.status().cache;
   state.service.clear_cache();
   Json restarted = Json::array();
   for (const std::size_t place : places) {
-    if (!names_devices || devices[place].state != FleetState::Ready) continue;
-    state.service.fleet().restart(place);
+    if (!names_devices || devices[place].state != GroupState::Ready) continue;
+    state.service.fleet_admin().restart(place);
     restarted.push_back(devices[place].name);
   }
   return {{"cache_entries_removed", before.entry_count},
@@ -124,7 +127,7 @@ Json clean_up(ServerState& state, const std::vector<FleetDeviceStatus>& devices,
 // ---- POST /v1/admin/… ----
 
 void change_device(const ExchangePtr& exchange, std::string_view verb,
-                   void (Fleet::*change)(std::size_t)) {
+                   void (FleetAdmin::*change)(std::size_t)) {
   std::string name;
   const std::vector<BodyField> fields{{"device", [&](JsonValue& value) -> ApiStatus {
                                          name =
@@ -135,8 +138,8 @@ void change_device(const ExchangePtr& exchange, std::string_view verb,
     return exchange->refuse(read.error());
   }
   if (name.empty()) return exchange->refuse(missing_field("device"));
-  Fleet& fleet = exchange->state().service.fleet();
-  const auto devices = fleet.status();
+  InferenceService& service = exchange->state().service;
+  const auto devices = service.fleet().groups;
   std::vector<std::string> names;
   for (const auto& device : devices) names.push_back(device.name);
   const auto found = std::find(names.begin(), names.end(), name);
@@ -148,10 +151,10 @@ void change_device(const ExchangePtr& exchange, std::string_view verb,
     return exchange->refuse(error);
   }
   const auto place = static_cast<std::size_t>(found - names.begin());
-  (fleet.*change)(place);
+  (service.fleet_admin().*change)(place);
   exchange->log_event(name + ": " + std::string(verb));
-  exchange->answer(200,
-                   {{"device", name}, {"state", fleet_state_name(fleet.status()[place].state)}});
+  exchange->answer(
+      200, {{"device", name}, {"state", group_state_name(service.fleet().groups[place].state)}});
 }
 
 }  // namespace
@@ -165,7 +168,7 @@ void test_gpus(const ExchangePtr& exchange) {
     const auto read = read_body(std::move(exchange->request.body), fields);
     if (!read) return exchange->refuse(read.error());
   }
-  const auto all = state.service.fleet().status();
+  const auto all = state.service.fleet().groups;
   auto places = chosen(all, ids);
   if (!places) return exchange->refuse(places.error());
   if (state.is_testing) {
@@ -175,7 +178,9 @@ void test_gpus(const ExchangePtr& exchange) {
   }
   if (state.tester.joinable()) state.tester.join();  // it has ended: its answer was given
   std::vector<Device> devices;
-  for (const std::size_t place : *places) devices.push_back(all[place].device);
+  for (const std::size_t place : *places) {
+    for (const auto& member : all[place].members) devices.push_back(member.device);
+  }
   ComputeTestOptions options;
   options.worker_program = state.options.worker_program;
   options.torch_root = state.options.torch_root;
@@ -206,7 +211,7 @@ void manage_resources(const ExchangePtr& exchange) {
   if (const auto read = read_body(std::move(exchange->request.body), fields); !read) {
     return exchange->refuse(read.error());
   }
-  const auto devices = state.service.fleet().status();
+  const auto devices = state.service.fleet().groups;
   auto places = chosen(devices, ids);
   if (!places) return exchange->refuse(places.error());
   Json details;
@@ -227,12 +232,14 @@ void manage_resources(const ExchangePtr& exchange) {
   exchange->answer(200, {{"success", true}, {"action", action}, {"details", std::move(details)}});
 }
 
-void drain_device(const ExchangePtr& exchange) { change_device(exchange, "drain", &Fleet::drain); }
+void drain_device(const ExchangePtr& exchange) {
+  change_device(exchange, "drain", &FleetAdmin::drain);
+}
 void resume_device(const ExchangePtr& exchange) {
-  change_device(exchange, "resume", &Fleet::resume);
+  change_device(exchange, "resume", &FleetAdmin::resume);
 }
 void restart_device(const ExchangePtr& exchange) {
-  change_device(exchange, "restart", &Fleet::restart);
+  change_device(exchange, "restart", &FleetAdmin::restart);
 }
 
 }  // namespace muster

@@ -26,7 +26,7 @@ Json canary_json(const std::optional<CanaryResult>& canary) {
           {"seconds", or_null(canary->seconds)}};
 }
 
-Json hosted_json(const FleetDeviceStatus& device, const std::vector<ServedModelStatus>& models) {
+Json hosted_json(const GroupStatus& device, const std::vector<ServedModelStatus>& models) {
   Json hosted = Json::array();
   for (const auto& [id, status] : device.models) {
     hosted.push_back({{"name", model_name(id, models)},
@@ -40,15 +40,15 @@ Json hosted_json(const FleetDeviceStatus& device, const std::vector<ServedModelS
 
 }  // namespace
 
-Json device_json(const FleetDeviceStatus& device, const std::vector<ServedModelStatus>& models) {
+Json device_json(const GroupStatus& device, const std::vector<ServedModelStatus>& models) {
   return {{"name", device.name},
-          {"kind", device_kind_name(device.device.kind)},
-          {"model", device.device.model},
-          {"uuid", or_null(device.device.uuid)},
-          {"memory_total_bytes", or_null(device.device.memory_total_bytes)},
-          {"state", fleet_state_name(device.state)},
+          {"kind", device_kind_name(device.device().kind)},
+          {"model", device.device().model},
+          {"uuid", or_null(device.device().uuid)},
+          {"memory_total_bytes", or_null(device.device().memory_total_bytes)},
+          {"state", group_state_name(device.state)},
           {"reason", text_or_null(device.reason)},
-          {"pid", or_null(device.pid)},
+          {"pid", or_null(device.pid())},
           {"engine_class", text_or_null(device.engine_class)},
           {"lane_count", device.lane_count},
           {"models", hosted_json(device, models)},
@@ -69,8 +69,7 @@ Json device_json(const FleetDeviceStatus& device, const std::vector<ServedModelS
           {"last_words", text_or_null(device.last_words)}};
 }
 
-Json decision_json(const Decision& decision, TimePoint now,
-                   const std::vector<FleetDeviceStatus>& devices,
+Json decision_json(const Decision& decision, TimePoint now, const std::vector<GroupStatus>& devices,
                    const std::vector<ServedModelStatus>& models) {
   const bool is_known = decision.device < devices.size();
   return {{"age_seconds", seconds(now - decision.at)},

@@ -10,12 +10,12 @@
 namespace muster {
 
 /// One device of GET /v1/devices. `models`: what the ids are called.
-nlohmann::ordered_json device_json(const FleetDeviceStatus& device,
+nlohmann::ordered_json device_json(const GroupStatus& device,
                                    const std::vector<ServedModelStatus>& models);
 
 /// One placement of GET /v1/decisions.
 nlohmann::ordered_json decision_json(const Decision& decision, TimePoint now,
-                                     const std::vector<FleetDeviceStatus>& devices,
+                                     const std::vector<GroupStatus>& devices,
                                      const std::vector<ServedModelStatus>& models);
 
 }  // namespace muster

@@ -12,40 +12,40 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct FleetView {
+/// What the routes of /multigpu show: the GPUs as they are read, and the fleet that works on them.
+struct GpuView {
   TelemetrySnapshot snapshot;
-  std::vector<FleetDeviceStatus> devices;
+  FleetView fleet;
   GpusSeen gpus;
   Json info;
 };
 
-FleetView look(const ExchangePtr& exchange) {
+GpuView look(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
-  FleetView view;
+  GpuView view;
   view.snapshot = snapshot_of(state);
-  view.devices = state.service.fleet().status();
-  view.gpus = gpu_facts(view.snapshot, view.devices);
+  view.fleet = state.service.fleet();
+  view.gpus = gpu_facts(view.snapshot, view.fleet.groups);
   view.info = gpu_info(view.snapshot);
   return view;
 }
 
-std::string_view fleet_word(InferenceService& service,
-                            const std::vector<FleetDeviceStatus>& devices) {
+std::string_view fleet_word(InferenceService& service, const std::vector<GroupStatus>& devices) {
   if (!service.is_ready()) return "unavailable";
   const bool is_whole = std::all_of(devices.begin(), devices.end(), [](const auto& device) {
-    return device.state == FleetState::Ready || device.state == FleetState::Drained;
+    return device.state == GroupState::Ready || device.state == GroupState::Drained;
   });
   return is_whole ? "healthy" : "degraded";
 }
 
-Json workers_json(const std::vector<FleetDeviceStatus>& devices) {
+Json workers_json(const std::vector<GroupStatus>& devices) {
   Json workers = Json::object();
-  for (const auto& device : devices) workers[device.name] = fleet_state_name(device.state);
+  for (const auto& device : devices) workers[device.name] = group_state_name(device.state);
   return workers;
 }
 
 Json config_answer(const ExchangePtr& exchange) {
-  const FleetView view = look(exchange);
+  const GpuView view = look(exchange);
   return {{"success", true},
           {"config",
            Json::parse(exchange->state().hooks.config_json(exchange->is_admin), nullptr, false)},
@@ -79,7 +79,7 @@ Json latency_json(const ServiceStatus& service) {
           {"p99_at_most_ms", quantile_bound(service, 0.99)}};
 }
 
-Json speeds_json(const std::vector<FleetDeviceStatus>& devices) {
+Json speeds_json(const std::vector<GroupStatus>& devices) {
   Json speeds = Json::object();
   for (const auto& device : devices) {
     const double ready = device.ready_seconds;
@@ -148,14 +148,14 @@ ApiResult<std::map<std::string, std::string>> parse_settings(const std::string& 
 }  // namespace
 
 void answer_fleet_health(const ExchangePtr& exchange) {
-  const FleetView view = look(exchange);
-  exchange->answer(200, {{"status", fleet_word(exchange->state().service, view.devices)},
+  const GpuView view = look(exchange);
+  exchange->answer(200, {{"status", fleet_word(exchange->state().service, view.fleet.groups)},
                          {"timestamp", view.gpus.timestamp},
                          {"cuda_available", view.gpus.has_cuda},
                          {"gpu_count", view.gpus.ids.size()},
                          {"available_gpus", view.gpus.available_ids},
                          {"gpu_info", view.info},
-                         {"workers", workers_json(view.devices)}});
+                         {"workers", workers_json(view.fleet.groups)}});
 }
 
 void answer_fleet_config(const ExchangePtr& exchange) {
@@ -175,7 +175,7 @@ void change_config(const ExchangePtr& exchange) {
 }
 
 void answer_fleet_stats(const ExchangePtr& exchange) {
-  const FleetView view = look(exchange);
+  const GpuView view = look(exchange);
   exchange->answer(200, {{"gpu_info", view.info},
                          {"available_gpus", view.gpus.available_ids},
                          {"total_gpus", view.gpus.ids.size()},
@@ -185,7 +185,7 @@ void answer_fleet_stats(const ExchangePtr& exchange) {
 }
 
 void answer_one_gpu(const ExchangePtr& exchange) {
-  const FleetView view = look(exchange);
+  const GpuView view = look(exchange);
   for (const auto& [key, gpu] : view.info.items()) {
     if (gpu["id"].dump() == exchange->parameter) return exchange->answer(200, gpu);
   }
@@ -198,7 +198,7 @@ void answer_one_gpu(const ExchangePtr& exchange) {
 }
 
 void answer_resources(const ExchangePtr& exchange) {
-  const FleetView view = look(exchange);
+  const GpuView view = look(exchange);
   exchange->answer(200, {{"timestamp", view.gpus.timestamp},
                          {"gpu_count", view.gpus.ids.size()},
                          {"available_gpus", view.gpus.available_ids},
@@ -209,7 +209,7 @@ void answer_resources(const ExchangePtr& exchange) {
 
 void answer_performance(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
-  const FleetView view = look(exchange);
+  const GpuView view = look(exchange);
   const ServiceStatus service = state.service.status();
   const auto lookups = service.cache.hit_count + service.cache.miss_count;
   exchange->answer(
@@ -224,8 +224,8 @@ void answer_performance(const ExchangePtr& exchange) {
             {"cache_hit_rate", lookups == 0 ? Json(nullptr)
                                             : Json(static_cast<double>(service.cache.hit_count) /
                                                    static_cast<double>(lookups))},
-            {"queued_texts", state.service.fleet().dispatcher().queued_text_count()},
-            {"devices", speeds_json(view.devices)}});
+            {"queued_texts", view.fleet.queued_text_count()},
+            {"devices", speeds_json(view.fleet.groups)}});
 }
 
 }  // namespace muster

@@ -14,11 +14,13 @@ bool is_whole_gpu(const DeviceStatus& status) {
   return status.identity.device.kind != DeviceKind::Cpu && !status.identity.parent;
 }
 
-const FleetDeviceStatus* worker_of(std::uint32_t gpu,
-                                   const std::vector<FleetDeviceStatus>& devices) {
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const auto& device) {
-    return device.device.kind != DeviceKind::Cpu && device.device.index == gpu &&
-           !device.device.slice;
+const GroupStatus* worker_of(std::uint32_t gpu, const std::vector<GroupStatus>& devices) {
+  const auto is_it = [gpu](const MemberStatus& member) {
+    const auto& device = member.device;
+    return device.kind != DeviceKind::Cpu && device.index == gpu && !device.slice;
+  };
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const GroupStatus& group) {
+    return std::any_of(group.members.begin(), group.members.end(), is_it);
   });
   return found == devices.end() ? nullptr : &*found;
 }
@@ -26,9 +28,9 @@ const FleetDeviceStatus* worker_of(std::uint32_t gpu,
 // The share above which document's clients call a GPU taken.
 constexpr double kTakenShare = 0.9;
 
-bool is_available(const DeviceStatus& status, const FleetDeviceStatus* worker) {
+bool is_available(const DeviceStatus& status, const GroupStatus* worker) {
   if (!status.is_up) return false;
-  if (worker != nullptr && worker->state != FleetState::Ready) return false;
+  if (worker != nullptr && worker->state != GroupState::Ready) return false;
   const auto size = status.readings.get(Reading::GpuMemorySize);
   const auto used = status.readings.get(Reading::GpuMemoryUsed);
   return !size || !used || *used < kTakenShare * *size;
@@ -37,7 +39,7 @@ bool is_available(const DeviceStatus& status, const FleetDeviceStatus* worker) {
 }  // namespace
 
 Json gpu_stats_with_tasks(const TelemetrySnapshot& snapshot, const ServiceStatus& service,
-                          const std::vector<FleetDeviceStatus>& devices) {
+                          const std::vector<GroupStatus>& devices) {
   Json stats = Json::parse(gpu_stats_json(snapshot));
   for (Json& gpu : stats["devices"]) {
     const auto* worker = worker_of(gpu["index"].get<std::uint32_t>(), devices);
@@ -59,8 +61,7 @@ Json gpu_stats_with_tasks(const TelemetrySnapshot& snapshot, const ServiceStatus
   return stats;
 }
 
-GpusSeen gpu_facts(const TelemetrySnapshot& snapshot,
-                   const std::vector<FleetDeviceStatus>& devices) {
+GpusSeen gpu_facts(const TelemetrySnapshot& snapshot, const std::vector<GroupStatus>& devices) {
   GpusSeen facts;
   facts.timestamp = Json::parse(gpu_stats_json(snapshot))["timestamp"].get<std::string>();
   for (const auto& status : snapshot.devices) {

@@ -17,7 +17,7 @@ namespace muster {
 /// Threads: pure, as all below.
 nlohmann::ordered_json gpu_stats_with_tasks(const TelemetrySnapshot& snapshot,
                                             const ServiceStatus& service,
-                                            const std::vector<FleetDeviceStatus>& devices);
+                                            const std::vector<GroupStatus>& devices);
 
 /// What the answers below /multigpu are made of.
 struct GpusSeen {
@@ -28,8 +28,7 @@ struct GpusSeen {
                                              // not put aside by the server
 };
 
-GpusSeen gpu_facts(const TelemetrySnapshot& snapshot,
-                   const std::vector<FleetDeviceStatus>& devices);
+GpusSeen gpu_facts(const TelemetrySnapshot& snapshot, const std::vector<GroupStatus>& devices);
 
 /// `{"gpu_0": {"id", "name", …}}`, as gpu_info_json.
 nlohmann::ordered_json gpu_info(const TelemetrySnapshot& snapshot);

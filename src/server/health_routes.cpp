@@ -25,9 +25,9 @@ HttpResponse later(int status, const Json& body) {
   return response;
 }
 
-Json worker_json(const FleetDeviceStatus& device, const CanaryResult* result) {
-  Json json{{"device", device.name}, {"state", fleet_state_name(device.state)}};
-  const bool is_meant_to_rest = device.state == FleetState::Drained;
+Json worker_json(const GroupStatus& device, const CanaryResult* result) {
+  Json json{{"device", device.name}, {"state", group_state_name(device.state)}};
+  const bool is_meant_to_rest = device.state == GroupState::Drained;
   const bool is_well = result != nullptr && result->is_well;
   json["is_well"] = is_meant_to_rest ? Json(nullptr) : Json(is_well);
   std::string reason = result != nullptr && !is_well ? result->reason : device.reason;
@@ -39,7 +39,7 @@ Json worker_json(const FleetDeviceStatus& device, const CanaryResult* result) {
 }
 
 // All that should work does: 200. Anything else is 503, with what is wrong.
-HttpResponse health_response(const std::vector<FleetDeviceStatus>& devices,
+HttpResponse health_response(const std::vector<GroupStatus>& devices,
                              const std::vector<CanaryResult>& results) {
   Json workers = Json::array();
   std::size_t well_count = 0;
@@ -47,10 +47,10 @@ HttpResponse health_response(const std::vector<FleetDeviceStatus>& devices,
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const CanaryResult* mine = nullptr;
     for (const auto& result : results) {
-      if (result.device == i) mine = &result;
+      if (result.group == i) mine = &result;
     }
     workers.push_back(worker_json(devices[i], mine));
-    resting_count += devices[i].state == FleetState::Drained ? 1 : 0;
+    resting_count += devices[i].state == GroupState::Drained ? 1 : 0;
     well_count += workers.back()["is_well"] == Json(true) ? 1 : 0;
   }
   const bool is_well = well_count > 0 && well_count + resting_count == devices.size();
@@ -73,14 +73,14 @@ void answer_health(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
   state.awaiting_health.push_back(exchange);
   if (state.awaiting_health.size() > 1) return;  // the round under way answers this one too
-  state.service.fleet().check(state.options.canary_limit,
-                              [alive = exchange](const std::vector<CanaryResult>& results) {
-                                ServerState& now = alive->state();
-                                const auto devices = now.service.fleet().status();
-                                const auto waiting = std::exchange(now.awaiting_health, {});
-                                for (const auto& one : waiting)
-                                  one->answer(health_response(devices, results));
-                              });
+  state.service.fleet_admin().check(state.options.canary_limit,
+                                    [alive = exchange](const std::vector<CanaryResult>& results) {
+                                      ServerState& now = alive->state();
+                                      const auto devices = now.service.fleet().groups;
+                                      const auto waiting = std::exchange(now.awaiting_health, {});
+                                      for (const auto& one : waiting)
+                                        one->answer(health_response(devices, results));
+                                    });
 }
 
 }  // namespace muster

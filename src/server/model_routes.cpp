@@ -130,7 +130,7 @@ ApiStatus check_asked(const ServedModel& model, InferenceService& service) {
     return wrong_field("name", "invalid_value",
                        "Invalid 'name': a model of that name is there: " + model.name + ".");
   }
-  const auto devices = service.fleet().status();
+  const auto devices = service.fleet().groups;
   for (const auto& name : model.devices) {
     const auto is_it = [&](const auto& device) { return device.name == name; };
     if (std::any_of(devices.begin(), devices.end(), is_it)) continue;

@@ -15,15 +15,15 @@ Json problem(const std::string& subject, const std::string& text) {
 }
 
 // Starting, draining and resting are what somebody wanted.
-bool is_failing(FleetState state) {
-  return state == FleetState::Quarantined || state == FleetState::Restarting ||
-         state == FleetState::GivenUp;
+bool is_failing(GroupState state) {
+  return state == GroupState::Quarantined || state == GroupState::Restarting ||
+         state == GroupState::GivenUp;
 }
 
-void add_of_worker(const FleetDeviceStatus& device, const std::vector<ServedModelStatus>& models,
+void add_of_worker(const GroupStatus& device, const std::vector<ServedModelStatus>& models,
                    Json& problems) {
   if (is_failing(device.state)) {
-    std::string text(fleet_state_name(device.state));
+    std::string text(group_state_name(device.state));
     if (!device.reason.empty()) text += ": " + device.reason;
     problems.push_back(problem(device.name, text));
   }
@@ -45,7 +45,7 @@ void add_of_readings(const DeviceStatus& device, Json& problems) {
 }
 
 Json problems_of(const ServerState& state, const TelemetrySnapshot& snapshot,
-                 const std::vector<FleetDeviceStatus>& devices) {
+                 const std::vector<GroupStatus>& devices) {
   const auto models = state.service.models();
   Json problems = Json::array();
   for (const auto& device : devices) add_of_worker(device, models, problems);
@@ -76,7 +76,7 @@ std::vector<ModelAdvice> advise(const std::vector<ServedModelStatus>& models,
   return all;
 }
 
-Json devices_with(ModelId model, const std::vector<FleetDeviceStatus>& devices) {
+Json devices_with(ModelId model, const std::vector<GroupStatus>& devices) {
   Json names = Json::array();
   for (const auto& device : devices) {
     const auto hosted = device.models.find(model);
@@ -98,7 +98,7 @@ Json meets_recommendations(const std::vector<ModelAdvice>& advice) {
 
 Json answer_of(const ServerState& state, std::vector<ModelAdvice> advice) {
   const auto snapshot = snapshot_of(state);
-  const auto devices = state.service.fleet().status();
+  const auto devices = state.service.fleet().groups;
   const auto gpus = gpu_facts(snapshot, devices);
   Json names = Json::array();
   for (const auto& device : devices) names.push_back(device.name);

@@ -266,10 +266,10 @@ void add_models(MetricText& text, const std::vector<ServedModelStatus>& models) 
   add("model_tokens_total", &ServedModelStatus::token_count);
 }
 
-void add_devices(MetricText& text, const std::vector<FleetDeviceStatus>& devices) {
+void add_devices(MetricText& text, const std::vector<GroupStatus>& devices) {
   begin(text, "device_state");
   for (const auto& device : devices) {
-    text.add(label("device", device.name), label("state", fleet_state_name(device.state)), 1);
+    text.add(label("device", device.name), label("state", group_state_name(device.state)), 1);
   }
   const auto add = [&](std::string_view name, auto value_of) {
     begin(text, name);
@@ -278,7 +278,7 @@ void add_devices(MetricText& text, const std::vector<FleetDeviceStatus>& devices
       if (value) text.add(label("device", device.name), "", *value);
     }
   };
-  using Device = FleetDeviceStatus;
+  using Device = GroupStatus;
   const auto count = [](std::uint64_t Device::*member) {
     return [member](const Device& device) { return std::optional(number(device.*member)); };
   };

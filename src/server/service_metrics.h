@@ -22,7 +22,7 @@ struct ServiceFacts {
   bool is_ready = false;
   ServiceStatus service = {};
   std::vector<ServedModelStatus> models = {};
-  std::vector<FleetDeviceStatus> devices = {};
+  std::vector<GroupStatus> devices = {};
   std::uint64_t queued_texts = 0;
   std::uint64_t queued_tokens = 0;
   std::optional<Duration> predicted_drain = {};

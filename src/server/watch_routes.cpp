@@ -27,15 +27,15 @@ const std::string& openapi_text() {
 
 void answer_metrics(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
-  Fleet& fleet = state.service.fleet();
+  auto fleet = state.service.fleet();
   ServiceFacts facts{.start_unix_seconds = state.start_unix_seconds,
                      .is_ready = state.service.is_ready(),
                      .service = state.service.status(),
                      .models = state.service.models(),
-                     .devices = fleet.status(),
-                     .queued_texts = fleet.dispatcher().queued_text_count(),
-                     .queued_tokens = fleet.dispatcher().queued_token_count(),
-                     .predicted_drain = fleet.dispatcher().predicted_drain(),
+                     .devices = std::move(fleet.groups),
+                     .queued_texts = fleet.queued_text_count(),
+                     .queued_tokens = fleet.queued_token_count(),
+                     .predicted_drain = fleet.predicted_drain,
                      .http = &state.statistics};
   if (state.hooks.log_lost_count) facts.log_lost_count = state.hooks.log_lost_count();
   if (state.http != nullptr) {
@@ -59,22 +59,22 @@ void answer_devices(const ExchangePtr& exchange) {
   InferenceService& service = exchange->state().service;
   const auto models = service.models();
   Json devices = Json::array();
-  for (const auto& device : service.fleet().status()) {
+  const FleetView fleet = service.fleet();
+  for (const auto& device : fleet.groups) {
     devices.push_back(device_json(device, models));
   }
-  const std::string_view strategy = strategy_name(service.fleet().dispatcher().options().strategy);
+  const std::string_view strategy = strategy_name(fleet.strategy);
   exchange->answer(200, {{"strategy", strategy}, {"devices", std::move(devices)}});
 }
 
 void answer_decisions(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
-  const Fleet& fleet = state.service.fleet();
-  const auto devices = fleet.status();
+  const FleetView fleet = state.service.fleet();
   const auto models = state.service.models();
   const TimePoint now = state.clock.now();
   Json decisions = Json::array();
-  for (const Decision& decision : fleet.dispatcher().decisions()) {
-    decisions.push_back(decision_json(decision, now, devices, models));
+  for (const Decision& decision : fleet.decisions) {
+    decisions.push_back(decision_json(decision, now, fleet.groups, models));
   }
   exchange->answer(200, {{"decisions", std::move(decisions)}});
 }
@@ -97,7 +97,7 @@ void answer_openapi_json(const ExchangePtr& exchange) {
 void answer_gpu_stats(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
   exchange->answer(200, gpu_stats_with_tasks(snapshot_of(state), state.service.status(),
-                                             state.service.fleet().status()));
+                                             state.service.fleet().groups));
 }
 
 }  // namespace muster

@@ -220,7 +220,12 @@ class InferenceService {
   /// be loaded is told that it was unloaded.
   virtual Status unload_model(const std::string& name) = 0;
 
-  virtual Fleet& fleet() = 0;
+  /// The devices and what waits for them, as they are now.
+  virtual FleetView fleet() const = 0;
+  /// What an operator does to the devices; they are numbered as in `fleet`.
+  virtual FleetAdmin& fleet_admin() = 0;
+  /// As FleetPlacement::set_readings.
+  virtual void set_readings(std::size_t device, const DispatchDevice& readings) = 0;
   virtual ServiceStatus status() const = 0;
 
   /// Forgets every cached vector, those of the cache's file too.

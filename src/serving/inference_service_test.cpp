@@ -175,7 +175,7 @@ TEST_F(InferenceServiceTest, NothingIsHeardOfACancelledCall) {
   EXPECT_EQ(vectors(other).rows[0], echo_of("other").first);
   EXPECT_FALSE(is_answered);
   EXPECT_EQ(service_->status().cancelled_count, 1U);
-  EXPECT_EQ(service_->fleet().pending_count(), 0U);
+  EXPECT_EQ(service_->fleet().pending_count, 0U);
 }
 
 TEST_F(InferenceServiceTest, ACallPastItsDeadlineIsToldSo) {
@@ -327,7 +327,7 @@ TEST_F(InferenceServiceTest, RowsOfADeviceThatTurnsOutWrongAreNotKept) {
   (void)vectors(embed_texts({"q"}));
   ASSERT_EQ(service_->status().cache.entry_count, 1U);
   ::setenv("ZERO_WORKER", "dim=32", 1);  // zeros, also for the canary
-  service_->fleet().restart(0);
+  service_->fleet_admin().restart(0);
   run_until([&] { return service_->status().cache.entry_count == 0; });
   EXPECT_NE(notices_.find("the cache is emptied: cpu:0 gave a wrong vector"), std::string::npos)
       << notices_;
@@ -338,13 +338,13 @@ TEST_F(InferenceServiceTest, ADeviceIsReadyWithoutAModelToo) {
   start();
   run_until([&] { return service_->is_ready(); });
   ASSERT_TRUE(service_->unload_model("tiny"));
-  const auto pid = service_->fleet().status()[0].pid;
-  service_->fleet().restart(0);
+  const auto pid = service_->fleet().groups[0].pid();
+  service_->fleet_admin().restart(0);
   run_until([&] {
-    const auto device = service_->fleet().status()[0];
-    return device.state == FleetState::Ready && device.pid != pid && device.models.empty();
+    const auto device = service_->fleet().groups[0];
+    return device.state == GroupState::Ready && device.pid() != pid && device.models.empty();
   });
-  EXPECT_EQ(service_->fleet().status()[0].reason, "");
+  EXPECT_EQ(service_->fleet().groups[0].reason, "");
 }
 
 }  // namespace

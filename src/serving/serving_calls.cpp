@@ -84,7 +84,7 @@ std::optional<CallError> check_dimensions(std::optional<std::uint32_t> dimension
 }  // namespace
 
 void ServingLoop::expect_call() {
-  if (has_spare_core_ && was_computed_) fleet_->expect();
+  if (has_spare_core_ && was_computed_) fleet_->texts().expect();
 }
 
 CallId ServingLoop::embed(EmbedCall asked,
@@ -266,14 +266,14 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
 /// batch, and one text of any length however slow they are.
 double ServingLoop::interactive_tokens_most(const ServingModel& model) const {
   const double one_text = model.opened.text_encoder->length_max();
-  const auto speed = fleet_->dispatcher().tokens_per_second(model.id);
+  const auto speed = fleet_->placement().dispatcher().tokens_per_second(model.id);
   return std::max(one_text, seconds(options_.dispatch.batch_time_most) *
                                 speed.value_or(kUnknownTokensPerSecond));
 }
 
 QueueState ServingLoop::queue_state(const Call& call, const ServingModel& model) const {
-  auto state = fleet_->dispatcher().queue_state(model.id, call.lane, call.flow,
-                                                call.admission.token_estimate);
+  auto state = fleet_->placement().dispatcher().queue_state(model.id, call.lane, call.flow,
+                                                            call.admission.token_estimate);
   const auto own_lane = static_cast<std::size_t>(call.lane);
   for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
     const auto& unsent = unsent_.at(lane);
@@ -330,7 +330,7 @@ void ServingLoop::refuse(CallId id, const CallError& failure) {
 }
 
 CallError ServingLoop::no_device(const ServingModel& model,
-                                 const std::vector<FleetDeviceStatus>& devices) {
+                                 const std::vector<GroupStatus>& devices) {
   // A failing device is started again every half minute at the latest
   // (coordinator/restart_policy.h).
   constexpr Duration kRetryAfter = std::chrono::seconds(5);
@@ -338,7 +338,7 @@ CallError ServingLoop::no_device(const ServingModel& model,
     if (!device.models.contains(model.id) || device.is_to_rest) continue;
     return refusal(ErrorKind::Unavailable,
                    fmt::format("no device of {} works: {} is {}: {}", model.name, device.name,
-                               fleet_state_name(device.state), device.reason),
+                               group_state_name(device.state), device.reason),
                    kRetryAfter);
   }
   return refusal(ErrorKind::Unavailable,
@@ -370,7 +370,7 @@ void ServingLoop::leave_flights(const Call& call) {
   admission_.on_end(call.admission, computed_tokens(call), clock_.now());
   // From the last one, so that its key is charged for none of them (scheduler/fair_order.h).
   for (auto item = call.items.rbegin(); item != call.items.rend(); ++item) {
-    if (flights_.leave(*item, call.id)) fleet_->cancel(*item);
+    if (flights_.leave(*item, call.id)) fleet_->texts().cancel(*item);
   }
   place_soon();
 }
@@ -382,7 +382,7 @@ std::uint64_t ServingLoop::computed_tokens(const Call& call) const {
   if (call.missing_count == 0) return sum;
   for (const auto item : call.items) {
     const auto* flight = flights_.find(item);
-    if (flight != nullptr && fleet_->dispatcher().is_with_device(item)) {
+    if (flight != nullptr && fleet_->placement().dispatcher().is_with_device(item)) {
       sum += flight->token_count;
     }
   }

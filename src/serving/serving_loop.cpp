@@ -49,8 +49,8 @@ Status ServingLoop::open() {
                                     .drain_limit = options_.drain_limit},
                                    fleet_events(), clock_));
   MUSTER_TRY(open_first_models());
-  note_classes(fleet_->status());
-  fleet_watch_ = loop_.watch(fleet_->wait_fd(), [this] { pump(); });
+  note_classes(fleet_->groups());
+  fleet_watch_ = loop_.watch(fleet_->loop().wait_fd(), [this] { pump(); });
   reader_ = std::thread([this] {
     while (const auto job = jobs_.take()) {
       if (!is_ending_) (*job)();
@@ -88,25 +88,25 @@ void ServingLoop::place_soon() {
   loop_.post([this] {
     is_placing_posted_ = false;
     if (is_broken_) return;
-    fleet_->place_submitted();
-    fleet_timer_->set(fleet_->next_deadline());
+    fleet_->loop().place_submitted();
+    fleet_timer_->set(fleet_->loop().next_deadline());
   });
 }
 
 void ServingLoop::pump() {
   if (is_broken_) return;
-  if (const auto stepped = fleet_->step(Duration{0}); !stepped) {
+  if (const auto stepped = fleet_->loop().step(Duration{0}); !stepped) {
     is_broken_ = true;
     events_.on_fatal(stepped.error());
     return;
   }
-  fleet_timer_->set(fleet_->next_deadline());
+  fleet_timer_->set(fleet_->loop().next_deadline());
 }
 
 void ServingLoop::on_call_end(ModelId model) {
   const auto* left = models_.find(model);
   if (left != nullptr && left->is_leaving && calls_.count_of(model) == 0) {
-    fleet_->unload(model);
+    fleet_->models().unload(model);
     models_.remove(model);
     place_soon();
   }
@@ -138,7 +138,7 @@ void ServingLoop::reconfigure(const ServeOptions& options,
   options_.deadline = options.deadline;
   options_.deadline_most = options.deadline_most;
   options_.drain_limit = options.drain_limit;
-  fleet_->set_dispatch(options.dispatch);
+  fleet_->placement().set_dispatch(options.dispatch);
   admission_.set_options(options.admission);
   admission_.set_limits(std::move(limits));
   place_soon();
@@ -158,9 +158,9 @@ std::optional<Error> ServingLoop::tend_cache() {
 
 bool ServingLoop::is_ready() const {
   if (counts_.is_draining || is_broken_) return false;
-  const auto devices = fleet_->status();
-  return std::any_of(devices.begin(), devices.end(), [&](const FleetDeviceStatus& device) {
-    return device.state == FleetState::Ready &&
+  const auto devices = fleet_->groups();
+  return std::any_of(devices.begin(), devices.end(), [&](const GroupStatus& device) {
+    return device.state == GroupState::Ready &&
            std::any_of(device.models.begin(), device.models.end(),
                        [](const auto& model) { return model.second.state == ModelState::Ready; });
   });

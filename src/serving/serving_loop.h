@@ -57,7 +57,11 @@ class ServingLoop final : public InferenceService {
                   std::function<void(Result<ServedModelStatus>)> on_done) override;
   Status unload_model(const std::string& name) override;
 
-  Fleet& fleet() override { return *fleet_; }
+  FleetView fleet() const override { return fleet_->view(); }
+  FleetAdmin& fleet_admin() override { return fleet_->admin(); }
+  void set_readings(std::size_t device, const DispatchDevice& readings) override {
+    fleet_->placement().set_readings(device, readings);
+  }
   ServiceStatus status() const override;
   void clear_cache() override {
     if (cache_) cache_->clear();
@@ -83,8 +87,7 @@ class ServingLoop final : public InferenceService {
   void fail(CallId id, const CallError& failure);
   void refuse(CallId id, const CallError& failure);
   static void tell(Call& call, const CallError& failure);
-  static CallError no_device(const ServingModel& model,
-                             const std::vector<FleetDeviceStatus>& devices);
+  static CallError no_device(const ServingModel& model, const std::vector<GroupStatus>& devices);
   void leave_flights(const Call& call);
   std::uint64_t computed_tokens(const Call& call) const;
   void expire();
@@ -136,11 +139,11 @@ class ServingLoop final : public InferenceService {
   void place_opened(ModelId id, Result<std::unique_ptr<ServingModel>> opened);
   std::vector<std::string> engine_classes(const std::vector<std::string>& devices) const;
   void on_fleet_change();
-  void note_classes(const std::vector<FleetDeviceStatus>& devices);
-  void note_idle_models(const std::vector<FleetDeviceStatus>& devices);
+  void note_classes(const std::vector<GroupStatus>& devices);
+  void note_idle_models(const std::vector<GroupStatus>& devices);
   void keep_canaries(const ServingModel& model);
   ServedModelStatus status_of(const ServingModel& model,
-                              const std::vector<FleetDeviceStatus>& devices) const;
+                              const std::vector<GroupStatus>& devices) const;
 
   ServeOptions options_;
   EventLoop& loop_;

@@ -26,8 +26,8 @@ std::string name_of(const std::string& model) {
 }
 
 // Every device that is to have the model has this.
-bool all_of_devices(ModelId model, const std::vector<FleetDeviceStatus>& devices,
-                    const std::function<bool(const FleetDeviceStatus&)>& is_so) {
+bool all_of_devices(ModelId model, const std::vector<GroupStatus>& devices,
+                    const std::function<bool(const GroupStatus&)>& is_so) {
   bool has_device = false;
   for (const auto& device : devices) {
     if (!device.models.contains(model)) continue;
@@ -38,12 +38,12 @@ bool all_of_devices(ModelId model, const std::vector<FleetDeviceStatus>& devices
 }
 
 // Each of them was drained by an operator.
-bool is_to_rest(ModelId model, const std::vector<FleetDeviceStatus>& devices) {
+bool is_to_rest(ModelId model, const std::vector<GroupStatus>& devices) {
   return all_of_devices(model, devices, [](const auto& device) { return device.is_to_rest; });
 }
 
 // None of them works, nor will soon.
-bool is_idle(ModelId model, const std::vector<FleetDeviceStatus>& devices) {
+bool is_idle(ModelId model, const std::vector<GroupStatus>& devices) {
   return all_of_devices(model, devices,
                         [](const auto& device) { return device.is_to_rest || device.is_failing; });
 }
@@ -146,7 +146,7 @@ Status ServingLoop::place(std::unique_ptr<ServingModel> model) {
                   .canary_rows = read_canary_rows(options_.cache_folder, served.canary_name()),
                   .is_measured_at_load = true};
   what.load.model.task = served.task;
-  fleet_->load(served.id, std::move(what));
+  fleet_->models().load(served.id, std::move(what));
   return Done{};
 }
 
@@ -210,7 +210,7 @@ void ServingLoop::place_opened(ModelId id, Result<std::unique_ptr<ServingModel>>
   if (const auto placed = place(*std::move(opened)); !placed) return fail(placed.error());
   place_soon();
   // Little will happen on devices that do not work, and somebody waits for word of the model.
-  if (is_idle(id, fleet_->status())) on_fleet_change();
+  if (is_idle(id, fleet_->groups())) on_fleet_change();
 }
 
 Status ServingLoop::unload_model(const std::string& name) {
@@ -234,7 +234,7 @@ Status ServingLoop::unload_model(const std::string& name) {
 std::vector<std::string> ServingLoop::engine_classes(
     const std::vector<std::string>& devices) const {
   std::vector<std::string> classes;
-  for (const auto& device : fleet_->status()) {
+  for (const auto& device : fleet_->groups()) {
     const auto& name = device.engine_class;
     const bool is_named = std::find(devices.begin(), devices.end(), device.name) != devices.end();
     if (!devices.empty() && !is_named) continue;
@@ -245,7 +245,7 @@ std::vector<std::string> ServingLoop::engine_classes(
 }
 
 void ServingLoop::on_fleet_change() {
-  const auto devices = fleet_->status();
+  const auto devices = fleet_->groups();
   std::vector<std::pair<OnLoaded, Result<ServedModelStatus>>> answers;
   note_classes(devices);
   note_idle_models(devices);
@@ -275,7 +275,7 @@ void ServingLoop::on_fleet_change() {
 
 // A device may come, or come again, with another class than all before: its rows are not cached as
 // theirs, and clients are told from then on that there are two.
-void ServingLoop::note_classes(const std::vector<FleetDeviceStatus>& devices) {
+void ServingLoop::note_classes(const std::vector<GroupStatus>& devices) {
   device_classes_.resize(devices.size());
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto& name = devices[i].engine_class;
@@ -291,10 +291,10 @@ void ServingLoop::note_classes(const std::vector<FleetDeviceStatus>& devices) {
 
 // What waits for devices of which none will come would wait until its deadline. Who drains gives
 // the time to end what a device has, and then its texts back: what is left then is refused.
-void ServingLoop::note_idle_models(const std::vector<FleetDeviceStatus>& devices) {
+void ServingLoop::note_idle_models(const std::vector<GroupStatus>& devices) {
   idle_models_.clear();
   const bool is_any_ending = std::any_of(devices.begin(), devices.end(), [](const auto& device) {
-    return device.state == FleetState::Draining;
+    return device.state == GroupState::Draining;
   });
   for (const auto& model : models_.all()) {
     if (is_idle(model->id, devices)) idle_models_.emplace(model->id, no_device(*model, devices));
@@ -310,7 +310,7 @@ void ServingLoop::note_idle_models(const std::vector<FleetDeviceStatus>& devices
 
 void ServingLoop::keep_canaries(const ServingModel& model) {
   if (kept_canaries_.contains(model.id)) return;
-  const auto rows = fleet_->canary_rows(model.id);
+  const auto rows = fleet_->models().canary_rows(model.id);
   if (rows.empty()) return;
   kept_canaries_.insert(model.id);
   if (rows == read_canary_rows(options_.cache_folder, model.canary_name())) return;
@@ -321,7 +321,7 @@ void ServingLoop::keep_canaries(const ServingModel& model) {
 }
 
 std::vector<ServedModelStatus> ServingLoop::models() const {
-  const auto devices = fleet_->status();
+  const auto devices = fleet_->groups();
   std::vector<ServedModelStatus> all;
   for (const auto& model : models_.all()) {
     if (!model->is_leaving) all.push_back(status_of(*model, devices));
@@ -335,7 +335,7 @@ std::uint32_t ServingLoop::row_size(std::string_view model) const {
 }
 
 ServedModelStatus ServingLoop::status_of(const ServingModel& model,
-                                         const std::vector<FleetDeviceStatus>& devices) const {
+                                         const std::vector<GroupStatus>& devices) const {
   const auto& opened = model.opened;
   ServedModelStatus status{.id = model.id,
                            .name = model.name,

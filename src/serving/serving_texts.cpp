@@ -199,7 +199,7 @@ void ServingLoop::join_flight(Call& call, const CallMiss& miss) {
   flight.waiters.push_back({.call = call.id, .position = miss.position});
   call.items.push_back(flight.item);
   ++counts_.shared_count;
-  if (call.lane == Lane::Interactive) fleet_->lift(flight.item, call.flow);
+  if (call.lane == Lane::Interactive) fleet_->texts().lift(flight.item, call.flow);
 }
 
 // The call waits meanwhile, and no other does: one text of a call at a time is aside. The call
@@ -322,15 +322,15 @@ void ServingLoop::submit(Call& call, const CallMiss& miss, EncodedText encoded) 
   call.items.push_back(flight.item);
   std::uint64_t affinity = 0;
   std::memcpy(&affinity, miss.key.data(), sizeof affinity);
-  fleet_->submit({.item = {.key = flight.item,
-                           .model = call.model,
-                           .token_count = flight.token_count,
-                           .lane = call.lane,
-                           .type = call.type,
-                           .affinity = affinity,
-                           .flow = call.flow},
-                  .ids = std::move(encoded.ids),
-                  .first_segment = encoded.first_segment});
+  fleet_->texts().submit({.item = {.key = flight.item,
+                                   .model = call.model,
+                                   .token_count = flight.token_count,
+                                   .lane = call.lane,
+                                   .type = call.type,
+                                   .affinity = affinity,
+                                   .flow = call.flow},
+                          .ids = std::move(encoded.ids),
+                          .first_segment = encoded.first_segment});
 }
 
 void ServingLoop::count_sent(Call& call) {

@@ -67,10 +67,10 @@ TEST_F(ServingTextsTest, ALongTextIsEncodedAsideAndAQueryGoesBeforeIt) {
       order.emplace_back("long");
       on_done(given);
     });
-    EXPECT_EQ(service_->fleet().pending_count(), 0U);
+    EXPECT_EQ(service_->fleet().pending_count, 0U);
     service_->embed(EmbedCall{.texts = {"query"}},
                     [&order](const Answer&) { order.emplace_back("query"); });
-    EXPECT_EQ(service_->fleet().pending_count(), 1U);
+    EXPECT_EQ(service_->fleet().pending_count, 1U);
   });
   EXPECT_EQ(vectors(answer).rows[0], echo_of("long end").first);
   EXPECT_EQ(vectors(answer).rows[vectors(answer).dim], echo_of("short").first);
@@ -150,7 +150,7 @@ TEST_F(ServingTextsTest, TokenizesManyTextsInTurnsAndAQueryGoesBeforeThem) {
   std::optional<TokenizeAnswer> tokenized;
   loop_.post([&] {
     service_->tokenize({.texts = texts}, [&](const std::variant<TokenizeAnswer, CallError>& got) {
-      is_query_sent = is_answered || service_->fleet().pending_count() == 1;
+      is_query_sent = is_answered || service_->fleet().pending_count == 1;
       tokenized = std::get<TokenizeAnswer>(got);
     });
     service_->embed(EmbedCall{.texts = {"query"}}, [&](const Answer&) { is_answered = true; });
@@ -211,7 +211,7 @@ TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenTheLastDeviceIsDrained) {
   run_until([&] { return service_->is_ready(); });
   const auto answer = wait_for<Answer>([&](auto on_done) {
     service_->embed(EmbedCall{.texts = {"q"}}, on_done);
-    service_->fleet().drain(0);
+    service_->fleet_admin().drain(0);
   });
   EXPECT_EQ(error(answer).kind, ErrorKind::Unavailable);
   EXPECT_EQ(error(answer).message, "every device is drained");
@@ -239,7 +239,7 @@ TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenNoDeviceIsRight) {
       second.error().message.starts_with("no device of second works: cpu:0 is quarantined"));
 
   ::setenv("ZERO_WORKER", "echo dim=32", 1);
-  service_->fleet().restart(0);
+  service_->fleet_admin().restart(0);
   run_until([&] { return service_->is_ready(); });
   EXPECT_EQ(vectors(embed_texts({"q"})).rows[0], echo_of("q").first);
 }
@@ -252,8 +252,8 @@ TEST_F(ServingTextsTest, RowsOfAnotherEngineAreNotCachedAsThoseOfTheFirst) {
   ::setenv("ZERO_WORKER", "echo dim=32 exit_on=1", 1);
   start();
   const auto is_ready = [&](std::size_t device, const std::string& engine) {
-    const auto status = service_->fleet().status()[device];
-    return status.state == FleetState::Ready && status.engine_class == engine &&
+    const auto status = service_->fleet().groups[device];
+    return status.state == GroupState::Ready && status.engine_class == engine &&
            status.models.at(1).state == ModelState::Ready;
   };
   run_until([&] { return is_ready(0, "zero"); });
@@ -264,14 +264,14 @@ TEST_F(ServingTextsTest, RowsOfAnotherEngineAreNotCachedAsThoseOfTheFirst) {
   EXPECT_EQ(vectors(embed(by_alias)).cached_count, 1U);
 
   ::setenv("ZERO_WORKER", "echo dim=32 other_on=1", 1);
-  service_->fleet().restart(1);
+  service_->fleet_admin().restart(1);
   run_until([&] { return is_ready(1, "other"); });
   EXPECT_EQ(service_->models().front().equality_class, one_class + " + other");
-  service_->fleet().drain(0);
-  run_until([&] { return service_->fleet().status()[0].state == FleetState::Drained; });
+  service_->fleet_admin().drain(0);
+  run_until([&] { return service_->fleet().groups[0].state == GroupState::Drained; });
   EXPECT_EQ(vectors(embed_texts({"of the other"})).cached_count, 0U);
   EXPECT_EQ(vectors(embed_texts({"of the other"})).cached_count, 1U);
-  service_->fleet().resume(0);
+  service_->fleet_admin().resume(0);
   run_until([&] { return is_ready(0, "zero"); });
   const EmbedCall other{.options = {.model = "alias"}, .texts = {"of the other"}};
   EXPECT_EQ(vectors(embed(other)).cached_count, 0U);
@@ -327,7 +327,7 @@ TEST_F(ServingTextsTest, AQueryLiftsTheTextThatItSharesOutOfTheBulkLane) {
   bool is_bulk_answered = false;
   std::optional<std::uint64_t> rows_at_answer;  // of all texts, when the query is answered
   const std::function<void()> ask_when_all_wait = [&] {
-    if (service_->fleet().pending_count() + service_->status().text_count < texts.size()) {
+    if (service_->fleet().pending_count + service_->status().text_count < texts.size()) {
       return loop_.post(ask_when_all_wait);
     }
     service_->embed(EmbedCall{.options = {.lane = Lane::Interactive}, .texts = {texts.back()}},
@@ -374,9 +374,9 @@ TEST_F(ServingTextsTest, MuchThatIsAskedForAsInteractiveWaitsInTheBulkLane) {
     service_->embed(EmbedCall{.options = {.caller = "a", .lane = Lane::Interactive},
                               .texts = numbered("many", 200)},
                     [](const Answer&) {});
-    const auto& dispatcher = service_->fleet().dispatcher();
-    EXPECT_EQ(dispatcher.tokens_ahead(Lane::Interactive), 0U);
-    EXPECT_GT(dispatcher.tokens_ahead(Lane::Bulk), 0U);
+    const auto queues = service_->fleet().queues;
+    EXPECT_EQ(queues.at(static_cast<std::size_t>(Lane::Interactive)).token_count, 0U);
+    EXPECT_GT(queues.at(static_cast<std::size_t>(Lane::Bulk)).token_count, 0U);
     loop_.stop();
   });
   loop_.run();

@@ -1,0 +1,19 @@
+// The order of the questions matters: what an operator wants hides a quarantine, and a quarantine
+// hides that the processes are started again for it.
+
+#include "coordinator/group_life.h"
+
+namespace muster {
+
+GroupState GroupLife::state(bool has_settled_models, bool has_ready_model) const {
+  if (is_given_up) return GroupState::GivenUp;
+  if (goal == GroupGoal::Drain && !has_processes) return GroupState::Drained;
+  if (goal != GroupGoal::Serve) return GroupState::Draining;
+  if (is_quarantined) return GroupState::Quarantined;
+  if (restart_at || end_by || !has_processes) return GroupState::Restarting;
+  const bool is_settled = is_greeted && !is_probing && has_settled_models;
+  if (is_settled || has_ready_model) return GroupState::Ready;
+  return restart_count > 0 ? GroupState::Restarting : GroupState::Starting;
+}
+
+}  // namespace muster

@@ -1,0 +1,120 @@
+// Real processes (stand_ins/zero_worker): a group of two, which starts, speaks and ends as one.
+
+#include "coordinator/group_runner.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <functional>
+#include <set>
+
+#include "coordinator/step_signal.h"
+
+namespace muster {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(20);
+
+class GroupRunnerTest : public testing::Test, protected GroupProcessEvents {
+ protected:
+  GroupRunnerTest() { ::setenv("ZERO_WORKER", "echo", 1); }
+  ~GroupRunnerTest() override { ::unsetenv("ZERO_WORKER"); }
+
+  void start(std::size_t member_count) {
+    std::vector<Device> devices(member_count);
+    for (std::uint32_t i = 0; i < member_count; ++i) devices[i].index = i;
+    auto pids = runner_.start(0, devices);
+    ASSERT_TRUE(pids) << pids.error().message;
+    pids_ = *std::move(pids);
+    run_until([&] { return greeted_.size() == member_count; });
+  }
+
+  void run_until(const std::function<bool()>& is_so) {
+    const auto end = clock_.now() + kPatience;
+    while (!is_so()) {
+      ASSERT_LT(clock_.now(), end);
+      ASSERT_TRUE(runner_.wait(std::chrono::milliseconds(100)));
+      ASSERT_TRUE(runner_.handle(*this));
+    }
+  }
+
+  // GroupProcessEvents
+  Status on_frame(std::size_t, std::size_t member, const FrameHeader& header,
+                  std::span<const std::byte>) override {
+    if (header.type == static_cast<std::uint8_t>(MessageType::Hello)) greeted_.insert(member);
+    if (header.type == static_cast<std::uint8_t>(MessageType::Ready)) loaded_.insert(member);
+    return Done{};
+  }
+  Status on_broken(std::size_t, const Error& error) override { return error; }
+  void on_stream_end(std::size_t) override { is_stream_ended_ = true; }
+  void on_exit(std::size_t group) override {
+    if (!death_) death_ = runner_.reap(group, Duration{0});
+  }
+  void on_line(std::size_t, const std::string& line) override { lines_ += line + "\n"; }
+
+  const SteadyClock clock_{};
+  StepSignal signal_;
+  std::vector<pid_t> pids_;
+  std::set<std::size_t> greeted_;
+  std::set<std::size_t> loaded_;
+  bool is_stream_ended_ = false;
+  std::optional<WorkerDeath> death_;
+  std::string lines_;
+  GroupRunner runner_{{.program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker",
+                       .torch_root = {},
+                       .group_count = 1},
+                      signal_.fd(),
+                      clock_};
+};
+
+TEST_F(GroupRunnerTest, EveryMemberGreetsAndTheLeaderGetsTheFrames) {
+  ASSERT_NO_FATAL_FAILURE(start(2));
+  EXPECT_EQ(pids_.size(), 2U);
+  Load load;
+  load.model_id = 1;
+  runner_.send(0, MessageType::Load, 0, encode(load));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return !loaded_.empty(); }));
+  EXPECT_EQ(loaded_, std::set<std::size_t>{0});
+}
+
+TEST_F(GroupRunnerTest, TheDeathOfOneMemberKillsTheOthersAndIsHowTheGroupEnded) {
+  ASSERT_NO_FATAL_FAILURE(start(2));
+  ::kill(pids_[1], SIGABRT);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return death_.has_value(); }));
+  EXPECT_EQ(death_->reason, "signal 6 (Aborted)") << "not the kill that followed";
+  EXPECT_TRUE(death_->is_own_fault);
+  EXPECT_TRUE(is_stream_ended_);
+  for (const auto pid : pids_) EXPECT_NE(::kill(pid, 0), 0) << "it was waited for";
+  runner_.leave(0);
+
+  greeted_.clear();
+  death_.reset();
+  ASSERT_NO_FATAL_FAILURE(start(2));
+  EXPECT_FALSE(death_) << "an end of the last life is not the new one's";
+}
+
+TEST_F(GroupRunnerTest, TheEndOfTheStreamEndsEveryMember) {
+  ASSERT_NO_FATAL_FAILURE(start(2));
+  runner_.end(0, GroupEnding::EndOfStream);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return death_.has_value(); }));
+  EXPECT_EQ(death_->reason, "exit code 0");
+  EXPECT_GT(death_->cpu_seconds, 0.0);
+}
+
+TEST_F(GroupRunnerTest, WhereOneMemberCannotBeStartedNoneIsLeft) {
+  GroupRunner none({.program = "/no/such/muster-worker", .torch_root = {}, .group_count = 1},
+                   signal_.fd(), clock_);
+  const auto started = none.start(0, {Device{}, Device{}});
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().kind, ErrorKind::NotFound);
+}
+
+TEST_F(GroupRunnerTest, AWakeUpEndsAWait) {
+  signal_.wake();
+  ASSERT_TRUE(runner_.wait(kPatience));
+  ASSERT_TRUE(runner_.handle(*this));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,461 @@
+// The work in flight alone: groups are fakes, and what they answer is the test's. Two groups, one
+// lane each.
+
+#include "coordinator/in_flight_work.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "coordinator/fleet_fixture.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr ModelId kModel = 5;
+constexpr std::uint32_t kDim = 2;
+const Error kTold{ErrorKind::Internal, "told to fail"};
+
+class InFlightWorkTest : public testing::Test {
+ protected:
+  InFlightWorkTest()
+      : groups_(2, clock_),
+        models_(2),
+        events_{.on_row =
+                    [this](ItemKey key, std::span<const std::byte> row, std::size_t group) {
+                      std::memcpy(&rows_[key], row.data(), sizeof(float));
+                      row_groups_.emplace_back(key, group);
+                    },
+                .on_item_failed = [this](ItemKey key,
+                                         const Error& error) { failed_.emplace(key, error); },
+                .on_notice = {},
+                .on_change = {}},
+        work_({.group_count = 2, .batch_tokens = 100, .weights = {}, .dispatch = {}},
+              {.groups = groups_,
+               .models = models_,
+               .events = events_,
+               .signal = signal_,
+               .clock = clock_,
+               .ask_canary = [this](std::size_t group, ModelId) { asked_.push_back(group); },
+               .on_notice = [](std::size_t, const std::string&) {}}) {
+    serve(kModel, {0, 1});
+  }
+
+  void serve(ModelId model, const std::vector<std::size_t>& where, bool has_canary = true) {
+    models_.add(model, has_canary);
+    for (const auto group : where) {
+      models_.on(group)[model].status = {.state = ModelState::Ready, .reason = {}, .dim = kDim};
+      work_.update_group(group);
+    }
+  }
+
+  /// Texts of ten tokens whose first id is their key.
+  void submit(std::initializer_list<ItemKey> keys, ModelId model = kModel) {
+    for (const auto key : keys) {
+      std::vector<std::uint32_t> ids(10, 0);
+      ids[0] = static_cast<std::uint32_t>(key);
+      work_.submit(
+          {.item = {.key = key, .model = model, .token_count = 10}, .ids = std::move(ids)});
+    }
+    work_.feed();
+  }
+
+  /// The keys of the texts that the group's oldest frame asks for.
+  std::vector<ItemKey> running(std::size_t group) const {
+    if (groups_.sent(group).empty()) return {};
+    return keys_of(groups_.sent(group).all().front().id);
+  }
+  std::vector<ItemKey> keys_of(std::uint64_t id) const {
+    const auto& sent = *std::find_if(groups_.frames.begin(), groups_.frames.end(),
+                                     [id](const auto& one) { return one.frame.id == id; });
+    std::vector<ItemKey> keys;
+    std::size_t at = 0;
+    for (const auto length : sent.batch.lengths) {
+      keys.push_back(sent.batch.ids.at(at));
+      at += length;
+    }
+    return keys;
+  }
+
+  /// The group answers its oldest frame: [key, 0] for each text, but no number for `bad` ones.
+  void answer(std::size_t group, const std::vector<ItemKey>& bad = {}) {
+    const auto frame = groups_.sent(group).all().front();
+    std::vector<float> rows;
+    for (const auto key : keys_of(frame.id)) {
+      const bool is_bad = std::find(bad.begin(), bad.end(), key) != bad.end();
+      rows.push_back(is_bad ? std::numeric_limits<float>::infinity() : static_cast<float>(key));
+      rows.push_back(0);
+    }
+    groups_.sent_of(group).take(frame.id, clock_.now());
+    work_.on_rows(group, frame.id,
+                  {.engine_ns = 1'000'000, .dim = kDim, .rows = std::as_bytes(std::span(rows))});
+    work_.feed();
+  }
+  void answer_all() {
+    for (int turns = 0; turns < 100 && work_.pending_count() > 0; ++turns) {
+      for (const auto group : {0U, 1U}) {
+        if (!groups_.sent(group).empty()) answer(group);
+      }
+    }
+  }
+
+  /// The group fails at its oldest frame.
+  void fail(std::size_t group, const Error& error = kTold) {
+    const auto id = groups_.sent(group).all().front().id;
+    groups_.sent_of(group).take(id, clock_.now());
+    work_.on_failed(group, id, error);
+  }
+  /// Its canary was right, and work goes on.
+  void acquit(std::size_t group) {
+    EXPECT_TRUE(work_.acquit(group, kModel));
+    work_.feed();
+  }
+
+  /// The group ends with all that it has, and starts again.
+  void lose(std::size_t group, WorkerEnd end) {
+    auto& sent = groups_.sent_of(group);
+    const GroupLoss loss{.end = end, .reason = "it ended", .running = sent.running()};
+    sent.clear();
+    auto& life = groups_.life_of(group);
+    life.end_by = clock_.now();
+    work_.on_ended(group);
+    work_.update_group(group);
+    work_.on_lost(group, loss);
+    life.end_by.reset();
+    life.is_quarantined = false;
+    ++life.serial;
+    groups_.convicted.erase(group);
+    work_.update_group(group);
+    work_.feed();
+  }
+
+  void rest(std::size_t group, bool is_to_rest) {
+    groups_.life_of(group).goal = is_to_rest ? GroupGoal::Drain : GroupGoal::Serve;
+    work_.update_group(group);
+  }
+
+  GroupStatus status(std::size_t group) const {
+    GroupStatus status;
+    work_.describe(group, status);
+    return status;
+  }
+  void expect_rows(std::initializer_list<ItemKey> keys) {
+    EXPECT_EQ(rows_.size(), keys.size());
+    EXPECT_EQ(row_groups_.size(), keys.size()) << "each once";
+    for (const auto key : keys) EXPECT_EQ(rows_.at(key), static_cast<float>(key));
+  }
+
+  HandClock clock_;
+  StepSignal signal_;
+  FakeWorkerGroups groups_;
+  ModelTable models_;
+  FleetEvents events_;
+  std::map<ItemKey, float> rows_;
+  std::vector<std::pair<ItemKey, std::size_t>> row_groups_;
+  std::map<ItemKey, Error> failed_;
+  std::vector<std::size_t> asked_;
+  InFlightWork work_;
+};
+
+TEST_F(InFlightWorkTest, GroupsGetTextsInTurnAndEveryTextItsOwnRow) {
+  submit({1, 2, 3, 4});
+  EXPECT_FALSE(running(0).empty());
+  EXPECT_FALSE(running(1).empty());
+  EXPECT_EQ(work_.pending_count(), 4U);
+  answer_all();
+  expect_rows({1, 2, 3, 4});
+  EXPECT_EQ(status(0).text_count + status(1).text_count, 4U);
+  EXPECT_EQ(status(0).in_flight_texts, 0U);
+  for (const auto group : {0U, 1U}) {
+    EXPECT_EQ(work_.dispatcher().in_flight_token_count(group), 0U);
+    EXPECT_TRUE(work_.predict(group, kModel, 10)) << "it has learnt what a batch costs";
+  }
+}
+
+TEST_F(InFlightWorkTest, AGroupThatDoesNotServeOrLacksTheModelGetsNothing) {
+  rest(0, true);
+  submit({1, 2});
+  EXPECT_TRUE(groups_.sent(0).empty());
+  EXPECT_FALSE(groups_.sent(1).empty());
+  rest(0, false);
+  serve(kModel + 1, {1});
+  submit({3}, kModel + 1);
+  for (const auto& sent : groups_.frames) {
+    EXPECT_FALSE(sent.group == 0 && sent.batch.model_id == kModel + 1);
+  }
+}
+
+TEST_F(InFlightWorkTest, ATextOfAModelThatIsNotThereIsRefusedInTheNextStep) {
+  submit({1}, kModel + 1);
+  EXPECT_TRUE(failed_.empty()) << "not while it is submitted";
+  EXPECT_TRUE(signal_.is_due());
+  EXPECT_EQ(work_.pending_count(), 1U);
+  work_.deliver_refusals();
+  EXPECT_EQ(failed_.at(1).message, "no such model is loaded");
+  submit({2}, kModel + 1);
+  EXPECT_TRUE(work_.cancel(2));
+  work_.deliver_refusals();
+  EXPECT_EQ(failed_.size(), 1U);
+}
+
+TEST_F(InFlightWorkTest, NothingIsHeardOfACancelledTextWhereverItIs) {
+  rest(1, true);
+  submit({1, 2});
+  const auto with_group = running(0).front();
+  EXPECT_TRUE(work_.cancel(with_group));
+  EXPECT_FALSE(work_.cancel(with_group));
+  answer_all();
+  expect_rows({3 - with_group});
+}
+
+// What was running may be why the group died; what waited behind it is as it was.
+TEST_F(InFlightWorkTest, ADeathTakesOnlyTheRunningBatchApart) {
+  rest(1, true);
+  submit({1, 2, 3, 4});
+  const auto first = running(0);
+  ASSERT_EQ(groups_.sent(0).size(), 2U);
+  lose(0, WorkerEnd::Died);
+  // Each suspect runs alone, and the group has nothing else meanwhile.
+  rest(1, false);
+  work_.feed();
+  for (const auto& sent : groups_.frames) {
+    if (sent.group != 1) continue;
+    EXPECT_TRUE(sent.batch.lengths.size() == 1 || keys_of(sent.frame.id) != first);
+  }
+  answer_all();
+  expect_rows({1, 2, 3, 4});
+}
+
+TEST_F(InFlightWorkTest, ATextThatIsAloneInASecondDeathHasItsErrorAndTheOthersTheirRows) {
+  rest(1, true);
+  submit({1, 2});
+  const auto suspects = running(0);
+  lose(0, WorkerEnd::Died);
+  rest(1, false);
+  work_.feed();
+  ASSERT_EQ(running(1).size(), 1U) << "a suspect goes to another group, alone";
+  const auto killer = running(1).front();
+  lose(1, WorkerEnd::Died);
+  answer_all();
+  ASSERT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(failed_.begin()->first, killer);
+  EXPECT_EQ(failed_.begin()->second.message, "this text alone makes the worker fail: it ended");
+  EXPECT_EQ(rows_.size(), 1U);
+}
+
+TEST_F(InFlightWorkTest, AKillFromOutsideSuspectsNobody) {
+  for (int kills = 0; kills < 5; ++kills) {
+    if (kills == 0) submit({1, 2, 3});
+    lose(0, WorkerEnd::Innocent);
+    lose(1, WorkerEnd::Innocent);
+  }
+  answer_all();
+  expect_rows({1, 2, 3});
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(InFlightWorkTest, ABatchThatHungRunsAsItIsOnAnotherGroup) {
+  rest(1, true);
+  submit({1, 2, 3, 4});
+  const auto hung = running(0);
+  rest(1, false);
+  lose(0, WorkerEnd::Silent);
+  bool is_whole_elsewhere = false;
+  for (const auto& sent : groups_.frames) {
+    is_whole_elsewhere |= sent.group == 1 && keys_of(sent.frame.id) == hung;
+  }
+  EXPECT_TRUE(is_whole_elsewhere);
+  answer_all();
+  expect_rows({1, 2, 3, 4});
+}
+
+TEST_F(InFlightWorkTest, AFailureAsksTheCanaryFirstAndStopsTheWork) {
+  submit({1, 2, 3, 4});
+  const auto failed = running(0);
+  fail(0);
+  EXPECT_EQ(asked_, std::vector<std::size_t>{0});
+  EXPECT_TRUE(work_.is_accused(0));
+  EXPECT_FALSE(work_.is_eligible(0));
+  EXPECT_FALSE(work_.acquit(0, kModel + 1)) << "another model's canary says nothing about it";
+  work_.feed();
+  EXPECT_TRUE(failed_.empty());
+  acquit(0);
+  EXPECT_TRUE(work_.is_eligible(0));
+  answer_all();
+  expect_rows({1, 2, 3, 4});
+  EXPECT_TRUE(groups_.convicted.empty());
+}
+
+// Three times the other group does what it cannot.
+TEST_F(InFlightWorkTest, AGroupThatIsOutdoneThreeTimesIsConvicted) {
+  for (ItemKey key = 1; key <= 3; ++key) {
+    EXPECT_TRUE(groups_.convicted.empty());
+    rest(1, true);
+    submit({key});
+    fail(0);
+    rest(1, false);
+    acquit(0);
+    ASSERT_EQ(running(1), std::vector<ItemKey>{key}) << "the same batch, on the other group";
+    answer(1);
+    // Between two failures it serves one, or it would be at fault for three in a row.
+    rest(1, true);
+    submit({key + 100});
+    answer(0);
+  }
+  EXPECT_EQ(groups_.convicted.at(0), "it fails at batches that cpu:1 can");
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(InFlightWorkTest, ThreeFailuresInARowAreTheGroupsFaultWhateverItsCanarySays) {
+  rest(1, true);
+  submit({1});
+  for (int failures = 1; failures <= 3; ++failures) {
+    ASSERT_EQ(running(0), std::vector<ItemKey>{1});
+    fail(0);
+    acquit(0);
+  }
+  EXPECT_EQ(groups_.convicted.at(0),
+            "it fails at batch after batch, the last one with: told to fail");
+  EXPECT_TRUE(failed_.empty()) << "the text is not to blame";
+}
+
+TEST_F(InFlightWorkTest, ATextThatBothGroupsFailAtHasItsError) {
+  rest(1, true);
+  submit({8});
+  answer(0);
+  rest(1, false);
+  rest(0, true);
+  submit({9});
+  answer(1);  // both have done something else
+  rest(0, false);
+  rest(1, true);
+  submit({1});
+  fail(0);
+  rest(1, false);
+  acquit(0);
+  ASSERT_EQ(running(1), std::vector<ItemKey>{1});
+  fail(1);
+  acquit(1);
+  EXPECT_EQ(failed_.at(1).message, "told to fail");
+  EXPECT_EQ(work_.pending_count(), 0U);
+}
+
+TEST_F(InFlightWorkTest, AnErrorThatNamesTheTextsAsksNobody) {
+  rest(1, true);
+  submit({1, 2});
+  fail(0, {ErrorKind::InvalidArgument, "no such token"});
+  EXPECT_TRUE(asked_.empty());
+  rest(1, false);
+  work_.feed();
+  for (const auto group : {0U, 1U}) {
+    EXPECT_LE(running(group).size(), 1U) << "its texts run one by one";
+  }
+}
+
+TEST_F(InFlightWorkTest, ABatchThatDoesNotFitComesBackSmaller) {
+  rest(1, true);
+  submit({1, 2, 3, 4, 5, 6, 7, 8});
+  ASSERT_GT(running(0).size(), 1U);
+  const auto tokens = running(0).size() * 10;
+  fail(0, {ErrorKind::ResourceExhausted, "out of memory"});
+  EXPECT_EQ(work_.token_budget(0), tokens / 2);
+  EXPECT_TRUE(asked_.empty());
+  work_.feed();
+  answer_all();
+  expect_rows({1, 2, 3, 4, 5, 6, 7, 8});
+}
+
+TEST_F(InFlightWorkTest, ARowThatIsNoNumberIsNotDeliveredAndTheSecondTimeTheTextFails) {
+  rest(1, true);
+  submit({1, 2});
+  answer(0, {1});
+  while (!groups_.sent(0).empty()) answer(0, {1});
+  EXPECT_EQ(rows_.count(1), 0U);
+  EXPECT_EQ(rows_.count(2), 1U) << "the others of its batch have their rows";
+  rest(1, false);
+  acquit(0);
+  ASSERT_EQ(running(1), std::vector<ItemKey>{1});
+  answer(1, {1});
+  EXPECT_EQ(failed_.at(1).message, "the vector of this text is not finite (NaN or infinity)");
+  EXPECT_EQ(work_.pending_count(), 0U);
+  EXPECT_TRUE(groups_.convicted.empty());
+}
+
+// Once: it would have been a wrong vector.
+TEST_F(InFlightWorkTest, AGroupWhoseRowIsNoNumberWhereAnothersIsOneIsConvictedAtOnce) {
+  rest(1, true);
+  submit({1});
+  answer(0, {1});
+  rest(1, false);
+  acquit(0);
+  answer(1);
+  EXPECT_EQ(groups_.convicted.at(0), "it gives no finite vector for texts that cpu:1 can");
+  expect_rows({1});
+}
+
+TEST_F(InFlightWorkTest, UnloadingFailsWhatWaitsLetsRunningTextsComeBackAndEndsQuestions) {
+  rest(1, true);
+  submit({1, 2, 3, 4, 5, 6});
+  const auto in_flight = status(0).in_flight_texts;
+  fail(0);
+  models_.remove(kModel);
+  models_.on(0).at(kModel).is_leaving = true;
+  work_.update_group(0);
+  work_.on_unloaded(kModel);
+  EXPECT_FALSE(work_.is_accused(0));
+  while (!groups_.sent(0).empty()) answer(0);
+  EXPECT_EQ(work_.pending_count(), 0U);
+  EXPECT_EQ(rows_.size() + failed_.size(), 6U);
+  EXPECT_LT(rows_.size(), in_flight);
+  for (const auto& [key, error] : failed_) EXPECT_EQ(error.kind, ErrorKind::NotFound) << key;
+}
+
+TEST_F(InFlightWorkTest, AnAnswerToABatchThatWasGivenAwayIsNobodys) {
+  rest(1, true);
+  submit({1});
+  const auto late = groups_.sent(0).all().front().id;
+  // Quarantined for slowness: it lives, and keeps its frames.
+  groups_.life_of(0).is_quarantined = true;
+  work_.update_group(0);
+  rest(1, false);
+  work_.on_lost(0, {.end = WorkerEnd::Innocent, .reason = "slow"});
+  work_.feed();
+  answer(1);
+  expect_rows({1});
+  const std::vector<float> row{1, 0};
+  work_.on_rows(0, late, {.dim = kDim, .rows = std::as_bytes(std::span(row))});
+  work_.on_failed(0, late, kTold);
+  expect_rows({1});
+  EXPECT_FALSE(work_.is_accused(0));
+}
+
+TEST_F(InFlightWorkTest, AnIdleGroupIsToldToExpectATextOnceInItsTime) {
+  work_.expect();
+  work_.expect();
+  EXPECT_EQ(groups_.told_count(0, MessageType::Expect), 1U);
+  clock_.pass(microseconds(500));
+  submit({1});
+  work_.expect();
+  EXPECT_EQ(groups_.told.size(), 1U) << "what it could announce is here";
+  answer_all();
+  work_.expect();
+  EXPECT_EQ(groups_.told.size(), 2U);
+  EXPECT_EQ(groups_.told.back().group, row_groups_.back().second) << "the one that is warm";
+}
+
+TEST_F(InFlightWorkTest, TheOnlyTextsGroupIsKnownWhileItHasNothingElse) {
+  EXPECT_FALSE(work_.group_of_only_text());
+  submit({1});
+  const auto group = work_.group_of_only_text();
+  ASSERT_TRUE(group);
+  EXPECT_EQ(running(*group), std::vector<ItemKey>{1});
+  submit({2});
+  EXPECT_FALSE(work_.group_of_only_text());
+}
+
+}  // namespace
+}  // namespace muster

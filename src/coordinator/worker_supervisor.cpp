@@ -1,0 +1,219 @@
+// Starts of groups, and what they say of themselves. A frame that comes after a group was told to
+// end is passed over: what it had is with others already.
+
+#include "coordinator/worker_supervisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+namespace {
+
+// A gap between two steps that only a stopped parent explains.
+constexpr Duration kParentPause = std::chrono::seconds(2);
+// From the end of its stream to the exit of a worker that ends by itself.
+constexpr Duration kEndAllowance = std::chrono::seconds(1);
+
+}  // namespace
+
+WorkerSupervisor::WorkerSupervisor(Options options, Parts parts)
+    : options_(std::move(options)), parts_(std::move(parts)) {
+  for (const auto& devices : options_.groups) {
+    auto& group = groups_.emplace_back();
+    group.life.devices = devices;
+    group.life.name = devices.front().name();
+    group.health.restarts = RestartPolicy(options_.gives_up);
+  }
+}
+
+Status WorkerSupervisor::start() {
+  for (std::size_t i = 0; i < groups_.size(); ++i) MUSTER_TRY(start_group(i));
+  return Done{};
+}
+
+Status WorkerSupervisor::start_group(std::size_t index) {
+  auto& group = groups_[index];
+  auto& life = group.life;
+  life.restart_at.reset();
+  group.pids = MUSTER_TRY(parts_.processes.start(index, life.devices));
+  group.have_greeted.assign(group.pids.size(), false);
+  ++life.serial;
+  life.has_processes = true;
+  life.is_greeted = life.is_probing = life.was_ready = false;
+  life.end_reason = EndReason::None;
+  life.end_by.reset();
+  life.last_sign = parts_.clock.now();
+  group.health.speed.forget_slowness();
+  parts_.signal.change();
+  return Done{};
+}
+
+void WorkerSupervisor::tell(std::size_t group, MessageType type, std::vector<std::byte> payload) {
+  if (type == MessageType::Load) groups_[group].life.last_sign = parts_.clock.now();
+  parts_.processes.send(group, type, 0, std::move(payload));
+}
+
+std::uint64_t WorkerSupervisor::send(std::size_t group, SentFrame frame,
+                                     std::vector<std::byte> payload) {
+  const auto now = parts_.clock.now();
+  frame.id = next_frame_++;
+  frame.sent_at = now;
+  groups_[group].sent.push(frame, now);
+  parts_.processes.send(group, MessageType::Batch, frame.id, std::move(payload));
+  return frame.id;
+}
+
+Status WorkerSupervisor::on_frame(std::size_t group, std::size_t member, const FrameHeader& header,
+                                  std::span<const std::byte> payload) {
+  auto& life = groups_[group].life;
+  if (life.end_by) return Done{};
+  life.last_sign = parts_.clock.now();
+  switch (static_cast<MessageType>(header.type)) {
+    case MessageType::Hello:
+      return on_hello(group, member, payload);
+    case MessageType::Verdict:
+      on_verdict(group, decode_verdict(payload));
+      return Done{};
+    default:
+      return parts_.client.on_frame(group, header, payload);
+  }
+}
+
+Status WorkerSupervisor::on_hello(std::size_t index, std::size_t member,
+                                  std::span<const std::byte> payload) {
+  auto& group = groups_[index];
+  auto& life = group.life;
+  auto hello = MUSTER_TRY(decode_hello(payload));
+  if (hello.protocol != Hello::kProtocol || hello.build != options_.build) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{} is of another build: it is {}, this is {}",
+                             options_.worker_program, hello.build, options_.build)};
+  }
+  if (!life.engine_class.empty() && life.engine_class != hello.engine_class) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: the engine changed between two starts: {} and {}", life.name,
+                             life.engine_class, hello.engine_class)};
+  }
+  life.engine_class = std::move(hello.engine_class);
+  group.have_greeted[member] = true;
+  life.is_greeted = std::find(group.have_greeted.begin(), group.have_greeted.end(), false) ==
+                    group.have_greeted.end();
+  has_ever_greeted_ = true;
+  if (parts_.models.on(index).empty()) life.reason.clear();  // else when it has loaded
+  parts_.signal.change();
+  return Done{};
+}
+
+Status WorkerSupervisor::on_broken(std::size_t group, const Error& error) {
+  // One of another build is reported at the start; later it is one device that fails, not all.
+  if (error.kind == ErrorKind::Unsupported && !has_ever_greeted_) return error;
+  notice(group, fmt::format("{}; it is killed", error.message));
+  groups_[group].life.is_at_fault = true;
+  end_group(group, EndReason::Fault, error.message, WorkerEnd::Innocent);
+  return Done{};
+}
+
+void WorkerSupervisor::on_stream_end(std::size_t group) {
+  auto& life = groups_[group].life;
+  if (!life.end_by) life.end_by = parts_.clock.now() + kEndAllowance;
+  parts_.client.on_state(group);
+}
+
+void WorkerSupervisor::on_line(std::size_t group, const std::string& line) {
+  parts_.on_notice(fmt::format("[{}] {}", groups_[group].life.name, line), group);
+}
+
+void WorkerSupervisor::forgive_pause(TimePoint now, TimePoint due) {
+  if (due == TimePoint::max() || now - due <= kParentPause) return;
+  for (auto& group : groups_) {
+    group.life.last_sign = now;
+    group.sent.restart_clocks(now);
+  }
+}
+
+Status WorkerSupervisor::check_time(TimePoint now) {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto& life = groups_[i].life;
+    if (life.restart_at && now >= *life.restart_at) MUSTER_TRY(start_again(i, now));
+    if (life.has_processes && life.end_by && now >= *life.end_by) kill_again(i, now);
+    check_silence(i, now);
+    check_slowness(i, now);
+    watch_quarantine(i, now);
+  }
+  return Done{};
+}
+
+std::optional<SentFrame> WorkerSupervisor::take_sent(std::size_t group, std::uint64_t id) {
+  return groups_[group].sent.take(id, parts_.clock.now());
+}
+
+void WorkerSupervisor::on_load_answered(std::size_t group, std::uint32_t lane_count) {
+  groups_[group].sent.restart_clocks(parts_.clock.now());
+  if (lane_count > 0) groups_[group].sent.set_lane_count(lane_count);
+}
+
+void WorkerSupervisor::on_model_ready(std::size_t group) {
+  auto& life = groups_[group].life;
+  if (!life.is_quarantined) life.reason.clear();
+  life.was_ready = true;
+  if (!life.first_ready_at) life.first_ready_at = parts_.clock.now();
+}
+
+void WorkerSupervisor::probe(std::size_t group, const Probe& probe) {
+  auto& life = groups_[group].life;
+  Probe request = probe;
+  request.model.device = life.leader().kind;
+  request.cpus = life.leader().cpus;
+  life.is_probing = true;
+  life.last_sign = parts_.clock.now();
+  parts_.processes.send(group, MessageType::Probe, 0, encode(request));
+  parts_.client.on_state(group);
+}
+
+void WorkerSupervisor::on_verdict(std::size_t group, Result<ProbeVerdict> verdict) {
+  groups_[group].life.is_probing = false;
+  verdict_ = std::move(verdict);
+  parts_.client.on_state(group);
+}
+
+std::optional<Result<ProbeVerdict>> WorkerSupervisor::take_verdict() {
+  return std::exchange(verdict_, std::nullopt);
+}
+
+void WorkerSupervisor::notice(std::size_t group, const std::string& sentence) const {
+  parts_.on_notice(fmt::format("{}: {}", groups_[group].life.name, sentence), group);
+}
+
+bool WorkerSupervisor::are_all_given_up() const {
+  return std::all_of(groups_.begin(), groups_.end(),
+                     [](const Group& group) { return group.life.is_given_up; });
+}
+
+void WorkerSupervisor::describe(std::size_t group, GroupStatus& status) const {
+  constexpr Duration kBackoffOfFailing = std::chrono::seconds(1);
+  const auto& [life, sent, health, pids, greeted] = groups_[group];
+  status.name = life.name;
+  for (std::size_t i = 0; i < life.devices.size(); ++i) {
+    status.members.push_back({.device = life.devices[i],
+                              .pid = pids.empty() ? std::nullopt : std::optional<pid_t>(pids[i])});
+  }
+  status.state =
+      life.state(parts_.models.has_settled_models(group), parts_.models.has_ready_model(group));
+  status.reason = life.reason;
+  status.is_to_rest = life.goal == GroupGoal::Drain;
+  status.is_failing = life.is_given_up || (!parts_.client.is_eligible(group) &&
+                                           health.restarts.backoff() >= kBackoffOfFailing);
+  status.is_asked_for = life.is_asked_for;
+  status.engine_class = life.engine_class;
+  status.lane_count = sent.lane_count();
+  if (life.first_ready_at) {
+    status.ready_seconds = seconds(parts_.clock.now() - *life.first_ready_at);
+  }
+  status.restart_count = life.restart_count;
+  status.quarantine_count = life.quarantine_count;
+  status.last_words = life.last_words;
+}
+
+}  // namespace muster
