@@ -163,32 +163,12 @@ struct ServiceStatus {
   bool is_draining = false;
 };
 
-/// The server's heart: models, cache, admission, tokenizers and the fleet, on one event loop.
-///
-/// A call is answered exactly once by `on_done`, unless it is cancelled. What is cancelled before a
-/// device has it is not computed. Texts that are equal and in flight at the same time are computed
-/// once.
-///
-/// Threads: every method belongs to the loop's thread, and callbacks come on it.
-class InferenceService {
+/// What a client asks for. A call is answered exactly once by `on_done`, unless it is cancelled.
+/// What is cancelled before a device has it is not computed. Texts that are equal and in flight at
+/// the same time are computed once.
+class InferenceCalls {
  public:
-  struct Events {
-    /// A sentence for the log; device is set when it is about one (or its worker said it).
-    std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
-    /// Nothing can be served any more: workers of another build.
-    std::function<void(const Error&)> on_fatal;
-    /// Asked while `start` waits for workers and for a measurement: true ends it with Cancelled.
-    std::function<bool()> is_cancelled = {};
-  };
-
-  /// Starts workers and loading. Precision is measured once for each model and processor, which
-  /// blocks for seconds the first time.
-  ///
-  /// Errors: those of finding and reading the models, of the cache file, of starting workers.
-  static Result<std::unique_ptr<InferenceService>> start(const ServeOptions& options,
-                                                         EventLoop& loop, Events events,
-                                                         const Clock& clock);
-  virtual ~InferenceService() = default;
+  virtual ~InferenceCalls() = default;
 
   /// A call has come and is about to be read: where the last one was not answered from the cache
   /// alone, an idle worker is woken meanwhile.
@@ -208,6 +188,12 @@ class InferenceService {
 
   /// What a caller with limits has left of them; nullopt: he has none per minute.
   virtual std::optional<CallerUsage> usage_of(const std::string& caller) const = 0;
+};
+
+/// The models that are served.
+class ServedModels {
+ public:
+  virtual ~ServedModels() = default;
 
   virtual std::vector<ServedModelStatus> models() const = 0;
   /// Values of a row of a model that embeds (no name: the first one); 0: there is none. It is
@@ -219,6 +205,12 @@ class InferenceService {
   /// New calls are told NotFound; those in flight still get their answers. Whoever waits for it to
   /// be loaded is told that it was unloaded.
   virtual Status unload_model(const std::string& name) = 0;
+};
+
+/// The devices that serve them.
+class ServedFleet {
+ public:
+  virtual ~ServedFleet() = default;
 
   /// The devices and what waits for them, as they are now.
   virtual FleetView fleet() const = 0;
@@ -226,6 +218,13 @@ class InferenceService {
   virtual FleetAdmin& fleet_admin() = 0;
   /// As FleetPlacement::set_readings.
   virtual void set_readings(std::size_t device, const DispatchDevice& readings) = 0;
+};
+
+/// What the server around it asks of the service as a whole.
+class ServiceControl {
+ public:
+  virtual ~ServiceControl() = default;
+
   virtual ServiceStatus status() const = 0;
 
   /// Forgets every cached vector, those of the cache's file too.
@@ -245,6 +244,33 @@ class InferenceService {
   /// New calls are refused with Unavailable; `on_done` when none is left or the drain limit is
   /// over.
   virtual void drain(std::function<void()> on_done) = 0;
+};
+
+/// Models, cache, admission, tokenizers and the fleet of a server, on one event loop. Each side is
+/// an interface for those who need no other.
+///
+/// Threads: every method belongs to the loop's thread, and callbacks come on it.
+class InferenceService : public InferenceCalls,
+                         public ServedModels,
+                         public ServedFleet,
+                         public ServiceControl {
+ public:
+  struct Events {
+    /// A sentence for the log; device is set when it is about one (or its worker said it).
+    std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
+    /// Nothing can be served any more: workers of another build.
+    std::function<void(const Error&)> on_fatal;
+    /// Asked while `start` waits for workers and for a measurement: true ends it with Cancelled.
+    std::function<bool()> is_cancelled = {};
+  };
+
+  /// Starts workers and loading. Precision is measured once for each model and processor, which
+  /// blocks for seconds the first time.
+  ///
+  /// Errors: those of finding and reading the models, of the cache file, of starting workers.
+  static Result<std::unique_ptr<InferenceService>> start(const ServeOptions& options,
+                                                         EventLoop& loop, Events events,
+                                                         const Clock& clock);
 };
 
 }  // namespace muster
