@@ -62,4 +62,9 @@ class GgufFile {
   std::map<std::string, GgufView, std::less<>> tensors_;
 };
 
+/// `GgufFile::tokens` and `GgufFile::decoder` without the file's name in the message. `file`: the
+/// bytes that the header was read from.
+Result<GgufTokens> read_gguf_tokens(const GgufHeader& header, std::span<const std::byte> file);
+Result<DecoderSpec> read_gguf_decoder(const GgufFile& file);
+
 }  // namespace muster

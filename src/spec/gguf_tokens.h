@@ -31,14 +31,13 @@ struct GgufTokens {
   std::vector<std::string_view> merges;  // "left right", by rank
   std::optional<std::uint32_t> bos_id;
   std::optional<std::uint32_t> eos_id;
-  std::optional<std::uint32_t> eot_id;  // end of a turn
-  std::optional<std::uint32_t> eom_id;  // end of a message
   std::optional<std::uint32_t> unknown_id;
-  std::optional<std::uint32_t> padding_id;
   std::optional<bool> adds_bos;
   std::optional<bool> adds_eos;
   std::optional<bool> adds_space_prefix;
-  std::optional<bool> removes_extra_spaces;
+  /// Phi-3: a special token takes the white space behind it along. No key says so; llama.cpp goes
+  /// by the model's name, and so do we.
+  bool strips_behind_special = false;
   std::vector<std::uint32_t> stop_ids;  // ascending: all ids that end a reply
   std::string_view chat_template;       // `tokenizer.chat_template`; empty: none
 };

@@ -36,8 +36,8 @@ struct RopeSpec {
   double beta_slow = 1;               // Yarn
   bool is_truncated = true;           // Yarn: correction bounds are whole numbers
   double attention_factor = 1;        // Yarn, LongRope: sines and cosines are multiplied by it
-  /// LongRope: size / 2 divisors each. A GGUF file's `rope_freqs.weight` (Llama 3's scaling, worked
-  /// out by its converter) stands in both.
+  /// LongRope: size / 2 divisors each. The `rope_freqs.weight` of a GGUF file, Llama 3's scaling as
+  /// its converter has worked it out, is read as LongRope with the same list twice.
   std::vector<float> short_divisors;
   std::vector<float> long_divisors;
 };
@@ -51,8 +51,9 @@ struct RopeFrequencies {
 /// The frequencies for a sequence of `length` tokens. Only Dynamic and LongRope depend on the
 /// length; for both, every length up to `original_length` gives the same.
 ///
-/// Formulas in the order and in the float32 of transformers' functions, so that angles agree with
-/// its own.
+/// The formulas are in the order and in the float32 of transformers' functions; each frequency is
+/// within one unit in the last place of its own.
+/// Needs: a spec whose sizes and factors were checked when it was read (`DecoderSpec`).
 /// Source: transformers 5.17, modeling_rope_utils.py, ROPE_INIT_FUNCTIONS; Su et al. 2021 (RoPE),
 /// Peng et al. 2023 (YaRN), Ding et al. 2024 (LongRoPE).
 RopeFrequencies rope_frequencies(const RopeSpec& rope, std::uint64_t length);
