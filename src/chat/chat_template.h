@@ -32,8 +32,9 @@ struct ChatInput {
 /// what any published one needs.
 struct ChatLimits {
   std::size_t output_bytes_max = std::size_t{16} << 20;
-  std::uint64_t steps_max = 10'000'000;  // nodes evaluated and bytes worked on, in units of 64
-  std::size_t depth_max = 64;            // of nested calls, blocks and expressions
+  std::uint64_t steps_max = 10'000'000;  // nodes evaluated, and each 64 bytes or elements
+  std::uint64_t bytes_max = std::uint64_t{256} << 20;  // of all texts and lists that are made
+  std::size_t depth_max = 400;  // of calls, blocks and expressions in each other
 };
 
 /// A chat template: the subset of Jinja that published models use.

@@ -11,7 +11,7 @@ namespace muster {
 
 /// What stands in the parentheses of a call, a filter or a test.
 struct ChatArguments {
-  std::vector<ChatValue> values;                           // by place
+  std::vector<ChatValue> values;                         // by place
   std::vector<std::pair<std::string, ChatValue>> named;  // by name
 
   /// The argument of a place or, failing that, of a name; nullptr where neither is given.

@@ -10,8 +10,8 @@
 #include "chat/text_work.h"
 
 // Jinja's lexer is a table of regular expressions; this is what they come to. Outside of tags the
-// next "{{", "{%" or "{#" is looked for; inside, tokens are read until the tag ends at a place where
-// no bracket is open.
+// next "{{", "{%" or "{#" is looked for; inside, tokens are read until the tag ends at a place
+// where no bracket is open.
 
 namespace muster {
 namespace {
@@ -55,7 +55,8 @@ class Lexer {
 
  private:
   Error fault(std::string_view what) const {
-    return Error{ErrorKind::InvalidArgument, fmt::format("chat template, line {}: {}", line_, what)};
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("chat template, line {}: {}", line_, what)};
   }
 
   void add(Kind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
@@ -82,8 +83,8 @@ class Lexer {
     return source_.size();
   }
 
-  /// The data before a tag, less the white space that the tag takes: all with `-`; with neither sign,
-  /// before a statement or comment, what stands on its line if nothing else does.
+  /// The data before a tag, less the white space that the tag takes: all with `-`; with neither
+  /// sign, before a statement or comment, what stands on its line if nothing else does.
   std::string_view stripped(std::string_view data, char sign, bool is_output) const {
     if (sign == '-') return data.substr(0, data.size() - trailing_space_size(data));
     if (sign == '+' || is_output) return data;

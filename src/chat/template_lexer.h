@@ -12,11 +12,11 @@ namespace muster {
 /// A part of a template.
 struct TemplateToken {
   enum class Kind : std::uint8_t {
-    Data,           // text that is printed as it is
-    OutputBegin,    // {{
-    OutputEnd,      // }}
+    Data,            // text that is printed as it is
+    OutputBegin,     // {{
+    OutputEnd,       // }}
     StatementBegin,  // {%
-    StatementEnd,   // %}
+    StatementEnd,    // %}
     Name,
     Integer,
     Float,
@@ -31,8 +31,8 @@ struct TemplateToken {
 
 /// Cuts a template into parts. White space is controlled as transformers sets Jinja up: a line end
 /// behind a statement or comment goes (trim_blocks), and so does the white space before one on its
-/// line (lstrip_blocks); `-` and `+` in a tag say otherwise. One line end at the end of the template
-/// goes, and all line ends are line feeds.
+/// line (lstrip_blocks); `-` and `+` in a tag say otherwise. One line end at the end of the
+/// template goes, and all line ends are line feeds.
 ///
 /// Errors: InvalidArgument, with the line (a tag or text that does not end, an unknown character or
 /// escape).

@@ -42,6 +42,7 @@ struct TemplateExpression {
   };
   Kind kind = Kind::Constant;
   std::uint32_t line = 1;
+  std::uint32_t depth = 1;  // of the tree below
   std::string text;
   ChatValue constant;
   std::vector<ExpressionPointer> parts;
@@ -55,14 +56,14 @@ using TemplateBlock = std::vector<std::unique_ptr<const TemplateStatement>>;
 /// A statement of a template.
 struct TemplateStatement {
   enum class Kind : std::uint8_t {
-    Data,       // text
-    Output,     // expression
-    If,         // tests[i] -> blocks[i], and one block more for else
-    For,        // names in expression, if condition; blocks: body, else
-    Set,        // names = expression; a name may be "namespace.field"
-    SetBlock,   // names[0] = blocks[0], through expression's filters, if there is one
-    Macro,      // text, names and defaults; blocks[0]
-    Filter,     // blocks[0] through expression's filters
+    Data,        // text
+    Output,      // expression
+    If,          // tests[i] -> blocks[i], and one block more for else
+    For,         // names in expression, if condition; blocks: body, else
+    Set,         // names = expression; a name may be "namespace.field"
+    SetBlock,    // names[0] = blocks[0], through expression's filters, if there is one
+    Macro,       // text, names and defaults; blocks[0]
+    Filter,      // blocks[0] through expression's filters
     Generation,  // blocks[0]
     Break,
     Continue,

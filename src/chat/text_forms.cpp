@@ -52,8 +52,8 @@ void append_escaped(UChar32 c, std::string& out) {
 }
 
 std::string quoted(std::string_view text) {
-  const bool prefers_double = text.find('\'') != std::string_view::npos &&
-                              text.find('"') == std::string_view::npos;
+  const bool prefers_double =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = prefers_double ? '"' : '\'';
   std::string out(1, quote);
   const auto size = static_cast<std::int32_t>(text.size());
@@ -81,9 +81,9 @@ std::string float_text(double number) {
   // The shortest digits that read back the same, "d.ddde+xx", to be set out as Python does: with an
   // exponent below 1e-4 and from 1e16.
   std::array<char, 40> buffer{};
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::scientific)
-          .ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 std::chars_format::scientific)
+                       .ptr;
   const std::string_view all(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
   const auto mark = all.find('e');
   const int exponent = std::atoi(std::string(all.substr(mark + 1)).c_str());

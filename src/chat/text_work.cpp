@@ -111,7 +111,8 @@ std::string title_text(std::string_view text) {
     out.append(text.substr(0, marks));
     text.remove_prefix(marks);
     if (text.empty()) break;
-    const auto word = text.substr(0, leading_size(text, [&](UChar32 c) { return !begins_word(c); }));
+    const auto word =
+        text.substr(0, leading_size(text, [&](UChar32 c) { return !begins_word(c); }));
     const auto first = first_of(word);
     out += upper_text(word.substr(0, first.size)) + lower_text(word.substr(first.size));
     text.remove_prefix(word.size());
@@ -253,11 +254,12 @@ Result<std::string> unescaped(std::string_view literal) {
       literal.remove_prefix(size);
     } else if (c >= '0' && c <= '7') {
       std::size_t count = 0;
-      while (count < 2 && count < literal.size() && literal[count] >= '0' && literal[count] <= '7') {
+      while (count < 2 && count < literal.size() && literal[count] >= '0' &&
+             literal[count] <= '7') {
         ++count;
       }
-      const auto value = digits_of(std::string(1, c) + std::string(literal.substr(0, count)),
-                                   count + 1, 8);
+      const auto value =
+          digits_of(std::string(1, c) + std::string(literal.substr(0, count)), count + 1, 8);
       icu::UnicodeString(static_cast<UChar32>(*value)).toUTF8String(out);
       literal.remove_prefix(count);
     } else if (c == 'N') {

@@ -23,7 +23,8 @@ enum class StripEnds : std::uint8_t { Both, Left, Right };
 std::string_view stripped_text(std::string_view text, StripEnds ends,
                                std::optional<std::string_view> characters);
 
-/// str.lower, upper, capitalize, and Jinja's title: of every word behind white space, '-', '(', '{',
+/// str.lower, upper, capitalize, and Jinja's title: of every word behind white space, '-', '(',
+/// '{',
 /// '[' or '<' the first letter is upper, the rest lower. Full case mappings, by ICU.
 std::string lower_text(std::string_view text);
 std::string upper_text(std::string_view text);

@@ -15,9 +15,7 @@ using Element = simdjson::dom::element;
 
 constexpr std::size_t kDepthMax = 64;
 
-Error invalid(std::string message) {
-  return Error{ErrorKind::InvalidArgument, std::move(message)};
-}
+Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
 
 Result<ChatValue> value_of(Element element);
 

@@ -14,11 +14,11 @@ namespace muster {
 
 class ChatFunction;
 
-/// What a chat template works on: JSON's values, with the keys of an object in their order, and what
-/// only a running template has: undefined values, namespaces and functions.
+/// What a chat template works on: JSON's values, with the keys of an object in their order, and
+/// what only a running template has: undefined values, namespaces and functions.
 ///
-/// A copy shares texts, lists and maps with its original; nothing ever changes them. The fields of a
-/// namespace can change, for all that share it.
+/// A copy shares texts, lists and maps with its original; nothing ever changes them. The fields of
+/// a namespace can change, for all that share it.
 class ChatValue {
  public:
   using List = std::vector<ChatValue>;
@@ -34,19 +34,19 @@ class ChatValue {
     bool is_loop = false;
   };
 
-  ChatValue() = default;                                                     // none
-  ChatValue(bool flag) : value_(flag) {}                                     // NOLINT
-  ChatValue(std::int64_t number) : value_(number) {}                         // NOLINT
-  ChatValue(double number) : value_(number) {}                               // NOLINT
-  ChatValue(std::string text)                                                // NOLINT
+  ChatValue() = default;                              // none
+  ChatValue(bool flag) : value_(flag) {}              // NOLINT
+  ChatValue(std::int64_t number) : value_(number) {}  // NOLINT
+  ChatValue(double number) : value_(number) {}        // NOLINT
+  ChatValue(std::string text)                         // NOLINT
       : value_(std::make_shared<const std::string>(std::move(text))) {}
-  ChatValue(std::string_view text) : ChatValue(std::string(text)) {}         // NOLINT
-  ChatValue(const char* text) : ChatValue(std::string(text)) {}              // NOLINT
+  ChatValue(std::string_view text) : ChatValue(std::string(text)) {}               // NOLINT
+  ChatValue(const char* text) : ChatValue(std::string(text)) {}                    // NOLINT
   ChatValue(List list) : value_(std::make_shared<const List>(std::move(list))) {}  // NOLINT
   ChatValue(Map map) : value_(std::make_shared<const Map>(std::move(map))) {}      // NOLINT
-  ChatValue(Undefined undefined) : value_(std::move(undefined)) {}           // NOLINT
+  ChatValue(Undefined undefined) : value_(std::move(undefined)) {}                 // NOLINT
   ChatValue(std::shared_ptr<Namespace> fields) : value_(std::move(fields)) {}      // NOLINT
-  ChatValue(std::shared_ptr<const ChatFunction> function)                    // NOLINT
+  ChatValue(std::shared_ptr<const ChatFunction> function)                          // NOLINT
       : value_(std::move(function)) {}
 
   /// Of equal keys the last value stays, as in Python.
