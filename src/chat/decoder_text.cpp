@@ -13,10 +13,10 @@
 #include "modelfile/decoder_config.h"
 #include "modelfile/gguf_file.h"
 #include "modelfile/json_fields.h"
-#include "tokenizer/gguf_tokenizer.h"
+#include "tokenizer/reading/gguf_tokenizer.h"
 
-// One description of a model's text side out of two kinds of files. A GGUF file has everything in its
-// metadata; a folder spreads it over half a dozen files, of which the newer ones go before.
+// One description of a model's text side out of two kinds of files. A GGUF file has everything in
+// its metadata; a folder spreads it over half a dozen files, of which the newer ones go before.
 
 namespace muster {
 namespace {
@@ -163,9 +163,7 @@ Result<ChatTemplate> DecoderText::find_template(std::optional<std::string_view> 
     return Error{ErrorKind::NotFound, "the model has no chat template"};
   }
   // Source: transformers 5.17, get_chat_template.
-  const auto* found = name        ? find(*name)
-                      : has_tools ? find("tool_use")
-                                  : nullptr;
+  const auto* found = name ? find(*name) : has_tools ? find("tool_use") : nullptr;
   if (found == nullptr && !name) found = find(kDefault);
   if (found != nullptr) return ChatTemplate::parse(found->text);
   std::vector<std::string> names;

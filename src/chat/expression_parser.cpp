@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 6> kComparisons{"==", "!=", "<", "<=", ">
 ExpressionParser::Made ExpressionParser::read_tuple(bool takes_conditional) {
   auto first = MUSTER_TRY(takes_conditional ? read_expression() : read_or());
   if (!sees_operator(",")) return first;
-  auto list = make(Expression::Kind::List);
+  auto list = make(Expression::Kind::Tuple);
   list->parts.push_back(std::move(first));
   while (skip_operator(",")) {
     if (ends_expression()) break;
@@ -227,7 +227,7 @@ ExpressionParser::Made ExpressionParser::read_number() {
 }
 
 ExpressionParser::Made ExpressionParser::read_bracketed() {
-  if (skip_operator(")")) return sealed(make(Expression::Kind::List));
+  if (skip_operator(")")) return sealed(make(Expression::Kind::Tuple));
   auto value = MUSTER_TRY(read_tuple(/*takes_conditional=*/true));
   MUSTER_TRY(expect_operator(")"));
   return value;

@@ -275,7 +275,7 @@ Result<ChatValue> map_items(const ChatValue& value, const ChatArguments&, ChatBu
   if (map == nullptr) return invalid(fmt::format("the items of {}", kind_name(value)));
   for (const auto& [key, item] : *map) {
     MUSTER_TRY(budget.take(key.size() + 3 * sizeof(ChatValue)));
-    pairs.emplace_back(ChatValue::List{ChatValue(key), item});
+    pairs.push_back(ChatValue::tuple({ChatValue(key), item}));
   }
   return ChatValue(std::move(pairs));
 }

@@ -48,7 +48,7 @@ Result<ChatValue> smallest_item(const ChatValue& value, const ChatArguments& arg
                                 ChatBudget& budget);
 Result<ChatValue> sum_of_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget);
-/// The pairs of a map, each a list of key and value.
+/// The pairs of a map, each a tuple of key and value.
 Result<ChatValue> map_items(const ChatValue& value, const ChatArguments& arguments,
                             ChatBudget& budget);
 

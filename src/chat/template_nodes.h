@@ -24,7 +24,8 @@ struct TemplateExpression {
   enum class Kind : std::uint8_t {
     Constant,     // constant
     Name,         // text
-    List,         // parts; a tuple as well
+    List,         // parts
+    Tuple,        // parts
     Map,          // parts: key, value, key, value, ...
     Attribute,    // parts[0] . text
     Subscript,    // parts[0] [ parts[1] ]

@@ -306,11 +306,13 @@ Result<ChatValue> TemplateRun::value_by_kind(const Expression& expression, const
       return expression.constant;
     case Expression::Kind::Name:
       return look_up(expression.text, scope);
-    case Expression::Kind::List: {
+    case Expression::Kind::List:
+    case Expression::Kind::Tuple: {
       ChatValue::List list;
       for (std::size_t i = 0; i < expression.parts.size(); ++i) list.push_back(MUSTER_TRY(part(i)));
       MUSTER_TRY(budget_.take(list.size() * sizeof(ChatValue)));
-      return ChatValue(std::move(list));
+      const bool is_tuple = expression.kind == Expression::Kind::Tuple;
+      return is_tuple ? ChatValue::tuple(std::move(list)) : ChatValue(std::move(list));
     }
     case Expression::Kind::Map:
       return map_of(expression, scope);

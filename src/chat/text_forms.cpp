@@ -120,12 +120,13 @@ std::string quoted_text_of(const ChatValue& value) {
   if (const auto* text = value.as_text()) return quoted(*text);
   std::string out;
   if (const auto* list = value.as_list()) {
-    out = "[";
+    out = value.is_tuple() ? "(" : "[";
     for (const auto& item : *list) {
       if (out.size() > 1) out += ", ";
       out += quoted_text_of(item);
     }
-    return out + "]";
+    if (!value.is_tuple()) return out + "]";
+    return out + (list->size() == 1 ? ",)" : ")");
   }
   if (const auto* map = value.as_map()) {
     out = "{";

@@ -84,6 +84,12 @@ Result<ChatValue> ChatValue::parse(std::string_view json) {
   return value_of(document);
 }
 
+ChatValue ChatValue::tuple(List list) {
+  ChatValue value;
+  value.value_ = std::make_shared<const Items>(Items{std::move(list), true});
+  return value;
+}
+
 const ChatValue* ChatValue::find(std::string_view key) const {
   const auto* map = as_map();
   if (map == nullptr) return nullptr;
@@ -100,7 +106,7 @@ std::string_view kind_name(const ChatValue& value) {
   if (value.as_integer() != nullptr) return "int";
   if (value.as_float() != nullptr) return "float";
   if (value.as_text() != nullptr) return "str";
-  if (value.as_list() != nullptr) return "list";
+  if (value.as_list() != nullptr) return value.is_tuple() ? "tuple" : "list";
   if (value.as_map() != nullptr) return "dict";
   return value.as_namespace() != nullptr ? "namespace" : "function";
 }
@@ -124,7 +130,7 @@ bool are_equal(const ChatValue& a, const ChatValue& b) {
   if (a.as_list() != nullptr && b.as_list() != nullptr) {
     const auto& x = *a.as_list();
     const auto& y = *b.as_list();
-    if (x.size() != y.size()) return false;
+    if (x.size() != y.size() || a.is_tuple() != b.is_tuple()) return false;
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (!are_equal(x[i], y[i])) return false;
     }

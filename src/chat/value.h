@@ -40,14 +40,18 @@ class ChatValue {
   ChatValue(double number) : value_(number) {}        // NOLINT
   ChatValue(std::string text)                         // NOLINT
       : value_(std::make_shared<const std::string>(std::move(text))) {}
-  ChatValue(std::string_view text) : ChatValue(std::string(text)) {}               // NOLINT
-  ChatValue(const char* text) : ChatValue(std::string(text)) {}                    // NOLINT
-  ChatValue(List list) : value_(std::make_shared<const List>(std::move(list))) {}  // NOLINT
-  ChatValue(Map map) : value_(std::make_shared<const Map>(std::move(map))) {}      // NOLINT
-  ChatValue(Undefined undefined) : value_(std::move(undefined)) {}                 // NOLINT
-  ChatValue(std::shared_ptr<Namespace> fields) : value_(std::move(fields)) {}      // NOLINT
-  ChatValue(std::shared_ptr<const ChatFunction> function)                          // NOLINT
+  ChatValue(std::string_view text) : ChatValue(std::string(text)) {}  // NOLINT
+  ChatValue(const char* text) : ChatValue(std::string(text)) {}       // NOLINT
+  ChatValue(List list)                                                // NOLINT
+      : value_(std::make_shared<const Items>(Items{std::move(list), false})) {}
+  ChatValue(Map map) : value_(std::make_shared<const Map>(std::move(map))) {}  // NOLINT
+  ChatValue(Undefined undefined) : value_(std::move(undefined)) {}             // NOLINT
+  ChatValue(std::shared_ptr<Namespace> fields) : value_(std::move(fields)) {}  // NOLINT
+  ChatValue(std::shared_ptr<const ChatFunction> function)                      // NOLINT
       : value_(std::move(function)) {}
+
+  /// A list that prints in round brackets.
+  static ChatValue tuple(List list);
 
   /// Of equal keys the last value stays, as in Python.
   /// Errors: InvalidArgument for broken JSON, an integer beyond 64 bits, or nesting above 64.
@@ -60,7 +64,14 @@ class ChatValue {
   const std::int64_t* as_integer() const { return std::get_if<std::int64_t>(&value_); }
   const double* as_float() const { return std::get_if<double>(&value_); }
   const std::string* as_text() const { return pointer_of<std::shared_ptr<const std::string>>(); }
-  const List* as_list() const { return pointer_of<std::shared_ptr<const List>>(); }
+  const List* as_list() const {
+    const auto* items = pointer_of<std::shared_ptr<const Items>>();
+    return items == nullptr ? nullptr : &items->list;
+  }
+  bool is_tuple() const {
+    const auto* items = pointer_of<std::shared_ptr<const Items>>();
+    return items != nullptr && items->is_tuple;
+  }
   const Map* as_map() const { return pointer_of<std::shared_ptr<const Map>>(); }
   const Undefined* as_undefined() const { return std::get_if<Undefined>(&value_); }
   const std::shared_ptr<Namespace>* as_namespace() const {
@@ -74,6 +85,11 @@ class ChatValue {
   const ChatValue* find(std::string_view key) const;
 
  private:
+  struct Items {
+    List list;
+    bool is_tuple = false;
+  };
+
   template <typename Pointer>
   auto pointer_of() const -> decltype(std::declval<Pointer>().get()) {
     const auto* pointer = std::get_if<Pointer>(&value_);
@@ -81,7 +97,7 @@ class ChatValue {
   }
 
   std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<const std::string>,
-               std::shared_ptr<const List>, std::shared_ptr<const Map>, Undefined,
+               std::shared_ptr<const Items>, std::shared_ptr<const Map>, Undefined,
                std::shared_ptr<Namespace>, std::shared_ptr<const ChatFunction>>
       value_;
 };

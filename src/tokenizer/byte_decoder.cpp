@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "tokenizer/byte_alphabet.h"
 #include "tokenizer/decoder.h"
-#include "tokenizer/sentencepiece_text.h"
+#include "tokenizer/models/sentencepiece_text.h"
+#include "tokenizer/split/byte_alphabet.h"
 
 // The steps that make characters of bytes which come in several tokens.
 

@@ -5,10 +5,6 @@
 #include <iterator>
 #include <utility>
 
-// Each step is written as a stream; decoding all at once feeds the stream and joins what comes out,
-// so that the two cannot differ. Most steps need a token as a whole and wait for its end; only what
-// stands behind Fuse or ByteLevel, which make one token of all, ever has to.
-
 namespace muster {
 namespace {
 

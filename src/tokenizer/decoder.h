@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/regex.h"
+#include "tokenizer/split/regex.h"
 
 namespace muster {
 
