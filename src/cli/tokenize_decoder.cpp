@@ -106,6 +106,8 @@ Result<int> tokenize_chat(const DecoderText& text, const CommandContext& context
   append_json_string(rendered, line);
   line += ",\"ids\":";
   append_id_list(encode_rendered(*text.tokenizer, rendered, *text.tokenizer->make_scratch()), line);
+  line += ",\"stop_ids\":";
+  append_id_list(text.stop_ids, line);
   MUSTER_TRY(context.output.append(line + "}\n"));
   return 0;
 }

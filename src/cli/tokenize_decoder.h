@@ -6,7 +6,8 @@
 
 namespace muster {
 
-/// `muster tokenize MODEL --chat FILE`: a line with the text of a conversation and its ids.
+/// `muster tokenize MODEL --chat FILE`: a line with the text of a conversation, its ids, and the
+/// ids that end a reply.
 ///
 /// The file holds a list of messages, or an object of `messages`, and of `tools`, `documents`,
 /// `add_generation_prompt` (true unless stated) and more variables of the template, as it likes.
