@@ -339,16 +339,9 @@ Result<ChatValue> TemplateRun::value_by_kind(const Expression& expression, const
     case Expression::Kind::Not:
       return ChatValue(!is_true(MUSTER_TRY(part(0))));
     case Expression::Kind::And:
-    case Expression::Kind::Or: {
-      auto left = MUSTER_TRY(part(0));
-      if (is_true(left) == (expression.kind == Expression::Kind::Or)) return left;
-      return part(1);
-    }
-    case Expression::Kind::Conditional: {
-      if (is_true(MUSTER_TRY(part(1)))) return part(0);
-      if (expression.parts[2] != nullptr) return part(2);
-      return ChatValue(ChatValue::Undefined{"the value of an if without else"});
-    }
+    case Expression::Kind::Or:
+    case Expression::Kind::Conditional:
+      return choice_of(expression, scope);
     case Expression::Kind::Compare:
       return comparison_of(expression, scope);
     case Expression::Kind::Unary: {
@@ -361,6 +354,19 @@ Result<ChatValue> TemplateRun::value_by_kind(const Expression& expression, const
     }
   }
   return ChatValue();
+}
+
+/// What one of the parts decides.
+Result<ChatValue> TemplateRun::choice_of(const Expression& expression, const Scope& scope) {
+  if (expression.kind == Expression::Kind::Conditional) {
+    const auto test = MUSTER_TRY(value_of(*expression.parts[1], scope));
+    if (is_true(test)) return value_of(*expression.parts[0], scope);
+    if (expression.parts[2] != nullptr) return value_of(*expression.parts[2], scope);
+    return ChatValue(ChatValue::Undefined{"the value of an if without else"});
+  }
+  auto left = MUSTER_TRY(value_of(*expression.parts[0], scope));
+  if (is_true(left) == (expression.kind == Expression::Kind::Or)) return left;
+  return value_of(*expression.parts[1], scope);
 }
 
 Result<ChatValue> TemplateRun::look_up(std::string_view name, const Scope& scope) {

@@ -59,6 +59,7 @@ class TemplateRun {
 
   Result<ChatValue> value_of(const TemplateExpression& expression, const Scope& scope);
   Result<ChatValue> value_by_kind(const TemplateExpression& expression, const Scope& scope);
+  Result<ChatValue> choice_of(const TemplateExpression& expression, const Scope& scope);
   Result<ChatValue> look_up(std::string_view name, const Scope& scope);
   Result<ChatValue> attribute_of(const TemplateExpression& expression, const Scope& scope);
   Result<ChatValue> slice_of(const TemplateExpression& expression, const Scope& scope);

@@ -215,7 +215,8 @@ TEST_F(CommandLine, TokenizeReadsAGgufFileAndDecodesItsIds) {
   muster_.write("in.txt", "x\nit's <|eot_id|>\n");
   const auto lines = muster_.run({"tokenize", kGguf, "in.txt"});
   ASSERT_EQ(lines.exit_code, 0) << lines.err;
-  EXPECT_TRUE(lines.out.starts_with("{\"ids\":[0,")) << lines.out;  // BOS, as its pre-tokenizer says
+  EXPECT_TRUE(lines.out.starts_with("{\"ids\":[0,"))
+      << lines.out;  // BOS, as its pre-tokenizer says
   muster_.write("ids.jsonl", lines.out + "{\"ids\":null}\n");
   EXPECT_EQ(muster_.run({"tokenize", kGguf, "ids.jsonl", "--decode"}).out,
             "{\"text\":\"x\"}\n{\"text\":\"it's \"}\n{\"text\":null}\n");
@@ -223,7 +224,7 @@ TEST_F(CommandLine, TokenizeReadsAGgufFileAndDecodesItsIds) {
   EXPECT_NE(special.out.find("\"<|begin_of_text|>it's <|eot_id|>\""), std::string::npos)
       << special.out;
   muster_.write("bad.jsonl", "[1]\n[99999]\n");
-  expect_error({"tokenize", kGguf, "bad.jsonl", "--decode"}, 2, 
+  expect_error({"tokenize", kGguf, "bad.jsonl", "--decode"}, 2,
                "bad.jsonl:2: not a list of ids below 1500, nor an object with one as ids");
 }
 
