@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "modelfile/gguf_cursor.h"
 #include "modelfile/shown_name.h"
 
 namespace muster {
@@ -21,8 +22,7 @@ constexpr std::uint32_t kDefaultAlignment = 32;
 constexpr std::size_t kKeyBytesMax = 65535;
 constexpr std::size_t kNameBytesMax = 64;
 constexpr std::uint32_t kDimensionsMax = 4;
-// What is kept of a string and of a list; see GgufValue and GgufList.
-constexpr std::size_t kStringKept = 1024;
+// What is kept of a list; see GgufList.
 constexpr std::uint64_t kNumbersKept = 2048;
 
 // Removed ids (4, 5, 31 to 33, 36 to 38) are left out: no file that ggml reads has them.
@@ -47,116 +47,44 @@ constexpr std::array<GgmlType, 35> kTypes{{
     {42, "Q2_0", 64, 18, false},
 }};
 
-enum class ValueType : std::uint32_t {
-  U8,
-  I8,
-  U16,
-  I16,
-  U32,
-  I32,
-  F32,
-  Bool,
-  String,
-  Array,
-  U64,
-  I64,
-  F64,
-};
-constexpr std::uint32_t kValueTypeCount = 13;
-
-// Bytes of one value; 0 for strings and arrays.
-std::uint64_t size_of(ValueType type) {
-  constexpr std::array<std::uint8_t, kValueTypeCount> kSizes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  return kSizes[static_cast<std::size_t>(type)];
-}
-
 Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
 
-/// Reads little-endian values in order and never past the end.
-class Cursor {
- public:
-  explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  std::uint64_t position() const { return position_; }
-
-  template <typename T>
-  Result<T> number() {
-    MUSTER_TRY(need(sizeof(T)));
-    // The bytes of the file are little-endian, and so are the machines that we build for.
-    static_assert(std::endian::native == std::endian::little);
-    T value{};
-    std::memcpy(&value, bytes_.data() + position_, sizeof(T));
-    position_ += sizeof(T);
-    return value;
-  }
-
-  Status skip(std::uint64_t count, std::uint64_t size) {
-    std::uint64_t bytes = 0;
-    if (__builtin_mul_overflow(count, size, &bytes)) return past_the_end();
-    MUSTER_TRY(need(bytes));
-    position_ += bytes;
-    return Done{};
-  }
-
-  Result<std::string_view> text() {
-    const auto length = MUSTER_TRY(number<std::uint64_t>());
-    MUSTER_TRY(need(length));
-    const auto* data = reinterpret_cast<const char*>(bytes_.data()) + position_;
-    position_ += length;
-    return std::string_view(data, length);
-  }
-
- private:
-  Status need(std::uint64_t bytes) const {
-    if (bytes <= bytes_.size() - position_) return Done{};
-    return past_the_end();
-  }
-
-  Error past_the_end() const {
-    return corrupt(fmt::format("the header passes the end of the file at byte {} of {}", position_,
-                               bytes_.size()));
-  }
-
-  std::span<const std::byte> bytes_;
-  std::uint64_t position_ = 0;
-};
-
-Result<ValueType> read_type(Cursor& cursor, std::string_view key) {
+Result<GgufValueType> read_type(GgufCursor& cursor, std::string_view key) {
   const auto type = MUSTER_TRY(cursor.number<std::uint32_t>());
-  if (type < kValueTypeCount) return static_cast<ValueType>(type);
+  if (type < kGgufValueTypeCount) return static_cast<GgufValueType>(type);
   return corrupt(fmt::format("a metadata type that is not known: {} of {}", type, shown_name(key)));
 }
 
-Result<GgufValue> read_scalar(Cursor& cursor, ValueType type, std::string_view key) {
+Result<GgufValue> read_scalar(GgufCursor& cursor, GgufValueType type, std::string_view key) {
   switch (type) {
-    case ValueType::U8:
+    case GgufValueType::U8:
       return GgufValue(std::uint64_t{MUSTER_TRY(cursor.number<std::uint8_t>())});
-    case ValueType::I8:
+    case GgufValueType::I8:
       return GgufValue(std::int64_t{MUSTER_TRY(cursor.number<std::int8_t>())});
-    case ValueType::U16:
+    case GgufValueType::U16:
       return GgufValue(std::uint64_t{MUSTER_TRY(cursor.number<std::uint16_t>())});
-    case ValueType::I16:
+    case GgufValueType::I16:
       return GgufValue(std::int64_t{MUSTER_TRY(cursor.number<std::int16_t>())});
-    case ValueType::U32:
+    case GgufValueType::U32:
       return GgufValue(std::uint64_t{MUSTER_TRY(cursor.number<std::uint32_t>())});
-    case ValueType::I32:
+    case GgufValueType::I32:
       return GgufValue(std::int64_t{MUSTER_TRY(cursor.number<std::int32_t>())});
-    case ValueType::F32:
+    case GgufValueType::F32:
       return GgufValue(double{MUSTER_TRY(cursor.number<float>())});
-    case ValueType::Bool: {
+    case GgufValueType::Bool: {
       const auto flag = MUSTER_TRY(cursor.number<std::uint8_t>());
       if (flag > 1) return corrupt(fmt::format("a flag is neither 0 nor 1: {}", shown_name(key)));
       return GgufValue(flag == 1);
     }
-    case ValueType::String:
-      return GgufValue(std::string(MUSTER_TRY(cursor.text()).substr(0, kStringKept)));
-    case ValueType::U64:
+    case GgufValueType::String:
+      return GgufValue(std::string(MUSTER_TRY(cursor.text())));
+    case GgufValueType::U64:
       return GgufValue(MUSTER_TRY(cursor.number<std::uint64_t>()));
-    case ValueType::I64:
+    case GgufValueType::I64:
       return GgufValue(MUSTER_TRY(cursor.number<std::int64_t>()));
-    case ValueType::F64:
+    case GgufValueType::F64:
       return GgufValue(MUSTER_TRY(cursor.number<double>()));
-    case ValueType::Array:
+    case GgufValueType::Array:
       break;
   }
   return corrupt(fmt::format("a list of lists: {}", shown_name(key)));
@@ -171,18 +99,20 @@ std::optional<std::int64_t> as_number(const GgufValue& value) {
   return std::nullopt;
 }
 
-Result<GgufValue> read_list(Cursor& cursor, std::string_view key) {
+Result<GgufValue> read_list(GgufCursor& cursor, std::string_view key) {
   const auto type = MUSTER_TRY(read_type(cursor, key));
   GgufList list;
   list.count = MUSTER_TRY(cursor.number<std::uint64_t>());
-  const bool is_kept = list.count <= kNumbersKept && type != ValueType::F32 &&
-                       type != ValueType::F64 && type != ValueType::String;
-  if (!is_kept && size_of(type) > 0) {
-    MUSTER_TRY(cursor.skip(list.count, size_of(type)));
+  list.type = type;
+  list.begin = cursor.position();
+  const bool is_kept = list.count <= kNumbersKept && type != GgufValueType::F32 &&
+                       type != GgufValueType::F64 && type != GgufValueType::String;
+  if (!is_kept && gguf_value_size(type) > 0) {
+    MUSTER_TRY(cursor.skip(list.count, gguf_value_size(type)));
     return GgufValue(std::move(list));
   }
   for (std::uint64_t i = 0; i < list.count; ++i) {
-    if (type == ValueType::String) {
+    if (type == GgufValueType::String) {
       MUSTER_TRY(cursor.text());
       continue;
     }
@@ -193,15 +123,15 @@ Result<GgufValue> read_list(Cursor& cursor, std::string_view key) {
   return GgufValue(std::move(list));
 }
 
-Status read_metadata(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
+Status read_metadata(GgufCursor& cursor, std::uint64_t count, GgufHeader& header) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto key = MUSTER_TRY(cursor.text());
     if (key.empty() || key.size() > kKeyBytesMax) {
       return corrupt(fmt::format("metadata key {} has {} bytes", i, key.size()));
     }
     const auto type = MUSTER_TRY(read_type(cursor, key));
-    auto value = MUSTER_TRY(type == ValueType::Array ? read_list(cursor, key)
-                                                     : read_scalar(cursor, type, key));
+    auto value = MUSTER_TRY(type == GgufValueType::Array ? read_list(cursor, key)
+                                                         : read_scalar(cursor, type, key));
     if (!header.metadata.emplace(std::string(key), std::move(value)).second) {
       return corrupt(fmt::format("a metadata key is there twice: {}", shown_name(key)));
     }
@@ -235,7 +165,7 @@ Result<std::uint64_t> tensor_bytes(const GgufTensor& tensor) {
 }
 
 // `begin` is still relative to the data section here.
-Result<GgufTensor> read_tensor(Cursor& cursor, std::uint64_t index) {
+Result<GgufTensor> read_tensor(GgufCursor& cursor, std::uint64_t index) {
   GgufTensor tensor;
   const auto name = MUSTER_TRY(cursor.text());
   if (name.empty() || name.size() > kNameBytesMax) {
@@ -318,7 +248,7 @@ Result<GgufHeader> parse_gguf_header(std::span<const std::byte> head, std::uint6
   if (head.size() < kMagic.size() || std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
     return corrupt("not a GGUF file: it does not begin with GGUF");
   }
-  Cursor cursor(head);
+  GgufCursor cursor(head);
   MUSTER_TRY(cursor.skip(1, kMagic.size()));
   GgufHeader header;
   header.version = MUSTER_TRY(cursor.number<std::uint32_t>());

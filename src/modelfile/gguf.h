@@ -29,14 +29,34 @@ struct GgmlType {
 /// Source: ggml.h and ggml-common.h of llama.cpp 01243c58 (block_* and their static_asserts).
 const GgmlType* find_ggml_type(std::uint32_t id);
 
-/// A list in the metadata; `numbers` holds the elements where they are integers or flags and not
-/// more than a model has layers, else only the count is kept.
+/// The types of metadata values by their numbers in the file.
+enum class GgufValueType : std::uint32_t {
+  U8,
+  I8,
+  U16,
+  I16,
+  U32,
+  I32,
+  F32,
+  Bool,
+  String,
+  Array,
+  U64,
+  I64,
+  F64,
+};
+inline constexpr std::uint32_t kGgufValueTypeCount = 13;
+
+/// A list in the metadata. Long ones (a vocabulary) stay in the file: `numbers` holds the elements
+/// where they are integers or flags and not more than a model has layers.
 struct GgufList {
   std::uint64_t count = 0;
   std::vector<std::int64_t> numbers;
+  GgufValueType type = GgufValueType::U8;  // of the elements
+  std::uint64_t begin = 0;                 // of the first one: bytes from the start of the file
 };
 
-/// A metadata value. Strings beyond a kilobyte (chat templates) are kept as their first kilobyte.
+/// A metadata value.
 using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufList>;
 
 struct GgufTensor {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "base/file.h"
 #include "modelfile/gguf.h"
+#include "modelfile/gguf_file.h"
+#include "modelfile/gguf_keys.h"
 #include "modelfile/model_limits.h"
 
 namespace muster {
@@ -19,73 +18,12 @@ namespace fs = std::filesystem;
 
 Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
 
-/// The keys of one architecture, by their names without its prefix.
-class ArchitectureKeys {
- public:
-  explicit ArchitectureKeys(const GgufHeader& header, std::string architecture)
-      : header_(header), architecture_(std::move(architecture)) {}
-
-  const GgufValue* find(std::string_view name) const {
-    const auto found = header_.metadata.find(fmt::format("{}.{}", architecture_, name));
-    return found == header_.metadata.end() ? nullptr : &found->second;
-  }
-
-  /// One number, or the number of `layer` where the key holds a list of them.
-  /// Errors: Corrupt when it is missing and there is no fallback, or outside `min`..`max`.
-  Result<std::uint32_t> number(std::string_view name, std::uint32_t max,
-                               std::optional<std::uint32_t> fallback = std::nullopt,
-                               std::size_t layer = 0, std::uint32_t min = 1) const {
-    const auto* value = find(name);
-    if (value == nullptr && fallback) return *fallback;
-    std::uint64_t read = 0;
-    if (value == nullptr) {
-      return corrupt(fmt::format("{}.{} is missing", architecture_, name));
-    }
-    if (const auto* list = std::get_if<GgufList>(value)) {
-      if (layer >= list->numbers.size() || list->numbers[layer] < 0) return wrong(name, min, max);
-      read = static_cast<std::uint64_t>(list->numbers[layer]);
-    } else if (const auto* plain = std::get_if<std::uint64_t>(value)) {
-      read = *plain;
-    } else if (const auto* whole = std::get_if<std::int64_t>(value); whole && *whole >= 0) {
-      read = static_cast<std::uint64_t>(*whole);
-    } else {
-      return wrong(name, min, max);
-    }
-    if (read < min || read > max) return wrong(name, min, max);
-    return static_cast<std::uint32_t>(read);
-  }
-
-  Result<bool> flag(std::string_view name, bool fallback) const {
-    const auto* value = find(name);
-    if (value == nullptr) return fallback;
-    if (const auto* flag = std::get_if<bool>(value)) return *flag;
-    return corrupt(fmt::format("{}.{} is not true or false", architecture_, name));
-  }
-
-  const std::string& architecture() const { return architecture_; }
-
- private:
-  Error wrong(std::string_view name, std::uint32_t min, std::uint32_t max) const {
-    return corrupt(
-        fmt::format("{}.{} is not an integer of {} to {}", architecture_, name, min, max));
-  }
-
-  const GgufHeader& header_;
-  std::string architecture_;
-};
-
 // Hybrid models state no heads for their recurrent or convolutional layers.
 Error no_attention(std::string_view architecture) {
   return Error{ErrorKind::Unsupported,
                fmt::format("general.architecture has layers without attention, whose state is not "
                            "known: {}",
                            architecture)};
-}
-
-const GgufTensor* find_tensor(const GgufHeader& header, std::string_view name) {
-  const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
-                                  [&](const GgufTensor& tensor) { return tensor.name == name; });
-  return found == header.tensors.end() ? nullptr : &*found;
 }
 
 bool has_gate(const GgufHeader& header, const std::string& architecture) {
@@ -100,7 +38,7 @@ bool has_gate(const GgufHeader& header, const std::string& architecture) {
 /// The window of a layer, 0 for full attention. Layers of an architecture whose pattern neither the
 /// file nor this list states count as full, which is never too little.
 /// Source: llama.cpp, llama-model.cpp, set_swa_pattern of gemma2 (2) and gemma3 (6).
-Result<std::uint32_t> window_of(const ArchitectureKeys& keys, std::size_t layer) {
+Result<std::uint32_t> window_of(const GgufKeys& keys, std::size_t layer) {
   const auto window =
       MUSTER_TRY(keys.number("attention.sliding_window", kRowsMax, 0, 0, /*min=*/0));
   if (window == 0) return 0U;
@@ -117,7 +55,7 @@ Result<std::uint32_t> window_of(const ArchitectureKeys& keys, std::size_t layer)
   return (layer + 1) % period != 0 ? window : 0U;
 }
 
-Status read_attention(const ArchitectureKeys& keys, std::uint32_t hidden, std::size_t index,
+Status read_attention(const GgufKeys& keys, std::uint32_t hidden, std::size_t index,
                       LayerShape& layer) {
   layer.head_count = MUSTER_TRY(keys.number("attention.head_count", kHeadsMax, {}, index, 0));
   layer.kv_head_count =
@@ -144,7 +82,7 @@ Status read_attention(const ArchitectureKeys& keys, std::uint32_t hidden, std::s
   return Done{};
 }
 
-Status read_feed_forward(const ArchitectureKeys& keys, std::size_t index, LayerShape& layer) {
+Status read_feed_forward(const GgufKeys& keys, std::size_t index, LayerShape& layer) {
   layer.intermediate_size =
       MUSTER_TRY(keys.number("feed_forward_length", kWidthMax, 0, index, /*min=*/0));
   const auto experts = MUSTER_TRY(keys.number("expert_count", kExpertsMax, 0, 0, /*min=*/0));
@@ -160,9 +98,9 @@ Status read_feed_forward(const ArchitectureKeys& keys, std::size_t index, LayerS
   return Done{};
 }
 
-Result<std::uint32_t> vocabulary(const ArchitectureKeys& keys, const GgufHeader& header) {
+Result<std::uint32_t> vocabulary(const GgufKeys& keys, const GgufHeader& header) {
   std::uint64_t rows = 0;
-  if (const auto* table = find_tensor(header, "token_embd.weight");
+  if (const auto* table = find_gguf_tensor(header, "token_embd.weight");
       table != nullptr && table->shape.size() == 2) {
     rows = static_cast<std::uint64_t>(table->shape[1]);
   }
@@ -181,7 +119,7 @@ ModelKind kind_of(const std::string& architecture, bool is_causal) {
   return is_encoder ? ModelKind::Encoder : ModelKind::Decoder;
 }
 
-Status read_layers(const ArchitectureKeys& keys, const GgufHeader& header, ModelShape& shape) {
+Status read_layers(const GgufKeys& keys, const GgufHeader& header, ModelShape& shape) {
   const auto blocks = MUSTER_TRY(keys.number("block_count", kLayersMax));
   const bool is_gated = has_gate(header, keys.architecture());
   for (std::uint32_t i = 0; i < blocks; ++i) {
@@ -274,7 +212,7 @@ Status group(const GgufHeader& header, ModelDescription& model) {
       return corrupt(fmt::format("the file holds no tensor of {}", unit.name));
     }
   }
-  const auto* table = find_tensor(header, "token_embd.weight");
+  const auto* table = find_gguf_tensor(header, "token_embd.weight");
   if (model.shape.has_tied_head && table != nullptr) model.tied_bytes = table->size;
   auto& head = model.units.back();
   if (model.shape.has_tied_head && head.tensors.empty()) head.modules.emplace_back("output");
@@ -282,113 +220,29 @@ Status group(const GgufHeader& header, ModelDescription& model) {
   return Done{};
 }
 
-// --- split files ---
-
-struct SplitName {
-  std::string prefix;  // with the folder
-  std::uint32_t count = 0;
-};
-
-/// "model-00002-of-00003.gguf". Source: llama.cpp, llama_split_path.
-std::optional<SplitName> parse_split_name(const std::string& path) {
-  constexpr std::size_t kTail = std::string_view("-00001-of-00001.gguf").size();
-  if (path.size() <= kTail) return std::nullopt;
-  const std::string_view tail(path.data() + path.size() - kTail, kTail);
-  if (tail[0] != '-' || tail.substr(6, 4) != "-of-") return std::nullopt;
-  std::uint32_t count = 0;
-  const auto digits = tail.substr(10, 5);
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + 5, count);
-  if (error != std::errc() || rest != digits.data() + 5 || count == 0) return std::nullopt;
-  return SplitName{path.substr(0, path.size() - kTail), count};
-}
-
-Result<std::uint64_t> split_number(const GgufHeader& header, const char* key,
-                                   std::uint64_t fallback) {
-  const auto found = header.metadata.find(key);
-  if (found == header.metadata.end()) return fallback;
-  if (const auto* number = std::get_if<std::uint64_t>(&found->second)) return *number;
-  if (const auto* number = std::get_if<std::int64_t>(&found->second); number && *number >= 0) {
-    return static_cast<std::uint64_t>(*number);
-  }
-  return corrupt(fmt::format("{} is not a count", key));
-}
-
-Result<GgufHeader> read_file_header(const fs::path& path) {
-  const auto file = MUSTER_TRY(MappedFile::open(path));
-  auto header = parse_gguf_header(file.bytes(), file.bytes().size());
-  if (header) return header;
-  return Error{header.error().kind, fmt::format("{}: {}", path.string(), header.error().message)};
-}
-
-Status check_names(const fs::path& path, const GgufHeader& whole) {
-  std::set<std::string_view> names;
-  for (const auto& tensor : whole.tensors) {
-    if (!names.insert(tensor.name).second) {
-      return corrupt(fmt::format("{}: two files of the split have one tensor: {}", path.string(),
-                                 tensor.name));
-    }
-  }
-  return Done{};
-}
-
-/// The header of a file, or of all files of its split, the first one's metadata.
-Result<GgufHeader> read_all(const fs::path& path) {
-  auto header = MUSTER_TRY(read_file_header(path));
-  const auto count = MUSTER_TRY(split_number(header, "split.count", 1));
-  if (count <= 1) return header;
-  const auto name = parse_split_name(path.string());
-  if (!name || name->count != count) {
-    return corrupt(
-        fmt::format("{}: split.count is {}, and the name does not end in -0000N-of-{:05}.gguf",
-                    path.string(), count, count));
-  }
-  const auto file = [&](std::uint32_t number) {
-    return fs::path(fmt::format("{}-{:05}-of-{:05}.gguf", name->prefix, number, name->count));
-  };
-  auto whole = MUSTER_TRY(read_file_header(file(1)));
-  for (std::uint32_t i = 2; i <= name->count; ++i) {
-    auto part = MUSTER_TRY(read_file_header(file(i)));
-    if (MUSTER_TRY(split_number(part, "split.no", 0)) != i - 1) {
-      return corrupt(fmt::format("{}: split.no is not {}", file(i).string(), i - 1));
-    }
-    std::move(part.tensors.begin(), part.tensors.end(), std::back_inserter(whole.tensors));
-  }
-  MUSTER_TRY(check_names(path, whole));
-  const auto stated = MUSTER_TRY(split_number(whole, "split.tensors.count", whole.tensors.size()));
-  if (stated != whole.tensors.size()) {
-    return corrupt(fmt::format("{}: split.tensors.count is {}, the files hold {}", path.string(),
-                               stated, whole.tensors.size()));
-  }
-  return whole;
-}
-
 }  // namespace
 
 Result<ModelShape> parse_gguf_shape(const GgufHeader& header) {
-  const auto found = header.metadata.find("general.architecture");
-  const auto* name =
-      found == header.metadata.end() ? nullptr : std::get_if<std::string>(&found->second);
-  if (name == nullptr || name->empty() || name->size() > 64) {
-    return corrupt("general.architecture is missing");
-  }
-  const ArchitectureKeys keys(header, *name);
+  const auto name = MUSTER_TRY(gguf_architecture(header));
+  const GgufKeys keys(header, name);
   for (const auto* recurrent : {"ssm.state_size", "wkv.head_size"}) {
-    if (keys.find(recurrent) != nullptr) return no_attention(*name);
+    if (keys.find(recurrent) != nullptr) return no_attention(name);
   }
   ModelShape shape;
-  shape.family = *name;
-  shape.kind = kind_of(*name, MUSTER_TRY(keys.flag("attention.causal", true)));
+  shape.family = name;
+  shape.kind = kind_of(name, MUSTER_TRY(keys.flag("attention.causal", true)));
   shape.hidden_size = MUSTER_TRY(keys.number("embedding_length", kWidthMax));
   shape.vocab_size = MUSTER_TRY(vocabulary(keys, header));
   shape.length_max = MUSTER_TRY(keys.number("context_length", kRowsMax, 0));
   MUSTER_TRY(read_layers(keys, header, shape));
   shape.has_head = shape.kind != ModelKind::Encoder;
-  shape.has_tied_head = shape.has_head && find_tensor(header, "output.weight") == nullptr;
+  shape.has_tied_head = shape.has_head && find_gguf_tensor(header, "output.weight") == nullptr;
   return shape;
 }
 
 Result<ModelDescription> describe_gguf(const std::filesystem::path& path) {
-  const auto header = MUSTER_TRY(read_all(path));
+  const auto file = MUSTER_TRY(GgufFile::open(path));
+  const auto& header = file.header();
   const auto within = [&](const Error& error) {
     return Error{error.kind, fmt::format("{}: {}", path.string(), error.message)};
   };

@@ -3,58 +3,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "modelfile/gguf_writer.h"
 
 namespace muster {
 namespace {
 
 using nlohmann::json;
-
-/// Writes GGUF bytes field by field, right or wrong.
-class Writer {
- public:
-  template <typename T>
-  Writer& number(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
-    return *this;
-  }
-  Writer& text(const std::string& value) {
-    number(std::uint64_t{value.size()});
-    bytes_ += value;
-    return *this;
-  }
-  Writer& header(std::uint64_t tensors, std::uint64_t keys, std::uint32_t version = 3) {
-    bytes_ += "GGUF";
-    return number(version).number(tensors).number(keys);
-  }
-  Writer& key(const std::string& name, std::uint32_t value) {
-    return text(name).number(std::uint32_t{4}).number(value);
-  }
-  Writer& key(const std::string& name, const std::string& value) {
-    return text(name).number(std::uint32_t{8}).text(value);
-  }
-  Writer& tensor(const std::string& name, std::vector<std::uint64_t> shape, std::uint32_t type,
-                 std::uint64_t offset) {
-    text(name).number(static_cast<std::uint32_t>(shape.size()));
-    for (const auto extent : shape) number(extent);
-    return number(type).number(offset);
-  }
-  /// Padding to the alignment, then `size` bytes.
-  std::string data(std::size_t size, std::size_t alignment = 32) const {
-    auto file = bytes_;
-    while (file.size() % alignment != 0) file += '\0';
-    return file + std::string(size, '\1');
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
 
 Result<GgufHeader> parse(const std::string& file) {
   return parse_gguf_header(std::as_bytes(std::span(file)), file.size());
@@ -62,7 +21,7 @@ Result<GgufHeader> parse(const std::string& file) {
 
 TEST(GgufHeader, VersionsTwoAndThreeSayWhereEachTensorIs) {
   for (const std::uint32_t version : {2U, 3U}) {
-    Writer writer;
+    GgufWriter writer;
     writer.header(2, 2, version).key("general.architecture", "llama").key("general.alignment", 64U);
     writer.tensor("a", {32, 3}, 8, 0).tensor("b", {5}, 1, 128);
     const auto file = writer.data(138, 64);
@@ -79,7 +38,7 @@ TEST(GgufHeader, VersionsTwoAndThreeSayWhereEachTensorIs) {
 }
 
 TEST(GgufHeader, ListsKeepTheirCountAndShortOnesTheirNumbers) {
-  Writer writer;
+  GgufWriter writer;
   writer.header(0, 3);
   writer.text("heads").number(9U).number(5U).number(std::uint64_t{3});
   for (const std::int32_t heads : {8, 0, 4}) writer.number(heads);
@@ -99,37 +58,39 @@ TEST(GgufHeader, WhatBreaksTheFormatIsRefusedAndNamed) {
     std::string file;
     std::string message;
   };
-  const auto start = [] { return Writer().header(1, 0); };
+  const auto start = [] { return GgufWriter().header(1, 0); };
   const std::uint64_t huge = 1ULL << 62U;
   const std::vector<Case> cases{
       {"GGU", "not a GGUF file: it does not begin with GGUF"},
       {"GGML....", "not a GGUF file: it does not begin with GGUF"},
       {"GGUF", "the header passes the end of the file at byte 4 of 4"},
-      {Writer().header(0, 0, 1).bytes(), "GGUF version 1: versions 2 and 3 are read"},
-      {Writer().header(0, 0, 4).bytes(), "GGUF version 4: versions 2 and 3 are read"},
-      {Writer().header(0, 0, 0x03000000).bytes(),
+      {GgufWriter().header(0, 0, 1).bytes(), "GGUF version 1: versions 2 and 3 are read"},
+      {GgufWriter().header(0, 0, 4).bytes(), "GGUF version 4: versions 2 and 3 are read"},
+      {GgufWriter().header(0, 0, 0x03000000).bytes(),
        "a big-endian GGUF file: convert it to little-endian with gguf_convert_endian.py"},
       // Counts that would be a large allocation if they were believed.
-      {Writer().header(huge, 0).bytes(), "the header passes the end of the file at byte 24 of 24"},
-      {Writer().header(0, huge).bytes(), "the header passes the end of the file at byte 24 of 24"},
-      {Writer().header(0, 1).number(huge).bytes(),
+      {GgufWriter().header(huge, 0).bytes(),
+       "the header passes the end of the file at byte 24 of 24"},
+      {GgufWriter().header(0, huge).bytes(),
+       "the header passes the end of the file at byte 24 of 24"},
+      {GgufWriter().header(0, 1).number(huge).bytes(),
        "the header passes the end of the file at byte 32 of 32"},
-      {Writer().header(0, 1).text("k").number(9U).number(4U).number(huge).bytes(),
+      {GgufWriter().header(0, 1).text("k").number(9U).number(4U).number(huge).bytes(),
        "the header passes the end of the file at byte 49 of 49"},
-      {Writer().header(0, 1).text("k").number(9U).number(8U).number(huge).bytes(),
+      {GgufWriter().header(0, 1).text("k").number(9U).number(8U).number(huge).bytes(),
        "the header passes the end of the file at byte 49 of 49"},
-      {Writer().header(0, 1).text("k").number(13U).bytes(),
+      {GgufWriter().header(0, 1).text("k").number(13U).bytes(),
        "a metadata type that is not known: 13 of \"k\""},
-      {Writer().header(0, 1).text("k").number(9U).number(9U).number(std::uint64_t{1}).bytes(),
+      {GgufWriter().header(0, 1).text("k").number(9U).number(9U).number(std::uint64_t{1}).bytes(),
        "a list of lists: \"k\""},
-      {Writer().header(0, 1).text("").bytes(), "metadata key 0 has 0 bytes"},
-      {Writer().header(0, 2).key("k", 1U).key("k", 1U).bytes(),
+      {GgufWriter().header(0, 1).text("").bytes(), "metadata key 0 has 0 bytes"},
+      {GgufWriter().header(0, 2).key("k", 1U).key("k", 1U).bytes(),
        "a metadata key is there twice: \"k\""},
-      {Writer().header(0, 1).key("general.alignment", 24U).bytes(),
+      {GgufWriter().header(0, 1).key("general.alignment", 24U).bytes(),
        "general.alignment is not a power of two"},
-      {Writer().header(0, 1).key("general.alignment", 0U).bytes(),
+      {GgufWriter().header(0, 1).key("general.alignment", 0U).bytes(),
        "general.alignment is not a power of two"},
-      {Writer().header(0, 1).text("k").number(7U).number(std::uint8_t{2}).bytes(),
+      {GgufWriter().header(0, 1).text("k").number(7U).number(std::uint8_t{2}).bytes(),
        "a flag is neither 0 nor 1: \"k\""},
       {start().tensor(std::string(65, 'x'), {1}, 0, 0).bytes(), "tensor name 0 has 65 bytes"},
       {start().tensor("w", {1, 1, 1, 1, 1}, 0, 0).bytes(), "more than 4 dimensions: \"w\" has 5"},
@@ -146,9 +107,9 @@ TEST(GgufHeader, WhatBreaksTheFormatIsRefusedAndNamed) {
        "bytes at 4611686018427387904 of 8"},
       {start().tensor("w", {2}, 0, 4).data(12), "an offset is not a multiple of 32: \"w\" at 4"},
       {start().tensor("w", {2}, 0, 0).bytes(), "the tensors begin past the end of the file"},
-      {Writer().header(2, 0).tensor("a", {9}, 0, 0).tensor("b", {1}, 0, 32).data(36),
+      {GgufWriter().header(2, 0).tensor("a", {9}, 0, 0).tensor("b", {1}, 0, 32).data(36),
        "tensors overlap at byte 128"},
-      {Writer().header(2, 0).tensor("a", {1}, 0, 0).tensor("a", {1}, 0, 32).data(36),
+      {GgufWriter().header(2, 0).tensor("a", {1}, 0, 0).tensor("a", {1}, 0, 32).data(36),
        "a tensor is there twice: \"a\""},
   };
   for (const auto& [file, message] : cases) {
@@ -163,7 +124,7 @@ TEST(GgufHeader, WhatBreaksTheFormatIsRefusedAndNamed) {
 
 const std::filesystem::path kTestdata = MUSTER_SOURCE_DIR "/src/modelfile/testdata";
 
-TEST(DescribeGguf, EveryQuantisationTypeTakesWhatTheReferenceWriterWrote) {
+TEST(DescribeGguf, EveryQuantisationTypeTakesWhatTheReferenceGgufWriterWrote) {
   // Written by gguf 0.19 for Python; see tools/fixtures/decoders.py.
   const auto expected = json::parse(*read_file(kTestdata / "types.json"));
   const auto model = describe_gguf(kTestdata / "types.gguf");
@@ -233,7 +194,7 @@ class ModelFileTest : public testing::Test {
 
   static std::string file_of(const std::string& architecture, const Keys& keys,
                              const std::vector<std::string>& tensors) {
-    Writer writer;
+    GgufWriter writer;
     writer.header(tensors.size(), keys.size() + 1).key("general.architecture", architecture);
     for (const auto& [name, value] : keys) writer.key(name, value);
     std::uint64_t offset = 0;
@@ -393,7 +354,7 @@ TEST_F(SplitFileTest, AMissingOrForeignFileOfASplitIsNamed) {
   write("m-00002-of-00002.gguf", part(1, 2, first_));
   EXPECT_NE(describe_gguf(folder_ / "m-00001-of-00002.gguf")
                 .error()
-                .message.find("two files of the split have one tensor: token_embd.weight"),
+                .message.find("two files of the split have one tensor: \"token_embd.weight\""),
             std::string::npos);
   write("renamed.gguf", part(0, 2, first_));
   EXPECT_NE(

@@ -104,6 +104,12 @@ class AddedTokens {
   /// The text of an added token's id as decoding sees it; nullopt for any other id.
   std::optional<std::string_view> text_of(TokenId id) const;
 
+  /// The id of an added token by its content.
+  std::optional<TokenId> id_of(std::string_view content) const {
+    const auto found = ids_.find(std::string(content));
+    return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   bool is_special(std::string_view text) const { return special_.count(std::string(text)) != 0; }
 
   /// One above the highest id.

@@ -1,14 +1,12 @@
 #include "tokenizer/decoder.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
-
-#include "tokenizer/split/byte_alphabet.h"
 
 namespace muster {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
   std::string out;
@@ -41,63 +39,120 @@ std::string clean_up(std::string text) {
   return text;
 }
 
+/// A step that looks at whole tokens.
+class WholeTokens : public DecoderStream {
+ public:
+  void push(TokenPart part, std::vector<TokenPart>& out) final {
+    token_.append(part.text);
+    if (!part.ends_token) return;
+    take(std::exchange(token_, {}), out);
+  }
+  void finish(std::vector<TokenPart>& /*out*/) override {}
+
+ protected:
+  virtual void take(std::string token, std::vector<TokenPart>& out) = 0;
+
+ private:
+  std::string token_;
+};
+
+class WordPieceStream final : public WholeTokens {
+ public:
+  WordPieceStream(const WordPieceDecoderOptions& options, bool is_first)
+      : options_(options), is_first_(is_first) {}
+
+ protected:
+  void take(std::string token, std::vector<TokenPart>& out) override {
+    if (!std::exchange(is_first_, false)) {
+      if (token.starts_with(options_.prefix)) {
+        token.erase(0, options_.prefix.size());
+      } else {
+        token.insert(0, " ");
+      }
+    }
+    out.push_back({options_.cleanup ? clean_up(std::move(token)) : std::move(token)});
+  }
+
+ private:
+  const WordPieceDecoderOptions& options_;
+  bool is_first_;
+};
+
 class WordPieceDecoder final : public Decoder {
  public:
   explicit WordPieceDecoder(WordPieceDecoderOptions options) : options_(std::move(options)) {}
 
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      std::string& token = tokens[i];
-      const std::string& prefix = options_.prefix;
-      if (i > 0 && token.compare(0, prefix.size(), prefix) == 0) {
-        token.erase(0, prefix.size());
-      } else if (i > 0) {
-        token.insert(0, " ");
-      }
-      token = options_.cleanup ? clean_up(std::move(token)) : std::move(token);
-    }
-    return tokens;
+  std::unique_ptr<DecoderStream> stream(bool continues_text) const override {
+    return std::make_unique<WordPieceStream>(options_, !continues_text);
   }
 
  private:
   const WordPieceDecoderOptions options_;
 };
 
-class ByteLevelDecoder final : public Decoder {
+class FuseStream final : public DecoderStream {
  public:
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    std::string bytes;
-    for (const std::string& token : tokens) {
-      bytes.append(bytes_of_token(token).value_or(token));
-    }
-    return {replace_invalid_utf8(bytes)};
+  void push(TokenPart part, std::vector<TokenPart>& out) override {
+    out.push_back({std::move(part.text), false});
   }
+  void finish(std::vector<TokenPart>& out) override { out.push_back({}); }
 };
 
 class FuseDecoder final : public Decoder {
  public:
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    std::string all;
-    for (const std::string& token : tokens) {
-      all.append(token);
-    }
-    return {std::move(all)};
+  std::unique_ptr<DecoderStream> stream(bool /*continues_text*/) const override {
+    return std::make_unique<FuseStream>();
   }
+};
+
+class BpeStream final : public WholeTokens {
+ public:
+  explicit BpeStream(const std::string& suffix) : suffix_(suffix) {}
+
+  void finish(std::vector<TokenPart>& out) override { give_last("", out); }
+
+ protected:
+  void take(std::string token, std::vector<TokenPart>& out) override {
+    give_last(" ", out);
+    last_ = std::move(token);
+    has_last_ = true;
+  }
+
+ private:
+  void give_last(std::string_view space, std::vector<TokenPart>& out) {
+    if (std::exchange(has_last_, false)) out.push_back({replace_all(last_, suffix_, space)});
+  }
+
+  const std::string& suffix_;
+  std::string last_;
+  bool has_last_ = false;
 };
 
 class BpeDecoder final : public Decoder {
  public:
   explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
 
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = replace_all(tokens[i], suffix_, i + 1 == tokens.size() ? "" : " ");
-    }
-    return tokens;
+  std::unique_ptr<DecoderStream> stream(bool /*continues_text*/) const override {
+    return std::make_unique<BpeStream>(suffix_);
   }
 
  private:
   const std::string suffix_;
+};
+
+class MetaspaceStream final : public WholeTokens {
+ public:
+  MetaspaceStream(const std::string& mark, bool drops_mark)
+      : mark_(mark), drops_mark_(drops_mark) {}
+
+ protected:
+  void take(std::string token, std::vector<TokenPart>& out) override {
+    out.push_back({replace_all(token, mark_, std::exchange(drops_mark_, false) ? "" : " ")});
+  }
+
+ private:
+  const std::string& mark_;
+  bool drops_mark_;  // in the next token
 };
 
 class MetaspaceDecoder final : public Decoder {
@@ -105,11 +160,8 @@ class MetaspaceDecoder final : public Decoder {
   MetaspaceDecoder(std::string mark, bool drops_first)
       : mark_(std::move(mark)), drops_first_(drops_first) {}
 
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = replace_all(tokens[i], mark_, i == 0 && drops_first_ ? "" : " ");
-    }
-    return tokens;
+  std::unique_ptr<DecoderStream> stream(bool continues_text) const override {
+    return std::make_unique<MetaspaceStream>(mark_, drops_first_ && !continues_text);
   }
 
  private:
@@ -117,69 +169,156 @@ class MetaspaceDecoder final : public Decoder {
   const bool drops_first_;
 };
 
+class ReplaceStream final : public WholeTokens {
+ public:
+  ReplaceStream(const Regex& pattern, const std::string& content)
+      : pattern_(pattern), content_(content) {}
+
+ protected:
+  void take(std::string token, std::vector<TokenPart>& out) override {
+    std::string text;
+    std::size_t copied = 0;
+    pattern_.for_each_match(token, [&](std::size_t begin, std::size_t end) {
+      text.append(token, copied, begin - copied).append(content_);
+      copied = end;
+    });
+    out.push_back({text.append(token, copied)});
+  }
+
+ private:
+  const Regex& pattern_;
+  const std::string& content_;
+};
+
+class ReplaceDecoder final : public Decoder {
+ public:
+  ReplaceDecoder(Regex pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+  std::unique_ptr<DecoderStream> stream(bool /*continues_text*/) const override {
+    return std::make_unique<ReplaceStream>(pattern_, content_);
+  }
+
+ private:
+  const Regex pattern_;
+  const std::string content_;
+};
+
+/// Works on parts: behind Fuse the one token ends with the text.
+class StripStream final : public DecoderStream {
+ public:
+  StripStream(const StripDecoderOptions& options, bool continues_text)
+      : options_(options), start_left_(continues_text ? 0 : options.start) {}
+
+  void push(TokenPart part, std::vector<TokenPart>& out) override {
+    std::string text = std::exchange(held_, {}) + part.text;
+    const auto& content = options_.content;
+    std::size_t begin = 0;
+    for (; start_left_ > 0 && std::string_view(text).substr(begin).starts_with(content);
+         --start_left_) {
+      begin += content.size();
+    }
+    if (begin < text.size()) start_left_ = 0;
+    text.erase(0, begin);
+    std::size_t end = text.size();
+    for (auto left = options_.stop;
+         left > 0 && std::string_view(text).substr(0, end).ends_with(content); --left) {
+      end -= content.size();
+    }
+    if (!part.ends_token) held_ = text.substr(end);
+    text.resize(end);
+    out.push_back({std::move(text), part.ends_token});
+    if (part.ends_token) start_left_ = options_.start;
+  }
+  void finish(std::vector<TokenPart>& /*out*/) override {}
+
+ private:
+  const StripDecoderOptions& options_;
+  std::uint64_t start_left_;
+  std::string held_;
+};
+
+class StripDecoder final : public Decoder {
+ public:
+  explicit StripDecoder(StripDecoderOptions options) : options_(std::move(options)) {}
+
+  std::unique_ptr<DecoderStream> stream(bool continues_text) const override {
+    return std::make_unique<StripStream>(options_, continues_text);
+  }
+
+ private:
+  const StripDecoderOptions options_;
+};
+
+class SequenceStream final : public DecoderStream {
+ public:
+  explicit SequenceStream(std::vector<std::unique_ptr<DecoderStream>> steps)
+      : steps_(std::move(steps)) {}
+
+  void push(TokenPart part, std::vector<TokenPart>& out) override {
+    std::vector<TokenPart> parts;
+    parts.push_back(std::move(part));
+    run(0, std::move(parts), out);
+  }
+
+  void finish(std::vector<TokenPart>& out) override {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      std::vector<TokenPart> parts;
+      steps_[i]->finish(parts);
+      run(i + 1, std::move(parts), out);
+    }
+  }
+
+ private:
+  void run(std::size_t first, std::vector<TokenPart> parts, std::vector<TokenPart>& out) {
+    for (std::size_t i = first; i < steps_.size(); ++i) {
+      std::vector<TokenPart> next;
+      for (auto& part : parts) steps_[i]->push(std::move(part), next);
+      parts = std::move(next);
+    }
+    std::move(parts.begin(), parts.end(), std::back_inserter(out));
+  }
+
+  const std::vector<std::unique_ptr<DecoderStream>> steps_;
+};
+
 class DecoderSequence final : public Decoder {
  public:
   explicit DecoderSequence(std::vector<std::unique_ptr<const Decoder>> steps)
       : steps_(std::move(steps)) {}
 
-  std::vector<std::string> decode(std::vector<std::string> tokens) const override {
-    for (const auto& step : steps_) {
-      tokens = step->decode(std::move(tokens));
-    }
-    return tokens;
+  std::unique_ptr<DecoderStream> stream(bool continues_text) const override {
+    std::vector<std::unique_ptr<DecoderStream>> streams;
+    for (const auto& step : steps_) streams.push_back(step->stream(continues_text));
+    return std::make_unique<SequenceStream>(std::move(streams));
   }
 
  private:
   const std::vector<std::unique_ptr<const Decoder>> steps_;
 };
 
-/// How many bytes from `at` are a character, or a proper beginning of one, and which of the two.
-struct Utf8Start {
-  std::size_t size;
-  bool is_whole;
-};
-
-Utf8Start utf8_start(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(at);
-  if (lead < 0x80) {
-    return {1, true};
-  }
-  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) {
-    return {1, false};
-  }
-  // The second byte has a narrower range after four of the leads (table 3-7).
-  const unsigned low = lead == 0xE0 ? 0xA0U : lead == 0xF0 ? 0x90U : 0x80U;
-  const unsigned high = lead == 0xED ? 0x9FU : lead == 0xF4 ? 0x8FU : 0xBFU;
-  for (std::size_t i = 1; i < size; ++i) {
-    const bool fits = at + i < text.size() && byte(at + i) >= (i == 1 ? low : 0x80U) &&
-                      byte(at + i) <= (i == 1 ? high : 0xBFU);
-    if (!fits) {
-      return {i, false};
-    }
-  }
-  return {size, true};
-}
-
 }  // namespace
 
-std::string replace_invalid_utf8(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Start start = utf8_start(text, at);
-    out.append(start.is_whole ? text.substr(at, start.size) : kReplacement);
-    at += start.size;
+std::vector<std::string> Decoder::decode(const std::vector<std::string>& tokens) const {
+  const auto steps = stream(/*continues_text=*/false);
+  std::vector<TokenPart> parts;
+  for (const auto& token : tokens) steps->push({token}, parts);
+  steps->finish(parts);
+  std::vector<std::string> texts;
+  bool is_open = false;
+  for (auto& part : parts) {
+    if (is_open) {
+      texts.back().append(part.text);
+    } else {
+      texts.push_back(std::move(part.text));
+    }
+    is_open = !part.ends_token;
   }
-  return out;
+  return texts;
 }
 
 std::unique_ptr<const Decoder> make_wordpiece_decoder(WordPieceDecoderOptions options) {
   return std::make_unique<WordPieceDecoder>(std::move(options));
-}
-
-std::unique_ptr<const Decoder> make_byte_level_decoder() {
-  return std::make_unique<ByteLevelDecoder>();
 }
 
 std::unique_ptr<const Decoder> make_fuse_decoder() { return std::make_unique<FuseDecoder>(); }
@@ -190,6 +329,14 @@ std::unique_ptr<const Decoder> make_bpe_decoder(std::string suffix) {
 
 std::unique_ptr<const Decoder> make_metaspace_decoder(std::string mark, bool drops_first) {
   return std::make_unique<MetaspaceDecoder>(std::move(mark), drops_first);
+}
+
+std::unique_ptr<const Decoder> make_replace_decoder(Regex pattern, std::string content) {
+  return std::make_unique<ReplaceDecoder>(std::move(pattern), std::move(content));
+}
+
+std::unique_ptr<const Decoder> make_strip_decoder(StripDecoderOptions options) {
+  return std::make_unique<StripDecoder>(std::move(options));
 }
 
 std::unique_ptr<const Decoder> make_decoder_sequence(

@@ -52,6 +52,43 @@ TEST(BpeDecoder, MakesSpacesOfSuffixes) {
             (Texts{"hel", "lo ", "you"}));
 }
 
+// As in the tests of the library's byte_fallback.rs.
+TEST(ByteFallbackDecoder, MakesTextOfRunsOfBytes) {
+  const auto decoder = make_byte_fallback_decoder();
+  EXPECT_EQ(decoder->decode({"Hey", "friend!"}), (Texts{"Hey", "friend!"}));
+  EXPECT_EQ(decoder->decode({"<0x61>"}), Texts{"a"});
+  EXPECT_EQ(decoder->decode({"<0xE5>"}), Texts{"\uFFFD"});
+  EXPECT_EQ(decoder->decode({"<0xE5>", "<0x8f>"}), (Texts{"\uFFFD", "\uFFFD"}));
+  EXPECT_EQ(decoder->decode({"<0xE5>", "<0x8f>", "<0xab>"}), Texts{"叫"});
+  EXPECT_EQ(decoder->decode({"<0xE5>", "<0x8f>", "<0xab>", "a"}), (Texts{"叫", "a"}));
+  EXPECT_EQ(decoder->decode({"<0xE5>", "<0x8f>", "a"}), (Texts{"\uFFFD", "\uFFFD", "a"}));
+  EXPECT_EQ(decoder->decode({"<0x+1>", "<0x1>", "<0xG1>"}), (Texts{"\x01", "<0x1>", "<0xG1>"}));
+}
+
+// As in the tests of the library's strip.rs.
+TEST(StripDecoder, TakesCharactersFromBothEnds) {
+  EXPECT_EQ(make_strip_decoder({"H", 1, 0})->decode({"Hey", " friend!", "HHH"}),
+            (Texts{"ey", " friend!", "HH"}));
+  EXPECT_EQ(make_strip_decoder({"y", 0, 1})->decode({"Hey", " friend!"}),
+            (Texts{"He", " friend!"}));
+}
+
+TEST(ReplaceDecoder, ReplacesWithinEachToken) {
+  auto mark = Regex::literal("▁");
+  ASSERT_TRUE(mark);
+  EXPECT_EQ(make_replace_decoder(*std::move(mark), " ")->decode({"▁a▁", "b"}), (Texts{" a ", "b"}));
+}
+
+TEST(UnfinishedUtf8, CountsTheBytesOfABeginning) {
+  EXPECT_EQ(unfinished_utf8_size("aé中"), 0U);
+  EXPECT_EQ(unfinished_utf8_size("a\xC3"), 1U);
+  EXPECT_EQ(unfinished_utf8_size("a\xE4\xB8"), 2U);
+  EXPECT_EQ(unfinished_utf8_size("a\xF0\x9F\x98"), 3U);
+  EXPECT_EQ(unfinished_utf8_size("a\xFF"), 0U);      // never a lead byte
+  EXPECT_EQ(unfinished_utf8_size("a\xE0\x80"), 0U);  // overlong: broken already
+  EXPECT_EQ(unfinished_utf8_size("a\xB8"), 0U);
+}
+
 TEST(DecoderSequence, PassesTokensOn) {
   std::vector<std::unique_ptr<const Decoder>> steps;
   steps.push_back(make_wordpiece_decoder({"##", false}));

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "tokenizer/decoder.h"
 #include "tokenizer/text_pass.h"
+#include "tokenizer/text_stream.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
@@ -106,6 +108,25 @@ TEST_P(Oracle, GivesTheSameTextBack) {
   }
 }
 
+TEST_P(Oracle, AStreamGivesTheSameTextInWholeCharacters) {
+  const auto tokenizer = Tokenizer::load(path());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  for (const Expected& row : expected_) {
+    if (!row.has_decoded) continue;
+    for (const bool skips : {false, true}) {
+      TextStream stream(**tokenizer, {.skips_special_tokens = skips, .continues_text = false});
+      std::string text;
+      for (const TokenId id : row.ids) {
+        const auto part = stream.push(id);
+        ASSERT_EQ(unfinished_utf8_size(part), 0U) << part;
+        text += part;
+      }
+      text += stream.finish();
+      ASSERT_EQ(text, skips ? row.without_special : row.decoded);
+    }
+  }
+}
+
 TEST_P(Oracle, LimitsOnlyCutTheEnd) {
   const auto tokenizer = Tokenizer::load(path());
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
@@ -149,8 +170,9 @@ TEST_P(Oracle, PartsGiveWhatTheWholeGives) {
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Oracle,
                          testing::Values("bert_uncased", "bert_cased", "mpnet", "roberta", "gpt2",
-                                         "llama3", "qwen2", "gpt4o", "clip", "added_tokens",
-                                         "xlm_roberta", "t5", "albert", "unigram_bytes"),
+                                         "llama3", "qwen2", "gpt4o", "llama2", "gemma", "clip",
+                                         "added_tokens", "xlm_roberta", "t5", "albert",
+                                         "unigram_bytes"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

@@ -67,10 +67,14 @@ Result<std::unique_ptr<const Tokenizer>> Tokenizer::load(
 }
 
 Result<std::unique_ptr<const Tokenizer>> Tokenizer::parse(std::string_view tokenizer_json) {
-  auto parts = std::make_unique<Parts>();
-  parts->described = MUSTER_TRY(read_tokenizer_json(tokenizer_json));
-  parts->vocab_size = id_end(parts->described);
-  return std::unique_ptr<const Tokenizer>(new Tokenizer(std::move(parts)));
+  return of_parts(MUSTER_TRY(read_tokenizer_json(tokenizer_json)));
+}
+
+std::unique_ptr<const Tokenizer> Tokenizer::of_parts(TokenizerParts parts) {
+  auto whole = std::make_unique<Parts>();
+  whole->described = std::move(parts);
+  whole->vocab_size = id_end(whole->described);
+  return std::unique_ptr<const Tokenizer>(new Tokenizer(std::move(whole)));
 }
 
 std::unique_ptr<Tokenizer::Scratch, void (*)(Tokenizer::Scratch*)> Tokenizer::make_scratch() const {
@@ -98,6 +102,16 @@ Tokenizer::Encoded Tokenizer::encode(std::string_view text, std::uint32_t length
     ids.erase(from, from + static_cast<std::ptrdiff_t>(ids.size() - content_end));
   }
   append(ids, special.after);
+  return {static_cast<std::uint32_t>(ids.size() - begin), is_truncated};
+}
+
+Tokenizer::Encoded Tokenizer::encode_content(std::string_view text, std::uint32_t length_max,
+                                             Scratch& scratch, std::vector<TokenId>& ids) const {
+  const std::size_t begin = ids.size();
+  const std::size_t end = begin + length_max;
+  TextPass(parts_->described, scratch, ids, end).encode(text);
+  const bool is_truncated = ids.size() > end;
+  if (is_truncated) ids.resize(end);
   return {static_cast<std::uint32_t>(ids.size() - begin), is_truncated};
 }
 
@@ -161,22 +175,41 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special_to
   const TokenizerParts& parts = parts_->described;
   std::vector<std::string> tokens;
   for (const TokenId id : ids) {
-    auto text = parts.added_tokens.text_of(id);
-    if (!text) {
-      text = parts.model->vocabulary().token_of(id);
-    }
+    const auto text = token_text(id);
     if (text && !(skip_special_tokens && parts.added_tokens.is_special(*text))) {
       tokens.emplace_back(*text);
     }
   }
   if (parts.decoder) {
-    tokens = parts.decoder->decode(std::move(tokens));
+    tokens = parts.decoder->decode(tokens);
   }
   std::string out;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     out.append(!parts.decoder && i > 0 ? " " : "").append(tokens[i]);
   }
   return out;
+}
+
+std::unique_ptr<DecoderStream> Tokenizer::decoder_stream(bool continues_text) const {
+  const auto& decoder = parts_->described.decoder;
+  return decoder ? decoder->stream(continues_text) : nullptr;
+}
+
+std::optional<std::string_view> Tokenizer::token_text(TokenId id) const {
+  const TokenizerParts& parts = parts_->described;
+  const auto added = parts.added_tokens.text_of(id);
+  return added ? added : parts.model->vocabulary().token_of(id);
+}
+
+std::optional<TokenId> Tokenizer::find_token(std::string_view text) const {
+  const TokenizerParts& parts = parts_->described;
+  const auto added = parts.added_tokens.id_of(text);
+  return added ? added : parts.model->vocabulary().id_of(text);
+}
+
+bool Tokenizer::is_special(TokenId id) const {
+  const auto text = token_text(id);
+  return text && parts_->described.added_tokens.is_special(*text);
 }
 
 std::uint32_t Tokenizer::special_token_count() const {

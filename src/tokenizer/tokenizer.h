@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@
 namespace muster {
 
 using TokenId = std::uint32_t;
+
+struct TokenizerParts;
+class DecoderStream;
 
 /// A tokenizer as Hugging Face's `tokenizer.json` describes it, with exactly its ids.
 ///
@@ -31,6 +35,9 @@ class Tokenizer {
   /// not implemented, by name: `tokenizer.json: unsupported normalizer "Quotes"`).
   static Result<std::unique_ptr<const Tokenizer>> load(const std::filesystem::path& tokenizer_json);
   static Result<std::unique_ptr<const Tokenizer>> parse(std::string_view tokenizer_json);
+
+  /// A tokenizer of parts that were put together elsewhere, as `read_tokenizer_json` does.
+  static std::unique_ptr<const Tokenizer> of_parts(TokenizerParts parts);
 
   ~Tokenizer();
 
@@ -50,6 +57,10 @@ class Tokenizer {
   /// length_max: at least `special_token_count()`.
   Encoded encode(std::string_view text, std::uint32_t length_max, Scratch& scratch,
                  std::vector<TokenId>& ids, TruncationSide side = TruncationSide::Right) const;
+
+  /// The same without the special tokens around the text; those within it are found all the same.
+  Encoded encode_content(std::string_view text, std::uint32_t length_max, Scratch& scratch,
+                         std::vector<TokenId>& ids) const;
 
   struct EncodedPair {
     std::uint32_t token_count = 0;    // appended to `ids`
@@ -94,6 +105,16 @@ class Tokenizer {
   /// Text of ids, as `tokenizers` decodes with skip_special_tokens given.
   std::string decode(std::span<const TokenId> ids, bool skip_special_tokens) const;
 
+  /// The text of an id as the vocabulary writes it ("Ġthe", "<0x0A>", "<|im_end|>"), not decoded;
+  /// nullopt for an id without a token. Valid as long as the tokenizer.
+  std::optional<std::string_view> token_text(TokenId id) const;
+
+  /// The id of a token by that text, added tokens first.
+  std::optional<TokenId> find_token(std::string_view text) const;
+
+  /// Whether decoding with skip_special_tokens leaves the id out.
+  bool is_special(TokenId id) const;
+
   /// Tokens that the post-processor adds around a single text.
   std::uint32_t special_token_count() const;
 
@@ -108,7 +129,9 @@ class Tokenizer {
   std::uint32_t vocab_size() const;
 
  private:
+  friend class TextStream;
   struct Parts;
+  std::unique_ptr<DecoderStream> decoder_stream(bool continues_text) const;  // null: no decoder
   void read_first(FirstOfPairs& first, std::size_t end, Scratch& scratch) const;
   explicit Tokenizer(std::unique_ptr<const Parts> parts);
   std::unique_ptr<const Parts> parts_;

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/file.h"
 #include "run_muster.h"
 
 namespace muster {
@@ -205,6 +206,50 @@ TEST_F(CommandLine, TokenizeTakesNoJsonForText) {
   EXPECT_NE(piped.err.find("standard input: begins with a JSON object"), std::string::npos);
   const auto lines = muster_.run({"tokenize", tiny_model(), "lines.txt", "--format", "lines"});
   EXPECT_EQ(lines.exit_code, 0) << lines.err;
+}
+
+// The ids are those of llama.cpp: the file is made by tools/fixtures/gguf_tokenizers.py.
+const std::string kGguf = MUSTER_SOURCE_DIR "/src/chat/testdata/tokenizers/byte_level.gguf";
+
+TEST_F(CommandLine, TokenizeReadsAGgufFileAndDecodesItsIds) {
+  muster_.write("in.txt", "x\nit's <|eot_id|>\n");
+  const auto lines = muster_.run({"tokenize", kGguf, "in.txt"});
+  ASSERT_EQ(lines.exit_code, 0) << lines.err;
+  EXPECT_TRUE(lines.out.starts_with("{\"ids\":[0,"))
+      << lines.out;  // BOS, as its pre-tokenizer says
+  muster_.write("ids.jsonl", lines.out + "{\"ids\":null}\n");
+  EXPECT_EQ(muster_.run({"tokenize", kGguf, "ids.jsonl", "--decode"}).out,
+            "{\"text\":\"x\"}\n{\"text\":\"it's \"}\n{\"text\":null}\n");
+  const auto special = muster_.run({"tokenize", kGguf, "ids.jsonl", "--decode", "--keep-special"});
+  EXPECT_NE(special.out.find("\"<|begin_of_text|>it's <|eot_id|>\""), std::string::npos)
+      << special.out;
+  muster_.write("bad.jsonl", "[1]\n[99999]\n");
+  expect_error({"tokenize", kGguf, "bad.jsonl", "--decode"}, 2,
+               "bad.jsonl:2: not a list of ids below 1500, nor an object with one as ids");
+}
+
+TEST_F(CommandLine, TokenizeRendersAConversation) {
+  muster_.write("messages.json", R"([{"role": "user", "content": "Hi"}])");
+  expect_error({"tokenize", kGguf, "--chat", "messages.json"}, 3, "the model has no chat template");
+  expect_error({"tokenize", kGguf, "in.txt", "--chat", "messages.json"}, 2,
+               "--chat takes no INPUT and no --decode");
+  expect_error({"tokenize", kGguf}, 2, "tokenize needs INPUT or --chat");
+
+  std::filesystem::create_directories(muster_.folder() / "model");
+  muster_.write("model/tokenizer.json",
+                *read_file(MUSTER_SOURCE_DIR "/src/tokenizer/testdata/llama3/tokenizer.json"));
+  muster_.write("model/config.json", R"({"model_type": "llama"})");
+  muster_.write("model/chat_template.jinja",
+                "{% for m in messages %}{{ m.role }}: {{ m.content }}<|eot_id|>{% endfor %}"
+                "{% if add_generation_prompt %}{{ x }}{% endif %}");
+  const auto plain = muster_.run({"tokenize", "model", "--chat", "messages.json"});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const auto parsed = nlohmann::json::parse(plain.out);
+  EXPECT_EQ(parsed["text"], "user: Hi<|eot_id|>");
+  EXPECT_EQ(parsed["ids"].back(), 2);  // <|eot_id|>
+  muster_.write("object.json", R"({"messages": [{"role": "user", "content": "Hi"}], "x": "go"})");
+  const auto more = muster_.run({"tokenize", "model", "--chat", "object.json"});
+  EXPECT_EQ(nlohmann::json::parse(more.out)["text"], "user: Hi<|eot_id|>go");
 }
 
 TEST_F(CommandLine, NamesTheLineOfABadRecord) {

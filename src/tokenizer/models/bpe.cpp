@@ -5,6 +5,7 @@
 
 #include "tokenizer/models/merge_table.h"
 #include "tokenizer/models/model.h"
+#include "tokenizer/models/sentencepiece_text.h"
 #include "tokenizer/split/byte_alphabet.h"
 #include "tokenizer/utf8.h"
 
@@ -30,6 +31,7 @@ class Bpe final : public Model {
     if (options_.unk_token) {
       unk_id_ = vocabulary_.id_of(*options_.unk_token);
     }
+    if (options_.byte_fallback) find_byte_tokens();
     vocabulary_.table().for_each([&](std::string_view token, TokenId id) {
       const auto bytes = options_.reads_bytes ? bytes_of_token(token) : std::nullopt;
       if (bytes) {
@@ -132,11 +134,28 @@ class Bpe final : public Model {
       if (const auto id = vocabulary_.id_of(text)) {
         unknown.flush(buffers.symbols);
         add_symbol(*id, buffers.symbols);
-      } else {
+      } else if (!add_fallback(text, buffers.symbols)) {
         unknown.add(buffers.symbols);
       }
     });
     unknown.flush(buffers.symbols);
+  }
+
+  void find_byte_tokens() {
+    for (unsigned byte = 0; byte < fallback_ids_.size(); ++byte) {
+      fallback_ids_[byte] = vocabulary_.id_of(byte_token(static_cast<std::uint8_t>(byte)));
+    }
+  }
+
+  /// The bytes of a character as tokens, where the vocabulary has all of them. Like the library
+  /// this leaves an unknown token that is still open behind the bytes.
+  bool add_fallback(std::string_view text, std::vector<Symbol>& symbols) const {
+    const auto id_of = [&](char c) { return fallback_ids_[static_cast<unsigned char>(c)]; };
+    if (!std::all_of(text.begin(), text.end(), [&](char c) { return id_of(c).has_value(); })) {
+      return false;
+    }
+    for (const char c : text) add_symbol(*id_of(c), symbols);
+    return true;
   }
 
   static constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
@@ -238,6 +257,8 @@ class Bpe final : public Model {
   std::optional<TokenId> unk_id_;
   TokenTable byte_tokens_;  // tokens as the bytes they stand for, when words come as bytes
   std::array<std::optional<TokenId>, 256> byte_ids_{};
+  std::array<std::optional<TokenId>, 256>
+      fallback_ids_{};  // of <0x00> to <0xFF>, with byte_fallback
 };
 
 Error unknown_token(std::string_view what, std::string_view token) {
@@ -254,6 +275,19 @@ bool has_all_bytes(const TokenTable& tokens) {
 }
 
 }  // namespace
+
+bool allows_mark_runs(const TokenTable& tokens) {
+  if (!tokens.find(kSpaceMark)) return false;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    if (!tokens.find(byte_token(static_cast<std::uint8_t>(byte)))) return false;
+  }
+  bool is_clear = true;
+  tokens.for_each([&](std::string_view token, TokenId) {
+    while (token.starts_with(kSpaceMark)) token.remove_prefix(kSpaceMark.size());
+    is_clear &= token.find(kSpaceMark) == std::string_view::npos;
+  });
+  return is_clear;
+}
 
 Result<std::unique_ptr<const Model>> make_bpe(TokenTable tokens,
                                               const std::vector<MergeText>& merges,

@@ -72,6 +72,7 @@ struct BpeOptions {
   std::string end_of_word_suffix;
   bool fuse_unk = false;
   bool ignore_merges = false;
+  bool byte_fallback = false;  // unknown characters become the tokens <0x00> to <0xFF>
 
   /// The words come as bytes although the vocabulary is written in the byte alphabet.
   bool reads_bytes = false;
@@ -82,6 +83,21 @@ using MergeText = std::pair<std::string_view, std::string_view>;
 Result<std::unique_ptr<const Model>> make_bpe(TokenTable tokens,
                                               const std::vector<MergeText>& merges,
                                               const BpeOptions& options);
+
+/// Joins neighbours whose text is a token, the one of the highest score first, of equal ones the
+/// leftmost. A character that is in no token in the end becomes its bytes' tokens `<0x0A>`, or else
+/// one unknown token. `tokens` has the ids 0, 1, 2, ... and `scores` one for each.
+///
+/// Errors: Unsupported when a byte has no token and there is no `unknown_id`.
+/// Source: Kudo and Richardson 2018 (SentencePiece); llm_tokenizer_spm in llama-vocab.cpp of
+/// llama.cpp.
+Result<std::unique_ptr<const Model>> make_score_bpe(TokenTable tokens, std::vector<float> scores,
+                                                    std::optional<TokenId> unknown_id);
+
+/// Whether no token has a space mark behind another character, so that BPE merges nothing across
+/// the beginning of a run of marks and each run may begin a word of its own; and whether every byte
+/// has a token, so that no unknown tokens fuse across it either.
+bool allows_mark_runs(const TokenTable& tokens);
 
 /// The way through a word whose pieces have the highest sum of scores (log probabilities), a
 /// character without a piece scoring ten less than the least likely piece.

@@ -130,7 +130,8 @@ class ReplaceNormalizer final : public Normalizer {
     text.swap(spare);
   }
 
-  bool allows_cuts() const override { return false; }  // a match may lie across the cut
+  // A longer match may lie across the cut. One of a single byte is that byte and no more.
+  bool allows_cuts() const override { return match_size_min_ == 1; }
 
   bool keeps_start(std::string_view mark) const override {
     return !mark.empty() && std::string_view(content_).substr(0, mark.size()) == mark;

@@ -71,7 +71,8 @@ struct StripOptions {
 };
 std::unique_ptr<const Normalizer> make_strip_normalizer(StripOptions options);
 
-/// Puts `content` in place of each match of a pattern that is at least `match_size_min` bytes long.
+/// Puts `content` in place of each match of a pattern that is at least `match_size_min` bytes long;
+/// 1 means a pattern that is one literal byte.
 std::unique_ptr<const Normalizer> make_replace_normalizer(Regex pattern, std::string content,
                                                           std::size_t match_size_min = 0);
 

@@ -2,11 +2,28 @@
 #include <vector>
 
 #include "tokenizer/reading/tokenizer_json.h"
+#include "tokenizer/utf8.h"
 
 namespace muster {
 namespace {
 
 using Made = Result<std::unique_ptr<const Decoder>>;
+
+Made read_strip(const JsonObject& object) {
+  StripDecoderOptions options;
+  options.content = MUSTER_TRY(text_field(object, "content"));
+  const bool is_character =
+      !options.content.empty() && utf8_char_at(options.content, 0).size == options.content.size();
+  if (!is_character) return corrupt_json("content is not one character", options.content);
+  for (const auto& [name, count] :
+       {std::pair("start", &options.start), std::pair("stop", &options.stop)}) {
+    const auto element = MUSTER_TRY(field(object, name));
+    if (element.get(*count) != simdjson::SUCCESS) {
+      return corrupt_json("field is not a count", name);
+    }
+  }
+  return make_strip_decoder(std::move(options));
+}
 
 Made read_step(const JsonObject& object) {
   const auto type = MUSTER_TRY(text_field(object, "type"));
@@ -18,6 +35,14 @@ Made read_step(const JsonObject& object) {
   }
   if (type == "ByteLevel") return make_byte_level_decoder();
   if (type == "Fuse") return make_fuse_decoder();
+  if (type == "ByteFallback") return make_byte_fallback_decoder();
+  if (type == "Replace") {
+    const auto pattern = MUSTER_TRY(pattern_field(object));
+    auto content = MUSTER_TRY(text_field(object, "content"));
+    auto regex = MUSTER_TRY(compile_pattern(pattern));
+    return make_replace_decoder(std::move(regex), std::move(content));
+  }
+  if (type == "Strip") return read_strip(object);
   if (type == "Metaspace") {
     auto options = MUSTER_TRY(read_metaspace(object));
     const bool drops_first = options.prepend != MetaspacePrepend::Never;

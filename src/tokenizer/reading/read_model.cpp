@@ -80,10 +80,6 @@ Made read_bpe(const JsonObject& model, ByteMapping mapping) {
       return unsupported_part("BPE option", "dropout");
     }
   }
-  const auto byte_fallback = MUSTER_TRY(bool_field_or(model, "byte_fallback", false));
-  if (byte_fallback) {
-    return unsupported_part("BPE option", "byte_fallback");
-  }
   BpeOptions options;
   options.unk_token = MUSTER_TRY(optional_text(model, "unk_token"));
   options.continuing_subword_prefix =
@@ -91,6 +87,7 @@ Made read_bpe(const JsonObject& model, ByteMapping mapping) {
   options.end_of_word_suffix = MUSTER_TRY(text_field_or(model, "end_of_word_suffix", ""));
   options.fuse_unk = MUSTER_TRY(bool_field_or(model, "fuse_unk", false));
   options.ignore_merges = MUSTER_TRY(bool_field_or(model, "ignore_merges", false));
+  options.byte_fallback = MUSTER_TRY(bool_field_or(model, "byte_fallback", false));
   options.reads_bytes = mapping == ByteMapping::LeftToModel;
   auto tokens = MUSTER_TRY(read_vocab(model));
   const auto merges = MUSTER_TRY(read_merges(model));
@@ -116,8 +113,19 @@ Result<std::string> model_type(const JsonObject& model) {
 Result<bool> can_read_bytes(const JsonObject& model) {
   const auto prefix = MUSTER_TRY(text_field_or(model, "continuing_subword_prefix", ""));
   const auto suffix = MUSTER_TRY(text_field_or(model, "end_of_word_suffix", ""));
+  const auto falls_back = MUSTER_TRY(bool_field_or(model, "byte_fallback", false));
   const auto type = MUSTER_TRY(model_type(model));
-  return type == "BPE" && prefix.empty() && suffix.empty();
+  return type == "BPE" && prefix.empty() && suffix.empty() && !falls_back;
+}
+
+Result<bool> allows_words_of_mark_runs(const JsonObject& object, const Model& model) {
+  const auto prefix = MUSTER_TRY(text_field_or(object, "continuing_subword_prefix", ""));
+  const auto suffix = MUSTER_TRY(text_field_or(object, "end_of_word_suffix", ""));
+  const auto falls_back = MUSTER_TRY(bool_field_or(object, "byte_fallback", false));
+  const auto ignores_merges = MUSTER_TRY(bool_field_or(object, "ignore_merges", false));
+  const auto type = MUSTER_TRY(model_type(object));
+  return type == "BPE" && prefix.empty() && suffix.empty() && falls_back && !ignores_merges &&
+         allows_mark_runs(model.vocabulary().table());
 }
 
 Result<std::unique_ptr<const Model>> read_model(const JsonObject& object, ByteMapping mapping,

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/models/sentencepiece_text.h"
+
 namespace muster {
 namespace {
 
@@ -48,6 +50,11 @@ Status read_words(const JsonObject& root, std::string_view document, TokenizerPa
     parts.pre_tokenizer = MUSTER_TRY(read_pre_tokenizer(*pre_tokenizer, mapping));
   }
   parts.model = MUSTER_TRY(read_model(model, mapping, document));
+  // Llama 2's files split nothing: the whole text is one word.
+  if (!parts.pre_tokenizer && MUSTER_TRY(allows_words_of_mark_runs(model, *parts.model))) {
+    parts.pre_tokenizer =
+        make_mark_run_pre_tokenizer(std::string(kSpaceMark), /*spaces_are_marks=*/false);
+  }
   return Done{};
 }
 

@@ -39,6 +39,10 @@ Result<bool> ends_in_bytes(const JsonObject& pre_tokenizer);
 /// Whether the model can read bytes itself in place of the byte alphabet.
 Result<bool> can_read_bytes(const JsonObject& model);
 
+/// Whether the model is a BPE with byte fallback that merges nothing across the beginning of a run
+/// of space marks, nor looks a whole text up.
+Result<bool> allows_words_of_mark_runs(const JsonObject& object, const Model& model);
+
 Result<std::unique_ptr<const PreTokenizer>> read_pre_tokenizer(const JsonObject& object,
                                                                ByteMapping mapping);
 Result<MetaspaceOptions> read_metaspace(const JsonObject& object);

@@ -65,8 +65,6 @@ TEST(ReadTokenizerJson, RefusesPartsByName) {
       {R"({"model":{"vocab":{}}})", kind, R"(unsupported model "without a type")"},
       {R"({"model":{"type":"BPE","dropout":0.1,"vocab":{},"merges":[]}})", kind,
        R"(unsupported BPE option "dropout")"},
-      {R"({"model":{"type":"BPE","byte_fallback":true,"vocab":{},"merges":[]}})", kind,
-       R"(unsupported BPE option "byte_fallback")"},
       {document(R"("decoder":{"type":"BPEDecoder","suffix":""})"), kind,
        R"(unsupported decoder "BPEDecoder without a suffix")"},
   });

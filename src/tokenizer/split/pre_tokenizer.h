@@ -138,6 +138,12 @@ struct MetaspaceOptions {
 };
 std::unique_ptr<const PreTokenizer> make_metaspace_pre_tokenizer(MetaspaceOptions options);
 
+/// Each run of marks begins a word; the text is not changed. Exact before a BPE model of which
+/// `allows_mark_runs` says so, and much quicker than one word of the whole text.
+/// `spaces_are_marks`: the normaliser has made a mark of every space, so a text may be cut there.
+std::unique_ptr<const PreTokenizer> make_mark_run_pre_tokenizer(std::string mark,
+                                                                bool spaces_are_marks);
+
 /// `invert`: the pattern matches the words, not what is between them.
 struct SplitOptions {
   DelimiterBehavior behavior = DelimiterBehavior::Isolated;

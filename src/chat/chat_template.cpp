@@ -1,0 +1,167 @@
+#include "chat/chat_template.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <ctime>
+#include <utility>
+
+#include "chat/template_parser.h"
+#include "chat/template_run.h"
+
+// A template is read once and run for each conversation; here are the variables and functions that
+// it finds, as transformers' render_jinja_template hands them over.
+
+namespace muster {
+namespace {
+
+using Value = Result<ChatValue>;
+
+/// Jinja's sandbox allows no longer ranges. Source: Jinja 3.1, sandbox.py, MAX_RANGE.
+constexpr std::int64_t kRangeMax = 100'000;
+
+Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
+
+/// A function of the environment, as a plain one.
+template <typename Body>
+class BuiltIn final : public ChatFunction {
+ public:
+  explicit BuiltIn(Body body) : body_(std::move(body)) {}
+  Value call(const ChatArguments& arguments, ChatBudget& budget) const override {
+    return body_(arguments, budget);
+  }
+
+ private:
+  const Body body_;
+};
+
+template <typename Body>
+ChatValue function_of(Body body) {
+  std::shared_ptr<const ChatFunction> function = std::make_shared<BuiltIn<Body>>(std::move(body));
+  return ChatValue(std::move(function));
+}
+
+Value range(const ChatArguments& arguments, ChatBudget& budget) {
+  std::array<std::int64_t, 3> bounds{0, 0, 1};
+  const auto& values = arguments.values;
+  if (values.empty() || values.size() > 3) return invalid("range takes one to three integers");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto* integer = values[i].as_integer();
+    if (integer == nullptr) return invalid("range takes one to three integers");
+    bounds[values.size() == 1 ? 1 : i] = *integer;
+  }
+  const auto [begin, end, step] = bounds;
+  if (step == 0) return invalid("a range with a step of 0");
+  ChatValue::List list;
+  for (auto i = begin; step > 0 ? i < end : i > end;) {
+    if (static_cast<std::int64_t>(list.size()) >= kRangeMax) {
+      return Error{ErrorKind::ResourceExhausted,
+                   fmt::format("a range of more than {} integers", kRangeMax)};
+    }
+    MUSTER_TRY(budget.take(sizeof(ChatValue)));
+    list.emplace_back(i);
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  return ChatValue(std::move(list));
+}
+
+Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
+  auto made = std::make_shared<ChatValue::Namespace>();
+  if (!arguments.values.empty()) {
+    if (arguments.values.front().as_map() == nullptr) return invalid("namespace takes a map");
+    made->fields = *arguments.values.front().as_map();
+  }
+  made->fields.insert(made->fields.end(), arguments.named.begin(), arguments.named.end());
+  MUSTER_TRY(budget.take(made->fields.size() * sizeof(ChatValue)));
+  return ChatValue(std::move(made));
+}
+
+Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
+  ChatValue::Map map;
+  if (!arguments.values.empty()) {
+    if (arguments.values.front().as_map() == nullptr) return invalid("dict takes a map");
+    map = *arguments.values.front().as_map();
+  }
+  for (const auto& [name, value] : arguments.named) {
+    bool is_new = true;
+    for (auto& [key, each] : map) {
+      if (key != name) continue;
+      each = value;
+      is_new = false;
+    }
+    if (is_new) map.emplace_back(name, value);
+  }
+  MUSTER_TRY(budget.take(map.size() * sizeof(ChatValue)));
+  return ChatValue(std::move(map));
+}
+
+Value raise(const ChatArguments& arguments, ChatBudget& /*budget*/) {
+  const auto* message = arguments.find(0, "message");
+  return invalid("the template refuses the conversation: " +
+                 (message == nullptr ? std::string("no reason given") : text_of(*message)));
+}
+
+Value show_time(std::int64_t now, const ChatArguments& arguments) {
+  const auto* format = arguments.find(0, "format");
+  const auto* text = format == nullptr ? nullptr : format->as_text();
+  if (text == nullptr || text->size() > 200) return invalid("strftime_now takes a format");
+  const std::time_t seconds = now;
+  std::tm parts{};
+  if (gmtime_r(&seconds, &parts) == nullptr) return invalid("a time out of range");
+  // strftime says neither how long its text is nor whether an empty one is a fault.
+  std::array<char, 4096> buffer{};
+  const auto size = std::strftime(buffer.data(), buffer.size(), (*text + "x").c_str(), &parts);
+  if (size == 0) return invalid("a time format that gives more than 4095 bytes");
+  return ChatValue(std::string(buffer.data(), size - 1));
+}
+
+std::shared_ptr<ChatScope> environment(std::int64_t now) {
+  auto scope = std::make_shared<ChatScope>();
+  scope->set("range", function_of(range));
+  scope->set("namespace", function_of(make_namespace));
+  scope->set("dict", function_of(make_map));
+  scope->set("raise_exception", function_of(raise));
+  scope->set("strftime_now",
+             function_of([now](const ChatArguments& arguments, ChatBudget& /*budget*/) {
+               return show_time(now, arguments);
+             }));
+  return scope;
+}
+
+}  // namespace
+
+struct ChatTemplate::Program {
+  TemplateBlock block;
+};
+
+ChatTemplate::ChatTemplate(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+ChatTemplate::~ChatTemplate() = default;
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view text) {
+  auto program = std::make_unique<Program>();
+  program->block = MUSTER_TRY(parse_template(text));
+  return ChatTemplate(std::move(program));
+}
+
+Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimits& limits) const {
+  ChatBudget budget(limits);
+  TemplateRun run(budget, limits.output_bytes_max);
+  auto variables = std::make_shared<ChatScope>();
+  variables->parent = environment(input.now_unix);
+  for (const auto& [name, value] : input.variables) variables->set(name, value);
+  variables->set("messages", input.messages);
+  variables->set("tools", input.tools);
+  variables->set("documents", input.documents);
+  variables->set("add_generation_prompt", input.adds_generation_prompt);
+  if (!input.bos_token.empty()) variables->set("bos_token", input.bos_token);
+  if (!input.eos_token.empty()) variables->set("eos_token", input.eos_token);
+  auto top = std::make_shared<ChatScope>();
+  top->parent = variables;
+  std::string out;
+  MUSTER_TRY(run.run(program_->block, top, out));
+  return out;
+}
+
+}  // namespace muster

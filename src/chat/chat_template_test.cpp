@@ -1,0 +1,247 @@
+#include "chat/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace muster {
+namespace {
+
+/// The text of a template over {"x": [1, 2, 3], "t": "Text", "m": {"a": 1, "b": "two"}, "z": none}.
+Result<std::string> render(const std::string& text, const ChatLimits& limits = {}) {
+  const auto made = ChatTemplate::parse(text);
+  if (!made) return made.error();
+  ChatInput input;
+  input.messages = *ChatValue::parse(R"([{"role": "user", "content": "Hi"}])");
+  input.variables =
+      *ChatValue::parse(R"({"x": [1, 2, 3], "t": "Text", "m": {"a": 1, "b": "two"}, "z": null})")
+           ->as_map();
+  input.bos_token = "<s>";
+  return made->render(input, limits);
+}
+
+std::string shown(const std::string& text) {
+  const auto out = render(text);
+  return out ? *out : "error: " + out.error().message;
+}
+
+using Cases = std::vector<std::pair<std::string, std::string>>;
+
+void check(const Cases& cases) {
+  for (const auto& [text, expected] : cases) EXPECT_EQ(shown(text), expected) << text;
+}
+
+// What jinja2 3.1 with trim_blocks and lstrip_blocks gives, tried there one by one.
+
+TEST(ChatTemplate, WhiteSpaceAroundTagsFollowsTheSigns) {
+  check({
+      {"a\n{% if true %}\nb\n{% endif %}\nc\n", "a\nb\nc"},
+      {"a\n  {% if true %}\n  b\n  {% endif %}\nc", "a\n  b\nc"},
+      {"a  {% if true %}b{% endif %}", "a  b"},
+      {"a\n  {%+ if true %}b{% endif %}", "a\n  b"},
+      {"a {%- if true -%} b {%- endif -%} c", "abc"},
+      {"a\n {{- t -}} \n b", "aTextb"},
+      {"a\n{{ t }}\nb", "a\nText\nb"},
+      {"a\n {# note #}\nb", "a\nb"},
+      {"a {#- note -#} b", "ab"},
+      {"{% if true +%}\nb{% endif %}", "\nb"},
+      {"{% raw %}{{ t }}{% endraw %}", "{{ t }}"},
+      {"a\r\nb\r", "a\nb"},
+      {"{{ '}}' }}{{ {'a': {'b': 1}}['a']['b'] }}", "}}1"},
+  });
+}
+
+TEST(ChatTemplate, ExpressionsAreJinjas) {
+  check({
+      {"{{ 1 + 2 * 3 - 4 // 3 }} {{ 7 / 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 2 ** 3 }}",
+       "6 3.5 -4 2 8"},
+      {"{{ 'a' ~ 1 ~ none ~ true }}", "a1NoneTrue"},
+      {"{{ 'ab' * 2 }} {{ [1] + [2, 'x'] }}", "abab [1, 2, 'x']"},
+      {"{{ 1 < 2 < 3 }} {{ 1 < 2 > 3 }} {{ 'a' in 'cat' }} {{ 2 not in x }} {{ 'a' in m }}",
+       "True False True False True"},
+      {"{{ not 0 or 1 }} {{ 0 or 'b' }} {{ 1 and '' }}|", "True b |"},
+      {"{{ 'yes' if x else 'no' }} {{ 'yes' if false }}|", "yes |"},
+      {"{{ x[0] }} {{ x[-1] }} {{ x[9] }}| {{ m.a }} {{ m['b'] }} {{ m.c }}| {{ x.0 }}",
+       "1 3 | 1 two | 1"},
+      {"{{ t[1:] }} {{ t[:-1] }} {{ t[::-1] }} {{ x[1:2] }} {{ 'é中'[1] }}", "ext Tex txeT [2] 中"},
+      {"{{ 'a\\n\\u00e9\\x41\\q' }}", "a\néA\\q"},
+      {"{{ 'a' 'b' }} {{ 1_000 }} {{ 1.50 }} {{ 1e16 }} {{ 0.00001 }}", "ab 1000 1.5 1e+16 1e-05"},
+      {"{{ (1, 2) }} {{ {'k': 'v\\''} }} {{ [none, \"it's\"] }}",
+       "(1, 2) {'k': \"v'\"} [None, \"it's\"]"},
+      {"{{ -x[0] }} {{ +1 }} {{ - 2 | abs }}", "-1 1 2"},
+      {"{{ 1 == 1.0 }} {{ true == 1 }} {{ 'a' != 'b' }} {{ none == none }}", "True True True True"},
+      {"{{ unknown }}|{{ unknown is defined }}|{{ unknown == unknown }}", "|False|True"},
+  });
+}
+
+TEST(ChatTemplate, StatementsAreJinjas) {
+  check({
+      {"{% for i in x %}{{ loop.index }}/{{ loop.length }}{{ i }}{{ ',' if not loop.last }}"
+       "{% endfor %}",
+       "1/31,2/32,3/33"},
+      {"{% for i in x if i > 1 %}{{ loop.index0 }}{{ i }}{% else %}none{% endfor %}", "0213"},
+      {"{% for i in [] %}a{% else %}none{% endfor %}", "none"},
+      {"{% for k, v in m.items() %}{{ k }}={{ v }};{% endfor %}", "a=1;b=two;"},
+      {"{% for k in m %}{{ k }}{% endfor %}{% for c in 'é中' %}<{{ c }}>{% endfor %}", "ab<é><中>"},
+      {"{% for i in range(3) %}{% if i == 1 %}{% continue %}{% endif %}{{ i }}{% endfor %}", "02"},
+      {"{% for i in range(1, 9, 3) %}{% if i > 5 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+       "14"},
+      {"{% for i in x %}{{ loop.cycle('a', 'b') }}{{ loop.previtem }}{% endfor %}", "ab1a2"},
+      {"{% set a = 1 %}{% for i in x %}{% set a = a + i %}{{ a }}{% endfor %}{{ a }}", "2341"},
+      {"{% set n = namespace(a=1) %}{% for i in x %}{% set n.a = n.a + i %}{% endfor %}{{ n.a }}",
+       "7"},
+      {"{% set a, b = 1, 2 %}{{ b }}{{ a }}", "21"},
+      {"{% set a %}{{ t }}!{% endset %}{{ a }}{% set b | upper %}x{% endset %}{{ b }}", "Text!X"},
+      {"{% if z %}a{% elif x %}b{% else %}c{% endif %}", "b"},
+      {"{% macro f(a, b='d') %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(b=3, a=4) "
+       "}}",
+       "1d1243"},
+      {"{% macro f(n) %}{{ n }}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}",
+       "3210"},
+      {"{% filter upper %}a{{ t }}{% endfilter %}", "ATEXT"},
+      {"{% generation %}g{% endgeneration %}", "g"},
+      {"{{ messages[0].role }}{{ bos_token }}{{ eos_token is defined }}", "user<s>False"},
+  });
+}
+
+TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
+  check({
+      {"{{ '  a ' | trim }}|{{ t | lower }}{{ t | upper }}{{ 'ab cd-ef' | title }}",
+       "a|textTEXTAb Cd-Ef"},
+      {"{{ x | join('-') }} {{ [m] | join(',', attribute='a') }} {{ x | length }} {{ t | count }}",
+       "1-2-3 1 3 4"},
+      {"{{ u | default('d') }} {{ '' | default('d', true) }} {{ x | first }} {{ x | last }}",
+       "d d 1 3"},
+      {"{{ m | tojson }} {{ 'é\\n\"' | tojson }} {{ [1.0, none, true] | tojson }}",
+       "{\"a\": 1, \"b\": \"two\"} \"é\\n\\\"\" [1.0, null, true]"},
+      {"{{ {'a': [1]} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ]\n}"},
+      {"{{ [3, 1, 2] | sort | list }} {{ ['b', 'A'] | sort }} {{ [1, 2] | reverse | list }}",
+       "[1, 2, 3] ['A', 'b'] [2, 1]"},
+      {"{{ [m] | map(attribute='b') | list }} {{ ['a', 'b'] | map('upper') | join }}",
+       "['two'] AB"},
+      {"{{ x | select('odd') | list }} {{ x | reject('gt', 1) | list }}", "[1, 3] [1]"},
+      {"{{ [m] | selectattr('a', 'equalto', 1) | list | length }}{{ [m] | rejectattr('c') | list | "
+       "length }}",
+       "11"},
+      {"{{ {'b': 1, 'a': 2} | dictsort }} {{ m | items | list }}",
+       "[('a', 2), ('b', 1)] [('a', 1), ('b', 'two')]"},
+      {"{{ 'a\\nb' | indent(2) }} {{ 'aXb' | replace('X', '-') }} {{ '7' | int + 1 }}",
+       "a\n  b a-b 8"},
+      {"{{ 3.7 | int }} {{ '1.5' | float }} {{ 2.5 | round }} {{ [1, 3] | max }} {{ [1, 3] | sum "
+       "}}",
+       "3 1.5 2.0 3 4"},
+      {"{{ 'xaxb'.split('x') }} {{ ' a  b '.split() }} {{ 'a,b,c'.split(',', 1)[1] }}",
+       "['', 'a', 'b'] ['a', 'b'] b,c"},
+      {"{{ '..a.'.strip('.') }}{{ ' a '.rstrip() }}|{{ 'ab'.startswith('a') }}{{ "
+       "'ab'.endswith(('x', 'b')) }}",
+       "a a|TrueTrue"},
+      {"{{ m.get('a') }}{{ m.get('q') }}{{ m.get('q', 0) }}{{ m.keys() | list }}{{ m.values() | "
+       "list }}",
+       "1None0['a', 'b'][1, 'two']"},
+      {"{{ 'a' is string }}{{ 1 is number }}{{ m is mapping }}{{ x is iterable }}{{ z is none }}",
+       "TrueTrueTrueTrueTrue"},
+      {"{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ x is not string }}{{ true is true }}{{ 1 is "
+       "boolean }}",
+       "TrueTrueTrueTrueFalse"},
+      {"{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"},
+  });
+}
+
+TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithItsLine) {
+  check({
+      {"a\n{% include 'x' %}",
+       "error: chat template, line 2: a statement that is not known: include"},
+      {"{{ t | uper }}",
+       "error: chat template, line 1: a filter that is not known: uper; the "
+       "nearest is upper"},
+      {"\n\n{{ t is strin }}",
+       "error: chat template, line 3: a test that is not known: strin; the nearest is string"},
+      {"{{ t.swapcase() }}",
+       "error: chat template, line 1: a method of str that is not known: "
+       "swapcase"},
+      {"{{ x.append(1) }}",
+       "error: chat template, line 1: a method of list that is not known: append"},
+      {"{{ f(*x) }}", "error: chat template, line 1: arguments from a list or map are not known"},
+      {"{{ nothing() }}", "error: chat template, line 1: a function that is not known: nothing"},
+      {"{% for i in x recursive %}{% endfor %}",
+       "error: chat template, line 1: a recursive for is not known"},
+  });
+}
+
+TEST(ChatTemplate, FaultsNameTheirLine) {
+  check({
+      {"{% if x %}", "error: chat template, line 1: the template ends where endif is missing"},
+      {"a\n{{ t", "error: chat template, line 2: a tag does not end"},
+      {"{{ 'a }}", "error: chat template, line 1: a text does not end"},
+      {"{{ (1 }}", "error: chat template, line 1: a bracket that was not opened: }"},
+      {"{# a", "error: chat template, line 1: a comment does not end"},
+      {"{{ 1 + }}", "error: chat template, line 1: expected an expression, found \"}}\""},
+      {"{% endif %}", "error: chat template, line 1: a statement that is not known: endif"},
+      {"{% break %}", "error: chat template, line 1: break outside of a for"},
+      {"\n{{ t + 1 }}", "error: chat template, line 2: + between str and int"},
+      {"{{ 1 // 0 }}", "error: chat template, line 1: a division by zero"},
+      {"{{ u.a }}", "error: chat template, line 1: u is undefined"},
+      {"{{ u + 'a' }}", "error: chat template, line 1: u is undefined"},
+      {"{{ u | tojson }}", "error: chat template, line 1: tojson of u, undefined"},
+      {"{% for a, b in x %}{% endfor %}", "error: chat template, line 1: int cannot be gone over"},
+      {"\n{{ raise_exception('no system role') }}",
+       "error: chat template, line 2: the template refuses the conversation: no system role"},
+  });
+}
+
+TEST(ChatTemplate, EveryRenderingIsBounded) {
+  ChatLimits limits;
+  limits.steps_max = 10'000;
+  limits.bytes_max = 1'000'000;
+  limits.output_bytes_max = 1000;
+  const auto error_of = [&](const std::string& text) {
+    const auto out = render(text, limits);
+    EXPECT_FALSE(out) << text;
+    if (out) return std::string();
+    EXPECT_EQ(out.error().kind, ErrorKind::ResourceExhausted) << out.error().message;
+    return out.error().message;
+  };
+  EXPECT_EQ(
+      error_of("{% for i in range(2000) %}{% for j in range(2000) %}{% endfor %}{% endfor %}"),
+      "chat template, line 1: more bytes than a rendering may take: 1000000");
+  EXPECT_NE(error_of("{% for i in range(9999) %}{% if i %}{% endif %}{% endfor %}").find("steps"),
+            std::string::npos);
+  EXPECT_NE(error_of("{% for i in range(500) %}abcdef{% endfor %}").find("longer than 1000 bytes"),
+            std::string::npos);
+  EXPECT_NE(error_of("{{ 'a' * 1000000000000 }}").find("bytes"), std::string::npos);
+  EXPECT_NE(error_of("{{ range(1000000) | length }}").find("range of more than"),
+            std::string::npos);
+  EXPECT_NE(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").find("levels"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of("{% set n = namespace(s='ab') %}{% for i in range(99) %}{% set n.s = n.s + n.s "
+               "%}{% endfor %}")
+          .find("bytes"),
+      std::string::npos);
+}
+
+TEST(ChatTemplate, DeepAndLongTemplatesAreRefused) {
+  const auto kind_of = [](const std::string& text) {
+    const auto made = ChatTemplate::parse(text);
+    EXPECT_FALSE(made);
+    return made ? ErrorKind::Internal : made.error().kind;
+  };
+  EXPECT_EQ(kind_of(std::string((1 << 20) + 1, 'a')), ErrorKind::ResourceExhausted);
+  EXPECT_EQ(kind_of("{{ " + std::string(1000, '(') + "1" + std::string(1000, ')') + " }}"),
+            ErrorKind::ResourceExhausted);
+  EXPECT_EQ(kind_of("{{ " + std::string(1000, '-') + "1 }}"), ErrorKind::ResourceExhausted);
+  std::string chain = "{{ 1";
+  for (int i = 0; i < 100'000; ++i) chain += " + 1";
+  EXPECT_EQ(kind_of(chain + " }}"), ErrorKind::ResourceExhausted);
+  std::string tests = "{{ 1";
+  for (int i = 0; i < 100'000; ++i) tests += " is not string";
+  EXPECT_EQ(kind_of(tests + " }}"), ErrorKind::ResourceExhausted);
+  std::string blocks;
+  for (int i = 0; i < 1000; ++i) blocks += "{% if 1 %}";
+  EXPECT_EQ(kind_of(blocks), ErrorKind::ResourceExhausted);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,279 @@
+#include "chat/filters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "chat/list_filters.h"
+#include "chat/text_work.h"
+
+// Filters on texts, numbers and single values; those on lists are in list_filters.cpp. Like Jinja's
+// they take a value of another kind for its text where that makes sense.
+
+namespace muster {
+namespace {
+
+using Value = Result<ChatValue>;
+
+Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
+
+/// A made text, its bytes counted.
+Value made(std::string text, ChatBudget& budget) {
+  MUSTER_TRY(budget.take(text.size()));
+  return ChatValue(std::move(text));
+}
+
+std::optional<std::string_view> text_argument(const ChatArguments& arguments, std::size_t place,
+                                              std::string_view name) {
+  const auto* found = arguments.find(place, name);
+  const auto* text = found == nullptr ? nullptr : found->as_text();
+  return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
+}
+
+std::optional<std::int64_t> integer_argument(const ChatArguments& arguments, std::size_t place,
+                                             std::string_view name) {
+  const auto* found = arguments.find(place, name);
+  const auto* integer = found == nullptr ? nullptr : found->as_integer();
+  return integer == nullptr ? std::nullopt : std::optional(*integer);
+}
+
+bool flag_argument(const ChatArguments& arguments, std::size_t place, std::string_view name,
+                   bool fallback) {
+  const auto* found = arguments.find(place, name);
+  return found == nullptr ? fallback : is_true(*found);
+}
+
+Value trim(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
+  const auto text = text_of(value);
+  return made(
+      std::string(stripped_text(text, StripEnds::Both, text_argument(arguments, 0, "chars"))),
+      budget);
+}
+
+Value lower(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  return made(lower_text(text_of(value)), budget);
+}
+Value upper(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  return made(upper_text(text_of(value)), budget);
+}
+Value title(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  return made(title_text(text_of(value)), budget);
+}
+Value capitalize(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  return made(capitalized_text(text_of(value)), budget);
+}
+Value to_text(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  return made(text_of(value), budget);
+}
+// Nothing is escaped in the first place.
+Value safe(const ChatValue& value, const ChatArguments&, ChatBudget&) { return value; }
+
+Value replace(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
+  const auto from = text_argument(arguments, 0, "old");
+  const auto to = text_argument(arguments, 1, "new");
+  if (!from || !to) return invalid("replace takes two texts");
+  const auto text = text_of(value);
+  const auto times = from->empty() ? text.size() + 1 : text.size() / from->size();
+  MUSTER_TRY(budget.take(text.size() + times * to->size()));
+  return ChatValue(replaced_text(text, *from, *to, integer_argument(arguments, 2, "count")));
+}
+
+/// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for.
+Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
+  const auto width = integer_argument(arguments, 0, "width").value_or(4);
+  if (width < 0 || width > 1000) return invalid("indent takes a width of 0 to 1000");
+  const auto mark = text_argument(arguments, 0, "width");
+  const auto space = mark ? std::string(*mark) : std::string(static_cast<std::size_t>(width), ' ');
+  const bool takes_first = flag_argument(arguments, 1, "first", false);
+  const bool takes_blank = flag_argument(arguments, 2, "blank", false);
+  const auto text = text_of(value);
+  std::string out;
+  bool is_first = true;
+  for (std::string_view left = text;;) {
+    const auto end = left.find('\n');
+    const auto line = left.substr(0, end);
+    const bool is_indented = is_first ? takes_first : takes_blank || !line.empty();
+    MUSTER_TRY(budget.take(line.size() + space.size()));
+    if (is_indented) out += space;
+    out += line;
+    is_first = false;
+    if (end == std::string_view::npos) return ChatValue(std::move(out));
+    out += '\n';
+    left.remove_prefix(end + 1);
+  }
+}
+
+Value fallback(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  const bool counts_false = flag_argument(arguments, 1, "boolean", false);
+  if (!value.is_undefined() && !(counts_false && !is_true(value))) return value;
+  const auto* given = arguments.find(0, "default_value");
+  return given == nullptr ? ChatValue("") : *given;
+}
+
+Value length(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  std::size_t count = 0;
+  if (const auto* text = value.as_text()) {
+    MUSTER_TRY(budget.spend(text->size()));
+    count = character_count(*text);
+  } else if (const auto* list = value.as_list()) {
+    count = list->size();
+  } else if (const auto* map = value.as_map()) {
+    count = map->size();
+  } else if (!value.is_undefined()) {
+    return invalid(fmt::format("the length of {}", kind_name(value)));
+  }
+  return ChatValue(static_cast<std::int64_t>(count));
+}
+
+Value to_json(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
+  JsonStyle style;
+  style.ensures_ascii = flag_argument(arguments, 0, "ensure_ascii", false);
+  style.indent = static_cast<int>(
+      std::clamp<std::int64_t>(integer_argument(arguments, 1, "indent").value_or(-1), -1, 100));
+  if (style.indent >= 0) style.item_separator = ",";
+  if (const auto* separators = arguments.find(2, "separators")) {
+    const auto* list = separators->as_list();
+    if (list != nullptr && list->size() == 2) {
+      style.item_separator = text_of((*list)[0]);
+      style.key_separator = text_of((*list)[1]);
+    } else if (!separators->is_none()) {
+      return invalid("tojson takes two separators");
+    }
+  }
+  style.sorts_keys = flag_argument(arguments, 3, "sort_keys", false);
+  return ChatValue(MUSTER_TRY(json_text(value, style, budget)));
+}
+
+/// The number at the whole of a text, as int() and float() read it.
+std::optional<double> number_in(const std::string& text) {
+  const auto stripped = std::string(stripped_text(text, StripEnds::Both, std::nullopt));
+  if (stripped.empty()) return std::nullopt;
+  char* end = nullptr;
+  const double number = std::strtod(stripped.c_str(), &end);
+  if (*end != '\0' || stripped.find_first_of("xXpP") != std::string::npos) return std::nullopt;
+  return number;
+}
+
+Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  const auto absent = integer_argument(arguments, 0, "default").value_or(0);
+  if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
+  if (value.as_integer() != nullptr) return value;
+  std::optional<double> number;
+  if (const auto* real = value.as_float()) number = *real;
+  if (const auto* text = value.as_text()) number = number_in(*text);
+  // Beyond these a double has no 64-bit integer.
+  if (!number || !(std::abs(*number) < 9.2e18)) return ChatValue(absent);
+  return ChatValue(static_cast<std::int64_t>(*number));
+}
+
+Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  if (const auto* integer = value.as_integer()) return ChatValue(static_cast<double>(*integer));
+  if (value.as_float() != nullptr) return value;
+  if (const auto* text = value.as_text()) {
+    if (const auto number = number_in(*text)) return ChatValue(*number);
+  }
+  const auto* given = arguments.find(0, "default");
+  return given == nullptr ? ChatValue(0.0) : *given;
+}
+
+Value absolute(const ChatValue& value, const ChatArguments&, ChatBudget&) {
+  const auto* integer = value.as_integer();
+  if (integer != nullptr && *integer != INT64_MIN)
+    return ChatValue(std::int64_t{std::abs(*integer)});
+  if (const auto* real = value.as_float()) return ChatValue(std::abs(*real));
+  return invalid(fmt::format("abs of {}", kind_name(value)));
+}
+
+/// Source: Jinja 3.1, do_round, method "common": halves to even, a float.
+Value round(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  const auto precision = integer_argument(arguments, 0, "precision").value_or(0);
+  if (text_argument(arguments, 1, "method").value_or("common") != "common" || precision < 0 ||
+      precision > 15) {
+    return Error{ErrorKind::Unsupported, "round by another method than common is not known"};
+  }
+  double number = 0;
+  if (const auto* integer = value.as_integer()) {
+    number = static_cast<double>(*integer);
+  } else if (const auto* real = value.as_float()) {
+    number = *real;
+  } else {
+    return invalid(fmt::format("round of {}", kind_name(value)));
+  }
+  const double scale = std::pow(10.0, static_cast<double>(precision));
+  return ChatValue(std::nearbyint(number * scale) / scale);
+}
+
+using Filter = Value (*)(const ChatValue&, const ChatArguments&, ChatBudget&);
+struct Row {
+  std::string_view name;
+  Filter apply;
+};
+constexpr auto kFilters = std::to_array<Row>({
+    {"abs", absolute},
+    {"capitalize", capitalize},
+    {"count", length},
+    {"d", fallback},
+    {"default", fallback},
+    {"dictsort", sorted_items},
+    {"first", first_item},
+    {"float", to_float},
+    {"indent", indent},
+    {"int", to_integer},
+    {"items", map_items},
+    {"join", joined_items},
+    {"last", last_item},
+    {"length", length},
+    {"list", as_list_value},
+    {"lower", lower},
+    {"map", mapped_items},
+    {"max", largest_item},
+    {"min", smallest_item},
+    {"reject", rejected_items},
+    {"rejectattr", rejected_by_attribute},
+    {"replace", replace},
+    {"reverse", reversed_items},
+    {"round", round},
+    {"safe", safe},
+    {"select", selected_items},
+    {"selectattr", selected_by_attribute},
+    {"sort", ordered_items},
+    {"string", to_text},
+    {"sum", sum_of_items},
+    {"title", title},
+    {"tojson", to_json},
+    {"trim", trim},
+    {"unique", unique_items},
+    {"upper", upper},
+});
+
+const Row* find_row(std::string_view name) {
+  const auto* row = std::find_if(kFilters.begin(), kFilters.end(),
+                                 [&](const Row& each) { return each.name == name; });
+  return row == kFilters.end() ? nullptr : row;
+}
+
+}  // namespace
+
+bool is_filter(std::string_view name) { return find_row(name) != nullptr; }
+
+std::vector<std::string> filter_names() {
+  std::vector<std::string> names;
+  for (const auto& row : kFilters) names.emplace_back(row.name);
+  return names;
+}
+
+Result<ChatValue> apply_filter(std::string_view name, const ChatValue& value,
+                               const ChatArguments& arguments, ChatBudget& budget) {
+  const auto* row = find_row(name);
+  if (row == nullptr) {
+    return Error{ErrorKind::Unsupported, fmt::format("a filter that is not known: {}", name)};
+  }
+  const auto* text = value.as_text();
+  MUSTER_TRY(budget.spend(text == nullptr ? 0 : text->size()));
+  return row->apply(value, arguments, budget);
+}
+
+}  // namespace muster

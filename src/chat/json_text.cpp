@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "chat/filters.h"
+#include "chat/float_text.h"
+
+// json.dumps as transformers' templates see it: not ASCII alone, a space behind each comma and
+// colon.
+
+namespace muster {
+namespace {
+
+void append_escape(unsigned code, std::string& out) { out += fmt::format("\\u{:04x}", code); }
+
+void append_quoted(std::string_view text, bool ensures_ascii, std::string& out) {
+  out += '"';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\b') {
+      out += "\\b";
+    } else if (c == '\f') {
+      out += "\\f";
+    } else if (c < 0x20) {
+      append_escape(c, out);
+    } else if (c < 0x80 || !ensures_ascii) {
+      out += static_cast<char>(c);
+    } else {
+      // A character of several bytes; above U+FFFF as two surrogates.
+      const std::size_t size = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+      unsigned code = c & (0x7FU >> size);
+      for (std::size_t j = 1; j < size && i + 1 < text.size(); ++j) {
+        code = code << 6U | (static_cast<unsigned char>(text[++i]) & 0x3FU);
+      }
+      if (code >= 0x10000) {
+        append_escape(0xD800 + ((code - 0x10000) >> 10U), out);
+        append_escape(0xDC00 + ((code - 0x10000) & 0x3FFU), out);
+      } else {
+        append_escape(code, out);
+      }
+    }
+  }
+  out += '"';
+}
+
+class Writer {
+ public:
+  Writer(const JsonStyle& style, ChatBudget& budget) : style_(style), budget_(budget) {}
+
+  Status write(const ChatValue& value, std::size_t depth) {
+    MUSTER_TRY(budget_.spend());
+    const auto before = out_.size();
+    if (const auto* list = value.as_list()) {
+      MUSTER_TRY(write_list(*list, depth));
+    } else if (const auto* map = value.as_map()) {
+      MUSTER_TRY(write_map(*map, depth));
+    } else {
+      MUSTER_TRY(write_scalar(value));
+      MUSTER_TRY(budget_.take(out_.size() - before));
+    }
+    return Done{};
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  Status write_scalar(const ChatValue& value) {
+    if (value.is_none()) {
+      out_ += "null";
+    } else if (const auto* flag = value.as_flag()) {
+      out_ += *flag ? "true" : "false";
+    } else if (const auto* integer = value.as_integer()) {
+      out_ += std::to_string(*integer);
+    } else if (const auto* real = value.as_float()) {
+      out_ += std::isnan(*real)   ? "NaN"
+              : std::isinf(*real) ? (*real < 0 ? "-Infinity" : "Infinity")
+                                  : float_text(*real);
+    } else if (const auto* text = value.as_text()) {
+      append_quoted(*text, style_.ensures_ascii, out_);
+    } else {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("tojson of {}", value.is_undefined()
+                                                   ? value.as_undefined()->name + ", undefined"
+                                                   : std::string(kind_name(value)))};
+    }
+    return Done{};
+  }
+
+  void break_line(std::size_t depth) {
+    if (style_.indent < 0) return;
+    out_ += '\n';
+    out_.append(depth * static_cast<std::size_t>(style_.indent), ' ');
+  }
+
+  Status write_list(const ChatValue::List& list, std::size_t depth) {
+    out_ += '[';
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (i > 0) out_ += style_.item_separator;
+      break_line(depth + 1);
+      MUSTER_TRY(write(list[i], depth + 1));
+    }
+    if (!list.empty()) break_line(depth);
+    out_ += ']';
+    return Done{};
+  }
+
+  Status write_map(const ChatValue::Map& map, std::size_t depth) {
+    std::vector<std::size_t> order(map.size());
+    std::iota(order.begin(), order.end(), 0U);
+    if (style_.sorts_keys) {
+      MUSTER_TRY(budget_.spend(map.size() * 64));
+      std::sort(order.begin(), order.end(),
+                [&](std::size_t a, std::size_t b) { return map[a].first < map[b].first; });
+    }
+    out_ += '{';
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (i > 0) out_ += style_.item_separator;
+      break_line(depth + 1);
+      append_quoted(map[order[i]].first, style_.ensures_ascii, out_);
+      out_ += style_.key_separator;
+      MUSTER_TRY(write(map[order[i]].second, depth + 1));
+    }
+    if (!map.empty()) break_line(depth);
+    out_ += '}';
+    return Done{};
+  }
+
+  const JsonStyle& style_;
+  ChatBudget& budget_;
+  std::string out_;
+};
+
+}  // namespace
+
+Result<std::string> json_text(const ChatValue& value, const JsonStyle& style, ChatBudget& budget) {
+  Writer writer(style, budget);
+  MUSTER_TRY(writer.write(value, 0));
+  return writer.take();
+}
+
+}  // namespace muster

@@ -1,0 +1,283 @@
+#include "chat/list_filters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "chat/filters.h"
+#include "chat/text_work.h"
+
+namespace muster {
+namespace {
+
+using Value = Result<ChatValue>;
+
+Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
+
+/// "function.name" of an item, or its first level; the item itself without a name.
+Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& budget) {
+  if (name == nullptr || name->is_none()) return item;
+  if (name->as_integer() != nullptr) return element_of(item, *name, budget);
+  ChatValue value = item;
+  for (const auto& part : split_text(text_of(*name), ".", std::nullopt)) {
+    value = MUSTER_TRY(element_of(value, ChatValue(part), budget));
+  }
+  return value;
+}
+
+/// What two items are ordered or told apart by: texts without their case, unless it counts.
+Value key_of(const ChatValue& item, const ChatValue* attribute, bool counts_case,
+             ChatBudget& budget) {
+  auto value = MUSTER_TRY(attribute_of(item, attribute, budget));
+  const auto* text = value.as_text();
+  if (counts_case || text == nullptr) return value;
+  MUSTER_TRY(budget.take(text->size()));
+  return ChatValue(lower_text(*text));
+}
+
+/// The places of `keys` in ascending order; equal ones stay in theirs.
+Result<std::vector<std::size_t>> order_of(const ChatValue::List& keys, bool is_reversed,
+                                          ChatBudget& budget) {
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0U);
+  MUSTER_TRY(budget.spend(keys.size() * 64 * 20));  // comparisons, for up to a million items
+  std::optional<Error> fault;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (fault) return false;
+    const auto is_less =
+        compare_values("<", keys[is_reversed ? b : a], keys[is_reversed ? a : b], budget);
+    if (!is_less) fault = is_less.error();
+    return is_less && *is_less;
+  });
+  if (fault) return *fault;
+  return order;
+}
+
+Value taken(ChatValue::List list, ChatBudget& budget) {
+  MUSTER_TRY(budget.take(list.size() * sizeof(ChatValue)));
+  return ChatValue(std::move(list));
+}
+
+bool flag_of(const ChatArguments& arguments, std::size_t place, std::string_view name) {
+  const auto* found = arguments.find(place, name);
+  return found != nullptr && is_true(*found);
+}
+
+struct Choice {
+  bool is_kept = true;        // or rejected
+  bool by_attribute = false;  // the first argument names one
+};
+
+Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choice,
+             ChatBudget& budget) {
+  const std::size_t first = choice.by_attribute ? 1 : 0;
+  const auto* attribute = choice.by_attribute ? arguments.find(0, "attribute") : nullptr;
+  if (choice.by_attribute && attribute == nullptr) return invalid("an attribute's name is missing");
+  const auto* test = arguments.find(first, "");
+  if (test != nullptr && (test->as_text() == nullptr || !is_test(*test->as_text()))) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("a test that is not known: {}", text_of(*test).substr(0, 40))};
+  }
+  ChatArguments rest;
+  if (test != nullptr) {
+    rest.values.assign(arguments.values.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+                       arguments.values.end());
+  }
+  ChatValue::List kept;
+  for (auto& item : MUSTER_TRY(elements_of(value, budget))) {
+    MUSTER_TRY(budget.spend());
+    const auto tested = MUSTER_TRY(attribute_of(item, attribute, budget));
+    const bool holds =
+        test == nullptr ? is_true(tested) : MUSTER_TRY(apply_test(*test->as_text(), tested, rest));
+    if (holds == choice.is_kept) kept.push_back(item);
+  }
+  return taken(std::move(kept), budget);
+}
+
+Value extreme(const ChatValue& value, const ChatArguments& arguments, bool is_largest,
+              ChatBudget& budget) {
+  const auto items = MUSTER_TRY(elements_of(value, budget));
+  if (items.empty()) return ChatValue(ChatValue::Undefined{"the best of no items"});
+  const bool counts_case = flag_of(arguments, 0, "case_sensitive");
+  const auto* attribute = arguments.find(1, "attribute");
+  std::size_t best = 0;
+  auto best_key = MUSTER_TRY(key_of(items[0], attribute, counts_case, budget));
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    auto key = MUSTER_TRY(key_of(items[i], attribute, counts_case, budget));
+    if (!MUSTER_TRY(compare_values(is_largest ? ">" : "<", key, best_key, budget))) continue;
+    best = i;
+    best_key = std::move(key);
+  }
+  return items[best];
+}
+
+}  // namespace
+
+Result<ChatValue> first_item(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  const auto items = MUSTER_TRY(elements_of(value, budget));
+  return items.empty() ? ChatValue(ChatValue::Undefined{"the first of no items"}) : items.front();
+}
+
+Result<ChatValue> last_item(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  const auto items = MUSTER_TRY(elements_of(value, budget));
+  return items.empty() ? ChatValue(ChatValue::Undefined{"the last of no items"}) : items.back();
+}
+
+Result<ChatValue> as_list_value(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  return ChatValue(MUSTER_TRY(elements_of(value, budget)));
+}
+
+Result<ChatValue> joined_items(const ChatValue& value, const ChatArguments& arguments,
+                               ChatBudget& budget) {
+  const auto* separator = arguments.find(0, "d");
+  const auto between = separator == nullptr ? std::string() : text_of(*separator);
+  const auto* attribute = arguments.find(1, "attribute");
+  std::string out;
+  bool is_first = true;
+  for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
+    const auto part = text_of(MUSTER_TRY(attribute_of(item, attribute, budget)));
+    MUSTER_TRY(budget.take(part.size() + between.size()));
+    if (!is_first) out += between;
+    is_first = false;
+    out += part;
+  }
+  return ChatValue(std::move(out));
+}
+
+Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& arguments,
+                               ChatBudget& budget) {
+  const auto* attribute = arguments.find(SIZE_MAX, "attribute");
+  const auto* absent = arguments.find(SIZE_MAX, "default");
+  const auto* filter = attribute == nullptr ? arguments.find(0, "") : nullptr;
+  if (attribute == nullptr && (filter == nullptr || filter->as_text() == nullptr)) {
+    return invalid("map takes a filter's name or an attribute");
+  }
+  ChatArguments rest;
+  if (filter != nullptr) rest.values.assign(arguments.values.begin() + 1, arguments.values.end());
+  ChatValue::List mapped;
+  for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
+    if (filter != nullptr) {
+      mapped.push_back(MUSTER_TRY(apply_filter(*filter->as_text(), item, rest, budget)));
+      continue;
+    }
+    auto found = MUSTER_TRY(attribute_of(item, attribute, budget));
+    if (found.is_undefined() && absent != nullptr) found = *absent;
+    mapped.push_back(std::move(found));
+  }
+  return taken(std::move(mapped), budget);
+}
+
+Result<ChatValue> selected_items(const ChatValue& value, const ChatArguments& arguments,
+                                 ChatBudget& budget) {
+  return choose(value, arguments, {true, false}, budget);
+}
+Result<ChatValue> rejected_items(const ChatValue& value, const ChatArguments& arguments,
+                                 ChatBudget& budget) {
+  return choose(value, arguments, {false, false}, budget);
+}
+Result<ChatValue> selected_by_attribute(const ChatValue& value, const ChatArguments& arguments,
+                                        ChatBudget& budget) {
+  return choose(value, arguments, {true, true}, budget);
+}
+Result<ChatValue> rejected_by_attribute(const ChatValue& value, const ChatArguments& arguments,
+                                        ChatBudget& budget) {
+  return choose(value, arguments, {false, true}, budget);
+}
+
+Result<ChatValue> reversed_items(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  auto items = MUSTER_TRY(elements_of(value, budget));
+  std::reverse(items.begin(), items.end());
+  if (value.as_text() == nullptr) return ChatValue(std::move(items));
+  std::string out;
+  for (const auto& item : items) out += *item.as_text();
+  return ChatValue(std::move(out));
+}
+
+Result<ChatValue> ordered_items(const ChatValue& value, const ChatArguments& arguments,
+                                ChatBudget& budget) {
+  const auto items = MUSTER_TRY(elements_of(value, budget));
+  const bool counts_case = flag_of(arguments, 1, "case_sensitive");
+  const auto* attribute = arguments.find(2, "attribute");
+  ChatValue::List keys;
+  for (const auto& item : items) {
+    keys.push_back(MUSTER_TRY(key_of(item, attribute, counts_case, budget)));
+  }
+  ChatValue::List ordered;
+  for (const auto i : MUSTER_TRY(order_of(keys, flag_of(arguments, 0, "reverse"), budget))) {
+    ordered.push_back(items[i]);
+  }
+  return taken(std::move(ordered), budget);
+}
+
+Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& arguments,
+                               ChatBudget& budget) {
+  const auto* by = arguments.find(1, "by");
+  const std::int64_t place = by != nullptr && text_of(*by) == "value" ? 1 : 0;
+  const auto pairs = MUSTER_TRY(map_items(value, {}, budget));
+  ChatValue::List keys;
+  const ChatValue attribute(place);
+  for (const auto& pair : *pairs.as_list()) {
+    keys.push_back(
+        MUSTER_TRY(key_of(pair, &attribute, flag_of(arguments, 0, "case_sensitive"), budget)));
+  }
+  ChatValue::List ordered;
+  for (const auto i : MUSTER_TRY(order_of(keys, flag_of(arguments, 2, "reverse"), budget))) {
+    ordered.push_back((*pairs.as_list())[i]);
+  }
+  return taken(std::move(ordered), budget);
+}
+
+Result<ChatValue> unique_items(const ChatValue& value, const ChatArguments& arguments,
+                               ChatBudget& budget) {
+  const bool counts_case = flag_of(arguments, 0, "case_sensitive");
+  const auto* attribute = arguments.find(1, "attribute");
+  ChatValue::List kept;
+  ChatValue::List keys;
+  for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
+    auto key = MUSTER_TRY(key_of(item, attribute, counts_case, budget));
+    MUSTER_TRY(budget.spend(keys.size() * 64));
+    const bool is_known = std::any_of(keys.begin(), keys.end(),
+                                      [&](const ChatValue& each) { return are_equal(each, key); });
+    if (is_known) continue;
+    keys.push_back(std::move(key));
+    kept.push_back(item);
+  }
+  return taken(std::move(kept), budget);
+}
+
+Result<ChatValue> largest_item(const ChatValue& value, const ChatArguments& arguments,
+                               ChatBudget& budget) {
+  return extreme(value, arguments, /*is_largest=*/true, budget);
+}
+Result<ChatValue> smallest_item(const ChatValue& value, const ChatArguments& arguments,
+                                ChatBudget& budget) {
+  return extreme(value, arguments, /*is_largest=*/false, budget);
+}
+
+Result<ChatValue> sum_of_items(const ChatValue& value, const ChatArguments& arguments,
+                               ChatBudget& budget) {
+  const auto* attribute = arguments.find(0, "attribute");
+  const auto* start = arguments.find(1, "start");
+  ChatValue sum = start == nullptr ? ChatValue(std::int64_t{0}) : *start;
+  for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
+    const auto each = MUSTER_TRY(attribute_of(item, attribute, budget));
+    sum = MUSTER_TRY(apply_operator("+", sum, each, budget));
+  }
+  return sum;
+}
+
+Result<ChatValue> map_items(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  ChatValue::List pairs;
+  if (value.is_undefined()) return ChatValue(std::move(pairs));
+  const auto* map = value.as_map();
+  if (map == nullptr) return invalid(fmt::format("the items of {}", kind_name(value)));
+  for (const auto& [key, item] : *map) {
+    MUSTER_TRY(budget.take(key.size() + 3 * sizeof(ChatValue)));
+    pairs.push_back(ChatValue::tuple({ChatValue(key), item}));
+  }
+  return ChatValue(std::move(pairs));
+}
+
+}  // namespace muster

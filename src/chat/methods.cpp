@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "chat/filters.h"
+#include "chat/list_filters.h"
+#include "chat/text_work.h"
+
+namespace muster {
+namespace {
+
+using Value = Result<ChatValue>;
+
+constexpr std::array<std::string_view, 11> kMapMethods{
+    "clear", "copy",    "fromkeys",   "get",    "items", "keys",
+    "pop",   "popitem", "setdefault", "update", "values"};
+
+Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
+
+Error unknown(const ChatValue& object, std::string_view name) {
+  return Error{ErrorKind::Unsupported, fmt::format("a method of {} that is not known: {}",
+                                                   kind_name(object), name.substr(0, 40))};
+}
+
+/// A text argument; none counts as absent.
+Result<std::optional<std::string_view>> text_at(const ChatArguments& arguments, std::size_t place,
+                                                std::string_view name) {
+  const auto* found = arguments.find(place, name);
+  if (found == nullptr || found->is_none()) return std::optional<std::string_view>();
+  if (found->as_text() == nullptr) {
+    return invalid(fmt::format("a text is expected, not {}", kind_name(*found)));
+  }
+  return std::optional<std::string_view>(*found->as_text());
+}
+
+std::optional<std::int64_t> integer_at(const ChatArguments& arguments, std::size_t place,
+                                       std::string_view name) {
+  const auto* found = arguments.find(place, name);
+  const auto* integer = found == nullptr ? nullptr : found->as_integer();
+  return integer == nullptr ? std::nullopt : std::optional(*integer);
+}
+
+Value strip(const std::string& text, std::string_view name, const ChatArguments& arguments,
+            ChatBudget& budget) {
+  const auto characters = MUSTER_TRY(text_at(arguments, 0, "chars"));
+  const auto ends = name == "lstrip"   ? StripEnds::Left
+                    : name == "rstrip" ? StripEnds::Right
+                                       : StripEnds::Both;
+  const auto stripped = stripped_text(text, ends, characters);
+  MUSTER_TRY(budget.take(stripped.size()));
+  return ChatValue(stripped);
+}
+
+/// startswith, endswith: a text, or any of a list of them.
+Value meets(const std::string& text, std::string_view name, const ChatArguments& arguments) {
+  const auto* found = arguments.find(0, "");
+  if (found == nullptr) return invalid(fmt::format("{} takes a text", name));
+  const auto options = found->as_list() != nullptr ? *found->as_list() : ChatValue::List{*found};
+  for (const auto& option : options) {
+    if (option.as_text() == nullptr) return invalid(fmt::format("{} takes a text", name));
+    const auto& part = *option.as_text();
+    if (name == "startswith" ? text.starts_with(part) : text.ends_with(part))
+      return ChatValue(true);
+  }
+  return ChatValue(false);
+}
+
+Value split(const std::string& text, const ChatArguments& arguments, ChatBudget& budget) {
+  const auto separator = MUSTER_TRY(text_at(arguments, 0, "sep"));
+  if (separator && separator->empty()) return invalid("split at an empty text");
+  auto parts = split_text(text, separator, integer_at(arguments, 1, "maxsplit"));
+  MUSTER_TRY(budget.take(text.size() + parts.size() * sizeof(ChatValue)));
+  ChatValue::List list;
+  for (auto& part : parts) list.emplace_back(std::move(part));
+  return ChatValue(std::move(list));
+}
+
+Value split_lines(const std::string& text, ChatBudget& budget) {
+  MUSTER_TRY(budget.take(text.size() * 2));
+  ChatValue::List list;
+  for (std::string_view left = text; !left.empty();) {
+    const auto end = std::min(left.find_first_of("\r\n"), left.size());
+    list.emplace_back(left.substr(0, end));
+    const bool is_pair = left.substr(end).starts_with("\r\n");
+    left.remove_prefix(std::min(left.size(), end + (is_pair ? 2 : 1)));
+    MUSTER_TRY(budget.take(sizeof(ChatValue)));
+  }
+  return ChatValue(std::move(list));
+}
+
+Value find(const std::string& text, std::string_view name, const ChatArguments& arguments) {
+  const auto part = MUSTER_TRY(text_at(arguments, 0, ""));
+  if (!part) return invalid(fmt::format("{} takes a text", name));
+  const auto at = name == "find" ? text.find(*part) : text.rfind(*part);
+  if (at == std::string::npos) return ChatValue(std::int64_t{-1});
+  return ChatValue(static_cast<std::int64_t>(character_count(text.substr(0, at))));
+}
+
+Value count(const std::string& text, const ChatArguments& arguments) {
+  const auto part = MUSTER_TRY(text_at(arguments, 0, ""));
+  if (!part || part->empty()) return invalid("count takes a text");
+  std::int64_t found = 0;
+  for (std::size_t at = 0; (at = text.find(*part, at)) != std::string::npos; at += part->size()) {
+    ++found;
+  }
+  return ChatValue(found);
+}
+
+/// Methods that a filter of the same name does the work of.
+Value as_filter(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
+                ChatBudget& budget) {
+  return apply_filter(name, object, arguments, budget);
+}
+
+Value call_text(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
+                ChatBudget& budget) {
+  const auto& text = *object.as_text();
+  MUSTER_TRY(budget.spend(text.size()));
+  if (name == "strip" || name == "lstrip" || name == "rstrip") {
+    return strip(text, name, arguments, budget);
+  }
+  if (name == "startswith" || name == "endswith") return meets(text, name, arguments);
+  if (name == "split") return split(text, arguments, budget);
+  if (name == "splitlines") return split_lines(text, budget);
+  if (name == "find" || name == "rfind") return find(text, name, arguments);
+  if (name == "count") return count(text, arguments);
+  if (name == "isdigit") {
+    return ChatValue(!text.empty() && text.find_first_not_of("0123456789") == std::string::npos);
+  }
+  if (name == "join") {
+    ChatArguments separator;
+    separator.values.push_back(object);
+    const auto* items = arguments.find(0, "");
+    if (items == nullptr) return invalid("join takes a list");
+    return joined_items(*items, separator, budget);
+  }
+  for (const auto* each : {"lower", "upper", "capitalize", "replace"}) {
+    if (name == each) return as_filter(object, name, arguments, budget);
+  }
+  return unknown(object, name);
+}
+
+Value call_map(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
+               ChatBudget& budget) {
+  const auto& map = *object.as_map();
+  MUSTER_TRY(budget.spend(map.size()));
+  if (name == "get") {
+    const auto* key = arguments.find(0, "");
+    if (key == nullptr) return invalid("get takes a key");
+    const auto* found = key->as_text() == nullptr ? nullptr : object.find(*key->as_text());
+    if (found != nullptr) return *found;
+    const auto* absent = arguments.find(1, "");
+    return absent == nullptr ? ChatValue() : *absent;
+  }
+  if (name == "items") return map_items(object, {}, budget);
+  if (name == "keys") return ChatValue(MUSTER_TRY(elements_of(object, budget)));
+  if (name == "copy") return object;
+  if (name != "values") return unknown(object, name);
+  ChatValue::List values;
+  MUSTER_TRY(budget.take(map.size() * sizeof(ChatValue)));
+  for (const auto& [key, value] : map) values.push_back(value);
+  return ChatValue(std::move(values));
+}
+
+Value call_loop(const ChatValue& object, std::string_view name, const ChatArguments& arguments) {
+  const auto& fields = **object.as_namespace();
+  if (!fields.is_loop || name != "cycle" || arguments.values.empty()) return unknown(object, name);
+  std::int64_t index = 0;
+  for (const auto& [key, value] : fields.fields) {
+    if (key == "index0") index = *value.as_integer();
+  }
+  return arguments.values[static_cast<std::size_t>(index) % arguments.values.size()];
+}
+
+Value call_list(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
+                ChatBudget& budget) {
+  const auto& list = *object.as_list();
+  MUSTER_TRY(budget.spend(list.size() * 64));
+  const auto* item = arguments.find(0, "");
+  if (item == nullptr || (name != "index" && name != "count")) return unknown(object, name);
+  const auto is_item = [&](const ChatValue& each) { return are_equal(each, *item); };
+  if (name == "count") {
+    return ChatValue(std::int64_t{std::count_if(list.begin(), list.end(), is_item)});
+  }
+  const auto found = std::find_if(list.begin(), list.end(), is_item);
+  if (found == list.end()) return invalid("index of an item that is not in the list");
+  return ChatValue(std::int64_t{found - list.begin()});
+}
+
+}  // namespace
+
+bool is_map_method(std::string_view name) {
+  return std::find(kMapMethods.begin(), kMapMethods.end(), name) != kMapMethods.end();
+}
+
+Result<ChatValue> call_method(const ChatValue& object, std::string_view name,
+                              const ChatArguments& arguments, ChatBudget& budget) {
+  if (object.is_undefined()) return invalid(object.as_undefined()->name + " is undefined");
+  if (object.as_text() != nullptr) return call_text(object, name, arguments, budget);
+  if (object.as_map() != nullptr) return call_map(object, name, arguments, budget);
+  if (object.as_namespace() != nullptr) return call_loop(object, name, arguments);
+  if (object.as_list() != nullptr) return call_list(object, name, arguments, budget);
+  return unknown(object, name);
+}
+
+}  // namespace muster

@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "chat/filters.h"
+#include "chat/text_work.h"
+
+// What Python does with two values. A flag counts as 0 or 1; integers stay integers but for "/",
+// and one that would pass 64 bits is an error, as Python's would grow.
+
+namespace muster {
+namespace {
+
+using Value = Result<ChatValue>;
+
+constexpr std::int64_t kPowerMax = 1024;
+
+Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
+
+std::optional<std::int64_t> integer_of(const ChatValue& value) {
+  if (const auto* flag = value.as_flag()) return *flag ? 1 : 0;
+  if (const auto* integer = value.as_integer()) return *integer;
+  return std::nullopt;
+}
+
+std::optional<double> number_of(const ChatValue& value) {
+  if (const auto integer = integer_of(value)) return static_cast<double>(*integer);
+  if (const auto* real = value.as_float()) return *real;
+  return std::nullopt;
+}
+
+Error wrong_kinds(std::string_view name, const ChatValue& left, const ChatValue& right) {
+  for (const auto* each : {&left, &right}) {
+    if (each->is_undefined()) return invalid(each->as_undefined()->name + " is undefined");
+  }
+  return invalid(fmt::format("{} between {} and {}", name, kind_name(left), kind_name(right)));
+}
+
+Value integer_power(std::int64_t base, std::int64_t exponent) {
+  if (exponent < 0) return ChatValue(std::pow(static_cast<double>(base), exponent));
+  if (exponent > kPowerMax) return invalid("an exponent above 1024");
+  std::int64_t result = 1;
+  for (std::int64_t i = 0; i < exponent; ++i) {
+    if (__builtin_mul_overflow(result, base, &result)) return invalid("an integer beyond 64 bits");
+  }
+  return ChatValue(result);
+}
+
+Value integer_result(std::string_view name, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  bool is_too_large = false;
+  if (name == "+") {
+    is_too_large = __builtin_add_overflow(a, b, &result);
+  } else if (name == "-") {
+    is_too_large = __builtin_sub_overflow(a, b, &result);
+  } else if (name == "*") {
+    is_too_large = __builtin_mul_overflow(a, b, &result);
+  } else if (name == "**") {
+    return integer_power(a, b);
+  } else {
+    if (b == 0) return invalid("a division by zero");
+    if (name == "/") return ChatValue(static_cast<double>(a) / static_cast<double>(b));
+    is_too_large = a == INT64_MIN && b == -1;
+    if (!is_too_large) {
+      // Python rounds down; the remainder has the sign of the divisor.
+      const auto rest = a % b;
+      const bool is_between = rest != 0 && (rest < 0) != (b < 0);
+      result = name == "//" ? a / b - (is_between ? 1 : 0) : rest + (is_between ? b : 0);
+    }
+  }
+  if (is_too_large) return invalid("an integer beyond 64 bits");
+  return ChatValue(result);
+}
+
+Value float_result(std::string_view name, double a, double b) {
+  if (name == "+") return ChatValue(a + b);
+  if (name == "-") return ChatValue(a - b);
+  if (name == "*") return ChatValue(a * b);
+  if (name == "**") return ChatValue(std::pow(a, b));
+  if (b == 0) return invalid("a division by zero");
+  if (name == "/") return ChatValue(a / b);
+  const double whole = std::floor(a / b);
+  return ChatValue(name == "//" ? whole : a - whole * b);
+}
+
+Value repeated(const std::string& text, std::int64_t count, ChatBudget& budget) {
+  const auto times = static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
+  if (text.empty() || times == 0) return ChatValue("");
+  if (times > SIZE_MAX / text.size()) return invalid("a text repeated too often");
+  MUSTER_TRY(budget.take(text.size() * times));
+  std::string out;
+  for (std::size_t i = 0; i < times; ++i) out += text;
+  return ChatValue(std::move(out));
+}
+
+Value joined(const std::string& left, const std::string& right, ChatBudget& budget) {
+  MUSTER_TRY(budget.take(left.size() + right.size()));
+  return ChatValue(left + right);
+}
+
+Result<bool> contains(const ChatValue& holder, const ChatValue& item, ChatBudget& budget) {
+  if (const auto* text = holder.as_text()) {
+    const auto* part = item.as_text();
+    if (part == nullptr) return wrong_kinds("in", item, holder);
+    MUSTER_TRY(budget.spend(text->size()));
+    return text->find(*part) != std::string::npos;
+  }
+  if (const auto* list = holder.as_list()) {
+    MUSTER_TRY(budget.spend(list->size() * 64));
+    return std::any_of(list->begin(), list->end(),
+                       [&](const ChatValue& each) { return are_equal(each, item); });
+  }
+  if (const auto* map = holder.as_map()) {
+    MUSTER_TRY(budget.spend(map->size()));
+    return item.as_text() != nullptr && holder.find(*item.as_text()) != nullptr;
+  }
+  if (holder.is_undefined()) return false;
+  return wrong_kinds("in", item, holder);
+}
+
+}  // namespace
+
+Result<ChatValue> apply_operator(std::string_view name, const ChatValue& left,
+                                 const ChatValue& right, ChatBudget& budget) {
+  if (name == "~") return joined(text_of(left), text_of(right), budget);
+  const auto* text = left.as_text();
+  if (name == "+" && text != nullptr && right.as_text() != nullptr) {
+    return joined(*text, *right.as_text(), budget);
+  }
+  if (name == "+" && left.as_list() != nullptr && right.as_list() != nullptr) {
+    auto list = *left.as_list();
+    MUSTER_TRY(budget.take((list.size() + right.as_list()->size()) * sizeof(ChatValue)));
+    list.insert(list.end(), right.as_list()->begin(), right.as_list()->end());
+    return ChatValue(std::move(list));
+  }
+  const auto a = integer_of(left);
+  const auto b = integer_of(right);
+  if (name == "*" && text != nullptr && b) return repeated(*text, *b, budget);
+  if (name == "*" && a && right.as_text() != nullptr) return repeated(*right.as_text(), *a, budget);
+  if (name == "%" && text != nullptr) {
+    return Error{ErrorKind::Unsupported, "a text formatted by % is not known"};
+  }
+  if (a && b) return integer_result(name, *a, *b);
+  const auto x = number_of(left);
+  const auto y = number_of(right);
+  if (x && y) return float_result(name, *x, *y);
+  return wrong_kinds(name, left, right);
+}
+
+Result<bool> compare_values(std::string_view name, const ChatValue& left, const ChatValue& right,
+                            ChatBudget& budget) {
+  if (name == "in") return contains(right, left, budget);
+  if (name == "not in") return !MUSTER_TRY(contains(right, left, budget));
+  if (left.as_text() != nullptr) MUSTER_TRY(budget.spend(left.as_text()->size()));
+  if (name == "==") return are_equal(left, right);
+  if (name == "!=") return !are_equal(left, right);
+  int order = 0;
+  if (left.as_text() != nullptr && right.as_text() != nullptr) {
+    // The order of UTF-8's bytes is that of the characters.
+    order = left.as_text()->compare(*right.as_text());
+  } else {
+    const auto x = number_of(left);
+    const auto y = number_of(right);
+    if (!x || !y) return wrong_kinds(name, left, right);
+    if (std::isnan(*x) || std::isnan(*y)) return false;
+    order = *x < *y ? -1 : *x > *y ? 1 : 0;
+  }
+  if (name == "<") return order < 0;
+  if (name == "<=") return order <= 0;
+  return name == ">" ? order > 0 : order >= 0;
+}
+
+Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget) {
+  ChatValue::List items;
+  if (const auto* list = value.as_list()) {
+    MUSTER_TRY(budget.take(list->size() * sizeof(ChatValue)));
+    return *list;
+  }
+  if (const auto* map = value.as_map()) {
+    MUSTER_TRY(budget.take(map->size() * sizeof(ChatValue)));
+    for (const auto& [key, item] : *map) items.emplace_back(key);
+    return items;
+  }
+  if (const auto* text = value.as_text()) {
+    MUSTER_TRY(budget.take(text->size() * sizeof(ChatValue)));
+    const auto places = character_places(*text);
+    for (std::size_t i = 0; i + 1 < places.size(); ++i) {
+      items.emplace_back(text->substr(places[i], places[i + 1] - places[i]));
+    }
+    return items;
+  }
+  if (value.is_undefined()) return items;
+  return invalid(fmt::format("{} cannot be gone over", kind_name(value)));
+}
+
+Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget) {
+  if (value.is_undefined()) return invalid(value.as_undefined()->name + " is undefined");
+  const ChatValue absent(ChatValue::Undefined{text_of(index).substr(0, 60)});
+  if (const auto* map = value.as_map()) {
+    MUSTER_TRY(budget.spend(map->size()));
+    const auto* found = index.as_text() == nullptr ? nullptr : value.find(*index.as_text());
+    return found == nullptr ? absent : *found;
+  }
+  if (const auto* fields = value.as_namespace()) {
+    for (const auto& [key, field] : (*fields)->fields) {
+      if (index.as_text() != nullptr && key == *index.as_text()) return field;
+    }
+    return absent;
+  }
+  const auto at = integer_of(index);
+  if (!at) return absent;
+  const auto placed = [&](std::size_t count) -> std::optional<std::size_t> {
+    const auto size = static_cast<std::int64_t>(count);
+    const auto place = *at < 0 ? *at + size : *at;
+    if (place < 0 || place >= size) return std::nullopt;
+    return static_cast<std::size_t>(place);
+  };
+  if (const auto* list = value.as_list()) {
+    const auto place = placed(list->size());
+    return place ? (*list)[*place] : absent;
+  }
+  if (const auto* text = value.as_text()) {
+    MUSTER_TRY(budget.spend(text->size()));
+    const auto begins = character_places(*text);
+    const auto place = placed(begins.size() - 1);
+    if (!place) return absent;
+    return ChatValue(text->substr(begins[*place], begins[*place + 1] - begins[*place]));
+  }
+  return absent;
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+#include "chat/text_work.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster {
+namespace {
+
+using Parts = std::vector<std::string>;
+using Places = std::vector<std::size_t>;
+
+// Each result is what CPython 3.11 gives.
+
+TEST(TextWork, WhiteSpaceIsPythons) {
+  EXPECT_EQ(leading_space_size(" \t\n\u00a0\u3000a"), 8U);
+  EXPECT_EQ(trailing_space_size("a\u2003 "), 4U);
+  EXPECT_EQ(trailing_space_size("a\u200b"), 0U);  // a zero-width space is none
+  EXPECT_EQ(stripped_text("xyaxy", StripEnds::Both, "yx"), "a");
+  EXPECT_EQ(stripped_text("éaé", StripEnds::Left, "é"), "aé");
+}
+
+TEST(TextWork, CaseIsUnicodes) {
+  EXPECT_EQ(upper_text("straße é"), "STRASSE É");
+  EXPECT_EQ(lower_text("ÀΣ İ"), "àς i̇");
+  EXPECT_EQ(capitalized_text("éCOLE x"), "École x");
+  EXPECT_EQ(title_text("hello wORLD (it's) a-b"), "Hello World (It's) A-B");
+}
+
+TEST(TextWork, SlicesFollowPython) {
+  EXPECT_EQ(slice_places(4, {}, {}, 1), (Places{0, 1, 2, 3}));
+  EXPECT_EQ(slice_places(4, 1, -1, 1), (Places{1, 2}));
+  EXPECT_EQ(slice_places(4, {}, {}, -1), (Places{3, 2, 1, 0}));
+  EXPECT_EQ(slice_places(4, -99, 99, 2), (Places{0, 2}));
+  EXPECT_EQ(slice_places(4, 99, {}, -3), (Places{3, 0}));
+  EXPECT_EQ(slice_places(4, 3, 1, 1), Places{});
+  EXPECT_EQ(slice_places(4, 1, {}, INT64_MAX), Places{1});
+}
+
+TEST(TextWork, SplittingAndReplacingFollowPython) {
+  EXPECT_EQ(split_text("  a b\u3000c ", {}, {}), (Parts{"a", "b", "c"}));
+  EXPECT_EQ(split_text(" a b c ", {}, 1), (Parts{"a", "b c"}));
+  EXPECT_EQ(split_text("a--b--", "--", {}), (Parts{"a", "b", ""}));
+  EXPECT_EQ(split_text("a-b-c", "-", 1), (Parts{"a", "b-c"}));
+  EXPECT_EQ(split_text("", {}, {}), Parts{});
+  EXPECT_EQ(split_text("", "-", {}), Parts{""});
+  EXPECT_EQ(replaced_text("aaa", "aa", "b", {}), "ba");
+  EXPECT_EQ(replaced_text("é", "", "-", {}), "-é-");
+  EXPECT_EQ(replaced_text("aaa", "a", "b", 2), "bba");
+}
+
+TEST(TextWork, EscapesAreResolved) {
+  EXPECT_EQ(*unescaped(R"(a\n\t\\\'\"\x41\u00e9\U0001F600\101\q)"), "a\n\t\\'\"Aé😀A\\q");
+  EXPECT_FALSE(unescaped(R"(\x4)"));
+  EXPECT_FALSE(unescaped(R"(\ud800)"));
+  EXPECT_FALSE(unescaped(R"(\N{BULLET})"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,154 @@
+#include "chat/value.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "chat/function.h"
+
+namespace muster {
+namespace {
+
+using Element = simdjson::dom::element;
+
+constexpr std::size_t kDepthMax = 64;
+
+Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
+
+Result<ChatValue> value_of(Element element);
+
+Result<ChatValue> map_of(simdjson::dom::object object) {
+  ChatValue::Map map;
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (const auto [key, item] : object) {
+    auto value = MUSTER_TRY(value_of(item));
+    const auto [place, is_new] = places.emplace(key, map.size());
+    if (is_new) {
+      map.emplace_back(key, std::move(value));
+    } else {
+      map[place->second].second = std::move(value);
+    }
+  }
+  return ChatValue(std::move(map));
+}
+
+/// A parsed document as values; texts are copied once.
+Result<ChatValue> value_of(Element element) {
+  switch (element.type()) {
+    case simdjson::dom::element_type::BOOL:
+      return ChatValue(element.get_bool().value_unsafe());
+    case simdjson::dom::element_type::INT64:
+      return ChatValue(element.get_int64().value_unsafe());
+    case simdjson::dom::element_type::UINT64:
+      return invalid("an integer beyond 64 bits: " +
+                     std::to_string(element.get_uint64().value_unsafe()));
+    case simdjson::dom::element_type::DOUBLE:
+      return ChatValue(element.get_double().value_unsafe());
+    case simdjson::dom::element_type::STRING:
+      return ChatValue(element.get_string().value_unsafe());
+    case simdjson::dom::element_type::ARRAY: {
+      ChatValue::List list;
+      for (const Element item : element.get_array().value_unsafe()) {
+        list.push_back(MUSTER_TRY(value_of(item)));
+      }
+      return ChatValue(std::move(list));
+    }
+    case simdjson::dom::element_type::OBJECT:
+      return map_of(element.get_object().value_unsafe());
+    case simdjson::dom::element_type::NULL_VALUE:
+      break;
+  }
+  return ChatValue();
+}
+
+std::optional<double> number_of(const ChatValue& value) {
+  if (const auto* flag = value.as_flag()) return *flag ? 1 : 0;
+  if (const auto* integer = value.as_integer()) return static_cast<double>(*integer);
+  if (const auto* real = value.as_float()) return *real;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<ChatValue> ChatValue::parse(std::string_view json) {
+  simdjson::dom::parser parser;
+  auto code = parser.allocate(std::max<std::size_t>(json.size(), 64), kDepthMax);
+  Element document;
+  if (code == simdjson::SUCCESS) code = parser.parse(json.data(), json.size()).get(document);
+  if (code == simdjson::DEPTH_ERROR) return invalid("JSON nested deeper than 64");
+  if (code != simdjson::SUCCESS) {
+    return invalid(std::string("not valid JSON: ") + simdjson::error_message(code));
+  }
+  return value_of(document);
+}
+
+ChatValue ChatValue::tuple(List list) {
+  ChatValue value;
+  value.value_ = std::make_shared<const Items>(Items{std::move(list), true});
+  return value;
+}
+
+const ChatValue* ChatValue::find(std::string_view key) const {
+  const auto* map = as_map();
+  if (map == nullptr) return nullptr;
+  for (const auto& [name, value] : *map) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+std::string_view kind_name(const ChatValue& value) {
+  if (value.is_none()) return "None";
+  if (value.is_undefined()) return "undefined";
+  if (value.as_flag() != nullptr) return "bool";
+  if (value.as_integer() != nullptr) return "int";
+  if (value.as_float() != nullptr) return "float";
+  if (value.as_text() != nullptr) return "str";
+  if (value.as_list() != nullptr) return value.is_tuple() ? "tuple" : "list";
+  if (value.as_map() != nullptr) return "dict";
+  return value.as_namespace() != nullptr ? "namespace" : "function";
+}
+
+bool is_true(const ChatValue& value) {
+  if (const auto number = number_of(value)) return *number != 0;
+  if (const auto* text = value.as_text()) return !text->empty();
+  if (const auto* list = value.as_list()) return !list->empty();
+  if (const auto* map = value.as_map()) return !map->empty();
+  return !value.is_none() && !value.is_undefined();
+}
+
+bool are_equal(const ChatValue& a, const ChatValue& b) {
+  if (a.as_integer() != nullptr && b.as_integer() != nullptr) {
+    return *a.as_integer() == *b.as_integer();
+  }
+  const auto left = number_of(a);
+  const auto right = number_of(b);
+  if (left || right) return left && right && *left == *right;
+  if (a.as_text() != nullptr && b.as_text() != nullptr) return *a.as_text() == *b.as_text();
+  if (a.as_list() != nullptr && b.as_list() != nullptr) {
+    const auto& x = *a.as_list();
+    const auto& y = *b.as_list();
+    if (x.size() != y.size() || a.is_tuple() != b.is_tuple()) return false;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (!are_equal(x[i], y[i])) return false;
+    }
+    return true;
+  }
+  if (a.as_map() != nullptr && b.as_map() != nullptr) {
+    if (a.as_map()->size() != b.as_map()->size()) return false;
+    for (const auto& [key, value] : *a.as_map()) {
+      const auto* other = b.find(key);
+      if (other == nullptr || !are_equal(value, *other)) return false;
+    }
+    return true;
+  }
+  if (a.as_namespace() != nullptr && b.as_namespace() != nullptr) {
+    return *a.as_namespace() == *b.as_namespace();
+  }
+  if (a.as_function() != nullptr) return a.as_function() == b.as_function();
+  return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
+}
+
+}  // namespace muster

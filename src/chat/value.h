@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+class ChatFunction;
+
+/// What a chat template works on: JSON's values, with the keys of an object in their order, and
+/// what only a running template has: undefined values, namespaces and functions.
+///
+/// A copy shares texts, lists and maps with its original; nothing ever changes them. The fields of
+/// a namespace can change, for all that share it.
+class ChatValue {
+ public:
+  using List = std::vector<ChatValue>;
+  using Map = std::vector<std::pair<std::string, ChatValue>>;  // each key once
+
+  /// A value that is not there: the name that it was looked for by.
+  struct Undefined {
+    std::string name;
+  };
+  /// Jinja's `namespace()`, and the `loop` of a for statement, whose methods need `index`.
+  struct Namespace {
+    Map fields;
+    bool is_loop = false;
+  };
+
+  ChatValue() = default;                              // none
+  ChatValue(bool flag) : value_(flag) {}              // NOLINT
+  ChatValue(std::int64_t number) : value_(number) {}  // NOLINT
+  ChatValue(double number) : value_(number) {}        // NOLINT
+  ChatValue(std::string text)                         // NOLINT
+      : value_(std::make_shared<const std::string>(std::move(text))) {}
+  ChatValue(std::string_view text) : ChatValue(std::string(text)) {}  // NOLINT
+  ChatValue(const char* text) : ChatValue(std::string(text)) {}       // NOLINT
+  ChatValue(List list)                                                // NOLINT
+      : value_(std::make_shared<const Items>(Items{std::move(list), false})) {}
+  ChatValue(Map map) : value_(std::make_shared<const Map>(std::move(map))) {}  // NOLINT
+  ChatValue(Undefined undefined) : value_(std::move(undefined)) {}             // NOLINT
+  ChatValue(std::shared_ptr<Namespace> fields) : value_(std::move(fields)) {}  // NOLINT
+  ChatValue(std::shared_ptr<const ChatFunction> function)                      // NOLINT
+      : value_(std::move(function)) {}
+
+  /// A list that prints in round brackets.
+  static ChatValue tuple(List list);
+
+  /// Of equal keys the last value stays, as in Python.
+  /// Errors: InvalidArgument for broken JSON, an integer beyond 64 bits, or nesting above 64.
+  static Result<ChatValue> parse(std::string_view json);
+
+  bool is_none() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_undefined() const { return std::holds_alternative<Undefined>(value_); }
+  /// nullptr where the value is of another kind.
+  const bool* as_flag() const { return std::get_if<bool>(&value_); }
+  const std::int64_t* as_integer() const { return std::get_if<std::int64_t>(&value_); }
+  const double* as_float() const { return std::get_if<double>(&value_); }
+  const std::string* as_text() const { return pointer_of<std::shared_ptr<const std::string>>(); }
+  const List* as_list() const {
+    const auto* items = pointer_of<std::shared_ptr<const Items>>();
+    return items == nullptr ? nullptr : &items->list;
+  }
+  bool is_tuple() const {
+    const auto* items = pointer_of<std::shared_ptr<const Items>>();
+    return items != nullptr && items->is_tuple;
+  }
+  const Map* as_map() const { return pointer_of<std::shared_ptr<const Map>>(); }
+  const Undefined* as_undefined() const { return std::get_if<Undefined>(&value_); }
+  const std::shared_ptr<Namespace>* as_namespace() const {
+    return std::get_if<std::shared_ptr<Namespace>>(&value_);
+  }
+  const ChatFunction* as_function() const {
+    return pointer_of<std::shared_ptr<const ChatFunction>>();
+  }
+
+  /// The value of a map's key; nullptr for another key or kind of value.
+  const ChatValue* find(std::string_view key) const;
+
+ private:
+  struct Items {
+    List list;
+    bool is_tuple = false;
+  };
+
+  template <typename Pointer>
+  auto pointer_of() const -> decltype(std::declval<Pointer>().get()) {
+    const auto* pointer = std::get_if<Pointer>(&value_);
+    return pointer == nullptr ? nullptr : pointer->get();
+  }
+
+  std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<const std::string>,
+               std::shared_ptr<const Items>, std::shared_ptr<const Map>, Undefined,
+               std::shared_ptr<Namespace>, std::shared_ptr<const ChatFunction>>
+      value_;
+};
+
+/// The kind of a value as Python names its type: "str", "int", "list".
+std::string_view kind_name(const ChatValue& value);
+
+/// Whether a condition holds, as in Python: not for none, undefined, zero and what is empty.
+bool is_true(const ChatValue& value);
+
+/// Python's ==: numbers by value, True as 1; lists and maps by their elements.
+bool are_equal(const ChatValue& a, const ChatValue& b);
+
+/// The text of a value within a template's output: Python's str(). Undefined is empty.
+std::string text_of(const ChatValue& value);
+
+/// Python's repr(): texts in quotes. Source: CPython 3.11, unicode_repr and float_repr_style short.
+std::string quoted_text_of(const ChatValue& value);
+
+}  // namespace muster

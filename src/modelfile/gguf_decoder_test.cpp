@@ -1,0 +1,227 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "modelfile/gguf_file.h"
+#include "modelfile/gguf_writer.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using Keys = std::function<void(GgufWriter&)>;
+
+struct Tensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // ggml's order
+};
+
+/// A file of two layers of width 32, four heads and two key-value heads, with F32 tensors.
+class GgufDecoderTest : public testing::Test {
+ protected:
+  GgufDecoderTest()
+      : path_(fs::path(testing::TempDir()) / ("decoder." + std::to_string(::getpid()) + ".gguf")) {}
+  ~GgufDecoderTest() override { fs::remove(path_); }
+
+  Result<DecoderSpec> read(const std::string& name, std::uint64_t more, const Keys& keys,
+                           const std::vector<Tensor>& others = {}) {
+    std::vector<Tensor> tensors{{"token_embd.weight", {32, 10}},
+                                {"blk.0.attn_q.weight", {32, 32}},
+                                {"blk.0.ffn_gate.weight", {32, 40}},
+                                {"blk.1.attn_q.weight", {32, 32}}};
+    tensors.insert(tensors.end(), others.begin(), others.end());
+    GgufWriter writer;
+    writer.header(tensors.size(), 7 + more).key("general.architecture", name);
+    writer.key(name + ".block_count", 2U)
+        .key(name + ".embedding_length", 32U)
+        .key(name + ".feed_forward_length", 40U)
+        .key(name + ".attention.head_count", 4U)
+        .key(name + ".attention.head_count_kv", 2U)
+        .key(name + ".context_length", 128U);
+    keys(writer);
+    std::uint64_t offset = 0;
+    for (const auto& [tensor, shape] : tensors) {
+      writer.tensor(tensor, shape, 0, offset);
+      std::uint64_t size = sizeof(float);
+      for (const auto extent : shape) size *= extent;
+      offset += (size + 31) / 32 * 32;
+    }
+    // Every byte is 1: floats of 2.4e-38, positive and finite.
+    EXPECT_TRUE(write_file_atomically(path_, writer.data(offset)));
+    const auto file = GgufFile::open(path_);
+    if (!file) return file.error();
+    return file->decoder();
+  }
+
+  std::string error_of(const Result<DecoderSpec>& spec) {
+    EXPECT_FALSE(spec);
+    if (spec) return {};
+    const auto prefix = path_.string() + ": ";
+    EXPECT_TRUE(spec.error().message.starts_with(prefix)) << spec.error().message;
+    return spec.error().message.substr(prefix.size());
+  }
+
+  const Keys rms_ = [](GgufWriter& writer) {
+    writer.key("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  };
+  fs::path path_;
+};
+
+TEST_F(GgufDecoderTest, LlamaTurnsPairsAndHasNoBias) {
+  const auto spec = read("llama", 2, [&](GgufWriter& writer) {
+    rms_(writer);
+    writer.key("llama.rope.freq_base", 100000.0F);
+  });
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->family, DecoderFamily::Llama);
+  EXPECT_EQ(spec->naming, TensorNaming::Gguf);
+  EXPECT_EQ(spec->vocab_size, 10U);
+  EXPECT_EQ(spec->hidden_size, 32U);
+  EXPECT_EQ(spec->layer_count, 2U);
+  EXPECT_EQ(spec->head_count, 4U);
+  EXPECT_EQ(spec->kv_head_count, 2U);
+  EXPECT_EQ(spec->head_size, 8U);
+  EXPECT_EQ(spec->intermediate_size, 40U);
+  EXPECT_EQ(spec->length_max, 128U);
+  EXPECT_EQ(spec->windows, (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(spec->rope.style, RopeStyle::Pairs);
+  EXPECT_EQ(spec->rope.size, 8U);
+  EXPECT_EQ(spec->rope.base, 100000.0);
+  EXPECT_EQ(spec->rope.scaling, RopeScaling::None);
+  EXPECT_EQ(spec->norm, NormKind::Rms);
+  EXPECT_EQ(spec->norm_epsilon, double{1e-5F});
+  EXPECT_DOUBLE_EQ(spec->attention_scale, 1 / std::sqrt(8.0));
+  EXPECT_EQ(spec->activation, DecoderActivation::Silu);
+  EXPECT_TRUE(spec->is_gated && spec->has_tied_head);
+  EXPECT_FALSE(spec->has_query_bias || spec->has_output_bias || spec->has_mlp_bias);
+  EXPECT_TRUE(spec->stop_ids.empty());  // the file has no tokenizer
+}
+
+TEST_F(GgufDecoderTest, ExpertsMakeItMixtral) {
+  const auto spec = read("llama", 3, [&](GgufWriter& writer) {
+    rms_(writer);
+    writer.key("llama.expert_count", 8U).key("llama.expert_used_count", 2U);
+  });
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->family, DecoderFamily::Mixtral);
+  EXPECT_EQ(spec->expert_count, 8U);
+  EXPECT_EQ(spec->experts_per_token, 2U);
+}
+
+TEST_F(GgufDecoderTest, BiasesAndTheHeadAreTheTensorsThatAreThere) {
+  const auto spec =
+      read("qwen2", 1,
+           [](GgufWriter& writer) { writer.key("qwen2.attention.layer_norm_rms_epsilon", 1e-6F); },
+           {{"blk.0.attn_q.bias", {32}}, {"output.weight", {32, 10}}});
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->family, DecoderFamily::Qwen2);
+  EXPECT_EQ(spec->rope.style, RopeStyle::Halves);
+  EXPECT_TRUE(spec->has_query_bias);
+  EXPECT_FALSE(spec->has_tied_head);
+}
+
+TEST_F(GgufDecoderTest, FrequenciesOfATensorAreDivisorsAtEveryLength) {
+  const auto spec = read("llama", 1, rms_, {{"rope_freqs.weight", {4}}});
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->rope.scaling, RopeScaling::LongRope);
+  EXPECT_EQ(spec->rope.short_divisors.size(), 4U);
+  EXPECT_EQ(spec->rope.short_divisors, spec->rope.long_divisors);
+  EXPECT_EQ(spec->rope.attention_factor, 1.0);
+}
+
+TEST_F(GgufDecoderTest, Phi3ReadsBothListsAndTheLengthTheyMeetAt) {
+  const auto spec = read("phi3", 4,
+                         [](GgufWriter& writer) {
+                           writer.key("phi3.attention.layer_norm_rms_epsilon", 1e-5F)
+                               .key("phi3.rope.scaling.original_context_length", 64U)
+                               .key("phi3.rope.scaling.attn_factor", 1.25F)
+                               .key("phi3.attention.sliding_window", 50U);
+                         },
+                         {{"rope_factors_long.weight", {4}}, {"rope_factors_short.weight", {4}}});
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->rope.scaling, RopeScaling::LongRope);
+  EXPECT_EQ(spec->rope.original_length, 64U);
+  EXPECT_EQ(spec->rope.attention_factor, 1.25);
+  EXPECT_EQ(spec->windows, (std::vector<std::uint32_t>{50, 50}));
+}
+
+TEST_F(GgufDecoderTest, YarnMultipliesItsOwnAttentionFactor) {
+  const auto spec = read("llama", 4, [&](GgufWriter& writer) {
+    rms_(writer);
+    writer.key("llama.rope.scaling.type", "yarn")
+        .key("llama.rope.scaling.factor", 4.0F)
+        .key("llama.rope.scaling.original_context_length", 32U);
+  });
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->rope.scaling, RopeScaling::Yarn);
+  EXPECT_EQ(spec->rope.original_length, 32U);
+  EXPECT_DOUBLE_EQ(spec->rope.attention_factor, 0.1 * std::log(4.0) + 1);
+}
+
+TEST_F(GgufDecoderTest, Gemma2HasCapsScalesAndWindowsInTurn) {
+  const auto spec = read("gemma2", 3, [](GgufWriter& writer) {
+    writer.key("gemma2.attention.layer_norm_rms_epsilon", 1e-6F)
+        .key("gemma2.attention.sliding_window", 16U)
+        .key("gemma2.final_logit_softcapping", 20.0F);
+  });
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->attention_cap, 50.0);
+  EXPECT_EQ(spec->logit_cap, 20.0);
+  EXPECT_EQ(spec->norm_weight_offset, 0.0);  // the converter has added it
+  EXPECT_TRUE(spec->has_post_norms);
+  EXPECT_DOUBLE_EQ(spec->embedding_scale, std::sqrt(32.0));
+  EXPECT_EQ(spec->activation, DecoderActivation::GeluTanh);
+  EXPECT_EQ(spec->windows, (std::vector<std::uint32_t>{16, 0}));
+}
+
+TEST_F(GgufDecoderTest, Gpt2HasATableOfPositions) {
+  const Keys keys = [](GgufWriter& writer) {
+    writer.key("gpt2.attention.layer_norm_epsilon", 1e-5F);
+  };
+  const auto spec = read("gpt2", 1, keys, {{"position_embd.weight", {32, 64}}});
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->rope.style, RopeStyle::None);
+  EXPECT_EQ(spec->position_rows, 64U);
+  EXPECT_EQ(spec->length_max, 64U);  // less than the 128 that the key states
+  EXPECT_EQ(spec->norm, NormKind::Layer);
+  EXPECT_FALSE(spec->is_gated);
+  EXPECT_EQ(error_of(read("gpt2", 1, keys)),
+            "the file holds no tensor of that name: position_embd.weight");
+}
+
+TEST_F(GgufDecoderTest, WhatIsNotComputedIsRefusedByName) {
+  EXPECT_EQ(error_of(read("opt", 0, [](GgufWriter&) {})),
+            "general.architecture cannot be computed: \"opt\" (known are gemma2, gpt2, gptneox, "
+            "llama, phi3, qwen2, qwen3)");
+  EXPECT_EQ(error_of(read("llama", 0, [](GgufWriter&) {})),
+            "llama.attention.layer_norm_rms_epsilon is missing");
+  const auto with = [&](const Keys& keys) {
+    return error_of(read("llama", 2, [&](GgufWriter& writer) {
+      rms_(writer);
+      keys(writer);
+    }));
+  };
+  EXPECT_EQ(with([](GgufWriter& writer) { writer.key("llama.logit_scale", 2.0F); }),
+            "what this key asks for is not computed: llama.logit_scale");
+  EXPECT_EQ(with([](GgufWriter& writer) { writer.key("llama.rope.scaling.type", "spiral"); }),
+            "llama.rope.scaling.type is not known: \"spiral\"");
+  EXPECT_EQ(with([](GgufWriter& writer) { writer.key("llama.rope.freq_base", 0.0F); }),
+            "the base of RoPE is not between 1 and 1e12: 0");
+  EXPECT_EQ(with([](GgufWriter& writer) { writer.key("llama.rope.dimension_count", 7U); }),
+            "the elements of a head that RoPE turns are not an even number up to 8: 7");
+  EXPECT_EQ(with([](GgufWriter& writer) { writer.key("llama.attention.key_length", 16U); }),
+            "heads whose keys and values differ in size are not computed");
+  EXPECT_EQ(error_of(read("llama", 1, rms_, {{"rope_freqs.weight", {5}}})),
+            "rope_freqs.weight is not F32 of 4 elements");
+  EXPECT_EQ(error_of(read("llama", 1, rms_, {{"output.bias", {10}}})),
+            "a head with a bias is not computed: output.bias");
+}
+
+}  // namespace
+}  // namespace muster
