@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/decoder/gpt2_family.h"
+#include "engine/decoder/gpt_neox_family.h"
 #include "engine/decoder/llama_family.h"
+#include "engine/decoder/opt_family.h"
 
 namespace muster::engine {
 
@@ -26,8 +29,11 @@ Result<DecoderWeights> load_decoder_weights(const WeightLoading& loading) {
     case DecoderFamily::Gemma2:
       return load_llama_family(loading);
     case DecoderFamily::Gpt2:
+      return load_gpt2_family(loading);
     case DecoderFamily::Opt:
+      return load_opt_family(loading);
     case DecoderFamily::GptNeox:
+      return load_gpt_neox_family(loading);
     case DecoderFamily::Mixtral:
       break;
   }

@@ -27,12 +27,15 @@ Result<NormVectors> load_norm(const WeightLoading& loading, const std::string& n
   return norm;
 }
 
-Status load_linear(const WeightLoading& loading, const std::string& name, std::size_t rows,
-                   std::size_t columns, bool has_bias, PanelMatrix& to, const RowOrder& order) {
+Status load_linear(const WeightLoading& loading, const LinearTensor& tensor, PanelMatrix& to) {
+  const auto& source = loading.source;
+  const auto weight = tensor.name + ".weight";
   PanelMatrix::Part part;
-  part.matrix = MUSTER_TRY(loading.source.matrix(name + ".weight", rows, columns));
-  part.order = order;
-  if (has_bias) part.bias = MUSTER_TRY(loading.source.vector(name + ".bias", rows));
+  part.matrix = MUSTER_TRY(tensor.is_transposed
+                               ? source.transposed_matrix(weight, tensor.rows, tensor.columns)
+                               : source.matrix(weight, tensor.rows, tensor.columns));
+  part.order = tensor.order;
+  if (tensor.has_bias) part.bias = MUSTER_TRY(source.vector(tensor.name + ".bias", tensor.rows));
   MUSTER_TRY(to.add(part, loading.precision, loading.team));
   TensorSource::let_go(part.matrix);
   return Done{};

@@ -19,16 +19,24 @@ std::string layer_name(const DecoderSpec& spec, std::string_view hugging_face_pr
 Result<NormVectors> load_norm(const WeightLoading& loading, const std::string& name,
                               std::size_t size);
 
-/// A matrix from NAME.weight and, if asked for, NAME.bias, packed behind what `to` has; its pages
-/// of the file are let go.
-Status load_linear(const WeightLoading& loading, const std::string& name, std::size_t rows,
-                   std::size_t columns, bool has_bias, PanelMatrix& to, const RowOrder& order = {});
+/// A dense layer of a file.
+struct LinearTensor {
+  std::string name;  // of NAME.weight and, where it has one, NAME.bias
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  bool has_bias = false;
+  RowOrder order = {};
+  bool is_transposed = false;  // stored [columns, rows]
+};
+
+/// Packs it behind what `to` has; its pages of the file are let go.
+Status load_linear(const WeightLoading& loading, const LinearTensor& tensor, PanelMatrix& to);
 
 /// The order that puts the pairs of a head's first `rope.size` outputs into halves; none where the
 /// file has halves already.
 RowOrder rope_order(const DecoderSpec& spec);
 
-/// The head: the tensor NAME where it is there and the spec does not tie it, else the table's.
+/// The head: the tensor NAME, or the table where the spec ties them.
 Status load_head(const WeightLoading& loading, const std::string& name, DecoderWeights& weights);
 
 }  // namespace muster::engine

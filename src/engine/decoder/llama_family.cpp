@@ -39,7 +39,7 @@ class LlamaLayerLoader {
   }
   Status linear(const Name& of, std::size_t rows, std::size_t columns, bool has_bias,
                 PanelMatrix& to, const RowOrder& order = {}) const {
-    return load_linear(loading_, name(of), rows, columns, has_bias, to, order);
+    return load_linear(loading_, {name(of), rows, columns, has_bias, order}, to);
   }
 
   Status load_attention(DecoderLayer& layer) const {
