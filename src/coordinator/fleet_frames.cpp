@@ -52,6 +52,13 @@ Status WorkerFleet::on_frame(WorkerSlot& slot, const FrameHeader& header,
     case MessageType::Unload:
     case MessageType::Batch:
     case MessageType::Expect:
+    // Decoders are no part of a fleet yet (jobs/decoder_session.h).
+    case MessageType::LoadDecoder:
+    case MessageType::DecoderReady:
+    case MessageType::Generate:
+    case MessageType::Tokens:
+    case MessageType::Cancel:
+    case MessageType::Finished:
     case MessageType::ComputeTest:
     case MessageType::ComputeResult:  // of `muster doctor` alone
       break;

@@ -104,7 +104,8 @@ void Generation::choose(SequenceId id, std::span<float> logits,
     finished_.emplace(id, FinishReason::Stop);
     return end(id);
   }
-  GeneratedToken token{.sequence = id, .token = sampled->token, .logprob = sampled->logprob};
+  GeneratedToken token{
+      .sequence = id, .token = sampled->token, .logprob = sampled->logprob, .top = {}};
   for (const auto& top : sampled->top) token.top.emplace_back(top.token, top.logprob);
   tokens.push_back(std::move(token));
   request.ids.push_back(sampled->token);

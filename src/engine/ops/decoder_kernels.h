@@ -95,7 +95,8 @@ struct DecoderKernels {
                       const AttentionExtras& extras, float* scratch);
   std::size_t attention_rows;  // how many rows share a pass over keys and values
 
-  /// The index of the largest value, the first of several.
+  /// The index of the largest value, the first of several; of the first that is not finite, where
+  /// there is one.
   std::size_t (*largest)(std::size_t size, const float* values);
 
   PanelProduct product(WeightFormat format) const;

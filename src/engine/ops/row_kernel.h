@@ -158,18 +158,28 @@ void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* 
   }
 }
 
-/// Two passes: the largest value, then where it stands first.
+/// Two passes: the largest value, then where it stands first. What is not finite is not zero when
+/// multiplied by zero, and goes before everything.
 template <typename Simd>
 std::size_t index_of_largest(std::size_t size, const float* values) {
-  auto most = Simd::broadcast(-std::numeric_limits<float>::infinity());
+  using Vector = typename Simd::Vector;
+  const Vector zero = Simd::broadcast(0);
+  Vector most = Simd::broadcast(-std::numeric_limits<float>::infinity());
+  Vector zeros = zero;
   std::size_t at = 0;
   for (; at + Simd::kWidth <= size; at += Simd::kWidth) {
-    most = Simd::max(Simd::load(values + at), most);
+    const Vector value = Simd::load(values + at);
+    most = Simd::max(value, most);
+    zeros = Simd::multiply_add(value, zero, zeros);
   }
   float largest = Simd::largest(most);
-  for (; at < size; ++at) largest = std::max(largest, values[at]);
+  float sum = Simd::sum(zeros);
+  for (; at < size; ++at) {
+    largest = std::max(largest, values[at]);
+    sum += values[at] * 0.0F;
+  }
   for (std::size_t i = 0; i < size; ++i) {
-    if (values[i] == largest) return i;
+    if (sum == 0 ? values[i] == largest : !std::isfinite(values[i])) return i;
   }
   return 0;
 }

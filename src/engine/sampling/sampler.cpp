@@ -158,7 +158,7 @@ Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& opti
   sampled.token = static_cast<std::uint32_t>(kernels.largest(logits.size(), logits.data()));
   const float largest = logits[sampled.token];
   if (!std::isfinite(largest)) {
-    return Error{ErrorKind::Internal, "the model's logits are not numbers"};
+    return Error{ErrorKind::Internal, "the model's logits are not finite numbers"};
   }
   if (options.temperature > 0) sampled.token = draw(logits, largest, options, position);
   if (logprobs) sampled.logprob = logprobs->of(sampled.token);

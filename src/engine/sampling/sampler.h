@@ -45,7 +45,7 @@ struct SampledToken {
 /// of its arguments: neither the other sequences of a step nor what was drawn before count.
 ///
 /// Of equally likely tokens the smallest id goes first. `logits` [vocab] are changed.
-/// Errors: Internal where a logit is not a number or all are minus infinity.
+/// Errors: Internal where a logit is not finite.
 /// Source: transformers 5.17, generation/logits_process.py, for the order and the penalties but the
 /// two of OpenAI's API reference (presence, frequency).
 Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& options,
