@@ -31,6 +31,9 @@ class ThreadTeam {
 
   std::size_t size() const { return helpers_.size() + 1; }
 
+  /// How many helpers sleep now. Threads: any.
+  std::size_t sleeper_count() const { return sleeping_.load(); }
+
   /// Calls `item(index, member)` for every index below `count`, each once, in any thread of the
   /// team (`member` says which: 0 to size() - 1), and returns when all have returned.
   template <typename Item>

@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
-#include <set>
+#include <thread>
 #include <vector>
 
 namespace muster::engine {
@@ -30,7 +29,7 @@ TEST(ThreadTeamTest, ASleepingTeamWakes) {
   std::atomic<int> started{0};
   ThreadTeam team(3, [&](std::size_t) { ++started; });
   for (int round = 0; round < 20; ++round) {
-    std::this_thread::sleep_for(2 * ThreadTeam::kPollTime);  // for the helpers to fall asleep
+    while (team.sleeper_count() < 2) std::this_thread::yield();
     std::atomic<int> sum{0};
     team.share(100, [&](std::size_t index, std::size_t) { sum += static_cast<int>(index); });
     ASSERT_EQ(sum, 4950);
