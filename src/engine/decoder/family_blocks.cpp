@@ -1,3 +1,5 @@
+// What loading any family takes: norms, dense layers, the head, and the order of turned pairs.
+
 #include "engine/decoder/family_blocks.h"
 
 #include <fmt/format.h>

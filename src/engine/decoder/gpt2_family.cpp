@@ -1,3 +1,5 @@
+// GPT-2's names, and its matrices, which a folder has the other way round.
+
 #include "engine/decoder/gpt2_family.h"
 
 #include <string>

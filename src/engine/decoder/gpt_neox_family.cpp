@@ -1,3 +1,5 @@
+// GPT-NeoX's names, and the order of its query, key and value rows.
+
 #include "engine/decoder/gpt_neox_family.h"
 
 #include <string>

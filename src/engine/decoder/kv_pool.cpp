@@ -1,3 +1,5 @@
+// Keys and values by block, layer and head; keys transposed, so that 16 positions are one vector.
+
 #include "engine/decoder/kv_pool.h"
 
 namespace muster::engine {

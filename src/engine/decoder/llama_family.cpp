@@ -1,3 +1,5 @@
+// Names of Llama's relatives; what else tells them apart stands in their DecoderSpec.
+
 #include "engine/decoder/llama_family.h"
 
 #include <string>

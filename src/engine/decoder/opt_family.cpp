@@ -1,3 +1,5 @@
+// OPT's names.
+
 #include "engine/decoder/opt_family.h"
 
 #include <string>

@@ -1,3 +1,5 @@
+// Rows in every form that some product of theirs reads.
+
 #include "engine/decoder/row_forms.h"
 
 namespace muster::engine {

@@ -1,3 +1,5 @@
+// Philox, round by round.
+
 #include "engine/sampling/counter_random.h"
 
 namespace muster::engine {
