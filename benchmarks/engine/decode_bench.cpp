@@ -1,5 +1,5 @@
-// How fast a decoder computes: prefill, one stream, and many streams at once, without anything around
-// it.
+// How fast a decoder computes: prefill, one stream, and many streams at once, without anything
+// around it.
 //
 //   decode_bench MODEL [fp32|bf16|own] [threads] [rounds]
 

@@ -107,8 +107,7 @@ Result<SamplingOptions> sampling_options(const Arguments& arguments) {
   MUSTER_TRY(
       set_in_range(arguments, "--repetition-penalty", 1e-3, 1e3, sampling.repetition_penalty));
   MUSTER_TRY(set_in_range(arguments, "--presence-penalty", -100, 100, sampling.presence_penalty));
-  MUSTER_TRY(
-      set_in_range(arguments, "--frequency-penalty", -100, 100, sampling.frequency_penalty));
+  MUSTER_TRY(set_in_range(arguments, "--frequency-penalty", -100, 100, sampling.frequency_penalty));
   const auto seed = MUSTER_TRY(number_of<std::uint64_t>(arguments, "--seed"));
   if (seed) {
     sampling.seed = *seed;
@@ -136,8 +135,8 @@ Result<Device> one_device(const CommandContext& context) {
   const auto names = context.config.text(SettingId::Devices).value_or("auto");
   // By itself it takes a CPU, whatever else there is.
   const bool was_named = names != "auto";
-  const auto machine = MUSTER_TRY(
-      find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
+  const auto machine =
+      MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
   const auto devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
   const auto cpu = std::find_if(devices.begin(), devices.end(), [](const Device& device) {
     return device.kind == DeviceKind::Cpu;
@@ -174,9 +173,8 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   }
   MUSTER_TRY(set_number(arguments, "--max-tokens", options.token_limit));
   if (options.token_limit == 0 || options.token_limit > kTokensMost) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("--max-tokens must be from 1 to {}: {}", kTokensMost,
-                             options.token_limit)};
+    return Error{ErrorKind::InvalidArgument, fmt::format("--max-tokens must be from 1 to {}: {}",
+                                                         kTokensMost, options.token_limit)};
   }
   options.stops = arguments.values("--stop");
   options.ignores_stop_ids = arguments.has("--ignore-eos");
@@ -200,8 +198,8 @@ std::string megabytes(std::uint64_t bytes) {
 }
 
 std::string describe(const GenerateOptions& options, const GenerateReport& report) {
-  std::string text = fmt::format("{} tokens after {} of prompt", report.reply_tokens,
-                                 report.prompt_tokens);
+  std::string text =
+      fmt::format("{} tokens after {} of prompt", report.reply_tokens, report.prompt_tokens);
   if (const auto rate = report.tokens_per_second()) text += fmt::format(": {:.1f} tokens/s", *rate);
   text += fmt::format("; first token after {:.2f} s, {:.2f} s of it for the prompt",
                       report.first_token_seconds, report.prefill_seconds);
@@ -253,9 +251,9 @@ Result<int> run_generate(const CommandContext& context) {
   events.on_notice = [is_quiet](const std::string& sentence) {
     if (!is_quiet) fmt::print(stderr, "muster: {}\n", sentence);
   };
-  const auto report = MUSTER_TRY(generate_text(
-      options, events, context.clock,
-      [&] { return interrupt_signal() != 0 || context.output.is_reader_gone(); }));
+  const auto report = MUSTER_TRY(generate_text(options, events, context.clock, [&] {
+    return interrupt_signal() != 0 || context.output.is_reader_gone();
+  }));
   MUSTER_TRY(context.output.append(wants_json ? report_json(options, report, reply) : "\n"));
   MUSTER_TRY(context.output.flush());
   if (!is_quiet && !wants_json) fmt::print(stderr, "{}", describe(options, report));

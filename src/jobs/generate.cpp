@@ -31,9 +31,8 @@ std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
 }
 
 std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spec) {
-  const std::uint64_t tokens =
-      options.prompt.size() + options.system.value_or("").size() + kTemplateTokensMost +
-      options.token_limit;
+  const std::uint64_t tokens = options.prompt.size() + options.system.value_or("").size() +
+                               kTemplateTokensMost + options.token_limit;
   const std::uint64_t most = std::min<std::uint64_t>(tokens, spec.length_max) + kBlockTokens;
   return most * token_bytes(spec, options.precision);
 }
@@ -47,9 +46,8 @@ Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const De
   }
   auto chat = text.find_template(std::nullopt, /*has_tools=*/false);
   if (!chat && chat.error().kind == ErrorKind::NotFound) {
-    return Error{ErrorKind::NotFound,
-                 fmt::format("{}; with --raw the prompt is continued as it is",
-                             chat.error().message)};
+    return Error{ErrorKind::NotFound, fmt::format("{}; with --raw the prompt is continued as it is",
+                                                  chat.error().message)};
   }
   const auto prompt_template = MUSTER_TRY(std::move(chat));
   const auto message = [](const char* role, const std::string& content) {
@@ -144,8 +142,7 @@ DecoderSessionEvents session_events(Watch& watch, const GenerateEvents& events) 
   on.on_token = [&watch](const GeneratedToken& token) { watch.on_token(token); };
   on.on_finished = [&watch](std::uint64_t, FinishReason reason) {
     if (watch.reply->end) return;
-    watch.reply->end =
-        reason == FinishReason::Stop ? GenerateEnd::StopToken : GenerateEnd::Length;
+    watch.reply->end = reason == FinishReason::Stop ? GenerateEnd::StopToken : GenerateEnd::Length;
   };
   on.on_failed = [&watch](std::uint64_t, const Error& error) { watch.reply->error = error; };
   on.on_notice = events.on_notice;
@@ -191,10 +188,11 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
   auto& report = watch.report;
   report.prompt_tokens = static_cast<std::uint32_t>(ids.size());
   const auto asked_at = clock.now();
-  session->submit({.ids = std::move(ids),
-                   .token_limit = options.token_limit,
-                   .stop_ids = options.ignores_stop_ids ? std::vector<std::uint32_t>{} : text.stop_ids,
-                   .sampling = options.sampling});
+  session->submit(
+      {.ids = std::move(ids),
+       .token_limit = options.token_limit,
+       .stop_ids = options.ignores_stop_ids ? std::vector<std::uint32_t>{} : text.stop_ids,
+       .sampling = options.sampling});
   while (!reply.end && !reply.error) {
     if (cancelled()) {
       reply.end = GenerateEnd::Interrupted;
@@ -208,8 +206,8 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
   report.reply_tokens = reply.token_count;
   report.restart_count = session->restart_count();
   const std::uint64_t tokens = report.prompt_tokens + std::max(report.reply_tokens, 1U) - 1;
-  report.cache_bytes =
-      (tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens * token_bytes(spec, options.precision);
+  report.cache_bytes = (tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens *
+                       token_bytes(spec, options.precision);
   report.worker_bytes = memory_of(session->worker_pid());
   if (watch.first_at) {
     report.first_token_seconds = seconds(*watch.first_at - begin);

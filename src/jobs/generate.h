@@ -48,7 +48,7 @@ struct GenerateReport {
   double prefill_seconds = 0;      // from a loaded model and a prompt to the first token
   double decode_seconds = 0;       // from the first token to the last
   std::uint64_t weights_bytes = 0;
-  std::uint64_t cache_bytes = 0;   // keys and values of prompt and reply, whole blocks
+  std::uint64_t cache_bytes = 0;              // keys and values of prompt and reply, whole blocks
   std::optional<std::uint64_t> worker_bytes;  // its memory (PSS) behind the last token; nullopt:
                                               // the system does not say
   std::uint32_t thread_count = 0;

@@ -14,11 +14,11 @@ namespace muster {
 using SequenceId = std::uint64_t;
 
 struct StepOptions {
-  std::uint32_t block_tokens = 16;      // positions that a block of the cache holds
-  std::uint32_t block_count = 0;        // of the cache
+  std::uint32_t block_tokens = 16;       // positions that a block of the cache holds
+  std::uint32_t block_count = 0;         // of the cache
   std::uint32_t step_tokens_most = 512;  // that a step computes
-  std::uint32_t sequences_most = 32;    // that have a place in the cache at once
-  std::uint32_t length_max = 0;         // positions of a sequence
+  std::uint32_t sequences_most = 32;     // that have a place in the cache at once
+  std::uint32_t length_max = 0;          // positions of a sequence
 };
 
 /// What a step computes of one sequence: the tokens [begin, begin + count), counted from the start
@@ -48,13 +48,13 @@ struct StepPart {
 /// Pure: no clock and no thread. Threads: owned by one.
 class StepScheduler {
  public:
-  explicit StepScheduler(const StepOptions& options) ;
+  explicit StepScheduler(const StepOptions& options);
 
   /// Lets a sequence in. token_limit: tokens that its reply may have, at least 1; it gets fewer
   /// where length_max comes first.
   ///
-  /// Errors: InvalidArgument (no token, a prompt that leaves no room for a reply within length_max);
-  /// ResourceExhausted (it would not fit the cache alone).
+  /// Errors: InvalidArgument (no token, a prompt that leaves no room for a reply within
+  /// length_max); ResourceExhausted (it would not fit the cache alone).
   Status add(SequenceId id, std::uint32_t token_count, std::uint32_t token_limit);
 
   /// What to compute now; nothing when there is no sequence.

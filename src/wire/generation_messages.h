@@ -24,10 +24,10 @@ struct LoadDecoder {
   ModelId model_id = 0;  // never used before in this worker
   std::string source;    // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Fp32;
-  std::vector<std::uint32_t> cpus;      // a thread each; empty: one, anywhere
-  std::uint64_t cache_bytes = 0;        // for keys and values
+  std::vector<std::uint32_t> cpus;       // a thread each; empty: one, anywhere
+  std::uint64_t cache_bytes = 0;         // for keys and values
   std::uint32_t step_tokens_most = 512;  // that a step computes
-  std::uint32_t sequences_most = 32;    // that are in the cache at once
+  std::uint32_t sequences_most = 32;     // that are in the cache at once
 };
 
 /// Worker: loaded.
@@ -45,9 +45,9 @@ struct DecoderReady {
 /// Parent: continue these ids. The frame's id is the sequence's.
 struct Generate {
   ModelId model_id = 0;
-  std::vector<std::uint32_t> ids;  // the prompt, and behind it what is known of the reply
-  std::uint32_t reply_count = 0;   // of the ids; another worker has chosen them before
-  std::uint32_t token_limit = 0;   // further tokens at most
+  std::vector<std::uint32_t> ids;       // the prompt, and behind it what is known of the reply
+  std::uint32_t reply_count = 0;        // of the ids; another worker has chosen them before
+  std::uint32_t token_limit = 0;        // further tokens at most
   std::vector<std::uint32_t> stop_ids;  // each of them ends the reply
   SamplingOptions sampling;
 };

@@ -1,9 +1,8 @@
 // Arbitrary payloads decode to a message or an Error; what decodes encodes to the same bytes again.
 
-#include "wire/generation_messages.h"
-
 #include <algorithm>
 
+#include "wire/generation_messages.h"
 #include "wire/messages.h"
 
 namespace {

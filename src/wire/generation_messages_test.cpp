@@ -17,10 +17,11 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
 TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
   const Tokens message{{{.sequence = 258, .token = 3, .logprob = -1.0F, .top = {{4, 0.5F}}}}};
   // -1.0 is 0xbf800000, 0.5 is 0x3f000000.
-  EXPECT_EQ(encode(message), bytes({1, 0, 0, 0,                         // one token
-                                    2, 1, 0, 0, 0, 0, 0, 0,             // of sequence 258
-                                    3, 0, 0, 0, 0, 0, 0x80, 0xbf,       // its id and logprob
-                                    1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0x3f}));  // the likeliest
+  EXPECT_EQ(encode(message),
+            bytes({1, 0, 0, 0,                                      // one token
+                   2, 1, 0, 0, 0, 0, 0,    0,                       // of sequence 258
+                   3, 0, 0, 0, 0, 0, 0x80, 0xbf,                    // its id and logprob
+                   1, 0, 0, 0, 4, 0, 0,    0,    0, 0, 0, 0x3f}));  // the likeliest
 }
 
 TEST(GenerationMessagesTest, EveryFieldComesBack) {

@@ -99,15 +99,15 @@ void DecoderLane::run() {
     return;
   }
   auto& decoder = *loaded->decoder;
-  events_.on_ready({.model_id = load_.model_id,
-                    .vocab_size = static_cast<std::uint32_t>(decoder.vocab_size()),
-                    .length_max = loaded->steps.length_max,
-                    .block_count = loaded->steps.block_count,
-                    .thread_count = static_cast<std::uint32_t>(std::max<std::size_t>(
-                        1, load_.cpus.size())),
-                    .block_bytes = decoder.block_bytes(),
-                    .weights_bytes = decoder.weights_bytes(),
-                    .decoder_class = engine::decoder_class()});
+  events_.on_ready(
+      {.model_id = load_.model_id,
+       .vocab_size = static_cast<std::uint32_t>(decoder.vocab_size()),
+       .length_max = loaded->steps.length_max,
+       .block_count = loaded->steps.block_count,
+       .thread_count = static_cast<std::uint32_t>(std::max<std::size_t>(1, load_.cpus.size())),
+       .block_bytes = decoder.block_bytes(),
+       .weights_bytes = decoder.weights_bytes(),
+       .decoder_class = engine::decoder_class()});
   Generation generation(decoder, loaded->steps,
                         {events_.on_tokens, events_.on_finished, events_.on_failed});
   serve(generation);

@@ -19,16 +19,15 @@ Status Generation::add(SequenceId id, Generate request) {
     return Error{ErrorKind::InvalidArgument, fmt::format("a sequence has this id: {}", id)};
   }
   MUSTER_TRY(engine::check_sampling(request.sampling, decoder_.vocab_size()));
-  const auto unknown = std::find_if(request.ids.begin(), request.ids.end(), [&](auto token) {
-    return token >= decoder_.vocab_size();
-  });
+  const auto unknown = std::find_if(request.ids.begin(), request.ids.end(),
+                                    [&](auto token) { return token >= decoder_.vocab_size(); });
   if (unknown != request.ids.end()) {
     return Error{ErrorKind::InvalidArgument,
-                 fmt::format("a token id is not in the vocabulary of {}: {}",
-                             decoder_.vocab_size(), *unknown)};
+                 fmt::format("a token id is not in the vocabulary of {}: {}", decoder_.vocab_size(),
+                             *unknown)};
   }
-  MUSTER_TRY(scheduler_.add(id, static_cast<std::uint32_t>(request.ids.size()),
-                            request.token_limit));
+  MUSTER_TRY(
+      scheduler_.add(id, static_cast<std::uint32_t>(request.ids.size()), request.token_limit));
   engine::TokenHistory history(request.sampling);
   const std::size_t prompt_size = request.ids.size() - request.reply_count;
   for (std::size_t i = 0; i < request.ids.size(); ++i) {

@@ -58,7 +58,7 @@ class Generation {
   StepScheduler scheduler_;
   GenerationEvents events_;
   std::map<SequenceId, Sequence> sequences_;
-  std::vector<float> logits_;  // [sequences of a step that want them, vocab]
+  std::vector<float> logits_;                    // [sequences of a step that want them, vocab]
   std::map<SequenceId, FinishReason> finished_;  // in this step; told behind its tokens
   std::map<SequenceId, Error> failed_;
 };

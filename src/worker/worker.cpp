@@ -217,8 +217,8 @@ Status Worker::on_load_decoder(LoadDecoder load) {
 
 Status Worker::on_generate(std::uint64_t id, Generate request) {
   if (!decoder_lane_ || request.model_id != decoder_id_) {
-    return send_error(id, {ErrorKind::NotFound,
-                           fmt::format("the decoder is not loaded: {}", request.model_id)});
+    return send_error(
+        id, {ErrorKind::NotFound, fmt::format("the decoder is not loaded: {}", request.model_id)});
   }
   decoder_lane_->generate(id, std::move(request));
   return Done{};

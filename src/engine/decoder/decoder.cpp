@@ -44,15 +44,13 @@ Result<std::unique_ptr<Decoder>> Decoder::load(DecoderOptions options) {
     auto source = MUSTER_TRY(TensorSource::open(options.source));
     auto parts = std::make_unique<Parts>(std::move(options), std::move(source));
     const auto& given = parts->options;
-    auto weights =
-        load_decoder_weights({given.spec, parts->source, given.precision, parts->team});
+    auto weights = load_decoder_weights({given.spec, parts->source, given.precision, parts->team});
     if (!weights) {
       return Error{weights.error().kind,
                    fmt::format("{}: {}", given.source.string(), weights.error().message)};
     }
     parts->weights = *std::move(weights);
-    parts->pool =
-        KvPool(given.spec, given.block_count, given.precision == DecoderPrecision::Fp32);
+    parts->pool = KvPool(given.spec, given.block_count, given.precision == DecoderPrecision::Fp32);
     parts->pass = std::make_unique<DecoderPass>(given.spec, parts->weights, parts->team,
                                                 given.step_tokens_max, given.sequences_max);
     return std::unique_ptr<Decoder>(new Decoder(std::move(parts)));
@@ -72,8 +70,8 @@ Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> l
     if (sequence.blocks.size() * kKvBlockTokens < end ||
         std::any_of(sequence.blocks.begin(), sequence.blocks.end(),
                     [&](std::uint32_t block) { return block >= options.block_count; })) {
-      return invalid(fmt::format("{} blocks of the cache do not hold {} tokens",
-                                 sequence.blocks.size(), end));
+      return invalid(
+          fmt::format("{} blocks of the cache do not hold {} tokens", sequence.blocks.size(), end));
     }
     for (const auto id : sequence.tokens) {
       if (id >= vocab_size()) {
@@ -89,8 +87,8 @@ Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> l
                                options.step_tokens_max, options.sequences_max, tokens, wanted));
   }
   if (logits.size() != wanted * vocab_size()) {
-    return invalid(fmt::format("the logits need {} x {} floats: {}", wanted, vocab_size(),
-                               logits.size()));
+    return invalid(
+        fmt::format("the logits need {} x {} floats: {}", wanted, vocab_size(), logits.size()));
   }
   return guarded([&]() -> Status {
     parts_->pass->run(sequences, parts_->pool, logits.data());
@@ -105,8 +103,8 @@ std::uint64_t Decoder::weights_bytes() const { return parts_->weights.bytes(); }
 std::uint64_t Decoder::block_bytes() const { return parts_->pool.block_bytes(); }
 
 std::size_t decoder_length_max(const DecoderSpec& spec) {
-  const bool changes = spec.rope.scaling == RopeScaling::Dynamic ||
-                       spec.rope.scaling == RopeScaling::LongRope;
+  const bool changes =
+      spec.rope.scaling == RopeScaling::Dynamic || spec.rope.scaling == RopeScaling::LongRope;
   return changes && spec.rope.original_length > 0
              ? std::min(spec.length_max, spec.rope.original_length)
              : spec.length_max;

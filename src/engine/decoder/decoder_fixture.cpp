@@ -22,8 +22,7 @@ std::vector<T> read_tensor(const std::string& file, const SafetensorsHeader& hea
 }  // namespace
 
 DecoderFixture::DecoderFixture(const std::string& name) {
-  options.source =
-      std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
+  options.source = std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
   auto spec = read_decoder_spec(options.source);
   MUSTER_CHECK(spec.has_value());
   options.spec = *std::move(spec);

@@ -13,8 +13,8 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kRowsAlone = 3;    // so many rows are not shared out
-constexpr std::size_t kRowsAtOnce = 4;   // else an item is so many
+constexpr std::size_t kRowsAlone = 3;       // so many rows are not shared out
+constexpr std::size_t kRowsAtOnce = 4;      // else an item is so many
 constexpr std::size_t kAttentionRows = 24;  // of an item: a few strips of the kernels'
 
 LayerNormShape shape_of(const DecoderSpec& spec, const NormVectors& norm) {
@@ -48,8 +48,7 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
   const auto forms = forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up);
   normed_ = RowBuffer(row_count_max, hidden, forms);
   if (spec.is_parallel) second_normed_ = RowBuffer(row_count_max, hidden, forms);
-  attended_ =
-      RowBuffer(row_count_max, query_size_, forms_of(layers, &DecoderLayer::attention_out));
+  attended_ = RowBuffer(row_count_max, query_size_, forms_of(layers, &DecoderLayer::attention_out));
   gated_ = RowBuffer(row_count_max, spec.intermediate_size, forms_of(layers, &DecoderLayer::down));
   last_ = RowBuffer(logits_max, hidden, weights.head.forms());
   if (spec.rope.style != RopeStyle::None) {
@@ -179,8 +178,7 @@ void DecoderPass::add_part(const PanelMatrix& matrix, const RowBuffer& x,
   });
 }
 
-void DecoderPass::attend(std::size_t index, std::span<const StepSequence> sequences,
-                         KvPool& pool) {
+void DecoderPass::attend(std::size_t index, std::span<const StepSequence> sequences, KvPool& pool) {
   const auto& layer = weights_.layers[index];
   const std::size_t hidden = spec_.hidden_size;
   for_rows(row_count_, [&](std::size_t row) {

@@ -66,25 +66,25 @@ class DecoderPass {
   const DecoderWeights& weights_;
   ThreadTeam& team_;
   const DecoderKernels& kernels_;
-  std::size_t row_count_ = 0;           // of the running step
-  std::size_t query_size_ = 0;          // heads x head size
-  std::size_t key_size_ = 0;            // heads of keys x head size
+  std::size_t row_count_ = 0;                 // of the running step
+  std::size_t query_size_ = 0;                // heads x head size
+  std::size_t key_size_ = 0;                  // heads of keys x head size
   std::vector<std::uint32_t> row_sequences_;  // [rows]: whose token it is
   std::vector<std::uint32_t> row_positions_;  // [rows]
   std::vector<AttentionItem> attention_items_;
   std::vector<float> inverse_frequencies_;
   float rotation_scale_ = 1;
-  CountedArray<float> hidden_;      // [rows, hidden]: the residual stream
-  CountedArray<float> part_;        // [rows, hidden]: a part's result, where a norm follows it
-  CountedArray<float> qkv_;         // [rows, queries + keys + values]
-  CountedArray<float> inner_;       // [rows, up's outputs]
-  CountedArray<float> cosines_;     // [rows, pairs]
+  CountedArray<float> hidden_;   // [rows, hidden]: the residual stream
+  CountedArray<float> part_;     // [rows, hidden]: a part's result, where a norm follows it
+  CountedArray<float> qkv_;      // [rows, queries + keys + values]
+  CountedArray<float> inner_;    // [rows, up's outputs]
+  CountedArray<float> cosines_;  // [rows, pairs]
   CountedArray<float> sines_;
-  RowBuffer normed_;                // [rows, hidden]: into attention and feed-forward parts
-  RowBuffer second_normed_;         // the same for families whose parts run side by side
-  RowBuffer attended_;              // [rows, heads x head size]
-  RowBuffer gated_;                 // [rows, intermediate]
-  RowBuffer last_;                  // [logits, hidden]
+  RowBuffer normed_;         // [rows, hidden]: into attention and feed-forward parts
+  RowBuffer second_normed_;  // the same for families whose parts run side by side
+  RowBuffer attended_;       // [rows, heads x head size]
+  RowBuffer gated_;          // [rows, intermediate]
+  RowBuffer last_;           // [logits, hidden]
   std::vector<CountedArray<float>> scratch_;  // of attention, one a thread; grows with the context
 };
 

@@ -14,9 +14,9 @@
 namespace muster::engine {
 namespace {
 
-constexpr const char* kModels[] = {"llama",  "llama_biased", "llama3",   "mistral",
-                                   "qwen2",  "qwen3",        "phi3",     "gemma2",
-                                   "gpt2",   "opt",          "gpt_neox", "gpt_neox_plain"};
+constexpr const char* kModels[] = {"llama", "llama_biased", "llama3",   "mistral",
+                                   "qwen2", "qwen3",        "phi3",     "gemma2",
+                                   "gpt2",  "opt",          "gpt_neox", "gpt_neox_plain"};
 
 class DecoderModelTest : public testing::TestWithParam<const char*> {};
 

@@ -21,8 +21,8 @@ struct NormVectors {
 
 /// One layer; what a family does not have is empty.
 struct DecoderLayer {
-  NormVectors attention_norm;       // before attention
-  PanelMatrix qkv;                  // heads of queries, of keys, of values
+  NormVectors attention_norm;        // before attention
+  PanelMatrix qkv;                   // heads of queries, of keys, of values
   NormVectors query_norm, key_norm;  // of each head
   PanelMatrix attention_out;
   NormVectors attention_post_norm;
@@ -35,7 +35,7 @@ struct DecoderLayer {
 /// The weights of a decoder, packed, whatever its family and file: halves of a head are turned
 /// together (`RopeStyle::Halves`), norm weights have the family's offset added.
 struct DecoderWeights {
-  SourceMatrix embedding;               // [vocab, hidden], read in place, a row a token
+  SourceMatrix embedding;                 // [vocab, hidden], read in place, a row a token
   std::optional<SourceMatrix> positions;  // [rows, hidden], likewise: learned ones
   std::vector<DecoderLayer> layers;
   NormVectors final_norm;

@@ -43,8 +43,8 @@ Result<DecoderLayer> load_layer(const WeightLoading& loading, const Gpt2Names& n
   DecoderLayer layer;
   layer.attention_norm =
       MUSTER_TRY(load_norm(loading, names.of_layer(index, "ln_1", "attn_norm"), hidden));
-  MUSTER_TRY(linear(names.of_layer(index, "attn.c_attn", "attn_qkv"), 3 * hidden, hidden,
-                    layer.qkv));
+  MUSTER_TRY(
+      linear(names.of_layer(index, "attn.c_attn", "attn_qkv"), 3 * hidden, hidden, layer.qkv));
   MUSTER_TRY(linear(names.of_layer(index, "attn.c_proj", "attn_output"), hidden, hidden,
                     layer.attention_out));
   layer.feed_forward_norm =
@@ -61,8 +61,8 @@ Result<DecoderWeights> load_gpt2_family(const WeightLoading& loading) {
   const Gpt2Names names{spec.naming == TensorNaming::Gguf,
                         loading.source.has("transformer.wte.weight") ? "transformer." : ""};
   DecoderWeights weights;
-  weights.embedding = MUSTER_TRY(loading.source.matrix(
-      names.of("wte.weight", "token_embd.weight"), spec.vocab_size, spec.hidden_size));
+  weights.embedding = MUSTER_TRY(loading.source.matrix(names.of("wte.weight", "token_embd.weight"),
+                                                       spec.vocab_size, spec.hidden_size));
   weights.positions = MUSTER_TRY(loading.source.matrix(
       names.of("wpe.weight", "position_embd.weight"), spec.position_rows, spec.hidden_size));
   for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {

@@ -42,10 +42,10 @@ Result<DecoderLayer> load_layer(const WeightLoading& loading, std::size_t index)
                     layer.attention_out));
   layer.feed_forward_norm =
       MUSTER_TRY(load_norm(loading, name("post_attention_layernorm", "ffn_norm"), hidden));
-  MUSTER_TRY(linear(name("mlp.dense_h_to_4h", "ffn_up"), inner, hidden, spec.has_mlp_bias,
-                    layer.up));
-  MUSTER_TRY(linear(name("mlp.dense_4h_to_h", "ffn_down"), hidden, inner, spec.has_mlp_bias,
-                    layer.down));
+  MUSTER_TRY(
+      linear(name("mlp.dense_h_to_4h", "ffn_up"), inner, hidden, spec.has_mlp_bias, layer.up));
+  MUSTER_TRY(
+      linear(name("mlp.dense_4h_to_h", "ffn_down"), hidden, inner, spec.has_mlp_bias, layer.down));
   return layer;
 }
 
@@ -55,14 +55,14 @@ Result<DecoderWeights> load_gpt_neox_family(const WeightLoading& loading) {
   const auto& spec = loading.spec;
   const bool is_gguf = spec.naming == TensorNaming::Gguf;
   DecoderWeights weights;
-  weights.embedding = MUSTER_TRY(
-      loading.source.matrix(is_gguf ? "token_embd.weight" : "gpt_neox.embed_in.weight",
-                            spec.vocab_size, spec.hidden_size));
+  weights.embedding =
+      MUSTER_TRY(loading.source.matrix(is_gguf ? "token_embd.weight" : "gpt_neox.embed_in.weight",
+                                       spec.vocab_size, spec.hidden_size));
   for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
     weights.layers.push_back(MUSTER_TRY(load_layer(loading, layer)));
   }
-  weights.final_norm = MUSTER_TRY(load_norm(
-      loading, is_gguf ? "output_norm" : "gpt_neox.final_layer_norm", spec.hidden_size));
+  weights.final_norm = MUSTER_TRY(
+      load_norm(loading, is_gguf ? "output_norm" : "gpt_neox.final_layer_norm", spec.hidden_size));
   MUSTER_TRY(load_head(loading, is_gguf ? "output.weight" : "embed_out.weight", weights));
   return weights;
 }

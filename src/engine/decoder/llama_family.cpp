@@ -50,8 +50,8 @@ class LlamaLayerLoader {
     const std::size_t keys = std::size_t{spec_.kv_head_count} * spec_.head_size;
     const bool bias = spec_.has_query_bias;
     if (spec_.family == DecoderFamily::Phi3) {
-      MUSTER_TRY(linear({"self_attn.qkv_proj", "attn_qkv"}, queries + 2 * keys, hidden, bias,
-                        layer.qkv));
+      MUSTER_TRY(
+          linear({"self_attn.qkv_proj", "attn_qkv"}, queries + 2 * keys, hidden, bias, layer.qkv));
     } else {
       const auto order = rope_order(spec_);
       MUSTER_TRY(linear({"self_attn.q_proj", "attn_q"}, queries, hidden, bias, layer.qkv, order));
@@ -105,9 +105,9 @@ Result<DecoderWeights> load_llama_family(const WeightLoading& loading) {
   const auto& spec = loading.spec;
   const bool is_gguf = spec.naming == TensorNaming::Gguf;
   DecoderWeights weights;
-  weights.embedding = MUSTER_TRY(
-      loading.source.matrix(is_gguf ? "token_embd.weight" : "model.embed_tokens.weight",
-                            spec.vocab_size, spec.hidden_size));
+  weights.embedding =
+      MUSTER_TRY(loading.source.matrix(is_gguf ? "token_embd.weight" : "model.embed_tokens.weight",
+                                       spec.vocab_size, spec.hidden_size));
   for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
     weights.layers.push_back(MUSTER_TRY(LlamaLayerLoader(loading, layer).load()));
   }

@@ -9,8 +9,8 @@ namespace muster::engine {
 /// Phi-3 (query, key and value in one tensor, and gate and up) and Gemma 2 (a norm behind each part
 /// too). RMS norms, rotary positions, grouped heads of keys, gated feed-forward parts.
 ///
-/// Source: transformers 5.17, modeling_{llama,mistral,qwen2,qwen3,phi3,gemma2}.py; the names of GGUF
-/// files: gguf-py, constants.py.
+/// Source: transformers 5.17, modeling_{llama,mistral,qwen2,qwen3,phi3,gemma2}.py; the names of
+/// GGUF files: gguf-py, constants.py.
 Result<DecoderWeights> load_llama_family(const WeightLoading& loading);
 
 }  // namespace muster::engine

@@ -18,10 +18,9 @@ Result<DecoderLayer> load_layer(const WeightLoading& loading, std::size_t index)
   const auto prefix = kBase + ("layers." + std::to_string(index)) + ".";
   const auto linear = [&](const char* name, std::size_t rows, std::size_t columns, bool has_bias,
                           PanelMatrix& to) {
-    return load_linear(loading,
-                       {.name = prefix + name, .rows = rows, .columns = columns,
-                        .has_bias = has_bias},
-                       to);
+    return load_linear(
+        loading, {.name = prefix + name, .rows = rows, .columns = columns, .has_bias = has_bias},
+        to);
   };
   DecoderLayer layer;
   layer.attention_norm = MUSTER_TRY(load_norm(loading, prefix + "self_attn_layer_norm", hidden));

@@ -41,7 +41,7 @@ class RowBuffer {
 
  private:
   std::size_t size_ = 0;
-  std::size_t bf16_size_ = 0;   // rounded up to a pair
+  std::size_t bf16_size_ = 0;  // rounded up to a pair
   std::size_t block_count_ = 0;
   CountedArray<float> fp32_;
   CountedArray<Bfloat16> bf16_;

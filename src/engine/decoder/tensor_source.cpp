@@ -107,9 +107,9 @@ Result<SourceMatrix> TensorSource::transposed_matrix(std::string_view name, std:
                                                      std::size_t columns) const {
   auto stored = MUSTER_TRY(matrix(name, columns, rows));
   if (stored.type->block_elements != 1) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("tensor {} has a type that is not computed: {}", name,
-                             stored.type->name)};
+    return Error{
+        ErrorKind::Unsupported,
+        fmt::format("tensor {} has a type that is not computed: {}", name, stored.type->name)};
   }
   return SourceMatrix{stored.type, rows, columns, stored.data, true};
 }

@@ -27,9 +27,7 @@ struct SourceMatrix {
   bool is_transposed = false;
 
   /// Bytes of one row; of no use for a transposed one.
-  std::size_t row_bytes() const {
-    return column_count / type->block_elements * type->block_bytes;
-  }
+  std::size_t row_bytes() const { return column_count / type->block_elements * type->block_bytes; }
 
   /// The rows [begin, begin + count), for projections that share one tensor.
   SourceMatrix rows(std::size_t begin, std::size_t count) const;

@@ -48,8 +48,9 @@ struct PanelBlock {
 
 /// Integer sums of one block for one row; those of Q4_0 and Q8_0 are of q less its middle.
 template <typename Ops, WeightFormat kFormat>
-[[gnu::always_inline]] inline typename Ops::Ints sum_block(
-    const PanelBlock<Ops, kFormat>& block, const std::int8_t* quants, std::int32_t sum) {
+[[gnu::always_inline]] inline typename Ops::Ints sum_block(const PanelBlock<Ops, kFormat>& block,
+                                                           const std::int8_t* quants,
+                                                           std::int32_t sum) {
   constexpr int kMiddle = kFormat == WeightFormat::Q8_0   ? Ops::kMiddleOfBytes
                           : kFormat == WeightFormat::Q4_0 ? 8
                                                           : 0;
@@ -77,9 +78,8 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
   typename Ops::Floats sums[kRows];
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < kRows; ++i) {
-    sums[i] = weight.bias() == nullptr
-                  ? Ops::floats(0)
-                  : Ops::load_floats(weight.bias() + panel * kPanelOutputs);
+    sums[i] = weight.bias() == nullptr ? Ops::floats(0)
+                                       : Ops::load_floats(weight.bias() + panel * kPanelOutputs);
   }
   const std::byte* from = weight.panel(panel);
   for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes) {
@@ -87,10 +87,9 @@ template <typename Ops, WeightFormat kFormat, std::size_t kRows>
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {
       const std::size_t at = (row + i) * block_count + b;
-      const auto total =
-          Ops::to_floats(sum_block(block, x.quants + at * kBlockInputs, x.sums[at]));
-      sums[i] = Ops::multiply_add(total, Ops::multiply(block.scales, Ops::floats(x.scales[at])),
-                                  sums[i]);
+      const auto total = Ops::to_floats(sum_block(block, x.quants + at * kBlockInputs, x.sums[at]));
+      sums[i] =
+          Ops::multiply_add(total, Ops::multiply(block.scales, Ops::floats(x.scales[at])), sums[i]);
       if constexpr (Block::kHasMinimum) {
         sums[i] = Ops::multiply_add(block.minima, Ops::floats(x.scaled_sums[at]), sums[i]);
       }

@@ -44,8 +44,7 @@ struct BlocksAvx2 {
     return {{_mm256_and_si256(bytes.half[0], mask), _mm256_and_si256(bytes.half[1], mask)}};
   }
   static Bytes high_halves(Bytes bytes) {
-    return low_halves(
-        {{_mm256_srli_epi16(bytes.half[0], 4), _mm256_srli_epi16(bytes.half[1], 4)}});
+    return low_halves({{_mm256_srli_epi16(bytes.half[0], 4), _mm256_srli_epi16(bytes.half[1], 4)}});
   }
   // Two products at most 15 x 128 each fit the 16 bits that the instruction saturates to.
   static Ints add_products_of_halves(Bytes quants, std::int32_t four, Ints sum) {

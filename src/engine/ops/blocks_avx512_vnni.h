@@ -26,9 +26,7 @@ struct BlocksAvx512Vnni {
   static Floats load_floats(const float* from) { return _mm512_loadu_ps(from); }
   static Floats load_halves(const Float16* from) { return SimdAvx512::load(from); }
   static Bytes load_bytes(const std::byte* from) { return _mm512_loadu_si512(from); }
-  static Bytes low_halves(Bytes bytes) {
-    return _mm512_and_si512(bytes, _mm512_set1_epi8(0x0f));
-  }
+  static Bytes low_halves(Bytes bytes) { return _mm512_and_si512(bytes, _mm512_set1_epi8(0x0f)); }
   static Bytes high_halves(Bytes bytes) {
     return _mm512_and_si512(_mm512_srli_epi16(bytes, 4), _mm512_set1_epi8(0x0f));
   }

@@ -22,6 +22,7 @@
 
 namespace muster::engine {
 
-constinit const DecoderKernels kAvx2DecoderKernels = decoder_kernel_table<SimdAvx2, BlocksAvx2>("avx2");
+constinit const DecoderKernels kAvx2DecoderKernels =
+    decoder_kernel_table<SimdAvx2, BlocksAvx2>("avx2");
 
 }  // namespace muster::engine

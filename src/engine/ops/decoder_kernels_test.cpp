@@ -52,8 +52,7 @@ TEST(DecoderKernelsTest, NormsAreTheirFormulas) {
       for (const double value : x) variance += (value - mean) * (value - mean);
       for (std::size_t i = 0; i < size; ++i) {
         const auto n = static_cast<double>(size);
-        ASSERT_NEAR(rms[i], x[i] / std::sqrt(squares / n + 1e-5) * weight[i], 1e-5)
-            << kernels.name;
+        ASSERT_NEAR(rms[i], x[i] / std::sqrt(squares / n + 1e-5) * weight[i], 1e-5) << kernels.name;
         ASSERT_NEAR(layer[i], (x[i] - mean) / std::sqrt(variance / n + 1e-5) * weight[i] + bias[i],
                     1e-5)
             << kernels.name;
@@ -149,7 +148,8 @@ std::vector<double> attention_by_formula(const TestHead<float>& head, const Atte
   double total = 0;
   for (std::size_t p = row.begin; p < row.end; ++p) {
     double score = 0;
-    for (std::size_t c = 0; c < kSize; ++c) score += double{row.query[c]} * head.keys[p * kSize + c];
+    for (std::size_t c = 0; c < kSize; ++c)
+      score += double{row.query[c]} * head.keys[p * kSize + c];
     if (cap > 0) score = cap * std::tanh(score / cap);
     total += std::exp(score);
     for (std::size_t c = 0; c < kSize; ++c) out[c] += std::exp(score) * head.values[p * kSize + c];

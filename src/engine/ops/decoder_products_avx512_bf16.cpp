@@ -56,8 +56,7 @@ struct Bf16DotSteps {
 }  // namespace
 
 void multiply_bf16_avx512_bf16(const PanelWeight& weight, std::size_t panel_begin,
-                               std::size_t panel_end, const ProductRows& x,
-                               const ProductOut& out) {
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
   multiply_panels<Bf16DotSteps>(weight, panel_begin, panel_end, x, out);
 }
 

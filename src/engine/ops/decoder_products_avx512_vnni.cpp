@@ -27,22 +27,19 @@
 namespace muster::engine {
 
 void multiply_q4_0_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
-                               std::size_t panel_end, const ProductRows& x,
-                               const ProductOut& out) {
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
   multiply_block_panels<BlocksAvx512Vnni, WeightFormat::Q4_0>(weight, panel_begin, panel_end, x,
                                                               out);
 }
 
 void multiply_q4_1_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
-                               std::size_t panel_end, const ProductRows& x,
-                               const ProductOut& out) {
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
   multiply_block_panels<BlocksAvx512Vnni, WeightFormat::Q4_1>(weight, panel_begin, panel_end, x,
                                                               out);
 }
 
 void multiply_q8_0_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
-                               std::size_t panel_end, const ProductRows& x,
-                               const ProductOut& out) {
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
   multiply_block_panels<BlocksAvx512Vnni, WeightFormat::Q8_0>(weight, panel_begin, panel_end, x,
                                                               out);
 }

@@ -155,12 +155,12 @@ void attend_strip(const PagedHead<T>& head, std::span<const AttentionRow> rows,
     inverse_sums[i] = 1.0F / weigh_scores<Simd>(rows[i], extras, scratch + i * stride,
                                                 first * kKvBlockTokens, stride);
   }
-  for_each_strip<Simd::kVectorsMax>(
-      (head.head_size + Simd::kWidth - 1) / Simd::kWidth,
-      [&]<std::size_t kVectors>(std::size_t vector) {
-        combine_values<Simd, kRows, kVectors>(head, rows, begin, end, scratch, stride, inverse_sums,
-                                              vector * Simd::kWidth);
-      });
+  for_each_strip<Simd::kVectorsMax>((head.head_size + Simd::kWidth - 1) / Simd::kWidth,
+                                    [&]<std::size_t kVectors>(std::size_t vector) {
+                                      combine_values<Simd, kRows, kVectors>(
+                                          head, rows, begin, end, scratch, stride, inverse_sums,
+                                          vector * Simd::kWidth);
+                                    });
 }
 
 template <typename Simd, typename T>

@@ -75,8 +75,7 @@ void put_sums(const typename Simd::Vector& sums, std::size_t column_count, bool 
   const bool is_whole = column_count >= Simd::kWidth;
   auto value = sums;
   if (adds) {
-    value = Simd::add(value,
-                      is_whole ? Simd::load(to) : Simd::load_first(to, column_count));
+    value = Simd::add(value, is_whole ? Simd::load(to) : Simd::load_first(to, column_count));
   }
   if (is_whole) {
     Simd::store(to, value);
@@ -118,8 +117,8 @@ template <typename Ops, std::size_t kRows, std::size_t kPanels>
     typename Ops::Step steps[kVectors];
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < kVectors; ++v) {
-      steps[v] = Ops::load(weights + v / kPerPanel * panel_size +
-                           v % kPerPanel * kWidth * Ops::kWeights);
+      steps[v] =
+          Ops::load(weights + v / kPerPanel * panel_size + v % kPerPanel * kWidth * Ops::kWeights);
     }
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kRows; ++i) {
@@ -154,12 +153,11 @@ void multiply_panels(const PanelWeight& weight, std::size_t panel_begin, std::si
                      const ProductRows& x, const ProductOut& out) {
   using Simd = typename Ops::Simd;
   constexpr std::size_t kPanelsMax = panels_at_once<Simd>();
-  for_each_strip<kPanelsMax>(
-      panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
-        for_each_strip<Simd::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
-          multiply_group<Ops, kRows, kPanels>(weight, panel_begin + panel, x, row, out);
-        });
-      });
+  for_each_strip<kPanelsMax>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
+    for_each_strip<Simd::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
+      multiply_group<Ops, kRows, kPanels>(weight, panel_begin + panel, x, row, out);
+    });
+  });
 }
 
 }  // namespace muster::engine

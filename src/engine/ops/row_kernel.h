@@ -104,10 +104,9 @@ void rotate_row(const Rotation& rotation, float* row) {
       const auto first = load_some<Simd>(row + at, count);
       const auto second = load_some<Simd>(row + pairs + at, count);
       const auto crossed = Simd::multiply(second, sine);
-      store_some<Simd>(row + at,
-                       Simd::multiply_add(first, cosine,
-                                          Simd::subtract(Simd::broadcast(0), crossed)),
-                       count);
+      store_some<Simd>(
+          row + at, Simd::multiply_add(first, cosine, Simd::subtract(Simd::broadcast(0), crossed)),
+          count);
       store_some<Simd>(row + pairs + at,
                        Simd::multiply_add(second, cosine, Simd::multiply(first, sine)), count);
     }
@@ -118,9 +117,8 @@ template <typename Simd>
 void add_row(std::size_t size, const float* x, float* to) {
   for (std::size_t at = 0; at < size; at += Simd::kWidth) {
     const std::size_t count = std::min(Simd::kWidth, size - at);
-    store_some<Simd>(to + at,
-                     Simd::add(load_some<Simd>(to + at, count), load_some<Simd>(x + at, count)),
-                     count);
+    store_some<Simd>(
+        to + at, Simd::add(load_some<Simd>(to + at, count), load_some<Simd>(x + at, count)), count);
   }
 }
 

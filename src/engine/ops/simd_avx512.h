@@ -58,9 +58,8 @@ struct SimdAvx512 {
     const Vector most = _mm512_set1_ps(kFloat16Max);
     const Vector least = _mm512_set1_ps(-kFloat16Max);
     const Vector kept = _mm512_max_ps(least, _mm512_min_ps(most, value));
-    _mm256_storeu_si256(
-        reinterpret_cast<__m256i*>(to),
-        _mm512_cvtps_ph(kept, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm512_cvtps_ph(kept, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   static void store_first(float* to, Vector value, std::size_t count) {
     _mm512_mask_storeu_ps(to, mask(count), value);

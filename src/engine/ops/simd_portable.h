@@ -62,7 +62,8 @@ struct SimdPortable {
     for (std::size_t i = 0; i < kWidth; ++i) {
       // Not a number: what the instructions make of it.
       const bool is_number = value.lane[i] == value.lane[i];
-      to[i] = is_number ? static_cast<std::int8_t>(std::clamp(value.lane[i], -128.0F, 127.0F)) : -128;
+      to[i] =
+          is_number ? static_cast<std::int8_t>(std::clamp(value.lane[i], -128.0F, 127.0F)) : -128;
     }
   }
 

@@ -42,9 +42,12 @@ class ThreadTeam {
       for (std::size_t i = 0; i < count; ++i) item(i, std::size_t{0});
       return;
     }
-    start(count, [](void* work, std::size_t index, std::size_t member) {
-      (*static_cast<std::remove_reference_t<Item>*>(work))(index, member);
-    }, &item);
+    start(
+        count,
+        [](void* work, std::size_t index, std::size_t member) {
+          (*static_cast<std::remove_reference_t<Item>*>(work))(index, member);
+        },
+        &item);
   }
 
  private:

@@ -32,12 +32,13 @@ class TokenHistory {
 
 struct TokenLogprob {
   std::uint32_t token = 0;
-  float logprob = 0;  // natural logarithm; of the model's own logits, before anything is done to them
+  float logprob =
+      0;  // natural logarithm; of the model's own logits, before anything is done to them
 };
 
 struct SampledToken {
   std::uint32_t token = 0;
-  float logprob = 0;                  // as above; 0 where no logprobs are asked for
+  float logprob = 0;                   // as above; 0 where no logprobs are asked for
   std::vector<TokenLogprob> top = {};  // the most likely first; `logprob_count` of them
 };
 

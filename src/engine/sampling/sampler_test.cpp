@@ -14,8 +14,8 @@ namespace {
 
 // Source: Random123 1.14, tests/kat_vectors, philox4x32 10.
 TEST(CounterRandomTest, IsPhiloxByItsTestVectors) {
-  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d,
-                                                                       0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
+            (std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const auto ones = 0xffffffffU;
   EXPECT_EQ(philox({ones, ones, ones, ones}, {ones, ones}),
             (std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -123,9 +123,7 @@ TEST(SamplerTest, PenaltiesCountPromptAndReplyAsTheirSourcesDo) {
   EXPECT_EQ(token_of({2, 2.5F}, options, 0, &frequency), 0U);
 }
 
-TEST(SamplerTest, ABiasIsAdded) {
-  EXPECT_EQ(token_of({1, 0}, {.logit_bias = {{1, 2.0F}}}), 1U);
-}
+TEST(SamplerTest, ABiasIsAdded) { EXPECT_EQ(token_of({1, 0}, {.logit_bias = {{1, 2.0F}}}), 1U); }
 
 TEST(SamplerTest, LogprobsAreThoseOfTheModel) {
   auto logits = kLogits;
@@ -160,7 +158,8 @@ TEST(SamplerTest, OptionsOutOfRangeAreNamed) {
   EXPECT_EQ(message({.min_p = -0.1}), "min_p must be from 0 to 1: -0.1");
   EXPECT_EQ(message({.repetition_penalty = 0}), "repetition_penalty must be from 0.001 to 1000: 0");
   EXPECT_EQ(message({.logprob_count = 21}), "the number of logprobs must be at most 20: 21");
-  EXPECT_EQ(message({.logit_bias = {{10, 1.0F}}}), "a token with a bias must be in the vocabulary: 10");
+  EXPECT_EQ(message({.logit_bias = {{10, 1.0F}}}),
+            "a token with a bias must be in the vocabulary: 10");
 }
 
 }  // namespace
