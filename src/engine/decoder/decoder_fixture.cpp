@@ -1,6 +1,7 @@
 #include "engine/decoder/decoder_fixture.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/file.h"
@@ -22,12 +23,13 @@ std::vector<T> read_tensor(const std::string& file, const SafetensorsHeader& hea
 }  // namespace
 
 DecoderFixture::DecoderFixture(const std::string& name) {
-  options.source = std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
+  const auto folder = std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
+  options.source = name == "smollm2" ? smollm2_file() : folder;
   auto spec = read_decoder_spec(options.source);
   MUSTER_CHECK(spec.has_value());
   options.spec = *std::move(spec);
   options.block_count = 64;
-  const auto file = read_file(options.source / "expected.safetensors");
+  const auto file = read_file(folder / "expected.safetensors");
   MUSTER_CHECK(file.has_value());
   const auto header = parse_safetensors_header(std::as_bytes(std::span(*file)), file->size());
   MUSTER_CHECK(header.has_value());
@@ -55,6 +57,15 @@ std::span<const float> DecoderFixture::logits(std::size_t index) const {
 std::span<const std::uint32_t> DecoderFixture::greedy(std::size_t index) const {
   const std::size_t length = greedy_.size() / kPrompts;
   return std::span(greedy_).subspan(index * length, length);
+}
+
+std::filesystem::path smollm2_file() {
+  const char* named = std::getenv("MUSTER_SMOLLM2");
+  const auto file = named != nullptr ? std::filesystem::path(named)
+                                     : std::filesystem::path(MUSTER_SOURCE_DIR) /
+                                           ".deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? file : std::filesystem::path();
 }
 
 TestSequence::TestSequence(Decoder& decoder, std::uint32_t first_block) : decoder_(decoder) {

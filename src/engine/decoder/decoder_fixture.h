@@ -35,6 +35,10 @@ class DecoderFixture {
   std::vector<std::uint32_t> greedy_;
 };
 
+/// Where the real SmolLM2-135M-Instruct is: MUSTER_SMOLLM2, else .deps/models; empty when it is not
+/// there. Its fixture is "smollm2", of which `logits` has the first 1,024 of the last position.
+std::filesystem::path smollm2_file();
+
 /// One sequence in a decoder, with blocks of its own: every third from `first_block` on.
 class TestSequence {
  public:

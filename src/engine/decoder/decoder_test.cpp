@@ -87,6 +87,46 @@ TEST_P(DecoderModelTest, LogitsDoNotDependOnCompanyChunksOrThreads) {
 INSTANTIATE_TEST_SUITE_P(All, DecoderModelTest, testing::ValuesIn(kModels),
                          [](const auto& model) { return std::string(model.param); });
 
+TEST(SmolLm2Test, DequantisedItIsTransformers) {
+  if (smollm2_file().empty()) GTEST_SKIP() << "the model is not there: ./quickstart fetches it";
+  const DecoderFixture fixture("smollm2");
+  const auto decoder = fixture.load();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    auto logits = sequence.push(fixture.prompt(i));
+    const auto expected = fixture.logits(i);
+    for (std::size_t v = 0; v < expected.size(); ++v) {
+      ASSERT_NEAR(logits[v], expected[v], 3e-4) << "prompt " << i << " token " << v;
+    }
+    std::vector<std::uint32_t> tokens;
+    while (tokens.size() < fixture.greedy(i).size()) {
+      tokens.push_back(index_of_largest(logits));
+      logits = sequence.push(std::span(tokens).last(1));
+    }
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
+        << "prompt " << i;
+  }
+}
+
+// Its own bits are another class: near, and the same bits in every division of the work.
+TEST(SmolLm2Test, InItsOwnBitsChunksAndThreadsChangeNothing) {
+  if (smollm2_file().empty()) GTEST_SKIP() << "the model is not there: ./quickstart fetches it";
+  DecoderFixture fixture("smollm2");
+  fixture.options.precision = DecoderPrecision::Own;
+  const auto single = fixture.load();
+  fixture.options.thread_count = 3;
+  const auto several = fixture.load();
+  TestSequence whole(*single, 0);
+  const auto expected = whole.push(fixture.prompt(0));
+  TestSequence parts(*several, 1);
+  std::vector<float> logits;
+  for (const std::size_t at : {0U, 1U, 2U, 17U, 40U}) {
+    const std::size_t next = at == 40 ? 48 : at == 17 ? 40 : at == 2 ? 17 : at + 1;
+    logits = parts.push(fixture.prompt(0).subspan(at, next - at));
+  }
+  EXPECT_EQ(logits, expected);
+}
+
 TEST(DecoderTest, RefusesWhatDoesNotFit) {
   const DecoderFixture fixture("llama");
   const auto decoder = fixture.load();
