@@ -117,6 +117,7 @@ std::vector<Command> all_commands();
 Command embed_command();
 Command pull_command();
 Command search_command();
+Command generate_command();
 Command tokenize_command();
 Command plan_command();
 Command estimate_command();

@@ -58,6 +58,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       round_trip(payload, muster::decode_load_failed);
       break;
     case muster::MessageType::Expect:  // without a payload
+    case muster::MessageType::Cancel:
+    case muster::MessageType::LoadDecoder:  // generation_messages_fuzz has these
+    case muster::MessageType::DecoderReady:
+    case muster::MessageType::Generate:
+    case muster::MessageType::Tokens:
+    case muster::MessageType::Finished:
       break;
   }
   return 0;

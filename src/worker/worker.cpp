@@ -96,6 +96,13 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
       return Done{};
     case MessageType::ComputeTest:
       return on_compute_test(MUSTER_TRY(decode_compute_test(payload)));
+    case MessageType::LoadDecoder:
+      return on_load_decoder(MUSTER_TRY(decode_load_decoder(payload)));
+    case MessageType::Generate:
+      return on_generate(header.id, MUSTER_TRY(decode_generate(payload)));
+    case MessageType::Cancel:
+      if (decoder_lane_) decoder_lane_->cancel(header.id);
+      return Done{};
     case MessageType::Hello:
     case MessageType::Verdict:
     case MessageType::Ready:
@@ -103,6 +110,9 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
     case MessageType::Failed:
     case MessageType::ComputeResult:
     case MessageType::LoadFailed:
+    case MessageType::DecoderReady:
+    case MessageType::Tokens:
+    case MessageType::Finished:
       break;
   }
   return Error{ErrorKind::Corrupt, "unknown message: type " + std::to_string(header.type)};
@@ -171,6 +181,49 @@ Status Worker::on_batch(std::uint64_t id, Batch batch, bool was_expected) {
     return answer(job, expected_rows_);
   }
   return jobs_->push(std::move(job));
+}
+
+// A worker has one decoder: it takes the whole device.
+Status Worker::on_load_decoder(LoadDecoder load) {
+  const auto id = load.model_id;
+  if (device_ != DeviceKind::Cpu) {
+    return fail_load(id, {ErrorKind::Unsupported, "decoders are computed on CPUs only"});
+  }
+  if (decoder_lane_) {
+    return fail_load(id, {ErrorKind::Unsupported, "a worker has one decoder at a time"});
+  }
+  // Where a frame cannot be sent the parent is gone; the reader sees it too.
+  const auto tell = [this](MessageType type, std::uint64_t of, const std::vector<std::byte>& what) {
+    (void)send(type, of, std::array{bytes_of(what)});
+  };
+  DecoderLaneEvents events;
+  events.on_ready = [tell](const DecoderReady& ready) {
+    tell(MessageType::DecoderReady, 0, encode(ready));
+  };
+  events.on_load_failed = [tell, id](const Error& error) {
+    tell(MessageType::LoadFailed, 0, encode(LoadFailed{id, error}));
+  };
+  events.on_tokens = [tell](const std::vector<GeneratedToken>& tokens) {
+    tell(MessageType::Tokens, 0, encode(Tokens{tokens}));
+  };
+  events.on_finished = [tell](SequenceId of, FinishReason reason) {
+    tell(MessageType::Finished, of, encode(Finished{reason}));
+  };
+  events.on_failed = [tell](SequenceId of, const Error& error) {
+    tell(MessageType::Failed, of, encode(Failed{error}));
+  };
+  decoder_id_ = id;
+  decoder_lane_ = std::make_unique<DecoderLane>(std::move(load), std::move(events));
+  return Done{};
+}
+
+Status Worker::on_generate(std::uint64_t id, Generate request) {
+  if (!decoder_lane_ || request.model_id != decoder_id_) {
+    return send_error(
+        id, {ErrorKind::NotFound, fmt::format("the decoder is not loaded: {}", request.model_id)});
+  }
+  decoder_lane_->generate(id, std::move(request));
+  return Done{};
 }
 
 void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {

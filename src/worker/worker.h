@@ -13,8 +13,10 @@
 #include "base/unique_fd.h"
 #include "engine/encoder.h"
 #include "net/frame.h"
+#include "wire/generation_messages.h"
 #include "wire/messages.h"
 #include "wire/shown_models.h"
+#include "worker/decoder_lane.h"
 
 namespace muster {
 
@@ -52,6 +54,8 @@ class Worker {
   Status on_batch(std::uint64_t id, Batch batch, bool was_expected);
   Status on_probe(const Probe& probe);
   void await_expected();
+  Status on_load_decoder(LoadDecoder load);
+  Status on_generate(std::uint64_t id, Generate request);
   Status on_compute_test(const ComputeTest& test);
   void start_lanes(const std::vector<std::uint32_t>& cpus);
   void run_loader();
@@ -78,6 +82,8 @@ class Worker {
   std::unique_ptr<Inbox<Load>> loads_;
   std::jthread loader_;
   std::vector<std::jthread> lanes_;
+  ModelId decoder_id_ = 0;  // of the lane; the reader's own
+  std::unique_ptr<DecoderLane> decoder_lane_;
 };
 
 }  // namespace muster

@@ -6,10 +6,11 @@
 #include <cstdint>
 
 #include "engine/ops/bfloat16.h"
+#include "engine/ops/float16.h"
 
 namespace muster::engine {
 
-/// 8 floats in an AVX register. Only for functions compiled for AVX2 and FMA.
+/// 8 floats in an AVX register. Only for functions compiled for AVX2 and FMA, and for Float16 F16C.
 struct SimdAvx2 {
   static constexpr std::size_t kWidth = 8;
   // 12 accumulators of 16 registers; the rest holds operands.
@@ -29,6 +30,9 @@ struct SimdAvx2 {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
   }
+  static Vector load(const Float16* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
   static Vector load_first(const float* from, std::size_t count) {
     return _mm256_maskload_ps(from, mask(count));
   }
@@ -47,6 +51,14 @@ struct SimdAvx2 {
         _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
   }
+  // The second operand is the one that stays where it is not a number.
+  static void store(Float16* to, Vector value) {
+    const Vector most = _mm256_set1_ps(kFloat16Max);
+    const Vector least = _mm256_set1_ps(-kFloat16Max);
+    const Vector kept = _mm256_max_ps(least, _mm256_min_ps(most, value));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm256_cvtps_ph(kept, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
   static void store_first(float* to, Vector value, std::size_t count) {
     _mm256_maskstore_ps(to, mask(count), value);
   }
@@ -54,6 +66,21 @@ struct SimdAvx2 {
     Bfloat16 whole[kWidth];
     store(whole, value);
     for (std::size_t i = 0; i < count; ++i) to[i] = whole[i];
+  }
+
+  /// Whole numbers of -128..127.
+  static void store_bytes(std::int8_t* to, Vector value) {
+    const __m256i whole = _mm256_cvtps_epi32(value);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(words, words));
+  }
+
+  /// 2 x kWidth values as two vectors: those of even and those of odd places.
+  static void load_pairs(const Bfloat16* from, Vector& even, Vector& odd) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    even = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+    odd = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(-65536)));
   }
 
   static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }

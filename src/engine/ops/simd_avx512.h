@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "engine/ops/bfloat16.h"
+#include "engine/ops/float16.h"
 
 namespace muster::engine {
 
@@ -39,6 +40,9 @@ struct SimdAvx512 {
   static Vector load(const Bfloat16* from) {
     return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
+  static Vector load(const Float16* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
   static Vector load_first(const float* from, std::size_t count) {
     return _mm512_maskz_loadu_ps(mask(count), from);
   }
@@ -49,11 +53,32 @@ struct SimdAvx512 {
   static void store(Bfloat16* to, Vector value) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow(value));
   }
+  // The second operand is the one that stays where it is not a number.
+  static void store(Float16* to, Vector value) {
+    const Vector most = _mm512_set1_ps(kFloat16Max);
+    const Vector least = _mm512_set1_ps(-kFloat16Max);
+    const Vector kept = _mm512_max_ps(least, _mm512_min_ps(most, value));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm512_cvtps_ph(kept, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
   static void store_first(float* to, Vector value, std::size_t count) {
     _mm512_mask_storeu_ps(to, mask(count), value);
   }
   static void store_first(Bfloat16* to, Vector value, std::size_t count) {
     _mm256_mask_storeu_epi16(to, mask(count), narrow(value));
+  }
+
+  /// Whole numbers of -128..127.
+  static void store_bytes(std::int8_t* to, Vector value) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(value)));
+  }
+
+  /// 2 x kWidth values as two vectors: those of even and those of odd places.
+  static void load_pairs(const Bfloat16* from, Vector& even, Vector& odd) {
+    const __m512i bits = _mm512_loadu_si512(from);
+    even = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+    odd = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(-65536)));
   }
 
   static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/ops/bfloat16.h"
+#include "engine/ops/float16.h"
 
 namespace muster::engine {
 
@@ -37,17 +38,39 @@ struct SimdPortable {
   static Vector load(const Bfloat16* from) {
     return map([&](std::size_t i) { return to_float(from[i]); });
   }
+  static Vector load(const Float16* from) {
+    return map([&](std::size_t i) { return to_float(from[i]); });
+  }
   template <typename T>
   static Vector load_first(const T* from, std::size_t count) {
     return map([&](std::size_t i) { return i < count ? to_float(from[i]) : 0.0F; });
   }
   static void store(float* to, const Vector& value) { std::copy_n(value.lane, kWidth, to); }
   static void store(Bfloat16* to, const Vector& value) { store_first(to, value, kWidth); }
+  static void store(Float16* to, const Vector& value) {
+    for (std::size_t i = 0; i < kWidth; ++i) to[i] = to_float16(value.lane[i]);
+  }
   static void store_first(float* to, const Vector& value, std::size_t count) {
     std::copy_n(value.lane, count, to);
   }
   static void store_first(Bfloat16* to, const Vector& value, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) to[i] = to_bfloat16(value.lane[i]);
+  }
+
+  /// Whole numbers of -128..127.
+  static void store_bytes(std::int8_t* to, const Vector& value) {
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      // Not a number: what the instructions make of it.
+      const bool is_number = value.lane[i] == value.lane[i];
+      to[i] =
+          is_number ? static_cast<std::int8_t>(std::clamp(value.lane[i], -128.0F, 127.0F)) : -128;
+    }
+  }
+
+  /// 2 x kWidth values as two vectors: those of even and those of odd places.
+  static void load_pairs(const Bfloat16* from, Vector& even, Vector& odd) {
+    even = map([&](std::size_t i) { return to_float(from[2 * i]); });
+    odd = map([&](std::size_t i) { return to_float(from[2 * i + 1]); });
   }
 
   static Vector add(const Vector& a, const Vector& b) {

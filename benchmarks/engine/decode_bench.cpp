@@ -1,0 +1,124 @@
+// How fast a decoder computes: prefill, one stream, and many streams at once, without anything
+// around it.
+//
+//   decode_bench MODEL [fp32|bf16|own] [threads] [rounds]
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "engine/decoder/decoder.h"
+#include "engine/encoder.h"
+#include "modelfile/decoder_config.h"
+
+namespace {
+
+using muster::engine::Decoder;
+using muster::engine::StepSequence;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Sequences side by side in one decoder, each with blocks of its own.
+class Streams {
+ public:
+  Streams(Decoder& decoder, std::size_t count) : decoder_(decoder), count_(count) {
+    const std::size_t each = decoder.block_count() / count;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& blocks = blocks_.emplace_back(each);
+      std::iota(blocks.begin(), blocks.end(), static_cast<std::uint32_t>(i * each));
+    }
+    logits_.resize(count * decoder.vocab_size());
+  }
+
+  /// One step with so many tokens of every stream. Ids are of no meaning.
+  void step(std::size_t tokens) {
+    std::vector<std::uint32_t> ids(tokens);
+    for (auto& id : ids) id = static_cast<std::uint32_t>(next_++ * 7919 % decoder_.vocab_size());
+    std::vector<StepSequence> steps;
+    for (std::size_t i = 0; i < count_; ++i) steps.push_back({ids, position_, blocks_[i], true});
+    const auto done = decoder_.step(steps, logits_);
+    if (!done) {
+      fmt::print(stderr, "{}\n", done.error().message);
+      std::exit(1);
+    }
+    position_ += static_cast<std::uint32_t>(tokens);
+  }
+
+ private:
+  Decoder& decoder_;
+  std::size_t count_;
+  std::uint32_t position_ = 0;
+  std::uint64_t next_ = 1;
+  std::vector<std::vector<std::uint32_t>> blocks_;
+  std::vector<float> logits_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "usage: decode_bench MODEL [fp32|bf16|own] [threads] [rounds]\n");
+    return 2;
+  }
+  muster::engine::DecoderOptions options;
+  options.source = argv[1];
+  const auto spec = muster::read_decoder_spec(options.source);
+  const auto precision = muster::parse_decoder_precision(argc > 2 ? argv[2] : "own");
+  if (!spec || !precision) {
+    fmt::print(stderr, "{}\n", spec ? "no such precision" : spec.error().message);
+    return 1;
+  }
+  options.spec = *spec;
+  options.precision = *precision;
+  options.thread_count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1;
+  options.block_count = 32 * 24;
+  const std::size_t rounds = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 5;
+  muster::engine::enter_lane();
+  options.on_thread_start = [](std::size_t) { muster::engine::enter_lane(); };
+  const double load_begin = seconds_now();
+  const auto decoder = Decoder::load(options);
+  if (!decoder) {
+    fmt::print(stderr, "{}\n", decoder.error().message);
+    return 1;
+  }
+  fmt::print("{} {} threads {}: loaded in {:.2f} s, {:.1f} MB of weights\n", argv[1],
+             muster::decoder_precision_name(*precision), options.thread_count,
+             seconds_now() - load_begin, static_cast<double>((*decoder)->weights_bytes()) / 1e6);
+  std::vector<double> prefill, decode, batch8, batch32;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    double begin = seconds_now();
+    Streams(**decoder, 1).step(512);
+    prefill.push_back(512 / (seconds_now() - begin));
+    const auto generate = [&](std::size_t streams, std::size_t tokens) {
+      Streams many(**decoder, streams);
+      for (int i = 0; i < 8; ++i) many.step(16);  // 128 before
+      begin = seconds_now();
+      for (std::size_t i = 0; i < tokens; ++i) many.step(1);
+      return static_cast<double>(tokens * streams) / (seconds_now() - begin);
+    };
+    decode.push_back(generate(1, 128));
+    batch8.push_back(generate(8, 32));
+    batch32.push_back(generate(32, 16));
+  }
+  const auto show = [](const char* name, const std::vector<double>& values) {
+    fmt::print("{:<28} {:8.1f} tok/s (best {:.1f})\n", name, median(values),
+               *std::max_element(values.begin(), values.end()));
+  };
+  show("prefill of 512", prefill);
+  show("1 stream, 128 after 128", decode);
+  show("8 streams, 32 after 128", batch8);
+  show("32 streams, 16 after 128", batch32);
+  return 0;
+}

@@ -1,0 +1,267 @@
+// muster generate: one prompt, its reply as it comes.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/random_bits.h"
+#include "cli/command.h"
+#include "cli/device_choice.h"
+#include "cli/find_machine.h"
+#include "cli/interrupt.h"
+#include "cli/places.h"
+#include "hw/device_names.h"
+#include "jobs/generate.h"
+#include "modelfile/model_folder.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint32_t kTokensMost = 1U << 20U;
+
+CommandSpec generate_spec() {
+  return {
+      .name = "generate",
+      .summary = "continue a prompt with a decoder, token by token",
+      .usage = "MODEL -p TEXT",
+      .positional_least = 1,
+      .positional_most = 1,
+      .groups = {{"Prompt",
+                  {},
+                  {{"--prompt", "TEXT", "what to answer or to continue", "-p"},
+                   {"--system", "TEXT", "what the chat template puts before it"},
+                   {"--raw", "", "continue the text as it is, without the chat template"}}},
+                 {"Reply",
+                  {},
+                  {{"--max-tokens", "N", "tokens of the reply at most (default: 512)"},
+                   {"--stop", "TEXT", "ends the reply before this text; may be repeated", "", true},
+                   {"--ignore-eos", "", "go on behind tokens that end a reply"},
+                   {"--temperature", "T", "0: always the most likely token (default: 0)"},
+                   {"--top-k", "K", "draw among the K most likely tokens (default: all)"},
+                   {"--top-p", "P", "among the likeliest whose sum reaches P (default: 1)"},
+                   {"--min-p", "P", "among those P times as likely as the first (default: 0)"},
+                   {"--repetition-penalty", "R", "of tokens seen before (default: 1: none)"},
+                   {"--presence-penalty", "R", "of tokens of the reply (default: 0)"},
+                   {"--frequency-penalty", "R", "for each time in the reply (default: 0)"},
+                   {"--seed", "N", "the same seed, the same reply (default: a random one)"}}},
+                 {"Output",
+                  {},
+                  {{"--json", "", "one JSON object in place of the text"},
+                   {"--quiet", "", "the reply alone"}}},
+                 {"Machine",
+                  {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
+                   SettingId::TorchRoot, SettingId::WorkerProgram},
+                  {{"--precision", "P", "own, bf16 or fp32 (default: own: the file's bits)"}}}},
+      .examples =
+          "  muster generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"Why is the sky blue?\"\n"
+          "  muster generate MODEL -p \"Once upon a time\" --raw --max-tokens 100\n"
+          "  muster generate MODEL -p \"A haiku\" --temperature 0.8 --top-p 0.95 --seed 7\n"
+          "\n"
+          "MODEL is a GGUF file, a folder in Hugging Face's layout or a name in the local hub\n"
+          "cache. The reply streams to standard output, its speed and memory go to standard\n"
+          "error. It runs on one CPU device, with all of its cores.\n",
+  };
+}
+
+template <typename Number>
+Result<std::optional<Number>> number_of(const Arguments& arguments, const char* flag) {
+  const auto text = arguments.value(flag);
+  if (!text) return std::optional<Number>();
+  Number value{};
+  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (code != std::errc{} || end != text->data() + text->size()) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} must be a {}: \"{}\"", flag,
+                             std::is_integral_v<Number> ? "whole number" : "number", *text)};
+  }
+  return std::optional<Number>(value);
+}
+
+template <typename Number>
+Status set_number(const Arguments& arguments, const char* flag, Number& to) {
+  if (const auto value = MUSTER_TRY(number_of<Number>(arguments, flag))) to = *value;
+  return Done{};
+}
+
+Status set_in_range(const Arguments& arguments, const char* flag, double least, double most,
+                    double& to) {
+  MUSTER_TRY(set_number(arguments, flag, to));
+  if (to >= least && to <= most) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{} must be from {:g} to {:g}: {:g}", flag, least, most, to)};
+}
+
+Result<SamplingOptions> sampling_options(const Arguments& arguments) {
+  SamplingOptions sampling;
+  MUSTER_TRY(set_in_range(arguments, "--temperature", 0, 100, sampling.temperature));
+  MUSTER_TRY(set_number(arguments, "--top-k", sampling.top_k));
+  MUSTER_TRY(set_in_range(arguments, "--top-p", 0, 1, sampling.top_p));
+  MUSTER_TRY(set_in_range(arguments, "--min-p", 0, 1, sampling.min_p));
+  MUSTER_TRY(
+      set_in_range(arguments, "--repetition-penalty", 1e-3, 1e3, sampling.repetition_penalty));
+  MUSTER_TRY(set_in_range(arguments, "--presence-penalty", -100, 100, sampling.presence_penalty));
+  MUSTER_TRY(set_in_range(arguments, "--frequency-penalty", -100, 100, sampling.frequency_penalty));
+  const auto seed = MUSTER_TRY(number_of<std::uint64_t>(arguments, "--seed"));
+  if (seed) {
+    sampling.seed = *seed;
+  } else {
+    fill_random(std::as_writable_bytes(std::span(&sampling.seed, 1)));
+  }
+  return sampling;
+}
+
+/// The file or folder that MODEL names.
+Result<std::filesystem::path> find_source(const std::string& model) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(model, ignored)) {
+    if (model.ends_with(".gguf")) return std::filesystem::path(model);
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: a model is a .gguf file or a folder", model)};
+  }
+  if (model.ends_with(".gguf")) {
+    return Error{ErrorKind::NotFound, fmt::format("{}: no such file", model)};
+  }
+  return find_model(model);
+}
+
+Result<Device> one_device(const CommandContext& context) {
+  const auto names = context.config.text(SettingId::Devices).value_or("auto");
+  // By itself it takes a CPU, whatever else there is.
+  const bool was_named = names != "auto";
+  const auto machine =
+      MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
+  const auto devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
+  const auto cpu = std::find_if(devices.begin(), devices.end(), [](const Device& device) {
+    return device.kind == DeviceKind::Cpu;
+  });
+  if (was_named && devices.size() > 1) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("a reply is computed on one device, and --devices {} names {}: name "
+                             "one, such as cpu:0; it uses all of its cores",
+                             names, devices.size())};
+  }
+  if (cpu == devices.end()) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("decoders are computed on CPUs only, and --devices {} names none: use "
+                             "--devices cpu",
+                             names)};
+  }
+  return *cpu;
+}
+
+Result<GenerateOptions> generate_options(const CommandContext& context) {
+  const auto& arguments = context.arguments;
+  GenerateOptions options;
+  const auto prompt = arguments.value("--prompt");
+  if (!prompt) {
+    return Error{ErrorKind::InvalidArgument,
+                 "what should be answered? Give a prompt with -p, such as -p \"Why is the sky "
+                 "blue?\""};
+  }
+  options.prompt = *prompt;
+  options.system = arguments.value("--system");
+  options.is_raw = arguments.has("--raw");
+  if (options.is_raw && options.system) {
+    return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
+  }
+  MUSTER_TRY(set_number(arguments, "--max-tokens", options.token_limit));
+  if (options.token_limit == 0 || options.token_limit > kTokensMost) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("--max-tokens must be from 1 to {}: {}",
+                                                         kTokensMost, options.token_limit)};
+  }
+  options.stops = arguments.values("--stop");
+  options.ignores_stop_ids = arguments.has("--ignore-eos");
+  options.sampling = MUSTER_TRY(sampling_options(arguments));
+  const auto precision = arguments.value("--precision").value_or("own");
+  const auto known = parse_decoder_precision(precision);
+  if (!known) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--precision must be own, bf16 or fp32: \"{}\"", precision)};
+  }
+  options.precision = *known;
+  options.source = MUSTER_TRY(find_source(arguments.positionals.front()));
+  options.device = MUSTER_TRY(one_device(context));
+  options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
+  options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
+  return options;
+}
+
+std::string megabytes(std::uint64_t bytes) {
+  return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+std::string describe(const GenerateOptions& options, const GenerateReport& report) {
+  std::string text =
+      fmt::format("{} tokens after {} of prompt", report.reply_tokens, report.prompt_tokens);
+  if (const auto rate = report.tokens_per_second()) text += fmt::format(": {:.1f} tokens/s", *rate);
+  text += fmt::format("; first token after {:.2f} s, {:.2f} s of it for the prompt",
+                      report.first_token_seconds, report.prefill_seconds);
+  text += fmt::format("\n{}, {} threads, precision {}, {}: weights {}, keys and values {}",
+                      options.device.name(), report.thread_count,
+                      decoder_precision_name(options.precision), report.decoder_class,
+                      megabytes(report.weights_bytes), megabytes(report.cache_bytes));
+  if (report.worker_bytes) text += fmt::format(", worker {}", megabytes(*report.worker_bytes));
+  if (options.sampling.temperature > 0) text += fmt::format("; seed {}", options.sampling.seed);
+  return text + "\n";
+}
+
+std::string report_json(const GenerateOptions& options, const GenerateReport& report,
+                        const std::string& reply) {
+  nlohmann::ordered_json json{{"text", reply},
+                              {"finish_reason", generate_end_name(report.end)},
+                              {"prompt_tokens", report.prompt_tokens},
+                              {"completion_tokens", report.reply_tokens},
+                              {"seed", options.sampling.seed},
+                              {"precision", decoder_precision_name(options.precision)},
+                              {"decoder_class", report.decoder_class},
+                              {"device", options.device.name()},
+                              {"threads", report.thread_count},
+                              {"first_token_seconds", report.first_token_seconds},
+                              {"prefill_seconds", report.prefill_seconds},
+                              {"decode_seconds", report.decode_seconds},
+                              {"weights_bytes", report.weights_bytes},
+                              {"cache_bytes", report.cache_bytes},
+                              {"restarts", report.restart_count}};
+  if (report.worker_bytes) json["worker_bytes"] = *report.worker_bytes;
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<int> run_generate(const CommandContext& context) {
+  const auto options = MUSTER_TRY(generate_options(context));
+  const bool wants_json = context.arguments.has("--json");
+  const bool is_quiet = context.arguments.has("--quiet");
+  catch_interrupts();
+  std::string reply;
+  GenerateEvents events;
+  events.on_text = [&](std::string_view text) -> Status {
+    if (wants_json) {
+      reply += text;
+      return Done{};
+    }
+    MUSTER_TRY(context.output.append(text));
+    return context.output.flush();
+  };
+  events.on_notice = [is_quiet](const std::string& sentence) {
+    if (!is_quiet) fmt::print(stderr, "muster: {}\n", sentence);
+  };
+  const auto report = MUSTER_TRY(generate_text(options, events, context.clock, [&] {
+    return interrupt_signal() != 0 || context.output.is_reader_gone();
+  }));
+  MUSTER_TRY(context.output.append(wants_json ? report_json(options, report, reply) : "\n"));
+  MUSTER_TRY(context.output.flush());
+  if (!is_quiet && !wants_json) fmt::print(stderr, "{}", describe(options, report));
+  return report.end == GenerateEnd::Interrupted ? 128 + interrupt_signal() : 0;
+}
+
+}  // namespace
+
+Command generate_command() { return {generate_spec(), run_generate}; }
+
+}  // namespace muster

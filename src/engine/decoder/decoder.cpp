@@ -1,0 +1,117 @@
+// A decoder as its users have it: what is asked for is checked, then the pass computes it.
+
+#include "engine/decoder/decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/tensor_source.h"
+#include "engine/guard.h"
+#include "engine/ops/thread_team.h"
+
+namespace muster::engine {
+namespace {
+
+// Raise it with every change that can move a bit of a logit.
+constexpr int kDecoderVersion = 1;
+
+Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }
+
+}  // namespace
+
+struct Decoder::Parts {
+  DecoderOptions options;
+  TensorSource source;
+  ThreadTeam team;
+  DecoderWeights weights;
+  KvPool pool;
+  std::unique_ptr<DecoderPass> pass;
+
+  Parts(DecoderOptions given, TensorSource files)
+      : options(std::move(given)),
+        source(std::move(files)),
+        team(options.thread_count, options.on_thread_start) {}
+};
+
+Decoder::Decoder(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Decoder::~Decoder() = default;
+
+Result<std::unique_ptr<Decoder>> Decoder::load(DecoderOptions options) {
+  return guarded([&]() -> Result<std::unique_ptr<Decoder>> {
+    auto source = MUSTER_TRY(TensorSource::open(options.source));
+    auto parts = std::make_unique<Parts>(std::move(options), std::move(source));
+    const auto& given = parts->options;
+    auto weights = load_decoder_weights({given.spec, parts->source, given.precision, parts->team});
+    if (!weights) {
+      return Error{weights.error().kind,
+                   fmt::format("{}: {}", given.source.string(), weights.error().message)};
+    }
+    parts->weights = *std::move(weights);
+    parts->pool = KvPool(given.spec, given.block_count, given.precision == DecoderPrecision::Fp32);
+    parts->pass = std::make_unique<DecoderPass>(given.spec, parts->weights, parts->team,
+                                                given.step_tokens_max, given.sequences_max);
+    return std::unique_ptr<Decoder>(new Decoder(std::move(parts)));
+  });
+}
+
+Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> logits) {
+  const auto& options = parts_->options;
+  std::size_t tokens = 0;
+  std::size_t wanted = 0;
+  for (const auto& sequence : sequences) {
+    const std::size_t end = sequence.position + sequence.tokens.size();
+    if (sequence.tokens.empty()) return invalid("a sequence of a step must have a token");
+    if (end > length_max()) {
+      return invalid(fmt::format("a sequence has at most {} tokens: {}", length_max(), end));
+    }
+    if (sequence.blocks.size() * kKvBlockTokens < end ||
+        std::any_of(sequence.blocks.begin(), sequence.blocks.end(),
+                    [&](std::uint32_t block) { return block >= options.block_count; })) {
+      return invalid(
+          fmt::format("{} blocks of the cache do not hold {} tokens", sequence.blocks.size(), end));
+    }
+    for (const auto id : sequence.tokens) {
+      if (id >= vocab_size()) {
+        return invalid(
+            fmt::format("a token id is not in the vocabulary of {}: {}", vocab_size(), id));
+      }
+    }
+    tokens += sequence.tokens.size();
+    wanted += sequence.wants_logits ? 1 : 0;
+  }
+  if (tokens > options.step_tokens_max || wanted > options.sequences_max) {
+    return invalid(fmt::format("a step has at most {} tokens and {} sequences: {} and {}",
+                               options.step_tokens_max, options.sequences_max, tokens, wanted));
+  }
+  if (logits.size() != wanted * vocab_size()) {
+    return invalid(
+        fmt::format("the logits need {} x {} floats: {}", wanted, vocab_size(), logits.size()));
+  }
+  return guarded([&]() -> Status {
+    parts_->pass->run(sequences, parts_->pool, logits.data());
+    return Done{};
+  });
+}
+
+const DecoderSpec& Decoder::spec() const { return parts_->options.spec; }
+std::size_t Decoder::length_max() const { return decoder_length_max(spec()); }
+std::size_t Decoder::block_count() const { return parts_->options.block_count; }
+std::uint64_t Decoder::weights_bytes() const { return parts_->weights.bytes(); }
+std::uint64_t Decoder::block_bytes() const { return parts_->pool.block_bytes(); }
+
+std::size_t decoder_length_max(const DecoderSpec& spec) {
+  const bool changes =
+      spec.rope.scaling == RopeScaling::Dynamic || spec.rope.scaling == RopeScaling::LongRope;
+  return changes && spec.rope.original_length > 0
+             ? std::min(spec.length_max, spec.rope.original_length)
+             : spec.length_max;
+}
+
+std::string decoder_class() {
+  return fmt::format("{}/decoder-{}", best_decoder_kernels().name, kDecoderVersion);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,95 @@
+#include "engine/decoder/decoder_fixture.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/file.h"
+#include "modelfile/decoder_config.h"
+#include "modelfile/safetensors.h"
+
+namespace muster::engine {
+namespace {
+
+template <typename T>
+std::vector<T> read_tensor(const std::string& file, const SafetensorsHeader& header,
+                           const std::string& name) {
+  const auto& entry = header.tensors.at(name);
+  std::vector<T> values(entry.size / sizeof(T));
+  std::memcpy(values.data(), file.data() + entry.begin, entry.size);
+  return values;
+}
+
+}  // namespace
+
+DecoderFixture::DecoderFixture(const std::string& name) {
+  const auto folder = std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
+  options.source = name == "smollm2" ? smollm2_file() : folder;
+  auto spec = read_decoder_spec(options.source);
+  MUSTER_CHECK(spec.has_value());
+  options.spec = *std::move(spec);
+  options.block_count = 64;
+  const auto file = read_file(folder / "expected.safetensors");
+  MUSTER_CHECK(file.has_value());
+  const auto header = parse_safetensors_header(std::as_bytes(std::span(*file)), file->size());
+  MUSTER_CHECK(header.has_value());
+  ids_ = read_tensor<std::uint32_t>(*file, *header, "ids");
+  logits_ = read_tensor<float>(*file, *header, "logits");
+  greedy_ = read_tensor<std::uint32_t>(*file, *header, "greedy");
+}
+
+std::unique_ptr<Decoder> DecoderFixture::load() const {
+  auto decoder = Decoder::load(options);
+  MUSTER_CHECK(decoder.has_value());
+  return *std::move(decoder);
+}
+
+std::span<const std::uint32_t> DecoderFixture::prompt(std::size_t index) const {
+  const std::size_t length = ids_.size() / kPrompts;
+  return std::span(ids_).subspan(index * length, length);
+}
+
+std::span<const float> DecoderFixture::logits(std::size_t index) const {
+  const std::size_t size = logits_.size() / kPrompts;
+  return std::span(logits_).subspan(index * size, size);
+}
+
+std::span<const std::uint32_t> DecoderFixture::greedy(std::size_t index) const {
+  const std::size_t length = greedy_.size() / kPrompts;
+  return std::span(greedy_).subspan(index * length, length);
+}
+
+std::filesystem::path smollm2_file() {
+  const char* named = std::getenv("MUSTER_SMOLLM2");
+  const auto file = named != nullptr ? std::filesystem::path(named)
+                                     : std::filesystem::path(MUSTER_SOURCE_DIR) /
+                                           ".deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? file : std::filesystem::path();
+}
+
+TestSequence::TestSequence(Decoder& decoder, std::uint32_t first_block) : decoder_(decoder) {
+  for (auto block = first_block; block < decoder.block_count(); block += 3) {
+    blocks_.push_back(block);
+  }
+}
+
+StepSequence TestSequence::next(std::span<const std::uint32_t> tokens) {
+  const auto position = position_;
+  position_ += static_cast<std::uint32_t>(tokens.size());
+  return {.tokens = tokens, .position = position, .blocks = blocks_, .wants_logits = true};
+}
+
+std::vector<float> TestSequence::push(std::span<const std::uint32_t> tokens) {
+  const StepSequence step = next(tokens);
+  std::vector<float> logits(decoder_.vocab_size());
+  MUSTER_CHECK(decoder_.step(std::span(&step, 1), logits).has_value());
+  return logits;
+}
+
+std::uint32_t index_of_largest(std::span<const float> logits) {
+  return static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) -
+                                    logits.begin());
+}
+
+}  // namespace muster::engine

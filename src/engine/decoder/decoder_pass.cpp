@@ -1,0 +1,321 @@
+// The forward pass, layer by layer: norm, one product for queries, keys and values, positions,
+// attention over the paged cache, output product, norm, feed-forward products. Between two products
+// stands what is done to single rows; few rows are done by one thread, as waking the others for
+// them would take longer.
+
+#include "engine/decoder/decoder_pass.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr std::size_t kRowsAlone = 3;       // so many rows are not shared out
+constexpr std::size_t kRowsAtOnce = 4;      // else an item is so many
+constexpr std::size_t kAttentionRows = 24;  // of an item: a few strips of the kernels'
+
+LayerNormShape shape_of(const DecoderSpec& spec, const NormVectors& norm) {
+  return {norm.weight.data(), norm.bias.data(), norm.weight.size(),
+          static_cast<float>(spec.norm_epsilon)};
+}
+
+RowForms forms_of(const std::vector<DecoderLayer>& layers, PanelMatrix DecoderLayer::*matrix) {
+  RowForms forms;
+  for (const auto& layer : layers) forms = forms | (layer.*matrix).forms();
+  return forms;
+}
+
+}  // namespace
+
+DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights, ThreadTeam& team,
+                         std::size_t row_count_max, std::size_t logits_max)
+    : spec_(spec),
+      weights_(weights),
+      team_(team),
+      kernels_(best_decoder_kernels()),
+      query_size_(std::size_t{spec.head_count} * spec.head_size),
+      key_size_(std::size_t{spec.kv_head_count} * spec.head_size) {
+  const auto& layers = weights.layers;
+  const std::size_t inner = layers.front().up.out_size();
+  const std::size_t hidden = spec.hidden_size;
+  hidden_ = CountedArray<float>(row_count_max * hidden);
+  if (spec.has_post_norms) part_ = CountedArray<float>(row_count_max * hidden);
+  qkv_ = CountedArray<float>(row_count_max * (query_size_ + 2 * key_size_));
+  inner_ = CountedArray<float>(row_count_max * inner);
+  const auto forms = forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up);
+  normed_ = RowBuffer(row_count_max, hidden, forms);
+  if (spec.is_parallel) second_normed_ = RowBuffer(row_count_max, hidden, forms);
+  attended_ = RowBuffer(row_count_max, query_size_, forms_of(layers, &DecoderLayer::attention_out));
+  gated_ = RowBuffer(row_count_max, spec.intermediate_size, forms_of(layers, &DecoderLayer::down));
+  last_ = RowBuffer(logits_max, hidden, weights.head.forms());
+  if (spec.rope.style != RopeStyle::None) {
+    // A sequence never outgrows the length for which these hold (Decoder::length_max).
+    const auto frequencies = rope_frequencies(spec.rope, spec.rope.original_length);
+    inverse_frequencies_ = frequencies.inverse_frequencies;
+    rotation_scale_ = frequencies.attention_factor;
+    cosines_ = CountedArray<float>(row_count_max * inverse_frequencies_.size());
+    sines_ = CountedArray<float>(row_count_max * inverse_frequencies_.size());
+  }
+  scratch_.resize(team.size());
+}
+
+template <typename Each>
+void DecoderPass::for_rows(std::size_t count, Each&& each) {
+  if (count <= kRowsAlone) {
+    for (std::size_t row = 0; row < count; ++row) each(row);
+    return;
+  }
+  team_.share((count + kRowsAtOnce - 1) / kRowsAtOnce, [&](std::size_t item, std::size_t) {
+    const std::size_t end = std::min(count, (item + 1) * kRowsAtOnce);
+    for (std::size_t row = item * kRowsAtOnce; row < end; ++row) each(row);
+  });
+}
+
+void DecoderPass::run(std::span<const StepSequence> sequences, KvPool& pool, float* logits) {
+  place_rows(sequences);
+  cut_attention(sequences);
+  embed(sequences);
+  for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) {
+    attend(layer, sequences, pool);
+    feed_forward(layer);
+  }
+  head(sequences, logits);
+}
+
+void DecoderPass::place_rows(std::span<const StepSequence> sequences) {
+  row_sequences_.clear();
+  row_positions_.clear();
+  for (std::uint32_t i = 0; i < sequences.size(); ++i) {
+    for (std::uint32_t t = 0; t < sequences[i].tokens.size(); ++t) {
+      row_sequences_.push_back(i);
+      row_positions_.push_back(sequences[i].position + t);
+    }
+  }
+  row_count_ = row_sequences_.size();
+}
+
+// The longest items first, so that no thread is left with one at the end. A step of few tokens is
+// cut into single heads where there would not be an item for everybody.
+void DecoderPass::cut_attention(std::span<const StepSequence> sequences) {
+  attention_items_.clear();
+  const std::uint32_t group = spec_.head_count / spec_.kv_head_count;
+  const std::size_t whole_items = sequences.size() * spec_.kv_head_count;
+  const bool is_scarce = row_count_ == sequences.size() && whole_items < 3 * team_.size();
+  const std::uint32_t rows_most = is_scarce && team_.size() > 1 ? 1 : kAttentionRows;
+  std::size_t longest = 0;
+  for (std::uint32_t i = 0; i < sequences.size(); ++i) {
+    const auto rows = static_cast<std::uint32_t>(sequences[i].tokens.size()) * group;
+    longest = std::max(longest, sequences[i].position + sequences[i].tokens.size());
+    for (std::uint32_t begin = 0; begin < rows; begin += rows_most) {
+      for (std::uint32_t head = 0; head < spec_.kv_head_count; ++head) {
+        attention_items_.push_back({i, head, begin, std::min(begin + rows_most, rows)});
+      }
+    }
+  }
+  std::reverse(attention_items_.begin(), attention_items_.end());
+  const std::size_t blocks = (longest + kKvBlockTokens - 1) / kKvBlockTokens;
+  const std::size_t needed = kernels_.attention_rows * blocks * kKvBlockTokens;
+  for (auto& scratch : scratch_) {
+    if (scratch.size() < needed) scratch = CountedArray<float>(needed + needed / 2);
+  }
+}
+
+// Rotations are worked out here once for all layers.
+// Source: transformers 5.17, LlamaRotaryEmbedding.forward: angles in float32.
+void DecoderPass::embed(std::span<const StepSequence> sequences) {
+  const std::size_t hidden = spec_.hidden_size;
+  const std::size_t pairs = inverse_frequencies_.size();
+  std::size_t first = 0;
+  for (const auto& sequence : sequences) {
+    for_rows(sequence.tokens.size(), [&](std::size_t t) {
+      const std::size_t row = first + t;
+      float* to = hidden_.get() + row * hidden;
+      weights_.embedding.read_row(sequence.tokens[t], {to, hidden});
+      if (spec_.embedding_scale != 1) {
+        for (std::size_t i = 0; i < hidden; ++i) to[i] *= static_cast<float>(spec_.embedding_scale);
+      }
+      const auto position = row_positions_[row];
+      if (weights_.positions) {
+        std::vector<float> place(hidden);
+        weights_.positions->read_row(position + spec_.position_offset, place);
+        kernels_.add(hidden, place.data(), to);
+      }
+      for (std::size_t i = 0; i < pairs; ++i) {
+        const float angle = static_cast<float>(position) * inverse_frequencies_[i];
+        cosines_.get()[row * pairs + i] = std::cos(angle) * rotation_scale_;
+        sines_.get()[row * pairs + i] = std::sin(angle) * rotation_scale_;
+      }
+    });
+    first += sequence.tokens.size();
+  }
+}
+
+void DecoderPass::norm(const NormVectors& norm, const float* x, float* out) const {
+  const auto shape = shape_of(spec_, norm);
+  if (spec_.norm == NormKind::Rms) {
+    kernels_.rms_norm(shape, x, out);
+  } else {
+    kernels_.layer_norm(shape, x, out);
+  }
+}
+
+// hidden += matrix(x), or hidden += norm(matrix(x)).
+void DecoderPass::add_part(const PanelMatrix& matrix, const RowBuffer& x,
+                           const NormVectors& post_norm) {
+  const std::size_t hidden = spec_.hidden_size;
+  if (!post_norm.is_there()) {
+    matrix.multiply(kernels_, team_, x, row_count_, {hidden_.get(), hidden, true});
+    return;
+  }
+  matrix.multiply(kernels_, team_, x, row_count_, {part_.get(), hidden, false});
+  for_rows(row_count_, [&](std::size_t row) {
+    float* part = part_.get() + row * hidden;
+    norm(post_norm, part, part);
+    kernels_.add(hidden, part, hidden_.get() + row * hidden);
+  });
+}
+
+void DecoderPass::attend(std::size_t index, std::span<const StepSequence> sequences, KvPool& pool) {
+  const auto& layer = weights_.layers[index];
+  const std::size_t hidden = spec_.hidden_size;
+  for_rows(row_count_, [&](std::size_t row) {
+    norm(layer.attention_norm, hidden_.get() + row * hidden, normed_.row(row));
+    normed_.make_forms(kernels_, row);
+    if (!spec_.is_parallel) return;
+    norm(layer.feed_forward_norm, hidden_.get() + row * hidden, second_normed_.row(row));
+    second_normed_.make_forms(kernels_, row);
+  });
+  layer.qkv.multiply(kernels_, team_, normed_, row_count_,
+                     {qkv_.get(), query_size_ + 2 * key_size_, false});
+  for_rows(row_count_, [&](std::size_t row) {
+    place_keys(layer, index, row, sequences[row_sequences_[row]], pool);
+  });
+  team_.share(attention_items_.size(), [&](std::size_t item, std::size_t member) {
+    attend_item(attention_items_[item], index, member, sequences, pool);
+  });
+  for_rows(row_count_, [&](std::size_t row) { attended_.make_forms(kernels_, row); });
+  add_part(layer.attention_out, attended_, layer.attention_post_norm);
+}
+
+// One row between its product and attention: norms of heads, rotation, scale, and its keys and
+// values into the cache.
+void DecoderPass::place_keys(const DecoderLayer& layer, std::size_t index, std::size_t row,
+                             const StepSequence& sequence, KvPool& pool) {
+  const std::size_t head_size = spec_.head_size;
+  float* queries = qkv_.get() + row * (query_size_ + 2 * key_size_);
+  float* keys = queries + query_size_;
+  if (layer.query_norm.is_there()) {
+    for (std::size_t at = 0; at < query_size_; at += head_size) {
+      norm(layer.query_norm, queries + at, queries + at);
+    }
+    for (std::size_t at = 0; at < key_size_; at += head_size) {
+      norm(layer.key_norm, keys + at, keys + at);
+    }
+  }
+  const std::size_t pairs = inverse_frequencies_.size();
+  if (pairs > 0) {
+    // Heads of queries and of keys stand one after the other.
+    kernels_.rotate({.head_count = std::size_t{spec_.head_count} + spec_.kv_head_count,
+                     .head_size = head_size,
+                     .pair_count = pairs,
+                     .cosines = cosines_.get() + row * pairs,
+                     .sines = sines_.get() + row * pairs},
+                    queries);
+  }
+  auto scale = static_cast<float>(spec_.attention_scale);
+  if (spec_.has_layer_scale) scale /= static_cast<float>(index + 1);
+  for (std::size_t i = 0; i < query_size_; ++i) queries[i] *= scale;
+  const auto position = row_positions_[row];
+  pool.put(sequence.blocks[position / kKvBlockTokens], position % kKvBlockTokens, index, keys,
+           keys + key_size_);
+}
+
+void DecoderPass::attend_item(const AttentionItem& item, std::size_t index, std::size_t member,
+                              std::span<const StepSequence> sequences, const KvPool& pool) {
+  const auto& sequence = sequences[item.sequence];
+  const std::size_t group = spec_.head_count / spec_.kv_head_count;
+  const std::uint32_t window = spec_.windows[index];
+  const auto begin_of_sequence =
+      std::lower_bound(row_sequences_.begin(), row_sequences_.end(), item.sequence);
+  const auto first_row = static_cast<std::size_t>(begin_of_sequence - row_sequences_.begin());
+  AttentionRow rows[kAttentionRows];
+  std::size_t count = 0;
+  for (std::size_t i = item.begin; i < item.end; ++i, ++count) {
+    const std::size_t row = first_row + i / group;
+    const std::size_t column = (item.kv_head * group + i % group) * spec_.head_size;
+    const std::uint32_t end = row_positions_[row] + 1;
+    rows[count] = {.query = qkv_.get() + row * (query_size_ + 2 * key_size_) + column,
+                   .out = attended_.row(row) + column,
+                   .begin = window > 0 && end > window ? end - window : 0,
+                   .end = end};
+  }
+  const std::span<const AttentionRow> part(rows, count);
+  const AttentionExtras extras{.soft_cap = static_cast<float>(spec_.attention_cap)};
+  float* scratch = scratch_[member].get();
+  if (pool.is_wide()) {
+    kernels_.attend_fp32(pool.wide_head(sequence.blocks, index, item.kv_head), part, extras,
+                         scratch);
+  } else {
+    kernels_.attend_fp16(pool.head(sequence.blocks, index, item.kv_head), part, extras, scratch);
+  }
+}
+
+void DecoderPass::feed_forward(std::size_t index) {
+  const auto& layer = weights_.layers[index];
+  const std::size_t hidden = spec_.hidden_size;
+  const std::size_t inner = layer.up.out_size();
+  const std::size_t size = spec_.intermediate_size;
+  if (!spec_.is_parallel) {
+    for_rows(row_count_, [&](std::size_t row) {
+      norm(layer.feed_forward_norm, hidden_.get() + row * hidden, normed_.row(row));
+      normed_.make_forms(kernels_, row);
+    });
+  }
+  layer.up.multiply(kernels_, team_, spec_.is_parallel ? second_normed_ : normed_, row_count_,
+                    {inner_.get(), inner, false});
+  for_rows(row_count_, [&](std::size_t row) {
+    float* gate = inner_.get() + row * inner;
+    kernels_.gate(spec_.activation, size, gate, spec_.is_gated ? gate + size : nullptr);
+    std::copy_n(gate, size, gated_.row(row));
+    gated_.make_forms(kernels_, row);
+  });
+  add_part(layer.down, gated_, layer.feed_forward_post_norm);
+}
+
+void DecoderPass::head(std::span<const StepSequence> sequences, float* logits) {
+  std::vector<std::size_t> rows;
+  std::size_t next = 0;
+  for (const auto& sequence : sequences) {
+    next += sequence.tokens.size();
+    if (sequence.wants_logits) rows.push_back(next - 1);
+  }
+  if (rows.empty()) return;
+  for_rows(rows.size(), [&](std::size_t i) {
+    const float* from = hidden_.get() + rows[i] * spec_.hidden_size;
+    if (weights_.final_norm.is_there()) {
+      norm(weights_.final_norm, from, last_.row(i));
+    } else {
+      std::copy_n(from, spec_.hidden_size, last_.row(i));
+    }
+    last_.make_forms(kernels_, i);
+  });
+  const std::size_t vocab = spec_.vocab_size;
+  weights_.head.multiply(kernels_, team_, last_, rows.size(), {logits, vocab, false});
+  if (spec_.logit_cap == 0) return;
+  const auto cap = static_cast<float>(spec_.logit_cap);
+  for_rows(rows.size(), [&](std::size_t i) {
+    for (float* to = logits + i * vocab; to != logits + (i + 1) * vocab; ++to) {
+      *to = cap * std::tanh(*to / cap);
+    }
+  });
+}
+
+std::uint64_t DecoderPass::buffer_bytes() const {
+  return hidden_.bytes() + part_.bytes() + qkv_.bytes() + inner_.bytes() + cosines_.bytes() +
+         sines_.bytes();
+}
+
+}  // namespace muster::engine

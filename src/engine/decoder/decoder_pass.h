@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/kv_pool.h"
+#include "engine/decoder/row_forms.h"
+#include "engine/ops/decoder_kernels.h"
+#include "engine/ops/thread_team.h"
+#include "spec/decoder_spec.h"
+
+namespace muster::engine {
+
+/// What a step computes of one sequence: its next tokens, whose keys and values go into its blocks.
+struct StepSequence {
+  std::span<const std::uint32_t> tokens;  // at least one
+  std::uint32_t position = 0;             // of the first: so many are in the cache
+  std::span<const std::uint32_t> blocks;  // enough for position + tokens
+  bool wants_logits = false;              // of the last token
+};
+
+/// The forward pass of a decoder over the new tokens of many sequences at once. A token's logits
+/// depend on its own sequence alone: not on the company, nor on how its tokens were divided into
+/// steps, nor on the number of threads.
+///
+/// Threads: owned by one; it shares work out over the team.
+class DecoderPass {
+ public:
+  /// row_count_max: tokens of a step in all; logits_max: sequences of a step that want logits.
+  DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights, ThreadTeam& team,
+              std::size_t row_count_max, std::size_t logits_max);
+
+  /// Shapes: logits [sequences that want them, vocab], in the order of the sequences.
+  void run(std::span<const StepSequence> sequences, KvPool& pool, float* logits);
+
+  std::uint64_t buffer_bytes() const;
+
+ private:
+  /// Some rows of one sequence that attend with the same head of keys.
+  struct AttentionItem {
+    std::uint32_t sequence = 0;
+    std::uint32_t kv_head = 0;
+    std::uint32_t begin = 0;  // of the sequence's new tokens x heads of the group
+    std::uint32_t end = 0;
+  };
+
+  template <typename Each>
+  void for_rows(std::size_t count, Each&& each);
+  void place_rows(std::span<const StepSequence> sequences);
+  void cut_attention(std::span<const StepSequence> sequences);
+  void embed(std::span<const StepSequence> sequences);
+  void attend(std::size_t index, std::span<const StepSequence> sequences, KvPool& pool);
+  void place_keys(const DecoderLayer& layer, std::size_t index, std::size_t row,
+                  const StepSequence& sequence, KvPool& pool);
+  void attend_item(const AttentionItem& item, std::size_t index, std::size_t member,
+                   std::span<const StepSequence> sequences, const KvPool& pool);
+  void feed_forward(std::size_t index);
+  void add_part(const PanelMatrix& matrix, const RowBuffer& x, const NormVectors& post_norm);
+  void norm(const NormVectors& norm, const float* x, float* out) const;
+  void head(std::span<const StepSequence> sequences, float* logits);
+
+  const DecoderSpec& spec_;
+  const DecoderWeights& weights_;
+  ThreadTeam& team_;
+  const DecoderKernels& kernels_;
+  std::size_t row_count_ = 0;                 // of the running step
+  std::size_t query_size_ = 0;                // heads x head size
+  std::size_t key_size_ = 0;                  // heads of keys x head size
+  std::vector<std::uint32_t> row_sequences_;  // [rows]: whose token it is
+  std::vector<std::uint32_t> row_positions_;  // [rows]
+  std::vector<AttentionItem> attention_items_;
+  std::vector<float> inverse_frequencies_;
+  float rotation_scale_ = 1;
+  CountedArray<float> hidden_;   // [rows, hidden]: the residual stream
+  CountedArray<float> part_;     // [rows, hidden]: a part's result, where a norm follows it
+  CountedArray<float> qkv_;      // [rows, queries + keys + values]
+  CountedArray<float> inner_;    // [rows, up's outputs]
+  CountedArray<float> cosines_;  // [rows, pairs]
+  CountedArray<float> sines_;
+  RowBuffer normed_;         // [rows, hidden]: into attention and feed-forward parts
+  RowBuffer second_normed_;  // the same for families whose parts run side by side
+  RowBuffer attended_;       // [rows, heads x head size]
+  RowBuffer gated_;          // [rows, intermediate]
+  RowBuffer last_;           // [logits, hidden]
+  std::vector<CountedArray<float>> scratch_;  // of attention, one a thread; grows with the context
+};
+
+}  // namespace muster::engine

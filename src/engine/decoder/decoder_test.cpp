@@ -1,0 +1,159 @@
+#include "engine/decoder/decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/decoder/decoder_fixture.h"
+#include "modelfile/decoder_config.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr const char* kModels[] = {"llama", "llama_biased", "llama3",   "mistral",
+                                   "qwen2", "qwen3",        "phi3",     "gemma2",
+                                   "gpt2",  "opt",          "gpt_neox", "gpt_neox_plain"};
+
+class DecoderModelTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(DecoderModelTest, LogitsOfEveryPositionAreThoseOfTransformers) {
+  const DecoderFixture fixture(GetParam());
+  const auto decoder = fixture.load();
+  const std::size_t vocab = decoder->vocab_size();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    const auto prompt = fixture.prompt(i);
+    for (std::size_t t = 0; t < prompt.size(); ++t) {
+      const auto logits = sequence.push(prompt.subspan(t, 1));
+      for (std::size_t v = 0; v < vocab; ++v) {
+        ASSERT_NEAR(logits[v], fixture.logits(i)[t * vocab + v], 1e-4)
+            << "prompt " << i << " position " << t << " token " << v;
+      }
+    }
+  }
+}
+
+TEST_P(DecoderModelTest, SixtyFourGreedyTokensAreThoseOfTransformers) {
+  const DecoderFixture fixture(GetParam());
+  const auto decoder = fixture.load();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    auto logits = sequence.push(fixture.prompt(i).first(DecoderFixture::kGreedyFrom));
+    std::vector<std::uint32_t> tokens;
+    while (tokens.size() < fixture.greedy(i).size()) {
+      tokens.push_back(index_of_largest(logits));
+      logits = sequence.push(std::span(tokens).last(1));
+    }
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
+        << "prompt " << i;
+  }
+}
+
+// What one prompt gives alone, token by token, on one thread is what it gives in chunks, in company
+// and on three.
+TEST_P(DecoderModelTest, LogitsDoNotDependOnCompanyChunksOrThreads) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    DecoderFixture fixture(GetParam());
+    fixture.options.precision = precision;
+    const auto alone = fixture.load();
+    TestSequence single(*alone, 0);
+    std::vector<float> expected;
+    for (std::size_t t = 0; t < fixture.prompt(0).size(); ++t) {
+      expected = single.push(fixture.prompt(0).subspan(t, 1));
+    }
+    fixture.options.thread_count = 3;
+    const auto crowded = fixture.load();
+    const std::size_t vocab = crowded->vocab_size();
+    for (const std::size_t chunk : {1U, 7U, 16U, 23U, 40U}) {
+      TestSequence first(*crowded, 2);
+      TestSequence second(*crowded, 0);
+      std::vector<float> logits(2 * vocab);
+      for (std::size_t at = 0; at < fixture.prompt(0).size(); at += chunk) {
+        const auto count = std::min(chunk, fixture.prompt(0).size() - at);
+        const StepSequence steps[] = {second.next(fixture.prompt(1).subspan(at, count)),
+                                      first.next(fixture.prompt(0).subspan(at, count))};
+        ASSERT_TRUE(crowded->step(steps, logits));
+      }
+      EXPECT_EQ(std::memcmp(expected.data(), logits.data() + vocab, vocab * sizeof(float)), 0)
+          << "chunk " << chunk << " in " << decoder_precision_name(precision);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecoderModelTest, testing::ValuesIn(kModels),
+                         [](const auto& model) { return std::string(model.param); });
+
+TEST(SmolLm2Test, DequantisedItIsTransformers) {
+  if (smollm2_file().empty()) GTEST_SKIP() << "the model is not there: ./quickstart fetches it";
+  const DecoderFixture fixture("smollm2");
+  const auto decoder = fixture.load();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    auto logits = sequence.push(fixture.prompt(i));
+    const auto expected = fixture.logits(i);
+    for (std::size_t v = 0; v < expected.size(); ++v) {
+      ASSERT_NEAR(logits[v], expected[v], 3e-4) << "prompt " << i << " token " << v;
+    }
+    std::vector<std::uint32_t> tokens;
+    while (tokens.size() < fixture.greedy(i).size()) {
+      tokens.push_back(index_of_largest(logits));
+      logits = sequence.push(std::span(tokens).last(1));
+    }
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
+        << "prompt " << i;
+  }
+}
+
+// Its own bits are another class: near, and the same bits in every division of the work.
+TEST(SmolLm2Test, InItsOwnBitsChunksAndThreadsChangeNothing) {
+  if (smollm2_file().empty()) GTEST_SKIP() << "the model is not there: ./quickstart fetches it";
+  DecoderFixture fixture("smollm2");
+  fixture.options.precision = DecoderPrecision::Own;
+  const auto single = fixture.load();
+  fixture.options.thread_count = 3;
+  const auto several = fixture.load();
+  TestSequence whole(*single, 0);
+  const auto expected = whole.push(fixture.prompt(0));
+  TestSequence parts(*several, 1);
+  std::vector<float> logits;
+  for (const std::size_t at : {0U, 1U, 2U, 17U, 40U}) {
+    const std::size_t next = at == 40 ? 48 : at == 17 ? 40 : at == 2 ? 17 : at + 1;
+    logits = parts.push(fixture.prompt(0).subspan(at, next - at));
+  }
+  EXPECT_EQ(logits, expected);
+}
+
+TEST(DecoderTest, RefusesWhatDoesNotFit) {
+  const DecoderFixture fixture("llama");
+  const auto decoder = fixture.load();
+  std::vector<float> logits(decoder->vocab_size());
+  const std::vector<std::uint32_t> blocks{0, 1};
+  const auto message_of = [&](std::vector<std::uint32_t> tokens, std::uint32_t position) {
+    const StepSequence step{tokens, position, blocks, true};
+    const auto outcome = decoder->step(std::span(&step, 1), logits);
+    return outcome ? std::string() : outcome.error().message;
+  };
+  EXPECT_EQ(message_of({}, 0), "a sequence of a step must have a token");
+  EXPECT_EQ(message_of({67}, 0), "a token id is not in the vocabulary of 67: 67");
+  EXPECT_EQ(message_of({5}, 32), "2 blocks of the cache do not hold 33 tokens");
+  EXPECT_EQ(message_of({5}, 128), "a sequence has at most 128 tokens: 129");
+  EXPECT_EQ(message_of({5}, 0), "");
+}
+
+TEST(DecoderTest, AMissingTensorIsNamed) {
+  DecoderFixture fixture("llama");
+  fixture.options.spec.layer_count = 3;
+  fixture.options.spec.windows.push_back(0);
+  const auto decoder = Decoder::load(fixture.options);
+  ASSERT_FALSE(decoder);
+  EXPECT_NE(decoder.error().message.find("the model has no tensor model.layers.2.input_layernorm"),
+            std::string::npos)
+      << decoder.error().message;
+}
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "base/result.h"
+#include "engine/decoder/decoder_weights.h"
+
+namespace muster::engine {
+
+/// GPT-2: learned positions, layer norms with biases, query, key and value in one tensor, all of
+/// whose matrices Hugging Face stores as [in, out].
+///
+/// Source: transformers 5.17, modeling_gpt2.py; gguf-py, constants.py.
+Result<DecoderWeights> load_gpt2_family(const WeightLoading& loading);
+
+}  // namespace muster::engine

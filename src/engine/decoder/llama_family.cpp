@@ -1,0 +1,120 @@
+// Names of Llama's relatives; what else tells them apart stands in their DecoderSpec.
+
+#include "engine/decoder/llama_family.h"
+
+#include <string>
+
+#include "engine/decoder/family_blocks.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr std::string_view kPrefix = "model.layers.";
+
+/// A tensor's name in the two kinds of files.
+struct Name {
+  std::string_view hugging_face;
+  std::string_view gguf;
+};
+
+class LlamaLayerLoader {
+ public:
+  LlamaLayerLoader(const WeightLoading& loading, std::size_t layer)
+      : loading_(loading), spec_(loading.spec), layer_(layer) {}
+
+  Result<DecoderLayer> load() const {
+    DecoderLayer layer;
+    layer.attention_norm = MUSTER_TRY(norm({"input_layernorm", "attn_norm"}, spec_.hidden_size));
+    MUSTER_TRY(load_attention(layer));
+    MUSTER_TRY(load_norms(layer));
+    MUSTER_TRY(load_feed_forward(layer));
+    return layer;
+  }
+
+ private:
+  std::string name(const Name& name) const {
+    const bool is_gguf = spec_.naming == TensorNaming::Gguf;
+    return layer_name(spec_, kPrefix, layer_, is_gguf ? name.gguf : name.hugging_face);
+  }
+  Result<NormVectors> norm(const Name& of, std::size_t size) const {
+    return load_norm(loading_, name(of), size);
+  }
+  Status linear(const Name& of, std::size_t rows, std::size_t columns, bool has_bias,
+                PanelMatrix& to, const RowOrder& order = {}) const {
+    return load_linear(loading_, {name(of), rows, columns, has_bias, order}, to);
+  }
+
+  Status load_attention(DecoderLayer& layer) const {
+    const std::size_t hidden = spec_.hidden_size;
+    const std::size_t queries = std::size_t{spec_.head_count} * spec_.head_size;
+    const std::size_t keys = std::size_t{spec_.kv_head_count} * spec_.head_size;
+    const bool bias = spec_.has_query_bias;
+    if (spec_.family == DecoderFamily::Phi3) {
+      MUSTER_TRY(
+          linear({"self_attn.qkv_proj", "attn_qkv"}, queries + 2 * keys, hidden, bias, layer.qkv));
+    } else {
+      const auto order = rope_order(spec_);
+      MUSTER_TRY(linear({"self_attn.q_proj", "attn_q"}, queries, hidden, bias, layer.qkv, order));
+      MUSTER_TRY(linear({"self_attn.k_proj", "attn_k"}, keys, hidden, bias, layer.qkv, order));
+      MUSTER_TRY(linear({"self_attn.v_proj", "attn_v"}, keys, hidden, bias, layer.qkv));
+    }
+    if (spec_.has_qk_norm) {
+      layer.query_norm = MUSTER_TRY(norm({"self_attn.q_norm", "attn_q_norm"}, spec_.head_size));
+      layer.key_norm = MUSTER_TRY(norm({"self_attn.k_norm", "attn_k_norm"}, spec_.head_size));
+    }
+    return linear({"self_attn.o_proj", "attn_output"}, hidden, queries, spec_.has_output_bias,
+                  layer.attention_out);
+  }
+
+  // What "post_attention_layernorm" is the norm of differs between the families.
+  Status load_norms(DecoderLayer& layer) const {
+    const std::size_t hidden = spec_.hidden_size;
+    if (!spec_.has_post_norms) {
+      layer.feed_forward_norm = MUSTER_TRY(norm({"post_attention_layernorm", "ffn_norm"}, hidden));
+      return Done{};
+    }
+    layer.attention_post_norm =
+        MUSTER_TRY(norm({"post_attention_layernorm", "post_attention_norm"}, hidden));
+    layer.feed_forward_norm = MUSTER_TRY(norm({"pre_feedforward_layernorm", "ffn_norm"}, hidden));
+    layer.feed_forward_post_norm =
+        MUSTER_TRY(norm({"post_feedforward_layernorm", "post_ffw_norm"}, hidden));
+    return Done{};
+  }
+
+  Status load_feed_forward(DecoderLayer& layer) const {
+    const std::size_t hidden = spec_.hidden_size;
+    const std::size_t inner = spec_.intermediate_size;
+    const bool bias = spec_.has_mlp_bias;
+    if (spec_.family == DecoderFamily::Phi3) {
+      MUSTER_TRY(linear({"mlp.gate_up_proj", "ffn_up"}, 2 * inner, hidden, bias, layer.up));
+    } else {
+      MUSTER_TRY(linear({"mlp.gate_proj", "ffn_gate"}, inner, hidden, bias, layer.up));
+      MUSTER_TRY(linear({"mlp.up_proj", "ffn_up"}, inner, hidden, bias, layer.up));
+    }
+    return linear({"mlp.down_proj", "ffn_down"}, hidden, inner, bias, layer.down);
+  }
+
+  const WeightLoading& loading_;
+  const DecoderSpec& spec_;
+  std::size_t layer_;
+};
+
+}  // namespace
+
+Result<DecoderWeights> load_llama_family(const WeightLoading& loading) {
+  const auto& spec = loading.spec;
+  const bool is_gguf = spec.naming == TensorNaming::Gguf;
+  DecoderWeights weights;
+  weights.embedding =
+      MUSTER_TRY(loading.source.matrix(is_gguf ? "token_embd.weight" : "model.embed_tokens.weight",
+                                       spec.vocab_size, spec.hidden_size));
+  for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
+    weights.layers.push_back(MUSTER_TRY(LlamaLayerLoader(loading, layer).load()));
+  }
+  weights.final_norm =
+      MUSTER_TRY(load_norm(loading, is_gguf ? "output_norm" : "model.norm", spec.hidden_size));
+  MUSTER_TRY(load_head(loading, is_gguf ? "output.weight" : "lm_head.weight", weights));
+  return weights;
+}
+
+}  // namespace muster::engine

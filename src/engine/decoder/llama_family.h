@@ -1,0 +1,16 @@
+#pragma once
+
+#include "base/result.h"
+#include "engine/decoder/decoder_weights.h"
+
+namespace muster::engine {
+
+/// Llama and what has grown from it: Mistral, Qwen2, Qwen3 (a norm of each query and key head),
+/// Phi-3 (query, key and value in one tensor, and gate and up) and Gemma 2 (a norm behind each part
+/// too). RMS norms, rotary positions, grouped heads of keys, gated feed-forward parts.
+///
+/// Source: transformers 5.17, modeling_{llama,mistral,qwen2,qwen3,phi3,gemma2}.py; the names of
+/// GGUF files: gguf-py, constants.py.
+Result<DecoderWeights> load_llama_family(const WeightLoading& loading);
+
+}  // namespace muster::engine

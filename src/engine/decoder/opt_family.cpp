@@ -1,0 +1,63 @@
+// OPT's names.
+
+#include "engine/decoder/opt_family.h"
+
+#include <string>
+
+#include "engine/decoder/family_blocks.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr const char* kBase = "model.decoder.";
+
+Result<DecoderLayer> load_layer(const WeightLoading& loading, std::size_t index) {
+  const auto& spec = loading.spec;
+  const std::size_t hidden = spec.hidden_size;
+  const std::size_t inner = spec.intermediate_size;
+  const auto prefix = kBase + ("layers." + std::to_string(index)) + ".";
+  const auto linear = [&](const char* name, std::size_t rows, std::size_t columns, bool has_bias,
+                          PanelMatrix& to) {
+    return load_linear(
+        loading, {.name = prefix + name, .rows = rows, .columns = columns, .has_bias = has_bias},
+        to);
+  };
+  DecoderLayer layer;
+  layer.attention_norm = MUSTER_TRY(load_norm(loading, prefix + "self_attn_layer_norm", hidden));
+  for (const auto* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}) {
+    MUSTER_TRY(linear(name, hidden, hidden, spec.has_query_bias, layer.qkv));
+  }
+  MUSTER_TRY(
+      linear("self_attn.out_proj", hidden, hidden, spec.has_output_bias, layer.attention_out));
+  layer.feed_forward_norm = MUSTER_TRY(load_norm(loading, prefix + "final_layer_norm", hidden));
+  MUSTER_TRY(linear("fc1", inner, hidden, spec.has_mlp_bias, layer.up));
+  MUSTER_TRY(linear("fc2", hidden, inner, spec.has_mlp_bias, layer.down));
+  return layer;
+}
+
+}  // namespace
+
+Result<DecoderWeights> load_opt_family(const WeightLoading& loading) {
+  const auto& spec = loading.spec;
+  if (!spec.is_norm_before || spec.embedding_size != spec.hidden_size) {
+    return Error{ErrorKind::Unsupported,
+                 "an OPT with norms behind its parts or a narrower table (350m) is not computed"};
+  }
+  DecoderWeights weights;
+  const std::string base = kBase;
+  weights.embedding = MUSTER_TRY(
+      loading.source.matrix(base + "embed_tokens.weight", spec.vocab_size, spec.hidden_size));
+  weights.positions = MUSTER_TRY(
+      loading.source.matrix(base + "embed_positions.weight", spec.position_rows, spec.hidden_size));
+  for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
+    weights.layers.push_back(MUSTER_TRY(load_layer(loading, layer)));
+  }
+  if (spec.has_final_norm) {
+    weights.final_norm =
+        MUSTER_TRY(load_norm(loading, base + "final_layer_norm", spec.hidden_size));
+  }
+  MUSTER_TRY(load_head(loading, "lm_head.weight", weights));
+  return weights;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,143 @@
+// Packing tensors into panels, and dividing a product among the cores of a device.
+
+#include "engine/decoder/panel_matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "modelfile/dequantize.h"
+
+namespace muster::engine {
+namespace {
+
+// Rows that meet a group of panels while it is in the second-level cache. A multiple of 6 and 8,
+// the strips of rows that kernels take.
+constexpr std::size_t kRowsPerItem = 96;
+
+std::optional<WeightFormat> own_format(const GgmlType& type) {
+  switch (static_cast<GgmlTypeId>(type.id)) {
+    case GgmlTypeId::F32:
+      return WeightFormat::Fp32;
+    case GgmlTypeId::BF16:
+      return WeightFormat::Bf16;
+    case GgmlTypeId::Q4_0:
+      return WeightFormat::Q4_0;
+    case GgmlTypeId::Q4_1:
+      return WeightFormat::Q4_1;
+    case GgmlTypeId::Q8_0:
+      return WeightFormat::Q8_0;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::size_t source_row(const PanelMatrix::Part& part, std::size_t output) {
+  return part.order ? part.order(output) : output;
+}
+
+void pack_blocks(const PanelMatrix::Part& part, std::size_t panel, PanelWeight& weight) {
+  const std::byte* rows[kPanelOutputs] = {};
+  for (std::size_t o = 0; o < kPanelOutputs; ++o) {
+    const std::size_t output = panel * kPanelOutputs + o;
+    if (output >= weight.out_size()) break;
+    rows[o] = part.matrix.data.data() + source_row(part, output) * part.matrix.row_bytes();
+  }
+  pack_panel(rows, panel, weight);
+}
+
+void pack_floats(const PanelMatrix::Part& part, std::size_t panel, PanelWeight& weight) {
+  const std::size_t in_size = weight.in_size();
+  std::vector<float> values(kPanelOutputs * in_size);
+  const float* rows[kPanelOutputs] = {};
+  for (std::size_t o = 0; o < kPanelOutputs; ++o) {
+    const std::size_t output = panel * kPanelOutputs + o;
+    if (output >= weight.out_size()) break;
+    part.matrix.read_row(source_row(part, output), std::span(values).subspan(o * in_size, in_size));
+    rows[o] = values.data() + o * in_size;
+  }
+  pack_panel(rows, panel, weight);
+}
+
+/// How many items a product of `panel_count` panels is cut into: enough that the last one to finish
+/// is not far behind, and no smaller than four panels where that many are there for everybody.
+std::size_t panels_per_item(std::size_t panel_count, std::size_t team_size) {
+  if (team_size == 1) return panel_count;
+  constexpr std::size_t kItemsPerMember = 6;
+  const std::size_t wanted = panel_count / (kItemsPerMember * team_size);
+  return std::clamp<std::size_t>(wanted / 4 * 4, 4, 64);
+}
+
+}  // namespace
+
+Result<WeightFormat> weight_format(const SourceMatrix& matrix, DecoderPrecision precision) {
+  if (precision == DecoderPrecision::Fp32) return WeightFormat::Fp32;
+  if (precision == DecoderPrecision::Bf16) return WeightFormat::Bf16;
+  const auto own = own_format(*matrix.type);
+  if (own && !matrix.is_transposed) return *own;
+  return Error{ErrorKind::Unsupported,
+               fmt::format("precision own multiplies F32, BF16, Q4_0, Q4_1 and Q8_0 as they are, "
+                           "and the file has a matrix of {}: use bf16 or fp32",
+                           matrix.type->name)};
+}
+
+Status PanelMatrix::add(const Part& part, DecoderPrecision precision, ThreadTeam& team) {
+  const auto format = MUSTER_TRY(weight_format(part.matrix, precision));
+  MUSTER_CHECK(parts_.empty() || parts_.front().in_size() == part.matrix.column_count);
+  PanelWeight weight(format, part.matrix.row_count, part.matrix.column_count);
+  team.share(weight.panel_count(), [&](std::size_t panel, std::size_t) {
+    if (is_blocked(format)) {
+      pack_blocks(part, panel, weight);
+    } else {
+      pack_floats(part, panel, weight);
+    }
+  });
+  if (!part.bias.empty()) {
+    float* bias = weight.make_bias();
+    for (std::size_t i = 0; i < part.bias.size(); ++i) bias[i] = part.bias[source_row(part, i)];
+  }
+  out_size_ += weight.out_size();
+  forms_ = forms_ | RowForms::of(format);
+  parts_.push_back(std::move(weight));
+  return Done{};
+}
+
+std::uint64_t PanelMatrix::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& part : parts_) sum += part.bytes();
+  return sum;
+}
+
+void PanelMatrix::multiply(const DecoderKernels& kernels, ThreadTeam& team, const RowBuffer& x,
+                           std::size_t row_count, const ProductOut& out) const {
+  struct Item {
+    const PanelWeight* weight;
+    PanelProduct product;
+    std::size_t panel_begin, panel_end;
+    float* out;
+  };
+  std::size_t panel_count = 0;
+  for (const auto& part : parts_) panel_count += part.panel_count();
+  const std::size_t step = panels_per_item(panel_count, team.size());
+  std::vector<Item> items;
+  items.reserve(panel_count / step + parts_.size());
+  float* to = out.out;
+  for (const auto& part : parts_) {
+    for (std::size_t begin = 0; begin < part.panel_count(); begin += step) {
+      items.push_back({&part, kernels.product(part.format()), begin,
+                       std::min(begin + step, part.panel_count()), to});
+    }
+    to += part.out_size();
+  }
+  const std::size_t row_blocks = (row_count + kRowsPerItem - 1) / kRowsPerItem;
+  team.share(items.size() * row_blocks, [&](std::size_t index, std::size_t) {
+    const Item& item = items[index % items.size()];
+    const std::size_t row = index / items.size() * kRowsPerItem;
+    const std::size_t count = std::min(kRowsPerItem, row_count - row);
+    item.product(*item.weight, item.panel_begin, item.panel_end, x.rows(row, count),
+                 {item.out + row * out.stride, out.stride, out.adds});
+  });
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,49 @@
+// Rows in every form that some product of theirs reads.
+
+#include "engine/decoder/row_forms.h"
+
+namespace muster::engine {
+
+RowBuffer::RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms)
+    : size_(size),
+      bf16_size_((size + 1) / 2 * 2),
+      block_count_(size / kBlockInputs),
+      fp32_(row_count_max * size) {
+  if (forms.bf16) bf16_ = CountedArray<Bfloat16>(row_count_max * bf16_size_);
+  if (forms.blocks) {
+    quants_ = CountedArray<std::int8_t>(row_count_max * size);
+    scales_ = CountedArray<float>(row_count_max * block_count_);
+    sums_ = CountedArray<std::int32_t>(row_count_max * block_count_);
+    scaled_sums_ = CountedArray<float>(row_count_max * block_count_);
+  }
+}
+
+void RowBuffer::make_forms(const DecoderKernels& kernels, std::size_t index) {
+  const float* from = row(index);
+  if (bf16_.size() > 0) {
+    auto* to = bf16_.get() + index * bf16_size_;
+    kernels.narrow(size_, from, to);
+    if (bf16_size_ > size_) to[size_] = Bfloat16{};
+  }
+  if (quants_.size() > 0) {
+    const std::size_t block = index * block_count_;
+    kernels.quantize(size_, from, quants_.get() + index * size_, scales_.get() + block,
+                     sums_.get() + block, scaled_sums_.get() + block);
+  }
+}
+
+ProductRows RowBuffer::rows(std::size_t begin, std::size_t count) const {
+  const auto at = [](const auto& array, std::size_t index) {
+    return array.size() == 0 ? nullptr : array.get() + index;
+  };
+  const std::size_t block = begin * block_count_;
+  return {.count = count,
+          .fp32 = at(fp32_, begin * size_),
+          .bf16 = at(bf16_, begin * bf16_size_),
+          .quants = at(quants_, begin * size_),
+          .scales = at(scales_, block),
+          .sums = at(sums_, block),
+          .scaled_sums = at(scaled_sums_, block)};
+}
+
+}  // namespace muster::engine

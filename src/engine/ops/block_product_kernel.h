@@ -1,0 +1,116 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "engine/ops/panel_product.h"
+#include "engine/ops/panel_product_kernel.h"
+#include "engine/ops/strips.h"
+
+namespace muster::engine {
+
+// `PanelProduct` for weights in blocks of 32 inputs, written once over `Ops`, which holds 16
+// outputs side by side: `Ints` of 32 bits, `Bytes` of 4 inputs of each output, `Floats`. The 4
+// inputs of a row are one broadcast of 32 bits.
+//
+// With w = d q + m and x = e p: sum of w x = d e (sum of q p) + m e (sum of p), the sums of
+// integers exact: at most 32 x 255 x 128.
+
+/// The scales and the quants of a panel's block, unpacked once for all rows of a strip.
+template <typename Ops, WeightFormat kFormat>
+struct PanelBlock {
+  static constexpr bool kHasMinimum = kFormat == WeightFormat::Q4_1;
+  static constexpr std::size_t kHead = (kHasMinimum ? 2 : 1) * kPanelOutputs * sizeof(Float16);
+  static constexpr std::size_t kBytes = kHead + (kFormat == WeightFormat::Q8_0 ? 512 : 256);
+
+  typename Ops::Floats scales, minima;
+  typename Ops::Bytes quants[8];
+
+  [[gnu::always_inline]] explicit PanelBlock(const std::byte* from) {
+    const auto* halves = reinterpret_cast<const Float16*>(from);
+    scales = Ops::load_halves(halves);
+    if constexpr (kHasMinimum) minima = Ops::load_halves(halves + kPanelOutputs);
+    if constexpr (kFormat == WeightFormat::Q8_0) {
+#pragma GCC unroll 8
+      for (std::size_t g = 0; g < 8; ++g) quants[g] = Ops::load_bytes(from + kHead + g * 64);
+    } else {
+#pragma GCC unroll 4
+      for (std::size_t g = 0; g < 4; ++g) {
+        const auto both = Ops::load_bytes(from + kHead + g * 64);
+        quants[g] = Ops::low_halves(both);
+        quants[g + 4] = Ops::high_halves(both);
+      }
+    }
+  }
+};
+
+/// Integer sums of one block for one row; those of Q4_0 and Q8_0 are of q less its middle.
+template <typename Ops, WeightFormat kFormat>
+[[gnu::always_inline]] inline typename Ops::Ints sum_block(const PanelBlock<Ops, kFormat>& block,
+                                                           const std::int8_t* quants,
+                                                           std::int32_t sum) {
+  constexpr int kMiddle = kFormat == WeightFormat::Q8_0   ? Ops::kMiddleOfBytes
+                          : kFormat == WeightFormat::Q4_0 ? 8
+                                                          : 0;
+  auto total = Ops::ints(kMiddle == 0 ? 0 : -kMiddle * sum);
+#pragma GCC unroll 8
+  for (std::size_t g = 0; g < 8; ++g) {
+    std::int32_t four = 0;
+    std::memcpy(&four, quants + 4 * g, sizeof four);
+    if constexpr (kFormat == WeightFormat::Q8_0) {
+      total = Ops::add_products_of_bytes(block.quants[g], four, total);
+    } else {
+      total = Ops::add_products_of_halves(block.quants[g], four, total);
+    }
+  }
+  return total;
+}
+
+template <typename Ops, WeightFormat kFormat, std::size_t kRows>
+[[gnu::always_inline]] inline void multiply_block_panel(const PanelWeight& weight,
+                                                        std::size_t panel, const ProductRows& x,
+                                                        std::size_t row, const ProductOut& out) {
+  using Block = PanelBlock<Ops, kFormat>;
+  const std::size_t in_size = weight.in_size();
+  const std::size_t block_count = in_size / kBlockInputs;
+  typename Ops::Floats sums[kRows];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i) {
+    sums[i] = weight.bias() == nullptr ? Ops::floats(0)
+                                       : Ops::load_floats(weight.bias() + panel * kPanelOutputs);
+  }
+  const std::byte* from = weight.panel(panel);
+  for (std::size_t b = 0; b < block_count; ++b, from += Block::kBytes) {
+    const Block block(from);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const std::size_t at = (row + i) * block_count + b;
+      const auto total = Ops::to_floats(sum_block(block, x.quants + at * kBlockInputs, x.sums[at]));
+      sums[i] =
+          Ops::multiply_add(total, Ops::multiply(block.scales, Ops::floats(x.scales[at])), sums[i]);
+      if constexpr (Block::kHasMinimum) {
+        sums[i] = Ops::multiply_add(block.minima, Ops::floats(x.scaled_sums[at]), sums[i]);
+      }
+    }
+  }
+  const std::size_t column = panel * kPanelOutputs;
+  const std::size_t column_count = std::min(kPanelOutputs, weight.out_size() - column);
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i) {
+    Ops::put(sums[i], column_count, out.adds, out.out + (row + i) * out.stride + column);
+  }
+}
+
+template <typename Ops, WeightFormat kFormat>
+void multiply_block_panels(const PanelWeight& weight, std::size_t panel_begin,
+                           std::size_t panel_end, const ProductRows& x, const ProductOut& out) {
+  for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
+    for_each_strip<Ops::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
+      multiply_block_panel<Ops, kFormat, kRows>(weight, panel, x, row, out);
+    });
+  }
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,68 @@
+// Which loops of a decoder this CPU can run, by what it can do.
+
+#include "engine/ops/decoder_kernels.h"
+
+#include "engine/ops/bf16_product.h"
+#include "engine/ops/decoder_kernels_by_cpu.h"
+#include "engine/ops/kernels_by_cpu.h"
+
+namespace muster::engine {
+namespace {
+
+bool has(const Kernels& kernels) {
+  for (const auto* available : kernels_available()) {
+    if (available == &kernels) return true;
+  }
+  return false;
+}
+
+DecoderKernels with_extensions(DecoderKernels kernels) {
+  const bool has_bf16 = has_avx512_bf16();
+  const bool has_vnni = __builtin_cpu_supports("avx512vnni");
+  kernels.name = has_bf16 ? (has_vnni ? "avx512+bf16+vnni" : "avx512+bf16")
+                          : (has_vnni ? "avx512+vnni" : "avx512");
+  if (has_bf16) kernels.multiply_bf16 = multiply_bf16_avx512_bf16;
+  if (has_vnni) {
+    kernels.multiply_q4_0 = multiply_q4_0_avx512_vnni;
+    kernels.multiply_q4_1 = multiply_q4_1_avx512_vnni;
+    kernels.multiply_q8_0 = multiply_q8_0_avx512_vnni;
+  }
+  return kernels;
+}
+
+}  // namespace
+
+PanelProduct DecoderKernels::product(WeightFormat format) const {
+  switch (format) {
+    case WeightFormat::Fp32:
+      return multiply_fp32;
+    case WeightFormat::Bf16:
+      return multiply_bf16;
+    case WeightFormat::Q4_0:
+      return multiply_q4_0;
+    case WeightFormat::Q4_1:
+      return multiply_q4_1;
+    case WeightFormat::Q8_0:
+      return multiply_q8_0;
+  }
+  return nullptr;
+}
+
+std::vector<DecoderKernels> decoder_kernels_available() {
+  std::vector<DecoderKernels> available{kPortableDecoderKernels};
+  if (has(kAvx2Kernels) && __builtin_cpu_supports("f16c")) {
+    available.push_back(kAvx2DecoderKernels);
+    if (has(kAvx512Kernels)) {
+      available.push_back(kAvx512DecoderKernels);
+      available.push_back(with_extensions(kAvx512DecoderKernels));
+    }
+  }
+  return available;
+}
+
+const DecoderKernels& best_decoder_kernels() {
+  static const DecoderKernels best = decoder_kernels_available().back();
+  return best;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/ops/bfloat16.h"
+#include "engine/ops/float16.h"
+#include "engine/ops/kernels.h"
+#include "engine/ops/panel_product.h"
+#include "spec/decoder_spec.h"
+
+namespace muster::engine {
+
+/// Rotary positions of one row: pair i of a head, (x_i, x_(i + pairs)), is turned by an angle whose
+/// cosine and sine stand here; the head's rest stays.
+/// Source: Su et al. 2021, "RoFormer", equation 34, with the pairs of GPT-NeoX.
+struct Rotation {
+  std::size_t head_count = 0;
+  std::size_t head_size = 0;
+  std::size_t pair_count = 0;
+  const float* cosines = nullptr;  // [pair_count]
+  const float* sines = nullptr;    // [pair_count]
+};
+
+/// One token's view of the keys and values of its sequence, for one of its heads.
+struct AttentionRow {
+  const float* query = nullptr;  // [head_size], already scaled
+  float* out = nullptr;          // [head_size]
+  std::uint32_t begin = 0;       // the first position it sees (sliding windows), else 0
+  std::uint32_t end = 0;         // behind the last: its own position + 1
+};
+
+inline constexpr std::size_t kKvBlockTokens = 16;
+
+/// The keys and values of one sequence, one layer and one head of keys, in blocks of 16 positions:
+/// `offset` elements behind the start of block `blocks[p / 16]` stand the keys of position p,
+/// transposed, [head_size][16], and behind them the values, [16][head_size]. Behind the pool's end
+/// 16 more elements may be read.
+template <typename T>
+struct PagedHead {
+  const T* pool = nullptr;
+  std::span<const std::uint32_t> blocks;
+  std::size_t block_size = 0;  // elements of a whole block in the pool
+  std::size_t offset = 0;
+  std::size_t head_size = 0;
+
+  const T* keys(std::size_t block) const { return pool + blocks[block] * block_size + offset; }
+  const T* values(std::size_t block) const { return keys(block) + head_size * kKvBlockTokens; }
+};
+
+/// Further properties of attention that some families have.
+struct AttentionExtras {
+  float soft_cap = 0;  // Gemma 2: cap tanh(score / cap); 0: none
+};
+
+/// The loops of a decoder for one instruction set; all arithmetic is float32 but for the products
+/// of bf16 and 8-bit numbers. What a row becomes depends on nothing but the row (and, of attention,
+/// its sequence).
+///
+/// Threads: stateless functions.
+struct DecoderKernels {
+  std::string_view name;  // part of the equality class: "avx512", "avx2", "portable"
+
+  PanelProduct multiply_fp32;
+  PanelProduct multiply_bf16;
+  PanelProduct multiply_q4_0;
+  PanelProduct multiply_q4_1;
+  PanelProduct multiply_q8_0;
+
+  /// out = x / sqrt(mean(x^2) + epsilon) weight. Source: Zhang and Sennrich 2019, "Root Mean Square
+  /// Layer Normalization", equation 4.
+  void (*rms_norm)(const LayerNormShape& shape, const float* x, float* out);
+  /// out = (x - mean) / sqrt(variance + epsilon) weight + bias.
+  void (*layer_norm)(const LayerNormShape& shape, const float* x, float* out);
+  /// gate = activation(gate) up; without `up` activation(gate).
+  void (*gate)(DecoderActivation activation, std::size_t size, float* gate, const float* up);
+  void (*rotate)(const Rotation& rotation, float* row);
+  void (*add)(std::size_t size, const float* x, float* to);
+
+  void (*narrow)(std::size_t size, const float* x, Bfloat16* out);
+  /// Blocks of 32: d = max |x| / 127, q = x / d to the nearest. Shapes: quants [size], scales, sums
+  /// and scaled_sums [size / 32].
+  void (*quantize)(std::size_t size, const float* x, std::int8_t* quants, float* scales,
+                   std::int32_t* sums, float* scaled_sums);
+
+  /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys.
+  /// scratch: [attention_rows x (longest end rounded up to 16)] floats.
+  void (*attend_fp32)(const PagedHead<float>& head, std::span<const AttentionRow> rows,
+                      const AttentionExtras& extras, float* scratch);
+  void (*attend_fp16)(const PagedHead<Float16>& head, std::span<const AttentionRow> rows,
+                      const AttentionExtras& extras, float* scratch);
+  std::size_t attention_rows;  // how many rows share a pass over keys and values
+
+  /// The index of the largest value, the first of several; of the first that is not finite, where
+  /// there is one.
+  std::size_t (*largest)(std::size_t size, const float* values);
+
+  PanelProduct product(WeightFormat format) const;
+};
+
+/// The portable kernels first, then each set of instructions that this CPU has, the best last.
+std::vector<DecoderKernels> decoder_kernels_available();
+
+/// The best that this CPU can run.
+const DecoderKernels& best_decoder_kernels();
+
+}  // namespace muster::engine

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "engine/ops/decoder_kernels.h"
+
+namespace muster::engine {
+
+// One per instruction set, each in a file of its own; running one on a CPU without it is SIGILL.
+extern const DecoderKernels kPortableDecoderKernels;
+extern const DecoderKernels kAvx2DecoderKernels;
+extern const DecoderKernels kAvx512DecoderKernels;
+
+// The products that two extensions of AVX-512 have instructions for.
+void multiply_bf16_avx512_bf16(const PanelWeight& weight, std::size_t panel_begin,
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out);
+void multiply_q4_0_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out);
+void multiply_q4_1_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out);
+void multiply_q8_0_avx512_vnni(const PanelWeight& weight, std::size_t panel_begin,
+                               std::size_t panel_end, const ProductRows& x, const ProductOut& out);
+
+}  // namespace muster::engine

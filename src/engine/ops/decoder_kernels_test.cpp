@@ -1,0 +1,205 @@
+#include "engine/ops/decoder_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace muster::engine {
+namespace {
+
+std::vector<float> random_row(std::size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> row(size);
+  for (auto& value : row) value = normal(random);
+  return row;
+}
+
+TEST(Float16Test, EveryValueComesBackAndRoundingIsToNearestEven) {
+  for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) {
+    const Float16 half{static_cast<std::uint16_t>(bits)};
+    const float value = to_float(half);
+    if (!std::isfinite(value)) continue;
+    ASSERT_EQ(to_float16(value).bits, half.bits) << bits;
+  }
+  EXPECT_EQ(to_float(Float16{0x3c00}), 1.0F);
+  EXPECT_EQ(to_float(Float16{0x0001}), 0x1p-24F);
+  EXPECT_EQ(to_float(Float16{0x7bff}), kFloat16Max);
+  EXPECT_EQ(to_float16(1.0F + 0x1p-11F).bits, 0x3c00);  // a tie: to the even one below
+  EXPECT_EQ(to_float16(1.0F + 0x3p-11F).bits, 0x3c02);  // a tie: to the even one above
+  EXPECT_EQ(to_float16(1e6F).bits, 0x7bff);             // stays finite
+  EXPECT_EQ(to_float16(-65520.0F).bits, 0xfbff);
+  EXPECT_TRUE(std::isnan(to_float(to_float16(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST(DecoderKernelsTest, NormsAreTheirFormulas) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const std::size_t size : {5U, 64U, 83U}) {
+      const auto x = random_row(size, 1);
+      const auto weight = random_row(size, 2);
+      const auto bias = random_row(size, 3);
+      const LayerNormShape shape{weight.data(), bias.data(), size, 1e-5F};
+      std::vector<float> rms(size), layer(size);
+      kernels.rms_norm(shape, x.data(), rms.data());
+      kernels.layer_norm(shape, x.data(), layer.data());
+      double squares = 0, sum = 0, variance = 0;
+      for (const double value : x) squares += value * value;
+      for (const double value : x) sum += value;
+      const double mean = sum / static_cast<double>(size);
+      for (const double value : x) variance += (value - mean) * (value - mean);
+      for (std::size_t i = 0; i < size; ++i) {
+        const auto n = static_cast<double>(size);
+        ASSERT_NEAR(rms[i], x[i] / std::sqrt(squares / n + 1e-5) * weight[i], 1e-5) << kernels.name;
+        ASSERT_NEAR(layer[i], (x[i] - mean) / std::sqrt(variance / n + 1e-5) * weight[i] + bias[i],
+                    1e-5)
+            << kernels.name;
+      }
+    }
+  }
+}
+
+TEST(DecoderKernelsTest, GatesAreTheirFormulasFromOneEndToTheOther) {
+  const std::vector<float> x{-100, -20, -5, -1, -0.1F, 0, 0.1F, 1, 5, 20, 100};
+  for (const auto& kernels : decoder_kernels_available()) {
+    auto gate = x;
+    const std::vector<float> up(x.size(), 2.0F);
+    kernels.gate(DecoderActivation::Silu, x.size(), gate.data(), up.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      ASSERT_NEAR(gate[i], 2 * x[i] / (1 + std::exp(-double{x[i]})), 1e-5 * (1 + std::abs(x[i])))
+          << kernels.name << " " << x[i];
+    }
+    gate = x;
+    kernels.gate(DecoderActivation::Relu, x.size(), gate.data(), nullptr);
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(gate[i], std::max(0.0F, x[i]));
+  }
+}
+
+TEST(DecoderKernelsTest, QuantsAreWithinHalfAStep) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    auto x = random_row(96, 4);
+    std::fill(x.begin() + 32, x.begin() + 64, 0.0F);
+    std::vector<std::int8_t> quants(96);
+    std::vector<float> scales(3), scaled_sums(3);
+    std::vector<std::int32_t> sums(3);
+    kernels.quantize(96, x.data(), quants.data(), scales.data(), sums.data(), scaled_sums.data());
+    for (std::size_t b = 0; b < 3; ++b) {
+      float largest = 0;
+      std::int32_t sum = 0;
+      for (std::size_t i = b * 32; i < b * 32 + 32; ++i) {
+        largest = std::max(largest, std::abs(x[i]));
+        sum += quants[i];
+        ASSERT_NEAR(scales[b] * quants[i], x[i], scales[b] * 0.501F) << kernels.name;
+      }
+      EXPECT_EQ(scales[b], largest / 127.0F);
+      EXPECT_EQ(sums[b], sum);
+      EXPECT_EQ(scaled_sums[b], scales[b] * static_cast<float>(sum));
+    }
+  }
+}
+
+TEST(DecoderKernelsTest, TheLargestIsTheFirstOfSeveral) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    std::vector<float> values(75, -3.0F);
+    values[41] = values[74] = 2.0F;
+    EXPECT_EQ(kernels.largest(values.size(), values.data()), 41U) << kernels.name;
+    values[74] = 2.5F;
+    EXPECT_EQ(kernels.largest(values.size(), values.data()), 74U) << kernels.name;
+  }
+}
+
+/// A head of keys and values of 40 positions in blocks that do not follow each other.
+template <typename T>
+struct TestHead {
+  static constexpr std::size_t kLength = 40, kSize = 20;
+  std::vector<T> pool = std::vector<T>(5 * 2 * kSize * kKvBlockTokens + 16);
+  std::vector<std::uint32_t> blocks{3, 0, 4};
+  std::vector<float> keys = random_row(kLength * kSize, 5);
+  std::vector<float> values = random_row(kLength * kSize, 6);
+
+  explicit TestHead(T (*narrow)(float)) {
+    for (std::size_t p = 0; p < kLength; ++p) {
+      auto* block = pool.data() + blocks[p / kKvBlockTokens] * 2 * kSize * kKvBlockTokens;
+      for (std::size_t c = 0; c < kSize; ++c) {
+        block[c * kKvBlockTokens + p % kKvBlockTokens] = narrow(keys[p * kSize + c]);
+        block[(kSize + p % 16) * kKvBlockTokens] = T{};
+      }
+    }
+    for (std::size_t p = 0; p < kLength; ++p) {
+      auto* block = pool.data() + blocks[p / kKvBlockTokens] * 2 * kSize * kKvBlockTokens;
+      for (std::size_t c = 0; c < kSize; ++c) {
+        block[kSize * kKvBlockTokens + p % kKvBlockTokens * kSize + c] =
+            narrow(values[p * kSize + c]);
+      }
+    }
+  }
+
+  PagedHead<T> head() const { return {pool.data(), blocks, 2 * kSize * kKvBlockTokens, 0, kSize}; }
+};
+
+float same(float value) { return value; }
+
+std::vector<double> attention_by_formula(const TestHead<float>& head, const AttentionRow& row,
+                                         double cap) {
+  constexpr auto kSize = TestHead<float>::kSize;
+  std::vector<double> out(kSize);
+  double total = 0;
+  for (std::size_t p = row.begin; p < row.end; ++p) {
+    double score = 0;
+    for (std::size_t c = 0; c < kSize; ++c)
+      score += double{row.query[c]} * head.keys[p * kSize + c];
+    if (cap > 0) score = cap * std::tanh(score / cap);
+    total += std::exp(score);
+    for (std::size_t c = 0; c < kSize; ++c) out[c] += std::exp(score) * head.values[p * kSize + c];
+  }
+  for (auto& value : out) value /= total;
+  return out;
+}
+
+TEST(DecoderKernelsTest, AttentionIsItsFormulaAndARowIsTheSameInAnyCompany) {
+  const TestHead<float> head(same);
+  const TestHead<Float16> narrow(to_float16);
+  const auto queries = random_row(9 * TestHead<float>::kSize, 7);
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const float cap : {0.0F, 2.0F}) {
+      std::vector<float> out(queries.size()), alone(queries.size()), half(queries.size());
+      std::vector<float> scratch(kernels.attention_rows * 48);
+      std::vector<AttentionRow> rows;
+      for (std::uint32_t i = 0; i < 9; ++i) {
+        rows.push_back({.query = queries.data() + i * TestHead<float>::kSize,
+                        .out = out.data() + i * TestHead<float>::kSize,
+                        .begin = i % 3 == 0 ? i : 0,
+                        .end = 12 + 3 * i});
+      }
+      kernels.attend_fp32(head.head(), rows, {cap}, scratch.data());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto expected = attention_by_formula(head, rows[i], cap);
+        for (std::size_t c = 0; c < expected.size(); ++c) {
+          ASSERT_NEAR(rows[i].out[c], expected[c], 1e-5) << kernels.name << " row " << i;
+        }
+        rows[i].out = alone.data() + i * expected.size();
+        kernels.attend_fp32(head.head(), std::span(rows).subspan(i, 1), {cap}, scratch.data());
+        rows[i].out = half.data() + i * expected.size();
+        kernels.attend_fp16(narrow.head(), std::span(rows).subspan(i, 1), {cap}, scratch.data());
+      }
+      EXPECT_EQ(out, alone) << kernels.name;
+      for (std::size_t i = 0; i < half.size(); ++i) ASSERT_NEAR(half[i], out[i], 5e-3);
+    }
+  }
+}
+
+TEST(DecoderKernelsTest, RotationTurnsPairsOfHalvesAndLeavesTheRest) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    std::vector<float> row{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};  // two heads of 5, two pairs each
+    const std::vector<float> cosines{0, 0.5F}, sines{1, 0.25F};
+    kernels.rotate({2, 5, 2, cosines.data(), sines.data()}, row.data());
+    EXPECT_EQ(row, (std::vector<float>{-3, 2 * 0.5F - 4 * 0.25F, 1, 4 * 0.5F + 2 * 0.25F, 5, -8,
+                                       7 * 0.5F - 9 * 0.25F, 6, 9 * 0.5F + 7 * 0.25F, 10}))
+        << kernels.name;
+  }
+}
+
+}  // namespace
+}  // namespace muster::engine

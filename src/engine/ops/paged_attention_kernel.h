@@ -1,0 +1,174 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "engine/ops/attention_kernel.h"
+#include "engine/ops/decoder_kernels.h"
+#include "engine/ops/layer_norm_kernel.h"
+#include "engine/ops/strips.h"
+
+namespace muster::engine {
+
+// Attention over a paged cache, for a strip of rows of one sequence that share a head of keys, in
+// three steps: scores of all positions that any row of the strip sees, softmax of each row's own
+// positions, weighted sum of the values. A position that a row does not see gets weight zero, which
+// changes no bit of its sums: a row's result depends on its own positions alone, in their order.
+
+/// scores[i][p] = query_i key_p for the positions of the blocks [first, last).
+template <typename Simd, std::size_t kRows, typename T>
+void score_blocks(const PagedHead<T>& head, std::span<const AttentionRow> rows, std::size_t first,
+                  std::size_t last, float* scores, std::size_t stride) {
+  using Vector = typename Simd::Vector;
+  constexpr std::size_t kPerBlock = kKvBlockTokens / Simd::kWidth;
+  for (std::size_t block = first; block < last; ++block) {
+    const T* keys = head.keys(block);
+    Vector sums[kRows][kPerBlock];
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kPerBlock; ++v) sums[i][v] = Simd::broadcast(0);
+    }
+    for (std::size_t c = 0; c < head.head_size; ++c, keys += kKvBlockTokens) {
+      Vector column[kPerBlock];
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kPerBlock; ++v) column[v] = Simd::load(keys + v * Simd::kWidth);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < kRows; ++i) {
+        const Vector query = Simd::broadcast(rows[i].query[c]);
+#pragma GCC unroll 8
+        for (std::size_t v = 0; v < kPerBlock; ++v) {
+          sums[i][v] = Simd::multiply_add(query, column[v], sums[i][v]);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kPerBlock; ++v) {
+        Simd::store(scores + i * stride + block * kKvBlockTokens + v * Simd::kWidth, sums[i][v]);
+      }
+    }
+  }
+}
+
+/// Caps one row's scores, where the family does, and makes them e^(score - largest) within what the
+/// row sees and 0 elsewhere; their sum.
+template <typename Simd>
+float weigh_scores(const AttentionRow& row, const AttentionExtras& extras, float* scores,
+                   std::size_t first, std::size_t last) {
+  using Vector = typename Simd::Vector;
+  if (extras.soft_cap > 0) {
+    for (std::size_t p = row.begin; p < row.end; ++p) {
+      scores[p] = extras.soft_cap * std::tanh(scores[p] / extras.soft_cap);
+    }
+  }
+  const float lowest = -std::numeric_limits<float>::infinity();
+  std::fill(scores + first, scores + std::max<std::size_t>(first, row.begin), lowest);
+  std::fill(scores + row.end, scores + last, lowest);
+  Vector peak = Simd::broadcast(lowest);
+  for (std::size_t p = first; p < last; p += Simd::kWidth) {
+    peak = Simd::max(peak, Simd::load(scores + p));
+  }
+  const Vector largest = Simd::broadcast(Simd::largest(peak));
+  Vector total = Simd::broadcast(0);
+  for (std::size_t p = first; p < last; p += Simd::kWidth) {
+    const auto weight = exp_of_negative<Simd>(Simd::subtract(Simd::load(scores + p), largest));
+    Simd::store(scores + p, weight);
+    if (p >= row.begin && p + Simd::kWidth <= row.end) total = Simd::add(total, weight);
+  }
+  // e^-infinity came out as e^-87, so the ends are cleared, and the vectors that hold them summed
+  // by what is left.
+  std::fill(scores + first, scores + std::max<std::size_t>(first, row.begin), 0.0F);
+  std::fill(scores + row.end, scores + last, 0.0F);
+  for (std::size_t p = first; p < last; p += Simd::kWidth) {
+    const bool is_whole = p >= row.begin && p + Simd::kWidth <= row.end;
+    if (!is_whole) total = Simd::add(total, Simd::load(scores + p));
+  }
+  return Simd::sum(total);
+}
+
+/// out_i = (sum over p of weights[i][p] value_p) / sum_i for kVectors vectors of a head from column
+/// `column` on.
+template <typename Simd, std::size_t kRows, std::size_t kVectors, typename T>
+[[gnu::always_inline]] inline void combine_values(const PagedHead<T>& head,
+                                                  std::span<const AttentionRow> rows,
+                                                  std::size_t begin, std::size_t end,
+                                                  const float* weights, std::size_t stride,
+                                                  const float* inverse_sums, std::size_t column) {
+  using Vector = typename Simd::Vector;
+  Vector sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) sums[i][v] = Simd::broadcast(0);
+  }
+  for (std::size_t p = begin; p < end;) {
+    const std::size_t until = std::min(end, (p / kKvBlockTokens + 1) * kKvBlockTokens);
+    const T* values =
+        head.values(p / kKvBlockTokens) + p % kKvBlockTokens * head.head_size + column;
+    for (; p < until; ++p, values += head.head_size) {
+      Vector part[kVectors];
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kVectors; ++v) part[v] = Simd::load(values + v * Simd::kWidth);
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < kRows; ++i) {
+        const Vector weight = Simd::broadcast(weights[i * stride + p]);
+#pragma GCC unroll 8
+        for (std::size_t v = 0; v < kVectors; ++v) {
+          sums[i][v] = Simd::multiply_add(weight, part[v], sums[i][v]);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const Vector inverse = Simd::broadcast(inverse_sums[i]);
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const std::size_t at = column + v * Simd::kWidth;
+      const std::size_t count = std::min(Simd::kWidth, head.head_size - at);
+      store_some<Simd>(rows[i].out + at, Simd::multiply(sums[i][v], inverse), count);
+    }
+  }
+}
+
+template <typename Simd, std::size_t kRows, typename T>
+void attend_strip(const PagedHead<T>& head, std::span<const AttentionRow> rows,
+                  const AttentionExtras& extras, float* scratch) {
+  std::size_t begin = rows[0].begin;
+  std::size_t end = rows[0].end;
+  for (std::size_t i = 1; i < kRows; ++i) {
+    begin = std::min<std::size_t>(begin, rows[i].begin);
+    end = std::max<std::size_t>(end, rows[i].end);
+  }
+  const std::size_t first = begin / kKvBlockTokens;
+  const std::size_t last = (end + kKvBlockTokens - 1) / kKvBlockTokens;
+  const std::size_t stride = last * kKvBlockTokens;
+  score_blocks<Simd, kRows>(head, rows, first, last, scratch, stride);
+  float inverse_sums[kRows];
+  for (std::size_t i = 0; i < kRows; ++i) {
+    inverse_sums[i] = 1.0F / weigh_scores<Simd>(rows[i], extras, scratch + i * stride,
+                                                first * kKvBlockTokens, stride);
+  }
+  for_each_strip<Simd::kVectorsMax>((head.head_size + Simd::kWidth - 1) / Simd::kWidth,
+                                    [&]<std::size_t kVectors>(std::size_t vector) {
+                                      combine_values<Simd, kRows, kVectors>(
+                                          head, rows, begin, end, scratch, stride, inverse_sums,
+                                          vector * Simd::kWidth);
+                                    });
+}
+
+template <typename Simd, typename T>
+void attend_paged(const PagedHead<T>& head, std::span<const AttentionRow> rows,
+                  const AttentionExtras& extras, float* scratch) {
+  for_each_strip<Simd::kRowsMax>(rows.size(), [&]<std::size_t kRows>(std::size_t begin) {
+    attend_strip<Simd, kRows>(head, rows.subspan(begin, kRows), extras, scratch);
+  });
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/ops/bfloat16.h"
+#include "engine/ops/panel_weight.h"
+
+namespace muster::engine {
+
+/// Rows as a product with a PanelWeight reads them, dense: float32 for Fp32 weights, bf16 for Bf16
+/// ones, and for blocks of 32 inputs 8-bit quants x = d q with what the sums need of each block.
+struct ProductRows {
+  std::size_t count = 0;
+  const float* fp32 = nullptr;          // [count, in]
+  const Bfloat16* bf16 = nullptr;       // [count, in rounded up to 2]
+  const std::int8_t* quants = nullptr;  // [count, in]
+  const float* scales = nullptr;        // [count, in / 32]: d
+  const std::int32_t* sums = nullptr;   // [count, in / 32]: the sum of q
+  const float* scaled_sums = nullptr;   // [count, in / 32]: d times it
+};
+
+/// Where sums go: out[row * stride + output].
+struct ProductOut {
+  float* out = nullptr;
+  std::size_t stride = 0;
+  bool adds = false;  // to what is there, else over it
+};
+
+/// out = x W^T + b (or out += that) for the panels [panel_begin, panel_end) of the weight. Each
+/// element is one sum in the order of the inputs, whatever the number of rows, the place of its row
+/// and the panels asked for: any division of the work gives the same bits.
+///
+/// Blocks of 32 inputs are summed exactly in integers, then scaled and added in float32.
+///
+/// Threads: a stateless function; for different panels at once.
+using PanelProduct = void (*)(const PanelWeight& weight, std::size_t panel_begin,
+                              std::size_t panel_end, const ProductRows& x, const ProductOut& out);
+
+}  // namespace muster::engine

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "engine/ops/panel_product.h"
+#include "engine/ops/strips.h"
+
+namespace muster::engine {
+
+// `PanelProduct` for float32 and bf16 weights, written once over `Ops`: an instruction set, and how
+// it multiplies one step of a panel (one input, or a pair of them) by a row's value. A strip of
+// rows meets a group of panels, and its sums stay in registers from the first input to the last.
+
+/// One input a step. Rows are float32.
+template <typename SimdSet>
+struct Fp32Steps {
+  using Simd = SimdSet;
+  using Vector = typename Simd::Vector;
+  using Weight = float;
+  struct Step {
+    Vector weights;
+  };
+  using Value = Vector;
+
+  static std::size_t step_count(std::size_t in_size) { return in_size; }
+  static Step load(const float* from) { return {Simd::load(from)}; }
+  static constexpr std::size_t kWeights = 1;  // of an output in a step
+
+  static const float* row(const ProductRows& x, std::size_t index, std::size_t in_size) {
+    return x.fp32 + index * in_size;
+  }
+  static Value value(const float* row, std::size_t step) { return Simd::broadcast(row[step]); }
+  static Vector add(const Step& step, const Value& value, Vector sum) {
+    return Simd::multiply_add(value, step.weights, sum);
+  }
+};
+
+/// A pair of inputs a step, widened to float32: two products and two additions.
+template <typename SimdSet>
+struct Bf16Steps {
+  using Simd = SimdSet;
+  using Vector = typename Simd::Vector;
+  using Weight = Bfloat16;
+  struct Step {
+    Vector even, odd;
+  };
+  struct Value {
+    Vector even, odd;
+  };
+
+  static std::size_t step_count(std::size_t in_size) { return (in_size + 1) / 2; }
+  static Step load(const Bfloat16* from) {
+    Step step;
+    Simd::load_pairs(from, step.even, step.odd);
+    return step;
+  }
+  static constexpr std::size_t kWeights = 2;
+
+  static const Bfloat16* row(const ProductRows& x, std::size_t index, std::size_t in_size) {
+    return x.bf16 + index * ((in_size + 1) / 2 * 2);
+  }
+  static Value value(const Bfloat16* row, std::size_t step) {
+    return {Simd::broadcast(to_float(row[2 * step])), Simd::broadcast(to_float(row[2 * step + 1]))};
+  }
+  static Vector add(const Step& step, const Value& value, Vector sum) {
+    return Simd::multiply_add(value.odd, step.odd, Simd::multiply_add(value.even, step.even, sum));
+  }
+};
+
+template <typename Simd>
+void put_sums(const typename Simd::Vector& sums, std::size_t column_count, bool adds, float* to) {
+  const bool is_whole = column_count >= Simd::kWidth;
+  auto value = sums;
+  if (adds) {
+    value = Simd::add(value, is_whole ? Simd::load(to) : Simd::load_first(to, column_count));
+  }
+  if (is_whole) {
+    Simd::store(to, value);
+  } else {
+    Simd::store_first(to, value, column_count);
+  }
+}
+
+/// kRows rows from `row` on and kPanels panels from `panel` on.
+template <typename Ops, std::size_t kRows, std::size_t kPanels>
+[[gnu::always_inline]] inline void multiply_group(const PanelWeight& weight, std::size_t panel,
+                                                  const ProductRows& x, std::size_t row,
+                                                  const ProductOut& out) {
+  using Simd = typename Ops::Simd;
+  using Vector = typename Simd::Vector;
+  using Weight = typename Ops::Weight;
+  constexpr std::size_t kWidth = Simd::kWidth;
+  constexpr std::size_t kPerPanel = kPanelOutputs / kWidth;
+  constexpr std::size_t kVectors = kPanels * kPerPanel;
+  constexpr std::size_t kStep = kPanelOutputs * Ops::kWeights;
+  const std::size_t in_size = weight.in_size();
+  const std::size_t panel_size = weight.panel_bytes() / sizeof(Weight);
+  const auto* weights = reinterpret_cast<const Weight*>(weight.panel(panel));
+
+  Vector sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      sums[i][v] = weight.bias() == nullptr
+                       ? Simd::broadcast(0)
+                       : Simd::load(weight.bias() + panel * kPanelOutputs + v * kWidth);
+    }
+  }
+  const auto* first_row = Ops::row(x, row, in_size);
+  const std::size_t row_size = Ops::step_count(in_size) * Ops::kWeights;
+  const std::size_t step_count = Ops::step_count(in_size);
+  for (std::size_t k = 0; k < step_count; ++k, weights += kStep) {
+    typename Ops::Step steps[kVectors];
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      steps[v] =
+          Ops::load(weights + v / kPerPanel * panel_size + v % kPerPanel * kWidth * Ops::kWeights);
+    }
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const auto value = Ops::value(first_row + i * row_size, k);
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        sums[i][v] = Ops::add(steps[v], value, sums[i][v]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t i = 0; i < kRows; ++i) {
+    float* to = out.out + (row + i) * out.stride + panel * kPanelOutputs;
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const std::size_t column = panel * kPanelOutputs + v * kWidth;
+      if (column >= weight.out_size()) break;
+      put_sums<Simd>(sums[i][v], weight.out_size() - column, out.adds, to + v * kWidth);
+    }
+  }
+}
+
+/// How many panels fill the registers beside kRowsMax rows.
+template <typename Simd>
+constexpr std::size_t panels_at_once() {
+  constexpr std::size_t kPanels = Simd::kVectorsMax * Simd::kWidth / kPanelOutputs;
+  return kPanels == 0 ? 1 : kPanels;
+}
+
+template <typename Ops>
+void multiply_panels(const PanelWeight& weight, std::size_t panel_begin, std::size_t panel_end,
+                     const ProductRows& x, const ProductOut& out) {
+  using Simd = typename Ops::Simd;
+  constexpr std::size_t kPanelsMax = panels_at_once<Simd>();
+  for_each_strip<kPanelsMax>(panel_end - panel_begin, [&]<std::size_t kPanels>(std::size_t panel) {
+    for_each_strip<Simd::kRowsMax>(x.count, [&]<std::size_t kRows>(std::size_t row) {
+      multiply_group<Ops, kRows, kPanels>(weight, panel_begin + panel, x, row, out);
+    });
+  });
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,227 @@
+#include "engine/ops/panel_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/ops/decoder_kernels.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr WeightFormat kFormats[] = {WeightFormat::Fp32, WeightFormat::Bf16, WeightFormat::Q4_0,
+                                     WeightFormat::Q4_1, WeightFormat::Q8_0};
+
+/// A weight as a file has it, its values, and it packed.
+class TestWeight {
+ public:
+  TestWeight(WeightFormat format, std::size_t out, std::size_t in, std::mt19937& random)
+      : packed(format, out, in), values(out * in) {
+    if (is_blocked(format)) {
+      fill_blocks(format, out, in, random);
+    } else {
+      fill_floats(format, out, in, random);
+    }
+  }
+
+  PanelWeight packed;
+  std::vector<float> values;  // [out, in]
+
+ private:
+  void fill_floats(WeightFormat format, std::size_t out, std::size_t in, std::mt19937& random) {
+    std::normal_distribution<float> normal;
+    for (auto& value : values) {
+      value = normal(random);
+      if (format == WeightFormat::Bf16) value = to_float(to_bfloat16(value));
+    }
+    for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) {
+      const float* rows[kPanelOutputs] = {};
+      for (std::size_t o = panel * kPanelOutputs; o < std::min(out, (panel + 1) * 16); ++o) {
+        rows[o % kPanelOutputs] = values.data() + o * in;
+      }
+      pack_panel(rows, panel, packed);
+    }
+  }
+
+  // Random bytes with a scale that is a small number; the values by ggml's own formula.
+  void fill_blocks(WeightFormat format, std::size_t out, std::size_t in, std::mt19937& random) {
+    const std::size_t size = file_block_bytes(format);
+    std::vector<std::byte> file(out * in / kBlockInputs * size);
+    for (auto& byte : file) byte = static_cast<std::byte>(random());
+    std::uniform_real_distribution<float> uniform(0.001F, 0.1F);
+    for (std::size_t b = 0; b < out * in / kBlockInputs; ++b) {
+      auto* block = file.data() + b * size;
+      const Float16 scale = to_float16(uniform(random));
+      const Float16 minimum = to_float16(-uniform(random));
+      std::memcpy(block, &scale, 2);
+      if (format == WeightFormat::Q4_1) std::memcpy(block + 2, &minimum, 2);
+      const std::size_t head = format == WeightFormat::Q4_1 ? 4 : 2;
+      for (std::size_t j = 0; j < kBlockInputs; ++j) {
+        values[b * kBlockInputs + j] =
+            value_of(format, to_float(scale), to_float(minimum), block + head, j);
+      }
+    }
+    const std::size_t row = in / kBlockInputs * size;
+    for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) {
+      const std::byte* rows[kPanelOutputs] = {};
+      for (std::size_t o = panel * kPanelOutputs; o < std::min(out, (panel + 1) * 16); ++o) {
+        rows[o % kPanelOutputs] = file.data() + o * row;
+      }
+      pack_panel(rows, panel, packed);
+    }
+  }
+
+  static float value_of(WeightFormat format, float scale, float minimum, const std::byte* quants,
+                        std::size_t j) {
+    if (format == WeightFormat::Q8_0) {
+      return scale * static_cast<float>(static_cast<std::int8_t>(quants[j]));
+    }
+    const auto byte = static_cast<unsigned>(quants[j % 16]);
+    const auto q = static_cast<float>(j < 16 ? byte & 15U : byte >> 4U);
+    return format == WeightFormat::Q4_1 ? scale * q + minimum : scale * (q - 8);
+  }
+};
+
+/// Rows in every form, and what the products see of each value.
+class TestRows {
+ public:
+  TestRows(const DecoderKernels& kernels, std::size_t count, std::size_t in, std::mt19937& random)
+      : in_(in),
+        even_((in + 1) / 2 * 2),
+        fp32_(count * in),
+        bf16_(count * even_),
+        quants_(count * in),
+        scales_(count * (in / kBlockInputs)),
+        sums_(scales_.size()),
+        scaled_sums_(scales_.size()),
+        count_(count) {
+    std::normal_distribution<float> normal;
+    for (auto& value : fp32_) value = normal(random);
+    const std::size_t blocks = in / kBlockInputs;
+    for (std::size_t r = 0; r < count; ++r) {
+      kernels.narrow(in, fp32_.data() + r * in, bf16_.data() + r * even_);
+      if (in % kBlockInputs == 0) {
+        kernels.quantize(in, fp32_.data() + r * in, quants_.data() + r * in,
+                         scales_.data() + r * blocks, sums_.data() + r * blocks,
+                         scaled_sums_.data() + r * blocks);
+      }
+    }
+  }
+
+  ProductRows rows(std::size_t begin, std::size_t count) const {
+    const std::size_t block = begin * (in_ / kBlockInputs);
+    return {count,
+            fp32_.data() + begin * in_,
+            bf16_.data() + begin * even_,
+            quants_.data() + begin * in_,
+            scales_.data() + block,
+            sums_.data() + block,
+            scaled_sums_.data() + block};
+  }
+
+  double seen(WeightFormat format, std::size_t row, std::size_t k) const {
+    if (format == WeightFormat::Fp32) return fp32_[row * in_ + k];
+    if (format == WeightFormat::Bf16) return to_float(bf16_[row * even_ + k]);
+    return double{scales_[(row * in_ + k) / kBlockInputs]} * quants_[row * in_ + k];
+  }
+
+  std::size_t count() const { return count_; }
+
+ private:
+  std::size_t in_, even_;
+  std::vector<float> fp32_;
+  std::vector<Bfloat16> bf16_;
+  std::vector<std::int8_t> quants_;
+  std::vector<float> scales_;
+  std::vector<std::int32_t> sums_;
+  std::vector<float> scaled_sums_;
+  std::size_t count_;
+};
+
+std::vector<float> multiply(const DecoderKernels& kernels, const TestWeight& weight,
+                            const TestRows& x) {
+  const std::size_t out = weight.packed.out_size();
+  std::vector<float> y(x.count() * out);
+  kernels.product(weight.packed.format())(weight.packed, 0, weight.packed.panel_count(),
+                                          x.rows(0, x.count()), {y.data(), out, false});
+  return y;
+}
+
+TEST(PanelProductTest, IsTheSumOfProductsOnEveryInstructionSet) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto format : kFormats) {
+      std::mt19937 random(7);
+      const std::size_t in = 96, out = 37, count = 13;
+      const TestWeight weight(format, out, in, random);
+      const TestRows x(kernels, count, in, random);
+      const auto y = multiply(kernels, weight, x);
+      for (std::size_t r = 0; r < count; ++r) {
+        for (std::size_t o = 0; o < out; ++o) {
+          double sum = 0;
+          for (std::size_t k = 0; k < in; ++k) {
+            sum += x.seen(format, r, k) * weight.values[o * in + k];
+          }
+          ASSERT_NEAR(y[r * out + o], sum, 2e-4)
+              << kernels.name << " " << weight_format_name(format) << " row " << r << " output "
+              << o;
+        }
+      }
+    }
+  }
+}
+
+TEST(PanelProductTest, AnOddNumberOfInputsAndABiasCount) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto format : {WeightFormat::Fp32, WeightFormat::Bf16}) {
+      std::mt19937 random(8);
+      TestWeight weight(format, 5, 7, random);
+      float* bias = weight.packed.make_bias();
+      for (int i = 0; i < 5; ++i) bias[i] = static_cast<float>(i);
+      const TestRows x(kernels, 2, 7, random);
+      const auto y = multiply(kernels, weight, x);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        double sum = static_cast<double>(i % 5);
+        for (std::size_t k = 0; k < 7; ++k) {
+          sum += x.seen(format, i / 5, k) * weight.values[i % 5 * 7 + k];
+        }
+        ASSERT_NEAR(y[i], sum, 1e-4) << kernels.name << " " << weight_format_name(format);
+      }
+    }
+  }
+}
+
+// Any division of rows and panels gives an element the same bits, and adding is one addition more.
+TEST(PanelProductTest, AnElementIsTheSameBitsHoweverTheWorkIsDivided) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto format : kFormats) {
+      std::mt19937 random(9);
+      const std::size_t in = 64, out = 144, count = 29;
+      const TestWeight weight(format, out, in, random);
+      const TestRows x(kernels, count, in, random);
+      const auto whole = multiply(kernels, weight, x);
+      const auto product = kernels.product(format);
+      std::vector<float> parts(whole.size(), 1.0F);
+      std::uniform_int_distribution<std::size_t> size(1, 11);
+      for (std::size_t row = 0; row < count;) {
+        const auto rows = std::min(size(random), count - row);
+        for (std::size_t panel = 0; panel < weight.packed.panel_count();) {
+          const auto end = std::min(panel + size(random), weight.packed.panel_count());
+          product(weight.packed, panel, end, x.rows(row, rows),
+                  {parts.data() + row * out, out, true});
+          panel = end;
+        }
+        row += rows;
+      }
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        ASSERT_EQ(parts[i], 1.0F + whole[i]) << kernels.name << " " << weight_format_name(format);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::engine

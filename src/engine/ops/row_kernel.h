@@ -1,0 +1,185 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "engine/ops/activation_kernel.h"
+#include "engine/ops/decoder_kernels.h"
+#include "engine/ops/layer_norm_kernel.h"
+
+namespace muster::engine {
+
+// What a decoder does to one row between its products, written once over an instruction set.
+
+template <typename Simd>
+void rms_norm_row(const LayerNormShape& shape, const float* x, float* out) {
+  using Vector = typename Simd::Vector;
+  const Vector zero = Simd::broadcast(0);
+  Vector squares[4] = {zero, zero, zero, zero};
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int chain) {
+    const Vector value = load_some<Simd>(x + at, count);  // zeros behind the end
+    squares[chain] = Simd::multiply_add(value, value, squares[chain]);
+  });
+  const float mean = sum_of<Simd>(squares) / static_cast<float>(shape.size);
+  const Vector inverse = Simd::broadcast(1.0F / std::sqrt(mean + shape.epsilon));
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int) {
+    const Vector value = Simd::multiply(load_some<Simd>(x + at, count), inverse);
+    store_some<Simd>(out + at, Simd::multiply(value, load_some<Simd>(shape.weight + at, count)),
+                     count);
+  });
+}
+
+template <typename Simd>
+void layer_norm_row(const LayerNormShape& shape, const float* x, float* out) {
+  using Vector = typename Simd::Vector;
+  const auto size = static_cast<float>(shape.size);
+  const Vector zero = Simd::broadcast(0);
+  Vector totals[4] = {zero, zero, zero, zero};
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int chain) {
+    totals[chain] = Simd::add(totals[chain], load_some<Simd>(x + at, count));
+  });
+  const Vector mean = Simd::broadcast(sum_of<Simd>(totals) / size);
+  Vector squares[4] = {zero, zero, zero, zero};
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int chain) {
+    Vector offset = Simd::subtract(load_some<Simd>(x + at, count), mean);
+    if (count < Simd::kWidth) offset = Simd::first(offset, zero, count);
+    squares[chain] = Simd::multiply_add(offset, offset, squares[chain]);
+  });
+  const Vector inverse =
+      Simd::broadcast(1.0F / std::sqrt(sum_of<Simd>(squares) / size + shape.epsilon));
+  for_each_vector<Simd>(shape.size, [&](std::size_t at, std::size_t count, int) {
+    const Vector offset = Simd::subtract(load_some<Simd>(x + at, count), mean);
+    store_some<Simd>(out + at,
+                     Simd::multiply_add(Simd::multiply(offset, inverse),
+                                        load_some<Simd>(shape.weight + at, count),
+                                        load_some<Simd>(shape.bias + at, count)),
+                     count);
+  });
+}
+
+/// x / (1 + e^-x), by e^-|x| so that nothing overflows: for x < 0 it is x e^x / (1 + e^x).
+template <typename Simd>
+typename Simd::Vector silu(typename Simd::Vector x) {
+  const auto zero = Simd::broadcast(0);
+  const auto power = exp_of_negative<Simd>(Simd::min(x, Simd::subtract(zero, x)));
+  const auto share = Simd::divide(x, Simd::add(Simd::broadcast(1.0F), power));
+  return Simd::select_negative(x, Simd::multiply(share, power), share);
+}
+
+template <typename Simd, typename Simd::Vector (*apply)(typename Simd::Vector)>
+void gate_each(std::size_t size, float* gate, const float* up) {
+  for (std::size_t at = 0; at < size; at += Simd::kWidth) {
+    const std::size_t count = std::min(Simd::kWidth, size - at);
+    auto value = apply(load_some<Simd>(gate + at, count));
+    if (up != nullptr) value = Simd::multiply(value, load_some<Simd>(up + at, count));
+    store_some<Simd>(gate + at, value, count);
+  }
+}
+
+template <typename Simd>
+void gate_row(DecoderActivation activation, std::size_t size, float* gate, const float* up) {
+  switch (activation) {
+    case DecoderActivation::Silu:
+      return gate_each<Simd, silu<Simd>>(size, gate, up);
+    case DecoderActivation::GeluTanh:
+      return gate_each<Simd, gelu_tanh<Simd>>(size, gate, up);
+    case DecoderActivation::Gelu:
+      return gate_each<Simd, gelu<Simd>>(size, gate, up);
+    case DecoderActivation::Relu:
+      return gate_each<Simd, relu<Simd>>(size, gate, up);
+  }
+}
+
+template <typename Simd>
+void rotate_row(const Rotation& rotation, float* row) {
+  const std::size_t pairs = rotation.pair_count;
+  for (std::size_t head = 0; head < rotation.head_count; ++head, row += rotation.head_size) {
+    for (std::size_t at = 0; at < pairs; at += Simd::kWidth) {
+      const std::size_t count = std::min(Simd::kWidth, pairs - at);
+      const auto cosine = load_some<Simd>(rotation.cosines + at, count);
+      const auto sine = load_some<Simd>(rotation.sines + at, count);
+      const auto first = load_some<Simd>(row + at, count);
+      const auto second = load_some<Simd>(row + pairs + at, count);
+      const auto crossed = Simd::multiply(second, sine);
+      store_some<Simd>(
+          row + at, Simd::multiply_add(first, cosine, Simd::subtract(Simd::broadcast(0), crossed)),
+          count);
+      store_some<Simd>(row + pairs + at,
+                       Simd::multiply_add(second, cosine, Simd::multiply(first, sine)), count);
+    }
+  }
+}
+
+template <typename Simd>
+void add_row(std::size_t size, const float* x, float* to) {
+  for (std::size_t at = 0; at < size; at += Simd::kWidth) {
+    const std::size_t count = std::min(Simd::kWidth, size - at);
+    store_some<Simd>(
+        to + at, Simd::add(load_some<Simd>(to + at, count), load_some<Simd>(x + at, count)), count);
+  }
+}
+
+template <typename Simd>
+void narrow_row(std::size_t size, const float* x, Bfloat16* out) {
+  for (std::size_t at = 0; at < size; at += Simd::kWidth) {
+    const std::size_t count = std::min(Simd::kWidth, size - at);
+    store_some<Simd>(out + at, load_some<Simd>(x + at, count), count);
+  }
+}
+
+template <typename Simd>
+void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* scales,
+                  std::int32_t* sums, float* scaled_sums) {
+  constexpr std::size_t kVectors = kBlockInputs / Simd::kWidth;
+  for (std::size_t at = 0; at < size; at += kBlockInputs) {
+    typename Simd::Vector values[kVectors];
+    auto most = Simd::broadcast(0);
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      values[v] = Simd::load(x + at + v * Simd::kWidth);
+      most = Simd::max(most, Simd::max(values[v], Simd::subtract(Simd::broadcast(0), values[v])));
+    }
+    const float scale = Simd::largest(most) / 127.0F;
+    const auto inverse = Simd::broadcast(scale == 0 ? 0.0F : 1.0F / scale);
+    auto total = Simd::broadcast(0);
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const auto rounded = Simd::round(Simd::multiply(values[v], inverse));
+      total = Simd::add(total, rounded);  // whole numbers below 2^24: exact
+      Simd::store_bytes(quants + at + v * Simd::kWidth, rounded);
+    }
+    const float sum = Simd::sum(total);
+    scales[at / kBlockInputs] = scale;
+    sums[at / kBlockInputs] = static_cast<std::int32_t>(sum);
+    scaled_sums[at / kBlockInputs] = scale * sum;
+  }
+}
+
+/// Two passes: the largest value, then where it stands first. What is not finite is not zero when
+/// multiplied by zero, and goes before everything.
+template <typename Simd>
+std::size_t index_of_largest(std::size_t size, const float* values) {
+  using Vector = typename Simd::Vector;
+  const Vector zero = Simd::broadcast(0);
+  Vector most = Simd::broadcast(-std::numeric_limits<float>::infinity());
+  Vector zeros = zero;
+  std::size_t at = 0;
+  for (; at + Simd::kWidth <= size; at += Simd::kWidth) {
+    const Vector value = Simd::load(values + at);
+    most = Simd::max(value, most);
+    zeros = Simd::multiply_add(value, zero, zeros);
+  }
+  float largest = Simd::largest(most);
+  float sum = Simd::sum(zeros);
+  for (; at < size; ++at) {
+    largest = std::max(largest, values[at]);
+    sum += values[at] * 0.0F;
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    if (sum == 0 ? values[i] == largest : !std::isfinite(values[i])) return i;
+  }
+  return 0;
+}
+
+}  // namespace muster::engine

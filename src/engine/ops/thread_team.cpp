@@ -1,0 +1,86 @@
+// A fork and join by two counters: items are claimed by taking one off `left_` and counted in
+// `done_`. A helper that the system keeps off its core holds nobody up: the others claim its share.
+
+#include "engine/ops/thread_team.h"
+
+#include <utility>
+
+namespace muster::engine {
+namespace {
+
+// Left to the core's other hardware thread, if it has one.
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// What `left_` is when the team ends, so that a sleeper wakes.
+constexpr std::uint32_t kEnd = 0xffffffffU;
+
+}  // namespace
+
+ThreadTeam::ThreadTeam(std::size_t size, std::function<void(std::size_t)> on_start) {
+  for (std::size_t member = 1; member < size; ++member) {
+    helpers_.emplace_back([this, member, on_start] {
+      if (on_start) on_start(member);
+      help(member);
+    });
+  }
+}
+
+ThreadTeam::~ThreadTeam() {
+  left_.store(kEnd);
+  left_.notify_all();
+  for (auto& helper : helpers_) helper.join();
+}
+
+void ThreadTeam::start(std::size_t count, Call call, void* work) {
+  count_ = count;
+  call_ = call;
+  work_ = work;
+  done_.store(0, std::memory_order_relaxed);
+  // Both sequentially consistent: either this sees the sleeper or the sleeper sees the work.
+  left_.store(static_cast<std::uint32_t>(count));
+  if (sleeping_.load() > 0) left_.notify_all();
+  while (do_one(0)) {
+  }
+  while (done_.load(std::memory_order_acquire) != count) pause_briefly();
+}
+
+bool ThreadTeam::do_one(std::size_t member) {
+  auto left = left_.load(std::memory_order_acquire);
+  do {
+    if (left == 0 || left == kEnd) return false;
+  } while (!left_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel));
+  call_(work_, count_ - left, member);
+  done_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void ThreadTeam::help(std::size_t member) {
+  while (await_work()) {
+    while (do_one(member)) {
+    }
+  }
+}
+
+// False at the end of the team.
+bool ThreadTeam::await_work() {
+  const auto until = std::chrono::steady_clock::now() + kPollTime;
+  for (;;) {
+    for (int i = 0; i < 64; ++i) {
+      const auto left = left_.load(std::memory_order_acquire);
+      if (left != 0) return left != kEnd;
+      pause_briefly();
+    }
+    if (std::chrono::steady_clock::now() < until) continue;
+    sleeping_.fetch_add(1);
+    left_.wait(0);
+    sleeping_.fetch_sub(1);
+  }
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,43 @@
+#include "engine/ops/thread_team.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace muster::engine {
+namespace {
+
+TEST(ThreadTeamTest, EveryItemIsDoneOnceAndBeforeShareReturns) {
+  for (const std::size_t size : {1U, 2U, 3U, 7U}) {
+    ThreadTeam team(size);
+    EXPECT_EQ(team.size(), size);
+    for (int round = 0; round < 2000; ++round) {
+      const std::size_t count = static_cast<std::size_t>(round) % 13;
+      std::vector<int> done(count);  // a race would lose an increment, or be seen by sanitizers
+      team.share(count, [&](std::size_t index, std::size_t member) {
+        ASSERT_LT(member, size);
+        ++done[index];
+      });
+      ASSERT_EQ(done, std::vector<int>(count, 1)) << "round " << round;
+    }
+  }
+}
+
+TEST(ThreadTeamTest, ASleepingTeamWakes) {
+  std::atomic<int> started{0};
+  ThreadTeam team(3, [&](std::size_t) { ++started; });
+  for (int round = 0; round < 20; ++round) {
+    while (team.sleeper_count() < 2) std::this_thread::yield();
+    std::atomic<int> sum{0};
+    team.share(100, [&](std::size_t index, std::size_t) { sum += static_cast<int>(index); });
+    ASSERT_EQ(sum, 4950);
+  }
+  EXPECT_EQ(started, 2);
+}
+
+TEST(ThreadTeamTest, ItEndsWithoutEverHavingWorked) { ThreadTeam team(4); }
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/generation.h"
+
+namespace muster::engine {
+
+/// The tokens of a sequence so far, as the penalties see them. Empty where no penalty is asked for.
+///
+/// Threads: owned by its sequence.
+class TokenHistory {
+ public:
+  explicit TokenHistory(const SamplingOptions& options);
+
+  void add_prompt(std::uint32_t token);
+  void add_reply(std::uint32_t token);
+
+  struct Seen {
+    std::uint32_t reply_count = 0;  // 0: only in the prompt
+  };
+  const std::unordered_map<std::uint32_t, Seen>& seen() const { return seen_; }
+
+ private:
+  bool is_used_;
+  std::unordered_map<std::uint32_t, Seen> seen_;
+};
+
+struct TokenLogprob {
+  std::uint32_t token = 0;
+  float logprob =
+      0;  // natural logarithm; of the model's own logits, before anything is done to them
+};
+
+struct SampledToken {
+  std::uint32_t token = 0;
+  float logprob = 0;                   // as above; 0 where no logprobs are asked for
+  std::vector<TokenLogprob> top = {};  // the most likely first; `logprob_count` of them
+};
+
+/// Chooses the token for position `position` of a sequence (prompt and reply counted). A function
+/// of its arguments: neither the other sequences of a step nor what was drawn before count.
+///
+/// Of equally likely tokens the smallest id goes first. `logits` [vocab] are changed.
+/// Errors: Internal where a logit is not finite.
+/// Source: transformers 5.17, generation/logits_process.py, for the order and the penalties but the
+/// two of OpenAI's API reference (presence, frequency).
+Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& options,
+                            const TokenHistory& history, std::uint64_t position);
+
+/// Errors: InvalidArgument, naming the field and what it may be: a temperature, top_p or min_p out
+/// of range, a penalty that is none, more logprobs than kLogprobsMost, a bias for an id outside of
+/// the vocabulary.
+Status check_sampling(const SamplingOptions& options, std::size_t vocab_size);
+
+}  // namespace muster::engine

@@ -1,0 +1,166 @@
+#include "engine/sampling/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "engine/sampling/counter_random.h"
+
+namespace muster::engine {
+namespace {
+
+// Source: Random123 1.14, tests/kat_vectors, philox4x32 10.
+TEST(CounterRandomTest, IsPhiloxByItsTestVectors) {
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
+            (std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  const auto ones = 0xffffffffU;
+  EXPECT_EQ(philox({ones, ones, ones, ones}, {ones, ones}),
+            (std::array<std::uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (std::array<std::uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(CounterRandomTest, NumbersAreOfSeedAndPositionAlone) {
+  EXPECT_EQ(uniform_at(5, 9), uniform_at(5, 9));
+  EXPECT_NE(uniform_at(5, 9), uniform_at(5, 10));
+  EXPECT_NE(uniform_at(5, 9), uniform_at(6, 9));
+  double sum = 0;
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    const double value = uniform_at(1, i);
+    ASSERT_GE(value, 0);
+    ASSERT_LT(value, 1);
+    sum += value;
+  }
+  EXPECT_NEAR(sum / 10'000, 0.5, 0.01);
+}
+
+std::uint32_t token_of(std::vector<float> logits, const SamplingOptions& options,
+                       std::uint64_t position = 0, const TokenHistory* history = nullptr) {
+  const auto sampled =
+      sample(logits, options, history == nullptr ? TokenHistory(options) : *history, position);
+  EXPECT_TRUE(sampled);
+  return sampled ? sampled->token : 0;
+}
+
+/// How often each token is drawn over many positions.
+std::map<std::uint32_t, double> shares(const std::vector<float>& logits,
+                                       const SamplingOptions& options) {
+  constexpr int kDraws = 20'000;
+  std::map<std::uint32_t, double> counts;
+  for (int i = 0; i < kDraws; ++i) {
+    counts[token_of(logits, options, static_cast<std::uint64_t>(i))] += 1.0 / kDraws;
+  }
+  return counts;
+}
+
+// Probabilities 0.5, 0.25, 0.125, 0.125.
+const std::vector<float> kLogits{std::log(4.0F), std::log(2.0F), 0.0F, 0.0F};
+
+TEST(SamplerTest, WithoutTemperatureTheLikeliestWinsAndTheFirstOfEquals) {
+  EXPECT_EQ(token_of({1, 3, 2}, {}), 1U);
+  EXPECT_EQ(token_of({1, 3, 3}, {}), 1U);
+}
+
+TEST(SamplerTest, TokensAreDrawnByTheirProbability) {
+  const auto drawn = shares(kLogits, {.temperature = 1});
+  EXPECT_NEAR(drawn.at(0), 0.5, 0.015);
+  EXPECT_NEAR(drawn.at(1), 0.25, 0.015);
+  EXPECT_NEAR(drawn.at(2), 0.125, 0.01);
+  EXPECT_NEAR(drawn.at(3), 0.125, 0.01);
+}
+
+TEST(SamplerTest, TemperatureTwoTakesRoots) {
+  // Square roots of 4, 2, 1, 1: 2, 1.414, 1, 1 of 5.414.
+  const auto drawn = shares(kLogits, {.temperature = 2});
+  EXPECT_NEAR(drawn.at(0), 2 / 5.414, 0.015);
+  EXPECT_NEAR(drawn.at(2), 1 / 5.414, 0.015);
+}
+
+TEST(SamplerTest, TopKKeepsTheLikeliestAndTheSmallestIdsOfEquals) {
+  const auto drawn = shares(kLogits, {.temperature = 1, .top_k = 3});
+  EXPECT_EQ(drawn.count(3), 0U);
+  EXPECT_NEAR(drawn.at(0), 4.0 / 7, 0.015);
+  EXPECT_NEAR(drawn.at(2), 1.0 / 7, 0.015);
+}
+
+TEST(SamplerTest, TopPKeepsTheFewestThatReachIt) {
+  EXPECT_EQ(shares(kLogits, {.temperature = 1, .top_p = 0.5}).size(), 1U);
+  EXPECT_EQ(shares(kLogits, {.temperature = 1, .top_p = 0.51}).size(), 2U);
+  EXPECT_EQ(shares(kLogits, {.temperature = 1, .top_p = 0.8}).size(), 3U);
+  EXPECT_EQ(shares(kLogits, {.temperature = 1, .top_p = 0}).size(), 1U);
+  // Of what top_k has left: 4/7 and 2/7 of three.
+  EXPECT_EQ(shares(kLogits, {.temperature = 1, .top_k = 3, .top_p = 0.57}).size(), 1U);
+}
+
+TEST(SamplerTest, MinPIsAShareOfTheLikeliest) {
+  EXPECT_EQ(shares(kLogits, {.temperature = 1, .min_p = 0.26}).size(), 2U);
+  EXPECT_EQ(shares(kLogits, {.temperature = 1, .min_p = 0.24}).size(), 4U);
+}
+
+TEST(SamplerTest, PenaltiesCountPromptAndReplyAsTheirSourcesDo) {
+  SamplingOptions options{.repetition_penalty = 2};
+  TokenHistory history(options);
+  history.add_prompt(1);
+  // 3 / 2 is below 2; -1 x 2 is below -1.5.
+  EXPECT_EQ(token_of({2, 3}, options, 0, &history), 0U);
+  EXPECT_EQ(token_of({-1.5F, -1}, options, 0, &history), 0U);
+
+  options = {.presence_penalty = 1};
+  TokenHistory presence(options);
+  presence.add_prompt(1);
+  EXPECT_EQ(token_of({2, 2.5F}, options, 0, &presence), 1U);  // a prompt's token is not punished
+  presence.add_reply(1);
+  EXPECT_EQ(token_of({2, 2.5F}, options, 0, &presence), 0U);
+
+  options = {.frequency_penalty = 0.4};
+  TokenHistory frequency(options);
+  frequency.add_reply(1);
+  EXPECT_EQ(token_of({2, 2.5F}, options, 0, &frequency), 1U);
+  frequency.add_reply(1);
+  EXPECT_EQ(token_of({2, 2.5F}, options, 0, &frequency), 0U);
+}
+
+TEST(SamplerTest, ABiasIsAdded) { EXPECT_EQ(token_of({1, 0}, {.logit_bias = {{1, 2.0F}}}), 1U); }
+
+TEST(SamplerTest, LogprobsAreThoseOfTheModel) {
+  auto logits = kLogits;
+  const SamplingOptions options{.logprob_count = 2, .logit_bias = {{1, 9.0F}}};
+  const auto sampled = sample(logits, options, TokenHistory(options), 0);
+  ASSERT_TRUE(sampled);
+  EXPECT_EQ(sampled->token, 1U);  // by the bias
+  EXPECT_NEAR(sampled->logprob, std::log(0.25), 1e-6);
+  ASSERT_EQ(sampled->top.size(), 2U);
+  EXPECT_EQ(sampled->top[0].token, 0U);
+  EXPECT_NEAR(sampled->top[0].logprob, std::log(0.5), 1e-6);
+  EXPECT_EQ(sampled->top[1].token, 1U);
+}
+
+TEST(SamplerTest, LogitsThatAreNoNumbersAreAnError) {
+  const float lowest = -std::numeric_limits<float>::infinity();
+  std::vector<float> nothing{lowest, lowest};
+  EXPECT_FALSE(sample(nothing, {}, TokenHistory({}), 0));
+  std::vector<float> broken{1, std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_FALSE(sample(broken, {}, TokenHistory({}), 0));
+}
+
+TEST(SamplerTest, OptionsOutOfRangeAreNamed) {
+  const auto message = [](const SamplingOptions& options) {
+    const auto checked = check_sampling(options, 10);
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(message({}), "");
+  EXPECT_EQ(message({.temperature = -1}), "temperature must be from 0 to 100: -1");
+  EXPECT_EQ(message({.temperature = std::nan("")}), "temperature must be from 0 to 100: nan");
+  EXPECT_EQ(message({.top_p = 1.5}), "top_p must be from 0 to 1: 1.5");
+  EXPECT_EQ(message({.min_p = -0.1}), "min_p must be from 0 to 1: -0.1");
+  EXPECT_EQ(message({.repetition_penalty = 0}), "repetition_penalty must be from 0.001 to 1000: 0");
+  EXPECT_EQ(message({.logprob_count = 21}), "the number of logprobs must be at most 20: 21");
+  EXPECT_EQ(message({.logit_bias = {{10, 1.0F}}}),
+            "a token with a bias must be in the vocabulary: 10");
+}
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "coordinator/restart_policy.h"
+#include "coordinator/worker_process.h"
+#include "spec/device.h"
+#include "spec/generation.h"
+#include "wire/generation_messages.h"
+#include "wire/messages.h"
+
+namespace muster {
+
+struct DecoderSessionOptions {
+  Device device;
+  std::filesystem::path worker_program;
+  std::filesystem::path torch_root;
+  std::string build;   // what the worker's Hello must say
+  std::string source;  // a GGUF file or a folder
+  DecoderPrecision precision = DecoderPrecision::Own;
+  std::uint64_t cache_bytes = 0;  // for keys and values
+};
+
+/// What is to be continued.
+struct SequenceRequest {
+  std::vector<std::uint32_t> ids;
+  std::uint32_t token_limit = 0;
+  std::vector<std::uint32_t> stop_ids;
+  SamplingOptions sampling;
+};
+
+/// What becomes of sequences, told from within `step`. Every token is told once, in order.
+struct DecoderSessionEvents {
+  std::function<void(const DecoderReady&)> on_ready;  // again after each restart
+  std::function<void(const GeneratedToken&)> on_token;
+  std::function<void(std::uint64_t id, FinishReason)> on_finished;
+  std::function<void(std::uint64_t id, const Error&)> on_failed;
+  std::function<void(const std::string&)> on_notice;  // a sentence for people: the worker died
+};
+
+/// One worker that generates, and all that its sequences need to go on elsewhere: this side keeps
+/// the prompt and every token that has come. When the worker dies it is started again and continues
+/// each sequence behind its last token; sampling depends on seed and position alone, so what comes
+/// is what would have come.
+///
+/// Threads: not thread-safe; owned by the loop that calls `step`.
+class DecoderSession {
+ public:
+  /// Starts the worker; the decoder loads while the caller goes on.
+  ///
+  /// Errors: those of `WorkerProcess::start`.
+  static Result<std::unique_ptr<DecoderSession>> start(DecoderSessionOptions options,
+                                                       DecoderSessionEvents events,
+                                                       const Clock& clock);
+  ~DecoderSession();
+
+  /// Asks for a continuation; what becomes of it is told by later steps. Its id there.
+  std::uint64_t submit(SequenceRequest request);
+
+  /// Nothing more is told of it.
+  void cancel(std::uint64_t id);
+
+  std::size_t pending_count() const { return sequences_.size(); }
+
+  /// Waits up to `timeout` for something to happen and handles it.
+  ///
+  /// Errors: what makes every further token impossible: the decoder cannot be loaded (LoadFailed's
+  /// own), the worker is of another build, or it cannot be started or kept alive (Unavailable).
+  Status step(Duration timeout);
+
+  std::uint32_t restart_count() const { return restart_count_; }
+
+  /// The worker's process; nullopt while none is there.
+  std::optional<pid_t> worker_pid() const;
+
+ private:
+  struct Sequence {
+    Generate request;  // grows with every token
+  };
+
+  DecoderSession(DecoderSessionOptions options, DecoderSessionEvents events, const Clock& clock);
+  Status start_worker();
+  Status wait(Duration timeout);
+  Status read();
+  Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
+  Status on_hello(std::span<const std::byte> payload);
+  Status on_tokens(std::span<const std::byte> payload);
+  Status on_death();
+  void send(MessageType type, std::uint64_t id, std::vector<std::byte> payload);
+
+  const DecoderSessionOptions options_;
+  const DecoderSessionEvents events_;
+  const Clock& clock_;
+  RestartPolicy restarts_;
+  std::unique_ptr<WorkerProcess> process_;  // nullptr: waits for restart_at_
+  TimePoint restart_at_{};
+  bool is_ready_ = false;
+  std::uint32_t length_max_ = 0;        // of the decoder; 0: not loaded yet
+  std::uint32_t fruitless_deaths_ = 0;  // of its own fault, since the last token
+  std::uint32_t restart_count_ = 0;
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, Sequence> sequences_;
+  std::string last_words_;  // of the worker's stderr
+};
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+#include "jobs/decoder_session.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/build_info.h"
+
+namespace muster {
+namespace {
+
+/// A session with counting_worker, and what it told.
+class DecoderSessionTest : public testing::Test {
+ protected:
+  ~DecoderSessionTest() override { ::unsetenv("COUNTING_WORKER"); }
+
+  void start(const std::string& orders) {
+    ::setenv("COUNTING_WORKER", orders.c_str(), 1);
+    DecoderSessionEvents events;
+    events.on_ready = [this](const DecoderReady&) { ++ready_count_; };
+    events.on_token = [this](const GeneratedToken& token) {
+      tokens_[token.sequence].push_back(token.token);
+    };
+    events.on_finished = [this](std::uint64_t id, FinishReason reason) { ends_[id] = reason; };
+    events.on_failed = [this](std::uint64_t, const Error& error) { failure_ = error.message; };
+    events.on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; };
+    auto session = DecoderSession::start(
+        {.device = {.kind = DeviceKind::Cpu, .index = 0},
+         .worker_program = std::filesystem::path(MUSTER_BINARY_DIR) / "bin/counting_worker",
+         .torch_root = {},
+         .build = std::string(build_name()),
+         .source = "counting"},
+        events, clock_);
+    ASSERT_TRUE(session);
+    session_ = *std::move(session);
+  }
+
+  Status run() {
+    while (session_->pending_count() > 0) {
+      MUSTER_TRY(session_->step(std::chrono::seconds(10)));
+    }
+    return Done{};
+  }
+
+  static std::vector<std::uint32_t> counted(std::uint32_t from, std::size_t count) {
+    std::vector<std::uint32_t> tokens(count);
+    std::iota(tokens.begin(), tokens.end(), from);
+    return tokens;
+  }
+
+  SteadyClock clock_;
+  std::unique_ptr<DecoderSession> session_;
+  int ready_count_ = 0;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> tokens_;
+  std::map<std::uint64_t, FinishReason> ends_;
+  std::string failure_;
+  std::string notices_;
+};
+
+TEST_F(DecoderSessionTest, TokensComeInOrderUntilTheLimitOrAStop) {
+  start("");
+  const auto limited = session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  const auto stopped = session_->submit({.ids = {20}, .token_limit = 40, .stop_ids = {23}});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(tokens_[limited], counted(11, 4));
+  EXPECT_EQ(ends_[limited], FinishReason::Length);
+  EXPECT_EQ(tokens_[stopped], counted(21, 2));
+  EXPECT_EQ(ends_[stopped], FinishReason::Stop);
+}
+
+TEST_F(DecoderSessionTest, AReplySurvivesItsWorkersWithoutATokenTwiceOrMissing) {
+  for (const auto* order : {"die_after=5", "kill_after=3", "die_after=1"}) {
+    SCOPED_TRACE(order);
+    tokens_.clear();
+    start(order);
+    const auto first = session_->submit({.ids = {1, 2, 3}, .token_limit = 16, .stop_ids = {}});
+    const auto second = session_->submit({.ids = {500}, .token_limit = 7, .stop_ids = {}});
+    const auto outcome = run();
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    EXPECT_EQ(tokens_[first], counted(4, 16));
+    EXPECT_EQ(tokens_[second], counted(501, 7));
+    EXPECT_GT(session_->restart_count(), 2U);
+  }
+  EXPECT_NE(notices_.find("cpu:0: the worker died (signal 6 (Aborted)"), std::string::npos)
+      << notices_;
+}
+
+// The last token was there and the end was not.
+TEST_F(DecoderSessionTest, ALostEndIsKnownAllTheSame) {
+  start("lose_end");
+  const auto id = session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  const auto full = session_->submit({.ids = {900}, .token_limit = 500, .stop_ids = {}});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(tokens_[id], counted(11, 4));
+  EXPECT_EQ(ends_[id], FinishReason::Length);
+  EXPECT_EQ(tokens_[full], counted(901, 99));  // the context of 100 is full
+  EXPECT_EQ(ends_[full], FinishReason::Length);
+}
+
+TEST_F(DecoderSessionTest, WhatKillsEveryWorkerWithoutATokenIsTheEnd) {
+  start("die_after=0");
+  session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  const auto outcome = run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(outcome.error().message.find("the worker cannot be kept alive"), std::string::npos);
+}
+
+TEST_F(DecoderSessionTest, AWorkerThatIsKilledFromOutsideIsReplaced) {
+  start("");
+  while (ready_count_ == 0) ASSERT_TRUE(session_->step(std::chrono::seconds(10)));
+  ::kill(*session_->worker_pid(), SIGKILL);
+  const auto id = session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(tokens_[id], counted(11, 4));
+}
+
+TEST_F(DecoderSessionTest, NothingIsToldOfACancelledSequence) {
+  start("");
+  const auto id = session_->submit({.ids = {10}, .token_limit = 40, .stop_ids = {}});
+  const auto other = session_->submit({.ids = {20}, .token_limit = 4, .stop_ids = {}});
+  session_->cancel(id);
+  ASSERT_TRUE(run());
+  EXPECT_EQ(tokens_.count(id), 0U);
+  EXPECT_EQ(ends_.count(id), 0U);
+  EXPECT_EQ(tokens_[other], counted(21, 4));
+}
+
+TEST_F(DecoderSessionTest, AFailureIsToldOfItsSequence) {
+  start("");
+  session_->submit({.ids = std::vector<std::uint32_t>(100, 1), .token_limit = 4, .stop_ids = {}});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(failure_, "no room for a reply");
+}
+
+TEST_F(DecoderSessionTest, WhatCannotBeLoadedIsTheEnd) {
+  start("fail_load");
+  session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  const auto outcome = run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "told not to load");
+}
+
+TEST_F(DecoderSessionTest, AWorkerOfAnotherBuildIsRefused) {
+  start("other_build");
+  session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  const auto outcome = run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, ErrorKind::Unsupported);
+}
+
+}  // namespace
+}  // namespace muster

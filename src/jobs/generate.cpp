@@ -1,0 +1,220 @@
+// One reply: the worker loads while this process reads the tokenizer; then tokens in, text out.
+
+#include "jobs/generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/build_info.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "chat/decoder_text.h"
+#include "modelfile/decoder_config.h"
+#include "tokenizer/stop_strings.h"
+#include "tokenizer/text_stream.h"
+
+namespace muster {
+namespace {
+
+constexpr Duration kStepTime = std::chrono::milliseconds(100);
+// A chat template puts no more around a prompt; the cache is made for the longest prompt that the
+// text can be, which has no more tokens than bytes.
+constexpr std::uint64_t kTemplateTokensMost = 2048;
+constexpr std::uint64_t kBlockTokens = 16;
+
+std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
+  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
+  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
+}
+
+std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spec) {
+  const std::uint64_t tokens = options.prompt.size() + options.system.value_or("").size() +
+                               kTemplateTokensMost + options.token_limit;
+  const std::uint64_t most = std::min<std::uint64_t>(tokens, spec.length_max) + kBlockTokens;
+  return most * token_bytes(spec, options.precision);
+}
+
+Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text) {
+  const auto scratch = text.tokenizer->make_scratch();
+  std::vector<TokenId> ids;
+  if (options.is_raw) {
+    text.tokenizer->encode(options.prompt, UINT32_MAX, *scratch, ids);
+    return ids;
+  }
+  auto chat = text.find_template(std::nullopt, /*has_tools=*/false);
+  if (!chat && chat.error().kind == ErrorKind::NotFound) {
+    return Error{ErrorKind::NotFound, fmt::format("{}; with --raw the prompt is continued as it is",
+                                                  chat.error().message)};
+  }
+  const auto prompt_template = MUSTER_TRY(std::move(chat));
+  const auto message = [](const char* role, const std::string& content) {
+    return ChatValue(ChatValue::Map{{"role", ChatValue(role)}, {"content", ChatValue(content)}});
+  };
+  ChatValue::List messages;
+  if (options.system) messages.push_back(message("system", *options.system));
+  messages.push_back(message("user", options.prompt));
+  ChatInput input;
+  input.messages = ChatValue(std::move(messages));
+  input.bos_token = text.bos_token;
+  input.eos_token = text.eos_token;
+  const auto rendered = MUSTER_TRY(prompt_template.render(input));
+  return encode_rendered(*text.tokenizer, rendered, *scratch);
+}
+
+/// The proportional set size of a process. Source: Linux, Documentation/filesystems/proc.rst,
+/// smaps_rollup.
+std::optional<std::uint64_t> memory_of(std::optional<pid_t> pid) {
+  if (!pid) return std::nullopt;
+  const auto file = read_file(fmt::format("/proc/{}/smaps_rollup", *pid));
+  constexpr std::string_view kKey = "\nPss:";
+  const auto at = file ? file->find(kKey) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  const auto digit = file->find_first_of("0123456789", at);
+  std::uint64_t kib = 0;
+  if (digit == std::string::npos) return std::nullopt;
+  std::from_chars(file->data() + digit, file->data() + file->size(), kib);
+  return kib * 1024;
+}
+
+/// One reply on its way: what the session tells, and what becomes of it.
+class Reply {
+ public:
+  Reply(const GenerateEvents& events, const DecoderText& text, StopStrings stops, bool is_raw)
+      : events_(events),
+        stream_(*text.tokenizer, {.continues_text = is_raw}),
+        stops_(std::move(stops)) {}
+
+  Status push(const GeneratedToken& token) {
+    ++token_count;
+    return let_through(stops_.push(stream_.push(token.token)));
+  }
+  Status finish() {
+    MUSTER_TRY(let_through(stops_.push(stream_.finish())));
+    return stopped ? Status(Done{}) : events_.on_text(stops_.finish());
+  }
+
+  std::uint32_t token_count = 0;
+  bool stopped = false;  // by a stop string
+  std::optional<GenerateEnd> end;
+  std::optional<Error> error;
+
+ private:
+  Status let_through(const StopStrings::Step& step) {
+    stopped |= step.stop.has_value();
+    return step.text.empty() ? Status(Done{}) : events_.on_text(step.text);
+  }
+
+  const GenerateEvents& events_;
+  TextStream stream_;
+  StopStrings stops_;
+};
+
+/// What a session tells of the one reply, and when.
+struct Watch {
+  const Clock& clock;
+  GenerateReport report;
+  Reply* reply = nullptr;
+  std::optional<TimePoint> ready_at = {};
+  std::optional<TimePoint> first_at = {};
+  TimePoint last_at{};
+
+  void on_ready(const DecoderReady& ready) {
+    if (!ready_at) ready_at = clock.now();
+    report.weights_bytes = ready.weights_bytes;
+    report.thread_count = ready.thread_count;
+    report.decoder_class = ready.decoder_class;
+  }
+  void on_token(const GeneratedToken& token) {
+    if (reply->stopped || reply->error) return;
+    last_at = clock.now();
+    if (!first_at) first_at = last_at;
+    if (const auto pushed = reply->push(token); !pushed) reply->error = pushed.error();
+    if (reply->stopped) reply->end = GenerateEnd::StopString;
+  }
+};
+
+DecoderSessionEvents session_events(Watch& watch, const GenerateEvents& events) {
+  DecoderSessionEvents on;
+  on.on_ready = [&watch](const DecoderReady& ready) { watch.on_ready(ready); };
+  on.on_token = [&watch](const GeneratedToken& token) { watch.on_token(token); };
+  on.on_finished = [&watch](std::uint64_t, FinishReason reason) {
+    if (watch.reply->end) return;
+    watch.reply->end = reason == FinishReason::Stop ? GenerateEnd::StopToken : GenerateEnd::Length;
+  };
+  on.on_failed = [&watch](std::uint64_t, const Error& error) { watch.reply->error = error; };
+  on.on_notice = events.on_notice;
+  return on;
+}
+
+}  // namespace
+
+std::string_view generate_end_name(GenerateEnd end) {
+  switch (end) {
+    case GenerateEnd::StopToken:
+      return "stop";
+    case GenerateEnd::StopString:
+      return "stop string";
+    case GenerateEnd::Length:
+      return "length";
+    case GenerateEnd::Interrupted:
+      return "interrupted";
+  }
+  return "?";
+}
+
+Result<GenerateReport> generate_text(const GenerateOptions& options, const GenerateEvents& events,
+                                     const Clock& clock, const std::function<bool()>& cancelled) {
+  const auto begin = clock.now();
+  const auto spec = MUSTER_TRY(read_decoder_spec(options.source));
+  auto stops = MUSTER_TRY(StopStrings::make(options.stops));
+  Watch watch{.clock = clock, .report = {}};
+  // The worker links torch and packs the weights while this process reads the tokenizer.
+  const auto session = MUSTER_TRY(
+      DecoderSession::start({.device = options.device,
+                             .worker_program = options.worker_program,
+                             .torch_root = options.torch_root,
+                             .build = std::string(build_name()),
+                             .source = std::filesystem::absolute(options.source).string(),
+                             .precision = options.precision,
+                             .cache_bytes = cache_bytes(options, spec)},
+                            session_events(watch, events), clock));
+  const auto text = MUSTER_TRY(load_decoder_text(options.source));
+  Reply reply(events, text, std::move(stops), options.is_raw);
+  watch.reply = &reply;
+  auto ids = MUSTER_TRY(prompt_ids(options, text));
+  auto& report = watch.report;
+  report.prompt_tokens = static_cast<std::uint32_t>(ids.size());
+  const auto asked_at = clock.now();
+  session->submit(
+      {.ids = std::move(ids),
+       .token_limit = options.token_limit,
+       .stop_ids = options.ignores_stop_ids ? std::vector<std::uint32_t>{} : text.stop_ids,
+       .sampling = options.sampling});
+  while (!reply.end && !reply.error) {
+    if (cancelled()) {
+      reply.end = GenerateEnd::Interrupted;
+      break;
+    }
+    MUSTER_TRY(session->step(kStepTime));
+  }
+  if (reply.error) return *reply.error;
+  MUSTER_TRY(reply.finish());
+  report.end = *reply.end;
+  report.reply_tokens = reply.token_count;
+  report.restart_count = session->restart_count();
+  const std::uint64_t tokens = report.prompt_tokens + std::max(report.reply_tokens, 1U) - 1;
+  report.cache_bytes = (tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens *
+                       token_bytes(spec, options.precision);
+  report.worker_bytes = memory_of(session->worker_pid());
+  if (watch.first_at) {
+    report.first_token_seconds = seconds(*watch.first_at - begin);
+    report.prefill_seconds = seconds(*watch.first_at - std::max(asked_at, *watch.ready_at));
+    report.decode_seconds = seconds(watch.last_at - *watch.first_at);
+  }
+  return report;
+}
+
+}  // namespace muster

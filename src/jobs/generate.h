@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "jobs/decoder_session.h"
+
+namespace muster {
+
+/// What `muster generate` is asked to do.
+struct GenerateOptions {
+  std::filesystem::path source;  // a GGUF file or a folder in Hugging Face's layout
+  std::string prompt;
+  std::optional<std::string> system;  // what the template is told before the prompt
+  bool is_raw = false;                // the prompt as it is, without the model's chat template
+  std::uint32_t token_limit = 512;    // of the reply
+  std::vector<std::string> stops;     // texts that end the reply; they are left out of it
+  bool ignores_stop_ids = false;      // tokens that end a reply do not
+  SamplingOptions sampling;
+  DecoderPrecision precision = DecoderPrecision::Own;
+  Device device;
+  std::filesystem::path worker_program;
+  std::filesystem::path torch_root;
+};
+
+enum class GenerateEnd : std::uint8_t {
+  StopToken,
+  StopString,
+  Length,
+  Interrupted,
+};
+
+/// "stop", "stop string", "length", "interrupted".
+std::string_view generate_end_name(GenerateEnd end);
+
+struct GenerateReport {
+  GenerateEnd end = GenerateEnd::Length;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t reply_tokens = 0;
+  std::uint32_t restart_count = 0;
+  double first_token_seconds = 0;  // from the start of the call
+  double prefill_seconds = 0;      // from a loaded model and a prompt to the first token
+  double decode_seconds = 0;       // from the first token to the last
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t cache_bytes = 0;              // keys and values of prompt and reply, whole blocks
+  std::optional<std::uint64_t> worker_bytes;  // its memory (PSS) behind the last token; nullopt:
+                                              // the system does not say
+  std::uint32_t thread_count = 0;
+  std::string decoder_class;
+
+  /// Tokens a second behind the first one; nullopt for a reply of one token.
+  std::optional<double> tokens_per_second() const {
+    if (reply_tokens < 2 || decode_seconds <= 0) return std::nullopt;
+    return (reply_tokens - 1) / decode_seconds;
+  }
+};
+
+struct GenerateEvents {
+  /// Text of the reply as it is certain; never ends within a character.
+  std::function<Status(std::string_view)> on_text;
+  std::function<void(const std::string&)> on_notice;
+};
+
+/// Continues one prompt on one device, and survives the death of its worker.
+///
+/// `cancelled` is looked at between tokens: the reply then ends there, as Interrupted.
+/// Errors: those of the model's files; NotFound for a model without a chat template;
+/// InvalidArgument (an option out of range, a prompt that is not UTF-8 or does not fit); those of
+/// `DecoderSession` and of `on_text`.
+Result<GenerateReport> generate_text(const GenerateOptions& options, const GenerateEvents& events,
+                                     const Clock& clock, const std::function<bool()>& cancelled);
+
+}  // namespace muster

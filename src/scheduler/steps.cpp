@@ -1,0 +1,159 @@
+// Steps of a decoder: which tokens are computed together, and who has which blocks of the cache.
+
+#include "scheduler/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace muster {
+
+StepScheduler::StepScheduler(const StepOptions& options) : options_(options) {
+  for (std::uint32_t block = options.block_count; block > 0; --block) free_.push_back(block - 1);
+}
+
+Status StepScheduler::add(SequenceId id, std::uint32_t token_count, std::uint32_t token_limit) {
+  if (token_count == 0 || token_limit == 0) {
+    return Error{ErrorKind::InvalidArgument,
+                 "a prompt and its reply must have at least one token each"};
+  }
+  if (token_count >= options_.length_max) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("the prompt leaves no room for a reply in the model's {} tokens: {}",
+                             options_.length_max, token_count)};
+  }
+  const std::uint32_t room = options_.length_max - token_count;
+  const std::uint32_t end = token_count + std::min(token_limit, room);
+  // The last token is chosen and never computed.
+  if (blocks_for(end - 1) > options_.block_count) {
+    return Error{
+        ErrorKind::ResourceExhausted,
+        fmt::format("the cache of {} tokens does not hold a prompt of {} with a reply of {}",
+                    std::uint64_t{options_.block_count} * options_.block_tokens, token_count,
+                    end - token_count)};
+  }
+  MUSTER_CHECK(sequences_.count(id) == 0);
+  const auto arrival = arrival_count_++;
+  sequences_[id] = {.arrival = arrival, .known = token_count, .end = end};
+  waiting_[arrival] = id;
+  return Done{};
+}
+
+const std::vector<StepPart>& StepScheduler::next() {
+  parts_.clear();
+  std::uint32_t budget = options_.step_tokens_most;
+  schedule_running(/*is_generating=*/true, budget);
+  schedule_running(/*is_generating=*/false, budget);
+  schedule_waiting(budget);
+  return parts_;
+}
+
+// Those that need one token, or those that need more. A sequence that is preempted on the way is in
+// `running_` no longer; one that is planned is never preempted, as only older ones could want to,
+// and they were planned before.
+void StepScheduler::schedule_running(bool is_generating, std::uint32_t& budget) {
+  std::uint64_t from = 0;
+  while (budget > 0) {
+    const auto found = running_.lower_bound(from);
+    if (found == running_.end()) return;
+    from = found->first + 1;
+    const SequenceId id = found->second;
+    const auto& sequence = sequences_.at(id);
+    const std::uint32_t left = sequence.known - sequence.computed;
+    const bool is_planned = std::any_of(parts_.begin(), parts_.end(),
+                                        [&](const StepPart& part) { return part.sequence == id; });
+    if (is_planned || (left == 1) != is_generating) continue;
+    const std::uint32_t count = std::min(left, budget);
+    if (reserve(id, sequence.computed + count)) plan(id, count, budget);
+  }
+}
+
+void StepScheduler::schedule_waiting(std::uint32_t& budget) {
+  while (budget > 0 && !waiting_.empty() && running_.size() < options_.sequences_most) {
+    const auto [arrival, id] = *waiting_.begin();
+    auto& sequence = sequences_.at(id);
+    // Of the whole cache at most: a sequence that fits alone must not wait for more than there is.
+    const std::uint32_t needed =
+        std::min(blocks_for(sequence.known) + 1, blocks_for(sequence.end - 1));
+    if (free_.size() < needed) return;
+    waiting_.erase(arrival);
+    running_[arrival] = id;
+    const std::uint32_t count = std::min(sequence.known, budget);
+    MUSTER_CHECK(reserve(id, count));
+    plan(id, count, budget);
+  }
+}
+
+/// Gives a running sequence the blocks for so many tokens. False when it was preempted itself.
+bool StepScheduler::reserve(SequenceId id, std::uint32_t token_count) {
+  auto& sequence = sequences_.at(id);
+  const std::uint32_t needed = blocks_for(token_count);
+  while (sequence.blocks.size() + free_.size() < needed) {
+    const SequenceId youngest = running_.rbegin()->second;
+    preempt(youngest);
+    if (youngest == id) return false;
+  }
+  while (sequence.blocks.size() < needed) {
+    sequence.blocks.push_back(free_.back());
+    free_.pop_back();
+  }
+  return true;
+}
+
+void StepScheduler::preempt(SequenceId id) {
+  auto& sequence = sequences_.at(id);
+  std::erase_if(parts_, [&](const StepPart& part) { return part.sequence == id; });
+  free_blocks(sequence);
+  sequence.computed = 0;
+  running_.erase(sequence.arrival);
+  waiting_[sequence.arrival] = id;
+  ++preemption_count_;
+}
+
+void StepScheduler::plan(SequenceId id, std::uint32_t count, std::uint32_t& budget) {
+  const auto& sequence = sequences_.at(id);
+  parts_.push_back({.sequence = id,
+                    .begin = sequence.computed,
+                    .count = count,
+                    .wants_logits = sequence.computed + count == sequence.known});
+  budget -= count;
+}
+
+std::span<const std::uint32_t> StepScheduler::blocks(SequenceId id) const {
+  return sequences_.at(id).blocks;
+}
+
+void StepScheduler::complete() {
+  for (const auto& part : parts_) {
+    const auto found = sequences_.find(part.sequence);
+    if (found != sequences_.end()) found->second.computed = part.begin + part.count;
+  }
+  parts_.clear();
+}
+
+bool StepScheduler::append(SequenceId id) {
+  auto& sequence = sequences_.at(id);
+  ++sequence.known;
+  return sequence.known < sequence.end;
+}
+
+void StepScheduler::remove(SequenceId id) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  free_blocks(found->second);
+  running_.erase(found->second.arrival);
+  waiting_.erase(found->second.arrival);
+  std::erase_if(parts_, [&](const StepPart& part) { return part.sequence == id; });
+  sequences_.erase(found);
+}
+
+void StepScheduler::free_blocks(Sequence& sequence) {
+  for (const auto block : sequence.blocks) free_.push_back(block);
+  sequence.blocks.clear();
+  // The lowest first, so that few pages of a large cache are ever touched.
+  std::sort(free_.begin(), free_.end(), std::greater<>());
+}
+
+}  // namespace muster

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster {
+
+using SequenceId = std::uint64_t;
+
+struct StepOptions {
+  std::uint32_t block_tokens = 16;       // positions that a block of the cache holds
+  std::uint32_t block_count = 0;         // of the cache
+  std::uint32_t step_tokens_most = 512;  // that a step computes
+  std::uint32_t sequences_most = 32;     // that have a place in the cache at once
+  std::uint32_t length_max = 0;          // positions of a sequence
+};
+
+/// What a step computes of one sequence: the tokens [begin, begin + count), counted from the start
+/// of its prompt.
+struct StepPart {
+  SequenceId sequence = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t count = 0;
+  bool wants_logits = false;  // the last of them is the last one known: the next is to be chosen
+
+  bool operator==(const StepPart&) const = default;
+};
+
+/// Decides, step by step, which tokens of which sequences are computed next and which blocks of the
+/// cache they get.
+///
+/// A step takes, until its budget of tokens is used up: the next token of every sequence that
+/// generates, oldest first; then prompts that are not all in the cache, oldest first, in chunks;
+/// then new sequences, in the order in which they came, as long as the free blocks hold all of
+/// their tokens and one block more.
+///
+/// When a sequence needs a block and none is free, the youngest sequence that has blocks gives all
+/// of its own back and waits at its place in the order; its tokens are computed again later. The
+/// oldest is never preempted, and whatever is let in fits alone: so it ends, and so does each after
+/// it.
+///
+/// Pure: no clock and no thread. Threads: owned by one.
+class StepScheduler {
+ public:
+  explicit StepScheduler(const StepOptions& options);
+
+  /// Lets a sequence in. token_limit: tokens that its reply may have, at least 1; it gets fewer
+  /// where length_max comes first.
+  ///
+  /// Errors: InvalidArgument (no token, a prompt that leaves no room for a reply within
+  /// length_max); ResourceExhausted (it would not fit the cache alone).
+  Status add(SequenceId id, std::uint32_t token_count, std::uint32_t token_limit);
+
+  /// What to compute now; nothing when there is no sequence.
+  const std::vector<StepPart>& next();
+
+  /// The blocks of a sequence, position / block_tokens to block.
+  std::span<const std::uint32_t> blocks(SequenceId id) const;
+
+  /// The parts of `next` are computed: their tokens are in the cache.
+  void complete();
+
+  /// A token was chosen for a sequence. False when it was the last that it may have.
+  bool append(SequenceId id);
+
+  /// It has ended or is not wanted any more; its blocks are free. Nothing for an id that is not in.
+  void remove(SequenceId id);
+
+  std::size_t sequence_count() const { return sequences_.size(); }
+  std::size_t running_count() const { return running_.size(); }
+  std::uint32_t free_block_count() const { return static_cast<std::uint32_t>(free_.size()); }
+  std::uint64_t preemption_count() const { return preemption_count_; }
+
+ private:
+  struct Sequence {
+    std::uint64_t arrival = 0;
+    std::uint32_t known = 0;     // tokens of prompt and reply
+    std::uint32_t computed = 0;  // of these in the cache
+    std::uint32_t end = 0;       // tokens when it is at its limit
+    std::vector<std::uint32_t> blocks = {};
+  };
+
+  std::uint32_t blocks_for(std::uint32_t token_count) const {
+    return (token_count + options_.block_tokens - 1) / options_.block_tokens;
+  }
+  void schedule_running(bool is_generating, std::uint32_t& budget);
+  void schedule_waiting(std::uint32_t& budget);
+  bool reserve(SequenceId id, std::uint32_t token_count);
+  void preempt(SequenceId id);
+  void plan(SequenceId id, std::uint32_t count, std::uint32_t& budget);
+  void free_blocks(Sequence& sequence);
+
+  const StepOptions options_;
+  std::map<SequenceId, Sequence> sequences_;
+  std::map<std::uint64_t, SequenceId> running_;  // by arrival: has blocks
+  std::map<std::uint64_t, SequenceId> waiting_;  // by arrival
+  std::vector<std::uint32_t> free_;              // the lowest last
+  std::vector<StepPart> parts_;
+  std::uint64_t arrival_count_ = 0;
+  std::uint64_t preemption_count_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace muster {
+
+/// In which numbers a decoder's weights are kept and multiplied. Each is an equality class of its
+/// own.
+enum class DecoderPrecision : std::uint8_t {
+  Fp32,  // everything float32
+  Bf16,  // weights and the rows that meet them rounded to bfloat16, sums float32
+  Own,   // weights in the file's own bits; blocks of Q4_0, Q4_1 and Q8_0 meet rows in blocks of 8
+         // bits
+};
+
+/// "fp32", "bf16", "own".
+std::string_view decoder_precision_name(DecoderPrecision precision);
+
+/// The inverse of `decoder_precision_name`; nullopt for any other word.
+std::optional<DecoderPrecision> parse_decoder_precision(std::string_view name);
+
+/// How the next token is chosen from a step's logits.
+///
+/// In this order: bias, the three penalties, temperature; then top_k, top_p and min_p each leave
+/// out tokens by what the others have left, most likely first.
+struct SamplingOptions {
+  double temperature = 0;         // 0: the most likely token, and nothing below but bias and
+                                  // penalties counts
+  std::uint32_t top_k = 0;        // the most likely k; 0: all
+  double top_p = 1;               // the fewest whose probabilities reach this sum
+  double min_p = 0;               // those at least this share as likely as the most likely one
+  double repetition_penalty = 1;  // of tokens seen so far, prompt included: logits above 0 are
+                                  // divided by it, others multiplied
+  double presence_penalty = 0;    // taken off once for every token of the reply so far
+  double frequency_penalty = 0;   // taken off for each time it was chosen
+  std::uint64_t seed = 0;
+  std::uint32_t logprob_count = 0;  // how many of the most likely tokens are told with each
+  std::vector<std::pair<std::uint32_t, float>> logit_bias = {};
+
+  bool operator==(const SamplingOptions&) const = default;
+};
+
+inline constexpr std::uint32_t kLogprobsMost = 20;
+
+/// Why a sequence ended.
+enum class FinishReason : std::uint8_t {
+  Stop,    // a token that ends a reply
+  Length,  // as many tokens as asked for, or the model's context is full
+};
+
+/// "stop", "length".
+std::string_view finish_reason_name(FinishReason reason);
+
+}  // namespace muster

@@ -1,0 +1,190 @@
+// Decoders on the wire: each message's fields, in the order of its struct.
+
+#include "wire/generation_messages.h"
+
+#include <fmt/format.h>
+
+#include "wire/bytes.h"
+
+namespace muster {
+namespace {
+
+using Weights = std::vector<std::pair<std::uint32_t, float>>;
+
+void write_weights(ByteWriter& writer, const Weights& weights) {
+  writer.number(static_cast<std::uint32_t>(weights.size()));
+  for (const auto& [token, weight] : weights) {
+    writer.number(token);
+    writer.number(weight);
+  }
+}
+
+Result<Weights> read_weights(ByteReader& reader) {
+  Weights weights;
+  const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto token = MUSTER_TRY(reader.number<std::uint32_t>());
+    weights.emplace_back(token, MUSTER_TRY(reader.number<float>()));
+  }
+  return weights;
+}
+
+void write_sampling(ByteWriter& writer, const SamplingOptions& sampling) {
+  writer.number(sampling.temperature);
+  writer.number(sampling.top_k);
+  writer.number(sampling.top_p);
+  writer.number(sampling.min_p);
+  writer.number(sampling.repetition_penalty);
+  writer.number(sampling.presence_penalty);
+  writer.number(sampling.frequency_penalty);
+  writer.number(sampling.seed);
+  writer.number(sampling.logprob_count);
+  write_weights(writer, sampling.logit_bias);
+}
+
+Result<SamplingOptions> read_sampling(ByteReader& reader) {
+  SamplingOptions sampling;
+  sampling.temperature = MUSTER_TRY(reader.number<double>());
+  sampling.top_k = MUSTER_TRY(reader.number<std::uint32_t>());
+  sampling.top_p = MUSTER_TRY(reader.number<double>());
+  sampling.min_p = MUSTER_TRY(reader.number<double>());
+  sampling.repetition_penalty = MUSTER_TRY(reader.number<double>());
+  sampling.presence_penalty = MUSTER_TRY(reader.number<double>());
+  sampling.frequency_penalty = MUSTER_TRY(reader.number<double>());
+  sampling.seed = MUSTER_TRY(reader.number<std::uint64_t>());
+  sampling.logprob_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  sampling.logit_bias = MUSTER_TRY(read_weights(reader));
+  return sampling;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const LoadDecoder& message) {
+  ByteWriter writer;
+  writer.number(message.model_id);
+  writer.text(message.source);
+  writer.number(message.precision);
+  writer.numbers<std::uint32_t>(message.cpus);
+  writer.number(message.cache_bytes);
+  writer.number(message.step_tokens_most);
+  writer.number(message.sequences_most);
+  return writer.take();
+}
+
+Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  LoadDecoder message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
+  message.source = MUSTER_TRY(reader.text());
+  message.precision = MUSTER_TRY(reader.enumerator(DecoderPrecision::Own, "decoder precision"));
+  message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.cache_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.step_tokens_most = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.sequences_most = MUSTER_TRY(reader.number<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  if (message.step_tokens_most == 0 || message.sequences_most == 0) {
+    return Error{ErrorKind::Corrupt, "a decoder without tokens or sequences in a step"};
+  }
+  return message;
+}
+
+std::vector<std::byte> encode(const DecoderReady& message) {
+  ByteWriter writer;
+  writer.number(message.model_id);
+  writer.number(message.vocab_size);
+  writer.number(message.length_max);
+  writer.number(message.block_count);
+  writer.number(message.thread_count);
+  writer.number(message.block_bytes);
+  writer.number(message.weights_bytes);
+  writer.text(message.decoder_class);
+  return writer.take();
+}
+
+Result<DecoderReady> decode_decoder_ready(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  DecoderReady message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
+  message.vocab_size = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.length_max = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.block_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.thread_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.block_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.weights_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.decoder_class = MUSTER_TRY(reader.text());
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+std::vector<std::byte> encode(const Generate& message) {
+  ByteWriter writer;
+  writer.number(message.model_id);
+  writer.numbers<std::uint32_t>(message.ids);
+  writer.number(message.reply_count);
+  writer.number(message.token_limit);
+  writer.numbers<std::uint32_t>(message.stop_ids);
+  write_sampling(writer, message.sampling);
+  return writer.take();
+}
+
+Result<Generate> decode_generate(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Generate message;
+  message.model_id = MUSTER_TRY(reader.number<ModelId>());
+  message.ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.reply_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.token_limit = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.stop_ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.sampling = MUSTER_TRY(read_sampling(reader));
+  MUSTER_TRY(reader.end());
+  if (message.ids.size() <= message.reply_count) {
+    return Error{ErrorKind::Corrupt,
+                 fmt::format("a sequence has no prompt: {} ids, {} of them a reply's",
+                             message.ids.size(), message.reply_count)};
+  }
+  return message;
+}
+
+std::vector<std::byte> encode(const Tokens& message) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint32_t>(message.tokens.size()));
+  for (const auto& token : message.tokens) {
+    writer.number(token.sequence);
+    writer.number(token.token);
+    writer.number(token.logprob);
+    write_weights(writer, token.top);
+  }
+  return writer.take();
+}
+
+Result<Tokens> decode_tokens(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Tokens message;
+  const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    GeneratedToken token;
+    token.sequence = MUSTER_TRY(reader.number<std::uint64_t>());
+    token.token = MUSTER_TRY(reader.number<std::uint32_t>());
+    token.logprob = MUSTER_TRY(reader.number<float>());
+    token.top = MUSTER_TRY(read_weights(reader));
+    message.tokens.push_back(std::move(token));
+  }
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+std::vector<std::byte> encode(const Finished& message) {
+  ByteWriter writer;
+  writer.number(message.reason);
+  return writer.take();
+}
+
+Result<Finished> decode_finished(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  Finished message;
+  message.reason = MUSTER_TRY(reader.enumerator(FinishReason::Length, "reason to end"));
+  MUSTER_TRY(reader.end());
+  return message;
+}
+
+}  // namespace muster

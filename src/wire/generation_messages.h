@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/generation.h"
+#include "spec/serving.h"
+
+namespace muster {
+
+// What parent and worker say to each other about decoders; the types are those of MessageType.
+// The parent says LoadDecoder, answered by DecoderReady or LoadFailed; then Generate for as many
+// sequences as it likes, each under a frame id of its own; the worker sends Tokens after each of
+// its steps and for each sequence in the end Finished, or Failed where it could not be computed. A
+// sequence that was cancelled is not answered any more, but for tokens that were on their way.
+// Source: docs/formats/frames.md.
+
+/// Parent: load this decoder beside what is loaded, and be ready to generate with it.
+struct LoadDecoder {
+  ModelId model_id = 0;  // never used before in this worker
+  std::string source;    // a GGUF file or a folder
+  DecoderPrecision precision = DecoderPrecision::Fp32;
+  std::vector<std::uint32_t> cpus;       // a thread each; empty: one, anywhere
+  std::uint64_t cache_bytes = 0;         // for keys and values
+  std::uint32_t step_tokens_most = 512;  // that a step computes
+  std::uint32_t sequences_most = 32;     // that are in the cache at once
+};
+
+/// Worker: loaded.
+struct DecoderReady {
+  ModelId model_id = 0;
+  std::uint32_t vocab_size = 0;
+  std::uint32_t length_max = 0;   // tokens of prompt and reply
+  std::uint32_t block_count = 0;  // of the cache
+  std::uint32_t thread_count = 0;
+  std::uint64_t block_bytes = 0;
+  std::uint64_t weights_bytes = 0;
+  std::string decoder_class;  // what of machine and library can change a bit of a logit
+};
+
+/// Parent: continue these ids. The frame's id is the sequence's.
+struct Generate {
+  ModelId model_id = 0;
+  std::vector<std::uint32_t> ids;       // the prompt, and behind it what is known of the reply
+  std::uint32_t reply_count = 0;        // of the ids; another worker has chosen them before
+  std::uint32_t token_limit = 0;        // further tokens at most
+  std::vector<std::uint32_t> stop_ids;  // each of them ends the reply
+  SamplingOptions sampling;
+};
+
+/// One token of one sequence.
+struct GeneratedToken {
+  std::uint64_t sequence = 0;
+  std::uint32_t token = 0;
+  float logprob = 0;
+  std::vector<std::pair<std::uint32_t, float>> top;  // the most likely tokens with theirs
+
+  bool operator==(const GeneratedToken&) const = default;
+};
+
+/// Worker: what a step has chosen.
+struct Tokens {
+  std::vector<GeneratedToken> tokens;
+};
+
+/// Worker: the sequence of the frame's id has ended; its last token came before, unless it is one
+/// of the stop_ids, which are never sent.
+struct Finished {
+  FinishReason reason = FinishReason::Stop;
+};
+
+std::vector<std::byte> encode(const LoadDecoder& message);
+std::vector<std::byte> encode(const DecoderReady& message);
+std::vector<std::byte> encode(const Generate& message);
+std::vector<std::byte> encode(const Tokens& message);
+std::vector<std::byte> encode(const Finished& message);
+
+/// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator, a
+/// sequence without ids, or with more of a reply than it has ids.
+Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload);
+Result<DecoderReady> decode_decoder_ready(std::span<const std::byte> payload);
+Result<Generate> decode_generate(std::span<const std::byte> payload);
+Result<Tokens> decode_tokens(std::span<const std::byte> payload);
+Result<Finished> decode_finished(std::span<const std::byte> payload);
+
+}  // namespace muster

@@ -1,0 +1,93 @@
+#include "wire/generation_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace muster {
+namespace {
+
+std::vector<std::byte> bytes(std::initializer_list<int> values) {
+  std::vector<std::byte> result;
+  for (const int value : values) result.push_back(static_cast<std::byte>(value));
+  return result;
+}
+
+TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
+  const Tokens message{{{.sequence = 258, .token = 3, .logprob = -1.0F, .top = {{4, 0.5F}}}}};
+  // -1.0 is 0xbf800000, 0.5 is 0x3f000000.
+  EXPECT_EQ(encode(message),
+            bytes({1, 0, 0, 0,                                      // one token
+                   2, 1, 0, 0, 0, 0, 0,    0,                       // of sequence 258
+                   3, 0, 0, 0, 0, 0, 0x80, 0xbf,                    // its id and logprob
+                   1, 0, 0, 0, 4, 0, 0,    0,    0, 0, 0, 0x3f}));  // the likeliest
+}
+
+TEST(GenerationMessagesTest, EveryFieldComesBack) {
+  const LoadDecoder load{.model_id = 7,
+                         .source = "m.gguf",
+                         .precision = DecoderPrecision::Own,
+                         .cpus = {1, 2},
+                         .cache_bytes = 1ULL << 40U,
+                         .step_tokens_most = 256,
+                         .sequences_most = 9};
+  const auto loaded = decode_load_decoder(encode(load));
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(encode(*loaded), encode(load));
+  EXPECT_EQ(loaded->source, "m.gguf");
+  EXPECT_EQ(loaded->precision, DecoderPrecision::Own);
+
+  const Generate generate{.model_id = 7,
+                          .ids = {5, 6, 7},
+                          .reply_count = 2,
+                          .token_limit = 11,
+                          .stop_ids = {2},
+                          .sampling = {.temperature = 0.5,
+                                       .top_k = 40,
+                                       .top_p = 0.9,
+                                       .min_p = 0.05,
+                                       .repetition_penalty = 1.1,
+                                       .presence_penalty = 0.2,
+                                       .frequency_penalty = 0.3,
+                                       .seed = 1ULL << 63U,
+                                       .logprob_count = 3,
+                                       .logit_bias = {{8, -2.0F}}}};
+  const auto generated = decode_generate(encode(generate));
+  ASSERT_TRUE(generated);
+  EXPECT_EQ(generated->ids, generate.ids);
+  EXPECT_EQ(generated->reply_count, 2U);
+  EXPECT_EQ(generated->token_limit, 11U);
+  EXPECT_EQ(generated->stop_ids, generate.stop_ids);
+  EXPECT_EQ(generated->sampling, generate.sampling);
+
+  const DecoderReady ready{.model_id = 1,
+                           .vocab_size = 2,
+                           .length_max = 3,
+                           .block_count = 4,
+                           .thread_count = 5,
+                           .block_bytes = 6,
+                           .weights_bytes = 7,
+                           .decoder_class = "avx512/decoder-1"};
+  const auto there = decode_decoder_ready(encode(ready));
+  ASSERT_TRUE(there);
+  EXPECT_EQ(encode(*there), encode(ready));
+  EXPECT_EQ(there->decoder_class, "avx512/decoder-1");
+
+  const auto finished = decode_finished(encode(Finished{FinishReason::Length}));
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->reason, FinishReason::Length);
+}
+
+TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
+  EXPECT_FALSE(decode_finished(bytes({2})));
+  EXPECT_FALSE(decode_finished(bytes({})));
+  EXPECT_FALSE(decode_finished(bytes({1, 0})));
+  EXPECT_FALSE(decode_generate(encode(Generate{.ids = {}})));
+  EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1, 2}, .reply_count = 2})));
+  EXPECT_FALSE(decode_load_decoder(encode(LoadDecoder{.sequences_most = 0})));
+  EXPECT_FALSE(decode_tokens(bytes({255, 255, 255, 255})));
+}
+
+}  // namespace
+}  // namespace muster

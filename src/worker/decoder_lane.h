@@ -1,0 +1,64 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "scheduler/steps.h"
+#include "wire/generation_messages.h"
+
+namespace muster {
+
+/// What a DecoderLane answers, from its own thread.
+struct DecoderLaneEvents {
+  std::function<void(const DecoderReady&)> on_ready;
+  std::function<void(const Error&)> on_load_failed;
+  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;
+  std::function<void(SequenceId, FinishReason)> on_finished;
+  std::function<void(SequenceId, const Error&)> on_failed;
+};
+
+/// A thread that loads one decoder and generates with it, together with a helper for each further
+/// CPU. Between two steps it takes in what was asked for and cancelled meanwhile; without a
+/// sequence it sleeps.
+///
+/// Threads: `generate` and `cancel` by one thread, the worker's reader.
+class DecoderLane {
+ public:
+  DecoderLane(LoadDecoder load, DecoderLaneEvents events);
+  /// Waits for the step that is being computed, not for the sequences.
+  ~DecoderLane();
+
+  /// What was asked for before the decoder is loaded waits for it; where it cannot be loaded, every
+  /// sequence fails.
+  void generate(SequenceId id, Generate request);
+  void cancel(SequenceId id);
+
+ private:
+  /// A request, or without one a cancellation.
+  struct Order {
+    SequenceId id = 0;
+    std::optional<Generate> request;
+  };
+
+  void run();
+  void serve(class Generation& generation);
+  std::deque<Order> take_orders(bool may_wait);
+  void push(Order order);
+
+  const LoadDecoder load_;
+  const DecoderLaneEvents events_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Order> orders_;  // guarded by mutex_
+  bool is_ending_ = false;    // guarded by mutex_
+  std::jthread thread_;       // the last member: it ends first
+};
+
+}  // namespace muster

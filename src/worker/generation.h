@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/decoder/decoder.h"
+#include "engine/sampling/sampler.h"
+#include "scheduler/steps.h"
+#include "wire/generation_messages.h"
+
+namespace muster {
+
+/// What becomes of sequences, told from within `step`.
+struct GenerationEvents {
+  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;  // of one step, never none
+  std::function<void(SequenceId, FinishReason)> on_finished;
+  std::function<void(SequenceId, const Error&)> on_failed;
+};
+
+/// Sequences that a decoder continues, step by step.
+///
+/// Threads: owned by the thread of the decoder.
+class Generation {
+ public:
+  Generation(engine::Decoder& decoder, const StepOptions& options, GenerationEvents events);
+
+  /// Lets a sequence in.
+  ///
+  /// Errors: InvalidArgument (an id outside of the vocabulary, a sampling option by name, an id
+  /// that is in use); those of `StepScheduler::add`.
+  Status add(SequenceId id, Generate request);
+
+  /// It gets no more tokens. Nothing for an id that is not in.
+  void cancel(SequenceId id);
+
+  bool is_idle() const { return sequences_.empty(); }
+
+  std::uint64_t preemption_count() const { return scheduler_.preemption_count(); }
+
+  /// Computes one step and chooses the next token of each sequence that is due.
+  void step();
+
+ private:
+  struct Sequence {
+    Generate request;
+    engine::TokenHistory history;
+  };
+
+  bool compute(const std::vector<StepPart>& parts);
+  void choose(SequenceId id, std::span<float> logits, std::vector<GeneratedToken>& tokens);
+  void end(SequenceId id);
+
+  engine::Decoder& decoder_;
+  StepScheduler scheduler_;
+  GenerationEvents events_;
+  std::map<SequenceId, Sequence> sequences_;
+  std::vector<float> logits_;                    // [sequences of a step that want them, vocab]
+  std::map<SequenceId, FinishReason> finished_;  // in this step; told behind its tokens
+  std::map<SequenceId, Error> failed_;
+};
+
+}  // namespace muster

@@ -1,0 +1,164 @@
+#include "worker/generation.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "modelfile/decoder_config.h"
+
+namespace muster {
+namespace {
+
+using Reply = std::vector<std::uint32_t>;
+
+/// A decoder of the engine's test data with a small cache, and what its sequences gave.
+class TestGeneration {
+ public:
+  TestGeneration(const StepOptions& steps, DecoderPrecision precision, std::size_t threads) {
+    engine::DecoderOptions options;
+    options.source =
+        std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
+    options.spec = *read_decoder_spec(options.source);
+    options.precision = precision;
+    options.thread_count = threads;
+    options.step_tokens_max = steps.step_tokens_most;
+    options.sequences_max = steps.sequences_most;
+    options.block_count = steps.block_count;
+    decoder_ = *engine::Decoder::load(options);
+    GenerationEvents events;
+    events.on_tokens = [this](const std::vector<GeneratedToken>& tokens) {
+      for (const auto& token : tokens) replies[token.sequence].push_back(token.token);
+    };
+    events.on_finished = [this](SequenceId id, FinishReason reason) { ends[id] = reason; };
+    events.on_failed = [this](SequenceId id, const Error& error) { errors[id] = error.message; };
+    generation.emplace(*decoder_, steps, events);
+  }
+
+  void run() {
+    while (!generation->is_idle()) generation->step();
+  }
+
+  std::optional<Generation> generation;
+  std::map<SequenceId, Reply> replies;
+  std::map<SequenceId, FinishReason> ends;
+  std::map<SequenceId, std::string> errors;
+
+ private:
+  std::unique_ptr<engine::Decoder> decoder_;
+};
+
+StepOptions roomy() {
+  return {.block_tokens = 16,
+          .block_count = 64,
+          .step_tokens_most = 48,
+          .sequences_most = 8,
+          .length_max = 128};
+}
+
+Generate request_of(std::uint64_t seed, bool is_greedy) {
+  std::mt19937_64 random(seed);
+  Generate request{.ids = Reply(3 + random() % 40)};
+  for (auto& id : request.ids) id = static_cast<std::uint32_t>(3 + random() % 60);
+  request.token_limit = static_cast<std::uint32_t>(5 + random() % 30);
+  if (!is_greedy) {
+    request.sampling = {
+        .temperature = 0.9, .top_k = 30, .top_p = 0.95, .frequency_penalty = 0.2, .seed = seed};
+  }
+  return request;
+}
+
+Reply alone(std::uint64_t seed, DecoderPrecision precision) {
+  TestGeneration one(roomy(), precision, 1);
+  EXPECT_TRUE(one.generation->add(1, request_of(seed, seed % 2 == 0)));
+  one.run();
+  return one.replies[1];
+}
+
+// Alone on one thread; among eleven others on two, with a cache that preempts: the same tokens.
+TEST(GenerationTest, TokensDoNotDependOnCompanyThreadsOrPreemption) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    auto tight = roomy();
+    tight.block_count = 9;
+    tight.step_tokens_most = 20;
+    TestGeneration crowd(tight, precision, 2);
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      ASSERT_TRUE(crowd.generation->add(seed, request_of(seed, seed % 2 == 0)));
+    }
+    crowd.run();
+    EXPECT_GT(crowd.generation->preemption_count(), 0U);
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      EXPECT_EQ(crowd.replies[seed], alone(seed, precision)) << "seed " << seed;
+      EXPECT_EQ(crowd.ends[seed], FinishReason::Length);
+    }
+  }
+}
+
+// Another worker gets the prompt and what was chosen before, and goes on as if nothing had been.
+TEST(GenerationTest, ASequenceGoesOnElsewhere) {
+  for (const std::uint64_t seed : {4U, 5U}) {
+    const auto whole = alone(seed, DecoderPrecision::Fp32);
+    for (const std::size_t known : {std::size_t{1}, whole.size() / 2, whole.size() - 1}) {
+      auto request = request_of(seed, seed % 2 == 0);
+      request.ids.insert(request.ids.end(), whole.begin(),
+                         whole.begin() + static_cast<std::ptrdiff_t>(known));
+      request.reply_count = static_cast<std::uint32_t>(known);
+      request.token_limit -= static_cast<std::uint32_t>(known);
+      TestGeneration other(roomy(), DecoderPrecision::Fp32, 1);
+      ASSERT_TRUE(other.generation->add(9, request));
+      other.run();
+      EXPECT_EQ(other.replies[9],
+                Reply(whole.begin() + static_cast<std::ptrdiff_t>(known), whole.end()))
+          << "seed " << seed << " after " << known;
+    }
+  }
+}
+
+TEST(GenerationTest, AStopIdEndsAReplyAndIsNotPartOfIt) {
+  const auto whole = alone(2, DecoderPrecision::Fp32);
+  auto request = request_of(2, true);
+  request.stop_ids = {whole[3]};
+  TestGeneration one(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(one.generation->add(1, request));
+  one.run();
+  const auto first = std::find(whole.begin(), whole.end(), whole[3]);
+  EXPECT_EQ(one.replies[1], Reply(whole.begin(), first));
+  EXPECT_EQ(one.ends[1], FinishReason::Stop);
+}
+
+TEST(GenerationTest, ACancelledSequenceLeavesTheOthersAsTheyAre) {
+  TestGeneration crowd(roomy(), DecoderPrecision::Fp32, 1);
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    ASSERT_TRUE(crowd.generation->add(seed, request_of(seed, seed % 2 == 0)));
+  }
+  crowd.generation->step();
+  crowd.generation->cancel(1);
+  crowd.run();
+  EXPECT_EQ(crowd.ends.count(1), 0U);
+  for (const std::uint64_t seed : {0U, 2U, 3U}) {
+    EXPECT_EQ(crowd.replies[seed], alone(seed, DecoderPrecision::Fp32));
+  }
+}
+
+TEST(GenerationTest, WhatCannotBeDoneIsRefusedByName) {
+  TestGeneration one(roomy(), DecoderPrecision::Fp32, 1);
+  const auto message = [&](Generate request) {
+    const auto added = one.generation->add(1, std::move(request));
+    return added ? std::string() : added.error().message;
+  };
+  EXPECT_EQ(message({.ids = {67}, .token_limit = 1}),
+            "a token id is not in the vocabulary of 67: 67");
+  EXPECT_EQ(message({.ids = {5}, .token_limit = 1, .sampling = {.temperature = -1}}),
+            "temperature must be from 0 to 100: -1");
+  EXPECT_EQ(message({.ids = Reply(128, 5), .token_limit = 1}),
+            "the prompt leaves no room for a reply in the model's 128 tokens: 128");
+  EXPECT_EQ(message({.ids = {5}, .token_limit = 1}), "");
+  EXPECT_EQ(message({.ids = {5}, .token_limit = 1}), "a sequence has this id: 1");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,140 @@
+// A worker for tests: it speaks the protocol of muster-worker about decoders, and its model counts:
+// the next token of a sequence is its last one plus one. 1,000 ids; 999 is followed by 0.
+// COUNTING_WORKER holds its orders as words:
+//   die_after=5   aborts when it has sent so many tokens
+//   kill_after=5  the same by a signal that looks as if somebody outside had sent it
+//   lose_end      aborts in place of saying that a sequence has ended
+//   fail_load     cannot load the decoder
+//   other_build   claims to be of another build
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/build_info.h"
+#include "base/text.h"
+#include "net/frame_channel.h"
+#include "wire/generation_messages.h"
+#include "wire/messages.h"
+
+namespace muster {
+namespace {
+
+constexpr int kSocket = 3;
+constexpr std::uint32_t kVocabSize = 1000;
+constexpr std::uint32_t kLengthMax = 100;
+
+using Orders = std::map<std::string, std::uint32_t>;
+
+Orders read_orders() {
+  Orders orders;
+  const char* text = std::getenv("COUNTING_WORKER");
+  for (const auto& word : split(text == nullptr ? "" : text, ' ')) {
+    const auto equals = word.find('=');
+    std::uint32_t value = 1;
+    if (equals != std::string::npos) {
+      std::from_chars(word.data() + equals + 1, word.data() + word.size(), value);
+    }
+    orders[word.substr(0, equals)] = value;
+  }
+  return orders;
+}
+
+Status send(MessageType type, std::uint64_t id, const std::vector<std::byte>& payload) {
+  return write_frame(kSocket, static_cast<std::uint8_t>(type), id,
+                     std::array<std::span<const std::byte>, 1>{payload});
+}
+
+/// How many tokens this process has sent.
+class Counting {
+ public:
+  explicit Counting(Orders orders) : orders_(std::move(orders)) {}
+
+  Status on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+    switch (static_cast<MessageType>(header.type)) {
+      case MessageType::LoadDecoder:
+        return on_load(MUSTER_TRY(decode_load_decoder(payload)));
+      case MessageType::Generate:
+        return on_generate(header.id, MUSTER_TRY(decode_generate(payload)));
+      case MessageType::Cancel:
+        return Done{};
+      default:
+        return Error{ErrorKind::Corrupt, "unknown message"};
+    }
+  }
+
+ private:
+  Status on_load(const LoadDecoder& load) {
+    if (orders_.count("fail_load") > 0) {
+      return send(MessageType::LoadFailed, 0,
+                  encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
+    }
+    return send(MessageType::DecoderReady, 0,
+                encode(DecoderReady{.model_id = load.model_id,
+                                    .vocab_size = kVocabSize,
+                                    .length_max = kLengthMax,
+                                    .thread_count = 1,
+                                    .decoder_class = "counting"}));
+  }
+
+  Status on_generate(std::uint64_t id, Generate request) {
+    if (request.token_limit == 0 || request.ids.size() >= kLengthMax) {
+      return send(MessageType::Failed, id,
+                  encode(Failed{{ErrorKind::InvalidArgument, "no room for a reply"}}));
+    }
+    for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < kLengthMax; ++i) {
+      die_if_told("die_after", SIGABRT);
+      die_if_told("kill_after", SIGKILL);
+      const std::uint32_t token = (request.ids.back() + 1) % kVocabSize;
+      const auto& stops = request.stop_ids;
+      if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
+        return finish(id, FinishReason::Stop);
+      }
+      MUSTER_TRY(send(MessageType::Tokens, 0,
+                      encode(Tokens{{{.sequence = id, .token = token, .logprob = 0, .top = {}}}})));
+      request.ids.push_back(token);
+      ++sent_;
+    }
+    return finish(id, FinishReason::Length);
+  }
+
+  Status finish(std::uint64_t id, FinishReason reason) const {
+    if (orders_.count("lose_end") > 0) std::abort();
+    return send(MessageType::Finished, id, encode(Finished{reason}));
+  }
+
+  void die_if_told(const char* order, int signal) const {
+    const auto found = orders_.find(order);
+    if (found != orders_.end() && sent_ >= found->second) ::raise(signal);
+  }
+
+  const Orders orders_;
+  std::uint32_t sent_ = 0;
+};
+
+Status run() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto orders = read_orders();
+  Hello hello{.build = std::string(build_name()), .engine_class = "counting"};
+  if (orders.count("other_build") > 0) hello.build = "0.0.1 (other)";
+  MUSTER_TRY(send(MessageType::Hello, 0, encode(hello)));
+  Counting counting(orders);
+  return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
+    return counting.on_frame(header, payload);
+  });
+}
+
+}  // namespace
+}  // namespace muster
+
+int main() { return muster::run() ? 0 : 1; }
