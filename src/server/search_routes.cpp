@@ -117,7 +117,7 @@ void answer_search(const ExchangePtr& exchange) {
     }
     searching.call.filter = *std::move(filter);
   }
-  // Of the same length: hits wait in a heap for each query.
+  // The best so far of each query wait in a heap.
   const auto hit_count =
       request->rank.mmr_lambda ? request->rank.mmr_candidate_count : request->rank.count;
   const auto room = hold_bytes(*exchange, hit_count * request->queries.size() * sizeof(SearchHit));
