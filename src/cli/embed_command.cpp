@@ -71,7 +71,7 @@ CommandSpec embed_spec() {
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
           "      --field body --id-field doc_id --devices 2xcpu\n"
           "  muster embed --server http://127.0.0.1:8000 notes.txt -o notes.npy\n"
-          "  muster embed all-MiniLM-L6-v2 news.jsonl -o news.npy --keep lang --keep meta.year\n"
+          "  muster embed all-MiniLM-L6-v2 news.jsonl -o news.npy --keep lang --keep year\n"
           "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o - --quiet > vectors.jsonl\n"
           "\n"
           "MODEL is a folder in Hugging Face layout or a name in the local hub cache, which\n"

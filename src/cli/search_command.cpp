@@ -48,16 +48,16 @@ CommandSpec search_spec() {
           "  muster search notes.npy \"where did we leave the keys?\"\n"
           "  muster search notes.npy --top 3 --json \"first question\" \"second one\"\n"
           "  muster search notes.npy - < questions.txt\n"
-          "  muster search news.npy \"floods\" --filter 'lang in (de, fr) and meta.year >= 2020'\n"
+          "  muster search news.npy \"floods\" --filter 'lang in (de, fr) and year >= 2020'\n"
           "  muster search news.npy \"floods\" --mmr --min-score 0.3\n"
           "\n"
           "Each word behind OUT is a question of its own, so put one of several words in\n"
           "quotes; - takes a question from each line of standard input. OUT is a file that\n"
-          "muster embed wrote, with the .index.jsonl and the .run.json beside it, which must\n"
-          "be its own. The search is exact (cosine). The questions run on the first device\n"
-          "named. --filter asks about the fields that muster embed --keep put into the\n"
-          "index: = != < <= > >= ~ (holds), in (a, b), and, or, not; a field alone is true\n"
-          "of what has it. docs/search.md has the whole of it.\n",
+          "muster embed wrote, with the .index.jsonl and the .run.json beside it, which\n"
+          "must be its own. The search is exact (cosine). The questions run on the first\n"
+          "device named. --filter asks about the fields that muster embed --keep put into\n"
+          "the index: = != < <= > >= ~ (holds), in (a, b), and, or, not; a field alone is\n"
+          "true of what has it. docs/search.md has the whole of it.\n",
       .words = {WordKind::File, WordKind::Text},
   };
 }

@@ -22,8 +22,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::uint64_t kLineSizeMax = 1ULL
-                                       << 30;  // a text of TextReaderOptions, all of it escaped
+// A text of TextReaderOptions, all of it escaped.
+constexpr std::uint64_t kLineSizeMax = 1ULL << 30;
 static_assert(kLineSizeMax <= std::numeric_limits<std::uint32_t>::max());
 
 struct PlacedLine {

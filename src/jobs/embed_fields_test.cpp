@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "dataset/output_record.h"
 #include "dataset/vector_file.h"
 #include "jobs/embed_fixture.h"
 
@@ -31,12 +32,12 @@ class EmbedFieldsTest : public EmbedFixture {
   static std::string many_records(int count) {
     std::string text;
     for (int i = 0; i < count; ++i) {
-      nlohmann::json record{{"text", "text " + std::to_string(i * 7919 % 10'007)},
-                            {"id", i},
-                            {"meta", {{"year", 1990 + i % 40}}}};
-      if (i % 3 == 0) record["lang"] = i % 2 == 0 ? "de" : "fr";
-      if (i % 7 == 5) record["text"] = i;
-      text += record.dump() + "\n";
+      const auto words = "\"text " + std::to_string(i * 7919 % 10'007) + '"';
+      text += R"({"text":)" + (i % 7 == 5 ? std::to_string(i) : words);
+      text += R"(,"id":)" + std::to_string(i);
+      text += R"(,"meta":{"year":)" + std::to_string(1990 + i % 40) + '}';
+      if (i % 3 == 0) text += i % 2 == 0 ? R"(,"lang":"de")" : R"(,"lang":"fr")";
+      text += "}\n";
     }
     return text;
   }
@@ -102,7 +103,8 @@ TEST_F(EmbedFieldsTest, ResumingWithFieldsIsExactInEveryFormat) {
 }
 
 TEST_F(EmbedFieldsTest, AResumedRunKeepsTheSameFields) {
-  write_input("in.jsonl", many_records(20'000));
+  const auto records = many_records(20'000);
+  write_input("in.jsonl", records);
   keep();
   options_.skip_bad = true;
   ASSERT_FALSE(run([this] { return last_.text_count > 4000; }));
@@ -117,12 +119,12 @@ TEST_F(EmbedFieldsTest, AResumedRunKeepsTheSameFields) {
   EXPECT_NE(run().error().message.find("--keep was lang, meta.year and is now not set"),
             std::string::npos);
   options_.input.keep = {"lang", "meta.year"};
-  auto changed = many_records(20'000);
+  auto changed = records;
   changed.replace(changed.find("1990"), 4, "1890");  // of the first record
   write_input("in.jsonl", changed);
   EXPECT_NE(run().error().message.find("the input has changed within its first"),
             std::string::npos);
-  write_input("in.jsonl", many_records(20'000));
+  write_input("in.jsonl", records);
   EXPECT_TRUE(run());
 }
 
@@ -165,7 +167,8 @@ TEST_F(EmbedFieldsTest, LinesOfJsonAreObjectsWhereIdsOrFieldsAreAskedFor) {
 TEST_F(EmbedFieldsTest, ADuplicateIdIsCountedAndTheFirstNamedAlsoAfterAResumption) {
   std::string records;
   for (int i = 0; i < 20'000; ++i) {
-    records += nlohmann::json{{"text", "a"}, {"id", i == 6 || i == 19'000 ? 3 : i}}.dump() + "\n";
+    const int id = i == 6 || i == 19'000 ? 3 : i;
+    records += R"({"text":"a","id":)" + std::to_string(id) + "}\n";
   }
   write_input("in.jsonl", records);
   options_.input.id_field = "id";

@@ -6,14 +6,14 @@
 namespace muster {
 namespace {
 
-using Rows = std::vector<std::uint64_t>;
-
 // Row 0: lang de, year 2019, tags [cat, black dog], ok true
 // Row 1: lang en, year "2020" as a text of a CSV, date 2024-01-05
 // Row 2: lang de-AT, year 2021.5, date 2023-12-31, ok false
 // Row 3: nothing but "my field"
 class FieldFilterTest : public testing::Test {
  protected:
+  using Rows = std::vector<std::uint64_t>;
+
   FieldFilterTest() {
     add({{"lang", {text("de")}},
          {"year", {number("2019", 2019)}},

@@ -216,8 +216,9 @@ TEST_F(RemoteEmbedTest, OnlyTheTextThatTheServerCannotDoFails) {
   };
   const auto refused = run();
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
-            (folder_ / "in.txt").string() + ":100: the server says 400: that one is too hot");
+  EXPECT_EQ(refused.error().message, (folder_ / "in.txt").string() +
+                                         ":100: the server says 400: that one is too hot; "
+                                         "--skip-bad goes on without such records");
   EXPECT_FALSE(std::filesystem::exists(options_.out));
 
   options_.skip_bad = true;

@@ -102,21 +102,22 @@ void answer_search(const ExchangePtr& exchange) {
   auto request = parse_search(std::move(exchange->request.body), list_limits(state.options),
                               state.options.deadline_most);
   if (!request) return exchange->refuse(request.error());
-  const auto corpus = find_corpus(state, *request);
-  if (!corpus) return exchange->refuse(corpus.error());
-  Searching searching{.corpus = *corpus};
-  searching.call.corpus = *corpus;
+  auto found = find_corpus(state, *request);
+  if (!found) return exchange->refuse(found.error());
+  const ServedCorpus* const corpus = *found;
+  Searching searching{.corpus = corpus};
+  searching.call.corpus = corpus;
   searching.call.rank = request->rank;
   searching.call.queue_budget = state.options.admission.queue_budget;
   if (!request->filter.empty()) {
-    auto filter = FieldFilter::parse(request->filter, (*corpus)->corpus->field_names());
+    auto filter = FieldFilter::parse(request->filter, corpus->corpus->field_names());
     if (!filter) {
       return exchange->refuse(wrong_field("filter", "invalid_value",
                                           "Invalid 'filter': " + filter.error().message + "."));
     }
     searching.call.filter = *std::move(filter);
   }
-  // Of the same length: hits wait in a heap for each query.
+  // The best so far of each query wait in a heap.
   const auto hit_count =
       request->rank.mmr_lambda ? request->rank.mmr_candidate_count : request->rank.count;
   const auto room = hold_bytes(*exchange, hit_count * request->queries.size() * sizeof(SearchHit));
@@ -126,7 +127,7 @@ void answer_search(const ExchangePtr& exchange) {
   }
   searching.call.deadline =
       state.clock.now() + request->options.deadline.value_or(state.options.deadline);
-  searching.head = {.index = (*corpus)->name, .model = {}, .queries = request->queries};
+  searching.head = {.index = corpus->name, .model = {}, .queries = request->queries};
   EmbedCall call{.options = std::move(request->options),
                  .texts = std::move(request->queries),
                  .prompt_name = std::move(request->prompt_name),

@@ -226,10 +226,11 @@ class ServerOnLoop final : public Server {
 
   Status open_searches() {
     if (state_->options.searches.empty()) return Done{};
-    state_->searches = MUSTER_TRY(CorpusSearches::open(
-        state_->options.searches, state_->service.models(), state_->loop, state_->clock));
+    const auto models = state_->service.models();
+    state_->searches = MUSTER_TRY(
+        CorpusSearches::open(state_->options.searches, models, state_->loop, state_->clock));
     for (const auto& [name, corpus] : state_->searches->corpora()) {
-      const auto* model = model_of(*corpus, state_->service.models());
+      const auto* model = model_of(*corpus, models);
       state_->log->event(LogLevel::Info,
                          "index " + name + ": " + with_thousands(corpus->vectors().row_count()) +
                              " rows, of the model " + (model != nullptr ? model->name : "?") +
