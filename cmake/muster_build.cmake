@@ -1,6 +1,6 @@
 # The flags that every target of ours gets, as one interface target.
 add_library(muster_build INTERFACE)
-target_include_directories(muster_build INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(muster_build INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/stand_ins)
 target_compile_options(muster_build INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 sees at -O2 an overlap in `"text" + std::string` and unset members in a moved std::optional or

@@ -22,12 +22,12 @@
 
 #include "base/text.h"
 #include "mixed_models.h"
-#include "planner/accelerate_placer.h"
-#include "planner/accelerate_plan.h"
-#include "planner/accelerate_repair.h"
-#include "planner/chain.h"
-#include "planner/memory_model.h"
-#include "planner/plan.h"
+#include "planner/accelerate/accelerate_placer.h"
+#include "planner/accelerate/accelerate_plan.h"
+#include "planner/accelerate/accelerate_repair.h"
+#include "planner/chain/chain.h"
+#include "planner/memory/memory_model.h"
+#include "planner/plan/plan.h"
 
 namespace {
 

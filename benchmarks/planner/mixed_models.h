@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/module_tree.h"
+#include "planner/accelerate/module_tree.h"
 #include "spec/model_weights.h"
 
 namespace muster {

@@ -18,12 +18,12 @@
 
 #include "base/file.h"
 #include "counted_heap.h"
-#include "planner/chain.h"
-#include "planner/chain_oracle.h"
-#include "planner/memory_fixture.h"
-#include "planner/parallel_choice.h"
-#include "planner/plan.h"
-#include "planner/topology_order.h"
+#include "planner/chain/chain.h"
+#include "planner/chain/chain_oracle.h"
+#include "planner/memory/memory_fixture.h"
+#include "planner/parallel/parallel_choice.h"
+#include "planner/parallel/topology_order.h"
+#include "planner/plan/plan.h"
 #include "topology/links.h"
 #include "topology/machine_text.h"
 

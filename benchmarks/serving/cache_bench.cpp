@@ -87,6 +87,7 @@ bool read_options(int count, char** values, Options& options) {
 
 }  // namespace
 
+// Long because the measurements share what they are made on, one after the other.
 int main(int argument_count, char** arguments) {
   Options options;
   if (!read_options(argument_count, arguments, options)) {

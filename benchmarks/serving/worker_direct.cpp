@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "coordinator/worker_process.h"
-#include "service/model_opening.h"
+#include "jobs/model_opening.h"
 #include "wire/messages.h"
 
 namespace muster {

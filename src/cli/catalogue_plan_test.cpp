@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "modelfile/model_catalogue.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "topology/machine_text.h"
 
 namespace muster {

@@ -7,11 +7,11 @@
 
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/deploy_docker.h"
-#include "cli/deploy_lifecycle.h"
 #include "cli/deploy_options.h"
 #include "cli/find_machine.h"
 #include "cli/shell_words.h"
+#include "containers/container_lifecycle.h"
+#include "containers/docker_client.h"
 #include "deploy/compose_text.h"
 #include "deploy/docker_run.h"
 #include "deploy/kubernetes_text.h"

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "cli/deploy_model.h"
+#include "containers/container_model.h"
 #include "deploy/server_api.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "cli/deploy_devices.h"
+#include "containers/container_devices.h"
 #include "deploy/container_request.h"
 
 namespace muster {

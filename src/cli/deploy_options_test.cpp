@@ -51,10 +51,10 @@ TEST(DeployOptions, ReadsEveryFlag) {
 
 TEST(DeployOptions, TakesAFolderForAModel) {
   auto arguments = with({});
-  arguments.flags["--model"] = MUSTER_SOURCE_DIR "/src/service/testdata/../testdata/tiny";
+  arguments.flags["--model"] = MUSTER_SOURCE_DIR "/tests/models/../models/tiny";
   const auto options = deploy_options(arguments, {});
   ASSERT_TRUE(options) << options.error().message;
-  EXPECT_EQ(options->request.model, MUSTER_SOURCE_DIR "/src/service/testdata/tiny");
+  EXPECT_EQ(options->request.model, MUSTER_SOURCE_DIR "/tests/models/tiny");
   EXPECT_EQ(options->request.heads.head_count, 2U);  // config.json's num_attention_heads
   EXPECT_EQ(options->request.heads.layer_count, 2U);
   arguments.flags["--model"] = "./no-such-folder";

@@ -14,7 +14,7 @@
 #include "cli/doctor_view.h"
 #include "cli/telemetry_options.h"
 #include "doctor/checks.h"
-#include "doctor/compute_test.h"
+#include "doctor/compute_product.h"
 #include "terminal/terminal_info.h"
 
 namespace muster {

@@ -17,9 +17,9 @@
 #include "cli/server_client.h"
 #include "cli/shell_words.h"
 #include "config/foreign_names.h"
-#include "service/embed.h"
-#include "service/finished_output.h"
-#include "service/run_output.h"
+#include "jobs/embed.h"
+#include "jobs/finished_output.h"
+#include "jobs/run_output.h"
 #include "terminal/progress_bar.h"
 #include "terminal/terminal_info.h"
 

@@ -9,11 +9,11 @@
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/places.h"
-#include "cli/plan_files.h"
 #include "dataset/vector_writer.h"
 #include "hw/device_names.h"
+#include "jobs/model_opening.h"
 #include "modelfile/model_folder.h"
-#include "service/model_opening.h"
+#include "planner/forms/plan_files.h"
 #include "spec/pooling.h"
 
 namespace muster {

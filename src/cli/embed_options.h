@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "service/embed.h"
+#include "jobs/embed.h"
 
 namespace muster {
 

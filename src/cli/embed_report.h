@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "service/embed.h"
+#include "jobs/embed.h"
 #include "terminal/progress.h"
 
 namespace muster {

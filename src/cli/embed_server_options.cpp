@@ -9,7 +9,7 @@
 #include "cli/embed_options.h"
 #include "cli/server_client.h"
 #include "dataset/vector_writer.h"
-#include "service/remote_model.h"
+#include "jobs/remote_model.h"
 
 namespace muster {
 namespace {

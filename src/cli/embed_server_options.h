@@ -4,8 +4,8 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "service/embed.h"
-#include "service/server_api.h"
+#include "client/server_api.h"
+#include "jobs/embed.h"
 
 namespace muster {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/plan_json.h"
 #include "cli/plan_view.h"
-#include "planner/memory_encoder.h"
+#include "planner/forms/plan_json.h"
+#include "planner/memory/memory_encoder.h"
 #include "terminal/canvas.h"
 #include "terminal/text_width.h"
 

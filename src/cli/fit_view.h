@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "spec/machine.h"
 #include "spec/model_weights.h"
 #include "terminal/terminal_info.h"

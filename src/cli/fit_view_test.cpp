@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/plan_json.h"
 #include "modelfile/model_catalogue.h"
+#include "planner/forms/plan_json.h"
 #include "topology/machine_text.h"
 
 namespace muster {

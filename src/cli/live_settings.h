@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
-#include "service/serve_options.h"
+#include "serving/serve_options.h"
 
 namespace muster {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/monitor_recorder.h"
 #include "metrics/exposition.h"
 #include "net/http_server.h"
 #include "telemetry/collector.h"
+#include "telemetry/line_recorder.h"
 
 namespace muster {
 

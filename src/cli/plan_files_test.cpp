@@ -1,4 +1,4 @@
-#include "cli/plan_files.h"
+#include "planner/forms/plan_files.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/plan_json.h"
-#include "planner/max_memory.h"
+#include "planner/forms/plan_json.h"
+#include "planner/plan/max_memory.h"
 
 namespace muster {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "spec/workload.h"
 
 namespace muster {

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "cli/plan_json.h"
-#include "planner/plan.h"
+#include "planner/forms/plan_json.h"
+#include "planner/plan/plan.h"
 #include "spec/machine.h"
 #include "spec/model_weights.h"
 #include "terminal/table.h"

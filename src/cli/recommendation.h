@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "planner/recommend.h"
-#include "service/inference_service.h"
+#include "planner/plan/recommend.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

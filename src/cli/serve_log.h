@@ -8,8 +8,8 @@
 
 #include "coordinator/fleet.h"
 #include "log/log_line.h"
-#include "service/inference_service.h"
-#include "service/serve_options.h"
+#include "serving/inference_service.h"
+#include "serving/serve_options.h"
 
 namespace muster {
 

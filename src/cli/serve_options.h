@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "service/serve_options.h"
+#include "serving/serve_options.h"
 
 namespace muster {
 

@@ -238,8 +238,7 @@ TEST(LiveServeSettings, AServerWithKeysKeepsThemWhenTheFileNamesNoneAnyMore) {
 }
 
 TEST(ServedRecommendation, IsThatOfThePlannerForTheModelAsItIsServed) {
-  const ServedModelStatus tiny{.path = MUSTER_SOURCE_DIR "/src/service/testdata/tiny",
-                               .length_max = 32};
+  const ServedModelStatus tiny{.path = MUSTER_SOURCE_DIR "/tests/models/tiny", .length_max = 32};
   auto machine = *parse_machine("sim:2xA10G-24G");
   const auto text = served_recommendation(tiny, machine, 4096);
   ASSERT_TRUE(text) << text.error().message;

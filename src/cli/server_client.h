@@ -5,8 +5,8 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "client/server_access.h"
 #include "net/http_client.h"
-#include "service/server_access.h"
 
 namespace muster {
 

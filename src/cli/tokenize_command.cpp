@@ -5,8 +5,8 @@
 #include "cli/command.h"
 #include "cli/embed_options.h"
 #include "dataset/text_reader.h"
+#include "jobs/text_encoder.h"
 #include "modelfile/model_folder.h"
-#include "service/text_encoder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-// Real processes that fall ill (tests/faulty_worker), under a load that never ends, driven as a
+// Real processes that fall ill (stand_ins/faulty_worker), under a load that never ends, driven as a
 // server drives them: by `wait_fd` and `next_deadline`. Long because each illness has its test.
 
 #include <fmt/format.h>

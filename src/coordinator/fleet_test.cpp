@@ -1,4 +1,4 @@
-// Real processes: every test starts zero_worker programs (tests/zero_worker) and kills some of
+// Real processes: every test starts zero_worker programs (stand_ins/zero_worker) and kills some of
 // them.
 
 #include "coordinator/fleet.h"

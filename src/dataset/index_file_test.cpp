@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "dataset/folder_test.h"
+#include "dataset/folder_fixture.h"
 #include "dataset/vector_file.h"
 
 namespace muster {

@@ -1,7 +1,7 @@
 #include "dataset/output_record.h"
 
 #include "base/hash.h"
-#include "dataset/folder_test.h"
+#include "dataset/folder_fixture.h"
 #include "dataset/vector_file.h"
 #include "dataset/vector_writer.h"
 

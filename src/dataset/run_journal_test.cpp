@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "dataset/folder_test.h"
+#include "dataset/folder_fixture.h"
 
 namespace muster {
 namespace {

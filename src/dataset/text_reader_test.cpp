@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "base/unique_fd.h"
-#include "dataset/folder_test.h"
+#include "dataset/folder_fixture.h"
 
 namespace muster {
 namespace {

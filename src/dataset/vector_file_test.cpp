@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "dataset/folder_test.h"
+#include "dataset/folder_fixture.h"
 #include "dataset/vector_writer.h"
 
 namespace muster {

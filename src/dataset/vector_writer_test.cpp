@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/hash.h"
-#include "dataset/folder_test.h"
+#include "dataset/folder_fixture.h"
 
 namespace muster {
 namespace {

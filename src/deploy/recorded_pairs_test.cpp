@@ -1,5 +1,5 @@
-// What a real docker client asks a daemon for (tests/fake_docker/record_pairs.py), beside the words
-// that are given to it here.
+// What a real docker client asks a daemon for (stand_ins/fake_docker/record_pairs.py), beside the
+// words that are given to it here.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using nlohmann::json;
 using Words = std::vector<std::string>;
 
 json recorded_pairs() {
-  std::ifstream file(MUSTER_SOURCE_DIR "/tests/fake_docker/recorded_pairs.json");
+  std::ifstream file(MUSTER_SOURCE_DIR "/stand_ins/fake_docker/recorded_pairs.json");
   return json::parse(file)["pairs"];
 }
 

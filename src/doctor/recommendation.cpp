@@ -33,7 +33,7 @@ RecommendedSetting devices_setting(const Availability& availability,
 }
 
 // Fp32 without a measurement where no narrower format is faster on any chosen device.
-// 5 %: what `--precision auto` asks for too (service/precision_choice.h).
+// 5 %: what `--precision auto` asks for too (jobs/precision_choice.h).
 std::optional<RecommendedSetting> precision_setting(const DoctorFacts& facts,
                                                     const std::vector<std::string>& chosen) {
   constexpr double kWorthwhile = 1.05;

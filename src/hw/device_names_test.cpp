@@ -108,6 +108,7 @@ TEST(ParseDevices, BoundsTheCoresOfACpuDevice) {
             "cores per device must be 1 to what cpu:0 has, 2 cores: 3");
 }
 
+// Long because it is one table of cases.
 TEST(ParseDevices, NamesWhatIsWrongAndWhatIsThere) {
   struct Case {
     const char* text;

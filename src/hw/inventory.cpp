@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "hw/cgroup.h"
-#include "hw/cpu_features.h"
-#include "hw/cpu_layout.h"
-#include "hw/host_memory.h"
+#include "hw/cpu/cgroup.h"
+#include "hw/cpu/cpu_features.h"
+#include "hw/cpu/cpu_layout.h"
+#include "hw/cpu/host_memory.h"
 
 namespace muster {
 namespace {

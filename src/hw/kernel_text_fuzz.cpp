@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "hw/amd_card.h"
-#include "hw/amd_processes.h"
-#include "hw/cpu_load.h"
-#include "hw/host_memory.h"
+#include "hw/amd/amd_card.h"
+#include "hw/amd/amd_processes.h"
+#include "hw/cpu/cpu_load.h"
+#include "hw/cpu/host_memory.h"
 #include "hw/kernel_file.h"
 
 // Whatever stands in a file under /proc or /sys: no value, or one in its range.

@@ -93,6 +93,7 @@ TEST(GgufHeader, ListsKeepTheirCountAndShortOnesTheirNumbers) {
   EXPECT_TRUE(std::get<GgufList>(header->metadata.at("scores")).numbers.empty());
 }
 
+// Long because it is one table of cases.
 TEST(GgufHeader, WhatBreaksTheFormatIsRefusedAndNamed) {
   struct Case {
     std::string file;

@@ -86,6 +86,7 @@ TEST(SafetensorsHeader, AScalarAndAnEmptyTensorAreTensors) {
   EXPECT_EQ(header->tensors.at("e").size, 0U);
 }
 
+// Long because it is one table of cases.
 TEST(SafetensorsHeader, WhatBreaksTheFormatIsCorruptAndNamed) {
   struct Case {
     std::string file;

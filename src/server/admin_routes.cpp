@@ -3,7 +3,7 @@
 
 #include "base/build_info.h"
 #include "base/text.h"
-#include "doctor/compute_test.h"
+#include "doctor/compute_product.h"
 #include "server/call_fields.h"
 #include "server/gpu_facts.h"
 #include "server/handlers.h"

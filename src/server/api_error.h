@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "net/http_message.h"
 #include "server/error_form.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "server/json_body.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "server/json_body.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include "server/embedding_format.h"
 #include "server/rerank_api.h"
 #include "server/rows_answer.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

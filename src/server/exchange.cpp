@@ -9,14 +9,6 @@
 
 namespace muster {
 
-namespace {
-
-bool is_probe(RouteId route) {
-  return route == RouteId::Livez || route == RouteId::Readyz || route == RouteId::Health;
-}
-
-}  // namespace
-
 Exchange::Exchange(std::shared_ptr<ServerState> state, const Route& route,
                    std::string route_parameter, std::string id)
     : parameter(std::move(route_parameter)),
@@ -77,7 +69,7 @@ void Exchange::replace_answer(HttpResponse& refusal) {
 void Exchange::count(int status, std::uint64_t bytes_out) {
   if (std::exchange(is_counted_, true)) return;
   const Duration took = state_->clock.now() - started_;
-  state_->statistics.count(route_.id, status, took);
+  state_->statistics.count(route_, status, took);
   if (state_->log->wants(status)) {
     state_->log->answered({.method = request.method,
                            .path = request.path,
@@ -88,7 +80,7 @@ void Exchange::count(int status, std::uint64_t bytes_out) {
                            .token_count = token_count,
                            .status = status,
                            .milliseconds = seconds(took) * 1000,
-                           .is_probe = is_probe(route_.id)});
+                           .is_probe = route_.kind == RouteKind::Probe});
   }
   if (!state_->audit) return;
   state_->audit->write({.unix_seconds = unix_seconds() - seconds(took),

@@ -5,7 +5,7 @@
 
 #include "coordinator/fleet.h"
 #include "scheduler/dispatcher.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coordinator/fleet.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 #include "spec/telemetry.h"
 
 namespace muster {

@@ -4,8 +4,8 @@
 
 namespace muster {
 
-// What answers each route; docs/openapi.yaml says what. Each answers the exchange once, at once or
-// later. Threads: the loop's.
+// What answers each route (routes.cpp says which); docs/openapi.yaml says how. Each answers the
+// exchange once, at once or later. Threads: the loop's.
 
 // compute_routes.cpp
 void answer_embeddings(const ExchangePtr& exchange);
@@ -73,8 +73,5 @@ void manage_resources(const ExchangePtr& exchange);
 void drain_device(const ExchangePtr& exchange);
 void resume_device(const ExchangePtr& exchange);
 void restart_device(const ExchangePtr& exchange);
-
-/// The handler of a route.
-void handle(const ExchangePtr& exchange);
 
 }  // namespace muster

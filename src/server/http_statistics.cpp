@@ -4,8 +4,8 @@
 
 namespace muster {
 
-void HttpStatistics::count(RouteId route, int status, Duration took) {
-  OfRoute& of_route = routes_[static_cast<std::size_t>(route)];
+void HttpStatistics::count(const Route& route, int status, Duration took) {
+  OfRoute& of_route = routes_[index_of(route)];
   ++of_route.statuses[status];
   const double s = seconds(took);
   of_route.seconds += s;

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "server/routes.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 
@@ -24,11 +24,11 @@ class HttpStatistics {
     double seconds = 0;
   };
 
-  void count(RouteId route, int status, Duration took);
+  void count(const Route& route, int status, Duration took);
   /// A request that had no route: 404, 405; or could not be read.
   void count_stray(int status) { ++strays_[status]; }
 
-  const OfRoute& of(RouteId route) const { return routes_[static_cast<std::size_t>(route)]; }
+  const OfRoute& of(const Route& route) const { return routes_[index_of(route)]; }
   const std::map<int, std::uint64_t>& strays() const { return strays_; }
 
  private:

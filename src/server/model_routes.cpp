@@ -6,7 +6,7 @@
 #include "server/handlers.h"
 #include "server/json_body.h"
 #include "server/model_words.h"
-#include "service/model_name.h"
+#include "serving/model_name.h"
 #include "spec/encoder_spec.h"
 #include "spec/pooling.h"
 #include "spec/precision.h"

@@ -8,7 +8,7 @@
 #include "server/api_error.h"
 #include "server/call_fields.h"
 #include "server/rows_answer.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

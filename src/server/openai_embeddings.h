@@ -7,7 +7,7 @@
 #include "server/api_error.h"
 #include "server/embedding_format.h"
 #include "server/rows_answer.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

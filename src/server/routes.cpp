@@ -1,3 +1,6 @@
+// One row says all of a route: method and path, who may call it, its handler, and
+// the form of its errors. Nothing else lists the routes.
+
 #include "server/routes.h"
 
 #include <algorithm>
@@ -6,68 +9,69 @@
 #include <vector>
 
 #include "base/text.h"
+#include "server/handlers.h"
 
 namespace muster {
 namespace {
 
-constexpr std::array<Route, kRouteCount> kRoutes{{
-    {RouteId::Embeddings, "POST", "/v1/embeddings", RouteScope::Embed},
-    {RouteId::Rerank, "POST", "/v1/rerank", RouteScope::Embed},
-    {RouteId::Tokenize, "POST", "/v1/tokenize", RouteScope::Embed},
-    {RouteId::Models, "GET", "/v1/models", RouteScope::Embed},
-    {RouteId::Model, "GET", "/v1/models/{name}", RouteScope::Embed},
-    {RouteId::LoadModel, "POST", "/v1/models/load", RouteScope::Admin},
-    {RouteId::UnloadModel, "POST", "/v1/models/unload", RouteScope::Admin},
-    {RouteId::Livez, "GET", "/livez", RouteScope::Open},
-    {RouteId::Readyz, "GET", "/readyz", RouteScope::Open},
-    {RouteId::Health, "GET", "/health", RouteScope::Read},
-    {RouteId::Metrics, "GET", "/metrics", RouteScope::Read},
-    {RouteId::Devices, "GET", "/v1/devices", RouteScope::Read},
-    {RouteId::Decisions, "GET", "/v1/decisions", RouteScope::Read},
-    {RouteId::ShowConfig, "GET", "/v1/config", RouteScope::Read},
-    {RouteId::OpenApi, "GET", "/openapi.yaml", RouteScope::Open},
-    {RouteId::GpuStats, "GET", "/api/v1/gpu/stats", RouteScope::Read},
-    {RouteId::FleetHealth, "GET", "/multigpu/health", RouteScope::Read},
-    {RouteId::FleetConfig, "GET", "/multigpu/config", RouteScope::Read},
-    {RouteId::ChangeConfig, "POST", "/multigpu/config", RouteScope::Admin},
-    {RouteId::FleetStats, "GET", "/multigpu/stats", RouteScope::Read},
-    {RouteId::OneGpuStats, "GET", "/multigpu/gpu/{id}/stats", RouteScope::Read},
-    {RouteId::TestGpus, "POST", "/multigpu/gpu/test", RouteScope::Admin},
-    {RouteId::Recommendations, "GET", "/multigpu/gpu/recommendations", RouteScope::Read},
-    {RouteId::Resources, "GET", "/multigpu/resources/status", RouteScope::Read},
-    {RouteId::ManageResources, "POST", "/multigpu/resources/manage", RouteScope::Admin},
-    {RouteId::Performance, "GET", "/multigpu/performance/metrics", RouteScope::Read},
-    {RouteId::Drain, "POST", "/v1/admin/drain", RouteScope::Admin},
-    {RouteId::Resume, "POST", "/v1/admin/resume", RouteScope::Admin},
-    {RouteId::Restart, "POST", "/v1/admin/restart", RouteScope::Admin},
-    {RouteId::OpenApiJson, "GET", "/openapi.json", RouteScope::Open},
-    {RouteId::BareEmbeddings, "POST", "/embeddings", RouteScope::Embed},
-    {RouteId::BareRerank, "POST", "/rerank", RouteScope::Embed, ErrorForm::Tei},
-    {RouteId::BareModels, "GET", "/models", RouteScope::Embed},
-    {RouteId::Score, "POST", "/v1/score", RouteScope::Embed},
-    {RouteId::BareScore, "POST", "/score", RouteScope::Embed},
-    {RouteId::TeiRoot, "POST", "/", RouteScope::Embed, ErrorForm::Tei},
-    {RouteId::TeiEmbed, "POST", "/embed", RouteScope::Embed, ErrorForm::Tei},
-    {RouteId::TeiSimilarity, "POST", "/similarity", RouteScope::Embed, ErrorForm::Tei},
-    {RouteId::TeiTokenize, "POST", "/tokenize", RouteScope::Embed, ErrorForm::Tei},
-    {RouteId::TeiDecode, "POST", "/decode", RouteScope::Embed, ErrorForm::Tei},
-    {RouteId::TeiInfo, "GET", "/info", RouteScope::Embed, ErrorForm::Tei},
-    {RouteId::OllamaEmbed, "POST", "/api/embed", RouteScope::Embed, ErrorForm::Ollama},
-    {RouteId::OllamaEmbeddings, "POST", "/api/embeddings", RouteScope::Embed, ErrorForm::Ollama},
-    {RouteId::OllamaTags, "GET", "/api/tags", RouteScope::Embed, ErrorForm::Ollama},
-    {RouteId::OllamaShow, "POST", "/api/show", RouteScope::Embed, ErrorForm::Ollama},
-    {RouteId::OllamaVersion, "GET", "/api/version", RouteScope::Open, ErrorForm::Ollama},
-    {RouteId::CohereEmbed, "POST", "/v2/embed", RouteScope::Embed, ErrorForm::Cohere},
-    {RouteId::CohereRerank, "POST", "/v2/rerank", RouteScope::Embed, ErrorForm::Cohere},
-}};
-
-constexpr bool are_in_order() {
-  for (std::size_t i = 0; i < kRoutes.size(); ++i) {
-    if (static_cast<std::size_t>(kRoutes[i].id) != i) return false;
-  }
-  return true;
-}
-static_assert(are_in_order());
+constexpr std::array kRoutes{
+    Route{"POST", "/v1/embeddings", RouteScope::Embed, answer_embeddings, RouteKind::Compute},
+    Route{"POST", "/v1/rerank", RouteScope::Embed, answer_rerank, RouteKind::Compute},
+    Route{"POST", "/v1/tokenize", RouteScope::Embed, answer_tokenize},
+    Route{"GET", "/v1/models", RouteScope::Embed, answer_models},
+    Route{"GET", "/v1/models/{name}", RouteScope::Embed, answer_model},
+    Route{"POST", "/v1/models/load", RouteScope::Admin, load_model},
+    Route{"POST", "/v1/models/unload", RouteScope::Admin, unload_model},
+    Route{"GET", "/livez", RouteScope::Open, answer_livez, RouteKind::Probe},
+    Route{"GET", "/readyz", RouteScope::Open, answer_readyz, RouteKind::Probe},
+    Route{"GET", "/health", RouteScope::Read, answer_health, RouteKind::Probe},
+    Route{"GET", "/metrics", RouteScope::Read, answer_metrics},
+    Route{"GET", "/v1/devices", RouteScope::Read, answer_devices},
+    Route{"GET", "/v1/decisions", RouteScope::Read, answer_decisions},
+    Route{"GET", "/v1/config", RouteScope::Read, answer_config, RouteKind::Settings},
+    Route{"GET", "/openapi.yaml", RouteScope::Open, answer_openapi},
+    Route{"GET", "/api/v1/gpu/stats", RouteScope::Read, answer_gpu_stats},
+    Route{"GET", "/multigpu/health", RouteScope::Read, answer_fleet_health},
+    Route{"GET", "/multigpu/config", RouteScope::Read, answer_fleet_config, RouteKind::Settings},
+    Route{"POST", "/multigpu/config", RouteScope::Admin, change_config},
+    Route{"GET", "/multigpu/stats", RouteScope::Read, answer_fleet_stats},
+    Route{"GET", "/multigpu/gpu/{id}/stats", RouteScope::Read, answer_one_gpu},
+    Route{"POST", "/multigpu/gpu/test", RouteScope::Admin, test_gpus},
+    Route{"GET", "/multigpu/gpu/recommendations", RouteScope::Read, answer_recommendations},
+    Route{"GET", "/multigpu/resources/status", RouteScope::Read, answer_resources},
+    Route{"POST", "/multigpu/resources/manage", RouteScope::Admin, manage_resources},
+    Route{"GET", "/multigpu/performance/metrics", RouteScope::Read, answer_performance},
+    Route{"POST", "/v1/admin/drain", RouteScope::Admin, drain_device},
+    Route{"POST", "/v1/admin/resume", RouteScope::Admin, resume_device},
+    Route{"POST", "/v1/admin/restart", RouteScope::Admin, restart_device},
+    Route{"GET", "/openapi.json", RouteScope::Open, answer_openapi_json},
+    Route{"POST", "/embeddings", RouteScope::Embed, answer_embeddings, RouteKind::Compute},
+    Route{"POST", "/rerank", RouteScope::Embed, answer_bare_rerank, RouteKind::Compute,
+          ErrorForm::Tei},
+    Route{"GET", "/models", RouteScope::Embed, answer_models},
+    Route{"POST", "/v1/score", RouteScope::Embed, answer_score, RouteKind::Compute},
+    Route{"POST", "/score", RouteScope::Embed, answer_score, RouteKind::Compute},
+    Route{"POST", "/", RouteScope::Embed, tei_embed, RouteKind::Compute, ErrorForm::Tei},
+    Route{"POST", "/embed", RouteScope::Embed, tei_embed, RouteKind::Compute, ErrorForm::Tei},
+    Route{"POST", "/similarity", RouteScope::Embed, tei_similarity, RouteKind::Compute,
+          ErrorForm::Tei},
+    Route{"POST", "/tokenize", RouteScope::Embed, tei_tokenize, RouteKind::Plain, ErrorForm::Tei},
+    Route{"POST", "/decode", RouteScope::Embed, tei_decode, RouteKind::Plain, ErrorForm::Tei},
+    Route{"GET", "/info", RouteScope::Embed, tei_info, RouteKind::Plain, ErrorForm::Tei},
+    Route{"POST", "/api/embed", RouteScope::Embed, ollama_embed, RouteKind::Compute,
+          ErrorForm::Ollama},
+    Route{"POST", "/api/embeddings", RouteScope::Embed, ollama_embeddings, RouteKind::Compute,
+          ErrorForm::Ollama},
+    Route{"GET", "/api/tags", RouteScope::Embed, ollama_tags, RouteKind::Plain, ErrorForm::Ollama},
+    Route{"POST", "/api/show", RouteScope::Embed, ollama_show, RouteKind::Plain, ErrorForm::Ollama},
+    Route{"GET", "/api/version", RouteScope::Open, ollama_version, RouteKind::Plain,
+          ErrorForm::Ollama},
+    Route{"POST", "/v2/embed", RouteScope::Embed, cohere_embed, RouteKind::Compute,
+          ErrorForm::Cohere},
+    Route{"POST", "/v2/rerank", RouteScope::Embed, cohere_rerank, RouteKind::Compute,
+          ErrorForm::Cohere},
+};
+static_assert(kRoutes.size() == kRouteCount);
 
 // What stands in `path` for the {…} of the pattern; an empty view for a pattern without one.
 std::optional<std::string_view> match(std::string_view pattern, std::string_view path) {
@@ -85,28 +89,6 @@ std::optional<std::string_view> match(std::string_view pattern, std::string_view
   return value;
 }
 
-// Calls that a worker is woken for.
-bool needs_device(RouteId id) {
-  switch (id) {
-    case RouteId::Embeddings:
-    case RouteId::Rerank:
-    case RouteId::BareEmbeddings:
-    case RouteId::BareRerank:
-    case RouteId::Score:
-    case RouteId::BareScore:
-    case RouteId::TeiRoot:
-    case RouteId::TeiEmbed:
-    case RouteId::TeiSimilarity:
-    case RouteId::OllamaEmbed:
-    case RouteId::OllamaEmbeddings:
-    case RouteId::CohereEmbed:
-    case RouteId::CohereRerank:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool takes(const Route& route, std::string_view method) {
   return route.method == method || (method == "HEAD" && route.method == "GET");
 }
@@ -122,6 +104,10 @@ std::optional<std::string> nearest_route(std::string_view path) {
 
 std::span<const Route> routes() { return kRoutes; }
 
+std::size_t index_of(const Route& route) {
+  return static_cast<std::size_t>(&route - kRoutes.data());
+}
+
 bool begins_compute_call(std::string_view bytes) {
   constexpr std::string_view kPost = "POST ";
   if (!bytes.starts_with(kPost)) return false;
@@ -129,7 +115,7 @@ bool begins_compute_call(std::string_view bytes) {
   const std::string_view path = bytes.substr(0, bytes.find(' '));
   if (path.size() == bytes.size()) return false;  // the line has not come to the path's end
   return std::any_of(kRoutes.begin(), kRoutes.end(), [&](const Route& route) {
-    return route.pattern == path && route.method == "POST" && needs_device(route.id);
+    return route.pattern == path && route.kind == RouteKind::Compute;
   });
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,68 +21,34 @@ enum class RouteScope : std::uint8_t {
   Admin,  // a key with that scope; without a keys file, programs of this machine
 };
 
-enum class RouteId : std::uint8_t {
-  Embeddings,
-  Rerank,
-  Tokenize,
-  Models,
-  Model,
-  LoadModel,
-  UnloadModel,
-  Livez,
-  Readyz,
-  Health,
-  Metrics,
-  Devices,
-  Decisions,
-  ShowConfig,
-  OpenApi,
-  GpuStats,
-  FleetHealth,
-  FleetConfig,
-  ChangeConfig,
-  FleetStats,
-  OneGpuStats,
-  TestGpus,
-  Recommendations,
-  Resources,
-  ManageResources,
-  Performance,
-  Drain,
-  Resume,
-  Restart,
-  OpenApiJson,
-  BareEmbeddings,
-  BareRerank,
-  BareModels,
-  Score,
-  BareScore,
-  TeiRoot,
-  TeiEmbed,
-  TeiSimilarity,
-  TeiTokenize,
-  TeiDecode,
-  TeiInfo,
-  OllamaEmbed,
-  OllamaEmbeddings,
-  OllamaTags,
-  OllamaShow,
-  OllamaVersion,
-  CohereEmbed,
-  CohereRerank,
+/// What else sets a route apart.
+enum class RouteKind : std::uint8_t {
+  Plain,
+  Compute,   // a device computes the answer: an idle worker is woken as soon as the request begins
+  Probe,     // asked every few seconds: in the log at debug level only
+  Settings,  // shows settings: without a keys file only to a request that names this machine
 };
-inline constexpr std::size_t kRouteCount = static_cast<std::size_t>(RouteId::CohereRerank) + 1;
+
+class Exchange;
+/// Answers an exchange once, now or later. Threads: the loop's.
+using RouteHandler = void (*)(const std::shared_ptr<Exchange>&);
 
 struct Route {
-  RouteId id = RouteId::Livez;
   std::string_view method;   // GET stands for HEAD too
   std::string_view pattern;  // "/multigpu/gpu/{id}/stats"; {name} at the end may hold slashes
   RouteScope scope = RouteScope::Read;
+  RouteHandler answer = nullptr;
+  RouteKind kind = RouteKind::Plain;
   ErrorForm errors = ErrorForm::OpenAi;
 };
+inline constexpr std::size_t kRouteCount = 48;
 
-/// Every route, in the order of RouteId. Those below /multigpu answer below /api/v1/multigpu too.
+/// Every route, in the order of the metrics. Those below /multigpu answer below /api/v1/multigpu
+/// too.
 std::span<const Route> routes();
+
+/// The place of one of `routes()` among them.
+std::size_t index_of(const Route& route);
 
 /// Whether a request that begins so is for vectors or scores; by the request line alone.
 bool begins_compute_call(std::string_view bytes);

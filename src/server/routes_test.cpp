@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/handlers.h"
+
 namespace muster {
 namespace {
 
@@ -20,10 +22,10 @@ RouteMiss missed(std::string_view method, std::string_view path) {
 
 TEST(Routes, AreFoundByMethodAndPath) {
   ASSERT_TRUE(found("POST", "/v1/embeddings"));
-  EXPECT_EQ(found("POST", "/v1/embeddings")->route->id, RouteId::Embeddings);
-  EXPECT_EQ(found("GET", "/multigpu/config")->route->id, RouteId::FleetConfig);
-  EXPECT_EQ(found("POST", "/multigpu/config")->route->id, RouteId::ChangeConfig);
-  EXPECT_EQ(found("HEAD", "/livez")->route->id, RouteId::Livez);
+  EXPECT_EQ(found("POST", "/v1/embeddings")->route->answer, &answer_embeddings);
+  EXPECT_EQ(found("GET", "/multigpu/config")->route->answer, &answer_fleet_config);
+  EXPECT_EQ(found("POST", "/multigpu/config")->route->answer, &change_config);
+  EXPECT_EQ(found("HEAD", "/livez")->route->answer, &answer_livez);
 }
 
 TEST(Routes, ModelNamesMayHoldSlashesAndEscapes) {
@@ -36,12 +38,12 @@ TEST(Routes, ModelNamesMayHoldSlashesAndEscapes) {
 }
 
 TEST(Routes, ALiteralPathIsNoModelsName) {
-  EXPECT_EQ(found("POST", "/v1/models/load")->route->id, RouteId::LoadModel);
+  EXPECT_EQ(found("POST", "/v1/models/load")->route->answer, &load_model);
   EXPECT_EQ(missed("GET", "/v1/models/load").allow, "POST");
 }
 
 TEST(Routes, OfSeveralGpusAnswerBelowBothPrefixes) {
-  EXPECT_EQ(found("GET", "/api/v1/multigpu/gpu/1/stats")->route->id, RouteId::OneGpuStats);
+  EXPECT_EQ(found("GET", "/api/v1/multigpu/gpu/1/stats")->route->answer, &answer_one_gpu);
   EXPECT_EQ(found("GET", "/multigpu/gpu/cuda:1/stats")->parameter, "cuda:1");
   EXPECT_FALSE(found("GET", "/multigpu/gpu/1/2/stats"));
   EXPECT_FALSE(found("GET", "/multigpu/gpu//stats"));

@@ -9,7 +9,7 @@
 
 #include "net/http_message.h"
 #include "server/embedding_format.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

@@ -175,10 +175,10 @@ class ServerOnLoop final : public Server {
       const auto is_allowed = admit(*exchange, exchange->request);
       if (!is_allowed) return exchange->refuse(is_allowed.error());
     }
-    if (!is_long) return handle(exchange);
+    if (!is_long) return exchange->route().answer(exchange);
     exchange->on_client_gone([] {});
     exchange->state().tasks->add([exchange] {
-      if (!exchange->is_answered()) handle(exchange);
+      if (!exchange->is_answered()) exchange->route().answer(exchange);
       return false;
     });
   }
@@ -197,9 +197,7 @@ class ServerOnLoop final : public Server {
         exchange.is_admin = static_cast<bool>(is_local);
         if (route.scope == RouteScope::Admin && !is_local) return is_local.error();
       }
-      const bool shows_settings =
-          route.id == RouteId::ShowConfig || route.id == RouteId::FleetConfig;
-      if (shows_settings) MUSTER_TRY(check_host(head));
+      if (route.kind == RouteKind::Settings) MUSTER_TRY(check_host(head));
     } else if (route.scope != RouteScope::Open) {
       auto verdict = check_key(*state.keys, head, route.scope, unix_seconds());
       exchange.caller_name = std::move(verdict.caller.name);

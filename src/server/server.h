@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "log/log_line.h"
 #include "net/event_loop.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 #include "telemetry/collector.h"
 
 namespace muster {

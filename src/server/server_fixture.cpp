@@ -11,7 +11,7 @@ ServerFixture::ServerFixture()
   ::setenv("ZERO_WORKER", "echo dim=32", 1);
   options_.http.listen = {.host = "127.0.0.1", .port = 0};
   options_.models = {
-      {.name = "tiny", .model = std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny"}};
+      {.name = "tiny", .model = std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny"}};
   options_.devices.resize(2);
   options_.devices[1].index = 1;
   options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";

@@ -16,8 +16,8 @@
 
 namespace muster {
 
-/// A whole server on two workers that answer [sum of ids, token count, …] (tests/zero_worker). Its
-/// loop has a thread; the test is the client.
+/// A whole server on two workers that answer [sum of ids, token count, …] (stand_ins/zero_worker).
+/// Its loop has a thread; the test is the client.
 class ServerFixture : public ::testing::Test {
  protected:
   using Json = nlohmann::json;

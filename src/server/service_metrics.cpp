@@ -158,13 +158,13 @@ std::string route_labels(const Route& route) {
 void add_http(MetricText& text, const ServiceFacts& facts) {
   begin(text, "http_requests_total");
   for (const Route& route : routes()) {
-    for (const auto& [status, count] : facts.http->of(route.id).statuses) {
+    for (const auto& [status, count] : facts.http->of(route).statuses) {
       text.add(route_labels(route), label("status", std::to_string(status)), number(count));
     }
   }
   begin(text, "http_request_duration_seconds");
   for (const Route& route : routes()) {
-    const auto& of_route = facts.http->of(route.id);
+    const auto& of_route = facts.http->of(route);
     if (of_route.statuses.empty()) continue;
     add_histogram(text, route_labels(route), of_route.counts, of_route.seconds);
   }

@@ -11,7 +11,7 @@
 #include "net/http_server.h"
 #include "server/audit_log.h"
 #include "server/http_statistics.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include "server/rerank_api.h"
 #include "server/rows_answer.h"
 #include "server/tokens_answer.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

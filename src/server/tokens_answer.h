@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "net/http_message.h"
-#include "service/inference_service.h"
+#include "serving/inference_service.h"
 
 namespace muster {
 

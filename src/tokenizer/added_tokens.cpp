@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tokenizer/unicode_classes.h"
+#include "tokenizer/normalize/unicode_classes.h"
 #include "tokenizer/utf8.h"
 
 namespace muster {

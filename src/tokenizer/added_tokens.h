@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tokenizer/model.h"
-#include "tokenizer/normalizer.h"
+#include "tokenizer/models/model.h"
+#include "tokenizer/normalize/normalizer.h"
 
 namespace muster {
 

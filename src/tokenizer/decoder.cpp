@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/split/byte_alphabet.h"
 
 namespace muster {
 namespace {

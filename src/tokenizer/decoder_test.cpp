@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/split/byte_alphabet.h"
 
 namespace muster {
 namespace {

@@ -1,7 +1,7 @@
 #include "tokenizer/text_cut.h"
 
-#include "tokenizer/normalizer.h"
-#include "tokenizer/unicode_classes.h"
+#include "tokenizer/normalize/normalizer.h"
+#include "tokenizer/normalize/unicode_classes.h"
 #include "tokenizer/utf8.h"
 
 namespace muster {

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/model.h"
+#include "tokenizer/models/model.h"
+#include "tokenizer/models/word_cache.h"
+#include "tokenizer/reading/tokenizer_json.h"
 #include "tokenizer/text_cut.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/tokenizer_json.h"
-#include "tokenizer/word_cache.h"
 
 namespace muster {
 

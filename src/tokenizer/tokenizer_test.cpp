@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tokenizer/models/word_cache.h"
 #include "tokenizer/text_cut.h"
-#include "tokenizer/word_cache.h"
 
 namespace muster {
 namespace {

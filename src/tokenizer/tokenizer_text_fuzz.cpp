@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/split/byte_alphabet.h"
 #include "tokenizer/text_pass.h"
 #include "tokenizer/utf8.h"
 

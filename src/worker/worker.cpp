@@ -13,7 +13,7 @@
 #include "base/build_info.h"
 #include "engine/memory_use.h"
 #include "net/frame_channel.h"
-#include "worker/compute_test.h"
+#include "worker/compute_product.h"
 #include "worker/pinning.h"
 #include "worker/probe.h"
 

@@ -102,6 +102,6 @@ std::vector<std::string> with_test_worker(std::vector<std::string> arguments) {
   return arguments;
 }
 
-std::string tiny_model() { return MUSTER_SOURCE_DIR "/src/service/testdata/tiny"; }
+std::string tiny_model() { return MUSTER_SOURCE_DIR "/tests/models/tiny"; }
 
 }  // namespace muster

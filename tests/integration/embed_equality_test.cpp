@@ -49,7 +49,7 @@ class EmbedEqualityTest : public testing::TestWithParam<const char*> {
                 std::vector<std::string> more) const {
     std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
                                    "embed",
-                                   std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny",
+                                   std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny",
                                    (folder_ / input).string(),
                                    "-o",
                                    (folder_ / out).string(),

@@ -55,7 +55,7 @@ class EmbedRuns {
                                     const std::string& flag = "") const {
     std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
                                    "embed",
-                                   std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny",
+                                   std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny",
                                    input == "-" ? input : (folder_ / input).string(),
                                    "-o",
                                    (folder_ / out).string(),

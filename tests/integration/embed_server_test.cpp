@@ -55,9 +55,7 @@ class EmbedServerTest : public testing::Test {
     return std::make_unique<Program>(std::move(words), path(log));
   }
 
-  static std::string model() {
-    return std::string(MUSTER_SOURCE_DIR) + "/src/service/testdata/tiny";
-  }
+  static std::string model() { return std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny"; }
 
   /// Waits for the line that names the address. port: 0 the first time.
   void start_server() {

@@ -19,8 +19,8 @@
 
 #include "coordinator/worker_process.h"
 #include "modelfile/model_description.h"
-#include "planner/memory_encoder.h"
-#include "planner/memory_model.h"
+#include "planner/memory/memory_encoder.h"
+#include "planner/memory/memory_model.h"
 #include "wire/messages.h"
 
 namespace muster {

@@ -36,7 +36,7 @@ def label_values():
     for metric in ("muster_http_requests_total", "muster_http_request_duration_seconds"):
         values[metric, "route"] = sorted({path for _, path in routes})
         values[metric, "method"] = sorted({method for method, _ in routes})
-    bounds = re.search(r"kBounds\{([^}]*)\}", source("src/service/inference_service.h")).group(1)
+    bounds = re.search(r"kBounds\{([^}]*)\}", source("src/serving/inference_service.h")).group(1)
     for metric in ("muster_http_request_duration_seconds", "muster_call_duration_seconds"):
         values[metric, "le"] = [f"{float(bound):g}" for bound in bounds.split(",")] + ["+Inf"]
     return values

@@ -1,10 +1,10 @@
-"""Every include between folders of src/ is an arrow its CMakeLists.txt declares, and every declared arrow
-is one that arrows.txt allows."""
+"""Every include between folders of src/ and stand_ins/ is an arrow its CMakeLists.txt declares, and every declared arrow
+is one that arrows.txt allows and that some file uses."""
 
 import pathlib
 import re
 
-from sources import cmake_list, code_files, module_of, report, root_from_arguments
+from sources import cmake_list, code_files, module_lists, module_of, report, root_from_arguments
 
 # The command line may wire everything together, but never links torch.
 NEVER_FROM_CLI = {"engine", "worker"}
@@ -23,7 +23,7 @@ def allowed_arrows(table):
 
 def declared_arrows(root):
     declared = {}
-    for cmake in sorted((root / "src").glob("*/CMakeLists.txt")):
+    for cmake in module_lists(root):
         declared[cmake.parent.name] = set(cmake_list(cmake.read_text(), "DEPS"))
     return declared
 
@@ -52,12 +52,19 @@ def faults_in(root, table):
             faults += [f"src/{module}: {module} -> {t} is not in arrows.txt" for t in sorted(wrong)]
         if module in reachable(module, declared):
             faults.append(f"src/{module}: the arrows from {module} lead back to it")
+    used = {module: set() for module in declared}
     for path in code_files(root):
         module = module_of(root, path)
-        for target in sorted(set(re.findall(r'#include "([a-z]+)/', path.read_text()))):
+        if module not in declared:
+            continue
+        for target in sorted(set(re.findall(r'#include "([a-z_]+)/', path.read_text()))):
+            used[module].add(target)
             if target != module and target in declared and target not in declared[module]:
                 faults.append(f"{path.relative_to(root)}: {module} -> {target} is not declared in "
-                              f"src/{module}/CMakeLists.txt")
+                              f"{'/'.join(path.relative_to(root).parts[:2])}/CMakeLists.txt")
+    for module, targets in declared.items():
+        idle = targets - used[module] - {"base"}
+        faults += [f"{module}: no file includes anything of {t}, which its CMakeLists.txt declares" for t in sorted(idle)]
     return faults
 
 

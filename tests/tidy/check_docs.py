@@ -3,7 +3,7 @@ somewhere, and every route that docs/ names is in the server's description."""
 
 import re
 
-from sources import report, root_from_arguments, tracked_files
+from sources import module_lists, report, root_from_arguments, tracked_files
 
 README_LINES_MAX = 60
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -52,7 +52,7 @@ def unknown_routes(root):
 
 def faults_in(root):
     faults = []
-    for cmake in sorted((root / "src").glob("*/CMakeLists.txt")):
+    for cmake in module_lists(root):
         readme = cmake.parent / "README.md"
         if not readme.exists():
             faults.append(f"{cmake.parent.relative_to(root)}: no README.md")

@@ -18,7 +18,7 @@ import shlex
 import subprocess
 import sys
 
-from sources import report
+from sources import TOPS, report
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cmake"))
 import unity_groups  # noqa: E402
@@ -27,7 +27,7 @@ GROUP_SIZE = 24
 CONSTANT = re.compile(r"^(?:inline )?constexpr [\w:<>, ]+ (k[A-Z]\w*)", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # Sources themselves are what the main file of a group includes.
-OWN_FILES = r"/src/[a-z]+/[a-z_0-9]+\.h$|/src/.*\.cpp$"
+OWN_FILES = r"/src/(?:[a-z]+/)+[a-z_0-9]+\.h$|/(?:src|stand_ins)/.*\.cpp$"
 
 
 def sources_of(unit):
@@ -40,7 +40,7 @@ def sources_of(unit):
 def is_checked(root, source):
     """Tests, their fixtures and fuzz programs are left out, because half of each is gtest's macros, and so is
     testdata, which imitates other people's names."""
-    return (source.is_relative_to(root / "src") and "testdata" not in source.parts and
+    return (any(source.is_relative_to(root / top) for top in TOPS) and "testdata" not in source.parts and
             not source.stem.endswith(("_test", "_fixture", "_fuzz", "_bench")))
 
 
@@ -103,7 +103,7 @@ def with_headers(root, sources):
         if file in found or not file.is_file():
             continue
         found.add(file)
-        waiting += [root / "src" / name for name in INCLUDE.findall(file.read_text())]
+        waiting += [root / top / name for top in TOPS for name in INCLUDE.findall(file.read_text())]
     return sorted(found)
 
 

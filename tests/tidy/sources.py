@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 CODE = {".h", ".cpp"}
+TOPS = ("src", "stand_ins")
 
 
 def root_from_arguments():
@@ -23,12 +24,19 @@ def tracked_files(root):
 
 
 def code_files(root):
-    """The .h and .cpp files of src/, whether git knows them already or not."""
-    return sorted(p for p in (root / "src").rglob("*") if p.suffix in CODE)
+    """The .h and .cpp files of src/ and stand_ins/, whether git knows them already or not."""
+    return sorted(p for top in TOPS for p in (root / top).rglob("*") if p.suffix in CODE)
 
 
 def module_of(root, path):
-    return path.relative_to(root / "src").parts[0]
+    """The folder below src/ or stand_ins/ that `path` lies in: src/hw/nvml/nvml_visit.h is of hw."""
+    return path.relative_to(root).parts[1]
+
+
+def module_lists(root):
+    """The CMakeLists.txt of each module; some stand-ins are single programs."""
+    lists = sorted(path for top in TOPS for path in (root / top).glob("*/CMakeLists.txt"))
+    return [path for path in lists if path.parent.parent.name == "src" or "muster_module(" in path.read_text()]
 
 
 def cmake_list(text, keyword):

@@ -119,7 +119,7 @@ def of_compute(what, check, code, orders):
 
 
 def test_worker():
-    """The worker that answers what it is told to (tests/zero_worker), of the same build as muster; None without one."""
+    """The worker that answers what it is told to (stand_ins/zero_worker), of the same build as muster; None without one."""
     def build_of(program):
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
         return done.stdout.partition(" ")[2]

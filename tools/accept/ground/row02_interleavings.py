@@ -42,7 +42,7 @@ class World:
         (folder / "torch" / "lib").mkdir(parents=True)
         (folder / "torch" / "lib" / "libtorch_cpu.so").touch()
         (folder / "torch" / "version.py").write_text("__version__ = '2.11.0+cpu'\n")
-        self.model = shutil.copytree(ROOT / "src/service/testdata/tiny", folder / "model")
+        self.model = shutil.copytree(ROOT / "tests/models/tiny", folder / "model")
         self.other_model = shutil.copytree(self.model, folder / "other")
         weights = bytearray((self.model / "model.safetensors").read_bytes())
         weights[-1] ^= 1

@@ -11,7 +11,7 @@ import sys
 from programs import BUILD, DEPS, MUSTER, ROOT, TESTS, scratch
 from report import holds, skipped
 
-sys.path.insert(0, str(ROOT / "tests" / "fake_docker"))
+sys.path.insert(0, str(ROOT / "stand_ins" / "fake_docker"))
 from client import FakeDaemon, client_version, devices_asked_for, is_recent  # noqa: E402
 
 TITLE = "Containers on exactly the chosen devices, by a real docker client; compose and Kubernetes texts"
@@ -22,7 +22,7 @@ KUBERNETES_VERSIONS = ("1.32.0", "1.37.0")
 MODEL = "org/model"
 APIS = ("tgi", "tei", "vllm")
 
-# The driver of tests/fake_docker/fake_driver.cpp: places 0 to 3 in PCI order, the last GPU of another model.
+# The driver of stand_ins/fake_docker/fake_driver.cpp: places 0 to 3 in PCI order, the last GPU of another model.
 GPU = [f"GPU-{place:08x}-0000-0000-0000-000000000000" for place in range(4)]
 MIG = ["MIG-11111111-2222-3333-4444-555555555555", "MIG-66666666-7777-8888-9999-aaaaaaaaaaaa"]
 RENDER = ["/dev/dri/renderD128", "/dev/dri/renderD130"]
@@ -55,7 +55,7 @@ def environment_with_gpus():
         folder = scratch("fake_driver")
         folder.mkdir(exist_ok=True)
         subprocess.run(["c++", "-std=c++20", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1",
-                        ROOT / "tests" / "fake_docker" / "fake_driver.cpp"], check=True)
+                        ROOT / "stand_ins" / "fake_docker" / "fake_driver.cpp"], check=True)
     # MUSTER_BUILD is the accept command's own: muster refuses variables that it does not know.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
     return {**inherited, "LD_LIBRARY_PATH": str(folder)}
@@ -158,7 +158,7 @@ def measure_devices(report, environment):
 
 def measure_recorded(report, environment):
     """The same with what a client said once."""
-    recorded = json.loads((ROOT / "tests" / "fake_docker" / "recorded_pairs.json").read_text())
+    recorded = json.loads((ROOT / "stand_ins" / "fake_docker" / "recorded_pairs.json").read_text())
     asked_by_words = {tuple(device_words(pair["words"])): pair["asked"] for pair in recorded["pairs"]}
     faults = []
     for name, (devices, identities) in DEVICE_SETS.items():

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "jobs/embed.h"
+#include "scheduler/batch_queue.h"
+#include "spec/precision.h"
+#include "tokenizer/tokenizer.h"
+
+namespace muster {
+
+/// All of a model that can change a byte of a run's output, and what its report says of it.
+struct EmbedModel {
+  std::string path;    // its folder, on the machine that computes
+  std::string server;  // empty: this machine's devices
+  std::string hash;
+  std::string pooling;  // "mean"
+  bool normalize = false;
+  std::string prompt_name;  // empty: none
+  std::uint32_t length_max = 0;
+  Precision precision = Precision::Fp32;
+  std::string precision_reason;
+  std::string equality_class;
+};
+
+/// What a run hears of its texts, from within `step`.
+struct EmbedBackendEvents {
+  /// Tokens of a text that `submit` could not tell; before its row.
+  std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens;
+  /// The row of a text: [dim] float32 as bytes (they may be unaligned).
+  std::function<void(ItemKey, std::span<const std::byte>)> on_row;
+  /// This text alone cannot be computed.
+  std::function<void(ItemKey, const Error&)> on_item_failed;
+  std::function<void(const std::string&)> on_notice;
+};
+
+/// Who computes the rows, as it is now.
+struct EmbedBackendStatus {
+  std::vector<DeviceProgress> devices;
+  std::optional<TimePoint> ready_at;  // since when rows can come
+  std::uint32_t dim = 0;              // 0 as long as it is not known
+};
+
+/// Computes the rows of a run: the devices of this machine, or a server.
+///
+/// Threads: not thread-safe; owned by the loop of the run.
+class EmbedBackend {
+ public:
+  virtual ~EmbedBackend() = default;
+
+  virtual const EmbedModel& model() const = 0;
+
+  /// Takes a text; what becomes of it is told by a later `step`, once. Tells its tokens, or nullopt
+  /// where `on_tokens` will.
+  virtual std::optional<Tokenizer::Encoded> submit(ItemKey key, const std::string& text) = 0;
+
+  /// Waits up to `timeout` for something to happen and handles it.
+  ///
+  /// Errors: what makes every further row impossible.
+  virtual Status step(Duration timeout) = 0;
+
+  virtual EmbedBackendStatus status() const = 0;
+
+  /// Ends it. The CPU seconds of the workers of this run; nullopt where nobody counts them.
+  virtual std::optional<double> stop() = 0;
+};
+
+/// The model of a run on this machine's devices, without starting one: precision and equality class
+/// are not settled. Errors: those of find_and_read and open_texts.
+Result<EmbedModel> describe_local_model(const EmbedOptions& options);
+
+/// The devices of this machine. Errors: those of open_session.
+Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& options,
+                                                         EmbedBackendEvents events,
+                                                         const Clock& clock,
+                                                         const std::function<bool()>& cancelled);
+
+/// The server of `options.server`. Waits for a model that it is loading.
+///
+/// Errors: those of reaching it; NotFound, naming the nearest model that it serves; InvalidArgument
+/// for a prompt that the model lacks; Unavailable for a model that it cannot load; Cancelled.
+Result<std::unique_ptr<EmbedBackend>> open_remote_backend(const EmbedOptions& options,
+                                                          EmbedBackendEvents events,
+                                                          const Clock& clock,
+                                                          const std::function<bool()>& cancelled);
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#include "jobs/embedding_session.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/build_info.h"
+#include "jobs/precision_settling.h"
+
+namespace muster {
+
+ModelChoice model_choice(const EmbedOptions& options) {
+  return {.model = options.model,
+          .length_max = options.length_max,
+          .pooling = options.pooling,
+          .normalize = options.normalize,
+          .prompt_name = options.prompt_name};
+}
+
+Result<EmbeddingSession> open_session(const EmbedOptions& options, FleetEvents events,
+                                      const Clock& clock, const std::function<bool()>& cancelled) {
+  EmbeddingSession session;
+  const auto choice = model_choice(options);
+  session.model = MUSTER_TRY(find_and_read(choice));
+
+  // The workers link torch while this process reads tokenizer and weights.
+  const auto on_notice = [tell = events.on_notice](const std::string& sentence) {
+    tell(sentence, std::nullopt);
+  };
+  FleetOptions fleet;
+  fleet.devices = options.devices;
+  fleet.worker_program = options.worker_program;
+  fleet.torch_root = options.torch_root;
+  fleet.build = build_name();
+  fleet.batch_tokens = options.batch_tokens;
+  fleet.dispatch.batch_time_most = Duration::max();  // no query waits behind a batch of a corpus
+  session.fleet = MUSTER_TRY(Fleet::start(std::move(fleet), std::move(events), clock));
+  MUSTER_TRY(open_texts(choice, session.model));
+  const auto classes = MUSTER_TRY(session.fleet->wait_for_greetings(cancelled));
+  const PrecisionQuestion question{.asked = options.precision,
+                                   .processor = options.devices.front().model,
+                                   .engine_class = classes.front(),
+                                   .cache_folder = options.cache_folder};
+  const auto choice_made = MUSTER_TRY(settle_precision(
+      question, session.model,
+      [&](const Probe& probe) { return session.fleet->probe(probe, cancelled); }, on_notice));
+  session.precision = choice_made.precision;
+  session.precision_reason = choice_made.reason;
+  session.equality_class = fmt::format(
+      "{} {} {}", session.model.hash, precision_name(session.precision), fmt::join(classes, " + "));
+  FleetModel model;
+  model.load.model = model_request(session.model);
+  model.load.precision = session.precision;
+  // Tells a device that fails at everything, or lies, from a text that cannot be computed.
+  session.model.text_encoder->encode(precision_texts().front(), model.canary);
+  session.fleet->load(kSessionModel, std::move(model));
+  return session;
+}
+
+}  // namespace muster

@@ -1,0 +1,297 @@
+#include "planner/memory/memory_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "planner/memory/memory_fixture.h"
+
+namespace muster {
+namespace {
+
+Workload generate(std::uint32_t batch, std::uint32_t context) {
+  Workload workload;
+  workload.batch = batch;
+  workload.context = context;
+  return workload;
+}
+
+Workload train(std::uint32_t batch, std::uint32_t context) {
+  auto workload = generate(batch, context);
+  workload.task = PlanTask::Train;
+  return workload;
+}
+
+StageShare whole(const ModelDescription& model) {
+  return {.last_unit = static_cast<std::uint32_t>(model.units.size())};
+}
+
+MemoryParts memory(const ModelDescription& model, const Workload& workload,
+                   const StageShare& share) {
+  const auto parts = stage_memory(model, workload, share);
+  EXPECT_TRUE(parts) << parts.error().message;
+  return parts ? *parts : MemoryParts{};
+}
+
+std::string error_of(const ModelDescription& model, const Workload& workload,
+                     std::uint32_t tensor_parallel = 1) {
+  auto share = whole(model);
+  share.tensor_parallel = tensor_parallel;
+  const auto parts = stage_memory(model, workload, share);
+  return parts ? "no error" : parts.error().message;
+}
+
+TEST(StageMemory, EveryPartOfASmallLlamaIsWorkedOutByHand) {
+  const auto model = llama({});  // 2 layers, hidden 16, 4 heads of 4, 2 KV heads, wide 24, vocab 50
+  auto workload = generate(3, 32);
+  const auto parts = memory(model, workload, whole(model));
+  EXPECT_EQ(parts.weights, model.stored_bytes());
+  EXPECT_EQ(parts.kv_cache, 2U * 3 * 32 * 2 * (4 + 4) * 2);
+  // A block's feed-forward part: 3 states of 16 and gate and up of 24, for 96 tokens; more than the
+  // head's 96 x 16 + 3 x 16 and 3 x 50 float32 logits.
+  EXPECT_EQ(parts.activations, 96U * (3 * 16 + 2 * 24) * 2);
+  EXPECT_EQ(parts.logits, 0U);
+  EXPECT_EQ(parts.gradients + parts.optimizer, 0U);
+  EXPECT_EQ(parts.workspace, 33U << 20);
+  EXPECT_EQ(parts.context, 457U << 20);
+  workload.all_logits = true;
+  const auto all = memory(model, workload, whole(model));
+  EXPECT_EQ(all.logits, 96U * 50 * 4) << "now the head is the largest moment";
+  EXPECT_EQ(all.activations, 2U * 96 * 16 * 2);
+}
+
+TEST(StageMemory, IsTheSumOfItsUnitsAndTheirLargestPeak) {
+  for (const bool is_tied : {false, true}) {
+    const auto model = llama({.layers = 5, .is_tied = is_tied});
+    for (const auto& workload : {generate(2, 40), train(2, 40)}) {
+      const auto units = *unit_memory(model, workload, 2, true);
+      for (std::uint32_t first = 0; first < units.size(); ++first) {
+        for (auto last = first + 1; last <= units.size(); ++last) {
+          std::uint64_t expected = fixed_memory(workload, true).total();
+          std::uint64_t peak = 0;
+          for (auto i = first; i < last; ++i) {
+            expected += units[i].weights + units[i].kv_cache + units[i].states + units[i].kept;
+            peak = std::max(peak, units[i].peak);
+          }
+          if (last == units.size() && first > 0) {
+            expected += *tied_copy_bytes(model, workload, 2);
+          }
+          const StageShare share{.first_unit = first, .last_unit = last, .tensor_parallel = 2};
+          EXPECT_EQ(memory(model, workload, share).total(), expected + peak);
+        }
+      }
+    }
+  }
+}
+
+TEST(StageMemory, AHeadWithoutItsEmbeddingHoldsACopy) {
+  const auto tied = llama({.is_tied = true});
+  auto share = whole(tied);
+  const auto together = memory(tied, generate(1, 16), share).weights;
+  EXPECT_EQ(together, tied.stored_bytes()) << "counted once where both are";
+  share.first_unit = 1;
+  EXPECT_EQ(memory(tied, generate(1, 16), share).weights,
+            tied.stored_bytes() - tied.units[0].stored_bytes + 50 * 16 * 2);
+  auto as_float = generate(1, 16);
+  as_float.dtype = "fp32";
+  EXPECT_EQ(*tied_copy_bytes(tied, as_float, 1), 50U * 16 * 4);
+  EXPECT_EQ(*tied_copy_bytes(tied, train(1, 16), 1), 50U * 16 * 16) << "with its states";
+  EXPECT_EQ(*tied_copy_bytes(llama({}), generate(1, 16), 1), 0U);
+}
+
+TEST(StageMemory, StagesTogetherHoldNoLessThanTheWhole) {
+  const auto model = llama({.layers = 6, .is_tied = true});
+  const auto total = memory(model, generate(4, 100), whole(model)).total();
+  for (std::uint32_t cut = 1; cut < model.units.size(); ++cut) {
+    auto front = whole(model);
+    auto back = front;
+    front.last_unit = back.first_unit = cut;
+    EXPECT_GE(memory(model, generate(4, 100), front).total() +
+                  memory(model, generate(4, 100), back).total(),
+              total);
+  }
+}
+
+TEST(StageMemory, GrowsWithBatchContextAndDtype) {
+  const auto model = llama({});
+  const auto total = [&](const Workload& workload) {
+    return memory(model, workload, whole(model)).total();
+  };
+  std::uint64_t before = 0;
+  for (std::uint32_t batch = 1; batch < 40; ++batch) {
+    EXPECT_GT(total(generate(batch, 64)), before);
+    before = total(generate(batch, 64));
+  }
+  before = 0;
+  for (std::uint32_t context = 1; context < 400; ++context) {
+    EXPECT_GE(total(generate(2, context)), before);
+    before = total(generate(2, context));
+  }
+  auto wide = generate(2, 64);
+  wide.dtype = "fp32";
+  EXPECT_GT(total(wide), total(generate(2, 64)));
+  auto training = train(2, 64);
+  const auto kept = total(training);
+  training.training.recompute = true;
+  EXPECT_LT(total(training), kept) << "recomputation keeps less";
+  training.training.recompute = false;
+  training.training.microbatches = 2;
+  EXPECT_GT(total(training), kept);
+}
+
+TEST(StageMemory, DevicesOfATensorParallelGroupCoverTheWhole) {
+  const auto model = llama({.heads = 8, .kv_heads = 2});
+  for (const auto& workload : {generate(2, 64), train(2, 64)}) {
+    const auto alone = memory(model, workload, whole(model));
+    for (const std::uint32_t t : {2U, 4U, 8U}) {
+      auto share = whole(model);
+      share.tensor_parallel = t;
+      const auto part = memory(model, workload, share);
+      EXPECT_GE(part.weights * t, alone.weights);
+      EXPECT_GE(part.kv_cache * t, alone.kv_cache);
+      EXPECT_GE(part.optimizer * t, alone.optimizer);
+      EXPECT_LE(part.weights, alone.weights);
+      EXPECT_LE(part.activations, alone.activations);
+    }
+  }
+}
+
+TEST(StageMemory, PrefillInChunksNeedsLess) {
+  const auto model = llama({});
+  auto workload = generate(1, 4096);
+  workload.math_attention = true;
+  const auto whole_prompt = memory(model, workload, whole(model));
+  workload.prefill_tokens = 512;
+  const auto chunks = memory(model, workload, whole(model));
+  EXPECT_EQ(chunks.kv_cache, whole_prompt.kv_cache);
+  EXPECT_EQ(chunks.activations * 8, whole_prompt.activations);
+  workload.prefill_tokens = 1;  // decode
+  EXPECT_EQ(memory(model, workload, whole(model)).activations * 4096, whole_prompt.activations);
+}
+
+TEST(StageMemory, TrainingTakesItsPrecisionsBytesForEveryElement) {
+  const auto model = llama({});
+  const auto elements = model.stored_bytes() / 2;
+  auto workload = train(1, 8);
+  auto parts = memory(model, workload, whole(model));
+  EXPECT_EQ(parts.weights, 2 * elements);
+  EXPECT_EQ(parts.gradients, 2 * elements);
+  EXPECT_EQ(parts.optimizer, 12 * elements);
+  EXPECT_EQ(parts.kv_cache, 0U);
+  workload.training.precision = TrainingPrecision::Fp32;
+  parts = memory(model, workload, whole(model));
+  EXPECT_EQ(parts.weights + parts.gradients + parts.optimizer, 16 * elements);
+}
+
+TEST(StageMemory, ACpuHasNoContextAndNoWorkspace) {
+  const auto model = llama({});
+  auto share = whole(model);
+  share.is_gpu = false;
+  const auto parts = memory(model, generate(1, 16), share);
+  EXPECT_EQ(parts.context + parts.workspace, 0U);
+}
+
+ModelDescription mini_lm() {
+  auto shape = encoder_shape("bert", 6, 384, 12, 1536);
+  shape.vocab_size = 30'522;
+  shape.length_max = 512;
+  MemoryFixture fixture(shape);
+  fixture.unit(UnitKind::Embedding, "embeddings")
+      .tensor("embeddings.word_embeddings.weight", {30'522, 384}, "F32", 4);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    fixture.unit(UnitKind::Block, "encoder.layer." + std::to_string(i), i);
+  }
+  fixture.unit(UnitKind::Head, "pooler").tensor("pooler.dense.weight", {384, 384}, "F32", 4);
+  return fixture.model();
+}
+
+TEST(StageMemory, AnEncoderOnACpuIsWhatItsWorkerCounts) {
+  const auto model = mini_lm();
+  auto workload = generate(64, 16);
+  workload.task = PlanTask::Embed;
+  auto share = whole(model);
+  share.is_gpu = false;
+  auto parts = memory(model, workload, share);
+  // Measured: all-MiniLM-L6-v2, fp32, batches of 64 x 16 tokens, one lane.
+  EXPECT_EQ(parts.weights, 90'258'432U);
+  EXPECT_EQ(parts.total(), 90'258'432U + 11'010'944) << "loading takes more than one lane";
+  share.lanes = 2;
+  EXPECT_EQ(memory(model, workload, share).activations, 2U * 7'877'760);
+  workload.dtype = "bf16";
+  share.lanes = 1;
+  parts = memory(model, workload, share);
+  EXPECT_EQ(parts.total(), 69'024'768U + 5'518'464) << "a lane takes more than loading";
+}
+
+TEST(StageMemory, RefusesByNameWhatItCannotPlan) {
+  const auto model = llama({.heads = 6, .kv_heads = 2});
+  EXPECT_EQ(error_of(model, generate(0, 8)), "a batch has 1 or more sequences: 0");
+  EXPECT_EQ(error_of(model, generate(1, 200'000)),
+            "the context is beyond the 131072 tokens that the model allows: 200000");
+  EXPECT_EQ(error_of(model, generate(1, 8), 4),
+            "a tensor parallel degree must divide the 6 attention heads of layer 0: 4");
+  EXPECT_EQ(error_of(model, generate(1, 8), 3),
+            "a tensor parallel degree must divide the 2 KV heads of layer 0 or be a multiple of "
+            "them: 3");
+  auto workload = generate(1, 8);
+  workload.dtype = "int4";
+  EXPECT_EQ(error_of(model, workload), "weights are loaded as fp32, bf16 or fp16: int4");
+  workload = generate(1, 8);
+  workload.kv_dtype = "q9";
+  EXPECT_EQ(error_of(model, workload),
+            "a cache is auto, fp32, fp16, bf16, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl: q9");
+  workload = generate(1, 8);
+  workload.prefill_tokens = 9;
+  EXPECT_EQ(error_of(model, workload),
+            "the tokens of one prefill step are more than the context of 8: 9");
+  workload = train(1, 8);
+  workload.training.zero_stage = 4;
+  EXPECT_EQ(error_of(model, workload), "a ZeRO stage is 0 to 3: 4");
+  workload = train(1, 8);
+  workload.dtype = "fp32";
+  EXPECT_EQ(error_of(model, workload),
+            "the training precision keeps weights in 2 bytes, which fp32 contradicts");
+}
+
+TEST(StageMemory, RefusesTasksThatTheModelCannotDo) {
+  const auto encoder = mini_lm();
+  const auto parts = stage_memory(encoder, generate(1, 16), whole(encoder));
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().kind, ErrorKind::Unsupported);
+  auto workload = generate(1, 16);
+  workload.task = PlanTask::Embed;
+  workload.dtype = "fp16";
+  auto share = whole(encoder);
+  share.is_gpu = false;
+  EXPECT_EQ(stage_memory(encoder, workload, share).error().kind, ErrorKind::Unsupported);
+  MemoryFixture quantised(llama({}).shape);
+  quantised.unit(UnitKind::Block, "model.layers.0").tensor("w.qweight", {4, 4}, "Q4_K", 1);
+  EXPECT_EQ(stage_memory(quantised.model(), train(1, 8), {.last_unit = 1}).error().message,
+            "quantised weights are not trained: w.qweight is Q4_K");
+}
+
+TEST(ExplainMemory, NamesFormulaSourceAndBoundOfEveryPart) {
+  const auto decoder = llama({});
+  auto workload = generate(1, 16);
+  for (const auto task : {PlanTask::Generate, PlanTask::Train}) {
+    workload.task = task;
+    const auto parts = explain_memory(decoder, workload);
+    const auto names = [&](const std::string& name) {
+      return std::count_if(parts.begin(), parts.end(),
+                           [&](const PartExplanation& part) { return part.part == name; });
+    };
+    EXPECT_EQ(names("weights"), 1);
+    EXPECT_EQ(names("activations"), 1);
+    EXPECT_EQ(names("kv_cache"), task == PlanTask::Generate ? 1 : 0);
+    EXPECT_EQ(names("optimizer"), task == PlanTask::Train ? 1 : 0);
+    for (const auto& part : parts) {
+      EXPECT_FALSE(part.formula.empty() || part.source.empty() || part.bound.empty()) << part.part;
+    }
+  }
+  workload.task = PlanTask::Embed;
+  EXPECT_NE(explain_memory(mini_lm(), workload).front().bound.find("<= 1 %"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster

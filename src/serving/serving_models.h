@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "cache/vector_cache.h"
+#include "jobs/model_opening.h"
+#include "jobs/precision_choice.h"
+#include "scheduler/token_estimate.h"
+#include "serving/serve_options.h"
+#include "spec/serving.h"
+
+namespace muster {
+
+/// A model of a running server, as its calls need it.
+struct ServingModel {
+  ModelId id = 0;
+  std::string name;
+  ServedModel asked;
+  OpenedModel opened;
+  ModelTask task = ModelTask::Embed;
+  std::uint32_t row_size = 0;  // values of a row: the dimension, or the labels
+  PrecisionChoice precision;
+  /// Hash and precision: with the class of the engine that computed it, what a vector depends on.
+  std::string equality_base;
+  /// Of the devices that have had the model, without repeats. The first one's are cached under the
+  /// key of a text, those of another under a key of their own.
+  std::vector<std::string> engine_classes;
+  double created_unix_seconds = 0;
+  bool is_leaving = false;  // taken away as soon as its last call is answered
+  std::uint64_t request_count = 0, text_count = 0, token_count = 0;
+
+  /// Told by the first encoding of a long text.
+  std::shared_ptr<TextEncoder> aside_encoder;
+  TokenEstimate token_estimate;
+
+  /// As clients are told it: all of its vectors are equal bit for bit while this has one engine.
+  std::string equality_class() const;
+
+  /// What belongs to the key of every text after this prompt, cut at this side, on a device of the
+  /// first engine class.
+  const CacheKey& scope(const std::string& prompt, bool is_cut_left);
+
+  /// The key of the same text as computed by another engine class.
+  static CacheKey key_of_class(const CacheKey& key, std::string_view engine_class);
+
+  /// The name of its canary rows: what they depend on, hashed.
+  std::string canary_name() const;
+
+ private:
+  std::map<std::pair<std::string, bool>, CacheKey> scopes_;
+};
+
+/// The models that are served, by name and number.
+///
+/// Threads: owned by one loop.
+class ServingModels {
+ public:
+  ServingModel& add(std::unique_ptr<ServingModel> model);
+
+  /// nullptr when there is none. Valid until it is removed.
+  ServingModel* find(ModelId id) const;
+
+  /// The served model of a name; the first one of the task for the empty name.
+  ///
+  /// Errors: NotFound, with the nearest name; InvalidArgument for a model of another task.
+  Result<ServingModel*> find(std::string_view name, ModelTask task) const;
+
+  void remove(ModelId id);
+
+  const std::vector<std::unique_ptr<ServingModel>>& all() const { return models_; }
+
+ private:
+  std::vector<std::unique_ptr<ServingModel>> models_;  // in the order they came
+};
+
+}  // namespace muster

@@ -1,0 +1,386 @@
+// What becomes of a call's texts before a device has them, and of its rows: admission, long texts,
+// lanes, what is charged, what is cached. On real worker processes.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "serving/serving_fixture.h"
+
+namespace muster {
+namespace {
+
+using ServingTextsTest = InferenceServiceTest;
+
+std::vector<std::string> words(std::mt19937& random, std::size_t texts, std::size_t count) {
+  static const std::vector<std::string> kWords{"the",  "queue",  "of",   "a",       "server",
+                                               "that", "starts", "with", "nothing", "measured"};
+  std::vector<std::string> all(texts);
+  for (auto& text : all) {
+    for (std::size_t i = 0; i < count; ++i) text += kWords[random() % kWords.size()] + " ";
+  }
+  return all;
+}
+
+// No device has loaded the model while this runs, so no speed is known: 500 tokens a second stand
+// for it (scheduler/admission.h), 1,000 within the budget. What is let in is most of that and no
+// more, though no text has ever been counted: the first call's own text tells how long they are.
+TEST_F(ServingTextsTest, AFreshServerLetsInWhatTheBudgetHolds) {
+  start();
+  std::mt19937 random(1);
+  std::uint64_t tokens_in = 0;
+  std::uint64_t refused_count = 0;
+  loop_.post([&] {
+    for (int call = 0; call < 60; ++call) {
+      const auto texts = words(random, 10, 3);
+      std::uint64_t tokens = 0;
+      for (const auto& text : texts) tokens += ids_of(text).size();
+      const auto id = service_->embed(
+          EmbedCall{.options = {.lane = Lane::Bulk}, .texts = texts}, [&](const Answer& answer) {
+            if (std::holds_alternative<EmbedAnswer>(answer)) return;
+            EXPECT_GE(std::get<CallError>(answer).retry_after, std::chrono::seconds(1));
+            ++refused_count;
+          });
+      tokens_in += id == 0 ? 0 : tokens;
+    }
+    loop_.stop();
+  });
+  loop_.run();
+  EXPECT_GE(tokens_in, 800U);
+  EXPECT_LE(tokens_in, 1200U);
+  EXPECT_GT(refused_count, 0U);
+}
+
+// On one device, which answers in the order in which it is given texts. The call with the long text
+// has none with the fleet while that one is encoded.
+TEST_F(ServingTextsTest, ALongTextIsEncodedAsideAndAQueryGoesBeforeIt) {
+  options_.devices.resize(1);
+  start();
+  std::string marks = "long ";
+  for (int i = 0; i < 300'000; ++i) marks += "\xCC\x81";  // a combining accent, which is stripped
+  marks += "end";
+  std::vector<std::string> order;
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {marks, "short"}}, [&order, on_done](const Answer& given) {
+      order.emplace_back("long");
+      on_done(given);
+    });
+    EXPECT_EQ(service_->fleet().pending_count(), 0U);
+    service_->embed(EmbedCall{.texts = {"query"}},
+                    [&order](const Answer&) { order.emplace_back("query"); });
+    EXPECT_EQ(service_->fleet().pending_count(), 1U);
+  });
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("long end").first);
+  EXPECT_EQ(vectors(answer).rows[vectors(answer).dim], echo_of("short").first);
+  EXPECT_EQ(order, (std::vector<std::string>{"query", "long"}));
+}
+
+// Thirty texts, one after the other, take thirty times as long as one; who comes after the clients
+// have gone waits for the one that is being encoded at most.
+TEST_F(ServingTextsTest, NobodyWaitsForTheLongTextsOfClientsThatHaveGone) {
+  start();
+  const auto marks_of = [](int count) {
+    std::string text = "long ";
+    for (int i = 0; i < count; ++i) text += "\xCC\x81";  // a combining accent, which is stripped
+    return text + "end";
+  };
+  const auto seconds_of = [&](const std::function<void()>& before) {
+    const auto begin = clock_.now();
+    wait_for<Answer>([&](auto on_done) {
+      before();
+      service_->embed(EmbedCall{.texts = {marks_of(300'000)}}, on_done);
+    });
+    return seconds(clock_.now() - begin);
+  };
+  vectors(embed_texts({"ready"}));
+  seconds_of([] {});
+  service_->clear_cache();
+  const auto alone = seconds_of([] {});
+  service_->clear_cache();
+  const auto behind_others = seconds_of([&] {
+    std::vector<CallId> gone;
+    for (int i = 0; i < 30; ++i) {
+      gone.push_back(
+          service_->embed(EmbedCall{.texts = {marks_of(300'000 + i)}}, [](const Answer&) {}));
+      EXPECT_NE(gone.back(), 0U);
+    }
+    for (const auto id : gone) service_->cancel(id);
+  });
+  EXPECT_LT(behind_others, 10 * alone);
+}
+
+TEST_F(ServingTextsTest, AQueryIsReadOnceForAllDocumentsOfARerank) {
+  const auto folder = folder_ / "ranker";
+  std::filesystem::copy(tiny(), folder, std::filesystem::copy_options::recursive);
+  std::filesystem::permissions(folder / "config.json", std::filesystem::perms::owner_all);
+  std::ifstream file(folder / "config.json");
+  auto config = nlohmann::json::parse(file);
+  config["architectures"] = {"BertForSequenceClassification"};
+  config["id2label"] = {{"0", "LABEL_0"}};
+  std::ofstream(folder / "config.json") << config.dump();
+  std::filesystem::remove(folder / "modules.json");
+  options_.models.push_back({.name = "ranker", .model = folder.string()});
+  start();
+  std::string marks = "long ";
+  for (int i = 0; i < 300'000; ++i) marks += "\xCC\x81";  // a combining accent, which is stripped
+  marks += "end";
+  const auto seconds_of = [&](std::size_t document_count) {
+    const RerankCall call{.options = {.model = "ranker"},
+                          .query = marks,
+                          .texts = std::vector<std::string>(document_count, "short")};
+    const auto begin = clock_.now();
+    using Reranked = std::variant<RerankAnswer, CallError>;
+    const auto answer = wait_for<Reranked>([&](auto on_done) { service_->rerank(call, on_done); });
+    EXPECT_TRUE(std::holds_alternative<RerankAnswer>(answer));
+    return seconds(clock_.now() - begin);
+  };
+  seconds_of(1);
+  const auto of_one = seconds_of(1);
+  EXPECT_LT(seconds_of(100), 20 * of_one);
+}
+
+TEST_F(ServingTextsTest, TokenizesManyTextsInTurnsAndAQueryGoesBeforeThem) {
+  start();
+  std::mt19937 random(2);
+  const auto texts = words(random, 2000, 200);
+  bool is_query_sent = false;  // before the last of them is tokenised
+  bool is_answered = false;
+  std::optional<TokenizeAnswer> tokenized;
+  loop_.post([&] {
+    service_->tokenize({.texts = texts}, [&](const std::variant<TokenizeAnswer, CallError>& got) {
+      is_query_sent = is_answered || service_->fleet().pending_count() == 1;
+      tokenized = std::get<TokenizeAnswer>(got);
+    });
+    service_->embed(EmbedCall{.texts = {"query"}}, [&](const Answer&) { is_answered = true; });
+  });
+  run_until([&] { return is_answered && tokenized; });
+  EXPECT_TRUE(is_query_sent);
+  ASSERT_TRUE(tokenized);
+  ASSERT_EQ(tokenized->texts.size(), texts.size());
+  for (const std::size_t i : {0U, 1U, 1999U}) EXPECT_EQ(tokenized->texts[i].ids, ids_of(texts[i]));
+  EXPECT_EQ(service_->status().waiting_call_count, 0U);
+}
+
+TEST_F(ServingTextsTest, AKeysLimitOnRequestsHoldsForTokenizingToo) {
+  start();
+  service_->reconfigure(options_, {{"ci", {.requests_per_minute = 1}}});
+  const TokenizeCall call{.options = {.caller = "ci"}, .texts = {"a"}};
+  EXPECT_EQ(tokenize(call).texts.size(), 1U);
+  using Tokenized = std::variant<TokenizeAnswer, CallError>;
+  const auto refused =
+      wait_for<Tokenized>([&](auto on_done) { service_->tokenize(call, on_done); });
+  EXPECT_EQ(std::get<CallError>(refused).error.message, "key ci has used its 1 request a minute");
+}
+
+// The device stops on the text, so that it has it when the client goes.
+TEST_F(ServingTextsTest, AClientThatGoesIsChargedForWhatADeviceHas) {
+  const auto ids = ids_of("q");
+  ::setenv("ZERO_WORKER", ("echo dim=32 hang_on=" + std::to_string(ids[1])).c_str(), 1);
+  start();
+  service_->reconfigure(options_,
+                        {{"ci", {.tokens_per_minute = 2.0 * static_cast<double>(ids.size()) - 1}}});
+  const auto call_of = [](std::string text) {
+    return EmbedCall{.options = {.caller = "ci"}, .texts = {std::move(text)}};
+  };
+  CallId id = 0;
+  loop_.post([&] { id = service_->embed(call_of("q"), [](const Answer&) {}); });
+  run_until([] { return has_stopped_child(); });
+  service_->cancel(id);
+  const auto refused = embed(call_of("r"));
+  EXPECT_EQ(error(refused).kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(service_->status().limited_count, 1U);
+}
+
+TEST_F(ServingTextsTest, AClientThatGoesIsNotChargedForWhatNoDeviceHas) {
+  start();
+  service_->reconfigure(options_, {{"ci", {.tokens_per_minute = 4}}});
+  const EmbedCall call{.options = {.caller = "ci"}, .texts = {"q"}};
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->cancel(service_->embed(call, [](const Answer&) {}));
+    service_->embed(call, on_done);
+  });
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("q").first);
+}
+
+// The device is drained before it is given the text.
+TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenTheLastDeviceIsDrained) {
+  options_.devices.resize(1);
+  start();
+  run_until([&] { return service_->is_ready(); });
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {"q"}}, on_done);
+    service_->fleet().drain(0);
+  });
+  EXPECT_EQ(error(answer).kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error(answer).message, "every device is drained");
+  EXPECT_EQ(service_->models().front().state, ModelState::Drained);
+}
+
+// Every text has this id, the canary too: the worker is started again and again.
+TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenNoDeviceIsRight) {
+  options_.devices.resize(1);
+  ::setenv("ZERO_WORKER", fmt::format("echo dim=32 fail_on={}", ids_of("q").front()).c_str(), 1);
+  start();
+  const auto answer = embed_texts({"q"});
+  ASSERT_EQ(error(answer).kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error(answer).message,
+            "no device of tiny works: cpu:0 is quarantined: it failed at its canary: told to fail");
+  EXPECT_TRUE(std::get<CallError>(answer).retry_after);
+  EXPECT_EQ(error(embed_texts({"at once"})).message, error(answer).message);
+  EXPECT_EQ(service_->models().front().state, ModelState::Failed);
+
+  using Loaded = Result<ServedModelStatus>;
+  const auto second = wait_for<Loaded>(
+      [&](auto on_done) { service_->load_model({.name = "second", .model = tiny()}, on_done); });
+  ASSERT_FALSE(second);
+  EXPECT_TRUE(
+      second.error().message.starts_with("no device of second works: cpu:0 is quarantined"));
+
+  ::setenv("ZERO_WORKER", "echo dim=32", 1);
+  service_->fleet().restart(0);
+  run_until([&] { return service_->is_ready(); });
+  EXPECT_EQ(vectors(embed_texts({"q"})).rows[0], echo_of("q").first);
+}
+
+// "alias" has cpu:0 alone, and the same keys there as the first model. When cpu:1, which could not
+// start before, comes with another engine, what it computes is not found by who has the first
+// engine alone.
+TEST_F(ServingTextsTest, RowsOfAnotherEngineAreNotCachedAsThoseOfTheFirst) {
+  options_.models.push_back({.name = "alias", .model = tiny(), .devices = {"cpu:0"}});
+  ::setenv("ZERO_WORKER", "echo dim=32 exit_on=1", 1);
+  start();
+  const auto is_ready = [&](std::size_t device, const std::string& engine) {
+    const auto status = service_->fleet().status()[device];
+    return status.state == FleetState::Ready && status.engine_class == engine &&
+           status.models.at(1).state == ModelState::Ready;
+  };
+  run_until([&] { return is_ready(0, "zero"); });
+  const auto one_class = service_->models().front().equality_class;
+  EXPECT_TRUE(one_class.ends_with(" zero")) << one_class;
+  const EmbedCall by_alias{.options = {.model = "alias"}, .texts = {"of the first"}};
+  EXPECT_EQ(vectors(embed_texts({"of the first"})).cached_count, 0U);
+  EXPECT_EQ(vectors(embed(by_alias)).cached_count, 1U);
+
+  ::setenv("ZERO_WORKER", "echo dim=32 other_on=1", 1);
+  service_->fleet().restart(1);
+  run_until([&] { return is_ready(1, "other"); });
+  EXPECT_EQ(service_->models().front().equality_class, one_class + " + other");
+  service_->fleet().drain(0);
+  run_until([&] { return service_->fleet().status()[0].state == FleetState::Drained; });
+  EXPECT_EQ(vectors(embed_texts({"of the other"})).cached_count, 0U);
+  EXPECT_EQ(vectors(embed_texts({"of the other"})).cached_count, 1U);
+  service_->fleet().resume(0);
+  run_until([&] { return is_ready(0, "zero"); });
+  const EmbedCall other{.options = {.model = "alias"}, .texts = {"of the other"}};
+  EXPECT_EQ(vectors(embed(other)).cached_count, 0U);
+}
+
+// They may be on other devices. The third value of a row is the number of the model that was asked.
+TEST_F(ServingTextsTest, TwoModelsOfTheSameFilesDoNotShareATextInFlight) {
+  options_.models.push_back({.name = "alias", .model = tiny()});
+  start();
+  std::optional<Answer> by_tiny;
+  const auto by_alias = wait_for<Answer>([&](auto on_done) {
+    service_->embed(EmbedCall{.options = {.model = "tiny"}, .texts = {"the same"}},
+                    [&by_tiny](const Answer& given) { by_tiny = given; });
+    service_->embed(EmbedCall{.options = {.model = "alias"}, .texts = {"the same"}}, on_done);
+  });
+  run_until([&] { return by_tiny.has_value(); });
+  ASSERT_TRUE(by_tiny);
+  EXPECT_EQ(service_->status().shared_count, 0U);
+  EXPECT_EQ(vectors(*by_tiny).rows[2], 1.0F);
+  EXPECT_EQ(vectors(by_alias).rows[2], 2.0F);
+}
+
+TEST_F(ServingTextsTest, AModelThatLeavesTakesNoTextOfAnotherOfItsFilesWithIt) {
+  options_.models.push_back({.name = "alias", .model = tiny()});
+  start();
+  run_until([&] {
+    const auto models = service_->models();
+    return models[0].state == ModelState::Ready && models[1].state == ModelState::Ready;
+  });
+  const auto answer = wait_for<Answer>([&](auto on_done) {
+    const auto by_tiny = service_->embed(
+        EmbedCall{.options = {.model = "tiny"}, .texts = {"the same"}}, [](const Answer&) {});
+    service_->embed(EmbedCall{.options = {.model = "alias"}, .texts = {"the same"}}, on_done);
+    service_->cancel(by_tiny);
+    EXPECT_TRUE(service_->unload_model("tiny"));
+  });
+  EXPECT_EQ(vectors(answer).rows[0], echo_of("the same").first);
+}
+
+std::vector<std::string> numbered(const std::string& word, int count) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < count; ++i) texts.push_back(fmt::format("{} {}", word, i));
+  return texts;
+}
+
+// One device, and few texts in a batch. They wait until the device has loaded the model, so that it
+// has none of them when the query comes.
+TEST_F(ServingTextsTest, AQueryLiftsTheTextThatItSharesOutOfTheBulkLane) {
+  options_.devices.resize(1);
+  options_.batch_tokens = 16;
+  start();
+  const auto texts = numbered("text", 50);
+  bool is_bulk_answered = false;
+  std::optional<std::uint64_t> rows_at_answer;  // of all texts, when the query is answered
+  const std::function<void()> ask_when_all_wait = [&] {
+    if (service_->fleet().pending_count() + service_->status().text_count < texts.size()) {
+      return loop_.post(ask_when_all_wait);
+    }
+    service_->embed(EmbedCall{.options = {.lane = Lane::Interactive}, .texts = {texts.back()}},
+                    [&](const Answer&) { rows_at_answer = service_->status().text_count; });
+  };
+  loop_.post([&] {
+    service_->embed(EmbedCall{.options = {.lane = Lane::Bulk}, .texts = texts},
+                    [&](const Answer&) { is_bulk_answered = true; });
+    ask_when_all_wait();
+  });
+  run_until([&] { return is_bulk_answered && rows_at_answer; });
+  EXPECT_EQ(service_->status().shared_count, 1U);
+  ASSERT_TRUE(rows_at_answer);
+  EXPECT_LT(*rows_at_answer, texts.size() / 2);
+}
+
+// Both wait in the bulk lane of one device.
+TEST_F(ServingTextsTest, ACallerWithManyTextsDoesNotKeepAnotherWaiting) {
+  options_.devices.resize(1);
+  options_.batch_tokens = 16;
+  start();
+  const CallOptions by_a{.caller = "a", .lane = Lane::Bulk};
+  const CallOptions by_b{.caller = "b", .lane = Lane::Bulk};
+  bool is_a_answered = false;
+  std::optional<std::uint64_t> rows_at_answer;  // of all texts, when b is answered
+  loop_.post([&] {
+    service_->embed(EmbedCall{.options = by_a, .texts = numbered("many", 200)},
+                    [&](const Answer&) { is_a_answered = true; });
+    service_->embed(EmbedCall{.options = by_b, .texts = {"one"}}, [&](const Answer& given) {
+      EXPECT_TRUE(std::holds_alternative<EmbedAnswer>(given));
+      rows_at_answer = service_->status().text_count;
+    });
+  });
+  run_until([&] { return is_a_answered && rows_at_answer; });
+  ASSERT_TRUE(rows_at_answer);
+  EXPECT_LT(*rows_at_answer, 100U);
+}
+
+// 200 texts are more than the longest text and more than what is done in the time of a batch, as
+// far as a speed is known: no device has loaded the model yet.
+TEST_F(ServingTextsTest, MuchThatIsAskedForAsInteractiveWaitsInTheBulkLane) {
+  start();
+  loop_.post([&] {
+    service_->embed(EmbedCall{.options = {.caller = "a", .lane = Lane::Interactive},
+                              .texts = numbered("many", 200)},
+                    [](const Answer&) {});
+    const auto& dispatcher = service_->fleet().dispatcher();
+    EXPECT_EQ(dispatcher.tokens_ahead(Lane::Interactive), 0U);
+    EXPECT_GT(dispatcher.tokens_ahead(Lane::Bulk), 0U);
+    loop_.stop();
+  });
+  loop_.run();
+}
+
+}  // namespace
+}  // namespace muster
