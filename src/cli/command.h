@@ -97,5 +97,6 @@ Command ctl_command();
 Command config_command();
 Command keys_command();
 Command deploy_command();
+Command bench_command();
 
 }  // namespace muster

@@ -16,8 +16,8 @@ namespace muster {
 
 class TlsContext;
 
-/// What becomes of a request, told on the loop's thread. The connection may be destroyed from
-/// within `on_end` and `on_failed`, and from nowhere else.
+/// What becomes of a request, told on the loop's thread. The connection may be destroyed at any
+/// time but from within `on_connected`, `on_sent`, `on_head` and `on_body`.
 class HttpAnswerSink {
  public:
   virtual ~HttpAnswerSink() = default;

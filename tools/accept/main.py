@@ -17,7 +17,7 @@ import programs
 import run_interleaved
 from report import MISS, Check, RowReport, short, skipped
 
-LISTS = {"spine": "spine", "plan": "plan", "devices": "devices", "serve": "serve", "ground": "ground", "house": "house"}
+LISTS = {"spine": "spine", "plan": "plan", "devices": "devices", "serve": "serve", "ground": "ground", "house": "house", "bench": "bench"}
 
 
 def parse_arguments():
