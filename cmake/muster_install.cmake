@@ -3,7 +3,7 @@
 # program itself.
 include(GNUInstallDirs)
 
-install(TARGETS muster muster-sampler RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS muster muster-sampler muster-null-server RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(MUSTER_ENGINE)
   install(TARGETS muster-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -17,6 +17,7 @@ std::vector<Command> all_commands() {
   all.push_back(devices_command());
   all.push_back(top_command());
   all.push_back(monitor_command());
+  all.push_back(bench_command());
   all.push_back(doctor_command());
   all.push_back(config_command());
   all.push_back(keys_command());

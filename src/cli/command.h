@@ -132,5 +132,6 @@ Command keys_command();
 Command deploy_command();
 Command completion_command();
 Command manual_command();
+Command bench_command();
 
 }  // namespace muster

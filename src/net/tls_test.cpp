@@ -16,6 +16,7 @@
 
 #include "base/unique_fd.h"
 #include "net/connect_fixture.h"
+#include "net/http_caller_fixture.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
 #include "net/test_certificates.h"
@@ -80,6 +81,21 @@ TEST_F(Tls, CarriesRequestsAndLongAnswersOverOneConnection) {
     EXPECT_EQ(answer->status, 200);
     EXPECT_TRUE(answer->body == "hello " + body) << answer->body.size();
   }
+}
+
+TEST_F(Tls, CarriesThemOnALoopToo) {
+  start();
+  const auto target = HttpClientTarget::find("https://127.0.0.1:" + std::to_string(server_->port()),
+                                             {.ca_file = ca_});
+  ASSERT_TRUE(target) << target.error().message;
+  const std::string long_body(3 << 20, 'y');
+  const auto head = http_request_head(target->url, "POST", "/", {}, long_body.size());
+  EventLoop loop;
+  HttpCaller caller(loop, *target, {head + long_body, head + long_body});
+  loop.run();
+  EXPECT_EQ(caller.said, "connected sent 200 end sent 200 end ");
+  EXPECT_TRUE(caller.body == "hello " + long_body + "hello " + long_body) << caller.body.size();
+  EXPECT_FALSE(HttpClientTarget::find("https://127.0.0.1:1", {.ca_file = "none.pem"}));
 }
 
 TEST_F(Tls, IsNotTrustedWithoutItsAuthorityOrForAnotherName) {

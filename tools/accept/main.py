@@ -18,7 +18,7 @@ import run_interleaved
 from report import MISS, Check, RowReport, short, skipped
 
 LISTS = {"spine": "spine", "plan": "plan", "devices": "devices", "serve": "serve", "ground": "ground", "house": "house",
-         "generate": "generate"}
+         "generate": "generate", "bench": "bench"}
 
 
 def parse_arguments():

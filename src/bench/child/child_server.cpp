@@ -1,0 +1,203 @@
+// The reader thread keeps the pipe empty for as long as the program lives: one that is full would
+// stop a server that logs in the middle of a measurement.
+#include "bench/child/child_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/child_process.h"
+#include "base/text.h"
+#include "net/http_client.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kListening = "listening on http://";
+constexpr auto kAskPeriod = std::chrono::milliseconds(20);
+constexpr auto kEndLimit = std::chrono::seconds(30);
+constexpr int kOk = 200;
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+// The address in a line of a log, up to what cannot belong to it.
+std::string url_in(std::string_view text) {
+  const auto at = text.find(kListening);
+  if (at == std::string_view::npos) return {};
+  const auto begin = at + kListening.size();
+  const auto end = text.find_first_not_of("0123456789abcdef.:[]", begin);
+  if (end == std::string_view::npos) return {};  // the line goes on
+  return "http://" + std::string(text.substr(begin, end - begin));
+}
+
+// Of a process alone. Source: proc(5), /proc/PID/stat, fields 14 and 15.
+double own_cpu_seconds(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto name_end = text.rfind(')');
+  unsigned long user = 0;
+  unsigned long system = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(text.c_str() + name_end + 1,
+                  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2) {
+    return 0;
+  }
+  return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code ignored;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), ignored)) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t child = 0; file >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+double tree_cpu_seconds(pid_t pid, int depth_left) {
+  double sum = own_cpu_seconds(pid);
+  if (depth_left == 0) return sum;
+  for (const auto child : children_of(pid)) sum += tree_cpu_seconds(child, depth_left - 1);
+  return sum;
+}
+
+// fork, not posix_spawn: the program is to end when this one is killed, and only it can ask for
+// that.
+Result<pid_t> spawn(const std::vector<std::string>& words, int output) {
+  auto copies = words;
+  std::vector<char*> pointers;
+  for (auto& word : copies) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  if (::access(pointers[0], X_OK) != 0) return system_error(words.front(), "run", errno);
+  const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto parent = ::getpid();
+  const auto pid = ::fork();
+  if (pid < 0) return system_error(words.front(), "run", errno);
+  if (pid > 0) return pid;
+  // In the child: nothing but system calls. A group of its own, as Ctrl-C is ours to pass on.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);
+  ::dup2(nothing.get(), STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  std::signal(SIGPIPE, SIG_DFL);
+  ::execv(pointers[0], pointers.data());
+  constexpr int kCannotRun = 126;
+  ::_exit(kCannotRun);
+}
+
+}  // namespace
+
+ChildServer::ChildServer(pid_t pid, UniqueFd output)
+    : pid_(pid), output_(std::move(output)), reader_([this] { read_output(); }) {}
+
+ChildServer::~ChildServer() {
+  ::kill(pid_, SIGTERM);
+  const auto limit = now() + kEndLimit;
+  bool is_gone = false;
+  while (!is_gone && now() < limit) {
+    is_gone = ::waitpid(pid_, nullptr, WNOHANG) != 0;
+    if (!is_gone) std::this_thread::sleep_for(kAskPeriod);
+  }
+  if (!is_gone) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  reader_.join();
+}
+
+void ChildServer::read_output() {
+  std::array<char, 4096> piece{};
+  std::string line;
+  for (;;) {
+    const auto size = ::read(output_.get(), piece.data(), piece.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return;
+    const std::string_view bytes(piece.data(), static_cast<std::size_t>(size));
+    const MutexLock lock(mutex_);
+    keep_child_output(tail_, bytes);
+    if (!said_url_.empty()) continue;
+    line += bytes;
+    said_url_ = url_in(line);
+  }
+}
+
+// Without reaping it: the destructor does.
+bool ChildServer::has_ended() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == pid_;
+}
+
+std::string ChildServer::last_words() const {
+  const MutexLock lock(mutex_);
+  const auto lines = split(trim(tail_), '\n');
+  return lines.back();
+}
+
+Result<std::unique_ptr<ChildServer>> ChildServer::start(const std::vector<std::string>& words,
+                                                        Duration limit,
+                                                        const std::function<bool()>& is_cancelled) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("a pipe", "open", errno);
+  UniqueFd here(ends[0]);
+  const UniqueFd there(ends[1]);
+  const auto pid = MUSTER_TRY(spawn(words, there.get()));
+  std::unique_ptr<ChildServer> child(new ChildServer(pid, std::move(here)));
+  const auto until = now() + limit;
+  while (now() < until) {
+    {
+      const MutexLock lock(child->mutex_);
+      child->url_ = child->said_url_;
+    }
+    if (!child->url_.empty()) return child;
+    if (child->has_ended()) {
+      return Error{ErrorKind::Unavailable,
+                   fmt::format("{} ended: {}", words.front(), child->last_words())};
+    }
+    if (is_cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
+    std::this_thread::sleep_for(kAskPeriod);
+  }
+  return Error{ErrorKind::DeadlineExceeded,
+               fmt::format("{} does not listen within {:.0f} s: {}", words.front(), seconds(limit),
+                           child->last_words())};
+}
+
+Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
+                                     const std::function<bool()>& is_cancelled) const {
+  const auto until = now() + limit;
+  const auto client = MUSTER_TRY(HttpClient::open(url_));
+  while (now() < until) {
+    const auto answer = client->call("GET", target);
+    if (answer && answer->status == kOk) return Done{};
+    if (has_ended()) {
+      return Error{ErrorKind::Unavailable, fmt::format("the server ended: {}", last_words())};
+    }
+    if (is_cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
+    std::this_thread::sleep_for(kAskPeriod);
+  }
+  return Error{
+      ErrorKind::DeadlineExceeded,
+      fmt::format("the server is not ready within {:.0f} s: {}", seconds(limit), last_words())};
+}
+
+double ChildServer::cpu_seconds() const {
+  constexpr int kDepthMost = 8;  // of processes that start processes
+  return tree_cpu_seconds(pid_, kDepthMost);
+}
+
+}  // namespace muster

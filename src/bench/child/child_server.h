@@ -1,0 +1,65 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace muster {
+
+/// A server program that is started for a benchmark, on a port that it chooses itself, and ended
+/// with it.
+///
+/// The program prints a line with "listening on http://HOST:PORT" on either standard stream. What
+/// it prints is read to its end, and its last 4 KB are kept for messages. It is told to end when
+/// this is destroyed, and killed when it has not ended 30 s later. Threads: not thread-safe.
+class ChildServer {
+ public:
+  /// Waits for that line.
+  ///
+  /// Errors: NotFound (no such program), Unavailable (it ended; with what it said),
+  /// DeadlineExceeded, Cancelled.
+  static Result<std::unique_ptr<ChildServer>> start(const std::vector<std::string>& words,
+                                                    Duration limit,
+                                                    const std::function<bool()>& is_cancelled);
+  ~ChildServer();
+  ChildServer(const ChildServer&) = delete;
+  ChildServer& operator=(const ChildServer&) = delete;
+
+  /// "http://127.0.0.1:41234".
+  const std::string& url() const { return url_; }
+
+  /// Asks `target` until it answers 200: "/readyz".
+  ///
+  /// Errors: as `start`.
+  Status wait_until_ready(std::string_view target, Duration limit,
+                          const std::function<bool()>& is_cancelled) const;
+
+  /// CPU seconds that it and the processes it has started have taken, as far as they live.
+  double cpu_seconds() const;
+
+ private:
+  ChildServer(pid_t pid, UniqueFd output);
+  void read_output();
+  bool has_ended() const;
+  std::string last_words() const;
+
+  const pid_t pid_;
+  UniqueFd output_;
+  std::string url_;
+  mutable Mutex mutex_;
+  std::string tail_ MUSTER_GUARDED_BY(mutex_);
+  std::string said_url_ MUSTER_GUARDED_BY(mutex_);
+  std::thread reader_;
+};
+
+}  // namespace muster

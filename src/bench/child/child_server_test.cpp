@@ -1,0 +1,75 @@
+#include "bench/child/child_server.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "net/http_server.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::seconds;
+
+const auto kNever = [] { return false; };
+
+std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
+
+TEST(ChildServer, ReadsTheAddressThatTheProgramPrints) {
+  const auto child =
+      ChildServer::start(shell("echo starting; echo 'x listening on http://127.0.0.1:8123 now' "
+                               ">&2; exec cat /dev/zero >/dev/null"),
+                         seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  EXPECT_EQ((*child)->url(), "http://127.0.0.1:8123");
+  // It computes; the kernel counts in ticks of ten milliseconds.
+  while ((*child)->cpu_seconds() == 0) {
+  }
+}
+
+TEST(ChildServer, SaysWhyAProgramEnded) {
+  const auto child =
+      ChildServer::start(shell("echo one; echo no model there >&2; exit 3"), seconds(20), kNever);
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(child.error().message, "/bin/sh ended: no model there");
+}
+
+TEST(ChildServer, RefusesAProgramThatIsNotThere) {
+  const auto child = ChildServer::start({"/no/such/program"}, seconds(20), kNever);
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().kind, ErrorKind::NotFound);
+}
+
+TEST(ChildServer, GivesUpWhenTheTimeIsOverOrSomebodyAsks) {
+  const auto silent = shell("exec sleep 1000");
+  EXPECT_EQ(ChildServer::start(silent, std::chrono::milliseconds(50), kNever).error().kind,
+            ErrorKind::DeadlineExceeded);
+  EXPECT_EQ(ChildServer::start(silent, seconds(20), [] { return true; }).error().kind,
+            ErrorKind::Cancelled);
+}
+
+TEST(ChildServer, WaitsUntilTheServerIsReady) {
+  // The server is this process; the child only names it.
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  std::atomic<int> asked = 0;
+  const auto server =
+      HttpServer::start(options, [&](const HttpRequest&, const HttpRespond& respond) {
+        respond({.status = ++asked < 3 ? 503 : 200, .body = "x"});
+      });
+  ASSERT_TRUE(server);
+  const auto child = ChildServer::start(
+      shell("echo listening on http://127.0.0.1:" + std::to_string((*server)->port()) +
+            "; exec sleep 1000"),
+      seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  EXPECT_TRUE((*child)->wait_until_ready("/readyz", seconds(20), kNever));
+  EXPECT_EQ(asked, 3);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,170 @@
+// Bodies are made before a trial begins, so that making them costs its clock nothing.
+#include "bench/load/api_requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "net/http_client_connection.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Each is one token with most vocabularies.
+constexpr std::array<std::string_view, 64> kWords{
+    "time",     "people", "way",    "water",    "word",    "day",     "part",     "sound",
+    "work",     "place",  "year",   "back",     "thing",   "name",    "sentence", "line",
+    "land",     "home",   "hand",   "house",    "world",   "page",    "country",  "answer",
+    "school",   "study",  "food",   "sun",      "state",   "city",    "tree",     "farm",
+    "story",    "night",  "life",   "children", "side",    "car",     "fire",     "sea",
+    "river",    "paper",  "music",  "book",     "science", "room",    "idea",     "fish",
+    "mountain", "base",   "horse",  "color",    "face",    "wood",    "list",     "bird",
+    "body",     "dog",    "family", "song",     "door",    "product", "wind",     "ship"};
+
+std::string target_of(BenchApi api) {
+  switch (api) {
+    case BenchApi::Embeddings:
+      return "/v1/embeddings";
+    case BenchApi::Rerank:
+      return "/v1/rerank";
+    case BenchApi::Chat:
+      return "/v1/chat/completions";
+    case BenchApi::Completions:
+      return "/v1/completions";
+    case BenchApi::Http:
+      break;
+  }
+  return "/";
+}
+
+bool is_streaming(BenchApi api) { return api == BenchApi::Chat || api == BenchApi::Completions; }
+
+// A list of the texts from `begin` on, starting over behind the last.
+Json texts_from(std::span<const std::string> texts, std::size_t begin, std::size_t count) {
+  auto list = Json::array();
+  for (std::size_t i = 0; i < count; ++i) list.push_back(texts[(begin + i) % texts.size()]);
+  return list;
+}
+
+Json generation_body(const ApiOptions& options, const std::string& text, std::uint64_t tokens) {
+  Json body{{"model", options.model}};
+  if (options.api == BenchApi::Chat) {
+    body["messages"] = Json::array({{{"role", "user"}, {"content", text}}});
+  } else {
+    body["prompt"] = text;
+  }
+  body["max_tokens"] = tokens;
+  body["temperature"] = 0;
+  body["stream"] = true;
+  body["stream_options"] = {{"include_usage", true}};
+  if (options.ignores_eos) body["ignore_eos"] = true;
+  return body;
+}
+
+AnswerReaderMaker reader_maker(const ApiOptions& options, bool keeps_text) {
+  const auto count = static_cast<std::size_t>(options.texts_per_request);
+  switch (options.api) {
+    case BenchApi::Embeddings:
+      return [count] { return list_answer_reader("data", count); };
+    case BenchApi::Rerank:
+      return [count] { return list_answer_reader("results", count); };
+    case BenchApi::Chat:
+    case BenchApi::Completions:
+      return [keeps_text] { return stream_answer_reader(keeps_text); };
+    case BenchApi::Http:
+      break;
+  }
+  return any_answer_reader;
+}
+
+}  // namespace
+
+std::string_view bench_api_name(BenchApi api) {
+  switch (api) {
+    case BenchApi::Http:
+      return "http";
+    case BenchApi::Embeddings:
+      return "embeddings";
+    case BenchApi::Rerank:
+      return "rerank";
+    case BenchApi::Chat:
+      return "chat";
+    case BenchApi::Completions:
+      return "completions";
+  }
+  return "";
+}
+
+PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
+                                  std::span<const std::string> texts, bool keeps_text) {
+  PreparedRequests prepared{.bytes = {},
+                            .make_reader = reader_maker(options, keeps_text),
+                            .target = target_of(options.api)};
+  auto headers = options.headers;
+  headers.emplace_back("Content-Type", "application/json");
+  if (is_streaming(options.api)) headers.emplace_back("Accept", "text/event-stream");
+  const std::size_t in_query = options.api == BenchApi::Rerank ? 1 : 0;
+  const auto per_request =
+      is_streaming(options.api) ? 1 : in_query + std::max(1U, options.texts_per_request);
+  RandomStream lengths(options.seed);
+  for (std::size_t at = 0; at < texts.size(); at += per_request) {
+    Json body;
+    if (is_streaming(options.api)) {
+      body = generation_body(options, texts[at], options.output_tokens.draw(lengths));
+    } else if (options.api == BenchApi::Rerank) {
+      body = {{"model", options.model},
+              {"query", texts[at]},
+              {"documents", texts_from(texts, at + 1, options.texts_per_request)}};
+    } else {
+      body = {{"model", options.model}, {"input", texts_from(texts, at, per_request)}};
+    }
+    // The texts of files are UTF-8; what is not is replaced.
+    const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+    prepared.bytes.push_back(http_request_head(url, "POST", prepared.target, headers, text.size()) +
+                             text);
+  }
+  return prepared;
+}
+
+PreparedRequests prepare_plain_requests(const HttpUrl& url, const std::string& target,
+                                        std::span<const std::string> bodies,
+                                        const HttpHeaders& headers) {
+  PreparedRequests prepared{.bytes = {}, .make_reader = any_answer_reader, .target = target};
+  if (bodies.empty()) {
+    prepared.bytes.push_back(http_request_head(url, "GET", target, headers, 0));
+  }
+  auto all = headers;
+  if (!find_header(headers, "content-type")) all.emplace_back("Content-Type", "application/json");
+  for (const auto& body : bodies) {
+    prepared.bytes.push_back(http_request_head(url, "POST", target, all, body.size()) + body);
+  }
+  return prepared;
+}
+
+std::vector<std::string> generate_texts(const LengthLaw& words, std::size_t count,
+                                        std::uint64_t seed) {
+  RandomStream random(seed);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    // Its number comes first, in three words, so that it differs from all others from its first
+    // tokens on.
+    constexpr std::uint64_t kNumberWords = 3;
+    std::string text;
+    const auto length = words.draw(random);
+    std::size_t rest = i;
+    for (std::uint64_t word = 0; word < length; ++word) {
+      const auto choice = word < kNumberWords ? rest % kWords.size() : random.below(kWords.size());
+      rest /= kWords.size();
+      if (word > 0) text += ' ';
+      text += kWords[choice];
+    }
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+}  // namespace muster

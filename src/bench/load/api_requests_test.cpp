@@ -1,0 +1,86 @@
+#include "bench/load/api_requests.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::vector<std::string> kTexts{"one", "two", "three"};
+
+HttpUrl url() { return *parse_http_url("http://127.0.0.1:8000/base"); }
+
+Json body_of(const std::string& bytes) {
+  return Json::parse(bytes.substr(bytes.find("\r\n\r\n") + 4));
+}
+
+TEST(PrepareRequests, MakesEmbeddingsOfGroups) {
+  const auto made = prepare_requests(url(),
+                                     {.api = BenchApi::Embeddings,
+                                      .model = "m",
+                                      .texts_per_request = 2,
+                                      .headers = {{"Authorization", "Bearer k"}}},
+                                     kTexts, false);
+  ASSERT_EQ(made.bytes.size(), 2U);
+  EXPECT_TRUE(
+      made.bytes[0].starts_with("POST /base/v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1:8000\r\n"));
+  EXPECT_NE(made.bytes[0].find("\r\nAuthorization: Bearer k\r\n"), std::string::npos);
+  EXPECT_EQ(body_of(made.bytes[0]), (Json{{"model", "m"}, {"input", {"one", "two"}}}));
+  EXPECT_EQ(body_of(made.bytes[1])["input"], (Json{"three", "one"}));
+  auto reader = made.make_reader();
+  reader->on_body(R"({"data":[1,2]})", 0);
+  EXPECT_FALSE(reader->finish().problem);
+}
+
+TEST(PrepareRequests, MakesRerankWithTheFirstAsTheQuery) {
+  const auto made = prepare_requests(
+      url(), {.api = BenchApi::Rerank, .model = "m", .texts_per_request = 2}, kTexts, false);
+  ASSERT_EQ(made.bytes.size(), 1U);
+  EXPECT_EQ(body_of(made.bytes[0]),
+            (Json{{"model", "m"}, {"query", "one"}, {"documents", {"two", "three"}}}));
+}
+
+TEST(PrepareRequests, MakesStreamsOfGeneratedText) {
+  const auto chat = prepare_requests(
+      url(),
+      {.api = BenchApi::Chat, .model = "m", .output_tokens = {.median = 9}, .ignores_eos = true},
+      kTexts, false);
+  ASSERT_EQ(chat.bytes.size(), 3U);
+  const auto body = body_of(chat.bytes[1]);
+  EXPECT_EQ(body["messages"], (Json::array({{{"role", "user"}, {"content", "two"}}})));
+  EXPECT_EQ(body["max_tokens"], 9);
+  EXPECT_EQ(body["stream"], true);
+  EXPECT_EQ(body["stream_options"]["include_usage"], true);
+  EXPECT_EQ(body["ignore_eos"], true);
+  const auto text =
+      body_of(prepare_requests(url(), {.api = BenchApi::Completions, .model = "m"}, kTexts, false)
+                  .bytes[0]);
+  EXPECT_EQ(text["prompt"], "one");
+  EXPECT_FALSE(text.contains("ignore_eos"));
+}
+
+TEST(PreparePlainRequests, GetsOrPosts) {
+  const auto get = prepare_plain_requests(url(), "?a=b", {}, {});
+  EXPECT_EQ(get.bytes,
+            std::vector<std::string>{"GET /base?a=b HTTP/1.1\r\nHost: 127.0.0.1:8000\r\n\r\n"});
+  const std::vector<std::string> bodies{"{}"};
+  const auto post = prepare_plain_requests(url(), "", bodies, {});
+  EXPECT_EQ(post.bytes[0],
+            "POST /base HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nContent-Length: 2\r\nContent-Type: "
+            "application/json\r\n\r\n{}");
+}
+
+TEST(GenerateTexts, AreUnlikeAndOfTheLengthAskedFor) {
+  const auto texts = generate_texts({.median = 3}, 5'000, 1);
+  EXPECT_EQ(std::set<std::string>(texts.begin(), texts.end()).size(), 5'000U);
+  for (const auto& text : texts) EXPECT_EQ(std::ranges::count(text, ' '), 2) << text;
+  EXPECT_EQ(texts, generate_texts({.median = 3}, 5'000, 1));
+}
+
+}  // namespace
+}  // namespace muster

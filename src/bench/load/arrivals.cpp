@@ -1,0 +1,78 @@
+#include "bench/load/arrivals.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace muster {
+
+std::string_view arrival_law_name(ArrivalLaw law) {
+  switch (law) {
+    case ArrivalLaw::Poisson:
+      return "poisson";
+    case ArrivalLaw::Constant:
+      return "constant";
+    case ArrivalLaw::Trace:
+      return "trace";
+  }
+  return "";
+}
+
+std::optional<double> ArrivalSchedule::next_seconds() {
+  if (plan_.law == ArrivalLaw::Trace) {
+    if (at_ == plan_.trace.size()) return std::nullopt;
+    return plan_.trace[at_++];
+  }
+  // The first constant arrival is at once, as a user would expect; a Poisson process has no such.
+  const bool is_constant = plan_.law == ArrivalLaw::Constant;
+  if (!is_constant) expected_ += random_.exponential();
+  const double expected = expected_;
+  if (is_constant) expected_ += 1;
+  if (plan_.ramp_seconds <= 0) return expected / plan_.rate_begin;
+  // expected = begin t + (end - begin) t^2 / (2 T), solved in the form that keeps its digits when
+  // both rates are alike.
+  const double bend = (plan_.rate_end - plan_.rate_begin) / plan_.ramp_seconds;
+  const double square = plan_.rate_begin * plan_.rate_begin + 2 * bend * expected;
+  if (square < 0) return std::nullopt;
+  const double at = 2 * expected / (plan_.rate_begin + std::sqrt(square));
+  return at <= plan_.ramp_seconds ? std::optional(at) : std::nullopt;
+}
+
+std::optional<Duration> ArrivalSchedule::next() {
+  const auto at = next_seconds();
+  if (!at) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*at));
+}
+
+Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::string_view name) {
+  std::vector<double> times;
+  std::size_t number = 0;
+  for (const auto& line : split(text, '\n')) {
+    ++number;
+    const auto word = trim(std::string_view(line).substr(0, line.find('#')));
+    if (word.empty()) continue;
+    double at = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), at);
+    const bool is_number = parsed.ec == std::errc() && parsed.ptr == word.data() + word.size();
+    if (!is_number || !std::isfinite(at) || at < 0) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{}:{}: a trace has a time in seconds on each line, as 0.25: \"{}\"",
+                               name, number, word)};
+    }
+    if (!times.empty() && at < times.back()) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{}:{}: the times of a trace ascend: {} comes after {}", name,
+                               number, at, times.back())};
+    }
+    times.push_back(at);
+  }
+  if (times.empty()) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("{}: the trace has no times", name)};
+  }
+  return times;
+}
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "bench/statistics/random_stream.h"
+
+namespace muster {
+
+enum class ArrivalLaw : std::uint8_t { Poisson, Constant, Trace };
+
+/// "poisson", "constant", "trace". Threads: pure.
+std::string_view arrival_law_name(ArrivalLaw law);
+
+/// When requests of an open loop are meant to be sent, answers or none.
+struct ArrivalPlan {
+  ArrivalLaw law = ArrivalLaw::Poisson;
+  double rate_begin = 0;           // requests a second; of a trace unused
+  double rate_end = 0;             // the same but for a ramp, which reaches it at `ramp_seconds`
+  double ramp_seconds = 0;         // 0: no ramp
+  std::vector<double> trace = {};  // seconds from the start, ascending
+};
+
+/// The times of a plan, one after the other. The same seed gives the same times; gaps are not
+/// scaled so that the last fits, as that would take the variation out of a Poisson process.
+///
+/// A rate that changes is made by inverting its integral: the k-th arrival is where the integral is
+/// k (constant), or the sum of k exponential numbers (Poisson).
+/// Source: Cinlar 1975, "Introduction to Stochastic Processes", section 4.7 (inversion).
+/// Threads: not thread-safe.
+class ArrivalSchedule {
+ public:
+  ArrivalSchedule(const ArrivalPlan& plan, std::uint64_t seed) : plan_(plan), random_(seed) {}
+
+  /// From the start of the run; nullopt at the end of a trace or of a ramp.
+  std::optional<Duration> next();
+
+ private:
+  std::optional<double> next_seconds();
+
+  const ArrivalPlan plan_;
+  RandomStream random_;
+  double expected_ = 0;  // arrivals that the integral of the rate has seen
+  std::size_t at_ = 0;   // in the trace
+};
+
+/// A recorded trace: one time a line, in seconds from its start, ascending; blank lines and what
+/// follows '#' are passed over.
+///
+/// name: for messages. Errors: InvalidArgument, with the line. Threads: pure.
+Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::string_view name);
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+#include "bench/load/arrivals.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace muster {
+namespace {
+
+std::vector<double> first(const ArrivalPlan& plan, std::size_t count, std::uint64_t seed = 1) {
+  ArrivalSchedule schedule(plan, seed);
+  std::vector<double> times;
+  while (times.size() < count) {
+    const auto at = schedule.next();
+    if (!at) break;
+    times.push_back(seconds(*at));
+  }
+  return times;
+}
+
+TEST(ArrivalSchedule, ConstantGapsAreAllAlike) {
+  EXPECT_EQ(first({.law = ArrivalLaw::Constant, .rate_begin = 4}, 3),
+            (std::vector<double>{0, 0.25, 0.5}));
+}
+
+// Rates 1 to 3 in ten seconds: t + t^2 / 10 requests by t, 20 in all; the 12th where it is 11.
+TEST(ArrivalSchedule, ARampFollowsTheIntegralOfItsRate) {
+  const auto times =
+      first({.law = ArrivalLaw::Constant, .rate_begin = 1, .rate_end = 3, .ramp_seconds = 10}, 100);
+  ASSERT_EQ(times.size(), 21U);
+  EXPECT_EQ(times.front(), 0);
+  EXPECT_NEAR(times[11], (std::sqrt(5.4) - 1) / 0.2, 1e-8);
+  EXPECT_NEAR(times.back(), 10, 1e-8);
+  // And down again.
+  const auto falling =
+      first({.law = ArrivalLaw::Constant, .rate_begin = 3, .rate_end = 1, .ramp_seconds = 10}, 100);
+  ASSERT_EQ(falling.size(), 21U);
+  EXPECT_NEAR(falling[9], 10 - times[11], 1e-8);
+}
+
+TEST(ArrivalSchedule, PoissonHasTheRateAndTheSpreadOfItsLaw) {
+  const auto times = first({.rate_begin = 50}, 50'000);
+  EXPECT_NEAR(times.back(), 1000, 4 * std::sqrt(50'000) / 50);
+  int short_gaps = 0;
+  for (std::size_t i = 1; i < times.size(); ++i) short_gaps += times[i] - times[i - 1] < 0.02;
+  EXPECT_NEAR(short_gaps / 50'000.0, 1 - std::exp(-1), 0.01);
+}
+
+TEST(ArrivalSchedule, TheSeedFixesTheTimes) {
+  const ArrivalPlan plan{.rate_begin = 50};
+  EXPECT_EQ(first(plan, 100, 3), first(plan, 100, 3));
+  EXPECT_NE(first(plan, 100, 3), first(plan, 100, 4));
+}
+
+TEST(ArrivalSchedule, ATraceIsPlayedToItsEnd) {
+  EXPECT_EQ(first({.law = ArrivalLaw::Trace, .trace = {0.5, 0.5, 2}}, 10),
+            (std::vector<double>{0.5, 0.5, 2}));
+}
+
+TEST(ParseArrivalTrace, ReadsALineEach) {
+  const auto times = parse_arrival_trace("# seconds\n0\n0.25  # a remark\n\n1e1\r\n", "t.txt");
+  ASSERT_TRUE(times) << times.error().message;
+  EXPECT_EQ(*times, (std::vector<double>{0, 0.25, 10}));
+}
+
+TEST(ParseArrivalTrace, NamesTheLineThatIsWrong) {
+  EXPECT_EQ(parse_arrival_trace("1\nsoon\n", "t.txt").error().message,
+            "t.txt:2: a trace has a time in seconds on each line, as 0.25: \"soon\"");
+  EXPECT_EQ(parse_arrival_trace("2\n1\n", "t.txt").error().message,
+            "t.txt:2: the times of a trace ascend: 1 comes after 2");
+  EXPECT_EQ(parse_arrival_trace("# none\n", "t.txt").error().message,
+            "t.txt: the trace has no times");
+  for (const char* bad : {"-1", "nan", "inf", "1s", "1 2"}) {
+    EXPECT_FALSE(parse_arrival_trace(bad, "t.txt")) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,176 @@
+#include "bench/load/load_generator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include "bench/load/api_requests.h"
+#include "net/http_server.h"
+
+namespace muster {
+namespace {
+
+class LoadGeneratorTest : public ::testing::Test {
+ protected:
+  void start(HttpHandler handler) {
+    HttpServerOptions options;
+    options.listen = {"127.0.0.1", 0};
+    auto server = HttpServer::start(options, std::move(handler));
+    ASSERT_TRUE(server) << server.error().message;
+    server_ = std::move(*server);
+    auto target = HttpClientTarget::find("http://127.0.0.1:" + std::to_string(server_->port()));
+    ASSERT_TRUE(target);
+    target_ = std::move(*target);
+  }
+
+  Result<TrialSamples> run(const LoadOptions& load) {
+    const auto requests = prepare_plain_requests(target_.url, "/", {}, {});
+    return run_load(target_, requests.bytes, any_answer_reader, load);
+  }
+
+  std::unique_ptr<HttpServer> server_;
+  HttpClientTarget target_;
+};
+
+const HttpHandler kAnswer = [](const HttpRequest&, const HttpRespond& respond) {
+  respond({.body = "ok", .headers = {{"Server", "test"}, {"Server-Timing", "work;dur=2"}}});
+};
+
+TEST_F(LoadGeneratorTest, AClosedLoopSendsAsManyAsItIsTold) {
+  start(kAnswer);
+  const auto trial = run({.clients = 3, .requests_most = 100});
+  ASSERT_TRUE(trial) << trial.error().message;
+  ASSERT_EQ(trial->samples.size(), 100U);
+  EXPECT_EQ(trial->connections_opened, 3U);
+  EXPECT_EQ(trial->connections_most, 3U);
+  EXPECT_EQ(trial->server, "test");
+  ASSERT_EQ(trial->stages.size(), 1U);
+  EXPECT_EQ(trial->stages[0].name, "work");
+  EXPECT_EQ(trial->stages[0].seconds, std::vector<double>(100, 0.002));
+  double last = 0;
+  for (const auto& sample : trial->samples) {
+    EXPECT_EQ(sample.outcome, SampleEnd::Answered);
+    EXPECT_EQ(sample.status, 200);
+    EXPECT_GE(sample.intended, last);
+    last = sample.intended;
+    // Every part of the time comes after the one before.
+    EXPECT_GE(sample.ready, sample.intended);
+    EXPECT_GE(sample.started, sample.ready);
+    EXPECT_GE(sample.sent, sample.started);
+    EXPECT_GE(sample.first_byte, sample.sent);
+    EXPECT_GE(sample.end, sample.first_byte);
+  }
+}
+
+TEST_F(LoadGeneratorTest, AnOpenLoopKeepsItsSchedule) {
+  start(kAnswer);
+  const ArrivalPlan plan{.rate_begin = 2000};
+  const auto trial = run({.arrivals = plan, .seconds = 0.2, .seed = 5});
+  ASSERT_TRUE(trial) << trial.error().message;
+  ArrivalSchedule schedule(plan, 5);
+  for (const auto& sample : trial->samples) {
+    EXPECT_EQ(sample.intended, seconds(*schedule.next()));
+    EXPECT_EQ(sample.outcome, SampleEnd::Answered);
+  }
+  EXPECT_GE(seconds(*schedule.next()), 0.2);
+  EXPECT_EQ(trial->sending_seconds, 0.2);
+}
+
+TEST_F(LoadGeneratorTest, ARequestWithoutAConnectionWaitsAndTheWaitIsLatency) {
+  // The first answer is held until three more requests are due: they can only wait.
+  std::mutex mutex;
+  std::vector<HttpRespond> held;
+  std::atomic<int> count = 0;
+  start([&](const HttpRequest&, const HttpRespond& respond) {
+    const std::lock_guard lock(mutex);
+    if (count++ > 0) return respond({.body = "ok"});
+    held.push_back(respond);
+  });
+  std::atomic<int> asked = 0;
+  const auto trial =
+      run({.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace, .trace = {0, 0.001, 0.002, 0.003}},
+           .connections_most = 1,
+           .is_cancelled = [&] {
+             const std::lock_guard lock(mutex);
+             // Every 10 ms: all four are due by the second time.
+             if (++asked > 1 && !held.empty()) {
+               held.front()({.body = "ok"});
+               held.clear();
+             }
+             return false;
+           }});
+  ASSERT_TRUE(trial) << trial.error().message;
+  ASSERT_EQ(trial->samples.size(), 4U);
+  EXPECT_EQ(trial->connections_opened, 1U);
+  for (std::size_t i = 1; i < 4; ++i) {
+    const auto& sample = trial->samples[i];
+    EXPECT_GE(sample.ready, trial->samples[0].end) << i;
+    EXPECT_GE(sample.latency(), sample.ready - sample.intended) << i;
+    EXPECT_LT(sample.service(), sample.latency()) << i;
+  }
+}
+
+TEST_F(LoadGeneratorTest, NamesEachWayOfFailing) {
+  std::atomic<int> count = 0;
+  start([&](const HttpRequest&, const HttpRespond& respond) {
+    constexpr std::array kStatuses{200, 429, 503, 500, 404};
+    respond(
+        {.status = kStatuses[static_cast<std::size_t>(count++) % kStatuses.size()], .body = "x"});
+  });
+  const auto trial = run({.requests_most = 5});
+  ASSERT_TRUE(trial);
+  std::vector<SampleEnd> ends;
+  for (const auto& sample : trial->samples) ends.push_back(sample.outcome);
+  EXPECT_EQ(ends, (std::vector{SampleEnd::Answered, SampleEnd::Refused, SampleEnd::Refused,
+                               SampleEnd::BadStatus, SampleEnd::BadStatus}));
+  EXPECT_EQ(trial->problems, (std::vector<std::string>{"the status is 429", "the status is 503",
+                                                       "the status is 500", "the status is 404"}));
+}
+
+TEST_F(LoadGeneratorTest, GivesUpWhereNoAnswerComes) {
+  std::vector<HttpRespond> held;
+  start([&](const HttpRequest&, const HttpRespond& respond) { held.push_back(respond); });
+  const auto trial = run({.clients = 2, .requests_most = 2, .answer_limit_seconds = 0.05});
+  server_.reset();
+  ASSERT_TRUE(trial);
+  ASSERT_EQ(trial->samples.size(), 2U);
+  EXPECT_EQ(trial->samples[0].outcome, SampleEnd::TimedOut);
+  EXPECT_GE(trial->samples[0].latency(), 0.05);
+}
+
+TEST_F(LoadGeneratorTest, ReconnectsWhenTheServerEndsConnections) {
+  start(kAnswer);
+  const std::vector<std::string> requests{
+      http_request_head(target_.url, "GET", "/", {{"Connection", "close"}}, 0)};
+  const auto trial =
+      run_load(target_, requests, any_answer_reader, {.clients = 2, .requests_most = 20});
+  ASSERT_TRUE(trial);
+  EXPECT_EQ(trial->samples.size(), 20U);
+  EXPECT_TRUE(std::ranges::all_of(trial->samples, &Sample::is_answered));
+  EXPECT_GE(trial->connections_opened, 20U);
+}
+
+TEST_F(LoadGeneratorTest, FailsWhereNobodyListens) {
+  start(kAnswer);
+  server_.reset();
+  for (const auto& load :
+       {LoadOptions{.clients = 2}, LoadOptions{.arrivals = ArrivalPlan{.rate_begin = 10}}}) {
+    const auto trial = run(load);
+    ASSERT_FALSE(trial);
+    EXPECT_EQ(trial.error().kind, ErrorKind::Unavailable);
+  }
+}
+
+TEST_F(LoadGeneratorTest, CanBeCancelled) {
+  start(kAnswer);
+  const auto trial = run({.seconds = 1000, .is_cancelled = [] { return true; }});
+  ASSERT_FALSE(trial);
+  EXPECT_EQ(trial.error().kind, ErrorKind::Cancelled);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,42 @@
+#include "bench/result/bench_result.h"
+
+#include <algorithm>
+
+#include "bench/statistics/comparison.h"
+
+namespace muster {
+
+bool BenchResult::is_valid() const {
+  return std::ranges::all_of(points, [](const BenchPoint& point) {
+    return std::ranges::all_of(point.trials,
+                               [](const BenchTrial& trial) { return trial.summary.is_valid(); });
+  });
+}
+
+bool BenchResult::meets_objectives() const {
+  if (peak) return peak->rate.has_value();
+  return std::ranges::all_of(points, [](const BenchPoint& point) {
+    return std::ranges::all_of(point.objectives,
+                               [](const ObjectiveResult& one) { return one.is_met; });
+  });
+}
+
+std::map<std::string, std::vector<double>, std::less<>> trial_figures(const BenchPoint& point) {
+  std::map<std::string, std::vector<double>, std::less<>> figures;
+  for (const auto& trial : point.trials) {
+    for (const auto& [name, value] : figures_of(trial.summary)) figures[name].push_back(value);
+  }
+  std::erase_if(figures,
+                [&](const auto& entry) { return entry.second.size() != point.trials.size(); });
+  return figures;
+}
+
+FigureMap mean_figures(const BenchPoint& point) {
+  FigureMap means;
+  for (const auto& [name, values] : trial_figures(point)) {
+    means[name] = mean_over_trials(values, kUsualConfidence).mean;
+  }
+  return means;
+}
+
+}  // namespace muster

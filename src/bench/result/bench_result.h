@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/load/sample.h"
+#include "bench/result/environment.h"
+#include "bench/result/slo.h"
+#include "bench/result/trial_summary.h"
+
+namespace muster {
+
+/// One trial: what it saw and what follows from it.
+struct BenchTrial {
+  std::uint64_t seed = 0;
+  double started_at = 0;  // seconds since 1970
+  TrialSummary summary;
+  MachineUse machine;
+  TrialSamples samples;
+};
+
+/// A load and its trials.
+struct BenchPoint {
+  std::string load;  // "4 clients", "poisson 100/s"
+  std::vector<BenchTrial> trials;
+  std::vector<ObjectiveResult> objectives = {};  // by the means over the trials
+};
+
+/// How the search for the highest rate under an objective ended.
+struct PeakResult {
+  std::optional<double> rate;    // requests a second; nullopt: none kept the objective
+  std::optional<double> missed;  // the lowest rate that missed it
+};
+
+/// A benchmark as it is written: docs/formats/bench-result.md.
+struct BenchResult {
+  std::string api;                   // bench_api_name
+  std::string url;                   // of the server, without what its query may keep secret
+  std::string model;                 // as the server names it; empty: none
+  std::string server;                // its header of that name; empty: none
+  std::vector<std::string> command;  // the words of the command line
+  std::map<std::string, std::string> settings;  // of the command, by flag
+  BenchEnvironment environment;
+  std::vector<BenchPoint> points;
+  std::vector<std::size_t> order;  // the point of each trial, as they were run
+  std::optional<PeakResult> peak = {};
+
+  bool is_valid() const;
+  bool meets_objectives() const;
+};
+
+/// The figures that all trials of a point have, each trial's value in their order. Threads: pure.
+std::map<std::string, std::vector<double>, std::less<>> trial_figures(const BenchPoint& point);
+
+/// The means over the trials of a point. Threads: pure.
+FigureMap mean_figures(const BenchPoint& point);
+
+}  // namespace muster

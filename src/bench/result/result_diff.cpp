@@ -1,0 +1,168 @@
+// The reader takes the figures that a result states rather than working them out again, so a
+// comparison shows what the reports showed.
+#include "bench/result/result_diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kSchemaVersion = 1;
+// A run may have many figures; these say most, and each further one costs the others some power.
+constexpr std::array<std::string_view, 8> kCompared{
+    "throughput", "token_throughput", "latency_p50", "latency_p99",
+    "ttft_p50",   "ttft_p99",         "tpot_p50",    "tpot_p99"};
+
+bool is_better_high(std::string_view figure) {
+  return figure == "throughput" || figure == "token_throughput";
+}
+
+Error not_a_result(std::string_view name, std::string_view why) {
+  return {ErrorKind::Corrupt, fmt::format("{}: this is no result of muster bench: {}", name, why)};
+}
+
+const Json* member(const Json& json, const char* name) {
+  if (!json.is_object()) return nullptr;
+  const auto found = json.find(name);
+  return found == json.end() ? nullptr : &*found;
+}
+
+Result<ResultFigures::Point> read_point(const Json& json, std::string_view name) {
+  const auto* load = member(json, "load");
+  const auto* trials = member(json, "trials");
+  if (load == nullptr || !load->is_string() || trials == nullptr || !trials->is_array()) {
+    return not_a_result(name, "a point has no load or no trials");
+  }
+  ResultFigures::Point point{.load = *load, .trial_count = trials->size()};
+  for (const auto& trial : *trials) {
+    const auto* valid = member(trial, "valid");
+    const auto* figures = member(trial, "figures");
+    if (valid == nullptr || !valid->is_boolean() || figures == nullptr || !figures->is_object()) {
+      return not_a_result(name, "a trial has no figures");
+    }
+    point.is_valid = point.is_valid && valid->get<bool>();
+    for (const auto& [figure, value] : figures->items()) {
+      if (value.is_number()) point.figures[figure].push_back(value.get<double>());
+    }
+  }
+  std::erase_if(point.figures,
+                [&](const auto& entry) { return entry.second.size() != point.trial_count; });
+  return point;
+}
+
+const ResultFigures::Point* point_of(const ResultFigures& result, const std::string& load) {
+  const auto found = std::ranges::find(result.points, load, &ResultFigures::Point::load);
+  return found == result.points.end() ? nullptr : &*found;
+}
+
+struct Pair {
+  const ResultFigures::Point* a;
+  const ResultFigures::Point* b;
+  std::string_view figure;
+};
+
+std::vector<Pair> common_figures(const ResultFigures& a, const ResultFigures& b) {
+  std::vector<Pair> pairs;
+  for (const auto& point : a.points) {
+    const auto* other = point_of(b, point.load);
+    if (other == nullptr) continue;
+    for (const auto figure : kCompared) {
+      const auto is_positive = [](double value) { return value > 0; };
+      const auto of_a = point.figures.find(figure);
+      const auto of_b = other->figures.find(figure);
+      if (of_a == point.figures.end() || of_b == other->figures.end()) continue;
+      if (std::ranges::all_of(of_a->second, is_positive) &&
+          std::ranges::all_of(of_b->second, is_positive)) {
+        pairs.push_back({&point, other, figure});
+      }
+    }
+  }
+  return pairs;
+}
+
+void add_notes(const ResultFigures& a, const ResultFigures& b, std::vector<std::string>& notes) {
+  if (a.environment != b.environment) notes.emplace_back("the environments differ");
+  for (const auto& [side, result] : {std::pair("A", &a), std::pair("B", &b)}) {
+    for (const auto& point : result->points) {
+      if (!point.is_valid) {
+        notes.push_back(fmt::format("{}: a trial of {} is invalid", side, point.load));
+      }
+    }
+  }
+  for (const auto& point : a.points) {
+    if (point_of(b, point.load) == nullptr)
+      notes.push_back(fmt::format("only A has {}", point.load));
+  }
+  for (const auto& point : b.points) {
+    if (point_of(a, point.load) == nullptr)
+      notes.push_back(fmt::format("only B has {}", point.load));
+  }
+}
+
+}  // namespace
+
+Result<ResultFigures> read_result_figures(std::string_view json, std::string_view name) {
+  // The samples are most of a result, and no comparison needs them.
+  const auto keep = [](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    return event != Json::parse_event_t::key || parsed != "samples";
+  };
+  const auto parsed = Json::parse(json, keep, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return not_a_result(name, "it is no JSON object");
+  const auto* version = member(parsed, "schema_version");
+  const auto* points = member(parsed, "points");
+  if (version == nullptr || points == nullptr || !points->is_array()) {
+    return not_a_result(name, "it has no schema_version or no points");
+  }
+  if (*version != kSchemaVersion) {
+    return not_a_result(
+        name,
+        fmt::format("its schema_version is {}, not {}",
+                    version->dump(-1, ' ', false, Json::error_handler_t::replace), kSchemaVersion));
+  }
+  ResultFigures result;
+  if (const auto* environment = member(parsed, "environment")) {
+    // The clock at one moment is no difference between machines.
+    auto rest = *environment;
+    if (rest.is_object()) rest.erase("clock_hertz");
+    result.environment = rest.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  for (const auto& point : *points) result.points.push_back(MUSTER_TRY(read_point(point, name)));
+  return result;
+}
+
+bool ResultDifference::has_worse() const {
+  return std::ranges::any_of(figures, &FigureDifference::is_worse);
+}
+
+Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFigures& b,
+                                         const ComparisonRule& rule) {
+  ResultDifference result;
+  add_notes(a, b, result.notes);
+  const auto pairs = common_figures(a, b);
+  if (pairs.empty()) {
+    return Error{ErrorKind::InvalidArgument, "the results have no load and figure in common"};
+  }
+  auto each = rule;
+  each.confidence = 1 - (1 - rule.confidence) / static_cast<double>(pairs.size());
+  for (const auto& pair : pairs) {
+    const auto& of_a = pair.a->figures.find(pair.figure)->second;
+    const auto& of_b = pair.b->figures.find(pair.figure)->second;
+    const auto comparison = MUSTER_TRY(compare_trials(of_a, of_b, each));
+    const auto worse = is_better_high(pair.figure) ? Difference::Lower : Difference::Higher;
+    result.figures.push_back({.load = pair.a->load,
+                              .figure = std::string(pair.figure),
+                              .a = mean_over_trials(of_a, kUsualConfidence).mean,
+                              .b = mean_over_trials(of_b, kUsualConfidence).mean,
+                              .comparison = comparison,
+                              .is_worse = comparison.difference == worse});
+  }
+  return result;
+}
+
+}  // namespace muster

@@ -1,0 +1,149 @@
+#include "bench/result/result_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/result/result_diff.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+BenchTrial trial(double latency, std::size_t count) {
+  BenchTrial made{.seed = 3, .started_at = 1.5};
+  for (std::size_t i = 0; i < count; ++i) {
+    const double at = 0.01 * static_cast<double>(i);
+    made.samples.samples.push_back({.intended = at,
+                                    .ready = at,
+                                    .started = at,
+                                    .sent = at,
+                                    .first_byte = at + latency,
+                                    .end = at + latency,
+                                    .status = 200,
+                                    .outcome = SampleEnd::Answered});
+  }
+  made.samples.samples.push_back({.intended = 1, .end = 2});
+  made.samples.stages = {{"queue", std::vector<double>(count + 1, kNever)}};
+  made.samples.sending_seconds = 1;
+  made.summary = summarize_trial(made.samples, {.is_open_loop = true, .warm_up = {.seconds = 0.0}});
+  return made;
+}
+
+BenchResult result(double latency) {
+  BenchResult made{.api = "embeddings",
+                   .url = "http://127.0.0.1:8000",
+                   .model = "m",
+                   .server = "",
+                   .command = {"muster", "bench"},
+                   .settings = {{"--rate", "100"}},
+                   .environment = {.cpu_model = "CPU", .build = "0.1"},
+                   .points = {},
+                   .order = {0, 0}};
+  made.points.push_back(
+      {.load = "poisson 100/s", .trials = {trial(latency, 80), trial(1.01 * latency, 80)}});
+  return made;
+}
+
+TEST(ResultJson, HoldsFiguresAndSamples) {
+  const auto json = Json::parse(result_json(result(0.02)));
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["target"]["server"], nullptr);
+  EXPECT_EQ(json["order"], (Json{0, 0}));
+  const auto& point = json["points"][0];
+  EXPECT_EQ(point["load"], "poisson 100/s");
+  const auto& first = point["trials"][0];
+  EXPECT_EQ(first["valid"], true);
+  EXPECT_EQ(first["requests"]["failed"]["unsent"], 1);
+  EXPECT_NEAR(first["latency"]["p50"]["value"].get<double>(), 0.02, 1e-9);
+  EXPECT_EQ(first["latency"]["p99"], nullptr);
+  EXPECT_EQ(first["first_token"], nullptr);
+  const auto& samples = first["samples"];
+  EXPECT_EQ(samples["intended_ns"].size(), 81U);
+  EXPECT_EQ(samples["latency_ns"][0], 20'000'000);
+  EXPECT_EQ(samples["outcome"][80], "unsent");
+  EXPECT_EQ(samples["sending_ns"][80], nullptr);
+  EXPECT_EQ(samples["server_stages_ns"]["queue"][0], nullptr);
+  EXPECT_NEAR(point["over_trials"]["latency_p50"]["mean"].get<double>(), 0.0201, 1e-9);
+}
+
+TEST(ResultJson, BytesThatAreNoUtf8AreReplaced) {
+  auto bad = result(0.02);
+  bad.server = "\xff";
+  EXPECT_TRUE(Json::accept(result_json(bad)));
+}
+
+TEST(ReadResultFigures, ReadsWhatWasWritten) {
+  const auto figures = read_result_figures(result_json(result(0.02)), "a.json");
+  ASSERT_TRUE(figures) << figures.error().message;
+  ASSERT_EQ(figures->points.size(), 1U);
+  const auto& point = figures->points[0];
+  EXPECT_EQ(point.trial_count, 2U);
+  EXPECT_TRUE(point.is_valid);
+  EXPECT_NEAR(point.figures.at("latency_p50")[1], 0.0202, 1e-9);
+}
+
+TEST(ReadResultFigures, SaysWhatIsWrong) {
+  const auto message = [](std::string_view text) {
+    return read_result_figures(text, "a.json").error().message;
+  };
+  EXPECT_EQ(message("nothing"), "a.json: this is no result of muster bench: it is no JSON object");
+  EXPECT_EQ(message("{}"),
+            "a.json: this is no result of muster bench: it has no schema_version or no points");
+  EXPECT_EQ(message(R"({"schema_version":9,"points":[]})"),
+            "a.json: this is no result of muster bench: its schema_version is 9, not 1");
+  EXPECT_EQ(message(R"({"schema_version":1,"points":[{}]})"),
+            "a.json: this is no result of muster bench: a point has no load or no trials");
+  EXPECT_EQ(message(R"({"schema_version":1,"points":[{"load":"x","trials":[{}]}]})"),
+            "a.json: this is no result of muster bench: a trial has no figures");
+}
+
+ResultFigures figures(const std::string& load, const std::string& figure,
+                      std::vector<double> values) {
+  ResultFigures::Point point{.load = load, .trial_count = values.size()};
+  point.figures[figure] = std::move(values);
+  return {.environment = "e", .points = {point}};
+}
+
+TEST(CompareResults, KnowsWhichWayIsWorse) {
+  const auto low = figures("1 client", "throughput", {100, 101, 99});
+  const auto high = figures("1 client", "throughput", {200, 202, 198});
+  const auto slower = compare_results(high, low, {});
+  ASSERT_TRUE(slower) << slower.error().message;
+  EXPECT_TRUE(slower->has_worse());
+  const auto faster = compare_results(low, high, {});
+  EXPECT_FALSE(faster->has_worse());
+  EXPECT_EQ(faster->figures[0].comparison.difference, Difference::Higher);
+  EXPECT_TRUE(compare_results(figures("1 client", "latency_p50", {100, 101, 99}),
+                              figures("1 client", "latency_p50", {200, 202, 198}), {})
+                  ->has_worse());
+}
+
+TEST(CompareResults, NotesWhatLimitsIt) {
+  auto a = figures("1 client", "throughput", {100, 101});
+  auto b = figures("1 client", "throughput", {100, 101});
+  a.points.push_back({.load = "8 clients", .trial_count = 2});
+  b.points[0].is_valid = false;
+  b.environment = "other";
+  const auto result = compare_results(a, b, {});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->notes, (std::vector<std::string>{"the environments differ",
+                                                     "B: a trial of 1 client is invalid",
+                                                     "only A has 8 clients"}));
+}
+
+TEST(CompareResults, RefusesWhatCannotBeCompared) {
+  EXPECT_EQ(compare_results(figures("1 client", "throughput", {1, 2}),
+                            figures("2 clients", "throughput", {1, 2}), {})
+                .error()
+                .message,
+            "the results have no load and figure in common");
+  EXPECT_EQ(compare_results(figures("x", "throughput", {1}), figures("x", "throughput", {1}), {})
+                .error()
+                .message,
+            "a comparison needs at least two trials a side: 1");
+}
+
+}  // namespace
+}  // namespace muster

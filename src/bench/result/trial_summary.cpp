@@ -1,0 +1,234 @@
+// From samples to figures: first the warm-up is cut, then everything is worked out from what is
+// left. Figures of answered requests are never mixed with those of failed ones, whose times say
+// nothing about the work.
+#include "bench/result/trial_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "bench/statistics/warm_up.h"
+
+namespace muster {
+namespace {
+
+constexpr double kLagLimit = 1e-3;
+constexpr double kLagLimitShare = 0.01;
+constexpr double kMedian = 0.5;
+constexpr double kTail = 0.99;
+
+using Samples = std::vector<const Sample*>;
+
+template <typename Get>
+std::vector<double> values_of(const Samples& samples, Get get) {
+  std::vector<double> values;
+  values.reserve(samples.size());
+  for (const auto* sample : samples) {
+    const double value = get(*sample);
+    if (!std::isnan(value)) values.push_back(value);
+  }
+  return values;
+}
+
+template <typename Get>
+double mean_of(const Samples& samples, Get get) {
+  double sum = 0;
+  for (const auto* sample : samples) sum += get(*sample);
+  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
+}
+
+// Nearest rank, without the caution of `estimate_percentile`: a verdict is needed for few samples
+// too.
+double plain_percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
+  std::ranges::nth_element(values, at);
+  return *at;
+}
+
+double token_count(const Sample& sample) {
+  return static_cast<double>(sample.output_tokens >= 0 ? sample.output_tokens
+                                                       : std::int64_t{sample.token_events});
+}
+
+double time_per_token(const Sample& sample) {
+  const double count = token_count(sample);
+  return count > 1 ? (sample.last_token - sample.first_token) / (count - 1) : kNever;
+}
+
+void cut_warm_up(const TrialSamples& trial, const WarmUpRule& rule, TrialSummary& summary) {
+  if (rule.seconds) {
+    summary.warm_up_seconds = *rule.seconds;
+    return;
+  }
+  std::vector<double> latencies;
+  std::vector<double> intended;
+  for (const auto& sample : trial.samples) {
+    if (!sample.is_answered()) continue;
+    latencies.push_back(sample.latency());
+    intended.push_back(sample.intended);
+  }
+  const auto part = find_steady_part(latencies);
+  summary.is_steady = part.is_steady;
+  summary.drift = part.drift;
+  if (part.begin > 0) summary.warm_up_seconds = intended[part.begin];
+}
+
+void count_requests(const TrialSamples& trial, TrialSummary& summary, Samples& answered) {
+  std::uint64_t in_time = 0;
+  for (const auto& sample : trial.samples) {
+    if (sample.intended < summary.warm_up_seconds) continue;
+    ++summary.sent;
+    if (sample.is_answered()) {
+      answered.push_back(&sample);
+    } else {
+      ++summary.failed[sample_end_name(sample.outcome)];
+    }
+  }
+  // Answers of requests from the warm-up count for the rate, too: as many are still to come at the
+  // end.
+  for (const auto& sample : trial.samples) {
+    in_time += sample.is_answered() && sample.end >= summary.warm_up_seconds &&
+               sample.end <= trial.sending_seconds;
+  }
+  summary.answered = answered.size();
+  summary.counted_seconds = std::max(trial.sending_seconds - summary.warm_up_seconds, 1e-9);
+  summary.sent_per_second = static_cast<double>(summary.sent) / summary.counted_seconds;
+  summary.answered_per_second = static_cast<double>(in_time) / summary.counted_seconds;
+}
+
+TimeParts time_parts(const Samples& samples) {
+  return {
+      .connection_wait = mean_of(samples, [](const Sample& s) { return s.ready - s.intended; }),
+      .lag = mean_of(samples, [](const Sample& s) { return s.lag(); }),
+      .sending = mean_of(samples, [](const Sample& s) { return s.sent - s.started; }),
+      .first_byte_wait = mean_of(samples, [](const Sample& s) { return s.first_byte - s.sent; }),
+      .receiving = mean_of(samples, [](const Sample& s) { return s.end - s.first_byte; })};
+}
+
+std::vector<StageShare> stage_shares(const TrialSamples& trial, const Samples& answered) {
+  std::vector<StageShare> shares;
+  for (const auto& stage : trial.stages) {
+    double sum = 0;
+    for (const auto* sample : answered) {
+      const auto at = static_cast<std::size_t>(sample - trial.samples.data());
+      if (!std::isnan(stage.seconds[at])) sum += stage.seconds[at];
+    }
+    const double count = std::max(1.0, static_cast<double>(answered.size()));
+    shares.push_back({.name = stage.name, .seconds = sum / count});
+  }
+  return shares;
+}
+
+std::optional<TokenCounts> count_tokens(const Samples& answered, const TrialSummary& summary,
+                                        bool counts_with_tokenizer) {
+  TokenCounts counts;
+  bool has_any = false;
+  bool has_all_counts = true;
+  for (const auto* sample : answered) {
+    if (sample->input_tokens > 0) counts.input += static_cast<std::uint64_t>(sample->input_tokens);
+    counts.output += static_cast<std::uint64_t>(token_count(*sample));
+    has_any = has_any || sample->input_tokens > 0 || token_count(*sample) > 0;
+    has_all_counts = has_all_counts && sample->output_tokens >= 0;
+  }
+  if (!has_any) return std::nullopt;
+  // Tokens of requests that are still under way at the end stand for those that were when it began.
+  const double per_answer =
+      summary.answered_per_second / static_cast<double>(std::max<std::size_t>(1, answered.size()));
+  counts.input_per_second = static_cast<double>(counts.input) * per_answer;
+  counts.output_per_second = static_cast<double>(counts.output) * per_answer;
+  counts.output_source = !has_all_counts ? "events" : counts_with_tokenizer ? "tokenizer" : "usage";
+  return counts;
+}
+
+std::vector<double> token_gaps(const TrialSamples& trial, const Samples& answered) {
+  std::vector<double> gaps;
+  for (const auto* sample : answered) {
+    for (std::uint32_t i = 1; i < sample->token_events; ++i) {
+      gaps.push_back(trial.gaps[sample->gaps_begin + i - 1]);
+    }
+  }
+  return gaps;
+}
+
+GeneratorCheck check_generator(const TrialSamples& trial, const Samples& answered,
+                               const TrialPlan& plan, double warm_up_seconds) {
+  std::vector<double> lags = trial.tick_lateness;
+  if (plan.is_open_loop) {
+    lags.clear();
+    for (const auto& sample : trial.samples) {
+      const bool counts = sample.intended >= warm_up_seconds && !std::isnan(sample.started);
+      if (counts) lags.push_back(sample.lag());
+    }
+  }
+  const auto latencies = values_of(answered, [](const Sample& s) { return s.latency(); });
+  GeneratorCheck check{.lag_p99 = plain_percentile(std::move(lags), kTail),
+                       .limit = lag_limit(plain_percentile(latencies, kMedian)),
+                       .what = plan.is_open_loop ? "send lag" : "timer lateness"};
+  check.is_in_time = check.lag_p99 <= check.limit;
+  return check;
+}
+
+void add_times(FigureMap& figures, const std::string& name,
+               const std::optional<Distribution>& distribution) {
+  if (!distribution) return;
+  figures[name + "_mean"] = distribution->mean.value;
+  for (const auto& one : distribution->percentiles) {
+    if (!one.estimate) continue;
+    constexpr double kPerMille = 1000;
+    auto digits = fmt::format("{:.0f}", one.share * kPerMille);
+    while (digits.size() > 2 && digits.ends_with('0')) digits.pop_back();  // 990 is p99
+    figures[name + "_p" + digits] = one.estimate->value;
+  }
+}
+
+}  // namespace
+
+double lag_limit(double latency_p50) { return std::max(kLagLimit, kLagLimitShare * latency_p50); }
+
+TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
+  TrialSummary summary;
+  summary.offered_per_second = plan.offered_per_second;
+  cut_warm_up(trial, plan.warm_up, summary);
+  Samples answered;
+  count_requests(trial, summary, answered);
+  summary.latency = summarize(values_of(answered, [](const Sample& s) { return s.latency(); }));
+  summary.service = summarize(values_of(answered, [](const Sample& s) { return s.service(); }));
+  summary.lag = summarize(values_of(answered, [](const Sample& s) { return s.lag(); }));
+  summary.first_token =
+      summarize(values_of(answered, [](const Sample& s) { return s.first_token - s.intended; }));
+  summary.token_gap = summarize(token_gaps(trial, answered));
+  summary.per_token = summarize(values_of(answered, time_per_token));
+  summary.parts = time_parts(answered);
+  summary.stages = stage_shares(trial, answered);
+  summary.tokens = count_tokens(answered, summary, plan.counts_with_tokenizer);
+  summary.generator = check_generator(trial, answered, plan, summary.warm_up_seconds);
+  summary.is_saturated = plan.is_open_loop && std::ranges::any_of(answered, [](const Sample* s) {
+                           return s->ready > s->intended;
+                         });
+  return summary;
+}
+
+FigureMap figures_of(const TrialSummary& summary) {
+  FigureMap figures;
+  add_times(figures, "latency", summary.latency);
+  add_times(figures, "service", summary.service);
+  add_times(figures, "ttft", summary.first_token);
+  add_times(figures, "itl", summary.token_gap);
+  add_times(figures, "tpot", summary.per_token);
+  if (summary.sent > 0) {
+    figures["error_rate"] =
+        static_cast<double>(summary.failed_count()) / static_cast<double>(summary.sent);
+  }
+  figures["throughput"] = summary.answered_per_second;
+  if (summary.tokens) {
+    figures["token_throughput"] = summary.tokens->output > 0 ? summary.tokens->output_per_second
+                                                             : summary.tokens->input_per_second;
+  }
+  return figures;
+}
+
+}  // namespace muster

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/load/sample.h"
+#include "bench/result/slo.h"
+#include "bench/statistics/percentile.h"
+
+namespace muster {
+
+/// Whether the generator itself was in time, which a run must show before its figures are about the
+/// server.
+struct GeneratorCheck {
+  double lag_p99 = 0;  // seconds
+  double limit = 0;    // the most that is allowed
+  /// "send lag": of an open loop; "timer lateness": of a closed loop, whose requests have no
+  /// intended time.
+  std::string_view what;
+  bool is_in_time = true;
+};
+
+/// Where the time of an answered request went, in the mean; the parts add up to the latency.
+struct TimeParts {
+  double connection_wait = 0;  // until a connection was free
+  double lag = 0;              // the generator was late
+  double sending = 0;          // connecting, and until the system had taken the request
+  double first_byte_wait = 0;  // until the head of the answer; with it the server's work
+  double receiving = 0;        // from the head to the last byte; of a stream most of the work
+
+  double total() const { return connection_wait + lag + sending + first_byte_wait + receiving; }
+};
+
+/// A stage that the server reports, in the mean over all answered requests.
+struct StageShare {
+  std::string name;
+  double seconds = 0;
+};
+
+struct TokenCounts {
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+  double input_per_second = 0;
+  double output_per_second = 0;
+  /// "usage" (the server's), "tokenizer" or "events" (pieces of a stream: servers may send several
+  /// tokens in one).
+  std::string_view output_source;
+};
+
+/// Which part of a trial is counted.
+struct WarmUpRule {
+  std::optional<double> seconds = {};  // nullopt: find_steady_part decides
+};
+
+/// What one trial shows. Distributions are of answered requests after the warm-up, in seconds.
+struct TrialSummary {
+  double warm_up_seconds = 0;
+  std::optional<bool> is_steady = {};
+  double drift = 0;
+  double counted_seconds = 0;  // from the warm-up's end to the end of sending
+
+  std::uint64_t sent = 0;  // after the warm-up, as everything here
+  std::uint64_t answered = 0;
+  std::map<std::string_view, std::uint64_t> failed;  // by `sample_end_name`
+  double sent_per_second = 0;                        // by their intended times
+  double answered_per_second = 0;                    // that ended while it was being sent
+  std::optional<double> offered_per_second = {};     // open loop: what was asked for
+
+  std::optional<Distribution> latency;
+  std::optional<Distribution> service;
+  std::optional<Distribution> lag;
+  std::optional<Distribution> first_token;  // from the intended time
+  std::optional<Distribution> token_gap;    // between the pieces of a stream
+  std::optional<Distribution> per_token;    // (last - first token) / (tokens - 1) of each request
+  TimeParts parts;
+  std::vector<StageShare> stages;
+  std::optional<TokenCounts> tokens;
+  GeneratorCheck generator;
+  bool is_saturated = false;  // requests waited for a connection
+
+  std::uint64_t failed_count() const { return sent - answered; }
+  bool is_valid() const { return generator.is_in_time; }
+};
+
+/// What a run was asked to do, as far as its summary depends on it.
+struct TrialPlan {
+  bool is_open_loop = false;
+  std::optional<double> offered_per_second = {};
+  WarmUpRule warm_up = {};
+  bool counts_with_tokenizer = false;
+};
+
+/// The most that the 99th percentile of the generator's lateness may be: 1 ms, or a hundredth of
+/// the median latency where that is more. A lag shifts the load and, in open loop, is itself part
+/// of the latency; 1 ms is what generators on a quiet machine keep. Source: wrk2 README (its own
+/// timers are good to about 1 ms). Threads: pure.
+double lag_limit(double latency_p50);
+
+/// Threads: pure.
+TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan);
+
+/// The figures by name, for objectives and comparisons. Threads: pure.
+FigureMap figures_of(const TrialSummary& summary);
+
+}  // namespace muster

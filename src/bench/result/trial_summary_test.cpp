@@ -1,0 +1,153 @@
+#include "bench/result/trial_summary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace muster {
+namespace {
+
+// Answered after `latency`, of which the generator is late for `lag` and the connection busy for
+// `wait`.
+Sample answered(double intended, double latency, double wait = 0, double lag = 0) {
+  const double ready = intended + wait;
+  const double started = ready + lag;
+  return {.intended = intended,
+          .ready = ready,
+          .started = started,
+          .sent = started + 0.001,
+          .first_byte = intended + latency - 0.002,
+          .end = intended + latency,
+          .status = 200,
+          .outcome = SampleEnd::Answered};
+}
+
+constexpr TrialPlan kWhole{.is_open_loop = true, .warm_up = {.seconds = 0.0}};
+
+TEST(SummarizeTrial, CountsRequestsAndRates) {
+  TrialSamples trial;
+  for (int i = 0; i < 100; ++i) trial.samples.push_back(answered(0.1 * i, 0.05));
+  trial.samples[3].outcome = SampleEnd::Refused;
+  trial.samples[4].outcome = SampleEnd::TimedOut;
+  trial.samples[99] = answered(9.9, 0.5);  // ends after the sending
+  trial.sending_seconds = 10;
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_EQ(summary.sent, 100U);
+  EXPECT_EQ(summary.answered, 98U);
+  EXPECT_EQ(summary.failed.at("refused"), 1U);
+  EXPECT_EQ(summary.failed.at("timed_out"), 1U);
+  EXPECT_DOUBLE_EQ(summary.sent_per_second, 10);
+  EXPECT_DOUBLE_EQ(summary.answered_per_second, 9.7);
+  ASSERT_TRUE(summary.latency);
+  EXPECT_EQ(summary.latency->count, 98U);
+  const auto figures = figures_of(summary);
+  EXPECT_DOUBLE_EQ(figures.at("error_rate"), 0.02);
+  EXPECT_NEAR(figures.at("latency_p50"), 0.05, 1e-12);
+  EXPECT_EQ(figures.count("latency_p99"), 0U);  // of 98 samples there is none
+  EXPECT_EQ(figures.count("ttft_p50"), 0U);
+}
+
+TEST(SummarizeTrial, ThePartsAddUpToTheLatency) {
+  TrialSamples trial;
+  for (int i = 0; i < 10; ++i) trial.samples.push_back(answered(i, 0.1 + 0.01 * i, 0.02, 0.003));
+  trial.sending_seconds = 10;
+  trial.stages = {{"queue", std::vector<double>(10, 0.03)},
+                  {"rare", std::vector<double>(10, kNever)}};
+  trial.stages[1].seconds[0] = 0.05;
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_NEAR(summary.parts.connection_wait, 0.02, 1e-9);
+  EXPECT_NEAR(summary.parts.lag, 0.003, 1e-9);
+  EXPECT_NEAR(summary.parts.sending, 0.001, 1e-9);
+  EXPECT_NEAR(summary.parts.receiving, 0.002, 1e-9);
+  EXPECT_NEAR(summary.parts.total(), summary.latency->mean.value, 1e-9);
+  EXPECT_TRUE(summary.is_saturated);
+  ASSERT_EQ(summary.stages.size(), 2U);
+  EXPECT_NEAR(summary.stages[0].seconds, 0.03, 1e-12);
+  EXPECT_NEAR(summary.stages[1].seconds, 0.005, 1e-12);  // over all answers
+}
+
+TEST(SummarizeTrial, AWarmUpIsNotCounted) {
+  TrialSamples trial;
+  for (int i = 0; i < 100; ++i) trial.samples.push_back(answered(0.1 * i, i < 50 ? 5.0 : 0.05));
+  trial.sending_seconds = 10;
+  const auto summary = summarize_trial(trial, {.warm_up = {.seconds = 4.95}});
+  EXPECT_EQ(summary.sent, 50U);
+  EXPECT_NEAR(summary.latency->most, 0.05, 1e-12);
+  EXPECT_NEAR(summary.counted_seconds, 5.05, 1e-12);
+}
+
+TEST(SummarizeTrial, ALateGeneratorMakesATrialInvalid) {
+  TrialSamples trial;
+  // Two of a hundred are 3 ms late, which the 99th percentile sees.
+  for (int i = 0; i < 100; ++i)
+    trial.samples.push_back(answered(0.1 * i, 0.05, 0, i < 2 ? 0.003 : 0));
+  trial.sending_seconds = 10;
+  const auto late = summarize_trial(trial, kWhole);
+  EXPECT_EQ(late.generator.what, "send lag");
+  EXPECT_NEAR(late.generator.lag_p99, 0.003, 1e-9);
+  EXPECT_DOUBLE_EQ(late.generator.limit, 0.001);
+  EXPECT_FALSE(late.is_valid());
+  trial.samples[0] = answered(0, 0.05);
+  EXPECT_TRUE(summarize_trial(trial, kWhole).is_valid());
+}
+
+TEST(SummarizeTrial, AClosedLoopIsJudgedByItsTimer) {
+  TrialSamples trial;
+  for (int i = 0; i < 100; ++i) trial.samples.push_back(answered(0.1 * i, 0.05));
+  trial.sending_seconds = 10;
+  trial.tick_lateness.assign(100, 0.0001);
+  EXPECT_TRUE(summarize_trial(trial, {.warm_up = {.seconds = 0.0}}).is_valid());
+  trial.tick_lateness[0] = trial.tick_lateness[1] = 0.02;
+  const auto summary = summarize_trial(trial, {.warm_up = {.seconds = 0.0}});
+  EXPECT_EQ(summary.generator.what, "timer lateness");
+  EXPECT_FALSE(summary.is_valid());
+}
+
+TEST(LagLimit, IsAHundredthOfLongLatencies) {
+  EXPECT_DOUBLE_EQ(lag_limit(0.002), 0.001);
+  EXPECT_DOUBLE_EQ(lag_limit(5), 0.05);
+}
+
+TEST(SummarizeTrial, TimesTokens) {
+  TrialSamples trial;
+  for (int i = 0; i < 10; ++i) {
+    auto sample = answered(i, 0.9);
+    sample.first_token = i + 0.2;
+    sample.last_token = i + 0.8;
+    sample.token_events = 4;
+    sample.gaps_begin = trial.gaps.size();
+    trial.gaps.insert(trial.gaps.end(), {0.1F, 0.2F, 0.3F});
+    sample.input_tokens = 10;
+    sample.output_tokens = 7;
+    trial.samples.push_back(sample);
+  }
+  trial.sending_seconds = 10;
+  auto summary = summarize_trial(trial, kWhole);
+  EXPECT_NEAR(summary.first_token->mean.value, 0.2, 1e-9);
+  EXPECT_EQ(summary.token_gap->count, 30U);
+  EXPECT_NEAR(summary.token_gap->mean.value, 0.2, 1e-6);
+  EXPECT_NEAR(summary.per_token->mean.value, 0.1, 1e-9);  // 0.6 s for the six after the first
+  ASSERT_TRUE(summary.tokens);
+  EXPECT_EQ(summary.tokens->input, 100U);
+  EXPECT_EQ(summary.tokens->output, 70U);
+  EXPECT_NEAR(summary.tokens->output_per_second, 7, 1e-9);  // all ten end within the ten seconds
+  EXPECT_EQ(summary.tokens->output_source, "usage");
+  for (auto& sample : trial.samples) sample.output_tokens = -1;
+  summary = summarize_trial(trial, kWhole);
+  EXPECT_EQ(summary.tokens->output, 40U);
+  EXPECT_EQ(summary.tokens->output_source, "events");
+}
+
+TEST(SummarizeTrial, TakesATrialWithoutAnswers) {
+  TrialSamples trial;
+  trial.samples.push_back({.intended = 0, .end = 1, .outcome = SampleEnd::Broken});
+  trial.sending_seconds = 1;
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_EQ(summary.answered, 0U);
+  EXPECT_FALSE(summary.latency);
+  EXPECT_EQ(figures_of(summary).at("error_rate"), 1);
+  EXPECT_EQ(figures_of(summary).at("throughput"), 0);
+}
+
+}  // namespace
+}  // namespace muster

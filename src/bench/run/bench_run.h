@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/load/api_requests.h"
+#include "bench/load/load_generator.h"
+#include "bench/result/bench_result.h"
+#include "bench/result/slo.h"
+#include "bench/result/trial_summary.h"
+#include "net/http_client_connection.h"
+
+namespace muster {
+
+/// One load of a run, with the name that results have for it.
+struct LoadPoint {
+  std::string name;  // load_name
+  LoadOptions load;
+};
+
+/// "1 client", "8 clients", "poisson 100/s", "constant 10..200/s", "trace of 120 requests".
+/// Threads: pure.
+std::string load_name(const LoadOptions& load);
+
+/// Everything that a run does, once its server is there.
+struct BenchRunOptions {
+  const HttpClientTarget* target = nullptr;
+  const PreparedRequests* requests = nullptr;
+  std::vector<LoadPoint> points;  // at least one
+  std::uint32_t trials = 1;       // of each
+  double cooldown_seconds = 1;    // between trials
+  std::uint64_t seed = 1;
+  WarmUpRule warm_up = {};
+  std::vector<Objective> objectives = {};
+  bool finds_peak = false;  // of the one open-loop point, under the objectives
+  /// Of a text: its tokens. Empty: answers are not counted here.
+  std::function<std::uint64_t(std::string_view)> count_tokens = {};
+  /// CPU seconds of a server that was started for the run; what is not ours counts as others'.
+  std::function<double()> server_cpu_seconds = [] { return 0.0; };
+  std::function<bool()> is_cancelled = [] { return false; };
+  std::function<void(std::string_view)> on_step = [](std::string_view) {};
+};
+
+/// Fills in `points`, `order`, `peak` and `server` of a result.
+///
+/// The trials of all loads are run in a random order, which the seed fixes, so that what drifts on
+/// the machine meets all alike. Trial k of every load has the seed `seed` + k. A search for the
+/// peak tries one trial at each rate; a rate is kept when the objectives are met, the generator was
+/// in time and 95 % of what was sent was answered meanwhile.
+///
+/// Errors: those of run_load. Threads: blocks the calling thread.
+Status run_bench(const BenchRunOptions& options, BenchResult& result);
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+#include "bench/statistics/comparison.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+#include "bench/statistics/tail_tables.h"
+
+namespace muster {
+namespace {
+
+struct Moments {
+  double mean = 0;
+  double variance_of_mean = 0;
+  double degrees = 0;
+};
+
+Moments moments_of(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  double mean = 0;
+  for (const double value : values) mean += value / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {.mean = mean, .variance_of_mean = squares / (count - 1) / count, .degrees = count - 1};
+}
+
+// The degrees of freedom of a difference of means. Source: Welch 1947; Satterthwaite 1946.
+double welch_degrees(const Moments& a, const Moments& b) {
+  const double sum = a.variance_of_mean + b.variance_of_mean;
+  if (sum <= 0) return a.degrees + b.degrees;
+  return sum * sum /
+         (a.variance_of_mean * a.variance_of_mean / a.degrees +
+          b.variance_of_mean * b.variance_of_mean / b.degrees);
+}
+
+Result<Moments> log_moments(std::span<const double> values) {
+  if (values.size() < 2) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("a comparison needs at least two trials a side: {}", values.size())};
+  }
+  std::vector<double> logs;
+  for (const double value : values) {
+    if (!(value > 0)) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("only values above 0 have a ratio: {}", value)};
+    }
+    logs.push_back(std::log(value));
+  }
+  return moments_of(logs);
+}
+
+}  // namespace
+
+Result<Comparison> compare_trials(std::span<const double> a, std::span<const double> b,
+                                  const ComparisonRule& rule) {
+  const auto of_a = MUSTER_TRY(log_moments(a));
+  const auto of_b = MUSTER_TRY(log_moments(b));
+  const double difference = of_b.mean - of_a.mean;
+  const double half = student_quantile(1 - (1 - rule.confidence) / 2, welch_degrees(of_a, of_b)) *
+                      std::sqrt(of_a.variance_of_mean + of_b.variance_of_mean);
+  Comparison result{.ratio = std::exp(difference),
+                    .low = std::exp(difference - half),
+                    .high = std::exp(difference + half)};
+  if (result.low > 1 + rule.tolerance) result.difference = Difference::Higher;
+  if (result.high < 1 / (1 + rule.tolerance)) result.difference = Difference::Lower;
+  return result;
+}
+
+TrialMean mean_over_trials(std::span<const double> values, double confidence) {
+  MUSTER_CHECK(!values.empty());
+  if (values.size() == 1) return {values[0], values[0], values[0]};
+  const auto moments = moments_of(values);
+  const double half = student_quantile(1 - (1 - confidence) / 2, moments.degrees) *
+                      std::sqrt(moments.variance_of_mean);
+  return {moments.mean, moments.mean - half, moments.mean + half};
+}
+
+}  // namespace muster

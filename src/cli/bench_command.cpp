@@ -1,0 +1,211 @@
+// `muster bench`: one function for each kind of task, and the exit codes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/build_info.h"
+#include "base/child_process.h"
+#include "base/file.h"
+#include "bench/result/result_json.h"
+#include "bench/run/bench_run.h"
+#include "bench/selftest/selftest.h"
+#include "cli/bench_options.h"
+#include "cli/bench_subject.h"
+#include "cli/bench_view.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "terminal/terminal_info.h"
+#include "terminal/text_width.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kInvalidExit = 22;  // docs/errors.md has them
+constexpr int kWorseExit = 23;
+constexpr int kObjectiveExit = 24;
+constexpr int kSignalBase = 128;
+
+bool is_cancelled() { return interrupt_signal() != 0; }
+
+void say(std::string_view text) { fmt::print(stderr, "muster: {}\n", printable(text)); }
+
+Result<int> report(const CommandContext& context, const BenchResult& result) {
+  const auto json = result_json(result);
+  if (const auto file = context.arguments.value("--out")) {
+    MUSTER_TRY(write_file_atomically(*file, json));
+  }
+  MUSTER_TRY(context.output.append(
+      context.arguments.has("--json") ? json : bench_text(result, printed_width(STDOUT_FILENO))));
+  if (!result.peak && !result.is_valid()) return kInvalidExit;
+  return result.meets_objectives() ? 0 : kObjectiveExit;
+}
+
+// Figures of a run without a single answer would be figures of nothing.
+Status check_answered(const BenchResult& result) {
+  std::string problem = "the time was over before the first";
+  for (const auto& point : result.points) {
+    for (const auto& trial : point.trials) {
+      if (trial.summary.answered > 0) return Done{};
+      if (!trial.samples.problems.empty()) problem = trial.samples.problems.front();
+    }
+  }
+  return Error{ErrorKind::Unavailable, "no request was answered: " + problem};
+}
+
+Result<int> run_measurement(const CommandContext& context, BenchTask task) {
+  auto plan = MUSTER_TRY(bench_plan(context.arguments, task));
+  BenchRunOptions options{.points = plan.points,
+                          .trials = plan.trials,
+                          .cooldown_seconds = plan.cooldown_seconds,
+                          .seed = plan.seed,
+                          .warm_up = plan.warm_up,
+                          .objectives = plan.objectives,
+                          .finds_peak = plan.finds_peak,
+                          .is_cancelled = is_cancelled,
+                          .on_step = say};
+  if (plan.tokenizer) options.count_tokens = MUSTER_TRY(token_counter(*plan.tokenizer));
+  catch_interrupts();
+  if (!plan.is_url()) say(fmt::format("starting a server with {}", plan.subject));
+  const auto server = MUSTER_TRY(open_bench_server(context, plan));
+  if (task != BenchTask::Http && plan.api.model.empty() && plan.is_url()) {
+    plan.api.model = MUSTER_TRY(first_listed_model(context, server));
+  }
+  const auto requests = MUSTER_TRY(make_bench_requests(plan, server));
+  options.target = &server.target;
+  options.requests = &requests;
+  if (server.own) options.server_cpu_seconds = [&server] { return server.own->cpu_seconds(); };
+  BenchResult result{.api = std::string(bench_api_name(plan.api.api)),
+                     .url = plan.subject.substr(0, plan.subject.find('?')),
+                     .model = plan.api.model,
+                     .server = {},
+                     .command = context.words,
+                     .settings = given_flags(context.arguments),
+                     .environment = find_environment(),
+                     .points = {},
+                     .order = {}};
+  MUSTER_TRY(run_bench(options, result));
+  MUSTER_TRY(check_answered(result));
+  return report(context, result);
+}
+
+Result<double> percent(const Arguments& arguments, std::string_view flag, double usual) {
+  const auto text = arguments.value(flag);
+  if (!text) return usual;
+  std::string_view digits = *text;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  double value = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  constexpr double kPerCent = 100;
+  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || value < 0 ||
+      value >= kPerCent) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} must be a percentage from 0 to below 100: \"{}\"", flag, *text)};
+  }
+  return value / kPerCent;
+}
+
+Json difference_json(const ResultDifference& difference) {
+  Json json{{"worse", difference.has_worse()}, {"notes", difference.notes}};
+  json["figures"] = Json::array();
+  for (const auto& one : difference.figures) {
+    const auto& comparison = one.comparison;
+    json["figures"].push_back(
+        {{"load", one.load},
+         {"figure", one.figure},
+         {"a", one.a},
+         {"b", one.b},
+         {"ratio", comparison.ratio},
+         {"low", comparison.low},
+         {"high", comparison.high},
+         {"verdict", comparison.difference == Difference::None ? "no difference"
+                     : one.is_worse                            ? "worse"
+                                                               : "better"}});
+  }
+  return json;
+}
+
+Result<int> run_diff(const CommandContext& context) {
+  const auto& words = context.arguments.positionals;
+  if (words.size() != 3) {
+    return Error{ErrorKind::InvalidArgument, "muster bench diff wants two results: A and B"};
+  }
+  const ComparisonRule rule{
+      .confidence = MUSTER_TRY(percent(context.arguments, "--confidence", 0.99)),
+      .tolerance = MUSTER_TRY(percent(context.arguments, "--tolerance", 0))};
+  constexpr std::uint64_t kResultBytesMost = 4ULL << 30;
+  std::vector<ResultFigures> sides;
+  for (const auto& file : {words[1], words[2]}) {
+    sides.push_back(
+        MUSTER_TRY(read_result_figures(MUSTER_TRY(read_file(file, kResultBytesMost)), file)));
+  }
+  const auto difference = MUSTER_TRY(compare_results(sides[0], sides[1], rule));
+  MUSTER_TRY(context.output.append(context.arguments.has("--json")
+                                       ? difference_json(difference).dump() + "\n"
+                                       : diff_text(difference, printed_width(STDOUT_FILENO))));
+  return difference.has_worse() ? kWorseExit : 0;
+}
+
+Json checks_json(const std::vector<SelftestCheck>& checks) {
+  Json json{{"build", build_name()}, {"checks", Json::array()}};
+  for (const auto& check : checks) {
+    json["checks"].push_back({{"part", check.part},
+                              {"what", check.what},
+                              {"value", check.value},
+                              {"measured", check.measured},
+                              {"required", check.required},
+                              {"met", check.is_met}});
+  }
+  return json;
+}
+
+Result<int> run_selftest(const CommandContext& context) {
+  const auto& words = context.arguments.positionals;
+  std::vector<std::string> parts(words.begin() + 1, words.end());
+  if (parts.empty()) parts = {"intervals", "compare", "warm-up", "rate", "freeze", "queue"};
+  SelftestOptions options{.null_server = program_beside("muster-null-server").string(),
+                          .is_full = context.arguments.has("--full"),
+                          .is_cancelled = is_cancelled,
+                          .on_step = say};
+  if (const auto seed = context.arguments.value("--seed")) {
+    const auto parsed = std::from_chars(seed->data(), seed->data() + seed->size(), options.seed);
+    if (parsed.ec != std::errc() || parsed.ptr != seed->data() + seed->size()) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("--seed must be a whole number: \"{}\"", *seed)};
+    }
+  }
+  catch_interrupts();
+  std::vector<SelftestCheck> checks;
+  bool is_met = true;
+  for (const auto& part : parts) {
+    for (auto& check : MUSTER_TRY(muster::run_selftest(part, options))) {
+      is_met = is_met && check.is_met;
+      checks.push_back(std::move(check));
+    }
+  }
+  MUSTER_TRY(context.output.append(
+      context.arguments.has("--json") ? checks_json(checks).dump() + "\n" : selftest_text(checks)));
+  return is_met ? 0 : kInvalidExit;
+}
+
+Result<int> run_bench_command(const CommandContext& context) {
+  const auto task = MUSTER_TRY(bench_task(context.arguments));
+  const auto ended = task == BenchTask::Diff       ? run_diff(context)
+                     : task == BenchTask::Selftest ? run_selftest(context)
+                                                   : run_measurement(context, task);
+  if (!ended && interrupt_signal() != 0) {
+    say("interrupted; nothing of this run is kept");
+    return kSignalBase + interrupt_signal();
+  }
+  return ended;
+}
+
+}  // namespace
+
+Command bench_command() { return {bench_spec(), run_bench_command}; }
+
+}  // namespace muster

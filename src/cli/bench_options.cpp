@@ -1,0 +1,350 @@
+// One table says which flag counts for which task; everything else is reading numbers.
+#include "cli/bench_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/interval.h"
+#include "cli/server_client.h"
+#include "config/schema.h"
+
+namespace muster {
+namespace {
+
+constexpr double kRateMost = 1e6;
+constexpr std::uint32_t kClientsMost = 16'384;
+constexpr std::uint32_t kTrialsMost = 1'000;
+constexpr std::uint32_t kBatchMost = 4'096;
+constexpr double kDefaultSeconds = 10;
+constexpr double kDefaultPeakRate = 10;
+constexpr std::size_t kTextsMost = 20'000;  // that are generated: memory, and time before the run
+constexpr std::size_t kTextsLeast = 1'000;
+
+struct TaskName {
+  std::string_view name;
+  BenchTask task;
+};
+constexpr std::array kTasks{
+    TaskName{"http", BenchTask::Http},     TaskName{"embed", BenchTask::Embed},
+    TaskName{"rerank", BenchTask::Rerank}, TaskName{"generate", BenchTask::Generate},
+    TaskName{"diff", BenchTask::Diff},     TaskName{"selftest", BenchTask::Selftest}};
+
+// Letters of the tasks for which a flag counts: h e r g (measuring), d, s.
+struct FlagUse {
+  std::string_view flag;
+  std::string_view tasks;
+};
+constexpr std::array kUses{FlagUse{"--clients", "herg"},
+                           FlagUse{"--rate", "herg"},
+                           FlagUse{"--arrivals", "herg"},
+                           FlagUse{"--trace", "herg"},
+                           FlagUse{"--connections", "herg"},
+                           FlagUse{"--requests", "herg"},
+                           FlagUse{"--duration", "herg"},
+                           FlagUse{"--warm-up", "herg"},
+                           FlagUse{"--trials", "herg"},
+                           FlagUse{"--cooldown", "herg"},
+                           FlagUse{"--timeout", "herg"},
+                           FlagUse{"--seed", "hergs"},
+                           FlagUse{"--input", "herg"},
+                           FlagUse{"--prompt-words", "erg"},
+                           FlagUse{"--batch", "er"},
+                           FlagUse{"--output-tokens", "g"},
+                           FlagUse{"--ignore-eos", "g"},
+                           FlagUse{"--completions", "g"},
+                           FlagUse{"--tokenizer", "g"},
+                           FlagUse{"--model", "erg"},
+                           FlagUse{"--api-key-file", "herg"},
+                           FlagUse{"--ca-file", "herg"},
+                           FlagUse{"--client-cert", "herg"},
+                           FlagUse{"--client-key", "herg"},
+                           FlagUse{"--slo", "herg"},
+                           FlagUse{"--find-peak", "herg"},
+                           FlagUse{"--out", "herg"},
+                           FlagUse{"--json", "hergds"},
+                           FlagUse{"--confidence", "d"},
+                           FlagUse{"--tolerance", "d"},
+                           FlagUse{"--full", "s"}};
+
+Error invalid(std::string_view flag, std::string_view wants, std::string_view text) {
+  return {ErrorKind::InvalidArgument, fmt::format("{} must be {}: \"{}\"", flag, wants, text)};
+}
+
+template <typename Number>
+Result<Number> number(std::string_view flag, std::string_view text, Number least, Number most) {
+  Number value{};
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < least ||
+      value > most) {
+    return invalid(flag, fmt::format("a number from {} to {}", least, most), text);
+  }
+  return value;
+}
+
+template <typename Number>
+Result<Number> number_or(const Arguments& arguments, std::string_view flag, Number usual,
+                         Number least, Number most) {
+  const auto text = arguments.value(flag);
+  if (!text) return usual;
+  return number(flag, *text, least, most);
+}
+
+Result<double> seconds_or(const Arguments& arguments, std::string_view flag, double usual) {
+  const auto text = arguments.value(flag);
+  if (!text) return usual;
+  return seconds(MUSTER_TRY(parse_interval(flag, *text)));
+}
+
+Result<WarmUpRule> warm_up_rule(const Arguments& arguments) {
+  const auto text = arguments.value("--warm-up").value_or("auto");
+  if (text == "auto") return WarmUpRule{};
+  if (text == "none") return WarmUpRule{.seconds = 0.0};
+  const auto time = parse_interval("--warm-up", text);
+  if (!time) return invalid("--warm-up", "auto, none or a time, as 5s", text);
+  return WarmUpRule{.seconds = seconds(*time)};
+}
+
+Result<ArrivalLaw> arrival_law(const Arguments& arguments) {
+  const auto text = arguments.value("--arrivals").value_or("poisson");
+  for (const auto law : {ArrivalLaw::Poisson, ArrivalLaw::Constant}) {
+    if (arrival_law_name(law) == text) return law;
+  }
+  return invalid("--arrivals", "poisson or constant", text);
+}
+
+// "100" or "10..200".
+Result<ArrivalPlan> rate_plan(std::string_view text, ArrivalLaw law, double seconds) {
+  constexpr std::string_view kTo = "..";
+  const auto to = text.find(kTo);
+  const auto begin = number<double>("--rate", text.substr(0, to), 0, kRateMost);
+  auto end = begin;
+  if (to != std::string_view::npos) {
+    end = number<double>("--rate", text.substr(to + kTo.size()), 0, kRateMost);
+  }
+  if (!begin || !end || *begin <= 0 || *end <= 0) {
+    return invalid("--rate",
+                   fmt::format("requests a second above 0 and up to {}, as 100, or 10..200 for a "
+                               "rate that rises",
+                               kRateMost),
+                   text);
+  }
+  return ArrivalPlan{.law = law,
+                     .rate_begin = *begin,
+                     .rate_end = *end,
+                     .ramp_seconds = to == std::string_view::npos ? 0 : seconds};
+}
+
+Result<LoadOptions> common_load(const Arguments& arguments) {
+  LoadOptions load;
+  load.connections_most = MUSTER_TRY(
+      number_or<std::uint32_t>(arguments, "--connections", load.connections_most, 1, kClientsMost));
+  load.answer_limit_seconds =
+      MUSTER_TRY(seconds_or(arguments, "--timeout", load.answer_limit_seconds));
+  load.requests_most =
+      MUSTER_TRY(number_or<std::uint64_t>(arguments, "--requests", kSamplesMost, 1, kSamplesMost));
+  // A number of requests alone takes as long as it takes.
+  constexpr double kLong = 86'400;
+  const bool is_by_count = arguments.has("--requests") && !arguments.has("--duration");
+  load.seconds =
+      MUSTER_TRY(seconds_or(arguments, "--duration", is_by_count ? kLong : kDefaultSeconds));
+  return load;
+}
+
+Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
+  const auto common = MUSTER_TRY(common_load(arguments));
+  const auto add = [&points](const LoadOptions& load) {
+    points.push_back({.name = load_name(load), .load = load});
+  };
+  if (const auto file = arguments.value("--trace")) {
+    constexpr std::uint64_t kTraceBytesMost = 1ULL << 30;
+    auto load = common;
+    load.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace};
+    load.arrivals->trace =
+        MUSTER_TRY(parse_arrival_trace(MUSTER_TRY(read_file(*file, kTraceBytesMost)), *file));
+    if (!arguments.has("--duration")) load.seconds = load.arrivals->trace.back() + 1;
+    add(load);
+    return Done{};
+  }
+  const auto law = MUSTER_TRY(arrival_law(arguments));
+  if (const auto rates = arguments.value("--rate")) {
+    for (const auto& rate : split(*rates, ',')) {
+      auto load = common;
+      load.arrivals = MUSTER_TRY(rate_plan(trim(rate), law, load.seconds));
+      add(load);
+    }
+    return Done{};
+  }
+  if (arguments.has("--find-peak")) {
+    auto load = common;
+    load.arrivals = ArrivalPlan{.law = law, .rate_begin = kDefaultPeakRate};
+    add(load);
+    return Done{};
+  }
+  for (const auto& count : split(arguments.value("--clients").value_or("1"), ',')) {
+    auto load = common;
+    load.clients = MUSTER_TRY(number<std::uint32_t>("--clients", trim(count), 1, kClientsMost));
+    add(load);
+  }
+  return Done{};
+}
+
+// Flags that say the opposite of one another, or need one that is not there.
+Status check_together(const Arguments& arguments, const BenchPlan& plan) {
+  const auto refuse = [](std::string message) {
+    return Error{ErrorKind::InvalidArgument, std::move(message)};
+  };
+  constexpr std::array<std::string_view, 3> kLoads{"--clients", "--rate", "--trace"};
+  std::string_view first;
+  for (const auto flag : kLoads) {
+    if (!arguments.has(flag)) continue;
+    if (!first.empty()) return refuse(fmt::format("{} and {} are two kinds of load", first, flag));
+    first = flag;
+  }
+  const bool is_open = plan.points.front().load.arrivals.has_value();
+  if (!is_open && arguments.has("--connections")) {
+    return refuse(
+        "--connections counts with --rate or --trace; a closed loop has one for each client");
+  }
+  if (!arguments.has("--rate") && !plan.finds_peak && arguments.has("--arrivals")) {
+    return refuse("--arrivals counts with --rate");
+  }
+  if (plan.finds_peak) {
+    if (plan.objectives.empty())
+      return refuse("--find-peak needs an objective: --slo latency_p99<500ms");
+    if (plan.points.size() > 1 || !is_open || plan.points.front().load.arrivals->ramp_seconds > 0 ||
+        arguments.has("--trace") || arguments.has("--trials")) {
+      return refuse("--find-peak looks for the rate itself: --rate is one number, where it begins");
+    }
+  }
+  if (arguments.has("--input") && arguments.has("--prompt-words")) {
+    return refuse("--input and --prompt-words are two kinds of texts");
+  }
+  if (plan.is_url() && !arguments.settings.empty()) {
+    return refuse(fmt::format("{} is for a server that is started here, and {} runs already",
+                              arguments.settings.front().place, plan.subject));
+  }
+  if (!plan.is_url() && (arguments.has("--model") || arguments.has("--api-key-file"))) {
+    return refuse("--model and --api-key-file are for a server that runs already");
+  }
+  return Done{};
+}
+
+BenchApi api_of(BenchTask task, const Arguments& arguments) {
+  switch (task) {
+    case BenchTask::Embed:
+      return BenchApi::Embeddings;
+    case BenchTask::Rerank:
+      return BenchApi::Rerank;
+    case BenchTask::Generate:
+      return arguments.has("--completions") ? BenchApi::Completions : BenchApi::Chat;
+    default:
+      return BenchApi::Http;
+  }
+}
+
+}  // namespace
+
+std::size_t BenchPlan::texts_wanted() const {
+  double requests = 0;
+  for (const auto& point : points) {
+    // A closed loop may be as fast as it likes.
+    double count = static_cast<double>(kTextsMost);
+    if (point.load.arrivals) {
+      const auto& arrivals = *point.load.arrivals;
+      count = arrivals.law == ArrivalLaw::Trace
+                  ? static_cast<double>(arrivals.trace.size())
+                  : std::max(arrivals.rate_begin, arrivals.rate_end) * point.load.seconds;
+    }
+    requests = std::max(requests, std::min(count, static_cast<double>(point.load.requests_most)));
+  }
+  const double per_request = api.texts_per_request + (task == BenchTask::Rerank ? 1 : 0);
+  return std::clamp(
+      static_cast<std::size_t>(std::min(requests * per_request, static_cast<double>(kTextsMost))),
+      kTextsLeast, kTextsMost);
+}
+
+Result<BenchTask> bench_task(const Arguments& arguments) {
+  const auto& word = arguments.positionals.front();
+  const auto found = std::ranges::find(kTasks, word, &TaskName::name);
+  if (found == kTasks.end()) {
+    std::vector<std::string> names;
+    for (const auto& task : kTasks) names.emplace_back(task.name);
+    const auto nearest = nearest_name(word, names);
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("muster bench does not know {}; {}", word,
+                             nearest ? fmt::format("did you mean {}?", *nearest)
+                                     : fmt::format("it knows {}", fmt::join(names, ", ")))};
+  }
+  const char letter = word.front();
+  for (const auto& use : kUses) {
+    const bool is_given = arguments.has(use.flag) || !arguments.values(use.flag).empty();
+    if (is_given && use.tasks.find(letter) == std::string_view::npos) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{} has no meaning for muster bench {}", use.flag, word)};
+    }
+  }
+  return found->task;
+}
+
+Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
+  if (arguments.positionals.size() != 2) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("muster bench {} wants one {}", arguments.positionals.front(),
+                             task == BenchTask::Http ? "URL" : "model or URL")};
+  }
+  BenchPlan plan{.task = task, .subject = arguments.positionals[1]};
+  plan.trials = MUSTER_TRY(number_or<std::uint32_t>(arguments, "--trials", 1, 1, kTrialsMost));
+  plan.cooldown_seconds = MUSTER_TRY(seconds_or(arguments, "--cooldown", plan.cooldown_seconds));
+  plan.seed = MUSTER_TRY(number_or<std::uint64_t>(arguments, "--seed", 1, 0, ~0ULL));
+  plan.warm_up = MUSTER_TRY(warm_up_rule(arguments));
+  plan.finds_peak = arguments.has("--find-peak");
+  if (const auto slo = arguments.value("--slo"))
+    plan.objectives = MUSTER_TRY(parse_objectives(*slo));
+  MUSTER_TRY(add_points(arguments, plan.points));
+  plan.inputs = arguments.values("--input");
+  plan.tokenizer = arguments.value("--tokenizer");
+  plan.prompt_words = MUSTER_TRY(parse_length_law(
+      "--prompt-words", arguments.value("--prompt-words").value_or("lognormal:64:0.5")));
+  plan.api.api = api_of(task, arguments);
+  plan.api.model = arguments.value("--model").value_or("");
+  const std::uint32_t usual_batch = task == BenchTask::Rerank ? 8 : 1;
+  plan.api.texts_per_request =
+      MUSTER_TRY(number_or<std::uint32_t>(arguments, "--batch", usual_batch, 1, kBatchMost));
+  plan.api.output_tokens = MUSTER_TRY(
+      parse_length_law("--output-tokens", arguments.value("--output-tokens").value_or("64")));
+  plan.api.ignores_eos = arguments.has("--ignore-eos");
+  plan.api.seed = plan.seed;
+  MUSTER_TRY(check_together(arguments, plan));
+  return plan;
+}
+
+std::vector<std::string> passed_settings(const Arguments& arguments) {
+  std::vector<std::string> words;
+  for (const auto& given : arguments.settings) {
+    words.push_back(fmt::format("{}={}", flag_of(setting_of(given.id).name), given.value));
+  }
+  if (const auto file = arguments.value("--config")) words.push_back("--config=" + *file);
+  return words;
+}
+
+std::map<std::string, std::string> given_flags(const Arguments& arguments) {
+  std::map<std::string, std::string> flags;
+  for (const auto& [name, value] : arguments.flags) {
+    if (name != "--api-key-file" && name != "--client-key") flags[name] = value;
+  }
+  for (const auto& [name, values] : arguments.repeated) {
+    flags[name] = fmt::format("{}", fmt::join(values, ","));
+  }
+  for (const auto& given : arguments.settings) {
+    flags[flag_of(setting_of(given.id).name)] = given.value;
+  }
+  return flags;
+}
+
+}  // namespace muster

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/load/api_requests.h"
+#include "bench/run/bench_run.h"
+#include "cli/command.h"
+
+namespace muster {
+
+/// What `muster bench` is asked to measure.
+enum class BenchTask : std::uint8_t { Http, Embed, Rerank, Generate, Diff, Selftest };
+
+/// The flags of `muster bench`, and its help.
+CommandSpec bench_spec();
+
+/// The first word. Errors: InvalidArgument, with the nearest right one, or where a flag is given
+/// that has no meaning for the task. Threads: pure.
+Result<BenchTask> bench_task(const Arguments& arguments);
+
+/// What the flags of a measurement say.
+struct BenchPlan {
+  BenchTask task = BenchTask::Embed;
+  std::string subject;  // a URL, or a model that a server of our own is started with
+  ApiOptions api;
+  std::vector<LoadPoint> points;
+  std::uint32_t trials = 1;
+  double cooldown_seconds = 1;
+  std::uint64_t seed = 1;
+  WarmUpRule warm_up = {};
+  std::vector<Objective> objectives = {};
+  bool finds_peak = false;
+  LengthLaw prompt_words{.median = 0};        // 0: texts come from files
+  std::vector<std::string> inputs = {};       // files
+  std::optional<std::string> tokenizer = {};  // the folder of a model, or a tokenizer.json
+
+  bool is_url() const { return subject.starts_with("http://") || subject.starts_with("https://"); }
+  /// As many different texts as the run can use.
+  std::size_t texts_wanted() const;
+};
+
+/// Errors: InvalidArgument, NotFound (a trace or key that is not there), naming the flag.
+Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task);
+
+/// The words by which a server for the run gets the settings that were given to the benchmark:
+/// "--devices=2xcpu".
+std::vector<std::string> passed_settings(const Arguments& arguments);
+
+/// The flags that were given, by name, for the result; without those that name keys.
+std::map<std::string, std::string> given_flags(const Arguments& arguments);
+
+}  // namespace muster

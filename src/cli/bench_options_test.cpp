@@ -1,0 +1,139 @@
+#include "cli/bench_options.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "cli/arguments.h"
+
+namespace muster {
+namespace {
+
+Arguments parsed(const std::vector<std::string>& words) {
+  auto arguments = parse_arguments(bench_spec(), words);
+  EXPECT_TRUE(arguments) << arguments.error().message;
+  return arguments ? *arguments : Arguments{};
+}
+
+Result<BenchPlan> plan(const std::vector<std::string>& words) {
+  const auto arguments = parsed(words);
+  const auto task = bench_task(arguments);
+  if (!task) return task.error();
+  return bench_plan(arguments, *task);
+}
+
+std::string refusal(const std::vector<std::string>& words) {
+  const auto made = plan(words);
+  EXPECT_FALSE(made);
+  if (made) return "";
+  EXPECT_EQ(made.error().kind, ErrorKind::InvalidArgument);
+  return made.error().message;
+}
+
+TEST(BenchPlan, IsASingleStreamWithoutFlags) {
+  const auto made = plan({"embed", "MODEL"});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_FALSE(made->is_url());
+  EXPECT_EQ(made->api.api, BenchApi::Embeddings);
+  ASSERT_EQ(made->points.size(), 1U);
+  EXPECT_EQ(made->points[0].name, "1 client");
+  EXPECT_EQ(made->points[0].load.seconds, 10);
+  EXPECT_EQ(made->trials, 1U);
+  EXPECT_FALSE(made->warm_up.seconds);
+}
+
+TEST(BenchPlan, MakesALoadOfEachNumber) {
+  const auto closed = plan({"generate", "http://h:1", "--clients", "1,8, 32", "--trials=5",
+                            "--duration", "30s", "--warm-up=2s", "--completions"});
+  ASSERT_TRUE(closed) << closed.error().message;
+  EXPECT_EQ(closed->api.api, BenchApi::Completions);
+  ASSERT_EQ(closed->points.size(), 3U);
+  EXPECT_EQ(closed->points[2].load.clients, 32U);
+  EXPECT_EQ(closed->points[2].load.seconds, 30);
+  EXPECT_EQ(closed->trials, 5U);
+  EXPECT_EQ(closed->warm_up.seconds, 2);
+  const auto open = plan({"http", "http://h:1/x", "--rate", "100,10..200", "--arrivals=constant",
+                          "--connections=4", "--duration=20s"});
+  ASSERT_TRUE(open) << open.error().message;
+  EXPECT_EQ(open->points[0].name, "constant 100/s");
+  EXPECT_EQ(open->points[0].load.connections_most, 4U);
+  EXPECT_EQ(open->points[1].name, "constant 10..200/s");
+  EXPECT_EQ(open->points[1].load.arrivals->ramp_seconds, 20);
+}
+
+TEST(BenchPlan, RunsByCountForAsLongAsItTakes) {
+  EXPECT_GT(plan({"embed", "http://h:1", "--requests=5"})->points[0].load.seconds, 1000);
+  EXPECT_EQ(plan({"embed", "http://h:1", "--requests=5", "--duration=1s"})->points[0].load.seconds,
+            1);
+}
+
+TEST(BenchPlan, ReadsATrace) {
+  const auto file = ::testing::TempDir() + "bench_trace.txt";
+  std::ofstream(file) << "0\n1.5\n";
+  const auto made = plan({"embed", "http://h:1", "--trace", file});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->points[0].name, "trace of 2 requests");
+  EXPECT_EQ(made->points[0].load.seconds, 2.5);
+}
+
+TEST(BenchPlan, LooksForAPeakFromTenASecondOn) {
+  const auto made = plan({"embed", "http://h:1", "--slo=latency_p99<50ms", "--find-peak"});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->points[0].load.arrivals->rate_begin, 10);
+  EXPECT_EQ(made->objectives.size(), 1U);
+}
+
+TEST(BenchPlan, WantsAsManyTextsAsTheRunCanUse) {
+  EXPECT_EQ(plan({"embed", "http://h:1", "--rate=300", "--duration=10s"})->texts_wanted(), 3'000U);
+  EXPECT_EQ(plan({"embed", "http://h:1", "--rate=1", "--duration=10s"})->texts_wanted(), 1'000U);
+  EXPECT_EQ(plan({"embed", "http://h:1"})->texts_wanted(), 20'000U);
+  EXPECT_EQ(plan({"rerank", "http://h:1", "--requests=200"})->texts_wanted(), 1'800U);
+}
+
+TEST(BenchPlan, SaysWhatIsWrong) {
+  EXPECT_EQ(refusal({"embedd", "M"}), "muster bench does not know embedd; did you mean embed?");
+  EXPECT_EQ(refusal({"embed"}), "muster bench embed wants one model or URL");
+  EXPECT_EQ(refusal({"embed", "M", "--output-tokens=5"}),
+            "--output-tokens has no meaning for muster bench embed");
+  EXPECT_EQ(refusal({"diff", "a", "b", "--rate=5"}), "--rate has no meaning for muster bench diff");
+  EXPECT_EQ(refusal({"embed", "M", "--clients=0"}),
+            "--clients must be a number from 1 to 16384: \"0\"");
+  EXPECT_EQ(refusal({"embed", "M", "--clients=2", "--rate=5"}),
+            "--clients and --rate are two kinds of load");
+  EXPECT_EQ(refusal({"embed", "M", "--rate=fast"}),
+            "--rate must be requests a second above 0 and up to 1000000, as 100, or 10..200 for a "
+            "rate that rises: \"fast\"");
+  EXPECT_EQ(refusal({"embed", "M", "--connections=2"}),
+            "--connections counts with --rate or --trace; a closed loop has one for each client");
+  EXPECT_EQ(refusal({"embed", "M", "--arrivals=constant"}), "--arrivals counts with --rate");
+  EXPECT_EQ(refusal({"embed", "M", "--rate=5", "--arrivals=normal"}),
+            "--arrivals must be poisson or constant: \"normal\"");
+  EXPECT_EQ(refusal({"embed", "M", "--warm-up=long"}),
+            "--warm-up must be auto, none or a time, as 5s: \"long\"");
+  EXPECT_EQ(refusal({"embed", "M", "--find-peak"}),
+            "--find-peak needs an objective: --slo latency_p99<500ms");
+  EXPECT_EQ(refusal({"embed", "M", "--find-peak", "--slo=latency_p99<1s", "--clients=4"}),
+            "--find-peak looks for the rate itself: --rate is one number, where it begins");
+  EXPECT_EQ(refusal({"embed", "http://h:1", "--devices=2xcpu"}),
+            "--devices is for a server that is started here, and http://h:1 runs already");
+  EXPECT_EQ(refusal({"embed", "M", "--model=x"}),
+            "--model and --api-key-file are for a server that runs already");
+  EXPECT_EQ(refusal({"embed", "M", "--input=a", "--prompt-words=5"}),
+            "--input and --prompt-words are two kinds of texts");
+}
+
+TEST(PassedSettings, GoToTheServerThatIsStarted) {
+  const auto arguments = parsed({"embed", "M", "--devices", "2xcpu", "--precision=fp32"});
+  EXPECT_EQ(passed_settings(arguments),
+            (std::vector<std::string>{"--devices=2xcpu", "--precision=fp32"}));
+}
+
+TEST(GivenFlags, NameNoKeys) {
+  const auto arguments = parsed(
+      {"embed", "http://h:1", "--clients=4", "--api-key-file=secret", "--input=a", "--input=b"});
+  EXPECT_EQ(given_flags(arguments),
+            (std::map<std::string, std::string>{{"--clients", "4"}, {"--input", "a,b"}}));
+}
+
+}  // namespace
+}  // namespace muster

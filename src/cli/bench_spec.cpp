@@ -1,0 +1,76 @@
+// The flags and the help text of `muster bench`, apart from what reads them.
+#include "cli/bench_options.h"
+
+namespace muster {
+
+CommandSpec bench_spec() {
+  return {
+      .name = "bench",
+      .summary = "measure a server, with intervals; compare two results",
+      .usage = "embed|rerank|generate MODEL-or-URL | http URL | diff A B | selftest [PART...]",
+      .positional_least = 1,
+      .positional_most = 16,
+      .groups =
+          {{"The load",
+            {},
+            {{"--clients", "N[,N...]",
+              "closed loop: each client waits for its answer (default: 1)"},
+             {"--rate", "R[,R...]", "open loop: requests a second; 10..200 rises during the run"},
+             {"--arrivals", "LAW", "of --rate: poisson (default) or constant"},
+             {"--trace", "FILE", "open loop: seconds from the start, one request a line"},
+             {"--connections", "N", "open loop: at most so many at once (default: 4096)"},
+             {"--duration", "TIME", "of sending (default: 10s)"},
+             {"--requests", "N", "end after so many"},
+             {"--timeout", "TIME", "for an answer (default: 60s)"},
+             {"--warm-up", "auto|none|TIME", "what is not counted (default: auto, until steady)"},
+             {"--trials", "N", "of each load, in random order (default: 1)"},
+             {"--cooldown", "TIME", "between trials (default: 1s)"},
+             {"--seed", "N", "of everything random (default: 1)"}}},
+           {"What is sent",
+            {},
+            {{.name = "--input",
+              .value_name = "FILE",
+              .help = "texts (.txt, .jsonl, .csv); with http a body a line",
+              .may_repeat = true},
+             {"--prompt-words", "LENGTH", "generated texts (default: lognormal:64:0.5)"},
+             {"--batch", "N", "embed: texts a request (1); rerank: documents (8)"},
+             {"--output-tokens", "LENGTH", "generate: max_tokens (default: 64)"},
+             {"--ignore-eos", "", "generate: exactly so many, where the server can"},
+             {"--completions", "", "generate: /v1/completions instead of chat"},
+             {"--tokenizer", "MODEL", "generate: counts tokens instead of the server"}}},
+           {"The server",
+            {SettingId::Devices, SettingId::Precision},
+            {{"--model", "NAME", "the name it has there (default: the first it lists)"},
+             {"--api-key-file", "FILE", "holds the key that it asks for"},
+             {"--ca-file", "FILE", "who signed its certificate (PEM)"},
+             {"--client-cert", "FILE", "the certificate to show it (PEM)"},
+             {"--client-key", "FILE", "its private key (PEM)"}}},
+           {"Objectives",
+            {},
+            {{"--slo", "LIST", "\"ttft_p99<500ms,tpot_p50<50ms,error_rate<1%\""},
+             {"--find-peak", "", "the highest rate that keeps them"}}},
+           {"Comparison and self-test",
+            {},
+            {{"--confidence", "PERCENT", "diff: of all verdicts together (default: 99)"},
+             {"--tolerance", "PERCENT", "diff: smaller differences are none (default: 0)"},
+             {"--full", "", "selftest: as many runs as the project's promises"}}},
+           {"Output",
+            {},
+            {{"--out", "FILE", "the result with all samples, for diff", "-o"},
+             {"--json", "", "the result on standard output"}}}},
+      .examples =
+          "  muster bench embed MODEL --clients 1,8,32 --trials 5 -o before.json\n"
+          "  muster bench generate http://127.0.0.1:8001 --rate 4 --duration 60s\n"
+          "  muster bench embed http://127.0.0.1:8000 --slo \"latency_p99<50ms\" --find-peak\n"
+          "  muster bench diff before.json after.json\n"
+          "  muster bench selftest\n"
+          "\n"
+          "A MODEL is served here, on a free port, and the server is ended afterwards. A\n"
+          "LENGTH is a number or lognormal:MEDIAN:SIGMA. Latency counts from the time at\n"
+          "which a request was meant to be sent. A run in which this program was itself too\n"
+          "late ends with 22, a missed objective with 24, a diff in which B is worse with 23.\n"
+          "docs/bench.md explains the figures.\n",
+  };
+}
+
+}  // namespace muster

@@ -1,0 +1,141 @@
+// What is measured, and with what: a server that runs or one of our own, and the requests for it.
+#include "cli/bench_subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/child_process.h"
+#include "cli/interrupt.h"
+#include "cli/server_client.h"
+#include "dataset/text_reader.h"
+#include "tokenizer/tokenizer.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kTextsMost = 1'000'000;          // of files: they are kept as requests
+constexpr auto kStartLimit = std::chrono::minutes(5);  // a large model is read from a slow disk
+
+bool is_cancelled() { return interrupt_signal() != 0; }
+
+Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& plan) {
+  const auto access = MUSTER_TRY(server_access(context.arguments));
+  BenchServer server;
+  auto url = plan.subject;
+  if (plan.task == BenchTask::Http) {
+    const auto question = std::min(url.find('?'), url.size());
+    server.plain_target = url.substr(question);
+    url.resize(question);
+  } else if (url.ends_with("/v1") || url.ends_with("/v1/")) {
+    // OpenAI's clients are given the address with it.
+    url.resize(url.rfind("/v1"));
+  }
+  server.target = MUSTER_TRY(HttpClientTarget::find(url, access.http.tls));
+  if (plan.task == BenchTask::Http && server.target.url.path.empty()) {
+    server.plain_target.insert(0, "/");
+  }
+  for (const auto& header : access.headers) {
+    if (header.first != "Content-Type") server.headers.push_back(header);
+  }
+  return server;
+}
+
+Result<BenchServer> start_server(const CommandContext& context, const BenchPlan& plan) {
+  if (plan.task == BenchTask::Http) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("muster bench http wants a URL, as http://127.0.0.1:8000/health: \"{}\"",
+                    plan.subject)};
+  }
+  if (plan.task == BenchTask::Generate) {
+    return Error{ErrorKind::Unsupported,
+                 "muster serve does not generate text yet; give the URL of a server that does"};
+  }
+  // Without its cache, as this is to measure the model; a queue as long as the load makes it.
+  std::vector<std::string> words{program_beside("muster").string(), "serve", plan.subject,
+                                 "--listen=127.0.0.1:0", "--no-cache-enabled"};
+  for (auto& word : passed_settings(context.arguments)) words.push_back(std::move(word));
+  BenchServer server;
+  server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled));
+  MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
+  server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
+  return server;
+}
+
+Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {
+  const auto reader = MUSTER_TRY(TextReader::open({.inputs = plan.inputs}));
+  std::vector<std::string> texts;
+  TextRecord record;
+  while (MUSTER_TRY(reader->next(record))) {
+    if (record.fault) return stopping_fault(record);
+    if (texts.size() == kTextsMost) {
+      return Error{ErrorKind::ResourceExhausted,
+                   fmt::format("--input has more than {} texts", kTextsMost)};
+    }
+    texts.push_back(record.text);
+  }
+  if (texts.empty()) {
+    return Error{ErrorKind::InvalidArgument, "--input has no text: nothing can be sent"};
+  }
+  return texts;
+}
+
+}  // namespace
+
+Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan) {
+  return plan.is_url() ? find_server(context, plan) : start_server(context, plan);
+}
+
+Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server) {
+  const auto access = MUSTER_TRY(server_access(context.arguments));
+  const auto& url = server.target.url;
+  const auto client = MUSTER_TRY(HttpClient::open(
+      fmt::format("{}://{}{}", url.is_tls ? "https" : "http", url.address(), url.path),
+      access.http));
+  const auto answer = MUSTER_TRY(client->call("GET", "/v1/models", server.headers));
+  const auto json = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("data") || !json["data"].is_array()) return std::string();
+  for (const auto& model : json["data"]) {
+    if (model.is_object() && model.contains("id") && model["id"].is_string()) {
+      return model["id"].get<std::string>();
+    }
+  }
+  return std::string();
+}
+
+Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchServer& server) {
+  if (plan.task == BenchTask::Http) {
+    std::vector<std::string> bodies;
+    if (!plan.inputs.empty()) bodies = MUSTER_TRY(read_texts(plan));
+    return prepare_plain_requests(server.target.url, server.plain_target, bodies, server.headers);
+  }
+  const auto texts = plan.inputs.empty()
+                         ? generate_texts(plan.prompt_words, plan.texts_wanted(), plan.seed)
+                         : MUSTER_TRY(read_texts(plan));
+  auto api = plan.api;
+  api.headers = server.headers;
+  return prepare_requests(server.target.url, api, texts, plan.tokenizer.has_value());
+}
+
+Result<std::function<std::uint64_t(std::string_view)>> token_counter(const std::string& place) {
+  std::filesystem::path file = place;
+  if (std::filesystem::is_directory(file)) file /= "tokenizer.json";
+  std::shared_ptr<const Tokenizer> tokenizer = MUSTER_TRY(Tokenizer::load(file));
+  return std::function<std::uint64_t(std::string_view)>(
+      [tokenizer, scratch = std::shared_ptr(tokenizer->make_scratch()),
+       ids = std::vector<TokenId>()](std::string_view text) mutable -> std::uint64_t {
+        constexpr std::uint32_t kLengthMost = 1 << 20;
+        ids.clear();
+        const auto count = tokenizer->encode(text, kLengthMost, *scratch, ids).token_count;
+        const auto special = tokenizer->special_token_count();
+        return count > special ? count - special : 0;
+      });
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "bench/child/child_server.h"
+#include "bench/load/api_requests.h"
+#include "cli/bench_options.h"
+#include "cli/command.h"
+#include "net/http_client_connection.h"
+
+namespace muster {
+
+/// The server of a run: one that is there, or our own for as long as this lives.
+struct BenchServer {
+  std::unique_ptr<ChildServer> own;
+  HttpClientTarget target;
+  std::string plain_target;  // of a plain URL, behind its path: "", "/", "?a=b"
+  HttpHeaders headers;       // of every request: the key
+};
+
+/// Finds the server of a URL, or starts `muster serve` with a model, without its cache, and waits
+/// until it is ready.
+///
+/// Errors: those of HttpClientTarget::find and ChildServer; Unsupported for what our server cannot
+/// do; NotFound (no such key file).
+Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan);
+
+/// The first model that a server lists; empty where it lists none.
+///
+/// Errors: those of HttpClient.
+Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server);
+
+/// The requests of a run, of the texts of its files or of generated ones.
+///
+/// Errors: those of reading texts; InvalidArgument when there is none; ResourceExhausted for more
+/// than a million.
+Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchServer& server);
+
+/// Counts the tokens of a text, without those that the tokenizer puts around it. place: the folder
+/// of a model, or its tokenizer.json.
+///
+/// Errors: those of Tokenizer::load. Threads: what it gives is not thread-safe.
+Result<std::function<std::uint64_t(std::string_view)>> token_counter(const std::string& place);
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+// Verdicts: two results side by side, and what the instrument found out about itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/bench_view.h"
+#include "terminal/table.h"
+
+namespace muster {
+namespace {
+
+constexpr double kPerCent = 100;
+
+std::string difference_words(const FigureDifference& one) {
+  const auto per_cent = [](double ratio) { return kPerCent * (ratio - 1); };
+  if (one.comparison.difference == Difference::None) return "no difference";
+  return fmt::format("{} by {:.1f} %", one.is_worse ? "WORSE" : "better",
+                     std::abs(per_cent(one.comparison.ratio)));
+}
+
+}  // namespace
+
+std::string diff_text(const ResultDifference& difference, std::size_t width) {
+  const auto differs = [](const FigureDifference& one) {
+    return one.comparison.difference != Difference::None;
+  };
+  std::string text;
+  if (difference.has_worse()) {
+    text = "B is worse\n\n";
+  } else if (std::ranges::any_of(difference.figures, differs)) {
+    text = "B is better\n\n";
+  } else {
+    text = "no difference\n\n";
+  }
+  Table table({{"load", Align::Left, true},
+               {"figure"},
+               {"A", Align::Right},
+               {"B", Align::Right},
+               {"B / A", Align::Right},
+               {"from", Align::Right},
+               {"to", Align::Right},
+               {"verdict"}});
+  for (const auto& one : difference.figures) {
+    const bool is_time = one.figure.find("_p") != std::string::npos;
+    const auto value = [&](double number) {
+      return is_time ? time_text(number) : fmt::format("{:.4g}/s", number);
+    };
+    table.add_row({one.load, one.figure, value(one.a), value(one.b),
+                   fmt::format("{:.3f}", one.comparison.ratio),
+                   fmt::format("{:.3f}", one.comparison.low),
+                   fmt::format("{:.3f}", one.comparison.high), difference_words(one)});
+  }
+  text += table.render(width);
+  for (const auto& note : difference.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+std::string selftest_text(const std::vector<SelftestCheck>& checks) {
+  const auto missed =
+      std::ranges::count_if(checks, [](const SelftestCheck& one) { return !one.is_met; });
+  auto text = missed == 0
+                  ? fmt::format("all {} checks met: figures of this machine can be trusted\n\n",
+                                checks.size())
+                  : fmt::format("{} of {} checks MISSED\n\n", missed, checks.size());
+  for (const auto& check : checks) {
+    const auto line = fmt::format("{:<6} {}: {} ({})", check.is_met ? "met" : "MISSED", check.what,
+                                  check.measured, check.required);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,310 @@
+// Each figure is shown with its interval or not at all; what a reader must know before trusting any
+// of them stands in the first line.
+#include "cli/bench_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "bench/statistics/comparison.h"
+#include "bench/statistics/percentile.h"
+#include "terminal/table.h"
+
+namespace muster {
+namespace {
+
+constexpr double kPerCent = 100;
+constexpr double kMillisecond = 1e-3;
+constexpr double kMedian = 0.5;
+constexpr double kTail = 0.99;
+
+// Three significant digits, without an exponent.
+std::string short_number(double value) {
+  const double size = std::abs(value);
+  if (size >= 100) return fmt::format("{:.0f}", value);
+  if (size >= 10) return fmt::format("{:.1f}", value);
+  if (size >= 1) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.3f}", value);
+}
+
+std::string milliseconds(double seconds) { return short_number(seconds / kMillisecond); }
+
+std::string rate_text(double rate) {
+  return rate >= 1000 ? with_thousands(static_cast<std::uint64_t>(std::llround(rate)))
+                      : short_number(rate);
+}
+
+std::string interval_text(const Estimate& estimate) {
+  const auto end = [](const std::optional<double>& value) {
+    return value ? milliseconds(*value) : std::string("?");
+  };
+  return fmt::format("{} to {}", end(estimate.low), end(estimate.high));
+}
+
+const BenchTrial* first_invalid(const BenchResult& result) {
+  for (const auto& point : result.points) {
+    for (const auto& trial : point.trials) {
+      if (!trial.summary.is_valid()) return &trial;
+    }
+  }
+  return nullptr;
+}
+
+std::string percentile_words(const Distribution& latency, double share, std::string_view name) {
+  const auto& estimate = latency.percentile(share);
+  if (!estimate) return fmt::format("{} unknown (too few)", name);
+  return fmt::format("{} {} ms ({})", name, milliseconds(estimate->value),
+                     interval_text(*estimate));
+}
+
+std::string failures_words(const TrialSummary& summary) {
+  return fmt::format("{} of {} failed", with_thousands(summary.failed_count()),
+                     with_thousands(summary.sent));
+}
+
+std::string point_verdict(const BenchPoint& point) {
+  const auto& summary = point.trials.front().summary;
+  if (point.trials.size() > 1) {
+    const auto figures = trial_figures(point);
+    const auto rate = mean_over_trials(figures.at("throughput"), kUsualConfidence);
+    return fmt::format("{}: {}/s ({} to {}), {} trials", point.load, rate_text(rate.mean),
+                       rate_text(rate.low), rate_text(rate.high), point.trials.size());
+  }
+  if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(summary));
+  return fmt::format("{}: {}/s, {}, {}; {}", point.load, rate_text(summary.answered_per_second),
+                     percentile_words(*summary.latency, kMedian, "p50"),
+                     percentile_words(*summary.latency, kTail, "p99"), failures_words(summary));
+}
+
+std::string verdict_line(const BenchResult& result) {
+  if (const auto* trial = first_invalid(result); trial != nullptr && !result.peak) {
+    const auto& generator = trial->summary.generator;
+    return fmt::format(
+        "INVALID: the load generator was late: 99th percentile of the {} {} ms, limit {} ms\n",
+        generator.what, milliseconds(generator.lag_p99), milliseconds(generator.limit));
+  }
+  if (result.peak) {
+    if (!result.peak->rate) return "no rate that was tried keeps the objectives\n";
+    return fmt::format("peak: {}/s keeps the objectives{}\n", rate_text(*result.peak->rate),
+                       result.peak->missed
+                           ? fmt::format(", {}/s misses them", rate_text(*result.peak->missed))
+                           : std::string());
+  }
+  if (!result.meets_objectives()) return "objectives missed\n";
+  if (result.points.size() == 1) return point_verdict(result.points.front()) + "\n";
+  const auto best = std::ranges::max_element(
+      result.points, {}, [](const BenchPoint& point) { return mean_figures(point)["throughput"]; });
+  return "highest throughput: " + point_verdict(*best) + "\n";
+}
+
+struct TimeRow {
+  std::string_view name;
+  const std::optional<Distribution>* distribution;
+};
+
+// Value and interval of one distribution, a line each.
+void add_time_rows(Table& table, const TimeRow& row) {
+  const auto& distribution = **row.distribution;
+  std::vector<std::string> values{std::string(row.name), milliseconds(distribution.mean.value)};
+  std::vector<std::string> lows{"  from"};
+  std::vector<std::string> highs{"  to"};
+  const auto add_ends = [&](const Estimate& estimate) {
+    lows.push_back(estimate.low ? milliseconds(*estimate.low) : "?");
+    highs.push_back(estimate.high ? milliseconds(*estimate.high) : "?");
+  };
+  add_ends(distribution.mean);
+  for (const auto& one : distribution.percentiles) {
+    values.push_back(one.estimate ? milliseconds(one.estimate->value) : "-");
+    if (one.estimate) {
+      add_ends(*one.estimate);
+    } else {
+      lows.emplace_back("-");
+      highs.emplace_back("-");
+    }
+  }
+  values.push_back(milliseconds(distribution.most));
+  lows.emplace_back();
+  highs.emplace_back();
+  table.add_row(std::move(values));
+  table.add_row(std::move(lows));
+  table.add_row(std::move(highs));
+}
+
+std::string times_table(const TrialSummary& summary, std::size_t width) {
+  Table table({{"ms", Align::Left, true},
+               {"mean", Align::Right},
+               {"p50", Align::Right},
+               {"p90", Align::Right},
+               {"p95", Align::Right},
+               {"p99", Align::Right},
+               {"p99.9", Align::Right},
+               {"max", Align::Right}});
+  const std::array rows{TimeRow{"latency", &summary.latency}, TimeRow{"service", &summary.service},
+                        TimeRow{"first token", &summary.first_token},
+                        TimeRow{"between pieces", &summary.token_gap},
+                        TimeRow{"per token", &summary.per_token}};
+  bool has_any = false;
+  for (const auto& row : rows) {
+    if (!*row.distribution) continue;
+    add_time_rows(table, row);
+    has_any = true;
+  }
+  return has_any ? table.render(width) : std::string();
+}
+
+std::string warm_up_line(const TrialSummary& summary) {
+  auto line =
+      summary.warm_up_seconds > 0
+          ? fmt::format("warm-up: the first {:.2f} s are not counted", summary.warm_up_seconds)
+          : std::string("warm-up: nothing was cut");
+  if (!summary.is_steady) return line + "\n";
+  if (*summary.is_steady) return line + "; the rest is steady\n";
+  return line + fmt::format("; the rest is NOT steady: {:+.0f} % from its beginning to its end\n",
+                            kPerCent * summary.drift);
+}
+
+std::string requests_line(const TrialSummary& summary) {
+  auto line = fmt::format("requests: {} sent, {} answered", with_thousands(summary.sent),
+                          with_thousands(summary.answered));
+  for (const auto& [name, count] : summary.failed) {
+    line += fmt::format(", {} {}", with_thousands(count), name);
+  }
+  if (summary.offered_per_second) {
+    line += fmt::format("; {}/s offered, {}/s sent", rate_text(*summary.offered_per_second),
+                        rate_text(summary.sent_per_second));
+  }
+  return line + fmt::format(", {}/s answered\n", rate_text(summary.answered_per_second));
+}
+
+std::string tokens_line(const TokenCounts& tokens) {
+  auto line = fmt::format("tokens: {} read", with_thousands(tokens.input));
+  if (tokens.input > 0) line += fmt::format(" ({}/s)", rate_text(tokens.input_per_second));
+  if (tokens.output > 0) {
+    line += fmt::format(", {} written ({}/s), counted by {}", with_thousands(tokens.output),
+                        rate_text(tokens.output_per_second),
+                        tokens.output_source == "usage"       ? "the server"
+                        : tokens.output_source == "tokenizer" ? "the tokenizer"
+                                                              : "pieces of the stream");
+  }
+  return line + "\n";
+}
+
+std::string parts_lines(const TrialSummary& summary) {
+  const auto& parts = summary.parts;
+  auto lines = fmt::format(
+      "time (mean, ms): {} waiting for a connection + {} generator late + {} sending\n"
+      "  + {} to the first byte + {} to the last = {}\n",
+      milliseconds(parts.connection_wait), milliseconds(parts.lag), milliseconds(parts.sending),
+      milliseconds(parts.first_byte_wait), milliseconds(parts.receiving),
+      milliseconds(parts.total()));
+  if (!summary.stages.empty()) {
+    double sum = 0;
+    std::vector<std::string> words;
+    for (const auto& stage : summary.stages) {
+      sum += stage.seconds;
+      words.push_back(fmt::format("{} {}", milliseconds(stage.seconds), stage.name));
+    }
+    const double server_side = parts.first_byte_wait + parts.receiving;
+    lines += fmt::format("  of which the server reports: {}; elsewhere {}\n",
+                         fmt::join(words, " + "), milliseconds(server_side - sum));
+  }
+  if (summary.is_saturated) {
+    lines +=
+        "  all connections were busy at times: what requests waited for one is part of their\n"
+        "  latency, but not of their service time\n";
+  }
+  return lines;
+}
+
+std::string machine_line(const BenchTrial& trial) {
+  const auto& generator = trial.summary.generator;
+  auto line =
+      fmt::format("generator: 99th percentile of the {} {} ms (limit {} ms)", generator.what,
+                  milliseconds(generator.lag_p99), milliseconds(generator.limit));
+  const auto& use = trial.machine;
+  if (use.others_share) {
+    line += fmt::format("; other programs {:.0f} % of the CPUs", kPerCent * *use.others_share);
+  }
+  if (use.stolen_share && *use.stolen_share >= 0.005) {
+    line += fmt::format(", stolen {:.1f} %", kPerCent * *use.stolen_share);
+  }
+  return line + "\n";
+}
+
+std::string problems_lines(const BenchTrial& trial) {
+  std::string lines;
+  for (const auto& problem : trial.samples.problems) lines += fmt::format("failed: {}\n", problem);
+  return lines;
+}
+
+std::string objectives_lines(const BenchPoint& point) {
+  std::string lines;
+  for (const auto& one : point.objectives) {
+    const bool is_time = one.objective.figure != "error_rate" &&
+                         one.objective.figure.find("throughput") == std::string::npos;
+    const auto value = !one.value ? std::string("not known")
+                       : is_time  ? time_text(*one.value)
+                                  : short_number(*one.value);
+    lines += fmt::format("objective {}: {} ({})\n", one.objective.text,
+                         one.is_met ? "met" : "MISSED", value);
+  }
+  return lines;
+}
+
+// Of several trials each figure's mean with its interval; no trial is better than another.
+std::string trials_table(const BenchPoint& point, std::size_t width) {
+  Table table({{"over the trials", Align::Left, true},
+               {"mean", Align::Right},
+               {"from", Align::Right},
+               {"to", Align::Right}});
+  constexpr std::array<std::string_view, 10> kShown{
+      "throughput", "token_throughput", "latency_p50", "latency_p95", "latency_p99",
+      "ttft_p50",   "ttft_p99",         "tpot_p50",    "itl_p99",     "error_rate"};
+  const auto figures = trial_figures(point);
+  for (const auto figure : kShown) {
+    const auto found = figures.find(figure);
+    if (found == figures.end()) continue;
+    const auto mean = mean_over_trials(found->second, kUsualConfidence);
+    const bool is_time = figure.find("_p") != std::string_view::npos;
+    const auto text = [&](double value) {
+      return is_time ? milliseconds(value) : short_number(value);
+    };
+    table.add_row({fmt::format("{}{}", figure, is_time ? " (ms)" : ""), text(mean.mean),
+                   text(mean.low), text(mean.high)});
+  }
+  return table.render(width);
+}
+
+std::string point_text(const BenchPoint& point, std::size_t width) {
+  const auto& trial = point.trials.front();
+  auto text = fmt::format("\n{}\n", point.load);
+  if (point.trials.size() > 1) {
+    text += trials_table(point, width) + objectives_lines(point);
+    for (const auto& one : point.trials) text += problems_lines(one);
+    return text;
+  }
+  const auto& summary = trial.summary;
+  text += times_table(summary, width);
+  text += requests_line(summary) + warm_up_line(summary);
+  if (summary.tokens) text += tokens_line(*summary.tokens);
+  if (summary.answered > 0) text += parts_lines(summary);
+  return text + machine_line(trial) + objectives_lines(point) + problems_lines(trial);
+}
+
+}  // namespace
+
+std::string time_text(double seconds) {
+  if (seconds < 1) return milliseconds(seconds) + " ms";
+  return short_number(seconds) + " s";
+}
+
+std::string bench_text(const BenchResult& result, std::size_t width) {
+  auto text = verdict_line(result);
+  for (const auto& point : result.points) text += point_text(point, width);
+  return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bench/result/bench_result.h"
+#include "bench/result/result_diff.h"
+#include "bench/selftest/selftest.h"
+
+namespace muster {
+
+/// A result for people: the verdict in one line, a table of each load, and where the time went.
+///
+/// width: columns of the terminal. Threads: pure.
+std::string bench_text(const BenchResult& result, std::size_t width);
+
+/// A comparison: its verdict, then a line for each figure. Threads: pure.
+std::string diff_text(const ResultDifference& difference, std::size_t width);
+
+/// Threads: pure.
+std::string selftest_text(const std::vector<SelftestCheck>& checks);
+
+/// A time in the unit that suits it: "0.213 ms", "12.3 ms", "4.56 s". Threads: pure.
+std::string time_text(double seconds);
+
+}  // namespace muster

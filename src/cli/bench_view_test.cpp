@@ -1,0 +1,133 @@
+#include "cli/bench_view.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace muster {
+namespace {
+
+Sample answered(double intended, double latency, double lag = 0) {
+  return {.intended = intended,
+          .ready = intended,
+          .started = intended + lag,
+          .sent = intended + lag,
+          .first_byte = intended + latency,
+          .end = intended + latency,
+          .status = 200,
+          .outcome = SampleEnd::Answered};
+}
+
+BenchTrial trial(double latency, double lag = 0) {
+  BenchTrial made;
+  for (int i = 0; i < 500; ++i) {
+    made.samples.samples.push_back(answered(0.02 * i, latency + 1e-5 * (i % 10), lag));
+  }
+  made.samples.sending_seconds = 10;
+  made.summary = summarize_trial(
+      made.samples, {.is_open_loop = true, .offered_per_second = 50, .warm_up = {.seconds = 0.0}});
+  return made;
+}
+
+BenchResult result(std::vector<BenchTrial> trials) {
+  BenchResult made;
+  made.points.push_back({.load = "poisson 50/s", .trials = std::move(trials)});
+  return made;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+TEST(BenchText, BeginsWithTheVerdict) {
+  const auto text = bench_text(result({trial(0.02)}), 80);
+  EXPECT_EQ(first_line(text),
+            "poisson 50/s: 50.0/s, p50 20.0 ms (20.0 to 20.0), p99 20.1 ms (20.1 to 20.1); 0 of "
+            "500 failed");
+  EXPECT_NE(
+      text.find("requests: 500 sent, 500 answered; 50.0/s offered, 50.0/s sent, 50.0/s answered\n"),
+      std::string::npos)
+      << text;
+}
+
+TEST(BenchText, SaysFirstThatARunIsInvalid) {
+  EXPECT_EQ(first_line(bench_text(result({trial(0.02, 0.0032)}), 80)),
+            "INVALID: the load generator was late: 99th percentile of the send lag 3.20 ms, limit "
+            "1.00 ms");
+}
+
+TEST(BenchText, FitsEightyColumnsButForItsVerdict) {
+  auto made = result({trial(0.02)});
+  made.points[0].trials[0].samples.stages = {{"queue", std::vector<double>(500, 0.01)}};
+  const auto text = bench_text(made, 80);
+  for (const auto& line : split(text.substr(text.find('\n') + 1), '\n'))
+    EXPECT_LE(line.size(), 90U) << line;
+}
+
+TEST(BenchText, ExplainsWaitsForConnections) {
+  auto one = trial(0.02);
+  for (auto& sample : one.samples.samples)
+    sample.ready = sample.started = sample.sent = sample.intended + 0.005;
+  one.summary = summarize_trial(one.samples, {.is_open_loop = true, .warm_up = {.seconds = 0.0}});
+  EXPECT_NE(bench_text(result({one}), 80).find("all connections were busy at times"),
+            std::string::npos);
+}
+
+TEST(BenchText, ShowsMeansOverTrials) {
+  const auto text = bench_text(result({trial(0.02), trial(0.021), trial(0.022)}), 80);
+  EXPECT_EQ(first_line(text), "poisson 50/s: 50.0/s (50.0 to 50.0), 3 trials");
+  EXPECT_NE(text.find("latency_p50 (ms)  21.0"), std::string::npos) << text;
+}
+
+TEST(BenchText, ShowsObjectivesAndPeaks) {
+  auto made = result({trial(0.02)});
+  made.points[0].objectives = judge_objectives(*parse_objectives("latency_p50<10ms"),
+                                               figures_of(made.points[0].trials[0].summary));
+  const auto text = bench_text(made, 80);
+  EXPECT_EQ(first_line(text), "objectives missed");
+  EXPECT_NE(text.find("objective latency_p50<10ms: MISSED (20.0 ms)\n"), std::string::npos) << text;
+  made.peak = PeakResult{.rate = 40, .missed = 42};
+  EXPECT_EQ(first_line(bench_text(made, 80)),
+            "peak: 40.0/s keeps the objectives, 42.0/s misses them");
+  made.peak = PeakResult{};
+  EXPECT_EQ(first_line(bench_text(made, 80)), "no rate that was tried keeps the objectives");
+}
+
+TEST(DiffText, SaysWhichSideIsWorse) {
+  ResultDifference difference;
+  difference.figures.push_back(
+      {.load = "1 client",
+       .figure = "latency_p50",
+       .a = 0.01,
+       .b = 0.011,
+       .comparison = {.ratio = 1.1, .low = 1.05, .high = 1.15, .difference = Difference::Higher},
+       .is_worse = true});
+  difference.notes = {"the environments differ"};
+  const auto text = diff_text(difference, 80);
+  EXPECT_EQ(first_line(text), "B is worse");
+  EXPECT_NE(text.find("WORSE by 10.0 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("note: the environments differ\n"), std::string::npos);
+  difference.figures[0].is_worse = false;
+  EXPECT_EQ(first_line(diff_text(difference, 80)), "B is better");
+  difference.figures[0].comparison.difference = Difference::None;
+  EXPECT_EQ(first_line(diff_text(difference, 80)), "no difference");
+}
+
+TEST(SelftestText, CountsWhatIsMissed) {
+  std::vector<SelftestCheck> checks{
+      {.part = "queue", .what = "M/D/1", .measured = "1 ms", .required = "2 ms"}};
+  EXPECT_EQ(first_line(selftest_text(checks)),
+            "all 1 checks met: figures of this machine can be trusted");
+  checks.push_back(
+      {.part = "rate", .what = "5,000/s", .measured = "slow", .required = "fast", .is_met = false});
+  EXPECT_EQ(first_line(selftest_text(checks)), "1 of 2 checks MISSED");
+}
+
+TEST(TimeText, HasThreeDigits) {
+  EXPECT_EQ(time_text(0.000213), "0.213 ms");
+  EXPECT_EQ(time_text(0.0123), "12.3 ms");
+  EXPECT_EQ(time_text(4.56), "4.56 s");
+}
+
+}  // namespace
+}  // namespace muster

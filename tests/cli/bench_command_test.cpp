@@ -1,0 +1,164 @@
+// `muster bench` against the null server and against a server that it starts itself. A busy machine
+// may make a run invalid (exit code 22); what it measures is looked at all the same.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/child/child_server.h"
+#include "run_muster.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+constexpr int kInvalid = 22;
+constexpr int kWorse = 23;
+constexpr int kObjective = 24;
+
+class BenchCommand : public ::testing::Test {
+ protected:
+  std::string null_server(const Words& flags = {}) {
+    Words words{MUSTER_BINARY_DIR "/bin/muster-null-server"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    auto server = ChildServer::start(words, std::chrono::seconds(60), [] { return false; });
+    EXPECT_TRUE(server) << server.error().message;
+    if (!server) return "";
+    server_ = std::move(*server);
+    return server_->url();
+  }
+
+  Finished measure(const Words& words) {
+    auto finished = muster_.run(words);
+    EXPECT_TRUE(finished.exit_code == 0 || finished.exit_code == kInvalid) << finished.err;
+    return finished;
+  }
+
+  void expect_error(const Words& words, int code, const std::string& message) {
+    const auto finished = muster_.run(words);
+    EXPECT_EQ(finished.exit_code, code) << finished.err;
+    EXPECT_TRUE(finished.err.ends_with("muster: " + message + "\n")) << finished.err;
+    EXPECT_EQ(finished.out, "");
+  }
+
+  Muster muster_{"bench_command"};
+  std::unique_ptr<ChildServer> server_;
+};
+
+TEST_F(BenchCommand, MeasuresAnyUrl) {
+  const auto url = null_server();
+  const auto text = measure({"bench", "http", url, "--requests", "400", "--clients", "2"});
+  EXPECT_NE(text.out.find("2 clients: "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("requests: "), std::string::npos);
+  const auto json = Json::parse(
+      measure({"bench", "http", url + "/health?a=b", "--rate=200", "--requests=40", "--json"}).out);
+  EXPECT_EQ(json["target"]["api"], "http");
+  EXPECT_EQ(json["target"]["url"], url + "/health");
+  EXPECT_EQ(json["points"][0]["load"], "poisson 200/s");
+  EXPECT_EQ(json["points"][0]["trials"][0]["samples"]["latency_ns"].size(), 40U);
+  EXPECT_EQ(json["settings"]["--rate"], "200");
+}
+
+TEST_F(BenchCommand, MeasuresTheApisOfModels) {
+  const auto url = null_server({"--token-gap", "0.0005"});
+  for (const std::string task : {"embed", "rerank"}) {
+    const auto json = Json::parse(measure({"bench", task, url, "--requests=20", "--json"}).out);
+    EXPECT_EQ(json["target"]["model"], "null");  // the first that it lists
+    EXPECT_EQ(json["points"][0]["trials"][0]["requests"]["failed"], Json::object());
+    EXPECT_GT(json["points"][0]["trials"][0]["tokens"]["input"], 0);
+  }
+  const auto json = Json::parse(measure({"bench", "generate", url + "/v1", "--requests=10",
+                                         "--warm-up=none", "--output-tokens=6", "--json"})
+                                    .out);
+  const auto& trial = json["points"][0]["trials"][0];
+  EXPECT_EQ(trial["tokens"]["output"], 60);
+  EXPECT_EQ(trial["tokens"]["output_source"], "usage");
+  EXPECT_EQ(trial["token_gap"]["count"], 50);
+  EXPECT_EQ(trial["samples"]["token_gaps_ns"].size(), 50U);
+}
+
+TEST_F(BenchCommand, SendsTheTextsOfAFile) {
+  const auto url = null_server();
+  muster_.write("texts.txt", "one two three\nfour\n");
+  const auto json = Json::parse(measure({"bench", "embed", url, "--input", "texts.txt",
+                                         "--requests=4", "--warm-up=none", "--json"})
+                                    .out);
+  EXPECT_EQ(json["points"][0]["trials"][0]["samples"]["request"], (Json{0, 1, 0, 1}));
+  expect_error({"bench", "embed", url, "--input", "none.txt"}, 3, "none.txt: no such file");
+}
+
+TEST_F(BenchCommand, ComparesTwoResults) {
+  const auto url = null_server({"--law", "deterministic", "--mean", "0.002"});
+  const Words run{"bench", "http", url, "--requests=50", "--trials=3", "--cooldown=10ms", "-o"};
+  const auto to = [&](const std::string& file) {
+    auto words = run;
+    words.push_back(file);
+    return words;
+  };
+  measure(to("a.json"));
+  server_.reset();
+  const auto slower = null_server({"--law", "deterministic", "--mean", "0.02"});
+  measure(
+      {"bench", "http", slower, "--requests=50", "--trials=3", "--cooldown=10ms", "-o", "b.json"});
+  const auto worse = muster_.run({"bench", "diff", "a.json", "b.json"});
+  EXPECT_EQ(worse.exit_code, kWorse) << worse.err;
+  EXPECT_EQ(worse.out.find("B is worse\n"), 0U) << worse.out;
+  EXPECT_EQ(muster_.run({"bench", "diff", "b.json", "a.json"}).exit_code, 0);
+  const auto same = muster_.run({"bench", "diff", "a.json", "a.json", "--json"});
+  EXPECT_EQ(same.exit_code, 0);
+  EXPECT_EQ(Json::parse(same.out)["figures"][0]["verdict"], "no difference");
+  muster_.write("c.json", "{}");
+  expect_error({"bench", "diff", "a.json", "c.json"}, 7,
+               "c.json: this is no result of muster bench: it has no schema_version or no points");
+}
+
+TEST_F(BenchCommand, JudgesObjectives) {
+  const auto url = null_server();
+  const auto missed =
+      muster_.run({"bench", "http", url, "--requests=40", "--slo", "latency_p50<1us"});
+  EXPECT_TRUE(missed.exit_code == kObjective || missed.exit_code == kInvalid) << missed.err;
+  EXPECT_NE(missed.out.find("objective latency_p50<1us: MISSED"), std::string::npos) << missed.out;
+}
+
+TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {
+  muster_.set("MUSTER_WORKER_PROGRAM", MUSTER_BINARY_DIR "/bin/zero_worker");
+  muster_.set("MUSTER_TORCH_ROOT", (muster_.folder() / "torch").string());
+  const auto finished =
+      measure({"bench", "embed", tiny_model(), "--devices=1xcpu", "--requests=20", "--json"});
+  ASSERT_FALSE(finished.out.empty()) << finished.err;
+  const auto json = Json::parse(finished.out);
+  EXPECT_EQ(json["points"][0]["trials"][0]["requests"]["failed"], Json::object());
+  EXPECT_EQ(json["settings"]["--devices"], "1xcpu");
+  EXPECT_EQ(muster_.run({"bench", "embed", "no/such/model"}).exit_code, 6);
+}
+
+TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
+  const auto url = null_server({"--nonsense"});
+  expect_error({"bench", "embed", url, "--requests=5"}, 6,
+               "no request was answered: the answer is no JSON");
+  expect_error({"bench", "generate", url, "--requests=5", "--output-tokens=3"}, 6,
+               "no request was answered: the stream has an event that is no JSON");
+  server_.reset();
+  expect_error({"bench", "http", url}, 6, url.substr(7) + ": cannot connect: Connection refused");
+  expect_error({"bench", "http", "host"}, 2,
+               "muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"");
+  expect_error({"bench", "generate", "MODEL"}, 4,
+               "muster serve does not generate text yet; give the URL of a server that does");
+  expect_error({"bench", "selftest", "que"}, 2,
+               "the self-test has no part que; did you mean queue?");
+}
+
+TEST_F(BenchCommand, TriesItself) {
+  const auto finished = muster_.run({"bench", "selftest", "intervals", "--json"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const auto json = Json::parse(finished.out);
+  EXPECT_EQ(json["checks"][0]["part"], "intervals");
+  EXPECT_EQ(json["checks"][0]["met"], true);
+}
+
+}  // namespace
+}  // namespace muster

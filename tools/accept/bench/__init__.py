@@ -1,0 +1,10 @@
+"""The rows of the list `bench`: the instrument of `muster bench` tried on servers and series whose truth is known. One module a row."""
+
+ROWS = {
+    1: "row01_queues",
+    2: "row02_freeze",
+    3: "row03_rate",
+    4: "row04_intervals",
+    5: "row05_comparisons",
+    6: "row06_warm_up",
+}
