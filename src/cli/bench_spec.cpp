@@ -3,6 +3,7 @@
 
 namespace muster {
 
+// Long because it is a table, and a table is read best in one piece.
 CommandSpec bench_spec() {
   return {
       .name = "bench",

@@ -109,8 +109,8 @@ TimeParts time_parts(const Samples& samples) {
       .receiving = mean_of(samples, [](const Sample& s) { return s.end - s.first_byte; })};
 }
 
-std::vector<StageShare> stage_shares(const TrialSamples& trial, const Samples& answered) {
-  std::vector<StageShare> shares;
+std::vector<StageTime> stage_shares(const TrialSamples& trial, const Samples& answered) {
+  std::vector<StageTime> shares;
   for (const auto& stage : trial.stages) {
     double sum = 0;
     for (const auto* sample : answered) {

@@ -36,7 +36,7 @@ struct TimeParts {
 };
 
 /// A stage that the server reports, in the mean over all answered requests.
-struct StageShare {
+struct StageTime {
   std::string name;
   double seconds = 0;
 };
@@ -77,7 +77,7 @@ struct TrialSummary {
   std::optional<Distribution> token_gap;    // between the pieces of a stream
   std::optional<Distribution> per_token;    // (last - first token) / (tokens - 1) of each request
   TimeParts parts;
-  std::vector<StageShare> stages;
+  std::vector<StageTime> stages;
   std::optional<TokenCounts> tokens;
   GeneratorCheck generator;
   bool is_saturated = false;  // requests waited for a connection
