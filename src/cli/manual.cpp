@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/flag_text.h"
 #include "config/schema.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -18,25 +19,45 @@ namespace {
 // The date of the release that the page is about; mandoc wants one.
 constexpr std::string_view kDate = "2026-11-24";
 
-// Text as roff reads it back: a backslash is an escape, a dash a hyphen, and a dot or an apostrophe
-// at the start of a line a request.
+// A character beyond ASCII, as every roff takes it: "\[u2026]".
+std::string named_character(std::string_view utf8) {
+  constexpr unsigned kPayload = 0x3F;
+  constexpr unsigned kPayloadBits = 6;
+  // Of the first byte, as many bits less as it tells of bytes behind it.
+  auto code = static_cast<unsigned char>(utf8.front()) & (0xFFU >> (utf8.size() + 1));
+  for (const char next : utf8.substr(1)) {
+    code = code << kPayloadBits | (static_cast<unsigned char>(next) & kPayload);
+  }
+  return fmt::format("\\[u{:04X}]", code);
+}
+
+std::string escaped(std::string_view character) {
+  if (character.size() > 1) return named_character(character);
+  switch (character.front()) {
+    case '\\':
+      return "\\e";
+    case '-':
+      return "\\-";  // a dash, not a hyphen
+    case '\'':
+      return "\\(aq";
+    case '`':
+      return "\\(ga";
+    default:
+      return std::string(character);
+  }
+}
+
+// Text as roff reads it back: a backslash is an escape there, and a dot or an apostrophe at the
+// start of a line a request.
 std::string roff(std::string_view text) {
   std::string out;
   bool is_line_start = true;
-  for (const char c : text) {
-    if (is_line_start && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\') {
-      out += "\\e";
-    } else if (c == '-') {
-      out += "\\-";
-    } else if (c == '\'') {
-      out += "\\(aq";
-    } else if (c == '`') {
-      out += "\\(ga";
-    } else {
-      out += c;
-    }
-    is_line_start = c == '\n';
+  while (!text.empty()) {
+    const auto character = text.substr(0, first_character_size(text));
+    if (is_line_start && (character == "." || character == "'")) out += "\\&";
+    out += escaped(character);
+    is_line_start = character == "\n";
+    text.remove_prefix(character.size());
   }
   return out;
 }

@@ -33,12 +33,13 @@ TEST(Manual, HasEveryCommandAndFlag) {
 TEST(Manual, TakesEveryTextAsText) {
   Command command;
   command.spec = {.name = "odd",
-                  .summary = "it's a \\ and a `word`",
+                  .summary = "it's a \\ and a `word` …",
                   .usage = "",
                   .groups = {},
                   .examples = "  .first\n  'second\n\n  '.third\n"};
   const auto page = manual_page(std::span(&command, 1));
-  EXPECT_NE(page.find("it\\(aqs a \\e and a \\(gaword\\(ga.\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("it\\(aqs a \\e and a \\(gaword\\(ga \\[u2026].\n"), std::string::npos)
+      << page;
   EXPECT_NE(page.find(".EX\n  .first\n  \\(aqsecond\n.EE\n.PP\n\\&\\(aq.third\n"),
             std::string::npos)
       << page;

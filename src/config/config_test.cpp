@@ -193,11 +193,10 @@ TEST(ParseConfigYaml, SaysLineAndReason) {
   for (const auto& [text, kind, message] : {
            Case{"devices: cpu\nbatch_token: 1\n", ErrorKind::InvalidArgument,
                 "m.yaml:2: unknown setting: batch_token; did you mean batch_tokens?"},
-           BadYaml{
-               "backend:\n  device_ids: [0]\n",
-               "m.yaml:1: unknown setting: backend; the settings stand side by side here: its "
-               "device_ids is devices (cuda:0,cuda:1), its torch_dtype precision; device_map and "
-               "max_memory are flags of muster plan (--strategy, --max-memory)"},
+           Case{"backend:\n  device_ids: [0]\n", ErrorKind::InvalidArgument,
+                "m.yaml:1: unknown setting: backend; the settings stand side by side here: its "
+                "device_ids is devices (cuda:0,cuda:1), its torch_dtype precision; device_map and "
+                "max_memory are flags of muster plan (--strategy, --max-memory)"},
            Case{"devices: [cpu, cuda]\n", ErrorKind::InvalidArgument,
                 "m.yaml:1: devices takes a single value, not a list"},
            Case{"devices:\n  a: b\n", ErrorKind::InvalidArgument,

@@ -16,10 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class UnixSocketTest : public testing::Test {
+class UnixSocketTest : public ::testing::Test {
  protected:
   UnixSocketTest() {
-    std::string name = testing::TempDir() + "muster_unix_XXXXXX";
+    std::string name = ::testing::TempDir() + "muster_unix_XXXXXX";
     folder_ = ::mkdtemp(name.data());
   }
   ~UnixSocketTest() override { fs::remove_all(folder_); }
