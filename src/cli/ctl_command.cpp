@@ -48,7 +48,8 @@ CommandSpec ctl_spec() {
           .positional_most = 2,
           .groups = {server_flags(), {"Output", {}, {{"--json", "", "the server's own answer"}}}},
           .examples =
-              "  muster ctl drain cuda:1      # its work goes to the others; then: resume\n"
+              "  muster ctl status\n"
+              "  muster ctl drain cpu:0       # its work goes to the others; then: resume\n"
               "  muster ctl restart all       # one device after the other\n",
           .verbs = verbs()};
 }

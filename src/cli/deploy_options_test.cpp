@@ -64,7 +64,7 @@ TEST(DeployOptions, TakesAFolderForAModel) {
 TEST(DeployOptions, AsksForWhatIsMissing) {
   auto arguments = with({});
   arguments.flags.erase("--api");
-  EXPECT_EQ(message(arguments), "which server? Name it with --api: tgi, tei or vllm");
+  EXPECT_EQ(message(arguments), "which server? Name it with --api: tgi, tei, vllm or muster");
   arguments = with({});
   arguments.flags.erase("--model");
   EXPECT_EQ(message(arguments), "which model? Name it with --model");
@@ -72,7 +72,7 @@ TEST(DeployOptions, AsksForWhatIsMissing) {
   arguments.repeated.clear();
   EXPECT_EQ(message(arguments),
             "which devices? Name them with --devices (muster deploy container --detect-only lists "
-            "them), or say --auto-select or --devices none");
+            "them), or say --plan, --auto-select or --devices none");
   EXPECT_EQ(message(with({{"--auto-select", ""}})),
             "--auto-select chooses the devices that --devices names: say one");
 }

@@ -27,7 +27,7 @@ TEST(ParseServerApi, NamesTheNearest) {
   EXPECT_EQ(unknown.error().kind, ErrorKind::InvalidArgument);
   EXPECT_EQ(unknown.error().message, "unknown API: \"vlm\"; did you mean vllm?");
   EXPECT_EQ(parse_server_api("ollama").error().message,
-            "unknown API: \"ollama\"; there is tgi, tei, vllm");
+            "unknown API: \"ollama\"; there is tgi, tei, vllm, muster");
 }
 
 // The table "Docker Images" of TEI's README, version 1.9.

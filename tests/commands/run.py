@@ -27,7 +27,7 @@ import printed
 from state import MODEL, ROOT, State, end
 
 # Words that stand for something of the reader's.
-PLACEHOLDERS = {"MODEL": MODEL, "REPOSITORY": str(ROOT), "ORG/NAME": "sentence-transformers/all-MiniLM-L6-v2", "VECTORS.npy": "vectors.npy",
+PLACEHOLDERS = {"ORG/NAME-GGUF": "sentence-transformers/all-MiniLM-L6-v2", "MODEL": MODEL, "REPOSITORY": str(ROOT), "ORG/NAME": "sentence-transformers/all-MiniLM-L6-v2", "VECTORS.npy": "vectors.npy",
                 "torch-env/lib/python3.*/site-packages/torch": "torch"}
 # "0 well, 20 warnings, 21 unfit": which of them is the machine's business.
 EXIT_CODES = {"doctor": (0, 20, 21)}
@@ -86,6 +86,10 @@ class Runner:
 
     def to_its_end(self, command):
         self.counts["run"] += 1
+        if self.state.server is None and re.search(r"muster ctl|127\.0\.0\.1:8000", command.text):
+            wrong = self.state.start_server(f"muster serve {MODEL} --devices 2xcpu")  # which such a line takes for granted
+            if wrong:
+                return wrong
         if "| jq" in command.text and shutil.which("jq") is None:
             command = printed.Printed(command.place, command.text.split("| jq")[0])
         code, said = self.state.run(self.filled_in(command.text))
@@ -112,13 +116,14 @@ class Runner:
         """`muster monitor` without a command goes on until Ctrl-C."""
         self.counts["run"] += 1
         line = self.filled_in(command.text).split(" #")[0]
-        process, log = self.state.start(line)
         out = re.search(r"--out (\S+)", line)
+        path = self.state.folder / (out[1] if out else "none")
+        before = path.stat().st_size if path.exists() else 0
+        process, log = self.state.start(line)
 
         def is_there():
             if out:
-                path = self.state.folder / out[1]
-                return path.exists() and path.stat().st_size > 0
+                return path.exists() and path.stat().st_size > before
             return self.state.answers(f"http://127.0.0.1:{self.state.metrics_port}/metrics")
         wrong = self.state.wait_for(process, log, is_there)
         return end(process, log, signal.SIGINT, 0) if wrong is None else wrong
@@ -216,6 +221,10 @@ def prepare(state):
     code, said = state.run(job, limit_s=600)
     if code != 0:
         sys.exit(f"{job}: exit code {code}: {said}")
+    # What `muster top --replay` shows: a recording of somebody's own.
+    code, said = state.run("muster monitor --out stats.jsonl --interval 100ms -- true")
+    if code != 0:
+        sys.exit(f"muster monitor: exit code {code}: {said}")
 
 
 def say_what_is_wrong_leads_on(runner):

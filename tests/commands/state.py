@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ DOCKER = """#!/bin/sh
 case "$1" in
   run) echo 0123456789abcdef ;;
   inspect) echo 'running 0' ;;
-  ps) printf '%s\\n' 'muster-tgi-opt-1-3b\\tmuster-tgi-opt-1-3b\\ttgi\\tfacebook/opt-1.3b\\trunning\\tUp 2 minutes\\t127.0.0.1:8080->80/tcp' ;;
+  ps) printf '0123\\tmuster-tgi-opt-1-3b\\tmuster-tgi-opt-1-3b\\ttgi\\tfacebook/opt-1.3b\\trunning\\tUp 2 minutes\\t127.0.0.1:8080->80/tcp\\n' ;;
   logs) echo 'a line of the log' ;;
 esac
 """
@@ -40,6 +41,13 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def long_context(gguf):
+    """A GGUF file whose model allows 131,072 tokens: the value behind its key, of type uint32 (4)."""
+    key = b"llama.context_length" + struct.pack("<I", 4)
+    at = gguf.index(key) + len(key)
+    return gguf[:at] + struct.pack("<I", 131072) + gguf[at + 4:]
 
 
 class State:
@@ -52,7 +60,7 @@ class State:
         self.make_programs()
         self.make_deps(has_stand_ins)
         self.make_own_files()
-        self.hub = Hub(self.folder / MODEL, PULLED)
+        self.hub = Hub(self.make_hub(), PULLED)
         self.environment = self.make_environment(has_stand_ins)
 
     def write(self, name, text, mode=0o644):
@@ -70,8 +78,7 @@ class State:
         (self.folder / "lib").symlink_to(self.build / "lib")
         for name in ("tests", "examples", "packaging", "quickstart", "test", "accept", "package"):
             (self.folder / name).symlink_to(ROOT / name)
-        if shutil.which("docker") is None:
-            self.write("stand-ins/docker", DOCKER, 0o755)
+        self.write("stand-ins/docker", DOCKER, 0o755)  # never the machine's own: it would start containers
 
     def make_deps(self, has_stand_ins):
         (self.folder / ".deps/models").mkdir(parents=True)
@@ -82,6 +89,7 @@ class State:
             self.write("torch/version.py", "__version__ = '2.11.0+cpu'\n")
         else:
             (self.folder / MODEL).symlink_to(ROOT / MODEL)
+            (self.folder / "torch").symlink_to(next((ROOT / ".deps/venv/lib").glob("python3.*/site-packages/torch")))
             whole = ROOT / ".deps/corpus/packages.txt"
             if whole.exists():
                 texts = "".join(line + "\n" for line in whole.read_text().splitlines()[:1000])
@@ -100,8 +108,15 @@ class State:
         (self.folder / "news.gz").write_bytes(gzip.compress(notes.encode()))
         (self.folder / "my-model").symlink_to(self.folder / MODEL)
         self.write("train.py", "print(sum(i * i for i in range(100000)))\n")
-        shutil.copy(ROOT / "src/modelfile/corpus/gguf_fuzz/llama.gguf", self.folder / "model.gguf")
+        (self.folder / "model.gguf").write_bytes(long_context((ROOT / "src/modelfile/corpus/gguf_fuzz/llama.gguf").read_bytes()))
         shutil.copy(ROOT / "tests/plans/models/llama-3-8b/config.json", self.folder / "config.json")
+
+    def make_hub(self):
+        """The files of the model, and one of those that --file names."""
+        folder = self.folder / "hub"
+        shutil.copytree((self.folder / MODEL).resolve(), folder, copy_function=os.symlink)
+        (folder / "model-Q4_K_M.gguf").symlink_to(self.folder / "model.gguf")
+        return folder
 
     def make_environment(self, has_stand_ins):
         (self.folder / "home").mkdir()

@@ -18,8 +18,10 @@ ROUTE = re.compile(r"^(?:(GET|POST) )?(/[\w/{}.]+)$")
 VARIABLE = re.compile(r"^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$")
 KEY = re.compile(r"^[a-z]\w*$")
 FLAG = re.compile(r"^(--[a-z][\w-]+)(?: (\S+))?")
-# What other programs set for themselves, and muster only looks at: the rows say how.
-OF_THE_SYSTEM = {"CUDA_VISIBLE_DEVICES", "VERSION_ID"}
+# What is for other programs, and muster only looks at or hands on: the rows say how.
+OF_OTHERS = {"CUDA_VISIBLE_DEVICES", "VERSION_ID", "NUM_SHARD", "ALLOW_TENSORFLOW"}
+# A flag of the server in a container -> the words of `muster deploy container` that lead to it.
+OF_CONTAINERS = {"--num-shard": "--api tgi --model facebook/opt-1.3b --devices cuda:0,cuda:1 --dry-run"}
 # Values that one or another variable takes, so that each is either set or warned of.
 VALUES = ("true", "1", "0.5", "auto", "fp16", "DEBUG", "a/file")
 # Paths of routes that take a POST with some body; an empty object is an error of the caller's, and no missing route.
@@ -71,7 +73,7 @@ class Promises:
         self.expect(is_there == is_promised, line, f"{name} answers {statuses[0]}, and the row says it is{'' if is_promised else ' not'} there")
 
     def variable(self, line, name):
-        if name in OF_THE_SYSTEM:
+        if name in OF_OTHERS:
             return
         self.counts["variables"] += 1
         for value in VALUES:
@@ -86,6 +88,9 @@ class Promises:
     def flag(self, line, span):
         name, value = FLAG.match(span).groups()
         self.counts["flags"] += 1
+        if name in OF_CONTAINERS:
+            code, said = self.state.run(f"muster deploy container {OF_CONTAINERS[name]}")
+            return self.expect(code == 0 and f" {name} " in said, line, f"{name} is not among the words of the container: {said}")
         owners = [command for command, text in self.help.items() if re.search(rf"(?<![\w-]){name}(?![\w-])", text.split("examples:")[0])]
         self.expect(owners, line, f"no command has the flag {name}")
         setting = self.settings.get(name.removeprefix("--").replace("-", "_"))
