@@ -23,7 +23,8 @@ std::vector<T> read_tensor(const std::string& file, const SafetensorsHeader& hea
 }  // namespace
 
 DecoderFixture::DecoderFixture(const std::string& name) {
-  const auto folder = std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
+  const auto folder =
+      std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
   options.source = name == "smollm2" ? smollm2_file() : folder;
   auto spec = read_decoder_spec(options.source);
   MUSTER_CHECK(spec.has_value());
