@@ -32,10 +32,10 @@ struct DecoderSessionOptions {
 
 /// What is to be continued.
 struct SequenceRequest {
-  std::vector<std::uint32_t> ids;
+  std::vector<std::uint32_t> ids = {};
   std::uint32_t token_limit = 0;
-  std::vector<std::uint32_t> stop_ids;
-  SamplingOptions sampling;
+  std::vector<std::uint32_t> stop_ids = {};
+  SamplingOptions sampling = {};
 };
 
 /// What becomes of sequences, told from within `step`. Every token is told once, in order.

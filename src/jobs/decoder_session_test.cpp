@@ -31,7 +31,7 @@ class DecoderSessionTest : public testing::Test {
     events.on_failed = [this](std::uint64_t, const Error& error) { failure_ = error.message; };
     events.on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; };
     auto session = DecoderSession::start(
-        {.device = {.kind = DeviceKind::Cpu, .index = 0},
+        {.device = {},  // cpu:0
          .worker_program = std::filesystem::path(MUSTER_BINARY_DIR) / "bin/counting_worker",
          .torch_root = {},
          .build = std::string(build_name()),

@@ -21,10 +21,10 @@ namespace muster {
 
 /// Parent: load this decoder beside what is loaded, and be ready to generate with it.
 struct LoadDecoder {
-  ModelId model_id = 0;  // never used before in this worker
-  std::string source;    // a GGUF file or a folder
+  ModelId model_id = 0;     // never used before in this worker
+  std::string source = {};  // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Fp32;
-  std::vector<std::uint32_t> cpus;       // a thread each; empty: one, anywhere
+  std::vector<std::uint32_t> cpus = {};  // a thread each; empty: one, anywhere
   std::uint64_t cache_bytes = 0;         // for keys and values
   std::uint32_t step_tokens_most = 512;  // that a step computes
   std::uint32_t sequences_most = 32;     // that are in the cache at once
@@ -39,17 +39,17 @@ struct DecoderReady {
   std::uint32_t thread_count = 0;
   std::uint64_t block_bytes = 0;
   std::uint64_t weights_bytes = 0;
-  std::string decoder_class;  // what of machine and library can change a bit of a logit
+  std::string decoder_class = {};  // what of machine and library can change a bit of a logit
 };
 
 /// Parent: continue these ids. The frame's id is the sequence's.
 struct Generate {
   ModelId model_id = 0;
-  std::vector<std::uint32_t> ids;       // the prompt, and behind it what is known of the reply
-  std::uint32_t reply_count = 0;        // of the ids; another worker has chosen them before
-  std::uint32_t token_limit = 0;        // further tokens at most
-  std::vector<std::uint32_t> stop_ids;  // each of them ends the reply
-  SamplingOptions sampling;
+  std::vector<std::uint32_t> ids = {};       // the prompt, and behind it what is known of the reply
+  std::uint32_t reply_count = 0;             // of the ids; another worker has chosen them before
+  std::uint32_t token_limit = 0;             // further tokens at most
+  std::vector<std::uint32_t> stop_ids = {};  // each of them ends the reply
+  SamplingOptions sampling = {};
 };
 
 /// One token of one sequence.
@@ -57,14 +57,14 @@ struct GeneratedToken {
   std::uint64_t sequence = 0;
   std::uint32_t token = 0;
   float logprob = 0;
-  std::vector<std::pair<std::uint32_t, float>> top;  // the most likely tokens with theirs
+  std::vector<std::pair<std::uint32_t, float>> top = {};  // the most likely tokens with theirs
 
   bool operator==(const GeneratedToken&) const = default;
 };
 
 /// Worker: what a step has chosen.
 struct Tokens {
-  std::vector<GeneratedToken> tokens;
+  std::vector<GeneratedToken> tokens = {};
 };
 
 /// Worker: the sequence of the frame's id has ended; its last token came before, unless it is one
