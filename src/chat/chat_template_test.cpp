@@ -235,6 +235,9 @@ TEST(ChatTemplate, DeepAndLongTemplatesAreRefused) {
   std::string chain = "{{ 1";
   for (int i = 0; i < 100'000; ++i) chain += " + 1";
   EXPECT_EQ(kind_of(chain + " }}"), ErrorKind::ResourceExhausted);
+  std::string tests = "{{ 1";
+  for (int i = 0; i < 100'000; ++i) tests += " is not string";
+  EXPECT_EQ(kind_of(tests + " }}"), ErrorKind::ResourceExhausted);
   std::string blocks;
   for (int i = 0; i < 1000; ++i) blocks += "{% if 1 %}";
   EXPECT_EQ(kind_of(blocks), ErrorKind::ResourceExhausted);

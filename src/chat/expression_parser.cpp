@@ -359,9 +359,10 @@ ExpressionParser::Made ExpressionParser::read_test(ExpressionPointer value) {
     auto argument = MUSTER_TRY(read_primary());
     made->arguments.values.push_back(MUSTER_TRY(read_postfix(std::move(argument))));
   }
-  if (!is_negated) return sealed(std::move(made));
+  auto test = MUSTER_TRY(sealed(std::move(made)));
+  if (!is_negated) return test;
   auto negation = make(Expression::Kind::Not);
-  negation->parts.push_back(std::move(made));
+  negation->parts.push_back(std::move(test));
   return sealed(std::move(negation));
 }
 
