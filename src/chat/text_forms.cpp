@@ -51,7 +51,7 @@ void append_escaped(UChar32 c, std::string& out) {
   }
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const bool prefers_double =
       text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = prefers_double ? '"' : '\'';
@@ -117,7 +117,7 @@ std::string quoted_text_of(const ChatValue& value) {
   if (const auto* flag = value.as_flag()) return *flag ? "True" : "False";
   if (const auto* integer = value.as_integer()) return std::to_string(*integer);
   if (const auto* real = value.as_float()) return float_text(*real);
-  if (const auto* text = value.as_text()) return quoted(*text);
+  if (const auto* text = value.as_text()) return in_quotes(*text);
   std::string out;
   if (const auto* list = value.as_list()) {
     out = value.is_tuple() ? "(" : "[";
@@ -132,7 +132,7 @@ std::string quoted_text_of(const ChatValue& value) {
     out = "{";
     for (const auto& [key, item] : *map) {
       if (out.size() > 1) out += ", ";
-      out += quoted(key) + ": " + quoted_text_of(item);
+      out += in_quotes(key) + ": " + quoted_text_of(item);
     }
     return out + "}";
   }
