@@ -335,15 +335,14 @@ void HttpConnection::hand_over() {
   judged_ = request.judged;
   core_.handler(std::move(request), HttpRespond(exchange_));
   if (!early_answer_ || state_ != State::Waiting) return;
-  auto answer = std::move(*early_answer_);
+  send(*std::move(early_answer_));
   early_answer_.reset();
-  send(std::move(answer));
 }
 
-void HttpConnection::deliver(HttpResponse response) {
+void HttpConnection::deliver(HttpResponse&& response) {
   if (state_ != State::Waiting) return;
   if (is_feeding_) {
-    early_answer_ = fit(std::move(response));
+    fit(early_answer_.emplace(std::move(response)));
     return;
   }
   const auto held = shared_from_this();

@@ -75,9 +75,9 @@ class HttpConnection final : public ReadySink,
   void resume();
   void resume_later();
   void hand_over();
-  void deliver(HttpResponse response);
-  void send(HttpResponse response);
-  HttpResponse fit(HttpResponse response);
+  void deliver(HttpResponse&& response);
+  void send(HttpResponse&& response);
+  void fit(HttpResponse& response);
   HttpResponse dressed(HttpResponse refusal);
   void refuse(HttpResponse response);
   void refuse_for_memory();

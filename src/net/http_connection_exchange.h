@@ -45,7 +45,7 @@ class HttpConnection::Exchange final : public HttpExchange,
   std::atomic<bool> is_answered = false;
 
  private:
-  void pass_on(HttpResponse response) {
+  void pass_on(HttpResponse&& response) {
     gone = nullptr;
     if (connection != nullptr) connection->deliver(std::move(response));
   }

@@ -100,25 +100,25 @@ void HttpConnection::evict() {
 
 // ---- Answers ----
 
-// The answer, with room for it; where there is none, the refusal that goes in its place.
-HttpResponse HttpConnection::fit(HttpResponse response) {
+// Makes room for the answer; where there is none, a refusal goes in its place.
+void HttpConnection::fit(HttpResponse& response) {
   request_bytes_ = head_bytes_ = 0;
   const auto bytes = has_body_ ? large(response.body) : 0;
   // A refusal is short, and there is nothing else to say instead of it.
   if (bytes > 0 && !was_refused_) {
-    if (hold(0, bytes)) return response;
+    if (hold(0, bytes)) return;
     ++core_.counters.memory_refusals;
-    return fit(dressed(no_room()));
+    response = dressed(no_room());
+    return fit(response);
   }
   answer_bytes_ = bytes;
   account();
-  return response;
 }
 
-void HttpConnection::send(HttpResponse response) {
+void HttpConnection::send(HttpResponse&& response) {
   if (exchange_) exchange_->connection = nullptr;
   exchange_.reset();
-  response = fit(std::move(response));
+  fit(response);
   judged_.reset();
   append_response_head(head_, response, keeps_alive_, core_.date());
   if (has_body_) body_ = std::move(response.body);

@@ -37,7 +37,7 @@ struct HttpRequest {
 /// What it gets. Content-Length, Date and Connection are added.
 struct HttpResponse {
   int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
+  std::string_view content_type = "text/plain; charset=utf-8";  // a literal of the program
   std::string body;
   HttpHeaders headers = {};
 };

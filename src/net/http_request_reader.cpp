@@ -18,6 +18,8 @@ using Failure = boost::beast::error_code;
 constexpr int kHttp11 = 11;
 // What is set aside for an announced body before any of it has come.
 constexpr std::uint64_t kTrustedBytes = 64 << 10;
+// And behind it, since a parser of JSON reads beyond the end: else a short body is moved for it.
+constexpr std::uint64_t kBytesBehind = 64;
 
 // Each field costs far more than its bytes on the wire ("a:" becomes two strings). Browsers behind
 // two proxies send about forty. The number is Apache's: LimitRequestFields.
@@ -148,7 +150,7 @@ class RequestParser final : public http::basic_parser<true> {
     error = {};
     if (!size) return;
     announced_ = *size;
-    request.body.reserve(std::min(announced_, kTrustedBytes));
+    request.body.reserve(std::min(announced_, kTrustedBytes) + kBytesBehind);
   }
 
   // The place for a body of known length never grows beyond it.

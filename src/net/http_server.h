@@ -119,8 +119,9 @@ class HttpRespond {
   std::shared_ptr<HttpExchange> exchange_;
 };
 
-/// Called on the loop's thread for each request, so it must not block; it may answer later.
-using HttpHandler = std::function<void(HttpRequest, HttpRespond)>;
+/// Called on the loop's thread for each request, which is its own to take, so it must not block; it
+/// may answer later.
+using HttpHandler = std::function<void(HttpRequest&&, HttpRespond)>;
 
 /// What has become of connections and requests since the start.
 struct HttpServerCounters {

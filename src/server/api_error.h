@@ -33,7 +33,8 @@ template <typename T>
 class [[nodiscard]] ApiResult {
  public:
   // Implicit on purpose, as Result's.
-  ApiResult(T value) : state_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  ApiResult(const T& value) : state_(value) {}             // NOLINT(google-explicit-constructor)
+  ApiResult(T&& value) : state_(std::move(value)) {}       // NOLINT(google-explicit-constructor)
   ApiResult(ApiError error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool has_value() const { return state_.index() == 0; }

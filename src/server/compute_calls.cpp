@@ -36,7 +36,7 @@ ApiStatus add_deadline(const Exchange& exchange, Duration most, CallOptions& opt
 }
 
 // In one go where that is short, else a slice a turn of the loop.
-void write_answer(const ExchangePtr& exchange, RowsAnswer answer) {
+void write_answer(const ExchangePtr& exchange, RowsAnswer&& answer) {
   constexpr std::size_t kValuesOfASlice = 1 << 15;  // as numbers about a millisecond
   if (answer.value_count() <= kValuesOfASlice) {
     while (!answer.write(kValuesOfASlice)) continue;
@@ -89,6 +89,35 @@ void cancel_with_client(const ExchangePtr& exchange, CallId id) {
   exchange->on_client_gone([&service = exchange->state().service, id] { service.cancel(id); });
 }
 
+// Has vectors computed. `on_rows` is kept within what the service calls: one piece of memory for
+// both.
+template <typename OnRows>
+void compute_vectors(const ExchangePtr& exchange, EmbedCall&& call, CallFieldNames names,
+                     std::uint64_t formats, OnRows on_rows) {
+  if (const auto ready = complete(*exchange, call.options); !ready) {
+    return exchange->refuse(ready.error());
+  }
+  const auto text_count = call.texts.size() + call.ids.size();
+  exchange->text_count = text_count;
+  const auto room = hold_rows(*exchange, text_count, call.options.model, formats);
+  if (!room) return exchange->refuse(room.error());
+  using Outcome = std::variant<EmbedAnswer, CallError>;
+  auto on_done = [exchange, names, on_rows = std::move(on_rows)](Outcome outcome) {
+    if (const auto* error = std::get_if<CallError>(&outcome)) {
+      return exchange->refuse(call_error(*error, names));
+    }
+    auto& answer = *std::get_if<EmbedAnswer>(&outcome);
+    exchange->model = answer.model;
+    exchange->token_count = answer.token_count;
+    if (answer.dim == 0 || !are_finite(answer.rows)) {
+      return exchange->refuse(api_error(500, "The model gave a vector that is not finite."));
+    }
+    on_rows(exchange, answer);
+  };
+  cancel_with_client(exchange,
+                     exchange->state().service.embed(std::move(call), std::move(on_done)));
+}
+
 }  // namespace
 
 InputLimits input_limits(const ServeOptions& options) { return {.texts_most = options.texts_most}; }
@@ -138,40 +167,25 @@ ApiStatus hold_rows(Exchange& exchange, std::uint64_t text_count, const std::str
   return hold_bytes(exchange, text_count * (row_bytes + kBytesOfAText));
 }
 
-void compute_from_rows(const ExchangePtr& exchange, EmbedCall call, CallFieldNames names,
+void compute_from_rows(const ExchangePtr& exchange, EmbedCall&& call, CallFieldNames names,
                        std::function<void(EmbedAnswer)> on_rows, std::uint64_t formats) {
-  if (const auto ready = complete(*exchange, call.options); !ready) {
-    return exchange->refuse(ready.error());
-  }
-  const auto text_count = call.texts.size() + call.ids.size();
-  exchange->text_count = text_count;
-  const auto room = hold_rows(*exchange, text_count, call.options.model, formats);
-  if (!room) return exchange->refuse(room.error());
-  const auto on_done = [exchange, names, on_rows = std::move(on_rows)](
-                           std::variant<EmbedAnswer, CallError> outcome) {
-    if (const auto* error = std::get_if<CallError>(&outcome)) {
-      return exchange->refuse(call_error(*error, names));
-    }
-    auto& answer = *std::get_if<EmbedAnswer>(&outcome);
-    exchange->model = answer.model;
-    exchange->token_count = answer.token_count;
-    if (answer.dim == 0 || !are_finite(answer.rows)) {
-      return exchange->refuse(api_error(500, "The model gave a vector that is not finite."));
-    }
-    on_rows(std::move(answer));
-  };
-  cancel_with_client(exchange, exchange->state().service.embed(std::move(call), on_done));
+  compute_vectors(
+      exchange, std::move(call), names, formats,
+      [on_rows = std::move(on_rows)](const ExchangePtr& /*exchange*/, EmbedAnswer& answer) {
+        on_rows(std::move(answer));
+      });
 }
 
-void compute_rows(const ExchangePtr& exchange, EmbedCall call, RowsReply reply) {
-  const auto names = reply.names;
+void compute_rows(const ExchangePtr& exchange, EmbedCall&& call, RowsReply&& reply) {
   const auto formats = reply.formats;
-  const auto on_rows = [exchange, reply = std::move(reply)](EmbedAnswer answer) {
-    fit_rows(answer, reply.fit);
-    auto sections = reply.sections(answer);
-    write_answer(exchange, RowsAnswer(std::move(answer.rows), answer.dim, std::move(sections)));
-  };
-  compute_from_rows(exchange, std::move(call), names, on_rows, formats);
+  compute_vectors(exchange, std::move(call), reply.names, formats,
+                  [fit = reply.fit, sections = std::move(reply.sections)](const ExchangePtr& asker,
+                                                                          EmbedAnswer& answer) {
+                    fit_rows(answer, fit);
+                    auto made = sections(answer);
+                    write_answer(asker,
+                                 RowsAnswer(std::move(answer.rows), answer.dim, std::move(made)));
+                  });
 }
 
 void compute_scores(const ExchangePtr& exchange, RerankCall call,

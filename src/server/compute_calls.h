@@ -57,10 +57,10 @@ struct RowsReply {
 };
 
 /// Has vectors computed and answers with them, a slice a turn of the loop where that is long.
-void compute_rows(const ExchangePtr& exchange, EmbedCall call, RowsReply reply);
+void compute_rows(const ExchangePtr& exchange, EmbedCall&& call, RowsReply&& reply);
 
 /// The same for an answer that is not the rows: they are finite.
-void compute_from_rows(const ExchangePtr& exchange, EmbedCall call, CallFieldNames names,
+void compute_from_rows(const ExchangePtr& exchange, EmbedCall&& call, CallFieldNames names,
                        std::function<void(EmbedAnswer)> on_rows, std::uint64_t formats = 1);
 
 void compute_scores(const ExchangePtr& exchange, RerankCall call,

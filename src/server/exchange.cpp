@@ -25,7 +25,7 @@ void Exchange::log_event(std::string_view text, LogLevel level) const {
   state_->log->event(level, std::string(text) + ", asked for by " + asker(), request_id);
 }
 
-void Exchange::begin(HttpRequest whole, HttpRespond way_back) {
+void Exchange::begin(HttpRequest&& whole, HttpRespond way_back) {
   request = std::move(whole);
   bytes_in_ = request.body.size();
   respond_.emplace(std::move(way_back));
@@ -42,7 +42,7 @@ HttpResponse Exchange::refusal(const ApiError& error, HttpRequest head) {
   return response;
 }
 
-void Exchange::answer(HttpResponse response) {
+void Exchange::answer(HttpResponse&& response) {
   if (is_answered_) return;
   is_answered_ = true;
   const int status = response.status;

@@ -62,7 +62,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Made by the head of a request; `begin` when it is whole.
   Exchange(std::shared_ptr<ServerState> state, const Route& route, std::string route_parameter,
            std::string id);
-  void begin(HttpRequest whole, HttpRespond way_back);
+  void begin(HttpRequest&& whole, HttpRespond way_back);
 
   /// Instead of `begin`: the answer to one that is refused by its head.
   HttpResponse refusal(const ApiError& error, HttpRequest head);
@@ -90,7 +90,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// A line of the log: "TEXT, asked for by key ci".
   void log_event(std::string_view text, LogLevel level = LogLevel::Info) const;
 
-  void answer(HttpResponse response);
+  void answer(HttpResponse&& response);
   void answer(int status, const nlohmann::ordered_json& body);
   void refuse(const ApiError& error);
   /// `refusal` is sent in the place of its answer, given or not: it is what is counted.

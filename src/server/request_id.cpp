@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
+#include <cstddef>
+#include <cstring>
 #include <span>
+#include <string_view>
 
 #include "base/random_bits.h"
 
@@ -17,7 +19,7 @@ bool is_allowed(char c) {
          c == '_' || c == '-';
 }
 
-using Bits = std::array<std::uint64_t, 2>;
+using Bits = std::array<std::byte, 16>;
 
 // Of a request, out of the sixteen that the kernel was asked for at once.
 Bits random_bits() {
@@ -30,10 +32,21 @@ Bits random_bits() {
   return drawn[--left];
 }
 
+// Both digits of a byte.
+constexpr std::array<std::array<char, 2>, 256> make_hex_pairs() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<std::array<char, 2>, 256> pairs{};
+  for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
+    pairs[byte] = {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return pairs;
+}
+constexpr auto kHexPairs = make_hex_pairs();
+
 std::string hex_of(const Bits& bits) {
-  std::string text(2 * sizeof bits, '0');
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    text[i] = "0123456789abcdef"[bits[i / 16] >> (60 - i % 16 * 4) & 15];
+  std::string text(2 * bits.size(), '0');
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    std::memcpy(text.data() + 2 * i, kHexPairs[std::to_integer<std::size_t>(bits[i])].data(), 2);
   }
   return text;
 }

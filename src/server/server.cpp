@@ -122,7 +122,7 @@ class ServerOnLoop final : public Server {
       if (begins_compute_call(bytes)) state->service.expect_call();
     };
     http_ = MUSTER_TRY(
-        HttpServer::start(options, state_->loop, [](HttpRequest request, HttpRespond respond) {
+        HttpServer::start(options, state_->loop, [](HttpRequest&& request, HttpRespond respond) {
           const auto exchange = std::static_pointer_cast<Exchange>(std::move(request.judged));
           take(exchange, std::move(request), std::move(respond));
         }));
@@ -178,7 +178,7 @@ class ServerOnLoop final : public Server {
   }
 
   // Reading a long body takes milliseconds: one a turn of the loop.
-  static void take(const ExchangePtr& exchange, HttpRequest request, HttpRespond respond) {
+  static void take(const ExchangePtr& exchange, HttpRequest&& request, HttpRespond respond) {
     constexpr std::size_t kLongBody = 128U << 10U;
     const bool is_long = request.body.size() > kLongBody;
     exchange->begin(std::move(request), std::move(respond));

@@ -5,10 +5,15 @@
 
 namespace muster {
 
-Call& CallTable::add() {
+std::unique_ptr<Call> CallTable::make() {
   auto call = std::make_unique<Call>();
   call->id = next_id_++;
-  return *calls_.emplace(call->id, std::move(call)).first->second;
+  return call;
+}
+
+Call& CallTable::add(std::unique_ptr<Call> call) {
+  const auto id = call->id;
+  return *calls_.emplace(id, std::move(call)).first->second;
 }
 
 Call* CallTable::find(CallId id) const {

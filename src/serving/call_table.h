@@ -91,8 +91,12 @@ struct Call {
 /// Pure. Threads: owned by one loop.
 class CallTable {
  public:
-  /// Its number is higher than all before.
-  Call& add();
+  /// A call that is not in the table yet: what is answered at once need not be. Its number is
+  /// higher than all before.
+  std::unique_ptr<Call> make();
+
+  /// Puts one of `make` into the table.
+  Call& add(std::unique_ptr<Call> call);
 
   /// nullptr when it has been answered or cancelled. Valid until it is taken.
   Call* find(CallId id) const;

@@ -109,14 +109,15 @@ CallId ServingLoop::embed(EmbedCall asked,
     prompt = *found;
   }
   const auto text_count = asked.ids.empty() ? asked.texts.size() : asked.ids.size();
-  auto& call = begin_call(asked.options, served, text_count);
+  auto begun = begin_call(asked.options, served, text_count);
+  Call& call = *begun;
   call.type = call.lane == Lane::Interactive ? RequestType::Query : RequestType::Document;
   call.prompt = prompt_text(served.opened.folder.sentence, prompt);
   call.texts = std::move(asked.texts);
   call.ids = std::move(asked.ids);
   call.on_embedded = std::move(on_done);
   look_up(call, served);
-  return let_in(call, served);
+  return let_in(std::move(begun), served);
 }
 
 CallId ServingLoop::rerank(RerankCall asked,
@@ -130,7 +131,8 @@ CallId ServingLoop::rerank(RerankCall asked,
                                        served.name, served.row_size))),
            0;
   }
-  auto& call = begin_call(asked.options, served, asked.texts.size());
+  auto begun = begin_call(asked.options, served, asked.texts.size());
+  Call& call = *begun;
   call.type = RequestType::Rerank;
   call.texts = std::move(asked.texts);
   if (asked.queries.empty()) asked.queries.push_back(std::move(asked.query));
@@ -141,7 +143,7 @@ CallId ServingLoop::rerank(RerankCall asked,
   call.has_scores_raw = asked.raw_scores;
   call.on_reranked = std::move(on_done);
   miss_all(call);
-  return let_in(call, served);
+  return let_in(std::move(begun), served);
 }
 
 CallId ServingLoop::tokenize(TokenizeCall asked,
@@ -161,7 +163,8 @@ CallId ServingLoop::tokenize(TokenizeCall asked,
     return on_done(*std::move(wrong)), 0;
   }
   const auto text_count = asked.ids.empty() ? asked.texts.size() : asked.ids.size();
-  auto& call = begin_call(asked.options, served, text_count);
+  auto begun = begin_call(asked.options, served, text_count);
+  Call& call = *begun;
   call.prompt = prompt_text(served.opened.folder.sentence, prompt);
   call.texts = std::move(asked.texts);
   call.ids = std::move(asked.ids);
@@ -171,12 +174,13 @@ CallId ServingLoop::tokenize(TokenizeCall asked,
   call.tokenized.resize(text_count);
   call.on_tokenized = std::move(on_done);
   miss_all(call);
-  return let_in(call, served);
+  return let_in(std::move(begun), served);
 }
 
-Call& ServingLoop::begin_call(const CallOptions& asked, ServingModel& model,
-                              std::size_t text_count) {
-  auto& call = calls_.add();
+std::unique_ptr<Call> ServingLoop::begin_call(const CallOptions& asked, const ServingModel& model,
+                                              std::size_t text_count) {
+  auto begun = calls_.make();
+  Call& call = *begun;
   call.model = model.id;
   call.begun_at = clock_.now();
   call.lane = asked.lane.value_or(text_count <= kInteractiveMost ? Lane::Interactive : Lane::Bulk);
@@ -188,7 +192,7 @@ Call& ServingLoop::begin_call(const CallOptions& asked, ServingModel& model,
   call.admission.text_count = text_count;
   call.row_size = model.row_size;
   call.limit = std::min(asked.deadline.value_or(options_.deadline), options_.deadline_most);
-  return call;
+  return begun;
 }
 
 // What one key asked must not show in how quickly another is answered, unless they are to share.
@@ -229,11 +233,12 @@ void ServingLoop::look_up(Call& call, ServingModel& model) {
   }
 }
 
-CallId ServingLoop::let_in(Call& call, ServingModel& model) {
-  const auto id = call.id;
+// What is answered at once, from the cache or by a refusal, never enters the table.
+CallId ServingLoop::let_in(std::unique_ptr<Call> begun, ServingModel& model) {
+  Call& call = *begun;
   call.missing_count = call.misses.size();
   if (counts_.is_draining) {
-    return refuse(id, refusal(ErrorKind::Unavailable, "the server is shutting down",
+    return tell(call, refusal(ErrorKind::Unavailable, "the server is shutting down",
                               options_.drain_limit)),
            0;
   }
@@ -244,18 +249,20 @@ CallId ServingLoop::let_in(Call& call, ServingModel& model) {
   // What needs no device waits in no queue; the caller's own limits hold all the same.
   const bool needs_device = !call.misses.empty() && !call.on_tokenized;
   const auto idle = idle_models_.find(model.id);
-  if (needs_device && idle != idle_models_.end()) return refuse(id, idle->second), 0;
+  if (needs_device && idle != idle_models_.end()) return tell(call, idle->second), 0;
   const auto queue = needs_device ? queue_state(call, model) : QueueState{};
   if (const auto refused = admission_.ask(call.admission, queue, clock_.now())) {
     ++(refused->is_own_limit ? counts_.limited_count : counts_.refused_count);
-    return refuse(id, refusal(ErrorKind::ResourceExhausted, refused->reason, refused->retry_after)),
+    return tell(call, refusal(ErrorKind::ResourceExhausted, refused->reason, refused->retry_after)),
            0;
   }
   ++counts_.request_count;
   ++model.request_count;
   was_computed_ = needs_device;
-  if (call.misses.empty()) return finish(id), 0;
+  if (call.misses.empty()) return answer(call, model), 0;
   if (needs_device) call.take_memory_of_rows();
+  const auto id = call.id;
+  calls_.add(std::move(begun));
   calls_.set_deadline(call, call.begun_at + call.limit);
   deadline_timer_->set(*calls_.next_deadline());
   queue_texts(call);
@@ -287,32 +294,36 @@ QueueState ServingLoop::queue_state(const Call& call, const ServingModel& model)
 
 void ServingLoop::finish(CallId id) {
   const auto call = calls_.take(id);
-  const auto& model = *models_.find(call->model);
-  const auto taken = seconds(clock_.now() - call->begun_at);
+  answer(*call, *models_.find(call->model));
+}
+
+// Of a call that is not in the table (any more).
+void ServingLoop::answer(Call& call, const ServingModel& model) {
+  const auto taken = seconds(clock_.now() - call.begun_at);
   const auto bound =
       std::lower_bound(ServiceStatus::kBounds.begin(), ServiceStatus::kBounds.end(), taken);
   ++counts_.latency_counts[static_cast<std::size_t>(bound - ServiceStatus::kBounds.begin())];
   counts_.latency_seconds += taken;
-  admission_.on_end(call->admission, computed_tokens(*call), clock_.now());
-  if (call->on_tokenized) {
-    call->on_tokenized(TokenizeAnswer{.model = model.name, .texts = std::move(call->tokenized)});
-  } else if (call->on_reranked) {
+  admission_.on_end(call.admission, computed_tokens(call), clock_.now());
+  if (call.on_tokenized) {
+    call.on_tokenized(TokenizeAnswer{.model = model.name, .texts = std::move(call.tokenized)});
+  } else if (call.on_reranked) {
     RerankAnswer answer{
-        .model = model.name, .scores = std::move(call->rows), .token_count = call->token_count};
+        .model = model.name, .scores = std::move(call.rows), .token_count = call.token_count};
     const auto activation = model.opened.folder.rerank->activation;
     for (auto& score : answer.scores) {
-      if (!call->has_scores_raw) score = activate_score(activation, score);
+      if (!call.has_scores_raw) score = activate_score(activation, score);
     }
-    call->on_reranked(std::move(answer));
+    call.on_reranked(std::move(answer));
   } else {
-    call->on_embedded(EmbedAnswer{.model = model.name,
-                                  .dim = call->row_size,
-                                  .rows = std::move(call->rows),
-                                  .is_normalized = model.opened.normalize,
-                                  .token_count = call->token_count,
-                                  .cached_count = call->cached_count});
+    call.on_embedded(EmbedAnswer{.model = model.name,
+                                 .dim = call.row_size,
+                                 .rows = std::move(call.rows),
+                                 .is_normalized = model.opened.normalize,
+                                 .token_count = call.token_count,
+                                 .cached_count = call.cached_count});
   }
-  on_call_end(call->model);
+  on_call_end(call.model);
 }
 
 void ServingLoop::fail(CallId id, const CallError& failure) {
@@ -322,11 +333,6 @@ void ServingLoop::fail(CallId id, const CallError& failure) {
   leave_flights(*call);
   tell(*call, failure);
   on_call_end(call->model);
-}
-
-void ServingLoop::refuse(CallId id, const CallError& failure) {
-  const auto call = calls_.take(id);
-  tell(*call, failure);
 }
 
 CallError ServingLoop::no_device(const ServingModel& model,

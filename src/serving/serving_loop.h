@@ -77,15 +77,16 @@ class ServingLoop final : public InferenceService {
   using Measure = std::function<Result<ProbeVerdict>(const Probe&)>;
 
   // Calls: serving_calls.cpp
-  Call& begin_call(const CallOptions& asked, ServingModel& model, std::size_t text_count);
+  std::unique_ptr<Call> begin_call(const CallOptions& asked, const ServingModel& model,
+                                   std::size_t text_count);
   CacheKey scope_of(const Call& call, ServingModel& model) const;
   void look_up(Call& call, ServingModel& model);
-  CallId let_in(Call& call, ServingModel& model);
+  CallId let_in(std::unique_ptr<Call> begun, ServingModel& model);
   QueueState queue_state(const Call& call, const ServingModel& model) const;
   double interactive_tokens_most(const ServingModel& model) const;
   void finish(CallId id);
+  void answer(Call& call, const ServingModel& model);
   void fail(CallId id, const CallError& failure);
-  void refuse(CallId id, const CallError& failure);
   static void tell(Call& call, const CallError& failure);
   static CallError no_device(const ServingModel& model, const std::vector<GroupStatus>& devices);
   void leave_flights(const Call& call);
