@@ -124,9 +124,9 @@ TEST_F(FleetTest, AWorkersCommandLineNamesItsDeviceAndModels) {
   start("echo", 1);
   FleetModel model;
   model.load.model.model_folder = "/models/bge-small";
-  fleet_->load(kModel, std::move(model));
-  const auto is_ready = [&] { return fleet_->status().front().state == FleetState::Ready; };
-  while (!is_ready()) ASSERT_TRUE(fleet_->step(std::chrono::seconds(10)));
+  fleet_->models().load(kModel, std::move(model));
+  const auto is_ready = [&] { return fleet_->groups().front().state == GroupState::Ready; };
+  while (!is_ready()) ASSERT_TRUE(fleet_->loop().step(std::chrono::seconds(10)));
   ASSERT_EQ(worker_pids().size(), 1U);
   std::ifstream file(fmt::format("/proc/{}/cmdline", worker_pids().front()));
   const std::string line{std::istreambuf_iterator<char>(file), {}};

@@ -105,35 +105,6 @@ void InFlightWork::on_out_of_memory(std::size_t group, std::uint64_t token_count
   groups_[group].budget.on_out_of_memory(token_count);
 }
 
-void InFlightWork::deliver_refusals() {
-  // One at a time: whoever hears of it may submit or cancel others.
-  for (auto count = refused_.size(); count > 0 && !refused_.empty(); --count) {
-    const auto [key, error] = std::move(refused_.front());
-    refused_.erase(refused_.begin());
-    parts_.events.on_item_failed(key, error);
-  }
-}
-
-void InFlightWork::fail_item(ItemKey key, const Error& error) {
-  if (texts_.erase(key) > 0) parts_.events.on_item_failed(key, error);
-}
-
-void InFlightWork::fail_waiting(ModelId model, const Error& error) {
-  std::vector<ItemKey> waiting;
-  for (const auto& [key, text] : texts_) {
-    if (text.item.item.model == model && dispatcher_.remove(key)) waiting.push_back(key);
-  }
-  std::sort(waiting.begin(), waiting.end());
-  for (const auto key : waiting) fail_item(key, error);
-}
-
-void InFlightWork::on_unloaded(ModelId model) {
-  // Nobody asks its canary any more: whose fault a batch of it was stays open.
-  for (std::size_t i = 0; i < groups_.size(); ++i) acquit(i, model);
-  fail_waiting(model, {ErrorKind::NotFound, "the model was unloaded"});
-  dispatcher_.forget(model);
-}
-
 void InFlightWork::feed() {
   feed_in_turns(
       groups_.size(), [this](std::size_t i) { return parts_.groups.sent(i).size(); },

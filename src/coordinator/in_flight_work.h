@@ -162,9 +162,9 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   void send_batch(std::size_t index, DispatchBatch batch);
   std::optional<DispatchBatch> take_batch(std::size_t index, std::uint64_t frame);
   void on_whole_batch(std::size_t index, const DispatchBatch& batch, Duration engine);
-  void fail_item(ItemKey key, const Error& error);
 
   // work_returns.cpp
+  void fail_item(ItemKey key, const Error& error);
   void give_back(std::size_t index, DispatchBatch batch);
   void strike(std::size_t index, DispatchBatch batch, const Error& error);
   void try_elsewhere(std::size_t index, DispatchBatch batch, const Error& error);

@@ -1,6 +1,7 @@
-// Batches that come back without rows: from groups that were lost, and from groups that live and
-// failed. The rules are those of fleet_rules.h and device_blame.h. Only a batch that was running is
-// suspected, and a group's canary is asked for before any text is.
+// Texts and batches that come back without rows: from groups that were lost, from groups that live
+// and failed, and because their model is gone. The rules are those of fleet_rules.h and
+// device_blame.h. Only a batch that was running is suspected, and a group's canary is asked for
+// before any text is.
 
 #include <fmt/format.h>
 
@@ -210,6 +211,35 @@ void InFlightWork::blame_outdone(std::size_t index, const DispatchBatch& batch) 
                                              was_not_finite ? "it gives no finite vector for texts"
                                                             : "it fails at batches",
                                              parts_.groups.life(index).name));
+}
+
+void InFlightWork::deliver_refusals() {
+  // One at a time: whoever hears of it may submit or cancel others.
+  for (auto count = refused_.size(); count > 0 && !refused_.empty(); --count) {
+    const auto [key, error] = std::move(refused_.front());
+    refused_.erase(refused_.begin());
+    parts_.events.on_item_failed(key, error);
+  }
+}
+
+void InFlightWork::fail_item(ItemKey key, const Error& error) {
+  if (texts_.erase(key) > 0) parts_.events.on_item_failed(key, error);
+}
+
+void InFlightWork::fail_waiting(ModelId model, const Error& error) {
+  std::vector<ItemKey> waiting;
+  for (const auto& [key, text] : texts_) {
+    if (text.item.item.model == model && dispatcher_.remove(key)) waiting.push_back(key);
+  }
+  std::sort(waiting.begin(), waiting.end());
+  for (const auto key : waiting) fail_item(key, error);
+}
+
+void InFlightWork::on_unloaded(ModelId model) {
+  // Nobody asks its canary any more: whose fault a batch of it was stays open.
+  for (std::size_t i = 0; i < groups_.size(); ++i) acquit(i, model);
+  fail_waiting(model, {ErrorKind::NotFound, "the model was unloaded"});
+  dispatcher_.forget(model);
 }
 
 }  // namespace muster

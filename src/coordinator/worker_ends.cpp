@@ -19,9 +19,6 @@ constexpr Duration kKillAllowance = std::chrono::seconds(1);
 // processes on it for seconds.
 constexpr Duration kStuckAllowance = std::chrono::seconds(10);
 
-// For all workers to end by themselves when the fleet stops, and then to be gone once killed.
-constexpr Duration kStopAllowance = std::chrono::seconds(1);
-
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
@@ -240,40 +237,6 @@ void WorkerSupervisor::resume(std::size_t group) {
   life.reason.clear();
   parts_.client.on_state(group);
   parts_.signal.change();
-}
-
-double WorkerSupervisor::stop() {
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    auto& life = groups_[i].life;
-    life.restart_at.reset();
-    life.is_given_up = true;
-    if (life.has_processes) parts_.processes.end(i, GroupEnding::EndOfStream);
-  }
-  const auto forget = [this](std::size_t i) {
-    parts_.processes.leave(i);
-    groups_[i].pids.clear();
-    groups_[i].life.has_processes = false;
-  };
-  for (const bool is_killed : {false, true}) {
-    const auto deadline = parts_.clock.now() + kStopAllowance;
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-      if (!groups_[i].life.has_processes) continue;
-      if (const auto death = parts_.processes.reap(i, deadline - parts_.clock.now())) {
-        reaped_cpu_seconds_ += death->cpu_seconds;
-        forget(i);
-      } else if (!is_killed) {
-        parts_.processes.end(i, GroupEnding::Kill);
-      }
-    }
-  }
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    if (!groups_[i].life.has_processes) continue;
-    notice(i, fmt::format("its worker, process {}, was killed and does not end: it is left to "
-                          "the system",
-                          fmt::join(groups_[i].pids, ", ")));
-    forget(i);
-  }
-  return reaped_cpu_seconds_;
 }
 
 }  // namespace muster

@@ -15,6 +15,8 @@ namespace {
 constexpr Duration kParentPause = std::chrono::seconds(2);
 // From the end of its stream to the exit of a worker that ends by itself.
 constexpr Duration kEndAllowance = std::chrono::seconds(1);
+// For all workers to end by themselves when the fleet stops, and then to be gone once killed.
+constexpr Duration kStopAllowance = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -180,6 +182,40 @@ void WorkerSupervisor::on_verdict(std::size_t group, Result<ProbeVerdict> verdic
 
 std::optional<Result<ProbeVerdict>> WorkerSupervisor::take_verdict() {
   return std::exchange(verdict_, std::nullopt);
+}
+
+double WorkerSupervisor::stop() {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    auto& life = groups_[i].life;
+    life.restart_at.reset();
+    life.is_given_up = true;
+    if (life.has_processes) parts_.processes.end(i, GroupEnding::EndOfStream);
+  }
+  const auto forget = [this](std::size_t i) {
+    parts_.processes.leave(i);
+    groups_[i].pids.clear();
+    groups_[i].life.has_processes = false;
+  };
+  for (const bool is_killed : {false, true}) {
+    const auto deadline = parts_.clock.now() + kStopAllowance;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (!groups_[i].life.has_processes) continue;
+      if (const auto death = parts_.processes.reap(i, deadline - parts_.clock.now())) {
+        reaped_cpu_seconds_ += death->cpu_seconds;
+        forget(i);
+      } else if (!is_killed) {
+        parts_.processes.end(i, GroupEnding::Kill);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (!groups_[i].life.has_processes) continue;
+    notice(i, fmt::format("its worker, process {}, was killed and does not end: it is left to "
+                          "the system",
+                          fmt::join(groups_[i].pids, ", ")));
+    forget(i);
+  }
+  return reaped_cpu_seconds_;
 }
 
 void WorkerSupervisor::notice(std::size_t group, const std::string& sentence) const {

@@ -48,7 +48,7 @@ class WorkerSupervisorTest : public testing::Test, protected GroupClient {
   }
 
   void make_ready_again(std::size_t group) {
-    greet(group);
+    ASSERT_TRUE(greet(group));
     models_->on(group)[kModel].status.state = ModelState::Ready;
     supervisor_->on_model_ready(group);
   }
