@@ -1,10 +1,9 @@
 #include "server/float_text.h"
 
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
+#include "server/base64.h"
 #include "server/short_decimal.h"
 
 namespace muster {
@@ -13,26 +12,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "rows go out as they lie in memory");
 
 constexpr std::size_t kFloatSizeMost = kShortestMost + 1;  // and a comma
-
-constexpr std::string_view kAlphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-using CharPair = std::array<char, 2>;
-
-// Both characters of twelve bits.
-constexpr std::array<CharPair, 4096> make_pairs() {
-  std::array<CharPair, 4096> pairs{};
-  for (std::size_t bits = 0; bits < pairs.size(); ++bits) {
-    pairs[bits] = {kAlphabet[bits >> 6], kAlphabet[bits & 63]};
-  }
-  return pairs;
-}
-constexpr auto kPairs = make_pairs();
-
-char* put_pair(char* out, std::uint32_t bits) {
-  std::memcpy(out, kPairs[bits].data(), 2);
-  return out + 2;
-}
 
 }  // namespace
 
@@ -45,34 +24,20 @@ void append_floats(std::span<const float> values, std::string& out) {
 }
 
 void append_base64(std::span<const float> values, std::string& out) {
-  const auto bytes = std::as_bytes(values);
-  const auto* in = reinterpret_cast<const unsigned char*>(bytes.data());
-  std::size_t left = bytes.size();
   const std::size_t start = out.size();
-  out.resize(start + base64_size(left));
-  char* at = out.data() + start;
-  for (; left >= 3; left -= 3, in += 3) {
-    const std::uint32_t bits =
-        static_cast<std::uint32_t>(in[0]) << 16 | static_cast<std::uint32_t>(in[1]) << 8 | in[2];
-    at = put_pair(at, bits >> 12);
-    at = put_pair(at, bits & 0xFFF);
-  }
-  if (left == 0) return;
-  const std::uint32_t bits = static_cast<std::uint32_t>(in[0]) << 16 |
-                             (left == 2 ? static_cast<std::uint32_t>(in[1]) << 8 : 0);
-  at = put_pair(at, bits >> 12);
-  *at++ = left == 2 ? kAlphabet[bits >> 6 & 63] : '=';
-  *at = '=';
+  out.resize(start + base64_size(values.size_bytes()));
+  put_base64(std::as_bytes(values), out.data() + start);
 }
 
 bool are_finite(std::span<const float> values) {
-  constexpr std::uint32_t kExponent = 0x7F80'0000;  // all ones: infinite, or no number
-  std::uint32_t is_any_not = 0;                     // no early end, so that it is done in vectors
+  // The exponent of what is infinite or no number is all ones: one more carries into the sign.
+  constexpr std::uint32_t kMagnitude = 0x7FFF'FFFF;
+  constexpr std::uint32_t kOneOfExponent = 0x0080'0000;
+  std::uint32_t sums = 0;  // no early end, so that it is done in vectors
   for (const float value : values) {
-    const bool is_not = (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent;
-    is_any_not |= is_not ? 1U : 0U;
+    sums |= (std::bit_cast<std::uint32_t>(value) & kMagnitude) + kOneOfExponent;
   }
-  return is_any_not == 0;
+  return sums <= kMagnitude;
 }
 
 }  // namespace muster

@@ -15,11 +15,8 @@ void append_floats(std::span<const float> values, std::string& out);
 
 /// Appends the base64 of the values' bytes in little-endian order, padded.
 ///
-/// Cost: two table look-ups for three bytes. Source: RFC 4648 section 4.
+/// Source: base64.h.
 void append_base64(std::span<const float> values, std::string& out);
-
-/// How long the base64 of so many bytes is.
-constexpr std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
 
 bool are_finite(std::span<const float> values);
 

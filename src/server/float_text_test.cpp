@@ -56,7 +56,6 @@ TEST(FloatText, Base64HasThreeEndings) {
   EXPECT_EQ(base64({1}), "xAACAPw==");
   EXPECT_EQ(base64({1, 1}), "xAACAPwAAgD8=");
   EXPECT_EQ(base64({1, 1, 1}), "xAACAPwAAgD8AAIA/");
-  EXPECT_EQ(base64_size(4), 8);
 }
 
 TEST(FloatText, FindsWhatIsNotFinite) {

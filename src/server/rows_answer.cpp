@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "server/base64.h"
 #include "server/float_text.h"
 #include "server/quantized_row.h"
 

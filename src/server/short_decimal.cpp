@@ -128,25 +128,28 @@ constexpr std::int32_t cut_to(std::int32_t number, std::uint32_t step) {
 }
 
 /// The multiple of the largest power of ten that has one between `least` and `most`, of those the
-/// nearest to the value. Six digits and fewer are left to Ryu, and a value half way between two.
+/// nearest to the value. Five digits and fewer are left to Ryu, and a value half way between two.
 [[gnu::always_inline]] inline Decimals choose(const Scaled& s, Ints& are_others) {
   Decimals decimals;
   for (std::size_t i = 0; i < kBlock; ++i) {
     const std::int32_t has_ten = cut_to(s.most[i], 10) >= s.least[i] ? -1 : 0;
     const std::int32_t has_hundred = cut_to(s.most[i], 100) >= s.least[i] ? -1 : 0;
     const std::int32_t has_thousand = cut_to(s.most[i], 1'000) >= s.least[i] ? -1 : 0;
+    const std::int32_t has_more = cut_to(s.most[i], 10'000) >= s.least[i] ? -1 : 0;
     const std::int32_t by_one = s.whole[i] - s.are_above_half[i];
     const std::int32_t by_ten = cut_to(s.whole[i] + 5, 10);
     const std::int32_t by_hundred = cut_to(s.whole[i] + 50, 100);
-    const std::int32_t number =
-        (by_one & ~has_ten) | (by_ten & has_ten & ~has_hundred) | (by_hundred & has_hundred);
-    const std::int32_t half_step = (5 & has_ten) + (45 & has_hundred);
+    const std::int32_t by_thousand = cut_to(s.whole[i] + 500, 1'000);
+    const std::int32_t number = (by_one & ~has_ten) | (by_ten & has_ten & ~has_hundred) |
+                                (by_hundred & has_hundred & ~has_thousand) |
+                                (by_thousand & has_thousand);
+    const std::int32_t half_step = (5 & has_ten) + (45 & has_hundred) + (450 & has_thousand);
     const std::int32_t is_at_half = number == s.whole[i] + half_step ? -1 : 0;
     const std::int32_t is_tie =
         (s.are_half_way[i] & ~has_ten) | (s.are_whole[i] & has_ten & is_at_half);
-    are_others[i] |= has_thousand | is_tie;
+    are_others[i] |= has_more | is_tie;
     decimals.numbers[i] = number;
-    decimals.digit_counts[i] = kDigitCount + has_ten + has_hundred;
+    decimals.digit_counts[i] = kDigitCount + has_ten + has_hundred + has_thousand;
   }
   return decimals;
 }

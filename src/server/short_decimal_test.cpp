@@ -53,6 +53,9 @@ TEST(ShortDecimal, ForEachNumberOfDigitsAndZeros) {
   EXPECT_EQ(shortest(0.0625F), "0.0625");
   EXPECT_EQ(shortest(-0.0123F), "-0.0123");
   EXPECT_EQ(shortest(0.123456F), "0.123456");
+  EXPECT_EQ(shortest(-0.0123456F), "-0.0123456");
+  EXPECT_EQ(shortest(0.00123456F), "0.00123456");
+  EXPECT_EQ(shortest(0.12345F), "0.12345");
   EXPECT_EQ(shortest(0.99999994F), "0.99999994");       // the last before 1
   EXPECT_EQ(shortest(0.0099999988F), "0.009999999");    // the last before 0.01
   EXPECT_EQ(shortest(0.00099999993F), "0.0009999999");  // the last before 0.001
