@@ -142,10 +142,23 @@ CommandMeter::CommandMeter(const Collector& collector, const Clock& clock,
   }
 }
 
+// The load of a CPU is that since the visit before. What is read just after the end is still about
+// the command, unless it is of so short a while that the kernel's ticks (10 ms) say little of it.
+bool CommandMeter::counts(const DeviceSample& sample) const {
+  if (is_over_ || sample.at < begin_) return false;
+  if (!end_ || sample.at <= *end_) return true;
+  constexpr Duration kShortest = std::chrono::milliseconds(100);
+  const auto& device = use_.devices[sample.device];
+  if (device.identity.device.kind != DeviceKind::Cpu) return false;
+  return !device.counted_to ||
+         (*device.counted_to <= *end_ && sample.at - *device.counted_to >= kShortest);
+}
+
 void CommandMeter::add(const DeviceSample& sample) {
   const std::lock_guard lock(mutex_);
-  if (is_over_ || sample.at < begin_) return;
+  if (!counts(sample)) return;
   use_.devices[sample.device].use.add(sample);
+  use_.devices[sample.device].counted_to = sample.at;
   windows_[sample.device].add(sample);
 }
 
@@ -158,10 +171,11 @@ CommandUse CommandMeter::finish(Collector& collector) {
   const auto end = clock_.now();
   {
     const std::lock_guard lock(mutex_);
-    is_over_ = true;
+    end_ = end;
   }
   const auto found = collector.find_edges(kEdgeLimit);
   const std::lock_guard lock(mutex_);
+  is_over_ = true;
   use_.wall_seconds = seconds(end - begin_);
   for (std::uint32_t i = 0; i < windows_.size(); ++i) {
     EnergyEdge edge;

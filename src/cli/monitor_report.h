@@ -22,14 +22,15 @@ struct CommandUse {
     std::string name;
     DeviceUse use;
     WindowEnergy energy;
+    std::optional<TimePoint> counted_to = {};  // the last sample
   };
   double wall_seconds = 0;
   std::optional<ProcessUse> own;  // the command's; what devices did is everybody's
   std::vector<OfDevice> devices;
 };
 
-/// Measures from its making to `finish`: every sample between counts, and the energy by edges of
-/// the counters at both ends.
+/// Measures from its making to `finish`: every sample between counts, CPUs are visited at both
+/// ends, and the energy is that between edges of the counters at both ends.
 ///
 /// Threads: `add` is called by the collector's thread, the rest by one thread.
 class CommandMeter {
@@ -47,11 +48,13 @@ class CommandMeter {
   CommandMeter(const Collector& collector, const Clock& clock,
                const std::vector<EnergyEdge>& edges);
   void add(const DeviceSample& sample);
+  bool counts(const DeviceSample& sample) const;
 
   const Clock& clock_;
   const TimePoint begin_;
   std::mutex mutex_;
   bool is_over_ = false;               // guarded by mutex_
+  std::optional<TimePoint> end_;       // guarded by mutex_; set while the last edges are sought
   CommandUse use_;                     // guarded by mutex_
   std::vector<EnergyWindow> windows_;  // guarded by mutex_
 };

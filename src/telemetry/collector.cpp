@@ -250,6 +250,7 @@ Status SamplerCollector::on_frame(const FrameHeader& header, std::span<const std
     case TelemetryMessageType::Events:
       return on_events(payload);
     case TelemetryMessageType::Edges:
+      MUSTER_TRY(take_samples());  // those of the visits before the search are there first
       return on_edges(header.id, payload);
     case TelemetryMessageType::Costs: {
       auto costs = MUSTER_TRY(decode_costs(payload));

@@ -70,7 +70,8 @@ class Collector {
   /// be quick.
   virtual void subscribe(std::function<void(const DeviceSample&)> on_sample) = 0;
 
-  /// Asks for the next edge of every energy counter and waits for all of them, at most `limit`.
+  /// Has each CPU visited at once, asks for the next edge of every energy counter and waits for all
+  /// of them, at most `limit`. Subscribers have got the samples of the visits when it returns.
   virtual Result<std::vector<EnergyEdge>> find_edges(Duration limit) = 0;
 
   /// A viewer is there: processes are listed each second instead of every ten.

@@ -140,6 +140,28 @@ TEST(Collector, HistoryAndEdgesAreThere) {
   EXPECT_TRUE(edges->front().at || !edges->front().missing_reason.empty());
 }
 
+TEST(Collector, ReadingsOfACpuAreThereWhenItsEdgesAre) {
+  const SteadyClock clock;
+  std::mutex mutex;  // both outlive the collector's thread
+  std::vector<DeviceSample> samples;
+  CollectorOptions options;
+  options.periods = {milliseconds(100), std::chrono::hours(1), std::chrono::hours(1)};
+  const auto collector = Collector::start(options, clock);
+  ASSERT_TRUE(collector) << collector.error().message;
+  (*collector)->subscribe([&](const DeviceSample& sample) {
+    const std::lock_guard lock(mutex);
+    samples.push_back(sample);
+  });
+  ASSERT_TRUE((*collector)->find_edges(milliseconds(250)));
+  const std::lock_guard lock(mutex);
+  const auto is_of_cpu = [&](const DeviceSample& sample) {
+    return (*collector)->machine().devices[sample.device].device.kind == DeviceKind::Cpu;
+  };
+  const auto found = std::ranges::find_if(samples, is_of_cpu);
+  ASSERT_NE(found, samples.end());
+  EXPECT_TRUE(found->readings.has(Reading::CpuMemorySize));
+}
+
 TEST(Collector, ADeviceInWhoseCallTheSamplerDiedTwiceIsLeftOut) {
   const SteadyClock clock;
   const auto options = fake_driver("crash", R"({"fake_nvml": 1, "gpus": [{"model": "T4"},

@@ -47,6 +47,7 @@ bool EdgeSearch::pause(TimePoint until) {
 }
 
 EdgeFound EdgeSearch::look(const EdgeCounter& counter, TimePoint deadline) {
+  if (counter.before) counter.before();
   EdgeDetector detector;
   for (;;) {
     std::unique_lock use(*counter.in_use, std::defer_lock);

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -21,6 +22,7 @@ struct EdgeCounter {
   DeviceSampler* sampler = nullptr;
   CallWatch* watch = nullptr;
   std::timed_mutex* in_use = nullptr;  // held while the sampler is called
+  std::function<void()> before = {};   // called once, before the first look
 };
 
 /// Tells from looks at one counter when it changed.

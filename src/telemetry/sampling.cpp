@@ -122,6 +122,10 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
 bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& sample) {
   auto& device = *devices_[index];
   const auto tick = self.tick;
+  // The next one is about a period after it.
+  if (const auto beside = device.visited_beside.exchange(kNoTick); beside != kNoTick) {
+    device.due.visited(plan_, index, beside, only(Tier::Medium));
+  }
   if (has_viewer_) {
     // Whoever looks at processes wants them each second.
     const auto next = device.due.at(tick);
@@ -146,6 +150,23 @@ bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& samp
   device.is_lost = sample.lost_reason.has_value();
   device.due.visited(plan_, index, tick, due);
   return true;
+}
+
+// Beside the rounds, of a device that its driver does not hold.
+void Sampling::visit_now(std::uint32_t index) {
+  auto& device = *devices_[index];
+  DeviceSample sample;
+  {
+    std::unique_lock use(device.in_use, std::defer_lock);
+    if (!use.try_lock_for(kInUseWait)) return;
+    sample.device = index;
+    sample.at = clock_.now();
+    sample.tiers = only(Tier::Medium);
+    device.sampler->sample(sample.tiers, *device.watch, sample);
+  }
+  device.visited_beside = static_cast<std::uint64_t>((sample.at - begin_) / plan_.period());
+  const std::lock_guard taking(sink_mutex_);
+  sink_.take(sample);
 }
 
 void Sampling::count_visit(Poller& self, const DeviceSample& sample, Duration took) {
@@ -232,7 +253,9 @@ std::vector<EdgeFound> Sampling::find_edges(Duration limit) {
   for (std::uint32_t i = 0; i < devices_.size(); ++i) {
     auto& device = *devices_[i];
     if (device.sampler == nullptr) continue;
-    counters.push_back({i, device.sampler, device.watch.get(), &device.in_use});
+    auto& counter = counters.emplace_back();
+    counter = {i, device.sampler, device.watch.get(), &device.in_use};
+    if (device.is_cpu) counter.before = [this, i] { visit_now(i); };
   }
   return edges_.find(counters, limit);
 }

@@ -55,20 +55,24 @@ class Sampling {
 
   void set_viewer(bool is_there) { has_viewer_ = is_there; }
 
-  /// The next edge of every energy counter; blocks at most a little longer than `limit`.
+  /// Visits each CPU now, since its load is what happened between two visits a second apart, and
+  /// then finds the next edge of every energy counter; blocks at most a little longer than `limit`.
   std::vector<EdgeFound> find_edges(Duration limit);
 
   std::array<CollectorStatus::TierTicks, kTierCount> ticks();
   void add_costs_to(std::map<std::string, CallCost>& costs) const;
 
  private:
+  static constexpr std::uint64_t kNoTick = UINT64_MAX;
+
   struct Watched {
     DeviceSampler* sampler = nullptr;
     std::unique_ptr<CallCosts> watch;
     DueTiers due;         // of the thread that visits it
     bool is_cpu = false;  // has nothing in the fast tier
     std::atomic<bool> is_lost = false;
-    std::timed_mutex in_use;       // a visit, or a look at its energy counter
+    std::timed_mutex in_use;  // a visit, or a look at its energy counter
+    std::atomic<std::uint64_t> visited_beside = kNoTick;  // the tick of a visit by `visit_now`
     std::uint64_t calm_ticks = 0;  // visits in a row that were quick; guarded by mutex_
   };
   struct Poller {
@@ -90,6 +94,7 @@ class Sampling {
   void run(Poller& self);
   void visit_round(Poller& self, std::unique_lock<std::mutex>& lock);
   bool visit(std::uint32_t index, const Poller& self, DeviceSample& sample);
+  void visit_now(std::uint32_t index);
   void count_visit(Poller& self, const DeviceSample& sample, Duration took);
   void count_missed(Poller& poller, std::uint64_t tick);
   bool rejoin(Poller& self);

@@ -23,6 +23,7 @@ constexpr Duration kPatience = seconds(15);  // for a machine that is busy with 
 class FakeDevice final : public DeviceSampler {
  public:
   FakeDevice() { identity_.device.kind = DeviceKind::Cuda; }
+  void become_cpu() { identity_.device.kind = DeviceKind::Cpu; }
 
   const DeviceIdentity& identity() const override { return identity_; }
 
@@ -83,9 +84,9 @@ class SamplingTest : public testing::Test, public SampleSink {
   // Before the destructor begins: the visiting threads call this object.
   void TearDown() override { sampling_.reset(); }
 
-  void begin() {
+  void begin(const std::array<Duration, kTierCount>& periods = kPeriods) {
     sampling_ = std::make_unique<Sampling>(
-        std::vector<DeviceSampler*>{&devices_[0], &devices_[1], &devices_[2]}, kPeriods, page_,
+        std::vector<DeviceSampler*>{&devices_[0], &devices_[1], &devices_[2]}, periods, page_,
         clock_, *this);
   }
 
@@ -188,6 +189,21 @@ TEST_F(SamplingTest, EdgesAreFoundBesideADriverThatHangs) {
   EXPECT_FALSE(edges[2].at);
   EXPECT_FALSE(edges[2].missing_reason.empty());
   devices_[2].hold(false);
+}
+
+TEST_F(SamplingTest, ACpuIsVisitedBeforeItsEdgeIsSought) {
+  devices_[1].become_cpu();
+  devices_[1].remove_counter();
+  begin({milliseconds(20), std::chrono::hours(1), std::chrono::hours(1)});
+  ASSERT_TRUE(wait_for({0, 1, 2}, 1));
+  // By itself it is visited again in half an hour.
+  ASSERT_EQ(count(1), 1);
+  for (const int visits : {2, 3}) {
+    sampling_->find_edges(milliseconds(500));
+    EXPECT_EQ(count(1), visits);
+  }
+  ASSERT_TRUE(wait_for({0}, 3));
+  EXPECT_EQ(count(1), 3);
 }
 
 TEST_F(SamplingTest, CallsAreCountedByName) {

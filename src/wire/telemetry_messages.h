@@ -40,7 +40,8 @@ struct Watch {
   std::vector<std::string> left_out;  // device keys: in their calls a sampler died twice
 };
 
-/// Collector: find the next edge of every energy counter; the frame's id comes back with Edges.
+/// Collector: visit the CPUs now, whose samples come before the answer, and find the next edge of
+/// every energy counter; the frame's id comes back with Edges.
 struct FindEdges {
   Duration limit{};
 };

@@ -132,6 +132,24 @@ TEST_F(MonitorCommand, ChargesACommandWithWhatItDidItself) {
   EXPECT_NE(shown.err.find(" s; the command itself: CPU 0.0"), std::string::npos) << shown.err;
 }
 
+TEST_F(MonitorCommand, TellsWhatACpuDidDuringAShortCommand) {
+  // A CPU is visited once a second, and this is over before that.
+  const auto finished =
+      muster_.run({"monitor", "--json", "--", "sh", "-c",
+                   "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.1"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  double busiest = 0;
+  const auto json = Json::parse(finished.out);
+  for (const auto& device : json["devices"]) {
+    if (!device["name"].get<std::string>().starts_with("cpu:")) continue;
+    ASSERT_TRUE(device["utilization_ratio"].is_object()) << device;
+    busiest = std::max(busiest, device["utilization_ratio"]["max"].get<double>());
+    EXPECT_GT(device["peak_memory_bytes"], 0);
+  }
+  EXPECT_GT(busiest, 0);
+  EXPECT_LE(busiest, 1);
+}
+
 TEST_F(MonitorCommand, SaysWhyACpuHasNoEnergy) {
   muster_.set("MUSTER_SYSFS_ROOT", ".");  // without /sys, so without counters
   const auto finished = muster_.run({"monitor", "--", "sleep", "0.1"});
