@@ -134,14 +134,14 @@ Result<int> run_diff(const CommandContext& context) {
   if (words.size() != 3) {
     return Error{ErrorKind::InvalidArgument, "muster bench diff wants two results: A and B"};
   }
-  const ComparisonRule rule{
-      .confidence = MUSTER_TRY(percent(context.arguments, "--confidence", 0.99)),
-      .tolerance = MUSTER_TRY(percent(context.arguments, "--tolerance", 0))};
+  ComparisonRule rule;
+  rule.confidence = MUSTER_TRY(percent(context.arguments, "--confidence", rule.confidence));
+  rule.tolerance = MUSTER_TRY(percent(context.arguments, "--tolerance", rule.tolerance));
   constexpr std::uint64_t kResultBytesMost = 4ULL << 30;
   std::vector<ResultFigures> sides;
   for (const auto& file : {words[1], words[2]}) {
-    sides.push_back(
-        MUSTER_TRY(read_result_figures(MUSTER_TRY(read_file(file, kResultBytesMost)), file)));
+    const auto text = MUSTER_TRY(read_file(file, kResultBytesMost));
+    sides.push_back(MUSTER_TRY(read_result_figures(text, file)));
   }
   const auto difference = MUSTER_TRY(compare_results(sides[0], sides[1], rule));
   MUSTER_TRY(context.output.append(context.arguments.has("--json")
@@ -182,7 +182,8 @@ Result<int> run_selftest(const CommandContext& context) {
   std::vector<SelftestCheck> checks;
   bool is_met = true;
   for (const auto& part : parts) {
-    for (auto& check : MUSTER_TRY(muster::run_selftest(part, options))) {
+    auto found = MUSTER_TRY(muster::run_selftest(part, options));
+    for (auto& check : found) {
       is_met = is_met && check.is_met;
       checks.push_back(std::move(check));
     }

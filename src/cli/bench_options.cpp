@@ -165,8 +165,8 @@ Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
     constexpr std::uint64_t kTraceBytesMost = 1ULL << 30;
     auto load = common;
     load.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace};
-    load.arrivals->trace =
-        MUSTER_TRY(parse_arrival_trace(MUSTER_TRY(read_file(*file, kTraceBytesMost)), *file));
+    const auto text = MUSTER_TRY(read_file(*file, kTraceBytesMost));
+    load.arrivals->trace = MUSTER_TRY(parse_arrival_trace(text, *file));
     if (!arguments.has("--duration")) load.seconds = load.arrivals->trace.back() + 1;
     add(load);
     return Done{};
@@ -271,7 +271,8 @@ std::size_t BenchPlan::texts_wanted() const {
 
 Result<BenchTask> bench_task(const Arguments& arguments) {
   const auto& word = arguments.positionals.front();
-  const auto found = std::ranges::find(kTasks, word, &TaskName::name);
+  const auto* const found =
+      std::ranges::find_if(kTasks, [&](const TaskName& task) { return task.name == word; });
   if (found == kTasks.end()) {
     std::vector<std::string> names;
     for (const auto& task : kTasks) names.emplace_back(task.name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ Result<BenchTask> bench_task(const Arguments& arguments);
 struct BenchPlan {
   BenchTask task = BenchTask::Embed;
   std::string subject;  // a URL, or a model that a server of our own is started with
-  ApiOptions api;
-  std::vector<LoadPoint> points;
+  ApiOptions api = {};
+  std::vector<LoadPoint> points = {};
   std::uint32_t trials = 1;
   double cooldown_seconds = 1;
   std::uint64_t seed = 1;

@@ -34,7 +34,7 @@ CommandSpec bench_spec() {
               .help = "texts (.txt, .jsonl, .csv); with http a body a line",
               .may_repeat = true},
              {"--prompt-words", "LENGTH", "generated texts (default: lognormal:64:0.5)"},
-             {"--batch", "N", "embed: texts a request (1); rerank: documents (8)"},
+             {"--batch", "N", "texts a request, 1 by default; rerank: documents, 8 by default"},
              {"--output-tokens", "LENGTH", "generate: max_tokens (default: 64)"},
              {"--ignore-eos", "", "generate: exactly so many, where the server can"},
              {"--completions", "", "generate: /v1/completions instead of chat"},
@@ -68,8 +68,8 @@ CommandSpec bench_spec() {
           "\n"
           "A MODEL is served here, on a free port, and the server is ended afterwards. A\n"
           "LENGTH is a number or lognormal:MEDIAN:SIGMA. Latency counts from the time at\n"
-          "which a request was meant to be sent. A run in which this program was itself too\n"
-          "late ends with 22, a missed objective with 24, a diff in which B is worse with 23.\n"
+          "which a request was meant to be sent. The exit code is 22 when this program\n"
+          "itself was too late, 23 when B is worse, 24 when an objective is missed.\n"
           "docs/bench.md explains the figures.\n",
   };
 }

@@ -23,7 +23,7 @@ std::string_view bench_api_name(BenchApi api);
 /// How requests are made of texts.
 struct ApiOptions {
   BenchApi api = BenchApi::Embeddings;
-  std::string model;                      // as the server names it
+  std::string model = {};                 // as the server names it
   std::uint32_t texts_per_request = 1;    // embeddings; of rerank the documents of a query
   LengthLaw output_tokens{.median = 64};  // chat and completions: at most so many
   bool ignores_eos = false;  // the same: exactly so many, of servers that know `ignore_eos`

@@ -17,9 +17,9 @@ namespace muster {
 struct BenchTrial {
   std::uint64_t seed = 0;
   double started_at = 0;  // seconds since 1970
-  TrialSummary summary;
-  MachineUse machine;
-  TrialSamples samples;
+  TrialSummary summary = {};
+  MachineUse machine = {};
+  TrialSamples samples = {};
 };
 
 /// A load and its trials.

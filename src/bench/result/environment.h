@@ -14,19 +14,19 @@ namespace muster {
 /// The machine on which the generator runs, as far as it can explain a figure. What the system does
 /// not tell is absent.
 struct BenchEnvironment {
-  std::string cpu_model;
-  std::uint32_t logical_cpus = 0;         // that this process may use
-  std::uint32_t core_count = 0;           // physical cores among them
-  std::optional<double> cpu_limit_cores;  // of its cgroups
-  std::vector<std::string> instruction_sets;
-  std::optional<double> clock_hertz;      // of the first CPU at the start
-  std::optional<double> clock_max_hertz;  // the most that it may reach
-  std::string governor;                   // of its frequency; empty: not told
-  std::string clock_source;               // of the kernel: "tsc"
+  std::string cpu_model = {};
+  std::uint32_t logical_cpus = 0;              // that this process may use
+  std::uint32_t core_count = 0;                // physical cores among them
+  std::optional<double> cpu_limit_cores = {};  // of its cgroups
+  std::vector<std::string> instruction_sets = {};
+  std::optional<double> clock_hertz = {};      // of the first CPU at the start
+  std::optional<double> clock_max_hertz = {};  // the most that it may reach
+  std::string governor = {};                   // of its frequency; empty: not told
+  std::string clock_source = {};               // of the kernel: "tsc"
   std::uint64_t memory_bytes = 0;
-  std::string kernel;
-  std::string hypervisor;  // "KVM"; empty: none is known of
-  std::string build;       // of muster
+  std::string kernel = {};
+  std::string hypervisor = {};  // "KVM"; empty: none is known of
+  std::string build = {};       // of muster
 };
 
 /// What the machine did during a run, from /proc/stat and /proc/loadavg.

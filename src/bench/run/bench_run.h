@@ -31,9 +31,9 @@ std::string load_name(const LoadOptions& load);
 struct BenchRunOptions {
   const HttpClientTarget* target = nullptr;
   const PreparedRequests* requests = nullptr;
-  std::vector<LoadPoint> points;  // at least one
-  std::uint32_t trials = 1;       // of each
-  double cooldown_seconds = 1;    // between trials
+  std::vector<LoadPoint> points = {};  // at least one
+  std::uint32_t trials = 1;            // of each
+  double cooldown_seconds = 1;         // between trials
   std::uint64_t seed = 1;
   WarmUpRule warm_up = {};
   std::vector<Objective> objectives = {};
