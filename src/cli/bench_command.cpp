@@ -40,7 +40,8 @@ Result<int> report(const CommandContext& context, const BenchResult& result) {
     MUSTER_TRY(write_file_atomically(*file, json));
   }
   MUSTER_TRY(context.output.append(
-      context.arguments.has("--json") ? json : bench_text(result, printed_width(STDOUT_FILENO))));
+      context.arguments.has("--json") ? json
+                                      : bench_text(result, context.terminal(STDOUT_FILENO).width)));
   if (!result.peak && !result.is_valid()) return kInvalidExit;
   return result.meets_objectives() ? 0 : kObjectiveExit;
 }
@@ -144,9 +145,10 @@ Result<int> run_diff(const CommandContext& context) {
     sides.push_back(MUSTER_TRY(read_result_figures(text, file)));
   }
   const auto difference = MUSTER_TRY(compare_results(sides[0], sides[1], rule));
-  MUSTER_TRY(context.output.append(context.arguments.has("--json")
-                                       ? difference_json(difference).dump() + "\n"
-                                       : diff_text(difference, printed_width(STDOUT_FILENO))));
+  MUSTER_TRY(
+      context.output.append(context.arguments.has("--json")
+                                ? difference_json(difference).dump() + "\n"
+                                : diff_text(difference, context.terminal(STDOUT_FILENO).width)));
   return difference.has_worse() ? kWorseExit : 0;
 }
 

@@ -25,7 +25,7 @@ constexpr auto kStartLimit = std::chrono::minutes(5);  // a large model is read 
 bool is_cancelled() { return interrupt_signal() != 0; }
 
 Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& plan) {
-  const auto access = MUSTER_TRY(server_access(context.arguments));
+  const auto access = MUSTER_TRY(server_access(context));
   BenchServer server;
   auto url = plan.subject;
   if (plan.task == BenchTask::Http) {
@@ -93,7 +93,7 @@ Result<BenchServer> open_bench_server(const CommandContext& context, const Bench
 }
 
 Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server) {
-  const auto access = MUSTER_TRY(server_access(context.arguments));
+  const auto access = MUSTER_TRY(server_access(context));
   const auto& url = server.target.url;
   const auto client = MUSTER_TRY(HttpClient::open(
       fmt::format("{}://{}{}", url.is_tls ? "https" : "http", url.address(), url.path),

@@ -128,9 +128,9 @@ void add_time_rows(Table& table, const TimeRow& row) {
   values.push_back(milliseconds(distribution.most));
   lows.emplace_back();
   highs.emplace_back();
-  table.add_row(std::move(values));
-  table.add_row(std::move(lows));
-  table.add_row(std::move(highs));
+  table.add_row({values.begin(), values.end()});
+  table.add_row({lows.begin(), lows.end()});
+  table.add_row({highs.begin(), highs.end()});
 }
 
 std::string times_table(const TrialSummary& summary, std::size_t width) {
