@@ -50,7 +50,9 @@ Result<ChatValue> value_of(Element element) {
       return ChatValue(element.get_string().value_unsafe());
     case simdjson::dom::element_type::ARRAY: {
       ChatValue::List list;
-      for (const Element item : element.get_array().value_unsafe()) {
+      // By its name: a range-for would not keep the temporary that holds it.
+      const auto items = element.get_array().value_unsafe();
+      for (const Element item : items) {
         list.push_back(MUSTER_TRY(value_of(item)));
       }
       return ChatValue(std::move(list));
