@@ -201,7 +201,7 @@ void SimulatedFleet::try_elsewhere(std::size_t device, DispatchBatch batch) {
   dispatcher_.retry(device, std::move(batch));
 }
 
-// The books must say "waits" before the scheduler takes the texts back, as both are compared next.
+// The simulation's own side of a return. Both sides are compared after the event.
 void SimulatedFleet::wait_again(const std::vector<WorkItem>& items) {
   for (const auto& item : items) {
     texts_[item.key].fate = Fate::Waiting;
