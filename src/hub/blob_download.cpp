@@ -1,3 +1,9 @@
+// A file grows under a name of its own and is hashed while it is read and written; only bytes that
+// match the hub's hash get the blob's name, after an fsync. What an earlier run left is read and
+// hashed first. If the whole then turns out wrong, those old bytes are suspected once and all is
+// fetched anew; bytes that all came in this run are refused. A server that ignores ranges, or sends
+// another one, is noticed before its bytes are appended.
+
 #include "hub/blob_download.h"
 
 #include <fcntl.h>

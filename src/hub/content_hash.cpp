@@ -1,3 +1,7 @@
+// Hashes as the hub names content: SHA-256 for large files, and for small ones git's SHA-1 of a
+// blob, which begins with the size and a zero byte. So the size must be known before the first
+// byte.
+
 #include "hub/content_hash.h"
 
 #include <fmt/format.h>

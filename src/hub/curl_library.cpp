@@ -1,3 +1,7 @@
+// libcurl is found at run time and only when a pull needs it: linked, its libraries would slow down
+// every start. All functions are looked up before the first is called, so a library that lacks one
+// is refused whole. It stays open until the process ends, so there is no order of closing to keep.
+
 #include "hub/curl_library.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,8 @@
+// Which files of a repository a pull means. The usual choice is a list of known names rather than
+// everything but weights: repositories hold the same weights in several formats, and one of them is
+// enough. What runs code when it is loaded, or is one of many variants, is never picked by itself;
+// the refusal names the files, so that a pattern can be written from it.
+
 #include "hub/file_choice.h"
 
 #include <fmt/format.h>

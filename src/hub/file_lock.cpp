@@ -1,3 +1,8 @@
+// flock on a file that is never removed by us, the protocol of huggingface_hub: both may share one
+// cache. Waiting is a loop of attempts, so that a pull can be cancelled and say what it waits for.
+// After each success the name is compared with the open file: if somebody cleaned the folder up in
+// between, the lock is on a file that nobody else will find, and is taken again.
+
 #include "hub/file_lock.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// Reads the environment by the rules of huggingface_hub, so that a machine set up for it needs
+// nothing new: the same variables in the same order. It remembers where the token came from, as a
+// refusal must name the place to mend. A token is checked before it goes into a header, because a
+// line end in it would start another header.
+
 #include "hub/hub_access.h"
 
 #include <fmt/format.h>

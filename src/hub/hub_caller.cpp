@@ -1,3 +1,9 @@
+// When to ask again, in the manner of huggingface_hub. Five retries in a row without gain end it;
+// an attempt that brought new bytes starts the count anew, with a bound on all of them, so a slow
+// trickle cannot go on forever. A pause that the hub asks for is kept unless it is longer than the
+// hub's own window. A hub that cannot be reached for the list is reported at once, as a wrong
+// address would look the same.
+
 #include "hub/hub_caller.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// A listing comes from outside and its paths become files, so everything is checked before anything
+// is used: paths stay below the folder, hold no control characters and come once, hashes have their
+// length, sizes and counts have bounds. One bad entry refuses the whole list, since a part of a
+// model is of no use.
+
 #include "hub/hub_listing.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Turns answers into sentences that say what to do. The hub answers 401 alike for a model that does
+// not exist and for one that may not be seen; its header X-Error-Code tells some cases apart, and
+// the sentence names both possibilities where it does not. What a server says of itself is cut to a
+// length before it is shown. A token's place is named, never the token.
+
 #include "hub/hub_refusal.h"
 
 #include <fmt/format.h>

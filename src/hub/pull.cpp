@@ -1,3 +1,9 @@
+// A pull is a plan, which only reads, and a fetch, which carries it out: what is shown beforehand
+// is what will be done. Files are fetched one by one under locks, so two processes share the work
+// instead of doing it twice, and after each lock the cache is looked at again. The revision is
+// written last. With patterns it does not replace a fuller snapshot, or files that were found by
+// the model's name would vanish.
+
 #include "hub/pull.h"
 
 #include <fmt/format.h>

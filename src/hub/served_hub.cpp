@@ -1,3 +1,8 @@
+// A hub for tests, under two names of this machine that a client takes for two hosts: only so can a
+// test see that a token does not follow a redirect. The store stands behind a relay that cuts
+// connections after a given number of bytes, as a broken network would, which a server that answers
+// properly cannot do itself. Both servers answer from the same files under one lock.
+
 #include "hub/served_hub.h"
 
 #include <arpa/inet.h>

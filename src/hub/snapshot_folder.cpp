@@ -1,3 +1,8 @@
+// Paths and writes in the layout of huggingface_hub. A reader must never see half of anything:
+// blobs get their names when they are whole, links and references are put in place by a rename. A
+// reference is written last, so that a model that is found by its name is complete. What is in the
+// cache is judged by size alone; content is checked when it comes.
+
 #include "hub/snapshot_folder.h"
 
 #include <fmt/format.h>

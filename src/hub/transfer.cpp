@@ -1,3 +1,9 @@
+// HTTP and TLS by libcurl, one transfer at a time over one handle whose connections are kept. Every
+// limit on time is one of progress: a connection must come up within 10 s and bytes must keep
+// coming, while a whole file may take hours. A token goes only to the host that it is for:
+// redirects to another host lose it, https is never left, and a libcurl that would not keep to that
+// is refused.
+
 #include "hub/transfer.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// The notation in which users name devices. What is not a name is compared with the habits of other
+// programs first ("gpu:1", "0,1", "2cpu") and by spelling only then, so that a refusal says what to
+// type. A name is resolved against the inventory, hidden devices included, because "hidden by
+// CUDA_VISIBLE_DEVICES" helps more than "no such device". Simulated devices are refused here: they
+// cannot run a model.
+
 #include "hw/device_names.h"
 
 #include <fmt/format.h>

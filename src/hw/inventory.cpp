@@ -1,3 +1,8 @@
+// What a process may use, not what the machine has: affinity mask, CPU quota and memory limits of
+// the cgroups are taken off before anything is counted. /proc/meminfo and /proc/cpuinfo know
+// nothing of containers, so limits are read beside them and the smaller figure holds. All files are
+// found under one root, which lets tests put a folder of recorded files in its place.
+
 #include "hw/inventory.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Opening a file walks its path each time, so files stay open and are read anew from offset 0. A
+// failed read closes the file: a device that went away and came back is another file behind the
+// same path. Every read is announced to a watch first, since a read can hang in a driver, and the
+// watch is what names the call that did not return.
+
 #include "hw/kernel_file.h"
 
 #include <fcntl.h>

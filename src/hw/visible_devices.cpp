@@ -1,3 +1,8 @@
+// Works out which ordinal CUDA would give each device, without starting CUDA: the runtime takes
+// time and memory of the GPU, and reads the variables only once in a process. The rules are those
+// of the environment variables, their traps included: an entry that names nothing hides all that
+// follow, and one slice of MIG hides everything else. Sources are in the header.
+
 #include "hw/visible_devices.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Worlds for the simulator: a few classic ones whose answers are known (heavy tails, saturation, a
 // burst), and random ones drawn entirely from a seed, so that a failing world can be run again from
-// its number.
+// its number. The order of draws is part of a world: a draw that is added or moved changes every
+// world after it.
 
 #include "simulator/scenarios.h"
 
@@ -40,6 +41,8 @@ DispatchOptions options_of(Strategy strategy, std::size_t device_count) {
   return options;
 }
 
+// Memory is that of a device which is nearly empty, so that no strategy avoids it unless a world
+// says so.
 SimulatedDevice device_of(double speed, std::uint64_t slot_count, std::uint64_t token_budget) {
   return {.state = {.is_eligible = true,
                     .slot_count = slot_count,
@@ -58,6 +61,9 @@ std::vector<Strategy> all_strategies() {
           Strategy::RoundRobin,  Strategy::Expression};
 }
 
+// Arrivals are Poisson at `load` of the fleet's capacity, costs log-normal. What a text says of its
+// size is an estimate with an error of its own, and `cost_factor` makes up the difference, so a
+// strategy sees the estimate and pays the cost.
 SimulationInput heavy_tailed(const HeavyTailed& options) {
   SimulatedChance chance(options.seed);
   SimulationInput input{.dispatch = options_of(options.strategy, options.speeds.size())};
@@ -84,6 +90,8 @@ SimulationInput heavy_tailed(const HeavyTailed& options) {
   return input;
 }
 
+// All texts wait from the start, so throughput depends on nothing but how evenly work is dealt.
+// Batches are not bounded in time, or slow devices would get smaller ones.
 SimulationInput saturated(Strategy strategy, const std::vector<double>& speeds,
                           std::uint64_t seed) {
   SimulatedChance chance(seed);
@@ -102,6 +110,8 @@ SimulationInput saturated(Strategy strategy, const std::vector<double>& speeds,
   return input;
 }
 
+// Many equal texts at once on fast equal devices without pools: a strategy that spreads
+// them evenly ends soonest.
 SimulationInput burst(Strategy strategy, std::size_t text_count, std::size_t device_count) {
   SimulationInput input{.dispatch = options_of(strategy, device_count)};
   input.dispatch.pools = {};
@@ -123,6 +133,8 @@ SimulationInput burst(Strategy strategy, std::size_t text_count, std::size_t dev
 
 namespace {
 
+// The expressions are chosen to be odd too: one divides the fleet by speed, one reads the power of
+// devices.
 DispatchOptions random_options(SimulatedChance& chance, std::size_t device_count) {
   const auto strategies = all_strategies();
   auto options = options_of(strategies[chance.below(strategies.size())], device_count);
@@ -136,6 +148,7 @@ DispatchOptions random_options(SimulatedChance& chance, std::size_t device_count
   return options;
 }
 
+// The first device has both models, so that every text can be served somewhere.
 SimulatedDevice random_device(SimulatedChance& chance, bool has_both_models) {
   auto device =
       device_of(0.2 + 4 * chance.uniform(), 2 * (1 + chance.below(3)), 64 + chance.below(1000));
@@ -152,6 +165,8 @@ SimulatedDevice random_device(SimulatedChance& chance, bool has_both_models) {
   return device;
 }
 
+// A few texts kill the worker that computes them and some callers leave before the answer: both
+// must end exactly once all the same.
 SimulatedText random_text(SimulatedChance& chance, std::size_t key, double time) {
   SimulatedText text{.at = after(time),
                      .item = {.key = key,
@@ -168,6 +183,8 @@ SimulatedText random_text(SimulatedChance& chance, std::size_t key, double time)
 
 }  // namespace
 
+// Small fleets and short runs on purpose: rare combinations of faults are met by many seeds, and a
+// world that fails is small enough to follow.
 SimulationInput random_faults(std::uint64_t seed) {
   SimulatedChance chance(seed);
   const std::size_t device_count = 1 + chance.below(5);

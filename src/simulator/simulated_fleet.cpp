@@ -1,7 +1,9 @@
 // A discrete-event simulation: one queue of events ordered by time and then by number, so equal
 // times have one order. It calls the scheduler and the coordinator's own rules (feeding, blame,
 // silence, restart) and adds only what a machine would add: how long a batch takes and when
-// something breaks. After each event the books are checked: no text lost, none twice.
+// something breaks. After each event the books are checked: no text lost, none twice. An event of a
+// worker carries the worker's life and is dropped once that life is over, which saves taking events
+// out of the queue.
 
 #include "simulator/simulated_fleet.h"
 
@@ -39,6 +41,8 @@ SimulatedFleet::SimulatedFleet(const SimulationInput& input)
   }
 }
 
+// Ends when every text has its fate, or with too many violations: after the first ones the books
+// are wrong anyway. Texts that are still open when no event is left are lost.
 SimulationResult SimulatedFleet::run() {
   while (open_count_ > 0 && !events_.empty() && result_.violations.size() < kViolationsKept) {
     const auto event = events_.top();
@@ -54,6 +58,7 @@ SimulationResult SimulatedFleet::run() {
   return std::move(result_);
 }
 
+// A worker that hangs neither serves nor dies by itself: only the check of its silence ends it.
 void SimulatedFleet::handle(const Event& event) {
   switch (event.kind) {
     case EventKind::Arrival:
@@ -86,6 +91,7 @@ void SimulatedFleet::handle(const Event& event) {
   }
 }
 
+// Each arrival puts the next one into the queue, so that the queue holds one of them at a time.
 void SimulatedFleet::on_arrival(std::size_t text) {
   const auto& coming = input_.texts[text];
   if (text + 1 < texts_.size()) at(input_.texts[text + 1].at, EventKind::Arrival, text + 1);
@@ -110,6 +116,7 @@ void SimulatedFleet::on_arrival(std::size_t text) {
   if (coming.leaves) at(*coming.leaves, EventKind::Leaving, text);
 }
 
+// A text that is being computed stays in its batch; its answer is then thrown away.
 void SimulatedFleet::on_leaving(std::size_t text) {
   const auto fate = texts_[text].fate;
   if (fate != Fate::Waiting && fate != Fate::Given) return;
@@ -163,6 +170,7 @@ void SimulatedFleet::on_batch_failed(std::size_t device, Flight flight) {
   if (!one.flights.empty()) plan_check(device);
 }
 
+// A text that failed in several workers is suspected; a batch without such a one is innocent.
 void SimulatedFleet::return_failed(std::size_t device, DispatchBatch batch) {
   const auto& items = batch.work.items;
   const bool is_suspected = std::any_of(items.begin(), items.end(), [&](const WorkItem& item) {
@@ -177,6 +185,8 @@ void SimulatedFleet::give_back(std::size_t device, DispatchBatch batch) {
   dispatcher_.give_back(device, std::move(batch), now_);
 }
 
+// Under suspicion a batch is taken apart until the text at fault is alone. A text alone is blamed
+// only where another device failed at it before, or this one has served something since.
 void SimulatedFleet::try_elsewhere(std::size_t device, DispatchBatch batch) {
   const auto& work = batch.work;
   if (work.strike_count > 0) {
@@ -191,6 +201,7 @@ void SimulatedFleet::try_elsewhere(std::size_t device, DispatchBatch batch) {
   dispatcher_.retry(device, std::move(batch));
 }
 
+// The simulation's own side of a return. Both sides are compared after the event.
 void SimulatedFleet::wait_again(const std::vector<WorkItem>& items) {
   for (const auto& item : items) {
     texts_[item.key].fate = Fate::Waiting;
@@ -199,6 +210,7 @@ void SimulatedFleet::wait_again(const std::vector<WorkItem>& items) {
   }
 }
 
+// Whether a retry elsewhere is possible at all: without a peer the batch must come back here.
 bool SimulatedFleet::has_peer(std::size_t device, ModelId model) const {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const auto& models = input_.devices[i].state.models;
@@ -208,6 +220,8 @@ bool SimulatedFleet::has_peer(std::size_t device, ModelId model) const {
   return false;
 }
 
+// A new life begins at once in the books, so events of the old one no longer count. Batches in
+// flight go back by the coordinator's own rule, each as its part in the death deserves.
 void SimulatedFleet::on_death(std::size_t device, WorkerEnd end, bool is_at_fault) {
   auto& one = devices_[device];
   ++result_.death_count;
@@ -239,6 +253,8 @@ void SimulatedFleet::on_death(std::size_t device, WorkerEnd end, bool is_at_faul
   at(now_ + *delay + input_.devices[device].start_time, EventKind::Ready, device);
 }
 
+// The scheduler names the killer, or nobody. The rule is checked from outside: only a text that was
+// alone in its last batch and saw at least two deaths may fail.
 void SimulatedFleet::settle_strike(std::size_t device, DispatchBatch batch) {
   const auto items = batch.work.items;
   const auto killer = dispatcher_.strike(device, std::move(batch), now_);
@@ -290,6 +306,7 @@ void SimulatedFleet::on_check(std::size_t device) {
   plan_check(device);
 }
 
+// One check at a time and device: an earlier one that is planned plans the next by itself.
 void SimulatedFleet::plan_check(std::size_t device) {
   auto& one = devices_[device];
   const auto silent = silence(device);
@@ -298,6 +315,7 @@ void SimulatedFleet::plan_check(std::size_t device) {
   at(silent->until(), EventKind::Check, device);
 }
 
+// The coordinator's own loop, with the simulation's numbers in the place of workers.
 void SimulatedFleet::feed() {
   feed_in_turns(
       devices_.size(), [this](std::size_t i) { return devices_[i].flights.size(); },
@@ -316,6 +334,8 @@ void SimulatedFleet::feed() {
       });
 }
 
+// A device holds more batches than it runs, as workers do: the first ones of the list run. A batch
+// that kills does so half-way through, when its answer is not yet there.
 void SimulatedFleet::start_batches(std::size_t device) {
   auto& one = devices_[device];
   const auto lanes = lane_count(input_.devices[device].state);
@@ -339,6 +359,8 @@ void SimulatedFleet::tell(std::size_t device) {
   dispatcher_.set_device(device, std::move(state), now_);
 }
 
+// A device without figures of its own is measured by the slowest peer, which errs on the side of
+// waiting.
 std::optional<Silence> SimulatedFleet::silence(std::size_t device) const {
   std::optional<Silence> next;
   for (const auto& flight : devices_[device].flights) {
@@ -354,6 +376,7 @@ std::optional<Silence> SimulatedFleet::silence(std::size_t device) const {
   return next;
 }
 
+// The true cost, which the scheduler never sees: it knows the tokens that texts say they have.
 Duration SimulatedFleet::cost_of(std::size_t device, const DispatchBatch& batch) const {
   double tokens = 0;
   for (const auto& item : batch.work.items) {
@@ -391,6 +414,7 @@ void SimulatedFleet::end_text(std::size_t text, Fate fate) {
   --open_count_;
 }
 
+// Before a batch goes back into the queue: a text whose caller has left must not be computed anew.
 void SimulatedFleet::drop_cancelled(DispatchBatch& batch) {
   auto& work = batch.work;
   std::erase_if(work.items,
@@ -428,6 +452,8 @@ void SimulatedFleet::check_batch(std::size_t device, const DispatchBatch& batch)
   }
 }
 
+// The scheduler's own counters against what the simulation knows to be true. They are kept by
+// increments, which is where a mistake would stay.
 void SimulatedFleet::check_books() {
   if (dispatcher_.queued_text_count() != waiting_texts_ ||
       dispatcher_.queued_token_count() != waiting_tokens_) {

@@ -1,6 +1,8 @@
 // Reads link matrices as nvidia-smi prints them. Where nothing could be read, the links of a board
 // are assumed from its type: the fabric of the catalogue where all GPUs are alike, PCIe through the
-// host bridge otherwise.
+// host bridge otherwise. A matrix must agree with itself in both directions: one that was cut or
+// shifted by a column would otherwise give plausible links. A link is as fast as the slower of its
+// two ends.
 
 #include "topology/links.h"
 
@@ -22,6 +24,7 @@ struct LabelName {
   std::string_view name;
 };
 
+// The first name of a kind is the one that is written; "SOC" is what older drivers print for SYS.
 constexpr std::array kPlainLabels{
     LabelName{LinkKind::Self, "X"},    LabelName{LinkKind::Pix, "PIX"},
     LabelName{LinkKind::Pxb, "PXB"},   LabelName{LinkKind::Phb, "PHB"},
@@ -58,6 +61,7 @@ std::vector<std::string> words_of(std::string_view line) {
 }
 
 // How many columns "GPU0", "GPU1", … the line begins with.
+// Only a run from GPU0 on counts: a legend may mention GPUs as well.
 std::uint32_t leading_gpus(const std::vector<std::string>& words) {
   std::uint32_t count = 0;
   while (count < words.size() && number_after(words[count], "GPU") == count) ++count;
@@ -69,6 +73,7 @@ Error bad(std::string_view what, std::string_view value) {
                fmt::format("the link matrix {}: {}", what, value.substr(0, 60))};
 }
 
+// A type that is not in the catalogue is taken for one with the usual NVLink.
 double slower_link(const GpuFacts* a, const GpuFacts* b) {
   const auto of = [](const GpuFacts* gpu) {
     return gpu != nullptr && gpu->link_count > 0 ? gpu->link_bytes_per_second
@@ -133,6 +138,8 @@ std::optional<LinkLabel> parse_link_label(std::string_view text) {
   return std::nullopt;
 }
 
+// Rows of network cards, the legend and the columns of affinity stand around the matrix in the same
+// output: whatever is no row of the next GPU is skipped.
 Result<LinkMatrix> parse_link_matrix(std::string_view text) {
   LinkMatrix matrix;
   std::uint32_t row = 0;
@@ -177,6 +184,7 @@ Result<LinkMatrix> parse_link_matrix(std::string_view text) {
   return matrix;
 }
 
+// Rates are of one direction and between two devices alone: shared bridges are not modelled.
 NodeLinks links_of(const LinkMatrix& matrix, std::span<const GpuFacts* const> gpus) {
   const auto n = matrix.device_count;
   MUSTER_CHECK(gpus.size() == n);
@@ -190,6 +198,7 @@ NodeLinks links_of(const LinkMatrix& matrix, std::span<const GpuFacts* const> gp
   return links;
 }
 
+// A matrix is assumed only for GPUs of one type: how mixed boards are wired cannot be guessed.
 LinkMatrix assumed_links(std::span<const GpuFacts* const> gpus) {
   const auto n = static_cast<std::uint32_t>(gpus.size());
   LinkLabel label{LinkKind::Phb, 0};

@@ -1,5 +1,7 @@
 // Machines of a thousand equal nodes are common in simulations, so equal device classes and link
-// tables are stored once and referred to by index.
+// tables are stored once and referred to by index. Equality is by value and searched linearly, as
+// the kinds of a machine are few; bounds on devices and tables refuse a description before memory
+// is taken for it. Devices are numbered by kind over all nodes, which is what their names go by.
 
 #include "topology/machine_builder.h"
 
@@ -18,6 +20,7 @@ bool is_same(const DeviceClass& a, const DeviceClass& b) {
          a.memory_bytes_per_second == b.memory_bytes_per_second;
 }
 
+// Rates are compared exactly: equal tables come from the same arithmetic on the same figures.
 bool is_same(const NodeLinks& a, const NodeLinks& b) {
   return a.device_count == b.device_count &&
          std::equal(a.links.begin(), a.links.end(), b.links.begin(), b.links.end(),
@@ -55,6 +58,7 @@ Result<std::uint32_t> MachineBuilder::add_links(NodeLinks links) {
   return static_cast<std::uint32_t>(known.size() - 1);
 }
 
+// The product is never formed before it is known to fit: both factors may come from a text.
 Status MachineBuilder::add_nodes(std::uint64_t count, const std::vector<MachineDevice>& devices,
                                  NodeLinks links, std::uint64_t host_bytes) {
   const auto total = machine_.devices.size();

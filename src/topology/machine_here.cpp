@@ -1,5 +1,7 @@
 // Turns what was found into the planner's machine. Figures that the driver does not report come
-// from the catalogue by name, or stay absent.
+// from the catalogue by name, or stay absent. A machine with GPUs has its CPUs as host memory
+// alone, one without has them as devices: memory counts once. A GPU that shares the host's memory
+// takes its part off what is left for the host and for the GPUs after it, for the same reason.
 
 #include "topology/machine_here.h"
 
@@ -14,11 +16,13 @@
 namespace muster {
 namespace {
 
+// What is available now rather than what is built in: other programs keep what they have.
 std::uint64_t host_bytes(const Inventory& inventory) {
   const auto limit = inventory.memory_limit_bytes.value_or(inventory.memory_total_bytes);
   return inventory.memory_available_bytes.value_or(std::min(limit, inventory.memory_total_bytes));
 }
 
+// The driver's memory goes before the catalogue's: part of it may be set aside, by ECC for one.
 MachineDevice gpu_of(const Device& found, MachineBuilder& builder, const GpuFacts* gpu) {
   DeviceClass known = gpu != nullptr ? device_class(*gpu) : DeviceClass{};
   known.model = gpu != nullptr ? known.model : found.model;
@@ -41,6 +45,7 @@ MachineDevice cpu_of(const Device& found, MachineBuilder& builder, std::uint64_t
   return device;
 }
 
+// What is available is known for the machine alone, so each node gets its share by size.
 std::vector<MachineDevice> cpus_of(const Inventory& inventory, MachineBuilder& builder) {
   double total = 0.0;
   for (const auto& cpu : inventory.cpus) {

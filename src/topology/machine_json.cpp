@@ -1,5 +1,8 @@
 // Reads and writes machine descriptions. Every key is checked against the known ones and every
-// error names the path of the value, as in nodes[2].links.
+// error names the place of the value, as in "node 2 device 0": files are written by hand, and a key
+// that nothing reads would be a setting without effect. What is written reads back as the same
+// machine, with equal neighbours folded into counts and the rate of each link written out, so that
+// later changes of the catalogue do not alter it.
 
 #include "topology/machine_json.h"
 
@@ -109,6 +112,7 @@ std::optional<DeviceKind> parse_kind(std::string_view text) {
   return std::nullopt;
 }
 
+// Speeds may be absent, and then plans go by bytes; a guess would be taken for a measurement.
 Result<DeviceClass> read_class(const Fields& fields) {
   MUSTER_TRY(fields.only(
       {"model", "kind", "memory_bytes", "flops_per_second", "memory_bytes_per_second"}));
@@ -156,6 +160,7 @@ struct ReadNode {
   std::vector<const GpuFacts*> gpus;
 };
 
+// The file's own classes come before the catalogue, so that a type can be described anew.
 Status read_device(const Fields& fields, const Classes& classes, MachineBuilder& builder,
                    ReadNode& node) {
   MUSTER_TRY(fields.only({"model", "count", "free_bytes", "cores", "uuid", "parent"}));
@@ -237,6 +242,8 @@ Result<NodeLinks> read_matrix(const Fields& node, const std::vector<std::string>
   return links;
 }
 
+// Four forms, from none to rows: the catalogue's board, one label for every pair, the output of
+// nvidia-smi as it is, or a row for each device.
 Result<NodeLinks> read_links(const Fields& node, const std::vector<const GpuFacts*>& gpus) {
   const auto* value = node.find("links");
   if (value == nullptr) return links_of(assumed_links(gpus), gpus);
@@ -282,6 +289,7 @@ Status read_node(const Fields& fields, const Classes& classes, MachineBuilder& b
   return builder.add_nodes(count, node.devices, std::move(links), host_bytes);
 }
 
+// Devices with a uuid are never folded: each must keep its own.
 bool is_alike(const MachineDevice& a, const MachineDevice& b) {
   return a.device_class == b.device_class && a.free_bytes == b.free_bytes &&
          a.core_count == b.core_count && !a.uuid && !b.uuid && a.parent == b.parent;
@@ -297,6 +305,7 @@ Json device_json(const Machine& machine, const MachineDevice& device, std::uint3
   return made;
 }
 
+// The rate goes with each label: without it a reader would take the catalogue's.
 Json links_json(const NodeLinks& links) {
   Json rows = Json::array();
   for (std::uint32_t a = 0; a < links.device_count; ++a) {
@@ -312,6 +321,7 @@ Json links_json(const NodeLinks& links) {
   return rows;
 }
 
+// Runs of equal devices become one entry with a count, so a large machine stays a short file.
 Json node_json(const Machine& machine, const MachineNode& node, std::uint32_t count) {
   Json devices = Json::array();
   const auto* first = machine.devices.data() + node.first_device;
@@ -328,6 +338,7 @@ Json node_json(const Machine& machine, const MachineNode& node, std::uint32_t co
   return made;
 }
 
+// Only neighbours are folded, so the order of nodes, and with it every device's index, is kept.
 bool is_alike(const Machine& machine, const MachineNode& a, const MachineNode& b) {
   const auto* devices = machine.devices.data();
   return a.device_count == b.device_count && a.links == b.links && a.host_bytes == b.host_bytes &&

@@ -1,5 +1,7 @@
 // The one-line notation for simulated machines, "sim:2x8xH100-80G". It is a small grammar of
-// counts, names and options; messages point at the term that is wrong.
+// counts, names and options; messages point at the term that is wrong. Terms without a count of
+// nodes share one node, so "4xL4+4xT4" is a mixed node, while "2x4xL4" is two nodes. Commas
+// separate options only, and a GPU behind one is answered with the line as it was probably meant.
 
 #include "topology/machine_text.h"
 
@@ -49,6 +51,7 @@ Result<std::optional<std::uint64_t>> take_count(std::string_view& text) {
   return std::optional(count);
 }
 
+// One count is of devices, two are nodes and then devices: "8xL4" and "2x8xL4".
 Result<Term> parse_term(std::string_view text) {
   Term term;
   const auto first = MUSTER_TRY(take_count(text));
@@ -82,6 +85,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
   return bad("not a number of bytes like 64GB or 64GiB", text);
 }
 
+// For all nodes of the text: nodes of different hosts need a machine file.
 struct Options {
   std::uint64_t host_bytes = 0;
   std::optional<double> network_bytes_per_second;
@@ -118,6 +122,7 @@ Status check_commas(std::string_view text) {
   return bad("GPUs of several kinds are joined by \"+\"; did you mean", mended);
 }
 
+// Links are those of the catalogue's boards, as a line of text has no place for a matrix.
 Status add_node(MachineBuilder& builder, std::uint64_t nodes, std::span<const Term> terms,
                 std::uint64_t host_bytes) {
   std::vector<MachineDevice> devices;
@@ -137,6 +142,7 @@ Status add_node(MachineBuilder& builder, std::uint64_t nodes, std::span<const Te
   return builder.add_nodes(nodes, devices, links_of(assumed_links(gpus), gpus), host_bytes);
 }
 
+// One figure stands for all devices, so it is the slowest: a plan must not count on more.
 double slowest_host_link(std::span<const Term> terms) {
   double slowest = std::numeric_limits<double>::infinity();
   for (const auto& term : terms) {

@@ -1,6 +1,9 @@
 // Answers questions about groups of devices: which are joined by fast links, which groups of a size
-// exchange data fastest. Small islands are searched completely; in large ones a group is a device
-// and its nearest neighbours, because the number of groups grows beyond all bounds.
+// exchange data fastest. A group is as fast as its slowest pair, so a division is judged by its
+// slowest group first. Islands of up to 16 devices are searched completely, by a table over
+// subsets; in larger ones a group is a device and its nearest neighbours, because the number of
+// groups grows beyond all bounds. Where all links are equal any division is best, and runs are
+// taken.
 
 #include "topology/node_topology.h"
 
@@ -22,6 +25,7 @@ bool is_fabric(const Link& link) {
   return link.kind == LinkKind::NvLink || link.kind == LinkKind::Xgmi;
 }
 
+// Boards with a switch have equal links throughout, and then a search would only find runs.
 bool has_equal_links(const NodeLinks& links, std::span<const std::uint32_t> devices) {
   if (devices.size() < 2) return true;
   const double first = links.between(devices[0], devices[1]).bytes_per_second;
@@ -33,6 +37,7 @@ bool has_equal_links(const NodeLinks& links, std::span<const std::uint32_t> devi
   return true;
 }
 
+// What is over at the end is in no group.
 std::vector<DeviceGroup> in_runs(std::span<const std::uint32_t> devices, std::uint32_t size) {
   std::vector<DeviceGroup> groups;
   for (std::size_t i = 0; i + size <= devices.size(); i += size) {
@@ -147,6 +152,7 @@ std::vector<DeviceGroup> greedy_groups(const NodeLinks& links, std::vector<std::
   return groups;
 }
 
+// Bandwidth between the devices of `mask` and the others: what a pick would leave unused.
 double cut_bytes_per_second(const NodeLinks& links, std::span<const std::uint32_t> devices,
                             std::uint32_t mask) {
   double sum = 0.0;
@@ -162,6 +168,7 @@ double cut_bytes_per_second(const NodeLinks& links, std::span<const std::uint32_
 
 }  // namespace
 
+// Between nodes it is the network, whatever devices they are; slices of GPUs have no known link.
 std::optional<double> bytes_per_second_between(const Machine& machine, std::uint32_t a,
                                                std::uint32_t b) {
   const auto& one = machine.devices[a];
@@ -175,6 +182,8 @@ std::optional<double> bytes_per_second_between(const Machine& machine, std::uint
       .bytes_per_second;
 }
 
+// A collective runs at the pace of its slowest pair. Infinite for one device, which exchanges
+// nothing.
 double group_bytes_per_second(const NodeLinks& links, std::span<const std::uint32_t> group) {
   double least = kInfinite;
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -185,6 +194,8 @@ double group_bytes_per_second(const NodeLinks& links, std::span<const std::uint3
   return least;
 }
 
+// Breadth-first over fabric links. Devices without any are not islands of their own: they are one
+// group together, as PCIe reaches them all.
 std::vector<DeviceGroup> islands(const NodeLinks& links, std::span<const std::uint32_t> devices) {
   std::vector<DeviceGroup> found;
   DeviceGroup alone;
@@ -213,6 +224,8 @@ std::vector<DeviceGroup> islands(const NodeLinks& links, std::span<const std::ui
   return found;
 }
 
+// Three ways by what an island allows: runs where all links are equal, the full search where its
+// table fits, nearest neighbours beyond. No group crosses islands.
 std::vector<DeviceGroup> best_groups(const NodeLinks& links, std::span<const std::uint32_t> devices,
                                      std::uint32_t size) {
   MUSTER_CHECK(size > 0);
@@ -229,6 +242,8 @@ std::vector<DeviceGroup> best_groups(const NodeLinks& links, std::span<const std
   return groups;
 }
 
+// Of equally fast picks the one that cuts off the least bandwidth wins, so that the devices that
+// stay free remain well joined. With many devices it is the smallest island that is large enough.
 DeviceGroup pick_devices(const NodeLinks& links, std::span<const std::uint32_t> free,
                          std::uint32_t count) {
   if (count == 0 || count > free.size()) return {};

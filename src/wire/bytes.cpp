@@ -1,5 +1,7 @@
 // Little-endian fields, read with the remaining size in hand: what a peer claims to send is
-// compared with what has come before any of it is used.
+// compared with what has come before any of it is used. Fields are copied out by memcpy, so a
+// payload needs no alignment; both ends are processes of one machine, whose byte order is the
+// format's.
 
 #include "wire/bytes.h"
 
@@ -23,6 +25,7 @@ Result<std::string> ByteReader::text() {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+// To be asked last by each decoder: what is left over is of a message that this side does not know.
 Status ByteReader::end() const {
   if (!rest_.empty()) {
     return Error{ErrorKind::Corrupt,
@@ -31,6 +34,8 @@ Status ByteReader::end() const {
   return Done{};
 }
 
+// The only place that moves forward: every other read comes through it, so one comparison guards
+// all.
 Result<std::span<const std::byte>> ByteReader::take(std::size_t size) {
   if (size > rest_.size()) {
     return Error{ErrorKind::Corrupt,

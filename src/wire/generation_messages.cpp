@@ -1,4 +1,8 @@
-// Decoders on the wire: each message's fields, in the order of its struct.
+// What parent and worker say about generation: each message's fields, in the order of its struct.
+// Lists grow with what has arrived, whatever their counts claim. Beyond the form, a decoder refuses
+// what a scheduler of steps cannot work with: no tokens or sequences in a step, or a sequence whose
+// ids are all of its reply. Options of sampling are passed as they are: their ranges are not
+// checked here. Source: docs/formats/frames.md.
 
 #include "wire/generation_messages.h"
 
@@ -11,6 +15,7 @@ namespace {
 
 using Weights = std::vector<std::pair<std::uint32_t, float>>;
 
+// Pairs of token and number: biases on the way in, the likeliest alternatives on the way out.
 void write_weights(ByteWriter& writer, const Weights& weights) {
   writer.number(static_cast<std::uint32_t>(weights.size()));
   for (const auto& [token, weight] : weights) {
@@ -19,6 +24,7 @@ void write_weights(ByteWriter& writer, const Weights& weights) {
   }
 }
 
+// Token numbers are not compared with a vocabulary, which this side of the wire does not know.
 Result<Weights> read_weights(ByteReader& reader) {
   Weights weights;
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
@@ -42,6 +48,8 @@ void write_sampling(ByteWriter& writer, const SamplingOptions& sampling) {
   write_weights(writer, sampling.logit_bias);
 }
 
+// Probabilities travel as doubles, as they are computed with: a rounding here could change which
+// token is drawn.
 Result<SamplingOptions> read_sampling(ByteReader& reader) {
   SamplingOptions sampling;
   sampling.temperature = MUSTER_TRY(reader.number<double>());
@@ -71,6 +79,7 @@ std::vector<std::byte> encode(const LoadDecoder& message) {
   return writer.take();
 }
 
+// A step without room for a token or a sequence could never finish anything.
 Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   LoadDecoder message;
@@ -127,6 +136,7 @@ std::vector<std::byte> encode(const Generate& message) {
   return writer.take();
 }
 
+// A sequence that was moved here brings the part of the reply that it has already, at its end.
 Result<Generate> decode_generate(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Generate message;
@@ -145,6 +155,8 @@ Result<Generate> decode_generate(std::span<const std::byte> payload) {
   return message;
 }
 
+// Tokens of one step and of all its sequences go in one message, or frames would cost more than
+// they carry.
 std::vector<std::byte> encode(const Tokens& message) {
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(message.tokens.size()));
@@ -157,6 +169,7 @@ std::vector<std::byte> encode(const Tokens& message) {
   return writer.take();
 }
 
+// Which sequences are open is known to the parent alone, so unknown ones are not refused here.
 Result<Tokens> decode_tokens(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Tokens message;

@@ -1,6 +1,8 @@
-// Encoders and decoders of what parent and worker say to each other, in pairs. A decoder checks
-// everything that later code relies on (lengths that add up, kinds that exist), because a worker
-// that has gone wrong may send anything.
+// Encoders and decoders of what parent and worker say to each other, in pairs: the order of fields
+// in a pair is the format, and nothing else states it in code. A decoder checks everything that
+// later code relies on (lengths that add up, kinds that exist), because a worker that has gone
+// wrong may send anything. A payload must end where its message ends: bytes that are left over mean
+// that the two sides disagree about the format. Source: docs/formats/frames.md.
 
 #include "wire/messages.h"
 
@@ -15,10 +17,12 @@
 namespace muster {
 namespace {
 
+// Any number but 0 is true: a flag has no value that could do harm.
 Result<bool> read_bool(ByteReader& reader) {
   return MUSTER_TRY(reader.number<std::uint8_t>()) != 0;
 }
 
+// Shared by Probe and Load, so that a model is measured as it will be run.
 void write_model(ByteWriter& writer, const ModelRequest& model) {
   writer.text(model.model_folder);
   writer.number(model.device);
@@ -37,6 +41,7 @@ Result<ModelRequest> read_model(ByteReader& reader) {
   return model;
 }
 
+// The sum is taken in 64 bits: lengths of 32 bits could wrap to the right number of ids.
 Status check_lengths(const std::vector<std::uint32_t>& lengths,
                      const std::vector<std::uint32_t>& ids) {
   const auto sum = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
@@ -47,6 +52,7 @@ Status check_lengths(const std::vector<std::uint32_t>& lengths,
   return Done{};
 }
 
+// No list at all is the common case and costs four bytes.
 Status check_segments(const Batch& batch) {
   if (batch.first_segments.empty()) return Done{};
   if (batch.first_segments.size() != batch.lengths.size()) {
@@ -63,11 +69,13 @@ Status check_segments(const Batch& batch) {
   return Done{};
 }
 
+// An error crosses the wire whole, kind and message, and is reported as if it had happened here.
 void write_error(ByteWriter& writer, const Error& error) {
   writer.number(error.kind);
   writer.text(error.message);
 }
 
+// Without a check of the end: LoadFailed has the same fields behind its own.
 Result<Failed> read_failed(ByteReader& reader) {
   Failed failed;
   failed.error.kind = MUSTER_TRY(reader.enumerator(ErrorKind::Internal, "error kind"));
@@ -77,6 +85,8 @@ Result<Failed> read_failed(ByteReader& reader) {
 
 }  // namespace
 
+// The first message of all, so its first field must stay what it is: by it the other side learns
+// whether it can understand the rest.
 std::vector<std::byte> encode(const Hello& message) {
   ByteWriter writer;
   writer.number(message.protocol);
@@ -128,6 +138,7 @@ std::vector<std::byte> encode(const ProbeVerdict& message) {
   return writer.take();
 }
 
+// A verdict without a measure is legal on the wire; what to run then is the parent's decision.
 Result<ProbeVerdict> decode_verdict(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   ProbeVerdict message;
@@ -153,6 +164,7 @@ std::vector<std::byte> encode(const Load& message) {
   return writer.take();
 }
 
+// Whether the folder holds a model is found when it is loaded, and answered by LoadFailed.
 Result<Load> decode_load(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Load message;
@@ -174,6 +186,7 @@ std::vector<std::byte> encode(const Ready& message) {
   return writer.take();
 }
 
+// The parent divides by the dimension and deals by lanes: zeros are refused here.
 Result<Ready> decode_ready(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Ready message;
@@ -219,6 +232,7 @@ Result<Unload> decode_unload(std::span<const std::byte> payload) {
   return message;
 }
 
+// The large message of everyday work; its size is known, so memory is taken once.
 std::vector<std::byte> encode(const Batch& message) {
   const auto numbers =
       message.lengths.size() + message.ids.size() + message.first_segments.size() + 4;
@@ -244,6 +258,7 @@ Result<Batch> decode_batch(std::span<const std::byte> payload) {
   return message;
 }
 
+// The head alone: the rows are sent from where they were computed, without a copy into a payload.
 std::vector<std::byte> encode_rows_head(const Rows& message) {
   ByteWriter writer;
   writer.number(message.engine_ns);
@@ -252,6 +267,8 @@ std::vector<std::byte> encode_rows_head(const Rows& message) {
   return writer.take();
 }
 
+// Rows stay in the payload and are only pointed at, so they live as long as it does. Whether they
+// are as many as the batch has texts is for the caller to say, who knows the batch.
 Result<Rows> decode_rows(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Rows message;
@@ -290,6 +307,7 @@ std::vector<std::byte> encode(const ComputeTest& message) {
   return writer.take();
 }
 
+// A size beyond the bounds would take memory before anybody could refuse it.
 Result<ComputeTest> decode_compute_test(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   ComputeTest message;
@@ -320,6 +338,7 @@ std::vector<std::byte> encode(const ComputeResult& message) {
   return writer.take();
 }
 
+// What the numbers mean is judged by the parent: here they need only be there.
 Result<ComputeResult> decode_compute_result(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   ComputeResult message;

@@ -1,5 +1,7 @@
 // A worker says what it does in the place where people and tools look for it anyway: its command
-// line.
+// line. The memory of an argument is written over, never beyond the size that it had when the
+// process started, as the next argument or the environment begins right behind it.
+
 #include "wire/shown_models.h"
 
 #include <algorithm>
@@ -33,6 +35,8 @@ void ShownModels::write() const {
   std::fill_n(argument_ + size, room_ - size, '\0');
 }
 
+// A snapshot in a hub cache ends in a commit, which says nothing to people: the repository's name
+// is two folders up.
 std::string shown_model_name(std::string_view model_folder) {
   constexpr std::string_view kHubPrefix = "models--";
   auto path = std::filesystem::path(model_folder).lexically_normal();

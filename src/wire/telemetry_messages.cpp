@@ -1,5 +1,8 @@
-// The same for the sampler. Lists are bounded before memory is taken for them: a count is a claim
-// until its elements have arrived.
+// What collector and sampler say to each other. Structs here are deep and mostly optional, so they
+// are built from a few combinators (optional, list, whole message), each used in both directions. A
+// list grows with the elements that have arrived: its count is a claim until then, and no memory is
+// taken for a claim. Numbers must be finite, because one NaN would spoil every sum that it enters.
+// Source: docs/formats/frames.md.
 
 #include "wire/telemetry_messages.h"
 
@@ -16,6 +19,7 @@ namespace {
 
 void write_bool(ByteWriter& writer, bool value) { writer.number(static_cast<std::uint8_t>(value)); }
 
+// Stricter than a flag needs: a 2 here means that the reader has lost its place.
 Result<bool> read_bool(ByteReader& reader) {
   const auto value = MUSTER_TRY(reader.number<std::uint8_t>());
   if (value > 1) return ByteReader::unknown_value("yes or no", value);
@@ -30,6 +34,7 @@ Result<double> read_finite(ByteReader& reader) {
   return value;
 }
 
+// Ticks of the steady clock, which all processes of a machine share; no wall clock is sent.
 void write_time(ByteWriter& writer, TimePoint at) {
   writer.number(static_cast<std::int64_t>(at.time_since_epoch().count()));
 }
@@ -75,6 +80,7 @@ void write_list(ByteWriter& writer, const Elements& elements, WriteElement write
   for (const auto& element : elements) write(writer, element);
 }
 
+// Elements are appended one by one. Memory is not reserved by the count, which may be any number.
 template <typename ReadElement>
 Result<std::vector<ValueOf<ReadElement>>> read_list(ByteReader& reader, ReadElement read) {
   std::vector<ValueOf<ReadElement>> elements;
@@ -95,6 +101,7 @@ void write_device(ByteWriter& writer, const Device& device) {
   write_optional(writer, device.compute_capability, write_number<std::uint32_t>);
 }
 
+// Used within an identity only: no message carries a device alone.
 Result<Device> read_device(ByteReader& reader) {
   Device device;
   device.kind = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
@@ -109,6 +116,8 @@ Result<Device> read_device(ByteReader& reader) {
   return device;
 }
 
+// Fields of one type go by a list of pointers. Writer and reader must list the same members in the
+// same order; nothing but the tests compares the two.
 void write_identity(ByteWriter& writer, const DeviceIdentity& identity) {
   write_device(writer, identity.device);
   for (const auto* text : {&identity.driver_version, &identity.cuda_version, &identity.vbios,
@@ -147,6 +156,7 @@ Result<DeviceIdentity> read_identity(ByteReader& reader) {
   return identity;
 }
 
+// Only what is there, as number and value, ascending: most devices have a small part of all.
 void write_readings(ByteWriter& writer, const Readings& readings) {
   writer.number(static_cast<std::uint8_t>(readings.count()));
   for (std::size_t i = 0; i < kReadingCount; ++i) {
@@ -159,6 +169,7 @@ void write_readings(ByteWriter& writer, const Readings& readings) {
 
 constexpr auto kLastReading = static_cast<Reading>(kReadingCount - 1);
 
+// Ascending order is demanded, which refuses a reading that comes twice at no cost.
 Result<Readings> read_readings(ByteReader& reader) {
   Readings readings;
   const auto count = MUSTER_TRY(reader.number<std::uint8_t>());
@@ -188,6 +199,7 @@ Result<ReadingError> read_reading_error(ByteReader& reader) {
   return error;
 }
 
+// A process without a number is of another namespace and sent as 0.
 void write_process(ByteWriter& writer, const GpuProcess& process) {
   writer.number(process.pid);
   writer.text(process.command);
@@ -224,6 +236,7 @@ void write_sample(ByteWriter& writer, const DeviceSample& sample) {
   write_optional(writer, sample.lost_reason, write_text);
 }
 
+// The device's index is checked by the collector, who knows how many there are.
 Result<DeviceSample> read_sample(ByteReader& reader) {
   DeviceSample sample;
   sample.device = MUSTER_TRY(reader.number<std::uint32_t>());
@@ -248,6 +261,7 @@ void write_event(ByteWriter& writer, const DeviceEvent& event) {
   write_time(writer, event.at);
 }
 
+// The code is passed on unread: its meaning depends on the kind of event.
 Result<DeviceEvent> read_event(ByteReader& reader) {
   DeviceEvent event;
   event.device = MUSTER_TRY(reader.number<std::uint32_t>());
@@ -265,6 +279,7 @@ void write_edge(ByteWriter& writer, const EdgeFound& edge) {
   writer.text(edge.missing_reason);
 }
 
+// Either a time or a reason is meant; which of them is there is told by the optional alone.
 Result<EdgeFound> read_edge(ByteReader& reader) {
   EdgeFound edge;
   edge.device = MUSTER_TRY(reader.number<std::uint32_t>());
@@ -285,6 +300,7 @@ void write_call_cost(ByteWriter& writer, const CallCost& cost) {
   });
 }
 
+// Codes are keys of a map: one that comes twice would lose a count, and is refused.
 Result<CallCost> read_call_cost(ByteReader& reader) {
   CallCost cost;
   cost.function = MUSTER_TRY(reader.text());
@@ -310,6 +326,7 @@ Result<ValueOf<ReadMessage>> read_whole(std::span<const std::byte> payload, Read
   return message;
 }
 
+// A period of zero would make the sampler spin.
 Result<Watch> read_watch(ByteReader& reader) {
   Watch message;
   message.nvml_libraries = MUSTER_TRY(read_list(reader, read_text));
@@ -330,6 +347,7 @@ void write_label(ByteWriter& writer, const LinkLabel& label) {
   writer.number(label.width);
 }
 
+// Rates are not sent: the receiver has the same catalogue.
 Result<LinkLabel> read_label(ByteReader& reader) {
   LinkLabel label;
   label.kind = MUSTER_TRY(reader.enumerator(LinkKind::Sys, "kind of link"));
@@ -337,6 +355,8 @@ Result<LinkLabel> read_label(ByteReader& reader) {
   return label;
 }
 
+// Links may be fewer than the devices, as CPUs and slices have none, but never more. The product is
+// compared in 64 bits.
 Result<WatchedMachine> read_machine(ByteReader& reader) {
   WatchedMachine message;
   message.name = MUSTER_TRY(reader.text());
@@ -353,6 +373,7 @@ Result<WatchedMachine> read_machine(ByteReader& reader) {
   return message;
 }
 
+// The tiers are known to both sides, so their number is not sent.
 Result<SamplerCosts> read_costs(ByteReader& reader) {
   SamplerCosts message;
   for (auto& tier : message.ticks) {
@@ -420,6 +441,7 @@ Result<WatchedMachine> decode_machine(std::span<const std::byte> payload) {
   return read_whole(payload, read_machine);
 }
 
+// A record is made at every tick, so the caller's buffer is used again.
 std::vector<std::byte> encode(std::span<const DeviceSample> samples,
                               std::vector<std::byte> buffer) {
   ByteWriter writer(std::move(buffer));

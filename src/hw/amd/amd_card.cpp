@@ -1,3 +1,8 @@
+// A card as sysfs shows it; no library of AMD's is needed. The PCI slot is the key by which the
+// graphics driver (DRM) and the compute driver (KFD) are matched. A card that reports no memory is
+// left out, as no model could run on it. On APUs the memory of graphics is a part of the system's,
+// so what is free is bounded by what the system has left.
+
 #include "hw/amd/amd_card.h"
 
 #include <fmt/format.h>

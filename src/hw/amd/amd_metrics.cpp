@@ -1,3 +1,9 @@
+// gpu_metrics is a packed table whose layout changes with each version and is told by four bytes of
+// header. A table of offsets for each version replaces the kernel's structs: fields are copied out
+// byte by byte, so that neither alignment nor the compiler matters, and an unknown version or
+// another size is refused rather than guessed. A field of all ones is absent. Source:
+// kgd_pp_interface.h; more in the header.
+
 #include "hw/amd/amd_metrics.h"
 
 #include <fmt/format.h>

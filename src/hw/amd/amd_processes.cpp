@@ -1,3 +1,8 @@
+// Two sources, none of them whole: KFD knows processes that compute and their memory, the files
+// under /proc/PID/fdinfo know those that have a GPU open. A process in both counts once, by KFD's
+// figure. The walk over /proc is the expensive part and is shared by all GPUs. Another user's files
+// cannot be read without root; such processes are simply missing from the second list.
+
 #include "hw/amd/amd_processes.h"
 
 #include <algorithm>

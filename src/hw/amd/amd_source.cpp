@@ -1,3 +1,8 @@
+// Samplers of AMD GPUs over small files. Most of what changes fast is in one binary table,
+// gpu_metrics, read once a visit; single files fill only what the table leaves open, since each is
+// one more read. Files are opened once, and those that a card does not have are not asked for
+// again. A file that vanishes later means that the card is gone.
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>

@@ -1,3 +1,7 @@
+// Residencies of the firmware are steps of an unknown length; only the ratio of two rises means
+// something, which times the firmware's own clock gives seconds. The clock of this process is not
+// used, since the table may be older than the read.
+
 #include "hw/amd/amd_throttle.h"
 
 #include <algorithm>

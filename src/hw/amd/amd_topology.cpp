@@ -1,3 +1,8 @@
+// KFD describes the machine as nodes with links, one node for each partition of a GPU. Files are
+// short lines of a name and a number; what is missing counts as 0, since old kernels write fewer of
+// them. Only XGMI links are taken from here; two GPUs without one are told apart by their NUMA
+// nodes alone. Sources are in the header.
+
 #include "hw/amd/amd_topology.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A limit anywhere above a process holds for it, so all ancestors are walked and the tightest wins.
+// Where a group's folder is depends on how the hierarchy was mounted: a container may see a part of
+// it, whose path must be cut off, or a mount that begins above its namespace. Both versions can be
+// mounted at once. Page cache that is not in use counts as free, because the kernel drops it before
+// it refuses memory. Sources are in the header.
+
 #include "hw/cpu/cgroup.h"
 
 #include <algorithm>

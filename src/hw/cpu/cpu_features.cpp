@@ -1,3 +1,8 @@
+// A set counts only where the processor has it and the system saves its registers: a hypervisor or
+// an old kernel may leave AVX-512 or AMX in CPUID and out of XCR0, and the first instruction would
+// then be illegal. XCR0 may be read only after OSXSAVE says so. The table is in order of strength,
+// which is the order that is shown.
+
 #include "hw/cpu/cpu_features.h"
 
 #include <array>

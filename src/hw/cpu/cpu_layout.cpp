@@ -1,3 +1,8 @@
+// hwloc reads the topology; what this adds is the affinity mask and a partition: each allowed core
+// belongs to exactly one node, even where nodes of different memory share their cores, or lanes
+// would be counted twice. The first allowed logical CPU stands for a core. The affinity mask is
+// read with growing sizes, since the kernel does not say how long its own is.
+
 #include "hw/cpu/cpu_layout.h"
 
 #include <hwloc.h>

@@ -1,3 +1,7 @@
+// Busy shares from differences of ticks. Busy and idle are summed apart and each may only rise:
+// iowait is known to fall, and a part that fell counts as standing still. Shares of cores are given
+// for all cores or for none, so that a list always matches the device's cores by position.
+
 #include "hw/cpu/cpu_load.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// CPU devices are NUMA nodes, while most of what the kernel counts is by machine, core or socket.
+// So each figure has an owner: memory of the machine goes with cpu:0, energy of a socket with its
+// first device, or sums over devices would count them twice. Frequency is read with the slow tier,
+// as the kernel asks every core for it. Loads are differences, hence the first visit has none.
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>

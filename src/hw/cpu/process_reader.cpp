@@ -1,5 +1,8 @@
 // One pass over /proc makes the list of processes. Shares are differences of counters of the kernel
-// on both sides of the fraction: ticks of a process by ticks of a core.
+// on both sides of the fraction: ticks of a process by ticks of a core, so no clock of this process
+// comes in between. A process is known again by its start time beside its number, because numbers
+// are used anew. Processes that end during the pass are left out.
+
 #include "hw/cpu/process_reader.h"
 
 #include <unistd.h>

@@ -1,3 +1,8 @@
+// Energy counters of the processor that wrap within minutes. The exact turn of a counter is not
+// shown by the kernel, only a rounded range, from which the step is found again; an error of a step
+// in each turn would add up over weeks. Zones are summed by socket, and only the whole packages and
+// their memory, since other zones are parts of them. Sources are in the header.
+
 #include "hw/cpu/rapl.h"
 
 #include <algorithm>

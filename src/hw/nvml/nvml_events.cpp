@@ -1,3 +1,8 @@
+// Waits for faults that the driver announces. One set serves all GPUs; when a GPU is lost every
+// wait on the set fails at once, so the set is made again without the ones that cannot be
+// registered any more. The recovery action is read from its field, as the event does not carry it.
+// A wait is bounded in events, since a storm of XIDs would otherwise never end it.
+
 #include "hw/nvml/nvml_events.h"
 
 #include <algorithm>

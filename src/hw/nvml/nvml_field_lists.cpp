@@ -1,3 +1,8 @@
+// Which fields are read in which tier, in the order of the enums of the header: a row's position is
+// its name elsewhere, so rows are never inserted without their enum. Units are those of the driver
+// and are scaled here. Where a generation moved a counter, both places are listed, the older first.
+// Source of every number: nvml.h 13.3, NVML_FI_*.
+
 #include "hw/nvml/nvml_field_lists.h"
 
 namespace muster {

@@ -1,3 +1,8 @@
+// Fields in one call, with alternatives for readings that moved from field to field over the
+// generations. While it learns, all alternatives are asked for and the first that any field of
+// answers is kept; afterwards the batch holds only what is offered. "Not supported" from a field
+// that was offered once is no failure, because links that are down answer so for a while.
+
 #include "hw/nvml/nvml_fields.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Two samples and the difference between them. The driver computes all metrics from a pair, and the
+// newer sample becomes the older one only after that succeeded: a failed evaluation lengthens the
+// next interval instead of losing one. Rates are turned into counters here, as everything else that
+// flows is shown as a counter. A slice is sampled through its GPU and has no traffic of its own.
+
 #include "hw/nvml/nvml_gpm.h"
 
 #include <cmath>

@@ -1,3 +1,8 @@
+// What does not change of a GPU, asked once. Everything but the handle is optional: a driver that
+// cannot say its VBIOS is no reason to drop a GPU. Answers are given one form whatever the driver's
+// version, PCI addresses above all, because they are the key by which links, sysfs and other
+// programs are matched. Multiprocessors are derived from the driver's count of cores.
+
 #include "hw/nvml/nvml_identity.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// The driver's library is opened at run time, so that one program runs with any driver and with
+// none. Functions are found by name, newest version first, and all but a few may be missing: an
+// absent function answers like a driver that does not support the call, so callers have one case
+// less. A version that takes another struct is left out of the list or marked by a flag. Source:
+// nvml.h 13.3.
+
 #include "hw/nvml/nvml_library.h"
 
 #include <dlfcn.h>

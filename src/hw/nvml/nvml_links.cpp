@@ -1,3 +1,8 @@
+// Joins what each GPU says of its own NVLinks into a matrix. A link leads to a GPU, found by its
+// PCI place, or to a switch; behind a switch every GPU reaches every other one, with as many links
+// as the poorer end has. Both ends should agree on direct links; where one does not answer, the
+// other end's count holds. Everything else is PCIe, by the nearest common ancestor.
+
 #include "hw/nvml/nvml_links.h"
 
 #include <algorithm>

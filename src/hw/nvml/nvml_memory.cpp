@@ -1,3 +1,7 @@
+// The second version of the call keeps what the driver reserves apart from what is used; the first
+// counts it as used. The older one is asked only where the newer is absent, so that figures of one
+// device never mix both meanings.
+
 #include "hw/nvml/nvml_memory.h"
 
 #include "hw/nvml/nvml_identity.h"

@@ -1,3 +1,9 @@
+// Slices of a GPU. A slice inherits what it shares with its GPU, and everything that would
+// otherwise be counted twice is taken away: serial number, PCI address, memory. The name of the
+// profile comes from the driver where it writes it, and otherwise from the sizes by NVIDIA's own
+// rounding, since users and schedulers know a slice by that name. Indices without a slice are
+// normal and skipped.
+
 #include "hw/nvml/nvml_mig.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// Opens all GPUs at once, each in a thread, with a limit that follows the slowest one that
+// answered: drivers may serialise the calls, so a fixed limit would be too short for many GPUs or
+// too long for one. A call that hangs cannot be cancelled; its thread is left behind and joined
+// when the source goes. The watch belongs to one thread, so calls are recorded and reported by it
+// afterwards.
+
 #include "hw/nvml/nvml_opening.h"
 
 #include <algorithm>

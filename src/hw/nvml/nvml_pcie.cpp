@@ -1,3 +1,7 @@
+// Rates of links, and a counter that wraps in 32 bits. A fall of the counter is one wrap, provided
+// that a full link could not have carried a whole turn in between; otherwise nothing is added and
+// nothing is shown, since a wrong byte count would stay wrong for good.
+
 #include "hw/nvml/nvml_pcie.h"
 
 #include <array>

@@ -1,3 +1,9 @@
+// The process lists, whose layout depends on the driver's version in a way that it does not state:
+// some drivers of the 535 series write entries of 32 bytes through a function that is documented
+// with 24. The buffer is filled with a mark beforehand, and what was overwritten tells the size. A
+// process in several lists counts once, under the first of MPS, compute and graphics. Source:
+// nvml.h 13.3; nvitop.
+
 #include "hw/nvml/nvml_processes.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A GPU's readings in three tiers by cost and by how fast they change. Each reading is asked for
+// the newest way first, and for an older way only once the newer one is known to be absent: what a
+// driver lacks is learned from its first answer, and later visits make no call in vain. Fields go
+// in one batch a tier since each call into the driver has its price. Source: nvml.h 13.3.
+
 #include "hw/nvml/nvml_sampler.h"
 
 #include "hw/nvml/nvml_field_lists.h"

@@ -1,3 +1,9 @@
+// Puts a machine's GPUs together from what was opened: samplers first, then events, which carry a
+// sampler's index, and links, which go by GPU. CUDA's ordinals are worked out over GPUs that opened
+// only, as CUDA does not count the others. The library and the calls that have not returned are
+// kept alive as long as the source: unloading a library under a thread that is inside it would
+// crash.
+
 #include <charconv>
 
 #include "base/file.h"

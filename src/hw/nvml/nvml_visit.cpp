@@ -1,3 +1,8 @@
+// The bookkeeping of one visit: which calls were made, what failed, whether the device is gone. An
+// absent reading is not a failure, and only the first answer decides on absence: a device that has
+// answered once and then says "not supported" is in a passing state. Once a GPU is lost nothing
+// more is asked of it in that visit.
+
 #include "hw/nvml/nvml_visit.h"
 
 #include <algorithm>

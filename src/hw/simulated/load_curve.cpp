@@ -1,3 +1,8 @@
+// A load in closed form: points of a piecewise linear curve with running integrals at each, so a
+// value or an integral at any time costs O(1) and needs no state. Two samplers that ask at
+// different times therefore agree, and a counter never runs backwards. Randomness is a hash of
+// seed, device and purpose rather than a generator, so that the order of questions does not matter.
+
 #include "hw/simulated/load_curve.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Figures of boards that only a simulation needs. A type of unknown power has no row rather than a
+// guess, and a clock that no source gives is absent: what is shown of a simulated GPU is then
+// missing instead of wrong. Names are those of the catalogue of GPUs, by which rows are found.
+
 #include "hw/simulated/simulated_boards.h"
 
 #include <algorithm>

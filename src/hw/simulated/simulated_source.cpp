@@ -1,3 +1,9 @@
+// Simulated devices show what real ones of their type would, and leave out what those do not have:
+// a slice has no power, an unknown board no energy, a GPU of AMD no NVLink. All readings of a
+// moment follow from one load, so that they agree with each other, and counters are integrals of
+// it. Idle and burning figures are measured on an H200; how parts follow the load is made up and
+// marked so.
+
 #include <fmt/format.h>
 
 #include <algorithm>

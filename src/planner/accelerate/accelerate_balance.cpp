@@ -1,3 +1,9 @@
+// accelerate's balanced budgets, in the same arithmetic: its floats are exact here because a size
+// in bits fits a double, and its truncations to int stand where it truncates. Results must be equal
+// bit for bit, as one bit more of budget can move a layer. The two sets of rules share the code, so
+// that each departure of the repaired ones is visible at its place. Source: accelerate 1.15.0,
+// utils/modeling.py, get_balanced_memory.
+
 #include "planner/accelerate/accelerate_balance.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A map speaks of whole modules, while what must have a place is a tensor: every question here is
+// answered by spreading keys to tensors or by gathering them again. The tree is in preorder, so a
+// subtree is a range of indices, and both directions are one pass. Maps of callers are checked for
+// more than accelerate checks, since a tied tensor on two devices would be loaded twice without a
+// word.
+
 #include "planner/accelerate/accelerate_device_map.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// infer_auto_device_map once more, step by step, with its faults: the aim is the same map, not a
+// better one. The comparisons (< here, >= there), the order in which ties are looked up and the
+// moments at which the largest layer is found anew all decide single layers, so none of them may be
+// tidied up. A bound on turns stands in for the cases in which accelerate itself would not end.
+
 #include "planner/accelerate/accelerate_placer.h"
 
 #include <algorithm>
@@ -214,6 +219,8 @@ AccelerateLoop::Step AccelerateLoop::try_fallback(std::uint32_t node, std::int64
   return Step::Again;
 }
 
+// The order of these attempts is accelerate's: place the module with its ties, split what is tied,
+// split the module, fall back to a smaller one, move on to the next device.
 AccelerateLoop::Step AccelerateLoop::treat(std::uint32_t node) {
   const std::int64_t bits = model_.bits[node];
   const std::int64_t limit = budget() - (is_main_[device_] ? layer_bits_ : 0);

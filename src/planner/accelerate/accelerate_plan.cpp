@@ -1,3 +1,9 @@
+// Chooses between accelerate's answer and the repaired one. Asked to be accelerate, its map is kept
+// wherever it is usable, is completed where only buffers are missing, and is replaced where it
+// stopped or left a parameter out: a caller always gets a whole map. Asked to be right, the even
+// caps hold only as long as they push nothing more off the accelerators. Otherwise they are raised
+// by bisection to the least that suffices, or dropped where no cap does.
+
 #include "planner/accelerate/accelerate_plan.h"
 
 #include <fmt/format.h>

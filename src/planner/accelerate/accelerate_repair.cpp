@@ -1,3 +1,9 @@
+// The same greedy walk as accelerate's with its faults mended. The list of work always covers all
+// tensors that have no place yet, so none can be forgotten, and ties are placed as one group, so
+// none can be torn apart. It ends because each turn places a group, splits a module or moves to a
+// later accelerator. Up to three walks are made, each with more room reserved, as whether a reserve
+// is needed is known only afterwards.
+
 #include "planner/accelerate/accelerate_repair.h"
 
 #include <algorithm>

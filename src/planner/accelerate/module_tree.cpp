@@ -1,3 +1,9 @@
+// The tree is flattened in preorder with the end of each subtree, so that "inside" is a comparison
+// and a sum over a subtree is one backward pass without recursion. Sizes are counted in bits and
+// checked for overflow while they are read, hence later sums need no checks. Tied parameters take
+// the shape and dtype of the last name but are counted at the first in the tree, as accelerate
+// does. Source: accelerate 1.15.0, utils/modeling.py.
+
 #include "planner/accelerate/module_tree.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// The front of the chain searches: it picks the algorithm that the shape of a problem allows and
+// says how sure the answer is. Even cuts admit the greedy argument (reach as far as possible); cuts
+// of different cost need sets of reachable units. Past a size where exactness would take more than
+// about a second, class orders are tried instead, and a lower bound is returned with them, so that
+// a caller can state the gap.
+
 #include "planner/chain/chain.h"
 
 #include <algorithm>

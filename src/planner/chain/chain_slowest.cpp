@@ -1,3 +1,9 @@
+// The least slowest stage by bisection over exact integers: a probe with a bound asks how far each
+// class can reach from each unit, O(L) by two pointers. Greedy reach is optimal when all cuts cost
+// the same, so a state is one number, the furthest unit. A failed probe reports the next bound that
+// changes anything, and a successful one what it really takes; so the search ends at the exact
+// answer in few probes. Source: Pinar, Tabak, Aykanat, JPDC 68 (2008).
+
 #include "planner/chain/chain_slowest.h"
 
 #include <numeric>

@@ -1,3 +1,9 @@
+// Times become integers before any search, so that sums do not depend on their order and bisection
+// has a last step. The scale is a power of two near 2^60 for the whole chain: conversion loses at
+// most half a tick a unit, and sums of a few chains cannot overflow. Which begins fit an end is
+// precomputed by two pointers with a monotonic queue of peaks, O(L) a class. The whole chain on one
+// device is a case of its own, as it needs no copy of a tied tail.
+
 #include "planner/chain/chain_tables.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// The least sum of stages and cuts is a shortest path over prefixes of the chain. As stage times
+// are differences of prefix sums and the begins that fit move only forward, the best begin for each
+// end is the minimum of a sliding window, so one device costs O(L) and not O(L^2). With free order,
+// a class is counted only once it runs short: most tables stay small, and each relaxed answer is a
+// lower bound.
+
 #include <algorithm>
 #include <numeric>
 

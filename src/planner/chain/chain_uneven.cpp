@@ -1,3 +1,9 @@
+// The slowest stage where cuts differ in cost. Then a longer prefix is not always better, since it
+// may end at a dear cut, so the searches keep the set of units that can be reached rather than the
+// furthest one. For each end only the last reachable begin matters: the shortest stage is the one
+// most easily within the bound. Probes here do not report the next bound, so bisection goes tick by
+// tick, at most 60 halvings.
+
 #include <algorithm>
 
 #include "base/check.h"

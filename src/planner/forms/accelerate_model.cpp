@@ -1,3 +1,8 @@
+// Makes a module tree of a model's tensor names, the only thing that weight files say about its
+// modules: every part of a dotted name is a module, and each block gets the one class that must not
+// be split. A tied head has no tensor of its own in the files, but transformers creates the
+// parameter; it is added with the tie, or accelerate would see another model.
+
 #include "planner/forms/accelerate_model.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// A file of cases with recorded answers is itself a file of cases. Lists of pairs may stand where
+// order counts (objects are read sorted by key), and sizes are read by the grammar of the rules
+// that answer. Unknown fields are refused rather than skipped: a misspelt option would turn a test
+// into another test. Errors carry the path of the case and the field in front, and the first one
+// ends the run. Depth is bounded before recursion, as the input may come from anywhere.
+
 #include "planner/forms/module_cases.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Files are told apart by content, not by name, since people pass flags and splits by hand. Each
+// form is read into the same request, so that one planner checks them all: a file is never trusted
+// to fit. A tensor split is turned into devices in float arithmetic as llama.cpp does it, because a
+// double would move the layer at a boundary. Source: llama.cpp, src/llama-model.cpp, load_tensors.
+
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -83,6 +88,8 @@ Result<PlanFile> parse_tensor_split(std::string_view file, std::string_view text
   return read;
 }
 
+// The variable comes in front of the flags as a shell would have it, so that a command line can be
+// pasted. Flags of vLLM that are not about parallelism are refused, not ignored.
 Result<PlanFile> parse_vllm_flags(std::string_view file, std::string_view text) {
   PlanFile read;
   read.strategy = PlanStrategy::Auto;

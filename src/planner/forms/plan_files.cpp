@@ -1,3 +1,8 @@
+// A form that cannot say all of a plan refuses instead of writing a weaker one: a device map with
+// one of four copies would look complete. Only muster's own YAML has words for all of it: copies,
+// tensor groups and layers off the devices. Strings are quoted as JSON, a subset of YAML, so names
+// with colons or hashes are safe.
+
 #include "planner/forms/plan_files.h"
 
 #include <fmt/format.h>

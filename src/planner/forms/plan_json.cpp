@@ -1,3 +1,8 @@
+// The top-level fields of a plan are always there, null where they do not apply, so that programs
+// need not test for one before they read it; only the explanation is on request. The fields are
+// described in docs/formats/plan.md. Modules are named by stage, which makes a plan readable
+// without the model's own files.
+
 #include "planner/forms/plan_json.h"
 
 #include <nlohmann/json.hpp>

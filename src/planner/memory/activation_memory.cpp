@@ -1,3 +1,9 @@
+// The most that is alive at once in one unit of a decoder, as a maximum over named moments: each
+// moment's live set is a sum of tensors, and none outlives the unit but its output. Sums saturate
+// instead of wrapping, so that an absurd workload reads as "does not fit" and not as small. Flash
+// attention keeps a float of each query and head, math attention the whole score matrix twice.
+// Source: docs/memory-model.md, "Activations".
+
 #include "planner/memory/activation_memory.h"
 
 #include <algorithm>

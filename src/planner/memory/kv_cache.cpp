@@ -1,3 +1,8 @@
+// Bytes of a cache by kind of attention; the formulas are in the header. A paged cache is taken in
+// whole blocks, by layer and sequence, so short sequences pay for a started block. A window saves
+// memory only in an engine that drops what left it, hence the flag. Latent caches are not cut by
+// tensor parallelism, since every rank needs the whole latent vector to rebuild its own heads.
+
 #include "planner/memory/kv_cache.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A workload's defaults and contradictions are settled here, once, before any formula runs: the
+// formulas may then divide and index without checks. What cannot be modelled is refused by name
+// rather than guessed, as a figure that looks exact would be believed. Training sets the width of
+// weights by its precision, so another dtype beside it is a contradiction and not a preference.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Three vocabularies name the same float types: ours, config.json's and safetensors'. All are
+// looked up in one table, so that no caller has to know where a name came from. Cache types of ggml
+// pack 32 values with their scales, so bytes are counted by started block and not by value: q8_0
+// takes 34 bytes for 32 values. Source: ggml-common.h.
+
 #include "planner/memory/memory_dtype.h"
 
 #include <array>

@@ -1,3 +1,9 @@
+// Memory of an encoder on a CPU, by the same steps that the worker takes: it is held to 1 % of what
+// its counting allocator sees, so roundings of packed matrices, oneDNN's scratch and the rows of
+// the self-test all count. Row blocks and the tokens of a pass come from the header that the engine
+// itself reads and cannot drift; packing and scratch of oneDNN were measured and may change with
+// its version. Lanes share weights, and each has its own pass.
+
 #include "planner/memory/memory_encoder.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Memory of an encoder on a GPU. The engine pads there: a pass always has the same number of rows,
+// so a batch has no influence on memory and only the mask depends on the length, rounded up to a
+// power of two. Everything is in one precision, unlike on a CPU. The live sets are counted at the
+// two widest moments, attention and feed-forward. Source: src/engine/models/padded_encoder.cpp.
+
 #include <algorithm>
 #include <bit>
 

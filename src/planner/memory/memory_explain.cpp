@@ -1,3 +1,8 @@
+// The formulas, their sources and their error bounds as text, by part. They repeat in words what
+// the other sources of this folder compute, so a change there needs one here; docs/memory-model.md
+// has the derivations. Figures that no run of this program has confirmed yet are marked as
+// provisional.
+
 #include <string>
 
 #include "planner/memory/memory_encoder.h"

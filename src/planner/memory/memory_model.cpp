@@ -1,3 +1,8 @@
+// The rule that everything else rests on: what lasts adds up over the units of a stage, while of
+// what lives for a step only the largest unit's counts, as a stage computes one unit at a time. So
+// a stage is a sum plus a maximum, and a planner can cut a chain without asking again. The
+// whole-model and the unit-wise questions use the same parts and so agree to the byte.
+
 #include "planner/memory/memory_model.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Takes each unit's memory apart by task, so that stages can be summed from units. Encoders that
+// the engine runs, training and plain inference have parts of their own: what is kept differs, not
+// only how much. A tied head owns no weights while its embedding is in the same stage; apart from
+// it, it holds a copy with all its states, which is kept out of the units and added by the stage.
+
 #include "planner/memory/memory_unit.h"
 
 #include <algorithm>

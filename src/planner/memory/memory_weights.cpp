@@ -1,3 +1,9 @@
+// Which share of a tensor one device holds is told by its name and shape, as files say nothing of
+// how a runtime cuts them. Names of known parts come first (keys, joined projections, what every
+// rank keeps whole); any other matrix of a block is cut evenly. A dimension of the size of the
+// vocabulary marks embedding and head. Shares are rounded up, so that the sum over ranks is never
+// short.
+
 #include "planner/memory/memory_weights.h"
 
 #include <algorithm>

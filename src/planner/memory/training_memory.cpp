@@ -1,3 +1,9 @@
+// What a training step keeps beside the weights; the formulas are in the header. A gated block
+// keeps more of its feed-forward part (both branches and their product) but no dropout masks,
+// because it is taken to train without dropout. Latent keys and values are counted expanded, as the
+// backward pass needs them so. ZeRO divides by rounding up: the largest rank decides whether a
+// model fits.
+
 #include "planner/memory/training_memory.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Ranks all ways of using equal devices without placing any of them: for each degree one chain
+// problem is built, and all depths are answered from it together, which is much cheaper than asking
+// for each. The slowest link within a group and the slowest hop between neighbours stand for all
+// others, so that times depend on a unit and not on where it lands. Without known speeds bytes take
+// the place of seconds; such choices compare only at equal depth.
+
 #include "planner/parallel/parallel_choice.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A degree is legal when it divides every layer, and possible when the machine has a group for it;
+// messages name the possible ones, as those are what a user can ask for instead. Groups are made
+// within a node from devices of one class, and never of MIG slices, which cannot work on one layer
+// together. Nodes with the same links and devices are divided once and the result is moved to the
+// others.
+
 #include "planner/parallel/parallel_degree.h"
 
 #include <fmt/format.h>

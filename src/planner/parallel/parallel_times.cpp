@@ -1,3 +1,9 @@
+// A roofline by unit: what has to be multiplied and what has to be read, whichever takes longer,
+// plus the exchange of the ranks. It leaves out kernel launches and imperfect overlap, so times
+// come out short: they serve to compare plans rather than to promise a speed. A backward pass costs
+// twice the forward one, hence the factor 3 of training. Memory comes already divided by rank,
+// while flops are divided here. Sources are in the header.
+
 #include "planner/parallel/parallel_times.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A pipeline is as fast as its slowest hop, so the order of groups is a bottleneck path first and a
+// shortest one second. Small nodes are solved exactly: bisection over the distinct link times, each
+// probe a Held-Karp table over subsets, 2^k k entries. Ties go to the lower index, so the order is
+// the same on every machine. Nodes with the same links and groups are solved once, which is what
+// makes a thousand nodes cheap. Source: Held and Karp 1962.
+
 #include "planner/parallel/topology_order.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A search over tensor degree and number of copies; how each copy is cut is left to the exact chain
+// algorithms. Three things keep it short. Equal slots are searched once and the answer is copied.
+// Numbers of copies are tried only where the share of a copy changes, about 2 sqrt(slots) of them.
+// With equal slots, a number of copies is skipped when even a perfect cut could not reach the best
+// so far. Candidates are compared by numbers alone, and only the winner of a degree is written out.
+
 #include "planner/plan/auto_plan.h"
 
 #include <algorithm>

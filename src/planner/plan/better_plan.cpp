@@ -1,3 +1,8 @@
+// The next better plan is found by giving every device more memory and planning anew: the least
+// extra that changes the answer is its price. Only a change of kind counts, which is less off the
+// devices, or other copies or cuts with at least 1 % of gain; a few layers more on a device are no
+// news. Each probe is a whole planning run, so large machines are not asked.
+
 #include "planner/plan/better_plan.h"
 
 #include <fmt/format.h>

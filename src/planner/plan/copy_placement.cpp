@@ -1,3 +1,9 @@
+// Turns a copy into a chain problem and back. The planner's goals differ only in what a unit
+// "costs": seconds, its share of the device's room, or nothing but the cuts; so one set of exact
+// algorithms serves them all. Slots that are equal to the planner become one class, which keeps the
+// searches over counts small, and get their devices back afterwards. Fixed memory is taken off the
+// capacity once, as each stage has it whatever its units.
+
 #include "planner/plan/copy_placement.h"
 
 #include <algorithm>
@@ -151,6 +157,8 @@ ChainProblem CopyPlacer::problem(std::span<const StageSlot> slots,
   return problem;
 }
 
+// Each slot takes all that fits before the next one is looked at. A slot on which not even one unit
+// fits is passed over.
 std::optional<PlannedCopy> CopyPlacer::fill_in_order(std::span<const StageSlot> slots,
                                                      std::uint32_t unit_count) const {
   PlannedCopy copy;
@@ -165,6 +173,8 @@ std::optional<PlannedCopy> CopyPlacer::fill_in_order(std::span<const StageSlot> 
   return std::nullopt;
 }
 
+// The first slot gets as few units as possible: the number rises until the others can hold the
+// rest, and they share that rest evenly.
 std::optional<PlannedCopy> CopyPlacer::spare_first(std::span<const StageSlot> slots,
                                                    std::uint32_t unit_count) const {
   for (std::uint32_t on_first = 0; on_first < unit_count; ++on_first) {

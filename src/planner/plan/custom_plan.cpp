@@ -1,3 +1,9 @@
+// A map is carried out as it stands: nothing is moved to make it fit, and each run of units with
+// the same target becomes a stage. The names are checked before any unit is placed, because a typo
+// would otherwise fall through to a shorter name that covers the unit and give it the wrong device.
+// A device may occur in several stages, so room is judged by device: what lasts adds up, while the
+// peaks of a step do not, as only one stage of a device computes at a time.
+
 #include "planner/plan/custom_plan.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Where free memory becomes a budget. The margin is a share of the device's whole memory and is
+// taken off what is free, so a device that other programs half fill keeps as much in reserve as an
+// idle one. A limit of the user can only lower a budget. The host's memory is that of the largest
+// node, not the sum of all: a stage in host memory is on one node.
+
 #include "planner/plan/device_budget.h"
 
 #include <fmt/format.h>

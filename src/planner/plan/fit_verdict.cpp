@@ -1,4 +1,8 @@
-// Whether a plan's model fits its machine, and by how much, in a sentence.
+// Whether a plan's model fits its machine, and by how much, in a sentence. A model with layers on
+// disk counts as not fitting, though it has a plan. The sentence takes its figures from the plan
+// itself and from the state that it was made from, so that it agrees with whatever else is shown of
+// the plan.
+
 #include "planner/plan/fit_verdict.h"
 
 #include <fmt/format.h>

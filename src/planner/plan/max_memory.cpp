@@ -1,3 +1,9 @@
+// Two grammars of memory sizes. muster's own refuses what accelerate would take in another sense
+// than the one meant: a small final b counts bits there, so "10gb" is an eighth of 10 GB.
+// accelerate's own is followed to the letter, with Python's float(), its underscores and its
+// spaces, because its cases are to be answered as it answers them. Budgets are counted in bits and
+// bounded, so that their sums stay within an int64.
+
 #include "planner/plan/max_memory.h"
 
 #include <fmt/format.h>

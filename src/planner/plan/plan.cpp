@@ -1,3 +1,8 @@
+// The order of one planning run. Requests that no strategy can meet are refused first, so that the
+// strategies need no checks of their own. Memory is filled in only for the plan that is kept: a
+// search may make thousands of copies. The reasons come after the times that they quote, and the
+// verdict comes last.
+
 #include "planner/plan/plan.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// The largest batch and context are found by halving, on the premise that memory grows with either.
+// The cuts stay as they are: the answer is what this plan can bear, not what another plan could.
+// Stages that differ in their devices alone are checked once, so a thousand equal copies cost as
+// much as one.
+
 #include "planner/plan/plan_limits.h"
 
 #include <algorithm>

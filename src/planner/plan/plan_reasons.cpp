@@ -1,3 +1,8 @@
+// Reasons are computed, not remembered: each sentence asks the placer or plans again, so it holds
+// for the plan that is shown, whichever strategy made it. What is missing is found by bisection
+// over more memory, a smaller batch and a shorter context, each with the others as they are. Every
+// such probe is a whole placement, which is why this runs once, for the final plan.
+
 #include "planner/plan/plan_reasons.h"
 
 #include <fmt/format.h>
@@ -67,6 +72,7 @@ void add_stage_reasons(const PlanState& state, Plan& plan) {
   }
 }
 
+// The upper end of the search is twice the whole model on each device: more would not help.
 void add_missing(const PlanState& state, Plan& plan) {
   const auto whole = state.whole_memory();
   if (!whole) return;

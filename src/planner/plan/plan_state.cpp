@@ -1,3 +1,9 @@
+// What one planning run knows about its machine and workload, worked out once and kept. Unit times
+// are kept by tensor parallelism and part size, not by stage count, as many stage counts of a
+// search lead to the same part. The placers are kept by tensor parallelism alone and lent with the
+// times of the question, since memory does not depend on the depth. A state with other bytes or
+// another workload is a copy that drops the caches which the change could make wrong.
+
 #include "planner/plan/plan_state.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// The strategies with accelerate's names make one copy over the devices in the machine's order, and
+// spill to the host and to disk only after all devices together were too small. Replicas never
+// spill: a device that cannot hold the whole model is left out. A model that does not fit is a plan
+// without copies, not an Error, so that the reasons can still be worked out.
+
 #include "planner/plan/plan_strategies.h"
 
 #include <utility>

@@ -1,3 +1,9 @@
+// Every device is asked as if it had room without end, since a device that is too small would get
+// no copy and so no figures; its real budget is compared afterwards. Hardware to buy is found the
+// same way, by planning simulated nodes of 1, 2, 4 and 8 devices until one holds the model: the
+// advice rests on the very planner that will place it. Types that have no name in a machine's
+// notation are skipped.
+
 #include "planner/plan/recommend.h"
 
 #include <fmt/format.h>
