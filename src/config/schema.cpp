@@ -79,7 +79,7 @@ std::string shown_value(const Setting& setting, std::string_view value) {
   return setting.is_hidden ? "(set)" : std::string(value);
 }
 
-// A walk over the table: it has a few dozen rows and is asked at the start only.
+// A walk over the table: with a few dozen rows it needs no index.
 const Setting* find_setting(std::string_view name) {
   for (const auto& setting : schema()) {
     const auto& aliases = setting.aliases;
