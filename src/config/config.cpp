@@ -1,5 +1,10 @@
 // Merges four sources, weakest first: defaults, file, environment, flags. Each value keeps where it
 // came from, because the first question about a surprising setting is who set it.
+// A value is checked when it is merged, under the name by which its source calls it, so a
+// message points at the line, variable or flag to change. Two names for one setting may stand
+// side by side within a source only if they agree. An unknown variable is a warning, since
+// environments hold much that is not ours; but one that looks like a mistyped guard (TLS, keys,
+// audit) is an error.
 
 #include "config/config.h"
 
@@ -69,6 +74,7 @@ bool is_of_kubernetes(std::string_view name, std::string_view value) {
 constexpr SettingId kGuards[] = {SettingId::TlsCert,  SettingId::TlsKey, SettingId::TlsClientCa,
                                  SettingId::KeysFile, SettingId::ApiKey, SettingId::AuditLog};
 
+// A misspelt MUSTER_KEYS_FILE, say, must not start a server without keys.
 bool guards_access(std::string_view variable_name) {
   return std::any_of(std::begin(kGuards), std::end(kGuards), [&](SettingId id) {
     const auto& setting = setting_of(id);
@@ -95,6 +101,7 @@ std::string warning_of(std::vector<std::string> unknown) {
 
 }  // namespace
 
+// A variable of another program is shown as what it is to the user: the environment.
 std::string_view origin_name(Origin origin) {
   switch (origin) {
     case Origin::Default:
@@ -112,6 +119,7 @@ std::string_view origin_name(Origin origin) {
   return "?";
 }
 
+// An empty variable counts as not set: compose files often pass on variables that have no value.
 Result<EnvironmentValues> read_environment(const std::vector<std::string>& environment) {
   EnvironmentValues values;
   std::vector<std::string> unknown;  // each as the warning says it
@@ -146,6 +154,8 @@ Result<EnvironmentValues> read_environment(const std::vector<std::string>& envir
   return values;
 }
 
+// The order of the merges is the order of precedence; names of other programs count for less
+// than our own variables.
 Result<Config> Config::load(const ConfigSources& sources) {
   Config config;
   for (const auto& setting : settings()) {
@@ -193,6 +203,8 @@ Status Config::merge(Origin origin, const std::vector<GivenValue>& given) {
   return Done{};
 }
 
+// The accessors parse again what `merge` has checked, so parsing cannot fail here. A wrong type
+// is a fault of the caller.
 std::optional<std::uint32_t> Config::count(SettingId id) const {
   MUSTER_CHECK(setting_of(id).type == SettingType::Count);
   const auto& value = at(id).value;
@@ -254,6 +266,7 @@ std::vector<ModelEntry> Config::models(SettingId id) const {
   return std::move(*entries);
 }
 
+// For defaults that depend on the machine; it must not hide a value that was given.
 void Config::set_default(SettingId id, std::string value, std::string place) {
   auto& effective = values_[static_cast<std::size_t>(id)];
   MUSTER_CHECK(!effective.value);

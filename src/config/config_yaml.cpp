@@ -1,6 +1,9 @@
 // Reads the settings file by the events of its parser and not by nodes: every key has its line
 // then, and there are no anchors that could multiply a small file into a large one. Exceptions of
 // yaml-cpp end here.
+// A setting's value is gathered as a tree of bounded depth and then rewritten into the text that
+// the environment would have, so that each setting has one parser. The order of events decides
+// what a scalar is: a key where none waits for its value, else that value.
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
@@ -41,6 +44,7 @@ class SettingsReader final : public YAML::EventHandler {
     fail(line_of_key(), fmt::format("{} has no value", key_name()));
   }
 
+  // An alias can make a short file stand for gigabytes, and settings have no use for it.
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     fail(mark.line + 1, "references (*name) are not allowed here");
   }
@@ -142,6 +146,7 @@ class SettingsReader final : public YAML::EventHandler {
     put(std::move(value));
   }
 
+  // A finished value goes to the list or mapping around it, or is the whole value of a setting.
   void put(YamlValue value) {
     if (!stack_.empty()) {
       auto& frame = stack_.back();
@@ -178,6 +183,8 @@ class SettingsReader final : public YAML::EventHandler {
 
 }  // namespace
 
+// A fault of ours comes out of the parser as an exception too; `status` tells it apart from
+// broken YAML and keeps its own message.
 Result<std::vector<GivenValue>> parse_config_yaml(const std::string& text,
                                                   const std::string& file_name) {
   SettingsReader reader(file_name);

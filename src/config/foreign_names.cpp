@@ -2,6 +2,10 @@
 // EMBEDDING_BATCH_SIZE, ...) into settings or into one warning. Several variables may describe the
 // same devices; where they disagree, that is an error, because either choice would surprise
 // somebody.
+// A variable has one of three outcomes: it becomes a setting, it asks for what happens anyhow,
+// or it asks for what is not done. The last kind is gathered by reason into one warning, so that
+// a container with twenty such variables starts with one line about them. A value that makes no
+// sense is an error even so.
 
 #include "config/foreign_names.h"
 
@@ -68,6 +72,7 @@ struct OwnMeaning {
   bool is_met = true;
 };
 
+// An exact name wins over a row that ends in "*", wherever the two stand in the table.
 const ForeignName* row_of(std::string_view name) {
   const ForeignName* by_beginning = nullptr;
   for (const auto& row : foreign_names()) {
@@ -118,6 +123,7 @@ const ForeignWord* find_word(const Found& found) {
   return nullptr;
 }
 
+// Words that are known but not met are left out of the message: it should list only what helps.
 Result<OwnMeaning> from_word(const Found& found) {
   if (const auto* word = find_word(found)) {
     if (!word->is_met) return OwnMeaning{.is_met = false};
@@ -142,6 +148,7 @@ Result<double> number(const Found& found, std::string_view must) {
   return value;
 }
 
+// Whole numbers only: these lists never hold the UUIDs that our own setting takes as well.
 Result<std::vector<std::uint32_t>> gpu_ids(const Found& found) {
   std::vector<std::uint32_t> ids;
   for (const auto& raw : split(found.value, ',')) {
@@ -274,6 +281,7 @@ std::vector<SetForeignName> foreign_names_in(const std::vector<std::string>& env
   return names;
 }
 
+// First each variable by itself, then those that describe the GPUs together.
 Result<EnvironmentValues> read_foreign_environment(const std::vector<std::string>& environment) {
   auto all = find_all(environment);
   // The environment has no order that means something; the table has.

@@ -1,5 +1,8 @@
 // The variables of other programs, as a table by topic: what each means here, or what muster does
 // instead.
+// A row without a setting explains itself: its reason is shown to the user, so it names what to
+// use instead. The order of rows is that of warnings. Rows are built on first use, since they
+// hold vectors.
 
 #include "config/foreign_names.h"
 

@@ -1,6 +1,9 @@
 // The setting `models` has three spellings: a path, NAME=PATH, and a JSON array of objects. All
 // become the same entries, and an entry's fields are checked by the rules of the setting they stand
 // for, so the messages are the same too.
+// The text that is stored is always the JSON form, whatever was read, so two spellings of one
+// list compare equal. Names must differ: they are how a client says which model it wants. An
+// entry without a name is called by its model.
 
 #include "config/model_entries.h"
 
@@ -110,6 +113,7 @@ Result<std::vector<ModelEntry>> parse_model_entries(std::string_view text,
   return entries;
 }
 
+// Run again over the whole list by each reader, since a name may be repeated across its parts.
 Status check_model_entries(const std::vector<ModelEntry>& entries, std::string_view subject) {
   std::set<std::string> names;
   for (const auto& entry : entries) {
@@ -122,6 +126,8 @@ Status check_model_entries(const std::vector<ModelEntry>& entries, std::string_v
   return Done{};
 }
 
+// Fields come in one fixed order, whatever order they were given in, so that equal lists have
+// equal text.
 std::string model_entries_text(const std::vector<ModelEntry>& entries) {
   Json json = Json::array();
   for (const auto& entry : entries) {

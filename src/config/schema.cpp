@@ -1,5 +1,8 @@
 // Joins the tables of settings and derives flag and variable from each name. Tests compare the
 // result with docs/settings.md.
+// A row's place is its SettingId, which is checked at each look-up, so a table in the wrong
+// order fails at once. Names of other programs are not aliases: they only lead the hint of an
+// error to the right setting.
 
 #include "config/schema.h"
 
@@ -76,6 +79,7 @@ std::string shown_value(const Setting& setting, std::string_view value) {
   return setting.is_hidden ? "(set)" : std::string(value);
 }
 
+// A walk over the table: with a few dozen rows it needs no index.
 const Setting* find_setting(std::string_view name) {
   for (const auto& setting : schema()) {
     const auto& aliases = setting.aliases;
@@ -86,6 +90,7 @@ const Setting* find_setting(std::string_view name) {
   return nullptr;
 }
 
+// Aliases too, so that a mistyped alias leads to a name that exists.
 std::vector<std::string> setting_names() {
   std::vector<std::string> names;
   for (const auto& setting : schema()) names.emplace_back(setting.name);
@@ -102,6 +107,8 @@ std::optional<std::string> nearest_setting(std::string_view name) {
   return nearest_name(name, setting_names());
 }
 
+// One name gets a full sentence; of several, each only its nearest name, or the message would be
+// unreadable.
 std::string unknown_settings_text(std::span<const std::string> names) {
   constexpr std::string_view kWhereToLook = "`muster config` lists those there are";
   if (names.size() == 1) {

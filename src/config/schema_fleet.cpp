@@ -1,4 +1,7 @@
 // Settings about devices, placement and what is kept on disk.
+// Upper limits catch a slipped digit or unit and lie far above any use. `is_live` marks what a
+// running server takes over on a reload, and `is_host_only` what no request may set, such as a
+// path.
 
 #include "config/schema_rows.h"
 

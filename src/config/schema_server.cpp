@@ -1,4 +1,7 @@
 // Settings of `muster serve`: addresses, limits, keys, TLS, logs.
+// Defaults are on the safe side: the server listens on loopback only, and every quantity that a
+// client can drive has a bound. Limits above them catch a slipped digit. Secrets are marked, so
+// that no output shows them.
 
 #include "config/schema_rows.h"
 

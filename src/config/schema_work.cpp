@@ -1,4 +1,6 @@
 // Settings about models, precision and batches, which jobs and servers share.
+// A setting whose default is the model's own has no default value but a note: what counts then
+// is only known when the model is.
 
 #include "config/schema_rows.h"
 

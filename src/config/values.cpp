@@ -1,5 +1,8 @@
 // One parser per type of value. Each also produces the one form in which the value is stored and
 // shown, so that "1.5s" and "1500ms" compare equal after reading.
+// Limits of a setting are checked on the parsed number, so they hold in any unit. Numbers are
+// parsed without the locale, and a whole number above 2^53 is refused, since it passes through a
+// double that could not tell it from its neighbour.
 
 #include "config/values.h"
 
@@ -60,6 +63,8 @@ std::optional<std::uint64_t> with_unit(std::string_view text, const std::array<U
   return static_cast<std::uint64_t>(value);
 }
 
+// The stored form has whole seconds where it can, else milliseconds, so equal times have equal
+// text.
 std::string time_text(std::uint64_t milliseconds) {
   if (milliseconds % 1000 == 0) return fmt::format("{}s", milliseconds / 1000);
   return fmt::format("{}ms", milliseconds);
@@ -87,6 +92,7 @@ Result<std::string> check_count(const Setting& setting, std::string_view value,
   return std::to_string(number);
 }
 
+// Accepts what YAML, shells and other programs write for yes and no.
 Result<std::string> check_switch(std::string_view value, std::string_view subject) {
   std::string small(value);
   for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -163,6 +169,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return with_unit(text, kUnits, false);
 }
 
+// A share of 0 would switch off what the setting is about, and is taken for a mistake.
 std::optional<double> parse_fraction(std::string_view text) {
   const auto number = leading_number(text);
   if (!number || !(number->second.empty() || number->second == "%")) return std::nullopt;
@@ -171,6 +178,9 @@ std::optional<double> parse_fraction(std::string_view text) {
   return value;
 }
 
+// A comma separates entries, and may also stand inside a list of values: a piece without "="
+// belongs to the entry before it. A semicolon separates entries too, which is needed where
+// values hold commas.
 Result<TextPairs> parse_map(std::string_view text, std::string_view subject) {
   TextPairs pairs;
   for (const auto& part : split(text, ';')) {
@@ -199,6 +209,8 @@ Result<TextPairs> parse_map(std::string_view text, std::string_view subject) {
   return pairs;
 }
 
+// A piece is NAME=PATH only if nothing before the "=" looks like a path: a path may hold "="
+// too.
 Result<TextPairs> parse_named_files(std::string_view text, std::string_view subject) {
   TextPairs pairs;
   for (const auto& raw : split(text, ',')) {
@@ -223,6 +235,8 @@ Result<TextPairs> parse_named_files(std::string_view text, std::string_view subj
   return pairs;
 }
 
+// Written with semicolons only where a value has commas, so that the result reads back as the
+// same pairs.
 std::string map_text(const TextPairs& pairs) {
   bool has_lists = false;
   for (const auto& [key, value] : pairs) has_lists |= value.find(',') != std::string::npos;

@@ -1,5 +1,7 @@
 // YAML allows lists and maps where the environment has only text. They are rewritten into that
 // text, so that a setting has one parser whatever its source.
+// Every message has file, line and setting. A name in a mapping may not hold the characters that
+// separate entries in the text, because it would be read back as something else.
 
 #include "config/yaml_value.h"
 
@@ -81,6 +83,8 @@ class Reader {
 
 }  // namespace
 
+// A plain value is the text itself; anything else must suit the setting's type, and the message
+// says what would.
 Result<std::string> setting_text(const Setting& setting, const YamlValue& value,
                                  const std::string& file_name) {
   const Reader reader(setting, file_name);

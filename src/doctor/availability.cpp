@@ -1,3 +1,8 @@
+// Which requested devices may be used. A list is first read as a whole, because counts such as
+// 2xcpu share the cores among all of them. Only when that fails for a device that is not here is
+// it read name by name, so that one missing GPU does not hide the others. A device keeps every
+// reason against it, not only the first.
+
 #include "doctor/availability.h"
 
 #include <algorithm>
@@ -61,6 +66,7 @@ Result<Availability> request_devices(const std::string& list, const Inventory& i
   return availability;
 }
 
+// Checks without a device are about the whole machine and take no single device out.
 void leave_out_unfit(Availability& availability, std::span<const Check> checks) {
   for (const auto& check : checks) {
     if (check.verdict != Verdict::Unfit || check.device.empty()) continue;

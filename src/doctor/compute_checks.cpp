@@ -1,3 +1,8 @@
+// Judges what the test products gave. A wrong result makes a device unfit, whatever its speed; a
+// slow one is only a warning. Speed is compared twice: with what the model should reach, and
+// with fellows of the same model in this machine, which needs no catalogue. Speeds are those of
+// the time the cores were really ours, so a busy machine is not taken for a slow device.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +34,8 @@ std::string shown_speeds(const ComputeOutcome& outcome) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+// Products are compared for equality: the entries are chosen so that every sum is exact in the
+// precision that is tested.
 Check result_check(const ComputeOutcome& outcome) {
   Check check{.name = "compute", .device = outcome.device.name()};
   if (outcome.error) {
@@ -65,6 +72,8 @@ std::optional<ExpectedSpeed> expected_of(const ComputeOutcome& outcome, const Pr
                             speed.precision);
 }
 
+// The first precision that is too slow decides; otherwise the first that can be compared gives
+// the sentence.
 Check speed_check(const ComputeOutcome& outcome, const DoctorFacts& facts) {
   Check check{.name = "compute_speed", .device = outcome.device.name()};
   for (const auto& speed : outcome.speeds) {

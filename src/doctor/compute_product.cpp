@@ -1,3 +1,9 @@
+// The idea of the test: the worker multiplies matrices whose entries follow from a seed, and
+// returns C x for a few vectors x ("images"). What those must be is computed here from the seed
+// in O(n^2), so a product of O(n^3) is checked without sending it. A wrong row goes unseen with
+// a chance of at most 1 in 4096 an image.
+// Source: Freivalds 1977, "Probabilistic Machines Can Use Less Running Time".
+
 #include "doctor/compute_product.h"
 
 #include <fmt/format.h>
@@ -128,6 +134,8 @@ class Tester {
     }
   }
 
+  // The test is sent only to a worker of this very build; any other could read the message
+  // wrongly.
   Status on_hello(const Hello& hello) {
     if (hello.protocol != Hello::kProtocol || hello.build != options_.build) {
       return Error{ErrorKind::Unsupported,
@@ -169,6 +177,8 @@ class Tester {
     return Done{};
   }
 
+  // The exit of a process stuck in the kernel may never come, so it is waited for a second at
+  // most.
   void on_death() {
     process_->close();
     process_->kill_if_alive();
@@ -231,6 +241,7 @@ std::uint32_t product_size(const Device& device) {
   return free >= kRoomForLarge ? TestProduct::kSizeMax : kSmallSize;
 }
 
+// GPUs first and alone: their workers need the cores that the CPU devices would compute on.
 std::vector<ComputeOutcome> test_devices(const std::vector<Device>& devices,
                                          const ComputeTestOptions& options, const Clock& clock) {
   ExpectedImages expected;

@@ -1,3 +1,9 @@
+// Turns what the collector knows of a device into verdicts with advice. The rules of health are
+// those of telemetry/health.h and are not repeated here: a finding becomes a check as it is.
+// What is added are settings that are legal and unwise (modes, other programs, links), so most
+// of these are warnings. Mode "prohibited" and MIG without a slice are unfit, since nothing can
+// compute there.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The driver, its kernel module and the CUDA of torch must fit together, and each pair fails in
+// its own way. Where a GPU is on the PCI bus and the driver shows none, that is a fault; where
+// there is no GPU either, there is nothing to check. A simulated machine has no driver at all.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -122,6 +126,8 @@ bool names_a_device(const std::string& entry, const TelemetrySnapshot& snapshot)
   return code == std::errc{} && end == entry.data() + entry.size() && index < gpu_count;
 }
 
+// CUDA stops reading the list at the first entry that names nothing, so one typing error hides
+// all GPUs behind it.
 Check visible_devices(const DoctorFacts& facts) {
   Check check{.name = "visible_devices"};
   if (!facts.cuda_visible_devices || facts.is_simulated) {
@@ -162,6 +168,7 @@ Check visible_devices(const DoctorFacts& facts) {
 
 }  // namespace
 
+// Order is that of causes: without a driver, what follows has nothing to look at.
 std::vector<Check> check_driver(const DoctorFacts& facts) {
   if (facts.is_simulated) {
     return {{.name = "driver",

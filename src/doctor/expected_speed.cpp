@@ -1,3 +1,8 @@
+// Floors, not forecasts: a device above them may still be slow, but one below them is surely not
+// well. For a CPU the figure is the least that any processor with an instruction set does, for a
+// GPU that of its data sheet, and the share asked for leaves room for clocks that fall under
+// load. Only precisions that have such a figure are judged.
+
 #include "doctor/expected_speed.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// XIDs from the kernel's own log, which knows of those from before muster was started. /dev/kmsg
+// gives one record per read and never blocks here; a record that was overwritten while reading
+// is skipped. The log writes PCI addresses shorter than NVML does, so both are brought to one
+// form to compare.
+
 #include "doctor/kernel_log.h"
 
 #include <fcntl.h>

@@ -1,3 +1,7 @@
+// torch, its CUDA libraries and the worker: what has to be installed beside muster. A worker of
+// another build is unfit even if it might work, because the messages between the two are those
+// of one build.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Settings worth writing down, from what was found. Only what differs from the default, or saves
+// finding it out again, is recommended, each with its reason. The output is YAML for --config,
+// and a device name or path may hold anything, so values are quoted and reasons are kept to one
+// line.
+
 #include "doctor/recommendation.h"
 
 #include <fmt/format.h>
@@ -97,6 +102,7 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
+// Devices come first, as every other setting is chosen for them.
 std::vector<RecommendedSetting> recommend_settings(const DoctorFacts& facts,
                                                    const Availability& availability) {
   const auto chosen = chosen_devices(availability);

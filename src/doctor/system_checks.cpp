@@ -1,3 +1,8 @@
+// What the system grants this process: limits, memory, clock, counters, log, cache. A limit that
+// is set on purpose is no fault, so these are warnings with the way to lift it. What cannot be
+// read because of permissions is "not seen", which is told apart from "not applicable", where
+// there is nothing to read.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +33,8 @@ constexpr std::uint64_t kCacheFreeLeast = 1 << 20;
 constexpr std::array<std::string_view, 5> kSlowClocks{"hpet", "acpi_pm", "jiffies",
                                                       "refined-jiffies", "pit"};
 
+// NotFound means that the machine has no such thing; any other error, that this user may not
+// look.
 template <typename T>
 Check not_looked_at(std::string name, const Result<T>& fact) {
   return {.name = std::move(name),

@@ -1,3 +1,7 @@
+// Reads the facts and judges nothing. All paths lie below `root`, so a recorded machine can be
+// examined like a live one. Small files of /proc and /sys are read whole with a limit; a file
+// that is missing or malformed leaves its fact unknown, as no single one of them is needed.
+
 #include "doctor/system_facts.h"
 
 #include <fcntl.h>
@@ -80,6 +84,7 @@ std::uint64_t soft_open_file_limit() {
   return limit.rlim_cur;
 }
 
+// Seconds since the start, which turn the log's times into those of the clock; 0 where unknown.
 double read_uptime(const fs::path& root) {
   const auto text = small_file(root / "proc/uptime").value_or("");
   double value = 0;
@@ -116,6 +121,7 @@ std::optional<std::string> module_version(std::string_view text) {
   return std::nullopt;
 }
 
+// The folder itself is often made on first use; its nearest ancestor is on the same file system.
 Result<FolderFacts> read_folder_facts(const fs::path& folder) {
   std::error_code ignored;
   auto place = fs::absolute(folder, ignored);

@@ -1,3 +1,9 @@
+// Which layers attend to a window only. The size and the pattern are separate facts in a config,
+// so they are read separately and joined at the end. An absent key and a null mean different
+// things: absent takes the default of the family's class, null means no window. A wrong window
+// would not fail, it would give other text on long inputs, so any other kind of layer is refused
+// by name.
+
 #include "modelfile/attention_windows.h"
 
 #include <fmt/format.h>
@@ -11,6 +17,7 @@
 namespace muster {
 namespace {
 
+// The window of the layers that slide; 0 where none does.
 Result<std::uint32_t> parse_window(const JsonFields& config, ModelFamily family) {
   std::uint32_t fallback = 0;
   switch (family) {

@@ -1,3 +1,9 @@
+// The tensors of a model from its config alone, so that memory can be planned before anything is
+// downloaded. They are listed as transformers would create them, which is not always what a file
+// stores. Where a config does not determine them (quantised weights, a head of another task) the
+// result would be a guess, and it is refused. Sizes are bounded once, at the end; until then an
+// overflow only sets a flag.
+
 #include "modelfile/config_tensors.h"
 
 #include <fmt/format.h>
@@ -68,6 +74,8 @@ void add_masked_head(const TransformerConfig& config, TensorBuilder& builder) {
   builder.linear(table, vocab, hidden, config.family != ModelFamily::DistilBert);
 }
 
+// A tied head has no tensor of its own: it reads the table of the embedding, which is listed
+// already.
 void add_head(const TransformerConfig& config, TensorBuilder& builder) {
   builder.set_prefix("");
   if (is_encoder_family(config.family)) return add_masked_head(config, builder);
@@ -82,6 +90,8 @@ std::string base_prefix(const TransformerConfig& config) {
   return fmt::format("{}.", base);
 }
 
+// What a packed format stores for a matrix, and which head a class of another task has, is
+// written in code and not in the config.
 Status check_determined(const TransformerConfig& config) {
   const auto refuse = [](std::string what) {
     return Error{
@@ -98,6 +108,8 @@ Status check_determined(const TransformerConfig& config) {
 
 }  // namespace
 
+// The product of a shape is checked at each step: a config may state sizes whose product wraps
+// around to something harmless.
 void TensorBuilder::add_as(std::string_view name, std::initializer_list<std::uint64_t> shape,
                            std::string dtype, std::uint64_t element_bytes) {
   WeightTensor tensor;

@@ -1,3 +1,9 @@
+// Encoders, GPT-2, GPT-NeoX, OPT and T5. Each of these families has its own names and its own
+// habits with biases, so they share little beyond the frame. The BERT family is the exception:
+// its four members differ in names only, and those stand in a table. Shapes are [out, in] but
+// for GPT-2, whose Conv1D keeps the transpose.
+// Source: transformers 5.17, modeling_*.py of each family.
+
 #include <fmt/format.h>
 
 #include "modelfile/config_tensors.h"
@@ -66,6 +72,8 @@ void add_opt_block(const TransformerConfig& config, std::uint64_t inner, TensorB
   if (config.has_norm_weights) builder.norm("final_layer_norm", hidden, true);
 }
 
+// OPT-350m has a table narrower than its hidden size; two projections join them, one before the
+// layers and one behind.
 void add_opt_tensors(const TransformerConfig& config, TensorBuilder& builder) {
   const auto base = builder.prefix() + "decoder.";
   const std::uint64_t hidden = config.shape.hidden_size;
@@ -170,6 +178,8 @@ void add_gpt_tensors(const TransformerConfig& config, TensorBuilder& builder) {
   builder.norm(is_gpt2 ? "ln_f" : "final_layer_norm", hidden, true);
 }
 
+// One table serves encoder and decoder. Blocks are numbered within their stack, while the list
+// of layers holds both stacks one after the other.
 void add_t5_tensors(const TransformerConfig& config, TensorBuilder& builder) {
   const std::uint64_t hidden = config.shape.hidden_size;
   builder.set_prefix("");

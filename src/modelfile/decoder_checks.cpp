@@ -1,3 +1,7 @@
+// One place where sizes are checked against each other, for both file formats. Comparisons are
+// written so that a NaN fails them: !(x > 0) instead of x <= 0. The bounds are far beyond any
+// published model; they only keep later arithmetic within its range.
+
 #include "modelfile/decoder_checks.h"
 
 #include <fmt/format.h>

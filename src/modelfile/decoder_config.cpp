@@ -1,3 +1,9 @@
+// What a decoder computes, from its config.json. Constants that change results but no size are
+// added here to the dimensions that the planner reads too. Every option that would change a
+// result and is not computed is an error, since a decoder that ignores one still produces fluent
+// text. Defaults are those of the family's config class, because a config states only what
+// differs from them.
+
 #include "modelfile/decoder_config.h"
 
 #include <fmt/format.h>
@@ -131,6 +137,8 @@ Status read_gpt2(const JsonFields& config, DecoderSpec& spec) {
   return Done{};
 }
 
+// Gemma 2 stores the weights of its norms less one, scales its embeddings by the root of the
+// width and caps its scores. Leaving one of these out gives wrong text and no error.
 Status read_gemma2(const JsonFields& config, DecoderSpec& spec) {
   spec.norm_weight_offset = 1;
   spec.has_post_norms = true;
@@ -188,6 +196,9 @@ Result<std::set<std::uint32_t>> read_ids(const JsonFields& fields, std::string_v
   return ids;
 }
 
+// generation_config.json wins where it states an end: models tuned for chat often add the end of
+// a turn there only. A null in config.json means none, so the default of the family counts only
+// where the key is absent.
 Status read_special_ids(const JsonFields& config, const Family& family,
                         std::optional<std::string_view> generation, DecoderSpec& spec) {
   auto bos = MUSTER_TRY(read_ids(config, "bos_token_id"));

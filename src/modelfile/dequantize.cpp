@@ -1,3 +1,7 @@
+// Reference dequantisation: simple rather than fast, and equal to ggml's own results to the last
+// bit. All formats are read from bytes at fixed offsets and not through structs, so neither
+// alignment nor padding of a type matters.
+
 #include "modelfile/dequantize.h"
 
 #include <fmt/format.h>

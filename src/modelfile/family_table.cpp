@@ -1,3 +1,8 @@
+// The facts in which families differ, as data, so that the code which uses them has no list of
+// its own. Names decide to which unit a tensor belongs, keys where a config states a dimension,
+// and defaults what an absent key means. The order is that of ModelFamily, checked at compile
+// time, so that a look-up is an index. Source: transformers 5.17.
+
 #include "modelfile/family_table.h"
 
 #include <array>

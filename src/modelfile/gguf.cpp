@@ -1,3 +1,8 @@
+// The header of a GGUF file comes from the network and is not trusted. A count is never used to
+// reserve memory: entries are read one by one, and a false count ends at the end of the file.
+// Long lists are skipped and stay in the mapped file. In the end every tensor has bytes of its
+// own, inside the file and aligned, so code behind this point need not check again.
+
 #include "modelfile/gguf.h"
 
 #include <fmt/format.h>
@@ -99,6 +104,8 @@ std::optional<std::int64_t> as_number(const GgufValue& value) {
   return std::nullopt;
 }
 
+// A list of strings has to be walked, since only that shows where it ends; lists of numbers are
+// skipped by their size. Kept are those that may have an entry for each layer.
 Result<GgufValue> read_list(GgufCursor& cursor, std::string_view key) {
   const auto type = MUSTER_TRY(read_type(cursor, key));
   GgufList list;
@@ -237,6 +244,7 @@ Status check_version(std::uint32_t version) {
 
 }  // namespace
 
+// The table is sorted by id and has gaps, so it is searched rather than indexed.
 const GgmlType* find_ggml_type(std::uint32_t id) {
   const auto* found =
       std::lower_bound(kTypes.begin(), kTypes.end(), id,

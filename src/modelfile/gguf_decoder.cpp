@@ -1,3 +1,9 @@
+// What a decoder computes, from a GGUF file.
+//
+// Architectures are few and listed: an unknown one is refused, and so are keys that ask a known
+// one for something more. The reason is the same as for config.json: a missed option gives
+// fluent but wrong text.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -149,6 +155,8 @@ Status read_scaling(const GgufKeys& keys, RopeSpec& rope) {
   return Done{};
 }
 
+// Frequencies may be scaled by a formula, or be stored as divisors in tensors of the file. Where
+// there are tensors they decide, whatever the keys say.
 Status read_rope(const GgufKeys& keys, const GgufFile& file, DecoderSpec& spec) {
   auto& rope = spec.rope;
   rope.size = MUSTER_TRY(keys.number("rope.dimension_count", kHeadWidthMax, spec.head_size));

@@ -1,3 +1,9 @@
+// A GGUF model as one object, whether it is one file or many.
+//
+// All files are mapped, and tensors are views into the maps: opening costs the headers only. A
+// split is checked against what the first file states (number of files, their order, number of
+// tensors), so a file of another model is noticed.
+
 #include "modelfile/gguf_file.h"
 
 #include <fmt/format.h>

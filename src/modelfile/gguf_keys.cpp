@@ -1,3 +1,7 @@
+// Typed access to the keys of one architecture. Whatever a file states is bounded by the
+// caller's `max` here, so that sizes computed from it cannot overflow. Some keys hold one number
+// for all layers or a list with one for each; both forms answer the same question.
+
 #include "modelfile/gguf_keys.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// The shape and the units of a GGUF model, for planning. Metadata gives the shape, tensors show
+// what metadata leaves out: a gate, the rows of the table, a head of its own. Where a file is
+// silent the answer errs on the side of more memory, such as full attention for a pattern that
+// is not known.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,6 +103,8 @@ Status read_feed_forward(const GgufKeys& keys, std::size_t index, LayerShape& la
   return Done{};
 }
 
+// The rows of the table count before the list of tokens: some models pad their table, and the
+// padding takes memory.
 Result<std::uint32_t> vocabulary(const GgufKeys& keys, const GgufHeader& header) {
   std::uint64_t rows = 0;
   if (const auto* table = find_gguf_tensor(header, "token_embd.weight");
@@ -112,6 +119,7 @@ Result<std::uint32_t> vocabulary(const GgufKeys& keys, const GgufHeader& header)
   return static_cast<std::uint32_t>(rows);
 }
 
+// An encoder says that its attention is not causal, or is known by its name alone.
 ModelKind kind_of(const std::string& architecture, bool is_causal) {
   if (architecture == "t5") return ModelKind::EncoderDecoder;
   const bool is_encoder =

@@ -1,3 +1,8 @@
+// The tokenizer's part of a GGUF file, with its lists checked against each other.
+//
+// Every list is as long as that of the tokens, and every id below their number, so code behind
+// this point indexes without a check. Views point into the mapped file, which must outlive them.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// The cache of huggingface_hub, read but never written. Paths follow its rules exactly,
+// including its environment variables, so that a model fetched by another tool is found. Only
+// the snapshot that refs/main names counts, and a name there that could lead out of the folder
+// is ignored.
+
 #include "modelfile/hub_cache.h"
 
 #include <fmt/format.h>
@@ -166,6 +171,8 @@ fs::path hub_cache() {
   return hub_home() / "hub";
 }
 
+// First whole ids are compared, then names without the organisation: people remember a model's
+// name better than who published it.
 std::string nearest_hub_id_hint(std::string_view model, const fs::path& cache) {
   const auto ids = cached_ids(cache);
   auto nearest = nearest_name(model, ids);

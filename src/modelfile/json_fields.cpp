@@ -1,3 +1,8 @@
+// Typed reads from a config whose content is not trusted. Errors say file, key and the value
+// found, the value shortened. A null counts as absent, except for `states`, which exists for
+// keys where null has a meaning of its own. Nesting is bounded while parsing, since each level
+// costs far more memory than text.
+
 #include "modelfile/json_fields.h"
 
 #include <fmt/format.h>

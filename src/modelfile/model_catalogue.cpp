@@ -1,4 +1,7 @@
 // Public models by name: the facts of their config.json, compiled in.
+// They serve when a model is named that is not on this machine: its memory can be planned before
+// it is fetched. Files always win over the catalogue, because they are what will be loaded. The
+// list is parsed once, on first use.
 #include "modelfile/model_catalogue.h"
 
 #include <fmt/format.h>

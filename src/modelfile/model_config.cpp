@@ -1,3 +1,8 @@
+// The small files around an encoder: config.json, modules.json, pooling, length and prompts.
+// Only the pipeline Transformer, Pooling, Normalize is computed, in this order; anything else is
+// refused by name, because vectors of a skipped module would look right and compare wrong.
+// Limits are far above any published model and keep products within 64 bits.
+
 #include "modelfile/model_config.h"
 
 #include <fmt/format.h>
@@ -173,6 +178,7 @@ Result<EncoderSpec> parse_encoder_config(std::string_view text) {
   return encoder;
 }
 
+// A small state machine over the order of the modules: `stage` only grows.
 Result<SentenceModules> parse_sentence_modules(std::string_view text) {
   const auto list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!list.is_array()) {

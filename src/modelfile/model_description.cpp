@@ -1,3 +1,7 @@
+// One description for a folder, a GGUF file and a bare config. No weight is read: for
+// safetensors and GGUF only the headers are parsed, whatever the size of the model. PyTorch
+// archives are refused, as loading one runs code from the file.
+
 #include "modelfile/model_description.h"
 
 #include <fmt/format.h>
@@ -35,6 +39,8 @@ Result<T> within(const std::string& place, Result<T> outcome) {
   return Error{outcome.error().kind, place + outcome.error().message};
 }
 
+// Tensors are sorted by name, so that a description does not depend on how a model was cut into
+// shards.
 Result<std::vector<WeightTensor>> read_headers(const fs::path& folder,
                                                const std::vector<std::string>& files) {
   std::map<std::string, WeightTensor> tensors;

@@ -1,3 +1,8 @@
+// A folder of an embedding model or reranker, as its configs describe it. Which files exist
+// varies with the age of the tool that wrote them, so a missing one means its default; a broken
+// one is an error. A path inside a config may not leave the folder. The hash covers every file
+// that changes a vector, so it can stand for the model in a cache key.
+
 #include "modelfile/model_folder.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Tensors are assigned to units by name alone. Files name the same tensor with or without the
+// base model's prefix, and multimodal ones in two orders; the prefix is taken off first, so that
+// one table of names serves all. What belongs nowhere counts with the head, since it takes
+// memory all the same.
+
 #include "modelfile/model_units.h"
 
 #include <fmt/format.h>
@@ -261,6 +266,8 @@ std::uint64_t table_bytes(const TransformerConfig& config, const UnitNames& name
 
 }  // namespace
 
+// Order matters: settle_head decides whether the head is tied, and a tied head gets a module
+// although it has no tensor. Only then can a head without modules be dropped.
 Status group_into_units(const TransformerConfig& config, ModelDescription& model) {
   const UnitNames names(config);
   model.units = make_chain(config, names);

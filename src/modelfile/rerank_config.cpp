@@ -1,3 +1,7 @@
+// How a cross-encoder turns its head's outputs into scores. The activation may stand in three
+// places, written by three generations of tools; the newest counts. Only activations of torch
+// itself are computed: a class of the model's own would be code from a download.
+
 #include "modelfile/rerank_config.h"
 
 #include <fmt/format.h>

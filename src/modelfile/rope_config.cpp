@@ -1,3 +1,8 @@
+// The rotary embedding of a config, old form or new. Defaults are a trap here: each family has
+// its own base and its own key for the share of a head that turns, and some kinds of scaling
+// derive their factor from two lengths when none is stated. All of it is settled here, so the
+// code that computes frequencies has no defaults.
+
 #include "modelfile/rope_config.h"
 
 #include <fmt/format.h>
@@ -64,6 +69,9 @@ Result<std::vector<float>> read_divisors(const RopeFields& fields, const char* k
   return holder.wrong(key, fmt::format("a list of {} positive numbers", count));
 }
 
+// YaRN's temperature of attention, for a context `factor` times as long as the one trained with.
+// Source: Peng et al. 2023, "YaRN: Efficient Context Window Extension of Large Language Models",
+// section 3.4.
 double mscale(double factor, double weight) {
   return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1;
 }

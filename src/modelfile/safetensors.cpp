@@ -1,3 +1,7 @@
+// The weights of a folder as views into mapped files. Opening parses the headers only; pages are
+// read when a tensor is used. A name that occurs in two shards is an error, since which of them
+// a loader takes would be chance. A view lives as long as this object, which owns the maps.
+
 #include "modelfile/safetensors.h"
 
 #include <fmt/format.h>

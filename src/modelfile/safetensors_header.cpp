@@ -1,3 +1,8 @@
+// The header is JSON of up to 100 MB from a file that is not trusted, so it is parsed as a
+// stream of events into bounded state instead of a tree. Offsets must cover the data without
+// holes or overlaps, as the format demands: two views can then never share bytes, and no bytes
+// hide between tensors.
+
 #include <fmt/format.h>
 
 #include <algorithm>

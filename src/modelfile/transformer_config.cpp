@@ -1,3 +1,9 @@
+// One config.json, with its family's defaults filled in. The same key may have several names,
+// and an absent key a default that depends on the family, so all of it is resolved here; planner
+// and decoder see numbers only. Every size is checked against a limit when it is read. A
+// multimodal config keeps the language model's fields in an object of their own, and a few keys
+// may stand in either.
+
 #include "modelfile/transformer_config.h"
 
 #include <fmt/format.h>
@@ -86,6 +92,7 @@ struct Architecture {
   TaskHead task = TaskHead::LanguageModel;
 };
 
+// By the ending of the class's name, which transformers keeps uniform.
 TaskHead task_of(std::string_view name) {
   for (const std::string_view ending :
        {"ForCausalLM", "ForMaskedLM", "LMHeadModel", "ForConditionalGeneration"}) {
@@ -308,6 +315,7 @@ Status parse_t5(const JsonFields& config, TransformerConfig& model, LayerShape l
   return Done{};
 }
 
+// Layers are first all alike; windows and experts then change single ones.
 Status parse_layers(const JsonFields& config, TransformerConfig& model) {
   const auto layers = MUSTER_TRY(
       size_of(config, family_traits(model.family).keys.layers, FamilyKeys().layers, kLayersMax, 0));

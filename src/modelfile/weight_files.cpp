@@ -1,3 +1,7 @@
+// Which files hold the weights. A shard's name comes from an index that may be downloaded, so a
+// name with a slash or a leading dot is refused: it could point outside the folder. Other
+// formats are looked for only to say in the error what is there and how to convert it.
+
 #include "modelfile/weight_files.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// epoll with three additions: an eventfd for what other threads post, a timerfd for the earliest
+// timer, and generations against stale events. Slots are reused, and a wake-up may still tell of
+// a descriptor that was removed by an earlier callback of it; the generation in the event's key
+// no longer fits then, and the event is dropped. Timers are an ordered map, so setting one costs
+// O(log n) and no system call unless it becomes the earliest.
+
 #include "net/event_loop.h"
 
 #include <sys/epoll.h>

@@ -1,3 +1,8 @@
+// Frames on a stream: encoding, and putting them together from whatever pieces arrive. Whole
+// frames are handed on in place, without a copy, and only the rest is moved to the front. A
+// header that lies about its size gets no memory for it: the buffer grows with what has really
+// come.
+
 #include "net/frame.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Frames over a socket, for a loop that must not block and for threads that may. Header and
+// payload go out in one gather write, so a small frame is one system call. A partial write
+// resumes where it stopped; frames are never reordered or split between two owners.
+
 #include "net/frame_channel.h"
 
 #include <fcntl.h>

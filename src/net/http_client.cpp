@@ -1,3 +1,8 @@
+// A blocking client for commands and tests: one request at a time on a connection that is kept.
+// Each wait has a deadline and can be cancelled by a descriptor. A kept connection may have been
+// closed by the server meanwhile, which is looked for before a request and not found out by a
+// failed one, since a request cannot safely be sent twice.
+
 #include "net/http_client.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// One client's state machine: handshake, idle, reading, waiting, sending, lingering. Every state
+// has a deadline, except waiting for the handler, whose time is its own. Bytes are counted
+// against one budget for all connections as they come and go. Callbacks may close the
+// connection, so a method that goes on after one holds a reference to itself.
+
 #include "net/http_connection.h"
 
 #include <sys/epoll.h>
@@ -72,6 +77,7 @@ void HttpConnection::close() {
   core_.forget(place);
 }
 
+// Bytes that are here already are a request that has begun, so the connection is not idle.
 bool HttpConnection::close_if_idle() {
   const bool is_idle = state_ == State::Handshake || state_ == State::Idle;
   if (!is_idle || unread_size() > 0) return false;

@@ -1,3 +1,6 @@
+// The little of HTTP that needs no parser. Headers are compared without regard to case and
+// searched one by one: a request has a dozen, for which a map would cost more than it saves.
+
 #include "net/http_message.h"
 
 #include <fmt/format.h>

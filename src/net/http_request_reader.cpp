@@ -1,3 +1,8 @@
+// Beast parses, and this class decides what is acceptable. Two readers of one stream (a proxy
+// and this server) must never see different requests, so whatever leaves room for that is
+// refused even where Beast would take it: folded headers, two Host headers, an encoding beside
+// chunked. Everything a client controls is bounded before memory is spent on it.
+
 #include "net/http_request_reader.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// The public face of the server. All work is done by HttpServerCore on the loop's thread; here
+// it is only decided whose thread that is. A server with a loop of its own stops that loop and
+// joins its thread before the core goes, so no callback can come after the destructor.
+
 #include "net/http_server.h"
 
 #include <utility>

@@ -1,3 +1,9 @@
+// What all connections share, and what bounds their number. Connections lie in a table without
+// gaps: removing one moves the last into its place, so a sweep over the deadlines is a walk
+// through an array. A newcomer who finds no place takes that of the connection idle longest.
+// Accepting pauses when descriptors run out and is tried again by the sweep, instead of
+// spinning.
+
 #include "net/http_server_core.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,7 @@
+// URLs of servers, far stricter than RFC 3986: a user name, a query or a fragment has no meaning
+// here and is refused, and so is any byte that could break the request line it is put into. A
+// path at the end is kept as a prefix, without its slash.
+
 #include <fmt/format.h>
 
 #include <charconv>

@@ -1,3 +1,7 @@
+// IPv4 and IPv6 behind one type, so that the code that listens and connects has no cases. An
+// IPv4 client of an IPv6 socket appears in mapped form, and loopback has to be recognised in
+// that form too: access rules depend on it.
+
 #include "net/socket_address.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,6 @@
+// Certificates for tests, made anew each time, so that none in the repository can expire. Keys
+// are P-256, which are quicker to make than RSA keys.
+
 #include "net/test_certificates.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,8 @@
+// OpenSSL behind the Transport interface. It reads and writes through a BIO of our own over the
+// socket, since OpenSSL's raises SIGPIPE. Either direction may need the other first (needs_write
+// says so), so callers wait for what the outcome names and not for what they wanted. Head and
+// body of a small answer become one record.
+
 #include "net/tls.h"
 
 #include <arpa/inet.h>
@@ -209,6 +214,7 @@ IoOutcome TlsTransport::write(std::string_view head, std::string_view body) {
   return outcome_of(SSL_write(ssl_.get(), bytes.data(), static_cast<int>(size)));
 }
 
+// Without "close notify" a peer cannot tell the end of a message from an attacker's cut.
 void TlsTransport::end() {
   if (!is_broken_ && SSL_is_init_finished(ssl_.get()) != 0) {
     ERR_clear_error();

@@ -1,3 +1,8 @@
+// Certificates and keys are checked when they are loaded and not at the first handshake, so that
+// a reload with a bad file is an error and the old ones stay in use. Each message names the file
+// and what is wrong with it. A key with a passphrase is refused, since a server has nobody to
+// ask.
+
 #include "net/tls_files.h"
 
 #include <fmt/format.h>

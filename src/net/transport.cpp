@@ -1,3 +1,6 @@
+// Plain bytes over a socket. Head and body go out in one sendmsg, without being copied together.
+// An interrupted call counts as "later": the loop comes back, and no state is lost.
+
 #include "net/transport.h"
 
 #include <sys/socket.h>

@@ -1,3 +1,8 @@
+// Runs around every driver call, so it does little: the page gets two words, and counts are
+// bumped under a lock that is nearly always free. Names are compared by their pointers, as
+// functions are named by literals. The lock is needed only because another thread sums the
+// counts up.
+
 #include "telemetry/call_costs.h"
 
 #include <algorithm>

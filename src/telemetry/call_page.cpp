@@ -1,3 +1,9 @@
+// Shared memory that says in which driver call each device is, and survives the process that
+// wrote it: that is how a hang or a crash gets a name. The function is written before the time,
+// and the time is what says that there is a call, so a reader never takes an old function for a
+// new call. A signal handler notes the slot of its thread and then lets the signal end the
+// process.
+
 #include "telemetry/call_page.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,9 @@
+// The parent's side of the sampler, and its supervisor. One thread runs a sampler after the
+// other: start, serve, bury, wait. Everything that can hang or crash is in the child, so methods
+// here only take a lock. A sampler that dies is judged by the call it died in: a device with two
+// such deaths is left out. Device numbers differ from sampler to sampler; they are mapped to
+// those of the first by the devices' keys.
+
 #include "telemetry/collector.h"
 
 #include <fmt/format.h>
@@ -337,6 +343,7 @@ Status SamplerCollector::drain(std::vector<DeviceSample>* taken) const {
 // Samples are told of while somebody waits for them. Called under the lock.
 void SamplerCollector::wish_notices() { ring_.wish_notices(!has_started_ || has_subscribers_); }
 
+// A frame may be late, so the wall clock of an event is found from how long ago it happened.
 Status SamplerCollector::on_events(std::span<const std::byte> payload) {
   const auto events = MUSTER_TRY(decode_events(payload));
   const std::lock_guard lock(mutex_);

@@ -1,3 +1,7 @@
+// A ring per tier, laid out once: a row is a time, a mask of what is there, and the columns. A
+// plot reads one column and a visit writes one row, and visits are far more frequent, so rows
+// lie together. Nothing is allocated after the start, whatever is recorded.
+
 #include "telemetry/device_history.h"
 
 #include <algorithm>

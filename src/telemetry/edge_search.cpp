@@ -1,3 +1,8 @@
+// Finding when a counter changes by looking at it each millisecond. The true moment lies between
+// the beginning of the last look with the old value and the end of the first with the new; half
+// of that span is the error. Each device has a thread of its own, and a thread that hangs in a
+// driver is left alone until it comes back.
+
 #include "telemetry/edge_search.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Energy between two moments, by the counter where its edges are known and else by integrating
+// power. The method is part of the answer, and so is how far off it may be by its times. A
+// counter that went back, or a window without edges or readings, gives a reason instead of a
+// number.
+
 #include "telemetry/energy_window.h"
 
 #include <algorithm>

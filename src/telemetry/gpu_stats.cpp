@@ -1,3 +1,7 @@
+// Three clients expect the same readings under three sets of names and units, so each has its
+// own table here and none is derived from another. A value that is not known becomes null, never
+// 0.
+
 #include "telemetry/gpu_stats.h"
 
 #include <fmt/chrono.h>

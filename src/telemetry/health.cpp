@@ -1,3 +1,8 @@
+// The rules by which a device is judged, each with the source of its threshold. A rule whose
+// readings are missing gives no finding at all, so "well" always means that something was looked
+// at. Unfit is kept for what spoils results or stops work; what only slows a device down is a
+// warning.
+
 #include "telemetry/health.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// A recording must survive a kill at any moment. A line is one write to a file opened for
+// appending, and what a full disk has taken of a line is cut off again. On opening, a torn last
+// line is cut too, but only when the file is a recording of ours: the cut would destroy another
+// program's file.
+
 #include "telemetry/line_recorder.h"
 
 #include <fcntl.h>

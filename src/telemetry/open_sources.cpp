@@ -1,3 +1,7 @@
+// Which drivers are there, in the order that numbers the devices: NVIDIA, AMD, then the CPUs.
+// Runs in the sampler, since opening a driver can hang or crash like any other call. A driver
+// that is absent is a reason, not an error: the CPUs are watched all the same.
+
 #include "telemetry/open_sources.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// Writes a snapshot as a line of JSON. What is not known is left out rather than written as
+// null, so a line grows only with what a machine tells. Keys keep their order, which makes
+// recordings of two runs comparable by a plain diff.
+
 #include "telemetry/recording.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Reads what recording.cpp writes. A recording may come from another machine or version: unknown
+// keys are passed over, but a known key of a wrong type is an error that names the field, and
+// lists are bounded. An enum is read by comparing with the names that are written, so the two
+// files cannot disagree.
+
 #include <fmt/format.h>
 
 #include <charconv>

@@ -1,3 +1,9 @@
+// A ring between two processes with one writer and one reader, without locks and without a
+// wake-up per record. Positions count bytes since the beginning and never wrap, so full and
+// empty differ. A record becomes visible by the one store to `head`. The reader trusts nothing
+// in the memory: sizes are read once and checked against what can be there. A ring that is empty
+// starts over at its front, which keeps its working set to a few pages.
+
 #include "telemetry/sample_ring.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,8 @@
+// The child process that calls the drivers. The main thread opens them and then tells costs;
+// others read the socket, visit devices, wait for events and look for edges. The process ends by
+// _exit and without destructors, because a thread may sit in a driver that never returns. The
+// end of the socket ends the process, too.
+
 #include "telemetry/sampler.h"
 
 #include <poll.h>

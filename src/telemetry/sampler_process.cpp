@@ -1,3 +1,7 @@
+// Starts and buries one sampler. The program is kept open as a descriptor, so a restart runs the
+// same build even after an update of the files. Signals are unblocked in the child and it gets
+// its own process group, so that a Ctrl-C in the terminal reaches the parent only.
+
 #include "telemetry/sampler_process.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// One thread visits all devices of a tick; a watchdog's timer is pushed on by each round that
+// ends in time. When a visit takes too long, the stuck thread keeps its device and a new thread
+// takes over the others within the same tick. So the normal case costs one wake-up a tick, and a
+// hanging driver costs one thread.
+
 #include "telemetry/sampling.h"
 
 #include <sys/timerfd.h>

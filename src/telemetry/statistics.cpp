@@ -1,3 +1,7 @@
+// Statistics in bounded memory. Count, mean and extremes are running values; for the percentile
+// a thinned series is kept: when it is full, every second value is dropped and the stride
+// doubles. That keeps values evenly spread over time, which a sample of the newest would not.
+
 #include "telemetry/statistics.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// What is known of each device and how old it is. A reading is shown for two periods of its tier
+// and then dropped, so an old value is never shown as a current one. Why a device is down is
+// worked out when somebody asks, from facts and their times, in an order that puts the most
+// definite reason first.
+
 #include "telemetry/telemetry_state.h"
 
 #include <fmt/format.h>

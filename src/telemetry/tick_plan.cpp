@@ -1,3 +1,8 @@
+// Tiers as multiples of one tick, each a multiple of the faster one, so one visit does all that
+// is due. Devices take their slower visits in turns. A visit that slips is planned onto the
+// device's own grid again, between half a period and one and a half later, so that devices do
+// not drift together.
+
 #include "telemetry/tick_plan.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Added tokens are cut out of the text before anything splits it, so two tries hold them: one
+// for the raw text, one for the normalised. A match is the leftmost, and of those the longest,
+// as in the library. Only the root has an array of children: a text is scanned byte by byte for
+// a possible beginning, and few bytes are one. Below it a short list per node costs less memory.
+
 #include "tokenizer/added_tokens.h"
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// Characters out of bytes that arrive in several tokens.
+//
+// A character may be spread over tokens, so both streams hold bytes back until they can tell
+// what these are. The byte alphabet decides character by character. Byte tokens such as <0xE4>
+// decide only at the end of a run, because one broken byte makes the library replace each byte
+// of the run.
+//
+// Source: The Unicode Standard 15.0, table 3-7 (well-formed UTF-8).
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,8 @@
+// Each step of decoding is a stream, so that a reply can be printed while it is generated.
+// Decoding all tokens at once uses the same streams, so the two cannot give different text. A
+// step that has to see a whole token derives from WholeTokens, which gathers the parts first;
+// the others pass parts on as they come. Source: the decoders of huggingface/tokenizers 0.23.
+
 #include "tokenizer/decoder.h"
 
 #include <algorithm>
@@ -90,6 +95,8 @@ class WordPieceDecoder final : public Decoder {
   const WordPieceDecoderOptions options_;
 };
 
+// Never ends its token before the text ends: all that follows sees one token in many parts, and
+// nothing needs to be held back for it.
 class FuseStream final : public DecoderStream {
  public:
   void push(TokenPart part, std::vector<TokenPart>& out) override {
@@ -105,6 +112,8 @@ class FuseDecoder final : public Decoder {
   }
 };
 
+// The suffix of the last token becomes nothing, of any other a space. Which one a token is shows
+// only when the next arrives or the text ends, so one token is always held back.
 class BpeStream final : public WholeTokens {
  public:
   explicit BpeStream(const std::string& suffix) : suffix_(suffix) {}
@@ -262,6 +271,7 @@ class SequenceStream final : public DecoderStream {
   }
 
   void finish(std::vector<TokenPart>& out) override {
+    // What a step held back still has to pass through all steps behind it, before those finish.
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       std::vector<TokenPart> parts;
       steps_[i]->finish(parts);
@@ -305,6 +315,8 @@ std::vector<std::string> Decoder::decode(const std::vector<std::string>& tokens)
   for (const auto& token : tokens) steps->push({token}, parts);
   steps->finish(parts);
   std::vector<std::string> texts;
+  // Parts are put together again to tokens: a part continues the one before unless that has
+  // ended its token.
   bool is_open = false;
   for (auto& part : parts) {
     if (is_open) {

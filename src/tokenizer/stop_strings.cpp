@@ -1,3 +1,6 @@
+// A reply is printed while it is generated, so text that may turn out to be part of a stop
+// string must be held back, and nothing more than that.
+
 #include "tokenizer/stop_strings.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A long text is encoded in parts, and a cut may not change a token. So a text is cut only
+// before white space between two solid characters, or before a Chinese character, and only as
+// far as the tokenizer's rules allow. A letter of the grapheme class Prepend does not count as
+// solid, since it would draw the space into its own cluster. The search goes backwards from the
+// end, so its usual cost is one word.
+
 #include "tokenizer/text_cut.h"
 
 #include "tokenizer/normalize/normalizer.h"

@@ -1,3 +1,8 @@
+// A text is worked through in windows, so that a limit on tokens stops early and buffers stay
+// small. A window ends at an added token or at a place where cutting changes nothing; if it has
+// no such place, its size doubles, which keeps the total cost of searching linear. Tokenizers
+// that allow no cut get the whole text as one window.
+
 #include "tokenizer/text_pass.h"
 
 #include <algorithm>
@@ -43,6 +48,7 @@ void TextPass::encode(std::string_view text, std::size_t part_size) {
       part_end = search.found->begin;
     } else if (window_end < text.size()) {
       part_end = last_cut(text, at, window_end, rules);
+      // No place to cut in the whole window: it grows, and nothing of it has been encoded yet.
       if (part_end == at) {
         window *= 2;
         continue;

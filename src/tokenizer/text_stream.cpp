@@ -1,3 +1,8 @@
+// A thin layer over the decoder's streams: ids become token texts, special tokens drop out, and
+// the parts that are certain are joined. Without a decoder there is nothing to hold back. Then
+// only the space between tokens matters, and `continues_text` doubles as the mark that one has
+// come before.
+
 #include "tokenizer/text_stream.h"
 
 #include <utility>

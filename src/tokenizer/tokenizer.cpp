@@ -1,3 +1,8 @@
+// Encoding reads only as much text as the limit asks for. TextPass stops one word beyond the
+// limit, and that surplus is how truncation is noticed; it is cut off afterwards. Cutting at the
+// left cannot stop early. Of a pair, the first text is kept between calls, since a reranker
+// sends one query with many documents.
+
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
@@ -207,6 +212,8 @@ std::optional<TokenId> Tokenizer::find_token(std::string_view text) const {
   return added ? added : parts.model->vocabulary().id_of(text);
 }
 
+// Special is a property of the text, as in the library: two ids with the same text are both
+// special.
 bool Tokenizer::is_special(TokenId id) const {
   const auto text = token_text(id);
   return text && parts_->described.added_tokens.is_special(*text);

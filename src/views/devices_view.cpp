@@ -1,5 +1,8 @@
 // What a machine has, as facts and a row for each device; what is wrong stands in sentences below,
 // where there is room for the reason.
+// The same facts as `muster top` shows, printed once. A table loses columns in the order of
+// `leaves` when the terminal is narrow. A UUID moves below its row instead, since a UUID that is
+// cut is of no use.
 #include "views/devices_view.h"
 
 #include <fmt/format.h>

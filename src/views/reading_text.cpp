@@ -1,5 +1,8 @@
 // A column is narrow, so a reading is brought to the digits that say something, and what is not
 // known to "-".
+// All views use these functions, so a reading looks the same everywhere. Rounding comes before
+// the choice of a unit, or 999.6 would be printed as 1000 of the smaller one. CPUs and GPUs have
+// different readings for the same question; the cases for it stand here alone.
 #include "views/reading_text.h"
 
 #include <fmt/format.h>
@@ -50,6 +53,7 @@ std::string gigabytes_pair(std::optional<double> used, std::optional<double> siz
   return pair_text(one(used), one(size));
 }
 
+// The maker is left out, as it is the same in every row and the model is what tells rows apart.
 std::string_view short_model(std::string_view model) {
   for (const std::string_view maker : {"NVIDIA ", "AMD Instinct ", "Tesla ", "AMD "}) {
     if (model.starts_with(maker)) model.remove_prefix(maker.size());

@@ -1,5 +1,8 @@
 // Columns are rows of a table: to show something new of a device, a row is added, and its rank says
 // what must leave before it does.
+// Columns are placed in two passes. By rank, as many as fit with their least width are chosen;
+// then from left to right each takes what is left up to its greatest width. A column of GPUs is
+// left out on a machine that has none. A cell knows nothing of its neighbours.
 #include "views/top_columns.h"
 
 #include <fmt/format.h>
@@ -23,6 +26,7 @@ Style style_of(HealthState state) {
   return state == HealthState::Warning ? kWarning : kBad;
 }
 
+// An absent reading is never coloured: a warning about what is not known would mislead.
 TopCell quiet_if_absent(std::string text, Style style = {}) {
   if (text == "-") style = {.role = Role::Quiet};
   return {std::move(text), style};
@@ -73,6 +77,7 @@ TopCell memory_bar_cell(const TopRow& row, std::size_t width) {
           {.role = is_high ? Role::Warning : Role::Accent}};
 }
 
+// Watts and their limit side by side, because neither says much alone.
 TopCell power_cell(const TopRow& row, std::size_t) {
   const auto limit = row.status.readings.get(Reading::GpuPowerLimitEnforced);
   auto text = whole_text(row.trend.watts);
@@ -202,6 +207,8 @@ TopCell energy_minute_cell(const TopRow& row, std::size_t) {
   return quiet_if_absent(short_number(row.trend.joules));
 }
 
+// From the counter over its own time, not from power readings: it misses nothing between two
+// looks.
 TopCell energy_mean_cell(const TopRow& row, std::size_t) {
   const auto& trend = row.trend;
   const auto mean = trend.joules && trend.joules_seconds > 0

@@ -1,5 +1,7 @@
 // The keys and columns of `muster top`, where reasons for a low clock come from the table that the
 // column itself uses.
+// On a narrow screen the caller wraps the lines below their explanations, so they are kept in
+// two columns.
 #include "views/top_help.h"
 
 #include <fmt/format.h>

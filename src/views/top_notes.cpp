@@ -1,5 +1,8 @@
 // What is worth a sentence: first what is wrong, then what is slow, and of watching itself only
 // what is out of the ordinary.
+// A device that is down says so in its row, and is not repeated here. The machine's sums count
+// whole GPUs only: slices are parts of them and would count twice. For CPUs the mean is weighted
+// by cores, as a socket of 64 says more than one of 8.
 #include "views/top_notes.h"
 
 #include <fmt/format.h>
@@ -16,6 +19,7 @@ std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+// One call per state puts all unfit findings before all warnings, whatever the devices' order.
 void add_findings(const TelemetrySnapshot& snapshot, HealthState state,
                   std::vector<TopNote>& notes) {
   const bool is_unfit = state == HealthState::Unfit;
@@ -148,6 +152,7 @@ std::vector<std::string> machine_totals(const TelemetrySnapshot& snapshot,
   return pieces;
 }
 
+// A row that is too narrow drops pieces from the right, so the driver comes first.
 std::vector<std::string> machine_facts(const TopData& data) {
   std::vector<std::string> pieces;
   const auto& devices = data.snapshot.devices;

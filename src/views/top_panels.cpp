@@ -1,5 +1,9 @@
 // What fills the screen between devices and processes. Every panel says how many rows it can use,
 // so that a large screen shows more and not only emptier.
+// Rows are divided before anything is drawn: processes keep a few, cores get a share, plots take
+// what no list needs. Plots are drawn only where there is history, so the first seconds show
+// lists instead of empty frames. Means over devices are weighted by what they have: cores, or
+// bytes of memory.
 #include "views/top_panels.h"
 
 #include <fmt/format.h>
@@ -51,6 +55,8 @@ struct CoreGrid {
 
 std::size_t divided_up(std::size_t count, std::size_t by) { return (count + by - 1) / by; }
 
+// Wide cells first; more columns only when the rows run out, and marks without numbers when the
+// columns get too narrow.
 CoreGrid grid_of(std::size_t count, std::size_t width, std::size_t rows_most) {
   if (count == 0 || rows_most == 0) return {};
   CoreGrid grid;
@@ -196,6 +202,7 @@ std::string busy_title(const Line& line, const Subject& subject) {
 
 }  // namespace
 
+// A GPU machine gives its cores less room, since its GPUs are what is looked at.
 PanelRows divide_rows(const TopDrawing& drawing, std::size_t process_count) {
   const auto all = drawing.rows_left();
   const auto kept = std::min(process_count + 1, kProcessRowsLeast);

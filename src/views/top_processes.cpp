@@ -1,5 +1,8 @@
 // One list for what runs on GPUs and on CPUs: a process that a driver and the kernel both tell of
 // is one line.
+// Columns appear only if some process has a value for them, so a machine without GPUs has no
+// empty GPU columns. Pid 0 means a process of another container, which the driver counts and
+// cannot name.
 #include "views/top_processes.h"
 
 #include <fmt/format.h>
@@ -67,6 +70,7 @@ std::string command_cell(const ShownProcess& shown, const TelemetrySnapshot&) {
   return command.empty() ? "-" : command;
 }
 
+// The command comes last, with a width of 0 that stands for the rest of the row.
 std::vector<ProcessColumn> columns_for(const std::vector<ShownProcess>& shown, std::size_t width) {
   const auto any = [&](auto&& is_so) { return std::any_of(shown.begin(), shown.end(), is_so); };
   std::vector<ProcessColumn> columns{{"PID", Align::Right, 9, pid_cell}};
@@ -102,6 +106,7 @@ void put_row(TopDrawing& drawing, const std::vector<ProcessColumn>& columns, Tex
   ++drawing.row;
 }
 
+// Workers of ours stand out: they are what one looks for first.
 Style style_of(const ShownProcess& shown) {
   const bool is_worker = shown.host && !shown.host->device.empty();
   return is_worker ? Style{.role = Role::Accent} : Style{};

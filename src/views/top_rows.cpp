@@ -1,5 +1,7 @@
 // Which devices and processes are shown, in which order: decided without a screen, so that keys and
 // drawing agree.
+// A slice always follows its GPU, whatever the order is; so leaders are sorted, and the others
+// are placed behind them. Sorting is stable, so equal rows keep their order from frame to frame.
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -58,6 +60,7 @@ double sort_value(const DeviceStatus& status, SortKey key) {
   return value.value_or(-std::numeric_limits<double>::infinity());
 }
 
+// Values sort downwards, as the busiest or hottest device is what one looks for.
 bool comes_before(const DeviceStatus& a, const DeviceStatus& b, SortKey key) {
   if (key == SortKey::Device) return false;  // they are in order
   if (key == SortKey::Name) {
@@ -105,6 +108,7 @@ bool is_of_device(const ShownProcess& one, const TelemetrySnapshot& snapshot,
   return one.host->device.empty() && !is_gpu(snapshot.devices[*state.device]);
 }
 
+// A process is also found by its device, so one filter serves both lists.
 bool is_wanted(const ShownProcess& one, const TelemetrySnapshot& snapshot,
                const std::string& wanted) {
   if (one.device && matches(snapshot.devices[*one.device], wanted)) return true;

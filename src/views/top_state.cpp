@@ -1,5 +1,8 @@
 // A key changes what is looked at and nothing else; what it asks of the world is handed back to the
 // one who owns the screen.
+// Everything is a function of state, event, layout and data, so it is tested without a terminal.
+// Ending a process takes two keys, and the process is the one shown when the first was pressed.
+// Any other key answers no.
 #include "views/top_state.h"
 
 #include <algorithm>
@@ -30,6 +33,7 @@ void append_utf8(std::string& text, char32_t code) {
   }
 }
 
+// By whole characters: a lone byte of UTF-8 would break the line.
 void remove_last_character(std::string& text) {
   while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0U) == 0x80U) {
     text.pop_back();
@@ -89,6 +93,7 @@ void move(TopState& state, std::ptrdiff_t steps, const TopData& data) {
   state.pid = move_in(pids, state.pid, steps);
 }
 
+// The second click on a title turns the order round.
 void sort_by(TopState& state, SortKey key) {
   state.is_reversed = state.sort == key && !state.is_reversed;
   state.sort = key;
@@ -143,6 +148,7 @@ TopRequest answer(TopState& state, const InputEvent& event) {
   return {};
 }
 
+// The key of a page that is shown already leads back to the devices.
 void turn_to(TopState& state, TopPage page) {
   state.page = state.page == page ? TopPage::Devices : page;
   state.pid.reset();

@@ -1,5 +1,8 @@
 // A screen is drawn from top to bottom: what the machine does, what is wrong, the devices, and then
 // cores, plots and processes share the rows that are left.
+// Drawing also yields the layout: which row is which device or process, and where titles are.
+// Clicks are answered from the last frame's layout, so they hit what was on the screen. Lists
+// and panels ask how many rows are left before they draw.
 #include "views/top_view.h"
 
 #include <fmt/format.h>
@@ -88,6 +91,7 @@ void draw_field(Canvas& canvas, std::size_t row, const PlacedColumn& place, cons
   }
 }
 
+// Titles are drawn and noted for clicks in one place, so that both have the same bounds.
 void draw_titles(TopDrawing& drawing, std::span<const PlacedColumn> columns) {
   drawing.layout.title_row = drawing.row;
   for (const auto& place : columns) {

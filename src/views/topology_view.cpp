@@ -1,5 +1,8 @@
 // The matrix of `nvidia-smi topo -m`, which people can read already, with a legend of what occurs
 // in it.
+// Labels follow that tool wherever it has one for a link. Where full names of devices make the
+// table too wide, its columns are headed by numbers only. The legend lists just the kinds of
+// link that occur.
 #include "views/topology_view.h"
 
 #include <fmt/format.h>

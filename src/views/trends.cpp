@@ -1,5 +1,8 @@
 // Rates and shares of the last minutes come from counters and points of the history, never from two
 // frames, so that they do not depend on how often somebody looks.
+// A counter that goes back was reset, by a driver's restart, say: then there is no rate rather
+// than a negative one. A line has a value for each second; a value is held over a gap of a few
+// seconds, and beyond that the line is broken.
 #include "views/trends.h"
 
 #include <algorithm>
@@ -38,6 +41,8 @@ struct Growth {
   double seconds = 0;
 };
 
+// From the first to the last point, over the time between them, and not over the window that was
+// asked for.
 std::optional<Growth> growth(const std::vector<HistoryPoint>& points) {
   if (points.size() < 2) return std::nullopt;
   const bool went_back = !std::is_sorted(

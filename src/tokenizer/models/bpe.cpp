@@ -1,3 +1,10 @@
+// Byte-pair encoding with the ids of huggingface/tokenizers, its oddities included. Short words
+// of bytes merge in an array, where a scan of all ranks beats a heap. All other words use a
+// heap, O(n log n). It may hold entries whose pair is gone; they are checked when they come up
+// rather than removed.
+//
+// Source: Sennrich et al. 2016; Radford et al. 2019 (byte level).
+
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -47,6 +54,8 @@ class Bpe final : public Model {
                 std::vector<TokenId>& ids) const override {
     if (options_.ignore_merges) {
       const TokenTable& whole = options_.reads_bytes ? byte_tokens_ : vocabulary_.table();
+      // With ignore_merges a word that is a token as a whole is not merged at all, even if
+      // merging would end elsewhere.
       if (const auto id = whole.find(word)) {
         ids.push_back(*id);
         return;
@@ -141,6 +150,7 @@ class Bpe final : public Model {
     unknown.flush(buffers.symbols);
   }
 
+  // Looked up once; a missing byte only matters for a character that contains it.
   void find_byte_tokens() {
     for (unsigned byte = 0; byte < fallback_ids_.size(); ++byte) {
       fallback_ids_[byte] = vocabulary_.id_of(byte_token(static_cast<std::uint8_t>(byte)));
@@ -198,6 +208,8 @@ class Bpe final : public Model {
     ids.insert(ids.end(), parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
+  // Symbols stay at their places and are linked, so that a merge costs one relinking and two new
+  // entries in the heap rather than a shift of the word.
   void merge_all(ModelBuffers& buffers) const {
     std::vector<Symbol>& symbols = buffers.symbols;
     std::vector<Merge>& queue = buffers.queue;
@@ -266,6 +278,8 @@ Error unknown_token(std::string_view what, std::string_view token) {
                                        " is not in the vocabulary: " + std::string(token)};
 }
 
+// With all 256 bytes in the vocabulary nothing can be unknown, and a missing unknown token is no
+// fault.
 bool has_all_bytes(const TokenTable& tokens) {
   return std::all_of(kByteCharacters.begin(), kByteCharacters.end(), [&](char32_t c) {
     std::string token;
@@ -276,6 +290,9 @@ bool has_all_bytes(const TokenTable& tokens) {
 
 }  // namespace
 
+// Two conditions make words of mark runs exact: no token has a mark behind another character, so
+// no merge crosses the beginning of a run; and nothing is unknown, so no run of unknowns is
+// fused across it.
 bool allows_mark_runs(const TokenTable& tokens) {
   if (!tokens.find(kSpaceMark)) return false;
   for (unsigned byte = 0; byte < 256; ++byte) {

@@ -1,3 +1,9 @@
+// Scores must equal the library's to the last bit, and the library's parser rounds twice: first
+// the digits as a whole number, then the product with a power of ten. So std::from_chars cannot
+// be used for the number itself; it only fills the table of powers, which are exact to the
+// nearest. Digits that no longer fit into 64 bits count as zeros before the point and vanish
+// behind it.
+
 #include "tokenizer/models/library_number.h"
 
 #include <array>

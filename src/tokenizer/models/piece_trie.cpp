@@ -1,3 +1,8 @@
+// Building the double array: nodes are filled depth first, and each looks for a base from which
+// all its children fall on free units. Free units form a linked list, so full parts of the array
+// are never looked at. The number of tries is bounded. Then a block is added, which trades a
+// little memory for a build in linear time.
+
 #include "tokenizer/models/piece_trie.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Merging by score, as SentencePiece and llama.cpp do it. A candidate in the heap remembers the
+// size of both parts together. If either has grown since, the sum differs and the candidate is
+// dropped, so nothing needs to be removed from the middle of the heap. Cost: O(n log n) for n
+// characters.
+
 #include <algorithm>
 #include <array>
 #include <utility>

@@ -1,3 +1,8 @@
+// Greedy longest match from the left, after Devlin et al. 2018. The pieces that continue a word
+// are kept in a table of their own without their prefix, so that a look-up takes a span of the
+// word as it is and puts no text together. One piece that is missing makes the whole word
+// unknown.
+
 #include <algorithm>
 #include <utility>
 
@@ -53,6 +58,7 @@ class WordPiece final : public Model {
                                                                       std::size_t begin,
                                                                       const TokenTable& table) {
     std::size_t end = std::min(word.size(), begin + table.size_max());
+    // The bound by size may fall within a character; a token never ends there.
     while (end < word.size() && end > begin &&
            (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) {
       --end;

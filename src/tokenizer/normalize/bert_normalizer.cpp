@@ -1,3 +1,8 @@
+// Cleaning, spaces around Chinese characters, accents and case in one pass instead of four.
+// ASCII goes through a table of 256 bytes: it never changes size except by being dropped, so it
+// is written straight into the output. Only runs of other characters are decoded. Where the text
+// is not cleaned the ASCII path is off.
+
 #include <array>
 #include <optional>
 

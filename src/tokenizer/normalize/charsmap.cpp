@@ -1,3 +1,8 @@
+// The map comes from a model file and is not trusted: every index that it yields is checked
+// before it is used, and contents are checked to be UTF-8 once, when the map is read. A look-up
+// stops at the shortest key, not the longest, since that is what the library does. Units are
+// decoded from little endian by hand, so the host's byte order does not matter.
+
 #include "tokenizer/normalize/charsmap.h"
 
 #include <algorithm>

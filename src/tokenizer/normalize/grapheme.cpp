@@ -1,3 +1,7 @@
+// Grapheme clusters by the pairwise rules of UAX 29. Two rules look further back than one
+// character: GB9c (conjuncts of Indic scripts) and GB11 (emoji joined by ZWJ). Context keeps
+// just the bits that these two need, so a cluster of any length is found in one pass.
+
 #include "tokenizer/normalize/grapheme.h"
 
 #include "tokenizer/normalize/unicode_classes.h"

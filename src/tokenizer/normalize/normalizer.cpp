@@ -1,3 +1,8 @@
+// The small normalisers, each a direct counterpart of one in the library. Besides the text each
+// says what it means for cutting: whether a segment may be normalised in parts, by what factor a
+// text can grow (which bounds the memory a hostile file can ask for), and whether it keeps the
+// start of the text in place.
+
 #include "tokenizer/normalize/normalizer.h"
 
 #include <algorithm>
@@ -73,6 +78,7 @@ class PrependNormalizer final : public Normalizer {
     }
   }
 
+  // The worst case is a text of one byte.
   double growth_max() const override { return static_cast<double>(prefix_.size() + 1); }
   bool keeps_start(std::string_view) const override { return true; }
 
@@ -184,6 +190,8 @@ class NormalizerSequence final : public Normalizer {
   }
 
   double growth_max() const override {
+    // Factors multiply, as each step may lengthen what the one before has made. A long list of
+    // them is how a hostile file would ask for memory; the reader refuses it by this product.
     double growth = 1;
     for (const auto& step : steps_) {
       growth *= step->growth_max();

@@ -1,3 +1,8 @@
+// SentencePiece's compiled rules, applied as the library applies them: to a grapheme cluster if
+// it is short, else to its characters. Most text is ASCII, where a cluster is one byte, so those
+// replacements are looked up once and kept in a table. The trie and the cluster rules run only
+// beside a byte beyond ASCII or at CR LF.
+
 #include <algorithm>
 #include <array>
 #include <optional>

@@ -1,3 +1,7 @@
+// The tables are generated as runs of equal characters and unfolded on first use into two levels
+// of blocks. A block equal to the one before is stored once, and most of Unicode is such blocks.
+// A look-up is then two dependent loads without a branch on the script.
+
 #include "tokenizer/normalize/unicode_classes.h"
 
 #include <algorithm>

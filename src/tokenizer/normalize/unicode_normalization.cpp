@@ -1,3 +1,8 @@
+// ICU supplies the data, but not the algorithm: its version of Unicode is later than the
+// library's. Characters that version 9.0 does not know are passed through untouched, and
+// ordering and composition are done here with the classes masked in the same way. Text that is
+// surely in the form already is copied without decoding.
+
 #include "tokenizer/normalize/unicode_normalization.h"
 
 #include <unicode/unorm2.h>
@@ -72,6 +77,7 @@ std::uint8_t UnicodeNormalizer::combining_class(char32_t code_point) const {
   return unorm2_getCombiningClass(decomposition_, static_cast<UChar32>(code_point));
 }
 
+// Stable, since marks of one class must keep their order: that order carries meaning.
 void UnicodeNormalizer::sort_marks(std::u32string& text, std::size_t begin) const {
   for (std::size_t at = begin; at < text.size();) {
     if (combining_class(text[at]) == 0) {

@@ -1,3 +1,9 @@
+// A GGUF file gives its splitting by name only, so the patterns have to be known here.
+//
+// A name stands for a list of patterns that run one after the other. Most names share a handful
+// of lists, so rows point at them. The patterns of GPT-2, Llama 3 and Qwen 2 have code of their
+// own, which is found by comparing the text of the pattern; the others go to the regex engine.
+
 #include "tokenizer/reading/gguf_pre_tokenizers.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A GGUF file becomes the same parts as a tokenizer.json, so one encoder serves both. What the
+// file leaves open follows llama.cpp: an empty token gets a name, a missing flag takes the
+// default of its model, and Phi-3's special tokens take the white space behind them along.
+
 #include "tokenizer/reading/gguf_tokenizer.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Reading fields with errors that name the field. A null counts as absent everywhere, since the
+// library writes null for an option that is not set. Sequences are flattened while they are
+// read; depth and number of steps are bounded, as a file could nest them until the stack ends.
+
 #include "tokenizer/reading/json_fields.h"
 
 #include <limits>

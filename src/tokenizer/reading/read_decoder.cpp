@@ -1,3 +1,8 @@
+// The decoders by their names in the file. A name that is not listed is an error and never a
+// default: text decoded without one of its steps looks almost right. Options that would make a
+// step loop or do nothing sensible, such as an empty suffix, are refused here, so that the
+// decoders need not check.
+
 #include <utility>
 #include <vector>
 

@@ -1,3 +1,8 @@
+// The models by name, and the questions that other parts ask about one before it is made:
+// whether it can read bytes itself, and whether a text may be split at runs of marks. Both are
+// shortcuts that give the same ids; every option under which they would not is listed in the
+// conditions. Dropout is refused unless it is zero, as it makes ids random.
+
 #include <utility>
 #include <vector>
 
@@ -11,6 +16,7 @@ using Made = Result<std::unique_ptr<const Model>>;
 Result<TokenTable> read_vocab(const JsonObject& model) {
   const auto element = MUSTER_TRY(field(model, "vocab"));
   const auto vocab = MUSTER_TRY(as_object(element, "vocab"));
+  // Saves growing the keys again and again; a wrong guess only costs an allocation.
   constexpr std::size_t kTokenSizeGuess = 8;
   TokenTable tokens;
   tokens.reserve(vocab.size(), vocab.size() * kTokenSizeGuess);

@@ -1,3 +1,8 @@
+// The normalisers by their names in the file. The finished chain is asked how much it can
+// lengthen a text, and is refused beyond a bound: a few steps in a small file could otherwise
+// turn a short request into gigabytes. A regular expression may match nothing, so its shortest
+// match counts as zero bytes.
+
 #include <utility>
 #include <vector>
 

@@ -1,3 +1,8 @@
+// All post-processors come down to ids before, between and behind the texts. A template is more
+// general than that: it may repeat a text or order a pair as it likes. A single text must appear
+// exactly once, else the file is refused; an unusual pair only leaves the tokenizer without
+// pairs, since embedding does not need them.
+
 #include <optional>
 #include <string>
 #include <utility>

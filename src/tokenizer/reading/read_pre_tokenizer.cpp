@@ -1,3 +1,7 @@
+// The splitters by their names in the file. A known regular expression is swapped for its
+// hand-written form, but only with behaviours under which both give the same pieces. Where the
+// model reads bytes itself, the byte-level step is told not to write the byte alphabet.
+
 #include <optional>
 #include <utility>
 #include <vector>

@@ -1,3 +1,7 @@
+// Pieces and scores are read in two passes over one file. The scores need the digits as they are
+// written, which the parsed document no longer has, so a second, lazy parser walks the
+// vocabulary again. Both must find the same number of entries.
+
 #include <array>
 #include <charconv>
 #include <cmath>

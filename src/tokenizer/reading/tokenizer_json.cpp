@@ -1,3 +1,8 @@
+// The order in which the parts are read matters. The pre-tokenizer and the model agree on who
+// maps bytes before either is made; the added tokens come last, because their ids count on from
+// the model's and their texts pass through the normaliser. What is not implemented is refused by
+// its name, so that a file either gives the library's ids or none.
+
 #include "tokenizer/reading/tokenizer_json.h"
 
 #include <utility>

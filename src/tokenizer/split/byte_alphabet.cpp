@@ -1,3 +1,7 @@
+// The way back from characters to bytes is a table filled at compile time. All characters of the
+// alphabet lie below U+0144, so it has 324 entries, and -1 stands for a character that is none
+// of them.
+
 #include "tokenizer/split/byte_alphabet.h"
 
 #include "tokenizer/utf8.h"

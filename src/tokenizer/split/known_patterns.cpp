@@ -1,3 +1,8 @@
+// The three patterns that most models use, as code. They need no backtracking: each branch is
+// decided by the first few characters. Where two alternatives could match, the tests keep the
+// pattern's order, since the first one wins. Text beyond ASCII takes the class table, so that
+// the pieces agree with the library's Unicode version.
+
 #include "tokenizer/split/known_patterns.h"
 
 #include <array>
@@ -95,6 +100,8 @@ std::size_t space_end(std::string_view text, std::size_t begin) {
   return last > begin ? last : end;
 }
 
+// A space leads any word, number or run of signs (" ?" in the pattern), so the kind of the piece
+// is that of the character behind it.
 std::size_t gpt2_piece_end(std::string_view text, std::size_t begin) {
   if (const std::size_t end = contraction_end(text, begin, false); end != begin) {
     return end;
@@ -130,6 +137,9 @@ std::size_t number_end(std::string_view text, Character first, std::size_t digit
   return end;
 }
 
+// Unlike GPT-2's, this pattern lets one sign of any kind lead a word, limits the digits of a
+// number and gives line ends to the signs before them. Llama 3 and Qwen 2 differ in the digits
+// only.
 std::size_t llama3_piece_end(std::string_view text, std::size_t begin, std::size_t digits_max) {
   if (const std::size_t end = contraction_end(text, begin, true); end != begin) {
     return end;

@@ -1,3 +1,8 @@
+// A text without any splitting would be one word for the model, and the heap of its merges as
+// large as the text. Where no token has a mark behind another character, a run of marks can
+// begin a word without a change of ids. The words then are short and most of them are found in
+// the cache.
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,8 @@
+// Spaces become visible marks and each mark begins a word. Two passes: the first rewrites the
+// text, the second cuts it, since the cuts depend on marks that the text may have held itself.
+// With the scheme "first" only the piece that begins the caller's whole text gets a mark, which
+// is why pieces carry that fact with them.
+
 #include <utility>
 
 #include "tokenizer/split/pre_tokenizer.h"

@@ -1,3 +1,8 @@
+// Every splitter turns spans into spans; text is copied only by a step that rewrites it. Each
+// also says what a cut in the text would do to its words (CutEffect). A long text may be encoded
+// in parts only if that answer allows it. "Unsafe" is the cautious answer of a step whose
+// pattern is not known.
+
 #include "tokenizer/split/pre_tokenizer.h"
 
 #include <algorithm>
@@ -205,6 +210,8 @@ class KnownPreTokenizer final : public PreTokenizer {
   const KnownPattern pattern_;
 };
 
+// The space is put before every piece that lacks one, not only before the first of the text: the
+// library does so, and a piece begins behind each added token.
 class ByteLevelPreTokenizer final : public PreTokenizer {
  public:
   explicit ByteLevelPreTokenizer(const ByteLevelOptions& options) : options_(options) {}
@@ -289,6 +296,8 @@ class PreTokenizerSequence final : public PreTokenizer {
   }
 
   CutEffect cut_effect(CutPlace place) const override {
+    // One step that a cut could change spoils it for all; else it is enough that any one
+    // separates.
     CutEffect effect = CutEffect::Transparent;
     for (const auto& step : steps_) {
       if (step->cut_effect(place) == CutEffect::Unsafe) {

@@ -1,3 +1,7 @@
+// PCRE2 with its just-in-time compiler searches patterns that come from a model file, so its
+// work is bounded: steps and heap per match, and the length of the pattern. A match beyond the
+// bound counts as none rather than as an error, and the rest of the text stays one piece.
+
 #include "tokenizer/split/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8

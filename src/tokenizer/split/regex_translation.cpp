@@ -1,3 +1,8 @@
+// A recursive descent over the pattern that writes PCRE2's syntax as it goes. It accepts only
+// what is known to mean the same in both engines and refuses all else by name: a wrong token id
+// would go unnoticed, a refused file does not. Nesting and output are bounded, since each \p{L}
+// becomes 12 kB of ranges.
+
 #include "tokenizer/split/regex_translation.h"
 
 #include <array>
@@ -21,6 +26,7 @@ struct Range {
 };
 using Ranges = std::vector<Range>;
 
+// Surrogates are left out: they cannot occur in UTF-8, and PCRE2 refuses them in a class.
 template <typename Belongs>
 Ranges ranges_of(Belongs belongs) {
   Ranges ranges;
@@ -323,6 +329,8 @@ class Translation {
     return Done{};
   }
 
+  // A class within a bracket is written out as its ranges, so only a dash behind it remains to
+  // be told apart from one that stands for itself.
   Status bracket_item() {
     if (out_.size() > kTranslatedMax) {
       return refused("too many classes");
