@@ -1,3 +1,9 @@
+// A command states its flags once, as settings and run flags; parsing, help, completion and the
+// manual all read that statement. Every form of a flag becomes one FlagMeaning: `--name`, an alias,
+// `--no-name` of a switch, a short name. An error names the nearest flag, or the one of ours that a
+// flag of another server stands for. Words that can only belong to the value before them are taken
+// with it, so that a list may be written with blanks.
+
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
@@ -15,6 +21,7 @@ namespace {
 
 constexpr std::string_view kColorFlag = "--color";
 
+// A switch has a form with "no-", so that a flag can undo what a file or a variable has set.
 void add_setting(const Setting& setting, std::vector<FlagMeaning>& meanings) {
   const bool is_switch = setting.type == SettingType::Switch;
   std::vector<std::string> names{std::string(setting.name)};
@@ -88,6 +95,7 @@ Status keep(const FlagMeaning& meaning, std::string value, Arguments& arguments)
     arguments.repeated[meaning.flag->name].push_back(std::move(value));
     return Done{};
   }
+  // The same value twice is no contradiction: aliases in scripts add flags that are there already.
   const auto [place, is_new] = arguments.flags.emplace(meaning.flag->name, value);
   if (!is_new && place->second != value) {
     return Error{ErrorKind::InvalidArgument,
@@ -102,6 +110,7 @@ struct FlagWord {
   std::optional<std::string> value = {};
 };
 
+// A short flag may have its value attached, as "-ofile" or "-o=file"; a long one needs the "=".
 FlagWord parse_flag_word(const std::string& word) {
   constexpr std::size_t kShortSize = 2;
   if (!word.starts_with("--")) {
@@ -152,6 +161,8 @@ Result<std::size_t> take_flag(const CommandSpec& spec, const std::vector<FlagMea
     value = "";
   } else if (found->takes_value) {
     ++at;
+    // A value may begin with one dash (a negative number, "-" for standard input), but not with
+    // two.
     if (at == words.size() || words[at].starts_with("--")) {
       return Error{ErrorKind::InvalidArgument, fmt::format("{} needs a value", name)};
     }
@@ -231,6 +242,8 @@ Result<Arguments> parse_arguments(const CommandSpec& spec, std::span<const std::
   return arguments;
 }
 
+// Read apart from everything else, since an error of parsing is itself shown in the colour that was
+// asked for.
 ColorChoice color_choice_of(std::span<const std::string> words) {
   auto choice = ColorChoice::Auto;
   for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {

@@ -1,3 +1,8 @@
+// Runs a program that is not ours and may hang: one deadline holds for its answer and for its end,
+// and what it prints is bounded. Its standard error goes nowhere, because the answer alone is asked
+// for. A program may close its output and live on, so its end is waited for by a pidfd, which
+// poll() can wait for with a time limit, as waitpid() cannot.
+
 #include "cli/ask_program.h"
 
 #include <fcntl.h>
@@ -30,6 +35,7 @@ Result<pid_t> spawn(const std::vector<std::string>& command, int out) {
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  // A program that asks a question must get end-of-file and not take the person's input.
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -60,6 +66,7 @@ bool ends_by(pid_t pid, TimePoint deadline) {
 }
 
 // Everything up to end-of-file.
+// Its pieces come when the program writes them, so the deadline is looked at before each one.
 Result<std::string> read_until(int fd, const std::string& name, TimePoint deadline) {
   std::string answer;
   for (;;) {
@@ -88,6 +95,7 @@ Result<std::string> ask_program(const std::vector<std::string>& command, Duratio
   const UniqueFd in(ends[0]);
   UniqueFd out(ends[1]);
   const auto pid = MUSTER_TRY(spawn(command, out.get()));
+  // Our copy of the writing end: with it open, end-of-file would never come.
   out.reset();
 
   const auto deadline = std::chrono::steady_clock::now() + time;

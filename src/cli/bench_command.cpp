@@ -1,4 +1,7 @@
-// `muster bench`: one function for each kind of task, and the exit codes.
+// `muster bench`: one function for each kind of task, and the exit codes. Three codes tell three
+// failures apart for a script: the instrument was too late for its figures to be trusted, B is
+// worse than A, an objective was missed. The order matters: a result that cannot be trusted is
+// reported as such before its objectives are looked at.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -47,6 +50,8 @@ Result<int> report(const CommandContext& context, const BenchResult& result) {
 }
 
 // Figures of a run without a single answer would be figures of nothing.
+// The first problem that was seen goes into the error, because it is most likely why all of them
+// failed.
 Status check_answered(const BenchResult& result) {
   std::string problem = "the time was over before the first";
   for (const auto& point : result.points) {
@@ -73,6 +78,8 @@ Result<int> run_measurement(const CommandContext& context, BenchTask task) {
   catch_interrupts();
   if (!plan.is_url()) say(fmt::format("starting a server with {}", plan.subject));
   const auto server = MUSTER_TRY(open_bench_server(context, plan));
+  // A server that this command has started serves the one model of the plan; another one is asked
+  // for its list.
   if (task != BenchTask::Http && plan.api.model.empty() && plan.is_url()) {
     plan.api.model = MUSTER_TRY(first_listed_model(context, server));
   }
@@ -135,6 +142,8 @@ Result<int> run_diff(const CommandContext& context) {
   if (words.size() != 3) {
     return Error{ErrorKind::InvalidArgument, "muster bench diff wants two results: A and B"};
   }
+  // The confidence is that of all verdicts together, so that many figures do not make a false alarm
+  // likely.
   ComparisonRule rule;
   rule.confidence = MUSTER_TRY(percent(context.arguments, "--confidence", rule.confidence));
   rule.tolerance = MUSTER_TRY(percent(context.arguments, "--tolerance", rule.tolerance));

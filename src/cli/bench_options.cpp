@@ -1,4 +1,7 @@
-// One table says which flag counts for which task; everything else is reading numbers.
+// One table says which flag counts for which task; everything else is reading numbers. A flag
+// without meaning for a task is refused and not ignored, because a measurement that silently
+// differs from what was asked for is worse than none. Bounds keep a slip (a rate of 1e9) from
+// becoming a run that takes all memory.
 #include "cli/bench_options.h"
 
 #include <fmt/format.h>
@@ -22,6 +25,7 @@ constexpr std::uint32_t kClientsMost = 16'384;
 constexpr std::uint32_t kTrialsMost = 1'000;
 constexpr std::uint32_t kBatchMost = 4'096;
 constexpr double kDefaultSeconds = 10;
+// Where the search for a peak begins when --rate does not say: low enough for most servers.
 constexpr double kDefaultPeakRate = 10;
 constexpr std::size_t kTextsMost = 20'000;  // that are generated: memory, and time before the run
 constexpr std::size_t kTextsLeast = 1'000;
@@ -101,6 +105,7 @@ Result<double> seconds_or(const Arguments& arguments, std::string_view flag, dou
   return seconds(MUSTER_TRY(parse_interval(flag, *text)));
 }
 
+// A rule without a number finds the end of the warm-up itself; a number of 0 cuts nothing.
 Result<WarmUpRule> warm_up_rule(const Arguments& arguments) {
   const auto text = arguments.value("--warm-up").value_or("auto");
   if (text == "auto") return WarmUpRule{};
@@ -119,6 +124,7 @@ Result<ArrivalLaw> arrival_law(const Arguments& arguments) {
 }
 
 // "100" or "10..200".
+// A ramp takes the whole time of sending; one rate has no ramp.
 Result<ArrivalPlan> rate_plan(std::string_view text, ArrivalLaw law, double seconds) {
   constexpr std::string_view kTo = "..";
   const auto to = text.find(kTo);
@@ -167,6 +173,7 @@ Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
     load.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace};
     const auto text = MUSTER_TRY(read_file(*file, kTraceBytesMost));
     load.arrivals->trace = MUSTER_TRY(parse_arrival_trace(text, *file));
+    // Until the last request of the trace was sent, and a second for clocks.
     if (!arguments.has("--duration")) load.seconds = load.arrivals->trace.back() + 1;
     add(load);
     return Done{};
@@ -250,6 +257,8 @@ BenchApi api_of(BenchTask task, const Arguments& arguments) {
 
 }  // namespace
 
+// As many texts as requests where that number is known, so that no text comes twice and a server's
+// cache cannot answer; between a least and a most number, which bound the time before the run.
 std::size_t BenchPlan::texts_wanted() const {
   double requests = 0;
   for (const auto& point : points) {
@@ -282,6 +291,7 @@ Result<BenchTask> bench_task(const Arguments& arguments) {
                              nearest ? fmt::format("did you mean {}?", *nearest)
                                      : fmt::format("it knows {}", fmt::join(names, ", ")))};
   }
+  // The first letters of the tasks differ, which the table above relies on.
   const char letter = word.front();
   for (const auto& use : kUses) {
     const bool is_given = arguments.has(use.flag) || !arguments.values(use.flag).empty();
@@ -334,6 +344,7 @@ std::vector<std::string> passed_settings(const Arguments& arguments) {
   return words;
 }
 
+// Results are shared: the places of secrets do not go into them.
 std::map<std::string, std::string> given_flags(const Arguments& arguments) {
   std::map<std::string, std::string> flags;
   for (const auto& [name, value] : arguments.flags) {

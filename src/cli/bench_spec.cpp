@@ -1,4 +1,6 @@
-// The flags and the help text of `muster bench`, apart from what reads them.
+// The flags and the help text of `muster bench`, apart from what reads them. The groups follow the
+// questions of a person who measures: what load, what is sent, to whom, what must hold, what is
+// compared, where the result goes.
 #include "cli/bench_options.h"
 
 namespace muster {

@@ -1,4 +1,7 @@
-// What is measured, and with what: a server that runs or one of our own, and the requests for it.
+// What is measured, and with what: a server that runs or one of our own, and the requests for it. A
+// server of our own is a child process with a port that the kernel chooses and without its cache,
+// so that the model is measured and not the memory of earlier answers. Requests are prepared as
+// bytes before the run: nothing that takes time happens between two of them.
 #include "cli/bench_subject.h"
 
 #include <fmt/format.h>
@@ -41,6 +44,7 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
     server.plain_target.insert(0, "/");
   }
   for (const auto& header : access.headers) {
+    // The requests say for themselves what their bodies are.
     if (header.first != "Content-Type") server.headers.push_back(header);
   }
   return server;
@@ -123,6 +127,7 @@ Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchS
   return prepare_requests(server.target.url, api, texts, plan.tokenizer.has_value());
 }
 
+// Counting by one tokenizer makes servers comparable that count in ways of their own.
 Result<std::function<std::uint64_t(std::string_view)>> token_counter(const std::string& place) {
   std::filesystem::path file = place;
   if (std::filesystem::is_directory(file)) file /= "tokenizer.json";
@@ -133,6 +138,7 @@ Result<std::function<std::uint64_t(std::string_view)>> token_counter(const std::
         constexpr std::uint32_t kLengthMost = 1 << 20;
         ids.clear();
         const auto count = tokenizer->encode(text, kLengthMost, *scratch, ids).token_count;
+        // Special tokens that the tokenizer puts around a text were not written by the server.
         const auto special = tokenizer->special_token_count();
         return count > special ? count - special : 0;
       });

@@ -1,4 +1,6 @@
-// Verdicts: two results side by side, and what the instrument found out about itself.
+// Verdicts: two results side by side, and what the instrument found out about itself. The verdict
+// comes first and in words; the figures below it are for those who doubt it. A difference within
+// the interval is none, and is said to be none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +14,8 @@ namespace {
 
 constexpr double kPerCent = 100;
 
+// Whether more is better depends on the figure; the comparison has settled it, and the sign would
+// mislead.
 std::string difference_words(const FigureDifference& one) {
   const auto per_cent = [](double ratio) { return kPerCent * (ratio - 1); };
   if (one.comparison.difference == Difference::None) return "no difference";

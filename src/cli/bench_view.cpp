@@ -1,5 +1,7 @@
 // Each figure is shown with its interval or not at all; what a reader must know before trusting any
-// of them stands in the first line.
+// of them stands in the first line. Three significant digits are shown, because the interval beside
+// them is wider than the fourth. Percentiles that too few samples support are shown as a dash;
+// several trials are shown by their means, because choosing one of them would choose a result.
 #include "cli/bench_view.h"
 
 #include <fmt/format.h>
@@ -32,6 +34,7 @@ std::string short_number(double value) {
 
 std::string milliseconds(double seconds) { return short_number(seconds / kMillisecond); }
 
+// Large rates are whole numbers with separators: three digits would hide what people compare.
 std::string rate_text(double rate) {
   return rate >= 1000 ? with_thousands(static_cast<std::uint64_t>(std::llround(rate)))
                       : short_number(rate);
@@ -79,6 +82,8 @@ std::string point_verdict(const BenchPoint& point) {
                      percentile_words(*summary.latency, kTail, "p99"), failures_words(summary));
 }
 
+// In the order of importance: an invalid run says nothing, a peak is what was asked for, then
+// objectives, then figures.
 std::string verdict_line(const BenchResult& result) {
   if (const auto* trial = first_invalid(result); trial != nullptr && !result.peak) {
     const auto& generator = trial->summary.generator;
@@ -192,6 +197,7 @@ std::string tokens_line(const TokenCounts& tokens) {
   return line + "\n";
 }
 
+// The parts add up to the mean latency, so that no time is left without a name.
 std::string parts_lines(const TrialSummary& summary) {
   const auto& parts = summary.parts;
   auto lines = fmt::format(
@@ -207,6 +213,7 @@ std::string parts_lines(const TrialSummary& summary) {
       sum += stage.seconds;
       words.push_back(fmt::format("{} {}", milliseconds(stage.seconds), stage.name));
     }
+    // What is left over is network, queues of the kernel, and what the server does not count.
     const double server_side = parts.first_byte_wait + parts.receiving;
     lines += fmt::format("  of which the server reports: {}; elsewhere {}\n",
                          fmt::join(words, " + "), milliseconds(server_side - sum));
@@ -228,6 +235,7 @@ std::string machine_line(const BenchTrial& trial) {
   if (use.others_share) {
     line += fmt::format("; other programs {:.0f} % of the CPUs", kPerCent * *use.others_share);
   }
+  // Less than half a per cent would be shown as nothing at the precision of this line.
   if (use.stolen_share && *use.stolen_share >= 0.005) {
     line += fmt::format(", stolen {:.1f} %", kPerCent * *use.stolen_share);
   }

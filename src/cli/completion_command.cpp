@@ -1,4 +1,7 @@
-// `muster completion`: the scripts for shells, and the answers that the scripts ask for.
+// `muster completion`: the scripts for shells, and the answers that the scripts ask for. The
+// scripts hold no words of their own: they ask this program each time, so that they never differ
+// from it. Asking must be quick and must not fail, so a machine that cannot be looked at gives no
+// devices and no error.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -42,10 +45,13 @@ std::vector<Candidate> devices_here(const CommandContext& context) {
   if (!found) return all;
   for (const auto& gpu : found->inventory.gpus) all.push_back({gpu.name(), gpu.model});
   for (const auto& cpu : found->inventory.cpus) all.push_back({cpu.name(), cpu.model});
+  // One example of a form that no list of devices shows.
   if (found->inventory.core_count > 1) all.push_back({"2xcpu", "the cores in two halves"});
   return all;
 }
 
+// Sources are functions, asked only where such a word may stand: looking for devices may take a
+// second.
 Result<int> print_candidates(const CommandContext& context) {
   const auto& given = context.arguments.positionals;
   const CompletionSources sources{.devices = [&] { return devices_here(context); },

@@ -1,3 +1,7 @@
+// Shows what every setting is and which source it has it from. Values that other commands look for
+// when they need them (torch, the worker, the cache) are looked for here too, so that what is shown
+// is what `embed` would use. One that is not found is no error here.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -48,6 +52,8 @@ std::string origin_text(const EffectiveValue& effective) {
   return effective.place.empty() ? origin : fmt::format("{}: {}", origin, effective.place);
 }
 
+// Places and long values go below their row where the terminal is narrow: the names stay a column
+// that can be read.
 std::string describe(const Config& config, const TerminalInfo& terminal) {
   Table table({{"setting"},
                {.title = "value", .leaves = 1, .goes_below = true},

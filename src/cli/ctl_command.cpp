@@ -1,3 +1,8 @@
+// One verb is one or two requests to the administration API of a running server. `drain` and
+// `restart` return when the device has reached its state, which the server reports and this command
+// asks for again and again; `all` takes one device after the other, so that the rest go on serving.
+// Where the wait is given up, the server goes on with what it was told.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -62,6 +67,7 @@ Error unknown_action(const std::string& action) {
                               : fmt::format("it knows {}", fmt::join(actions(), ", ")))};
 }
 
+// A server of another version may lack a field; a dash is shown for it and nothing fails.
 std::string text_of(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || found->is_null()) return "-";
@@ -134,6 +140,7 @@ Result<std::string> change_devices(ServerClient& client, const std::string& acti
     names.clear();
     for (const auto& one : devices) names.push_back(text_of(one, "name"));
   }
+  // A restart is over when the device is ready again, as after a resume.
   const std::string state = action == "drain" ? "drained" : "ready";
   std::string out;
   for (const auto& name : names) {

@@ -1,3 +1,8 @@
+// Four verbs over the docker client. `container` plans first and runs then, and --dry-run, compose
+// and kubernetes print from the same plan, so that what is printed is what would run. The other
+// verbs know deployments by docker's own labels and keep no state. Notes go to standard error:
+// standard output may be piped into a file or another program.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -34,6 +39,7 @@ bool is_variable(std::string_view word) {
   return equals != word.npos && equals > 0;
 }
 
+// Apart from the spec, because `check_flags` asks which flags belong to the verb `container`.
 const std::vector<RunFlag>& container_flags() {
   static const std::vector<RunFlag> flags{
       {.name = "--api",
@@ -121,6 +127,7 @@ std::string url_of(const Deployment& deployment, const ContainerSpec& container)
                      is_ipv6 ? "]" : "", container.host_port);
 }
 
+// Quoted for a shell: the line is there to be copied, and a model's name may hold anything.
 std::string curl_line(const Deployment& deployment, const ContainerSpec& container) {
   const auto query = example_query(deployment.api, deployment.model);
   return join_shell_words(
@@ -161,6 +168,8 @@ Result<std::string> text_of(const Deployment& deployment, DeployFormat format) {
   return lines;
 }
 
+// The docker client is looked for only when something is to run: a dry run works on a machine
+// without docker.
 Result<int> run_container(const CommandContext& context, const ContainerHost& host) {
   const auto options = MUSTER_TRY(deploy_options(context.arguments, host));
   const auto deployment = MUSTER_TRY(plan_deployment(options.request));
@@ -210,6 +219,7 @@ std::string memory_text(const std::optional<std::uint64_t>& bytes) {
   return bytes ? human_bytes(*bytes) : "-";
 }
 
+// The kernel's topology gives no name and no memory of an AMD GPU, so a dash stands there.
 std::vector<DetectedDevice> detected(const ContainerHost& host) {
   std::vector<DetectedDevice> rows;
   for (const auto& gpu : host.inventory.gpus) {
@@ -222,6 +232,7 @@ std::vector<DetectedDevice> detected(const ContainerHost& host) {
   return rows;
 }
 
+// No GPU and no docker are answers here and not errors: this is what somebody runs to find out.
 Result<int> run_detect(const CommandContext& context, const ContainerHost& host) {
   const auto docker = DockerClient::find();
   const auto rows = detected(host);
@@ -320,6 +331,7 @@ Status check_flags(const Arguments& arguments, const std::string& verb) {
   return Done{};
 }
 
+// The verbs are few enough that all of them fit into the message.
 Error unknown_verb(const std::string& verb) {
   const auto nearest =
       nearest_name(verb, std::vector<std::string>{"container", "status", "logs", "stop"});
@@ -329,6 +341,8 @@ Error unknown_verb(const std::string& verb) {
                                    : "it knows container, status, logs and stop")};
 }
 
+// `status` may name none and means all then; stopping or showing all by leaving out a word would be
+// a trap.
 Result<int> run_on_containers(const CommandContext& context, const std::string& verb) {
   const auto& words = context.arguments.positionals;
   if (words.size() > 2) {

@@ -1,3 +1,8 @@
+// From flags to the request that src/deploy plans. The order matters: what the model is must be
+// known before devices can be chosen by its size, and a plan's devices go through the same parser
+// as those of --devices. A model that this program cannot read is no error unless its size is asked
+// for, because the server in the container may know it.
+
 #include "cli/deploy_options.h"
 
 #include <arpa/inet.h>
@@ -35,6 +40,7 @@ Result<std::uint16_t> parse_port(const std::string& text) {
   return static_cast<std::uint16_t>(port);
 }
 
+// Docker takes addresses only for a published port; a name would fail there with a worse message.
 Result<std::string> parse_host(const std::string& text) {
   std::array<unsigned char, sizeof(in6_addr)> ignored{};
   if (inet_pton(AF_INET, text.c_str(), ignored.data()) == 1 ||
@@ -59,6 +65,8 @@ Result<ContainerVolume> parse_volume(const std::string& text) {
   if ((parts.size() != 2 && !is_read_only) || parts[0].empty()) {
     return invalid(fmt::format("--volume is SOURCE:/PATH or SOURCE:/PATH:ro: \"{}\"", text));
   }
+  // A source with a slash or a dot in front is a folder here and becomes absolute, as docker asks
+  // for; another one is the name of a volume.
   ContainerVolume volume{parts[0], parts[1], is_read_only};
   if (parts[0].find('/') != std::string::npos || parts[0].starts_with('.')) {
     std::error_code error;
@@ -78,6 +86,7 @@ Result<DeployFormat> parse_format(const std::string& text) {
                                      : fmt::format("there is {}", fmt::join(kNames, ", "))));
 }
 
+// Images differ by architecture, and what is published for the one may not be for the other.
 bool is_arm64_host() {
   utsname name{};
   return uname(&name) == 0 && std::string_view(name.machine) == "aarch64";
@@ -229,6 +238,7 @@ Status choose(const Arguments& arguments, const ContainerHost& host,
     return invalid("--plan says which devices: leave out --devices and --auto-select");
   }
   if (plan) words = MUSTER_TRY(take_plan(*plan, facts, options));
+  // Neither way of naming devices, or both of them.
   if (is_auto == !words.empty()) {
     return invalid(is_auto ? "--auto-select chooses the devices that --devices names: say one"
                            : "which devices? Name them with --devices (muster deploy container "
@@ -236,6 +246,7 @@ Status choose(const Arguments& arguments, const ContainerHost& host,
                              "none");
   }
   if (is_auto) words = MUSTER_TRY(select_devices(host, facts, options));
+  // Devices of the program inside the container: from the outside there is no GPU to hand in.
   if (options.request.api == ServerApi::Muster && are_cpus(words)) {
     options.request.own_devices = fmt::format("{}", fmt::join(words, ","));
     words = {"none"};
@@ -270,6 +281,8 @@ Result<DeployOptions> deploy_options(const Arguments& arguments, const Container
   return options;
 }
 
+// Units are binary, as docker's are: 1g is 1024^3 bytes. A size that does not fit into 64 bits is
+// refused before it is shifted.
 Result<std::uint64_t> parse_memory_size(std::string_view flag, std::string_view text) {
   const auto wrong = [&] {
     return invalid(fmt::format("{} is a size such as 512m or 1g: \"{}\"", flag, text));

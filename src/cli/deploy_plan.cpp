@@ -1,5 +1,9 @@
 // A plan carried out by containers: its copies become containers, its stages and their width become
-// the server's own flags. What a server cannot be told is refused by name.
+// the server's own flags. What a server cannot be told is refused by name. A plan names its model
+// by hub id or by folder, so models are compared by the last part of their names. A plan for a task
+// that the server cannot do is refused, and so is a plan of another model, whose split and memory
+// would be those of something else.
+
 #include "cli/deploy_plan.h"
 
 #include <fmt/format.h>

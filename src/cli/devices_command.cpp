@@ -1,3 +1,8 @@
+// The inventory once, or again and again with --watch. What is shown comes from one snapshot of the
+// collector, which `monitor` and `top` use too, so the three agree. A simulated machine has no host
+// to describe. `--watch` draws the same page on a canvas, without escape sequences, which a canvas
+// does not take.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -98,6 +103,7 @@ Result<int> run_devices(const CommandContext& context) {
   const auto interval = MUSTER_TRY(
       parse_interval("--interval", context.arguments.value("--interval").value_or("1s")));
   auto options = MUSTER_TRY(collector_options(context));
+  // One look needs no past.
   options.history = Duration(0);
   const auto host = MUSTER_TRY(find_host(options));
   const bool is_watching = context.arguments.has("--watch");

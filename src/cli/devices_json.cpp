@@ -1,3 +1,7 @@
+// The form that programs read: a key is there even where its value is not known, and null says so,
+// so that a reader need not tell a missing key from a missing reading. Slices of a GPU are listed
+// apart from whole GPUs, because adding up memory over both would count it twice.
+
 #include "cli/devices_json.h"
 
 #include <nlohmann/json.hpp>
@@ -46,6 +50,7 @@ Json device_json(const DeviceStatus& status) {
   return json;
 }
 
+// The capability is kept as one number, major times ten and minor: 9.0 is 90.
 std::optional<std::string> capability(const Device& device) {
   if (!device.compute_capability) return std::nullopt;
   constexpr std::uint32_t kMinor = 10;
@@ -96,6 +101,8 @@ Json links_json(const LinkMatrix& links, const std::vector<const DeviceStatus*>&
 
 }  // namespace
 
+// The matrix of links counts whole GPUs alone, so those are gathered first and numbered in the
+// order of the snapshot.
 std::string devices_json(const std::optional<Inventory>& host, const TelemetrySnapshot& snapshot) {
   auto cpus = Json::array();
   auto slices = Json::array();

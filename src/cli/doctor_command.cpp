@@ -1,3 +1,8 @@
+// Examines first, then tests by computing, then judges all facts at once. Devices that the facts
+// alone show to be unfit are left out of the compute tests, where they could hang; the checks are
+// made a second time with what the tests found. When devices were named, checks that concern none
+// of them are dropped.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -49,6 +54,7 @@ CommandSpec doctor_spec() {
 constexpr std::array<std::string_view, 5> kGpuChecks{"driver", "driver_cuda", "visible_devices",
                                                      "links", "cuda_libraries"};
 
+// A missing driver is no fault for somebody who asked about CPUs.
 bool concerns_any(const Check& check, const std::vector<std::string>& requested) {
   const bool is_of_gpus = check.device.empty() && std::find(kGpuChecks.begin(), kGpuChecks.end(),
                                                             check.name) != kGpuChecks.end();
@@ -97,6 +103,8 @@ void make_compute_tests(const CommandContext& context, const Availability& avail
   }
 }
 
+// Availability is worked out before the tests and once more after them: only fit devices are
+// tested, and a test may show that one is not.
 Result<DoctorReport> make_report(const CommandContext& context) {
   const auto list = context.config.text(SettingId::Devices).value_or("auto");
   auto examination = MUSTER_TRY(examine(context));

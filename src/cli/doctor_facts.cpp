@@ -1,3 +1,8 @@
+// Collects facts and judges nothing: torch, worker, cache or a driver that is not well is kept as
+// an error or an absent fact, so that one broken part does not end the examination of the others.
+// Devices are watched for two seconds, and the worst finding of each kind is kept, since a fault
+// that comes and goes would be missed by a single look.
+
 #include "cli/doctor_facts.h"
 
 #include <fmt/format.h>
@@ -67,6 +72,8 @@ Result<TorchFacts> torch_facts(const Config& config, bool has_gpu) {
       .version = quoted_after(text, "__version__").value_or("2.11"),
       .cuda_version = quoted_after(text, "cuda"),
       .has_cuda_library = std::filesystem::exists(place.path / "lib/libtorch_cuda.so", ignored)};
+  // ldd loads nothing of the library into this process, and its answer names every library that is
+  // missing at once.
   if (has_gpu && facts.has_cuda_library) {
     facts.missing_libraries = missing_libraries(facts.root / "lib/libtorch_cuda.so");
   }
@@ -160,6 +167,8 @@ Result<Examination> examine(const CommandContext& context) {
   return examination;
 }
 
+// Readings stay those of the first look; only findings get worse, since a fault that has passed is
+// still one.
 void merge_worse_findings(const Collector& collector, DoctorFacts& facts) {
   const auto newest = collector.snapshot();
   facts.snapshot.collector = newest.collector;

@@ -1,3 +1,7 @@
+// Worst first: a person reads the first lines. What is well shares a line by device, what is not
+// has a line of its own with the advice below it. The JSON has everything in the order of the
+// checks and leaves the choice to its reader.
+
 #include "cli/doctor_view.h"
 
 #include <fmt/format.h>
@@ -48,6 +52,7 @@ struct Columns {
   std::size_t sentence = 0;
 };
 
+// Over all checks that are shown, so that sentences of all verdicts begin in one column.
 Columns columns_of(const std::vector<Check>& checks) {
   std::size_t verdict_width = 0;
   std::size_t device_width = 0;
@@ -112,6 +117,7 @@ std::string short_lines(const std::vector<Check>& checks, Verdict verdict,
   return text;
 }
 
+// All verdicts with their numbers, so that a hidden line is at least counted.
 std::string summary(const std::vector<Check>& checks) {
   std::vector<std::string> counts;
   for (const auto verdict : kWorstFirst) {

@@ -1,3 +1,8 @@
+// The command around a run: its flags, the progress on standard error, the report, and what to say
+// when it ends early. After Ctrl-C the exact command to go on with is printed, but only where rows
+// were kept. Standard output belongs to the vectors when they go there, and then the report moves
+// to standard error.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -151,6 +156,7 @@ Result<EmbedOptions> options_of(const CommandContext& context) {
 }
 
 // Something is seen before the devices are known, which a driver may take seconds to tell.
+// Drawn before the options are read, which is where the driver is asked.
 ProgressReading first_reading() {
   ProgressReading reading;
   reading.phase = "looking for devices";
@@ -174,6 +180,8 @@ Result<int> run_embed(const CommandContext& context) {
   const bool is_quiet = context.arguments.has("--quiet");
   if (!is_quiet) tell_of_names_not_read(context);
   catch_interrupts();
+  // Optional, so that it can be taken off the terminal before the report or an error is printed
+  // below it.
   std::optional<ProgressBar> bar;
   bar.emplace(STDERR_FILENO, context.terminal(STDERR_FILENO), context.clock);
   if (!is_quiet) bar->update(first_reading());

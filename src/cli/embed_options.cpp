@@ -1,4 +1,6 @@
-// Settings and words of `muster embed` and its like as what a job is asked to do.
+// Settings and words of `muster embed` and its like as what a job is asked to do. All that can be
+// refused is refused here, before a device is looked for: output, model, inputs. Inputs are opened
+// once to be checked; the run opens them again.
 
 #include "cli/embed_options.h"
 
@@ -81,6 +83,8 @@ Status set_output(const CommandContext& context, EmbedOptions& options) {
                "--json prints the report on standard output, where the vectors go (-o -)"};
 }
 
+// A shell has emptied the file by now where it was opened with ">"; with ">>" a run would read what
+// it writes, and might never end.
 Status check_standard_output(const EmbedOptions& options) {
   struct stat out {};
   if (!options.stream || ::fstat(STDOUT_FILENO, &out) != 0 || !S_ISREG(out.st_mode)) return Done{};

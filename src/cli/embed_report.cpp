@@ -1,5 +1,7 @@
 // The report is for somebody who wants to know whether it worked, how fast, and which device did
-// what; where each second went is for those who ask.
+// what; where each second went is for those who ask. Rates are over the whole time, start included,
+// because that is what the person has waited for; those of a device are over the time in which it
+// could work. The report in JSON has every figure, with null for what is not known.
 #include "cli/embed_report.h"
 
 #include <fmt/format.h>
@@ -23,6 +25,7 @@ std::string percent(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-";
 }
 
+// Whole numbers: what is behind the point is noise at these rates.
 std::string rate(std::uint64_t count, double time_seconds) {
   return time_seconds > 0
              ? with_thousands(static_cast<std::uint64_t>(static_cast<double>(count) / time_seconds))
@@ -168,6 +171,7 @@ std::string summary(const EmbedReport& report, const TerminalInfo& terminal) {
                           with_thousands(progress.resumed_count + progress.text_count), report.dim,
                           report.index.empty() ? "" : ", index " + report.index.string()),
               {.width = terminal.width, .indent = 2});
+  // A narrow terminal may have broken the line within it; then nothing is coloured.
   const auto whole = first.starts_with(count) ? count.size() : 0;
   return styled_start(first, whole, kGood, terminal.has_color) + second;
 }

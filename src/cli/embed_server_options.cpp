@@ -1,3 +1,7 @@
+// With --server another process has settled where and how the model runs, so flags that would
+// settle it here are refused rather than ignored. The model's name may be left out; whether the
+// first word is a name or an input depends on what the server serves and on what is a file.
+
 #include "cli/embed_server_options.h"
 
 #include <fmt/format.h>
@@ -45,6 +49,8 @@ Status check_with_server(const Arguments& arguments) {
   return Done{};
 }
 
+// A name that the server knows is a model even where a file has it too; a word that is neither is
+// taken for a misspelt model, whose error names the nearest.
 Result<ServedWords> sort_served_words(const std::vector<ListedModel>& models,
                                       const std::vector<std::string>& words) {
   ServedWords sorted{.model = {}, .inputs = words};

@@ -1,3 +1,8 @@
+// An end that was asked for comes, even when the main loop hangs: a thread of its own takes the
+// signals and ends the process at the deadline. Signals are blocked before it starts, so that every
+// thread that comes later inherits the mask and this one alone takes them. A second signal shortens
+// the deadline and never extends it.
+
 #include "cli/ending_guard.h"
 
 #include <poll.h>
@@ -52,6 +57,7 @@ void EndingGuard::run() {
     int wait_ms = -1;
     if (deadline_) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - now()).count();
+      // poll() takes an int of milliseconds; a longer wait is taken up again by the loop.
       constexpr long kLongest = 60'000;
       wait_ms = static_cast<int>(std::clamp<long>(left, 0, kLongest));
     }
@@ -63,6 +69,7 @@ void EndingGuard::run() {
       take(static_cast<int>(info.ssi_signo));
     }
     // What was answered was answered; nobody waits for what is left.
+    // _exit, not exit: destructors would wait for the very threads that are stuck.
     if (deadline_ && now() >= *deadline_) ::_exit(0);
   }
 }

@@ -1,3 +1,7 @@
+// Memory of a whole copy on one device, over dtypes and contexts, so that a person sees what a
+// change would buy. The verdict above the table is the planner's own for the workload that was
+// asked for; both come from the same memory model, and --explain prints its formulas.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -65,6 +69,7 @@ constexpr std::array<std::uint32_t, 4> kUsualContexts{128, 2048, 8192, 32768};
 std::vector<std::uint32_t> contexts_of(const Workload& asked, const ModelDescription& model) {
   if (asked.context > 0) return {asked.context};
   const auto length_max = model.shape.length_max;
+  // A set, since the model's own length may be one of the usual ones: each is shown once, in order.
   std::set<std::uint32_t> contexts;
   for (const auto context : kUsualContexts) {
     if (length_max == 0 || context < length_max) contexts.insert(context);
@@ -76,6 +81,8 @@ std::vector<std::uint32_t> contexts_of(const Workload& asked, const ModelDescrip
 }
 
 // `asked` is the workload of the flags, before a context was chosen for the verdict.
+// Each line is a request of its own to the planner's memory model: nothing is scaled from another
+// line.
 Result<std::vector<Estimate>> estimates_of(const Question& question, const Workload& asked) {
   std::vector<std::optional<std::string>> dtypes{asked.dtype};
   // Training says by its precision what weights are kept in.
@@ -94,6 +101,7 @@ Result<std::vector<Estimate>> estimates_of(const Question& question, const Workl
 }
 
 // In one column what is beside the weights, or part by part.
+// Titles and cells come from one function, so that they cannot get out of step.
 Table estimate_table(const std::vector<Estimate>& estimates, PlanTask task, bool has_parts) {
   const auto parts_of = [&](const MemoryParts& memory) {
     std::vector<std::pair<std::string, std::uint64_t>> parts;

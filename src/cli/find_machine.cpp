@@ -1,3 +1,8 @@
+// The machine as work is given to it. A GPU that is split into slices is not itself a device: its
+// slices are, and giving work to both would use the same memory twice. A GPU that
+// CUDA_VISIBLE_DEVICES hides stays in the list with the reason, so that naming it gives a better
+// error than that it does not exist. Without a driver there are no GPUs and a reason, and no error.
+
 #include "cli/find_machine.h"
 
 #include <algorithm>
@@ -26,6 +31,7 @@ std::optional<std::uint32_t> index_of_parent(const DeviceIdentity& slice,
 
 }  // namespace
 
+// A slice is named by the place of its GPU and its own: "cuda:0:1".
 std::vector<Device> devices_for_work(const WatchedMachine& machine,
                                      const std::optional<std::string>& visible) {
   std::vector<Device> devices;
@@ -65,6 +71,7 @@ Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool
   const auto& machine = (*collector)->machine();
   found.inventory.gpus = devices_for_work(machine, environment_variable("CUDA_VISIBLE_DEVICES"));
   found.inventory.gpu_absent_reason = machine.gpu_absent_reason;
+  // The matrix is of whole GPUs: with slices in the list its rows would belong to other devices.
   if (machine.links.device_count == found.inventory.gpus.size()) found.links = machine.links;
   return found;
 }

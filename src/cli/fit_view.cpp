@@ -1,4 +1,5 @@
-// The verdict and the assumptions of a plan or an estimate, for a person.
+// The verdict and the assumptions of a plan or an estimate, for a person. A verdict is worth what
+// it assumes, so the workload, the dtype and the devices always stand below it.
 #include "cli/fit_view.h"
 
 #include <fmt/format.h>
@@ -32,6 +33,7 @@ Role role_of(Fit fit) {
 }
 
 // "BF16", or "mostly Q4_K" where tensors differ.
+// By bytes and not by tensors: many small tensors (norms, biases) are kept in another dtype.
 std::string stored_dtype(const ModelDescription& model) {
   std::map<std::string, std::uint64_t> bytes;
   for (const auto& tensor : model.tensors) bytes[tensor.dtype] += tensor.bytes;

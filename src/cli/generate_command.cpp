@@ -1,4 +1,7 @@
-// muster generate: one prompt, its reply as it comes.
+// muster generate: one prompt, its reply as it comes. Each piece of text is flushed when it comes,
+// since a person reads along; with --json the reply is held back and printed once, as part of one
+// object. A reader that has left ends the computation. Without --seed one is drawn and shown, so
+// that any reply can be made again.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -131,6 +134,8 @@ Result<std::filesystem::path> find_source(const std::string& model) {
   return find_model(model);
 }
 
+// One device with all its cores: the tokens of one reply follow each other and cannot be shared
+// out.
 Result<Device> one_device(const CommandContext& context) {
   const auto names = context.config.text(SettingId::Devices).value_or("auto");
   // By itself it takes a CPU, whatever else there is.
@@ -197,6 +202,7 @@ std::string megabytes(std::uint64_t bytes) {
   return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
 }
 
+// The time of the prompt stands apart, because it grows with the prompt and not with the reply.
 std::string describe(const GenerateOptions& options, const GenerateReport& report) {
   std::string text =
       fmt::format("{} tokens after {} of prompt", report.reply_tokens, report.prompt_tokens);

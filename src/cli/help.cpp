@@ -1,5 +1,6 @@
 // Help is made from the same specs that arguments are parsed by, so it cannot name a flag that is
-// not there.
+// not there. On a narrow terminal the explanation of a flag goes below it: two columns of a few
+// words each cannot be read.
 #include "cli/help.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // Examples are there to be copied: a narrow terminal may break them only where a shell puts them
-// together again.
+// together again. A word in quotes is never broken. The comment of a command that is broken moves
+// in front of it, because behind a line that goes on a shell would not take it as one.
 #include "cli/help_examples.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The first Ctrl-C is noted and the program ends in order; a second one that comes later ends it at
+// once, for a person who will not wait. The handler does nothing that is not safe in a signal
+// handler. Source: signal-safety(7).
+
 #include "cli/interrupt.h"
 
 #include <time.h>
@@ -26,6 +30,7 @@ void remember(int signal_number) {
     caught_at_ms = now_ms;
     caught_signal = signal_number;
   } else if (now_ms - caught_at_ms > kSecondSignalAfterMs) {
+    // The default action ends the process, and a shell sees that a signal did it.
     std::signal(signal_number, SIG_DFL);
     std::raise(signal_number);
   }

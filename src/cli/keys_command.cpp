@@ -1,3 +1,8 @@
+// Keys are random and shown once; the file holds their hash, so a copy of the file lets nobody in.
+// Every change is made under a lock and by replacing the file as a whole, because a server may read
+// it at any moment. A new key is checked by parsing the entry that would be written: what is
+// written can be read.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -83,6 +88,7 @@ Result<ApiKey> asked_key(const Arguments& arguments, const std::string& name) {
 
 Result<int> make_key(const CommandContext& context, const std::string& name) {
   auto key = MUSTER_TRY(asked_key(context.arguments, name));
+  // Made only after the flags were checked.
   const auto secret = make_api_key();
   key.sha256 = sha256(secret);
   const auto file = context.arguments.value("--file");
@@ -112,6 +118,7 @@ std::vector<std::string> scope_names(const ApiKey& key) {
   return names;
 }
 
+// Hashes are left out: nothing that a program does with the list needs them.
 std::string keys_json(const std::vector<ApiKey>& keys) {
   using Json = nlohmann::ordered_json;
   Json list = Json::array();

@@ -1,3 +1,9 @@
+// Settings of a running server are values that are replaced as a whole: a change is made on a copy,
+// checked, and takes effect only when all of it is good. A request may not change what names a
+// place on the host or says who is let in; a reload of the file may, but it never takes keys or
+// certificates away from a server that has them. A setting that is not live is refused when it
+// would change, and accepted when it says what is so already.
+
 #include "cli/live_settings.h"
 
 #include <fmt/format.h>
@@ -73,6 +79,8 @@ Error needs_restart(const Setting& setting, const EffectiveValue& now,
 
 }  // namespace
 
+// Secrets are hidden from everybody; places of the host only from those who are not its
+// administrators.
 std::string serve_config_json(const Config& config, bool shows_places) {
   Json json = Json::object();
   for (const auto& setting : settings()) {
@@ -88,6 +96,7 @@ std::string serve_config_json(const Config& config, bool shows_places) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Aliases of one setting may come in one body; they are taken when they agree.
 Result<LiveSettings> LiveSettings::changed(const std::map<std::string, std::string>& values) const {
   MUSTER_TRY(check_names(values));
   auto config = config_;
@@ -109,6 +118,7 @@ Result<LiveSettings> LiveSettings::changed(const std::map<std::string, std::stri
   return LiveSettings(std::move(config), std::move(options));
 }
 
+// Flags and variables are those of the start; only files can have changed.
 Result<LiveSettings> LiveSettings::reloaded(const ConfigSources& sources) const {
   auto config = MUSTER_TRY(Config::load(sources));
   MUSTER_TRY(check_doors(config_, config));

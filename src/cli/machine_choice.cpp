@@ -1,3 +1,8 @@
+// What --machine may mean, in this order: a simulated machine, a machine file, this machine, some
+// devices of this machine. Only the last two may start a driver. Links between GPUs are kept for
+// those that are chosen; where the driver's list does not match the inventory they are dropped,
+// since a wrong link is worse than an unknown one.
+
 #include "cli/machine_choice.h"
 
 #include <fmt/format.h>
@@ -31,6 +36,7 @@ LinkMatrix links_among(const LinkMatrix& links, const std::vector<Device>& all,
     if (found == all.end()) return {};
     places.push_back(static_cast<std::size_t>(found - all.begin()));
   }
+  // Row by row, in the order of the chosen devices, as the matrix of the whole machine is laid out.
   LinkMatrix part{static_cast<std::uint32_t>(places.size()), {}};
   for (const auto row : places) {
     for (const auto column : places) {
@@ -63,6 +69,8 @@ Result<ChosenMachine> choose_machine(const std::string& text, const Config& conf
   return ChosenMachine{machine_of({std::move(inventory), std::move(links)}, *devices, text), true};
 }
 
+// The rest of the inventory (memory of the host, its limits) stays, since it counts whatever
+// devices are chosen.
 Machine machine_of(FoundMachine found, const std::vector<Device>& devices, std::string name) {
   auto& inventory = found.inventory;
   const auto part = links_among(found.links, inventory.gpus, devices);

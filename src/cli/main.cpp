@@ -1,3 +1,8 @@
+// Everything that must hold before a command runs: standard streams that are open, signals that
+// would end the process ignored where a call's own error says more, output that is flushed and
+// whose failure is an error. Exit codes follow from the kind of an error alone; a reader that has
+// left gives the code of SIGPIPE, as a shell would show it.
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -46,6 +51,7 @@ std::vector<std::string> environment() {
   return entries;
 }
 
+// Words that are no commands are candidates too: "--versoin" is meant for muster itself.
 Error unknown_command(const std::vector<Command>& all, const std::string& word) {
   std::vector<std::string> names{"--help", "--version", "help"};
   for (const auto& command : all) names.push_back(command.spec.name);
@@ -77,6 +83,7 @@ Result<int> run_command(const Command& command, std::span<const std::string> wor
   sources.environment = environment();
   if (const auto file = arguments.value("--config")) sources.file = *file;
   std::error_code ignored;
+  // A working folder that is gone has no muster.yaml, and that is no error.
   sources.working_folder = std::filesystem::current_path(ignored);
   sources.reads_foreign_names = command.spec.reads_foreign_names;
   auto config = MUSTER_TRY(Config::load(sources));
@@ -108,6 +115,7 @@ std::vector<std::string> with_command_first(std::span<const std::string> words) 
   return ordered;
 }
 
+// --color may stand before or behind the word that muster itself answers.
 std::vector<std::string> without_color(std::span<const std::string> words) {
   std::vector<std::string> rest;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -155,6 +163,8 @@ int run_main(std::span<const std::string> words) {
   Output output(STDOUT_FILENO);
   auto code = run(words, output);
   if (code) {
+    // A full disk shows only when the last bytes are written: without this the command would end
+    // with 0.
     const auto flushed = output.flush();
     if (!flushed) code = flushed.error();
   }

@@ -1,5 +1,7 @@
 // The manual is the help texts in another form, so that neither can say what the other does not.
-// What a help text shows at a fixed width is left to the reader's terminal here.
+// What a help text shows at a fixed width is left to the reader's terminal here. Every text of a
+// spec goes through one function that escapes it: a dash that is not escaped becomes a hyphen,
+// which cannot be pasted into a shell. Source: groff_man(7), mandoc_char(7).
 #include "cli/manual.h"
 
 #include <fmt/format.h>
@@ -85,6 +87,8 @@ void add_examples(const std::string& examples, std::string& out) {
   }
 }
 
+// In the order of the help text, with the verbs first, which a help text shows in its usage line
+// alone.
 void add_command(const CommandSpec& spec, std::string& out) {
   out += fmt::format(".SS \"muster {}\"\n", spec.name);
   out += fmt::format("\\fBmuster {}\\fR{}{}\n", spec.name, spec.usage.empty() ? "" : " ",

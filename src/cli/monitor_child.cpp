@@ -1,3 +1,8 @@
+// The measured command runs as a shell would run it: in a process group of its own, with the
+// terminal and with default signals. What its processes used is read with wait4(), which counts the
+// descendants that were waited for. Whether a process on a GPU belongs to the command is found by
+// its chain of parents.
+
 #include "cli/monitor_child.h"
 
 #include <fmt/format.h>
@@ -44,6 +49,7 @@ double seconds_of(const timeval& time) {
 
 ProcessUse use_of(const rusage& taken) {
   constexpr std::uint64_t kKib = 1024;
+  // Linux counts in units of 512 bytes here, whatever the file system's blocks are.
   constexpr std::uint64_t kBlock = 512;
   return {.user_seconds = seconds_of(taken.ru_utime),
           .system_seconds = seconds_of(taken.ru_stime),
@@ -80,6 +86,8 @@ Result<ChildCommand> ChildCommand::start(std::vector<std::string> words) {
 }
 
 std::optional<int> ChildCommand::exit_code() {
+  // Without waiting (WNOHANG): the caller asks after every wait, and goes on recording where the
+  // command still runs.
   int status = 0;
   rusage taken{};
   if (::wait4(pid_, &status, WNOHANG, &taken) != pid_) return std::nullopt;
@@ -88,6 +96,7 @@ std::optional<int> ChildCommand::exit_code() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalBase + WTERMSIG(status);
 }
 
+// To the whole group, as a terminal sends it: a shell that is measured has children of its own.
 void ChildCommand::pass_on(int signal_number) const { ::kill(-pid_, signal_number); }
 
 bool ChildCommand::has(std::uint32_t pid) const {

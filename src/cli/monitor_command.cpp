@@ -1,3 +1,8 @@
+// One thread waits for time and signals at once (sigtimedwait), because recording, serving and a
+// measured command may all be asked for together. Ticks keep to a grid, so that a slow one does not
+// shift those after it; ticks that were missed are left out. With a command the exit code is the
+// command's own.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -64,6 +69,7 @@ Result<std::unique_ptr<HttpServer>> serve(const MonitorOptions& options,
 sigset_t awaited_signals() {
   sigset_t signals;
   sigemptyset(&signals);
+  // SIGCHLD is among them so that the end of the command ends the wait at once.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) {
     sigaddset(&signals, number);
   }
@@ -179,6 +185,7 @@ Result<int> Monitor::run() {
     return started.error().kind == ErrorKind::NotFound ? kNoSuchCommand : kCannotRun;
   }
   if (!started) return started.error();
+  // Nothing to record and no command: readings are taken when somebody asks for them.
   while (!has_ticks()) {
     // A server alone has nothing to do for this thread, and a machine that sleeps is not woken.
     if (const auto code = wait_until(context_.clock.now() + std::chrono::hours(1)))

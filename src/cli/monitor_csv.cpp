@@ -1,3 +1,8 @@
+// A line for each device and moment. The columns are fixed by the list of readings and not by what
+// a device can tell: a reading that is missing leaves its cell empty, so that files of different
+// machines can be put together. Readings are written with as many digits as give them back exactly.
+// Source: RFC 4180, section 2, for the quotes.
+
 #include "cli/monitor_csv.h"
 
 #include <fmt/format.h>

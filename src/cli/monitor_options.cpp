@@ -1,3 +1,7 @@
+// Flags that only mean something together are checked together, and each refusal names the missing
+// flag. A command must stand behind "--": without it a flag of the command would be taken for one
+// of ours.
+
 #include "cli/monitor_options.h"
 
 #include <fmt/format.h>
@@ -23,6 +27,7 @@ std::vector<std::string> reading_names() {
   return names;
 }
 
+// In the order in which they were named: the table on a terminal has its columns so.
 Result<std::vector<Reading>> parse_metrics(const std::string& text) {
   std::vector<Reading> readings;
   for (const auto& word : split(text, ',')) {

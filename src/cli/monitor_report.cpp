@@ -1,3 +1,8 @@
+// Energy of a window is the difference of two counter readings. A counter changes in steps, so both
+// ends of the window are placed at a step that was seen (an edge), and the error that is left is
+// reported beside the value. Samples come on the collector's thread; the lock keeps one that
+// arrives late from changing a window that is closed.
+
 #include "cli/monitor_report.h"
 
 #include <fmt/format.h>
@@ -19,6 +24,7 @@ using Json = nlohmann::ordered_json;
 // Two refreshes of the slowest counter that is known, and a little.
 constexpr Duration kEdgeLimit = std::chrono::milliseconds(250);
 
+// A device without a counter gets an edge that says why, so that the report can say it too.
 EnergyEdge edge_of(const std::vector<EnergyEdge>& edges, std::uint32_t device) {
   for (const auto& edge : edges) {
     if (edge.device == device) return edge;
@@ -50,6 +56,7 @@ Json energy_json(const WindowEnergy& energy) {
   return json;
 }
 
+// Whole GPUs alone: a slice's use is within that of its GPU already.
 TotalUse total_of_gpus(const CommandUse& use) {
   std::vector<const DeviceUse*> gpus;
   for (const auto& device : use.devices) {
@@ -171,6 +178,7 @@ CommandUse CommandMeter::finish(Collector& collector) {
   const auto end = clock_.now();
   {
     const std::lock_guard lock(mutex_);
+    // Taken before the edge is looked for: the wait for it is no part of the command's time.
     end_ = end;
   }
   const auto found = collector.find_edges(kEdgeLimit);

@@ -1,5 +1,7 @@
 // A table that has no end cannot be laid out as a whole: columns keep their widths from moment to
-// moment, and titles come again before they are out of sight.
+// moment, and titles come again before they are out of sight. Readings come in the order in which
+// they are worth watching, and those that have no room are left out rather than cut: a number that
+// lacks digits is a wrong number.
 #include "cli/monitor_table.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Where torch, the worker and the cache are. Each is looked for in one fixed order and comes with
+// the words that say how it was found, because "which torch is this?" is the first question when
+// something is wrong. A folder that a person has named is taken or refused; nothing else is tried
+// in its place.
+
 #include "cli/places.h"
 
 #include <fmt/format.h>
@@ -46,6 +51,7 @@ Result<fs::path> torch_of_python() {
 
 }  // namespace
 
+// A wheel's own folder, or the site-packages folder that it is in.
 Result<fs::path> check_torch_root(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& root : {folder, folder / "torch"}) {
@@ -79,6 +85,7 @@ Result<FoundPlace> find_torch_root(const Config& config) {
                   root.error().message)};
 }
 
+// Beside this program: the two are of one build and speak one protocol.
 Result<FoundPlace> find_worker_program(const Config& config) {
   const auto& given = config.at(SettingId::WorkerProgram);
   FoundPlace found;

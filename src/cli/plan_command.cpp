@@ -1,3 +1,8 @@
+// Finds model and machine, makes one plan and shows it in the form that is asked for. A plan may be
+// of a machine that is not here, so it is said apart whether this program could carry it out now,
+// and why not. Forms that describe a single copy restrict the search to one copy, unless flags say
+// otherwise.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -99,6 +104,7 @@ void plan_for_one_copy(const Arguments& arguments, PlanRequest& request) {
   if (!arguments.has("--objective")) request.objective = PlanObjective::FewestDevices;
 }
 
+// A map fixes where everything goes, and the planner only works out what that needs.
 Result<Plan> plan_of(const Arguments& arguments, const ModelDescription& model,
                      const Machine& machine) {
   auto request = MUSTER_TRY(plan_request_of(arguments, model.shape.kind));
@@ -140,6 +146,7 @@ Status write_plan(const Arguments& arguments, const ModelDescription& model, con
     if (!arguments.has("--format")) return Done{};
     return Error{ErrorKind::InvalidArgument, "--format wants a file to write: name it with -o"};
   }
+  // A plan that does not fit is shown and not written: a file would be taken for one that does.
   if (!plan.is_placed()) return Done{};
   const auto text = MUSTER_TRY(plan_in_format(format, model, machine, plan));
   return write_file_atomically(*out, text);
@@ -178,6 +185,7 @@ Status check_output(const Arguments& arguments, const FoundModel& found) {
   return Done{};
 }
 
+// Checked first, so that a slip in the peer's name costs no reading of a model.
 Status check_compat(const Arguments& arguments) {
   const auto peer = arguments.value("--compat");
   if (!peer || *peer == "accelerate") return Done{};
@@ -224,6 +232,7 @@ Result<int> answer_plan(const CommandContext& context, const FoundModel& found,
           ? plan_json(found.model, machine, plan, verdict, explain).dump(2) + "\n"
           : plan_text(found.model, machine, plan, verdict, explain,
                       context.terminal(STDOUT_FILENO))));
+  // The answer is printed all the same: what would make it fit is part of it.
   return plan.verdict.fit == Fit::No ? exit_code(ErrorKind::ResourceExhausted) : 0;
 }
 

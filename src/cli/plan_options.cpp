@@ -1,3 +1,7 @@
+// Words of the command line as a workload and limits of the planner. Most choices come from the
+// tables that also print them, so that help, completion and parsing cannot disagree. A count of 0
+// is never meant: it is refused, and leaving the flag out is what asks for the default.
+
 #include "cli/plan_options.h"
 
 #include <fmt/format.h>
@@ -86,6 +90,7 @@ std::vector<std::string> words_of(const std::array<std::pair<std::string_view, T
   return words;
 }
 
+// Read for every task, so that a wrong value is refused even where it would not count.
 Result<TrainingOptions> training_of(const Arguments& arguments) {
   TrainingOptions training;
   if (const auto text = arguments.value("--training-precision")) {
@@ -101,6 +106,7 @@ Result<TrainingOptions> training_of(const Arguments& arguments) {
   return training;
 }
 
+// A whole device cannot be margin: 100 % would leave nothing to plan with.
 Result<PlanMargin> margin_of(std::string_view text) {
   if (text.ends_with('%')) {
     double percent = 0.0;
@@ -181,6 +187,7 @@ FlagGroup placement_flags() {
 
 Result<Workload> workload_of(const Arguments& arguments, ModelKind kind) {
   Workload workload;
+  // What a model of this kind is mostly used for; training is always asked for by name.
   workload.task = kind == ModelKind::Encoder ? PlanTask::Embed : PlanTask::Generate;
   if (const auto text = arguments.value("--task")) {
     workload.task = MUSTER_TRY(word_of("--task", *text, named(kTasks, plan_task_name)));

@@ -1,3 +1,7 @@
+// Copies that differ in their devices alone share their rows, so that a plan of many equal copies
+// is as short as one. A table that is too wide gives up columns and not digits: first the margin's,
+// then those of the parts, whose sum stays.
+
 #include "cli/plan_view.h"
 
 #include <fmt/format.h>
@@ -24,6 +28,7 @@ struct StageRow {
   std::uint32_t copy_count = 0;
 };
 
+// Devices are left out on purpose: they are what the copies differ in.
 bool is_same_stage(const PlannedStage& a, const PlannedStage& b) {
   return a.place == b.place && a.first_unit == b.first_unit && a.last_unit == b.last_unit &&
          a.budget_bytes == b.budget_bytes && a.memory.total() == b.memory.total();
@@ -65,6 +70,7 @@ std::string place_text(const Machine& machine, const StageRow& row) {
 }
 
 // "embedding, 0-15", "16-31, head", "all 12".
+// Units of a stage follow each other, so the first layer and their number say all.
 std::string layers_text(const ModelDescription& model, const PlannedStage& stage) {
   std::string text;
   const auto add = [&text](const std::string& piece) {
@@ -94,6 +100,7 @@ std::string layers_text(const ModelDescription& model, const PlannedStage& stage
 
 std::string bytes_text(std::uint64_t bytes) { return bytes == 0 ? "-" : human_bytes(bytes); }
 
+// Of all that the place has for work, the margin included: 100 % would leave none.
 std::string share_text(const PlannedStage& stage) {
   if (stage.place == PlanPlace::Disk) return "-";
   const auto all = static_cast<double>(stage.budget_bytes + stage.margin_bytes);
@@ -208,6 +215,8 @@ std::string limits_text(const Plan& plan, const TerminalInfo& terminal) {
   return text;
 }
 
+// Parts that take no memory in this plan are left out: their formulas would explain nothing that is
+// shown.
 std::string explanation(const ModelDescription& model, const Machine& machine, const Plan& plan,
                         const TerminalInfo& terminal) {
   std::vector<std::string> stages;
@@ -230,6 +239,7 @@ std::string explanation(const ModelDescription& model, const Machine& machine, c
 
 }  // namespace
 
+// Runs of numbers are joined ("cuda:0-3,6"), since a plan may be of hundreds of devices.
 std::string device_list(const Machine& machine, const std::vector<std::uint32_t>& devices) {
   std::map<DeviceKind, std::vector<std::uint32_t>> by_kind;
   for (const auto device : devices) {
@@ -249,6 +259,7 @@ std::string device_list(const Machine& machine, const std::vector<std::uint32_t>
   return text;
 }
 
+// The last table is taken even where it does not fit: none is narrower.
 std::string render_first_fitting(std::span<const Table> tables, const TerminalInfo& terminal) {
   const auto width = terminal.width;
   for (const auto& table : tables) {

@@ -1,3 +1,8 @@
+// The command around a fetch: progress, Ctrl-C, and what is printed at the end. Without --json
+// standard output is the folder of the snapshot and nothing else, so that it can be used in a
+// shell's command substitution. What was fetched before an interrupt is kept, and the same command
+// goes on from there.
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -87,6 +92,7 @@ int say_how_to_go_on(const CommandContext& context, const PullProgress& progress
   return 128 + interrupt_signal();
 }
 
+// The defaults are those of PullOptions; a flag that is not given leaves them.
 PullOptions options_of(const Arguments& arguments) {
   PullOptions options{.model = arguments.positionals.front(),
                       .patterns = arguments.values("--file")};
@@ -138,6 +144,7 @@ Result<int> run_pull(const CommandContext& context) {
     MUSTER_TRY(show_plan(context, *plan));
     return 0;
   }
+  // One outcome for planning and fetching, so that an interrupt is handled in one place.
   const auto received = !plan           ? Result<std::uint64_t>(plan.error())
                         : plan->is_done ? Result<std::uint64_t>(std::uint64_t{0})
                                         : fetch_files(access, *plan, events);

@@ -1,3 +1,8 @@
+// Progress counts bytes and not files, since one file of a model is most of it. A plan lists what
+// is here already beside what is to be fetched, so that a dry run answers how much would come over
+// the network. The JSON has the same keys with --dry-run and without; what only a fetch knows is
+// null before it.
+
 #include "cli/pull_view.h"
 
 #include <fmt/format.h>
@@ -14,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t kMegabyte = 1'000'000;
 
+// A file may be here as a blob that another revision has brought: then only its link is missing.
 std::string state_of(const PlannedFile& planned) {
   if (planned.is_here) return "here";
   if (planned.bytes_here == planned.file.size) return "here, to be linked";

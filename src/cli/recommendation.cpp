@@ -1,3 +1,7 @@
+// The planner's advice for a person and for a program. Times are those of the planner's model and
+// not measured; a dash stands where it has none. For a model that is served, the workload is that
+// of the server: its full length, and as many texts as a batch's token budget holds.
+
 #include "cli/recommendation.h"
 
 #include <fmt/format.h>
@@ -22,6 +26,7 @@ std::string milliseconds(const std::optional<double>& seconds) {
 
 }  // namespace
 
+// Hardware that may be bought, not that of this machine.
 std::vector<DeviceClass> known_classes() {
   std::vector<DeviceClass> classes;
   for (const auto& gpu : gpu_catalogue()) classes.push_back(device_class(gpu));
@@ -103,6 +108,7 @@ Result<std::string> served_recommendation(const ServedModelStatus& served, const
   PlanRequest request;
   request.workload.task = PlanTask::Embed;
   request.workload.context = served.length_max;
+  // At least one text, and no division by a length of zero.
   request.workload.batch =
       std::max<std::uint32_t>(1, batch_tokens / std::max<std::uint32_t>(1, served.length_max));
   request.workload.dtype = std::string(precision_name(served.precision));

@@ -1,3 +1,8 @@
+// A recording is mapped and its lines are found once; a line is parsed when it is shown. Trends
+// need the minute before the moment that is shown, so a window of parsed moments moves along with
+// it: stepping on reads one line, jumping reads the window anew. The last line counts only with its
+// line end, because the recorder may be writing it.
+
 #include "cli/replay_source.h"
 
 #include <fmt/format.h>
@@ -52,6 +57,8 @@ Result<ReplaySource::Moment> ReplaySource::read_moment(std::size_t index) const 
                fmt::format("{}:{}: {}", path_.string(), index + 1, snapshot.error().message)};
 }
 
+// The window is a run of lines without gaps that ends at the index. It is kept where it touches the
+// new place and dropped where it does not.
 Status ReplaySource::keep_minute_before_index() {
   while (!kept_.empty() && kept_.back().index > index_) kept_.pop_back();
   if (kept_.empty() || kept_.back().index + 1 < index_) kept_.clear();
@@ -101,6 +108,8 @@ Result<std::optional<TopData>> ReplaySource::frame() {
   return std::optional(std::move(data));
 }
 
+// The recording's own gap, made shorter by the speed and kept within what a screen and a person can
+// take.
 Duration ReplaySource::interval() const {
   if (!is_playing_ || kept_.size() < 2) return kStayMost;
   const auto gap = kept_.back().snapshot.at - kept_[kept_.size() - 2].snapshot.at;

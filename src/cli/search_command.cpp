@@ -1,4 +1,8 @@
-// `muster search`: questions are embedded as their texts were, and compared with every vector.
+// `muster search`: questions are embedded as their texts were, and compared with every vector. The
+// vectors' record says which model, precision, pooling and length made them, and questions are
+// embedded by the same; a model whose files have changed since is refused, because its vectors
+// would be compared with those of another space. Questions run on one device: they are few, and
+// starting more workers would take longer than computing them.
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,6 @@
-// Flags and words of `muster search`.
+// Flags and words of `muster search`. Candidates for marginal relevance grow with the hits that are
+// wanted, so that there is something to choose among; all counts are bounded, because hits are held
+// in memory.
 
 #include "cli/search_options.h"
 
@@ -44,6 +46,7 @@ Result<double> number_of(std::string_view flag, const std::string& text, double 
                fmt::format("{} must be a number from {} to {}: \"{}\"", flag, least, most, text)};
 }
 
+// Fewer candidates than hits would leave nothing to choose, so --top is their least number.
 Result<RankOptions> rank_options(const Arguments& arguments) {
   RankOptions rank;
   rank.count = MUSTER_TRY(count_of(arguments, "--top", 1, rank.count));

@@ -1,4 +1,5 @@
-// What `muster search` prints.
+// What `muster search` prints. Texts come out of files and may hold anything, so what goes to a
+// terminal is made printable first.
 
 #include "cli/search_view.h"
 
@@ -33,6 +34,7 @@ std::string describe_hits(const std::string& query, const std::vector<SearchHit>
                           const HitEntries& entries, const TerminalInfo& terminal) {
   const auto question = styled(printable(query), {.is_bold = true}, terminal.has_color);
   if (hits.empty()) return question + "\nno text fits\n\n";
+  // The column is there only when a hit has something for it: most indexes keep no fields.
   const bool has_fields = std::any_of(hits.begin(), hits.end(), [&](const SearchHit& hit) {
     return !entries.at(hit.row).fields.empty();
   });
@@ -52,6 +54,7 @@ std::string describe_hits(const std::string& query, const std::vector<SearchHit>
   return question + "\n" + table.render(terminal.width, terminal.has_color) + "\n";
 }
 
+// One line for each question, so that answers can be read as they come.
 std::string hits_json(const std::string& query, const std::vector<SearchHit>& hits,
                       const HitEntries& entries) {
   auto list = Json::array();

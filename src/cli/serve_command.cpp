@@ -1,3 +1,9 @@
+// A server from start to end, on one event loop. Members are declared in the order in which they
+// depend on each other, so destruction takes them down in reverse. The end has three steps: no new
+// work, what is in flight is answered, and at the deadline the rest is told 503; the guard's thread
+// ends the process if all of that hangs. A change of settings is checked as a whole before any part
+// of it takes effect.
+
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -54,6 +60,7 @@ CommandSpec serve_spec() {
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  // The soft limit is often 1024, for programs that use select(); this one does not.
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
@@ -171,6 +178,7 @@ Status ServeRun::start() {
   log_ = MUSTER_TRY(Log::open(options().log));
   tell_terminal(fmt::format("the log is in {}", (options().log.folder / "muster.log").string()));
   // Two things that take half a second each, side by side.
+  // Waited for below on every path, before anything of this object is taken down.
   auto collecting = std::async(std::launch::async, [this] { start_collector(); });
   auto service = InferenceService::start(
       options(), loop_,
@@ -199,6 +207,7 @@ Status ServeRun::start() {
   readings_timer_ = loop_.timer([this] { feed_readings(); });
   feed_readings();
   look_timer_ = loop_.timer([this] { look_after(); });
+  // From here on clients may wait for answers, so an end gets the time that is set for it.
   guard_->set_limit(options().drain_limit);
   return Done{};
 }
@@ -241,6 +250,8 @@ void ServeRun::look_after() {
   look_timer_->set(context_.clock.now() + kLookPeriod);
 }
 
+// Placement by memory or load goes by these readings. Where devices are not watched, nothing is fed
+// and the timer is not set again.
 void ServeRun::feed_readings() {
   if (!collector_) return;
   const auto snapshot = collector_->snapshot();
@@ -259,6 +270,8 @@ Status ServeRun::change_settings(const SettingsChange& change) {
   return Done{};
 }
 
+// Files of keys and certificates are read before anything is taken over: a broken one leaves all as
+// it was.
 Status ServeRun::reload_settings() {
   auto settings = MUSTER_TRY(settings_->reloaded(context_.sources));
   MUSTER_TRY(server_->reload(settings.options()));
@@ -341,6 +354,7 @@ Result<int> ServeRun::run() {
   tell_terminal(listening_line(facts()));
   look_after();
   loop_.run();
+  // What reads from the service goes before the service.
   stats_.reset();
   server_.reset();
   service_.reset();

@@ -1,4 +1,6 @@
-// Where clients come in, and which of them: port, Unix socket, TLS, keys.
+// Where clients come in, and which of them: port, Unix socket, TLS, keys. These settings decide who
+// may use the server, so whatever is wrong with one of them ends the start: a server that is open
+// by mistake is worse than one that does not run.
 #include "cli/serve_doors.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// The lines of a server's start answer what an operator would ask first: which models, on which
+// devices, who may come in, and a request to try. A server that anyone on the network may use is a
+// warning. Later lines tell changes of state and not states, so a quiet log means that nothing has
+// changed.
+
 #include "cli/serve_log.h"
 
 #include <fmt/format.h>
@@ -15,11 +20,13 @@ std::string in_brackets(const std::string& host) {
   return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
 }
 
+// The whole block 127.0.0.0/8 is loopback. Source: RFC 1122, section 3.2.1.3.
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
 // Where a client of this machine comes in.
+// An address that means "all" can be listened on and not be connected to everywhere.
 std::string client_host(const std::string& host) {
   if (host == "0.0.0.0" || host.empty() || host == "*") return "127.0.0.1";
   return host == "::" ? "[::1]" : in_brackets(host);
@@ -121,6 +128,8 @@ std::string before(std::map<std::string, std::string>& known, const std::string&
 
 }  // namespace
 
+// Built for this very server (TLS, socket, keys), so that it works when it is pasted. Secrets stand
+// in it as variables.
 std::string sample_request(const ServeFacts& facts) {
   if (facts.models.empty()) return {};
   const auto& http = facts.options.http;
@@ -187,6 +196,7 @@ std::vector<SaidLine> StateWatch::changes(const std::vector<GroupStatus>& device
                      .text = fmt::format("device {}: {}{}{}", device.name, state, was,
                                          device.reason.empty() ? "" : ": " + device.reason)});
   }
+  // A model that is no longer listed was unloaded; devices never leave the list.
   std::map<std::string, std::string> still;
   for (const auto& model : models) {
     const auto state = model_state_name(model.state);

@@ -1,3 +1,8 @@
+// Settings as what a server is started with. They fall into three sets that contain each other:
+// what a request may change, what a reload may change besides (keys, certificates), and what only a
+// start sets. Each set has one function, and the start calls them all, so that a setting is read in
+// the same way whenever it is read.
+
 #include "cli/serve_options.h"
 
 #include <fmt/format.h>
@@ -56,6 +61,7 @@ Result<std::size_t> device_index(const Config& config, SettingId id, const std::
 }
 
 // A word of the command line: a file of that name, "NAME=MODEL" or a model.
+// A file whose name holds an equals sign is still a file.
 ModelEntry entry_of(const std::string& word) {
   const auto equals = word.find('=');
   std::error_code ignored;
@@ -65,6 +71,7 @@ ModelEntry entry_of(const std::string& word) {
   return {.name = word.substr(0, equals), .model = word.substr(equals + 1)};
 }
 
+// What an entry says of its own model goes before the setting for all.
 ServedModel served_model(const Config& config, const ModelEntry& entry) {
   const auto or_all = [&config](const std::optional<std::string>& own, SettingId id) {
     return own ? own : config.text(id);
@@ -89,6 +96,7 @@ ServedModel served_model(const Config& config, const ModelEntry& entry) {
   return model;
 }
 
+// Words of the command line add to the models of the file; one that is in both is served once.
 Result<std::vector<ServedModel>> served_models(const CommandContext& context) {
   auto entries = context.config.models(SettingId::Models);
   for (const auto& word : context.arguments.positionals) {
@@ -105,6 +113,7 @@ Result<std::vector<ServedModel>> served_models(const CommandContext& context) {
   MUSTER_TRY(check_model_entries(entries, "models"));
   std::vector<ServedModel> models;
   for (const auto& entry : entries) {
+    // Looked for now, so that a wrong name ends the start before any device is asked.
     MUSTER_TRY(find_model(entry.model));
     models.push_back(served_model(context.config, entry));
   }
@@ -161,6 +170,7 @@ Status set_weights(const Config& config, ServeOptions& options) {
   return Done{};
 }
 
+// A cache that is off has no room, so that the rest of the program needs no second switch.
 CacheOptions cache_options(const Config& config) {
   CacheOptions cache;
   const bool is_on = config.is_on(SettingId::CacheEnabled).value_or(true);
@@ -205,6 +215,7 @@ LogOptions log_options(const Config& config) {
   return log;
 }
 
+// The setting's own check has refused all other words, so what is left is the expression.
 Strategy strategy_of(const Config& config) {
   const auto name = config.text(SettingId::LoadBalancingStrategy).value_or("auto");
   for (const auto strategy :
@@ -240,6 +251,7 @@ Result<DispatchOptions> dispatch_options(const Config& config, const std::vector
   return dispatch;
 }
 
+// The default of a request must be one that a request could ask for.
 Status set_deadlines(const Config& config, ServeOptions& options) {
   options.deadline = time(config, SettingId::RequestTimeout);
   options.deadline_most = time(config, SettingId::RequestTimeoutMost);
@@ -315,6 +327,7 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   options.audit_file = config.text(SettingId::AuditLog).value_or("");
   options.stats_file = config.text(SettingId::StatsFile).value_or("");
   options.stats_interval = time(config, SettingId::StatsInterval);
+  // After the models: a plan's devices depend on how many models there are.
   MUSTER_TRY(set_machine(context, options));
   for (const auto& device : options.devices) options.log.devices.push_back(device.name());
   MUSTER_TRY(check_model_devices(config, options));

@@ -1,3 +1,8 @@
+// The key comes from a file or from the settings and never from a flag of these commands, because
+// other users see a process's flags. A key of the settings with a blank or a line end in it is
+// refused: it could become another header of the request. `embed` and `ctl` share these flags, so a
+// server is named to both in the same way.
+
 #include "cli/server_client.h"
 
 #include <fmt/format.h>

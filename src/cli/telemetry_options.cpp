@@ -1,3 +1,7 @@
+// Places that the collector reads are checked before it starts, so that a slip in a flag is an
+// error about that flag and not a machine without devices. The same options serve every command
+// that watches devices, so a simulated machine looks the same to all of them.
+
 #include "cli/telemetry_options.h"
 
 #include <fmt/format.h>

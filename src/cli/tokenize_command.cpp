@@ -1,3 +1,7 @@
+// Shows the ids that a model would see, through the code that `embed` uses. Each input line gives
+// one output line, blank lines included, so that both files can be put side by side. Decoders are
+// taken as well as encoders, because a tokenizer needs no weights.
+
 #include <fmt/format.h>
 
 #include <limits>
@@ -82,6 +86,7 @@ Result<TextEncoder> open_encoder(const CommandContext& context) {
   const auto path = MUSTER_TRY(source_of(context));
   auto opened = MUSTER_TRY(open_tokenizer(path));
   const auto length_max = context.config.count(SettingId::MaxLength).value_or(opened.length_max);
+  // Exactly the special tokens is allowed here, unlike in `embed`: it shows what they are.
   if (length_max < opened.tokenizer->special_token_count()) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("--max-length must leave room for the special tokens, {}: {}",

@@ -1,3 +1,7 @@
+// Chats and ids of decoders. A conversation goes through the model's own template, and the text
+// that comes out is shown beside its ids, because a wrong template shows in the text. Ids are
+// checked against the vocabulary before they are decoded.
+
 #include "cli/tokenize_decoder.h"
 
 #include <fmt/format.h>
@@ -53,6 +57,7 @@ Result<std::optional<std::vector<TokenId>>> ids_of(const ChatValue& line, std::u
   const auto* field = line.find("ids");
   const auto& value = field == nullptr ? line : *field;
   if (value.is_none()) return std::optional<std::vector<TokenId>>();
+  // One message for all faults of a line: it says what a line must be.
   const Error wrong{ErrorKind::InvalidArgument,
                     fmt::format("not a list of ids below {}, nor an object with one as ids", end)};
   if (value.as_list() == nullptr) return wrong;
@@ -99,6 +104,7 @@ Result<int> tokenize_chat(const DecoderText& text, const CommandContext& context
   if (input.messages.as_list() == nullptr) {
     return within({ErrorKind::InvalidArgument, "messages is not a list"});
   }
+  // A model may have a template of its own for conversations with tools.
   const auto chat =
       MUSTER_TRY(text.find_template(context.arguments.value("--template"), is_true(input.tools)));
   const auto rendered = MUSTER_TRY(chat.render(input));

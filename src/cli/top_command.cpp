@@ -1,3 +1,7 @@
+// A screen that draws itself anew, or one frame for a pipe. Without a terminal --once is required
+// and never assumed: a screen's frames in a file would be of no use. A printed frame waits one
+// interval, because rates need two readings.
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -49,6 +53,7 @@ CharacterSet characters_of(const CommandContext& context, const TerminalInfo& te
 }
 
 // As many rows as a frame can take, so that nothing is left out where nothing scrolls.
+// A bound and not the exact number, which only drawing would tell.
 std::size_t rows_of(const TelemetrySnapshot& snapshot) {
   constexpr std::size_t kPanels = 80;    // titles, cores, plots, processes without a GPU
   constexpr std::size_t kOfADevice = 2;  // its line, and why it is slow

@@ -1,3 +1,8 @@
+// The loop of the screen: keys and time, whichever comes first. A key is answered at once with the
+// data that is there, and new data comes at its own interval; a key that moves a replay fetches at
+// once. Signals are looked for a few times a second, since one may come just before the wait for a
+// key begins and would not end it.
+
 #include "cli/top_screen.h"
 
 #include <fmt/format.h>
@@ -32,6 +37,7 @@ class Session {
 
   bool is_paused() const { return state_.is_paused; }
 
+  // Without a new frame the last one stays: a driver that is slow leaves no empty screen.
   Status fetch() {
     auto frame = MUSTER_TRY(source_.frame());
     if (frame) data_ = std::move(*frame);

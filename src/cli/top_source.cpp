@@ -1,3 +1,7 @@
+// Devices of this machine as frames. A driver may take seconds to start, so the collector starts
+// beside the screen, which says meanwhile that it is looking and can be left at any time. What the
+// sampler itself costs is taken over some seconds, since the kernel counts it in coarse ticks.
+
 #include "cli/top_source.h"
 
 #include <fmt/format.h>
@@ -28,6 +32,7 @@ std::string clock_text(double unix_seconds) {
 
 std::optional<double> sampler_cores(const TelemetrySnapshot& before, const TelemetrySnapshot& now) {
   const auto spent = now.collector.cpu_seconds - before.collector.cpu_seconds;
+  // A sampler that was started again counts its time from zero.
   const bool is_same = now.collector.sampler_pid == before.collector.sampler_pid;
   if (!is_same || now.collector.cpu_seconds <= 0 || spent < 0 ||
       now.at - before.at < kCostWindowLeast) {

@@ -1,3 +1,7 @@
+// Turns an answer of a server into an Error. What listens there may be a proxy or another program,
+// so a body that is no error body of muster's is cut short and made printable before it reaches a
+// terminal.
+
 #include "client/server_access.h"
 
 #include <fmt/format.h>

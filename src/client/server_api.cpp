@@ -1,3 +1,8 @@
+// Bodies are appended by hand, because a request may hold megabytes of texts and building a JSON
+// tree of them would copy each text once more. Answers are parsed as a tree and trusted in nothing:
+// every field is looked at for its type, every list for its length, every row for its size, so that
+// a server of another kind is reported as Corrupt and never read as vectors.
+
 #include "client/server_api.h"
 
 #include <fmt/format.h>
@@ -145,6 +150,8 @@ bool compute_alike(const ListedModel& one, const ListedModel& other) {
          one.pooling == other.pooling && one.normalize == other.normalize && one.dim == other.dim;
 }
 
+// Every byte is escaped, not only the reserved ones: a name may hold slashes, and a longer target
+// costs nothing.
 std::string model_target(std::string_view name) {
   std::string target = "/v1/models/";
   for (const char c : name) target += fmt::format("%{:02X}", static_cast<unsigned char>(c));
@@ -164,6 +171,8 @@ Result<std::vector<ListedModel>> parse_listed_models(const std::string& body) {
 
 std::string embeddings_body(std::string_view model, std::string_view prompt,
                             std::span<const std::string_view> texts) {
+  // Base64 takes about half of what the numbers take in decimal, and keeps their bits. The bulk
+  // lane lets a server answer interactive clients first.
   return body_of(model, prompt, texts, R"(,"encoding_format":"base64","lane":"bulk")");
 }
 

@@ -1,3 +1,9 @@
+// Two counters decide how long a request is tried. A loss (no connection, a deadline, a gateway's
+// error) is counted up to a small bound, because a server that is gone stays gone; a refusal (429,
+// 503) is counted up to a large one, because the server is there and asks for patience. A batch
+// that is refused because of its content is asked again text by text, so that one bad text costs no
+// other its row.
+
 #include "client/server_caller.h"
 
 #include <fmt/format.h>
@@ -140,6 +146,7 @@ Result<std::vector<RemoteResult>> ServerCaller::compute(const ListedModel& model
   const auto error = server_error(answer.status, answer.body);
   if (!is_about_texts(answer)) return error;
   std::vector<RemoteResult> results;
+  // The recursion below is one level deep: a single text ends here.
   if (texts.size() == 1) {
     results.push_back({.key = texts.front().key, .tokens = {}, .row = {}, .failure = error});
     return results;

@@ -1,3 +1,8 @@
+// Every word of `--devices` becomes one device with an id that a container runtime understands.
+// NVIDIA GPUs of this machine are named by UUID where the driver gives one, since it does not
+// change when GPUs are counted anew. A machine without the GPU can still print a command
+// (--dry-run), and then numbers are taken as written and a note says so.
+
 #include "containers/container_devices.h"
 
 #include <fmt/format.h>
@@ -60,6 +65,7 @@ std::optional<VendorWord> vendor_word(std::string_view word) {
 // "mig-1g.5gb", "2xmig-1g.5gb": (how many, the profile).
 std::optional<std::pair<std::uint32_t, std::string>> profile_word(std::string_view word) {
   std::uint32_t count = 1;
+  // The whole "xmig-" is looked for: an x alone may stand in other names too.
   const auto x = word.find("xmig-");
   if (x != std::string_view::npos) {
     const auto given = number(word.substr(0, x));
@@ -287,6 +293,9 @@ Result<std::vector<std::string>> choose_devices(std::span<const DeviceCandidate>
   if (candidates.empty()) return Error{ErrorKind::Unavailable, "there is no GPU to choose from"};
   std::vector<std::size_t> order(candidates.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  // The fewest devices that suffice are found greedily: with the most free memory first, no other
+  // set of the same size has more. The sum is compared, not the share of each device; a count that
+  // the model's heads cannot be divided by is passed over.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return candidates[a].free_bytes > candidates[b].free_bytes;
   });
@@ -297,6 +306,7 @@ Result<std::vector<std::string>> choose_devices(std::span<const DeviceCandidate>
     const bool is_legal = choose_shards(api, static_cast<std::uint32_t>(count), heads).has_value();
     if (sum < needed_bytes || !is_legal) continue;
     order.resize(count);
+    // Names come out in the machine's order, not in that of their free memory.
     std::sort(order.begin(), order.end());
     std::vector<std::string> names;
     for (const auto i : order) names.push_back(candidates[i].name);

@@ -1,3 +1,8 @@
+// When docker refuses one container of a deployment, those started before it are removed again, so
+// that no half of a deployment stays behind. A container that docker started and that ends at once
+// is kept, because its log is the only place that says why. Nothing is remembered between commands;
+// what muster started is found by the labels that it put on.
+
 #include "containers/container_lifecycle.h"
 
 #include <fmt/format.h>
@@ -90,6 +95,8 @@ Status start_deployment(const DockerClient& docker, const Deployment& deployment
 
 Result<std::vector<DeployedContainer>> find_containers(const DockerClient& docker,
                                                        const std::optional<std::string>& name) {
+  // Tabs separate the fields, since a status holds blanks; a line with another number of fields is
+  // passed over.
   const auto format = fmt::format(
       "{{{{.ID}}}}\t{{{{.Names}}}}\t{{{{.Label \"{}\"}}}}\t{{{{.Label \"{}\"}}}}\t{{{{.Label "
       "\"{}\"}}}}\t{{{{.State}}}}\t{{{{.Status}}}}\t{{{{.Ports}}}}",

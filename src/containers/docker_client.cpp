@@ -1,3 +1,8 @@
+// The client runs as a child process with its words as separate arguments, so that no shell can
+// read a model's name as a command. Quick questions have a deadline and a bound on what they print;
+// commands that a person waits for (pulling an image, following a log) have no deadline, and their
+// standard error is that of this program.
+
 #include "containers/docker_client.h"
 
 #include <fcntl.h>
@@ -104,6 +109,8 @@ Status read_piece(Stream& stream) {
 }
 
 // Reads all streams to their ends.
+// All pipes are read at once: a child that fills the one while the other is waited for would block
+// for ever.
 Status drain(std::vector<Stream*> streams, std::optional<TimePoint> deadline) {
   for (;;) {
     std::vector<pollfd> waiting;
@@ -156,6 +163,8 @@ Result<std::string> DockerClient::ask(const std::vector<std::string>& words) con
   auto out = MUSTER_TRY(open_pipe());
   auto error = MUSTER_TRY(open_pipe());
   const auto pid = MUSTER_TRY(spawn(program_, words, out.out.get(), error.out.get()));
+  // The child holds its own copies of the writing ends. Ours must be closed, or the pipes never
+  // end.
   out.out.reset();
   error.out.reset();
   Stream output{std::move(out.in)};

@@ -1,3 +1,7 @@
+// AMD GPUs are found in the kernel's compute topology, without any library of ROCm. A container
+// gets a GPU by its render node, and the right to open it by the numeric groups of the device
+// files: the image's own group names may have other numbers than this machine's.
+
 #include "containers/rocm_devices.h"
 
 #include <fmt/format.h>
@@ -45,6 +49,7 @@ void add_group(const fs::path& file, std::set<std::uint32_t>& groups) {
 }  // namespace
 
 RocmHost find_rocm_gpus(const fs::path& root) {
+  // Ordered by node number, since a folder is listed in any order.
   std::map<std::uint32_t, std::uint64_t> minors;  // node number -> render minor
   std::error_code ignored;
   const auto nodes = root / "sys/class/kfd/kfd/topology/nodes";

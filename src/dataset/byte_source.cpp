@@ -1,3 +1,7 @@
+// Bytes of an input, whatever it is: a file, a pipe, standard input, packed or not. What kind of
+// stream it is shows in its first bytes and not in its name, so they are read, looked at and put
+// back in front; a pipe, which cannot be read twice, is treated as a file is.
+
 #include "dataset/byte_source.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// RFC 4180 over a buffer that is refilled as it is used up: a row may be longer than the buffer,
+// and a quoted cell may hold separators and line ends. Only wanted cells are copied; the others are
+// counted. No row grows beyond its limit in memory: a longer one is read to its end, so that the
+// next one is found, and marked. Source: RFC 4180, section 2.
+
 #include "dataset/csv_rows.h"
 
 #include <fmt/format.h>
@@ -42,6 +47,7 @@ Result<bool> CsvRows::next(CsvRow& row) {
     has_quotes_ = false;
     while (MUSTER_TRY(read_cell(row)) == After::Separator) {
     }
+    // An empty line is no row, but a row of one cell that is empty in quotes is.
     if (row_size_ > 0 || has_quotes_) {
       return true;
     }
@@ -93,6 +99,8 @@ Result<CsvRows::After> CsvRows::read_plain(CsvRow& row, std::string* cell) {
     const char* end = buffer_.data() + end_;
     const char* stop =
         std::find_if(begin, end, [this](char byte) { return byte == separator_ || byte == '\n'; });
+    // A "\r" may be the last byte of one refill and its "\n" the first of the next: it is
+    // remembered.
     const std::string_view run(begin, static_cast<std::size_t>(stop - begin));
     store(row, run, cell);
     ends_in_return = run.empty() ? ends_in_return : run.back() == '\r';
@@ -132,6 +140,7 @@ Result<CsvRows::After> CsvRows::read_quoted(CsvRow& row, std::string* cell) {
     position_ += run.size();
     if (quote == nullptr) continue;
     ++position_;
+    // Two quotes within quotes are one quote of the text; a single one ends the cell.
     if (MUSTER_TRY(has_byte()) && buffer_[position_] == '"') {
       ++position_;
       store(row, "\"", cell);

@@ -1,4 +1,6 @@
-// The records of CSV and TSV: a row each, under a header line that names the columns.
+// The records of CSV and TSV: a row each, under a header line that names the columns. The header
+// decides once which columns are looked at; what is wrong with it ends the input, while what is
+// wrong with a row is a fault of that record alone.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,7 @@
-// Text that is not UTF-8, known by its first bytes.
+// Text that is not UTF-8, known by its first bytes. Byte order marks decide first. Without one,
+// text of Latin letters in UTF-16 has a NUL in every second byte, which no text in UTF-8 has. Texts
+// in UTF-16 without a mark and without such letters are not recognized here; they are left to the
+// check of each record for UTF-8.
 #include "dataset/encoding_look.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
-// The kept fields of an index by column, each different value once.
+// The kept fields of an index by column, each different value once. A column holds a number for
+// each row, which is the place of its value among the different ones; 0 stands for no value. A
+// condition is therefore evaluated once for each different value and not once for each row.
 
 #include "dataset/field_table.h"
 

@@ -1,3 +1,7 @@
+// A gzip file is a sequence of members, and `cat a.gz b.gz` makes one of two: after the end of one
+// member the next one is looked for. An input that ends within a member is broken, and is reported
+// as such rather than read as a shorter text. Source: RFC 1952, section 2.2.
+
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -95,6 +99,8 @@ Compression compression_of(std::string_view head) {
   if (head.starts_with("\x28\xb5\x2f\xfd")) {
     return Compression::Zstd;
   }
+  // A zstd file may begin with a skippable frame, 0x184D2A50 to 0x184D2A5F. Source: RFC 8878,
+  // section 3.1.2.
   const bool is_skippable = head.size() >= 4 &&
                             (static_cast<unsigned char>(head[0]) & 0xF0) == 0x50 &&
                             head.substr(1, 3) == "\x2a\x4d\x18";

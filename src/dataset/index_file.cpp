@@ -1,4 +1,6 @@
-// Lines of an index: written for each record, read for the rows of hits.
+// Lines of an index: written for each record, read for the rows of hits. The row comes first in
+// every line, so that lines which are not wanted are passed over by their first bytes, without
+// parsing JSON.
 
 #include <fmt/format.h>
 #include <simdjson.h>

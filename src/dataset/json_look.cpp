@@ -1,3 +1,7 @@
+// Guesses whether an input that is taken for plain lines is JSON, from its front. No JSON parser
+// serves: the bytes may end anywhere. The walk ends at the first key of an object, since text that
+// begins with `{"key":` is hardly prose; where no key comes, all values read must be well formed.
+
 #include "dataset/json_look.h"
 
 #include <algorithm>
@@ -31,6 +35,8 @@ class Walker {
     while (!is_at_end() && here() != '\n' && is_blank(here())) ++at_;
   }
 
+  // One value, with arrays within arrays counted and not recursed into: depth is the input's
+  // choice.
   Step value() {
     std::size_t depth = 0;
     bool may_close = false;  // behind a "[" or a value
@@ -84,6 +90,7 @@ class Walker {
 
   Step string() {
     for (++at_; !is_at_end(); ++at_) {
+      // JSON escapes a line end within a string: a bare one shows that this is no JSON.
       if (here() == '\n') return Step::Bad;
       if (here() == '\\') {
         if (++at_ == text_.size()) return Step::End;

@@ -1,3 +1,6 @@
+// JSON strings are appended to what is there, a run of plain bytes at a time, since most texts need
+// few escapes. The output is valid UTF-8 whatever comes in: each byte that is not becomes U+FFFD.
+
 #include "dataset/json_text.h"
 
 #include "base/text.h"

@@ -1,4 +1,5 @@
-// The records of JSON lines: an object each.
+// The records of JSON lines: an object each. A line that is no object, or lacks the field, is a
+// fault of that record; the lines after it are read.
 
 #include <fmt/format.h>
 #include <simdjson.h>

@@ -1,3 +1,7 @@
+// Lines are views into one buffer, which is moved only when more bytes are needed: no line is
+// copied. The buffer doubles for a long line, up to the limit; of a line beyond it the rest is
+// passed over without being kept. Bytes that were searched for a line end are not searched again.
+
 #include "dataset/line_splitter.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
-// The records of plain lines: each line is a text.
+// The records of plain lines: each line is a text. A line may be a text of its own without any
+// quoting, so nothing is unescaped. Blank lines are counted, because a person may wonder where they
+// went.
 
 #include <utility>
 

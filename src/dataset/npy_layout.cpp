@@ -1,3 +1,7 @@
+// The header of an npy file is a Python literal. A general parser of Python is not needed: numpy
+// writes a dict of three known keys. Versions 1 to 3 differ in the width of the header's size (2 or
+// 4 bytes) and in its encoding. Source: numpy.lib.format, "Format Version 1.0" to "3.0".
+
 #include <fmt/format.h>
 
 #include <charconv>

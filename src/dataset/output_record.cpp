@@ -1,3 +1,8 @@
+// The record beside a finished output says what was asked for and the size and hash of each file,
+// so that a later command can tell whether the files are still those of that run. Hashes are over
+// the rows and not over the header of the vectors. Fields of a record are required unless they were
+// added later (`server`, `kept`).
+
 #include "dataset/output_record.h"
 
 #include <fmt/format.h>

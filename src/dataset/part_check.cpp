@@ -1,3 +1,7 @@
+// After a power failure a journal may know of rows that never reached the disk. Each step of the
+// journal has a hash of what it added to each part file; both files are read once, front to end,
+// and the first step that does not match ends what is kept.
+
 #include <algorithm>
 #include <string>
 #include <utility>

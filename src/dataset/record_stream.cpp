@@ -1,3 +1,6 @@
+// What the readers of all formats share: how a fault of a record is worded. A message names the
+// nearest name there is, since a wrong field is mostly a slip of the pen.
+
 #include "dataset/record_stream.h"
 
 #include <fmt/format.h>

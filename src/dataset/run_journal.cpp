@@ -1,3 +1,9 @@
+// A log that is appended to and never rewritten: one line for the identity of the run, one for each
+// step, one at the end. Each line carries its checksum and is synced before the step counts, so a
+// crash can tear the last line alone; a broken line anywhere else is damage and is refused. The
+// file comes into being by renaming, with its first line in it: there is no journal without an
+// identity.
+
 #include "dataset/run_journal.h"
 
 #include <fcntl.h>
@@ -225,6 +231,8 @@ Result<Content> parse_journal(std::string_view text, const std::filesystem::path
 
 std::optional<std::string> identity_difference(const RunIdentity& then,
                                                const RunIdentity& now_as_given) {
+  // Compared as a reader would get it back: bytes that are not UTF-8 were replaced when it was
+  // written.
   const auto now = as_stored(Json::parse(checked_line(identity_json(now_as_given))));
   const auto shown = [](const std::string* value) {
     return value == nullptr ? std::string("not set") : *value;

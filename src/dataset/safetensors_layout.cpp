@@ -1,3 +1,8 @@
+// Eight bytes for the size of the header, the header in JSON, the data. A file may hold several
+// tensors: `embeddings` is taken by its name, another one only when it is the only one that can be
+// meant. Every offset is compared with the size of the file before it is used. Source: the
+// safetensors format, github.com/huggingface/safetensors, "Format".
+
 #include <fmt/format.h>
 #include <simdjson.h>
 

@@ -1,4 +1,7 @@
-// One input after another, each by what its name or its first bytes say it is.
+// One input after another, each by what its name or its first bytes say it is. Before a run begins,
+// every regular file is looked at (it exists, can be opened, begins as a text does), because a
+// fault in the last input would otherwise show after hours of work. Of a pipe nothing can be looked
+// at beforehand; it is checked when it is read.
 
 #include "dataset/text_reader.h"
 

@@ -1,3 +1,7 @@
+// Binary formats are mapped: opening costs a read of the header, and rows are paged in as they are
+// used. Lines of JSON have no rows of fixed size, so they are read and converted as a whole. An
+// error of a header gets the file's name here; the parsers do not know it.
+
 #include "dataset/vector_file.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,7 @@
-// Rows of vectors into a file that grows by appending alone.
+// Rows of vectors into a file that grows by appending alone. The header of a binary format is
+// written first with no rows, at its final size, and again at the end with their number: until then
+// a reader of the part file sees none. A place that `sync` returned is on the disk; a resumed run
+// cuts off what stands behind it.
 
 #include "dataset/vector_writer.h"
 

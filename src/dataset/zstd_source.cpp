@@ -1,3 +1,8 @@
+// Frames follow each other as the members of gzip do. The window that a frame asks for is memory of
+// this process, so zstd's default limit of 128 MiB stands: a file packed with a larger one is
+// refused with the reason. Output may wait inside the decoder after all input is taken, so a full
+// buffer is asked about again before more input is read.
+
 #include <fmt/format.h>
 #include <zstd.h>
 #include <zstd_errors.h>

@@ -1,4 +1,7 @@
-// The parent's side of a decoder: it owns prompts and tokens, the worker owns nothing.
+// The parent's side of a decoder: it owns prompts and tokens, the worker owns nothing. So a worker
+// that dies costs time and no text: the next one is given each prompt with the tokens that have
+// come, and goes on behind them. A worker that dies without a token is counted, because the
+// sequences themselves may be what kills it.
 
 #include "jobs/decoder_session.h"
 
@@ -106,6 +109,8 @@ Status DecoderSession::wait(Duration timeout) {
 
 Status DecoderSession::read() {
   std::optional<Error> refused;  // by us, not by the stream
+  // A broken stream is a death like any other; a message that we refuse is an error, since the next
+  // worker would send it again.
   const auto more = process_->channel().read_available(
       [&](const FrameHeader& header, std::span<const std::byte> payload) -> Status {
         auto handled = on_frame(header, payload);

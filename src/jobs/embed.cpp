@@ -1,4 +1,7 @@
 // One run: read some records, step the backend, write what is done; until the input is at its end.
+// Rows come back in any order and are written in input order, so memory is bounded by the window
+// and not by the corpus, and a journal that counts records says exactly where to go on. Everything
+// happens on one thread; callbacks of the backend come within its step.
 
 #include "jobs/embed.h"
 
@@ -458,6 +461,7 @@ Status EmbedRun::write_done() {
   return Done{};
 }
 
+// The hash of the records goes with the step, so that a resumed run can tell a changed input.
 Status EmbedRun::commit() {
   last_commit_ = clock_.now();
   return output_->commit(records_hash_.hex());

@@ -1,3 +1,8 @@
+// The start of a local run, ordered by what can overlap: workers are started as soon as the model's
+// configuration is read, and link torch while this process reads the tokenizer and hashes the
+// weights. The precision is settled between their greetings and the loading, because it may have to
+// be measured on them.
+
 #include "jobs/embedding_session.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// What stands at the output's name decides what a new command may do: go on, begin, confirm, or
+// refuse. A finished output is confirmed by hashing inputs and outputs again, which reads
+// everything once but computes nothing. Nothing that a person has made is dropped unless --restart
+// says so.
+
 #include "jobs/finished_output.h"
 
 #include <fmt/format.h>
@@ -146,6 +151,7 @@ Result<EmbedReport> confirm_finished(FoundOutput found, const RunFiles& files,
   }
   const auto record = MUSTER_TRY(read_output_record(files.about));
   MUSTER_TRY(check_identity(record.identity, files, options, model));
+  // Standard input is gone: what it held is taken on the record's word.
   if (!reads_stdin(options)) MUSTER_TRY(check_records(record, files, options, cancelled));
   if (const auto checked = check_output(record, files.out); !checked) {
     return refusal(files, checked.error().message);

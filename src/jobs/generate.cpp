@@ -1,4 +1,5 @@
-// One reply: the worker loads while this process reads the tokenizer; then tokens in, text out.
+// One reply: the worker loads while this process reads the tokenizer; then tokens in, text out. The
+// cache is sized before the tokens are known, by a bound on their number.
 
 #include "jobs/generate.h"
 

@@ -1,3 +1,7 @@
+// A run on the devices of this machine, behind the interface that a server has too. `submit`
+// tokenizes here, in the run's own process, so token counts are known at once; rows come back in
+// `step`, in the order in which batches end.
+
 #include <utility>
 
 #include "jobs/embed_backend.h"

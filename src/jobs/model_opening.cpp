@@ -1,3 +1,8 @@
+// From the name of a model to what a job needs of it. What the caller asked for goes before what
+// the model's own files say. All that can be refused is refused here, before a weight is loaded: a
+// length beyond the model's, a tokenizer with more tokens than the model has rows for, a prompt
+// that it does not have.
+
 #include "jobs/model_opening.h"
 
 #include <fmt/format.h>
@@ -28,12 +33,14 @@ Result<std::unique_ptr<TextEncoder>> make_text_encoder(const ModelChoice& choice
   }
   const auto special_count =
       folder.rerank ? tokenizer->pair_special_token_count() : tokenizer->special_token_count();
+  // Special tokens are always kept, so a limit that they fill leaves every text empty.
   if (length_max <= special_count) {
     return Error{
         ErrorKind::InvalidArgument,
         fmt::format("--max-length leaves no room for text: {}, of which {} are special tokens",
                     length_max, special_count)};
   }
+  // An id beyond the embedding table would be read from outside of it.
   if (tokenizer->vocab_size() > folder.encoder.vocab_size) {
     return Error{
         ErrorKind::Corrupt,
@@ -59,6 +66,7 @@ Result<OpenedModel> find_and_read(const ModelChoice& choice) {
 
 Status open_texts(const ModelChoice& choice, OpenedModel& model) {
   model.text_encoder = MUSTER_TRY(make_text_encoder(choice, model.folder, model.prompt_name));
+  // The hash reads the weights, which takes longest: it comes after all that may refuse.
   model.hash = MUSTER_TRY(model_hash(model.folder.path));
   return Done{};
 }

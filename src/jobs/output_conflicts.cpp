@@ -1,3 +1,7 @@
+// An output must not replace what is still needed: an input, or a file of the model. Files are
+// compared by device and inode and not by name, since a link or another spelling of a path leads to
+// the same file. All is looked at before the run begins.
+
 #include "jobs/output_conflicts.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// One run writes an output at a time: flock() on a file beside it, which the kernel frees when the
+// process ends, however it ends. The file is removed at the end, and this makes the trap: a lock
+// may be taken on a file whose name is already gone. Therefore the name is compared with the open
+// file after locking, and a mismatch means another try.
+
 #include "jobs/output_lock.h"
 
 #include <fcntl.h>

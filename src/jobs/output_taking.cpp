@@ -1,4 +1,5 @@
-// The beginning of a run's output: checks, lock, and the look at what is there.
+// The beginning of a run's output: checks, lock, and the look at what is there. The order matters:
+// what is there is looked at under the lock, so that it cannot change before the run begins.
 
 #include "jobs/output_taking.h"
 

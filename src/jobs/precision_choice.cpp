@@ -1,3 +1,7 @@
+// `--precision auto`: the fastest precision that was measured to be exact enough, and fp32 unless
+// another one gains enough. The verdict is kept by model, processor, engine and pooling, since each
+// of them can change it. A kept verdict that cannot be read is no error: it is measured anew.
+
 #include "jobs/precision_choice.h"
 
 #include <fmt/format.h>
@@ -23,6 +27,8 @@ std::filesystem::path verdict_path(const std::filesystem::path& cache_folder,
                                    const VerdictKey& key) {
   const auto text =
       fmt::format("{}\n{}\n{}\n{}", key.model_hash, key.processor, key.engine_class, key.pooling);
+  // A hash of all that the verdict depends on is its name: another processor or another build of
+  // the engine finds none.
   return cache_folder / "verdicts" / (hash_hex(text) + ".json");
 }
 

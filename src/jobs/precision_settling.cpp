@@ -1,3 +1,6 @@
+// The order of answers: what was asked for, what an earlier run measured, a measurement now. A
+// measurement that cannot be kept is still used; it costs the next run the same again.
+
 #include "jobs/precision_settling.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// A few texts through the same session as a whole corpus, so that a question gets the vector that
+// the same text would have in the output. One failed text fails all: there is no search without its
+// question.
+
 #include "jobs/query.h"
 
 #include <cstring>
@@ -11,6 +15,7 @@ namespace muster {
 Result<std::vector<std::vector<float>>> embed_texts(const EmbedOptions& options,
                                                     std::span<const std::string> texts,
                                                     const EmbedEvents& events, const Clock& clock) {
+  // The key of a text is its place here: rows come back in any order.
   std::vector<std::vector<float>> vectors(texts.size());
   std::optional<Error> failed;
   FleetEvents on;

@@ -1,3 +1,9 @@
+// A run on a server. Each connection has a thread that waits for answers, so that the run's loop
+// never blocks on the network; the two sides share one `Exchange` under one mutex, and callbacks of
+// the run are called by its loop alone. Requests are filled up to a size; a smaller one goes out
+// only when a thread would have nothing to do. The first error that trying again does not mend ends
+// the run.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,6 +103,8 @@ Status RemoteBackend::open(const EmbedOptions& options, const std::function<bool
     }
     return !cancelled();
   };
+  // This caller runs on the run's own thread, so it may call the run's callbacks while it waits;
+  // those of the threads may not.
   auto asking = MUSTER_TRY(ServerCaller::open(access, server.first_wait, hooks(wait)));
   listed_ = MUSTER_TRY(asking.wait_for_model(options.model));
   if (!listed_.embeds) {
@@ -155,6 +163,7 @@ void RemoteBackend::run_thread(ServerCaller caller) {
       exchange_.waiting.pop_front();
       ++exchange_.under_way;
     }
+    // Computed without the lock: this is where a thread spends its time.
     auto results = caller.compute(listed_, model_.prompt_name, request);
     const MutexLock lock(exchange_.mutex);
     --exchange_.under_way;
@@ -237,6 +246,7 @@ void RemoteBackend::end_threads() {
     const MutexLock lock(exchange_.mutex);
     exchange_.is_over = true;
   }
+  // First the flag, then the signal: a thread that wakes must see that it is over.
   stop_.raise();
   exchange_.for_threads.notify_all();
   threads_.clear();

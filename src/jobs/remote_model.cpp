@@ -1,3 +1,7 @@
+// What a server says of its models, as the description that a local run makes of its own: from
+// there on a run does not know which of the two it has. The hash comes out of the equality class,
+// so outputs of a server and of this machine can be told to be of the same model.
+
 #include "jobs/remote_model.h"
 
 #include <fmt/format.h>

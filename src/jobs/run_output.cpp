@@ -1,4 +1,9 @@
-// Vectors, index and journal of a run on disk, from their part names to the final ones.
+// Vectors, index and journal of a run on disk, from their part names to the final ones. Vectors and
+// index grow under part names; a step is journalled only after both are on the disk, so the journal
+// never speaks of what is not there. The vectors get their final name last: where it is there,
+// index and record are there too. After a crash between two renames --resume does the rest, because
+// the journal says that only names are missing. Each part has a running hash, which is started anew
+// with each step, and one over the whole for the record.
 
 #include "jobs/run_output.h"
 

@@ -1,4 +1,7 @@
-// Vectors, index and record of a finished run, and whether they belong together.
+// Vectors, index and record of a finished run, and whether they belong together. Files that do not
+// belong together would give wrong texts for right vectors, so hashes and counts are compared when
+// they are opened. While a search goes on, only size and time of the vectors are looked at again,
+// which costs one system call.
 
 #include "jobs/search_corpus.h"
 

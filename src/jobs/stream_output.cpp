@@ -1,4 +1,5 @@
-// `muster embed -o -`: the rows of a run as lines of JSON or as bare numbers.
+// `muster embed -o -`: the rows of a run as lines of JSON or as bare numbers. Nothing is kept: what
+// has been written is with the reader, and such a run cannot be resumed.
 
 #include "jobs/stream_output.h"
 

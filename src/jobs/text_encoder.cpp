@@ -1,3 +1,7 @@
+// A text as its model's training saw it: the prompt in front, lower case where the model asks for
+// it, then tokens. A text that needs neither is not copied. The prompt is kept as it is written;
+// only the text is put in lower case.
+
 #include "jobs/text_encoder.h"
 
 #include <unicode/locid.h>

@@ -1,3 +1,8 @@
+// Texts and token ids that a client sends are brought to one form. Ids are trusted in nothing: one
+// beyond the vocabulary would read outside of the embedding table, and without the special tokens a
+// model gives vectors that mean nothing. Cutting removes text and keeps the special tokens on both
+// sides.
+
 #include "jobs/text_encoding.h"
 
 #include <fmt/format.h>
@@ -42,6 +47,7 @@ EncodedText cut_ids(const TextEncoder& encoder, std::vector<TokenId> ids, Trunca
 
 std::optional<std::string> foreign_ids(const Tokenizer& tokenizer, std::uint32_t vocab_size,
                                        const std::vector<TokenId>& ids) {
+  // The greatest id decides for all of them.
   const auto worst = *std::max_element(ids.begin(), ids.end());
   if (worst >= vocab_size) {
     return fmt::format("token id {} is not in the vocabulary of {} tokens", worst, vocab_size);
