@@ -1,3 +1,8 @@
+// The line is built by hand, since there is one for every request; the JSON library is called only
+// for a text that needs escapes. What comes from outside is cut before it is escaped, and a
+// character that the cut breaks becomes U+FFFD. The result is ASCII without line breaks, so one
+// line is always one entry. Empty texts and unknown counts are left out.
+
 #include <fmt/format.h>
 
 #include <algorithm>

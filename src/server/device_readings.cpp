@@ -1,3 +1,8 @@
+// Joins two lists that know devices by different names. A UUID decides where both sides have one;
+// else the kind, the index and the MIG slice must agree. A CPU worker that owns a share of the
+// cores has no entry of its own and gets the readings of the machine. What a sensor does not report
+// stays absent, so that no strategy takes an unknown value for zero.
+
 #include "server/device_readings.h"
 
 namespace muster {

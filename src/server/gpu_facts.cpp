@@ -1,3 +1,8 @@
+// The answers start from the JSON that the views of telemetry write and add what only the server
+// knows, so a reading has the same name and the same rounding wherever it is shown. Only whole GPUs
+// count as GPUs; a MIG slice has a parent and is left out. A GPU whose memory is not known is not
+// called taken.
+
 #include "server/gpu_facts.h"
 
 #include <algorithm>
