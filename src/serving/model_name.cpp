@@ -1,3 +1,7 @@
+// A name becomes part of a path of the HTTP interface and of log lines, which is where the rules
+// come from: no control bytes, no part that a client would resolve as `.` or `..`, and no word that
+// is a route itself.
+
 #include "serving/model_name.h"
 
 #include <fmt/format.h>
