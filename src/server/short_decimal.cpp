@@ -165,8 +165,8 @@ constexpr std::int32_t spell_four(std::uint32_t number) {
   return static_cast<std::int32_t>((tens | (twos - tens * 10) << 8) + 0x3030'3030);
 }
 
-// Division by a constant is a multiplication, but only in 32 bits does it stay a vector
-// instruction: hence first one digit, then two groups of four.
+// First one digit, then two groups of four: each group is what spell_four takes, and no step needs
+// more than 32 bits.
 [[gnu::always_inline]] inline Digits spell(const Ints& numbers) {
   Digits digits;
   for (std::size_t i = 0; i < kBlock; ++i) {
