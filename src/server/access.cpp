@@ -32,6 +32,8 @@ std::string_view without_port(std::string_view host) {
 
 // What a proxy adds: RFC 7239 (Forwarded), RFC 9110 section 7.6.3 (Via), and what nginx, HAProxy,
 // Apache, Envoy and the large CDNs are set to send in their place.
+// A proxy that adds none of these is not recognised; that is why an admin route asks for `Host` as
+// well.
 bool is_of_a_proxy(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames{
       "forwarded",        "via",       "x-real-ip",   "x-client-ip",        "true-client-ip",

@@ -33,6 +33,7 @@ void append_time(std::string& line, double unix_seconds) {
                  clock.seconds().count(), clock.subseconds().count());
 }
 
+// What needs no escape in JSON and is ASCII: nearly every text, which then is copied as it is.
 bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
 void append_text(std::string& line, std::string_view name, std::string_view text) {

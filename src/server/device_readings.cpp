@@ -10,6 +10,7 @@ namespace {
 
 using enum Reading;
 
+// A UUID goes first because an index may change from one start of the driver to the next.
 bool is_same(const Device& left, const Device& right) {
   if (left.kind != right.kind) return false;
   if (left.uuid && right.uuid) return *left.uuid == *right.uuid;

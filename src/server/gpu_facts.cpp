@@ -81,6 +81,7 @@ GpusSeen gpu_facts(const TelemetrySnapshot& snapshot, const std::vector<GroupSta
 
 Json gpu_info(const TelemetrySnapshot& snapshot) { return Json::parse(gpu_info_json(snapshot)); }
 
+// Over the GPUs that report the field, so one that is silent does not count as 0.
 Json mean_of(const Json& info, const std::string& field) {
   double sum = 0;
   std::uint64_t count = 0;
