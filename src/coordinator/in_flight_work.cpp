@@ -35,6 +35,8 @@ InFlightWork::InFlightWork(Options options, Parts parts)
   }
 }
 
+// A refusal is delivered by a later step and never from inside, so the caller is not called back
+// while it submits.
 void InFlightWork::submit(FleetItem item) {
   const auto key = item.item.key;
   const auto model = item.item.model;
@@ -51,6 +53,7 @@ void InFlightWork::submit(FleetItem item) {
   texts_.emplace(key, Text{.item = std::move(item)});
 }
 
+// Only where nothing is in flight: a worker that is busy has its core awake already.
 void InFlightWork::expect() {
   const auto now = parts_.clock.now();
   if (groups_.empty() || !texts_.empty() || now - expected_at_ < kExpectTime) return;
@@ -118,6 +121,8 @@ void InFlightWork::fail_item(ItemKey key, const Error& error) {
   if (texts_.erase(key) > 0) parts_.events.on_item_failed(key, error);
 }
 
+// The keys are collected and sorted first, since an event may change the table and its order is
+// that of a hash.
 void InFlightWork::fail_waiting(ModelId model, const Error& error) {
   std::vector<ItemKey> waiting;
   for (const auto& [key, text] : texts_) {
@@ -211,6 +216,8 @@ std::optional<DispatchBatch> InFlightWork::take_batch(std::size_t index, std::ui
   return batch;
 }
 
+// The books are settled before any row is delivered: a receiver may submit more at once. Rows that
+// are not finite go back and the good ones of the batch are kept.
 void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& rows) {
   auto taken = take_batch(group, frame);
   if (!taken) return;
@@ -241,6 +248,8 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   }
 }
 
+// One batch teaches all who predict: the dispatcher's costs, the device's health, its restarts and
+// its budget.
 void InFlightWork::on_whole_batch(std::size_t index, const DispatchBatch& batch, Duration engine) {
   auto& group = groups_[index];
   auto& health = parts_.groups.health(index);
