@@ -1,3 +1,7 @@
+// Judgements over all trials of all points. A result is valid only if each trial is: one invalid
+// trial makes a mean of trials meaningless. A figure counts only where every trial has it, since a
+// mean over some of them would compare different things.
+
 #include "bench/result/bench_result.h"
 
 #include <algorithm>

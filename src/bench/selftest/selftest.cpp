@@ -1,3 +1,7 @@
+// The parts by name, and what they share: a server whose delays are known, and trials made up of
+// known service times. A stepped trial is one client that waits for each answer, so its latencies
+// are the service times themselves and any error belongs to the statistics.
+
 #include "bench/selftest/selftest.h"
 
 #include <fmt/format.h>

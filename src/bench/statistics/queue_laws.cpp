@@ -1,3 +1,9 @@
+// Exact sojourn times of queues with one server and Poisson arrivals, by which the generator's own
+// figures are checked. With exponential services the law is closed; with constant ones the
+// distribution of the number in the system is summed, in terms that are all positive, so nothing
+// cancels at high load. Source: Lindley 1952 for the recursion; Franx 2001, "A simple solution for
+// the M/D/c waiting time distribution".
+
 #include "bench/statistics/queue_laws.h"
 
 #include <algorithm>
@@ -75,6 +81,7 @@ std::optional<ServiceLaw> service_law_of(std::string_view name) {
   return std::nullopt;
 }
 
+// A request begins when it has come and the one before it has ended.
 std::vector<double> lindley_sojourns(std::span<const double> arrivals,
                                      std::span<const double> services) {
   MUSTER_CHECK(arrivals.size() == services.size());

@@ -5,6 +5,7 @@
 
 namespace muster {
 
+// Half a unit is added so that 0 and 1 never come: both would be infinite in a logarithm.
 double RandomStream::uniform() {
   constexpr int kDropped = 11;  // a double holds 53 bits
   constexpr double kUnit = 0x1p-53;
