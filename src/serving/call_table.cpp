@@ -42,6 +42,7 @@ std::optional<TimePoint> CallTable::next_deadline() const {
   return deadlines_.begin()->first;
 }
 
+// One at a time, because ending a call may end others.
 std::optional<CallId> CallTable::find_expired(TimePoint now) const {
   if (deadlines_.empty() || deadlines_.begin()->first > now) return std::nullopt;
   return deadlines_.begin()->second;

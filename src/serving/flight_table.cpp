@@ -46,6 +46,7 @@ std::optional<Flight> FlightTable::take(ItemKey item) {
   return flight;
 }
 
+// True: nobody waits any more, and the caller of this may take the text back from the fleet.
 bool FlightTable::leave(ItemKey item, CallId call) {
   const auto found = by_item_.find(item);
   if (found == by_item_.end()) return false;
