@@ -127,6 +127,7 @@ ApiError wrong_type(JsonValue& value, std::string_view name, std::string_view ex
                                  expected, type_name(type)));
 }
 
+// The position is checked at the end: what follows the object would else be ignored in silence.
 ApiStatus read_body(std::string body, std::span<const BodyField> fields) {
   const std::size_t size = body.size();
   body.resize(size + simdjson::SIMDJSON_PADDING);
