@@ -183,11 +183,14 @@ std::optional<std::size_t> InFlightWork::group_of_only_text() const {
   return is_only ? std::optional(last_fed_) : std::nullopt;
 }
 
+// A group that is accused gets nothing until its canary has answered.
 bool InFlightWork::is_eligible(std::size_t group) const {
   return parts_.groups.life(group).is_serving() && !groups_[group].accusation &&
          parts_.models.has_ready_model(group);
 }
 
+// Models on their way count as coming only while the group starts: a dispatcher that knows of them
+// does not take another device for the only one.
 void InFlightWork::update_group(std::size_t group) {
   const auto& life = parts_.groups.life(group);
   auto state = groups_[group].readings;

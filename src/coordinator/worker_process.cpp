@@ -1,7 +1,7 @@
 // A worker is a process of its own, so that a crash of a driver costs one device. It is watched
 // through a pidfd, which cannot come to mean another process. Its output goes into one pipe that is
 // read without blocking; the tail is kept for the reason of a death. The kernel's count of
-// out-of-memory kills tells its SIGKILL from one that came from outside.
+// out-of-memory kills separates its SIGKILL from one that came from outside.
 
 #include "coordinator/worker_process.h"
 
