@@ -143,6 +143,8 @@ Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate
   return Done{};
 }
 
+// Generation may stop at tokens of two sources, the model's configuration and the tokenizer's; a
+// set keeps each once and in order.
 Result<DecoderText> load_folder(const fs::path& folder) {
   DecoderText text;
   text.tokenizer = MUSTER_TRY(Tokenizer::load(folder / "tokenizer.json"));
@@ -181,6 +183,7 @@ Result<ChatTemplate> DecoderText::find_template(std::optional<std::string_view> 
                            name.value_or(kDefault), fmt::join(names, ", "))};
 }
 
+// By the name alone: a GGUF file is always one file, and everything else is a folder.
 Result<DecoderText> load_decoder_text(const fs::path& source) {
   return source.extension() == ".gguf" ? load_gguf(source) : load_folder(source);
 }

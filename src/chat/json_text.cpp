@@ -104,6 +104,7 @@ class Writer {
     return Done{};
   }
 
+  // A negative indent stands for one line, as None does in Python.
   void break_line(std::size_t depth) {
     if (style_.indent < 0) return;
     out_ += '\n';

@@ -223,6 +223,7 @@ Result<ChatValue> ordered_items(const ChatValue& value, const ChatArguments& arg
   return taken(std::move(ordered), budget);
 }
 
+// Pairs are ordered by one of their places, so keys and values share the code.
 Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* by = arguments.find(1, "by");
@@ -270,6 +271,7 @@ Result<ChatValue> smallest_item(const ChatValue& value, const ChatArguments& arg
   return extreme(value, arguments, /*is_largest=*/false, budget);
 }
 
+// Additions go through the operator, so a sum of floats, integers or lists behaves as written out.
 Result<ChatValue> sum_of_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* attribute = arguments.find(0, "attribute");

@@ -202,6 +202,8 @@ Value call_list(const ChatValue& object, std::string_view name, const ChatArgume
 
 }  // namespace
 
+// Also names that are not callable here: a map without such a field must not read as undefined
+// where Python has a method.
 bool is_map_method(std::string_view name) {
   return std::find(kMapMethods.begin(), kMapMethods.end(), name) != kMapMethods.end();
 }

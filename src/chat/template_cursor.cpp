@@ -65,6 +65,7 @@ Result<std::string> TemplateCursor::expect_name() {
   return fault(fmt::format("expected a name, found \"{}\"", shown()));
 }
 
+// Leftover words in a tag are a fault, since they are mostly a feature that is not known here.
 Status TemplateCursor::expect_statement_end() {
   if (now().kind == Token::Kind::StatementEnd) return next(), Done{};
   return fault(fmt::format("expected the end of the statement, found \"{}\"", shown()));

@@ -24,6 +24,7 @@ namespace muster {
 namespace {
 
 /// Whether repr() shows the character as it is. Source: CPython 3.11, _PyUnicode_IsPrintable.
+// Spaces other than the plain one are escaped too: they would look like it.
 bool is_printable(UChar32 c) {
   if (c == ' ') return true;
   switch (u_charType(c)) {

@@ -116,6 +116,7 @@ std::string_view kind_name(const ChatValue& value) {
   return value.as_namespace() != nullptr ? "namespace" : "function";
 }
 
+// Functions and namespaces are true, as objects are in Python.
 bool is_true(const ChatValue& value) {
   if (const auto number = number_of(value)) return *number != 0;
   if (const auto* text = value.as_text()) return !text->empty();
