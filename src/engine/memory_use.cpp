@@ -1,7 +1,8 @@
 // Counts torch's memory by putting an allocator of our own before its own, with the size in front
-// of each block: a free tells no size. An account on the loading thread takes what is allocated
-// there, so that loading one model and computing with another are told apart. The counters are
-// relaxed atomics, since nothing is ordered by them. Cost: 64 bytes a block and an addition.
+// of each block: a free does not say its size. An account on the loading thread takes what is
+// allocated there, so that loading one model and computing with another are told apart. The
+// counters are relaxed atomics, since nothing is ordered by them. Cost: 64 bytes a block and an
+// addition.
 
 #include "engine/memory_use.h"
 
