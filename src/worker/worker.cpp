@@ -280,6 +280,7 @@ Status Worker::load_model(const Load& load) {
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
 }
 
+// False: it was unloaded while it was loading. The worker must not bring it back.
 bool Worker::put_model(ModelId id, const Model& model) {
   const std::lock_guard lock(models_mutex_);
   const auto found = models_.find(id);
@@ -288,6 +289,7 @@ bool Worker::put_model(ModelId id, const Model& model) {
   return true;
 }
 
+// The id is free again, so the parent may ask for the model once more.
 Status Worker::fail_load(ModelId id, const Error& error) {
   {
     const std::lock_guard lock(models_mutex_);
@@ -306,6 +308,7 @@ void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
   }
 }
 
+// Only the engine's own time is reported; what the frame costs is the parent's to see.
 Status Worker::answer(const Job& job, std::vector<float>& rows) {
   const auto begin = std::chrono::steady_clock::now();
   const auto& encoder = *job.model;
