@@ -201,6 +201,7 @@ void add_freshness(MetricText& text, const Devices& devices) {
 
 constexpr std::array<std::string_view, kTierCount> kTierNames{"fast", "medium", "slow"};
 
+// Buckets are cumulative in the text but single counts in memory.
 void add_ticks(MetricText& text, const CollectorStatus& collector) {
   text.begin_family(kTicks);
   for (std::size_t tier = 0; tier < kTierCount; ++tier) {
