@@ -35,6 +35,7 @@ std::uint64_t LengthLaw::draw(RandomStream& random) const {
       std::clamp(std::round(length), 1.0, static_cast<double>(kLengthMost)));
 }
 
+// In the form that parse_length_law reads, so a result can be repeated from what it states.
 std::string LengthLaw::text() const {
   return sigma > 0 ? fmt::format("lognormal:{}:{}", median, sigma) : fmt::format("{}", median);
 }

@@ -17,6 +17,7 @@ bool BenchResult::is_valid() const {
   });
 }
 
+// A search misses objectives on purpose while it narrows the gap, so it is judged by what it found.
 bool BenchResult::meets_objectives() const {
   if (peak) return peak->rate.has_value();
   return std::ranges::all_of(points, [](const BenchPoint& point) {

@@ -99,6 +99,7 @@ Result<std::vector<Objective>> parse_objectives(std::string_view text) {
   return objectives;
 }
 
+// The limit itself does not meet the objective, as its sign says.
 std::vector<ObjectiveResult> judge_objectives(const std::vector<Objective>& objectives,
                                               const FigureMap& figures) {
   std::vector<ObjectiveResult> results;

@@ -54,6 +54,8 @@ double waiting_cdf(double load, double x, const std::vector<double>& below) {
   return sum;
 }
 
+// The distribution only grows, so bisection finds the percentile; the upper end is doubled until it
+// lies above.
 double deterministic_percentile(double load, double share) {
   auto below = numbers_in_system(load);
   for (std::size_t i = 1; i < below.size(); ++i) below[i] += below[i - 1];

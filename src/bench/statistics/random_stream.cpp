@@ -14,6 +14,8 @@ double RandomStream::uniform() {
 
 double RandomStream::exponential() { return -std::log(uniform()); }
 
+// One of Box and Muller's two values; the other is dropped, so that each draw uses the same number
+// of bits.
 double RandomStream::normal() {
   const double radius = std::sqrt(2 * exponential());
   return radius * std::cos(2 * std::numbers::pi * uniform());
