@@ -18,6 +18,7 @@ Error unfit(std::string_view why) {
                fmt::format("a model's name {}; NAME=MODEL, or the field name, gives another", why)};
 }
 
+// C0 and DEL; the bytes of longer characters are all above.
 bool is_control(char c) {
   constexpr unsigned char kDelete = 0x7f;
   const auto byte = static_cast<unsigned char>(c);

@@ -156,6 +156,8 @@ void ServingLoop::reconfigure(const ServeOptions& options,
   place_soon();
 }
 
+// Counters are kept as things happen; what can be read off other parts is not counted a second
+// time.
 ServiceStatus ServingLoop::status() const {
   auto status = counts_;
   status.waiting_call_count = calls_.count();
@@ -168,6 +170,7 @@ std::optional<Error> ServingLoop::tend_cache() {
   return cache_->file_error();
 }
 
+// One device with one model is enough: load balancers ask whether requests are worth sending here.
 bool ServingLoop::is_ready() const {
   if (counts_.is_draining || is_broken_) return false;
   const auto devices = fleet_->groups();

@@ -56,6 +56,8 @@ const CacheKey& ServingModel::scope(const std::string& prompt, bool is_cut_left)
   return found->second;
 }
 
+// Named by all that may change its row, the build included, so rows of an older build are never
+// compared.
 std::string ServingModel::canary_name() const {
   return hash_hex(fmt::format("{} {} {} {} {}", build_name(), opened.hash,
                               precision_name(precision.precision), pooling_name(opened.pooling),
