@@ -1,3 +1,9 @@
+// Parsing is done once and a run costs only what it executes. Three scopes lie above each other,
+// from built-in functions through the conversation's variables to the template's own names, so a
+// template may shadow a function but never change it for another run. The time comes from the
+// input, which makes a run repeatable. Lists and maps that a function makes are charged to the
+// budget, since templates come with models and are not trusted.
+
 #include "chat/chat_template.h"
 
 #include <fmt/format.h>
@@ -41,6 +47,7 @@ ChatValue function_of(Body body) {
   return ChatValue(std::move(function));
 }
 
+// A step may pass the end of 64 bits; the overflow ends the range as reaching its end would.
 Value range(const ChatArguments& arguments, ChatBudget& budget) {
   std::array<std::int64_t, 3> bounds{0, 0, 1};
   const auto& values = arguments.values;
@@ -65,6 +72,8 @@ Value range(const ChatArguments& arguments, ChatBudget& budget) {
   return ChatValue(std::move(list));
 }
 
+// The one value that a template may change after it was made: assignments in a loop do not leave
+// it.
 Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
   auto made = std::make_shared<ChatValue::Namespace>();
   if (!arguments.values.empty()) {
@@ -76,6 +85,7 @@ Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
   return ChatValue(std::move(made));
 }
 
+// A name that is given twice keeps its place and takes the later value.
 Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
   ChatValue::Map map;
   if (!arguments.values.empty()) {
@@ -101,6 +111,8 @@ Value raise(const ChatArguments& arguments, ChatBudget& /*budget*/) {
                  (message == nullptr ? std::string("no reason given") : text_of(*message)));
 }
 
+// In UTC, so that the result does not depend on the machine. The length is bounded because some
+// fields of a format can be given any width.
 Value show_time(std::int64_t now, const ChatArguments& arguments) {
   const auto* format = arguments.find(0, "format");
   const auto* text = format == nullptr ? nullptr : format->as_text();
@@ -145,6 +157,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view text) {
   return ChatTemplate(std::move(program));
 }
 
+// bos_token and eos_token are set only where the model has them: templates test whether they are
+// defined.
 Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimits& limits) const {
   ChatBudget budget(limits);
   TemplateRun run(budget, limits.output_bytes_max);

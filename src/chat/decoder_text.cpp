@@ -1,3 +1,9 @@
+// A GGUF file has tokenizer and templates in its metadata; a folder spreads them over several
+// files, and what is read later replaces what has the same name. So the order of reading is the
+// order of precedence: the old configuration first, the files of newer releases last. A folder may
+// lack every file but the tokenizer. Templates are kept as text and parsed when one is chosen, so a
+// broken one that nobody uses does no harm.
+
 #include "chat/decoder_text.h"
 
 #include <fmt/format.h>
@@ -118,6 +124,8 @@ Status read_tokenizer_config(const fs::path& folder, DecoderText& text) {
   return Done{};
 }
 
+// The names are sorted first, since a folder is listed in any order and the result must not depend
+// on it.
 Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate>& templates) {
   if (is_there(folder / "chat_template.jinja")) {
     auto content = MUSTER_TRY(read_file(folder / "chat_template.jinja", kConfigBytesMax));
@@ -135,6 +143,8 @@ Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate
   return Done{};
 }
 
+// Generation may stop at tokens of two sources, the model's configuration and the tokenizer's; a
+// set keeps each once and in order.
 Result<DecoderText> load_folder(const fs::path& folder) {
   DecoderText text;
   text.tokenizer = MUSTER_TRY(Tokenizer::load(folder / "tokenizer.json"));
@@ -173,10 +183,13 @@ Result<ChatTemplate> DecoderText::find_template(std::optional<std::string_view> 
                            name.value_or(kDefault), fmt::join(names, ", "))};
 }
 
+// By the name alone: a GGUF file is always one file, and everything else is a folder.
 Result<DecoderText> load_decoder_text(const fs::path& source) {
   return source.extension() == ".gguf" ? load_gguf(source) : load_folder(source);
 }
 
+// Without special tokens of the tokenizer's own: the template has written those that the model
+// wants.
 std::vector<TokenId> encode_rendered(const Tokenizer& tokenizer, std::string_view rendered,
                                      Tokenizer::Scratch& scratch) {
   std::vector<TokenId> ids;

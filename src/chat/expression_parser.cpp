@@ -1,3 +1,9 @@
+// Recursive descent over Jinja's grammar, a function for each level of precedence, from the loosest
+// to the tightest binding. Where Jinja departs from Python this follows Jinja: `~` binds tighter
+// than `+`, and a unary sign takes a value without its filters. Depth is checked where the grammar
+// recurs and length where a chain grows, so neither a parse nor a run of the tree can exhaust the
+// stack. Source: Jinja 3.1, parser.py.
+
 #include "chat/expression_parser.h"
 
 #include <fmt/format.h>
@@ -16,6 +22,8 @@ constexpr std::array<std::string_view, 6> kComparisons{"==", "!=", "<", "<=", ">
 
 }  // namespace
 
+// A comma makes a tuple, not the brackets. Where `if` would belong to a statement, as in a for,
+// conditionals are left out.
 ExpressionParser::Made ExpressionParser::read_tuple(bool takes_conditional) {
   auto first = MUSTER_TRY(takes_conditional ? read_expression() : read_or());
   if (!sees_operator(",")) return first;
@@ -33,6 +41,8 @@ bool ExpressionParser::ends_expression() const {
          sees_operator(")");
 }
 
+// The condition is read without a conditional of its own, but what follows `else` may be one: a if
+// b else c if d else e groups to the right.
 ExpressionParser::Made ExpressionParser::read_expression() {
   const Level level(depth_);
   MUSTER_TRY(check_depth());
@@ -84,6 +94,7 @@ ExpressionParser::Made ExpressionParser::read_not() {
   return sealed(std::move(made));
 }
 
+// `not` may also begin an operand, so it counts as an operator only with `in` behind it.
 std::string ExpressionParser::comparison() {
   if (now().kind == Token::Kind::Operator &&
       std::find(kComparisons.begin(), kComparisons.end(), now().text) != kComparisons.end()) {
@@ -99,6 +110,7 @@ std::string ExpressionParser::comparison() {
   return {};
 }
 
+// Comparisons chain as in Python: all of a < b < c becomes one node, which evaluates b once.
 ExpressionParser::Made ExpressionParser::read_comparison() {
   auto left = MUSTER_TRY(read_sum());
   auto made = make(Expression::Kind::Compare);
@@ -145,6 +157,7 @@ ExpressionParser::Made ExpressionParser::read_filtered() {
   return read_unary(/*takes_filters=*/true);
 }
 
+// A sign applies before filters, so the filters of -1|abs see -1.
 ExpressionParser::Made ExpressionParser::read_unary(bool takes_filters) {
   const Level level(depth_);
   MUSTER_TRY(check_depth());
@@ -172,6 +185,7 @@ ExpressionParser::Made ExpressionParser::read_unary(bool takes_filters) {
   }
 }
 
+// Adjacent texts are joined, as in Python.
 ExpressionParser::Made ExpressionParser::read_primary() {
   const auto& token = now();
   switch (token.kind) {
@@ -213,6 +227,7 @@ ExpressionParser::Made ExpressionParser::read_name() {
   return sealed(std::move(made));
 }
 
+// Any number of 18 digits fits into 64 bits; one of 19 may not.
 ExpressionParser::Made ExpressionParser::read_number() {
   auto made = make(Expression::Kind::Constant);
   const auto& token = now();
@@ -282,6 +297,7 @@ ExpressionParser::Made ExpressionParser::read_postfix(ExpressionPointer value) {
   }
 }
 
+// A slice always has four parts, absent bounds as null, so that evaluation need not count them.
 ExpressionParser::Made ExpressionParser::read_subscript(ExpressionPointer value) {
   auto made = make(Expression::Kind::Subscript);
   made->parts.push_back(std::move(value));
@@ -338,6 +354,8 @@ ExpressionParser::Made ExpressionParser::read_call(ExpressionPointer value) {
   return sealed(std::move(made));
 }
 
+// A filter that is not known is refused while parsing: a template that cannot run is found before
+// its first conversation.
 ExpressionParser::Made ExpressionParser::read_filter(ExpressionPointer value) {
   auto made = make(Expression::Kind::Filter);
   made->text = MUSTER_TRY(expect_name());
@@ -347,6 +365,8 @@ ExpressionParser::Made ExpressionParser::read_filter(ExpressionPointer value) {
   return sealed(std::move(made));
 }
 
+// A test takes one argument without brackets, as in `x is divisibleby 3`. The words that continue
+// an expression are no such argument.
 ExpressionParser::Made ExpressionParser::read_test(ExpressionPointer value) {
   const bool is_negated = skip_name("not");
   auto made = make(Expression::Kind::Test);

@@ -1,3 +1,8 @@
+// Each filter charges the budget for the text that it makes, before or right after making it;
+// `replace` does so by its upper bound, because a small template could otherwise make gigabytes.
+// The table is sorted by name for its reader and searched from the front, since it is short. `safe`
+// does nothing: chat templates write plain text.
+
 #include "chat/filters.h"
 
 #include <fmt/format.h>
@@ -106,6 +111,8 @@ Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget&
   }
 }
 
+// An undefined value always takes the default; a false one only where the second argument asks for
+// it.
 Value fallback(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
   const bool counts_false = flag_argument(arguments, 1, "boolean", false);
   if (!value.is_undefined() && !(counts_false && !is_true(value))) return value;
@@ -113,6 +120,7 @@ Value fallback(const ChatValue& value, const ChatArguments& arguments, ChatBudge
   return given == nullptr ? ChatValue("") : *given;
 }
 
+// Characters and not bytes, which takes a walk over the text; hence the cost.
 Value length(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   std::size_t count = 0;
   if (const auto* text = value.as_text()) {
@@ -128,6 +136,8 @@ Value length(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   return ChatValue(static_cast<std::int64_t>(count));
 }
 
+// A filter argument named indent changes the separator behind items as Python does: no space before
+// a line break.
 Value to_json(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   JsonStyle style;
   style.ensures_ascii = flag_argument(arguments, 0, "ensure_ascii", false);
@@ -157,6 +167,7 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
+// What is no number gives the default and no error, as in Jinja.
 Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
   const auto absent = integer_argument(arguments, 0, "default").value_or(0);
   if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
@@ -179,6 +190,7 @@ Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudge
   return given == nullptr ? ChatValue(0.0) : *given;
 }
 
+// The smallest integer has no positive counterpart and is refused.
 Value absolute(const ChatValue& value, const ChatArguments&, ChatBudget&) {
   const auto* integer = value.as_integer();
   if (integer != nullptr && *integer != INT64_MIN)

@@ -1,3 +1,8 @@
+// Models are trained on what Python writes, so the bytes must be those of json.dumps and no other
+// valid JSON: its spaces, its escapes and its names for values that JSON lacks. A map keeps the
+// order in which its keys were set. Cost is counted for each value, so nesting and size are both
+// bounded by the budget. Source: CPython 3.11, Lib/json/encoder.py.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +20,8 @@ namespace {
 
 void append_escape(unsigned code, std::string& out) { out += fmt::format("\\u{:04x}", code); }
 
+// Only what JSON forbids is escaped unless ASCII is asked for; then every other character becomes
+// UTF-16 units.
 void append_quoted(std::string_view text, bool ensures_ascii, std::string& out) {
   out += '"';
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -97,6 +104,7 @@ class Writer {
     return Done{};
   }
 
+  // A negative indent stands for one line, as None does in Python.
   void break_line(std::size_t depth) {
     if (style_.indent < 0) return;
     out_ += '\n';
@@ -115,6 +123,7 @@ class Writer {
     return Done{};
   }
 
+  // Sorting goes over places, so the map is neither copied nor changed.
   Status write_map(const ChatValue::Map& map, std::size_t depth) {
     std::vector<std::size_t> order(map.size());
     std::iota(order.begin(), order.end(), 0U);

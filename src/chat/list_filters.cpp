@@ -1,3 +1,8 @@
+// Filters that take or make lists. They behave as Jinja's do: texts are compared without their case
+// unless asked otherwise, and a sort keeps the order of equal items. Values are shared, so a new
+// list costs one value for each item whatever the items hold. A comparison that fails inside a sort
+// cannot leave it, so it is remembered and reported afterwards. Source: Jinja 3.1, filters.py.
+
 #include "chat/list_filters.h"
 
 #include <fmt/format.h>
@@ -17,6 +22,7 @@ using Value = Result<ChatValue>;
 Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
 
 /// "function.name" of an item, or its first level; the item itself without a name.
+// Dots lead into nested values; an integer is a place in a list and is taken whole.
 Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& budget) {
   if (name == nullptr || name->is_none()) return item;
   if (name->as_integer() != nullptr) return element_of(item, *name, budget);
@@ -70,6 +76,8 @@ struct Choice {
   bool by_attribute = false;  // the first argument names one
 };
 
+// select, reject, selectattr and rejectattr differ in two bits. Without a test an item is judged by
+// its truth; further arguments belong to the test.
 Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choice,
              ChatBudget& budget) {
   const std::size_t first = choice.by_attribute ? 1 : 0;
@@ -96,6 +104,7 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
   return taken(std::move(kept), budget);
 }
 
+// The key of the best item is kept, so an attribute is looked up once for each item.
 Value extreme(const ChatValue& value, const ChatArguments& arguments, bool is_largest,
               ChatBudget& budget) {
   const auto items = MUSTER_TRY(elements_of(value, budget));
@@ -146,6 +155,8 @@ Result<ChatValue> joined_items(const ChatValue& value, const ChatArguments& argu
   return ChatValue(std::move(out));
 }
 
+// With an attribute's name this looks it up; else the first argument names a filter and the rest
+// are its arguments.
 Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* attribute = arguments.find(SIZE_MAX, "attribute");
@@ -186,6 +197,7 @@ Result<ChatValue> rejected_by_attribute(const ChatValue& value, const ChatArgume
   return choose(value, arguments, {false, true}, budget);
 }
 
+// A text is reversed by characters and stays a text.
 Result<ChatValue> reversed_items(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   auto items = MUSTER_TRY(elements_of(value, budget));
   std::reverse(items.begin(), items.end());
@@ -211,6 +223,7 @@ Result<ChatValue> ordered_items(const ChatValue& value, const ChatArguments& arg
   return taken(std::move(ordered), budget);
 }
 
+// Pairs are ordered by one of their places, so keys and values share the code.
 Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* by = arguments.find(1, "by");
@@ -229,6 +242,8 @@ Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& argu
   return taken(std::move(ordered), budget);
 }
 
+// Quadratic, since values have no hash; the budget pays for each comparison and so bounds the
+// length.
 Result<ChatValue> unique_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const bool counts_case = flag_of(arguments, 0, "case_sensitive");
@@ -256,6 +271,7 @@ Result<ChatValue> smallest_item(const ChatValue& value, const ChatArguments& arg
   return extreme(value, arguments, /*is_largest=*/false, budget);
 }
 
+// Additions go through the operator, so a sum of floats, integers or lists behaves as written out.
 Result<ChatValue> sum_of_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* attribute = arguments.find(0, "attribute");
@@ -268,6 +284,7 @@ Result<ChatValue> sum_of_items(const ChatValue& value, const ChatArguments& argu
   return sum;
 }
 
+// What is undefined has no items, since templates go over optional fields without testing them.
 Result<ChatValue> map_items(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   ChatValue::List pairs;
   if (value.is_undefined()) return ChatValue(std::move(pairs));

@@ -1,3 +1,8 @@
+// Methods of Python's str, dict and list that templates call. Only those that chat templates use
+// are there; another one is refused by name instead of guessed. A method that would change its
+// object is left out: values are shared between runs and never change. Where a filter does the same
+// work the method calls it. Places in texts count characters, as in Python.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,6 +82,7 @@ Value split(const std::string& text, const ChatArguments& arguments, ChatBudget&
   return ChatValue(std::move(list));
 }
 
+// Line feed and carriage return alone end a line, both together once; Python knows rarer ends.
 Value split_lines(const std::string& text, ChatBudget& budget) {
   MUSTER_TRY(budget.take(text.size() * 2));
   ChatValue::List list;
@@ -90,6 +96,8 @@ Value split_lines(const std::string& text, ChatBudget& budget) {
   return ChatValue(std::move(list));
 }
 
+// std::string finds bytes, so the place is counted in characters afterwards. In UTF-8 a whole
+// character is never found inside another one.
 Value find(const std::string& text, std::string_view name, const ChatArguments& arguments) {
   const auto part = MUSTER_TRY(text_at(arguments, 0, ""));
   if (!part) return invalid(fmt::format("{} takes a text", name));
@@ -142,6 +150,7 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
   return unknown(object, name);
 }
 
+// A key that is missing gives None here, not an undefined value: that is the point of `get`.
 Value call_map(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
                ChatBudget& budget) {
   const auto& map = *object.as_map();
@@ -164,6 +173,7 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
   return ChatValue(std::move(values));
 }
 
+// `cycle` is the one method of the variable `loop`; other namespaces have none.
 Value call_loop(const ChatValue& object, std::string_view name, const ChatArguments& arguments) {
   const auto& fields = **object.as_namespace();
   if (!fields.is_loop || name != "cycle" || arguments.values.empty()) return unknown(object, name);
@@ -174,6 +184,7 @@ Value call_loop(const ChatValue& object, std::string_view name, const ChatArgume
   return arguments.values[static_cast<std::size_t>(index) % arguments.values.size()];
 }
 
+// append, pop and the like would change the list and are not known.
 Value call_list(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
                 ChatBudget& budget) {
   const auto& list = *object.as_list();
@@ -191,6 +202,8 @@ Value call_list(const ChatValue& object, std::string_view name, const ChatArgume
 
 }  // namespace
 
+// Also names that are not callable here: a map without such a field must not read as undefined
+// where Python has a method.
 bool is_map_method(std::string_view name) {
   return std::find(kMapMethods.begin(), kMapMethods.end(), name) != kMapMethods.end();
 }

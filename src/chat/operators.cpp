@@ -1,3 +1,9 @@
+// Operators on values, with Python's meaning where C++ differs: division and remainder round down,
+// integers do not wrap, and a comparison of kinds that have no order is an error. Integers are
+// tried before floats, so exact results stay exact. Every text or list that an operator makes is
+// charged. An undefined value is reported by its name, since a missing field is the usual fault of
+// a conversation.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,6 +37,7 @@ std::optional<double> number_of(const ChatValue& value) {
   return std::nullopt;
 }
 
+// An undefined operand is named first: it explains more than the kinds do.
 Error wrong_kinds(std::string_view name, const ChatValue& left, const ChatValue& right) {
   for (const auto* each : {&left, &right}) {
     if (each->is_undefined()) return invalid(each->as_undefined()->name + " is undefined");
@@ -38,6 +45,8 @@ Error wrong_kinds(std::string_view name, const ChatValue& left, const ChatValue&
   return invalid(fmt::format("{} between {} and {}", name, kind_name(left), kind_name(right)));
 }
 
+// A product in a loop finds the overflow exactly; the bound on the exponent keeps powers of 0, 1
+// and -1 short.
 Value integer_power(std::int64_t base, std::int64_t exponent) {
   if (exponent < 0) return ChatValue(std::pow(static_cast<double>(base), exponent));
   if (exponent > kPowerMax) return invalid("an exponent above 1024");
@@ -74,6 +83,7 @@ Value integer_result(std::string_view name, std::int64_t a, std::int64_t b) {
   return ChatValue(result);
 }
 
+// A division by zero is an error, as in Python, and not an infinity.
 Value float_result(std::string_view name, double a, double b) {
   if (name == "+") return ChatValue(a + b);
   if (name == "-") return ChatValue(a - b);
@@ -85,6 +95,7 @@ Value float_result(std::string_view name, double a, double b) {
   return ChatValue(name == "//" ? whole : a - whole * b);
 }
 
+// A count below 1 gives an empty text, as in Python. The size is checked before it is multiplied.
 Value repeated(const std::string& text, std::int64_t count, ChatBudget& budget) {
   const auto times = static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
   if (text.empty() || times == 0) return ChatValue("");
@@ -100,6 +111,7 @@ Value joined(const std::string& left, const std::string& right, ChatBudget& budg
   return ChatValue(left + right);
 }
 
+// A text contains texts, a list values, a map keys; what is undefined contains nothing.
 Result<bool> contains(const ChatValue& holder, const ChatValue& item, ChatBudget& budget) {
   if (const auto* text = holder.as_text()) {
     const auto* part = item.as_text();
@@ -172,6 +184,7 @@ Result<bool> compare_values(std::string_view name, const ChatValue& left, const 
   return name == ">" ? order > 0 : order >= 0;
 }
 
+// A copy, since a filter may change it; the values in it are shared.
 Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget) {
   ChatValue::List items;
   if (const auto* list = value.as_list()) {
@@ -195,6 +208,8 @@ Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget) 
   return invalid(fmt::format("{} cannot be gone over", kind_name(value)));
 }
 
+// A field that is missing is undefined and no error until it is used; only a field of something
+// undefined is an error at once. Negative places count from the end.
 Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget) {
   if (value.is_undefined()) return invalid(value.as_undefined()->name + " is undefined");
   const ChatValue absent(ChatValue::Undefined{text_of(index).substr(0, 60)});

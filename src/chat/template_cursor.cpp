@@ -1,3 +1,8 @@
+// The reader's place among the tokens, and the limits on what is built from them. The last token is
+// an end that is never passed, so looking one token ahead is always allowed. Two limits guard the
+// stack: nesting while parsing, and the depth of the finished tree, which chains like a + b + c
+// deepen without any nesting. Every error carries its line.
+
 #include "chat/template_cursor.h"
 
 #include <fmt/format.h>
@@ -27,6 +32,7 @@ Error TemplateCursor::fault(std::string_view what) const {
 
 const TemplateToken& TemplateCursor::now() const { return tokens_[at_]; }
 
+// Stays at the end, so a parser that reads on meets the end again and not a bound.
 const TemplateToken& TemplateCursor::next() {
   return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_];
 }
@@ -59,6 +65,7 @@ Result<std::string> TemplateCursor::expect_name() {
   return fault(fmt::format("expected a name, found \"{}\"", shown()));
 }
 
+// Leftover words in a tag are a fault, since they are mostly a feature that is not known here.
 Status TemplateCursor::expect_statement_end() {
   if (now().kind == Token::Kind::StatementEnd) return next(), Done{};
   return fault(fmt::format("expected the end of the statement, found \"{}\"", shown()));
@@ -79,6 +86,8 @@ TemplateCursor::Owned TemplateCursor::make(Expression::Kind kind, std::string te
   return made;
 }
 
+// A node's depth is one more than its deepest part's; counted once when the node is finished, it
+// costs nothing at a run.
 TemplateCursor::Made TemplateCursor::sealed(Owned made) const {
   const auto count = [&](const ExpressionPointer& part) {
     if (part != nullptr) made->depth = std::max(made->depth, part->depth + 1);

@@ -1,3 +1,8 @@
+// One pass from front to back; each character is looked at a few times at most. White space is
+// decided here and not by the parser: whether a tag stands alone on its line depends on text that
+// the parser never sees. trim_blocks and lstrip_blocks are on, as transformers sets them. Source:
+// Jinja 3.1, lexer.py; transformers, chat_template_utils.py.
+
 #include "chat/template_lexer.h"
 
 #include <fmt/format.h>
@@ -74,6 +79,7 @@ class Lexer {
 
   void skip_space() { advance(leading_space_size(rest())); }
 
+  // Outside of tags any other brace is text, which templates of JSON rely on.
   std::size_t find_tag() const {
     for (std::size_t i = at_; i + 1 < source_.size(); ++i) {
       if (source_[i] != '{') continue;
@@ -126,6 +132,7 @@ class Lexer {
     }
   }
 
+  // A comment does not nest: its first end is its end.
   Status read_comment() {
     const auto end = source_.find("#}", at_);
     if (end == std::string::npos) return fault("a comment does not end");
@@ -147,6 +154,7 @@ class Lexer {
     return rest().size() - text.size() + 2;
   }
 
+  // Nothing inside counts as a tag but the end of the block, which must name it alone.
   Status read_raw(std::size_t tag_size) {
     const char before = source_[at_ + tag_size - 3];
     advance(tag_size);
@@ -171,6 +179,7 @@ class Lexer {
     }
   }
 
+  // The end of a tag counts only outside of brackets: a map's "}}" must not end it.
   Status read_tag(bool is_output) {
     add(is_output ? Kind::OutputBegin : Kind::StatementBegin, {});
     const std::string_view end = is_output ? "}}" : "%}";
@@ -230,6 +239,7 @@ class Lexer {
     return Done{};
   }
 
+  // A point belongs to the number only with a digit behind it; else it begins an attribute.
   Status read_number() {
     std::size_t size = 0;
     const auto take_digits = [&] {
@@ -265,6 +275,8 @@ class Lexer {
     return Done{};
   }
 
+  // An escaped quote does not end the text, so a backslash is skipped together with what follows
+  // it.
   Status read_text(char quote) {
     auto end = at_ + 1;
     while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;

@@ -1,3 +1,8 @@
+// Statements become a tree of blocks that a run only reads, so one parse serves all conversations.
+// What this cannot run is refused here with the nearest known name, not when a conversation happens
+// to reach it. Depth, size and the place of break and continue are checked once, so that a run need
+// not. Source: Jinja 3.1, parser.py.
+
 #include "chat/template_parser.h"
 
 #include <fmt/format.h>
@@ -34,6 +39,7 @@ class Parser : private ExpressionParser {
 
  private:
   /// Up to a statement that begins with one of `ends`, whose name is then the next token.
+  // The name of the end is left to the caller, which knows what may follow it: an else, or nothing.
   Result<TemplateBlock> read_block(const std::vector<std::string_view>& ends) {
     const Level level(depth_);
     MUSTER_TRY(check_depth());
@@ -108,6 +114,7 @@ class Parser : private ExpressionParser {
     return std::unique_ptr<const Statement>(std::move(statement));
   }
 
+  // One list of tests and one of blocks; a block more than tests is the else.
   Status read_if(Statement& statement) {
     statement.kind = Statement::Kind::If;
     while (true) {
@@ -156,6 +163,8 @@ class Parser : private ExpressionParser {
     return names;
   }
 
+  // A target with a dot is kept as one name and taken apart at a run: only a namespace may stand
+  // before it.
   Status read_set(Statement& statement) {
     statement.names = MUSTER_TRY(read_targets());
     if (statement.names.size() == 1 && skip_operator(".")) {
@@ -174,6 +183,7 @@ class Parser : private ExpressionParser {
   }
 
   /// Filters that a block's text goes through: "upper | trim", or "| upper" behind a set's name.
+  // The block's text is a name like any other, so its filters are an ordinary expression.
   Made read_block_filters(bool is_first_named) {
     ExpressionPointer block = make(Expression::Kind::Name, kBlockText);
     if (is_first_named) block = MUSTER_TRY(read_filter(std::move(block)));
@@ -181,6 +191,8 @@ class Parser : private ExpressionParser {
     return block;
   }
 
+  // A macro's body has no loop around it, whatever encloses its definition: a break there would
+  // leave a call.
   Status read_macro(Statement& statement) {
     statement.kind = Statement::Kind::Macro;
     statement.text = MUSTER_TRY(expect_name());

@@ -1,3 +1,9 @@
+// Walks the tree with scopes that are linked upwards: a name is looked up outwards and set in the
+// innermost scope, which is why an assignment in a loop is gone after it. Break and continue travel
+// as results, not as exceptions. Steps, depth and bytes are charged as they are used. An error gets
+// the line of the innermost statement or expression that failed, once. Source: Jinja 3.1,
+// compiler.py and runtime.py.
+
 #include "chat/template_run.h"
 
 #include <fmt/format.h>
@@ -183,6 +189,8 @@ Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, cons
   return kept;
 }
 
+// Each pass has a scope of its own. The items are a copy, so the body cannot change what the loop
+// goes over.
 Result<TemplateRun::Flow> TemplateRun::run_for(const Statement& statement, const Scope& scope,
                                                std::string& out) {
   const auto items = MUSTER_TRY(loop_items(statement, scope));
@@ -217,6 +225,8 @@ Status TemplateRun::unpack(const std::vector<std::string>& names, const Scope& s
   return Done{};
 }
 
+// Only a namespace's field can be assigned to; the variable `loop` is a namespace but may not be
+// changed.
 Status TemplateRun::assign(const Statement& statement, const Scope& scope, ChatValue value) {
   const auto& target = statement.names.front();
   const auto dot = target.find('.');
@@ -239,6 +249,7 @@ Status TemplateRun::assign(const Statement& statement, const Scope& scope, ChatV
   return Done{};
 }
 
+// The output has a limit of its own beside the budget, since it is what goes on to the tokenizer.
 Status TemplateRun::append(std::string_view text, std::string& out) {
   MUSTER_TRY(budget_.take(text.size()));
   if (out.size() + text.size() > output_bytes_max_) {
@@ -250,6 +261,7 @@ Status TemplateRun::append(std::string_view text, std::string& out) {
   return Done{};
 }
 
+// The text is bound to a hidden name, by which the block's filters find it.
 Result<ChatValue> TemplateRun::block_text(const Statement& statement, const Scope& scope) {
   auto inner = std::make_shared<ChatScope>();
   inner->parent = scope;
@@ -259,6 +271,8 @@ Result<ChatValue> TemplateRun::block_text(const Statement& statement, const Scop
   return value_of(*statement.expression, inner);
 }
 
+// The scope is the one that the macro was defined in, not the caller's. A default may use the
+// arguments before it, so it is evaluated in the new scope.
 Result<ChatValue> TemplateRun::call_macro(const Statement& macro, const Scope& scope,
                                           const ChatArguments& arguments) {
   const auto& names = macro.names;
@@ -369,6 +383,7 @@ Result<ChatValue> TemplateRun::choice_of(const Expression& expression, const Sco
   return value_of(*expression.parts[1], scope);
 }
 
+// A name that is nowhere is undefined and no error: templates ask for optional variables.
 Result<ChatValue> TemplateRun::look_up(std::string_view name, const Scope& scope) {
   for (auto* at = scope.get(); at != nullptr; at = at->parent.get()) {
     MUSTER_TRY(budget_.spend(at->names.size()));
@@ -400,6 +415,8 @@ Result<ChatValue> TemplateRun::map_of(const Expression& expression, const Scope&
   return ChatValue(std::move(map));
 }
 
+// A map's method that is not called would be a function in Python; a template that prints one is
+// broken, so it is refused.
 Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const Scope& scope) {
   const auto value = MUSTER_TRY(value_of(*expression.parts[0], scope));
   if (const auto* fields = value.as_namespace()) {
@@ -462,6 +479,8 @@ Result<ChatArguments> TemplateRun::arguments_of(const TemplateArguments& argumen
   return values;
 }
 
+// A call on an attribute is a method unless the attribute holds a function; the object is evaluated
+// once.
 Result<ChatValue> TemplateRun::call_of(const Expression& expression, const Scope& scope) {
   const auto& callee = *expression.parts[0];
   if (callee.kind == Expression::Kind::Attribute) {
@@ -486,6 +505,7 @@ Result<ChatValue> TemplateRun::call_of(const Expression& expression, const Scope
   return invalid(fmt::format("a call of {}", kind_name(value)));
 }
 
+// A chain ends at the first comparison that fails, and what stands behind it is not evaluated.
 Result<ChatValue> TemplateRun::comparison_of(const Expression& expression, const Scope& scope) {
   auto left = MUSTER_TRY(value_of(*expression.parts[0], scope));
   for (std::size_t i = 0; i < expression.operators.size(); ++i) {

@@ -1,3 +1,9 @@
+// str() and repr() of Python, bit for bit. A float takes the shortest digits that read back, which
+// Python and std::to_chars agree on; only their layout differs and is redone here. A text inside a
+// list is quoted as repr() quotes it, with the quote that needs fewer escapes. Undefined values
+// print as nothing, but as a word inside a list. Source: CPython 3.11, floatobject.c and
+// unicodeobject.c.
+
 #include <fmt/format.h>
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
@@ -18,6 +24,7 @@ namespace muster {
 namespace {
 
 /// Whether repr() shows the character as it is. Source: CPython 3.11, _PyUnicode_IsPrintable.
+// Spaces other than the plain one are escaped too: they would look like it.
 bool is_printable(UChar32 c) {
   if (c == ' ') return true;
   switch (u_charType(c)) {
@@ -111,6 +118,7 @@ std::string text_of(const ChatValue& value) {
   return quoted_text_of(value);
 }
 
+// A tuple of one item has a comma behind it, or it would read as a bracketed value.
 std::string quoted_text_of(const ChatValue& value) {
   if (value.is_none()) return "None";
   if (value.is_undefined()) return "Undefined";

@@ -1,3 +1,8 @@
+// Values are made from JSON once and then shared: lists, maps and texts are never changed, so a
+// copy costs a pointer. The document is parsed to simdjson's tree, whose depth limit protects the
+// recursion here. A key that comes twice keeps its first place and its last value, as in Python.
+// Equality and truth are Python's, with flags as numbers.
+
 #include "chat/value.h"
 
 #include <simdjson.h>
@@ -113,6 +118,7 @@ std::string_view kind_name(const ChatValue& value) {
   return value.as_namespace() != nullptr ? "namespace" : "function";
 }
 
+// Functions and namespaces are true, as objects are in Python.
 bool is_true(const ChatValue& value) {
   if (const auto number = number_of(value)) return *number != 0;
   if (const auto* text = value.as_text()) return !text->empty();
@@ -121,6 +127,7 @@ bool is_true(const ChatValue& value) {
   return !value.is_none() && !value.is_undefined();
 }
 
+// Integers are compared as integers first: as doubles two that differ above 2^53 could be equal.
 bool are_equal(const ChatValue& a, const ChatValue& b) {
   if (a.as_integer() != nullptr && b.as_integer() != nullptr) {
     return *a.as_integer() == *b.as_integer();

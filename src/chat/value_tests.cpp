@@ -1,3 +1,8 @@
+// The tests of `is` in templates, each a predicate on a value and perhaps one argument. Names are
+// known from a table alone, so the parser can refuse an unknown test before anything runs. A test
+// of a kind answers for every value, undefined ones included; only comparisons and tests of
+// integers can fail. Source: Jinja 3.1, tests.py.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Engines of one class answer a canary bit for bit alike, so one device's answer is checked by
+// another's. The first answer is believed until a second device differs; then both restart and
+// answer again, and the row with the most votes stays. Once two devices have agreed, or a dispute
+// is over, a device that differs is wrong. A dispute has a limit, after which the answers that are
+// there decide it.
+
 #include "coordinator/canary_book.h"
 
 #include <algorithm>
@@ -97,6 +103,7 @@ std::vector<CanaryVerdict> CanaryBook::decide(Class& entry) {
   return verdicts;
 }
 
+// A party that does not come back must not keep the others waiting.
 std::vector<CanaryVerdict> CanaryBook::on_time(TimePoint now) {
   std::vector<CanaryVerdict> verdicts;
   for (auto& [name, entry] : classes_) {
@@ -116,6 +123,8 @@ std::optional<TimePoint> CanaryBook::deadline() const {
   return deadline;
 }
 
+// A row that was seen once is not kept: a lie that is written down would outlive the device that
+// told it.
 std::map<std::string, std::vector<float>> CanaryBook::rows() const {
   std::map<std::string, std::vector<float>> rows;
   for (const auto& [name, entry] : classes_) {

@@ -1,3 +1,7 @@
+// Counts what speaks against a device and not against its texts. A single failure may be the
+// text's, so three are needed; a value that is not finite where another device computed a finite
+// one is proof at once.
+
 #include "coordinator/device_blame.h"
 
 namespace muster {

@@ -1,3 +1,9 @@
+// Slowness is relative: a device is measured against its own earlier batches of about the same
+// size. Sizes are powers of two in tokens, and a mean over the last few batches follows slow drift
+// such as heat. Batches that were far too slow teach nothing, or a failing device would make itself
+// the norm. The first batches of a model always teach, since there is nothing yet to compare them
+// with.
+
 #include "coordinator/device_health.h"
 
 #include <algorithm>
@@ -41,6 +47,8 @@ void Calibration::learn(std::uint64_t token_count, Duration engine) {
   size.tokens = is_first ? tokens : size.tokens + kNewWeight * (tokens - size.tokens);
 }
 
+// Larger sizes are asked before smaller ones: a prediction that is too long delays a suspicion, one
+// that is too short raises a false one.
 std::optional<Duration> Calibration::predict(std::uint64_t token_count) const {
   const auto tokens = static_cast<double>(std::max<std::uint64_t>(1, token_count));
   const auto own = size_class(std::max<std::uint64_t>(1, token_count), sizes_.size());
@@ -74,6 +82,8 @@ void DeviceHealth::on_served(ModelId model, std::uint64_t token_count, Duration 
   calibration.learn(token_count, engine);
 }
 
+// Three slow batches or one very long time: the first finds a device that limps, the second one
+// that nearly stands still, without waiting for the third batch.
 bool DeviceHealth::is_slow(Duration running) const {
   return slow_count_ > 0 && ((slow_count_ >= kSlowBatches && slow_time_ >= kSlowTime) ||
                              slow_time_ + running >= kSlowTimeOfOne);
@@ -111,6 +121,8 @@ SlowQuarantine::SlowQuarantine(TimePoint began_at)
       restart_at_(began_at + kQuarantineUntilRestart),
       period_(kCanaryPeriod) {}
 
+// The period doubles while canaries are bad, so a device that stays slow is hardly disturbed; a
+// good answer brings the short period back, since two in a row end the quarantine.
 void SlowQuarantine::on_canary_sent(TimePoint now) {
   period_ = std::min(kCanaryPeriodMax, period_ * 2);
   canary_at_ = now + period_;

@@ -1,3 +1,7 @@
+// What becomes of a batch whose worker ended. Only a batch that was running can be the cause.
+// Silence may be the device's fault, so the batch is first tried whole on another device; a crash,
+// or a second silence, takes it apart to find the guilty text.
+
 #include "coordinator/fleet_rules.h"
 
 namespace muster {

@@ -35,6 +35,8 @@ InFlightWork::InFlightWork(Options options, Parts parts)
   }
 }
 
+// A refusal is delivered by a later step and never from inside, so the caller is not called back
+// while it submits.
 void InFlightWork::submit(FleetItem item) {
   const auto key = item.item.key;
   const auto model = item.item.model;
@@ -51,6 +53,7 @@ void InFlightWork::submit(FleetItem item) {
   texts_.emplace(key, Text{.item = std::move(item)});
 }
 
+// Only where nothing is in flight: a worker that is busy has its core awake already.
 void InFlightWork::expect() {
   const auto now = parts_.clock.now();
   if (groups_.empty() || !texts_.empty() || now - expected_at_ < kExpectTime) return;
@@ -149,11 +152,14 @@ std::optional<std::size_t> InFlightWork::group_of_only_text() const {
   return is_only ? std::optional(last_fed_) : std::nullopt;
 }
 
+// A group that is accused gets nothing until its canary has answered.
 bool InFlightWork::is_eligible(std::size_t group) const {
   return parts_.groups.life(group).is_serving() && !groups_[group].accusation &&
          parts_.models.has_ready_model(group);
 }
 
+// Models on their way count as coming only while the group starts: a dispatcher that knows of them
+// does not take another device for the only one.
 void InFlightWork::update_group(std::size_t group) {
   const auto& life = parts_.groups.life(group);
   auto state = groups_[group].readings;
@@ -182,6 +188,8 @@ std::optional<DispatchBatch> InFlightWork::take_batch(std::size_t index, std::ui
   return batch;
 }
 
+// The books are settled before any row is delivered: a receiver may submit more at once. Rows that
+// are not finite go back and the good ones of the batch are kept.
 void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& rows) {
   auto taken = take_batch(group, frame);
   if (!taken) return;
@@ -212,6 +220,8 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   }
 }
 
+// One batch teaches all who predict: the dispatcher's costs, the device's health, its restarts and
+// its budget.
 void InFlightWork::on_whole_batch(std::size_t index, const DispatchBatch& batch, Duration engine) {
   auto& group = groups_[index];
   auto& health = parts_.groups.health(index);

@@ -1,3 +1,8 @@
+// Learns a device's speed before any caller pays for it, with batches of canary texts on all lanes
+// at once. Each round is eight times the one before, until the engine's own time outweighs the
+// overhead of a batch; a bound on the predicted time keeps a slow device from a batch that blocks
+// it.
+
 #include "coordinator/load_trial.h"
 
 #include <algorithm>

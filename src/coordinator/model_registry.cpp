@@ -31,6 +31,8 @@ void ModelRegistry::load(ModelId model, FleetModel what) {
   parts_.signal.change();
 }
 
+// Out of the table at once, so that nothing new is taken; groups let it go when their last batch of
+// it is back.
 void ModelRegistry::unload(ModelId model) {
   if (!parts_.table.remove(model)) return;
   models_.erase(model);
@@ -65,6 +67,8 @@ void ModelRegistry::load_absent(std::size_t group) {
   }
 }
 
+// A group that was asked to load answers first: an unload that overtakes it would leave the worker
+// with the model. Frames in flight keep it too.
 void ModelRegistry::drop_leaving(std::size_t group) {
   auto& models = parts_.table.on(group);
   for (auto entry = models.begin(); entry != models.end();) {
@@ -88,6 +92,7 @@ void ModelRegistry::drop_leaving(std::size_t group) {
   }
 }
 
+// All workers must agree on the dimension, since rows are stored side by side.
 Status ModelRegistry::on_loaded(std::size_t group, const Ready& ready) {
   auto& models = parts_.table.on(group);
   const auto here = models.find(ready.model_id);
@@ -133,6 +138,8 @@ bool ModelRegistry::on_load_failed(std::size_t group, const LoadFailed& failed) 
   return true;
 }
 
+// From here on the group gets texts. The canary's period begins with it, so that groups are not
+// asked all at the same time.
 void ModelRegistry::believe(std::size_t group, ModelId id) {
   auto& here = parts_.table.on(group).at(id);
   here.status.state = ModelState::Ready;
@@ -168,6 +175,7 @@ void ModelRegistry::begin_trial(std::size_t group, ModelId id) {
   send_trial(group, id, here.trial->round());
 }
 
+// The same canary text again and again: its cost is what counts, and its row is not looked at.
 void ModelRegistry::send_trial(std::size_t group, ModelId id, const LoadTrial::Round& round) {
   const auto& canary = models_.at(id).what.canary;
   Batch batch{.model_id = id, .lengths = {}, .ids = {}};
@@ -185,6 +193,8 @@ void ModelRegistry::send_trial(std::size_t group, ModelId id, const LoadTrial::R
   }
 }
 
+// An out-of-memory is an answer too: the budget is known from then on, and the model works with
+// smaller batches.
 void ModelRegistry::on_trial_too_large(std::size_t group, const SentFrame& sent) {
   auto& here = parts_.table.on(group).at(sent.model);
   if (!here.trial) return;

@@ -1,3 +1,8 @@
+// A death is answered with a restart at once; the third within ten seconds begins a back-off that
+// doubles. Starts that fail by the worker's own fault count apart, because a program that cannot
+// start never will. One served batch forgives early deaths; ends that were the worker's fault are
+// forgiven only after many, so that a device which breaks now and then is still found.
+
 #include "coordinator/restart_policy.h"
 
 #include <algorithm>

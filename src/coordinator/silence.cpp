@@ -1,3 +1,8 @@
+// How long a batch may be silent before its worker counts as hung: five times what is predicted,
+// never less than a floor. The floor grows as the prediction gets worse: the device's own past, a
+// canary, another device, nothing at all. Beside a load the floor is higher, since reading weights
+// slows everything on the machine.
+
 #include "coordinator/silence.h"
 
 #include <algorithm>

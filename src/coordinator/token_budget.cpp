@@ -1,3 +1,7 @@
+// Halves after an out-of-memory and grows back by a quarter, because the room that is left cannot
+// be asked for, only tried. Only batches that nearly filled the budget count as evidence that it
+// fits.
+
 #include "coordinator/token_budget.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A worker is a process of its own, so that a crash of a driver costs one device. It is watched
+// through a pidfd, which cannot come to mean another process. Its output goes into one pipe that is
+// read without blocking; the tail is kept for the reason of a death. The kernel's count of
+// out-of-memory kills separates its SIGKILL from one that came from outside.
+
 #include "coordinator/worker_process.h"
 
 #include <fcntl.h>
@@ -86,6 +91,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+// posix_spawn, not fork: the parent may hold gigabytes and many threads. The blank argument is room
+// in which the worker writes the models it holds, for tools that list processes.
 Result<pid_t> spawn(const WorkerProcess::Options& options, int socket, int stderr_pipe) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

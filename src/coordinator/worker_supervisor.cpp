@@ -35,6 +35,8 @@ Status WorkerSupervisor::start() {
   return Done{};
 }
 
+// The serial number goes up, so that what belonged to an earlier life of the group can be
+// recognised.
 Status WorkerSupervisor::start_group(std::size_t index) {
   auto& group = groups_[index];
   auto& life = group.life;
@@ -83,6 +85,8 @@ Status WorkerSupervisor::on_frame(std::size_t group, std::size_t member, const F
   }
 }
 
+// A group counts as greeted when its last member has said so. The engine class must stay what it
+// was: rows of two classes are not compared.
 Status WorkerSupervisor::on_hello(std::size_t index, std::size_t member,
                                   std::span<const std::byte> payload) {
   auto& group = groups_[index];
@@ -127,6 +131,8 @@ void WorkerSupervisor::on_line(std::size_t group, const std::string& line) {
   parts_.on_notice(fmt::format("[{}] {}", groups_[group].life.name, line), group);
 }
 
+// When this process was stopped, every worker looks silent for as long. Their clocks start anew
+// instead.
 void WorkerSupervisor::forgive_pause(TimePoint now, TimePoint due) {
   if (due == TimePoint::max() || now - due <= kParentPause) return;
   for (auto& group : groups_) {

@@ -1,3 +1,8 @@
+// torch's CUDA part is opened at run time, so one program serves machines with and without a GPU.
+// The load happens once in a process and its outcome is kept, a failure too: torch remembers what
+// it found. The class of the hardware comes from the driver alone, so it can be asked for without
+// loading torch's gigabyte of kernels.
+
 #include "engine/cuda.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>

@@ -1,3 +1,8 @@
+// The front of every encoder: checks a batch completely before any kernel sees it, since the
+// kernels do not check, and cuts it into passes of bounded size, so that memory does not grow with
+// the batch. A text is never split between passes. torch reports faults by exceptions; `guarded`
+// turns each into an Error at this border.
+
 #include "engine/encoder.h"
 
 #include <c10/core/InferenceMode.h>
@@ -139,6 +144,8 @@ struct Encoder::Parts {
 };
 
 Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+// Freed under an account of its own, as the weights were counted under one: the process-wide count
+// never had them.
 Encoder::~Encoder() {
   const LoadAccount account;  // as it was loaded
   parts_.reset();

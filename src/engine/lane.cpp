@@ -1,3 +1,9 @@
+// Decides when two devices' vectors count as equal bit for bit. The class names everything that may
+// change the order of a sum: instruction sets, cache sizes that oneDNN blocks by, its switches,
+// torch's version and ours. A class that is too narrow costs cache hits; one that is too wide mixes
+// different bits, so in doubt it is narrow. A lane is one thread, because a sum that is split among
+// threads depends on how many there are.
+
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -85,6 +91,8 @@ std::string engine_class(DeviceKind device) {
                      torch_version(), kEngineVersion);
 }
 
+// Denormal numbers are flushed because arithmetic on them is many times slower on some CPUs. The
+// setting belongs to a thread, so each lane makes it for itself.
 void enter_lane() {
   at::set_num_threads(1);
   _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);

@@ -1,3 +1,9 @@
+// Counts torch's memory by putting an allocator of our own before its own, with the size in front
+// of each block: a free does not say its size. An account on the loading thread takes what is
+// allocated there, so that loading one model and computing with another are told apart. The
+// counters are relaxed atomics, since nothing is ordered by them. Cost: 64 bytes a block and an
+// addition.
+
 #include "engine/memory_use.h"
 
 #include <c10/core/Allocator.h>
@@ -80,6 +86,7 @@ void restart_memory_peak() {
   peak.store(live.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
+// The loop ends when another thread has raised the peak above ours or we have raised it ourselves.
 void count_allocated(std::size_t size) {
   if (account != nullptr) {
     account->live_ += static_cast<std::int64_t>(size);

@@ -1,3 +1,8 @@
+// torch's plain matrix product on operands whose answer is known, so that one test measures the
+// speed and finds a device that computes wrongly. Operands are shared by the lanes and each lane
+// has a result of its own. The images are computed on the host in double, in parts, so a result of
+// any size needs little memory. See spec/test_product.h for the operands.
+
 #include "engine/product_bench.h"
 
 #include <ATen/ops/empty.h>

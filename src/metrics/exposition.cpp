@@ -31,6 +31,8 @@ std::string label(std::string_view name, std::string_view value) {
   return labels;
 }
 
+// One series for each reason, 0 included: a query can then sum over time, which a bit mask does not
+// allow.
 void add_clock_events(MetricText& text, const LabelledDevice& device, double mask) {
   static const auto reasons = [] {
     std::vector<std::pair<std::uint64_t, std::string>> labels;
@@ -83,6 +85,7 @@ void add_machine(MetricText& text, const TelemetrySnapshot& snapshot) {
   text.add("", "", snapshot.expected_gpus);
 }
 
+// Facts that do not change while the driver runs are labels of one series with the value 1.
 std::string info_labels(const DeviceIdentity& identity) {
   std::string labels = label("name", identity.device.model);
   const auto add = [&](std::string_view name, const std::optional<std::string>& value) {
@@ -101,6 +104,7 @@ std::string info_labels(const DeviceIdentity& identity) {
   return labels;
 }
 
+// A slice has no state of its own: only whole GPUs are up or down.
 void add_presence(MetricText& text, const Devices& devices) {
   text.begin_family(kGpuInfo);
   for (const LabelledDevice& device : devices) {
@@ -197,6 +201,7 @@ void add_freshness(MetricText& text, const Devices& devices) {
 
 constexpr std::array<std::string_view, kTierCount> kTierNames{"fast", "medium", "slow"};
 
+// Buckets are cumulative in the text but single counts in memory.
 void add_ticks(MetricText& text, const CollectorStatus& collector) {
   text.begin_family(kTicks);
   for (std::size_t tier = 0; tier < kTierCount; ++tier) {

@@ -46,6 +46,8 @@ void append_number(std::string& text, double value) {
 
 }  // namespace
 
+// Bytes that are no UTF-8 are replaced one by one: Prometheus refuses a whole scrape for one of
+// them.
 void append_label_value(std::string& text, std::string_view value) {
   while (const auto broken = invalid_utf8_at(value)) {
     append_escaped(text, value.substr(0, *broken));
@@ -77,6 +79,7 @@ void MetricText::add_part(std::string_view suffix, std::string_view labels, doub
   add_line(suffix, "", labels, value);
 }
 
+// The header waits for the first value, so a family without any leaves no trace.
 void MetricText::add_line(std::string_view suffix, std::string_view device_labels,
                           std::string_view labels, double value) {
   if (!std::isfinite(value)) return;

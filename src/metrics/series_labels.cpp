@@ -45,6 +45,7 @@ bool is_of_slice(Reading reading) {
   }
 }
 
+// A slice carries its board's index too, so that both can be joined in a query.
 LabelledDevice label_device(const DeviceStatus& status, const TelemetrySnapshot& snapshot) {
   LabelledDevice labelled;
   labelled.status = &status;

@@ -87,6 +87,8 @@ class Reader {
     return is_known ? "" : "an unknown type";
   }
 
+  // Equality of series is that of their text: labels in another order count as another series here,
+  // which our writer never does.
   std::string read_series(std::string_view line) {
     const std::string_view whole = line;
     ReadSeries series;

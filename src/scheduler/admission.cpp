@@ -1,3 +1,9 @@
+// Two questions before a call is let in: has its caller used up a limit, and would the queue grow
+// too long. Nothing is charged until both say yes. Limits are leaky buckets that empty at the
+// allowed rate; only the fill and the time of the last change are kept, so a caller costs no timer.
+// Tokens are charged by estimate and corrected at the end. A call above a whole minute's limit
+// passes when its bucket is empty.
+
 #include "scheduler/admission.h"
 
 #include <fmt/format.h>
@@ -14,6 +20,8 @@ namespace {
 
 constexpr std::uint64_t kTextsPerRequest = 32;
 
+// A request with many texts counts as several, or a limit on requests could be evaded by large
+// ones.
 double requests_of(const AdmissionRequest& request) {
   const auto parts = (request.text_count + kTextsPerRequest - 1) / kTextsPerRequest;
   return static_cast<double>(std::max<std::uint64_t>(1, parts));
@@ -69,6 +77,7 @@ std::optional<CallerUsage> Admission::usage_of(const std::string& caller, TimePo
   return usage;
 }
 
+// The fills stay: a reload of the settings must not hand out a fresh minute.
 void Admission::set_limits(std::map<std::string, CallerLimits> limits) {
   for (auto& [name, caller] : callers_) caller.limits = {};
   for (auto& [name, limit] : limits) callers_[name].limits = limit;
@@ -118,6 +127,9 @@ std::optional<Refused> Admission::ask_caller(const std::string& name, const Call
   return std::nullopt;
 }
 
+// From the hard limits to the soft one: texts, tokens, then time. The time counts only what goes
+// before this call. Where nothing does, the call is taken whatever its size, since no wait would
+// make it smaller.
 std::optional<Refused> Admission::ask_queue(const AdmissionRequest& request,
                                             const QueueState& queue, double tokens) const {
   const auto outstanding = static_cast<double>(queue.outstanding_tokens);
@@ -158,6 +170,8 @@ std::optional<Refused> Admission::ask_queue(const AdmissionRequest& request,
                              (ahead + tokens) / speed, seconds(options_.queue_budget))};
 }
 
+// A caller's interactive share is bounded by its running calls together, so a flood of small
+// queries does not crowd out those of others.
 Lane Admission::lane(const AdmissionRequest& request, double tokens_most) const {
   if (!request.is_interactive) return Lane::Bulk;
   const auto found = callers_.find(request.caller);

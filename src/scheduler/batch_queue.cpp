@@ -1,3 +1,9 @@
+// Texts wait in one ordered set for each length, so a batch of like lengths is a walk outwards from
+// the first text's length. `first_` holds the head of every set and must change whenever a head
+// does; it makes the first text of all a look at one entry. A batch that ended a worker is taken
+// apart and its texts run alone, on another device where there is one, until the guilty text is
+// known.
+
 #include "scheduler/batch_queue.h"
 
 #include <algorithm>
@@ -35,6 +41,9 @@ void BatchQueue::add(const WorkItem& item) {
   token_count_ += item.token_count;
 }
 
+// Suspects go first where the limits allow them. Else the size is an even share of what waits for
+// each slot, so that no device idles while another holds a full batch, but never below what pays
+// for its overhead. The first text always fits, however long it is.
 std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& limits) {
   if (const auto suspect = find_suspect(device, limits); suspect != suspects_.end()) {
     WorkBatch batch = *suspect;
@@ -137,6 +146,8 @@ std::vector<WorkItem> BatchQueue::take_all() {
   return all;
 }
 
+// Without a strike the texts mix with the others again; a suspect batch keeps its shape and its
+// place.
 void BatchQueue::give_back(WorkBatch batch) {
   if (batch.strike_count == 0) {
     for (const auto& item : batch.items) add(item);

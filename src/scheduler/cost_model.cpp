@@ -1,3 +1,8 @@
+// The time of a batch by its size. Cost per token is learned for each power of two, because small
+// batches pay overhead that large ones do not; between known sizes the time is interpolated, beyond
+// them the nearest cost per token holds. An exponential mean follows a device that becomes slower,
+// and forgets an outlier after a few batches.
+
 #include "scheduler/cost_model.h"
 
 #include <algorithm>
@@ -47,6 +52,7 @@ std::optional<double> CostModel::predict_seconds(double tokens, std::size_t size
   return from + (to - from) * (tokens - below->tokens) / (above->tokens - below->tokens);
 }
 
+// The best of all sizes: it is the speed that the lane reaches when enough work waits.
 std::optional<double> CostModel::tokens_per_second() const {
   std::optional<double> best;
   for (const auto& size : sizes_) {

@@ -1,3 +1,8 @@
+// Plain accounts for each device: what is bound to it, what is in flight and what it costs.
+// Strategies read them and only the dispatcher writes. A speed that was not measured is guessed
+// from other devices with the same model, then from any work at all: only the ratio between devices
+// matters for a choice. Time is the sum over models, since each has its own speed.
+
 #include "scheduler/dispatch_books.h"
 
 #include <algorithm>
@@ -44,6 +49,8 @@ std::vector<std::size_t> DispatchBooks::eligible(ModelId model) const {
   return devices;
 }
 
+// When all are above the threshold it is ignored: refusing every device would leave the texts
+// waiting for ever.
 std::vector<std::size_t> DispatchBooks::takers(ModelId model, double threshold) const {
   auto takers = eligible(model);
   const auto is_full = [&](std::size_t i) { return memory_used_share(i).value_or(0) > threshold; };

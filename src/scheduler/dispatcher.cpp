@@ -1,3 +1,8 @@
+// Work is pulled: a device with a free slot gets a batch cut for it, so a slow device takes less
+// without a forecast. A strategy may bind texts to a device beforehand; texts whose device goes are
+// bound again. Each text is in exactly one place: a shared queue, a bound queue or a batch that was
+// given out. The counts of what waits are kept as texts move, so admission never walks a queue.
+
 #include "scheduler/dispatcher.h"
 
 #include <fmt/compile.h>
@@ -186,6 +191,9 @@ void Dispatcher::bind_waiting(TimePoint now) {
   }
 }
 
+// The refusals come first, and their order matters. A device that runs a suspect takes nothing
+// else, so that a death has one cause. One that shall run a suspect is emptied before. Slow batches
+// leave room in the lanes for a query that is expected.
 std::optional<DispatchBatch> Dispatcher::cut(std::size_t device, TimePoint now) {
   const auto& account = books_->at(device);
   if (!account.state.is_eligible || account.in_flight_batches >= account.state.slot_count) {
@@ -475,6 +483,7 @@ void Dispatcher::forget(ModelId model) {
   purge(model);
 }
 
+// The books of a model go with its last text: a batch in flight still has to be settled in them.
 void Dispatcher::purge(ModelId model) {
   if (!gone_.contains(model)) return;
   for (const auto& [key, known] : known_) {

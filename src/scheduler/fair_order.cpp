@@ -1,3 +1,8 @@
+// Start-time fair queueing. A text's rank is the virtual time at which its flow's earlier texts
+// end, so flows that wait share the devices by tokens, however many texts each has sent. A flow
+// that was idle starts at the present virtual time and gains nothing by its pause. A rank never
+// changes afterwards. Source: Goyal, Vin & Cheng 1996, "Start-time fair queuing".
+
 #include "scheduler/fair_order.h"
 
 #include <algorithm>
@@ -23,6 +28,8 @@ void FairOrder::on_given(FlowId flow, std::uint64_t tokens, std::uint64_t rank) 
   take(flow, tokens);
 }
 
+// Only the last text of a flow gives its time back; ranks behind any other one are given out
+// already.
 void FairOrder::on_removed(FlowId flow, std::uint64_t tokens, std::uint64_t rank) {
   auto& own = flows_[flow];
   if (own.finish == rank + tokens) own.finish = rank;

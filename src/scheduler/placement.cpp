@@ -1,3 +1,9 @@
+// One function for each strategy; most choose the lowest cost among the devices that may take the
+// text. Each text is placed against the books as the texts before it have left them, so a burst
+// spreads out. A strategy that lacks its reading falls back to the least work instead of refusing,
+// and every choice carries a reason for /v1/decisions. Ties go to the first device, so a run can be
+// repeated.
+
 #include "scheduler/placement.h"
 
 #include <fmt/format.h>

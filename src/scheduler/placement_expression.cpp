@@ -1,3 +1,8 @@
+// An expression of an operator's settings, parsed once into a tree and evaluated for each device
+// and text. Depth and length are bounded when it is parsed, so evaluation needs no check. A reading
+// that is missing makes the result unknown, not zero; only the branch that a condition or && and ||
+// select has to be known. A result that is not finite counts as unknown.
+
 #include "scheduler/placement_expression.h"
 
 #include <fmt/format.h>

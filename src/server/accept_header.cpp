@@ -1,3 +1,8 @@
+// A reader of Accept that answers one question and builds nothing. Only the full name of a type
+// counts, so a wildcard never selects it and a client that sends none of its own gets the default
+// form. Weights are not compared with each other: a weight of 0 rules the entry out, any other
+// admits it.
+
 #include "server/accept_header.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Two gates. With a keys file the key decides: 401 for a key that is not known, 403 for one that
+// lacks the scope. Without one the peer must be local, `Host` must name this machine and no header
+// may come from a proxy. All three are needed: a reverse proxy on this machine and a page in a
+// local browser both connect from the loopback address.
+
 #include "server/access.h"
 
 #include <fmt/format.h>
@@ -27,6 +32,8 @@ std::string_view without_port(std::string_view host) {
 
 // What a proxy adds: RFC 7239 (Forwarded), RFC 9110 section 7.6.3 (Via), and what nginx, HAProxy,
 // Apache, Envoy and the large CDNs are set to send in their place.
+// A proxy that adds none of these is not recognised; that is why an admin route asks for `Host` as
+// well.
 bool is_of_a_proxy(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames{
       "forwarded",        "via",       "x-real-ip",   "x-client-ip",        "true-client-ip",
@@ -101,6 +108,9 @@ KeyVerdict check_key(const ApiKeys& keys, const HttpRequest& request, RouteScope
                                     ": it has " + scopes_of(*caller))};
 }
 
+// The order serves the frequent case: the exact spelling that clients send is compared first, and
+// only other spellings pay for a lower-case copy. An encoded body is refused before its type is
+// looked at, because nothing here decompresses.
 ApiStatus check_content_type(const HttpRequest& request, RouteScope scope) {
   if (request.method != "POST") return Done{};
   const auto coding = request.header("Content-Encoding");

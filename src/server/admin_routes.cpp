@@ -1,3 +1,9 @@
+// What an administrator changes. Devices are named by GPU index and become places in the fleet's
+// list, sorted and without duplicates, so a group that holds two of the named GPUs is restarted
+// once. A product test takes seconds and has a thread of its own, one test at a time; its result is
+// posted back to the loop, which alone touches the state. Every change is logged together with who
+// asked for it.
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +115,8 @@ Json optimize(ServerState& state, const std::vector<GroupStatus>& devices,
   return {{"restarted", std::move(restarted)}};
 }
 
+// The cache is emptied in any case. Restarting workers frees device memory but interrupts them, so
+// it happens only to devices that the request names.
 Json clean_up(ServerState& state, const std::vector<GroupStatus>& devices,
               const std::vector<std::size_t>& places, bool names_devices) {
   const CacheStatus before = state.service.status().cache;

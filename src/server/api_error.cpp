@@ -1,3 +1,9 @@
+// One error in four wordings: OpenAI's by default, and those of TEI, Ollama and Cohere where the
+// route asks for them. The status is chosen once, by the kind of the error; TEI alone then maps it
+// again, because its clients expect 422 and 424 where OpenAI's expect 400 and 500. A call that is
+// refused with 429 or 503 always says when to come back, and the time is rounded up, so nobody
+// returns too early.
+
 #include "server/api_error.h"
 
 #include <algorithm>
@@ -9,6 +15,7 @@
 namespace muster {
 namespace {
 
+// The type and code of a status. A status without a row keeps the defaults of ApiError.
 struct StatusWords {
   int status;
   std::string_view type;

@@ -1,3 +1,8 @@
+// A key is known by its SHA-256 alone. A lookup compares the digest with every entry and never
+// stops early, so the time of a refusal reveals neither the position of a key nor how much of it
+// was right. Only a caller who holds an expired key learns that it has expired. A request that
+// carries two different keys is refused, since no choice between them would be safe.
+
 #include "server/api_keys.h"
 
 #include <fcntl.h>
@@ -76,6 +81,8 @@ Result<KeyScope> parse_key_scope(std::string_view name) {
 
 Result<std::string> read_keys_file(const std::filesystem::path& path) {
   const auto file = MUSTER_TRY(open_regular_file(path, O_RDONLY));
+  // Digests are no secrets by themselves, but a file that others can write would let them add a
+  // key.
   if ((file.mode & 0007) != 0) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{}: everybody on this machine may use it (mode {:04o}); say "

@@ -1,3 +1,8 @@
+// Walks the YAML nodes instead of converting them, because each node knows its line and every
+// message points to one. A field that is not known is refused: a misspelt limit or expiry would
+// silently grant more than was meant. Names and digests must be unique, since limits are counted by
+// name and the digest decides who calls.
+
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -44,6 +49,8 @@ Result<std::string> plain(const Place& place, const std::string& field, const YA
   return value.Scalar();
 }
 
+// A name stands in log lines and metrics as it is, so it holds no character that needs quoting
+// there.
 Status read_name(const Place& place, const std::string& text, ApiKey& key) {
   const auto is_allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -88,6 +95,7 @@ Status read_scopes(const Place& place, const YAML::Node& value, ApiKey& key) {
   return Done{};
 }
 
+// `inf` and `nan` parse as numbers, and both would switch a limit off.
 Result<double> positive(const Place& place, const std::string& field, const std::string& text) {
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -1,3 +1,8 @@
+// The line is built by hand, since there is one for every request; the JSON library is called only
+// for a text that needs escapes. What comes from outside is cut before it is escaped, and a
+// character that the cut breaks becomes U+FFFD. The result is ASCII without line breaks, so one
+// line is always one entry. Empty texts and unknown counts are left out.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +33,7 @@ void append_time(std::string& line, double unix_seconds) {
                  clock.seconds().count(), clock.subseconds().count());
 }
 
+// What needs no escape in JSON and is ASCII: nearly every text, which then is copied as it is.
 bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
 void append_text(std::string& line, std::string_view name, std::string_view text) {

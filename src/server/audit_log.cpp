@@ -1,3 +1,9 @@
+// Requests put entries into a bounded queue, and one thread writes what has gathered there. When
+// the queue is full, or a disk takes no more, lines are dropped and counted, and the next line that
+// gets through carries the number: the file itself shows its gaps. A line that a full disk has cut
+// is ended with a line break before the next one, so that a fault never costs more than its own
+// line.
+
 #include "server/audit_log.h"
 
 #include <fcntl.h>
@@ -111,6 +117,8 @@ class AuditFile {
     return false;
   }
 
+  // Compares inodes, not names: after a rotation the descriptor still leads to the old file. It
+  // costs two system calls for each batch of lines, not for each line.
   bool is_moved() const {
     struct stat here {};
     struct stat there {};

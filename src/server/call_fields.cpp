@@ -1,3 +1,8 @@
+// A field is a name and a reader that writes straight into the options of the call, so no tree of
+// the body is ever built. Lists are counted while they are read: one that is too long is refused at
+// its first surplus element. The messages are worded as OpenAI words them, because clients match on
+// them. `user` is checked and then ignored.
+
 #include "server/call_fields.h"
 
 #include <fmt/format.h>
@@ -127,6 +132,8 @@ ApiError empty_list(std::string_view name) {
                                  name));
 }
 
+// A document object with any field but `text` is refused: ignoring a title or a body would rank a
+// text that the client did not mean.
 ApiResult<std::string> read_document(JsonValue& value, std::string_view name,
                                      const TextListLimits& limits, bool takes_objects) {
   simdjson::ondemand::json_type type{};

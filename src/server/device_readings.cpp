@@ -1,3 +1,8 @@
+// Joins two lists that know devices by different names. A UUID decides where both sides have one;
+// else the kind, the index and the MIG slice must agree. A CPU worker that owns a share of the
+// cores has no entry of its own and gets the readings of the machine. What a sensor does not report
+// stays absent, so that no strategy takes an unknown value for zero.
+
 #include "server/device_readings.h"
 
 namespace muster {
@@ -5,6 +10,7 @@ namespace {
 
 using enum Reading;
 
+// A UUID goes first because an index may change from one start of the driver to the next.
 bool is_same(const Device& left, const Device& right) {
   if (left.kind != right.kind) return false;
   if (left.uuid && right.uuid) return *left.uuid == *right.uuid;

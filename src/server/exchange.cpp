@@ -1,3 +1,9 @@
+// Keeps two promises whatever order things happen in: a request is answered once, and it is counted
+// once. A client that goes away, a refusal by the HTTP server and a late result all meet the same
+// two flags. The answer is handed over before it is counted, since the client waits only for the
+// first. The callback for a client that has gone holds a weak pointer, because the exchange owns
+// the way back on which it is registered.
+
 #include "server/exchange.h"
 
 #include <chrono>
@@ -82,6 +88,7 @@ void Exchange::count(int status, std::uint64_t bytes_out) {
                            .milliseconds = seconds(took) * 1000,
                            .is_probe = route_.kind == RouteKind::Probe});
   }
+  // The entry carries the time at which the request began, not that of its answer.
   if (!state_->audit) return;
   state_->audit->write({.unix_seconds = unix_seconds() - seconds(took),
                         .request_id = request_id,

@@ -1,3 +1,8 @@
+// What is not known is null instead of missing, so all devices have the same fields and a client
+// needs no test for presence. A decision shows its age, since its time belongs to the server's own
+// clock and is no date. It may outlive the device or the model that it names: the device is null
+// then, and the model is its number.
+
 #include "server/fleet_json.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Every answer is made from one view, taken in one turn of the loop, so that its parts agree with
+// each other. Quantiles of latency come from histogram buckets and are upper bounds, hence
+// `at_most`; above the last bucket there is nothing true to say, and the answer is null. Settings
+// come as JSON and are turned into the text that a flag would have, so that one parser judges both.
+
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -30,6 +35,7 @@ GpuView look(const ExchangePtr& exchange) {
   return view;
 }
 
+// A drained device counts as whole, because an administrator has put it aside on purpose.
 std::string_view fleet_word(InferenceService& service, const std::vector<GroupStatus>& devices) {
   if (!service.is_ready()) return "unavailable";
   const bool is_whole = std::all_of(devices.begin(), devices.end(), [](const auto& device) {

@@ -1,3 +1,8 @@
+// The answers start from the JSON that the views of telemetry write and add what only the server
+// knows, so a reading has the same name and the same rounding wherever it is shown. Only whole GPUs
+// count as GPUs; a MIG slice has a parent and is left out. A GPU whose memory is not known is not
+// called taken.
+
 #include "server/gpu_facts.h"
 
 #include <algorithm>
@@ -76,6 +81,7 @@ GpusSeen gpu_facts(const TelemetrySnapshot& snapshot, const std::vector<GroupSta
 
 Json gpu_info(const TelemetrySnapshot& snapshot) { return Json::parse(gpu_info_json(snapshot)); }
 
+// Over the GPUs that report the field, so one that is silent does not count as 0.
 Json mean_of(const Json& info, const std::string& field) {
   double sum = 0;
   std::uint64_t count = 0;

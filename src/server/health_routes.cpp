@@ -1,3 +1,8 @@
+// Three questions that differ in cost. /livez is answered by the loop alone; /readyz asks whether
+// calls are taken; /health sends a canary to every device. Requests for /health that arrive during
+// a round share its answer, so polling by many clients never adds work. A drained device is meant
+// to rest and counts neither for nor against, but one device at least must be well.
+
 #include <nlohmann/json.hpp>
 
 #include "server/handlers.h"
@@ -7,6 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A drain goes before all else: while it lasts, the states of models explain nothing.
 std::string why_unready(InferenceService& service) {
   if (service.status().is_draining) return "the server is shutting down";
   std::string reason;

@@ -1,3 +1,9 @@
+// Values are read in the order in which the body has them, by simdjson's on-demand parser; nothing
+// is built that a route did not ask for. A name is found by a linear search, since no route has
+// more than a few fields, and a bit for each field finds repetitions. simdjson reads past the end
+// of its input, so the body is lengthened by its padding; what follows the object is refused, not
+// ignored.
+
 #include "server/json_body.h"
 
 #include <fmt/format.h>
@@ -47,6 +53,9 @@ ApiError unknown_field(std::string_view name, std::span<const BodyField> fields)
   return wrong_field(name.substr(0, kShownMost), "unknown_parameter", std::move(message));
 }
 
+// The name is unescaped before it is compared, so that no spelling of a field slips past the check
+// for duplicates. simdjson leaves half of a surrogate pair in a name as bytes that are no UTF-8;
+// messages quote names, so these are refused here.
 ApiStatus read_field(simdjson::ondemand::field& field, std::span<const BodyField> fields,
                      std::bitset<kFieldsMost>& seen) {
   std::string_view name;
@@ -118,6 +127,7 @@ ApiError wrong_type(JsonValue& value, std::string_view name, std::string_view ex
                                  expected, type_name(type)));
 }
 
+// The position is checked at the end: what follows the object would else be ignored in silence.
 ApiStatus read_body(std::string body, std::span<const BodyField> fields) {
   const std::size_t size = body.size();
   body.resize(size + simdjson::SIMDJSON_PADDING);

@@ -1,3 +1,8 @@
+// A new entry is appended as text, and the result is parsed again: only when it reads back as the
+// old keys and the new one are the comments of the file kept. Otherwise all is written anew. The
+// lock is a file beside the keys, since the keys file is replaced on every write and a lock on a
+// replaced file guards nothing.
+
 #include "server/keys_file.h"
 
 #include <fcntl.h>
@@ -26,6 +31,8 @@ std::string file_text(const std::vector<ApiKey>& keys) {
   return text;
 }
 
+// The count guards against an entry that the text before it swallows, such as an open list or a
+// block of text.
 bool holds_last(const Result<std::vector<ApiKey>>& keys, std::size_t count, const ApiKey& last) {
   return keys && keys->size() == count && keys->back().sha256 == last.sha256 &&
          keys->back().name == last.name;

@@ -1,3 +1,8 @@
+// Paths and reasons are shown to administrators alone, because a reason quotes files. What can be
+// judged without the disk is judged first, on the loop; loading then goes on elsewhere and the
+// answer follows when it has ended. All faults that depend on the content of the disk share one
+// answer, and the log has the true reason under the id of the request.
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -56,6 +61,7 @@ BodyField text_field(std::string_view name, std::string& into) {
           }};
 }
 
+// `auto` leaves the field empty, so that the service chooses as if it had not been named.
 ApiStatus read_precision(JsonValue& value, ServedModel& model) {
   const std::string name = MUSTER_TRY(read_text(value, "precision", kNameBytesMost));
   if (name == "auto") return Done{};

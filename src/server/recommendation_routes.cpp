@@ -1,3 +1,8 @@
+// Planning reads the files of models, so it has a thread of its own; requests that arrive during a
+// round share its result. The thread gets copies and touches no state of the server. Its advice
+// goes back to the loop, which adds problems and devices as they are at that moment. What an
+// administrator wanted, such as a drained device, is no problem.
+
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -64,6 +69,8 @@ struct ModelAdvice {
   Json json;
 };
 
+// One model that cannot be planned must not hide the advice for the others: its fault takes the
+// place of its advice.
 std::vector<ModelAdvice> advise(const std::vector<ServedModelStatus>& models,
                                 const ServerHooks& hooks) {
   std::vector<ModelAdvice> all;

@@ -1,3 +1,7 @@
+// An id from outside goes into log lines and headers, so only characters that are safe in both are
+// taken; any other id is silently replaced, since a bad id is no reason to refuse a request. Random
+// bits are drawn for sixteen requests with one system call and kept by the thread.
+
 #include "server/request_id.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A flood of refusals must not become a flood of lines. Each pair of status and reason gets its
+// first line at once; what follows within a second is counted, and a timer reports the count. The
+// table of pairs is bounded, and it is keyed by words of the server alone, so a client cannot fill
+// it.
+
 #include "server/request_log.h"
 
 #include <fmt/format.h>
@@ -17,6 +22,8 @@ bool is_refusal(int status) {
   return status >= 500 || std::find(kStatuses.begin(), kStatuses.end(), status) != kStatuses.end();
 }
 
+// Only 500 is a fault of the server itself; the other refusals are what a limit or a shutdown is
+// there for.
 LogLevel level_of(int status) { return status == 500 ? LogLevel::Error : LogLevel::Warning; }
 
 std::string kind_text(int status, std::string_view reason) {

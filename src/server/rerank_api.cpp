@@ -1,3 +1,8 @@
+// One reader for the bodies of Cohere, Jina and TEI: their names differ but do not collide, and
+// documents given under two names are refused. The answer is written as text, not through a JSON
+// tree: a score is a float32, and its shortest decimal is not that of the same value as a double.
+// The sort is stable, so equal scores keep the order of their documents.
+
 #include "server/rerank_api.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Joins keys, audit log, routes and HTTP. A request is judged by its head, so one that is refused
+// costs no body; when the keys have changed while the body came, it is judged again. A long body is
+// read in a turn of its own, so it delays other requests by one parse at most. The order of the
+// destructor matters: first no request can arrive, then the threads end, then what holds the state
+// is emptied.
+
 #include "server/server.h"
 
 #include <algorithm>
@@ -40,6 +46,8 @@ void tell_of_audit(ServerState& state, const std::optional<Error>& error, std::u
   });
 }
 
+// A path that exists under another method is 405 with `Allow`; only a path that no route has is
+// 404, with the nearest one.
 HttpResponse missing_response(const HttpRequest& request, const RouteMiss& miss) {
   if (!miss.allow.empty()) {
     constexpr std::size_t kMethodShownMost = 20;
@@ -135,6 +143,8 @@ class ServerOnLoop final : public Server {
     return state_->keys ? std::optional(state_->keys->count()) : std::nullopt;
   }
 
+  // All that can fail comes first: when a key file or a certificate is bad, the old ones stay in
+  // force.
   Status reload(const ServeOptions& options) override {
     auto keys = MUSTER_TRY(keys_of(options));
     if (options.http.tls) MUSTER_TRY(http_->reload_tls(*options.http.tls));

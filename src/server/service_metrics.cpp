@@ -1,3 +1,9 @@
+// One table lists every family; the text and its documentation both come from it, and a name that
+// it lacks ends the program, so no metric goes undocumented. The format wants the lines of a family
+// together, hence the loops go over devices inside a family and not the other way round. Buckets of
+// a histogram are cumulative in the text but single counts in memory, so that counting is one
+// increment.
+
 #include "server/service_metrics.h"
 
 #include <fmt/format.h>
@@ -250,6 +256,8 @@ void add_searches(MetricText& text, const std::optional<CorpusSearchStatus>& sea
   add_one(text, "search_backlog_seconds", searches->backlog_seconds);
 }
 
+// Only the state that a model is in has a line. A state that was left vanishes from the scrape
+// instead of staying at 1.
 void add_models(MetricText& text, const std::vector<ServedModelStatus>& models) {
   begin(text, "model_state");
   for (const auto& model : models) {

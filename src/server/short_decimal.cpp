@@ -1,3 +1,8 @@
+// The short way goes in steps over blocks of sixteen, each step a loop over plain arrays: take
+// apart, scale, choose, write. A value that it cannot take is replaced by a harmless one for the
+// arithmetic and written by std::to_chars afterwards, so no step needs a branch. Why the products
+// are exact is in the header.
+
 #include "server/short_decimal.h"
 
 #include <algorithm>
@@ -163,6 +168,8 @@ constexpr std::int32_t spell_four(std::uint32_t number) {
   return static_cast<std::int32_t>((tens | (twos - tens * 10) << 8) + 0x3030'3030);
 }
 
+// First one digit, then two groups of four: each group is what spell_four takes, and no step needs
+// more than 32 bits.
 [[gnu::always_inline]] inline Digits spell(const Ints& numbers) {
   Digits digits;
   for (std::size_t i = 0; i < kBlock; ++i) {
@@ -186,6 +193,9 @@ char* put_comma(char* out) {
   return out + 1;
 }
 
+// Always writes all nine digits and all leading zeros, and then moves the end back: the copies have
+// constant sizes, and the next value overwrites what is too much. The sign is written in any case
+// and kept by its bit.
 [[gnu::always_inline]] inline char* put_block(const Floats& values, std::size_t count, char* out) {
   constexpr std::string_view kFront = "0.000";
   auto magnitudes = take_apart(values);

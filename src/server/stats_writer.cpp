@@ -1,3 +1,8 @@
+// Lines are due by a plan, the last due time plus the interval, so the rhythm does not drift when a
+// line is late; times that a stopped process missed are not made up. A line that cannot be written
+// is lost rather than kept, since the next one brings newer figures. Only the first of a run of
+// failures is reported.
+
 #include "server/stats_writer.h"
 
 #include <fmt/format.h>

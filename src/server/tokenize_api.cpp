@@ -1,3 +1,7 @@
+// The body may name its texts as OpenAI or as TEI does, but only once. A long list makes a long
+// answer, so it is a form that is filled a part at a time: `before`, one piece for each text,
+// `after`. The ids go into the body as text at once, without a JSON tree.
+
 #include "server/tokenize_api.h"
 
 #include <fmt/compile.h>

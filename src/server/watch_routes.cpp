@@ -1,3 +1,8 @@
+// Routes that only look. Each answer is one snapshot taken on the loop, so its figures belong to
+// the same moment, and nothing here waits for a device. The scrape joins the service's own metrics
+// with those of telemetry, in this order. The OpenAPI document is put together from its parts once,
+// on first use, and so is its JSON form.
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 

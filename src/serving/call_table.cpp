@@ -1,3 +1,8 @@
+// Calls by id, and their deadlines in order. The two stay in step because only `take` removes
+// either: a call that has been answered, has failed or was given up on can no longer expire.
+// Several calls may share a deadline, so the entry is found among equals by the id. Ids are given
+// out upwards, so sorted ids are in the order of arrival.
+
 #include "serving/call_table.h"
 
 #include <algorithm>
@@ -42,6 +47,7 @@ std::optional<TimePoint> CallTable::next_deadline() const {
   return deadlines_.begin()->first;
 }
 
+// One at a time, because ending a call may end others.
 std::optional<CallId> CallTable::find_expired(TimePoint now) const {
   if (deadlines_.empty() || deadlines_.begin()->first > now) return std::nullopt;
   return deadlines_.begin()->second;

@@ -1,3 +1,8 @@
+// The answers of canaries, kept across restarts so that later runs have something to compare with.
+// A file that is missing or damaged is as good as none: the rows are learned anew. JSON has no form
+// for every float, hence the bits as whole numbers. Writing is atomic, so a crash leaves the old
+// rows or the new ones.
+
 #include "serving/canary_store.h"
 
 #include <bit>

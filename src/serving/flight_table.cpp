@@ -1,3 +1,8 @@
+// One computation for equal texts that are under way at the same time. A flight is found by its
+// text, to join it, and by its item, to answer it; both indexes are changed together. A text
+// without a key is never shared. When the last caller leaves, the flight goes too, and the answer
+// that may still come finds nothing.
+
 #include "serving/flight_table.h"
 
 #include <algorithm>
@@ -41,6 +46,7 @@ std::optional<Flight> FlightTable::take(ItemKey item) {
   return flight;
 }
 
+// True: nobody waits any more, and the caller of this may take the text back from the fleet.
 bool FlightTable::leave(ItemKey item, CallId call) {
   const auto found = by_item_.find(item);
   if (found == by_item_.end()) return false;

@@ -1,3 +1,7 @@
+// A name becomes part of a path of the HTTP interface and of log lines, which is where the rules
+// come from: no control bytes, no part that a client would resolve as `.` or `..`, and no word that
+// is a route itself.
+
 #include "serving/model_name.h"
 
 #include <fmt/format.h>
@@ -14,6 +18,7 @@ Error unfit(std::string_view why) {
                fmt::format("a model's name {}; NAME=MODEL, or the field name, gives another", why)};
 }
 
+// C0 and DEL; the bytes of longer characters are all above.
 bool is_control(char c) {
   constexpr unsigned char kDelete = 0x7f;
   const auto byte = static_cast<unsigned char>(c);

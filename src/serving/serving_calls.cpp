@@ -63,6 +63,7 @@ std::optional<CallError> check_vocabulary(const std::vector<std::vector<std::uin
   return std::nullopt;
 }
 
+// A model that scales in its own last step has no other vectors: refused, not answered wrongly.
 std::optional<CallError> check_own_length(const EmbedCall& asked, const OpenedModel& model) {
   if (!asked.wants_own_length || !model.normalize) return std::nullopt;
   return CallError{.error = {ErrorKind::InvalidArgument,
@@ -87,6 +88,8 @@ void ServingLoop::expect_call() {
   if (has_spare_core_ && was_computed_) fleet_->texts().expect();
 }
 
+// All that can be refused without work is refused before the call has an id: nothing has to be
+// undone then. Id 0 stands for a call that was answered at once.
 CallId ServingLoop::embed(EmbedCall asked,
                           std::function<void(std::variant<EmbedAnswer, CallError>)> on_done) {
   const auto model = models_.find(asked.options.model, ModelTask::Embed);
@@ -146,6 +149,7 @@ CallId ServingLoop::rerank(RerankCall asked,
   return let_in(std::move(begun), served);
 }
 
+// Any model has a tokenizer, so one that ranks serves too where none that embeds is meant.
 CallId ServingLoop::tokenize(TokenizeCall asked,
                              std::function<void(std::variant<TokenizeAnswer, CallError>)> on_done) {
   auto model = models_.find(asked.options.model, ModelTask::Embed);
@@ -177,6 +181,8 @@ CallId ServingLoop::tokenize(TokenizeCall asked,
   return let_in(std::move(begun), served);
 }
 
+// The lane is guessed by the number of texts where the caller names none. A deadline can only be
+// made shorter than the server's longest.
 std::unique_ptr<Call> ServingLoop::begin_call(const CallOptions& asked, const ServingModel& model,
                                               std::size_t text_count) {
   auto begun = calls_.make();

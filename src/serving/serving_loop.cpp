@@ -1,3 +1,9 @@
+// Start, end and the turns of the loop. All state belongs to the loop's thread; long work has
+// threads of its own. The fleet is stepped when its descriptor or its timer fires and never waits
+// inside. A fault of a step is final: the service stops placing work and reports it once. Texts
+// that arrive in one turn are placed together at its end, so that a batch can be cut from all of
+// them.
+
 #include "serving/serving_loop.h"
 
 #include <algorithm>
@@ -27,6 +33,8 @@ ServingLoop::ServingLoop(const ServeOptions& options, EventLoop& loop, Events ev
       deadline_timer_(loop.timer([this] { expire(); })),
       drain_timer_(loop.timer([this] { finish_drain(); })) {}
 
+// The flag comes first, so that a job which was queued is dropped instead of begun; closing the
+// queues then ends the threads' waits.
 ServingLoop::~ServingLoop() {
   is_ending_ = true;
   jobs_.close();
@@ -103,6 +111,8 @@ void ServingLoop::pump() {
   fleet_timer_->set(fleet_->loop().next_deadline());
 }
 
+// A model that is to leave stays until its last call has ended, since that call still needs its
+// text encoder.
 void ServingLoop::on_call_end(ModelId model) {
   const auto* left = models_.find(model);
   if (left != nullptr && left->is_leaving && calls_.count_of(model) == 0) {
@@ -120,6 +130,8 @@ void ServingLoop::drain(std::function<void()> on_done) {
   if (calls_.count() == 0) finish_drain();
 }
 
+// Whichever comes first ends the drain: the last call or the limit. The callback is taken out
+// before it is called, so the other one finds nothing to do.
 void ServingLoop::finish_drain() {
   drain_timer_->clear();
   const auto on_done = std::exchange(on_drained_, nullptr);
@@ -144,6 +156,8 @@ void ServingLoop::reconfigure(const ServeOptions& options,
   place_soon();
 }
 
+// Counters are kept as things happen; what can be read off other parts is not counted a second
+// time.
 ServiceStatus ServingLoop::status() const {
   auto status = counts_;
   status.waiting_call_count = calls_.count();
@@ -156,6 +170,7 @@ std::optional<Error> ServingLoop::tend_cache() {
   return cache_->file_error();
 }
 
+// One device with one model is enough: load balancers ask whether requests are worth sending here.
 bool ServingLoop::is_ready() const {
   if (counts_.is_draining || is_broken_) return false;
   const auto devices = fleet_->groups();

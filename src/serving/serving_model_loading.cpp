@@ -108,6 +108,7 @@ Result<std::unique_ptr<ServingModel>> ServingLoop::read_model(const ServedModel&
   return model;
 }
 
+// The precision is settled once for all devices: one model must not answer in two precisions.
 Status ServingLoop::settle(ServingModel& model, const std::vector<std::string>& classes,
                            const Measure& measure,
                            const std::function<void(const std::string&)>& on_notice) const {
@@ -123,6 +124,8 @@ Status ServingLoop::settle(ServingModel& model, const std::vector<std::string>& 
   return Done{};
 }
 
+// All names of devices are resolved before the fleet hears of the model, so a wrong one changes
+// nothing.
 Status ServingLoop::place(std::unique_ptr<ServingModel> model) {
   std::vector<std::size_t> devices;
   for (const auto& name : model->asked.devices) {
@@ -150,6 +153,7 @@ Status ServingLoop::place(std::unique_ptr<ServingModel> model) {
   return Done{};
 }
 
+// Models that are still being opened count as well, or many requests at once could pass the limit.
 void ServingLoop::load_model(const ServedModel& model, OnLoaded on_done) {
   const auto is_unplaced = [this](const auto& one) { return models_.find(one.first) == nullptr; };
   const auto unplaced = std::count_if(loading_.begin(), loading_.end(), is_unplaced);

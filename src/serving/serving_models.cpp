@@ -1,3 +1,8 @@
+// Finds the model that a name means and derives the keys of its cache. A key holds all that changes
+// a vector: weights and engine class, pooling, normalisation, prompt, length limit and the side
+// that is cut. The scope of a prompt is hashed once and kept, so that a text costs one hash. An
+// exact name always wins; a short name counts only where one model has it.
+
 #include "serving/serving_models.h"
 
 #include <fmt/format.h>
@@ -51,6 +56,8 @@ const CacheKey& ServingModel::scope(const std::string& prompt, bool is_cut_left)
   return found->second;
 }
 
+// Named by all that may change its row, the build included, so rows of an older build are never
+// compared.
 std::string ServingModel::canary_name() const {
   return hash_hex(fmt::format("{} {} {} {} {}", build_name(), opened.hash,
                               precision_name(precision.precision), pooling_name(opened.pooling),

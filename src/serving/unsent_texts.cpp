@@ -1,3 +1,8 @@
+// Start-time fair queueing over callers for texts that are not tokenised yet, so their cost is
+// counted in bytes. A caller's rank moves on as its texts are sent; one that begins to wait starts
+// at the virtual time of now, so idle time earns no credit. The order holds one entry for each
+// waiting caller. Source: Goyal, Vin & Cheng 1996, "Start-time fair queuing".
+
 #include "serving/unsent_texts.h"
 
 #include <algorithm>
@@ -36,6 +41,7 @@ void UnsentTexts::drop_first() {
   forget_if_empty();
 }
 
+// The entry is taken out before the rank changes: the set is ordered by the rank.
 void UnsentTexts::charge(FlowId flow, std::uint64_t bytes) {
   const auto found = flows_.find(flow);
   if (found == flows_.end()) return;
@@ -60,6 +66,7 @@ void UnsentTexts::forget_if_empty() {
   virtual_time_ = 0;
 }
 
+// Of another caller no more goes first than the caller's own work, since both take turns.
 std::uint64_t UnsentTexts::tokens_ahead(FlowId flow, std::uint64_t tokens) const {
   const auto found = flows_.find(flow);
   const auto own = found == flows_.end() ? 0 : found->second.tokens;

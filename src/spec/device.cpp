@@ -20,6 +20,7 @@ std::string_view device_kind_name(DeviceKind kind) {
   return "?";
 }
 
+// This form is read back from flags and shown in answers, so it is part of the interface.
 std::string Device::name() const {
   const auto whole = fmt::format("{}:{}", device_kind_name(kind), index);
   return slice ? fmt::format("{}:{}", whole, *slice) : whole;

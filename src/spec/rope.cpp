@@ -1,3 +1,8 @@
+// The angles of rotary positions, and what stretches them beyond the trained length. Each law is
+// written in the order and precision of transformers, since models were trained with what that code
+// computes. All but the dynamic and the long law give the same frequencies for every length.
+// Source: transformers 5.17, modeling_rope_utils.py.
+
 #include "spec/rope.h"
 
 #include <algorithm>
@@ -93,6 +98,8 @@ std::vector<float> llama3(const RopeSpec& rope) {
   return values;
 }
 
+// Each frequency has a divisor of its own, found by a search when the model was trained for longer
+// texts.
 std::vector<float> divided(const RopeSpec& rope, const std::vector<float>& divisors) {
   auto values = powers_of(rope.base, rope.size);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1.0F / (divisors[i] * values[i]);

@@ -1,3 +1,8 @@
+// Speed of a device as the engine sees it: all lanes multiply at the same time, as they do under
+// load, because they share caches, memory and clock. The best round counts, since everything that
+// disturbs a round makes it longer. Two barriers keep the lanes together; between them only the
+// product runs. The results are compared by the parent, so a worker cannot certify itself.
+
 #include "worker/compute_product.h"
 
 #include <time.h>
@@ -23,6 +28,7 @@ using SteadyTime = std::chrono::steady_clock;
 constexpr std::uint32_t kRoundsLeast = 2;  // the first packs, allocates and raises the clock
 constexpr std::uint32_t kRoundsMost = 1000;
 
+// The thread's own time leaves out what others took of the core.
 double thread_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

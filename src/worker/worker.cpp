@@ -1,3 +1,9 @@
+// One thread reads frames and the lanes compute; a loader opens models, so that batches of other
+// models go on meanwhile. A lane holds a reference to the model of its batch, so an unload never
+// waits and frees nothing that is in use. A frame that breaks the protocol ends the worker: the
+// parent starts it again in a known state. When the parent is gone, writing fails and every thread
+// ends by itself.
+
 #include "worker/worker.h"
 
 #include <fmt/format.h>
@@ -134,6 +140,8 @@ Status Worker::on_compute_test(const ComputeTest& test) {
   return send(MessageType::ComputeResult, 0, std::array{bytes_of(payload)});
 }
 
+// The id is entered before the model is there, so that an unload which arrives during the load can
+// take it out again.
 Status Worker::on_load(Load load) {
   if (!jobs_) start_lanes(load.cpus);
   if (load.cpus != cpus_) {
@@ -150,6 +158,7 @@ Status Worker::on_load(Load load) {
   return loads_->push(std::move(load));
 }
 
+// An id that is not there is no fault: a load that failed has removed it already.
 Status Worker::on_unload(const Unload& unload) {
   Model last;  // freed outside of the lock
   const std::lock_guard lock(models_mutex_);
@@ -161,6 +170,7 @@ Status Worker::on_unload(const Unload& unload) {
   return Done{};
 }
 
+// The lane gets the model itself and not its id, so an unload cannot take it away meanwhile.
 Status Worker::on_batch(std::uint64_t id, Batch batch, bool was_expected) {
   Model model;
   {
@@ -226,6 +236,7 @@ Status Worker::on_generate(std::uint64_t id, Generate request) {
   return Done{};
 }
 
+// A lane for each core, each pinned to its own, so lanes never move and their caches stay warm.
 void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
   cpus_ = cpus;
   pin_to(cpus);
@@ -240,6 +251,7 @@ void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
   }
 }
 
+// One loader for all models: two loads at once would double the peak of memory.
 void Worker::run_loader() {
   pin_to(cpus_);
   while (const auto load = loads_->take()) {
@@ -268,6 +280,7 @@ Status Worker::load_model(const Load& load) {
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
 }
 
+// False: it was unloaded while it was loading. The worker must not bring it back.
 bool Worker::put_model(ModelId id, const Model& model) {
   const std::lock_guard lock(models_mutex_);
   const auto found = models_.find(id);
@@ -276,6 +289,7 @@ bool Worker::put_model(ModelId id, const Model& model) {
   return true;
 }
 
+// The id is free again, so the parent may ask for the model once more.
 Status Worker::fail_load(ModelId id, const Error& error) {
   {
     const std::lock_guard lock(models_mutex_);
@@ -294,6 +308,7 @@ void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
   }
 }
 
+// Only the engine's own time is reported; what the frame costs is the parent's to see.
 Status Worker::answer(const Job& job, std::vector<float>& rows) {
   const auto begin = std::chrono::steady_clock::now();
   const auto& encoder = *job.model;

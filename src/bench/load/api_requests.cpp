@@ -50,6 +50,8 @@ Json texts_from(std::span<const std::string> texts, std::size_t begin, std::size
   return list;
 }
 
+// Temperature 0 and a fixed length make runs comparable; the usage is asked for because not every
+// server sends one token an event.
 Json generation_body(const ApiOptions& options, const std::string& text, std::uint64_t tokens) {
   Json body{{"model", options.model}};
   if (options.api == BenchApi::Chat) {

@@ -1,3 +1,8 @@
+// An open-loop plan: arrivals do not wait for answers, so a slow server cannot slow its own test. A
+// Poisson process of unit rate is drawn and then mapped to time by the inverse of the expected
+// count, which gives ramps exactly and without rejection. Arrivals are made one at a time, so a
+// long trial needs no list. A trace must ascend, since it is replayed and not sorted.
+
 #include "bench/load/arrivals.h"
 
 #include <fmt/format.h>
@@ -47,6 +52,7 @@ std::optional<Duration> ArrivalSchedule::next() {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*at));
 }
 
+// Every fault names file and line, since traces are usually written by programs.
 Result<std::vector<double>> parse_arrival_trace(std::string_view text, std::string_view name) {
   std::vector<double> times;
   std::size_t number = 0;

@@ -1,3 +1,8 @@
+// Server-sent events from bytes that come in any pieces: a line may end between two reads, and so
+// may the two bytes of its end. Events are given out one at a time, and only `data` is kept, as the
+// APIs use no other field. Both the unread bytes and one event are bounded, so a server cannot fill
+// the memory of its client. Source: WHATWG, HTML, section 9.2.6.
+
 #include "bench/load/event_stream.h"
 
 namespace muster {
@@ -31,6 +36,7 @@ std::optional<std::string> EventStream::next() {
   return std::nullopt;
 }
 
+// An empty line ends an event; an event without data is none and is passed over.
 void EventStream::end_line() {
   constexpr std::string_view kData = "data";
   if (line_.empty()) {

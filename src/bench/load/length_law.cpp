@@ -1,3 +1,8 @@
+// Lengths of prompts and answers, fixed or log-normal: those of real requests are skewed, and a
+// log-normal law has that shape with two parameters that a user can name. A draw is rounded and
+// clamped instead of repeated, so each length uses the same number of random values and a seed
+// gives the same trial.
+
 #include "bench/load/length_law.h"
 
 #include <fmt/format.h>
@@ -14,6 +19,7 @@ namespace {
 
 constexpr double kSigmaMost = 5;  // e^5 is a spread of a hundred and fifty; more is a slip
 
+// The whole text must be the number: "128x" is a slip and not 128.
 std::optional<double> number_in(std::string_view text, double least, double most) {
   double value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -29,6 +35,7 @@ std::uint64_t LengthLaw::draw(RandomStream& random) const {
       std::clamp(std::round(length), 1.0, static_cast<double>(kLengthMost)));
 }
 
+// In the form that parse_length_law reads, so a result can be repeated from what it states.
 std::string LengthLaw::text() const {
   return sigma > 0 ? fmt::format("lognormal:{}:{}", median, sigma) : fmt::format("{}", median);
 }

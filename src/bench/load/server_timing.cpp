@@ -1,3 +1,8 @@
+// Stages that a server reports of itself, to set beside what the client has measured. The standard
+// header goes before TEI's own. A value that is no number is skipped rather than an error, since a
+// header must not spoil a trial, and the number of stages is bounded because each becomes a column.
+// Source: W3C, Server Timing; text-embeddings-inference, router/src/http/server.rs.
+
 #include "bench/load/server_timing.h"
 
 #include <array>
@@ -47,6 +52,8 @@ std::optional<std::pair<std::string, double>> read_metric(std::string_view text)
 
 }  // namespace
 
+// Only one of both sources is read, or a server that sends both would have its stages counted
+// twice.
 std::vector<std::pair<std::string, double>> server_stages(const HttpHeaders& headers) {
   std::vector<std::pair<std::string, double>> stages;
   if (const auto timing = find_header(headers, "server-timing")) {

@@ -1,3 +1,7 @@
+// Judgements over all trials of all points. A result is valid only if each trial is: one invalid
+// trial makes a mean of trials meaningless. A figure counts only where every trial has it, since a
+// mean over some of them would compare different things.
+
 #include "bench/result/bench_result.h"
 
 #include <algorithm>
@@ -13,6 +17,7 @@ bool BenchResult::is_valid() const {
   });
 }
 
+// A search misses objectives on purpose while it narrows the gap, so it is judged by what it found.
 bool BenchResult::meets_objectives() const {
   if (peak) return peak->rate.has_value();
   return std::ranges::all_of(points, [](const BenchPoint& point) {

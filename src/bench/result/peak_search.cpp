@@ -1,3 +1,6 @@
+// Doubles or halves until one rate is met and one is missed, then halves the gap between them. The
+// gap is halved in the logarithm, since the resolution is relative to the rate.
+
 #include "bench/result/peak_search.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Objectives as a user writes them: a figure, a sign and a limit with its unit. Units are required
+// for times, because 500 might be meant as milliseconds or seconds. A figure that the trial does
+// not have is not met: an objective that could not be judged must not pass.
+
 #include "bench/result/slo.h"
 
 #include <fmt/format.h>
@@ -29,6 +33,7 @@ constexpr std::array kRateUnits{Unit{"/s", 1}, Unit{"", 1}};
 bool is_rate(std::string_view figure) { return std::ranges::find(kRates, figure) != kRates.end(); }
 
 template <std::size_t Count>
+// A unit that is not in the list is a fault, not a number without one.
 std::optional<double> number_with_unit(std::string_view text,
                                        const std::array<Unit, Count>& units) {
   double value = 0;
@@ -94,6 +99,7 @@ Result<std::vector<Objective>> parse_objectives(std::string_view text) {
   return objectives;
 }
 
+// The limit itself does not meet the objective, as its sign says.
 std::vector<ObjectiveResult> judge_objectives(const std::vector<Objective>& objectives,
                                               const FigureMap& figures) {
   std::vector<ObjectiveResult> results;

@@ -1,3 +1,7 @@
+// The parts by name, and what they share: a server whose delays are known, and trials made up of
+// known service times. A stepped trial is one client that waits for each answer, so its latencies
+// are the service times themselves and any error belongs to the statistics.
+
 #include "bench/selftest/selftest.h"
 
 #include <fmt/format.h>
@@ -15,6 +19,7 @@ constexpr auto kStartLimit = std::chrono::seconds(10);
 constexpr std::array<std::string_view, 8> kParts{"intervals", "compare", "warm-up", "rate",
                                                  "freeze",    "queue",   "queue-d", "queue-m"};
 
+// Both laws, since one that never varies hides faults in the tail.
 SelftestChecks both_queues(const SelftestOptions& options) {
   auto checks = MUSTER_TRY(selftest_queue(ServiceLaw::Deterministic, options));
   auto more = MUSTER_TRY(selftest_queue(ServiceLaw::Exponential, options));

@@ -1,3 +1,8 @@
+// Trials are compared, not samples: samples within a trial depend on each other, and trials differ
+// by more than their samples show. The ratio is taken of logarithms, where it is a difference of
+// means with Welch's interval. A difference counts only when the whole interval lies beyond the
+// tolerance, so few or noisy trials say nothing instead of something wrong.
+
 #include "bench/statistics/comparison.h"
 
 #include <fmt/format.h>
@@ -68,6 +73,7 @@ Result<Comparison> compare_trials(std::span<const double> a, std::span<const dou
   return result;
 }
 
+// A single trial has no spread; its interval is the value itself.
 TrialMean mean_over_trials(std::span<const double> values, double confidence) {
   MUSTER_CHECK(!values.empty());
   if (values.size() == 1) return {values[0], values[0], values[0]};

@@ -1,3 +1,8 @@
+// A percentile with an interval that assumes no law: of n independent samples the number below the
+// true percentile is binomial, so two ranks enclose it. Latencies in sequence are not independent;
+// n is replaced by the number of independent samples that the series is worth near the value asked
+// for. A percentile that too few samples could enclose is not given at all.
+
 #include "bench/statistics/percentile.h"
 
 #include <algorithm>
@@ -62,6 +67,7 @@ double effective_count_of(std::span<const double> values, double value, double c
   return std::min(count, series.variance / (series.variance_of_mean * widening * widening));
 }
 
+// Without two blocks there is no spread to judge by, and the mean stands without an interval.
 Estimate mean_estimate(std::span<const double> values, double confidence) {
   const auto series = mean_of_series(values);
   Estimate mean{.value = series.mean};
@@ -76,11 +82,14 @@ Estimate mean_estimate(std::span<const double> values, double confidence) {
 
 }  // namespace
 
+// As many that the largest sample lies above the percentile with the wanted confidence: share^n <=
+// (1 - confidence) / 2.
 std::uint64_t samples_needed(double share, double confidence) {
   const double needed = std::log((1 - confidence) / 2) / std::log(share);
   return static_cast<std::uint64_t>(std::ceil(needed));
 }
 
+// Ranks are found for the effective number of samples and then scaled to the real one.
 std::optional<Estimate> estimate_percentile(std::span<const double> sorted, double share,
                                             double effective_count, double confidence) {
   const auto count = sorted.size();

@@ -1,3 +1,9 @@
+// Exact sojourn times of queues with one server and Poisson arrivals, by which the generator's own
+// figures are checked. With exponential services the law is closed; with constant ones the
+// distribution of the number in the system is summed, in terms that are all positive, so nothing
+// cancels at high load. Source: Lindley 1952 for the recursion; Franx 2001, "A simple solution for
+// the M/D/c waiting time distribution".
+
 #include "bench/statistics/queue_laws.h"
 
 #include <algorithm>
@@ -48,6 +54,8 @@ double waiting_cdf(double load, double x, const std::vector<double>& below) {
   return sum;
 }
 
+// The distribution only grows, so bisection finds the percentile; the upper end is doubled until it
+// lies above.
 double deterministic_percentile(double load, double share) {
   auto below = numbers_in_system(load);
   for (std::size_t i = 1; i < below.size(); ++i) below[i] += below[i - 1];
@@ -75,6 +83,7 @@ std::optional<ServiceLaw> service_law_of(std::string_view name) {
   return std::nullopt;
 }
 
+// A request begins when it has come and the one before it has ended.
 std::vector<double> lindley_sojourns(std::span<const double> arrivals,
                                      std::span<const double> services) {
   MUSTER_CHECK(arrivals.size() == services.size());

@@ -5,6 +5,7 @@
 
 namespace muster {
 
+// Half a unit is added so that 0 and 1 never come: both would be infinite in a logarithm.
 double RandomStream::uniform() {
   constexpr int kDropped = 11;  // a double holds 53 bits
   constexpr double kUnit = 0x1p-53;
@@ -13,6 +14,8 @@ double RandomStream::uniform() {
 
 double RandomStream::exponential() { return -std::log(uniform()); }
 
+// One of Box and Muller's two values; the other is dropped, so that each draw uses the same number
+// of bits.
 double RandomStream::normal() {
   const double radius = std::sqrt(2 * exponential());
   return radius * std::cos(2 * std::numbers::pi * uniform());

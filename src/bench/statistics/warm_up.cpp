@@ -1,3 +1,9 @@
+// MSER: leave out as many first batches as make the standard error of the rest smallest; too few
+// leave the warm-up in, too many leave little to judge by. Batches are medians and outliers are
+// clipped, so that one pause does not decide the cut. The search ends at half. What remains must
+// not drift: a server that grows slower has no steady part. Source: White 1997, "An effective
+// truncation heuristic for bias reduction in simulation output".
+
 #include "bench/statistics/warm_up.h"
 
 #include <algorithm>
@@ -27,6 +33,7 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
+// Bounds by multiplication, so that batches differ by one sample at most.
 std::vector<double> batch_medians(std::span<const double> values, std::size_t count) {
   std::vector<double> medians;
   for (std::size_t i = 0; i < count; ++i) {
@@ -115,6 +122,8 @@ Drift drift_of(std::span<const double> batches) {
 
 }  // namespace
 
+// The cut goes somewhat beyond the least error, which tends to come early, but leaves enough
+// batches for the test of drift.
 SteadyPart find_steady_part(std::span<const double> values) {
   const auto count = std::min(kBatchesMost, values.size() / kSamplesPerBatch);
   if (count < kBatchesLeast) return {};

@@ -1,3 +1,9 @@
+// An encoder without padding: the texts of a batch stand one behind the other as rows, so a batch
+// of mixed lengths costs no more than its tokens. Products go over blocks of rows whose counts were
+// shown to give each row the same bits; attention goes text by text. The state stays float32
+// between layers, whatever precision the products have. A pass allocates its buffers once and each
+// layer writes into them.
+
 #include "engine/models/cpu_encoder.h"
 
 #include <ATen/ops/empty.h>
@@ -70,6 +76,8 @@ LayerNormShape CpuEncoder::norm_shape(const NormWeights& norm) const {
 }
 
 // All layers have the same shapes, so the first one speaks for all.
+// Only counts by which every product gives a row the same bits may be used, else a vector would
+// depend on its neighbours in the batch.
 void CpuEncoder::allow_row_counts() {
   const Layer& layer = layers_.front();
   std::vector<RowProduct> products;

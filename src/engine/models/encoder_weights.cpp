@@ -1,3 +1,9 @@
+// Four families keep the same weights under different names; here they become one form. Each tensor
+// must have exactly the shape that the configuration asks for, which finds a mismatched folder
+// before it gives wrong vectors. float32 tensors stay views of the mapped file, so weights that
+// need no conversion take no memory of their own. A prefix is optional, since checkpoints are saved
+// with and without a head around the encoder.
+
 #include "engine/models/encoder_weights.h"
 
 #include <ATen/ops/_to_copy.h>
@@ -191,6 +197,8 @@ at::Tensor usable_positions(const EncoderSpec& encoder, const at::Tensor& positi
   return positions.narrow(0, positions.size(0) - length_max, length_max).contiguous();
 }
 
+// Adding the type's row to the positions once spares an addition for each token; with segments
+// there are two such tables.
 Status collect_embeddings(const EncoderSpec& encoder, const WeightFinder& finder, bool has_segments,
                           EncoderWeights& weights) {
   const std::int64_t hidden = encoder.hidden_size;

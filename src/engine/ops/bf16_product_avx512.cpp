@@ -1,3 +1,9 @@
+// A bf16 product with float32 sums for CPUs that multiply pairs of bf16 in one instruction. Six
+// rows by four vectors of outputs are summed at once: 24 of 32 registers hold sums, the rest the
+// panel and a pair of inputs, so nothing is spilled. The sums of a row never depend on the rows
+// beside it, so a vector is the same in any batch. Bias is where the sums begin; the activation is
+// applied before the one rounding.
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

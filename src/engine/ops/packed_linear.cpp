@@ -1,3 +1,8 @@
+// One interface for three products: our own in bf16 and float32 where the CPU has the instructions,
+// and oneDNN's with a weight that is reordered once. Which one is decided when the weight is
+// packed, since each has its own layout. The bias is padded like the outputs, so the inner loops of
+// our own products need no case for the last panel.
+
 #include "engine/ops/packed_linear.h"
 
 #include <ATen/core/List.h>

@@ -1,3 +1,9 @@
+// oneDNN may choose another kernel for another number of rows, and another kernel may add in
+// another order. So at load each candidate count is tried on test rows, and only those that give
+// every row the same bits as the largest count are kept. It costs a few products for each shape and
+// replaces a promise that no library makes. A product that depends on a row's place is refused
+// altogether.
+
 #include "engine/ops/row_counts.h"
 
 #include <ATen/ops/_to_copy.h>
