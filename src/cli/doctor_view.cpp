@@ -162,7 +162,7 @@ std::string doctor_text(const DoctorReport& report, const TerminalInfo& terminal
   const auto head = fmt::format("{}{}", begin, verdict_word(overall));
   auto text =
       wrapped(fmt::format("{} ({})", head, summary(report.checks)), {.width = terminal.width});
-  if (text.starts_with(verdict)) {
+  if (text.starts_with(head)) {
     text = begin + with_verdict(text.substr(begin.size()), overall, terminal);
   }
   text += '\n';
