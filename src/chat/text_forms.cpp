@@ -67,7 +67,10 @@ std::string in_quotes(std::string_view text) {
   for (std::int32_t at = 0; at < size;) {
     const auto begin = at;
     UChar32 c = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"  // within ICU's macro, g++
     U8_NEXT(text.data(), at, size, c);
+#pragma GCC diagnostic pop
     if (c == quote || c == '\\') {
       out += '\\';
       out += static_cast<char>(c);

@@ -31,7 +31,10 @@ struct Character {
 Character first_of(std::string_view text) {
   std::int32_t at = 0;
   UChar32 c = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"  // within ICU's macro, g++
   U8_NEXT(text.data(), at, static_cast<std::int32_t>(std::min<std::size_t>(text.size(), 8)), c);
+#pragma GCC diagnostic pop
   return {c, static_cast<std::size_t>(at)};
 }
 
@@ -40,7 +43,10 @@ Character last_of(std::string_view text) {
   const auto tail = text.substr(from);
   auto at = static_cast<std::int32_t>(tail.size());
   UChar32 c = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"  // within ICU's macro, g++
   U8_PREV(tail.data(), 0, at, c);
+#pragma GCC diagnostic pop
   return {c, tail.size() - static_cast<std::size_t>(at)};
 }
 

@@ -19,7 +19,8 @@ CommandSpec spec() {
   spec.positional_most = 2;
   spec.groups = {
       {"All",
-       {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices, SettingId::Search},
+       {SettingId::MaxLength, SettingId::Normalize, SettingId::Devices, SettingId::Search,
+        SettingId::Precision},
        {{"--out", "OUT", "", "-o"},
         {"--json", "", ""},
         {"--env", "K=V", "", "", true, has_equals},

@@ -225,11 +225,11 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
     if (plan.objectives.empty())
       return refuse("--find-peak needs an objective: --slo latency_p99<500ms");
     if (plan.points.size() > 1 || !is_open || plan.points.front().load.arrivals->ramp_seconds > 0 ||
-        arguments.has("--trace") || arguments.has("--trials")) {
+        arguments.has("--trace") || arguments.has("--trials") || arguments.has("--clients")) {
       return refuse("--find-peak looks for the rate itself: --rate is one number, where it begins");
     }
   }
-  if (arguments.has("--input") && arguments.has("--prompt-words")) {
+  if (!arguments.values("--input").empty() && arguments.has("--prompt-words")) {
     return refuse("--input and --prompt-words are two kinds of texts");
   }
   if (plan.is_url() && !arguments.settings.empty()) {

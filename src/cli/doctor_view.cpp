@@ -165,10 +165,10 @@ Json compute_json(const std::vector<ComputeOutcome>& outcomes) {
 std::string doctor_text(const DoctorReport& report, const TerminalInfo& terminal, bool shows_all) {
   const auto overall = overall_verdict(report.checks);
   const auto begin = fmt::format("{}: ", report.machine);
-  const auto verdict = fmt::format("{}{}", begin, verdict_word(overall));
+  const auto head = fmt::format("{}{}", begin, verdict_word(overall));
   auto text =
-      wrapped(fmt::format("{} ({})", verdict, summary(report.checks)), {.width = terminal.width});
-  if (text.starts_with(verdict)) {
+      wrapped(fmt::format("{} ({})", head, summary(report.checks)), {.width = terminal.width});
+  if (text.starts_with(head)) {
     text = begin + with_verdict(text.substr(begin.size()), overall, terminal);
   }
   text += '\n';

@@ -48,7 +48,7 @@ std::string general_help(std::span<const Command> commands, const TerminalInfo& 
       wrapped(fmt::format("muster {}: runs AI work on every device of this machine.", version()),
               {.width = width});
   out += fmt::format("\n{} muster COMMAND ...\n\n", heading("usage:", terminal));
-  constexpr std::size_t kSummaryColumn = 12;
+  constexpr std::size_t kSummaryColumn = 14;
   for (const auto& command : commands) {
     const auto head = "  " + command.spec.name;
     const auto lines =

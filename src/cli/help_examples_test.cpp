@@ -19,8 +19,8 @@ TEST(ExamplesText, LeavesAloneWhatFits) {
 TEST(ExamplesText, BreaksACommandBetweenTheWordsOfTheShell) {
   EXPECT_EQ(examples_text("  muster search x.npy --top 3 \"where are the keys?\" | head\n", 32),
             "  muster search x.npy --top 3 \\\n"
-            "      \"where are the keys?\" \\\n"
-            "      | head\n");
+            "      \"where are the keys?\" | \\\n"
+            "      head\n");
 }
 
 TEST(ExamplesText, JoinsACommandBeforeItIsBrokenAnew) {

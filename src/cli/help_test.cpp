@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/text.h"
 #include "terminal/text_width.h"
 
 namespace muster {
@@ -34,12 +35,22 @@ std::vector<std::string> all_texts(const TerminalInfo& terminal) {
   return texts;
 }
 
+// Whether a line ends in a word of the shell that fits nowhere: nothing is broken inside.
+bool ends_unbreakably(std::string_view line, std::size_t width) {
+  constexpr std::size_t kTextColumn = 26;
+  const auto text = trim(line);
+  if (text.starts_with("'") && text.ends_with("'")) return true;
+  return display_width(text.substr(text.rfind(' ') + 1)) + kTextColumn > width;
+}
+
 TEST(Help, FitsTheTerminalWithWholeWords) {
   const auto whole = all_texts(kPipe);
   for (const std::size_t width : {50U, 60U, 80U, 120U, 200U}) {
     const auto narrow = all_texts({.is_terminal = true, .width = width});
     for (std::size_t i = 0; i < narrow.size(); ++i) {
-      for (const auto& line : lines_of(narrow[i])) EXPECT_LE(display_width(line), width) << line;
+      for (const auto& line : lines_of(narrow[i])) {
+        EXPECT_TRUE(display_width(line) <= width || ends_unbreakably(line, width)) << line;
+      }
       const auto words = words_of(whole[i]);
       for (const auto& word : words_of(narrow[i])) {
         EXPECT_TRUE(words.contains(word) || word == "\\" || word == "#") << width << " " << word;

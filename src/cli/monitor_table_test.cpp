@@ -27,8 +27,8 @@ constexpr TerminalInfo kTerminal{.is_terminal = true, .width = 80, .height = 24}
 constexpr const char* kTitles =
     "time      device  utilization_ratio  cpu_utilization_ratio  memory_used_bytes\n";
 constexpr const char* kMoment =
-    "14:02:31  cuda:0                0.50                      -            98.4 GB\n"
-    "14:02:31  cpu:0                    -                   0.25                  -\n";
+    "14:02:31  cuda:0               0.50                      -            98.4 GB\n"
+    "14:02:31  cpu:0                   -                   0.25                  -\n";
 
 TEST(MonitorTable, HasALineForEachDeviceUnderTheNamesOfReadings) {
   MonitorTable table({}, kTerminal);

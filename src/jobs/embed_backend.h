@@ -41,7 +41,7 @@ struct EmbedBackendEvents {
   std::function<void(ItemKey, const Error&)> on_item_failed;
   std::function<void(const std::string&)> on_notice;
   /// What is done from now on, while it is opened: "starting workers".
-  std::function<void(const std::string&)> on_phase;
+  std::function<void(const std::string&)> on_phase = {};
 };
 
 /// Who computes the rows, as it is now.

@@ -217,8 +217,9 @@ PanelRows divide_rows(const TopDrawing& drawing, std::size_t process_count) {
   left -= rows.cores;
 
   const auto subject = subject_of(drawing);
-  const bool has_plots =
-      is_known(busy_line(drawing.data, subject)) || is_known(memory_line(drawing.data, subject));
+  // On a screen they have their place from the start; a printed frame has no time to fill them.
+  const bool has_plots = drawing.state.has_keys || is_known(busy_line(drawing.data, subject)) ||
+                         is_known(memory_line(drawing.data, subject));
   const auto over = all - std::min(all, rows.cores + process_count + 1);
   auto wanted = std::clamp(over, all / 3, std::max(all / 3, kPlotRowsMost));
   if (!drawing.state.has_keys) wanted = kOncePlotRows;

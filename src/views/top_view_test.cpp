@@ -203,13 +203,16 @@ TEST(TopView, PlotsTheChosenDeviceElseAllGpus) {
   EXPECT_TRUE(has(one, "AMD EPYC 9654 96-Core Processor  4 cores  NUMA node 0"));
 }
 
-TEST(TopView, PlotsNothingBeforeThereIsAHistory) {
+TEST(TopView, PrintsNoPlotBeforeThereIsAHistory) {
   auto data = frame_of(machine_of(1));
   for (auto& trend : data.trends) {
     trend.busy.assign(kTrendSeconds, std::nullopt);
     trend.memory.assign(kTrendSeconds, std::nullopt);
   }
-  EXPECT_FALSE(has(drawn(data, {}, {120, 40}), "100%"));
+  TopState state;
+  EXPECT_TRUE(has(drawn(data, state, {120, 40}), "of cuda:0"));
+  state.has_keys = false;
+  EXPECT_FALSE(has(drawn(data, state, {120, 40}), "of cuda:0"));
 }
 
 TEST(TopView, NamesWhatAWorkerDoes) {
@@ -308,7 +311,7 @@ TEST(TopView, TellsTheMouseWhereThingsStand) {
   EXPECT_EQ(layout.lines[1].device, 1U);
   ASSERT_FALSE(layout.titles.empty());
   EXPECT_EQ(layout.titles[0].begin, 0U);
-  EXPECT_EQ(layout.titles[0].end, 8U);
+  EXPECT_EQ(layout.titles[0].end, 6U);
   EXPECT_EQ(layout.titles[0].key, SortKey::Device);
 }
 

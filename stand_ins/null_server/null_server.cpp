@@ -45,7 +45,7 @@ struct Answer {
   std::uint64_t client = 0;
   NullRequest request;
   int status = kOk;
-  std::string timing;  // the value of Server-Timing
+  std::string timing = {};  // the value of Server-Timing
   TimePoint arrival{};
   std::uint64_t tokens_sent = 0;
   bool keeps_alive = true;

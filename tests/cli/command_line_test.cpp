@@ -273,7 +273,7 @@ TEST_F(CommandLine, EmbedReportsAndSearchFinds) {
       muster_.run(with_test_worker({"embed", tiny_model(), "in.jsonl", "-o", "x.npy", "--id-field",
                                     "key", "--precision", "fp32"}));
   ASSERT_EQ(embedded.exit_code, 0) << embedded.err;
-  EXPECT_EQ(embedded.out.rfind("2 texts, ", 0), 0U) << embedded.out;
+  EXPECT_EQ(embedded.out.rfind("2 texts in ", 0), 0U) << embedded.out;
   EXPECT_NE(embedded.out.find("cpu:0"), std::string::npos);
   EXPECT_TRUE(muster_.exists("x.npy.index.jsonl"));
 

@@ -29,10 +29,10 @@ def label_values():
         metric = re.match(r'text, "(\w+)"', block)
         for label, value in re.findall(r'\blabel\("(\w+)", "([^"]+)"\)', block):
             values.setdefault((f"muster_{metric.group(1)}", label), []).append(value)
-    states = "src/coordinator/worker_slot.cpp"
-    values["muster_device_state", "state"] = names_returned_by("fleet_state_name", states)
+    states = "src/coordinator/fleet_view.cpp"
+    values["muster_device_state", "state"] = names_returned_by("group_state_name", states)
     values["muster_model_state", "state"] = names_returned_by("model_state_name", states)
-    routes = re.findall(r'\{RouteId::\w+, "([A-Z]+)", "([^"]+)"', source("src/server/routes.cpp"))
+    routes = re.findall(r'\bRoute\{\s*"([A-Z]+)",\s*"([^"]+)"', source("src/server/routes.cpp"))
     for metric in ("muster_http_requests_total", "muster_http_request_duration_seconds"):
         values[metric, "route"] = sorted({path for _, path in routes})
         values[metric, "method"] = sorted({method for method, _ in routes})

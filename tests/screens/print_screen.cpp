@@ -10,10 +10,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/check.h"
 #include "cli/doctor_view.h"
 #include "cli/embed_report.h"
 #include "cli/replay_source.h"

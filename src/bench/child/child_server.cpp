@@ -155,8 +155,10 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(const std::vector<std::s
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("a pipe", "open", errno);
   UniqueFd here(ends[0]);
-  const UniqueFd there(ends[1]);
+  UniqueFd there(ends[1]);
   const auto pid = MUSTER_TRY(spawn(words, there.get()));
+  // The program's end is the reader's end of file only if nobody else can write.
+  there.reset();
   std::unique_ptr<ChildServer> child(new ChildServer(pid, std::move(here)));
   const auto until = now() + limit;
   while (now() < until) {
