@@ -94,8 +94,8 @@ TEST_F(GroupRunnerTest, TheDeathOfOneMemberKillsTheOthersAndIsHowTheGroupEnded) 
   EXPECT_FALSE(death_) << "an end of the last life is not the new one's";
 }
 
-TEST_F(GroupRunnerTest, TheEndOfTheStreamEndsEveryMember) {
-  ASSERT_NO_FATAL_FAILURE(start(2));
+TEST_F(GroupRunnerTest, TheEndOfTheStreamEndsAGroupOfOne) {
+  ASSERT_NO_FATAL_FAILURE(start(1));
   runner_.end(0, GroupEnding::EndOfStream);
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return death_.has_value(); }));
   EXPECT_EQ(death_->reason, "exit code 0");
