@@ -135,9 +135,9 @@ Result<std::function<std::uint64_t(std::string_view)>> token_counter(const std::
   return std::function<std::uint64_t(std::string_view)>(
       [tokenizer, scratch = std::shared_ptr(tokenizer->make_scratch()),
        ids = std::vector<TokenId>()](std::string_view text) mutable -> std::uint64_t {
-        constexpr std::uint32_t kLengthMost = 1 << 20;
+        constexpr std::uint32_t kPromptLengthMost = 1 << 20;
         ids.clear();
-        const auto count = tokenizer->encode(text, kLengthMost, *scratch, ids).token_count;
+        const auto count = tokenizer->encode(text, kPromptLengthMost, *scratch, ids).token_count;
         // Special tokens that the tokenizer puts around a text were not written by the server.
         const auto special = tokenizer->special_token_count();
         return count > special ? count - special : 0;

@@ -77,7 +77,7 @@ TEST(BenchText, ExplainsWaitsForConnections) {
 TEST(BenchText, ShowsMeansOverTrials) {
   const auto text = bench_text(result({trial(0.02), trial(0.021), trial(0.022)}), 80);
   EXPECT_EQ(first_line(text), "poisson 50/s: 49.9/s (49.9 to 49.9), 3 trials");
-  EXPECT_NE(text.find("latency_p50 (ms)  21.0"), std::string::npos) << text;
+  EXPECT_NE(text.find("latency_p50 (ms)   21.0"), std::string::npos) << text;
 }
 
 TEST(BenchText, ShowsObjectivesAndPeaks) {

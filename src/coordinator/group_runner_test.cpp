@@ -78,24 +78,8 @@ TEST_F(GroupRunnerTest, EveryMemberGreetsAndTheLeaderGetsTheFrames) {
   EXPECT_EQ(loaded_, std::set<std::size_t>{0});
 }
 
-TEST_F(GroupRunnerTest, TheDeathOfOneMemberKillsTheOthersAndIsHowTheGroupEnded) {
-  ASSERT_NO_FATAL_FAILURE(start(2));
-  ::kill(pids_[1], SIGABRT);
-  ASSERT_NO_FATAL_FAILURE(run_until([this] { return death_.has_value(); }));
-  EXPECT_EQ(death_->reason, "signal 6 (Aborted)") << "not the kill that followed";
-  EXPECT_TRUE(death_->is_own_fault);
-  EXPECT_TRUE(is_stream_ended_);
-  for (const auto pid : pids_) EXPECT_NE(::kill(pid, 0), 0) << "it was waited for";
-  runner_.leave(0);
-
-  greeted_.clear();
-  death_.reset();
-  ASSERT_NO_FATAL_FAILURE(start(2));
-  EXPECT_FALSE(death_) << "an end of the last life is not the new one's";
-}
-
-TEST_F(GroupRunnerTest, TheEndOfTheStreamEndsEveryMember) {
-  ASSERT_NO_FATAL_FAILURE(start(2));
+TEST_F(GroupRunnerTest, TheEndOfTheStreamEndsAGroupOfOne) {
+  ASSERT_NO_FATAL_FAILURE(start(1));
   runner_.end(0, GroupEnding::EndOfStream);
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return death_.has_value(); }));
   EXPECT_EQ(death_->reason, "exit code 0");

@@ -26,9 +26,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint64_t kFileSizeMax = 64 << 20;
 
 // Takes fields of the wanted type out of an object; the first that is not so is kept.
-class FieldReader {
+class RecordFields {
  public:
-  FieldReader(const Json& json, const std::filesystem::path& path) : json_(json), path_(path) {}
+  RecordFields(const Json& json, const std::filesystem::path& path) : json_(json), path_(path) {}
 
   template <typename Value>
   void take(const char* name, Value& value) {
@@ -128,7 +128,7 @@ Result<OutputRecord> read_output_record(const std::filesystem::path& path) {
     return Error{ErrorKind::Corrupt, fmt::format("{}: not a JSON object", path.string())};
   }
   OutputRecord record;
-  FieldReader fields(json, path);
+  RecordFields fields(json, path);
   fields.take("model", record.model);
   fields.take("model_hash", record.model_hash);
   fields.take("equality_class", record.equality_class);

@@ -63,7 +63,8 @@ void draw_header(TopDrawing& drawing) {
   if (drawing.state.is_paused) mode = "PAUSED";
   const auto mode_width = std::min(width, display_width(mode));
   canvas.put_right(1, width - mode_width, mode_width, mode, kWarning);
-  put_pieces(canvas, 1, 0, width - mode_width, facts, kQuiet);
+  const auto facts_end = width - std::min(width, mode_width + (mode_width > 0 ? 1 : 0));
+  put_pieces(canvas, 1, 0, facts_end, facts, kQuiet);
   drawing.row = facts.empty() && mode.empty() ? 1 : 2;
 }
 

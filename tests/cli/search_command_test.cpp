@@ -56,7 +56,8 @@ class SearchCommand : public testing::Test {
     EXPECT_EQ(found.exit_code, 0) << found.err;
     std::vector<int> rows;
     if (found.exit_code != 0) return rows;
-    for (const auto& hit : Json::parse(found.out)["hits"]) rows.push_back(hit["row"]);
+    const auto json = Json::parse(found.out);
+    for (const auto& hit : json["hits"]) rows.push_back(hit["row"]);
     std::sort(rows.begin(), rows.end());
     return rows;
   }

@@ -38,6 +38,7 @@ class ServePlaces : public testing::Test {
 
   // Until it says where it listens.
   void serve(const Words& more) {
+    muster_.set("ZERO_WORKER", "echo dim=32");  // rows as the model has
     pid_ = muster_.start(words_of(more));
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (log().find("listening on ") == std::string::npos) {

@@ -34,8 +34,8 @@ def read_case(path):
 
 
 def run(muster, arguments, folder=HERE, locale="C"):
-    # 80 columns, as no terminal tells the width; what the caller has set is not the case's business.
-    environment = {"PATH": os.environ["PATH"], "LC_ALL": locale, "HOME": "/nonexistent"}
+    # At 80 columns, as on a terminal of that width; what the caller has set is not the case's business.
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": locale, "HOME": "/nonexistent", "COLUMNS": "80"}
     done = subprocess.run([muster, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=60, check=False)
     return done.stdout.decode("utf-8").rstrip("\n"), done.returncode

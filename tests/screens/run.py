@@ -45,6 +45,12 @@ SCREENS = {
     "top-cpu": ("top", "cpu_busy"),
     "top-gpus": ("top", "fleet"),
 }
+# Where columns leave a narrow table, "work" has their sum.
+SUMMED = {"estimate", "plan", "plan-no"}
+# "devices 1 to 7 of 10; PageDown goes on": where not all has room.
+OF_SMALL_SCREENS = {"1", "to", "of", "devices", "processes", "PageDown", "goes", "on"}
+# Help texts that hold an ellipsis themselves.
+ELLIPSES = ("MIG-…", "q4_0 …")
 BLOCKS = re.compile("[\u2581-\u258f]+")
 
 
@@ -87,7 +93,9 @@ def broken_rules(name, texts):
         # stand beside plots, whose size is that of the screen.
         mine = words_of(text) - {"\\", "#"}
         if name.startswith("top-"):
-            mine = {word for word in mine if re.search("[A-Za-z]{2}", word)}
+            mine = {word for word in mine if re.search("[A-Za-z]{2}", word)} - OF_SMALL_SCREENS
+        if name in SUMMED:
+            mine = {word for word in mine if re.search("[A-Za-z]{2}", word)} - {"work"}
         faults += [f"{name}-{width}: not a word of {name}-{max(texts)}: {word}" for word in sorted(mine - widest)]
     return faults
 
@@ -128,6 +136,8 @@ def pipes(muster, paths):
         text = run([muster, *words])
         if text != run([muster, *words], COLUMNS="100000"):
             faults.append(f"{name}: wrapped in a pipe")
+        for ellipsis in ELLIPSES:
+            text = text.replace(ellipsis, "")
         if "…" in text or "\x1b" in text:
             faults.append(f"{name}: cut or coloured in a pipe")
         if "\x1b" not in run([muster, *words, "--color", "always"]) and words:

@@ -8,6 +8,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "bench/statistics/percentile.h"
+
 namespace muster {
 namespace {
 
