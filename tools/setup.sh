@@ -220,7 +220,8 @@ show_build() {
     if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
       done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} gone=$((SECONDS - start))
       text="$done of $total steps in $(clock "$gone")"
-      [[ $done -eq $total ]] || text+=", about $(clock $((gone * (total - done) / done))) to go"
+      # Before the first step ninja may count its own work as step 0, which tells no rate.
+      [[ $done -eq 0 || $done -eq $total ]] || text+=", about $(clock $((gone * (total - done) / done))) to go"
       if [[ $is_terminal == yes ]]; then
         printf '\r\033[K         %s' "$text"
       elif [[ $total -ge 10 && $((10 * done / total)) -gt $tenth ]]; then
