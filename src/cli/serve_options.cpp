@@ -284,7 +284,7 @@ std::vector<FlagGroup> serve_flag_groups() {
       {"Which device gets what",
        {LoadBalancingStrategy, MemoryThreshold, DeviceWeights, TaskTypes,
         SettingId::PlacementExpression, QueueBudget, QueuedTokensMost, QueuedTextsMost, BatchTime,
-        CanaryInterval, CanaryTimeout}},
+        LowLatency, CanaryInterval, CanaryTimeout}},
       {"What is kept and written down",
        {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, CacheScope, LogLevel, LogFormat,
         LogDir, StatsFile, StatsInterval}},
@@ -323,6 +323,7 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   options.cache = cache_options(config);
   options.is_cache_shared = config.text(SettingId::CacheScope) == "shared";
   options.log = log_options(config);
+  options.is_low_latency = config.is_on(SettingId::LowLatency).value_or(true);
   options.canary_period = time(config, SettingId::CanaryInterval);
   options.audit_file = config.text(SettingId::AuditLog).value_or("");
   options.stats_file = config.text(SettingId::StatsFile).value_or("");

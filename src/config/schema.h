@@ -65,6 +65,7 @@ enum class SettingId : std::uint8_t {
   QueuedTokensMost,
   QueuedTextsMost,
   BatchTime,
+  LowLatency,
   CanaryInterval,
   CanaryTimeout,
   CacheEnabled,

@@ -62,6 +62,7 @@ Status WorkerFleet::on_load_failed(std::size_t group, std::span<const std::byte>
 // Once the worker sleeps, the kernel wakes the client here too, instead of on a core that has
 // halted: 50 us, on a virtual machine. Source: Linux 6.18, kernel/sched/fair.c, wake_affine_idle.
 void WorkerFleet::let_worker_sleep(std::size_t group) const {
+  if (!options_.is_low_latency) return;
   const auto& cpus = supervisor_.life(group).leader().cpus;
   if (!work_.is_only_text() || cpus.size() != 1) return;
   if (::sched_getcpu() == static_cast<int>(cpus.front())) ::sched_yield();

@@ -34,6 +34,7 @@ class FleetTest : public testing::Test {
     options.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
     options.batch_tokens = 100;
     options.gives_up = gives_up;
+    options.is_low_latency = is_low_latency_;
     options.build = std::string(build_name());
     FleetEvents events;
     events.on_row = [this](ItemKey key, std::span<const std::byte> row, std::size_t) {
@@ -109,6 +110,7 @@ class FleetTest : public testing::Test {
   const std::vector<pid_t> pids_before_ = child_pids();
   const SteadyClock clock_{};
   std::unique_ptr<Fleet> fleet_;
+  bool is_low_latency_ = true;
   std::map<ItemKey, int> row_counts_;
   std::map<ItemKey, float> first_;
   std::map<ItemKey, float> second_;
@@ -153,6 +155,18 @@ TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
   submit(1);
   ASSERT_TRUE(run_until_done());
   EXPECT_EQ(row_counts_[0], 2);
+  EXPECT_EQ(expects_[0], 0);
+}
+
+TEST_F(FleetTest, TellsNoWorkerToExpectABatchWhereThatIsOff) {
+  is_low_latency_ = false;
+  start("echo count_expects", 1);
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+  load_all();
+  fleet_->texts().expect();
+  submit(1);
+  ASSERT_TRUE(run_until_done());
+  EXPECT_EQ(row_counts_[0], 1);
   EXPECT_EQ(expects_[0], 0);
 }
 

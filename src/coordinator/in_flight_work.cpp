@@ -27,7 +27,9 @@ bool is_finite(std::span<const std::byte> row) {
 }  // namespace
 
 InFlightWork::InFlightWork(Options options, Parts parts)
-    : parts_(std::move(parts)), dispatcher_(std::move(options.dispatch), options.group_count) {
+    : parts_(std::move(parts)),
+      is_low_latency_(options.is_low_latency),
+      dispatcher_(std::move(options.dispatch), options.group_count) {
   for (std::size_t i = 0; i < options.group_count; ++i) {
     auto& group = groups_.emplace_back(options.batch_tokens);
     const auto weight = options.weights.find(i);
@@ -56,7 +58,7 @@ void InFlightWork::submit(FleetItem item) {
 // Only where nothing is in flight: a worker that is busy has its core awake already.
 void InFlightWork::expect() {
   const auto now = parts_.clock.now();
-  if (groups_.empty() || !texts_.empty() || now - expected_at_ < kExpectTime) return;
+  if (!is_low_latency_ || groups_.empty() || !texts_.empty() || now - expected_at_ < kExpectTime) return;
   if (!is_eligible(last_fed_) || !parts_.groups.sent(last_fed_).empty()) return;
   expected_at_ = now;
   parts_.groups.tell(last_fed_, MessageType::Expect, {});

@@ -39,6 +39,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
     std::uint32_t batch_tokens = 0;         // upper bound of a batch
     std::map<std::size_t, double> weights;  // by group; 1 where nothing stands
     DispatchOptions dispatch;
+    bool is_low_latency = true;  // false: `expect` does nothing
   };
 
   /// What the work is done with; all of it outlives it.
@@ -177,6 +178,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   bool has_peer(std::size_t index, ModelId model) const;
 
   const Parts parts_;
+  const bool is_low_latency_;
   Dispatcher dispatcher_;
   std::vector<Group> groups_;
   std::unordered_map<ItemKey, Text> texts_;         // not yet answered

@@ -75,7 +75,8 @@ WorkerFleet::WorkerFleet(FleetOptions options, FleetEvents events, const Clock& 
       work_({.group_count = options_.devices.size(),
              .batch_tokens = options_.batch_tokens,
              .weights = options_.weights,
-             .dispatch = options_.dispatch},
+             .dispatch = options_.dispatch,
+             .is_low_latency = options_.is_low_latency},
             {.groups = supervisor_,
              .models = table_,
              .events = events_,
@@ -192,6 +193,7 @@ Status WorkerFleet::wait(Duration timeout) {
 // On an idle machine what has come is the answer to the only batch: it is read without a question
 // for what it is. Of anything else `wait_fd` tells again.
 Result<bool> WorkerFleet::read_only_answer() {
+  if (!options_.is_low_latency) return false;
   const auto group = work_.group_of_only_text();
   if (!group) return false;
   MUSTER_TRY(runner_.read_frames(*group, supervisor_));

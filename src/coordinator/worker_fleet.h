@@ -33,6 +33,9 @@ namespace muster {
 ///   `read_only_answer` reads the answer to the only batch without asking epoll what has come;
 ///   `let_worker_sleep` yields a core that parent and worker share.
 /// None of them changes an answer, an order or a record: each falls back to the usual way at once.
+/// The server calls `expect` when the head of a request for vectors has come. The setting
+/// `low_latency` (FleetOptions::is_low_latency) switches all four off: a worker that is not told to
+/// expect a batch neither polls nor computes on its reader's thread.
 ///
 /// Threads: not thread-safe; owned by one loop.
 class WorkerFleet final : public FleetLoop,

@@ -51,6 +51,7 @@ struct ServeOptions {
   std::filesystem::path torch_root;
   std::filesystem::path cache_folder;  // precision verdicts, canary rows
   std::uint32_t batch_tokens = 4096;
+  bool is_low_latency = true;  // as FleetOptions::is_low_latency
 
   DispatchOptions dispatch;
   AdmissionOptions admission;

@@ -53,6 +53,7 @@ Status ServingLoop::open() {
                                     .dispatch = options_.dispatch,
                                     .weights = options_.weights,
                                     .gives_up = false,
+                                    .is_low_latency = options_.is_low_latency,
                                     .canary_period = options_.canary_period,
                                     .drain_limit = options_.drain_limit},
                                    fleet_events(), clock_));
