@@ -8,4 +8,5 @@ ROWS = {
     6: "row06_documents",
     7: "row07_promises",
     8: "row08_quickstart",
+    9: "row09_paths",
 }
