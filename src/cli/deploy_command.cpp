@@ -177,7 +177,7 @@ Result<int> run_container(const CommandContext& context, const ContainerHost& ho
   notes.insert(notes.end(), deployment.notes.begin(), deployment.notes.end());
   const bool wants_json = context.arguments.has("--json");
   if (wants_json && options.format != DeployFormat::Docker) {
-    return Error{ErrorKind::InvalidArgument, "--json and --format are two forms: say one"};
+    return Error{ErrorKind::InvalidArgument, "--json and --format cannot be combined"};
   }
   if (!options.is_dry_run) {
     const auto docker = MUSTER_TRY(DockerClient::find());

@@ -52,7 +52,7 @@ class EndingGuard {
   std::atomic<bool> is_end_asked_for_ = false;
   std::function<void(int)> on_signal_;
   std::optional<TimePoint> deadline_;  // the thread's, since the first signal
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace muster

@@ -162,7 +162,7 @@ bool CommandMeter::counts(const DeviceSample& sample) const {
 }
 
 void CommandMeter::add(const DeviceSample& sample) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!counts(sample)) return;
   use_.devices[sample.device].use.add(sample);
   use_.devices[sample.device].counted_to = sample.at;
@@ -170,19 +170,19 @@ void CommandMeter::add(const DeviceSample& sample) {
 }
 
 void CommandMeter::set_shared(std::uint32_t device) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   windows_[device].set_shared();
 }
 
 CommandUse CommandMeter::finish(Collector& collector) {
   const auto end = clock_.now();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Taken before the edge is looked for: the wait for it is no part of the command's time.
     end_ = end;
   }
   const auto found = collector.find_edges(kEdgeLimit);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_over_ = true;
   use_.wall_seconds = seconds(end - begin_);
   for (std::uint32_t i = 0; i < windows_.size(); ++i) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "cli/monitor_child.h"
 #include "telemetry/collector.h"
 #include "telemetry/energy_window.h"
@@ -48,15 +48,16 @@ class CommandMeter {
   CommandMeter(const Collector& collector, const Clock& clock,
                const std::vector<EnergyEdge>& edges);
   void add(const DeviceSample& sample);
-  bool counts(const DeviceSample& sample) const;
+  bool counts(const DeviceSample& sample) const MUSTER_REQUIRES(mutex_);
 
   const Clock& clock_;
   const TimePoint begin_;
-  std::mutex mutex_;
-  bool is_over_ = false;               // guarded by mutex_
-  std::optional<TimePoint> end_;       // guarded by mutex_; set while the last edges are sought
-  CommandUse use_;                     // guarded by mutex_
-  std::vector<EnergyWindow> windows_;  // guarded by mutex_
+  Mutex mutex_;
+  bool is_over_ MUSTER_GUARDED_BY(mutex_) = false;
+  // Set while the last edges are sought.
+  std::optional<TimePoint> end_ MUSTER_GUARDED_BY(mutex_);
+  CommandUse use_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<EnergyWindow> windows_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// For people: what the command took, then a table of what the devices did meanwhile, a line for

@@ -76,7 +76,7 @@ Result<PlanFormat> format_of(const Arguments& arguments) {
 // Which of the plans this program can carry out, and where it cannot, why.
 PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, const Plan& plan) {
   if (plan.verdict.fit == Fit::No) return {false, "it does not fit"};
-  if (plan.workload.task == PlanTask::Generate) return {false, "this build does not generate"};
+  if (plan.workload.task == PlanTask::Generate) return {false, "`muster generate` takes no plan"};
   if (plan.workload.task == PlanTask::Train) return {false, "this build does not train"};
   const bool is_replicated =
       plan.tensor_parallel == 1 &&

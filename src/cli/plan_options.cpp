@@ -41,15 +41,37 @@ Result<T> word_of(std::string_view flag, std::string_view value,
   return wrong_value(flag, value, fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
+// A whole number of 1 or more, all of `text`.
+std::optional<std::uint32_t> parse_count(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value == 0) return std::nullopt;
+  return value;
+}
+
 Result<std::optional<std::uint32_t>> count_of(const Arguments& arguments, std::string_view flag) {
   const auto text = arguments.value(flag);
   if (!text) return std::optional<std::uint32_t>();
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size() || value == 0) {
-    return wrong_value(flag, *text, "a whole number of 1 or more");
+  const auto value = parse_count(*text);
+  if (!value) return wrong_value(flag, *text, "a whole number of 1 or more");
+  return value;
+}
+
+// Lengths are spoken of in units of 1,024 tokens: a model of "8k" has 8,192 positions.
+constexpr std::uint32_t kTokensPerK = 1024;
+
+Result<std::optional<std::uint32_t>> tokens_of(const Arguments& arguments, std::string_view flag) {
+  const auto text = arguments.value(flag);
+  if (!text) return std::optional<std::uint32_t>();
+  const bool is_in_k = text->ends_with('k') || text->ends_with('K');
+  const std::uint32_t unit = is_in_k ? kTokensPerK : 1;
+  auto number = std::string_view(*text);
+  if (is_in_k) number.remove_suffix(1);
+  const auto value = parse_count(number);
+  if (!value || *value > std::numeric_limits<std::uint32_t>::max() / unit) {
+    return wrong_value(flag, *text, "a whole number of tokens, such as 8192 or 8k");
   }
-  return std::optional(value);
+  return std::optional(*value * unit);
 }
 
 // The words for `values`, by the names under which they are printed.
@@ -131,7 +153,7 @@ FlagGroup workload_flags() {
             .value_name = "TASK",
             .help = "embed, generate or train (default: embed for an encoder)",
             .choices = words_of(named(kTasks, plan_task_name))},
-           {"--context", "N", "tokens of a sequence, prompt and answer (default: the model's)"},
+           {"--context", "N", "tokens of prompt and answer, such as 8k (default: the model's)"},
            {"--batch", "N", "sequences at once (default: 1)"},
            {.name = "--dtype",
             .value_name = "DTYPE",
@@ -193,8 +215,8 @@ Result<Workload> workload_of(const Arguments& arguments, ModelKind kind) {
     workload.task = MUSTER_TRY(word_of("--task", *text, named(kTasks, plan_task_name)));
   }
   workload.batch = MUSTER_TRY(count_of(arguments, "--batch")).value_or(1);
-  workload.context = MUSTER_TRY(count_of(arguments, "--context")).value_or(0);
-  workload.prefill_tokens = MUSTER_TRY(count_of(arguments, "--prefill-tokens")).value_or(0);
+  workload.context = MUSTER_TRY(tokens_of(arguments, "--context")).value_or(0);
+  workload.prefill_tokens = MUSTER_TRY(tokens_of(arguments, "--prefill-tokens")).value_or(0);
   workload.kv_block = MUSTER_TRY(count_of(arguments, "--kv-block")).value_or(workload.kv_block);
   workload.all_logits = arguments.has("--all-logits");
   workload.math_attention = arguments.has("--math-attention");

@@ -4,8 +4,8 @@
 
 namespace muster {
 
-/// How many tokens a batch may have on one device: what was asked for, less after an out-of-memory,
-/// and by and by more again, because what was in the way (another program, a burst of long texts)
+/// How many tokens a batch may have on one device: what was asked for. It halves after running out
+/// of memory, then grows back, since what was in the way (another program, a burst of long texts)
 /// may be gone.
 ///
 /// Pure. Threads: owned by the coordinator's loop.

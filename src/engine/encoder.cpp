@@ -166,7 +166,7 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   MemoryUse use;
   // In a lane of its own: packing and the self-test must see the thread settings that `encode` will
   // have, and the caller's thread keeps its own.
-  std::thread([&] {
+  std::jthread([&] {
     enter_lane();
     const LoadAccount account;
     model = guarded([&] {

@@ -69,7 +69,7 @@ CuttingRelay::CuttingRelay(std::uint16_t target)
   EXPECT_EQ(::listen(listener_.get(), SOMAXCONN), 0);
   EXPECT_EQ(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
   port_ = ntohs(address.sin_port);
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::jthread([this] { run(); });
 }
 
 CuttingRelay::~CuttingRelay() {

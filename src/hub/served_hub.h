@@ -43,7 +43,7 @@ class CuttingRelay {
   std::uint16_t port_ = 0;
   std::mutex mutex_;
   std::deque<std::size_t> cuts_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 /// A request as the hub or its store of large files has seen it.

@@ -25,7 +25,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
   auto loop = std::make_unique<EventLoop>();
   auto server = MUSTER_TRY(start(options, *loop, std::move(handler)));
   server->own_loop_ = std::move(loop);
-  server->own_thread_ = std::thread([own = server->own_loop_.get()] { own->run(); });
+  server->own_thread_ = std::jthread([own = server->own_loop_.get()] { own->run(); });
   return server;
 }
 

@@ -196,7 +196,7 @@ class HttpServer {
 
   std::unique_ptr<EventLoop> own_loop_;
   std::unique_ptr<HttpServerCore> core_;
-  std::thread own_thread_;
+  std::jthread own_thread_;
 };
 
 }  // namespace muster

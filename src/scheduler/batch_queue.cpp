@@ -50,7 +50,6 @@ std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& li
     suspects_.erase(suspect);
     item_count_ -= batch.items.size();
     token_count_ -= batch.token_count;
-    batch.id = next_batch_id_++;
     return batch;
   }
   if (by_length_.empty()) return std::nullopt;
@@ -61,7 +60,6 @@ std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& li
   const auto budget = std::min(limits.token_budget, share);
 
   WorkBatch batch;
-  batch.id = next_batch_id_++;
   const auto [turn, start] = *first_.begin();
   const auto rank_most =
       turn.rank > UINT64_MAX - limits.rank_window ? UINT64_MAX : turn.rank + limits.rank_window;

@@ -32,7 +32,7 @@ struct ItemTurn {
 
 /// Texts that one worker computes together.
 struct WorkBatch {
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;  // given by the dispatcher
   std::vector<WorkItem> items;
   std::uint64_t token_count = 0;
   std::uint32_t strike_count = 0;            // workers that died while they had these texts
@@ -114,7 +114,6 @@ class BatchQueue {
   Suspects suspects_;                                   // run as they are, never mixed
   std::uint64_t item_count_ = 0;
   std::uint64_t token_count_ = 0;
-  std::uint64_t next_batch_id_ = 1;
 };
 
 }  // namespace muster

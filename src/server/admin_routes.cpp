@@ -196,7 +196,7 @@ void test_gpus(const ExchangePtr& exchange) {
   options.limit = std::chrono::seconds(30);  // torch is warm here, and a shutdown waits for this
   exchange->log_event("a matrix product on " + std::to_string(devices.size()) + " devices");
   state.is_testing = true;
-  state.tester = std::thread([exchange, devices, options, &state] {
+  state.tester = std::jthread([exchange, devices, options, &state] {
     const Json results = test(devices, options, state.clock);
     state.loop.post([exchange, results] {
       exchange->state().is_testing = false;

@@ -136,7 +136,7 @@ class ThreadedAuditLog final : public AuditLog {
  public:
   ThreadedAuditLog(AuditFile file, OnChange on_change)
       : file_(std::move(file)), on_change_(std::move(on_change)) {
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::jthread([this] { run(); });
   }
 
   ~ThreadedAuditLog() override {
@@ -267,7 +267,7 @@ class ThreadedAuditLog final : public AuditLog {
   bool is_closed_ = false;
   std::chrono::steady_clock::time_point end_by_{};
   AuditStatus status_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace

@@ -46,12 +46,12 @@ struct ServerState {
   /// Requests of /health that wait for the one round of canaries that is under way.
   std::vector<std::shared_ptr<Exchange>> awaiting_health = {};
   /// Makes matrix products; one at a time. Joined before the rest goes.
-  std::thread tester = {};
+  std::jthread tester = {};
   bool is_testing = false;
   /// Requests for recommendations that wait for the one round of planning that is under way.
   std::vector<std::shared_ptr<Exchange>> awaiting_advice = {};
   /// Plans; joined before the rest goes.
-  std::thread adviser = {};
+  std::jthread adviser = {};
 };
 
 /// One request on its way to its answer. It is answered once; what comes later is dropped.

@@ -139,7 +139,7 @@ void answer_recommendations(const ExchangePtr& exchange) {
   state.awaiting_advice.push_back(exchange);
   if (state.awaiting_advice.size() > 1) return;        // the round under way answers this one too
   if (state.adviser.joinable()) state.adviser.join();  // it has ended: its answers were given
-  state.adviser = std::thread([exchange, models = state.service.models(), hooks = state.hooks] {
+  state.adviser = std::jthread([exchange, models = state.service.models(), hooks = state.hooks] {
     auto advice = advise(models, hooks);
     exchange->state().loop.post([exchange, advice = std::move(advice)] {
       ServerState& now = exchange->state();

@@ -54,7 +54,7 @@ class ServerFixture : public ::testing::Test {
     auto server = Server::start(options_, *service_, nullptr, loop_, hooks_, clock_);
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
-    thread_ = std::thread([this] { loop_.run(); });
+    thread_ = std::jthread([this] { loop_.run(); });
     const std::string scheme = options_.http.tls ? "https" : "http";
     client_ = *HttpClient::open(scheme + "://127.0.0.1:" + std::to_string(server_->port()),
                                 {.tls = client_tls_});
@@ -93,7 +93,7 @@ class ServerFixture : public ::testing::Test {
   std::unique_ptr<InferenceService> service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpClient> client_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace muster

@@ -102,8 +102,7 @@ struct TokenizeAnswer {
   std::vector<TokenizedText> texts = {};  // in their order
 };
 
-/// What in a call is wrong, where it is known: whoever words the error for a client names his
-/// field.
+/// What in a call is wrong, where it is known; it lets the API name the offending field.
 enum class CallField : std::uint8_t {
   Other,
   TokenIds,    // not those of the model's tokenizer

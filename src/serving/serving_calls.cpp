@@ -82,6 +82,13 @@ std::optional<CallError> check_dimensions(std::optional<std::uint32_t> dimension
       .field = CallField::Dimensions};
 }
 
+// For a call that is refused without work. 0 stands for it, since there is nothing to cancel.
+template <typename OnDone>
+CallId answer_at_once(const OnDone& on_done, CallError error) {
+  on_done(std::move(error));
+  return 0;
+}
+
 }  // namespace
 
 void ServingLoop::expect_call() {
@@ -89,26 +96,26 @@ void ServingLoop::expect_call() {
 }
 
 // All that can be refused without work is refused before the call has an id: nothing has to be
-// undone then. Id 0 stands for a call that was answered at once.
+// undone then.
 CallId ServingLoop::embed(EmbedCall asked,
                           std::function<void(std::variant<EmbedAnswer, CallError>)> on_done) {
   const auto model = models_.find(asked.options.model, ModelTask::Embed);
-  if (!model) return on_done(CallError{model.error(), {}}), 0;
+  if (!model) return answer_at_once(on_done, CallError{model.error(), {}});
   auto& served = **model;
   if (auto wrong = check_ids(asked.ids, served.opened)) {
-    return on_done(*std::move(wrong)), 0;
+    return answer_at_once(on_done, *std::move(wrong));
   }
   if (auto wrong = check_dimensions(asked.dimensions, served.row_size)) {
-    return on_done(*std::move(wrong)), 0;
+    return answer_at_once(on_done, *std::move(wrong));
   }
   if (auto wrong = check_own_length(asked, served.opened)) {
-    return on_done(*std::move(wrong)), 0;
+    return answer_at_once(on_done, *std::move(wrong));
   }
   auto prompt = preferred_prompt(served.opened.folder.sentence, asked.prompts_preferred)
                     .value_or(served.opened.prompt_name);
   if (asked.prompt_name) {
     const auto found = find_prompt(served.opened.folder.sentence, asked.prompt_name);
-    if (!found) return on_done(CallError{found.error(), {}}), 0;
+    if (!found) return answer_at_once(on_done, CallError{found.error(), {}});
     prompt = *found;
   }
   const auto text_count = asked.ids.empty() ? asked.texts.size() : asked.ids.size();
@@ -126,13 +133,13 @@ CallId ServingLoop::embed(EmbedCall asked,
 CallId ServingLoop::rerank(RerankCall asked,
                            std::function<void(std::variant<RerankAnswer, CallError>)> on_done) {
   const auto model = models_.find(asked.options.model, ModelTask::Rerank);
-  if (!model) return on_done(CallError{model.error(), {}}), 0;
+  if (!model) return answer_at_once(on_done, CallError{model.error(), {}});
   auto& served = **model;
   if (served.row_size != 1) {
-    return on_done(refusal(ErrorKind::InvalidArgument,
-                           fmt::format("the model {} gives {} labels, and an order needs one",
-                                       served.name, served.row_size))),
-           0;
+    return answer_at_once(
+        on_done, refusal(ErrorKind::InvalidArgument,
+                         fmt::format("the model {} gives {} labels, and an order needs one",
+                                     served.name, served.row_size)));
   }
   auto begun = begin_call(asked.options, served, asked.texts.size());
   Call& call = *begun;
@@ -155,16 +162,16 @@ CallId ServingLoop::tokenize(TokenizeCall asked,
   auto model = models_.find(asked.options.model, ModelTask::Embed);
   if (!model && asked.options.model.empty()) model = models_.find("", ModelTask::Rerank);
   if (!model) model = models_.find(asked.options.model, ModelTask::Rerank);
-  if (!model) return on_done(CallError{model.error(), {}}), 0;
+  if (!model) return answer_at_once(on_done, CallError{model.error(), {}});
   auto& served = **model;
   auto prompt = served.opened.prompt_name;
   if (asked.prompt_name) {
     const auto found = find_prompt(served.opened.folder.sentence, asked.prompt_name);
-    if (!found) return on_done(CallError{found.error(), {}}), 0;
+    if (!found) return answer_at_once(on_done, CallError{found.error(), {}});
     prompt = *found;
   }
   if (auto wrong = check_vocabulary(asked.ids, served.opened.text_encoder->tokenizer())) {
-    return on_done(*std::move(wrong)), 0;
+    return answer_at_once(on_done, *std::move(wrong));
   }
   const auto text_count = asked.ids.empty() ? asked.texts.size() : asked.ids.size();
   auto begun = begin_call(asked.options, served, text_count);

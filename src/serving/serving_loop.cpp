@@ -60,7 +60,7 @@ Status ServingLoop::open() {
   MUSTER_TRY(open_first_models());
   note_classes(fleet_->groups());
   fleet_watch_ = loop_.watch(fleet_->loop().wait_fd(), [this] { pump(); });
-  reader_ = std::thread([this] {
+  reader_ = std::jthread([this] {
     while (const auto job = jobs_.take()) {
       if (!is_ending_) (*job)();
     }

@@ -183,9 +183,9 @@ class ServingLoop final : public InferenceService {
 
   std::atomic<bool> is_ending_ = false;
   Inbox<std::function<void()>> jobs_{kJobsMost};
-  std::thread reader_;  // opens models
+  std::jthread reader_;  // opens models
   Inbox<std::function<void()>> asides_{kAsidesMost};
-  std::thread encoder_;  // encodes long texts; started by the first of them
+  std::jthread encoder_;  // encodes long texts; started by the first of them
 };
 
 }  // namespace muster

@@ -250,7 +250,7 @@ void ServingLoop::decode_aside(Call& call, ServingModel& model, std::vector<Toke
 // On the thread for long texts. The call fails where too many wait.
 void ServingLoop::do_aside(const Call& call, const std::function<void()>& job) {
   if (!encoder_.joinable()) {
-    encoder_ = std::thread([this] {
+    encoder_ = std::jthread([this] {
       while (const auto next = asides_.take()) {
         if (!is_ending_) (*next)();
       }

@@ -25,7 +25,7 @@ StepThread::TaskId StepThread::run(std::function<bool()> step, std::function<voi
     tasks_.push_back({id, std::move(step), is_cancelled});
   }
   changed_.notify_one();
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  if (!thread_.joinable()) thread_ = std::jthread([this] { work(); });
   return id;
 }
 

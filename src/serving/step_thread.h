@@ -62,7 +62,7 @@ class StepThread {
   std::condition_variable changed_;
   std::deque<Task> tasks_;  // guarded by mutex_
   bool is_ending_ = false;  // guarded by mutex_
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace muster

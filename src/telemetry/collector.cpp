@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/wall_clock.h"
 #include "telemetry/open_sources.h"
 #include "telemetry/sampler_process.h"
@@ -139,7 +140,7 @@ class SamplerCollector final : public Collector {
   std::set<std::uint64_t> open_searches_;
   std::map<std::uint64_t, std::optional<std::vector<EdgeFound>>> answers_;  // nullopt: it died
 
-  std::mutex subscribers_mutex_;
+  Mutex subscribers_mutex_;
   std::vector<std::function<void(const DeviceSample&)>> subscribers_;
   std::jthread loop_;
 };
@@ -315,7 +316,7 @@ Status SamplerCollector::take_samples() {
     changed_.notify_all();
   }
   if (samples.empty()) return Done{};
-  const std::lock_guard lock(subscribers_mutex_);
+  const MutexLock lock(subscribers_mutex_);
   for (const auto& on_sample : subscribers_) {
     for (const auto& sample : samples) on_sample(sample);
   }
@@ -485,7 +486,7 @@ void SamplerCollector::subscribe(std::function<void(const DeviceSample&)> on_sam
     has_subscribers_ = true;
     wish_notices();
   }
-  const std::lock_guard lock(subscribers_mutex_);
+  const MutexLock lock(subscribers_mutex_);
   subscribers_.push_back(std::move(on_sample));
 }
 

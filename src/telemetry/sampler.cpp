@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "net/frame_channel.h"
 #include "telemetry/call_costs.h"
 #include "telemetry/call_page.h"
@@ -77,7 +78,7 @@ class Sampler final : public SampleSink {
   std::atomic<std::uint64_t> lost_visits_ = 0;  // there was no room in the ring
   const Clock& clock_;
   CallCosts opening_;
-  std::mutex send_mutex_;
+  Mutex send_mutex_;
   std::mutex mutex_;
   std::condition_variable has_watch_;
   std::optional<Watch> watch_;    // guarded by mutex_
@@ -176,7 +177,7 @@ Status Sampler::on_frame(const FrameHeader& header, std::span<const std::byte> p
 void Sampler::send(TelemetryMessageType type, std::uint64_t id,
                    const std::vector<std::byte>& payload) {
   const std::array<std::span<const std::byte>, 1> parts{payload};
-  const std::lock_guard lock(send_mutex_);
+  const MutexLock lock(send_mutex_);
   if (!write_frame(socket_.get(), static_cast<std::uint8_t>(type), id, parts)) end_process(0);
 }
 

@@ -104,7 +104,7 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
     const bool was_visited = visit(device, self, sample);
     const auto took = clock_.now() - self.visit_since;
     if (was_visited) {
-      const std::lock_guard taking(sink_mutex_);
+      const MutexLock taking(sink_mutex_);
       sink_.take(sample);
     }
     lock.lock();
@@ -117,7 +117,7 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
   if (!std::exchange(self.has_given, false)) return;
   lock.unlock();
   {
-    const std::lock_guard taking(sink_mutex_);
+    const MutexLock taking(sink_mutex_);
     sink_.end_round();
   }
   lock.lock();
@@ -170,7 +170,7 @@ void Sampling::visit_now(std::uint32_t index) {
     device.sampler->sample(sample.tiers, *device.watch, sample);
   }
   device.visited_beside = static_cast<std::uint64_t>((sample.at - begin_) / plan_.period());
-  const std::lock_guard taking(sink_mutex_);
+  const MutexLock taking(sink_mutex_);
   sink_.take(sample);
 }
 

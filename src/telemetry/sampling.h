@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/stop_signal.h"
 #include "base/unique_fd.h"
 #include "hw/device_sampler.h"
@@ -109,7 +110,7 @@ class Sampling {
   const Duration stuck_after_;
   std::vector<std::unique_ptr<Watched>> devices_;  // the list does not change
   std::atomic<bool> has_viewer_ = false;
-  std::mutex sink_mutex_;
+  Mutex sink_mutex_;
   SampleSink& sink_;      // guarded by sink_mutex_
   const UniqueFd alarm_;  // a timer: when the watchdog shall look
   StopSignal stop_;       // ends the sleep between two rounds

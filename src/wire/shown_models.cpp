@@ -14,13 +14,13 @@ ShownModels::ShownModels(char* argument)
     : argument_(argument), room_(argument == nullptr ? 0 : std::strlen(argument)) {}
 
 void ShownModels::add(ModelId id, std::string_view model_folder) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   names_[id] = shown_model_name(model_folder);
   write();
 }
 
 void ShownModels::remove(ModelId id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   names_.erase(id);
   write();
 }

@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "spec/serving.h"
 
 namespace muster {
@@ -25,12 +25,12 @@ class ShownModels {
   void remove(ModelId id);
 
  private:
-  void write() const;  // called under the lock
+  void write() const MUSTER_REQUIRES(mutex_);
 
   char* const argument_;
   const std::size_t room_;
-  std::mutex mutex_;
-  std::map<ModelId, std::string> names_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<ModelId, std::string> names_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// "all-MiniLM-L6-v2" for "/models/all-MiniLM-L6-v2/" and for

@@ -149,7 +149,7 @@ Status Worker::on_load(Load load) {
                                      "a worker has one set of lanes for all of its models"});
   }
   {
-    const std::lock_guard lock(models_mutex_);
+    const MutexLock lock(models_mutex_);
     if (!models_.emplace(load.model_id, nullptr).second) {
       return Error{ErrorKind::Corrupt,
                    fmt::format("the model was asked for twice: {}", load.model_id)};
@@ -161,7 +161,7 @@ Status Worker::on_load(Load load) {
 // An id that is not there is no fault: a load that failed has removed it already.
 Status Worker::on_unload(const Unload& unload) {
   Model last;  // freed outside of the lock
-  const std::lock_guard lock(models_mutex_);
+  const MutexLock lock(models_mutex_);
   const auto found = models_.find(unload.model_id);
   if (found == models_.end()) return Done{};
   last = std::move(found->second);
@@ -174,7 +174,7 @@ Status Worker::on_unload(const Unload& unload) {
 Status Worker::on_batch(std::uint64_t id, Batch batch, bool was_expected) {
   Model model;
   {
-    const std::lock_guard lock(models_mutex_);
+    const MutexLock lock(models_mutex_);
     const auto found = models_.find(batch.model_id);
     if (found != models_.end()) model = found->second;
   }
@@ -282,7 +282,7 @@ Status Worker::load_model(const Load& load) {
 
 // False: it was unloaded while it was loading. The worker must not bring it back.
 bool Worker::put_model(ModelId id, const Model& model) {
-  const std::lock_guard lock(models_mutex_);
+  const MutexLock lock(models_mutex_);
   const auto found = models_.find(id);
   if (found == models_.end()) return false;
   found->second = model;
@@ -292,7 +292,7 @@ bool Worker::put_model(ModelId id, const Model& model) {
 // The id is free again, so the parent may ask for the model once more.
 Status Worker::fail_load(ModelId id, const Error& error) {
   {
-    const std::lock_guard lock(models_mutex_);
+    const MutexLock lock(models_mutex_);
     models_.erase(id);
   }
   const auto payload = encode(LoadFailed{id, error});
@@ -329,7 +329,7 @@ Status Worker::answer(const Job& job, std::vector<float>& rows) {
 
 Status Worker::send(MessageType type, std::uint64_t id,
                     std::span<const std::span<const std::byte>> parts) {
-  const std::lock_guard lock(write_mutex_);
+  const MutexLock lock(write_mutex_);
   return write_frame(socket_.get(), static_cast<std::uint8_t>(type), id, parts);
 }
 

@@ -2,13 +2,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/inbox.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "engine/encoder.h"
@@ -74,9 +74,9 @@ class Worker {
   bool is_batch_expected_ = false;  // this and the next two are the reader's own
   bool is_reader_lane_ = false;
   std::vector<float> expected_rows_;
-  std::mutex write_mutex_;  // keeps the frames of several lanes apart
-  std::mutex models_mutex_;
-  std::map<ModelId, Model> models_;  // guarded by models_mutex_; null: it waits or loads
+  Mutex write_mutex_;  // keeps the frames of several lanes apart
+  Mutex models_mutex_;
+  std::map<ModelId, Model> models_ MUSTER_GUARDED_BY(models_mutex_);  // null: it waits or loads
   std::vector<std::uint32_t> cpus_;  // set before the lanes and the loader start
   std::unique_ptr<Inbox<Job>> jobs_;
   std::unique_ptr<Inbox<Load>> loads_;

@@ -1,11 +1,13 @@
 """Every include between folders of src/ and stand_ins/ is an arrow its CMakeLists.txt declares, and every declared arrow
-is one that arrows.txt allows and that some file uses."""
+is one that arrows.txt allows and that some file uses. arrows.txt allows nothing more, and ARCHITECTURE.md's table says the same."""
 
 import pathlib
 import re
 
 from sources import cmake_list, code_files, module_lists, module_of, report, root_from_arguments
 
+# A row of ARCHITECTURE.md's table of folders: the folder, and what it may include beside base.
+PAGE_ROW = re.compile(r"^\| `(\w+)/` \| .* \| ([\w, –]+) \|$", re.MULTILINE)
 # The command line may wire everything together, but never links torch.
 NEVER_FROM_CLI = {"engine", "worker"}
 
@@ -68,6 +70,25 @@ def faults_in(root, table):
     return faults
 
 
+def table_faults(root, table, page):
+    """Rows and arrows of `table` that no folder has, and what `page`, ARCHITECTURE.md, says otherwise."""
+    allowed, declared = allowed_arrows(table), declared_arrows(root)
+    shown = {module: set(re.findall(r"\w+", cell)) for module, cell in PAGE_ROW.findall(page)}
+    faults = []
+    for module, permitted in allowed.items():
+        if module not in declared:
+            faults.append(f"arrows.txt: there is no folder {module}")
+        elif "*" not in permitted:
+            idle = permitted - declared[module] - {"base"}
+            faults += [f"arrows.txt: {module} -> {t} is an arrow that its CMakeLists.txt does not declare" for t in sorted(idle)]
+            if (root / "src" / module).is_dir() and shown.get(module) != permitted - {"base"}:
+                faults.append(f"ARCHITECTURE.md: its row of {module} must name {' '.join(sorted(permitted - {'base'})) or 'nothing'}")
+    return faults
+
+
 if __name__ == "__main__":
-    report(faults_in(root_from_arguments(), (pathlib.Path(__file__).parent / "arrows.txt").read_text()),
+    top, text = root_from_arguments(), (pathlib.Path(__file__).parent / "arrows.txt").read_text()
+    # A copy of src/ alone has no page.
+    page = top / "ARCHITECTURE.md"
+    report(faults_in(top, text) + (table_faults(top, text, page.read_text()) if page.exists() else []),
            "every arrow is declared and allowed")

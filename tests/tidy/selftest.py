@@ -77,6 +77,15 @@ class Arrows(Tree):
         self.write({"src/planner/plan.cpp": '#include "planner/plan.h"\n'})
         self.assertEqual(self.faults(), ["planner: no file includes anything of spec, which its CMakeLists.txt declares"])
 
+    def test_the_table_and_the_page_say_what_is_declared(self):
+        table = "spec:\nplanner: spec\nscheduler:\n"
+        page = "| `spec/` | nouns | – |\n| `planner/` | plans | spec |\n| `scheduler/` | queues | – |\n"
+        self.assertEqual(check_arrows.table_faults(self.root, table, page), [])
+        self.assertEqual(check_arrows.table_faults(self.root, "wing:\nspec:\nplanner: spec\nscheduler: spec\n", page),
+                         ["arrows.txt: there is no folder wing",
+                          "arrows.txt: scheduler -> spec is an arrow that its CMakeLists.txt does not declare",
+                          "ARCHITECTURE.md: its row of scheduler must name spec"])
+
     def test_a_circle_is_refused(self):
         self.write({"src/spec/CMakeLists.txt": "muster_module(spec DEPS planner base)"})
         self.assertIn("src/spec: the arrows from spec lead back to it", self.faults())

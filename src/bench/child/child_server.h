@@ -59,7 +59,7 @@ class ChildServer {
   mutable Mutex mutex_;
   std::string tail_ MUSTER_GUARDED_BY(mutex_);
   std::string said_url_ MUSTER_GUARDED_BY(mutex_);
-  std::thread reader_;
+  std::jthread reader_;
 };
 
 }  // namespace muster

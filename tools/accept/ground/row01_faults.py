@@ -28,11 +28,20 @@ def faults():
     return rows
 
 
+def tests_of(program, pattern):
+    listed = subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True, text=True,
+                            timeout=TEST_S, cwd=program.parent)
+    return [line.strip() for line in listed.stdout.splitlines() if line.startswith("  ")]
+
+
 def run_gtest(program, pattern):
     """(how many tests ran and passed, what is wrong or None)."""
     found = [TESTS / tree / "bin" / program for tree in TREES if (TESTS / tree / "bin" / program).exists()]
     if not found:
         return 0, f"{program} is not built; run ./test first"
+    for part in pattern.split(":"):  # one that is renamed would be missed beside others
+        if not tests_of(found[0], part):
+            return 0, f"{part} matches no test"
     done = subprocess.run([found[0], f"--gtest_filter={pattern}"], capture_output=True, text=True, timeout=TEST_S,
                           cwd=found[0].parent)
     passed = re.search(r"\[  PASSED  \] (\d+) test", done.stdout)
@@ -43,7 +52,7 @@ def run_gtest(program, pattern):
         return ran, (wrong or [f"exit code {done.returncode}"])[0]
     if skipped:
         return ran, f"{skipped.group(1)} skipped"
-    return ran, None if ran else "the filter matches no test"
+    return ran, None if ran else "no test passed"
 
 
 def run_ctest(pattern):

@@ -1,4 +1,4 @@
-"""Search against numpy, the arrows between folders, and the package unpacked elsewhere."""
+"""Search against numpy, the arrows between folders, and the package unpacked elsewhere, with its completion and manual."""
 
 import functools
 import json
@@ -23,6 +23,13 @@ HIT_COUNT = 10
 # Scores closer than this may change places: numpy sums in another order.
 SCORE_TOLERANCE = 1e-6
 LIBRARY = re.compile(r"\.so[\d.]*$")
+# What shells and `man` read, as the packed program itself prints it.
+PRINTED = {
+    "share/bash-completion/completions/muster": ("completion", "bash"),
+    "share/zsh/site-functions/_muster": ("completion", "zsh"),
+    "share/fish/vendor_completions.d/muster.fish": ("completion", "fish"),
+    "share/man/man1/muster.1": ("manual",),
+}
 GLIBC = re.compile(r"^(ld-linux.*|lib(c|m|pthread|dl|rt|resolv|util|anl|nss_\w+))(-[\d.]+)?\.so")
 
 
@@ -78,6 +85,17 @@ def libraries_of(pid):
     return {path for path in paths if LIBRARY.search(path)}
 
 
+def unlike_printed(package):
+    """The files of PRINTED that are missing or say something else than the program."""
+    unlike = []
+    for name, words in PRINTED.items():
+        said = subprocess.run(["env", "-i", package / "bin/muster", *words], capture_output=True, check=True).stdout
+        path = package / name
+        if not said or not path.is_file() or path.read_bytes() != said:
+            unlike.append(name)
+    return unlike
+
+
 def check_package(report):
     subprocess.run([ROOT / "package"], check=True, stdout=subprocess.DEVNULL)
     tarball = max((ROOT / "dist").glob("muster-*.tar.gz"), key=lambda p: p.stat().st_mtime)
@@ -94,6 +112,7 @@ def check_package(report):
             for pid in [process.pid, *children_of(process.pid)]:
                 loaded |= libraries_of(pid)
         err = process.stderr.read()
+        unlike = unlike_printed(package)
     foreign = sorted(path for path in loaded if not path.startswith((str(package / "lib"), str(pathlib.Path(torch).parent)))
                      and not GLIBC.match(os.path.basename(path)))
     report.raw["package"] = {"tarball": tarball.name, "stderr": err[-2000:]}
@@ -105,6 +124,8 @@ def check_package(report):
     report.add(holds("its libraries", not foreign and any("libtorch_cpu" in p for p in loaded),
                      ", ".join(foreign) or f"{len(loaded)}, all from its own lib/, torch or glibc",
                      "from its own lib/, torch or glibc"))
+    report.add(holds("completion for bash, zsh and fish, and the manual page", not unlike, ", ".join(unlike) or f"{len(PRINTED)} files",
+                     "in the package, as its program prints them"))
 
 
 def measure(report, arguments):
