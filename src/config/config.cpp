@@ -2,29 +2,22 @@
 // came from, because the first question about a surprising setting is who set it.
 // A value is checked when it is merged, under the name by which its source calls it, so a
 // message points at the line, variable or flag to change. Two names for one setting may stand
-// side by side within a source only if they agree. An unknown variable is a warning, since
-// environments hold much that is not ours; but one that looks like a mistyped guard (TLS, keys,
-// audit) is an error.
+// side by side within a source only if they agree.
 
 #include "config/config.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
-#include <iterator>
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "config/foreign_names.h"
 #include "config/values.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kPrefix = "MUSTER_";
-constexpr std::string_view kFileVariable = "MUSTER_CONFIG";
 constexpr std::string_view kFileName = "muster.yaml";
 
 // A file of settings that is longer is not one; no reason to read a disk image to the end.
@@ -43,60 +36,12 @@ std::optional<std::string> variable(const std::vector<std::string>& environment,
 // The file that counts: named by flag, by variable, or lying in the working folder.
 std::optional<std::filesystem::path> config_file(const ConfigSources& sources) {
   if (sources.file) return sources.file;
-  if (auto named = variable(sources.environment, kFileVariable))
+  if (auto named = variable(sources.environment, kConfigFileVariable))
     return std::filesystem::path(*named);
   std::error_code ignored;
   auto here = sources.working_folder / kFileName;
   if (std::filesystem::exists(here, ignored)) return here;
   return std::nullopt;
-}
-
-// Kubernetes gives a container these for every Service of its namespace; for one named "muster"
-// they begin as ours do. Source: Kubernetes, "Service", section "Environment variables".
-bool is_of_kubernetes(std::string_view name, std::string_view value) {
-  for (const auto* scheme : {"tcp://", "udp://", "sctp://"}) {
-    if (value.starts_with(scheme)) return true;
-  }
-  name.remove_prefix(kPrefix.size());
-  constexpr std::string_view kService = "SERVICE_";
-  const auto service = name.find(kService);  // MUSTER_SERVICE_HOST, MUSTER_GPU_SERVICE_PORT_HTTP
-  const bool is_word = service == 0 || (service != name.npos && name[service - 1] == '_');
-  if (is_word) {
-    const auto rest = name.substr(service + kService.size());
-    if (rest == "HOST" || rest == "PORT" || rest.starts_with("PORT_")) return true;
-  }
-  const auto port = name.find("PORT_");  // MUSTER_PORT_8000_TCP_ADDR
-  return port != name.npos && port + 5 < name.size() && name[port + 5] >= '0' &&
-         name[port + 5] <= '9';
-}
-
-// Left out, a mistyped one of these would leave a server open, or unwatched.
-constexpr SettingId kGuards[] = {SettingId::TlsCert,  SettingId::TlsKey, SettingId::TlsClientCa,
-                                 SettingId::KeysFile, SettingId::ApiKey, SettingId::AuditLog};
-
-// A misspelt MUSTER_KEYS_FILE, say, must not start a server without keys.
-bool guards_access(std::string_view variable_name) {
-  return std::any_of(std::begin(kGuards), std::end(kGuards), [&](SettingId id) {
-    const auto& setting = setting_of(id);
-    MUSTER_CHECK(setting.is_host_only);
-    return variable_of(setting.name) == variable_name;
-  });
-}
-
-Error unguarded(const std::string& name, const std::string& nearest) {
-  return Error{ErrorKind::InvalidArgument,
-               fmt::format("{}: no setting has this name; did you mean {}? It is not left out, as "
-                           "a server without that setting lets in whom it should not",
-                           name, nearest)};
-}
-
-std::string warning_of(std::vector<std::string> unknown) {
-  constexpr std::size_t kNamedMost = 8;  // the line stays one
-  const auto more = unknown.size() > kNamedMost ? unknown.size() - kNamedMost : 0;
-  unknown.resize(unknown.size() - more);
-  return fmt::format(
-      "the environment has variables that are no settings, and they are left out: {}{}",
-      fmt::join(unknown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 }  // namespace
@@ -117,41 +62,6 @@ std::string_view origin_name(Origin origin) {
       return "request";
   }
   return "?";
-}
-
-// An empty variable counts as not set: compose files often pass on variables that have no value.
-Result<EnvironmentValues> read_environment(const std::vector<std::string>& environment) {
-  EnvironmentValues values;
-  std::vector<std::string> unknown;  // each as the warning says it
-  for (const auto& entry : environment) {
-    const auto equals = entry.find('=');
-    if (equals == std::string::npos || !entry.starts_with(kPrefix)) continue;
-    const auto name = entry.substr(0, equals);
-    if (is_of_kubernetes(name, entry.substr(equals + 1))) {
-      unknown.push_back(fmt::format("{} (it is Kubernetes' own, of a Service)", name));
-      continue;
-    }
-    if (name == kFileVariable) continue;
-
-    std::vector<std::string> candidates{std::string(kFileVariable)};
-    const Setting* found = nullptr;
-    for (const auto& candidate : setting_names()) {
-      candidates.push_back(variable_of(candidate));
-      if (candidates.back() == name) found = find_setting(candidate);
-    }
-    if (found == nullptr) {
-      const auto nearest = nearest_name(name, candidates);
-      const bool is_given = equals + 1 < entry.size();
-      if (nearest && is_given && guards_access(*nearest)) return unguarded(name, *nearest);
-      unknown.push_back(nearest ? fmt::format("{} (did you mean {}?)", name, *nearest) : name);
-      continue;
-    }
-    if (equals + 1 < entry.size()) {
-      values.given.push_back({found->id, entry.substr(equals + 1), name});
-    }
-  }
-  if (!unknown.empty()) values.warnings.push_back(warning_of(std::move(unknown)));
-  return values;
 }
 
 // The order of the merges is the order of precedence; names of other programs count for less

@@ -43,6 +43,9 @@ struct EffectiveValue {
   std::string place;  // as GivenValue's; for defaults empty, or how it was found
 };
 
+/// Names the file of settings; no setting of its own.
+inline constexpr std::string_view kConfigFileVariable = "MUSTER_CONFIG";
+
 struct ConfigSources {
   std::vector<GivenValue> flags;
   std::vector<std::string> environment;       // all of it, "NAME=value"
