@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -27,10 +26,5 @@ struct DeployOptions {
 /// Errors: InvalidArgument and NotFound, one sentence each; those of `parse_container_devices` and
 /// of reading the model.
 Result<DeployOptions> deploy_options(const Arguments& arguments, const ContainerHost& host);
-
-/// "1g", "512m", "2GiB", "4096": units of 1024, as docker's.
-///
-/// Errors: InvalidArgument. Source: docker/go-units, RAMInBytes.
-Result<std::uint64_t> parse_memory_size(std::string_view flag, std::string_view text);
 
 }  // namespace muster

@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "base/text.h"
-#include "cli/deploy_options.h"
 #include "cli/interval.h"
+#include "cli/memory_size.h"
 #include "cli/monitor_csv.h"
 #include "cli/telemetry_options.h"
 

@@ -10,15 +10,11 @@
 #include <string_view>
 #include <utility>
 
-#include "base/text.h"
 #include "cli/arguments.h"
-#include "modelfile/model_catalogue.h"
-#include "spec/gpu_catalogue.h"
+#include "cli/completion/known_words.h"
 
 namespace muster {
 namespace {
-
-using Paths = Candidates::Paths;
 
 // Where the last word stands, as the words before it decide.
 struct Place {
@@ -54,113 +50,6 @@ Place place_of(const std::vector<FlagMeaning>& meanings, std::span<const std::st
   return place;
 }
 
-// Those of `all` that begin with what is there, behind `head`.
-void add_all(const std::vector<Candidate>& all, std::string_view begun, std::string_view head,
-             Candidates& out) {
-  for (const auto& one : all) {
-    if (one.text.starts_with(begun)) {
-      out.words.push_back({std::string(head) + one.text, one.help});
-    }
-  }
-}
-
-std::vector<Candidate> plain(std::span<const std::string> texts) {
-  std::vector<Candidate> all;
-  for (const auto& text : texts) all.push_back({text});
-  return all;
-}
-
-// Of "cuda:0,cu" the part behind the last comma; what is in the list already is no candidate again.
-void add_list(std::vector<Candidate> all, std::string_view begun, std::string_view head,
-              Candidates& out) {
-  const auto comma = begun.rfind(',');
-  const auto kept = comma == begun.npos ? std::string_view() : begun.substr(0, comma + 1);
-  const auto given = split(kept, ',');
-  std::erase_if(all, [&](const Candidate& one) {
-    return std::find(given.begin(), given.end(), one.text) != given.end();
-  });
-  out.goes_on = all.size() > 1;
-  add_all(all, begun.substr(kept.size()), fmt::format("{}{}", head, kept), out);
-}
-
-std::vector<Candidate> cached(const CompletionSources& sources) {
-  std::vector<Candidate> all;
-  constexpr std::string_view kBare = "sentence-transformers/";
-  for (const auto& id : sources.cached_models()) {
-    all.push_back({id, "in the hub cache"});
-    if (id.starts_with(kBare)) all.push_back({id.substr(kBare.size()), "in the hub cache"});
-  }
-  return all;
-}
-
-// The catalogue's: by id for the hub, by every name for a plan.
-std::vector<Candidate> catalogued(bool ids_alone) {
-  std::vector<Candidate> all;
-  for (const auto& model : model_catalogue()) {
-    all.push_back({model.id, "public model"});
-    if (ids_alone) continue;
-    const auto add = [&](const std::string& name) { all.push_back({name, model.id}); };
-    add(model.id.substr(model.id.find('/') + 1));
-    for (const auto& name : model.names) add(name);
-  }
-  return all;
-}
-
-// "sim:8x" goes on with each GPU; without a count there is one.
-std::vector<Candidate> machines(std::string_view begun) {
-  std::vector<Candidate> all{{"here", "this machine"}};
-  std::string head = "sim:1x";
-  if (const auto times = begun.find('x'); begun.starts_with("sim:") && times != begun.npos) {
-    head = begun.substr(0, times + 1);
-  }
-  for (const auto& gpu : gpu_catalogue()) {
-    all.push_back({head + std::string(gpu.name), std::string(gpu.driver_name)});
-  }
-  return all;
-}
-
-std::vector<Candidate> device_lists(const CompletionSources& sources) {
-  std::vector<Candidate> all{{"auto", "every GPU, else the CPU"}, {"cpu", "every CPU"}};
-  for (auto& device : sources.devices()) all.push_back(std::move(device));
-  return all;
-}
-
-void add_words(WordKind kind, std::string_view begun, std::string_view head,
-               const CompletionSources& sources, Candidates& out) {
-  switch (kind) {
-    case WordKind::Text:
-      return;
-    case WordKind::File:
-      out.paths = Paths::Files;
-      return;
-    case WordKind::Folder:
-      out.paths = Paths::Folders;
-      return;
-    case WordKind::Model:
-      add_all(cached(sources), begun, head, out);
-      out.paths = Paths::Folders;
-      return;
-    case WordKind::AnyModel:
-      add_all(cached(sources), begun, head, out);
-      add_all(catalogued(false), begun, head, out);
-      out.paths = Paths::Files;
-      return;
-    case WordKind::HubModel:
-      add_all(catalogued(true), begun, head, out);
-      add_all(plain(sources.cached_models()), begun, head, out);
-      return;
-    case WordKind::Device:
-      add_all(sources.devices(), begun, head, out);
-      return;
-    case WordKind::Devices:
-      return add_list(device_lists(sources), begun, head, out);
-    case WordKind::Machine:
-      add_all(machines(begun), begun, head, out);
-      out.paths = Paths::Files;
-      return;
-  }
-}
-
 // What a value is, by the word that stands for it in the help text.
 WordKind kind_of_value(const FlagMeaning& meaning) {
   if (meaning.setting != nullptr && meaning.setting->id == SettingId::Devices) {
@@ -185,11 +74,11 @@ void add_values(const FlagMeaning& meaning, std::string_view begun, std::string_
   const auto& choices =
       meaning.setting != nullptr ? meaning.setting->choices : meaning.flag->choices;
   if (choices.empty()) {
-    add_words(kind_of_value(meaning), begun, head, sources, out);
+    add_words_of(kind_of_value(meaning), begun, head, sources, out);
   } else if (meaning.flag != nullptr && meaning.flag->value_name == "LIST") {
-    add_list(plain(choices), begun, head, out);
+    add_list_candidates(plain_candidates(choices), begun, head, out);
   } else {
-    add_all(plain(choices), begun, head, out);
+    add_candidates(plain_candidates(choices), begun, head, out);
   }
 }
 
@@ -221,13 +110,13 @@ void add_positional(const CommandSpec& spec, const Place& place, const std::stri
   }
   if (!spec.verbs.empty()) {
     for (const auto& verb : spec.verbs) {
-      if (verb.name == place.words.front()) add_words(verb.then, word, "", sources, out);
+      if (verb.name == place.words.front()) add_words_of(verb.then, word, "", sources, out);
     }
     return;
   }
   if (at >= spec.positional_most) return;
   if (!spec.words.empty()) {
-    add_words(spec.words[std::min(at, spec.words.size() - 1)], word, "", sources, out);
+    add_words_of(spec.words[std::min(at, spec.words.size() - 1)], word, "", sources, out);
   }
 }
 
@@ -275,11 +164,11 @@ Candidates candidates(std::span<const Command> commands, std::span<const std::st
     auto all = command_names(commands);
     all.push_back({"help", "explain a command"});
     if (word.starts_with('-')) all = {{"--help", "this text"}, {"--version", "which muster it is"}};
-    add_all(all, word, "", out);
+    add_candidates(all, word, "", out);
     return out;
   }
   if (name == "help") {
-    if (words.size() == 2) add_all(command_names(commands), word, "", out);
+    if (words.size() == 2) add_candidates(command_names(commands), word, "", out);
     return out;
   }
   for (const auto& command : commands) {
