@@ -14,26 +14,14 @@
 #include "server/access.h"
 #include "server/exchange.h"
 #include "server/handlers.h"
+#include "server/refusals.h"
 #include "server/request_id.h"
 
 namespace muster {
 namespace {
 
-constexpr Duration kComeAgain = std::chrono::seconds(1);
-
 // The body of a route that computes nothing: a few names and settings.
 constexpr std::uint64_t kControlBodyMost = 1 << 20;
-
-// A refusal that the HTTP server words itself, as the API's errors are.
-void dress(HttpResponse& response, ErrorForm form) {
-  ApiError error = api_error(response.status, std::string(trim(response.body)));
-  if (response.status == 503) error.retry_after = kComeAgain;
-  HttpResponse dressed = error_response(error, form);
-  for (auto& header : response.headers) {
-    if (header.first != "Retry-After") dressed.headers.push_back(std::move(header));
-  }
-  response = std::move(dressed);
-}
 
 // Called on the audit log's thread. The loop outlives it.
 void tell_of_audit(ServerState& state, const std::optional<Error>& error, std::uint64_t lost) {
@@ -44,24 +32,6 @@ void tell_of_audit(ServerState& state, const std::optional<Error>& error, std::u
   state.loop.post([write = state.hooks.log, text, is_bad = error.has_value()] {
     write({.level = is_bad ? LogLevel::Error : LogLevel::Info, .message = text});
   });
-}
-
-// A path that exists under another method is 405 with `Allow`; only a path that no route has is
-// 404, with the nearest one.
-HttpResponse missing_response(const HttpRequest& request, const RouteMiss& miss) {
-  if (!miss.allow.empty()) {
-    constexpr std::size_t kMethodShownMost = 20;
-    HttpResponse response = error_response(
-        api_error(405, "This route does not take " + request.method.substr(0, kMethodShownMost) +
-                           " but " + miss.allow),
-        error_form_of(request.path));
-    response.headers.emplace_back("Allow", miss.allow);
-    return response;
-  }
-  constexpr std::size_t kShownMost = 200;  // bytes of a path that a client made up
-  std::string message = "There is no route " + request.path.substr(0, kShownMost);
-  if (miss.nearest) message += "; did you mean " + *miss.nearest + "?";
-  return error_response(api_error(404, message));
 }
 
 std::string fields_text(const std::vector<std::string>& names) {
@@ -113,7 +83,7 @@ class ServerOnLoop final : public Server {
     MUSTER_TRY(open_searches());
     HttpServerOptions options = state_->options.http;
     options.dress_refusal = [this](HttpResponse& response, const HttpRefused& refused) {
-      dress(response, error_form_of(refused.path));
+      dress_refusal(response, error_form_of(refused.path));
       if (refused.judged) {
         return std::static_pointer_cast<Exchange>(refused.judged)->replace_answer(response);
       }
@@ -168,7 +138,7 @@ class ServerOnLoop final : public Server {
     std::string id = request_id_for(head.header("X-Request-Id"));
     auto outcome = find_route(head.method, head.path);
     if (const auto* miss = std::get_if<RouteMiss>(&outcome)) {
-      HttpResponse response = missing_response(head, *miss);
+      HttpResponse response = missing_route_response(head, *miss);
       count_stray(response, head, std::move(id));
       return {.refusal = std::move(response)};
     }

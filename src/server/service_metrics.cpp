@@ -1,133 +1,20 @@
-// One table lists every family; the text and its documentation both come from it, and a name that
-// it lacks ends the program, so no metric goes undocumented. The format wants the lines of a family
-// together, hence the loops go over devices inside a family and not the other way round. Buckets of
-// a histogram are cumulative in the text but single counts in memory, so that counting is one
-// increment.
+// A name that the table of families lacks ends the program, so no metric goes undocumented. The
+// format wants the lines of a family together, hence the loops go over devices inside a family and
+// not the other way round. Buckets of a histogram are cumulative in the text but single counts in
+// memory, so that counting is one increment.
 
 #include "server/service_metrics.h"
 
 #include <fmt/format.h>
-
-#include <array>
 
 #include "metrics/metric_text.h"
 
 namespace muster {
 namespace {
 
-constexpr auto kGauge = MetricType::Gauge;
-constexpr auto kCounter = MetricType::Counter;
-constexpr auto kHistogram = MetricType::Histogram;
-
-// In the order of the output.
-constexpr std::array kFamilies{
-    ComputedFamily{"start_time_seconds", "When the server started, Unix time", "", "s", kGauge},
-    ComputedFamily{"ready", "1 while requests are taken: a device has a model, and no drain", "",
-                   "", kGauge},
-    ComputedFamily{"http_requests_total",
-                   "Requests answered, by route and status; 499: the client went first",
-                   "route, method, status", "", kCounter},
-    ComputedFamily{"http_request_duration_seconds",
-                   "From the whole request to its answer's hand-over", "route, method", "s",
-                   kHistogram},
-    ComputedFamily{"http_stray_requests_total",
-                   "Requests that no route took, or that could not be read, by status", "status",
-                   "", kCounter},
-    ComputedFamily{"http_connections", "Open connections", "", "", kGauge},
-    ComputedFamily{"http_connections_total", "Connections accepted", "", "", kCounter},
-    ComputedFamily{"http_connection_ends_total",
-                   "Connections refused or cut off: too_many, slow_request, slow_reader, idle, "
-                   "evicted (idle, for a newcomer), client_gone",
-                   "reason", "", kCounter},
-    ComputedFamily{"http_memory_bytes",
-                   "Held for clients: requests, what is computed for them, answers not yet sent",
-                   "", "B", kGauge},
-    ComputedFamily{"http_memory_limit_bytes", "What may be held for clients: --memory-most", "",
-                   "B", kGauge},
-    ComputedFamily{"http_memory_refusals_total",
-                   "Requests told 503 because no more may be held for clients", "", "", kCounter},
-    ComputedFamily{"http_memory_evictions_total",
-                   "Clients cut off because they held much and were slow, and others needed room",
-                   "", "", kCounter},
-    ComputedFamily{"audit_lines_total", "Lines of the audit log: written, lost", "outcome", "",
-                   kCounter},
-    ComputedFamily{"audit_failing", "1 while lines of the audit log are lost", "", "", kGauge},
-    ComputedFamily{"calls_total", "Calls for computation that were let in", "", "", kCounter},
-    ComputedFamily{"calls_refused_total",
-                   "Calls told to come again: queue (the server's), limit (the caller's own)",
-                   "reason", "", kCounter},
-    ComputedFamily{"calls_ended_total",
-                   "Calls let in that got no answer: failed, cancelled (the client went), expired",
-                   "reason", "", kCounter},
-    ComputedFamily{"call_duration_seconds", "From asking to the answer, of answered calls", "", "s",
-                   kHistogram},
-    ComputedFamily{"calls_waiting", "Calls let in and not yet answered", "", "", kGauge},
-    ComputedFamily{"texts_total", "Texts of answered calls", "", "", kCounter},
-    ComputedFamily{"tokens_total", "Tokens of answered calls, cached ones included", "", "",
-                   kCounter},
-    ComputedFamily{"texts_shared_total",
-                   "Texts that shared the computation of an equal one in flight", "", "", kCounter},
-    ComputedFamily{"queue_texts", "Texts that wait for a device", "", "", kGauge},
-    ComputedFamily{"queue_tokens", "Tokens that wait for a device", "", "", kGauge},
-    ComputedFamily{"queue_drain_seconds", "Predicted time until all that waits and runs is done",
-                   "", "s", kGauge},
-    ComputedFamily{"cache_lookups_total", "Look-ups of the vector cache: hit, miss", "result", "",
-                   kCounter},
-    ComputedFamily{"cache_removals_total",
-                   "Entries thrown out or left out: evicted, expired, damaged", "reason", "",
-                   kCounter},
-    ComputedFamily{"cache_entries", "Vectors in the cache", "", "", kGauge},
-    ComputedFamily{"cache_size_bytes", "Size of the cache", "", "B", kGauge},
-    ComputedFamily{"cache_file_ok", "1 while the cache's file has what memory has", "", "", kGauge},
-    ComputedFamily{"cache_file_failures_total",
-                   "Times that writing the cache's file stopped working", "", "", kCounter},
-    ComputedFamily{"searches_total", "Searches in an index that were let in", "", "", kCounter},
-    ComputedFamily{"searches_refused_total",
-                   "Searches told to come again: too long a wait for the thread that searches", "",
-                   "", kCounter},
-    ComputedFamily{"search_seconds_total", "Time that the thread has searched", "", "s", kCounter},
-    ComputedFamily{"search_backlog_seconds",
-                   "Predicted time until the searches that run and wait are done", "", "s", kGauge},
-    ComputedFamily{"log_lost_lines_total", "Lines of the log that could not be written", "", "",
-                   kCounter},
-    ComputedFamily{"model_state", "1 for the state the model is in", "model, state", "", kGauge},
-    ComputedFamily{"model_calls_total", "Calls of the model that were let in", "model", "",
-                   kCounter},
-    ComputedFamily{"model_texts_total", "Texts of answered calls of the model", "model", "",
-                   kCounter},
-    ComputedFamily{"model_tokens_total", "Tokens of answered calls of the model", "model", "",
-                   kCounter},
-    ComputedFamily{"device_state", "1 for the state the device is in", "device, state", "", kGauge},
-    ComputedFamily{"device_batches_total", "Batches that the device has served", "device", "",
-                   kCounter},
-    ComputedFamily{"device_failed_batches_total", "Batches that did not come back", "device", "",
-                   kCounter},
-    ComputedFamily{"device_texts_total", "Texts that the device has computed", "device", "",
-                   kCounter},
-    ComputedFamily{"device_tokens_total", "Tokens that the device has computed", "device", "",
-                   kCounter},
-    ComputedFamily{"device_engine_seconds_total",
-                   "Time in the engine, summed over lanes and divided by their number", "device",
-                   "s", kCounter},
-    ComputedFamily{"device_in_flight_texts", "Texts that are with the device", "device", "",
-                   kGauge},
-    ComputedFamily{"device_in_flight_tokens", "Tokens that are with the device", "device", "",
-                   kGauge},
-    ComputedFamily{"device_batch_tokens_limit",
-                   "Tokens that a batch may have; lower for a while after an out-of-memory",
-                   "device", "", kGauge},
-    ComputedFamily{"device_tokens_per_second", "Measured speed of the device, all its lanes",
-                   "device", "", kGauge},
-    ComputedFamily{"device_restarts_total", "Workers of the device started again", "device", "",
-                   kCounter},
-    ComputedFamily{"device_quarantines_total", "Times that the device was put aside", "device", "",
-                   kCounter},
-    ComputedFamily{"device_canary_seconds", "How long the last canary took", "device", "s", kGauge},
-};
-
 // Families are begun by name, so that none is written that the table lacks.
 void begin(MetricText& text, std::string_view name) {
-  for (const ComputedFamily& family : kFamilies) {
+  for (const ComputedFamily& family : service_families()) {
     if (family.name == name) return text.begin_family(family);
   }
   MUSTER_CHECK(false);
@@ -310,8 +197,6 @@ void add_devices(MetricText& text, const std::vector<GroupStatus>& devices) {
 }
 
 }  // namespace
-
-std::span<const ComputedFamily> service_families() { return kFamilies; }
 
 std::string service_metrics_text(const ServiceFacts& facts) {
   MetricText text("muster_");
