@@ -1,0 +1,82 @@
+// Frequencies may be scaled by a formula, or be stored as divisors in tensors of the file. Where
+// there are tensors they decide, whatever the keys say.
+
+#include "modelfile/gguf_rope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "modelfile/dequantize.h"
+#include "modelfile/model_limits.h"
+#include "modelfile/shown_name.h"
+
+namespace muster {
+namespace {
+
+Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
+
+/// The floats of a small F32 tensor; empty when there is none of that name.
+Result<std::vector<float>> read_divisors(const GgufFile& file, const char* name,
+                                         std::uint32_t count) {
+  const auto* tensor = file.find(name);
+  if (tensor == nullptr) return std::vector<float>();
+  std::vector<float> values(count);
+  if (tensor->shape != std::vector<std::int64_t>{count} || tensor->type->name != "F32") {
+    return corrupt(fmt::format("{} is not F32 of {} elements", name, count));
+  }
+  MUSTER_TRY(dequantize(*tensor->type, tensor->data, values));
+  const bool are_positive = std::all_of(
+      values.begin(), values.end(), [](float value) { return std::isfinite(value) && value > 0; });
+  if (are_positive) return values;
+  return corrupt(fmt::format("{} holds a number that is not positive", name));
+}
+
+Status read_scaling(const GgufKeys& keys, RopeSpec& rope) {
+  const auto kind = MUSTER_TRY(keys.text("rope.scaling.type", "linear"));
+  // The older key of two for the same thing.
+  const auto old_factor = MUSTER_TRY(keys.real("rope.scale_linear", 1.0));
+  rope.factor = MUSTER_TRY(keys.real("rope.scaling.factor", old_factor));
+  rope.attention_factor = MUSTER_TRY(keys.real("rope.scaling.attn_factor", 1.0));
+  if (kind == "none" || kind == "longrope") return Done{};
+  if (kind == "linear") {
+    if (rope.factor != 1) rope.scaling = RopeScaling::Linear;
+    return Done{};
+  }
+  if (kind != "yarn") {
+    return Error{ErrorKind::Unsupported, fmt::format("{}.rope.scaling.type is not known: {}",
+                                                     keys.architecture(), shown_name(kind))};
+  }
+  rope.scaling = RopeScaling::Yarn;
+  rope.beta_fast = MUSTER_TRY(keys.real("rope.scaling.yarn_beta_fast", 32.0));
+  rope.beta_slow = MUSTER_TRY(keys.real("rope.scaling.yarn_beta_slow", 1.0));
+  // Source: llama-context.cpp, yarn_attn_factor; the same as transformers' get_mscale.
+  if (rope.factor > 1) rope.attention_factor *= 0.1 * std::log(rope.factor) + 1;
+  return Done{};
+}
+
+}  // namespace
+
+Status read_gguf_rope(const GgufKeys& keys, const GgufFile& file, DecoderSpec& spec) {
+  auto& rope = spec.rope;
+  rope.size = MUSTER_TRY(keys.number("rope.dimension_count", kHeadWidthMax, spec.head_size));
+  rope.base = MUSTER_TRY(keys.real("rope.freq_base", 10000.0));
+  rope.original_length =
+      MUSTER_TRY(keys.number("rope.scaling.original_context_length", kRowsMax, spec.length_max));
+  MUSTER_TRY(read_scaling(keys, rope));
+  const auto pairs = rope.size / 2;
+  auto every = MUSTER_TRY(read_divisors(file, "rope_freqs.weight", pairs));
+  rope.short_divisors = MUSTER_TRY(read_divisors(file, "rope_factors_short.weight", pairs));
+  rope.long_divisors = MUSTER_TRY(read_divisors(file, "rope_factors_long.weight", pairs));
+  if (!every.empty()) rope.short_divisors = rope.long_divisors = std::move(every);
+  if (rope.short_divisors.size() != rope.long_divisors.size()) {
+    return corrupt("one of rope_factors_short.weight and rope_factors_long.weight is missing");
+  }
+  if (!rope.short_divisors.empty()) rope.scaling = RopeScaling::LongRope;
+  return Done{};
+}
+
+}  // namespace muster
