@@ -1,0 +1,99 @@
+// What a run tells of itself: its progress while it lasts, what the files record of the vectors,
+// and the report at the end.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "jobs/embed_run.h"
+
+namespace muster {
+namespace {
+
+constexpr Duration kProgressInterval = std::chrono::milliseconds(100);
+
+}  // namespace
+
+double cpu_seconds_of_this_process() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto time_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return time_of(usage.ru_utime) + time_of(usage.ru_stime);
+}
+
+// Shown at once, however short after the last frame: what begins now may take seconds.
+void EmbedRun::begin_phase(const std::string& phase) {
+  progress_.phase = phase;
+  report_progress(/*is_last=*/true);
+}
+
+void EmbedRun::report_progress(bool is_last) {
+  const auto now = clock_.now();
+  if (!is_last && now - last_progress_ < kProgressInterval) return;
+  last_progress_ = now;
+  if (backend_) {
+    status_ = backend_->status();
+    if (status_.ready_at) progress_.phase.clear();
+    progress_.elapsed_seconds = status_.ready_at ? seconds(now - *status_.ready_at) : 0;
+    progress_.devices = std::move(status_.devices);
+  }
+  if (reader_) {
+    progress_.input_size_read = reader_->size_consumed();
+    progress_.blank_count = reader_->blank_count();
+  }
+  events_.on_progress(progress_);
+}
+
+// A name with a slip in it would else keep nothing, and say so only when a search asks for it.
+void EmbedRun::tell_of_fields_not_met() const {
+  for (const auto& sentence : reader_->fields_not_met()) {
+    events_.on_notice("no record has a field of --keep: " + sentence);
+  }
+}
+
+OutputRecord EmbedRun::record() const {
+  const auto& model = backend_->model();
+  OutputRecord record;
+  record.model = model.path;
+  record.server = model.server;
+  record.model_hash = model.hash;
+  record.equality_class = model.equality_class;
+  record.precision = precision_name(model.precision);
+  record.pooling = model.pooling;
+  record.normalize = model.normalize;
+  record.prompt_name = model.prompt_name;
+  record.length_max = model.length_max;
+  record.dim = status_.dim;
+  record.records_hash = records_hash_.hex();
+  record.identity = identity_;
+  record.kept = options_.input.keep;
+  return record;
+}
+
+EmbedReport EmbedRun::report() {
+  const auto now = clock_.now();
+  EmbedReport report;
+  report.progress = progress_;
+  report.total_seconds = seconds(now - begin_);
+  time_.start = status_.ready_at ? seconds(*status_.ready_at - begin_) : 0;
+  report.time = time_;
+  report.time.other =
+      std::max(0.0, report.total_seconds - time_.read - time_.tokenize - time_.wait - time_.write);
+  report.dim = status_.dim;
+  report.precision = backend_->model().precision;
+  report.precision_reason = backend_->model().precision_reason;
+  report.equality_class = backend_->model().equality_class;
+  report.out = out_name();
+  if (!options_.stream) report.index = files_.index;
+  report.first_duplicate = first_duplicate_;
+  report.are_all_ids_compared = !ids_.is_full();
+  report.first_vector_seconds = first_row_at_ ? seconds(*first_row_at_ - begin_) : 0;
+  report.parent_cpu_seconds = cpu_seconds_of_this_process() - cpu_begin_;
+  report.worker_cpu_seconds = worker_cpu_seconds_;
+  return report;
+}
+
+}  // namespace muster

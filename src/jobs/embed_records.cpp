@@ -1,0 +1,165 @@
+// Records come in in input order, their rows in any order; what is done leaves in input order.
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "jobs/embed_run.h"
+#include "jobs/stream_output.h"
+
+namespace muster {
+namespace {
+
+constexpr int kRecordsPerTurn = 256;  // read between two looks at the workers: about a millisecond
+constexpr Duration kCommitInterval = std::chrono::seconds(1);  // what a crash can cost
+
+Error not_finite(Precision precision) {
+  std::string message = "the vector of this text is not finite (NaN or infinity)";
+  if (precision != Precision::Fp32) {
+    message += fmt::format(" in {}; --precision fp32 has more room", precision_name(precision));
+  }
+  return Error{ErrorKind::InvalidArgument, message};
+}
+
+}  // namespace
+
+Status EmbedRun::read_turn() {
+  for (int i = 0; i < kRecordsPerTurn && window_.has_room(); ++i) {
+    {
+      const Stopwatch watch(clock_, time_.read);
+      is_at_end_ = !MUSTER_TRY(reader_->next(record_));
+    }
+    if (is_at_end_) return check_has_texts();
+    MUSTER_TRY(take_record());
+  }
+  return Done{};
+}
+
+// A program in front of a pipe that went wrong writes nothing: that is no reason to replace
+// vectors.
+Status EmbedRun::check_has_texts() const {
+  std::error_code ignored;
+  const bool is_in_the_way = !options_.stream && std::filesystem::exists(files_.out, ignored);
+  if (progress_.read_count > 0 || !is_in_the_way) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("there is no text in the input, so {} is left as it is: remove it first "
+                           "if it is to have no rows",
+                           files_.out.string())};
+}
+
+Status EmbedRun::take_record() {
+  ++progress_.read_count;
+  note_id();
+  WindowRecord taken;
+  taken.entry.input = options_.input.inputs[record_.input_index];
+  taken.entry.line = record_.line;
+  taken.entry.id = record_.id;
+  taken.entry.fields = record_.fields;
+  taken.input_position = reader_->size_consumed();
+  if (record_.fault) {
+    if (!options_.skip_bad) return stopping_fault(record_);
+    taken.entry.reason = record_.fault->message;
+    taken.is_done = true;
+    window_.push(std::move(taken));
+    return Done{};
+  }
+  const auto key = window_.next_key();
+  {
+    const Stopwatch watch(clock_, time_.tokenize);
+    const auto tokens = backend_->submit(key, record_.text).value_or(Tokenizer::Encoded{});
+    taken.entry.token_count = tokens.token_count;
+    taken.entry.is_truncated = tokens.is_truncated;
+    progress_.read_token_count += tokens.token_count;
+  }
+  taken.entry.text = record_.text;
+  MUSTER_CHECK(window_.push(std::move(taken)) == key);
+  return Done{};
+}
+
+// Whoever gives ids means them to be different; it is no error that they are not.
+void EmbedRun::note_id() {
+  if (record_.id.empty() || !ids_.add(record_.id)) return;
+  if (progress_.duplicate_id_count++ > 0) return;
+  first_duplicate_ = place_name(options_.input.inputs[record_.input_index], record_.line);
+}
+
+void EmbedRun::on_tokens(ItemKey key, const Tokenizer::Encoded& tokens) {
+  auto* record = window_.find(key);
+  MUSTER_CHECK(record != nullptr && !record->is_done);
+  record->entry.token_count = tokens.token_count;
+  record->entry.is_truncated = tokens.is_truncated;
+}
+
+void EmbedRun::on_row(ItemKey key, std::span<const std::byte> row) {
+  auto* record = window_.find(key);
+  MUSTER_CHECK(record != nullptr && !record->is_done);
+  record->row.resize(row.size() / sizeof(float));
+  std::memcpy(record->row.data(), row.data(), row.size());
+  if (!first_row_at_) first_row_at_ = clock_.now();
+  if (!is_all_finite(record->row)) {
+    record->row.clear();
+    return on_item_failed(key, not_finite(backend_->model().precision));
+  }
+  record->is_done = true;
+}
+
+void EmbedRun::on_item_failed(ItemKey key, const Error& error) {
+  auto* record = window_.find(key);
+  MUSTER_CHECK(record != nullptr && !record->is_done);
+  const auto message = fmt::format("{}: {}", place_of(record->entry), error.message);
+  if (!options_.skip_bad) {
+    fatal_ = Error{error.kind, with_skip_bad_hint(message)};
+    return;
+  }
+  record->entry.reason = message;
+  record->is_done = true;
+}
+
+Status EmbedRun::open_output() {
+  if (output_) return Done{};
+  const auto dim = backend_->status().dim;
+  if (dim == 0) return Done{};
+  last_commit_ = clock_.now();
+  if (options_.stream) {
+    output_ = std::make_unique<StreamOutput>(*options_.stream);
+    return Done{};
+  }
+  const RowShape shape{.format = format_, .dim = dim, .has_objects = writes_objects(options_)};
+  output_ = MUSTER_TRY(
+      RunOutput::open(files_, shape, identity_, std::exchange(resumption_, std::nullopt)));
+  return Done{};
+}
+
+Status EmbedRun::write_done() {
+  const Stopwatch watch(clock_, time_.write);
+  // A bad record is done before any worker has said how long a row is.
+  if (!output_) return Done{};
+  while (auto* record = window_.front_if_done()) {
+    hash_record(records_hash_, {.line = record->entry.line,
+                                .id = record->entry.id,
+                                .text = record->entry.text,
+                                .fields = record->entry.fields});
+    MUSTER_TRY(output_->append(record->entry, record->row));
+    if (record->entry.row) {
+      ++progress_.text_count;
+      progress_.token_count += record->entry.token_count;
+      progress_.truncated_count += record->entry.is_truncated ? 1 : 0;
+    } else {
+      ++progress_.bad_count;
+    }
+    progress_.input_size_consumed = record->input_position;
+    window_.pop_front();
+  }
+  if (clock_.now() - last_commit_ >= kCommitInterval) return commit();
+  return Done{};
+}
+
+// The hash of the records goes with the step, so that a resumed run can tell a changed input.
+Status EmbedRun::commit() {
+  last_commit_ = clock_.now();
+  return output_->commit(records_hash_.hex());
+}
+
+}  // namespace muster

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "dataset/text_reader.h"
+#include "jobs/duplicate_ids.h"
+#include "jobs/embed.h"
+#include "jobs/embed_backend.h"
+#include "jobs/embed_identity.h"
+#include "jobs/output_lock.h"
+#include "jobs/output_taking.h"
+#include "jobs/record_window.h"
+#include "jobs/run_output.h"
+
+namespace muster {
+
+/// User and system time of this process until now.
+double cpu_seconds_of_this_process();
+
+/// Adds the time of a scope to one of the parts of a run.
+class Stopwatch {
+ public:
+  Stopwatch(const Clock& clock, double& total)
+      : clock_(clock), total_(total), begin_(clock.now()) {}
+  ~Stopwatch() { total_ += seconds(clock_.now() - begin_); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  const Clock& clock_;
+  double& total_;
+  const TimePoint begin_;
+};
+
+/// One call of `embed_corpus`: reads some records, steps the backend, writes what is done; until
+/// the input is at its end.
+///
+/// Threads: not thread-safe; owned by its loop. Callbacks of the backend come within its step.
+class EmbedRun {
+ public:
+  EmbedRun(const EmbedOptions& options, const EmbedEvents& events, const Clock& clock,
+           const std::function<bool()>& cancelled);
+
+  Result<EmbedReport> run();
+
+ private:
+  // Beginning: embed_opening.cpp.
+  Status prepare();
+  Status check_stream() const;
+  Result<FoundOutput> take_names();
+  Status open_backend(FoundOutput found);
+  EmbedBackendEvents backend_events();
+  Status skip_done_records();
+
+  // The loop and its end: embed.cpp.
+  Status pump();
+  Status finish();
+  Status check_model() const;
+  Error stopped(const Error& error);
+  Error stopped_stream(const Error& error);
+
+  // Records in, rows out: embed_records.cpp.
+  Status read_turn();
+  Status check_has_texts() const;
+  Status take_record();
+  void note_id();
+  void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
+  void on_row(ItemKey key, std::span<const std::byte> row);
+  void on_item_failed(ItemKey key, const Error& error);
+  Status open_output();
+  Status write_done();
+  Status commit();
+
+  // What is told of it: embed_account.cpp.
+  void begin_phase(const std::string& phase);
+  void report_progress(bool is_last);
+  void tell_of_fields_not_met() const;
+  EmbedReport report();
+  OutputRecord record() const;
+
+  std::string out_name() const {
+    return options_.stream ? options_.stream->name : files_.out.string();
+  }
+  bool reads_stdin() const { return muster::reads_stdin(options_); }
+  std::string place_of(const IndexEntry& entry) const {
+    return place_name(entry.input, entry.line);
+  }
+
+  const EmbedOptions& options_;
+  const EmbedEvents& events_;
+  const Clock& clock_;
+  const std::function<bool()>& cancelled_;
+  const RunFiles files_;
+
+  VectorFormat format_ = VectorFormat::Npy;
+  std::unique_ptr<TextReader> reader_;
+  std::unique_ptr<EmbedBackend> backend_;
+  EmbedBackendStatus status_;  // of the last look
+  RunIdentity identity_;
+  std::optional<OutputLock> lock_;
+  std::optional<RunResumption> resumption_;
+  std::unique_ptr<EmbedOutput> output_;
+  RecordWindow window_;
+
+  TextRecord record_;     // the one just read; its buffers are used again
+  Hash128 records_hash_;  // over all records that have been written
+  DuplicateIds ids_;
+  std::string first_duplicate_;
+  bool is_at_end_ = false;
+  std::optional<Error> fatal_;  // set by a callback, looked at after the step
+  EmbedProgress progress_;
+  TimeSplit time_;
+  const TimePoint begin_;
+  const double cpu_begin_;
+  std::optional<TimePoint> first_row_at_;
+  TimePoint last_commit_{};
+  TimePoint last_progress_{};
+  std::optional<double> worker_cpu_seconds_;
+};
+
+}  // namespace muster
