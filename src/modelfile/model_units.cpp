@@ -1,171 +1,21 @@
-// Tensors are assigned to units by name alone. Files name the same tensor with or without the
-// base model's prefix, and multimodal ones in two orders; the prefix is taken off first, so that
-// one table of names serves all. What belongs nowhere counts with the head, since it takes
-// memory all the same.
+// The chain of units is made from the config, and tensors are assigned to it by name alone
+// (unit_names.cpp). Whether a head is tied, and in which order a unit's modules are computed, is
+// settled afterwards.
 
 #include "modelfile/model_units.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "modelfile/family_table.h"
+#include "modelfile/unit_names.h"
 
 namespace muster {
 namespace {
-
-// Beside the language model of a multimodal class. Source: transformers 5.17, modeling_gemma3.py.
-constexpr const char* kVisionTower = "model.vision_tower";
-constexpr const char* kProjector = "model.multi_modal_projector";
-
-/// Where one tensor belongs.
-struct Place {
-  UnitKind kind = UnitKind::Head;
-  std::uint32_t layer = 0;  // Block
-  std::string module;
-};
-
-// Whether `name` is the module itself or lies within it.
-bool is_within(std::string_view name, std::string_view module) {
-  return name.starts_with(module) && (name.size() == module.size() || name[module.size()] == '.');
-}
-
-/// Which unit each tensor name belongs to.
-class UnitNames {
- public:
-  explicit UnitNames(const TransformerConfig& config)
-      : config_(config), traits_(family_traits(config.family)) {
-    for (const auto& layer : config.shape.layers) {
-      if (layer.is_encoder) ++encoder_layers_;
-    }
-    if (config.is_nested) {
-      prefix_ = "model.language_model.";
-    } else if (config.task != TaskHead::None && !traits_.base.empty()) {
-      prefix_ = fmt::format("{}.", traits_.base);
-    }
-  }
-
-  Place place(std::string_view name) const {
-    if (auto vision = place_vision(name)) return *std::move(vision);
-    const auto inner = without_prefix(name);
-    if (auto block = place_block(inner)) return *std::move(block);
-    for (const auto module : traits_.before) {
-      if (is_within(inner, module)) return {UnitKind::Embedding, 0, within_base(module)};
-    }
-    for (const auto module : traits_.after) {
-      if (is_within(inner, module)) return {UnitKind::Head, 0, within_base(module)};
-    }
-    for (const auto module : traits_.head) {
-      if (is_within(inner, module)) return {UnitKind::Head, 0, std::string(traits_.head[0])};
-    }
-    return {UnitKind::Head, 0, std::string(inner.substr(0, inner.find('.')))};
-  }
-
-  std::string block_name(std::uint32_t layer) const {
-    if (config_.family != ModelFamily::T5) {
-      return fmt::format("{}{}.{}", prefix_, traits_.blocks, layer);
-    }
-    return layer < encoder_layers_ ? fmt::format("encoder.block.{}", layer)
-                                   : fmt::format("decoder.block.{}", layer - encoder_layers_);
-  }
-
-  std::string within_base(std::string_view module) const { return prefix_ + std::string(module); }
-
-  /// Whether the tensor is the output projection over the vocabulary.
-  bool is_head_table(std::string_view name) const {
-    return is_within(without_prefix(name), head_table()) && !name.ends_with(".bias");
-  }
-
-  bool is_in_table(std::string_view name, std::string_view table) const {
-    return is_within(without_prefix(name), table);
-  }
-
-  /// Whether the name is that of a class with a head: "model.layers.0...".
-  bool has_base_prefix(std::string_view name) const {
-    return traits_.base.empty() || is_within(name, traits_.base);
-  }
-
-  std::string_view head_table() const {
-    switch (config_.family) {
-      case ModelFamily::Bert:
-        return "cls.predictions.decoder";
-      case ModelFamily::Roberta:
-      case ModelFamily::Mpnet:
-        return "lm_head.decoder";
-      case ModelFamily::DistilBert:
-        return "vocab_projector";
-      default:
-        return "lm_head";
-    }
-  }
-
- private:
-  // Files may name the base model's parts with or without its prefix, and multimodal ones in the
-  // order of transformers 4 (language_model.model) or 5 (model.language_model).
-  std::string_view without_prefix(std::string_view name) const {
-    if (config_.is_nested) {
-      for (const std::string_view prefix :
-           {"model.language_model.", "language_model.model.", "language_model."}) {
-        if (name.starts_with(prefix)) return name.substr(prefix.size());
-      }
-    }
-    const auto base = traits_.base;
-    if (!base.empty() && name.size() > base.size() && is_within(name, base)) {
-      name.remove_prefix(base.size() + 1);
-    }
-    return is_within(name, "embed_out") ? "lm_head.weight" : name;
-  }
-
-  std::optional<Place> place_vision(std::string_view name) const {
-    if (!config_.is_nested) return std::nullopt;
-    // transformers 4 left "model." out.
-    const auto full =
-        name.starts_with("model.") ? std::string(name) : fmt::format("model.{}", name);
-    for (const auto* module : {kVisionTower, kProjector}) {
-      if (is_within(full, module)) return Place{UnitKind::Embedding, 0, module};
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Place> place_block(std::string_view inner) const {
-    if (config_.family != ModelFamily::T5) {
-      return place_in(inner, traits_.blocks, 0,
-                      static_cast<std::uint32_t>(config_.shape.layers.size()));
-    }
-    const auto layers = static_cast<std::uint32_t>(config_.shape.layers.size());
-    // The encoder's last normalisation runs with its last block, before the decoder.
-    if (!config_.is_encoder_only && is_within(inner, "encoder.final_layer_norm")) {
-      return Place{UnitKind::Block, encoder_layers_ - 1, "encoder.final_layer_norm"};
-    }
-    if (auto block = place_in(inner, "encoder.block", 0, encoder_layers_)) return block;
-    return place_in(inner, "decoder.block", encoder_layers_, layers - encoder_layers_);
-  }
-
-  // "layers.12.mlp..." within a list of `count` blocks; what is beyond them goes with the head.
-  std::optional<Place> place_in(std::string_view inner, std::string_view list, std::uint32_t first,
-                                std::uint32_t count) const {
-    if (!is_within(inner, list) || inner.size() <= list.size() + 1) return std::nullopt;
-    const auto* begin = inner.data() + list.size() + 1;
-    const auto* end = inner.data() + inner.size();
-    std::uint32_t index = 0;
-    const auto [rest, error] = std::from_chars(begin, end, index);
-    if (error != std::errc() || (rest != end && *rest != '.')) return std::nullopt;
-    if (index >= count) {
-      return Place{UnitKind::Head, 0, within_base(fmt::format("{}.{}", list, index))};
-    }
-    return Place{UnitKind::Block, first + index, block_name(first + index)};
-  }
-
-  const TransformerConfig& config_;
-  const FamilyTraits& traits_;
-  std::string prefix_;
-  std::uint32_t encoder_layers_ = 0;
-};
 
 void add_module(ModelUnit& unit, const std::string& module) {
   if (std::find(unit.modules.begin(), unit.modules.end(), module) == unit.modules.end()) {
@@ -194,7 +44,7 @@ void add_empty_modules(const TransformerConfig& config, const UnitNames& names,
 /// the family does not name before the head.
 void order_modules(const TransformerConfig& config, const UnitNames& names, ModelUnit& unit) {
   const auto& traits = family_traits(config.family);
-  std::vector<std::string> first{kVisionTower, kProjector};
+  std::vector<std::string> first{UnitNames::kVisionTower, UnitNames::kProjector};
   if (unit.kind == UnitKind::Block) first.push_back(unit.name);
   for (const auto list : {traits.before, traits.after}) {
     for (const auto module : list) first.push_back(names.within_base(module));
