@@ -7,59 +7,17 @@
 #include "planner/plan/auto_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "planner/plan/copy_placement.h"
+#include "planner/plan/plan_candidate.h"
 
 namespace muster {
 namespace {
-
-// What a plan is worth, known before its copies are written out.
-struct Candidate {
-  std::uint32_t tensor_parallel = 1;
-  std::uint32_t copy_count = 0;
-  std::uint32_t device_count = 0;
-  double batches_per_second = 0.0;  // over all copies; without times: the number of copies
-  double latency_seconds = 0.0;     // of the slowest copy; without times: -tensor_parallel
-};
-
-// The cuts worth comparing: what a pipeline's pace and a step's way through it make of them is
-// known once they are made.
-std::vector<CopyGoal> goals_of(PlanObjective objective) {
-  switch (objective) {
-    case PlanObjective::Throughput:
-      return {CopyGoal::Slowest, CopyGoal::Total, CopyGoal::FewestStages};
-    case PlanObjective::Latency:
-      return {CopyGoal::Total, CopyGoal::FewestStages};
-    case PlanObjective::FewestDevices:
-      return {CopyGoal::FewestStages};
-  }
-  return {};
-}
-
-// True when `a` serves the objective better than `b`.
-bool is_better(PlanObjective objective, const Candidate& a, const Candidate& b) {
-  const auto rank = [objective](const Candidate& c) {
-    const auto devices = static_cast<double>(c.device_count);
-    const auto degree = static_cast<double>(c.tensor_parallel);
-    switch (objective) {
-      case PlanObjective::Throughput:
-        return std::array{-c.batches_per_second, devices, degree, c.latency_seconds};
-      case PlanObjective::Latency:
-        return std::array{c.latency_seconds, -c.batches_per_second, devices, degree};
-      case PlanObjective::FewestDevices:
-        return std::array{devices, degree, -c.batches_per_second, c.latency_seconds};
-    }
-    return std::array<double, 4>{};
-  };
-  return rank(a) < rank(b);
-}
 
 // The copies of one degree of tensor parallelism: how slots are dealt to them, and what each gives.
 class CopySearch {
@@ -74,19 +32,19 @@ class CopySearch {
     });
   }
 
-  std::optional<Candidate> best() {
-    std::optional<Candidate> best;
+  std::optional<PlanCandidate> best() {
+    std::optional<PlanCandidate> best;
     if (slots_.empty()) return best;
     for (const auto copy_count : copy_counts()) {
       if (best && is_hopeless(copy_count, *best)) continue;
       const auto candidate = evaluate(copy_count);
       if (!candidate) continue;
-      if (!best || is_better(state_.request().objective, *candidate, *best)) best = candidate;
+      if (!best || is_better_plan(state_.request().objective, *candidate, *best)) best = candidate;
     }
     return best;
   }
 
-  Plan write_out(const Candidate& candidate) {
+  Plan write_out(const PlanCandidate& candidate) {
     Plan plan = state_.empty_plan();
     plan.tensor_parallel = tensor_parallel_;
     for (const auto& slots : deal(candidate.copy_count)) {
@@ -105,7 +63,7 @@ class CopySearch {
   using Key = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
 
   // Whether so few copies cannot come up to `best`, however they are cut.
-  bool is_hopeless(std::uint32_t copy_count, const Candidate& best) const {
+  bool is_hopeless(std::uint32_t copy_count, const PlanCandidate& best) const {
     if (!is_uniform_ || state_.request().objective != PlanObjective::Throughput) return false;
     const auto least = state_.least_batch_seconds(tensor_parallel_, share_size(copy_count),
                                                   slots_.front().device_class);
@@ -180,13 +138,13 @@ class CopySearch {
     MUSTER_CHECK(placer.has_value());  // plan_auto has asked for it
     const auto& request = state_.request();
     std::optional<PlannedCopy> best;
-    std::optional<Candidate> best_candidate;
+    std::optional<PlanCandidate> best_candidate;
     const auto consider = [&](std::optional<PlannedCopy> copy) {
       if (!copy) return;
       if (request.pipeline_parallel && copy->stages.size() != *request.pipeline_parallel) return;
-      Candidate candidate;
+      PlanCandidate candidate;
       add(candidate, *copy, slots, 1);
-      if (best_candidate && !is_better(request.objective, candidate, *best_candidate)) return;
+      if (best_candidate && !is_better_plan(request.objective, candidate, *best_candidate)) return;
       best_candidate = candidate;
       best = std::move(copy);
     };
@@ -219,8 +177,8 @@ class CopySearch {
     return placer->place(used, CopyGoal::Slowest);
   }
 
-  std::optional<Candidate> evaluate(std::uint32_t copy_count) {
-    Candidate candidate{.tensor_parallel = tensor_parallel_, .copy_count = copy_count};
+  std::optional<PlanCandidate> evaluate(std::uint32_t copy_count) {
+    PlanCandidate candidate{.tensor_parallel = tensor_parallel_, .copy_count = copy_count};
     if (is_uniform_) {
       const auto slots = first_share(copy_count);
       const auto& copy = place(slots);
@@ -237,7 +195,8 @@ class CopySearch {
   }
 
   // `count` copies like `copy`, whose devices are indices into `slots`.
-  void add(Candidate& candidate, PlannedCopy copy, const Slots& slots, std::uint32_t count) const {
+  void add(PlanCandidate& candidate, PlannedCopy copy, const Slots& slots,
+           std::uint32_t count) const {
     candidate.device_count +=
         count * tensor_parallel_ * static_cast<std::uint32_t>(copy.stages.size());
     for (auto& stage : copy.stages) stage.devices = slots[stage.devices.front()].devices;
@@ -277,14 +236,14 @@ bool may_spill(const PlanRequest& request) {
 }  // namespace
 
 Result<Plan> plan_auto(const PlanState& state) {
-  std::optional<Candidate> best;
+  std::optional<PlanCandidate> best;
   Plan plan = state.empty_plan();
   for (const auto degree : MUSTER_TRY(state.tensor_degrees())) {
     MUSTER_TRY(state.placer(degree, 1));
     CopySearch search(state, degree);
     const auto candidate = search.best();
     if (!candidate) continue;
-    if (best && !is_better(state.request().objective, *candidate, *best)) continue;
+    if (best && !is_better_plan(state.request().objective, *candidate, *best)) continue;
     best = candidate;
     plan = search.write_out(*candidate);
   }
