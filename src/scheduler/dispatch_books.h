@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "scheduler/cost_model.h"
-#include "scheduler/dispatcher.h"
+#include "scheduler/dispatch_options.h"
 #include "spec/serving.h"
 
 namespace muster {

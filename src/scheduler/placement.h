@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scheduler/dispatch_books.h"
-#include "scheduler/dispatcher.h"
+#include "scheduler/dispatch_options.h"
 
 namespace muster {
 
