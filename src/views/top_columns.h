@@ -46,6 +46,9 @@ struct PlacedColumn {
   std::size_t width = 0;
 };
 
+/// The cell of names, which are cut between words: their column is as wide as what it holds.
+TopCell name_cell(const TopRow& row, std::size_t width);
+
 /// The columns of the page of devices, and of the page of energy.
 std::span<const TopColumn> device_columns();
 std::span<const TopColumn> energy_columns();
