@@ -13,7 +13,6 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <optional>
 
 #include "base/text.h"
 #include "cli/deploy_devices.h"

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/text.h"
 #include "jobs/embed_run.h"
 #include "modelfile/model_folder.h"

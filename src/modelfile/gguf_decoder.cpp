@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
 #include "modelfile/decoder_checks.h"
 #include "modelfile/gguf_file.h"
 #include "modelfile/gguf_keys.h"

@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
-#include <utility>
 
 #include "modelfile/family_table.h"
 #include "modelfile/unit_names.h"
