@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -40,6 +41,22 @@ std::size_t character_count(std::string_view text) {
   }));
 }
 
+bool is_whole(std::string_view number) {
+  if (number.starts_with('-')) number.remove_prefix(1);
+  return number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Above 2^53 neighbours are one double, and ids are such numbers: of two whole ones that are equal
+// as doubles the digits decide. number_of_text has refused zeros in front.
+int order_of(const FieldScalar& scalar, std::string_view text, double number) {
+  constexpr double kExactMost = 9007199254740992.0;  // 2^53
+  if (*scalar.number != number) return *scalar.number < number ? -1 : 1;
+  if (std::abs(number) < kExactMost || !is_whole(scalar.text) || !is_whole(text)) return 0;
+  const int order = scalar.text.size() != text.size() ? (scalar.text.size() < text.size() ? -1 : 1)
+                                                      : scalar.text.compare(text);
+  return number < 0 ? -order : order;
+}
+
 bool is_ordered(Sign sign, int order) {
   switch (sign) {
     case Sign::Less:
@@ -66,7 +83,7 @@ struct FieldFilter::Value {
     if (sign == Sign::Holds) return scalar.text.find(text) != std::string::npos;
     if (!number) return is_ordered(sign, scalar.text.compare(text));
     if (!scalar.number) return false;
-    return is_ordered(sign, *scalar.number < *number ? -1 : *scalar.number > *number ? 1 : 0);
+    return is_ordered(sign, order_of(scalar, text, *number));
   }
 };
 
