@@ -308,6 +308,11 @@ TEST_F(DeployCommand, KeepsTheFirstRunOutOfTheResultAndVariablesOutOfItsError) {
   EXPECT_EQ(refused.err.find("hf_secret"), std::string::npos) << refused.err;
 }
 
+TEST_F(DeployCommand, TakesTheFlagsOfAllCommandsWithEachVerb) {
+  expect_error("logs", {"m", "--color", "never"}, 3,
+               "muster started no container of that name: m; there is none");
+}
+
 TEST_F(DeployCommand, CarriesOutAPlan) {
   const auto plan = [&](const Words& more) {
     Words words{"plan", "llama-3-8b", "-o", "plan.yaml"};
@@ -365,6 +370,7 @@ TEST_F(DeployCommand, ChecksItsWordsBeforeDockerIsRun) {
   expect_error("container", {"--api", "tgi", "--model", "m", "--devices", "none", "--env", "K"}, 2,
                "--env is NAME=VALUE: \"K\"");
   expect_error("status", {"--port", "80"}, 2, "muster deploy status does not take --port");
+  expect_error("logs", {"m", "--json"}, 2, "muster deploy logs does not take --json");
   expect_error("logs", {}, 2,
                "which one? `muster deploy status` lists them: muster deploy logs NAME");
   expect_error("logs", {"m", "--tail", "x"}, 2, "--tail must be a whole number: \"x\"");
