@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -339,19 +340,41 @@ Result<std::shared_ptr<const FieldFilter>> FieldFilter::parse(std::string_view t
 }
 
 RowFilter::RowFilter(std::shared_ptr<const FieldFilter> filter, const FieldTable& table)
-    : filter_(std::move(filter)) {
-  bind(*filter_->root_, table);
+    : RowFilter(begin(std::move(filter), table)) {
+  while (!bind(std::numeric_limits<std::uint64_t>::max())) continue;
 }
 
-void RowFilter::bind(const FieldFilter::Node& node, const FieldTable& table) {
-  for (const auto& part : node.parts) bind(part, table);
+RowFilter RowFilter::begin(std::shared_ptr<const FieldFilter> filter, const FieldTable& table) {
+  RowFilter begun;
+  begun.filter_ = std::move(filter);
+  begun.add_leaves(*begun.filter_->root_, table);
+  return begun;
+}
+
+void RowFilter::add_leaves(const FieldFilter::Node& node, const FieldTable& table) {
+  for (const auto& part : node.parts) add_leaves(part, table);
   if (node.kind != Kind::Compare) return;
   leaves_.resize(std::max(leaves_.size(), node.number + 1));
   auto& leaf = leaves_[node.number];
+  leaf.node = &node;
   leaf.column = table.find(node.field);
-  if (leaf.column == nullptr) return;
-  leaf.fits.reserve(leaf.column->values.size());
-  for (const auto& value : leaf.column->values) leaf.fits.push_back(node.fits(value));
+}
+
+bool RowFilter::bind(std::uint64_t pair_count) {
+  for (; next_leaf_ < leaves_.size(); ++next_leaf_) {
+    auto& leaf = leaves_[next_leaf_];
+    if (leaf.column == nullptr) continue;
+    const auto& values = leaf.column->values;
+    leaf.fits.reserve(values.size());
+    while (leaf.fits.size() < values.size()) {
+      if (pair_count == 0) return false;
+      const auto& value = values[leaf.fits.size()];
+      leaf.fits.push_back(leaf.node->fits(value));
+      const std::uint64_t pairs = value.size() * leaf.node->values.size();
+      pair_count -= std::min(pair_count, std::max<std::uint64_t>(pairs, 1));
+    }
+  }
+  return true;
 }
 
 bool RowFilter::takes(std::uint64_t row) const { return takes(*filter_->root_, row); }

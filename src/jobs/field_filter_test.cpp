@@ -68,6 +68,21 @@ TEST_F(FieldFilterTest, ComparesTexts) {
   EXPECT_EQ(rows("ok=true"), (Rows{0}));
 }
 
+// lang and year have three values and "nothing" each: eight questions, one in a step.
+TEST_F(FieldFilterTest, IsBoundInSteps) {
+  const auto filter = FieldFilter::parse("lang=de or year>=2020", table_.names());
+  ASSERT_TRUE(filter) << filter.error().message;
+  auto in_steps = RowFilter::begin(*filter, table_);
+  for (int i = 0; i < 7; ++i) EXPECT_FALSE(in_steps.bind(1)) << i;
+  EXPECT_TRUE(in_steps.bind(1));
+  const RowFilter at_once(*filter, table_);
+  for (std::uint64_t row = 0; row < table_.row_count(); ++row) {
+    EXPECT_EQ(in_steps.takes(row), at_once.takes(row)) << row;
+  }
+  EXPECT_TRUE(in_steps.takes(0));
+  EXPECT_FALSE(in_steps.takes(3));
+}
+
 // 2^53 and 2^53 + 1 are one double; so are their opposites.
 TEST_F(FieldFilterTest, TellsLargeWholeNumbersFromTheirNeighbours) {
   constexpr double kTwoTo53 = 9007199254740992.0;
