@@ -102,7 +102,7 @@ class EmbedRun {
   Status write_done();
   Status commit();
   Status finish();
-  Status check_model() const;
+  Status check_model();
   Status check_stream() const;
   Error stopped(const Error& error);
   Error stopped_stream(const Error& error);
@@ -144,7 +144,8 @@ class EmbedRun {
   DuplicateIds ids_;
   std::string first_duplicate_;
   bool is_at_end_ = false;
-  std::optional<Error> fatal_;  // set by a callback, looked at after the step
+  bool are_rows_doubtful_ = false;  // nobody can tell which model they are of
+  std::optional<Error> fatal_;      // set by a callback, looked at after the step
   EmbedProgress progress_;
   TimeSplit time_;
   const TimePoint begin_;
@@ -190,8 +191,8 @@ Result<FoundOutput> EmbedRun::take_names() {
   return taken.found;
 }
 
-// What is done stays for --resume, where it can be resumed and is anything; an error of keeping it
-// would only hide the first one.
+// What is done stays for --resume, where it can be resumed, is sound and is anything; an error of
+// keeping it would only hide the first one.
 Error EmbedRun::stopped(const Error& error) {
   if (!output_) return error;
   if (options_.stream) return stopped_stream(error);
@@ -200,8 +201,8 @@ Error EmbedRun::stopped(const Error& error) {
                                          "--resume gives them",
                                          error.message)};
   }
-  (void)commit();
-  if (output_->durable_record_count() == 0 || reads_stdin()) {
+  if (!are_rows_doubtful_) (void)commit();
+  if (are_rows_doubtful_ || output_->durable_record_count() == 0 || reads_stdin()) {
     output_.reset();
     discard(files_);
     return error;
@@ -487,13 +488,14 @@ Status EmbedRun::finish() {
 }
 
 // Workers map the weights: a file that is written in place meanwhile changes what they compute.
-Status EmbedRun::check_model() const {
+Status EmbedRun::check_model() {
   const auto& model = backend_->model();
   if (!model.server.empty() || MUSTER_TRY(model_hash(model.path)) == model.hash) return Done{};
+  are_rows_doubtful_ = true;
   return Error{ErrorKind::Corrupt,
                fmt::format("the files of {} have changed while it was used: rows may be of either "
-                           "model; run again{}",
-                           model.path, options_.stream ? "" : " with --restart")};
+                           "model{}; run again",
+                           model.path, options_.stream ? "" : ", and none is kept")};
 }
 
 // Shown at once, however short after the last frame: what begins now may take seconds.

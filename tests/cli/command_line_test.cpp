@@ -55,6 +55,13 @@ TEST_F(CommandLine, WithoutACommandHelpIsAnError) {
   EXPECT_NE(finished.err.find("usage: muster COMMAND"), std::string::npos);
 }
 
+TEST_F(CommandLine, AWordThatIsNoUtf8IsSentToAServerAllTheSame) {
+  for (const auto* action : {"drain", "load", "unload"}) {
+    expect_error({"ctl", action, "\xff", "--server", "http://127.0.0.1:1"}, 6,
+                 "127.0.0.1:1: cannot connect: Connection refused");
+  }
+}
+
 TEST_F(CommandLine, TellsItsVersion) {
   const auto finished = muster_.run({"--version"});
   EXPECT_EQ(finished.exit_code, 0);
