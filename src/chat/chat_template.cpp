@@ -12,6 +12,7 @@
 #include <ctime>
 #include <utility>
 
+#include "chat/filters.h"
 #include "chat/template_parser.h"
 #include "chat/template_run.h"
 
@@ -81,6 +82,10 @@ Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
     made->fields = *arguments.values.front().as_map();
   }
   made->fields.insert(made->fields.end(), arguments.named.begin(), arguments.named.end());
+  for (const auto& [name, value] : arguments.named) {
+    if (value.as_namespace() == nullptr) continue;
+    return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
+  }
   MUSTER_TRY(budget.take(made->fields.size() * sizeof(ChatValue)));
   return ChatValue(std::move(made));
 }
@@ -94,6 +99,7 @@ Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
   }
   for (const auto& [name, value] : arguments.named) {
     bool is_new = true;
+    MUSTER_TRY(budget.spend(map.size()));
     for (auto& [key, each] : map) {
       if (key != name) continue;
       each = value;
@@ -105,10 +111,11 @@ Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
   return ChatValue(std::move(map));
 }
 
-Value raise(const ChatArguments& arguments, ChatBudget& /*budget*/) {
+Value raise(const ChatArguments& arguments, ChatBudget& budget) {
   const auto* message = arguments.find(0, "message");
-  return invalid("the template refuses the conversation: " +
-                 (message == nullptr ? std::string("no reason given") : text_of(*message)));
+  const auto reason = message == nullptr ? std::string("no reason given")
+                                         : MUSTER_TRY(paid_text_of(*message, budget));
+  return invalid("the template refuses the conversation: " + reason);
 }
 
 // In UTC, so that the result does not depend on the machine. The length is bounded because some

@@ -33,7 +33,8 @@ struct ChatInput {
 struct ChatLimits {
   std::size_t output_bytes_max = std::size_t{16} << 20;
   std::uint64_t steps_max = 10'000'000;  // nodes evaluated, and each 64 bytes or elements
-  std::uint64_t bytes_max = std::uint64_t{256} << 20;  // of all texts and lists that are made
+  /// Of all texts and lists that are made; of a value also what printing it would take.
+  std::uint64_t bytes_max = std::uint64_t{256} << 20;
   std::size_t depth_max = 400;  // of calls, blocks and expressions in each other
 };
 
