@@ -206,9 +206,12 @@ TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
   summary.stages = stage_shares(trial, answered);
   summary.tokens = count_tokens(answered, summary, plan.counts_with_tokenizer);
   summary.generator = check_generator(trial, answered, plan, summary.warm_up_seconds);
-  summary.is_saturated = plan.is_open_loop && std::ranges::any_of(answered, [](const Sample* s) {
-                           return s->ready > s->intended;
-                         });
+  // Those that never got an answer have waited longest.
+  summary.is_saturated =
+      plan.is_open_loop && std::ranges::any_of(trial.samples, [&](const Sample& sample) {
+        return sample.intended >= summary.warm_up_seconds &&
+               (sample.ready > sample.intended || sample.outcome == SampleEnd::Unsent);
+      });
   return summary;
 }
 

@@ -66,6 +66,18 @@ TEST(SummarizeTrial, ThePartsAddUpToTheLatency) {
   EXPECT_NEAR(summary.stages[1].seconds, 0.005, 1e-12);  // over all answers
 }
 
+TEST(SummarizeTrial, RequestsThatWaitedInVainSaturateToo) {
+  TrialSamples trial;
+  trial.sending_seconds = 10;
+  trial.samples.push_back(answered(0, 0.05));
+  EXPECT_FALSE(summarize_trial(trial, kWhole).is_saturated);
+  trial.samples.push_back({.intended = 1, .end = 70});  // unsent
+  EXPECT_TRUE(summarize_trial(trial, kWhole).is_saturated);
+  trial.samples.back() = answered(1, 61, /*wait=*/1);
+  trial.samples.back().outcome = SampleEnd::TimedOut;
+  EXPECT_TRUE(summarize_trial(trial, kWhole).is_saturated);
+}
+
 TEST(SummarizeTrial, AWarmUpIsNotCounted) {
   TrialSamples trial;
   for (int i = 0; i < 100; ++i) trial.samples.push_back(answered(0.1 * i, i < 50 ? 5.0 : 0.05));
