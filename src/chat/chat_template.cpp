@@ -12,6 +12,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/text.h"
 #include "chat/filters.h"
 #include "chat/template_parser.h"
 #include "chat/template_run.h"
@@ -182,6 +183,10 @@ Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimit
   top->parent = variables;
   std::string out;
   MUSTER_TRY(run.run(program_->block, top, out));
+  // A template's own text and a file's special tokens may be any bytes.
+  if (const auto at = invalid_utf8_at(out)) {
+    return invalid(fmt::format("the text of the conversation is not UTF-8 at byte {}", *at));
+  }
   return out;
 }
 

@@ -56,11 +56,11 @@ class ChatTemplate {
   /// syntax, with its line), ResourceExhausted (longer than 1 MB, nested deeper than 64).
   static Result<ChatTemplate> parse(std::string_view text);
 
-  /// The text of a conversation.
+  /// The text of a conversation, in UTF-8.
   ///
   /// Errors: InvalidArgument (the template's own raise_exception, with its words; an operation that
-  /// Python refuses, with the line), Unsupported (a method or filter of a kind of value outside the
-  /// subset), ResourceExhausted (a limit, by name).
+  /// Python refuses, with the line; a text that is not UTF-8), Unsupported (a method or filter of a
+  /// kind of value outside the subset), ResourceExhausted (a limit, by name).
   Result<std::string> render(const ChatInput& input, const ChatLimits& limits = {}) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;

@@ -253,6 +253,10 @@ TEST(ChatTemplate, ValuesThatGrowWithinThemselvesAreRefused) {
             "chat template, line 1: a namespace within a list or map is not known");
 }
 
+TEST(ChatTemplate, ATextThatIsNotUtf8IsRefused) {
+  EXPECT_EQ(shown("{{ t }} \xC3"), "error: the text of the conversation is not UTF-8 at byte 5");
+}
+
 TEST(ChatTemplate, AFilterThatMapsItselfIsAsDeepAsItsCalls) {
   std::string text = "{{ 'a' | map('map'";
   for (int i = 0; i < 1000; ++i) text += ", 'map'";
