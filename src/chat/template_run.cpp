@@ -128,7 +128,8 @@ Result<TemplateRun::Flow> TemplateRun::run_statement(const Statement& statement,
       if (const auto* text = value.as_text()) {
         MUSTER_TRY(append(*text, out));
       } else {
-        MUSTER_TRY(append(MUSTER_TRY(paid_text_of(value, budget_)), out));
+        const auto shown = MUSTER_TRY(paid_text_of(value, budget_));
+        MUSTER_TRY(append(shown, out));
       }
       return Flow::Next;
     }
@@ -150,8 +151,9 @@ Result<TemplateRun::Flow> TemplateRun::run_statement(const Statement& statement,
       return Flow::Next;
     }
     case Statement::Kind::Filter: {
-      const auto text = MUSTER_TRY(block_text(statement, scope));
-      MUSTER_TRY(append(MUSTER_TRY(paid_text_of(text, budget_)), out));
+      const auto value = MUSTER_TRY(block_text(statement, scope));
+      const auto text = MUSTER_TRY(paid_text_of(value, budget_));
+      MUSTER_TRY(append(text, out));
       return Flow::Next;
     }
     case Statement::Kind::Generation:
