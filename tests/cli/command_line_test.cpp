@@ -62,6 +62,14 @@ TEST_F(CommandLine, AWordThatIsNoUtf8IsSentToAServerAllTheSame) {
   }
 }
 
+TEST_F(CommandLine, GenerateRefusesWhatItWouldNotRead) {
+  expect_error({"generate", "m.gguf", "-p", "Hi", "--top-p", "0.9"}, 2,
+               "--top-p counts where tokens are drawn: give --temperature as well, such as "
+               "--temperature 0.8");
+  expect_error({"generate", "m.gguf", "-p", "Hi", "--top-k", "40", "--temperature", "0"}, 3,
+               "m.gguf: no such file");
+}
+
 TEST_F(CommandLine, TellsItsVersion) {
   const auto finished = muster_.run({"--version"});
   EXPECT_EQ(finished.exit_code, 0);
