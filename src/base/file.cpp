@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -140,6 +141,9 @@ Status write_all(int fd, std::string_view content, const std::filesystem::path& 
     const ssize_t count = ::write(fd, content.data(), content.size());
     if (count < 0) {
       if (errno == EINTR) continue;
+      // A terminal or a socket is as others who share it have set it, and that may be not to wait.
+      pollfd waiting{.fd = fd, .events = POLLOUT, .revents = 0};
+      if (errno == EAGAIN && (::poll(&waiting, 1, -1) >= 0 || errno == EINTR)) continue;
       return system_error(path.string(), "write", errno);
     }
     content.remove_prefix(static_cast<std::size_t>(count));

@@ -80,8 +80,8 @@ Result<std::filesystem::path> followed_path(const std::filesystem::path& path);
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              const FileAccess& access = {});
 
-/// Writes all of `content` to `fd`, retrying short writes and EINTR; `path` is for the message
-/// only.
+/// Writes all of `content` to `fd`, retrying short writes and EINTR and waiting for room where `fd`
+/// does not; `path` is for the message only.
 Status write_all(int fd, std::string_view content, const std::filesystem::path& path);
 
 /// Makes a finished rename or creation in `folder` durable (fsync of the folder).

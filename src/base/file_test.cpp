@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,6 +126,34 @@ TEST_F(FileTest, OnlyARegularFileIsOpenedAsOne) {
   EXPECT_EQ(made->mode, 0600U);
   ASSERT_TRUE(write_all(made->fd.get(), "hello", "new"));
   EXPECT_EQ(*read_file(folder_ / "new"), "hello");
+}
+
+// Nothing is read before the pipe is full, so that a write must find no room.
+TEST_F(FileTest, WritesToAPipeThatDoesNotWait) {
+  int ends[2] = {};
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  UniqueFd in(ends[0]);
+  UniqueFd out(ends[1]);
+  const std::string content(4 * static_cast<std::size_t>(::fcntl(out.get(), F_GETPIPE_SZ)), 'x');
+  Status written = Done{};
+  std::atomic<bool> is_over = false;
+  std::thread writer([&] {
+    written = write_all(out.get(), content, "pipe");
+    out.reset();
+    is_over = true;
+  });
+  const auto is_full = [&] {
+    int held = 0;
+    ::ioctl(in.get(), FIONREAD, &held);
+    return held == ::fcntl(in.get(), F_GETPIPE_SZ);
+  };
+  while (!is_full() && !is_over) std::this_thread::yield();
+  ::fcntl(in.get(), F_SETFL, 0);
+  const auto read = read_all(in.get(), content.size(), "pipe");
+  writer.join();
+  EXPECT_TRUE(written) << written.error().message;
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(*read == content);
 }
 
 TEST_F(FileTest, AFileOverTheLimitIsRefused) {

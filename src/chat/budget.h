@@ -31,6 +31,20 @@ class ChatBudget {
     return exhausted("bytes", limits_.bytes_max);
   }
 
+  /// Whether a value may go on: one that is put into itself again and again is small, and without
+  /// an end for whoever walks over it or frees it.
+  Status check(const ChatValue& value) const {
+    const auto measure = value.measure();
+    if (measure.holds_namespace) {
+      return Error{ErrorKind::Unsupported, "a namespace within a list or map is not known"};
+    }
+    if (measure.depth > kNestingMax) {
+      return exhausted("lists and maps within each other", kNestingMax);
+    }
+    if (measure.weight > limits_.bytes_max) return exhausted("bytes", limits_.bytes_max);
+    return Done{};
+  }
+
   /// One level deeper as long as it lives.
   class Level {
    public:
@@ -48,6 +62,9 @@ class ChatBudget {
   }
 
  private:
+  // JSON comes with 64 levels at most (ChatValue::parse), to which a template may add some.
+  static constexpr std::uint32_t kNestingMax = 100;
+
   static Error exhausted(const char* what, std::uint64_t limit) {
     return Error{
         ErrorKind::ResourceExhausted,

@@ -12,6 +12,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/text.h"
+#include "chat/filters.h"
 #include "chat/template_parser.h"
 #include "chat/template_run.h"
 
@@ -81,6 +83,10 @@ Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
     made->fields = *arguments.values.front().as_map();
   }
   made->fields.insert(made->fields.end(), arguments.named.begin(), arguments.named.end());
+  for (const auto& [name, value] : arguments.named) {
+    if (value.as_namespace() == nullptr) continue;
+    return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
+  }
   MUSTER_TRY(budget.take(made->fields.size() * sizeof(ChatValue)));
   return ChatValue(std::move(made));
 }
@@ -94,6 +100,7 @@ Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
   }
   for (const auto& [name, value] : arguments.named) {
     bool is_new = true;
+    MUSTER_TRY(budget.spend(map.size()));
     for (auto& [key, each] : map) {
       if (key != name) continue;
       each = value;
@@ -105,10 +112,11 @@ Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
   return ChatValue(std::move(map));
 }
 
-Value raise(const ChatArguments& arguments, ChatBudget& /*budget*/) {
+Value raise(const ChatArguments& arguments, ChatBudget& budget) {
   const auto* message = arguments.find(0, "message");
-  return invalid("the template refuses the conversation: " +
-                 (message == nullptr ? std::string("no reason given") : text_of(*message)));
+  const auto reason = message == nullptr ? std::string("no reason given")
+                                         : MUSTER_TRY(paid_text_of(*message, budget));
+  return invalid("the template refuses the conversation: " + reason);
 }
 
 // In UTC, so that the result does not depend on the machine. The length is bounded because some
@@ -175,6 +183,10 @@ Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimit
   top->parent = variables;
   std::string out;
   MUSTER_TRY(run.run(program_->block, top, out));
+  // A template's own text and a file's special tokens may be any bytes.
+  if (const auto at = invalid_utf8_at(out)) {
+    return invalid(fmt::format("the text of the conversation is not UTF-8 at byte {}", *at));
+  }
   return out;
 }
 

@@ -33,7 +33,8 @@ struct ChatInput {
 struct ChatLimits {
   std::size_t output_bytes_max = std::size_t{16} << 20;
   std::uint64_t steps_max = 10'000'000;  // nodes evaluated, and each 64 bytes or elements
-  std::uint64_t bytes_max = std::uint64_t{256} << 20;  // of all texts and lists that are made
+  /// Of all texts and lists that are made; of a value also what printing it would take.
+  std::uint64_t bytes_max = std::uint64_t{256} << 20;
   std::size_t depth_max = 400;  // of calls, blocks and expressions in each other
 };
 
@@ -55,11 +56,11 @@ class ChatTemplate {
   /// syntax, with its line), ResourceExhausted (longer than 1 MB, nested deeper than 64).
   static Result<ChatTemplate> parse(std::string_view text);
 
-  /// The text of a conversation.
+  /// The text of a conversation, in UTF-8.
   ///
   /// Errors: InvalidArgument (the template's own raise_exception, with its words; an operation that
-  /// Python refuses, with the line), Unsupported (a method or filter of a kind of value outside the
-  /// subset), ResourceExhausted (a limit, by name).
+  /// Python refuses, with the line; a text that is not UTF-8), Unsupported (a method or filter of a
+  /// kind of value outside the subset), ResourceExhausted (a limit, by name).
   Result<std::string> render(const ChatInput& input, const ChatLimits& limits = {}) const;
 
   ChatTemplate(ChatTemplate&&) noexcept;

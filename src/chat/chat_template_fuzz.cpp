@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "chat/chat_template.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -31,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   limits.output_bytes_max = 1 << 16;
   const auto text = made->render(input, limits);
   if (text) {
-    MUSTER_CHECK(text->size() <= limits.output_bytes_max);
+    MUSTER_CHECK(text->size() <= limits.output_bytes_max && !invalid_utf8_at(*text));
   } else {
     MUSTER_CHECK(!text.error().message.empty());
   }

@@ -230,6 +230,58 @@ TEST(ChatTemplate, EveryRenderingIsBounded) {
       few_bytes, "bytes");
 }
 
+// Without a bound on what is put into itself, the first of these overflows the stack when it is
+// freed, and the second prints 2^90 texts.
+TEST(ChatTemplate, ValuesThatGrowWithinThemselvesAreRefused) {
+  const auto refusal = [](const std::string& text) {
+    const auto out = render(text);
+    return out ? "rendered: " + out->substr(0, 60) : out.error().message;
+  };
+  const std::string begin = "{% set n = namespace(l=['a']) %}{% for i in range(";
+  EXPECT_EQ(refusal(begin + "100000) %}{% set n.l = [n.l] %}{% endfor %}"),
+            "chat template, line 1: more lists and maps within each other than a rendering may "
+            "take: 100");
+  EXPECT_EQ(refusal(begin + "90) %}{% set n.l = {'a': n.l, 'b': n.l} %}{% endfor %}{{ n.l }}"),
+            "chat template, line 1: more bytes than a rendering may take: 268435456");
+  EXPECT_EQ(shown(begin + "50) %}{% set n.l = [n.l] %}{% endfor %}{{ n.l | string | length }}"),
+            "105");  // 51 pairs of brackets around 'a'
+  EXPECT_EQ(refusal("{% set n = namespace() %}{% set n.n = n %}"),
+            "chat template, line 1: a namespace within a namespace is not known");
+  EXPECT_EQ(refusal("{% set n = namespace() %}{{ namespace(n=n) }}"),
+            "chat template, line 1: a namespace within a namespace is not known");
+  EXPECT_EQ(refusal("{% set n = namespace() %}{{ [n] }}"),
+            "chat template, line 1: a namespace within a list or map is not known");
+}
+
+TEST(ChatTemplate, ATextThatIsNotUtf8IsRefused) {
+  EXPECT_EQ(shown("{{ t }} \xC3"), "error: the text of the conversation is not UTF-8 at byte 5");
+}
+
+TEST(ChatTemplate, AFilterThatMapsItselfIsAsDeepAsItsCalls) {
+  std::string text = "{{ 'a' | map('map'";
+  for (int i = 0; i < 1000; ++i) text += ", 'map'";
+  const auto out = render(text + ") | list }}");
+  ASSERT_FALSE(out);
+  EXPECT_NE(out.error().message.find("more levels of calls"), std::string::npos)
+      << out.error().message;
+}
+
+// Work that leaves nothing behind is paid for, too.
+TEST(ChatTemplate, ComparisonsArePaidFor) {
+  ChatLimits limits;
+  limits.steps_max = 100'000;
+  for (const auto* test :
+       {"(i is in(l))", "(i in l)", "(l | unique)", "(l == k)", "(l is sameas k)"}) {
+    const auto out = render(std::string("{% set l = range(10000) | list %}"
+                                        "{% set k = range(10000) | list %}"
+                                        "{% for i in range(500, 1500) %}{% if ") +
+                                test + " %}{% endif %}{% endfor %}",
+                            limits);
+    ASSERT_FALSE(out) << test;
+    EXPECT_NE(out.error().message.find("more steps"), std::string::npos) << out.error().message;
+  }
+}
+
 TEST(ChatTemplate, DeepAndLongTemplatesAreRefused) {
   const auto kind_of = [](const std::string& text) {
     const auto made = ChatTemplate::parse(text);

@@ -52,26 +52,26 @@ bool flag_argument(const ChatArguments& arguments, std::size_t place, std::strin
 }
 
 Value trim(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
-  const auto text = text_of(value);
+  const auto text = MUSTER_TRY(paid_text_of(value, budget));
   return made(
       std::string(stripped_text(text, StripEnds::Both, text_argument(arguments, 0, "chars"))),
       budget);
 }
 
 Value lower(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(lower_text(text_of(value)), budget);
+  return made(lower_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
 }
 Value upper(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(upper_text(text_of(value)), budget);
+  return made(upper_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
 }
 Value title(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(title_text(text_of(value)), budget);
+  return made(title_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
 }
 Value capitalize(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(capitalized_text(text_of(value)), budget);
+  return made(capitalized_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
 }
 Value to_text(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(text_of(value), budget);
+  return made(MUSTER_TRY(paid_text_of(value, budget)), budget);
 }
 // Nothing is escaped in the first place.
 Value safe(const ChatValue& value, const ChatArguments&, ChatBudget&) { return value; }
@@ -80,7 +80,7 @@ Value replace(const ChatValue& value, const ChatArguments& arguments, ChatBudget
   const auto from = text_argument(arguments, 0, "old");
   const auto to = text_argument(arguments, 1, "new");
   if (!from || !to) return invalid("replace takes two texts");
-  const auto text = text_of(value);
+  const auto text = MUSTER_TRY(paid_text_of(value, budget));
   const auto times = from->empty() ? text.size() + 1 : text.size() / from->size();
   MUSTER_TRY(budget.take(text.size() + times * to->size()));
   return ChatValue(replaced_text(text, *from, *to, integer_argument(arguments, 2, "count")));
@@ -94,7 +94,7 @@ Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget&
   const auto space = mark ? std::string(*mark) : std::string(static_cast<std::size_t>(width), ' ');
   const bool takes_first = flag_argument(arguments, 1, "first", false);
   const bool takes_blank = flag_argument(arguments, 2, "blank", false);
-  const auto text = text_of(value);
+  const auto text = MUSTER_TRY(paid_text_of(value, budget));
   std::string out;
   bool is_first = true;
   for (std::string_view left = text;;) {
@@ -147,8 +147,8 @@ Value to_json(const ChatValue& value, const ChatArguments& arguments, ChatBudget
   if (const auto* separators = arguments.find(2, "separators")) {
     const auto* list = separators->as_list();
     if (list != nullptr && list->size() == 2) {
-      style.item_separator = text_of((*list)[0]);
-      style.key_separator = text_of((*list)[1]);
+      style.item_separator = MUSTER_TRY(paid_text_of((*list)[0], budget));
+      style.key_separator = MUSTER_TRY(paid_text_of((*list)[1], budget));
     } else if (!separators->is_none()) {
       return invalid("tojson takes two separators");
     }
@@ -269,6 +269,23 @@ const Row* find_row(std::string_view name) {
 
 }  // namespace
 
+Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget) {
+  if (value.as_list() != nullptr || value.as_map() != nullptr) {
+    MUSTER_TRY(budget.take(value.measure().weight));
+  }
+  return text_of(value);
+}
+
+// Two values are compared until they differ, so no longer than the smaller one is.
+Status pay_for_comparisons(const ChatValue::List& items, const ChatValue& value,
+                           ChatBudget& budget) {
+  const auto most = value.measure().weight;
+  for (const auto& item : items) {
+    MUSTER_TRY(budget.spend(std::min(item.measure().weight, most)));
+  }
+  return Done{};
+}
+
 bool is_filter(std::string_view name) { return find_row(name) != nullptr; }
 
 std::vector<std::string> filter_names() {
@@ -283,6 +300,9 @@ Result<ChatValue> apply_filter(std::string_view name, const ChatValue& value,
   if (row == nullptr) {
     return Error{ErrorKind::Unsupported, fmt::format("a filter that is not known: {}", name)};
   }
+  // `map` applies a filter itself, which may be `map`.
+  const ChatBudget::Level level(budget);
+  MUSTER_TRY(budget.check_depth());
   const auto* text = value.as_text();
   MUSTER_TRY(budget.spend(text == nullptr ? 0 : text->size()));
   return row->apply(value, arguments, budget);

@@ -26,7 +26,14 @@ Result<ChatValue> apply_filter(std::string_view name, const ChatValue& value,
 bool is_test(std::string_view name);
 std::vector<std::string> test_names();
 Result<bool> apply_test(std::string_view name, const ChatValue& value,
-                        const ChatArguments& arguments);
+                        const ChatArguments& arguments, ChatBudget& budget);
+
+/// `text_of`, with the walk over a list or map paid for before it is taken.
+Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget);
+
+/// Pays for comparing each of the items with a value.
+Status pay_for_comparisons(const ChatValue::List& items, const ChatValue& value,
+                           ChatBudget& budget);
 
 /// Calls a method of a text, map, list or loop: "strip", "items", "cycle".
 ///

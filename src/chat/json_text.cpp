@@ -66,7 +66,9 @@ class Writer {
   Writer(const JsonStyle& style, ChatBudget& budget) : style_(style), budget_(budget) {}
 
   Status write(const ChatValue& value, std::size_t depth) {
-    MUSTER_TRY(budget_.spend());
+    // What stands around it: a line break with its indent, and a separator.
+    const auto indent = depth * static_cast<std::size_t>(std::max(style_.indent, 0));
+    MUSTER_TRY(budget_.take(indent + style_.item_separator.size() + style_.key_separator.size()));
     const auto before = out_.size();
     if (const auto* list = value.as_list()) {
       MUSTER_TRY(write_list(*list, depth));
@@ -136,6 +138,7 @@ class Writer {
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (i > 0) out_ += style_.item_separator;
       break_line(depth + 1);
+      MUSTER_TRY(budget_.take(map[order[i]].first.size()));
       append_quoted(map[order[i]].first, style_.ensures_ascii, out_);
       out_ += style_.key_separator;
       MUSTER_TRY(write(map[order[i]].second, depth + 1));

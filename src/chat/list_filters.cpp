@@ -27,7 +27,9 @@ Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& bud
   if (name == nullptr || name->is_none()) return item;
   if (name->as_integer() != nullptr) return element_of(item, *name, budget);
   ChatValue value = item;
-  for (const auto& part : split_text(text_of(*name), ".", std::nullopt)) {
+  const auto path = MUSTER_TRY(paid_text_of(*name, budget));
+  MUSTER_TRY(budget.take(path.size() * sizeof(std::string)));
+  for (const auto& part : split_text(path, ".", std::nullopt)) {
     value = MUSTER_TRY(element_of(value, ChatValue(part), budget));
   }
   return value;
@@ -86,7 +88,8 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
   const auto* test = arguments.find(first, "");
   if (test != nullptr && (test->as_text() == nullptr || !is_test(*test->as_text()))) {
     return Error{ErrorKind::Unsupported,
-                 fmt::format("a test that is not known: {}", text_of(*test).substr(0, 40))};
+                 fmt::format("a test that is not known: {}",
+                             MUSTER_TRY(paid_text_of(*test, budget)).substr(0, 40))};
   }
   ChatArguments rest;
   if (test != nullptr) {
@@ -97,8 +100,9 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
   for (auto& item : MUSTER_TRY(elements_of(value, budget))) {
     MUSTER_TRY(budget.spend());
     const auto tested = MUSTER_TRY(attribute_of(item, attribute, budget));
-    const bool holds =
-        test == nullptr ? is_true(tested) : MUSTER_TRY(apply_test(*test->as_text(), tested, rest));
+    const bool holds = test == nullptr
+                           ? is_true(tested)
+                           : MUSTER_TRY(apply_test(*test->as_text(), tested, rest, budget));
     if (holds == choice.is_kept) kept.push_back(item);
   }
   return taken(std::move(kept), budget);
@@ -141,12 +145,14 @@ Result<ChatValue> as_list_value(const ChatValue& value, const ChatArguments&, Ch
 Result<ChatValue> joined_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* separator = arguments.find(0, "d");
-  const auto between = separator == nullptr ? std::string() : text_of(*separator);
+  const auto between =
+      separator == nullptr ? std::string() : MUSTER_TRY(paid_text_of(*separator, budget));
   const auto* attribute = arguments.find(1, "attribute");
   std::string out;
   bool is_first = true;
   for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
-    const auto part = text_of(MUSTER_TRY(attribute_of(item, attribute, budget)));
+    const auto value_of_item = MUSTER_TRY(attribute_of(item, attribute, budget));
+    const auto part = MUSTER_TRY(paid_text_of(value_of_item, budget));
     MUSTER_TRY(budget.take(part.size() + between.size()));
     if (!is_first) out += between;
     is_first = false;
@@ -227,7 +233,8 @@ Result<ChatValue> ordered_items(const ChatValue& value, const ChatArguments& arg
 Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* by = arguments.find(1, "by");
-  const std::int64_t place = by != nullptr && text_of(*by) == "value" ? 1 : 0;
+  const auto* by_name = by == nullptr ? nullptr : by->as_text();
+  const std::int64_t place = by_name != nullptr && *by_name == "value" ? 1 : 0;
   const auto pairs = MUSTER_TRY(map_items(value, {}, budget));
   ChatValue::List keys;
   const ChatValue attribute(place);
@@ -252,7 +259,7 @@ Result<ChatValue> unique_items(const ChatValue& value, const ChatArguments& argu
   ChatValue::List keys;
   for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
     auto key = MUSTER_TRY(key_of(item, attribute, counts_case, budget));
-    MUSTER_TRY(budget.spend(keys.size() * 64));
+    MUSTER_TRY(pay_for_comparisons(keys, key, budget));
     const bool is_known = std::any_of(keys.begin(), keys.end(),
                                       [&](const ChatValue& each) { return are_equal(each, key); });
     if (is_known) continue;

@@ -59,11 +59,13 @@ Value strip(const std::string& text, std::string_view name, const ChatArguments&
 }
 
 /// startswith, endswith: a text, or any of a list of them.
-Value meets(const std::string& text, std::string_view name, const ChatArguments& arguments) {
+Value meets(const std::string& text, std::string_view name, const ChatArguments& arguments,
+            ChatBudget& budget) {
   const auto* found = arguments.find(0, "");
   if (found == nullptr) return invalid(fmt::format("{} takes a text", name));
   const auto options = found->as_list() != nullptr ? *found->as_list() : ChatValue::List{*found};
   for (const auto& option : options) {
+    MUSTER_TRY(budget.spend(std::min<std::uint64_t>(option.measure().weight, text.size())));
     if (option.as_text() == nullptr) return invalid(fmt::format("{} takes a text", name));
     const auto& part = *option.as_text();
     if (name == "startswith" ? text.starts_with(part) : text.ends_with(part))
@@ -75,8 +77,9 @@ Value meets(const std::string& text, std::string_view name, const ChatArguments&
 Value split(const std::string& text, const ChatArguments& arguments, ChatBudget& budget) {
   const auto separator = MUSTER_TRY(text_at(arguments, 0, "sep"));
   if (separator && separator->empty()) return invalid("split at an empty text");
+  constexpr auto kPart = sizeof(ChatValue) + sizeof(std::string);
+  MUSTER_TRY(budget.take(text.size() + most_parts(text, separator) * kPart));
   auto parts = split_text(text, separator, integer_at(arguments, 1, "maxsplit"));
-  MUSTER_TRY(budget.take(text.size() + parts.size() * sizeof(ChatValue)));
   ChatValue::List list;
   for (auto& part : parts) list.emplace_back(std::move(part));
   return ChatValue(std::move(list));
@@ -101,7 +104,7 @@ Value split_lines(const std::string& text, ChatBudget& budget) {
 Value find(const std::string& text, std::string_view name, const ChatArguments& arguments) {
   const auto part = MUSTER_TRY(text_at(arguments, 0, ""));
   if (!part) return invalid(fmt::format("{} takes a text", name));
-  const auto at = name == "find" ? text.find(*part) : text.rfind(*part);
+  const auto at = name == "find" ? find_text(text, *part, 0) : find_last_text(text, *part);
   if (at == std::string::npos) return ChatValue(std::int64_t{-1});
   return ChatValue(static_cast<std::int64_t>(character_count(text.substr(0, at))));
 }
@@ -110,7 +113,8 @@ Value count(const std::string& text, const ChatArguments& arguments) {
   const auto part = MUSTER_TRY(text_at(arguments, 0, ""));
   if (!part || part->empty()) return invalid("count takes a text");
   std::int64_t found = 0;
-  for (std::size_t at = 0; (at = text.find(*part, at)) != std::string::npos; at += part->size()) {
+  for (std::size_t at = 0; (at = find_text(text, *part, at)) != std::string::npos;
+       at += part->size()) {
     ++found;
   }
   return ChatValue(found);
@@ -129,7 +133,7 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     return strip(text, name, arguments, budget);
   }
-  if (name == "startswith" || name == "endswith") return meets(text, name, arguments);
+  if (name == "startswith" || name == "endswith") return meets(text, name, arguments, budget);
   if (name == "split") return split(text, arguments, budget);
   if (name == "splitlines") return split_lines(text, budget);
   if (name == "find" || name == "rfind") return find(text, name, arguments);
@@ -188,9 +192,9 @@ Value call_loop(const ChatValue& object, std::string_view name, const ChatArgume
 Value call_list(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
                 ChatBudget& budget) {
   const auto& list = *object.as_list();
-  MUSTER_TRY(budget.spend(list.size() * 64));
   const auto* item = arguments.find(0, "");
   if (item == nullptr || (name != "index" && name != "count")) return unknown(object, name);
+  MUSTER_TRY(pay_for_comparisons(list, *item, budget));
   const auto is_item = [&](const ChatValue& each) { return are_equal(each, *item); };
   if (name == "count") {
     return ChatValue(std::int64_t{std::count_if(list.begin(), list.end(), is_item)});

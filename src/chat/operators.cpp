@@ -117,10 +117,10 @@ Result<bool> contains(const ChatValue& holder, const ChatValue& item, ChatBudget
     const auto* part = item.as_text();
     if (part == nullptr) return wrong_kinds("in", item, holder);
     MUSTER_TRY(budget.spend(text->size()));
-    return text->find(*part) != std::string::npos;
+    return find_text(*text, *part, 0) != std::string::npos;
   }
   if (const auto* list = holder.as_list()) {
-    MUSTER_TRY(budget.spend(list->size() * 64));
+    MUSTER_TRY(pay_for_comparisons(*list, item, budget));
     return std::any_of(list->begin(), list->end(),
                        [&](const ChatValue& each) { return are_equal(each, item); });
   }
@@ -136,7 +136,10 @@ Result<bool> contains(const ChatValue& holder, const ChatValue& item, ChatBudget
 
 Result<ChatValue> apply_operator(std::string_view name, const ChatValue& left,
                                  const ChatValue& right, ChatBudget& budget) {
-  if (name == "~") return joined(text_of(left), text_of(right), budget);
+  if (name == "~") {
+    const auto before = MUSTER_TRY(paid_text_of(left, budget));
+    return joined(before, MUSTER_TRY(paid_text_of(right, budget)), budget);
+  }
   const auto* text = left.as_text();
   if (name == "+" && text != nullptr && right.as_text() != nullptr) {
     return joined(*text, *right.as_text(), budget);
@@ -165,7 +168,7 @@ Result<bool> compare_values(std::string_view name, const ChatValue& left, const 
                             ChatBudget& budget) {
   if (name == "in") return contains(right, left, budget);
   if (name == "not in") return !MUSTER_TRY(contains(right, left, budget));
-  if (left.as_text() != nullptr) MUSTER_TRY(budget.spend(left.as_text()->size()));
+  MUSTER_TRY(budget.spend(std::min(left.measure().weight, right.measure().weight)));
   if (name == "==") return are_equal(left, right);
   if (name == "!=") return !are_equal(left, right);
   int order = 0;
@@ -212,20 +215,26 @@ Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget) 
 // undefined is an error at once. Negative places count from the end.
 Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget) {
   if (value.is_undefined()) return invalid(value.as_undefined()->name + " is undefined");
-  const ChatValue absent(ChatValue::Undefined{text_of(index).substr(0, 60)});
+  const auto absent = [&]() -> Value {
+    const auto* key = index.as_text();
+    const auto name =
+        key != nullptr ? key->substr(0, 60) : MUSTER_TRY(paid_text_of(index, budget)).substr(0, 60);
+    return ChatValue(ChatValue::Undefined{name});
+  };
   if (const auto* map = value.as_map()) {
     MUSTER_TRY(budget.spend(map->size()));
     const auto* found = index.as_text() == nullptr ? nullptr : value.find(*index.as_text());
-    return found == nullptr ? absent : *found;
+    return found == nullptr ? absent() : Value(*found);
   }
   if (const auto* fields = value.as_namespace()) {
+    MUSTER_TRY(budget.spend((*fields)->fields.size() * 4));
     for (const auto& [key, field] : (*fields)->fields) {
       if (index.as_text() != nullptr && key == *index.as_text()) return field;
     }
-    return absent;
+    return absent();
   }
   const auto at = integer_of(index);
-  if (!at) return absent;
+  if (!at) return absent();
   const auto placed = [&](std::size_t count) -> std::optional<std::size_t> {
     const auto size = static_cast<std::int64_t>(count);
     const auto place = *at < 0 ? *at + size : *at;
@@ -234,16 +243,16 @@ Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, Cha
   };
   if (const auto* list = value.as_list()) {
     const auto place = placed(list->size());
-    return place ? (*list)[*place] : absent;
+    return place ? Value((*list)[*place]) : absent();
   }
   if (const auto* text = value.as_text()) {
     MUSTER_TRY(budget.spend(text->size()));
     const auto begins = character_places(*text);
     const auto place = placed(begins.size() - 1);
-    if (!place) return absent;
+    if (!place) return absent();
     return ChatValue(text->substr(begins[*place], begins[*place + 1] - begins[*place]));
   }
-  return absent;
+  return absent();
 }
 
 }  // namespace muster

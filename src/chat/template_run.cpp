@@ -26,6 +26,9 @@ using Value = Result<ChatValue>;
 
 Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
 
+// Of a name that is compared, in bytes: so that 16 of them are a step.
+constexpr std::size_t kFieldCost = 4;
+
 /// Puts the line before a message that has none yet.
 Error at_line(const Error& error, std::uint32_t line) {
   constexpr std::string_view kStart = "chat template, line ";
@@ -125,7 +128,8 @@ Result<TemplateRun::Flow> TemplateRun::run_statement(const Statement& statement,
       if (const auto* text = value.as_text()) {
         MUSTER_TRY(append(*text, out));
       } else {
-        MUSTER_TRY(append(text_of(value), out));
+        const auto shown = MUSTER_TRY(paid_text_of(value, budget_));
+        MUSTER_TRY(append(shown, out));
       }
       return Flow::Next;
     }
@@ -147,8 +151,9 @@ Result<TemplateRun::Flow> TemplateRun::run_statement(const Statement& statement,
       return Flow::Next;
     }
     case Statement::Kind::Filter: {
-      const auto text = MUSTER_TRY(block_text(statement, scope));
-      MUSTER_TRY(append(text_of(text), out));
+      const auto value = MUSTER_TRY(block_text(statement, scope));
+      const auto text = MUSTER_TRY(paid_text_of(value, budget_));
+      MUSTER_TRY(append(text, out));
       return Flow::Next;
     }
     case Statement::Kind::Generation:
@@ -239,6 +244,10 @@ Status TemplateRun::assign(const Statement& statement, const Scope& scope, ChatV
   if (fields == nullptr || (*fields)->is_loop) {
     return invalid(fmt::format("{} is no namespace", target.substr(0, dot)));
   }
+  if (value.as_namespace() != nullptr) {
+    return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
+  }
+  MUSTER_TRY(budget_.spend((*fields)->fields.size() * kFieldCost));
   const auto name = target.substr(dot + 1);
   for (auto& [key, field] : (*fields)->fields) {
     if (key != name) continue;
@@ -281,6 +290,7 @@ Result<ChatValue> TemplateRun::call_macro(const Statement& macro, const Scope& s
                                arguments.values.size()));
   }
   for (const auto& [name, value] : arguments.named) {
+    MUSTER_TRY(budget_.spend(names.size() * kFieldCost));
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       return invalid(fmt::format("macro {} has no argument {}", macro.text, name));
     }
@@ -309,8 +319,10 @@ Result<ChatValue> TemplateRun::value_of(const Expression& expression, const Scop
   MUSTER_TRY(budget_.check_depth());
   MUSTER_TRY(budget_.spend());
   auto value = value_by_kind(expression, scope);
-  if (value) return value;
-  return at_line(value.error(), expression.line);
+  if (!value) return at_line(value.error(), expression.line);
+  const auto checked = budget_.check(*value);
+  if (!checked) return at_line(checked.error(), expression.line);
+  return value;
 }
 
 Result<ChatValue> TemplateRun::value_by_kind(const Expression& expression, const Scope& scope) {
@@ -348,7 +360,7 @@ Result<ChatValue> TemplateRun::value_by_kind(const Expression& expression, const
     case Expression::Kind::Test: {
       const auto value = MUSTER_TRY(part(0));
       const auto arguments = MUSTER_TRY(arguments_of(expression.arguments, scope));
-      return ChatValue(MUSTER_TRY(apply_test(expression.text, value, arguments)));
+      return ChatValue(MUSTER_TRY(apply_test(expression.text, value, arguments, budget_)));
     }
     case Expression::Kind::Not:
       return ChatValue(!is_true(MUSTER_TRY(part(0))));
@@ -420,6 +432,7 @@ Result<ChatValue> TemplateRun::map_of(const Expression& expression, const Scope&
 Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const Scope& scope) {
   const auto value = MUSTER_TRY(value_of(*expression.parts[0], scope));
   if (const auto* fields = value.as_namespace()) {
+    MUSTER_TRY(budget_.spend((*fields)->fields.size() * kFieldCost));
     if (const auto* field = field_of(**fields, expression.text)) return *field;
     return ChatValue(ChatValue::Undefined{expression.text});
   }

@@ -1,8 +1,8 @@
 // Python's methods on texts, for UTF-8. White space is Python's set, which is neither ASCII's nor
 // Unicode's. Case comes from ICU without a language, so the machine's settings do not matter.
 // Places are counted in characters by the first byte of each; ICU is asked only where a character's
-// class or case decides. Cost is linear in the text but for the set of stripped characters. Source:
-// CPython 3.11, unicodeobject.c.
+// class or case decides. Cost is linear in the texts, but for the set of stripped characters, which
+// is sorted. Source: CPython 3.11, unicodeobject.c.
 
 #include "chat/text_work.h"
 
@@ -12,6 +12,7 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace muster {
 namespace {
@@ -96,8 +97,9 @@ std::string_view stripped_text(std::string_view text, StripEnds ends,
     wanted.push_back(next.code_point);
     left.remove_prefix(next.size);
   }
+  std::sort(wanted.begin(), wanted.end());
   const auto takes = [&](UChar32 c) {
-    return characters ? std::find(wanted.begin(), wanted.end(), c) != wanted.end() : is_space(c);
+    return characters ? std::binary_search(wanted.begin(), wanted.end(), c) : is_space(c);
   };
   if (ends != StripEnds::Right) text.remove_prefix(leading_size(text, takes));
   if (ends != StripEnds::Left) text.remove_suffix(trailing_size(text, takes));
@@ -170,6 +172,39 @@ std::vector<std::size_t> slice_places(std::size_t count, std::optional<std::int6
   return places;
 }
 
+// memmem's time is linear whatever the texts are; that of std::string::find is their product.
+std::size_t find_text(std::string_view text, std::string_view part, std::size_t from) {
+  if (from > text.size() || part.size() > text.size() - from) return std::string_view::npos;
+  if (part.empty()) return from;
+  const auto* found = static_cast<const char*>(
+      ::memmem(text.data() + from, text.size() - from, part.data(), part.size()));
+  return found == nullptr ? std::string_view::npos : static_cast<std::size_t>(found - text.data());
+}
+
+std::size_t find_last_text(std::string_view text, std::string_view part) {
+  const std::string backwards(text.rbegin(), text.rend());
+  const auto found = find_text(backwards, std::string(part.rbegin(), part.rend()), 0);
+  return found == std::string_view::npos ? found : text.size() - found - part.size();
+}
+
+std::size_t most_parts(std::string_view text, std::optional<std::string_view> separator) {
+  std::size_t count = 1;
+  if (!separator) {
+    // Bytes that white space can begin with.
+    const auto may_begin_space = [](char c) {
+      const auto byte = static_cast<unsigned char>(c);
+      return byte <= 0x20 || byte >= 0xC2;
+    };
+    return count +
+           static_cast<std::size_t>(std::count_if(text.begin(), text.end(), may_begin_space));
+  }
+  for (std::size_t at = 0; (at = find_text(text, *separator, at)) != std::string_view::npos;) {
+    ++count;
+    at += separator->size();
+  }
+  return count;
+}
+
 // An empty text is found before each character and at the end, as in Python.
 std::string replaced_text(std::string_view text, std::string_view from, std::string_view to,
                           std::optional<std::int64_t> count) {
@@ -185,7 +220,7 @@ std::string replaced_text(std::string_view text, std::string_view from, std::str
   }
   std::size_t at = 0;
   for (; left > 0; --left) {
-    const auto found = text.find(from, at);
+    const auto found = find_text(text, from, at);
     if (found == std::string_view::npos) break;
     out.append(text.substr(at, found - at)).append(to);
     at = found + from.size();
@@ -201,7 +236,7 @@ std::vector<std::string> split_text(std::string_view text,
   std::vector<std::string> parts;
   if (separator) {
     for (; left > 0; --left) {
-      const auto found = text.find(*separator);
+      const auto found = find_text(text, *separator, 0);
       if (found == std::string_view::npos) break;
       parts.emplace_back(text.substr(0, found));
       text.remove_prefix(found + separator->size());

@@ -40,6 +40,11 @@ std::vector<std::size_t> slice_places(std::size_t count, std::optional<std::int6
 /// Where each character begins, and the size of the text behind them all.
 std::vector<std::size_t> character_places(std::string_view text);
 
+/// Where a text is found from byte `from` on, and where it is found last; npos: nowhere. An empty
+/// one is found at `from`, and last at the end. Cost: linear in both texts.
+std::size_t find_text(std::string_view text, std::string_view part, std::size_t from);
+std::size_t find_last_text(std::string_view text, std::string_view part);
+
 /// str.replace: all, or the first `count`. An empty `from` stands between all characters.
 std::string replaced_text(std::string_view text, std::string_view from, std::string_view to,
                           std::optional<std::int64_t> count);
@@ -49,6 +54,9 @@ std::string replaced_text(std::string_view text, std::string_view from, std::str
 std::vector<std::string> split_text(std::string_view text,
                                     std::optional<std::string_view> separator,
                                     std::optional<std::int64_t> count);
+
+/// At least as many parts as `split_text` makes without a count.
+std::size_t most_parts(std::string_view text, std::optional<std::string_view> separator);
 
 /// A literal's text between its quotes with the escapes resolved as Python's "unicode-escape" does;
 /// an unknown escape keeps its backslash.

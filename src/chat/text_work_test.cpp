@@ -22,6 +22,26 @@ TEST(TextWork, WhiteSpaceIsPythons) {
   EXPECT_EQ(stripped_text("éaé", StripEnds::Left, "é"), "aé");
 }
 
+TEST(TextWork, PlacesOfATextAreThoseOfPythonsFind) {
+  EXPECT_EQ(find_text("abcabc", "ca", 0), 2U);
+  EXPECT_EQ(find_text("abcabc", "abc", 1), 3U);
+  EXPECT_EQ(find_text("abcabc", "abc", 4), std::string_view::npos);
+  EXPECT_EQ(find_text("abc", "", 3), 3U);
+  EXPECT_EQ(find_text("abc", "", 4), std::string_view::npos);
+  EXPECT_EQ(find_text("", "a", 0), std::string_view::npos);
+  EXPECT_EQ(find_last_text("abcabc", "abc"), 3U);
+  EXPECT_EQ(find_last_text("abcabc", ""), 6U);
+  EXPECT_EQ(find_last_text("abcabc", "x"), std::string_view::npos);
+}
+
+TEST(TextWork, NoSplitHasMorePartsThanAreForeseen) {
+  EXPECT_EQ(most_parts("a,b,,c", ","), 4U);
+  EXPECT_EQ(split_text("a,b,,c", ",", std::nullopt).size(), 4U);
+  for (const std::string text : {"", " a  b ", "a\u00a0b\u2003c\u0085d"}) {
+    EXPECT_GE(most_parts(text, std::nullopt), split_text(text, std::nullopt, std::nullopt).size());
+  }
+}
+
 TEST(TextWork, CaseIsUnicodes) {
   EXPECT_EQ(upper_text("straße é"), "STRASSE É");
   EXPECT_EQ(lower_text("ÀΣ İ"), "àς i̇");

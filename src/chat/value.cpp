@@ -70,6 +70,15 @@ Result<ChatValue> value_of(Element element) {
   return ChatValue();
 }
 
+/// Adds an item of a list or map to what is known of its holder.
+void count_in(const ChatValue& item, ChatValue::Measure& holder) {
+  const auto one = item.measure();
+  holder.weight += std::min(one.weight, UINT64_MAX - holder.weight);
+  holder.depth = std::max(holder.depth, one.depth + 1);
+  holder.holds_namespace =
+      holder.holds_namespace || one.holds_namespace || item.as_namespace() != nullptr;
+}
+
 std::optional<double> number_of(const ChatValue& value) {
   if (const auto* flag = value.as_flag()) return *flag ? 1 : 0;
   if (const auto* integer = value.as_integer()) return static_cast<double>(*integer);
@@ -93,8 +102,30 @@ Result<ChatValue> ChatValue::parse(std::string_view json) {
 
 ChatValue ChatValue::tuple(List list) {
   ChatValue value;
-  value.value_ = std::make_shared<const Items>(Items{std::move(list), true});
+  value.value_ = items_of(std::move(list), true);
   return value;
+}
+
+ChatValue::Measure ChatValue::measure() const {
+  if (const auto* items = pointer_of<std::shared_ptr<const Items>>()) return items->measure;
+  if (const auto* entries = pointer_of<std::shared_ptr<const Entries>>()) return entries->measure;
+  const auto* text = as_text();
+  return {.weight = 1 + (text == nullptr ? 0 : text->size())};
+}
+
+std::shared_ptr<const ChatValue::Items> ChatValue::items_of(List list, bool is_tuple) {
+  Measure measure{.depth = 1};
+  for (const auto& item : list) count_in(item, measure);
+  return std::make_shared<const Items>(Items{std::move(list), is_tuple, measure});
+}
+
+std::shared_ptr<const ChatValue::Entries> ChatValue::entries_of(Map map) {
+  Measure measure{.depth = 1};
+  for (const auto& [key, item] : map) {
+    measure.weight += std::min<std::uint64_t>(key.size(), UINT64_MAX - measure.weight);
+    count_in(item, measure);
+  }
+  return std::make_shared<const Entries>(Entries{std::move(map), measure});
 }
 
 const ChatValue* ChatValue::find(std::string_view key) const {

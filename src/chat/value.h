@@ -40,11 +40,10 @@ class ChatValue {
   ChatValue(double number) : value_(number) {}        // NOLINT
   ChatValue(std::string text)                         // NOLINT
       : value_(std::make_shared<const std::string>(std::move(text))) {}
-  ChatValue(std::string_view text) : ChatValue(std::string(text)) {}  // NOLINT
-  ChatValue(const char* text) : ChatValue(std::string(text)) {}       // NOLINT
-  ChatValue(List list)                                                // NOLINT
-      : value_(std::make_shared<const Items>(Items{std::move(list), false})) {}
-  ChatValue(Map map) : value_(std::make_shared<const Map>(std::move(map))) {}  // NOLINT
+  ChatValue(std::string_view text) : ChatValue(std::string(text)) {}           // NOLINT
+  ChatValue(const char* text) : ChatValue(std::string(text)) {}                // NOLINT
+  ChatValue(List list) : value_(items_of(std::move(list), false)) {}           // NOLINT
+  ChatValue(Map map) : value_(entries_of(std::move(map))) {}                   // NOLINT
   ChatValue(Undefined undefined) : value_(std::move(undefined)) {}             // NOLINT
   ChatValue(std::shared_ptr<Namespace> fields) : value_(std::move(fields)) {}  // NOLINT
   ChatValue(std::shared_ptr<const ChatFunction> function)                      // NOLINT
@@ -72,7 +71,10 @@ class ChatValue {
     const auto* items = pointer_of<std::shared_ptr<const Items>>();
     return items != nullptr && items->is_tuple;
   }
-  const Map* as_map() const { return pointer_of<std::shared_ptr<const Map>>(); }
+  const Map* as_map() const {
+    const auto* entries = pointer_of<std::shared_ptr<const Entries>>();
+    return entries == nullptr ? nullptr : &entries->map;
+  }
   const Undefined* as_undefined() const { return std::get_if<Undefined>(&value_); }
   const std::shared_ptr<Namespace>* as_namespace() const {
     return std::get_if<std::shared_ptr<Namespace>>(&value_);
@@ -81,6 +83,16 @@ class ChatValue {
     return pointer_of<std::shared_ptr<const ChatFunction>>();
   }
 
+  /// What a walk over a value meets. A list that holds another one twice is small in memory, but
+  /// the walk meets what is shared as often as it stands there.
+  struct Measure {
+    std::uint64_t weight = 1;      // values and bytes of their texts; UINT64_MAX: that or more
+    std::uint32_t depth = 0;       // lists and maps within each other
+    bool holds_namespace = false;  // within a list or map
+  };
+  /// Cost: none; it is counted when a list or map is made.
+  Measure measure() const;
+
   /// The value of a map's key; nullptr for another key or kind of value.
   const ChatValue* find(std::string_view key) const;
 
@@ -88,7 +100,14 @@ class ChatValue {
   struct Items {
     List list;
     bool is_tuple = false;
+    Measure measure = {};
   };
+  struct Entries {
+    Map map;
+    Measure measure = {};
+  };
+  static std::shared_ptr<const Items> items_of(List list, bool is_tuple);
+  static std::shared_ptr<const Entries> entries_of(Map map);
 
   template <typename Pointer>
   auto pointer_of() const -> decltype(std::declval<Pointer>().get()) {
@@ -97,7 +116,7 @@ class ChatValue {
   }
 
   std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<const std::string>,
-               std::shared_ptr<const Items>, std::shared_ptr<const Map>, Undefined,
+               std::shared_ptr<const Items>, std::shared_ptr<const Entries>, Undefined,
                std::shared_ptr<Namespace>, std::shared_ptr<const ChatFunction>>
       value_;
 };

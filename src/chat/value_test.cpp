@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "chat/float_text.h"
@@ -22,6 +24,24 @@ TEST(ChatValue, BrokenAndDeepJsonIsRefused) {
   const auto deep = ChatValue::parse(std::string(100, '[') + std::string(100, ']'));
   ASSERT_FALSE(deep);
   EXPECT_EQ(deep.error().message, "JSON nested deeper than 64");
+}
+
+TEST(ChatValue, AWalkMeetsWhatIsSharedAsOftenAsItStandsThere) {
+  EXPECT_EQ(ChatValue("abc").measure().weight, 4U);
+  EXPECT_EQ(ChatValue("abc").measure().depth, 0U);
+  const ChatValue list(ChatValue::List{"abc", "abc", std::int64_t{1}});
+  EXPECT_EQ(list.measure().weight, 1U + 4 + 4 + 1);
+  EXPECT_EQ(list.measure().depth, 1U);
+  const ChatValue map(ChatValue::Map{{"key", list}, {"k", list}});
+  EXPECT_EQ(map.measure().weight, 1U + 3 + 10 + 1 + 10);
+  EXPECT_EQ(map.measure().depth, 2U);
+  EXPECT_FALSE(map.measure().holds_namespace);
+  ChatValue value = list;
+  for (int i = 0; i < 70; ++i) value = ChatValue(ChatValue::List{value, value});
+  EXPECT_EQ(value.measure().weight, UINT64_MAX);
+  const ChatValue fields(std::make_shared<ChatValue::Namespace>());
+  EXPECT_TRUE(
+      ChatValue(ChatValue::List{ChatValue(ChatValue::List{fields})}).measure().holds_namespace);
 }
 
 // As CPython 3.11 prints them.

@@ -82,7 +82,7 @@ bool is_test(std::string_view name) {
 std::vector<std::string> test_names() { return {kTests.begin(), kTests.end()}; }
 
 Result<bool> apply_test(std::string_view name, const ChatValue& value,
-                        const ChatArguments& arguments) {
+                        const ChatArguments& arguments, ChatBudget& budget) {
   const auto comparison = comparison_of(name);
   const bool takes_one = !comparison.empty() || name == "divisibleby" || name == "sameas";
   if (arguments.values.size() != (takes_one ? 1 : 0) || !arguments.named.empty()) {
@@ -90,17 +90,21 @@ Result<bool> apply_test(std::string_view name, const ChatValue& value,
                  fmt::format("the test {} takes {} argument", name, takes_one ? "one" : "no")};
   }
   if (!comparison.empty()) {
-    ChatBudget budget{ChatLimits()};
     return compare_values(comparison, value, arguments.values[0], budget);
   }
   if (name == "odd") return is_multiple(value, 2, 1);
   if (name == "even") return is_multiple(value, 2, 0);
-  if (name == "sameas") return is_same(value, arguments.values[0]);
+  if (name == "sameas") {
+    const auto& other = arguments.values[0];
+    MUSTER_TRY(budget.spend(std::min(value.measure().weight, other.measure().weight)));
+    return is_same(value, other);
+  }
   if (name == "divisibleby") {
     const auto* divisor = arguments.values[0].as_integer();
     return is_multiple(value, divisor == nullptr || *divisor == INT64_MIN ? 0 : std::abs(*divisor),
                        0);
   }
+  if (name == "lower" || name == "upper") MUSTER_TRY(budget.take(value.measure().weight));
   return has_kind(name, value);
 }
 

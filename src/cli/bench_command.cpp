@@ -109,8 +109,8 @@ Result<double> percent(const Arguments& arguments, std::string_view flag, double
   double value = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   constexpr double kPerCent = 100;
-  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || value < 0 ||
-      value >= kPerCent) {
+  const bool is_within = value >= 0 && value < kPerCent;  // not so for "nan"
+  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || !is_within) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{} must be a percentage from 0 to below 100: \"{}\"", flag, *text)};
   }

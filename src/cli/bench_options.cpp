@@ -84,8 +84,9 @@ template <typename Number>
 Result<Number> number(std::string_view flag, std::string_view text, Number least, Number most) {
   Number value{};
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || value < least ||
-      value > most) {
+  // "nan" is read as a number, too, and lies in no range.
+  const bool is_within = value >= least && value <= most;
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !is_within) {
     return invalid(flag, fmt::format("a number from {} to {}", least, most), text);
   }
   return value;

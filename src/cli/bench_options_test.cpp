@@ -103,6 +103,11 @@ TEST(BenchPlan, SaysWhatIsWrong) {
   EXPECT_EQ(refusal({"embed", "M", "--rate=fast"}),
             "--rate must be requests a second above 0 and up to 1000000, as 100, or 10..200 for a "
             "rate that rises: \"fast\"");
+  for (const auto* rate : {"nan", "5..nan", "inf", "0", "-1"}) {
+    EXPECT_TRUE(refusal({"embed", "M", std::string("--rate=") + rate})
+                    .starts_with("--rate must be requests a second above 0"))
+        << rate;
+  }
   EXPECT_EQ(refusal({"embed", "M", "--connections=2"}),
             "--connections counts with --rate or --trace; a closed loop has one for each client");
   EXPECT_EQ(refusal({"embed", "M", "--arrivals=constant"}), "--arrivals counts with --rate");

@@ -27,6 +27,15 @@ constexpr auto kStartLimit = std::chrono::minutes(5);  // a large model is read 
 
 bool is_cancelled() { return interrupt_signal() != 0; }
 
+// The requests say for themselves what their bodies are.
+HttpHeaders headers_of(const ServerAccess& access) {
+  HttpHeaders headers;
+  for (const auto& header : access.headers) {
+    if (header.first != "Content-Type") headers.push_back(header);
+  }
+  return headers;
+}
+
 Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& plan) {
   const auto access = MUSTER_TRY(server_access(context));
   BenchServer server;
@@ -43,10 +52,7 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
   if (plan.task == BenchTask::Http && server.target.url.path.empty()) {
     server.plain_target.insert(0, "/");
   }
-  for (const auto& header : access.headers) {
-    // The requests say for themselves what their bodies are.
-    if (header.first != "Content-Type") server.headers.push_back(header);
-  }
+  server.headers = headers_of(access);
   return server;
 }
 
@@ -69,6 +75,8 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
+  // It has read MUSTER_API_KEY and muster.yaml, too, and asks for the key that may stand there.
+  server.headers = headers_of(MUSTER_TRY(server_access(context)));
   return server;
 }
 

@@ -59,6 +59,11 @@ CommandSpec ctl_spec() {
           .verbs = verbs()};
 }
 
+// A word of the command line may be no UTF-8, which a body has to be: no name of a server's is so.
+std::string body_text(const Json& body) {
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Error unknown_action(const std::string& action) {
   const auto nearest = nearest_name(action, actions());
   return {ErrorKind::InvalidArgument,
@@ -144,7 +149,7 @@ Result<std::string> change_devices(ServerClient& client, const std::string& acti
   const std::string state = action == "drain" ? "drained" : "ready";
   std::string out;
   for (const auto& name : names) {
-    MUSTER_TRY(client.call("POST", "/v1/admin/" + action, Json{{"device", name}}.dump()));
+    MUSTER_TRY(client.call("POST", "/v1/admin/" + action, body_text(Json{{"device", name}})));
     MUSTER_TRY(wait_for(client, name, state));
     out += fmt::format("{}: {}\n", name, state);
   }
@@ -155,7 +160,7 @@ Result<std::string> load_model(ServerClient& client, const std::string& word) {
   const auto equals = word.find('=');
   Json body{{"model", word.substr(equals == std::string::npos ? 0 : equals + 1)}};
   if (equals != std::string::npos) body["name"] = word.substr(0, equals);
-  MUSTER_TRY(client.call("POST", "/v1/models/load", body.dump()));
+  MUSTER_TRY(client.call("POST", "/v1/models/load", body_text(body)));
   return fmt::format("{}: loaded\n", word);
 }
 
@@ -178,7 +183,7 @@ Result<int> run_ctl(const CommandContext& context) {
   } else if (action == "load") {
     out = MUSTER_TRY(load_model(client, words[1]));
   } else if (action == "unload") {
-    MUSTER_TRY(client.call("POST", "/v1/models/unload", Json{{"model", words[1]}}.dump()));
+    MUSTER_TRY(client.call("POST", "/v1/models/unload", body_text(Json{{"model", words[1]}})));
     out = fmt::format("{}: unloaded\n", words[1]);
   } else {
     out = MUSTER_TRY(change_devices(client, action, words[1]));

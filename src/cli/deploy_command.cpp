@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/deploy_options.h"
 #include "cli/find_machine.h"
@@ -320,9 +321,12 @@ Status check_flags(const Arguments& arguments, const std::string& verb) {
     const bool is_containers = std::any_of(flags.begin(), flags.end(),
                                            [&](const RunFlag& flag) { return flag.name == name; });
     const bool is_logs = name == "--follow" || name == "--tail";
+    const auto common = common_flags();
+    const bool is_common = std::any_of(common.begin(), common.end(),
+                                       [&](const RunFlag& flag) { return flag.name == name; });
     const bool is_read = is_containers ? verb == "container"
                          : is_logs     ? verb == "logs"
-                                   : name == "--config" || verb == "container" || verb == "status";
+                                       : is_common || verb == "container" || verb == "status";
     if (!is_read) {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("muster deploy {} does not take {}", verb, name)};

@@ -104,6 +104,15 @@ Status set_in_range(const Arguments& arguments, const char* flag, double least, 
 Result<SamplingOptions> sampling_options(const Arguments& arguments) {
   SamplingOptions sampling;
   MUSTER_TRY(set_in_range(arguments, "--temperature", 0, 100, sampling.temperature));
+  for (const auto* flag : {"--top-k", "--top-p", "--min-p"}) {
+    // Without the flag of the temperature whoever names one of these expects a draw.
+    if (!arguments.has(flag) || arguments.has("--temperature")) continue;
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("{} counts where tokens are drawn: give --temperature as well, such as "
+                    "--temperature 0.8",
+                    flag)};
+  }
   MUSTER_TRY(set_number(arguments, "--top-k", sampling.top_k));
   MUSTER_TRY(set_in_range(arguments, "--top-p", 0, 1, sampling.top_p));
   MUSTER_TRY(set_in_range(arguments, "--min-p", 0, 1, sampling.min_p));

@@ -5,7 +5,6 @@
 
 #include "cli/monitor_child.h"
 
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -13,9 +12,8 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 
-#include "base/file.h"
+#include "hw/cpu/process_reader.h"
 
 namespace muster {
 namespace {
@@ -28,18 +26,6 @@ void give_terminal(pid_t group) {
   const auto before = std::signal(SIGTTOU, SIG_IGN);
   ::tcsetpgrp(STDIN_FILENO, group);
   std::signal(SIGTTOU, before);
-}
-
-/// Source: proc(5), /proc/PID/stat: the fourth field, after a name in brackets that may hold any.
-std::optional<pid_t> parent_of(pid_t pid) {
-  const auto stat = read_file(fmt::format("/proc/{}/stat", pid));
-  const auto name_end = stat ? stat->rfind(')') : std::string::npos;
-  int parent = 0;
-  if (name_end == std::string::npos ||
-      std::sscanf(stat->c_str() + name_end + 1, " %*c %d", &parent) != 1) {
-    return std::nullopt;
-  }
-  return parent;
 }
 
 double seconds_of(const timeval& time) {
@@ -101,10 +87,11 @@ void ChildCommand::pass_on(int signal_number) const { ::kill(-pid_, signal_numbe
 
 bool ChildCommand::has(std::uint32_t pid) const {
   constexpr int kDepthMax = 64;  // a chain of ancestors that is longer is no work of a command
-  auto ancestor = std::optional(static_cast<pid_t>(pid));
-  for (int depth = 0; ancestor && *ancestor > 1 && depth < kDepthMax; ++depth) {
-    if (*ancestor == pid_) return true;
-    ancestor = parent_of(*ancestor);
+  for (int depth = 0; pid > 1 && depth < kDepthMax; ++depth) {
+    if (pid == static_cast<std::uint32_t>(pid_)) return true;
+    const auto stat = read_process_stat(pid);
+    if (!stat) return false;
+    pid = stat->parent_pid;
   }
   return false;
 }

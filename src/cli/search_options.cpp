@@ -99,7 +99,9 @@ Result<std::vector<std::string>> queries_of(const CommandContext& context) {
     }
   }
   for (const auto& file : files) {
-    MUSTER_TRY(add_queries(input_options(context.config, {file}), all));
+    auto input = input_options(context.config, {file});
+    input.id_field.reset();  // a setting for what is embedded: questions have no ids
+    MUSTER_TRY(add_queries(input, all));
   }
   return all;
 }

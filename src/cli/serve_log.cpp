@@ -69,14 +69,23 @@ std::string cache_line(const ServeOptions& options) {
   return text;
 }
 
+std::string port_text(const HttpServerOptions& http, std::uint16_t port) {
+  return fmt::format("{}:{}", in_brackets(http.listen.host), port);
+}
+
 // Where clients come in, apart from what they speak there.
 std::string places_text(const HttpServerOptions& http, std::uint16_t port) {
   std::vector<std::string> places;
-  if (http.listens_on_port) {
-    places.push_back(fmt::format("{}:{}", in_brackets(http.listen.host), port));
-  }
+  if (http.listens_on_port) places.push_back(port_text(http, port));
   if (http.unix_socket) places.push_back(http.unix_socket->path);
   return fmt::format("{}", fmt::join(places, " or "));
+}
+
+// Nobody is asked for one who comes through the file system.
+std::string without_certificate(const HttpServerOptions& http) {
+  if (!http.unix_socket) return {};
+  return fmt::format(", and who may write {} (mode {:04o}) without one", http.unix_socket->path,
+                     http.unix_socket->mode);
 }
 
 SaidLine access_line(const ServeFacts& facts) {
@@ -93,11 +102,11 @@ SaidLine access_line(const ServeFacts& facts) {
                             "root may change settings",
                             where, http.unix_socket->mode)};
   }
-  // Double quotes, so that the shell puts the client's own in.
   if (http.tls && !http.tls->client_ca_file.empty()) {
     return {.text = fmt::format("no keys: anyone who reaches {} with a certificate that {} has "
-                                "signed may ask",
-                                where, http.tls->client_ca_file.string())};
+                                "signed may ask{}",
+                                port_text(http, facts.port), http.tls->client_ca_file.string(),
+                                without_certificate(http))};
   }
   if (is_loopback(http.listen.host)) {
     return {.text = fmt::format("no keys: anyone who reaches {} may ask, and any user of this "
@@ -154,6 +163,7 @@ std::string sample_request(const ServeFacts& facts) {
   if (has_tls) words.insert(words.end(), {"--cacert", http.tls->certificate_file.string()});
   words.insert(words.end(), {"-H", "Content-Type: application/json", "-d", body.dump()});
   auto line = join_shell_words(words);
+  // Double quotes, so that the shell puts the client's own in.
   if (has_tls && !http.tls->client_ca_file.empty()) {
     line += " --cert \"$CLIENT_CERT\" --key \"$CLIENT_KEY\"";
   }

@@ -66,6 +66,23 @@ TEST(ServeLog, WarnsWhereTheWorldMayAsk) {
   EXPECT_EQ(keyed.find("warning"), std::string::npos) << keyed;
 }
 
+TEST(ServeLog, SaysThatASocketAsksForNoCertificate) {
+  auto options = options_on("0.0.0.0");
+  options.http.tls = TlsOptions{.certificate_file = "/tls/cert.pem",
+                                .key_file = "/tls/key.pem",
+                                .client_ca_file = "/tls/ca.pem"};
+  const std::string of_the_port =
+      "info no keys: anyone who reaches 0.0.0.0:443 with a certificate that /tls/ca.pem has signed "
+      "may ask";
+  const auto port = text_of({.options = options, .models = {tiny()}, .port = 443});
+  EXPECT_NE(port.find(of_the_port + "\n"), std::string::npos) << port;
+  options.http.unix_socket = UnixSocketOptions{.path = "/run/m.sock", .mode = 0660};
+  const auto both = text_of({.options = options, .models = {tiny()}, .port = 443});
+  EXPECT_NE(both.find(of_the_port + ", and who may write /run/m.sock (mode 0660) without one\n"),
+            std::string::npos)
+      << both;
+}
+
 TEST(ServeLog, TheSampleAsksAsTheServerWantsIt) {
   auto options = options_on("::");
   options.http.tls = TlsOptions{.certificate_file = "/tls/cert.pem", .key_file = "/tls/key.pem"};

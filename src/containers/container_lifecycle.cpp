@@ -70,11 +70,15 @@ Status check_runs(const DockerClient& docker, const std::string& id, const std::
 Status start_deployment(const DockerClient& docker, const Deployment& deployment) {
   if (auto first = first_run_words(deployment); !first.empty()) {
     first.erase(first.begin());  // "docker"
-    const auto outcome = MUSTER_TRY(docker.run(first, /*keeps_output=*/false));
+    // What it prints is no result of ours. The error does without the whole command, whose
+    // variables may be secrets.
+    const auto outcome = MUSTER_TRY(docker.run(first, /*keeps_output=*/true));
     if (outcome.exit_code != 0) {
       return Error{ErrorKind::Unavailable,
-                   fmt::format("the run that goes before the servers ended with {}: docker {}",
-                               outcome.exit_code, fmt::join(first, " "))};
+                   fmt::format("docker could not run `{}` in {} (exit code {}); what it said is "
+                               "above",
+                               fmt::join(deployment.first_arguments, " "),
+                               deployment.containers.front().image, outcome.exit_code)};
     }
   }
   std::vector<std::string> ids;

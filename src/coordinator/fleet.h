@@ -37,7 +37,7 @@ struct FleetOptions {
   /// model that cannot be loaded is a state.
   bool gives_up = true;
   bool is_low_latency = true;  // the shortcuts of a lone query (worker_fleet.h)
-  Duration canary_period{};  // between two canaries of an idle, well group; 0: none by itself
+  Duration canary_period{};    // between two canaries of an idle, well group; 0: none by itself
   Duration drain_limit = std::chrono::seconds(30);  // of `drain` and `restart`, then the work goes
                                                     // back to the others
 };

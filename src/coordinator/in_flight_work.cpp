@@ -58,7 +58,8 @@ void InFlightWork::submit(FleetItem item) {
 // Only where nothing is in flight: a worker that is busy has its core awake already.
 void InFlightWork::expect() {
   const auto now = parts_.clock.now();
-  if (!is_low_latency_ || groups_.empty() || !texts_.empty() || now - expected_at_ < kExpectTime) return;
+  if (!is_low_latency_ || groups_.empty() || !texts_.empty() || now - expected_at_ < kExpectTime)
+    return;
   if (!is_eligible(last_fed_) || !parts_.groups.sent(last_fed_).empty()) return;
   expected_at_ = now;
   parts_.groups.tell(last_fed_, MessageType::Expect, {});

@@ -11,6 +11,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
+
 namespace muster {
 namespace {
 
@@ -52,6 +54,7 @@ void FieldTable::add_row() {
 }
 
 Status FieldTable::set(std::string_view name, FieldValue value) {
+  MUSTER_CHECK(known_.size() == columns_.size());  // not finished
   auto found = places_.find(name);
   if (found == places_.end()) {
     if (columns_.size() == kColumnsMost) {
@@ -77,6 +80,14 @@ Status FieldTable::set(std::string_view name, FieldValue value) {
   }
   column.of_row.back() = place;
   return Done{};
+}
+
+void FieldTable::finish() {
+  known_ = {};
+  for (auto& column : columns_) {
+    column.values.shrink_to_fit();
+    column.of_row.shrink_to_fit();
+  }
 }
 
 const FieldColumn* FieldTable::find(std::string_view name) const {

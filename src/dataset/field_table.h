@@ -31,7 +31,7 @@ struct FieldColumn {
 
 /// The fields that an index keeps, by column.
 ///
-/// Threads: immutable after the last `set`.
+/// Threads: immutable after `finish`.
 class FieldTable {
  public:
   /// Appends a row that has no field yet.
@@ -41,6 +41,9 @@ class FieldTable {
   ///
   /// Errors: ResourceExhausted for more than 1,024 names.
   Status set(std::string_view name, FieldValue value);
+
+  /// After the last `set`: gives back the memory that only `set` needs.
+  void finish();
 
   std::uint64_t row_count() const { return row_count_; }
 
@@ -55,7 +58,7 @@ class FieldTable {
  private:
   std::vector<FieldColumn> columns_;
   std::map<std::string, std::size_t, std::less<>> places_;  // of columns_ by name
-  // By column: the places of its values by what they hold.
+  // By column, until `finish`: the places of its values by what they hold.
   std::vector<std::unordered_map<std::string, std::uint32_t>> known_;
   std::uint64_t row_count_ = 0;
 };

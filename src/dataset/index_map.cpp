@@ -156,6 +156,9 @@ Result<IndexMap> map_index(std::unique_ptr<ByteSource> source, const std::string
     }
     map.lines.push_back({line.offset, static_cast<std::uint32_t>(line.text.size())});
   }
+  // It stays for as long as a server runs.
+  map.lines.shrink_to_fit();
+  map.fields.finish();
   return map;
 }
 

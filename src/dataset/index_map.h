@@ -31,7 +31,7 @@ struct IndexMap {
 /// of the source.
 Result<IndexMap> map_index(std::unique_ptr<ByteSource> source, const std::string& name);
 
-/// An index that stays open: texts are read when they are asked for, so that a large one takes 12
+/// An index that stays open: texts are read when they are asked for, so that a large one takes 16
 /// bytes of memory a row and what its kept fields take.
 ///
 /// Threads: immutable.

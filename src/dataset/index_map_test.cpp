@@ -45,6 +45,20 @@ TEST_F(IndexMapTest, KnowsWhereEachLineLiesAndWhatItKeeps) {
   }
 }
 
+// docs/search.md names these sizes.
+TEST_F(IndexMapTest, TakesWhatItsRowsTakeAndNoMore) {
+  std::string content;
+  for (std::uint64_t row = 0; row < 1000; ++row) {
+    content += line_of(row, fmt::format(R"({{"n":{}}})", row), "a");
+  }
+  const auto map = map_index(std::make_unique<MemorySource>(content, 64), "x");
+  ASSERT_TRUE(map) << map.error().message;
+  EXPECT_EQ(sizeof(IndexMap::Place), 16U);
+  EXPECT_EQ(map->lines.capacity(), 1000U);
+  EXPECT_EQ(map->fields.find("n")->of_row.capacity(), 1000U);
+  EXPECT_EQ(map->fields.find("n")->values.capacity(), 1001U) << "with that of no value";
+}
+
 TEST_F(IndexMapTest, EntriesAreReadWhenTheyAreAskedFor) {
   const auto path = write("x.index.jsonl", line_of(0, "", "one") + line_of(1, R"({"a":1})", "two"));
   const auto index = IndexFile::open(path, 2);

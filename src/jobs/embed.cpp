@@ -75,17 +75,18 @@ Status EmbedRun::finish() {
 }
 
 // Workers map the weights: a file that is written in place meanwhile changes what they compute.
-Status EmbedRun::check_model() const {
+Status EmbedRun::check_model() {
   const auto& model = backend_->model();
   if (!model.server.empty() || MUSTER_TRY(model_hash(model.path)) == model.hash) return Done{};
+  are_rows_doubtful_ = true;
   return Error{ErrorKind::Corrupt,
                fmt::format("the files of {} have changed while it was used: rows may be of either "
-                           "model; run again{}",
-                           model.path, options_.stream ? "" : " with --restart")};
+                           "model{}; run again",
+                           model.path, options_.stream ? "" : ", and none is kept")};
 }
 
-// What is done stays for --resume, where it can be resumed and is anything; an error of keeping it
-// would only hide the first one.
+// What is done stays for --resume, where it can be resumed, is sound and is anything; an error of
+// keeping it would only hide the first one.
 Error EmbedRun::stopped(const Error& error) {
   if (!output_) return error;
   if (options_.stream) return stopped_stream(error);
@@ -94,8 +95,8 @@ Error EmbedRun::stopped(const Error& error) {
                                          "--resume gives them",
                                          error.message)};
   }
-  (void)commit();
-  if (output_->durable_record_count() == 0 || reads_stdin()) {
+  if (!are_rows_doubtful_) (void)commit();
+  if (are_rows_doubtful_ || output_->durable_record_count() == 0 || reads_stdin()) {
     output_.reset();
     discard(files_);
     return error;

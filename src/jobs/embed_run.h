@@ -63,7 +63,7 @@ class EmbedRun {
   // The loop and its end: embed.cpp.
   Status pump();
   Status finish();
-  Status check_model() const;
+  Status check_model();
   Error stopped(const Error& error);
   Error stopped_stream(const Error& error);
 
@@ -115,7 +115,8 @@ class EmbedRun {
   DuplicateIds ids_;
   std::string first_duplicate_;
   bool is_at_end_ = false;
-  std::optional<Error> fatal_;  // set by a callback, looked at after the step
+  bool are_rows_doubtful_ = false;  // nobody can tell which model they are of
+  std::optional<Error> fatal_;      // set by a callback, looked at after the step
   EmbedProgress progress_;
   TimeSplit time_;
   const TimePoint begin_;

@@ -15,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "dataset/vector_file.h"
 #include "jobs/embed_fixture.h"
+#include "jobs/run_output.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
@@ -205,8 +206,13 @@ TEST_F(EmbedTest, AModelThatChangesMeanwhileGivesNoOutput) {
   });
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().kind, ErrorKind::Corrupt);
-  EXPECT_NE(report.error().message.find("have changed while it was used"), std::string::npos);
+  EXPECT_TRUE(report.error().message.ends_with(
+      " have changed while it was used: rows may be of either model, and none is kept; run again"))
+      << report.error().message;
   EXPECT_FALSE(std::filesystem::exists(options_.out));
+  // Else --resume would publish them once the model is as it was.
+  EXPECT_FALSE(std::filesystem::exists(RunFiles(options_.out).journal));
+  EXPECT_FALSE(std::filesystem::exists(RunFiles(options_.out).out_part));
 }
 
 TEST_F(EmbedTest, UnfinishedWorkIsNotDroppedWithoutAWord) {

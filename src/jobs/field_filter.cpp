@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -40,6 +42,22 @@ std::size_t character_count(std::string_view text) {
   }));
 }
 
+bool is_whole(std::string_view number) {
+  if (number.starts_with('-')) number.remove_prefix(1);
+  return number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Above 2^53 neighbours are one double, and ids are such numbers: of two whole ones that are equal
+// as doubles the digits decide. number_of_text has refused zeros in front.
+int order_of(const FieldScalar& scalar, std::string_view text, double number) {
+  constexpr double kExactMost = 9007199254740992.0;  // 2^53
+  if (*scalar.number != number) return *scalar.number < number ? -1 : 1;
+  if (std::abs(number) < kExactMost || !is_whole(scalar.text) || !is_whole(text)) return 0;
+  const int order = scalar.text.size() != text.size() ? (scalar.text.size() < text.size() ? -1 : 1)
+                                                      : scalar.text.compare(text);
+  return number < 0 ? -order : order;
+}
+
 bool is_ordered(Sign sign, int order) {
   switch (sign) {
     case Sign::Less:
@@ -66,7 +84,7 @@ struct FieldFilter::Value {
     if (sign == Sign::Holds) return scalar.text.find(text) != std::string::npos;
     if (!number) return is_ordered(sign, scalar.text.compare(text));
     if (!scalar.number) return false;
-    return is_ordered(sign, *scalar.number < *number ? -1 : *scalar.number > *number ? 1 : 0);
+    return is_ordered(sign, order_of(scalar, text, *number));
   }
 };
 
@@ -322,19 +340,41 @@ Result<std::shared_ptr<const FieldFilter>> FieldFilter::parse(std::string_view t
 }
 
 RowFilter::RowFilter(std::shared_ptr<const FieldFilter> filter, const FieldTable& table)
-    : filter_(std::move(filter)) {
-  bind(*filter_->root_, table);
+    : RowFilter(begin(std::move(filter), table)) {
+  while (!bind(std::numeric_limits<std::uint64_t>::max())) continue;
 }
 
-void RowFilter::bind(const FieldFilter::Node& node, const FieldTable& table) {
-  for (const auto& part : node.parts) bind(part, table);
+RowFilter RowFilter::begin(std::shared_ptr<const FieldFilter> filter, const FieldTable& table) {
+  RowFilter begun;
+  begun.filter_ = std::move(filter);
+  begun.add_leaves(*begun.filter_->root_, table);
+  return begun;
+}
+
+void RowFilter::add_leaves(const FieldFilter::Node& node, const FieldTable& table) {
+  for (const auto& part : node.parts) add_leaves(part, table);
   if (node.kind != Kind::Compare) return;
   leaves_.resize(std::max(leaves_.size(), node.number + 1));
   auto& leaf = leaves_[node.number];
+  leaf.node = &node;
   leaf.column = table.find(node.field);
-  if (leaf.column == nullptr) return;
-  leaf.fits.reserve(leaf.column->values.size());
-  for (const auto& value : leaf.column->values) leaf.fits.push_back(node.fits(value));
+}
+
+bool RowFilter::bind(std::uint64_t pair_count) {
+  for (; next_leaf_ < leaves_.size(); ++next_leaf_) {
+    auto& leaf = leaves_[next_leaf_];
+    if (leaf.column == nullptr) continue;
+    const auto& values = leaf.column->values;
+    leaf.fits.reserve(values.size());
+    while (leaf.fits.size() < values.size()) {
+      if (pair_count == 0) return false;
+      const auto& value = values[leaf.fits.size()];
+      leaf.fits.push_back(leaf.node->fits(value));
+      const std::uint64_t pairs = value.size() * leaf.node->values.size();
+      pair_count -= std::min(pair_count, std::max<std::uint64_t>(pairs, 1));
+    }
+  }
+  return true;
 }
 
 bool RowFilter::takes(std::uint64_t row) const { return takes(*filter_->root_, row); }

@@ -54,11 +54,17 @@ class FieldFilter {
 /// A filter and the rows that it is asked about: every comparison is worked out once for each
 /// different value of its field.
 ///
-/// Threads: immutable.
+/// Threads: immutable once it is bound.
 class RowFilter {
  public:
-  /// table: outlives it. Cost: comparisons x different values.
+  /// All at once. table: outlives it. Cost: comparisons x different values.
   RowFilter(std::shared_ptr<const FieldFilter> filter, const FieldTable& table);
+
+  /// In steps, for a thread that has more to do: `takes` only after `bind` has said true.
+  static RowFilter begin(std::shared_ptr<const FieldFilter> filter, const FieldTable& table);
+
+  /// Compares about so many pairs of values. True: that was all.
+  bool bind(std::uint64_t pair_count);
 
   /// row: below table.row_count().
   bool takes(std::uint64_t row) const;
@@ -66,14 +72,17 @@ class RowFilter {
  private:
   // One comparison.
   struct Leaf {
+    const FieldFilter::Node* node = nullptr;
     const FieldColumn* column = nullptr;  // nullptr: no row has the field
-    std::vector<bool> fits;               // by place in column->values
+    std::vector<bool> fits;               // by place in column->values, as far as it is bound
   };
-  void bind(const FieldFilter::Node& node, const FieldTable& table);
+  RowFilter() = default;
+  void add_leaves(const FieldFilter::Node& node, const FieldTable& table);
   bool takes(const FieldFilter::Node& node, std::uint64_t row) const;
 
   std::shared_ptr<const FieldFilter> filter_;
-  std::vector<Leaf> leaves_;  // by the number that the parser gave a comparison
+  std::vector<Leaf> leaves_;   // by the number that the parser gave a comparison
+  std::size_t next_leaf_ = 0;  // those before it are bound
 };
 
 }  // namespace muster

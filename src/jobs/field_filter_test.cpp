@@ -68,6 +68,35 @@ TEST_F(FieldFilterTest, ComparesTexts) {
   EXPECT_EQ(rows("ok=true"), (Rows{0}));
 }
 
+// lang and year have three values and "nothing" each: eight questions, one in a step.
+TEST_F(FieldFilterTest, IsBoundInSteps) {
+  const auto filter = FieldFilter::parse("lang=de or year>=2020", table_.names());
+  ASSERT_TRUE(filter) << filter.error().message;
+  auto in_steps = RowFilter::begin(*filter, table_);
+  for (int i = 0; i < 7; ++i) EXPECT_FALSE(in_steps.bind(1)) << i;
+  EXPECT_TRUE(in_steps.bind(1));
+  const RowFilter at_once(*filter, table_);
+  for (std::uint64_t row = 0; row < table_.row_count(); ++row) {
+    EXPECT_EQ(in_steps.takes(row), at_once.takes(row)) << row;
+  }
+  EXPECT_TRUE(in_steps.takes(0));
+  EXPECT_FALSE(in_steps.takes(3));
+}
+
+// 2^53 and 2^53 + 1 are one double; so are their opposites.
+TEST_F(FieldFilterTest, TellsLargeWholeNumbersFromTheirNeighbours) {
+  constexpr double kTwoTo53 = 9007199254740992.0;
+  add({{"post", {number("9007199254740992", kTwoTo53)}}});    // row 4
+  add({{"post", {number("9007199254740993", kTwoTo53)}}});    // row 5
+  add({{"post", {number("-9007199254740993", -kTwoTo53)}}});  // row 6
+  add({{"post", {number("1e+16", 1e16)}}});                   // row 7
+  EXPECT_EQ(rows("post=9007199254740993"), (Rows{5}));
+  EXPECT_EQ(rows("post in (9007199254740992, 7)"), (Rows{4}));
+  EXPECT_EQ(rows("post<9007199254740993"), (Rows{4, 6}));
+  EXPECT_EQ(rows("post<-9007199254740992"), (Rows{6}));
+  EXPECT_EQ(rows("post=10000000000000000"), (Rows{7})) << "written otherwise, and the same number";
+}
+
 TEST_F(FieldFilterTest, ComparesNumbersAsNumbersAndInQuotesAsTexts) {
   EXPECT_EQ(rows("year=2020.0"), (Rows{1}));
   EXPECT_EQ(rows("year>=2020"), (Rows{1, 2}));

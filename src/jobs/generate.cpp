@@ -12,7 +12,7 @@
 #include "base/build_info.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "chat/decoder_text.h"
+#include "base/wall_clock.h"
 #include "modelfile/decoder_config.h"
 #include "tokenizer/stop_strings.h"
 #include "tokenizer/text_stream.h"
@@ -51,17 +51,8 @@ Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const De
                                                   chat.error().message)};
   }
   const auto prompt_template = MUSTER_TRY(std::move(chat));
-  const auto message = [](const char* role, const std::string& content) {
-    return ChatValue(ChatValue::Map{{"role", ChatValue(role)}, {"content", ChatValue(content)}});
-  };
-  ChatValue::List messages;
-  if (options.system) messages.push_back(message("system", *options.system));
-  messages.push_back(message("user", options.prompt));
-  ChatInput input;
-  input.messages = ChatValue(std::move(messages));
-  input.bos_token = text.bos_token;
-  input.eos_token = text.eos_token;
-  const auto rendered = MUSTER_TRY(prompt_template.render(input));
+  const auto now = static_cast<std::int64_t>(unix_seconds());
+  const auto rendered = MUSTER_TRY(prompt_template.render(chat_input(options, text, now)));
   return encode_rendered(*text.tokenizer, rendered, *scratch);
 }
 
@@ -150,7 +141,30 @@ DecoderSessionEvents session_events(Watch& watch, const GenerateEvents& events) 
   return on;
 }
 
+// The tokenizer and the template read UTF-8 and do not check it.
+Status check_text(const char* what, std::string_view text) {
+  const auto at = invalid_utf8_at(text);
+  if (!at) return Done{};
+  return Error{ErrorKind::InvalidArgument, fmt::format("{} is not UTF-8 at byte {}", what, *at)};
+}
+
 }  // namespace
+
+ChatInput chat_input(const GenerateOptions& options, const DecoderText& text,
+                     std::int64_t now_unix) {
+  const auto message = [](const char* role, const std::string& content) {
+    return ChatValue(ChatValue::Map{{"role", ChatValue(role)}, {"content", ChatValue(content)}});
+  };
+  ChatValue::List messages;
+  if (options.system) messages.push_back(message("system", *options.system));
+  messages.push_back(message("user", options.prompt));
+  ChatInput input;
+  input.messages = ChatValue(std::move(messages));
+  input.bos_token = text.bos_token;
+  input.eos_token = text.eos_token;
+  input.now_unix = now_unix;
+  return input;
+}
 
 std::string_view generate_end_name(GenerateEnd end) {
   switch (end) {
@@ -169,6 +183,8 @@ std::string_view generate_end_name(GenerateEnd end) {
 Result<GenerateReport> generate_text(const GenerateOptions& options, const GenerateEvents& events,
                                      const Clock& clock, const std::function<bool()>& cancelled) {
   const auto begin = clock.now();
+  MUSTER_TRY(check_text("the prompt", options.prompt));
+  MUSTER_TRY(check_text("the system's text", options.system.value_or("")));
   const auto spec = MUSTER_TRY(read_decoder_spec(options.source));
   auto stops = MUSTER_TRY(StopStrings::make(options.stops));
   Watch watch{.clock = clock, .report = {}};

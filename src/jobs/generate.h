@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "chat/chat_template.h"
+#include "chat/decoder_text.h"
 #include "jobs/decoder_session.h"
 
 namespace muster {
@@ -66,6 +68,11 @@ struct GenerateEvents {
   std::function<Status(std::string_view)> on_text;
   std::function<void(const std::string&)> on_notice;
 };
+
+/// What the model's chat template is rendered with: the system's text, if there is one, and the
+/// prompt. now_unix: seconds, for templates that show the date.
+ChatInput chat_input(const GenerateOptions& options, const DecoderText& text,
+                     std::int64_t now_unix);
 
 /// Continues one prompt on one device, and survives the death of its worker.
 ///

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <utility>
 
 #include "base/file.h"
@@ -72,16 +73,36 @@ Result<std::optional<OutputRecord>> own_record(const std::filesystem::path& out,
 }
 
 struct FileState {
+  dev_t device = 0;
+  ino_t inode = 0;
   std::uint64_t size = 0;
   std::int64_t changed_ns = 0;
+
+  bool operator==(const FileState&) const = default;
 };
+
+FileState state_of(const struct stat& info) {
+  constexpr std::int64_t kNs = 1'000'000'000;
+  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
+          info.st_mtim.tv_sec * kNs + info.st_mtim.tv_nsec};
+}
 
 Result<FileState> state_of(const UniqueFd& fd, const std::filesystem::path& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return system_error(path.string(), "read", errno);
-  constexpr std::int64_t kNs = 1'000'000'000;
-  return FileState{static_cast<std::uint64_t>(info.st_size),
-                   info.st_mtim.tv_sec * kNs + info.st_mtim.tv_nsec};
+  return state_of(info);
+}
+
+// Which files the names of vectors, index and record lead to now. All three are opened by name, and
+// more than once: a run that ends meanwhile would mix its own with those before.
+std::array<FileState, 3> states_of(const std::filesystem::path& out) {
+  std::array<FileState, 3> states;
+  const std::array paths{out, index_path_of(out), record_path_of(out)};
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    struct stat info {};
+    if (::stat(paths[i].c_str(), &info) == 0) states[i] = state_of(info);
+  }
+  return states;
 }
 
 }  // namespace
@@ -90,6 +111,7 @@ Result<std::unique_ptr<SearchCorpus>> SearchCorpus::open(const std::filesystem::
                                                          bool may_lack_record) {
   std::unique_ptr<SearchCorpus> corpus(new SearchCorpus());
   const auto read = [&]() -> Status {
+    const auto before = states_of(out);
     corpus->vectors_ = MUSTER_TRY(open_vectors(out));
     auto file = MUSTER_TRY(open_regular_file(out, O_RDONLY));
     const auto state = MUSTER_TRY(state_of(file.fd, out));
@@ -98,7 +120,9 @@ Result<std::unique_ptr<SearchCorpus>> SearchCorpus::open(const std::filesystem::
     corpus->changed_ns_ = state.changed_ns;
     corpus->record_ = MUSTER_TRY(own_record(out, *corpus->vectors_, may_lack_record));
     corpus->index_ = MUSTER_TRY(IndexFile::open(index_path_of(out), corpus->vectors_->row_count()));
-    return Done{};
+    if (states_of(out) == before) return Done{};
+    return Error{ErrorKind::Unavailable,
+                 fmt::format("{} was replaced while it was read: try again", out.string())};
   };
   if (const auto done = read(); !done) {
     // What is missing, or belongs to two runs at once, may be on its way.

@@ -26,8 +26,8 @@ class SearchCorpus {
   /// whose index is then unchecked.
   ///
   /// Errors: NotFound for a missing file, with what to do; Corrupt when one of the three is not
-  /// what the record speaks of; Unavailable while a run is writing them; InvalidArgument for a name
-  /// that vectors do not have.
+  /// what the record speaks of; Unavailable while a run is writing them, or has replaced them
+  /// meanwhile; InvalidArgument for a name that vectors do not have.
   static Result<std::unique_ptr<SearchCorpus>> open(const std::filesystem::path& out,
                                                     bool may_lack_record);
 

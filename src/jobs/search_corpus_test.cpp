@@ -1,10 +1,12 @@
 #include "jobs/search_corpus.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
+#include <thread>
 
 #include "base/file.h"
 #include "jobs/run_output.h"
@@ -23,9 +25,9 @@ class SearchCorpusTest : public testing::Test {
   ~SearchCorpusTest() override { std::filesystem::remove_all(folder_); }
 
   /// Rows (1, 0), (0, 1) with the fields, as `muster embed --keep lang --keep year` writes them.
-  void write_output() const {
-    const RunFiles files(out_);
-    auto output = *RunOutput::open(files, {.dim = 2}, {}, std::nullopt);
+  void write_output(VectorFormat format = VectorFormat::Npy) const {
+    const RunFiles files(format == VectorFormat::Npy ? out_ : folder_ / "x.jsonl");
+    auto output = *RunOutput::open(files, {.format = format, .dim = 2}, {}, std::nullopt);
     IndexEntry first;
     first.input = "in.jsonl";
     first.text = "one";
@@ -75,6 +77,26 @@ TEST_F(SearchCorpusTest, AFileThatWasWrittenIntoIsNotRead) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::Corrupt);
   EXPECT_TRUE(refused.error().message.ends_with("x.npy was written into since it was opened"));
+}
+
+// The vectors come out of a pipe, which ends only when another output has taken the name. Without a
+// look at the names the rows of the one would be searched with the texts of the other.
+TEST_F(SearchCorpusTest, WhatIsReplacedMeanwhileIsNotMixed) {
+  write_output(VectorFormat::Jsonl);
+  const auto out = folder_ / "x.jsonl";
+  EXPECT_TRUE(SearchCorpus::open(out, false));
+  std::filesystem::rename(out, folder_ / "new.jsonl");
+  ASSERT_EQ(::mkfifo(out.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream pipe(out);
+    pipe << "[0,1]\n[1,0]\n" << std::flush;
+    std::filesystem::rename(folder_ / "new.jsonl", out);
+  });
+  const auto corpus = SearchCorpus::open(out, false);
+  writer.join();
+  ASSERT_FALSE(corpus);
+  EXPECT_EQ(corpus.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(corpus.error().message, out.string() + " was replaced while it was read: try again");
 }
 
 TEST_F(SearchCorpusTest, WithoutARecordTheFieldsOfTheIndexCount) {

@@ -51,12 +51,26 @@ std::optional<std::string> rope_fault(const RopeSpec& rope, std::uint32_t head_s
   return std::nullopt;
 }
 
+/// Families whose queries, keys and values are three times the hidden size, whatever their keys
+/// say.
+bool has_plain_heads(DecoderFamily family) {
+  return family == DecoderFamily::Gpt2 || family == DecoderFamily::Opt ||
+         family == DecoderFamily::GptNeox;
+}
+
 }  // namespace
 
 std::optional<std::string> decoder_fault(const DecoderSpec& spec) {
   if (spec.head_count % spec.kv_head_count != 0) {
     return fmt::format("the heads are not a multiple of the key-value heads: {} and {}",
                        spec.head_count, spec.kv_head_count);
+  }
+  // The pass has room for heads x head size in each row, and these families' tensors for the width.
+  if (has_plain_heads(spec.family) &&
+      (spec.kv_head_count != spec.head_count ||
+       std::uint64_t{spec.head_count} * spec.head_size != spec.hidden_size)) {
+    return fmt::format("{} heads of {} and {} key-value heads do not make up the hidden size: {}",
+                       spec.head_count, spec.head_size, spec.kv_head_count, spec.hidden_size);
   }
   if (spec.experts_per_token > spec.expert_count) {
     return fmt::format("more experts a token than experts: {} of {}", spec.experts_per_token,

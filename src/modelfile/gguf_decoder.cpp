@@ -81,6 +81,12 @@ Status refuse_other_keys(const GgufKeys& keys) {
 /// The dimensions, which must be those of every layer.
 Status read_dimensions(const GgufKeys& keys, const GgufHeader& header, DecoderSpec& spec) {
   const auto shape = MUSTER_TRY(parse_gguf_shape(header));
+  if (shape.kind != ModelKind::Decoder) {
+    return unsupported(
+        fmt::format("a model whose tokens see those behind them is not computed: "
+                    "{}.attention.causal",
+                    keys.architecture()));
+  }
   const auto& first = shape.layers.front();
   for (const auto& layer : shape.layers) {
     if (layer.attention == AttentionKind::Latent || layer.head_size != layer.value_head_size) {

@@ -22,7 +22,8 @@ struct Tensor {
   std::vector<std::uint64_t> shape;  // ggml's order
 };
 
-/// A file of two layers of width 32, four heads and two key-value heads, with F32 tensors.
+/// A file of two layers of width 32, four heads and two key-value heads (GPT-2: four), with F32
+/// tensors.
 class GgufDecoderTest : public testing::Test {
  protected:
   GgufDecoderTest()
@@ -42,7 +43,7 @@ class GgufDecoderTest : public testing::Test {
         .key(name + ".embedding_length", 32U)
         .key(name + ".feed_forward_length", 40U)
         .key(name + ".attention.head_count", 4U)
-        .key(name + ".attention.head_count_kv", 2U)
+        .key(name + ".attention.head_count_kv", name == "gpt2" ? 4U : 2U)
         .key(name + ".context_length", 128U);
     keys(writer);
     std::uint64_t offset = 0;
@@ -193,6 +194,37 @@ TEST_F(GgufDecoderTest, Gpt2HasATableOfPositions) {
   EXPECT_FALSE(spec->is_gated);
   EXPECT_EQ(error_of(read("gpt2", 1, keys)),
             "the file holds no tensor of that name: position_embd.weight");
+}
+
+// The pass makes room for the heads, and their product has three times the hidden size: a file
+// whose keys say otherwise would have it write behind its buffers.
+TEST_F(GgufDecoderTest, HeadsThatDoNotMakeUpTheHiddenSizeAreRefused) {
+  const std::vector<Tensor> positions{{"position_embd.weight", {32, 64}}};
+  const auto narrow = read(
+      "gpt2", 3,
+      [](GgufWriter& writer) {
+        writer.key("gpt2.attention.layer_norm_epsilon", 1e-5F)
+            .key("gpt2.attention.key_length", 4U)
+            .key("gpt2.attention.value_length", 4U);
+      },
+      positions);
+  EXPECT_EQ(error_of(narrow),
+            "4 heads of 4 and 4 key-value heads do not make up the hidden size: 32");
+  // Its fixture has two key-value heads.
+  const auto grouped = read("gptneox", 1, [](GgufWriter& writer) {
+    writer.key("gptneox.attention.layer_norm_epsilon", 1e-5F);
+  });
+  EXPECT_EQ(error_of(grouped),
+            "4 heads of 8 and 2 key-value heads do not make up the hidden size: 32");
+}
+
+TEST_F(GgufDecoderTest, AnEncoderUnderADecodersNameIsRefused) {
+  EXPECT_EQ(error_of(read("llama", 2,
+                          [&](GgufWriter& writer) {
+                            rms_(writer);
+                            writer.key("llama.attention.causal", false);
+                          })),
+            "a model whose tokens see those behind them is not computed: llama.attention.causal");
 }
 
 TEST_F(GgufDecoderTest, WhatIsNotComputedIsRefusedByName) {

@@ -82,6 +82,7 @@ Result<bool> FrameChannel::read_available(const FrameAssembler::OnFrame& on_fram
       return system_error(kPeer, "read", errno);
     }
     MUSTER_TRY(incoming_.advance(static_cast<std::size_t>(size), on_frame));
+    if (!socket_.is_open()) return false;  // a frame has had it closed
     // A short read has emptied the socket; asking again would only cost a system call.
     if (static_cast<std::size_t>(size) < space.size()) return true;
   }

@@ -35,7 +35,8 @@ class FrameChannel {
   /// Writes what the socket takes; call when it is writable.
   Status flush();
 
-  /// Reads what is there and calls `on_frame` for each whole frame; false at the end of the stream.
+  /// Reads what is there and calls `on_frame` for each whole frame; false at the end of the stream,
+  /// which `on_frame` may bring about by `close`.
   ///
   /// Errors: Corrupt, Unavailable (reset by the peer), those of `on_frame`.
   Result<bool> read_available(const FrameAssembler::OnFrame& on_frame);

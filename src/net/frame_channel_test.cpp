@@ -74,6 +74,23 @@ TEST(FrameChannel, ReadsWhatABlockingWriterSendsAndSeesTheEnd) {
   EXPECT_EQ(received, head.size() + tail.size());
 }
 
+// A worker that cannot load its model is told to end within its own answer.
+TEST(FrameChannel, MayBeClosedByAFrame) {
+  auto pair = socket_pair();
+  FrameChannel channel(std::move(pair.here));
+  // With its head as much as is read at once, so that there could be more.
+  const std::vector<std::byte> payload((64 << 10) - kFrameHeaderSize);
+  const std::array<std::span<const std::byte>, 1> parts{payload};
+  ASSERT_TRUE(write_frame(pair.there.get(), 5, 6, parts));
+  const auto more =
+      channel.read_available([&](const FrameHeader&, std::span<const std::byte>) -> Status {
+        channel.close();
+        return Done{};
+      });
+  ASSERT_TRUE(more) << more.error().message;
+  EXPECT_FALSE(*more);
+}
+
 TEST(FrameChannel, ADeadPeerIsUnavailableNotASignal) {
   auto pair = socket_pair();
   FrameChannel channel(std::move(pair.here));

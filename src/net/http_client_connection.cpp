@@ -238,6 +238,13 @@ void LoopConnection::end_of_stream() {
 
 Result<HttpClientTarget> HttpClientTarget::find(std::string_view url, const TlsClientOptions& tls) {
   auto parsed = MUSTER_TRY(parse_http_url(url));
+  if (!parsed.unix_path.empty()) {
+    return Error{
+        ErrorKind::Unsupported,
+        fmt::format("{}: many connections at once go to a port, not to a Unix socket: name "
+                    "the server's http://HOST:PORT",
+                    parsed.address())};
+  }
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;

@@ -44,7 +44,7 @@ struct HttpClientTarget {
   /// Looks the name up, which may take seconds.
   ///
   /// Errors: those of parse_http_url and of the files for TLS; NotFound (no such host), with the
-  /// address.
+  /// address; Unsupported (a Unix socket).
   static Result<HttpClientTarget> find(std::string_view url, const TlsClientOptions& tls = {});
 };
 

@@ -85,6 +85,16 @@ TEST_F(HttpClientConnectionTest, FailsWhereNobodyListens) {
   EXPECT_EQ(caller.said, "");
 }
 
+TEST(HttpClientTarget, IsNoUnixSocket) {
+  const auto socket = HttpClientTarget::find("unix:/run/m.sock");
+  ASSERT_FALSE(socket);
+  EXPECT_EQ(socket.error().kind, ErrorKind::Unsupported);
+  EXPECT_EQ(
+      socket.error().message,
+      "unix:/run/m.sock: many connections at once go to a port, not to a Unix socket: name the "
+      "server's http://HOST:PORT");
+}
+
 // A name that no resolver asks the network for.
 TEST(HttpClientTarget, NamesAHostThatCannotBeFound) {
   const auto found = HttpClientTarget::find("http://a..b:80");

@@ -36,12 +36,12 @@ Result<UniqueFd> lock_folder_of(const std::string& path) {
   return fd;
 }
 
-bool is_anybody_listening(const sockaddr_un& address) {
+// Why nobody can be connected to; 0: somebody was.
+int connecting_error(const sockaddr_un& address) {
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto* const place = reinterpret_cast<const sockaddr*>(&address);
-  // EAGAIN: somebody listens, and the queue of those who want in is full.
-  return ::connect(probe.get(), place, sizeof address) == 0 || errno == EAGAIN ||
-         errno == EINPROGRESS;
+  const bool is_connected = probe.is_open() && ::connect(probe.get(), place, sizeof address) == 0;
+  return is_connected ? 0 : errno;
 }
 
 Status make_room(const std::string& path, const sockaddr_un& address) {
@@ -55,11 +55,21 @@ Status make_room(const std::string& path, const sockaddr_un& address) {
                              "another path with --unix-socket",
                              path)};
   }
-  if (is_anybody_listening(address)) {
+  const int error = connecting_error(address);
+  // EAGAIN: somebody listens, and the queue of those who want in is full.
+  if (error == 0 || error == EAGAIN || error == EINPROGRESS) {
     return Error{ErrorKind::Unavailable,
                  fmt::format("{}: another program listens there: end it, or name another path with "
                              "--unix-socket",
                              path)};
+  }
+  // What else bars the way, such as a mode or another type of socket, says nothing of who is behind
+  // it. Source: connect(2), unix(7).
+  if (error != ECONNREFUSED && error != ENOENT) {
+    return Error{ErrorKind::Unavailable,
+                 fmt::format("{}: a socket is there, and whether it is in use cannot be told ({}): "
+                             "remove it, or name another path with --unix-socket",
+                             path, std::strerror(error))};
   }
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return refused(path, "take the place of a socket that nobody listens on", errno);

@@ -34,8 +34,8 @@ class UnixListener {
  public:
   UnixListener() = default;
 
-  /// Errors: Unavailable (a program listens there), InvalidArgument (another kind of file, no
-  /// folder, no permission, those of `unix_address`).
+  /// Errors: Unavailable (a program listens there, or may do so), InvalidArgument (another kind of
+  /// file, no folder, no permission, those of `unix_address`).
   static Result<UnixListener> listen(const UnixSocketOptions& options);
   ~UnixListener() { close(); }
   UnixListener(UnixListener&& other) noexcept;

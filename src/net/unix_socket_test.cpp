@@ -63,6 +63,21 @@ TEST_F(UnixSocketTest, TakesThePlaceOfASocketThatNobodyListensOn) {
   EXPECT_TRUE(fs::is_socket(path("s"))) << "the refused one must not take it away";
 }
 
+// That of a logger is in use, and no stream can be connected to it.
+TEST_F(UnixSocketTest, LeavesASocketAloneThatItCannotConnectTo) {
+  const auto address = unix_address(path("log"));
+  const UniqueFd logger(::socket(AF_UNIX, SOCK_DGRAM, 0));
+  ASSERT_EQ(::bind(logger.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address), 0);
+  const auto listener = UnixListener::listen({.path = path("log")});
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(listener.error().message,
+            path("log") +
+                ": a socket is there, and whether it is in use cannot be told (Protocol wrong type "
+                "for socket): remove it, or name another path with --unix-socket");
+  EXPECT_TRUE(fs::is_socket(path("log")));
+}
+
 TEST_F(UnixSocketTest, LeavesOtherFilesAlone) {
   std::ofstream(path("notes")) << "text";
   const auto over = UnixListener::listen({.path = path("notes")});

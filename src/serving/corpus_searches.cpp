@@ -18,6 +18,9 @@ namespace {
 // What a search took against what was thought: the newest counts for an eighth.
 constexpr double kNewestShare = 0.125;
 
+// Of a filter's values with those of a field, which are short mostly: about a millisecond.
+constexpr std::uint64_t kPairsOfAStep = 1 << 15;
+
 Status check_model(const SearchedOutput& output, const SearchCorpus& corpus,
                    const std::vector<ServedModelStatus>& models) {
   if (model_of(corpus, models) != nullptr) return Done{};
@@ -54,6 +57,7 @@ CallError gone_stale(const std::string& name) {
 struct CorpusSearches::Search {
   SearchCall call;
   const Clock& clock;
+  std::shared_ptr<RowFilter> filter = {};
   std::optional<Ranking> ranking = {};
   std::variant<QueryHits, CallError> outcome = {};
   double seconds_taken = 0;
@@ -73,15 +77,22 @@ struct CorpusSearches::Search {
       outcome = gone_stale(call.corpus->name);
       return true;
     }
+    if (!ranking && !is_filter_ready(corpus)) return false;
     if (!ranking) return !begin_ranking(corpus);
     if (!ranking->step()) return false;
     outcome = ranking->take();
     return true;
   }
 
+  bool is_filter_ready(const SearchCorpus& corpus) {
+    if (!call.filter) return true;
+    if (!filter) {
+      filter = std::make_shared<RowFilter>(RowFilter::begin(call.filter, corpus.index().fields()));
+    }
+    return filter->bind(kPairsOfAStep);
+  }
+
   bool begin_ranking(const SearchCorpus& corpus) {
-    std::shared_ptr<const RowFilter> filter;
-    if (call.filter) filter = std::make_shared<RowFilter>(call.filter, corpus.index().fields());
     auto begun =
         Ranking::begin(corpus.vectors(), std::move(call.queries), call.rank, std::move(filter));
     if (!begun) return !fail(begun.error());

@@ -75,11 +75,14 @@ Table::Layout Table::layout(std::size_t width) const {
     if (leaving == count) break;
     layout.is_shown[leaving] = false;
   }
+  // Asked for once: a text of a megabyte is a million columns too wide.
+  std::vector<std::size_t> least(count);
+  for (std::size_t i = 0; i < count; ++i) least[i] = least_width(i);
   while (total_width(layout.is_shown, layout.widths) > width) {
     std::size_t widest = count;
     for (std::size_t i = 0; i < count; ++i) {
       const bool can_shrink =
-          layout.is_shown[i] && columns_[i].may_shrink && layout.widths[i] > least_width(i);
+          layout.is_shown[i] && columns_[i].may_shrink && layout.widths[i] > least[i];
       if (can_shrink && (widest == count || layout.widths[i] > layout.widths[widest])) widest = i;
     }
     if (widest == count) break;

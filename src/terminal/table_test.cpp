@@ -35,6 +35,21 @@ TEST(Table, CutsBetweenWordsOnlyWhatMayShrink) {
             "0.912345  where did we leave the keys\n");
 }
 
+// A text as long as a book among many rows: each column less must not look at every row again.
+TEST(Table, CutsALongTextAmongManyRows) {
+  constexpr std::size_t kRows = 2000;
+  std::string book = "a";
+  while (book.size() < 200'001) book += " a";
+  Table table({{"n"}, {"text", Align::Left, true}});
+  table.add_row({"1", book});
+  std::string expected = "n  text\n1  a a a…\n";
+  for (std::size_t i = 0; i < kRows; ++i) {
+    table.add_row({"2", "b"});
+    expected += "2  b\n";
+  }
+  EXPECT_EQ(table.render(10), expected);
+}
+
 TEST(Table, NeverBreaksAWord) {
   Table table({{"text", Align::Left, true}});
   table.add_row({"abcdefghijkl mnop"});

@@ -62,7 +62,9 @@ Character next_character(std::string_view text) {
 }
 
 bool is_control(char32_t code) {
-  const bool is_bidirectional = code >= 0x202A && code <= 0x202E;  // reorders what follows
+  // Embeddings, overrides and isolates: they reorder what follows. Source: UAX #9, section 2.
+  const bool is_bidirectional =
+      (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || is_bidirectional;
 }
 

@@ -29,6 +29,8 @@ TEST(Printable, LeavesNothingThatMovesACursor) {
   EXPECT_EQ(printable("\033[2Jx"), " [2Jx");
   EXPECT_EQ(printable("x\u0085y"), "x y");  // a C1 control
   EXPECT_EQ(printable("x\u202Ey"), "x y");  // right-to-left override
+  EXPECT_EQ(printable("x\u2066y"), "x y");  // the first of the isolates
+  EXPECT_EQ(printable("x\u2069y"), "x y");  // and the last
   EXPECT_EQ(printable("a\xC3"), "a?");      // cut in the middle
   EXPECT_EQ(printable("naïve 日本"), "naïve 日本");
 }

@@ -135,6 +135,13 @@ TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {
   EXPECT_EQ(json["points"][0]["trials"][0]["requests"]["failed"], Json::object());
   EXPECT_EQ(json["settings"]["--devices"], "1xcpu");
   EXPECT_EQ(muster_.run({"bench", "embed", "no/such/model"}).exit_code, 6);
+  // The server finds the key where this command does.
+  muster_.set("MUSTER_API_KEY", "sk-of-mine");
+  const auto keyed =
+      measure({"bench", "embed", tiny_model(), "--devices=1xcpu", "--requests=20", "--json"});
+  ASSERT_FALSE(keyed.out.empty()) << keyed.err;
+  EXPECT_EQ(Json::parse(keyed.out)["points"][0]["trials"][0]["requests"]["failed"], Json::object());
+  EXPECT_EQ(keyed.out.find("sk-of-mine"), std::string::npos);
 }
 
 TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {

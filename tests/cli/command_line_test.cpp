@@ -55,6 +55,21 @@ TEST_F(CommandLine, WithoutACommandHelpIsAnError) {
   EXPECT_NE(finished.err.find("usage: muster COMMAND"), std::string::npos);
 }
 
+TEST_F(CommandLine, AWordThatIsNoUtf8IsSentToAServerAllTheSame) {
+  for (const auto* action : {"drain", "load", "unload"}) {
+    expect_error({"ctl", action, "\xff", "--server", "http://127.0.0.1:1"}, 6,
+                 "127.0.0.1:1: cannot connect: Connection refused");
+  }
+}
+
+TEST_F(CommandLine, GenerateRefusesWhatItWouldNotRead) {
+  expect_error({"generate", "m.gguf", "-p", "Hi", "--top-p", "0.9"}, 2,
+               "--top-p counts where tokens are drawn: give --temperature as well, such as "
+               "--temperature 0.8");
+  expect_error({"generate", "m.gguf", "-p", "Hi", "--top-k", "40", "--temperature", "0"}, 3,
+               "m.gguf: no such file");
+}
+
 TEST_F(CommandLine, TellsItsVersion) {
   const auto finished = muster_.run({"--version"});
   EXPECT_EQ(finished.exit_code, 0);

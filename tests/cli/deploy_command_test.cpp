@@ -289,6 +289,30 @@ TEST_F(DeployCommand, ServesByMusterWithWhatItNeeds) {
   EXPECT_TRUE(has(started[3], "device=GPU-00000001-0000-0000-0000-000000000000"));
 }
 
+// What the first run prints is not the result: with --json that is one object.
+TEST_F(DeployCommand, KeepsTheFirstRunOutOfTheResultAndVariablesOutOfItsError) {
+  const Words words{"--api", "muster",  "--model",     "org/model", "--devices",
+                    "none",  "--image", "muster:test", "--env",     "HF_TOKEN=hf_secret"};
+  auto with_json = words;
+  with_json.emplace_back("--json");
+  const auto started = run("container", with_json);
+  EXPECT_EQ(started.exit_code, 0) << started.err;
+  EXPECT_TRUE(nlohmann::json::parse(started.out, nullptr, false).is_object()) << started.out;
+  muster_.write("refuse", "");
+  const auto refused = run("container", words);
+  EXPECT_EQ(refused.exit_code, 6);
+  EXPECT_NE(refused.err.find("muster: docker could not run `pull org/model` in muster:test (exit "
+                             "code 125); what it said is above\n"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(refused.err.find("hf_secret"), std::string::npos) << refused.err;
+}
+
+TEST_F(DeployCommand, TakesTheFlagsOfAllCommandsWithEachVerb) {
+  expect_error("logs", {"m", "--color", "never"}, 3,
+               "muster started no container of that name: m; there is none");
+}
+
 TEST_F(DeployCommand, CarriesOutAPlan) {
   const auto plan = [&](const Words& more) {
     Words words{"plan", "llama-3-8b", "-o", "plan.yaml"};
@@ -346,6 +370,7 @@ TEST_F(DeployCommand, ChecksItsWordsBeforeDockerIsRun) {
   expect_error("container", {"--api", "tgi", "--model", "m", "--devices", "none", "--env", "K"}, 2,
                "--env is NAME=VALUE: \"K\"");
   expect_error("status", {"--port", "80"}, 2, "muster deploy status does not take --port");
+  expect_error("logs", {"m", "--json"}, 2, "muster deploy logs does not take --json");
   expect_error("logs", {}, 2,
                "which one? `muster deploy status` lists them: muster deploy logs NAME");
   expect_error("logs", {"m", "--tail", "x"}, 2, "--tail must be a whole number: \"x\"");

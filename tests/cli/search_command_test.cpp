@@ -135,6 +135,9 @@ TEST_F(SearchCommand, ReadsQuestionsFromFiles) {
   EXPECT_EQ(lines.out, search({"a", "a b", "--json"}).out);
   EXPECT_EQ(lines.out, search({"--queries", "q.jsonl", "--field", "q.text", "--json"}).out);
   EXPECT_EQ(lines.out, search({"-", "--json"}, "q.txt").out);
+  muster_.set("MUSTER_ID_FIELD", "id");
+  EXPECT_EQ(lines.out, search({"--queries", "q.jsonl", "--field", "q.text", "--json"}).out)
+      << "questions have no ids, whatever the settings say of texts";
   expect_refusal(search({}),
                  "which question? Write it behind OUT in quotes, or name a file with --queries");
   const auto bad = search({"--queries", "q.jsonl"});

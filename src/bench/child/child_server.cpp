@@ -1,10 +1,14 @@
 // The reader thread keeps the pipe empty for as long as the program lives: one that is full would
-// stop a server that logs in the middle of a measurement.
+// stop a server that logs in the middle of a measurement. The program's end is waited for by a
+// pidfd, which also ends every other wait.
 #include "bench/child/child_server.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,20 +16,21 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "base/child_process.h"
 #include "base/text.h"
+#include "hw/cpu/process_reader.h"
 #include "net/http_client.h"
 
 namespace muster {
 namespace {
 
 constexpr std::string_view kListening = "listening on http://";
-constexpr auto kAskPeriod = std::chrono::milliseconds(20);
+constexpr auto kAskPeriod = std::chrono::milliseconds(20);      // of a server that is not ready
+constexpr auto kCancelPeriod = std::chrono::milliseconds(100);  // nothing wakes us for that
+constexpr auto kLastWordsLimit = std::chrono::seconds(1);  // children of its own may hold the pipe
 constexpr auto kEndLimit = std::chrono::seconds(30);
 constexpr int kOk = 200;
 
@@ -41,19 +46,18 @@ std::string url_in(std::string_view text) {
   return "http://" + std::string(text.substr(begin, end - begin));
 }
 
-// Of a process alone. Source: proc(5), /proc/PID/stat, fields 14 and 15.
+// Of a process alone.
 double own_cpu_seconds(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const auto name_end = text.rfind(')');
-  unsigned long user = 0;
-  unsigned long system = 0;
-  if (name_end == std::string::npos ||
-      std::sscanf(text.c_str() + name_end + 1,
-                  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2) {
-    return 0;
-  }
-  return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto stat = read_process_stat(static_cast<std::uint32_t>(pid));
+  if (!stat) return 0;
+  return static_cast<double>(stat->cpu_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// Until one of them can be read (-1: none), at most so long; a signal ends the wait, too.
+void wait_for(int one, int other, Duration limit) {
+  std::array<pollfd, 2> waiting{{{one, POLLIN, 0}, {other, POLLIN, 0}}};
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(limit, Duration{0}));
+  (void)::poll(waiting.data(), waiting.size(), static_cast<int>(ms.count()));
 }
 
 std::vector<pid_t> children_of(pid_t pid) {
@@ -102,20 +106,13 @@ Result<pid_t> spawn(const std::vector<std::string>& words, int output) {
 
 }  // namespace
 
-ChildServer::ChildServer(pid_t pid, UniqueFd output)
-    : pid_(pid), output_(std::move(output)), reader_([this] { read_output(); }) {}
+ChildServer::ChildServer(pid_t pid, Descriptors descriptors)
+    : pid_(pid), descriptors_(std::move(descriptors)), reader_([this] { read_output(); }) {}
 
 ChildServer::~ChildServer() {
   ::kill(pid_, SIGTERM);
-  const auto limit = now() + kEndLimit;
-  bool is_gone = false;
-  while (!is_gone && now() < limit) {
-    is_gone = ::waitpid(pid_, nullptr, WNOHANG) != 0;
-    if (!is_gone) std::this_thread::sleep_for(kAskPeriod);
-  }
-  if (!is_gone) {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+  if (!ends_by(now() + kEndLimit)) ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   reader_.join();
 }
@@ -124,15 +121,16 @@ void ChildServer::read_output() {
   std::array<char, 4096> piece{};
   std::string line;
   for (;;) {
-    const auto size = ::read(output_.get(), piece.data(), piece.size());
+    const auto size = ::read(descriptors_.output.get(), piece.data(), piece.size());
     if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return;
+    if (size <= 0) return all_read_.set_value();
     const std::string_view bytes(piece.data(), static_cast<std::size_t>(size));
     const MutexLock lock(mutex_);
     keep_child_output(tail_, bytes);
     if (!said_url_.empty()) continue;
     line += bytes;
     said_url_ = url_in(line);
+    if (!said_url_.empty()) (void)::eventfd_write(descriptors_.said.get(), 1);
   }
 }
 
@@ -143,7 +141,18 @@ bool ChildServer::has_ended() const {
          info.si_pid == pid_;
 }
 
+bool ChildServer::ends_by(TimePoint limit) const {
+  while (!has_ended()) {
+    const auto left = limit - now();
+    if (left <= Duration{0}) return false;
+    wait_for(descriptors_.process.get(), -1, left);
+  }
+  return true;
+}
+
 std::string ChildServer::last_words() const {
+  // Its end may be known before the reader has come to what it said at last.
+  if (has_ended()) (void)is_all_read_.wait_for(kLastWordsLimit);
   const MutexLock lock(mutex_);
   const auto lines = split(trim(tail_), '\n');
   return lines.back();
@@ -154,12 +163,21 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(const std::vector<std::s
                                                         const std::function<bool()>& is_cancelled) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("a pipe", "open", errno);
-  UniqueFd here(ends[0]);
+  Descriptors descriptors{.process = {}, .output = UniqueFd(ends[0]), .said = {}};
   UniqueFd there(ends[1]);
+  descriptors.said.reset(::eventfd(0, EFD_CLOEXEC));
+  if (!descriptors.said.is_open()) return system_error("an eventfd", "open", errno);
   const auto pid = MUSTER_TRY(spawn(words, there.get()));
   // The program's end is the reader's end of file only if nobody else can write.
   there.reset();
-  std::unique_ptr<ChildServer> child(new ChildServer(pid, std::move(here)));
+  descriptors.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!descriptors.process.is_open()) {
+    const auto error = system_error(words.front(), "watch", errno);
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return error;
+  }
+  std::unique_ptr<ChildServer> child(new ChildServer(pid, std::move(descriptors)));
   const auto until = now() + limit;
   while (now() < until) {
     {
@@ -172,7 +190,8 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(const std::vector<std::s
                    fmt::format("{} ended: {}", words.front(), child->last_words())};
     }
     if (is_cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
-    std::this_thread::sleep_for(kAskPeriod);
+    wait_for(child->descriptors_.process.get(), child->descriptors_.said.get(),
+             std::min<Duration>(until - now(), kCancelPeriod));
   }
   return Error{ErrorKind::DeadlineExceeded,
                fmt::format("{} does not listen within {:.0f} s: {}", words.front(), seconds(limit),
@@ -190,7 +209,7 @@ Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
       return Error{ErrorKind::Unavailable, fmt::format("the server ended: {}", last_words())};
     }
     if (is_cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
-    std::this_thread::sleep_for(kAskPeriod);
+    wait_for(descriptors_.process.get(), -1, kAskPeriod);
   }
   return Error{
       ErrorKind::DeadlineExceeded,

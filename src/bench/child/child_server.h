@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -48,14 +49,25 @@ class ChildServer {
   double cpu_seconds() const;
 
  private:
-  ChildServer(pid_t pid, UniqueFd output);
+  /// Descriptors of a child: to wait for its end, to read what it prints, and an event of ours that
+  /// says that its address has come.
+  struct Descriptors {
+    UniqueFd process;
+    UniqueFd output;
+    UniqueFd said;
+  };
+
+  ChildServer(pid_t pid, Descriptors descriptors);
   void read_output();
   bool has_ended() const;
+  bool ends_by(TimePoint limit) const;
   std::string last_words() const;
 
   const pid_t pid_;
-  UniqueFd output_;
+  const Descriptors descriptors_;
   std::string url_;
+  std::promise<void> all_read_;
+  const std::future<void> is_all_read_ = all_read_.get_future();
   mutable Mutex mutex_;
   std::string tail_ MUSTER_GUARDED_BY(mutex_);
   std::string said_url_ MUSTER_GUARDED_BY(mutex_);

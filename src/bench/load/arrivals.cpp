@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -49,7 +50,11 @@ std::optional<double> ArrivalSchedule::next_seconds() {
 std::optional<Duration> ArrivalSchedule::next() {
   const auto at = next_seconds();
   if (!at) return std::nullopt;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*at));
+  // Thirty years: longer than any run, and far from the end of a Duration, which a rate near 0
+  // would pass.
+  constexpr double kSecondsMost = 1e9;
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::min(*at, kSecondsMost)));
 }
 
 // Every fault names file and line, since traces are usually written by programs.

@@ -53,6 +53,13 @@ TEST(ArrivalSchedule, TheSeedFixesTheTimes) {
   EXPECT_NE(first(plan, 100, 3), first(plan, 100, 4));
 }
 
+// 1e300 seconds are more than a Duration holds; they must not become a time that has passed.
+TEST(ArrivalSchedule, ATimeBeyondAllRunsIsLateAndNotEarly) {
+  EXPECT_EQ(first({.law = ArrivalLaw::Constant, .rate_begin = 1e-300}, 2),
+            (std::vector<double>{0, 1e9}));
+  EXPECT_EQ(first({.law = ArrivalLaw::Trace, .trace = {1e300}}, 1), (std::vector<double>{1e9}));
+}
+
 TEST(ArrivalSchedule, ATraceIsPlayedToItsEnd) {
   EXPECT_EQ(first({.law = ArrivalLaw::Trace, .trace = {0.5, 0.5, 2}}, 10),
             (std::vector<double>{0.5, 0.5, 2}));

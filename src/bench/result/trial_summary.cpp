@@ -95,18 +95,25 @@ void count_requests(const TrialSamples& trial, TrialSummary& summary, Samples& a
                sample.end <= trial.sending_seconds;
   }
   summary.answered = answered.size();
-  summary.counted_seconds = std::max(trial.sending_seconds - summary.warm_up_seconds, 1e-9);
+  summary.counted_seconds = std::max(trial.sending_seconds - summary.warm_up_seconds, 0.0);
+  if (summary.counted_seconds <= 0) return;  // all at one moment, as a trace may have them: no rate
   summary.sent_per_second = static_cast<double>(summary.sent) / summary.counted_seconds;
   summary.answered_per_second = static_cast<double>(in_time) / summary.counted_seconds;
 }
 
+// A server may answer before it has read the request to its end; then nothing says when it was
+// sent.
+double sent_at(const Sample& sample) {
+  return std::isnan(sample.sent) ? sample.first_byte : sample.sent;
+}
+
 TimeParts time_parts(const Samples& samples) {
-  return {
-      .connection_wait = mean_of(samples, [](const Sample& s) { return s.ready - s.intended; }),
-      .lag = mean_of(samples, [](const Sample& s) { return s.lag(); }),
-      .sending = mean_of(samples, [](const Sample& s) { return s.sent - s.started; }),
-      .first_byte_wait = mean_of(samples, [](const Sample& s) { return s.first_byte - s.sent; }),
-      .receiving = mean_of(samples, [](const Sample& s) { return s.end - s.first_byte; })};
+  return {.connection_wait = mean_of(samples, [](const Sample& s) { return s.ready - s.intended; }),
+          .lag = mean_of(samples, [](const Sample& s) { return s.lag(); }),
+          .sending = mean_of(samples, [](const Sample& s) { return sent_at(s) - s.started; }),
+          .first_byte_wait =
+              mean_of(samples, [](const Sample& s) { return s.first_byte - sent_at(s); }),
+          .receiving = mean_of(samples, [](const Sample& s) { return s.end - s.first_byte; })};
 }
 
 std::vector<StageTime> stage_shares(const TrialSamples& trial, const Samples& answered) {
@@ -206,9 +213,12 @@ TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
   summary.stages = stage_shares(trial, answered);
   summary.tokens = count_tokens(answered, summary, plan.counts_with_tokenizer);
   summary.generator = check_generator(trial, answered, plan, summary.warm_up_seconds);
-  summary.is_saturated = plan.is_open_loop && std::ranges::any_of(answered, [](const Sample* s) {
-                           return s->ready > s->intended;
-                         });
+  // Those that never got an answer have waited longest.
+  summary.is_saturated =
+      plan.is_open_loop && std::ranges::any_of(trial.samples, [&](const Sample& sample) {
+        return sample.intended >= summary.warm_up_seconds &&
+               (sample.ready > sample.intended || sample.outcome == SampleEnd::Unsent);
+      });
   return summary;
 }
 
@@ -223,6 +233,7 @@ FigureMap figures_of(const TrialSummary& summary) {
     figures["error_rate"] =
         static_cast<double>(summary.failed_count()) / static_cast<double>(summary.sent);
   }
+  if (summary.counted_seconds <= 0) return figures;
   figures["throughput"] = summary.answered_per_second;
   if (summary.tokens) {
     figures["token_throughput"] = summary.tokens->output > 0 ? summary.tokens->output_per_second

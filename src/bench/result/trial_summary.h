@@ -66,7 +66,7 @@ struct TrialSummary {
   std::uint64_t sent = 0;  // after the warm-up, as everything here
   std::uint64_t answered = 0;
   std::map<std::string_view, std::uint64_t> failed;  // by `sample_end_name`
-  double sent_per_second = 0;                        // by their intended times
+  double sent_per_second = 0;                        // by their intended times; 0: no time between
   double answered_per_second = 0;                    // that ended while it was being sent
   std::optional<double> offered_per_second = {};     // open loop: what was asked for
 

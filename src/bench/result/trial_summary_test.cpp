@@ -66,6 +66,38 @@ TEST(SummarizeTrial, ThePartsAddUpToTheLatency) {
   EXPECT_NEAR(summary.stages[1].seconds, 0.005, 1e-12);  // over all answers
 }
 
+TEST(SummarizeTrial, RequestsOfOneMomentHaveNoRate) {
+  TrialSamples trial;  // a trace whose times are all 0
+  for (int i = 0; i < 10; ++i) trial.samples.push_back(answered(0, 0.05));
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_EQ(summary.sent, 10U);
+  EXPECT_EQ(summary.sent_per_second, 0);
+  EXPECT_EQ(figures_of(summary).count("throughput"), 0U);
+}
+
+TEST(SummarizeTrial, AnAnswerThatCameBeforeTheRequestWasSentHasItsParts) {
+  TrialSamples trial;
+  trial.sending_seconds = 10;
+  trial.samples.push_back(answered(0, 0.1));
+  trial.samples[0].sent = kNever;
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_NEAR(summary.parts.sending, 0.098, 1e-9);
+  EXPECT_NEAR(summary.parts.first_byte_wait, 0, 1e-9);
+  EXPECT_NEAR(summary.parts.total(), 0.1, 1e-9);
+}
+
+TEST(SummarizeTrial, RequestsThatWaitedInVainSaturateToo) {
+  TrialSamples trial;
+  trial.sending_seconds = 10;
+  trial.samples.push_back(answered(0, 0.05));
+  EXPECT_FALSE(summarize_trial(trial, kWhole).is_saturated);
+  trial.samples.push_back({.intended = 1, .end = 70});  // unsent
+  EXPECT_TRUE(summarize_trial(trial, kWhole).is_saturated);
+  trial.samples.back() = answered(1, 61, /*wait=*/1);
+  trial.samples.back().outcome = SampleEnd::TimedOut;
+  EXPECT_TRUE(summarize_trial(trial, kWhole).is_saturated);
+}
+
 TEST(SummarizeTrial, AWarmUpIsNotCounted) {
   TrialSamples trial;
   for (int i = 0; i < 100; ++i) trial.samples.push_back(answered(0.1 * i, i < 50 ? 5.0 : 0.05));

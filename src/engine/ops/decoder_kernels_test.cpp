@@ -100,6 +100,21 @@ TEST(DecoderKernelsTest, QuantsAreWithinHalfAStep) {
   }
 }
 
+// 1e-38 / 127 is 7.9e-41, and its reciprocal is beyond float32.
+TEST(DecoderKernelsTest, ABlockTooSmallForAScaleIsNothing) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    std::vector<float> x(32, 0.0F);
+    x[3] = 1e-38F;
+    std::vector<std::int8_t> quants(32, 1);
+    float scale = 0, scaled_sum = 1;
+    std::int32_t sum = 1;
+    kernels.quantize(32, x.data(), quants.data(), &scale, &sum, &scaled_sum);
+    EXPECT_EQ(quants, std::vector<std::int8_t>(32, 0)) << kernels.name;
+    EXPECT_EQ(sum, 0) << kernels.name;
+    EXPECT_EQ(scaled_sum, 0.0F) << kernels.name;
+  }
+}
+
 TEST(DecoderKernelsTest, TheLargestIsTheFirstOfSeveral) {
   for (const auto& kernels : decoder_kernels_available()) {
     std::vector<float> values(75, -3.0F);

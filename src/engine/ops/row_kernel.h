@@ -142,7 +142,9 @@ void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* 
       most = Simd::max(most, Simd::max(values[v], Simd::subtract(Simd::broadcast(0), values[v])));
     }
     const float scale = Simd::largest(most) / 127.0F;
-    const auto inverse = Simd::broadcast(scale == 0 ? 0.0F : 1.0F / scale);
+    // Of a block so small that its scale has no reciprocal in float32 nothing is left.
+    const float reciprocal = scale == 0 ? 0.0F : 1.0F / scale;
+    const auto inverse = Simd::broadcast(std::isinf(reciprocal) ? 0.0F : reciprocal);
     auto total = Simd::broadcast(0);
     for (std::size_t v = 0; v < kVectors; ++v) {
       const auto rounded = Simd::round(Simd::multiply(values[v], inverse));

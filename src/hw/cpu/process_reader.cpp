@@ -5,6 +5,7 @@
 
 #include "hw/cpu/process_reader.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,14 +89,21 @@ std::optional<ProcessStat> parse_process_stat(std::string_view text) {
     return number - kFirst < fields.size() &&
            read_number(std::string_view(fields[number - kFirst]), value);
   };
+  std::uint64_t parent = 0;
   std::uint64_t user = 0;
   std::uint64_t system = 0;
-  if (!field(14, user) || !field(15, system) || !field(22, stat.start_ticks) ||
+  if (!field(4, parent) || !field(14, user) || !field(15, system) || !field(22, stat.start_ticks) ||
       !field(24, stat.memory_pages)) {
     return std::nullopt;
   }
+  stat.parent_pid = static_cast<std::uint32_t>(parent);
   stat.cpu_ticks = user + system;
   return stat;
+}
+
+std::optional<ProcessStat> read_process_stat(std::uint32_t pid) {
+  const auto text = read_file(fmt::format("/proc/{}/stat", pid));
+  return text ? parse_process_stat(*text) : std::nullopt;
 }
 
 std::optional<double> ProcessReader::cores_of(const ProcessStat& stat,

@@ -30,6 +30,7 @@ TEST(ParseProcessStat, TakesTheFieldsThatCount) {
   const auto stat = parse_process_stat(stat_line(4711, "python3", 120, 30, 777, 25));
   ASSERT_TRUE(stat);
   EXPECT_EQ(stat->pid, 4711U);
+  EXPECT_EQ(stat->parent_pid, 1U);
   EXPECT_EQ(stat->command, "python3");
   EXPECT_EQ(stat->cpu_ticks, 150U);
   EXPECT_EQ(stat->start_ticks, 777U);
@@ -41,8 +42,17 @@ TEST(ParseProcessStat, AcceptsAnyBytesInACommand) {
   EXPECT_EQ(parse_process_stat(stat_line(1, "", 1, 1, 1, 1))->command, "");
 }
 
+TEST(ReadProcessStat, KnowsThisProcessAndNoneThatIsNotThere) {
+  const auto self = read_process_stat(static_cast<std::uint32_t>(::getpid()));
+  ASSERT_TRUE(self);
+  EXPECT_EQ(self->pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(self->parent_pid, static_cast<std::uint32_t>(::getppid()));
+  EXPECT_FALSE(read_process_stat(UINT32_MAX));
+}
+
 TEST(ParseProcessStat, RefusesWhatIsNone) {
   for (const auto* text : {"", "1", "1 (a)", "1 (a) S", "x (a) S 1 1 1 0 -1 1 1 1 1 0 1 1",
+                           "1 (a) S p 1 1 0 -1 1 1 1 1 0 1 1 1 1 1 1 1 1 1 1 1",
                            "1 (a) S 1 1 1 0 -1 1 1 1 1 0 1 y 1 1 1 1 1 1 1 1 1 1"}) {
     EXPECT_FALSE(parse_process_stat(text)) << text;
   }

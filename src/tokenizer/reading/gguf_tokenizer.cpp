@@ -39,6 +39,10 @@ Result<TokenTable> make_table(const GgufTokens& tokens) {
   table.reserve(tokens.tokens.size(), bytes);
   for (std::size_t id = 0; id < tokens.tokens.size(); ++id) {
     const auto text = text_of(tokens, id);
+    // The regex engine is not asked to check what it reads.
+    if (invalid_utf8_at(text)) {
+      return corrupt("tokens holds a text that is not UTF-8: id " + std::to_string(id));
+    }
     if (const auto other = table.find(text)) {
       return corrupt("tokens holds one text twice: ids " + std::to_string(*other) + " and " +
                      std::to_string(id));

@@ -178,6 +178,8 @@ TEST_F(GgufTokenizerTest, WhatIsNotKnownOrDoesNotFitIsRefusedByName) {
   tokens = good;
   tokens.tokens.push_back("ab");
   EXPECT_EQ(error_of(tokens), "tokenizer.ggml.tokens holds one text twice: ids 256 and 257");
+  tokens.tokens.back() = "a\xF0";
+  EXPECT_EQ(error_of(tokens), "tokenizer.ggml.tokens holds a text that is not UTF-8: id 257");
   tokens = good;
   tokens.adds_bos = true;
   EXPECT_EQ(error_of(tokens), "tokenizer.ggml.bos_token_id is missing, and the tokenizer adds it");

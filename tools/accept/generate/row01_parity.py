@@ -5,7 +5,7 @@ import subprocess
 
 from generate import replies
 from programs import PEER_PYTHON, PEERS, ROOT, scratch
-from report import at_least, holds
+from report import at_least, holds, skipped
 
 TITLE = "Decoders against transformers 5.17: tiny random models of each family, SmolLM2 dequantised"
 IS_TIMED = False
@@ -35,10 +35,13 @@ def measure(report, arguments):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     theirs = json.loads(theirs_file.read_text())
     report.raw["transformers"] = theirs
-    for precision, least in (("fp32", PROMPTS), ("bf16", 0), ("own", 0)):
+    for precision in ("fp32", "bf16", "own"):
         ours = [replies.generate(prompt, "--max-tokens", TOKENS, "--ignore-eos", "--precision", precision)["text"]
                 for prompt in replies.OPENINGS[:PROMPTS]]
         report.raw[precision] = ours
         same = sum(a == b for a, b in zip(ours, theirs))
-        report.add(at_least(f"SmolLM2 {precision}, prompts of {PROMPTS} whose {TOKENS} tokens are transformers' fp32's", same, least,
-                            digits=0))
+        what = f"SmolLM2 {precision}, prompts of {PROMPTS} whose {TOKENS} tokens are transformers' fp32's"
+        if precision == "fp32":
+            report.add(at_least(what, same, PROMPTS, digits=0))
+        else:
+            report.add(skipped(what, f"{same}; nothing is required, as rounding may choose another token"))

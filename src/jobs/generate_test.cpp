@@ -1,0 +1,49 @@
+#include "jobs/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster {
+namespace {
+
+std::string error_of(const GenerateOptions& options) {
+  const SteadyClock clock;
+  const auto report = generate_text(options, {}, clock, [] { return false; });
+  EXPECT_FALSE(report);
+  if (report) return {};
+  EXPECT_EQ(report.error().kind, ErrorKind::InvalidArgument);
+  return report.error().message;
+}
+
+// Before the model is looked for: the regex engine reads on behind a text that breaks off.
+TEST(GenerateText, RefusesWhatIsNotUtf8) {
+  GenerateOptions options;
+  options.prompt = "Why\xE4";
+  EXPECT_EQ(error_of(options), "the prompt is not UTF-8 at byte 3");
+  options.prompt = "Why?";
+  options.system = "\xFF";
+  EXPECT_EQ(error_of(options), "the system's text is not UTF-8 at byte 0");
+}
+
+TEST(ChatInput, HoldsTheConversationAndTheTime) {
+  GenerateOptions options;
+  options.prompt = "Hi";
+  DecoderText text;
+  text.bos_token = "<s>";
+  const auto show = [&] {
+    const auto made = ChatTemplate::parse(
+        "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}; {% endfor %}"
+        "{{ strftime_now('%Y-%m-%d') }}");
+    EXPECT_TRUE(made);
+    // 20,000 days after 1970-01-01.
+    const auto out = made->render(chat_input(options, text, 20'000LL * 86'400));
+    return out ? *out : out.error().message;
+  };
+  EXPECT_EQ(show(), "<s>user: Hi; 2024-10-04");
+  options.system = "Be brief";
+  EXPECT_EQ(show(), "<s>system: Be brief; user: Hi; 2024-10-04");
+}
+
+}  // namespace
+}  // namespace muster
