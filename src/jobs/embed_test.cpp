@@ -542,7 +542,12 @@ TEST_F(EmbedTest, SaysFromTheStartWhatIsDone) {
   ASSERT_EQ(first_->devices.size(), 2U);
   EXPECT_EQ(first_->devices[1].name, "cpu:1");
   EXPECT_EQ(first_->devices[1].state, "starting");
-  EXPECT_EQ(last_.devices[1].state, "ready");
+  // A device that started late may have had nothing to do before the others were through.
+  std::uint64_t done_by_ready = 0;
+  for (const auto& device : last_.devices) {
+    if (device.state == "ready") done_by_ready += device.token_count;
+  }
+  EXPECT_EQ(done_by_ready, last_.read_token_count);
 }
 
 // What was read and what was done are counted alike: at the end they are equal.
