@@ -5,8 +5,10 @@ nothing. With the real programs (./accept house.4) what lies in .deps.
 """
 
 import gzip
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -23,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tools/accept"))
 from house.hub_server import Hub
 
 MODEL = ".deps/models/all-MiniLM-L6-v2"
+DECODER = ".deps/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 PULLED = "sentence-transformers/all-MiniLM-L6-v2"
 START_LIMIT_S = 120
 
@@ -56,6 +59,7 @@ class State:
     def __init__(self, build, has_stand_ins):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-printed-"))
         self.build, self.server, self.log_count = pathlib.Path(build).resolve(), None, 0
+        self.chat_server = None
         self.port, self.metrics_port = free_port(), free_port()
         self.make_programs()
         self.make_deps(has_stand_ins)
@@ -89,6 +93,7 @@ class State:
             self.write("torch/version.py", "__version__ = '2.11.0+cpu'\n")
         else:
             (self.folder / MODEL).symlink_to(ROOT / MODEL)
+            (self.folder / DECODER).symlink_to(ROOT / DECODER)
             (self.folder / "torch").symlink_to(next((ROOT / ".deps/venv/lib").glob("python3.*/site-packages/torch")))
             whole = ROOT / ".deps/corpus/packages.txt"
             if whole.exists():
@@ -104,6 +109,10 @@ class State:
             self.write(name, notes)
         self.write("questions.txt", "where are the keys?\nwhen does it leave?\n")
         self.write("corpus.jsonl", lines)
+        news = [("Floods after a week of rain", "de", 2021), ("The election is decided", "en", 2024), ("Rivers fall again", "fr", 2022)]
+        self.write("news.jsonl", "".join(json.dumps({"id": f"n{i}", "text": text, "lang": lang, "year": year, "meta": {"year": year}}) + "\n"
+                                         for i, (text, lang, year) in enumerate(news)))
+        self.write("messages.json", '[{"role": "user", "content": "Why is the sky blue?"}]')
         subprocess.run(["zstd", "-q", "corpus.jsonl"], cwd=self.folder, check=True)
         (self.folder / "news.gz").write_bytes(gzip.compress(notes.encode()))
         (self.folder / "my-model").symlink_to(self.folder / MODEL)
@@ -182,6 +191,17 @@ class State:
         self.server = process, log
         return self.wait_for(process, log, lambda: self.answers(f"http://127.0.0.1:{self.port}/readyz"))
 
+    def chat_port(self):
+        """The port of a server that generates, one for all lines: a stand-in with answers of its own."""
+        if self.chat_server is None:
+            self.chat_server = self.start("build/bin/muster-null-server --listen 127.0.0.1:0")
+            said = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
+            wrong = self.wait_for(*self.chat_server, lambda: said.search(self.chat_server[1].read_text()))
+            if wrong:
+                raise RuntimeError(wrong)
+            self.chat_server += (said.search(self.chat_server[1].read_text())[1],)
+        return self.chat_server[2]
+
     def stop_server(self):
         if self.server is None:
             return None
@@ -191,6 +211,8 @@ class State:
 
     def close(self):
         wrong = self.stop_server()
+        if self.chat_server is not None:
+            end(*self.chat_server[:2], signal.SIGTERM, 0)
         self.hub.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         return wrong
