@@ -81,7 +81,10 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
 }
 
 Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {
-  const auto reader = MUSTER_TRY(TextReader::open({.inputs = plan.inputs}));
+  // To any URL a line is sent as it is, JSON too.
+  const auto format =
+      plan.task == BenchTask::Http ? std::optional(TextFormat::Lines) : std::optional<TextFormat>();
+  const auto reader = MUSTER_TRY(TextReader::open({.inputs = plan.inputs, .format = format}));
   std::vector<std::string> texts;
   TextRecord record;
   while (MUSTER_TRY(reader->next(record))) {

@@ -167,9 +167,8 @@ Result<std::string> load_model(ServerClient& client, const std::string& word) {
 Result<int> run_ctl(const CommandContext& context) {
   const auto& words = context.arguments.positionals;
   const auto& action = words.front();
-  if (std::find(actions().begin(), actions().end(), action) == actions().end()) {
-    return unknown_action(action);
-  }
+  const auto known = actions();
+  if (std::find(known.begin(), known.end(), action) == known.end()) return unknown_action(action);
   const bool wants_word = action != "status";
   if (wants_word != (words.size() == 2)) {
     return Error{ErrorKind::InvalidArgument,

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -38,7 +40,8 @@ CommandSpec generate_spec() {
       .positional_most = 1,
       .groups = {{"Prompt",
                   {},
-                  {{"--prompt", "TEXT", "what to answer or to continue", "-p"},
+                  {{"--prompt", "TEXT", "what to answer or to continue; - reads standard input",
+                    "-p"},
                    {"--system", "TEXT", "what the chat template puts before it"},
                    {"--raw", "", "continue the text as it is, without the chat template"}}},
                  {"Reply",
@@ -170,6 +173,17 @@ Result<Device> one_device(const CommandContext& context) {
   return *cpu;
 }
 
+// All of standard input, without the end of its last line.
+Result<std::string> prompt_of_stdin() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "-p - takes the prompt from standard input: no text came"};
+  }
+  return text;
+}
+
 Result<GenerateOptions> generate_options(const CommandContext& context) {
   const auto& arguments = context.arguments;
   GenerateOptions options;
@@ -179,7 +193,7 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
                  "what should be answered? Give a prompt with -p, such as -p \"Why is the sky "
                  "blue?\""};
   }
-  options.prompt = *prompt;
+  options.prompt = *prompt == "-" ? MUSTER_TRY(prompt_of_stdin()) : *prompt;
   options.system = arguments.value("--system");
   options.is_raw = arguments.has("--raw");
   if (options.is_raw && options.system) {

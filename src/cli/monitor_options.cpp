@@ -81,6 +81,9 @@ Result<MetricSet> parse_metric_set(const Arguments& arguments) {
 
 Status check_command(const CommandContext& context) {
   if (context.arguments.positionals.empty()) {
+    if (!context.words.empty() && context.words.back() == "--") {
+      return wrong("behind -- there is no command: muster monitor -- CMD");
+    }
     if (!context.arguments.has("--json")) return Done{};
     return wrong("--json is for the report about a command: muster monitor --json -- CMD");
   }

@@ -134,7 +134,12 @@ Result<SearchOptions> search_options(const CommandContext& context) {
   SearchOptions options;
   options.out = context.arguments.positionals.front();
   options.rank = MUSTER_TRY(rank_options(context.arguments));
-  options.filter = context.arguments.value("--filter").value_or("");
+  const auto filter = context.arguments.value("--filter");
+  if (filter && filter->find_first_not_of(" \t\n") == std::string::npos) {
+    return Error{ErrorKind::InvalidArgument,
+                 "--filter is empty: it wants a condition, such as 'lang=de and year>=2020'"};
+  }
+  options.filter = filter.value_or("");
   options.queries = MUSTER_TRY(queries_of(context));
   return options;
 }

@@ -184,6 +184,9 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
                                      const Clock& clock, const std::function<bool()>& cancelled) {
   const auto begin = clock.now();
   MUSTER_TRY(check_text("the prompt", options.prompt));
+  if (options.prompt.empty()) {
+    return Error{ErrorKind::InvalidArgument, "the prompt is empty: there is nothing to continue"};
+  }
   MUSTER_TRY(check_text("the system's text", options.system.value_or("")));
   const auto spec = MUSTER_TRY(read_decoder_spec(options.source));
   auto stops = MUSTER_TRY(StopStrings::make(options.stops));

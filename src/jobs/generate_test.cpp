@@ -26,6 +26,11 @@ TEST(GenerateText, RefusesWhatIsNotUtf8) {
   EXPECT_EQ(error_of(options), "the system's text is not UTF-8 at byte 0");
 }
 
+// A worker that was sent no token took that for a fault of its own and died.
+TEST(GenerateText, RefusesAnEmptyPromptBeforeAWorkerIsStarted) {
+  EXPECT_EQ(error_of({}), "the prompt is empty: there is nothing to continue");
+}
+
 TEST(ChatInput, HoldsTheConversationAndTheTime) {
   GenerateOptions options;
   options.prompt = "Hi";
