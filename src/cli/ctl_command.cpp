@@ -140,14 +140,21 @@ Status wait_for(ServerClient& client, const std::string& name, const std::string
 Result<std::string> change_devices(ServerClient& client, const std::string& action,
                                    const std::string& device) {
   std::vector<std::string> names{device};
+  std::string out;
   if (device == "all") {
     const auto devices = MUSTER_TRY(read_devices(client));
     names.clear();
-    for (const auto& one : devices) names.push_back(text_of(one, "name"));
+    for (const auto& one : devices) {
+      // Whoever has drained a device has a reason to: it is started by its name, or resumed.
+      if (action == "restart" && text_of(one, "state") == "drained") {
+        out += fmt::format("{}: drained, and stays so\n", text_of(one, "name"));
+      } else {
+        names.push_back(text_of(one, "name"));
+      }
+    }
   }
   // A restart is over when the device is ready again, as after a resume.
   const std::string state = action == "drain" ? "drained" : "ready";
-  std::string out;
   for (const auto& name : names) {
     MUSTER_TRY(client.call("POST", "/v1/admin/" + action, body_text(Json{{"device", name}})));
     MUSTER_TRY(wait_for(client, name, state));

@@ -90,6 +90,9 @@ TEST_F(ServePlaces, AUnixSocketInThePlaceOfAPort) {
   EXPECT_EQ(seen.exit_code, 0) << seen.err;
   EXPECT_NE(seen.out.find("cpu:0"), std::string::npos) << seen.out;
   EXPECT_EQ(muster_.run({"ctl", "drain", "cpu:0", "--server", "unix:s"}).exit_code, 0);
+  const auto restarted = muster_.run({"ctl", "restart", "all", "--server", "unix:s"});
+  EXPECT_NE(restarted.out.find("cpu:0: drained, and stays so\n"), std::string::npos)
+      << restarted.out << restarted.err;
   EXPECT_EQ(muster_.run({"ctl", "resume", "cpu:0", "--server", "unix:s"}).exit_code, 0);
   muster_.write("in.txt", "a text\nanother\n");
   const auto embedded = muster_.run({"embed", "--server", "unix:s", "in.txt", "-o", "x.npy"});
