@@ -77,6 +77,8 @@ TEST_F(CommandLine, WhatAnUnsetVariableLeavesEmptyIsRefused) {
 }
 
 TEST_F(CommandLine, GenerateRefusesWhatItWouldNotRead) {
+  expect_error({"generate", "m.gguf", "-p", "-"}, 2,
+               "-p - takes the prompt from standard input: no text came");
   expect_error({"generate", "m.gguf", "-p", "Hi", "--top-p", "0.9"}, 2,
                "--top-p counts where tokens are drawn: give --temperature as well, such as "
                "--temperature 0.8");
