@@ -3,11 +3,12 @@
 # One folder, one library `muster_<name>`, one test program `<name>_test`. DEPS are the arrows this folder
 # may use (tests/tidy checks the includes against them); EXTERNAL are third-party targets, kept private
 # to it. TORCH marks the two folders that link torch: no sanitizers, and a small compile pool.
-# COLD says that nothing in the folder is hot: under the sanitizers it is compiled without optimisation.
+# COLD says that nothing in the folder is hot: it is compiled with -O1, under the sanitizers without optimisation.
+# HOT says that it has loops over numbers or bytes: -O3 instead of -O2.
 # With MUSTER_UNITY its sources are compiled in groups (cmake/unity_groups.py).
 # FUZZ lists x_fuzz.cpp files, one libFuzzer program each, whose corpus is the folder corpus/x.
 function(muster_module name)
-  cmake_parse_arguments(arg "TORCH;COLD" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;COLD;HOT" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
 
   set(flavour muster_sanitized)
   if(arg_TORCH)
@@ -20,6 +21,9 @@ function(muster_module name)
     add_library(muster_${name} STATIC ${arg_SOURCES})
     muster_unity(muster_${name})
     target_link_libraries(muster_${name} PUBLIC muster_build ${flavour} ${arg_DEPS} PRIVATE ${arg_EXTERNAL})
+    if(NOT arg_TORCH)
+      muster_optimise(muster_${name} "${arg_HOT}" "${arg_COLD}")
+    endif()
     if(arg_COLD)
       muster_compile_quickly(muster_${name} "${arg_FUZZ}")
     endif()

@@ -33,10 +33,14 @@ test_packages=(
 step_name=
 step_mend=
 
+# Sets steps apart for a reader at a terminal; a log stays short.
+space() { [[ ! -t 1 ]] || printf '\n'; }
+
 # begin NAME MEND: announces a step; MEND is printed if the script ends inside it.
 begin() {
   step_name=$1 step_mend=$2
-  printf '\n[%4d s] %s\n' "$SECONDS" "$step_name"
+  space
+  printf '[%4d s] %s\n' "$SECONDS" "$step_name"
 }
 
 note() { printf '         %s\n' "$*"; }
@@ -212,10 +216,11 @@ configure() {
 # clock SECONDS: "0:40", "12:05".
 clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
-# show_build IS_TERMINAL: what ninja says on standard input as one line that is drawn again, with the time that the steps so
-# far let expect; without a terminal, as a line for each tenth of the way. What the compilers say stays.
+# show_build IS_TERMINAL: what ninja says on standard input as one line that is drawn again, with the time that
+# the steps so far let expect; without a terminal, as lines after 15 s, 30 s, 1 min, 2 min and so on, and a last
+# one. What the compilers say stays.
 show_build() {
-  local is_terminal=$1 start=$SECONDS tenth=0 line done total gone text
+  local is_terminal=$1 start=$SECONDS next=15 line done total gone text=
   while IFS= read -r line; do
     if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
       done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} gone=$((SECONDS - start))
@@ -224,16 +229,16 @@ show_build() {
       [[ $done -eq 0 || $done -eq $total ]] || text+=", about $(clock $((gone * (total - done) / done))) to go"
       if [[ $is_terminal == yes ]]; then
         printf '\r\033[K         %s' "$text"
-      elif [[ $total -ge 10 && $((10 * done / total)) -gt $tenth ]]; then
+      elif [[ $gone -ge $next || ($done -eq $total && $total -ge 10) ]]; then
         printf '         %s\n' "$text"
+        while [[ $gone -ge $next ]]; do next=$((2 * next)); done
       fi
-      tenth=$((10 * done / total))
     elif [[ ! $line =~ ^ninja:\ (Entering\ directory|no\ work\ to\ do) ]]; then
       [[ $is_terminal == no ]] || printf '\r\033[K'
       printf '%s\n' "$line"
     fi
   done
-  [[ $is_terminal == no || -z ${text:-} ]] || printf '\n'
+  [[ $is_terminal == no || -z $text ]] || printf '\n'
 }
 
 # build TREE JOBS TARGET...

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "terminal/text_width.h"
@@ -12,7 +13,9 @@
 namespace muster {
 namespace {
 
-constexpr auto kLineInterval = std::chrono::seconds(5);
+// Between lines that stay: short at first, then as a log of a long job wants them.
+constexpr Duration kFirstLineInterval = std::chrono::seconds(5);
+constexpr Duration kLineIntervalMax = std::chrono::minutes(1);
 
 // Source: ECMA-48: EL (to the end of the line), ED (to the end of the screen), CUU (up).
 constexpr std::string_view kEraseLine = "\033[K";
@@ -33,7 +36,7 @@ std::size_t shown_width(const std::string& line) {
 }  // namespace
 
 ProgressBar::ProgressBar(int fd, const TerminalInfo& terminal, const Clock& clock)
-    : fd_(fd), terminal_(terminal), clock_(clock) {}
+    : fd_(fd), terminal_(terminal), clock_(clock), line_interval_(kFirstLineInterval) {}
 
 ProgressBar::~ProgressBar() { clear(); }
 
@@ -53,8 +56,9 @@ void ProgressBar::update(ProgressReading reading) {
   const auto view = meter_.add(now, std::move(reading));
   if (!terminal_.can_redraw) {
     if (!last_line_) last_line_ = now;  // the first line comes after one interval, with speeds
-    if (now - *last_line_ < kLineInterval) return;
+    if (now - *last_line_ < line_interval_) return;
     last_line_ = now;
+    line_interval_ = std::min(2 * line_interval_, kLineIntervalMax);
     write("muster: " + describe_progress(view) + "\n");
     return;
   }

@@ -11,8 +11,9 @@
 
 namespace muster {
 
-/// Shows a running job: lines that are redrawn where a terminal can move its cursor, a line about
-/// every five seconds elsewhere. What cannot be written is dropped: progress is never worth a job.
+/// Shows a running job: lines that are redrawn where a terminal can move its cursor; elsewhere a
+/// line after five seconds, ten more, twenty more and so on, then one a minute. What cannot be
+/// written is dropped: progress is never worth a job.
 ///
 /// Threads: not thread-safe; owned by the job's loop.
 class ProgressBar {
@@ -43,6 +44,7 @@ class ProgressBar {
   std::vector<std::size_t> drawn_widths_;  // their columns
   std::size_t drawn_at_width_ = 0;         // columns of the terminal then
   std::optional<TimePoint> last_line_;
+  Duration line_interval_;
 };
 
 }  // namespace muster

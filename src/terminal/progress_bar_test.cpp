@@ -56,7 +56,7 @@ ProgressReading of_two(std::uint64_t first, std::uint64_t second) {
 
 constexpr TerminalInfo kTerminal{.is_terminal = true, .can_redraw = true};
 
-TEST_F(ProgressBarTest, PrintsALineEveryFiveSecondsWhereThereIsNoTerminal) {
+TEST_F(ProgressBarTest, PrintsLinesEverMoreSeldomWhereThereIsNoTerminal) {
   ProgressBar bar(fd(), {}, clock_);
   bar.update(texts(0));
   EXPECT_EQ(written(), "");
@@ -68,6 +68,17 @@ TEST_F(ProgressBarTest, PrintsALineEveryFiveSecondsWhereThereIsNoTerminal) {
   EXPECT_EQ(written(), "muster: 50 %, 50 texts, 10 texts/s\n");
   bar.update(texts(51));
   EXPECT_EQ(written(), "");
+}
+
+// 5 s, 15 s, 35 s, 75 s, then 60 s after each.
+TEST_F(ProgressBarTest, ALogGetsALineAMinuteInTheEnd) {
+  ProgressBar bar(fd(), {}, clock_);
+  std::vector<int> at;
+  for (int second = 0; second <= 200; ++second, clock_.advance(std::chrono::seconds(1))) {
+    bar.update(texts(0));
+    if (!written().empty()) at.push_back(second);
+  }
+  EXPECT_EQ(at, (std::vector<int>{5, 15, 35, 75, 135, 195}));
 }
 
 TEST_F(ProgressBarTest, ATerminalThatCannotMoveItsCursorGetsLinesToo) {

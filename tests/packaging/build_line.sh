@@ -12,6 +12,6 @@ expect() {
 }
 
 expect "ninja counts its own work as step 0" '[0/2] Re-checking globbed directories...\n[1/12] one\n' ""
-expect "a line for each tenth" '[1/12] one\n[2/12] two\n[12/12] twelve\n' \
-  $'         2 of 12 steps in 0:00, about 0:00 to go\n         12 of 12 steps in 0:00'
+expect "a build that is soon done: its end alone" '[1/12] one\n[2/12] two\n[12/12] twelve\n' \
+  '         12 of 12 steps in 0:00'
 expect "what a compiler says stays" '[1/12] one\nx.cpp:1:1: error: no\nninja: Entering directory `x'"'"'\n' 'x.cpp:1:1: error: no'

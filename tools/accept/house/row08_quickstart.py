@@ -34,7 +34,7 @@ def measure(report, arguments):
     with tempfile.TemporaryDirectory(prefix="muster-clone-") as folder:
         clone = pathlib.Path(folder) / "muster"
         subprocess.run(["git", "clone", "-q", "--local", "--no-hardlinks", ROOT, clone], check=True)
-        steps, first_vector_s, code, lines = run_quickstart(str(clone))
+        steps, first_vector_s, code, lines = run_quickstart(str(clone), verbose=False)
         waited = sum(s for name, s in durations(steps).items() if name.startswith(DOWNLOADS))
         report.raw["first_run"] = {"steps": steps, "exit": code, "output": lines}
         report.raw["downloads_s"], report.raw["first_vector_s"] = waited, first_vector_s
@@ -44,7 +44,7 @@ def measure(report, arguments):
         report.add(at_most("lines of output", len(lines), LINES_MAX, digits=0))
         if first_vector_s is not None:
             report.add(at_most("to the first vector, without the downloads", (first_vector_s - waited) / 60, MINUTES_MAX, unit=" min"))
-        again, _, code, lines = run_quickstart(str(clone))
+        again, _, code, lines = run_quickstart(str(clone), verbose=False)
         report.raw["second_run"] = {"steps": again, "exit": code, "output": lines}
         text = "\n".join(lines)
         report.add(holds("the second run embeds nothing", code == 0 and "is complete already" in text and "texts/s" not in text,
