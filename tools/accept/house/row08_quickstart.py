@@ -14,13 +14,13 @@ TITLE = "./quickstart on an empty clone: lines of output, nothing embedded twice
 IS_TIMED = True
 
 LINES_MAX = 60
-MINUTES_MAX = 6.0  # to the first vector, without the downloads
+ROUNDING_MIN = 0.5  # README states whole minutes; the limit for them is spine.1's
 NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 CLAIM = re.compile(r"the first vector is written (\w+) minutes after the start.*?\]\((benchmarks/results/[^)]+)\)", re.DOTALL)
 
 
-def stated_minutes(report):
-    """What README says, and what the file that it links to has measured."""
+def stated_minutes(report, minutes):
+    """What README says, what the file that it links to has measured, and what was measured now."""
     claim = CLAIM.search((ROOT / "README.md").read_text())
     report.add(holds("README states the time, with a link to the result", claim is not None, claim[2] if claim else "no"))
     if not claim:
@@ -28,6 +28,9 @@ def stated_minutes(report):
     raw = json.loads((ROOT / claim[2]).read_text())["raw"]
     measured = (raw["first_vector_s"] - raw["downloads_s"]) / 60
     report.add(holds("README's minutes are those of that result", round(measured) == NUMBERS.get(claim[1]), f"{claim[1]}; {measured:.2f}"))
+    if minutes is not None:
+        report.add(at_most("to the first vector, without the downloads, beside what README says", minutes,
+                           NUMBERS.get(claim[1], 0) + ROUNDING_MIN, 2, unit=" min"))
 
 
 def measure(report, arguments):
@@ -42,12 +45,11 @@ def measure(report, arguments):
         if code != 0:
             return
         report.add(at_most("lines of output", len(lines), LINES_MAX, digits=0))
-        if first_vector_s is not None:
-            report.add(at_most("to the first vector, without the downloads", (first_vector_s - waited) / 60, MINUTES_MAX, unit=" min"))
+        report.add(holds("its progress tells when vectors were there", first_vector_s is not None, str(first_vector_s)))
         again, _, code, lines = run_quickstart(str(clone), verbose=False)
         report.raw["second_run"] = {"steps": again, "exit": code, "output": lines}
         text = "\n".join(lines)
         report.add(holds("the second run embeds nothing", code == 0 and "is complete already" in text and "texts/s" not in text,
                          f"exit code {code}", "exit code 0, and says that it is complete"))
         report.add(at_most("lines of the second run", len(lines), LINES_MAX, digits=0))
-    stated_minutes(report)
+    stated_minutes(report, None if first_vector_s is None else (first_vector_s - waited) / 60)

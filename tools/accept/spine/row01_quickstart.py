@@ -15,7 +15,7 @@ IS_TIMED = True
 
 MINUTES_MAX = 6.0        # to the first vector, on two cores, without the downloads
 SECOND_RUN_S_MAX = 5.0   # to the job
-DOWNLOADS = ("Debian packages", "The torch wheel", "The model")
+DOWNLOADS = ("Debian packages", "The torch wheel", "The model", "The decoder")
 STEP = re.compile(r"^\[ *\d+ s\] (.*)")
 PROGRESS = re.compile(r"muster: +\d+ %, [1-9][\d,]* texts")
 FIRST_VECTOR = re.compile(r"first vector after ([\d.]+) s")
