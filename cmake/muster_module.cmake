@@ -3,12 +3,12 @@
 # One folder, one library `muster_<name>`, one test program `<name>_test`. DEPS are the arrows this folder
 # may use (tests/tidy checks the includes against them); EXTERNAL are third-party targets, kept private
 # to it. TORCH marks the two folders that link torch: no sanitizers, and a small compile pool.
-# COLD says that nothing in the folder is hot: it is compiled with -O1, under the sanitizers without optimisation.
-# HOT says that it has loops over numbers or bytes: -O3 instead of -O2.
+# The optimised build takes -O2. HOT says that the folder has loops over numbers or bytes: -O3. COLD says that nothing
+# in it is hot: -O1, and no optimisation under the sanitizers. CHECKED_UNOPTIMISED: that alone, for a large folder.
 # With MUSTER_UNITY its sources are compiled in groups (cmake/unity_groups.py).
 # FUZZ lists x_fuzz.cpp files, one libFuzzer program each, whose corpus is the folder corpus/x.
 function(muster_module name)
-  cmake_parse_arguments(arg "TORCH;COLD;HOT" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;HOT;COLD;CHECKED_UNOPTIMISED" "" "DEPS;EXTERNAL;SOURCES;TESTS;TEST_EXTERNAL;FUZZ" ${ARGN})
 
   set(flavour muster_sanitized)
   if(arg_TORCH)
@@ -24,7 +24,7 @@ function(muster_module name)
     if(NOT arg_TORCH)
       muster_optimise(muster_${name} "${arg_HOT}" "${arg_COLD}")
     endif()
-    if(arg_COLD)
+    if(arg_COLD OR arg_CHECKED_UNOPTIMISED)
       muster_compile_quickly(muster_${name} "${arg_FUZZ}")
     endif()
     if(arg_TORCH)
