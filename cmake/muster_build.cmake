@@ -25,6 +25,11 @@ add_library(muster_sanitized INTERFACE)
 if(MUSTER_SANITIZE)
   target_compile_options(muster_sanitized INTERFACE
     -fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # The standard library's own checks: an index past the end, an empty std::optional or std::unique_ptr.
+  target_compile_definitions(muster_sanitized INTERFACE _GLIBCXX_ASSERTIONS)
+  if(MUSTER_NOT_SANITIZED)
+    target_compile_options(muster_sanitized INTERFACE -fno-sanitize=${MUSTER_NOT_SANITIZED})
+  endif()
   target_link_options(muster_sanitized INTERFACE -fsanitize=${MUSTER_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 warns of faults that are not there once the sanitizers change its inlining (GCC bug 105329); the unsanitized builds keep these warnings.
@@ -37,10 +42,6 @@ endif()
 add_library(muster_foreign_functions INTERFACE)
 if(MUSTER_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(muster_foreign_functions INTERFACE -fno-sanitize=function)
-endif()
-if(MUSTER_FUZZ)
-  # Coverage of the modules themselves, not of the x_fuzz.cpp file alone: what libFuzzer steers by.
-  target_compile_options(muster_sanitized INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # Most of the time of the optimised build is code generation too. The engine computes and keeps -O3, as do folders
@@ -56,14 +57,10 @@ function(muster_optimise target is_hot is_cold)
   endif()
 endfunction()
 
-# Under the sanitizers most of the compile time is code generation, and -O0 without libFuzzer's counters takes a
-# third of it: for tests, and for folders where nothing is hot. What `fuzzed` programs steer by keeps its counters.
-function(muster_compile_quickly target fuzzed)
+# Under the sanitizers most of the compile time is code generation: -O0 for tests, and for folders where nothing is hot.
+function(muster_compile_quickly target)
   if(MUSTER_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
-  endif()
-  if(MUSTER_FUZZ AND NOT fuzzed)
-    target_compile_options(${target} PRIVATE -fno-sanitize=fuzzer-no-link)
   endif()
 endfunction()
 
