@@ -3,7 +3,8 @@
     unity_groups.py GROUP_SIZE FILE...
 
 Prints a CMake list of groups, the files of each separated by bars. Files share a group when no name that one of them
-declares for itself (in an unnamed namespace, as a test or as a macro) occurs in another.
+declares for itself (in an unnamed namespace, as a test or as a macro) occurs in another; but the same `using` may stand
+in several.
 """
 
 import re
@@ -19,16 +20,22 @@ CALL = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*(?=\()")
 # A macro may be defined for one file and change what the next one reads.
 MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
 TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.M)
+USING = re.compile(r"^using (?:(?P<name>\w+) =\s*(?P<type>[^;]+)|(?P<other>(?:namespace |enum )?[\w:]*?(?P<last>\w+)));", re.M)
+NO_NAME = r"(TEST|TEST_F|TEST_P|INSTANTIATE\w+|namespace|static_assert)\b"
 UNNAMED = re.compile(r"^(?:inline )?namespace \{$(.*?)^\}  // namespace$", re.M | re.S)
 
 
 def own_names(text):
-    """(names, functions) declared in unnamed namespaces. The code is clang-formatted: what such a namespace
-    declares begins in the first column."""
-    names, functions = set(), set()
+    """(names, functions, usings) declared in unnamed namespaces, of `using Name = Type` and `using a::Name` the name
+    with what it stands for. The code is clang-formatted: what such a namespace declares begins in the first column."""
+    names, functions, usings = set(), set(), {}
     for block in UNNAMED.findall(text):
-        for line in COMMENT_OR_LITERAL.sub(" ", block).splitlines():
-            if not re.match(r"\w|\[\[", line) or re.match(r"(TEST|TEST_F|TEST_P|INSTANTIATE\w+|namespace)\b", line):
+        block = COMMENT_OR_LITERAL.sub(" ", block)
+        for found in USING.finditer(block):
+            meaning = " ".join((found["type"] or found["other"]).split())
+            usings[meaning if " " in (found["other"] or "") else found["name"] or found["last"]] = meaning
+        for line in USING.sub("", block).splitlines():
+            if not re.match(r"\w|\[\[", line) or re.match(NO_NAME, line):
                 continue
             kinds = re.search(r"\b(?:struct|class|enum|union)\s+(?:class\s+)?(\w+)", line)
             head, mark, _ = re.sub(r"\[\[.*?\]\]", "", line).partition("(") if not kinds else (kinds.group(1), "", "")
@@ -36,20 +43,27 @@ def own_names(text):
                 head, mark = re.split(r"[={;\[]", head, 1)[0], ""
             last = re.findall(r"\w+", head)[-1:]
             (functions if mark else names).update(last)
-    return names, functions
+    return names, functions, usings
 
 
 def read(path):
-    """(the names that `path` declares for itself, the words it uses); None twice when it must stay alone."""
+    """(the names that `path` declares for itself, its usings, the other words in it); None when it must stay alone."""
     with open(path, encoding="utf-8") as file:
         raw = file.read()
     if GREEDY.search(raw):
-        return None, None
-    names, functions = own_names(raw)
+        return None
+    names, functions, usings = own_names(raw)
     text = COMMENT_OR_LITERAL.sub(" ", raw)
     names |= set(MACRO.findall(text)) | {f"{suite}_{name}" for suite, name in TEST.findall(text)}
     own = names | {f"{name}(" for name in functions}
-    return own, set(WORD.findall(text)) | {f"{name}(" for name in CALL.findall(text)} | own
+    words = set(WORD.findall(text)) | {f"{name}(" for name in CALL.findall(text)} | own
+    return own, usings, words - usings.keys()
+
+
+def go_together(one, other):
+    (own, usings, words), (other_own, other_usings, other_words) = one, other
+    return not (own & other_words or words & other_own or usings.keys() & other_words or words & other_usings.keys() or
+                any(other_usings.get(name, meaning) != meaning for name, meaning in usings.items()))
 
 
 def groups(files, size, more_words=lambda path: set()):
@@ -57,20 +71,21 @@ def groups(files, size, more_words=lambda path: set()):
     the ones that stand in it."""
     found, alone = [], []
     for path in files:
-        own, words = read(path)
-        if own is None:
+        names = read(path)
+        if names is None:
             alone.append([path])
             continue
+        own, usings, words = names
         words |= more_words(path)
         for group in found:
-            if len(group["files"]) < size and not own & group["words"] and not words & group["own"]:
+            if len(group["files"]) < size and go_together((own, usings, words), group["names"]):
                 break
         else:
-            group = {"files": [], "own": set(), "words": set()}
+            group = {"files": [], "names": (set(), {}, set())}
             found.append(group)
         group["files"].append(path)
-        group["own"] |= own
-        group["words"] |= words
+        for all_names, more in zip(group["names"], (own, usings, words)):
+            all_names.update(more)
     return [group["files"] for group in found] + alone
 
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace muster {
 
@@ -33,6 +34,12 @@ std::string_view error_kind_name(ErrorKind kind);
 
 /// The process exit code of a command that ends with this kind. Source: docs/errors.md.
 int exit_code(ErrorKind kind);
+
+/// The Error of this kind that says `message`: for the kinds that parsers give most.
+inline Error invalid_error(std::string message) {
+  return {ErrorKind::InvalidArgument, std::move(message)};
+}
+inline Error corrupt_error(std::string message) { return {ErrorKind::Corrupt, std::move(message)}; }
 
 /// The Error for a failed system call, with `errno` put into words and mapped to a kind: ENOENT is
 /// NotFound; ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE and ENFILE are ResourceExhausted; EACCES, EPERM,

@@ -28,8 +28,6 @@ using Value = Result<ChatValue>;
 /// Jinja's sandbox allows no longer ranges. Source: Jinja 3.1, sandbox.py, MAX_RANGE.
 constexpr std::int64_t kRangeMax = 100'000;
 
-Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 /// A function of the environment, as a plain one.
 template <typename Body>
 class BuiltIn final : public ChatFunction {
@@ -53,14 +51,15 @@ ChatValue function_of(Body body) {
 Value range(const ChatArguments& arguments, ChatBudget& budget) {
   std::array<std::int64_t, 3> bounds{0, 0, 1};
   const auto& values = arguments.values;
-  if (values.empty() || values.size() > 3) return invalid("range takes one to three integers");
+  if (values.empty() || values.size() > 3)
+    return invalid_error("range takes one to three integers");
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto* integer = values[i].as_integer();
-    if (integer == nullptr) return invalid("range takes one to three integers");
+    if (integer == nullptr) return invalid_error("range takes one to three integers");
     bounds[values.size() == 1 ? 1 : i] = *integer;
   }
   const auto [begin, end, step] = bounds;
-  if (step == 0) return invalid("a range with a step of 0");
+  if (step == 0) return invalid_error("a range with a step of 0");
   ChatValue::List list;
   for (auto i = begin; step > 0 ? i < end : i > end;) {
     if (static_cast<std::int64_t>(list.size()) >= kRangeMax) {
@@ -79,7 +78,7 @@ Value range(const ChatArguments& arguments, ChatBudget& budget) {
 Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
   auto made = std::make_shared<ChatValue::Namespace>();
   if (!arguments.values.empty()) {
-    if (arguments.values.front().as_map() == nullptr) return invalid("namespace takes a map");
+    if (arguments.values.front().as_map() == nullptr) return invalid_error("namespace takes a map");
     made->fields = *arguments.values.front().as_map();
   }
   made->fields.insert(made->fields.end(), arguments.named.begin(), arguments.named.end());
@@ -95,7 +94,7 @@ Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
 Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
   ChatValue::Map map;
   if (!arguments.values.empty()) {
-    if (arguments.values.front().as_map() == nullptr) return invalid("dict takes a map");
+    if (arguments.values.front().as_map() == nullptr) return invalid_error("dict takes a map");
     map = *arguments.values.front().as_map();
   }
   for (const auto& [name, value] : arguments.named) {
@@ -116,7 +115,7 @@ Value raise(const ChatArguments& arguments, ChatBudget& budget) {
   const auto* message = arguments.find(0, "message");
   const auto reason = message == nullptr ? std::string("no reason given")
                                          : MUSTER_TRY(paid_text_of(*message, budget));
-  return invalid("the template refuses the conversation: " + reason);
+  return invalid_error("the template refuses the conversation: " + reason);
 }
 
 // In UTC, so that the result does not depend on the machine. The length is bounded because some
@@ -124,14 +123,14 @@ Value raise(const ChatArguments& arguments, ChatBudget& budget) {
 Value show_time(std::int64_t now, const ChatArguments& arguments) {
   const auto* format = arguments.find(0, "format");
   const auto* text = format == nullptr ? nullptr : format->as_text();
-  if (text == nullptr || text->size() > 200) return invalid("strftime_now takes a format");
+  if (text == nullptr || text->size() > 200) return invalid_error("strftime_now takes a format");
   const std::time_t seconds = now;
   std::tm parts{};
-  if (gmtime_r(&seconds, &parts) == nullptr) return invalid("a time out of range");
+  if (gmtime_r(&seconds, &parts) == nullptr) return invalid_error("a time out of range");
   // strftime says neither how long its text is nor whether an empty one is a fault.
   std::array<char, 4096> buffer{};
   const auto size = std::strftime(buffer.data(), buffer.size(), (*text + "x").c_str(), &parts);
-  if (size == 0) return invalid("a time format that gives more than 4095 bytes");
+  if (size == 0) return invalid_error("a time format that gives more than 4095 bytes");
   return ChatValue(std::string(buffer.data(), size - 1));
 }
 
@@ -185,7 +184,7 @@ Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimit
   MUSTER_TRY(run.run(program_->block, top, out));
   // A template's own text and a file's special tokens may be any bytes.
   if (const auto at = invalid_utf8_at(out)) {
-    return invalid(fmt::format("the text of the conversation is not UTF-8 at byte {}", *at));
+    return invalid_error(fmt::format("the text of the conversation is not UTF-8 at byte {}", *at));
   }
   return out;
 }

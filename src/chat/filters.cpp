@@ -23,8 +23,6 @@ namespace {
 
 using Value = Result<ChatValue>;
 
-Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 /// A made text, its bytes counted.
 Value made(std::string text, ChatBudget& budget) {
   MUSTER_TRY(budget.take(text.size()));
@@ -79,7 +77,7 @@ Value safe(const ChatValue& value, const ChatArguments&, ChatBudget&) { return v
 Value replace(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   const auto from = text_argument(arguments, 0, "old");
   const auto to = text_argument(arguments, 1, "new");
-  if (!from || !to) return invalid("replace takes two texts");
+  if (!from || !to) return invalid_error("replace takes two texts");
   const auto text = MUSTER_TRY(paid_text_of(value, budget));
   const auto times = from->empty() ? text.size() + 1 : text.size() / from->size();
   MUSTER_TRY(budget.take(text.size() + times * to->size()));
@@ -89,7 +87,7 @@ Value replace(const ChatValue& value, const ChatArguments& arguments, ChatBudget
 /// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for.
 Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   const auto width = integer_argument(arguments, 0, "width").value_or(4);
-  if (width < 0 || width > 1000) return invalid("indent takes a width of 0 to 1000");
+  if (width < 0 || width > 1000) return invalid_error("indent takes a width of 0 to 1000");
   const auto mark = text_argument(arguments, 0, "width");
   const auto space = mark ? std::string(*mark) : std::string(static_cast<std::size_t>(width), ' ');
   const bool takes_first = flag_argument(arguments, 1, "first", false);
@@ -131,7 +129,7 @@ Value length(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   } else if (const auto* map = value.as_map()) {
     count = map->size();
   } else if (!value.is_undefined()) {
-    return invalid(fmt::format("the length of {}", kind_name(value)));
+    return invalid_error(fmt::format("the length of {}", kind_name(value)));
   }
   return ChatValue(static_cast<std::int64_t>(count));
 }
@@ -150,7 +148,7 @@ Value to_json(const ChatValue& value, const ChatArguments& arguments, ChatBudget
       style.item_separator = MUSTER_TRY(paid_text_of((*list)[0], budget));
       style.key_separator = MUSTER_TRY(paid_text_of((*list)[1], budget));
     } else if (!separators->is_none()) {
-      return invalid("tojson takes two separators");
+      return invalid_error("tojson takes two separators");
     }
   }
   style.sorts_keys = flag_argument(arguments, 3, "sort_keys", false);
@@ -196,7 +194,7 @@ Value absolute(const ChatValue& value, const ChatArguments&, ChatBudget&) {
   if (integer != nullptr && *integer != INT64_MIN)
     return ChatValue(std::int64_t{std::abs(*integer)});
   if (const auto* real = value.as_float()) return ChatValue(std::abs(*real));
-  return invalid(fmt::format("abs of {}", kind_name(value)));
+  return invalid_error(fmt::format("abs of {}", kind_name(value)));
 }
 
 /// Source: Jinja 3.1, do_round, method "common": halves to even, a float.
@@ -212,7 +210,7 @@ Value round(const ChatValue& value, const ChatArguments& arguments, ChatBudget&)
   } else if (const auto* real = value.as_float()) {
     number = *real;
   } else {
-    return invalid(fmt::format("round of {}", kind_name(value)));
+    return invalid_error(fmt::format("round of {}", kind_name(value)));
   }
   const double scale = std::pow(10.0, static_cast<double>(precision));
   return ChatValue(std::nearbyint(number * scale) / scale);

@@ -19,8 +19,6 @@ namespace {
 
 using Value = Result<ChatValue>;
 
-Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 /// "function.name" of an item, or its first level; the item itself without a name.
 // Dots lead into nested values; an integer is a place in a list and is taken whole.
 Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& budget) {
@@ -84,7 +82,8 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
              ChatBudget& budget) {
   const std::size_t first = choice.by_attribute ? 1 : 0;
   const auto* attribute = choice.by_attribute ? arguments.find(0, "attribute") : nullptr;
-  if (choice.by_attribute && attribute == nullptr) return invalid("an attribute's name is missing");
+  if (choice.by_attribute && attribute == nullptr)
+    return invalid_error("an attribute's name is missing");
   const auto* test = arguments.find(first, "");
   if (test != nullptr && (test->as_text() == nullptr || !is_test(*test->as_text()))) {
     return Error{ErrorKind::Unsupported,
@@ -169,7 +168,7 @@ Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& argu
   const auto* absent = arguments.find(SIZE_MAX, "default");
   const auto* filter = attribute == nullptr ? arguments.find(0, "") : nullptr;
   if (attribute == nullptr && (filter == nullptr || filter->as_text() == nullptr)) {
-    return invalid("map takes a filter's name or an attribute");
+    return invalid_error("map takes a filter's name or an attribute");
   }
   ChatArguments rest;
   if (filter != nullptr) rest.values.assign(arguments.values.begin() + 1, arguments.values.end());
@@ -296,7 +295,7 @@ Result<ChatValue> map_items(const ChatValue& value, const ChatArguments&, ChatBu
   ChatValue::List pairs;
   if (value.is_undefined()) return ChatValue(std::move(pairs));
   const auto* map = value.as_map();
-  if (map == nullptr) return invalid(fmt::format("the items of {}", kind_name(value)));
+  if (map == nullptr) return invalid_error(fmt::format("the items of {}", kind_name(value)));
   for (const auto& [key, item] : *map) {
     MUSTER_TRY(budget.take(key.size() + 3 * sizeof(ChatValue)));
     pairs.push_back(ChatValue::tuple({ChatValue(key), item}));

@@ -22,8 +22,6 @@ constexpr std::array<std::string_view, 11> kMapMethods{
     "clear", "copy",    "fromkeys",   "get",    "items", "keys",
     "pop",   "popitem", "setdefault", "update", "values"};
 
-Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 Error unknown(const ChatValue& object, std::string_view name) {
   return Error{ErrorKind::Unsupported, fmt::format("a method of {} that is not known: {}",
                                                    kind_name(object), name.substr(0, 40))};
@@ -35,7 +33,7 @@ Result<std::optional<std::string_view>> text_at(const ChatArguments& arguments, 
   const auto* found = arguments.find(place, name);
   if (found == nullptr || found->is_none()) return std::optional<std::string_view>();
   if (found->as_text() == nullptr) {
-    return invalid(fmt::format("a text is expected, not {}", kind_name(*found)));
+    return invalid_error(fmt::format("a text is expected, not {}", kind_name(*found)));
   }
   return std::optional<std::string_view>(*found->as_text());
 }
@@ -62,11 +60,11 @@ Value strip(const std::string& text, std::string_view name, const ChatArguments&
 Value meets(const std::string& text, std::string_view name, const ChatArguments& arguments,
             ChatBudget& budget) {
   const auto* found = arguments.find(0, "");
-  if (found == nullptr) return invalid(fmt::format("{} takes a text", name));
+  if (found == nullptr) return invalid_error(fmt::format("{} takes a text", name));
   const auto options = found->as_list() != nullptr ? *found->as_list() : ChatValue::List{*found};
   for (const auto& option : options) {
     MUSTER_TRY(budget.spend(std::min<std::uint64_t>(option.measure().weight, text.size())));
-    if (option.as_text() == nullptr) return invalid(fmt::format("{} takes a text", name));
+    if (option.as_text() == nullptr) return invalid_error(fmt::format("{} takes a text", name));
     const auto& part = *option.as_text();
     if (name == "startswith" ? text.starts_with(part) : text.ends_with(part))
       return ChatValue(true);
@@ -76,7 +74,7 @@ Value meets(const std::string& text, std::string_view name, const ChatArguments&
 
 Value split(const std::string& text, const ChatArguments& arguments, ChatBudget& budget) {
   const auto separator = MUSTER_TRY(text_at(arguments, 0, "sep"));
-  if (separator && separator->empty()) return invalid("split at an empty text");
+  if (separator && separator->empty()) return invalid_error("split at an empty text");
   constexpr auto kPart = sizeof(ChatValue) + sizeof(std::string);
   MUSTER_TRY(budget.take(text.size() + most_parts(text, separator) * kPart));
   auto parts = split_text(text, separator, integer_at(arguments, 1, "maxsplit"));
@@ -103,7 +101,7 @@ Value split_lines(const std::string& text, ChatBudget& budget) {
 // character is never found inside another one.
 Value find(const std::string& text, std::string_view name, const ChatArguments& arguments) {
   const auto part = MUSTER_TRY(text_at(arguments, 0, ""));
-  if (!part) return invalid(fmt::format("{} takes a text", name));
+  if (!part) return invalid_error(fmt::format("{} takes a text", name));
   const auto at = name == "find" ? find_text(text, *part, 0) : find_last_text(text, *part);
   if (at == std::string::npos) return ChatValue(std::int64_t{-1});
   return ChatValue(static_cast<std::int64_t>(character_count(text.substr(0, at))));
@@ -111,7 +109,7 @@ Value find(const std::string& text, std::string_view name, const ChatArguments& 
 
 Value count(const std::string& text, const ChatArguments& arguments) {
   const auto part = MUSTER_TRY(text_at(arguments, 0, ""));
-  if (!part || part->empty()) return invalid("count takes a text");
+  if (!part || part->empty()) return invalid_error("count takes a text");
   std::int64_t found = 0;
   for (std::size_t at = 0; (at = find_text(text, *part, at)) != std::string::npos;
        at += part->size()) {
@@ -145,7 +143,7 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
     ChatArguments separator;
     separator.values.push_back(object);
     const auto* items = arguments.find(0, "");
-    if (items == nullptr) return invalid("join takes a list");
+    if (items == nullptr) return invalid_error("join takes a list");
     return joined_items(*items, separator, budget);
   }
   for (const auto* each : {"lower", "upper", "capitalize", "replace"}) {
@@ -161,7 +159,7 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
   MUSTER_TRY(budget.spend(map.size()));
   if (name == "get") {
     const auto* key = arguments.find(0, "");
-    if (key == nullptr) return invalid("get takes a key");
+    if (key == nullptr) return invalid_error("get takes a key");
     const auto* found = key->as_text() == nullptr ? nullptr : object.find(*key->as_text());
     if (found != nullptr) return *found;
     const auto* absent = arguments.find(1, "");
@@ -200,7 +198,7 @@ Value call_list(const ChatValue& object, std::string_view name, const ChatArgume
     return ChatValue(std::int64_t{std::count_if(list.begin(), list.end(), is_item)});
   }
   const auto found = std::find_if(list.begin(), list.end(), is_item);
-  if (found == list.end()) return invalid("index of an item that is not in the list");
+  if (found == list.end()) return invalid_error("index of an item that is not in the list");
   return ChatValue(std::int64_t{found - list.begin()});
 }
 
@@ -214,7 +212,7 @@ bool is_map_method(std::string_view name) {
 
 Result<ChatValue> call_method(const ChatValue& object, std::string_view name,
                               const ChatArguments& arguments, ChatBudget& budget) {
-  if (object.is_undefined()) return invalid(object.as_undefined()->name + " is undefined");
+  if (object.is_undefined()) return invalid_error(object.as_undefined()->name + " is undefined");
   if (object.as_text() != nullptr) return call_text(object, name, arguments, budget);
   if (object.as_map() != nullptr) return call_map(object, name, arguments, budget);
   if (object.as_namespace() != nullptr) return call_loop(object, name, arguments);

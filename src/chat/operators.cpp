@@ -23,8 +23,6 @@ using Value = Result<ChatValue>;
 
 constexpr std::int64_t kPowerMax = 1024;
 
-Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 std::optional<std::int64_t> integer_of(const ChatValue& value) {
   if (const auto* flag = value.as_flag()) return *flag ? 1 : 0;
   if (const auto* integer = value.as_integer()) return *integer;
@@ -40,19 +38,21 @@ std::optional<double> number_of(const ChatValue& value) {
 // An undefined operand is named first: it explains more than the kinds do.
 Error wrong_kinds(std::string_view name, const ChatValue& left, const ChatValue& right) {
   for (const auto* each : {&left, &right}) {
-    if (each->is_undefined()) return invalid(each->as_undefined()->name + " is undefined");
+    if (each->is_undefined()) return invalid_error(each->as_undefined()->name + " is undefined");
   }
-  return invalid(fmt::format("{} between {} and {}", name, kind_name(left), kind_name(right)));
+  return invalid_error(
+      fmt::format("{} between {} and {}", name, kind_name(left), kind_name(right)));
 }
 
 // A product in a loop finds the overflow exactly; the bound on the exponent keeps powers of 0, 1
 // and -1 short.
 Value integer_power(std::int64_t base, std::int64_t exponent) {
   if (exponent < 0) return ChatValue(std::pow(static_cast<double>(base), exponent));
-  if (exponent > kPowerMax) return invalid("an exponent above 1024");
+  if (exponent > kPowerMax) return invalid_error("an exponent above 1024");
   std::int64_t result = 1;
   for (std::int64_t i = 0; i < exponent; ++i) {
-    if (__builtin_mul_overflow(result, base, &result)) return invalid("an integer beyond 64 bits");
+    if (__builtin_mul_overflow(result, base, &result))
+      return invalid_error("an integer beyond 64 bits");
   }
   return ChatValue(result);
 }
@@ -69,7 +69,7 @@ Value integer_result(std::string_view name, std::int64_t a, std::int64_t b) {
   } else if (name == "**") {
     return integer_power(a, b);
   } else {
-    if (b == 0) return invalid("a division by zero");
+    if (b == 0) return invalid_error("a division by zero");
     if (name == "/") return ChatValue(static_cast<double>(a) / static_cast<double>(b));
     is_too_large = a == INT64_MIN && b == -1;
     if (!is_too_large) {
@@ -79,7 +79,7 @@ Value integer_result(std::string_view name, std::int64_t a, std::int64_t b) {
       result = name == "//" ? a / b - (is_between ? 1 : 0) : rest + (is_between ? b : 0);
     }
   }
-  if (is_too_large) return invalid("an integer beyond 64 bits");
+  if (is_too_large) return invalid_error("an integer beyond 64 bits");
   return ChatValue(result);
 }
 
@@ -89,7 +89,7 @@ Value float_result(std::string_view name, double a, double b) {
   if (name == "-") return ChatValue(a - b);
   if (name == "*") return ChatValue(a * b);
   if (name == "**") return ChatValue(std::pow(a, b));
-  if (b == 0) return invalid("a division by zero");
+  if (b == 0) return invalid_error("a division by zero");
   if (name == "/") return ChatValue(a / b);
   const double whole = std::floor(a / b);
   return ChatValue(name == "//" ? whole : a - whole * b);
@@ -99,7 +99,7 @@ Value float_result(std::string_view name, double a, double b) {
 Value repeated(const std::string& text, std::int64_t count, ChatBudget& budget) {
   const auto times = static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
   if (text.empty() || times == 0) return ChatValue("");
-  if (times > SIZE_MAX / text.size()) return invalid("a text repeated too often");
+  if (times > SIZE_MAX / text.size()) return invalid_error("a text repeated too often");
   MUSTER_TRY(budget.take(text.size() * times));
   std::string out;
   for (std::size_t i = 0; i < times; ++i) out += text;
@@ -208,13 +208,13 @@ Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget) 
     return items;
   }
   if (value.is_undefined()) return items;
-  return invalid(fmt::format("{} cannot be gone over", kind_name(value)));
+  return invalid_error(fmt::format("{} cannot be gone over", kind_name(value)));
 }
 
 // A field that is missing is undefined and no error until it is used; only a field of something
 // undefined is an error at once. Negative places count from the end.
 Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget) {
-  if (value.is_undefined()) return invalid(value.as_undefined()->name + " is undefined");
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   const auto absent = [&]() -> Value {
     const auto* key = index.as_text();
     const auto name =

@@ -24,8 +24,6 @@ using Expression = TemplateExpression;
 using Statement = TemplateStatement;
 using Value = Result<ChatValue>;
 
-Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 // Of a name that is compared, in bytes: so that 16 of them are a step.
 constexpr std::size_t kFieldCost = 4;
 
@@ -44,7 +42,8 @@ class Macro final : public ChatFunction {
   Value call(const ChatArguments& arguments, ChatBudget& /*budget*/) const override {
     // A weak pointer, as the scope holds the macro itself.
     const auto scope = scope_.lock();
-    if (scope == nullptr) return invalid(fmt::format("macro {} outlived its block", macro_.text));
+    if (scope == nullptr)
+      return invalid_error(fmt::format("macro {} outlived its block", macro_.text));
     return run_.call_macro(macro_, scope, arguments);
   }
 
@@ -224,7 +223,7 @@ Status TemplateRun::unpack(const std::vector<std::string>& names, const Scope& s
   }
   const auto items = MUSTER_TRY(elements_of(value, budget_));
   if (items.size() != names.size()) {
-    return invalid(fmt::format("{} values for {} names", items.size(), names.size()));
+    return invalid_error(fmt::format("{} values for {} names", items.size(), names.size()));
   }
   for (std::size_t i = 0; i < names.size(); ++i) scope->set(names[i], items[i]);
   return Done{};
@@ -242,7 +241,7 @@ Status TemplateRun::assign(const Statement& statement, const Scope& scope, ChatV
   const auto holder = MUSTER_TRY(look_up(std::string_view(target).substr(0, dot), scope));
   const auto* fields = holder.as_namespace();
   if (fields == nullptr || (*fields)->is_loop) {
-    return invalid(fmt::format("{} is no namespace", target.substr(0, dot)));
+    return invalid_error(fmt::format("{} is no namespace", target.substr(0, dot)));
   }
   if (value.as_namespace() != nullptr) {
     return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
@@ -286,13 +285,13 @@ Result<ChatValue> TemplateRun::call_macro(const Statement& macro, const Scope& s
                                           const ChatArguments& arguments) {
   const auto& names = macro.names;
   if (arguments.values.size() > names.size()) {
-    return invalid(fmt::format("macro {} takes {} arguments, not {}", macro.text, names.size(),
-                               arguments.values.size()));
+    return invalid_error(fmt::format("macro {} takes {} arguments, not {}", macro.text,
+                                     names.size(), arguments.values.size()));
   }
   for (const auto& [name, value] : arguments.named) {
     MUSTER_TRY(budget_.spend(names.size() * kFieldCost));
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return invalid(fmt::format("macro {} has no argument {}", macro.text, name));
+      return invalid_error(fmt::format("macro {} has no argument {}", macro.text, name));
     }
   }
   auto inner = std::make_shared<ChatScope>();
@@ -454,12 +453,12 @@ Result<ChatValue> TemplateRun::slice_of(const Expression& expression, const Scop
     const auto bound = MUSTER_TRY(value_of(*expression.parts[i + 1], scope));
     if (bound.is_none()) continue;
     if (bound.as_integer() == nullptr) {
-      return invalid(fmt::format("a slice takes integers, not {}", kind_name(bound)));
+      return invalid_error(fmt::format("a slice takes integers, not {}", kind_name(bound)));
     }
     bounds[i] = *bound.as_integer();
   }
   const auto step = bounds[2].value_or(1);
-  if (step == 0) return invalid("a slice with a step of 0");
+  if (step == 0) return invalid_error("a slice with a step of 0");
   if (const auto* list = value.as_list()) {
     const auto places = slice_places(list->size(), bounds[0], bounds[1], step);
     MUSTER_TRY(budget_.take(places.size() * sizeof(ChatValue)));
@@ -476,8 +475,8 @@ Result<ChatValue> TemplateRun::slice_of(const Expression& expression, const Scop
     }
     return ChatValue(std::move(taken));
   }
-  if (value.is_undefined()) return invalid(value.as_undefined()->name + " is undefined");
-  return invalid(fmt::format("a slice of {}", kind_name(value)));
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
+  return invalid_error(fmt::format("a slice of {}", kind_name(value)));
 }
 
 Result<ChatArguments> TemplateRun::arguments_of(const TemplateArguments& arguments,
@@ -515,7 +514,7 @@ Result<ChatValue> TemplateRun::call_of(const Expression& expression, const Scope
     return Error{ErrorKind::Unsupported,
                  fmt::format("a function that is not known: {}", value.as_undefined()->name)};
   }
-  return invalid(fmt::format("a call of {}", kind_name(value)));
+  return invalid_error(fmt::format("a call of {}", kind_name(value)));
 }
 
 // A chain ends at the first comparison that fails, and what stands behind it is not evaluated.

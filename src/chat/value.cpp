@@ -20,8 +20,6 @@ using Element = simdjson::dom::element;
 
 constexpr std::size_t kDepthMax = 64;
 
-Error invalid(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 Result<ChatValue> value_of(Element element);
 
 Result<ChatValue> map_of(simdjson::dom::object object) {
@@ -47,8 +45,8 @@ Result<ChatValue> value_of(Element element) {
     case simdjson::dom::element_type::INT64:
       return ChatValue(element.get_int64().value_unsafe());
     case simdjson::dom::element_type::UINT64:
-      return invalid("an integer beyond 64 bits: " +
-                     std::to_string(element.get_uint64().value_unsafe()));
+      return invalid_error("an integer beyond 64 bits: " +
+                           std::to_string(element.get_uint64().value_unsafe()));
     case simdjson::dom::element_type::DOUBLE:
       return ChatValue(element.get_double().value_unsafe());
     case simdjson::dom::element_type::STRING:
@@ -93,9 +91,9 @@ Result<ChatValue> ChatValue::parse(std::string_view json) {
   auto code = parser.allocate(std::max<std::size_t>(json.size(), 64), kDepthMax);
   Element document;
   if (code == simdjson::SUCCESS) code = parser.parse(json.data(), json.size()).get(document);
-  if (code == simdjson::DEPTH_ERROR) return invalid("JSON nested deeper than 64");
+  if (code == simdjson::DEPTH_ERROR) return invalid_error("JSON nested deeper than 64");
   if (code != simdjson::SUCCESS) {
-    return invalid(std::string("not valid JSON: ") + simdjson::error_message(code));
+    return invalid_error(std::string("not valid JSON: ") + simdjson::error_message(code));
   }
   return value_of(document);
 }

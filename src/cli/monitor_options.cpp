@@ -19,8 +19,6 @@
 namespace muster {
 namespace {
 
-Error wrong(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 std::vector<std::string> reading_names() {
   std::vector<std::string> names;
   for (const auto& info : reading_table()) names.emplace_back(info.name);
@@ -38,7 +36,7 @@ Result<std::vector<Reading>> parse_metrics(const std::string& text) {
       continue;
     }
     const auto nearest = nearest_name(name, reading_names());
-    return wrong(fmt::format(
+    return invalid_error(fmt::format(
         "--metrics: no reading has the name \"{}\"; {}", name,
         nearest ? fmt::format("did you mean {}?", *nearest) : "docs/metrics.md lists them"));
   }
@@ -50,7 +48,8 @@ Result<std::uint32_t> parse_count(std::string_view flag, const std::string& text
   std::uint32_t count = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (fault != std::errc{} || end != text.data() + text.size() || count > kMost) {
-    return wrong(fmt::format("{} must be a whole number up to {}: \"{}\"", flag, kMost, text));
+    return invalid_error(
+        fmt::format("{} must be a whole number up to {}: \"{}\"", flag, kMost, text));
   }
   return count;
 }
@@ -61,9 +60,10 @@ Result<std::optional<LineRecorder::Options>> parse_recording(const Arguments& ar
   const auto keep = arguments.value("--rotate-keep");
   if (!file) {
     if (!size && !keep) return std::optional<LineRecorder::Options>{};
-    return wrong(fmt::format("{} needs --out FILE", size ? "--rotate-size" : "--rotate-keep"));
+    return invalid_error(
+        fmt::format("{} needs --out FILE", size ? "--rotate-size" : "--rotate-keep"));
   }
-  if (keep && !size) return wrong("--rotate-keep needs --rotate-size SIZE");
+  if (keep && !size) return invalid_error("--rotate-keep needs --rotate-size SIZE");
   LineRecorder::Options options;
   options.file = *file;
   if (size) options.rotate_size = MUSTER_TRY(parse_memory_size("--rotate-size", *size));
@@ -74,22 +74,22 @@ Result<std::optional<LineRecorder::Options>> parse_recording(const Arguments& ar
 Result<MetricSet> parse_metric_set(const Arguments& arguments) {
   const auto text = arguments.value("--compat");
   if (!text) return MetricSet::Muster;
-  if (*text != "dcgm") return wrong(fmt::format("--compat must be dcgm: \"{}\"", *text));
-  if (!arguments.has("--listen")) return wrong("--compat needs --listen ADDR:PORT");
+  if (*text != "dcgm") return invalid_error(fmt::format("--compat must be dcgm: \"{}\"", *text));
+  if (!arguments.has("--listen")) return invalid_error("--compat needs --listen ADDR:PORT");
   return MetricSet::Dcgm;
 }
 
 Status check_command(const CommandContext& context) {
   if (context.arguments.positionals.empty()) {
     if (!context.words.empty() && context.words.back() == "--") {
-      return wrong("behind -- there is no command: muster monitor -- CMD");
+      return invalid_error("behind -- there is no command: muster monitor -- CMD");
     }
     if (!context.arguments.has("--json")) return Done{};
-    return wrong("--json is for the report about a command: muster monitor --json -- CMD");
+    return invalid_error("--json is for the report about a command: muster monitor --json -- CMD");
   }
   if (std::ranges::count(context.words, "--") > 0) return Done{};
-  return wrong(fmt::format("to run a command, put -- before it: muster monitor -- {}",
-                           context.arguments.positionals.front()));
+  return invalid_error(fmt::format("to run a command, put -- before it: muster monitor -- {}",
+                                   context.arguments.positionals.front()));
 }
 
 }  // namespace
@@ -149,10 +149,10 @@ Result<MonitorOptions> monitor_options(const CommandContext& context) {
   if (const auto text = arguments.value("--processes")) {
     options.process_count = MUSTER_TRY(parse_count("--processes", *text));
     if (!options.recording || options.is_csv) {
-      return wrong("--processes needs --out FILE, which is no .csv");
+      return invalid_error("--processes needs --out FILE, which is no .csv");
     }
     if (arguments.has("--machine")) {
-      return wrong("--processes are those of this machine: --machine has none");
+      return invalid_error("--processes are those of this machine: --machine has none");
     }
   }
   if (const auto text = arguments.value("--listen")) {

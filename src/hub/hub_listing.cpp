@@ -20,7 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kCommitDigits = 40;
 constexpr std::size_t kSha256Digits = 64;
 constexpr std::size_t kSha1Digits = 40;
 
@@ -34,8 +33,6 @@ constexpr std::uint64_t kFileBytesMost = 1'000'000'000'000;
 constexpr std::size_t kPartSizeMost = 255;
 constexpr std::size_t kPathSizeMost = 2048;
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 std::string text_of(const json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -48,28 +45,29 @@ std::optional<std::uint64_t> size_of(const json& object) {
 }
 
 Result<HubFile> read_file_entry(const json& entry) {
-  if (!entry.is_object()) return corrupt("siblings holds something other than objects");
+  if (!entry.is_object()) return corrupt_error("siblings holds something other than objects");
   HubFile file;
   file.path = text_of(entry, "rfilename");
   if (!is_safe_hub_path(file.path)) {
-    return corrupt(fmt::format("siblings names a path that is refused: {}",
-                               json(file.path.substr(0, kPartSizeMost))
-                                   .dump(-1, ' ', true, json::error_handler_t::replace)));
+    return corrupt_error(fmt::format("siblings names a path that is refused: {}",
+                                     json(file.path.substr(0, kPartSizeMost))
+                                         .dump(-1, ' ', true, json::error_handler_t::replace)));
   }
   const auto lfs = entry.find("lfs");
   const bool is_lfs = lfs != entry.end() && lfs->is_object();
   file.hash_kind = is_lfs ? HashKind::Sha256 : HashKind::GitBlob;
   file.hash = is_lfs ? text_of(*lfs, "sha256") : text_of(entry, "blobId");
   if (!is_hex(file.hash, is_lfs ? kSha256Digits : kSha1Digits)) {
-    return corrupt(
+    return corrupt_error(
         fmt::format("{} of {} is missing or no hash", is_lfs ? "lfs.sha256" : "blobId", file.path));
   }
   auto size = is_lfs ? size_of(*lfs) : size_of(entry);
   if (!size) size = size_of(entry);
-  if (!size) return corrupt(fmt::format("size of {} is missing or no whole number", file.path));
+  if (!size)
+    return corrupt_error(fmt::format("size of {} is missing or no whole number", file.path));
   if (*size > kFileBytesMost) {
-    return corrupt(fmt::format("size of {} is beyond {}: {}", file.path,
-                               human_bytes(kFileBytesMost), human_bytes(*size)));
+    return corrupt_error(fmt::format("size of {} is beyond {}: {}", file.path,
+                                     human_bytes(kFileBytesMost), human_bytes(*size)));
   }
   file.size = *size;
   return file;
@@ -99,21 +97,21 @@ bool is_safe_hub_path(std::string_view path) {
 
 Result<HubListing> parse_hub_listing(std::string_view text) {
   const auto root = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object()) return corrupt("no JSON object");
+  if (!root.is_object()) return corrupt_error("no JSON object");
   HubListing listing;
   listing.commit = text_of(root, "sha");
-  if (!is_hex(listing.commit, kCommitDigits)) return corrupt("sha is missing or no commit");
+  if (!is_hex(listing.commit, kCommitDigits)) return corrupt_error("sha is missing or no commit");
   const auto siblings = root.find("siblings");
-  if (siblings == root.end() || !siblings->is_array()) return corrupt("no list siblings");
+  if (siblings == root.end() || !siblings->is_array()) return corrupt_error("no list siblings");
   if (siblings->size() > kFilesMost) {
-    return corrupt(fmt::format("siblings has more than {} files: {}", with_thousands(kFilesMost),
-                               with_thousands(siblings->size())));
+    return corrupt_error(fmt::format("siblings has more than {} files: {}",
+                                     with_thousands(kFilesMost), with_thousands(siblings->size())));
   }
   std::set<std::string> seen;
   for (const auto& entry : *siblings) {
     auto file = MUSTER_TRY(read_file_entry(entry));
     if (!seen.insert(file.path).second) {
-      return corrupt(fmt::format("siblings names {} twice", file.path));
+      return corrupt_error(fmt::format("siblings names {} twice", file.path));
     }
     listing.files.push_back(std::move(file));
   }

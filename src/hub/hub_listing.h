@@ -35,6 +35,9 @@ Result<HubListing> parse_hub_listing(std::string_view text);
 /// Whether a path stays below the folder that it is put in, and is fit for a line of a terminal.
 bool is_safe_hub_path(std::string_view path);
 
+/// Hexadecimal digits of a commit: git's SHA-1.
+inline constexpr std::size_t kCommitDigits = 40;
+
 /// Whether `text` is `digits` lower-case hexadecimal digits.
 bool is_hex(std::string_view text, std::size_t digits);
 

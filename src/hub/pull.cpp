@@ -22,7 +22,6 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kCommitDigits = 40;
 constexpr std::size_t kShownDigits = 7;  // as git shows a commit
 
 // "https://huggingface.co/org/name/tree/main" is what a browser shows of org/name.

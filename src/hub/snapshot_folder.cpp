@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kReferenceBytesMax = 4096;
-constexpr std::size_t kCommitDigits = 40;
 
 std::uint64_t regular_size(const fs::path& path) {
   std::error_code code;

@@ -46,7 +46,7 @@ std::optional<Position> usable(const std::vector<DeviceIdentity>& devices, Posit
 }
 
 // The number that the text starts with.
-std::optional<std::size_t> leading_number(std::string_view text) {
+std::optional<std::size_t> leading_index(std::string_view text) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() ? std::optional(number) : std::nullopt;
@@ -74,8 +74,8 @@ std::optional<Position> by_instances(const std::vector<DeviceIdentity>& devices,
   if (parts.size() != 3) return std::nullopt;
   for (Position i = 0; i < devices.size(); ++i) {
     const auto& device = devices[i];
-    if (device.parent == parts[0] && device.gpu_instance == leading_number(parts[1]) &&
-        device.compute_instance == leading_number(parts[2])) {
+    if (device.parent == parts[0] && device.gpu_instance == leading_index(parts[1]) &&
+        device.compute_instance == leading_index(parts[2])) {
       return i;
     }
   }
@@ -93,7 +93,7 @@ std::optional<Position> find(const std::vector<DeviceIdentity>& devices, const P
                              std::string_view entry) {
   switch (form_of(entry)) {
     case Form::Index: {
-      const auto index = leading_number(entry);
+      const auto index = leading_index(entry);
       return index && *index < gpus.size() ? usable(devices, gpus[*index]) : std::nullopt;
     }
     case Form::Gpu: {

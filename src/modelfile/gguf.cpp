@@ -29,12 +29,11 @@ constexpr std::uint32_t kDimensionsMax = 4;
 // What is kept of a list; see GgufList.
 constexpr std::uint64_t kNumbersKept = 2048;
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 Result<GgufValueType> read_type(GgufCursor& cursor, std::string_view key) {
   const auto type = MUSTER_TRY(cursor.number<std::uint32_t>());
   if (type < kGgufValueTypeCount) return static_cast<GgufValueType>(type);
-  return corrupt(fmt::format("a metadata type that is not known: {} of {}", type, shown_name(key)));
+  return corrupt_error(
+      fmt::format("a metadata type that is not known: {} of {}", type, shown_name(key)));
 }
 
 Result<GgufValue> read_scalar(GgufCursor& cursor, GgufValueType type, std::string_view key) {
@@ -55,7 +54,8 @@ Result<GgufValue> read_scalar(GgufCursor& cursor, GgufValueType type, std::strin
       return GgufValue(double{MUSTER_TRY(cursor.number<float>())});
     case GgufValueType::Bool: {
       const auto flag = MUSTER_TRY(cursor.number<std::uint8_t>());
-      if (flag > 1) return corrupt(fmt::format("a flag is neither 0 nor 1: {}", shown_name(key)));
+      if (flag > 1)
+        return corrupt_error(fmt::format("a flag is neither 0 nor 1: {}", shown_name(key)));
       return GgufValue(flag == 1);
     }
     case GgufValueType::String:
@@ -69,7 +69,7 @@ Result<GgufValue> read_scalar(GgufCursor& cursor, GgufValueType type, std::strin
     case GgufValueType::Array:
       break;
   }
-  return corrupt(fmt::format("a list of lists: {}", shown_name(key)));
+  return corrupt_error(fmt::format("a list of lists: {}", shown_name(key)));
 }
 
 std::optional<std::int64_t> as_number(const GgufValue& value) {
@@ -101,7 +101,7 @@ Result<GgufValue> read_list(GgufCursor& cursor, std::string_view key) {
       continue;
     }
     const auto number = as_number(MUSTER_TRY(read_scalar(cursor, type, key)));
-    if (!number) return corrupt(fmt::format("a number beyond 63 bits: {}", shown_name(key)));
+    if (!number) return corrupt_error(fmt::format("a number beyond 63 bits: {}", shown_name(key)));
     list.numbers.push_back(*number);
   }
   return GgufValue(std::move(list));
@@ -111,13 +111,13 @@ Status read_metadata(GgufCursor& cursor, std::uint64_t count, GgufHeader& header
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto key = MUSTER_TRY(cursor.text());
     if (key.empty() || key.size() > kKeyBytesMax) {
-      return corrupt(fmt::format("metadata key {} has {} bytes", i, key.size()));
+      return corrupt_error(fmt::format("metadata key {} has {} bytes", i, key.size()));
     }
     const auto type = MUSTER_TRY(read_type(cursor, key));
     auto value = MUSTER_TRY(type == GgufValueType::Array ? read_list(cursor, key)
                                                          : read_scalar(cursor, type, key));
     if (!header.metadata.emplace(std::string(key), std::move(value)).second) {
-      return corrupt(fmt::format("a metadata key is there twice: {}", shown_name(key)));
+      return corrupt_error(fmt::format("a metadata key is there twice: {}", shown_name(key)));
     }
   }
   header.alignment = kDefaultAlignment;
@@ -125,7 +125,7 @@ Status read_metadata(GgufCursor& cursor, std::uint64_t count, GgufHeader& header
   if (found == header.metadata.end()) return Done{};
   const auto* stated = std::get_if<std::uint64_t>(&found->second);
   if (stated == nullptr || *stated > (1U << 30) || !std::has_single_bit(*stated)) {
-    return corrupt("general.alignment is not a power of two");
+    return corrupt_error("general.alignment is not a power of two");
   }
   header.alignment = static_cast<std::uint32_t>(*stated);
   return Done{};
@@ -135,8 +135,8 @@ Status read_metadata(GgufCursor& cursor, std::uint64_t count, GgufHeader& header
 Result<std::uint64_t> tensor_bytes(const GgufTensor& tensor) {
   const auto row = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape[0]);
   if (row % tensor.type->block_elements != 0) {
-    return corrupt(fmt::format("a row is no whole number of {} blocks: {}", tensor.type->name,
-                               shown_name(tensor.name)));
+    return corrupt_error(fmt::format("a row is no whole number of {} blocks: {}", tensor.type->name,
+                                     shown_name(tensor.name)));
   }
   std::uint64_t bytes = row / tensor.type->block_elements;
   bool is_too_large = __builtin_mul_overflow(bytes, tensor.type->block_bytes, &bytes);
@@ -144,7 +144,8 @@ Result<std::uint64_t> tensor_bytes(const GgufTensor& tensor) {
     is_too_large |=
         __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(tensor.shape[i]), &bytes);
   }
-  if (is_too_large) return corrupt(fmt::format("a shape overflows: {}", shown_name(tensor.name)));
+  if (is_too_large)
+    return corrupt_error(fmt::format("a shape overflows: {}", shown_name(tensor.name)));
   return bytes;
 }
 
@@ -153,22 +154,24 @@ Result<GgufTensor> read_tensor(GgufCursor& cursor, std::uint64_t index) {
   GgufTensor tensor;
   const auto name = MUSTER_TRY(cursor.text());
   if (name.empty() || name.size() > kNameBytesMax) {
-    return corrupt(fmt::format("tensor name {} has {} bytes", index, name.size()));
+    return corrupt_error(fmt::format("tensor name {} has {} bytes", index, name.size()));
   }
   tensor.name = std::string(name);
   const auto dimensions = MUSTER_TRY(cursor.number<std::uint32_t>());
   if (dimensions > kDimensionsMax) {
-    return corrupt(fmt::format("more than 4 dimensions: {} has {}", shown_name(name), dimensions));
+    return corrupt_error(
+        fmt::format("more than 4 dimensions: {} has {}", shown_name(name), dimensions));
   }
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     const auto extent = MUSTER_TRY(cursor.number<std::uint64_t>());
-    if (extent > INT64_MAX) return corrupt(fmt::format("a shape overflows: {}", shown_name(name)));
+    if (extent > INT64_MAX)
+      return corrupt_error(fmt::format("a shape overflows: {}", shown_name(name)));
     tensor.shape.push_back(static_cast<std::int64_t>(extent));
   }
   const auto type = MUSTER_TRY(cursor.number<std::uint32_t>());
   tensor.type = find_ggml_type(type);
   if (tensor.type == nullptr) {
-    return corrupt(
+    return corrupt_error(
         fmt::format("a tensor type that is not known: {} of {}", type, shown_name(name)));
   }
   tensor.begin = MUSTER_TRY(cursor.number<std::uint64_t>());
@@ -181,18 +184,19 @@ Status place_tensors(GgufHeader& header, std::uint64_t header_size, std::uint64_
   if (header.tensors.empty()) return Done{};
   const std::uint64_t alignment = header.alignment;
   const auto data_begin = (header_size + alignment - 1) / alignment * alignment;
-  if (data_begin > file_size) return corrupt("the tensors begin past the end of the file");
+  if (data_begin > file_size) return corrupt_error("the tensors begin past the end of the file");
   const auto data_size = file_size - data_begin;
 
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
   for (auto& tensor : header.tensors) {
     if (tensor.begin % alignment != 0) {
-      return corrupt(fmt::format("an offset is not a multiple of {}: {} at {}", alignment,
-                                 shown_name(tensor.name), tensor.begin));
+      return corrupt_error(fmt::format("an offset is not a multiple of {}: {} at {}", alignment,
+                                       shown_name(tensor.name), tensor.begin));
     }
     if (tensor.begin > data_size || tensor.size > data_size - tensor.begin) {
-      return corrupt(fmt::format("a tensor passes the end of the file: {} of {} bytes at {} of {}",
-                                 shown_name(tensor.name), tensor.size, tensor.begin, data_size));
+      return corrupt_error(
+          fmt::format("a tensor passes the end of the file: {} of {} bytes at {} of {}",
+                      shown_name(tensor.name), tensor.size, tensor.begin, data_size));
     }
     tensor.begin += data_begin;
     if (tensor.size > 0) spans.emplace_back(tensor.begin, tensor.begin + tensor.size);
@@ -200,7 +204,7 @@ Status place_tensors(GgufHeader& header, std::uint64_t header_size, std::uint64_
   std::sort(spans.begin(), spans.end());
   for (std::size_t i = 1; i < spans.size(); ++i) {
     if (spans[i].first < spans[i - 1].second) {
-      return corrupt(fmt::format("tensors overlap at byte {}", spans[i].first));
+      return corrupt_error(fmt::format("tensors overlap at byte {}", spans[i].first));
     }
   }
   return Done{};
@@ -223,7 +227,7 @@ Status check_version(std::uint32_t version) {
 
 Result<GgufHeader> parse_gguf_header(std::span<const std::byte> head, std::uint64_t file_size) {
   if (head.size() < kMagic.size() || std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
-    return corrupt("not a GGUF file: it does not begin with GGUF");
+    return corrupt_error("not a GGUF file: it does not begin with GGUF");
   }
   GgufCursor cursor(head);
   MUSTER_TRY(cursor.skip(1, kMagic.size()));
@@ -240,7 +244,7 @@ Result<GgufHeader> parse_gguf_header(std::span<const std::byte> head, std::uint6
   }
   for (const auto& tensor : header.tensors) {
     if (!names.insert(tensor.name).second) {
-      return corrupt(fmt::format("a tensor is there twice: {}", shown_name(tensor.name)));
+      return corrupt_error(fmt::format("a tensor is there twice: {}", shown_name(tensor.name)));
     }
   }
   MUSTER_TRY(place_tensors(header, cursor.position(), file_size));

@@ -26,7 +26,6 @@
 namespace muster {
 namespace {
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
 Error unsupported(std::string message) { return Error{ErrorKind::Unsupported, std::move(message)}; }
 
 /// What the name of an architecture stands for.
@@ -112,7 +111,7 @@ Status read_dimensions(const GgufKeys& keys, const GgufHeader& header, DecoderSp
   spec.has_tied_head = shape.has_tied_head;
   spec.length_max = MUSTER_TRY(keys.number("context_length", kRowsMax));
   if (spec.intermediate_size == 0) {
-    return corrupt(fmt::format("{}.feed_forward_length is missing", keys.architecture()));
+    return corrupt_error(fmt::format("{}.feed_forward_length is missing", keys.architecture()));
   }
   return Done{};
 }
@@ -120,9 +119,9 @@ Status read_dimensions(const GgufKeys& keys, const GgufHeader& header, DecoderSp
 Status read_position_table(const GgufFile& file, DecoderSpec& spec) {
   const auto* table = file.find("position_embd.weight");
   if (table == nullptr)
-    return corrupt("the file holds no tensor of that name: position_embd.weight");
+    return corrupt_error("the file holds no tensor of that name: position_embd.weight");
   if (table->shape.size() != 2 || table->shape[0] < 1 || table->shape[0] > kRowsMax) {
-    return corrupt("position_embd.weight is not a table of positions");
+    return corrupt_error("position_embd.weight is not a table of positions");
   }
   spec.position_rows = static_cast<std::uint32_t>(table->shape[0]);
   spec.length_max = std::min(spec.length_max, spec.position_rows);
@@ -213,7 +212,7 @@ Result<DecoderSpec> read_gguf_decoder(const GgufFile& file) {
                                                 : read_gguf_rope(keys, file, spec));
   MUSTER_TRY(read_parts(keys, file, spec));
   MUSTER_TRY(read_ids(file, spec));
-  if (const auto fault = decoder_fault(spec)) return corrupt(*fault);
+  if (const auto fault = decoder_fault(spec)) return corrupt_error(*fault);
   return spec;
 }
 

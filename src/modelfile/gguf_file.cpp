@@ -24,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 struct SplitName {
   std::string prefix;  // with the folder
   std::uint32_t count = 0;
@@ -52,7 +50,7 @@ Result<std::uint64_t> split_number(const GgufHeader& header, const char* key,
   if (const auto* number = std::get_if<std::int64_t>(&found->second); number && *number >= 0) {
     return static_cast<std::uint64_t>(*number);
   }
-  return corrupt(fmt::format("{} is not a count", key));
+  return corrupt_error(fmt::format("{} is not a count", key));
 }
 
 struct GgufPart {
@@ -75,7 +73,7 @@ Result<std::vector<GgufPart>> read_parts(const fs::path& path) {
   if (count <= 1) return parts;
   const auto name = parse_split_name(path.string());
   if (!name || name->count != count) {
-    return corrupt(
+    return corrupt_error(
         fmt::format("{}: split.count is {}, and the name does not end in -0000N-of-{:05}.gguf",
                     path.string(), count, count));
   }
@@ -85,7 +83,7 @@ Result<std::vector<GgufPart>> read_parts(const fs::path& path) {
     parts.push_back(MUSTER_TRY(read_part(file)));
     const auto number = MUSTER_TRY(split_number(parts.back().header, "split.no", 0));
     if (i > 1 && number != i - 1) {
-      return corrupt(fmt::format("{}: split.no is not {}", file.string(), i - 1));
+      return corrupt_error(fmt::format("{}: split.no is not {}", file.string(), i - 1));
     }
   }
   return parts;
@@ -103,8 +101,8 @@ Result<GgufFile> GgufFile::open(const fs::path& path) {
                     std::vector<std::int64_t>(tensor.shape.rbegin(), tensor.shape.rend()),
                     part.file.bytes().subspan(tensor.begin, tensor.size)};
       if (!whole.tensors_.emplace(tensor.name, std::move(view)).second) {
-        return corrupt(fmt::format("{}: two files of the split have one tensor: {}", path.string(),
-                                   shown_name(tensor.name)));
+        return corrupt_error(fmt::format("{}: two files of the split have one tensor: {}",
+                                         path.string(), shown_name(tensor.name)));
       }
     }
     if (whole.files_.empty()) {
@@ -118,8 +116,8 @@ Result<GgufFile> GgufFile::open(const fs::path& path) {
   const auto held = whole.header_.tensors.size();
   const auto stated = MUSTER_TRY(split_number(whole.header_, "split.tensors.count", held));
   if (parts.size() > 1 && stated != held) {
-    return corrupt(fmt::format("{}: split.tensors.count is {}, the files hold {}", path.string(),
-                               stated, held));
+    return corrupt_error(fmt::format("{}: split.tensors.count is {}, the files hold {}",
+                                     path.string(), stated, held));
   }
   return whole;
 }

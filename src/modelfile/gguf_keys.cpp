@@ -14,12 +14,6 @@
 // integers, so any integer type is taken for a count; a float is only taken for a float.
 
 namespace muster {
-namespace {
-
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
-}  // namespace
-
 const GgufValue* GgufKeys::find(std::string_view name) const {
   const auto found = header_.metadata.find(fmt::format("{}.{}", architecture_, name));
   return found == header_.metadata.end() ? nullptr : &found->second;
@@ -32,7 +26,7 @@ Result<std::uint32_t> GgufKeys::number(std::string_view name, std::uint32_t max,
   if (value == nullptr && fallback) return *fallback;
   std::uint64_t read = 0;
   if (value == nullptr) {
-    return corrupt(fmt::format("{}.{} is missing", architecture_, name));
+    return corrupt_error(fmt::format("{}.{} is missing", architecture_, name));
   }
   if (const auto* list = std::get_if<GgufList>(value)) {
     if (layer >= list->numbers.size() || list->numbers[layer] < 0) return wrong(name, min, max);
@@ -51,28 +45,29 @@ Result<std::uint32_t> GgufKeys::number(std::string_view name, std::uint32_t max,
 Result<double> GgufKeys::real(std::string_view name, std::optional<double> fallback) const {
   const auto* value = find(name);
   if (value == nullptr && fallback) return *fallback;
-  if (value == nullptr) return corrupt(fmt::format("{}.{} is missing", architecture_, name));
+  if (value == nullptr) return corrupt_error(fmt::format("{}.{} is missing", architecture_, name));
   const auto* number = std::get_if<double>(value);
   if (number != nullptr && std::isfinite(*number)) return *number;
-  return corrupt(fmt::format("{}.{} is not a finite float", architecture_, name));
+  return corrupt_error(fmt::format("{}.{} is not a finite float", architecture_, name));
 }
 
 Result<bool> GgufKeys::flag(std::string_view name, bool fallback) const {
   const auto* value = find(name);
   if (value == nullptr) return fallback;
   if (const auto* flag = std::get_if<bool>(value)) return *flag;
-  return corrupt(fmt::format("{}.{} is not true or false", architecture_, name));
+  return corrupt_error(fmt::format("{}.{} is not true or false", architecture_, name));
 }
 
 Result<std::string> GgufKeys::text(std::string_view name, std::string_view fallback) const {
   const auto* value = find(name);
   if (value == nullptr) return std::string(fallback);
   if (const auto* text = std::get_if<std::string>(value)) return *text;
-  return corrupt(fmt::format("{}.{} is not a text", architecture_, name));
+  return corrupt_error(fmt::format("{}.{} is not a text", architecture_, name));
 }
 
 Error GgufKeys::wrong(std::string_view name, std::uint32_t min, std::uint32_t max) const {
-  return corrupt(fmt::format("{}.{} is not an integer of {} to {}", architecture_, name, min, max));
+  return corrupt_error(
+      fmt::format("{}.{} is not an integer of {} to {}", architecture_, name, min, max));
 }
 
 const GgufTensor* find_gguf_tensor(const GgufHeader& header, std::string_view name) {
@@ -86,7 +81,7 @@ Result<std::string> gguf_architecture(const GgufHeader& header) {
   const auto* name =
       found == header.metadata.end() ? nullptr : std::get_if<std::string>(&found->second);
   if (name == nullptr || name->empty() || name->size() > 64) {
-    return corrupt("general.architecture is missing");
+    return corrupt_error("general.architecture is missing");
   }
   return *name;
 }

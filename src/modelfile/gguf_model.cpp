@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 // Hybrid models state no heads for their recurrent or convolutional layers.
 Error no_attention(std::string_view architecture) {
   return Error{ErrorKind::Unsupported,
@@ -217,7 +215,7 @@ Status group(const GgufHeader& header, ModelDescription& model) {
   }
   for (const auto& unit : model.units) {
     if (unit.kind != UnitKind::Head && unit.tensors.empty()) {
-      return corrupt(fmt::format("the file holds no tensor of {}", unit.name));
+      return corrupt_error(fmt::format("the file holds no tensor of {}", unit.name));
     }
   }
   const auto* table = find_gguf_tensor(header, "token_embd.weight");

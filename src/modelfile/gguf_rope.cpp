@@ -17,8 +17,6 @@
 namespace muster {
 namespace {
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 /// The floats of a small F32 tensor; empty when there is none of that name.
 Result<std::vector<float>> read_divisors(const GgufFile& file, const char* name,
                                          std::uint32_t count) {
@@ -26,13 +24,13 @@ Result<std::vector<float>> read_divisors(const GgufFile& file, const char* name,
   if (tensor == nullptr) return std::vector<float>();
   std::vector<float> values(count);
   if (tensor->shape != std::vector<std::int64_t>{count} || tensor->type->name != "F32") {
-    return corrupt(fmt::format("{} is not F32 of {} elements", name, count));
+    return corrupt_error(fmt::format("{} is not F32 of {} elements", name, count));
   }
   MUSTER_TRY(dequantize(*tensor->type, tensor->data, values));
   const bool are_positive = std::all_of(
       values.begin(), values.end(), [](float value) { return std::isfinite(value) && value > 0; });
   if (are_positive) return values;
-  return corrupt(fmt::format("{} holds a number that is not positive", name));
+  return corrupt_error(fmt::format("{} holds a number that is not positive", name));
 }
 
 Status read_scaling(const GgufKeys& keys, RopeSpec& rope) {
@@ -73,7 +71,8 @@ Status read_gguf_rope(const GgufKeys& keys, const GgufFile& file, DecoderSpec& s
   rope.long_divisors = MUSTER_TRY(read_divisors(file, "rope_factors_long.weight", pairs));
   if (!every.empty()) rope.short_divisors = rope.long_divisors = std::move(every);
   if (rope.short_divisors.size() != rope.long_divisors.size()) {
-    return corrupt("one of rope_factors_short.weight and rope_factors_long.weight is missing");
+    return corrupt_error(
+        "one of rope_factors_short.weight and rope_factors_long.weight is missing");
   }
   if (!rope.short_divisors.empty()) rope.scaling = RopeScaling::LongRope;
   return Done{};

@@ -23,8 +23,6 @@
 namespace muster {
 namespace {
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 constexpr std::string_view kPrefix = "tokenizer.ggml.";
 
 /// The keys of one file, by their names without "tokenizer.ggml.".
@@ -91,7 +89,7 @@ class TokenKeys {
   }
 
   Error wrong(std::string_view name, std::string_view wanted) const {
-    return corrupt(fmt::format("{}{} is not {}", kPrefix, name, wanted));
+    return corrupt_error(fmt::format("{}{} is not {}", kPrefix, name, wanted));
   }
 
  private:
@@ -193,7 +191,7 @@ Result<GgufTokens> read_gguf_tokens(const GgufHeader& header, std::span<const st
   const auto found = header.metadata.find("tokenizer.chat_template");
   if (found == header.metadata.end()) return tokens;
   const auto* text = std::get_if<std::string>(&found->second);
-  if (text == nullptr) return corrupt("tokenizer.chat_template is not a text");
+  if (text == nullptr) return corrupt_error("tokenizer.chat_template is not a text");
   tokens.chat_template = *text;
   return tokens;
 }

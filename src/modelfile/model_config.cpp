@@ -15,9 +15,9 @@ namespace muster {
 namespace {
 
 // Far above any published encoder, and small enough that products of two fit 64 bits everywhere.
-constexpr std::uint32_t kRowsMax = 1U << 26;    // vocabulary, positions
-constexpr std::uint32_t kWidthMax = 1U << 17;   // hidden, intermediate
-constexpr std::uint32_t kLayersMax = 1U << 10;  // layers, heads, buckets, token types
+constexpr std::uint32_t kEncoderRowsMax = 1U << 26;    // vocabulary, positions
+constexpr std::uint32_t kEncoderWidthMax = 1U << 17;   // hidden, intermediate
+constexpr std::uint32_t kEncoderLayersMax = 1U << 10;  // layers, heads, buckets, token types
 
 Result<EncoderFamily> parse_family(const JsonFields& config) {
   const auto type = MUSTER_TRY(config.text_or("model_type", ""));
@@ -114,27 +114,29 @@ Result<EncoderSpec> parse_encoder_config(std::string_view text) {
   MUSTER_TRY(refuse_other_attention(config));
 
   const auto names = dimension_names(encoder.family);
-  encoder.vocab_size = MUSTER_TRY(config.positive("vocab_size", kRowsMax));
-  encoder.hidden_size = MUSTER_TRY(config.positive(names.hidden, kWidthMax));
-  encoder.layer_count = MUSTER_TRY(config.positive(names.layers, kLayersMax));
-  encoder.head_count = MUSTER_TRY(config.positive(names.heads, kLayersMax));
-  encoder.intermediate_size = MUSTER_TRY(config.positive(names.intermediate, kWidthMax));
-  encoder.position_count = MUSTER_TRY(config.positive("max_position_embeddings", kRowsMax));
+  encoder.vocab_size = MUSTER_TRY(config.positive("vocab_size", kEncoderRowsMax));
+  encoder.hidden_size = MUSTER_TRY(config.positive(names.hidden, kEncoderWidthMax));
+  encoder.layer_count = MUSTER_TRY(config.positive(names.layers, kEncoderLayersMax));
+  encoder.head_count = MUSTER_TRY(config.positive(names.heads, kEncoderLayersMax));
+  encoder.intermediate_size = MUSTER_TRY(config.positive(names.intermediate, kEncoderWidthMax));
+  encoder.position_count = MUSTER_TRY(config.positive("max_position_embeddings", kEncoderRowsMax));
   encoder.activation = MUSTER_TRY(parse_activation(config, names.activation));
   encoder.padding_id = MUSTER_TRY(parse_padding_id(config, encoder));
 
   switch (encoder.family) {
     case EncoderFamily::Bert:
-      encoder.token_type_count = MUSTER_TRY(config.positive_or("type_vocab_size", kLayersMax, 2));
+      encoder.token_type_count =
+          MUSTER_TRY(config.positive_or("type_vocab_size", kEncoderLayersMax, 2));
       break;
     case EncoderFamily::Roberta:
-      encoder.token_type_count = MUSTER_TRY(config.positive_or("type_vocab_size", kLayersMax, 1));
+      encoder.token_type_count =
+          MUSTER_TRY(config.positive_or("type_vocab_size", kEncoderLayersMax, 1));
       break;
     case EncoderFamily::DistilBert:
       break;
     case EncoderFamily::Mpnet:
       encoder.relative_bucket_count =
-          MUSTER_TRY(config.positive_or("relative_attention_num_buckets", kLayersMax, 32));
+          MUSTER_TRY(config.positive_or("relative_attention_num_buckets", kEncoderLayersMax, 32));
       // Half of the buckets look back, and half of those are exact: fewer than 4 leave none.
       if (encoder.relative_bucket_count < 4) {
         return config.wrong("relative_attention_num_buckets", "at least 4");

@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 }  // namespace
 
 Result<ModelWeights> ModelWeights::open(const fs::path& model_folder) {
@@ -26,12 +24,12 @@ Result<ModelWeights> ModelWeights::open(const fs::path& model_folder) {
     const auto path = model_folder / name;
     auto file = MUSTER_TRY(MappedFile::open(path));
     const auto header = parse_safetensors_header(file.bytes(), file.bytes().size());
-    if (!header) return corrupt(fmt::format("{}: {}", path.string(), header.error().message));
+    if (!header) return corrupt_error(fmt::format("{}: {}", path.string(), header.error().message));
     for (const auto& [tensor, entry] : header->tensors) {
       TensorView view{entry.type, entry.shape, file.bytes().subspan(entry.begin, entry.size)};
       if (!weights.tensors_.emplace(tensor, std::move(view)).second) {
-        return corrupt(fmt::format("{}: another shard has this tensor too: {}", path.string(),
-                                   shown_name(tensor)));
+        return corrupt_error(fmt::format("{}: another shard has this tensor too: {}", path.string(),
+                                         shown_name(tensor)));
       }
     }
     weights.files_.push_back(std::move(file));

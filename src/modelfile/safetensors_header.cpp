@@ -66,8 +66,6 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order(), "tensor_type_name looks types up by their number");
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 /// The fields of one tensor as they stand in the JSON text.
 struct RawEntry {
   std::optional<std::string> dtype;
@@ -84,13 +82,13 @@ struct RawEntry {
 Status read_offsets(const RawEntry& raw, std::uint64_t data_begin, std::uint64_t data_size,
                     std::string_view name, SafetensorsHeader::Entry& entry) {
   if (!raw.are_offsets_valid || raw.offsets.size() != 2) {
-    return corrupt(fmt::format("data_offsets are not two integers: {}", shown_name(name)));
+    return corrupt_error(fmt::format("data_offsets are not two integers: {}", shown_name(name)));
   }
   const auto begin = raw.offsets[0];
   const auto end = raw.offsets[1];
   if (begin > end || end > data_size) {
-    return corrupt(fmt::format("data_offsets pass the end of the file: {} at {} to {} of {}",
-                               shown_name(name), begin, end, data_size));
+    return corrupt_error(fmt::format("data_offsets pass the end of the file: {} at {} to {} of {}",
+                                     shown_name(name), begin, end, data_size));
   }
   entry.begin = data_begin + begin;
   entry.size = end - begin;
@@ -101,10 +99,10 @@ Status read_offsets(const RawEntry& raw, std::uint64_t data_begin, std::uint64_t
 Status read_shape(RawEntry& raw, const TypeName& type, std::string_view name,
                   SafetensorsHeader::Entry& entry) {
   if (!raw.is_shape_list) {
-    return corrupt(fmt::format("shape is not a list: {}", shown_name(name)));
+    return corrupt_error(fmt::format("shape is not a list: {}", shown_name(name)));
   }
   if (!raw.is_shape_valid) {
-    return corrupt(fmt::format("shape is not a list of sizes: {}", shown_name(name)));
+    return corrupt_error(fmt::format("shape is not a list of sizes: {}", shown_name(name)));
   }
   std::uint64_t bits = type.bits;
   bool is_too_large = false;
@@ -114,7 +112,7 @@ Status read_shape(RawEntry& raw, const TypeName& type, std::string_view name,
   entry.shape = std::move(raw.shape);
   entry.type = type.type;
   if (is_too_large || bits % 8 != 0 || bits / 8 != entry.size) {
-    return corrupt(fmt::format("shape and data_offsets disagree: {}", shown_name(name)));
+    return corrupt_error(fmt::format("shape and data_offsets disagree: {}", shown_name(name)));
   }
   return Done{};
 }
@@ -122,13 +120,13 @@ Status read_shape(RawEntry& raw, const TypeName& type, std::string_view name,
 Result<SafetensorsHeader::Entry> read_entry(RawEntry& raw, std::string_view name,
                                             std::uint64_t data_begin, std::uint64_t data_size) {
   if (!raw.dtype || !raw.has_shape || !raw.has_offsets) {
-    return corrupt(
+    return corrupt_error(
         fmt::format("a tensor needs dtype, shape and data_offsets: {}", shown_name(name)));
   }
   const auto type = std::find_if(kTypes.begin(), kTypes.end(),
                                  [&](const TypeName& known) { return known.name == *raw.dtype; });
   if (type == kTypes.end()) {
-    return corrupt(
+    return corrupt_error(
         fmt::format("unknown dtype: {} of {}", shown_name(*raw.dtype), shown_name(name)));
   }
   SafetensorsHeader::Entry entry;
@@ -146,7 +144,7 @@ class HeaderReader {
 
   Result<SafetensorsHeader> finish(bool is_parsed) && {
     if (error_) return *std::move(error_);
-    if (!is_parsed) return corrupt("the header is not a JSON object");
+    if (!is_parsed) return corrupt_error("the header is not a JSON object");
     return std::move(header_);
   }
 
@@ -293,7 +291,7 @@ class HeaderReader {
   }
 
   bool fail(std::string message) {
-    error_ = corrupt(std::move(message));
+    error_ = corrupt_error(std::move(message));
     return false;
   }
 
@@ -320,13 +318,14 @@ Status check_coverage(const SafetensorsHeader& header, std::uint64_t data_begin,
   auto reached = data_begin;
   for (const auto& [begin, end] : spans) {
     if (begin != reached) {
-      return corrupt(fmt::format("tensors {} at byte {}",
-                                 begin < reached ? "overlap" : "leave a hole", reached));
+      return corrupt_error(fmt::format("tensors {} at byte {}",
+                                       begin < reached ? "overlap" : "leave a hole", reached));
     }
     reached = end;
   }
   if (reached != file_size) {
-    return corrupt(fmt::format("the tensors end at byte {}, the file at {}", reached, file_size));
+    return corrupt_error(
+        fmt::format("the tensors end at byte {}, the file at {}", reached, file_size));
   }
   return Done{};
 }
@@ -345,7 +344,8 @@ bool is_plain_float(TensorType type) {
 Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> head,
                                                    std::uint64_t file_size) {
   if (head.size() < kLengthBytes || file_size < kLengthBytes) {
-    return corrupt(fmt::format("shorter than the 8 bytes of the header length: {}", file_size));
+    return corrupt_error(
+        fmt::format("shorter than the 8 bytes of the header length: {}", file_size));
   }
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;) {
@@ -353,7 +353,7 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> he
   }
   if (length > kHeaderBytesMax || length > file_size - kLengthBytes ||
       length > head.size() - kLengthBytes) {
-    return corrupt(
+    return corrupt_error(
         fmt::format("header length passes the end of the file: {} of {} bytes", length, file_size));
   }
 

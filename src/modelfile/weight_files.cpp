@@ -28,8 +28,6 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 // An index has one line a tensor; the limit only keeps a hostile file from filling the memory.
 constexpr std::uint64_t kIndexBytesMax = 64ULL << 20;
 
-Error corrupt(std::string message) { return Error{ErrorKind::Corrupt, std::move(message)}; }
-
 // What a trainer leaves beside the weights.
 bool is_training_state(std::string_view file_name) {
   constexpr std::array<std::string_view, 5> kStarts{"training_args", "optimizer", "scheduler",
@@ -64,19 +62,19 @@ bool is_pytorch_archive(std::string_view file_name) {
 Result<std::map<std::string, std::string>> parse_weight_map(std::string_view text) {
   const auto root = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object()) {
-    return corrupt("no object weight_map");
+    return corrupt_error("no object weight_map");
   }
   std::map<std::string, std::string> shards;
   for (const auto& [tensor, item] : root["weight_map"].items()) {
-    if (!item.is_string()) return corrupt("weight_map holds something other than file names");
+    if (!item.is_string()) return corrupt_error("weight_map holds something other than file names");
     auto name = item.get<std::string>();
     if (name.empty() || name[0] == '.' ||
         name.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
-      return corrupt(fmt::format("weight_map holds a path: {}", shown_name(name)));
+      return corrupt_error(fmt::format("weight_map holds a path: {}", shown_name(name)));
     }
     shards.emplace(tensor, std::move(name));
   }
-  if (shards.empty()) return corrupt("weight_map is empty");
+  if (shards.empty()) return corrupt_error("weight_map is empty");
   return shards;
 }
 
@@ -101,7 +99,7 @@ Result<std::vector<std::string>> weight_files(const fs::path& folder) {
     const auto text = MUSTER_TRY(read_file(index, kIndexBytesMax));
     auto names = parse_weight_index(text);
     if (names) return names;
-    return corrupt(fmt::format("{}: {}", index.string(), names.error().message));
+    return corrupt_error(fmt::format("{}: {}", index.string(), names.error().message));
   }
   const auto other = other_weights(folder);
   if (other.ends_with(".safetensors")) {

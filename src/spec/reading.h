@@ -20,6 +20,7 @@ inline constexpr std::size_t kTierCount = 3;
 
 /// Which tiers are due, a bit for each.
 using TierSet = std::bitset<kTierCount>;
+inline bool is_due(TierSet due, Tier tier) { return due.test(static_cast<std::size_t>(tier)); }
 
 enum class ReadingType : std::uint8_t { Gauge, Counter };
 

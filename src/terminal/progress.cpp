@@ -22,7 +22,7 @@ constexpr std::size_t kBarWidthMin = 10;
 constexpr std::size_t kBarWidthMax = 30;
 constexpr std::size_t kLaneColumns = 48;     // name, bar, speed and share have no room in fewer
 constexpr std::size_t kRowsBesideLanes = 3;  // the bar, and what stood above
-constexpr std::size_t kGap = 2;
+constexpr std::size_t kBarGap = 2;
 
 std::string rate_text(double rate, const std::string& unit) {
   return with_thousands(static_cast<std::uint64_t>(std::llround(std::max(rate, 0.0)))) + " " +
@@ -82,8 +82,8 @@ std::string total_line(const ProgressView& view, const TerminalInfo& terminal, b
   constexpr std::size_t kFrame = 2;  // the brackets around the bar
   const auto least = percent.size() + kFrame + kBarWidthMin;
   if (least > width) return fit_width(percent, width);
-  auto tail = joined(parts, width - std::min(width, least + kGap));
-  if (!tail.empty()) tail.insert(0, kGap, ' ');
+  auto tail = joined(parts, width - std::min(width, least + kBarGap));
+  if (!tail.empty()) tail.insert(0, kBarGap, ' ');
   const auto room = width - percent.size() - kFrame - display_width(tail);
   const auto bar =
       bar_text(*view.reading.fraction, std::min(room, kBarWidthMax), terminal.characters());
@@ -119,7 +119,7 @@ std::string lane_line(const ProgressView& view, std::size_t i, const LaneScale& 
   const auto& lane = view.reading.lanes[i];
   const auto name = printable(lane.name);
   auto head = " " + name;
-  head.append(scale.name_width - display_width(name) + kGap, ' ');
+  head.append(scale.name_width - display_width(name) + kBarGap, ' ');
   const double rate = view.lane_rates.empty() ? 0 : view.lane_rates[i];
   const auto bar =
       bar_text(scale.fastest > 0 ? rate / scale.fastest : 0, kBarWidthMin, terminal.characters());
@@ -132,14 +132,14 @@ std::string lane_line(const ProgressView& view, std::size_t i, const LaneScale& 
     const auto share = static_cast<double>(lane.count) / static_cast<double>(scale.count);
     parts.push_back(fmt::format("{:>3.0f} %", share * 100));
   }
-  const auto used = display_width(head) + kBarWidthMin + kGap;
+  const auto used = display_width(head) + kBarWidthMin + kBarGap;
   auto tail = joined(parts, terminal.width - std::min(terminal.width, used));
-  if (!tail.empty()) tail.insert(0, kGap, ' ');
+  if (!tail.empty()) tail.insert(0, kBarGap, ' ');
   auto line = head + styled(bar, {.role = Role::Accent}, terminal.has_color) + tail;
   const auto state = printable(lane.state);
-  const auto columns = used - kGap + display_width(tail) + kGap + display_width(state);
+  const auto columns = used - kBarGap + display_width(tail) + kBarGap + display_width(state);
   if (!state.empty() && columns <= terminal.width) {
-    line.append(kGap, ' ');
+    line.append(kBarGap, ' ');
     line += styled(state, lane.state == "given up" ? kBad : kWarning, terminal.has_color);
   }
   line.erase(line.find_last_not_of(' ') + 1);
@@ -148,7 +148,7 @@ std::string lane_line(const ProgressView& view, std::size_t i, const LaneScale& 
 
 bool has_room_for_lanes(const ProgressView& view, const TerminalInfo& terminal) {
   const auto count = view.reading.lanes.size();
-  const auto head_width = scale_of(view).name_width + 1 + kGap + kBarWidthMin;
+  const auto head_width = scale_of(view).name_width + 1 + kBarGap + kBarWidthMin;
   return count >= 2 && !view.reading.counts.empty() &&
          terminal.width >= std::max(kLaneColumns, head_width) &&
          terminal.height >= count + kRowsBesideLanes;

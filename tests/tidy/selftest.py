@@ -295,6 +295,18 @@ class UnityGroups(Tree):
         sum_ = self.own("int sum(int x) {\n  return x;\n}")
         self.assertEqual(self.groups(sum_, sum_, "int f() { return sum(1); }"), [[0], [1], [2]])
 
+    def test_the_same_using_may_stand_in_several(self):
+        for declaration in ("using Json = nlohmann::json;", "using std::chrono::seconds;", "using enum Reading;",
+                            "using Json =\n    nlohmann::json;"):
+            self.assertEqual(self.groups(self.own(declaration), self.own(declaration)), [[0, 1]], declaration)
+        self.assertEqual(self.groups(self.own("using Json = nlohmann::json;"),
+                                     self.own("using Json = nlohmann::ordered_json;")), [[0], [1]])
+        self.assertEqual(self.groups(self.own("using enum Reading;"), "void f(Reading reading);\n"), [[0, 1]])
+
+    def test_an_assertion_is_no_name(self):
+        assertion = self.own('static_assert(sizeof(int) == 4, "as it is sent");')
+        self.assertEqual(self.groups(assertion, assertion), [[0, 1]])
+
     def test_a_type_alias_or_constant_that_another_names_clashes(self):
         for declaration in ("using Row = int;", "struct Row {", "constexpr int Row = 1;"):
             self.assertEqual(self.groups(self.own(declaration), "void f(Row row);\n"), [[0], [1]], declaration)

@@ -28,8 +28,6 @@ using enum Reading;
 // The words of ENODEV, errno 19, which the kernel answers once a card is unplugged.
 constexpr const char* kGone = "the GPU is no longer there (ENODEV 19)";
 
-bool is_due(TierSet due, Tier tier) { return due.test(static_cast<std::size_t>(tier)); }
-
 // A file, the reading it is for, and the unit where it holds one whole number.
 struct NumberFile {
   Reading reading;

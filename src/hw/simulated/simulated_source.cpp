@@ -70,8 +70,6 @@ constexpr std::array kZeros{GpuPcieReplays, GpuEccCorrectedVolatile, GpuEccUncor
 // Linux gives no process a number this high, so none of here is meant. Source: proc(5), pid_max.
 constexpr std::uint32_t kPidBase = 1 << 22;
 
-bool is_due(TierSet due, Tier tier) { return due.test(static_cast<std::size_t>(tier)); }
-
 // What does not change of a simulated GPU.
 struct SimulatedGpu {
   DeviceIdentity identity;

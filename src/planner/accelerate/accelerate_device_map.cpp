@@ -17,14 +17,13 @@ namespace {
 
 constexpr std::size_t kNamesShown = 3;  // of tensors without a place
 
-Error bad(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 Error unknown_name(const ModuleTree& tree, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& node : tree.nodes) names.push_back(node.name);
   const auto nearest = nearest_name(name, names);
-  return bad(fmt::format("the device map names what the model does not have: '{}'{}", name,
-                         nearest ? fmt::format(" (did you mean '{}'?)", *nearest) : ""));
+  return invalid_error(fmt::format("the device map names what the model does not have: '{}'{}",
+                                   name,
+                                   nearest ? fmt::format(" (did you mean '{}'?)", *nearest) : ""));
 }
 
 Status check_coverage(const ModuleTree& tree, const DeviceMap& map) {
@@ -36,14 +35,14 @@ Status check_coverage(const ModuleTree& tree, const DeviceMap& map) {
   if (!missing.empty()) {
     const auto count = missing.size();
     missing.resize(std::min(count, kNamesShown));
-    return bad(
+    return invalid_error(
         fmt::format("the device map leaves tensors without a place: {}{}", fmt::join(missing, ", "),
                     count > kNamesShown ? fmt::format(" and {} more", count - kNamesShown) : ""));
   }
   for (const auto& group : tree.ties) {
     for (const auto member : group) {
       if (places[member] == places[group.front()]) continue;
-      return bad(
+      return invalid_error(
           fmt::format("the device map puts one tied tensor on two places: {} on {}, {} on {}",
                       tree.nodes[group.front()].name, places[group.front()]->name(),
                       tree.nodes[member].name, places[member]->name()));
@@ -130,15 +129,15 @@ Result<DeviceMap> checked_device_map(
     const auto node = tree.find(name);
     if (!node) return unknown_name(tree, name);
     if (!map.emplace(*node, place).second) {
-      return bad(fmt::format("the device map has a name twice: '{}'", name));
+      return invalid_error(fmt::format("the device map has a name twice: '{}'", name));
     }
   }
   std::uint32_t covered_end = 0;
   std::uint32_t covering = 0;
   for (const auto& [node, place] : map) {
     if (node < covered_end) {
-      return bad(fmt::format("the device map places '{}' and, below it, '{}'",
-                             tree.nodes[covering].name, tree.nodes[node].name));
+      return invalid_error(fmt::format("the device map places '{}' and, below it, '{}'",
+                                       tree.nodes[covering].name, tree.nodes[node].name));
     }
     covered_end = tree.nodes[node].end;
     covering = node;

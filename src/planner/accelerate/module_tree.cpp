@@ -62,8 +62,6 @@ bool keeps_its_dtype(std::string_view dtype) {
   return dtype.rfind("uint", 0) == 0 || dtype.rfind("int", 0) == 0 || dtype == "bool";
 }
 
-Error bad(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 Error too_large(const std::string& name) {
   return Error{ErrorKind::ResourceExhausted,
                fmt::format("{}: with it the model has more than 2^57 bytes", name)};
@@ -107,10 +105,11 @@ class Flattener {
   static Status check_name(const std::string& name, const std::string& parent,
                            std::set<std::string_view>& names) {
     if (name.empty() || name.find('.') != std::string::npos) {
-      return bad(fmt::format("a name below '{}' is empty or has a dot: '{}'", parent, name));
+      return invalid_error(
+          fmt::format("a name below '{}' is empty or has a dot: '{}'", parent, name));
     }
     if (!names.insert(name).second) {
-      return bad(fmt::format("a name comes twice: '{}'", joined(parent, name)));
+      return invalid_error(fmt::format("a name comes twice: '{}'", joined(parent, name)));
     }
     return Done{};
   }
@@ -136,7 +135,8 @@ class Flattener {
     const auto bits = MUSTER_TRY(dtype_bits(entry.dtype));
     std::uint64_t count = 1;
     for (const auto dimension : entry.shape) {
-      if (dimension < 0) return bad(fmt::format("{}: a dimension is negative", full_name));
+      if (dimension < 0)
+        return invalid_error(fmt::format("{}: a dimension is negative", full_name));
       if (__builtin_mul_overflow(count, static_cast<std::uint64_t>(dimension), &count)) {
         return too_large(full_name);
       }
@@ -170,7 +170,7 @@ Status Flattener::tie(const std::vector<std::vector<std::string>>& groups) {
     for (const auto& name : group) {
       const auto found = parameters.find(name);
       if (found == parameters.end())
-        return bad(fmt::format("a tie names no parameter: '{}'", name));
+        return invalid_error(fmt::format("a tie names no parameter: '{}'", name));
       members.push_back(found->second);
     }
     for (auto other = merged.begin(); other != merged.end();) {
@@ -253,7 +253,7 @@ Result<std::uint32_t> dtype_bits(std::string_view dtype) {
   for (const auto& known : kDtypes) {
     if (known.name == name) return known.bits;
   }
-  return bad(fmt::format(
+  return invalid_error(fmt::format(
       "unknown dtype '{}' (there are float32, float16, bfloat16, int8, int4, ...)", dtype));
 }
 
@@ -264,7 +264,7 @@ Result<std::vector<std::int64_t>> module_bits(const ModuleTree& tree, const Load
   for (const auto& [name, dtype] : dtypes.special) {
     const auto node = tree.find(name);
     if (!node || tree.is_module(*node)) {
-      return bad(fmt::format("a special dtype names no tensor: '{}'", name));
+      return invalid_error(fmt::format("a special dtype names no tensor: '{}'", name));
     }
     special[*node] = MUSTER_TRY(dtype_bits(dtype));
   }

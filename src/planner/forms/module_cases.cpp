@@ -40,8 +40,6 @@ constexpr std::array<std::string_view, 14> kFields = {"tree",
                                                       "error",
                                                       "total"};
 
-Error bad(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 /// `error` with the place in the input in front.
 Error at(const std::string& where, Error error) {
   error.message = where + ": " + error.message;
@@ -56,14 +54,14 @@ const Json& field(const Json& object, const char* key) {
 }
 
 Result<std::string> text_of(const Json& value, const std::string& where) {
-  if (!value.is_string()) return bad(where + ": must be a text");
+  if (!value.is_string()) return invalid_error(where + ": must be a text");
   return value.get<std::string>();
 }
 
 Result<bool> flag_of(const Json& object, const char* key) {
   const auto& value = field(object, key);
   if (value.is_null()) return false;
-  if (!value.is_boolean()) return bad(fmt::format("{}: must be true or false", key));
+  if (!value.is_boolean()) return invalid_error(fmt::format("{}: must be true or false", key));
   return value.get<bool>();
 }
 
@@ -72,12 +70,12 @@ Result<const Json*> list_of(const Json& object, const char* key) {
   static const Json none = Json::array();
   const auto& value = field(object, key);
   if (value.is_null()) return &none;
-  if (!value.is_array()) return bad(fmt::format("{}: must be a list", key));
+  if (!value.is_array()) return invalid_error(fmt::format("{}: must be a list", key));
   return &value;
 }
 
 Result<std::vector<std::string>> texts_of(const Json& list, const std::string& where) {
-  if (!list.is_array()) return bad(where + ": must be a list of texts");
+  if (!list.is_array()) return invalid_error(where + ": must be a list of texts");
   std::vector<std::string> texts;
   for (const auto& item : list) texts.push_back(MUSTER_TRY(text_of(item, where)));
   return texts;
@@ -93,7 +91,7 @@ Result<std::vector<std::pair<std::string, const Json*>>> pairs_of(const Json& va
     }
     return pairs;
   }
-  if (!value.is_array()) return bad(where + ": must be a list of pairs or an object");
+  if (!value.is_array()) return invalid_error(where + ": must be a list of pairs or an object");
   for (const auto& pair : value) {
     const bool is_pair = pair.is_array() && pair.size() == 2;
     if (is_pair && pair[0].is_string()) {
@@ -101,7 +99,7 @@ Result<std::vector<std::pair<std::string, const Json*>>> pairs_of(const Json& va
     } else if (is_pair && pair[0].is_number_unsigned()) {
       pairs.emplace_back(std::to_string(pair[0].get<std::uint64_t>()), &pair[1]);
     } else {
-      return bad(where + ": each pair must be [name, value]");
+      return invalid_error(where + ": each pair must be [name, value]");
     }
   }
   return pairs;
@@ -112,17 +110,18 @@ Result<std::vector<TensorEntry>> tensors_of(const Json& module, const char* key)
   const auto* list = MUSTER_TRY(list_of(module, key));
   for (const auto& item : *list) {
     if (!item.is_array() || item.size() != 3 || !item[1].is_array()) {
-      return bad(fmt::format("{}: each must be [name, [shape], dtype]", key));
+      return invalid_error(fmt::format("{}: each must be [name, [shape], dtype]", key));
     }
     TensorEntry tensor;
     tensor.name = MUSTER_TRY(text_of(item[0], key));
     tensor.dtype = MUSTER_TRY(text_of(item[2], key));
     for (const auto& dimension : item[1]) {
       if (!dimension.is_number_integer()) {
-        return bad(fmt::format("{}: {}: a dimension must be a whole number", key, tensor.name));
+        return invalid_error(
+            fmt::format("{}: {}: a dimension must be a whole number", key, tensor.name));
       }
       if (dimension.is_number_unsigned() && dimension.get<std::uint64_t>() > INT64_MAX) {
-        return bad(fmt::format("{}: {}: a dimension is above 2^63", key, tensor.name));
+        return invalid_error(fmt::format("{}: {}: a dimension is above 2^63", key, tensor.name));
       }
       tensor.shape.push_back(dimension.get<std::int64_t>());
     }
@@ -132,15 +131,18 @@ Result<std::vector<TensorEntry>> tensors_of(const Json& module, const char* key)
 }
 
 Result<ModuleEntry> module_of(const Json& value, std::size_t depth) {
-  if (!value.is_object()) return bad("must be an object with class, params, buffers and children");
-  if (depth > kDepthMax) return bad(fmt::format("modules are nested deeper than {}", kDepthMax));
+  if (!value.is_object())
+    return invalid_error("must be an object with class, params, buffers and children");
+  if (depth > kDepthMax)
+    return invalid_error(fmt::format("modules are nested deeper than {}", kDepthMax));
   ModuleEntry module;
   module.class_name = MUSTER_TRY(text_of(field(value, "class"), "class"));
   module.parameters = MUSTER_TRY(tensors_of(value, "params"));
   module.buffers = MUSTER_TRY(tensors_of(value, "buffers"));
   const auto* children = MUSTER_TRY(list_of(value, "children"));
   for (const auto& child : *children) {
-    if (!child.is_array() || child.size() != 2) return bad("children: each must be [name, module]");
+    if (!child.is_array() || child.size() != 2)
+      return invalid_error("children: each must be [name, module]");
     const auto name = MUSTER_TRY(text_of(child[0], "children"));
     auto entry = module_of(child[1], depth + 1);
     if (!entry) return at(name, entry.error());
@@ -155,14 +157,14 @@ Result<std::int64_t> budget_bits(const Json& value, bool is_accelerate) {
   if (value.is_number_unsigned()) {
     bytes = value.get<std::uint64_t>();
   } else if (value.is_number_integer()) {
-    return bad("a memory size cannot be negative: " + value.dump());
+    return invalid_error("a memory size cannot be negative: " + value.dump());
   } else if (value.is_string()) {
     const auto text = value.get<std::string>();
     bytes = MUSTER_TRY(is_accelerate ? parse_accelerate_size(text) : parse_memory_size(text));
   } else {
-    return bad("must be a whole number of bytes or a text such as 10GB: " + value.dump());
+    return invalid_error("must be a whole number of bytes or a text such as 10GB: " + value.dump());
   }
-  if (bytes > INT64_MAX / kBitsPerByte) return bad("above 2^60 bytes: " + value.dump());
+  if (bytes > INT64_MAX / kBitsPerByte) return invalid_error("above 2^60 bytes: " + value.dump());
   return static_cast<std::int64_t>(bytes) * kBitsPerByte;
 }
 
@@ -181,13 +183,13 @@ Result<PlaceBudgets> budgets_of(const Json& value, bool is_accelerate) {
 }
 
 Status check_fields(const Json& value) {
-  if (!value.is_object()) return bad("must be an object with tree and max_memory");
+  if (!value.is_object()) return invalid_error("must be an object with tree and max_memory");
   const std::vector<std::string> known(kFields.begin(), kFields.end());
   for (auto item = value.begin(); item != value.end(); ++item) {
     if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
     const auto nearest = nearest_name(item.key(), known);
-    return bad(fmt::format("unknown field '{}'{}", item.key(),
-                           nearest ? fmt::format(": did you mean {}?", *nearest) : ""));
+    return invalid_error(fmt::format("unknown field '{}'{}", item.key(),
+                                     nearest ? fmt::format(": did you mean {}?", *nearest) : ""));
   }
   return Done{};
 }
@@ -264,9 +266,10 @@ nlohmann::ordered_json answer_json(const ModuleTree& tree, const ModulePlan& pla
 
 Result<std::string> answer_module_cases(std::string_view text, bool is_accelerate) {
   const auto input = Json::parse(text, nullptr, false);
-  if (input.is_discarded()) return bad("the cases are not JSON");
+  if (input.is_discarded()) return invalid_error("the cases are not JSON");
   const Json& cases = input.is_object() ? field(input, "cases") : input;
-  if (!cases.is_array()) return bad("the cases must be a list, or an object with a list 'cases'");
+  if (!cases.is_array())
+    return invalid_error("the cases must be a list, or an object with a list 'cases'");
   nlohmann::ordered_json answers = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto where = fmt::format("case {}", i);

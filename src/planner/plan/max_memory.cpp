@@ -36,8 +36,6 @@ constexpr std::array kUnits = {
     Unit{"GB", 1e9, false},          Unit{"MB", 1e6, false},       Unit{"KB", 1e3, false},
 };
 
-Error bad(std::string message) { return Error{ErrorKind::InvalidArgument, std::move(message)}; }
-
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool ends_with_any_case(std::string_view text, std::string_view suffix) {
@@ -83,7 +81,7 @@ std::optional<double> python_float(std::string_view text) {
 }
 
 Error no_size(std::string_view text) {
-  return bad(fmt::format(
+  return invalid_error(fmt::format(
       "not a memory size: '{}' (sizes are 20GB, 1.5GiB, 800MB or a number of bytes)", text));
 }
 
@@ -93,12 +91,13 @@ std::optional<Error> refuse_tera(std::string_view text) {
   if (!is_binary && !ends_with_any_case(text, "TB")) return std::nullopt;
   const auto number = python_float(text.substr(0, text.size() - (is_binary ? 3 : 2)));
   if (!number || *number < 0) return no_size(text);
-  return bad(fmt::format("memory sizes have no unit above GB and GiB: for '{}' write {}{}", text,
-                         *number * (is_binary ? 1024 : 1000), is_binary ? "GiB" : "GB"));
+  return invalid_error(
+      fmt::format("memory sizes have no unit above GB and GiB: for '{}' write {}{}", text,
+                  *number * (is_binary ? 1024 : 1000), is_binary ? "GiB" : "GB"));
 }
 
 Result<std::uint64_t> whole_bytes(double bytes, std::string_view text) {
-  if (bytes >= kBytesMax) return bad(fmt::format("memory size is too large: '{}'", text));
+  if (bytes >= kBytesMax) return invalid_error(fmt::format("memory size is too large: '{}'", text));
   return static_cast<std::uint64_t>(bytes);
 }
 
@@ -109,8 +108,8 @@ Result<std::uint64_t> parse_memory_size(std::string_view text) {
   if (!trimmed.empty() && trimmed.front() == '-') {
     const auto positive = parse_memory_size(trimmed.substr(1));
     if (!positive) return no_size(text);
-    return bad(fmt::format("a memory size cannot be negative: for '{}' write {}", trimmed,
-                           trimmed.substr(1)));
+    return invalid_error(fmt::format("a memory size cannot be negative: for '{}' write {}", trimmed,
+                                     trimmed.substr(1)));
   }
   if (auto refusal = refuse_tera(trimmed)) return *std::move(refusal);
   const Unit* unit = unit_of(trimmed);
@@ -126,15 +125,16 @@ Result<std::uint64_t> parse_memory_size(std::string_view text) {
   const auto number = python_float(number_text);
   if (!number) return no_size(text);
   if (!unit->is_binary && trimmed.back() == 'b') {
-    return bad(fmt::format("'{}' is ambiguous, accelerate reads its small b as bits: write {}{}",
-                           trimmed, trim(number_text), unit->name));
+    return invalid_error(
+        fmt::format("'{}' is ambiguous, accelerate reads its small b as bits: write {}{}", trimmed,
+                    trim(number_text), unit->name));
   }
   return whole_bytes(std::trunc(*number * unit->bytes), text);
 }
 
 Result<std::uint64_t> parse_accelerate_size(std::string_view text) {
   const auto refusal = [&] {
-    return bad(fmt::format(
+    return invalid_error(fmt::format(
         "not in accelerate's grammar: '{}' (a whole number of bytes, or a text like '5.0GB')",
         text));
   };
@@ -155,19 +155,21 @@ Result<std::vector<MemoryLimit>> parse_memory_limits(std::string_view text) {
   for (const auto& piece : split(text, ',')) {
     const auto equals = piece.find('=');
     if (equals == std::string::npos) {
-      return bad(fmt::format("a memory limit is DEVICE=SIZE, as in cuda:0=20GB: '{}'", piece));
+      return invalid_error(
+          fmt::format("a memory limit is DEVICE=SIZE, as in cuda:0=20GB: '{}'", piece));
     }
     MemoryLimit limit;
     limit.device = trim(std::string_view(piece).substr(0, equals));
     if (limit.device.empty()) {
-      return bad(fmt::format("a memory limit names no device, as in cuda:0=20GB: '{}'", piece));
+      return invalid_error(
+          fmt::format("a memory limit names no device, as in cuda:0=20GB: '{}'", piece));
     }
     limit.bytes = MUSTER_TRY(parse_memory_size(std::string_view(piece).substr(equals + 1)));
     limits.push_back(std::move(limit));
   }
   for (const auto& limit : limits) {
     if (!names.insert(limit.device).second) {
-      return bad(fmt::format("a device has two memory limits: {}", limit.device));
+      return invalid_error(fmt::format("a device has two memory limits: {}", limit.device));
     }
   }
   return limits;
@@ -195,7 +197,7 @@ Result<Place> parse_place(std::string_view name) {
   const char* end = name.data() + name.size();
   const auto [stop, error] = std::from_chars(name.data(), end, place.index);
   if (name.empty() || error != std::errc() || stop != end) {
-    return bad(
+    return invalid_error(
         fmt::format("not a place of accelerate's: '{}' (a GPU's number, mps, cpu or disk)", name));
   }
   return place;
@@ -206,7 +208,7 @@ Result<PlaceBudgets> ordered_budgets(PlaceBudgets budgets) {
             [](const PlaceBudget& a, const PlaceBudget& b) { return a.place < b.place; });
   for (std::size_t i = 0; i < budgets.size(); ++i) {
     if (i > 0 && budgets[i].place == budgets[i - 1].place) {
-      return bad(fmt::format("a place has two budgets: {}", budgets[i].place.name()));
+      return invalid_error(fmt::format("a place has two budgets: {}", budgets[i].place.name()));
     }
     if (budgets[i].bits > kBudgetBitsMax) {
       return Error{ErrorKind::ResourceExhausted,
