@@ -62,6 +62,9 @@ def read(path):
 
 def go_together(one, other):
     (own, usings, words), (other_own, other_usings, other_words) = one, other
+    # `using enum` brings in names that do not stand in the file.
+    if {name for name in usings.keys() ^ other_usings.keys() if name.startswith("enum ")}:
+        return False
     return not (own & other_words or words & other_own or usings.keys() & other_words or words & other_usings.keys() or
                 any(other_usings.get(name, meaning) != meaning for name, meaning in usings.items()))
 

@@ -301,7 +301,7 @@ class UnityGroups(Tree):
             self.assertEqual(self.groups(self.own(declaration), self.own(declaration)), [[0, 1]], declaration)
         self.assertEqual(self.groups(self.own("using Json = nlohmann::json;"),
                                      self.own("using Json = nlohmann::ordered_json;")), [[0], [1]])
-        self.assertEqual(self.groups(self.own("using enum Reading;"), "void f(Reading reading);\n"), [[0, 1]])
+        self.assertEqual(self.groups(self.own("using enum Reading;"), "void f(Reading reading);\n"), [[0], [1]])
 
     def test_an_assertion_is_no_name(self):
         assertion = self.own('static_assert(sizeof(int) == 4, "as it is sent");')
