@@ -50,7 +50,7 @@ CommandSpec estimate_spec() {
   };
 }
 
-struct Estimate {
+struct MemoryEstimate {
   std::string dtype;  // "as stored" or the one asked for
   std::uint32_t context = 0;
   MemoryParts memory;
@@ -83,11 +83,11 @@ std::vector<std::uint32_t> contexts_of(const Workload& asked, const ModelDescrip
 // `asked` is the workload of the flags, before a context was chosen for the verdict.
 // Each line is a request of its own to the planner's memory model: nothing is scaled from another
 // line.
-Result<std::vector<Estimate>> estimates_of(const Question& question, const Workload& asked) {
+Result<std::vector<MemoryEstimate>> estimates_of(const Question& question, const Workload& asked) {
   std::vector<std::optional<std::string>> dtypes{asked.dtype};
   // Training says by its precision what weights are kept in.
   if (!asked.dtype && asked.task != PlanTask::Train) dtypes = {std::nullopt, "fp32", "bf16"};
-  std::vector<Estimate> estimates;
+  std::vector<MemoryEstimate> estimates;
   for (const auto& dtype : dtypes) {
     for (const auto context : contexts_of(asked, question.model)) {
       auto request = question.request;
@@ -102,7 +102,7 @@ Result<std::vector<Estimate>> estimates_of(const Question& question, const Workl
 
 // In one column what is beside the weights, or part by part.
 // Titles and cells come from one function, so that they cannot get out of step.
-Table estimate_table(const std::vector<Estimate>& estimates, PlanTask task, bool has_parts) {
+Table estimate_table(const std::vector<MemoryEstimate>& estimates, PlanTask task, bool has_parts) {
   const auto parts_of = [&](const MemoryParts& memory) {
     std::vector<std::pair<std::string, std::uint64_t>> parts;
     if (!has_parts) {
@@ -135,7 +135,8 @@ Table estimate_table(const std::vector<Estimate>& estimates, PlanTask task, bool
 }
 
 std::string estimate_text(const Question& question, const Plan& plan,
-                          const std::vector<Estimate>& estimates, const TerminalInfo& terminal) {
+                          const std::vector<MemoryEstimate>& estimates,
+                          const TerminalInfo& terminal) {
   const auto& model = question.model;
   const Wrap wrap{.width = terminal.width, .indent = 2};
   auto text = verdict_text(plan.verdict, terminal);
@@ -167,7 +168,7 @@ std::string explanation_text(const ModelDescription& model, const Workload& work
 }
 
 nlohmann::ordered_json estimate_json(const Question& question, const Plan& plan,
-                                     const std::vector<Estimate>& estimates) {
+                                     const std::vector<MemoryEstimate>& estimates) {
   const auto& model = question.model;
   auto list = nlohmann::ordered_json::array();
   for (const auto& estimate : estimates) {
