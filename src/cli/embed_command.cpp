@@ -42,43 +42,43 @@ CommandSpec embed_spec() {
       .usage = "MODEL INPUT... -o OUT",
       .positional_least = 1,  // with --server; `options_of` wants the other
       .positional_most = kInputsMost,
-      .groups =
-          {{"Output",
-            {},
-            {{"--out", "OUT",
-              ".npy, .safetensors or .jsonl; an index .jsonl is put beside it; - is standard "
-              "output",
-              "-o"},
-             {"--output-format", "FORMAT",
-              "of standard output: jsonl, or f32 for the bare numbers (default: jsonl)"},
-             {"--resume", "", "go on where an interrupted run stopped; without one, begin"},
-             {"--restart", "", "drop what an interrupted run left, and start from the beginning"},
-             {"--json", "", "the report as a JSON object"},
-             {"--verbose", "", "a longer report: why this precision, where the time went"},
-             {"--quiet", "", "no progress and no report"}}},
-           {"Input",
-            {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad},
-            {{.name = "--keep",
-              .value_name = "FIELD",
-              .help = "put this field of each record into the index, for muster search --filter; "
-                      "may be repeated",
-              .may_repeat = true}}},
-           {"Model",
-            {SettingId::Precision, SettingId::MaxLength, SettingId::Pooling, SettingId::Normalize,
-             SettingId::PromptName}},
-           {"Machine",
-            {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-             SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
-             SettingId::CacheDir},
-            {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
-           server_flags(
-               "a running server computes, not this machine: http://HOST:PORT or unix:PATH")},
+      .groups = {{"Output",
+                  {},
+                  {{"--out", "OUT",
+                    ".npy, .safetensors or .jsonl; an index .jsonl is put beside it; - is standard "
+                    "output",
+                    "-o"},
+                   {"--output-format", "FORMAT",
+                    "of standard output: jsonl, or f32 for the bare numbers (default: jsonl)"},
+                   {"--resume", "", "go on where an interrupted run stopped; without one, begin"},
+                   {"--restart", "",
+                    "drop what an interrupted run left, and start from the beginning"},
+                   {"--json", "", "the report as a JSON object"},
+                   {"--verbose", "", "a longer report: why this precision, where the time went"},
+                   {"--quiet", "", "no progress and no report"}}},
+                 {"Input",
+                  {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad},
+                  {{.name = "--keep",
+                    .value_name = "FIELDS",
+                    .help = "put these fields (a,b) of records into the index, for muster search "
+                            "--filter; may be repeated",
+                    .may_repeat = true}}},
+                 {"Model",
+                  {SettingId::Precision, SettingId::MaxLength, SettingId::Pooling,
+                   SettingId::Normalize, SettingId::PromptName}},
+                 {"Machine",
+                  {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
+                   SettingId::BatchTokens, SettingId::TorchRoot, SettingId::WorkerProgram,
+                   SettingId::CacheDir},
+                  {{"--plan", "FILE", "on the devices of a plan that `muster plan` wrote"}}},
+                 server_flags(
+                     "a running server computes, not this machine: http://HOST:PORT or unix:PATH")},
       .examples =
           "  muster embed all-MiniLM-L6-v2 notes.txt -o notes.npy\n"
           "  muster embed ./my-model corpus.jsonl.zst -o corpus.safetensors \\\n"
           "      --field body --id-field doc_id --devices 2xcpu\n"
           "  muster embed --server http://127.0.0.1:8000 notes.txt -o notes.npy\n"
-          "  muster embed all-MiniLM-L6-v2 news.jsonl -o news.npy --keep lang --keep year\n"
+          "  muster embed all-MiniLM-L6-v2 news.jsonl -o news.npy --keep lang,year\n"
           "  zcat news.gz | muster embed all-MiniLM-L6-v2 - -o - --quiet > vectors.jsonl\n"
           "\n"
           "MODEL is a folder in Hugging Face layout or a name in the local hub cache, which\n"

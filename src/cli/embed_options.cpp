@@ -12,6 +12,7 @@
 #include <array>
 #include <string>
 
+#include "base/text.h"
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/places.h"
@@ -53,6 +54,22 @@ Result<EmbedStream> standard_output(Output& output, const std::string& format) {
   }
   stream.format = StreamFormat::F32;
   return stream;
+}
+
+// `lang,year` as two names. In .csv a name may hold a comma: a backslash before it keeps it.
+std::vector<std::string> names_in_list(std::string_view list) {
+  std::vector<std::string> names(1);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i] == ',') {
+      names.emplace_back();
+      continue;
+    }
+    if (list.substr(i).starts_with("\\,")) ++i;
+    names.back() += list[i];
+  }
+  if (names.size() == 1) return names;
+  for (auto& name : names) name = std::string(trim(name));
+  return names;
 }
 
 }  // namespace
@@ -102,11 +119,20 @@ Status check_standard_output(const EmbedOptions& options) {
 Result<std::vector<std::string>> kept_fields(const Arguments& arguments) {
   constexpr std::size_t kMost = 64;  // each is looked for in every record
   std::vector<std::string> names;
-  for (const auto& name : arguments.values("--keep")) {
-    if (name.empty()) {
-      return Error{ErrorKind::InvalidArgument, "--keep needs the name of a field"};
+  for (const auto& list : arguments.values("--keep")) {
+    for (auto& name : names_in_list(list)) {
+      if (name.empty()) {
+        return Error{ErrorKind::InvalidArgument,
+                     list.empty()
+                         ? "--keep needs the name of a field"
+                         : fmt::format("--keep has a name missing beside a comma: \"{}\"; fields "
+                                       "are named as in lang,year",
+                                       list)};
+      }
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(std::move(name));
+      }
     }
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   if (names.size() <= kMost) return names;
   return Error{ErrorKind::InvalidArgument,

@@ -36,7 +36,10 @@ Status check_standard_output(const EmbedOptions& options);
 /// The input part of the options, for the commands that read texts; `keep` is left empty.
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs);
 
-/// The values of --keep, each once. Errors: InvalidArgument for an empty one or more than 64.
+/// The names in --keep, each once: `lang,year` names two fields, `a\,b` one with a comma in its
+/// name.
+///
+/// Errors: InvalidArgument for an empty one or more than 64.
 Result<std::vector<std::string>> kept_fields(const Arguments& arguments);
 
 }  // namespace muster

@@ -34,7 +34,7 @@ class SearchCommand : public testing::Test {
                   R"({"doc":{"text":"a"},"id":"x","tags":["new","old"]})"
                   "\n");
     embedded_ = embed({"in.jsonl", "-ox.npy", "--field", "doc.text", "--id-field", "id", "--keep",
-                       "lang", "--keep", "meta.year", "--keep", "tags"});
+                       "lang,meta.year", "--keep", "tags"});
     ASSERT_EQ(embedded_.exit_code, 0) << embedded_.err;
   }
 
