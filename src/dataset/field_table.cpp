@@ -76,7 +76,12 @@ Status FieldTable::set(std::string_view name, FieldValue value) {
     auto& known = known_[found->second];
     const auto next = static_cast<std::uint32_t>(column.values.size());
     place = known.emplace(key_of(value), next).first->second;
-    if (place == next) column.values.push_back(std::move(value));
+    if (place == next) {
+      for (const auto& scalar : value) {
+        (scalar.number ? column.has_numbers : column.has_others) = true;
+      }
+      column.values.push_back(std::move(value));
+    }
   }
   column.of_row.back() = place;
   return Done{};

@@ -27,6 +27,10 @@ struct FieldColumn {
   std::string name;
   std::vector<FieldValue> values = {FieldValue{}};  // different ones; the first is "nothing"
   std::vector<std::uint32_t> of_row = {};           // by row: the place in `values`
+  bool has_numbers = false;                         // a scalar that has one
+  bool has_others = false;                          // a scalar that has none
+
+  bool is_number() const { return has_numbers && !has_others; }
 };
 
 /// The fields that an index keeps, by column.

@@ -62,5 +62,20 @@ TEST(FieldTable, TooManyNamesAreRefused) {
   EXPECT_EQ(table.set("one more", {{"x", {}}}).error().kind, ErrorKind::ResourceExhausted);
 }
 
+TEST(FieldTable, AColumnIsANumberWhereEveryValueReadsAsOne) {
+  FieldTable table;
+  table.add_row();
+  ASSERT_TRUE(table.set("price", {{"9", 9}, {"1.5", 1.5}}));
+  ASSERT_TRUE(table.set("size", {{"9", 9}}));
+  ASSERT_TRUE(table.set("none", {}));
+  EXPECT_TRUE(table.find("size")->is_number());
+  table.add_row();
+  ASSERT_TRUE(table.set("size", {{"9", 9}, {"large", {}}}));
+  table.finish();
+  EXPECT_TRUE(table.find("price")->is_number());
+  EXPECT_FALSE(table.find("size")->is_number());
+  EXPECT_FALSE(table.find("none")->is_number());
+}
+
 }  // namespace
 }  // namespace muster

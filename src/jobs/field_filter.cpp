@@ -42,6 +42,20 @@ std::size_t character_count(std::string_view text) {
   }));
 }
 
+Error fault_at(std::size_t column, std::string_view what) {
+  return Error{ErrorKind::InvalidArgument, fmt::format("filter, column {}: {}", column, what)};
+}
+
+bool is_ordering(Sign sign) {
+  return sign == Sign::Less || sign == Sign::LessOrEqual || sign == Sign::Greater ||
+         sign == Sign::GreaterOrEqual;
+}
+
+// As the grammar wants it.
+std::string field_text(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), is_word_byte) ? name : fmt::format("`{}`", name);
+}
+
 bool is_whole(std::string_view number) {
   if (number.starts_with('-')) number.remove_prefix(1);
   return number.find_first_not_of("0123456789") == std::string_view::npos;
@@ -79,6 +93,8 @@ bool is_ordered(Sign sign, int order) {
 struct FieldFilter::Value {
   std::string text;
   std::optional<double> number = {};  // of a word that is one
+  std::string as_written = {};        // with its quotes
+  std::size_t column = 0;             // where it stands, from 1
 
   bool fits(Sign sign, const FieldScalar& scalar) const {
     if (sign == Sign::Holds) return scalar.text.find(text) != std::string::npos;
@@ -95,6 +111,7 @@ struct FieldFilter::Node {
   std::string field = {};          //
   Sign sign = Sign::Is;            //
   std::vector<Value> values = {};  // one of them must fit
+  std::string_view sign_text = {};
 
   bool fits(const FieldValue& value) const {
     if (sign == Sign::Is) return !value.empty();
@@ -102,6 +119,22 @@ struct FieldFilter::Node {
       return std::any_of(values.begin(), values.end(),
                          [&](const Value& one) { return one.fits(sign, scalar); });
     });
+  }
+
+  Status check(const FieldTable& table) const {
+    for (const auto& part : parts) MUSTER_TRY(part.check(table));
+    const auto* column = kind == Kind::Compare && is_ordering(sign) ? table.find(field) : nullptr;
+    if (column == nullptr || !column->is_number()) return Done{};
+    for (const auto& value : values) {
+      if (value.number) continue;
+      // The first value is "nothing".
+      const auto example = number_of_text(value.text) ? value.text : column->values[1].front().text;
+      return fault_at(value.column,
+                      fmt::format("{0} is a number, and {1} is a text: write a number without "
+                                  "quotes, as {2} {3} {4}",
+                                  field, value.as_written, field_text(field), sign_text, example));
+    }
+    return Done{};
   }
 };
 
@@ -183,6 +216,7 @@ class FieldFilter::Parser {
     for (const auto& [sign, meaning] : kSigns) {
       if (!take(sign)) continue;
       node.sign = meaning;
+      node.sign_text = sign;
       MUSTER_TRY(value(node));
       break;
     }
@@ -237,10 +271,12 @@ class FieldFilter::Parser {
   Status value(Node& node) {
     skip_spaces();
     if (++value_count_ > kValuesMost) return fault(fmt::format("more than {} values", kValuesMost));
+    const auto begin = at_;
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
     if (quote == '"' || quote == '\'') {
       auto text = MUSTER_TRY(quoted(quote));
       node.values.push_back({.text = std::move(text)});
+      note_place(node.values.back(), begin);
       return Done{};
     }
     const auto found = word();
@@ -248,8 +284,17 @@ class FieldFilter::Parser {
     // Only a word is a number: "2020" in quotes is a text.
     const auto number = node.sign == Sign::Holds ? std::nullopt : number_of_text(found);
     node.values.push_back({.text = std::string(found), .number = number});
+    note_place(node.values.back(), begin);
     return Done{};
   }
+
+  // What check() needs to name it.
+  void note_place(Value& value, std::size_t begin) const {
+    value.as_written = text_.substr(begin, at_ - begin);
+    value.column = column_of(begin);
+  }
+
+  std::size_t column_of(std::size_t at) const { return character_count(text_.substr(0, at)) + 1; }
 
   Result<std::string> quoted(char quote) {
     std::string text;
@@ -317,11 +362,7 @@ class FieldFilter::Parser {
     return at_ < text_.size() ? std::string(text_.substr(at_, end - at_)) : "the end";
   }
 
-  Error fault(std::string_view what) const {
-    return Error{
-        ErrorKind::InvalidArgument,
-        fmt::format("filter, column {}: {}", character_count(text_.substr(0, at_)) + 1, what)};
-  }
+  Error fault(std::string_view what) const { return fault_at(column_of(at_), what); }
 
   std::string_view text_;
   std::span<const std::string> names_;
@@ -338,6 +379,8 @@ Result<std::shared_ptr<const FieldFilter>> FieldFilter::parse(std::string_view t
   filter->root_ = std::make_shared<const Node>(std::move(root));
   return std::shared_ptr<const FieldFilter>(std::move(filter));
 }
+
+Status FieldFilter::check(const FieldTable& table) const { return root_->check(table); }
 
 RowFilter::RowFilter(std::shared_ptr<const FieldFilter> filter, const FieldTable& table)
     : RowFilter(begin(std::move(filter), table)) {

@@ -42,6 +42,12 @@ class FieldFilter {
   static Result<std::shared_ptr<const FieldFilter>> parse(std::string_view text,
                                                           std::span<const std::string> names);
 
+  /// Whether the comparisons suit what the fields hold: by <, <=, > and >= a field that is a number
+  /// in every row is compared with numbers alone; the order of bytes has "9" after "10".
+  ///
+  /// Errors: InvalidArgument with the column, the field and the right form.
+  Status check(const FieldTable& table) const;
+
  private:
   friend class RowFilter;
   class Parser;

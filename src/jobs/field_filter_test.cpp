@@ -167,6 +167,35 @@ TEST_F(FieldFilterTest, AFaultNamesItsColumnAndTheNearestField) {
             "one");
 }
 
+// year is a number in every row that has it, the first of them 2019.
+TEST_F(FieldFilterTest, TheOrderOfANumberAndATextIsAFault) {
+  const auto check = [this](const std::string& condition) {
+    const auto filter = FieldFilter::parse(condition, table_.names());
+    EXPECT_TRUE(filter) << condition;
+    const auto checked = (*filter)->check(table_);
+    return checked ? "" : checked.error().message;
+  };
+  EXPECT_EQ(check("year > \"x\""),
+            "filter, column 8: year is a number, and \"x\" is a text: write a number without "
+            "quotes, as year > 2019");
+  EXPECT_EQ(check("lang=\u00e9 and not (ok or year<='2020')"),
+            "filter, column 29: year is a number, and '2020' is a text: write a number without "
+            "quotes, as year <= 2020");
+  EXPECT_EQ(check("year<soon"),
+            "filter, column 6: year is a number, and soon is a text: write a number without "
+            "quotes, as year < 2019");
+  for (const auto* fine : {"year>2019", "year=\"2020\"", "year!=x", "year~\"20\"", "year in (x, 1)",
+                           "lang>\"d\"", "date>=2024-01-01", "not year"}) {
+    EXPECT_EQ(check(fine), "") << fine;
+  }
+  add({{"my price", {number("9.5", 9.5)}}});
+  EXPECT_EQ(check("`my price`>=\"x\""),
+            "filter, column 13: my price is a number, and \"x\" is a text: write a number without "
+            "quotes, as `my price` >= 9.5");
+  add({{"year", {text("unknown")}}});
+  EXPECT_EQ(check("year>\"x\""), "") << "a field that holds texts, too, is compared as text";
+}
+
 TEST_F(FieldFilterTest, IsBounded) {
   EXPECT_NE(fault(std::string(4097, ' ')).find("longer than 4,096 bytes"), std::string::npos);
   EXPECT_NE(fault(std::string(65, '(') + "ok").find("nested deeper than 64"), std::string::npos);

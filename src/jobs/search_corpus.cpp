@@ -135,8 +135,15 @@ Result<std::unique_ptr<SearchCorpus>> SearchCorpus::open(const std::filesystem::
   return corpus;
 }
 
-Result<std::shared_ptr<const RowFilter>> SearchCorpus::filter(std::string_view condition) const {
+Result<std::shared_ptr<const FieldFilter>> SearchCorpus::parse_filter(
+    std::string_view condition) const {
   auto parsed = MUSTER_TRY(FieldFilter::parse(condition, field_names_));
+  MUSTER_TRY(parsed->check(index_->fields()));
+  return parsed;
+}
+
+Result<std::shared_ptr<const RowFilter>> SearchCorpus::filter(std::string_view condition) const {
+  auto parsed = MUSTER_TRY(parse_filter(condition));
   return std::shared_ptr<const RowFilter>(
       std::make_shared<RowFilter>(std::move(parsed), index_->fields()));
 }

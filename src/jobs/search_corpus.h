@@ -38,9 +38,14 @@ class SearchCorpus {
   /// Names that a filter may use: those that were kept, met or not.
   const std::vector<std::string>& field_names() const { return field_names_; }
 
+  /// A condition on the fields of these rows.
+  ///
+  /// Errors: those of FieldFilter::parse and check.
+  Result<std::shared_ptr<const FieldFilter>> parse_filter(std::string_view condition) const;
+
   /// A filter that is asked about these rows.
   ///
-  /// Errors: those of FieldFilter::parse. Cost: that of RowFilter.
+  /// Errors: those of parse_filter. Cost: that of RowFilter.
   Result<std::shared_ptr<const RowFilter>> filter(std::string_view condition) const;
 
   /// The file of vectors is still as long and as old as when it was opened: a mapped file that was

@@ -110,7 +110,7 @@ void answer_search(const ExchangePtr& exchange) {
   searching.call.rank = request->rank;
   searching.call.queue_budget = state.options.admission.queue_budget;
   if (!request->filter.empty()) {
-    auto filter = FieldFilter::parse(request->filter, corpus->corpus->field_names());
+    auto filter = corpus->corpus->parse_filter(request->filter);
     if (!filter) {
       return exchange->refuse(wrong_field("filter", "invalid_value",
                                           "Invalid 'filter': " + filter.error().message + "."));

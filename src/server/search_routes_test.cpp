@@ -105,6 +105,9 @@ TEST_F(SearchRoutes, WhatIsWrongIsNamed) {
   EXPECT_EQ(filter["param"], "filter");
   EXPECT_EQ(filter["message"],
             "Invalid 'filter': filter, column 13: no field \"yaer\"; nearest is \"year\".");
+  EXPECT_EQ(refused({{"query", "a"}, {"filter", "year>\"x\""}}, 400)["message"],
+            "Invalid 'filter': filter, column 6: year is a number, and \"x\" is a text: write a "
+            "number without quotes, as year > 2019.");
   const auto index = refused({{"query", "a"}, {"index", "note"}}, 404);
   EXPECT_EQ(index["message"], "no index note; did you mean notes?");
   EXPECT_EQ(index["code"], "index_not_found");

@@ -84,6 +84,9 @@ TEST_F(SearchCommand, FindsWhatFitsTheFilter) {
   EXPECT_EQ(rows_of({"a", "--top", "1", "--filter", "lang!=de"}).size(), 1U);
   expect_refusal(search({"a", "--filter", "lang=de and meta.yaer>1"}),
                  "filter, column 13: no field \"meta.yaer\"; nearest is \"meta.year\"");
+  expect_refusal(search({"a", "--filter", "meta.year > \"x\""}),
+                 "filter, column 13: meta.year is a number, and \"x\" is a text: write a number "
+                 "without quotes, as meta.year > 2019");
 }
 
 TEST_F(SearchCommand, ShowsKeptFieldsAndCountsTheDuplicateId) {
