@@ -13,12 +13,16 @@
 
 #include "base/text.h"
 #include "terminal/table.h"
+#include "terminal/text_width.h"
+#include "terminal/text_wrap.h"
 #include "views/reading_text.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t kKindScreenWidth = 80;  // narrower, kinds have no room
+// What the kernel keeps of a process's name. Source: Linux, include/linux/sched.h, TASK_COMM_LEN.
+constexpr std::size_t kCommandLeast = 15;
 
 std::string_view kind_name(GpuProcessKind kind) {
   switch (kind) {
@@ -37,6 +41,7 @@ struct ProcessColumn {
   Align align = Align::Right;
   std::size_t width = 0;
   std::string (*cell)(const ShownProcess& shown, const TelemetrySnapshot& snapshot) = nullptr;
+  int leaves = 0;  // on a narrow screen: 1 first, 0 never
 };
 
 std::string pid_cell(const ShownProcess& shown, const TelemetrySnapshot&) {
@@ -70,20 +75,45 @@ std::string command_cell(const ShownProcess& shown, const TelemetrySnapshot&) {
   return command.empty() ? "-" : command;
 }
 
+// A command is cut between words; a first word that alone is too wide, within it.
+std::string fit_command(std::string_view text, std::size_t width) {
+  const auto shown = printable(text);
+  const auto first = std::string_view(shown).substr(0, shown.find(' '));
+  return display_width(first) < width ? fit_whole_words(shown, width) : fit_width(shown, width);
+}
+
+// Takes columns away until a command can be read.
+void make_room(std::vector<ProcessColumn>& columns, std::size_t width) {
+  for (;;) {
+    std::size_t taken = 0;
+    auto next = columns.end();
+    for (auto column = columns.begin(); column != columns.end(); ++column) {
+      if (column->width > 0) taken += column->width + 1;
+      const bool may_leave = column->leaves > 0;
+      if (may_leave && (next == columns.end() || column->leaves < next->leaves)) next = column;
+    }
+    if (taken + kCommandLeast <= width || next == columns.end()) return;
+    columns.erase(next);
+  }
+}
+
 // The command comes last, with a width of 0 that stands for the rest of the row.
 std::vector<ProcessColumn> columns_for(const std::vector<ShownProcess>& shown, std::size_t width) {
   const auto any = [&](auto&& is_so) { return std::any_of(shown.begin(), shown.end(), is_so); };
+  const bool has_gpus = any([](const ShownProcess& one) { return one.gpu != nullptr; });
   std::vector<ProcessColumn> columns{{"PID", Align::Right, 9, pid_cell}};
   if (any([](const ShownProcess& one) { return one.host != nullptr; })) {
-    columns.push_back({"CPU%", Align::Right, 5, cpu_cell});
-    columns.push_back({"MEMORY", Align::Right, 7, memory_cell});
+    columns.push_back({"CPU%", Align::Right, 5, cpu_cell, 5});
+    columns.push_back({"MEMORY", Align::Right, 7, memory_cell, 2});
   }
-  columns.push_back({"DEVICE", Align::Left, 8, device_cell});
-  if (any([](const ShownProcess& one) { return one.gpu != nullptr; })) {
-    columns.push_back({"GPU MEM", Align::Right, 7, gpu_memory_cell});
+  // Without a GPU most processes are of no device.
+  columns.push_back({"DEVICE", Align::Left, 8, device_cell, has_gpus ? 4 : 1});
+  if (has_gpus) {
+    columns.push_back({"GPU MEM", Align::Right, 7, gpu_memory_cell, 3});
     if (width >= kKindScreenWidth) columns.push_back({"KIND", Align::Left, 8, kind_cell});
   }
   columns.push_back({"COMMAND", Align::Left, 0, command_cell});
+  make_room(columns, width);
   return columns;
 }
 
@@ -96,7 +126,9 @@ void put_row(TopDrawing& drawing, const std::vector<ProcessColumn>& columns, Tex
     if (begin >= canvas.width()) break;
     const auto width =
         column.width == 0 ? canvas.width() - begin : std::min(column.width, canvas.width() - begin);
-    if (column.align == Align::Right) {
+    if (column.width == 0) {
+      canvas.put_left(drawing.row, begin, width, fit_command(text_of(column), width), style);
+    } else if (column.align == Align::Right) {
       canvas.put_right(drawing.row, begin, width, text_of(column), style);
     } else {
       canvas.put_left(drawing.row, begin, width, text_of(column), style);

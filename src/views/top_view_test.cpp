@@ -230,6 +230,49 @@ TEST(TopView, NamesWhatAWorkerDoes) {
                   "     7311   187  412 MB cpu:0    muster-worker all-MiniLM-L6-v2\n"));
 }
 
+// 40 columns less PID (9), CPU% (5), MEMORY (7) and a space behind each leave 16.
+TEST(TopView, KeepsCommandsReadableOnANarrowScreen) {
+  auto snapshot = machine_of(0);
+  HostProcess worker;
+  worker.pid = 7311;
+  worker.command = "muster-worker";
+  worker.cores = 1.87;
+  worker.memory_bytes = 412'000'000;
+  worker.device = "cpu:0";
+  worker.models = "all-MiniLM-L6-v2";
+  HostProcess other = worker;
+  other.pid = 7312;
+  other.command = "text-embeddings-router";
+  other.device.clear();
+  other.models.clear();
+  snapshot.processes = {worker, other};
+  EXPECT_TRUE(has(drawn(frame_of(snapshot), {}, {40, 24}),
+                  "      PID  CPU%  MEMORY COMMAND\n"
+                  "     7311   187  412 MB muster-worker…\n"
+                  "     7312   187  412 MB text-embeddings…\n"))
+      << drawn(frame_of(snapshot), {}, {40, 24}).text;
+}
+
+// Of 40 columns the first three and their spaces leave 15; MEMORY and GPU MEM have left.
+TEST(TopView, KeepsTheDeviceOfAGpuProcessLonger) {
+  auto snapshot = machine_of(1);
+  snapshot.devices[0].processes = {{4711, "python3", 70'000'000'000, GpuProcessKind::Compute}};
+  HostProcess process;
+  process.pid = 4711;
+  process.command = "python3";
+  process.cores = 0.5;
+  process.memory_bytes = 42'000'000;
+  snapshot.processes = {process};
+  EXPECT_TRUE(has(drawn(frame_of(snapshot), {}, {40, 24}),
+                  "      PID  CPU% DEVICE   COMMAND\n"
+                  "     4711    50 cuda:0   python3\n"))
+      << drawn(frame_of(snapshot), {}, {40, 24}).text;
+  EXPECT_TRUE(has(drawn(frame_of(snapshot), {}, {56, 24}),
+                  "      PID  CPU%  MEMORY DEVICE   GPU MEM COMMAND\n"));
+  EXPECT_TRUE(
+      has(drawn(frame_of(snapshot), {}, {55, 24}), "      PID  CPU% DEVICE   GPU MEM COMMAND\n"));
+}
+
 TEST(TopView, DropsWhatIsNoNews) {
   auto snapshot = machine_of(1);
   auto& readings = snapshot.devices[0].readings;
