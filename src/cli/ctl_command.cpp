@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/server_client.h"
+#include "modelfile/hub_cache.h"
 #include "terminal/table.h"
 #include "terminal/terminal_info.h"
 
@@ -163,11 +164,24 @@ Result<std::string> change_devices(ServerClient& client, const std::string& acti
   return out;
 }
 
+// To nobody a server tells what lies at a path: what is most often missing is said here.
+Error with_pull_hint(Error error, const std::string& model) {
+  if (error.kind != ErrorKind::NotFound || !is_hub_id(model)) return error;
+  const bool is_whole = model.find('/') != std::string::npos;
+  error.message +=
+      fmt::format("; if its cache lacks the model: muster pull {}{}, on the server's machine",
+                  is_whole ? "" : "ORG/", model);
+  return error;
+}
+
 Result<std::string> load_model(ServerClient& client, const std::string& word) {
   const auto equals = word.find('=');
-  Json body{{"model", word.substr(equals == std::string::npos ? 0 : equals + 1)}};
+  const auto model = word.substr(equals == std::string::npos ? 0 : equals + 1);
+  Json body{{"model", model}};
   if (equals != std::string::npos) body["name"] = word.substr(0, equals);
-  MUSTER_TRY(client.call("POST", "/v1/models/load", body_text(body)));
+  if (const auto done = client.call("POST", "/v1/models/load", body_text(body)); !done) {
+    return with_pull_hint(done.error(), model);
+  }
   return fmt::format("{}: loaded\n", word);
 }
 

@@ -25,6 +25,15 @@ Result<std::string> read_key(const std::string& file) {
   return key;
 }
 
+// As muster's server makes them: what else stands there is nothing for a terminal.
+bool is_request_id(std::string_view id) {
+  constexpr std::size_t kSizeMost = 128;
+  return !id.empty() && id.size() <= kSizeMost && std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
 }  // namespace
 
 FlagGroup server_flags(const std::string& server_help) {
@@ -70,8 +79,11 @@ Result<ServerClient> ServerClient::open(const CommandContext& context) {
 Result<std::string> ServerClient::call(std::string_view method, std::string_view target,
                                        const std::string& body) {
   auto answer = MUSTER_TRY(http->call(method, target, headers, body));
-  if (answer.status < 200 || answer.status > 299) return server_error(answer.status, answer.body);
-  return std::move(answer.body);
+  if (answer.status >= 200 && answer.status <= 299) return std::move(answer.body);
+  auto error = server_error(answer.status, answer.body);
+  const auto id = answer.header("X-Request-Id").value_or("");
+  if (is_request_id(id)) error.message += fmt::format(" (request {})", id);
+  return error;
 }
 
 }  // namespace muster

@@ -31,9 +31,9 @@ struct ServerClient {
 
   /// Sends a JSON body (empty: none) and gives the answer of a 2xx.
   ///
-  /// Errors: those of HttpClient::call; what the server says otherwise, by its status: 400
-  /// InvalidArgument, 401 and 403 InvalidArgument, 404 NotFound, 422 Unsupported, 429
-  /// ResourceExhausted, 503 Unavailable, 504 DeadlineExceeded.
+  /// Errors: those of HttpClient::call; what the server says otherwise, with the id under which its
+  /// log has the request, by its status: 400 InvalidArgument, 401 and 403 InvalidArgument, 404
+  /// NotFound, 422 Unsupported, 429 ResourceExhausted, 503 Unavailable, 504 DeadlineExceeded.
   Result<std::string> call(std::string_view method, std::string_view target,
                            const std::string& body = {});
 };

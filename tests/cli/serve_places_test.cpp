@@ -108,6 +108,30 @@ TEST_F(ServePlaces, AUnixSocketInThePlaceOfAPort) {
       << gone.err;
 }
 
+TEST_F(ServePlaces, AModelThatIsNotLoadedIsExplainedByCtl) {
+  serve({"--listen", "none", "--unix-socket", "s", "--devices", "1xcpu"});
+  const auto failed = muster_.run({"ctl", "load", "org/absent", "--server", "unix:s"});
+  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_TRUE(failed.err.starts_with("muster: the server says 404: The model cannot be loaded: "))
+      << failed.err;
+  EXPECT_TRUE(failed.err.ends_with(
+      "); if its cache lacks the model: muster pull org/absent, on the server's machine\n"))
+      << failed.err;
+  // The id leads to the true reason.
+  const auto at = failed.err.find(" (request ") + std::string(" (request ").size();
+  const auto id = failed.err.substr(at, failed.err.find(')', at) - at);
+  EXPECT_EQ(id.size(), 32U) << failed.err;
+  const auto folder = muster_.run({"ctl", "load", "./absent", "--server", "unix:s"});
+  EXPECT_EQ(folder.err.find("muster pull"), std::string::npos) << folder.err;
+  EXPECT_EQ(end().exit_code, 0);
+  const auto text = log();
+  const auto reason = text.find("model org/absent: not loaded: ");
+  ASSERT_NE(reason, std::string::npos) << text;
+  EXPECT_NE(text.substr(reason, text.find('\n', reason) - reason).find("[request " + id + "]"),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(ServePlaces, AUnixSocketBesideAPortTakesThePlaceOfADeadOneAlone) {
   serve({"--listen", "127.0.0.1:0", "--unix-socket", "s", "--unix-socket-mode", "0660", "--devices",
          "1xcpu"});
