@@ -372,12 +372,12 @@ Result<int> run_on_containers(const CommandContext& context, const std::string& 
                    context.arguments.value("--tail"));
 }
 
-// False for `--devices none`, so that the driver need not start.
+// False for `--devices none` and for CPUs, so that the driver need not start.
 bool may_need_gpus(const Arguments& arguments) {
   const auto words = arguments.values("--devices");
   return words.empty() || arguments.has("--detect-only") ||
          std::any_of(words.begin(), words.end(),
-                     [](const std::string& word) { return word != "none" && word != "cpu"; });
+                     [](const std::string& word) { return word != "none" && may_name_gpus(word); });
 }
 
 Result<int> run_deploy(const CommandContext& context) {

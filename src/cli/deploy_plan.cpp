@@ -42,6 +42,12 @@ Status check_split(const PlanFile& plan, ServerApi api, std::uint32_t stage_coun
                       "on its devices",
                       device == "disk" ? "files" : "host memory", title));
     }
+    if (device.starts_with("cpu:") && api != ServerApi::Muster) {
+      return refused(
+          fmt::format("the plan shares the cores among CPU devices, and {} has all of them in one "
+                      "container: --devices none",
+                      title));
+    }
   }
   const bool is_whole_only = api == ServerApi::Tei || api == ServerApi::Muster;
   if (is_whole_only && !plan.is_replicated) {

@@ -62,6 +62,16 @@ std::optional<VendorWord> vendor_word(std::string_view word) {
   return result;
 }
 
+// "cpu:0", "2xcpu": shares of the cores, which only muster makes.
+bool is_cpu_word(std::string_view word) {
+  constexpr std::string_view kIndexed = "cpu:";
+  constexpr std::string_view kCounted = "xcpu";
+  if (word.starts_with(kIndexed)) return number(word.substr(kIndexed.size())).has_value();
+  if (!word.ends_with(kCounted)) return false;
+  const auto count = number(word.substr(0, word.size() - kCounted.size()));
+  return count && *count > 0;
+}
+
 // "mig-1g.5gb", "2xmig-1g.5gb": (how many, the profile).
 std::optional<std::pair<std::uint32_t, std::string>> profile_word(std::string_view word) {
   std::uint32_t count = 1;
@@ -103,6 +113,11 @@ class Parser {
       has_none_ = true;
       return Done{};
     }
+    if (is_cpu_word(word)) {
+      has_none_ = true;
+      cpu_words_.push_back(word);
+      return Done{};
+    }
     if (word == "mps" || word.starts_with("mps:")) {
       return Error{ErrorKind::Unsupported,
                    "a container cannot use Apple's GPU: no runtime hands Metal through"};
@@ -122,6 +137,12 @@ class Parser {
     if (has_none_ && !chosen_.devices.empty()) {
       return Error{ErrorKind::InvalidArgument,
                    "\"none\" stands alone: a server cannot run on GPUs and on the processor too"};
+    }
+    if (!cpu_words_.empty()) {
+      chosen_.notes.push_back(fmt::format(
+          "the server runs on the processor, in one container with all cores that docker gives it: "
+          "only muster's own (--api muster) keeps to {}",
+          fmt::join(cpu_words_, ",")));
     }
     if (is_elsewhere_) {
       chosen_.notes.push_back(fmt::format(
@@ -263,6 +284,7 @@ class Parser {
   const bool may_be_elsewhere_;
   ChosenDevices chosen_;
   bool has_none_ = false;
+  std::vector<std::string> cpu_words_;
   bool is_elsewhere_ = false;
   std::string reason_;
 };

@@ -27,10 +27,13 @@ struct ChosenDevices {
 
 /// What `--devices` names, in its order. Words are separated by commas:
 ///
-///   cuda, cuda:1, 2xcuda, GPU-5e…   NVIDIA GPUs of this machine; a UUID that is not here as
-///   written rocm, rocm:0, 2xrocm            AMD GPUs of this machine /dev/dri/renderD129 one by
-///   its render node MIG-…                           a slice by UUID;  mig-1g.5gb, 2xmig-1g.5gb: by
-///   profile nvidia.com/gpu=0                a CDI device none, cpu                       no device
+///   cuda, cuda:1, 2xcuda, GPU-5e…   NVIDIA GPUs of this machine; another's UUID as written
+///   rocm, rocm:0, 2xrocm            AMD GPUs of this machine
+///   /dev/dri/renderD129             one by its render node
+///   MIG-…                           a slice by UUID; mig-1g.5gb, 2xmig-1g.5gb: by profile
+///   nvidia.com/gpu=0                a CDI device
+///   none, cpu                       no device
+///   cpu:0, 2xcpu                    no device, with a note that all cores are used
 ///
 /// may_be_elsewhere: nothing is started here, so where this machine has no GPU of that vendor at
 /// all, indices are taken as written, with a note.

@@ -80,6 +80,24 @@ TEST(ParseContainerDevices, KnowsAmdSlicesCdiAndNone) {
   EXPECT_EQ(slices->devices[1].mig_profile, "1g.5gb");
 }
 
+TEST(ParseContainerDevices, TakesNamesOfCpusAsTheWholeProcessor) {
+  for (const Words& words : {Words{"cpu:0"}, Words{"2xcpu"}, Words{"cpu:0,cpu:1"}}) {
+    const auto chosen = parse_container_devices(words, without_gpus(), false);
+    ASSERT_TRUE(chosen) << words[0] << ": " << chosen.error().message;
+    EXPECT_TRUE(chosen->devices.empty());
+    EXPECT_EQ(chosen->notes,
+              Words{"the server runs on the processor, in one container with all cores that docker "
+                    "gives it: only muster's own (--api muster) keeps to " +
+                    words[0]});
+  }
+  EXPECT_TRUE(parse_container_devices({"cpu"}, without_gpus(), false)->notes.empty());
+  EXPECT_EQ(parse_container_devices({"cpu:0", "cuda:0"}, with_gpus(), false).error().message,
+            "\"none\" stands alone: a server cannot run on GPUs and on the processor too");
+  for (const auto* word : {"cpu:", "cpu:x", "0xcpu", "xcpu"}) {
+    EXPECT_FALSE(parse_container_devices({word}, with_gpus(), false)) << word;
+  }
+}
+
 TEST(ParseContainerDevices, TakesNumbersAsWrittenForAnotherMachine) {
   EXPECT_EQ(ids({"cuda:3,cuda:1"}, without_gpus(), true), (Words{"3", "1"}));
   EXPECT_EQ(ids({"2xrocm"}, without_gpus(), true),

@@ -266,6 +266,22 @@ TEST_F(DeployCommand, SaysThatThereIsNoClient) {
   EXPECT_EQ(run("container", words).exit_code, 0) << "a dry run needs none";
 }
 
+TEST_F(DeployCommand, ServesOnTheProcessorByTheNameOfACpu) {
+  const auto finished = run("container", {"--api", "tei", "--model", "m", "--devices", "cpu:0"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_NE(finished.err.find("note: the server runs on the processor, in one container"),
+            std::string::npos)
+      << finished.err;
+  const auto started = commands();
+  ASSERT_EQ(started.size(), 2U) << "run, inspect";
+  const auto has = [&](const std::string& begin) {
+    return std::any_of(started[0].begin(), started[0].end(),
+                       [&](const std::string& word) { return word.starts_with(begin); });
+  };
+  EXPECT_TRUE(has("ghcr.io/huggingface/text-embeddings-inference:cpu-"));
+  EXPECT_FALSE(has("--gpus"));
+}
+
 TEST_F(DeployCommand, ServesByMusterWithWhatItNeeds) {
   // A folder is mounted; an id that is not here is fetched first, by a run that ends.
   const auto folder = run("container", {"--api", "muster", "--model", tiny_model(), "--devices",
@@ -354,6 +370,15 @@ TEST_F(DeployCommand, CarriesOutAPlan) {
                                       "--plan", "plan.yaml"});
   EXPECT_EQ(real.exit_code, 4);
   EXPECT_NE(real.err.find("sim:2xH100-80G, a simulated machine"), std::string::npos) << real.err;
+}
+
+TEST_F(DeployCommand, APlanOfCpuDevicesIsForMusterAlone) {
+  const auto made = muster_.run({"plan", "bge-m3", "--machine", "2xcpu", "-o", "plan.yaml"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  expect_error("container",
+               {"--api", "tei", "--model", "BAAI/bge-m3", "--plan", "plan.yaml", "--dry-run"}, 4,
+               "plan.yaml: the plan shares the cores among CPU devices, and Text Embeddings "
+               "Inference has all of them in one container: --devices none");
 }
 
 TEST_F(DeployCommand, ChecksItsWordsBeforeDockerIsRun) {
