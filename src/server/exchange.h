@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,6 +26,19 @@ namespace muster {
 
 class Exchange;
 
+/// What a round of canaries has shown.
+struct HealthVerdict {
+  int status = 503;
+  std::string_view word;  // "ok", "degraded", "failed"
+  TimePoint reached = {};
+};
+
+/// A request of /health. shows_workers: the caller may see more than the verdict.
+struct HealthRequest {
+  std::shared_ptr<Exchange> exchange;
+  bool shows_workers = false;
+};
+
 /// What the routes work with.
 struct ServerState {
   ServeOptions options;
@@ -44,7 +58,8 @@ struct ServerState {
   /// What takes longer than others should wait; there from the start to the end.
   std::unique_ptr<LoopTasks> tasks = std::make_unique<LoopTasks>(loop);
   /// Requests of /health that wait for the one round of canaries that is under way.
-  std::vector<std::shared_ptr<Exchange>> awaiting_health = {};
+  std::vector<HealthRequest> awaiting_health = {};
+  std::optional<HealthVerdict> last_health = {};
   /// Makes matrix products; one at a time. Joined before the rest goes.
   std::jthread tester = {};
   bool is_testing = false;

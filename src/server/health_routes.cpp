@@ -2,9 +2,13 @@
 // calls are taken; /health sends a canary to every device. Requests for /health that arrive during
 // a round share its answer, so polling by many clients never adds work. A drained device is meant
 // to rest and counts neither for nor against, but one device at least must be well.
+// A probe needs no key: without one that may read it learns the verdict alone, and of the last
+// round while that is new, so that nobody without a key keeps the devices at it.
 
 #include <nlohmann/json.hpp>
 
+#include "base/wall_clock.h"
+#include "server/access.h"
 #include "server/handlers.h"
 
 namespace muster {
@@ -44,10 +48,22 @@ Json worker_json(const GroupStatus& device, const CanaryResult* result) {
   return json;
 }
 
+constexpr Duration kVerdictAge = std::chrono::seconds(1);
+
+// Without keys everybody may read, as anywhere else.
+bool may_read(Exchange& exchange) {
+  const auto& keys = exchange.state().keys;
+  if (keys == nullptr) return true;
+  auto verdict = check_key(*keys, exchange.request, RouteScope::Read, unix_seconds());
+  exchange.caller_name = std::move(verdict.caller.name);
+  return !verdict.refusal;
+}
+
+Json verdict_json(const HealthVerdict& verdict) { return {{"status", verdict.word}}; }
+
 // All that should work does: 200. Anything else is 503, with what is wrong.
-HttpResponse health_response(const std::vector<GroupStatus>& devices,
-                             const std::vector<CanaryResult>& results) {
-  Json workers = Json::array();
+HealthVerdict judge(const std::vector<GroupStatus>& devices,
+                    const std::vector<CanaryResult>& results, Json& workers) {
   std::size_t well_count = 0;
   std::size_t resting_count = 0;
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -60,9 +76,20 @@ HttpResponse health_response(const std::vector<GroupStatus>& devices,
     well_count += workers.back()["is_well"] == Json(true) ? 1 : 0;
   }
   const bool is_well = well_count > 0 && well_count + resting_count == devices.size();
-  return later(is_well ? 200 : 503,
-               {{"status", is_well ? "ok" : (well_count > 0 ? "degraded" : "failed")},
-                {"workers", std::move(workers)}});
+  return {.status = is_well ? 200 : 503,
+          .word = is_well ? "ok" : (well_count > 0 ? "degraded" : "failed")};
+}
+
+void answer_round(ServerState& state, const std::vector<CanaryResult>& results) {
+  Json workers = Json::array();
+  auto verdict = judge(state.service.fleet().groups, results, workers);
+  verdict.reached = state.clock.now();
+  state.last_health = verdict;
+  for (const auto& [exchange, shows_workers] : std::exchange(state.awaiting_health, {})) {
+    auto json = verdict_json(verdict);
+    if (shows_workers) json["workers"] = workers;
+    exchange->answer(later(verdict.status, json));
+  }
 }
 
 }  // namespace
@@ -77,15 +104,16 @@ void answer_readyz(const ExchangePtr& exchange) {
 
 void answer_health(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
-  state.awaiting_health.push_back(exchange);
+  const bool shows_workers = may_read(*exchange);
+  const auto& last = state.last_health;
+  if (!shows_workers && last && state.clock.now() - last->reached < kVerdictAge) {
+    return exchange->answer(later(last->status, verdict_json(*last)));
+  }
+  state.awaiting_health.push_back({exchange, shows_workers});
   if (state.awaiting_health.size() > 1) return;  // the round under way answers this one too
   state.service.fleet_admin().check(state.options.canary_limit,
                                     [alive = exchange](const std::vector<CanaryResult>& results) {
-                                      ServerState& now = alive->state();
-                                      const auto devices = now.service.fleet().groups;
-                                      const auto waiting = std::exchange(now.awaiting_health, {});
-                                      for (const auto& one : waiting)
-                                        one->answer(health_response(devices, results));
+                                      answer_round(alive->state(), results);
                                     });
 }
 

@@ -25,7 +25,7 @@ constexpr std::array kRoutes{
     Route{"POST", "/v1/models/unload", RouteScope::Admin, unload_model},
     Route{"GET", "/livez", RouteScope::Open, answer_livez, RouteKind::Probe},
     Route{"GET", "/readyz", RouteScope::Open, answer_readyz, RouteKind::Probe},
-    Route{"GET", "/health", RouteScope::Read, answer_health, RouteKind::Probe},
+    Route{"GET", "/health", RouteScope::Open, answer_health, RouteKind::Probe},
     Route{"GET", "/metrics", RouteScope::Read, answer_metrics},
     Route{"GET", "/v1/devices", RouteScope::Read, answer_devices},
     Route{"GET", "/v1/decisions", RouteScope::Read, answer_decisions},

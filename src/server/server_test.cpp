@@ -264,6 +264,23 @@ constexpr std::string_view kKeys = R"(keys:
     scopes: [read]
 )";
 
+// The reader's key shows the workers; without one, or with a wrong one, there is the verdict alone.
+TEST_F(ServerTest, AProbeOfHealthNeedsNoKeyAndLearnsNothingElse) {
+  use_keys(kKeys);
+  start();
+  const auto with_key = [&] {
+    return call("GET", "/health", {{"Authorization", "Bearer test-key"}});
+  };
+  while (with_key().status != 200) std::this_thread::yield();
+  EXPECT_EQ(json(with_key())["workers"].size(), 2U);
+  for (const auto& headers : {HttpHeaders{}, HttpHeaders{{"Authorization", "Bearer of nobody"}}}) {
+    const auto answer = call("GET", "/health", headers);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(json(answer), Json({{"status", "ok"}})) << answer.body;
+  }
+  EXPECT_EQ(get("/metrics").status, 401) << "the other routes want one as before";
+}
+
 TEST_F(ServerTest, WhatTheHeadTellsIsRefusedBeforeTheBody) {
   use_keys(kKeys);
   options_.audit_file = folder_ / "audit.jsonl";
