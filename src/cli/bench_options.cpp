@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cli/interval.h"
 #include "cli/server_client.h"
+#include "config/foreign_names.h"
 #include "config/schema.h"
 
 namespace muster {
@@ -336,13 +337,65 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   return plan;
 }
 
-std::vector<std::string> passed_settings(const Arguments& arguments) {
+std::vector<std::string> own_server_settings(const Config& config) {
+  using enum SettingId;
+  constexpr std::array kPassed{Devices,
+                               DeviceCountMost,
+                               CoresPerDevice,
+                               Precision,
+                               BatchTokens,
+                               MaxLength,
+                               Pooling,
+                               Normalize,
+                               PromptName,
+                               TorchRoot,
+                               WorkerProgram,
+                               CacheDir,
+                               NvmlPath,
+                               SysfsRoot,
+                               MaxBodyBytes,
+                               ConnectionsMost,
+                               MemoryMost,
+                               MaxClientBatchSize,
+                               AutoTruncate,
+                               RequestTimeout,
+                               RequestTimeoutMost,
+                               LoadBalancingStrategy,
+                               MemoryThreshold,
+                               DeviceWeights,
+                               TaskTypes,
+                               SettingId::PlacementExpression,
+                               QueueBudget,
+                               QueuedTokensMost,
+                               QueuedTextsMost,
+                               BatchTime,
+                               LowLatency,
+                               CanaryInterval,
+                               CanaryTimeout};
   std::vector<std::string> words;
-  for (const auto& given : arguments.settings) {
-    words.push_back(fmt::format("{}={}", flag_of(setting_of(given.id).name), given.value));
+  for (const auto id : kPassed) {
+    const auto& given = config.at(id);
+    if (given.origin == Origin::Default || !given.value) continue;
+    const auto& setting = setting_of(id);
+    const auto flag = flag_of(setting.name);
+    if (setting.type != SettingType::Switch) {
+      words.push_back(fmt::format("{}={}", flag, *given.value));
+    } else {
+      words.push_back(*given.value == "true" ? flag : "--no-" + flag.substr(2));
+    }
   }
-  if (const auto file = arguments.value("--config")) words.push_back("--config=" + *file);
   return words;
+}
+
+std::vector<std::string> own_server_environment(std::vector<std::string> environment) {
+  std::vector<std::string> names;
+  for (const auto& found : foreign_names_in(environment)) names.push_back(found.name);
+  std::erase_if(environment, [&](const std::string& entry) {
+    const auto name = entry.substr(0, entry.find('='));
+    return name.starts_with("MUSTER_") ||
+           std::find(names.begin(), names.end(), name) != names.end();
+  });
+  return environment;
 }
 
 // Results are shared: the places of secrets do not go into them.

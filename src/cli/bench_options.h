@@ -10,6 +10,7 @@
 #include "bench/load/api_requests.h"
 #include "bench/run/bench_run.h"
 #include "cli/command.h"
+#include "config/config.h"
 
 namespace muster {
 
@@ -47,9 +48,13 @@ struct BenchPlan {
 /// Errors: InvalidArgument, NotFound (a trace or key that is not there), naming the flag.
 Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task);
 
-/// The words by which a server for the run gets the settings that were given to the benchmark:
-/// "--devices=2xcpu".
-std::vector<std::string> passed_settings(const Arguments& arguments);
+/// The words by which a server for the run gets the settings that count for the benchmark, whatever
+/// gave them: "--devices=2xcpu". Those that say how a model runs and what requests may take; not
+/// where clients come in, who is let in, and what is kept or written down.
+std::vector<std::string> own_server_settings(const Config& config);
+
+/// The environment ("NAME=value") without what muster would read settings from.
+std::vector<std::string> own_server_environment(std::vector<std::string> environment);
 
 /// The flags that were given, by name, for the result; without those that name keys.
 std::map<std::string, std::string> given_flags(const Arguments& arguments);

@@ -127,10 +127,27 @@ TEST(BenchPlan, SaysWhatIsWrong) {
             "--input and --prompt-words are two kinds of texts");
 }
 
-TEST(PassedSettings, GoToTheServerThatIsStarted) {
+TEST(OwnServer, GetsTheSettingsOfTheRunAndNobodysDoors) {
   const auto arguments = parsed({"embed", "M", "--devices", "2xcpu", "--precision=fp32"});
-  EXPECT_EQ(passed_settings(arguments),
-            (std::vector<std::string>{"--devices=2xcpu", "--precision=fp32"}));
+  ConfigSources sources;
+  sources.flags = arguments.settings;
+  sources.environment = {
+      "MUSTER_BATCH_TIME=5ms",   "MUSTER_LOW_LATENCY=false", "MUSTER_NORMALIZE=true",
+      "MUSTER_UNIX_SOCKET=s",    "MUSTER_TLS_CERT=c.pem",    "MUSTER_TLS_KEY=k.pem",
+      "MUSTER_KEYS_FILE=k.yaml", "MUSTER_API_KEY=secret",    "MUSTER_AUDIT_LOG=a",
+      "MUSTER_STATS_FILE=f",     "MUSTER_LOG_LEVEL=error",   "MUSTER_CACHE_FILE=c"};
+  sources.working_folder = "/";
+  const auto config = Config::load(sources);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(own_server_settings(*config),
+            (std::vector<std::string>{"--devices=2xcpu", "--precision=fp32", "--normalize",
+                                      "--batch-time=5ms", "--no-low-latency"}));
+}
+
+TEST(OwnServer, ReadsNoSettingsFromTheEnvironment) {
+  EXPECT_EQ(own_server_environment({"PATH=/bin", "MUSTER_CONFIG=m.yaml", "MUSTER_TLS_CERT=c",
+                                    "LOG_LEVEL=ERROR", "HF_HOME=/h", "MUSTERED=1"}),
+            (std::vector<std::string>{"PATH=/bin", "HF_HOME=/h", "MUSTERED=1"}));
 }
 
 TEST(GivenFlags, NameNoKeys) {

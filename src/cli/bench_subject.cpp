@@ -1,7 +1,8 @@
 // What is measured, and with what: a server that runs or one of our own, and the requests for it. A
 // server of our own is a child process with a port that the kernel chooses and without its cache,
-// so that the model is measured and not the memory of earlier answers. Requests are prepared as
-// bytes before the run: nothing that takes time happens between two of them.
+// so that the model is measured and not the memory of earlier answers. What a muster.yaml or the
+// environment says of another server's doors, keys and files does not reach it. Requests are
+// prepared as bytes before the run: nothing that takes time happens between two of them.
 #include "cli/bench_subject.h"
 
 #include <fmt/format.h>
@@ -68,16 +69,19 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
                  "muster serve does not generate text yet; give the URL of a server that does"};
   }
   // Without its cache, as this is to measure the model; a queue as long as the load makes it.
-  std::vector<std::string> words{program_beside("muster").string(), "serve", plan.subject,
-                                 "--listen=127.0.0.1:0", "--no-cache-enabled"};
-  for (auto& word : passed_settings(context.arguments)) words.push_back(std::move(word));
+  std::vector<std::string> words{program_beside("muster").string(),
+                                 "serve",
+                                 plan.subject,
+                                 "--config=/dev/null",
+                                 "--listen=127.0.0.1:0",
+                                 "--no-cache-enabled"};
+  for (auto& word : own_server_settings(context.config)) words.push_back(std::move(word));
   BenchServer server;
-  server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled));
+  server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,
+                                             own_server_environment(context.sources.environment)));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
-  // It has read MUSTER_API_KEY and muster.yaml, too, and asks for the key that may stand there.
-  server.headers = headers_of(MUSTER_TRY(server_access(context)));
-  return server;
+  return server;  // it asks for no key
 }
 
 Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {

@@ -135,13 +135,21 @@ TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {
   EXPECT_EQ(json["points"][0]["trials"][0]["requests"]["failed"], Json::object());
   EXPECT_EQ(json["settings"]["--devices"], "1xcpu");
   EXPECT_EQ(muster_.run({"bench", "embed", "no/such/model"}).exit_code, 6);
-  // The server finds the key where this command does.
+  // What is meant for another server does not reach this one.
   muster_.set("MUSTER_API_KEY", "sk-of-mine");
+  muster_.set("MUSTER_TLS_CERT", "none.pem");
+  muster_.set("MUSTER_CONFIG", "other.yaml");
+  muster_.write("other.yaml",
+                "unix_socket: s\ntls_key: none.pem\naudit_log: audit.jsonl\nlog_dir: logs\n"
+                "stats_file: stats.jsonl\nlow_latency: false\n");
   const auto keyed =
       measure({"bench", "embed", tiny_model(), "--devices=1xcpu", "--requests=20", "--json"});
   ASSERT_FALSE(keyed.out.empty()) << keyed.err;
   EXPECT_EQ(Json::parse(keyed.out)["points"][0]["trials"][0]["requests"]["failed"], Json::object());
   EXPECT_EQ(keyed.out.find("sk-of-mine"), std::string::npos);
+  for (const auto* name : {"s", "audit.jsonl", "logs", "stats.jsonl"}) {
+    EXPECT_FALSE(muster_.exists(name)) << name;
+  }
 }
 
 TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {

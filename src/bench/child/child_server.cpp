@@ -24,6 +24,8 @@
 #include "hw/cpu/process_reader.h"
 #include "net/http_client.h"
 
+extern char** environ;
+
 namespace muster {
 namespace {
 
@@ -78,13 +80,22 @@ double tree_cpu_seconds(pid_t pid, int depth_left) {
   return sum;
 }
 
+// As execve wants them; `texts` stays where it is.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (auto& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 // fork, not posix_spawn: the program is to end when this one is killed, and only it can ask for
 // that.
-Result<pid_t> spawn(const std::vector<std::string>& words, int output) {
-  auto copies = words;
-  std::vector<char*> pointers;
-  for (auto& word : copies) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+Result<pid_t> spawn(std::vector<std::string> words,
+                    std::optional<std::vector<std::string>> environment, int output) {
+  const auto pointers = pointers_to(words);
+  std::vector<char*> own_environment;
+  if (environment) own_environment = pointers_to(*environment);
+  char** const variables = environment ? own_environment.data() : environ;
   if (::access(pointers[0], X_OK) != 0) return system_error(words.front(), "run", errno);
   const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const auto parent = ::getpid();
@@ -99,7 +110,7 @@ Result<pid_t> spawn(const std::vector<std::string>& words, int output) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
   std::signal(SIGPIPE, SIG_DFL);
-  ::execv(pointers[0], pointers.data());
+  ::execve(pointers[0], pointers.data(), variables);
   constexpr int kCannotRun = 126;
   ::_exit(kCannotRun);
 }
@@ -158,16 +169,17 @@ std::string ChildServer::last_words() const {
   return lines.back();
 }
 
-Result<std::unique_ptr<ChildServer>> ChildServer::start(const std::vector<std::string>& words,
-                                                        Duration limit,
-                                                        const std::function<bool()>& is_cancelled) {
+Result<std::unique_ptr<ChildServer>> ChildServer::start(
+    const std::vector<std::string>& words, Duration limit,
+    const std::function<bool()>& is_cancelled,
+    const std::optional<std::vector<std::string>>& environment) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("a pipe", "open", errno);
   Descriptors descriptors{.process = {}, .output = UniqueFd(ends[0]), .said = {}};
   UniqueFd there(ends[1]);
   descriptors.said.reset(::eventfd(0, EFD_CLOEXEC));
   if (!descriptors.said.is_open()) return system_error("an eventfd", "open", errno);
-  const auto pid = MUSTER_TRY(spawn(words, there.get()));
+  const auto pid = MUSTER_TRY(spawn(words, environment, there.get()));
   // The program's end is the reader's end of file only if nobody else can write.
   there.reset();
   descriptors.process.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,13 +26,14 @@ namespace muster {
 /// this is destroyed, and killed when it has not ended 30 s later. Threads: not thread-safe.
 class ChildServer {
  public:
-  /// Waits for that line.
+  /// Waits for that line. environment: the program's ("NAME=value"); nullopt: ours.
   ///
   /// Errors: NotFound (no such program), Unavailable (it ended; with what it said),
   /// DeadlineExceeded, Cancelled.
-  static Result<std::unique_ptr<ChildServer>> start(const std::vector<std::string>& words,
-                                                    Duration limit,
-                                                    const std::function<bool()>& is_cancelled);
+  static Result<std::unique_ptr<ChildServer>> start(
+      const std::vector<std::string>& words, Duration limit,
+      const std::function<bool()>& is_cancelled,
+      const std::optional<std::vector<std::string>>& environment = std::nullopt);
   ~ChildServer();
   ChildServer(const ChildServer&) = delete;
   ChildServer& operator=(const ChildServer&) = delete;

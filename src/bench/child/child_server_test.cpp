@@ -30,6 +30,13 @@ TEST(ChildServer, ReadsTheAddressThatTheProgramPrints) {
   }
 }
 
+TEST(ChildServer, GivesTheProgramTheEnvironmentThatIsAskedFor) {
+  const auto child = ChildServer::start(shell("echo \"$A,${HOME:-none}\"; exit 3"), seconds(20),
+                                        kNever, std::vector<std::string>{"A=1"});
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().message, "/bin/sh ended: 1,none");
+}
+
 TEST(ChildServer, SaysWhyAProgramEnded) {
   const auto child =
       ChildServer::start(shell("echo one; echo no model there >&2; exit 3"), seconds(20), kNever);
