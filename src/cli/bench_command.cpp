@@ -19,6 +19,7 @@
 #include "cli/bench_subject.h"
 #include "cli/bench_view.h"
 #include "cli/command.h"
+#include "cli/flag_number.h"
 #include "cli/interrupt.h"
 #include "terminal/terminal_info.h"
 #include "terminal/text_width.h"
@@ -183,11 +184,7 @@ Result<int> run_selftest(const CommandContext& context) {
                           .is_cancelled = is_cancelled,
                           .on_step = say};
   if (const auto seed = context.arguments.value("--seed")) {
-    const auto parsed = std::from_chars(seed->data(), seed->data() + seed->size(), options.seed);
-    if (parsed.ec != std::errc() || parsed.ptr != seed->data() + seed->size()) {
-      return Error{ErrorKind::InvalidArgument,
-                   fmt::format("--seed must be a whole number: \"{}\"", *seed)};
-    }
+    options.seed = MUSTER_TRY(whole_number_of("--seed", *seed, {.example = 7}));
   }
   catch_interrupts();
   std::vector<SelftestCheck> checks;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -20,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
+#include "cli/flag_number.h"
 #include "cli/interrupt.h"
 #include "cli/places.h"
 #include "hw/device_names.h"
@@ -76,37 +76,23 @@ CommandSpec generate_spec() {
   };
 }
 
-template <typename Number>
-Result<std::optional<Number>> number_of(const Arguments& arguments, const char* flag) {
-  const auto text = arguments.value(flag);
-  if (!text) return std::optional<Number>();
-  Number value{};
-  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (code != std::errc{} || end != text->data() + text->size()) {
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{} must be a {}: \"{}\"", flag,
-                             std::is_integral_v<Number> ? "whole number" : "number", *text)};
+Status set_whole(const Arguments& arguments, const char* flag, const WholeRange& range,
+                 std::uint32_t& to) {
+  if (const auto text = arguments.value(flag)) {
+    to = static_cast<std::uint32_t>(MUSTER_TRY(whole_number_of(flag, *text, range)));
   }
-  return std::optional<Number>(value);
-}
-
-template <typename Number>
-Status set_number(const Arguments& arguments, const char* flag, Number& to) {
-  if (const auto value = MUSTER_TRY(number_of<Number>(arguments, flag))) to = *value;
   return Done{};
 }
 
-Status set_in_range(const Arguments& arguments, const char* flag, double least, double most,
-                    double& to) {
-  MUSTER_TRY(set_number(arguments, flag, to));
-  if (to >= least && to <= most) return Done{};
-  return Error{ErrorKind::InvalidArgument,
-               fmt::format("{} must be from {:g} to {:g}: {:g}", flag, least, most, to)};
+Status set_number(const Arguments& arguments, const char* flag, const NumberRange& range,
+                  double& to) {
+  if (const auto text = arguments.value(flag)) to = MUSTER_TRY(number_of(flag, *text, range));
+  return Done{};
 }
 
 Result<SamplingOptions> sampling_options(const Arguments& arguments) {
   SamplingOptions sampling;
-  MUSTER_TRY(set_in_range(arguments, "--temperature", 0, 100, sampling.temperature));
+  MUSTER_TRY(set_number(arguments, "--temperature", {0, 100, 0.8}, sampling.temperature));
   for (const auto* flag : {"--top-k", "--top-p", "--min-p"}) {
     // Without the flag of the temperature whoever names one of these expects a draw.
     if (!arguments.has(flag) || arguments.has("--temperature")) continue;
@@ -116,16 +102,17 @@ Result<SamplingOptions> sampling_options(const Arguments& arguments) {
                     "--temperature 0.8",
                     flag)};
   }
-  MUSTER_TRY(set_number(arguments, "--top-k", sampling.top_k));
-  MUSTER_TRY(set_in_range(arguments, "--top-p", 0, 1, sampling.top_p));
-  MUSTER_TRY(set_in_range(arguments, "--min-p", 0, 1, sampling.min_p));
+  MUSTER_TRY(set_whole(arguments, "--top-k", {0, UINT32_MAX, 40}, sampling.top_k));
+  MUSTER_TRY(set_number(arguments, "--top-p", {0, 1, 0.95}, sampling.top_p));
+  MUSTER_TRY(set_number(arguments, "--min-p", {0, 1, 0.05}, sampling.min_p));
   MUSTER_TRY(
-      set_in_range(arguments, "--repetition-penalty", 1e-3, 1e3, sampling.repetition_penalty));
-  MUSTER_TRY(set_in_range(arguments, "--presence-penalty", -100, 100, sampling.presence_penalty));
-  MUSTER_TRY(set_in_range(arguments, "--frequency-penalty", -100, 100, sampling.frequency_penalty));
-  const auto seed = MUSTER_TRY(number_of<std::uint64_t>(arguments, "--seed"));
-  if (seed) {
-    sampling.seed = *seed;
+      set_number(arguments, "--repetition-penalty", {1e-3, 1e3, 1.1}, sampling.repetition_penalty));
+  MUSTER_TRY(
+      set_number(arguments, "--presence-penalty", {-100, 100, 0.5}, sampling.presence_penalty));
+  MUSTER_TRY(
+      set_number(arguments, "--frequency-penalty", {-100, 100, 0.5}, sampling.frequency_penalty));
+  if (const auto seed = arguments.value("--seed")) {
+    sampling.seed = MUSTER_TRY(whole_number_of("--seed", *seed, {.example = 7}));
   } else {
     fill_random(std::as_writable_bytes(std::span(&sampling.seed, 1)));
   }
@@ -199,11 +186,7 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   if (options.is_raw && options.system) {
     return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
   }
-  MUSTER_TRY(set_number(arguments, "--max-tokens", options.token_limit));
-  if (options.token_limit == 0 || options.token_limit > kTokensMost) {
-    return Error{ErrorKind::InvalidArgument, fmt::format("--max-tokens must be from 1 to {}: {}",
-                                                         kTokensMost, options.token_limit)};
-  }
+  MUSTER_TRY(set_whole(arguments, "--max-tokens", {1, kTokensMost, 512}, options.token_limit));
   options.stops = arguments.values("--stop");
   options.ignores_stop_ids = arguments.has("--ignore-eos");
   options.sampling = MUSTER_TRY(sampling_options(arguments));

@@ -84,6 +84,13 @@ TEST_F(CommandLine, GenerateRefusesWhatItWouldNotRead) {
                "--temperature 0.8");
   expect_error({"generate", "m.gguf", "-p", "Hi", "--top-k", "40", "--temperature", "0"}, 3,
                "m.gguf: no such file");
+  expect_error({"generate", "m.gguf", "-p", "Hi", "--seed", "abc"}, 2,
+               "--seed must be a whole number from 0 to 18446744073709551615: \"abc\"; such as "
+               "--seed 7");
+  expect_error({"generate", "m.gguf", "-p", "Hi", "--max-tokens", "1e2"}, 2,
+               "--max-tokens must be a whole number from 1 to 1048576: \"1e2\"; did you mean 100?");
+  expect_error({"generate", "m.gguf", "-p", "Hi", "--temperature", "0,8"}, 2,
+               "--temperature must be a number from 0 to 100: \"0,8\"; did you mean 0.8?");
 }
 
 TEST_F(CommandLine, TellsItsVersion) {
