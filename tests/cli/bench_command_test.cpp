@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/child/child_server.h"
+#include "net/http_server.h"
 #include "run_muster.h"
 
 namespace muster {
@@ -89,6 +92,32 @@ TEST_F(BenchCommand, SendsTheTextsOfAFile) {
                                     .out);
   EXPECT_EQ(json["points"][0]["trials"][0]["samples"]["request"], (Json{0, 1, 0, 1}));
   expect_error({"bench", "embed", url, "--input", "none.txt"}, 3, "none.txt: no such file");
+}
+
+// The server is this process. A line of JSON is a body like any other, and blanks within it stay.
+TEST_F(BenchCommand, PostsTheLinesOfAFileAsBodies) {
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  std::mutex mutex;
+  std::map<std::string, int> seen;
+  const auto server =
+      HttpServer::start(options, [&](const HttpRequest& request, const HttpRespond& respond) {
+        const std::lock_guard lock(mutex);
+        ++seen[request.method + " " + request.path + " " +
+               std::string(request.header("Content-Type").value_or("")) + " " + request.body];
+        respond({.status = 200, .body = "x"});
+      });
+  ASSERT_TRUE(server) << server.error().message;
+  const auto url = "http://127.0.0.1:" + std::to_string((*server)->port()) + "/echo";
+  muster_.write("bodies.txt", "{\"n\": 1}\nplain  text\n");
+  const auto json = Json::parse(measure({"bench", "http", url, "--input", "bodies.txt",
+                                         "--requests=4", "--clients=1", "--warm-up=none", "--json"})
+                                    .out);
+  EXPECT_EQ(json["points"][0]["trials"][0]["samples"]["request"], (Json{0, 1, 0, 1}));
+  EXPECT_EQ(json["points"][0]["trials"][0]["requests"]["failed"], Json::object());
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(seen, (std::map<std::string, int>{{"POST /echo application/json {\"n\": 1}", 2},
+                                              {"POST /echo application/json plain  text", 2}}));
 }
 
 TEST_F(BenchCommand, ComparesTwoResults) {
