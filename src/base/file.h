@@ -13,7 +13,8 @@
 
 namespace muster {
 
-/// A whole file mapped read-only; the bytes stay valid while this lives.
+/// A whole file mapped read-only; the bytes stay valid while this lives. Where another process may
+/// cut the file shorter, they are read by `read_mapped`.
 ///
 /// Threads: immutable.
 class MappedFile {

@@ -136,7 +136,7 @@ Result<int> run_search(const CommandContext& context) {
   auto embedded = MUSTER_TRY(embed_texts(embedding, options.queries, events, context.clock));
   auto ranking = MUSTER_TRY(
       Ranking::begin(corpus->vectors(), std::move(embedded), options.rank, std::move(filter)));
-  while (!ranking.step()) continue;
+  for (bool is_over = false; !is_over;) is_over = MUSTER_TRY(ranking.step());
   const auto hits = ranking.take();
   const auto entries = MUSTER_TRY(entries_of(corpus->index(), hits));
   const bool wants_json = context.arguments.has("--json");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/mapped_read.h"
 
 namespace muster {
 
@@ -14,8 +15,15 @@ Status hash_bytes_of(const std::filesystem::path& path, std::uint64_t begin, std
     return Error{ErrorKind::Corrupt, fmt::format("{}: shorter than it should be: {} bytes, not {}",
                                                  path.string(), bytes.size(), end)};
   }
-  hash.update(bytes.subspan(begin, end - begin));
+  if (!read_mapped(bytes, [&] { hash.update(bytes.subspan(begin, end - begin)); })) {
+    return cut_short(path.string());
+  }
   return Done{};
+}
+
+Error cut_short(const std::string& name) {
+  return Error{ErrorKind::Corrupt,
+               fmt::format("{}: another program has cut it shorter while it was read", name)};
 }
 
 }  // namespace muster

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,8 +24,13 @@ void check_layout(const muster::Result<muster::VectorLayout>& layout, std::size_
 // The three formats that a file of vectors can have; each input is tried as all of them.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view file(reinterpret_cast<const char*>(data), size);
-  check_layout(muster::parse_npy(file), size);
-  check_layout(muster::parse_safetensors(file), size);
+  // As a file is read: its beginning, its head, and no more.
+  const auto first = [&](std::uint64_t bytes) {
+    return file.substr(0, std::min<std::uint64_t>(bytes, size));
+  };
+  const auto begin = first(muster::kHeadBegin);
+  check_layout(muster::parse_npy(first(muster::npy_head_size(begin)), size), size);
+  check_layout(muster::parse_safetensors(first(muster::safetensors_head_size(begin)), size), size);
   auto source = std::make_unique<muster::MemorySource>(std::string(file), 64);
   const auto vectors = muster::read_jsonl_vectors(std::move(source), "fuzz");
   MUSTER_CHECK(!vectors || vectors->values.size() % vectors->dim == 0);

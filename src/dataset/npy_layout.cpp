@@ -121,26 +121,41 @@ class HeaderParser {
   Header header_;
 };
 
+std::uint64_t byte_at(std::string_view head, std::size_t at) {
+  return static_cast<unsigned char>(head[at]);
+}
+
+// Bytes before the text of the head, whose size stands in the last two or four of them.
+std::uint64_t prefix_size(std::string_view head) { return byte_at(head, 6) == 1 ? 10 : 12; }
+
+std::uint64_t text_size(std::string_view head) {
+  const std::uint64_t low = byte_at(head, 8) | byte_at(head, 9) << 8;
+  if (prefix_size(head) == 10) return low;
+  return low | byte_at(head, 10) << 16 | byte_at(head, 11) << 24;
+}
+
 }  // namespace
 
-Result<VectorLayout> parse_npy(std::string_view file) {
-  const auto byte = [&](std::size_t at) {
-    return static_cast<std::uint64_t>(static_cast<unsigned char>(file[at]));
-  };
-  if (!file.starts_with(kMagic) || file.size() < 12) {
+std::uint64_t npy_head_size(std::string_view begin) {
+  if (begin.size() < kHeadBegin) return begin.size();
+  return prefix_size(begin) + text_size(begin);
+}
+
+Result<VectorLayout> parse_npy(std::string_view head, std::uint64_t file_size) {
+  if (!head.starts_with(kMagic) || head.size() < kHeadBegin) {
     return corrupt("not an npy file");
   }
-  const auto version = byte(6);
-  if (version < 1 || version > 3 || byte(7) != 0) {
-    return Error{ErrorKind::Unsupported, fmt::format("npy version {}.{}", version, byte(7))};
+  const auto version = byte_at(head, 6);
+  if (version < 1 || version > 3 || byte_at(head, 7) != 0) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("npy version {}.{}", version, byte_at(head, 7))};
   }
-  const std::uint64_t prefix = version == 1 ? 10 : 12;
-  std::uint64_t size = byte(8) | byte(9) << 8;
-  if (version > 1) size |= byte(10) << 16 | byte(11) << 24;
-  if (size > file.size() - prefix) {
+  const std::uint64_t prefix = prefix_size(head);
+  const std::uint64_t size = text_size(head);
+  if (size > file_size - prefix || size > head.size() - prefix) {
     return corrupt("longer than the file");
   }
-  const auto header = MUSTER_TRY(HeaderParser(file.substr(prefix, size)).parse());
+  const auto header = MUSTER_TRY(HeaderParser(head.substr(prefix, size)).parse());
   if (!header.descr || !header.is_fortran || !header.shape) {
     return corrupt("descr, fortran_order or shape is missing");
   }
@@ -150,7 +165,7 @@ Result<VectorLayout> parse_npy(std::string_view file) {
     return unsupported(fmt::format("the shape has {} dimensions", header.shape->size()));
   }
   const std::uint64_t offset = prefix + size;
-  return checked_layout((*header.shape)[0], (*header.shape)[1], offset, file.size() - offset);
+  return checked_layout((*header.shape)[0], (*header.shape)[1], offset, file_size - offset);
 }
 
 }  // namespace muster

@@ -79,26 +79,35 @@ Result<Tensor> choose_tensor(dom::object header) {
 
 }  // namespace
 
-Result<VectorLayout> parse_safetensors(std::string_view file) {
+std::uint64_t safetensors_head_size(std::string_view begin) {
   std::uint64_t json_size = 0;
-  if (file.size() < sizeof json_size) {
+  if (begin.size() < sizeof json_size) return begin.size();
+  std::memcpy(&json_size, begin.data(), sizeof json_size);
+  // Of what is no head no more than that is looked at.
+  return sizeof json_size + (json_size > kJsonSizeMax ? 0 : json_size);
+}
+
+Result<VectorLayout> parse_safetensors(std::string_view head, std::uint64_t file_size) {
+  std::uint64_t json_size = 0;
+  if (head.size() < sizeof json_size) {
     return corrupt("shorter than 8 bytes");
   }
-  std::memcpy(&json_size, file.data(), sizeof json_size);
-  if (json_size > kJsonSizeMax || json_size > file.size() - sizeof json_size) {
+  std::memcpy(&json_size, head.data(), sizeof json_size);
+  if (json_size > kJsonSizeMax || json_size > file_size - sizeof json_size ||
+      json_size > head.size() - sizeof json_size) {
     return corrupt("longer than the file, or than 100 MB");
   }
   dom::parser parser;
   dom::object header;
-  if (parser.parse(simdjson::padded_string(file.substr(sizeof json_size, json_size))).get(header) !=
+  if (parser.parse(simdjson::padded_string(head.substr(sizeof json_size, json_size))).get(header) !=
       simdjson::SUCCESS) {
     return corrupt("not a JSON object");
   }
   const auto tensor = MUSTER_TRY(choose_tensor(header));
   const std::uint64_t data = sizeof json_size + json_size;
-  if (tensor.begin > tensor.end || tensor.end > file.size() - data) {
+  if (tensor.begin > tensor.end || tensor.end > file_size - data) {
     return corrupt(
-        fmt::format("the data end at byte {}, the file has {}", tensor.end, file.size() - data));
+        fmt::format("the data end at byte {}, the file has {}", tensor.end, file_size - data));
   }
   return checked_layout(tensor.shape[0], tensor.shape[1], data + tensor.begin,
                         tensor.end - tensor.begin);

@@ -6,9 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/file.h"
+#include "base/mapped_read.h"
+#include "dataset/file_hash.h"
 #include "dataset/jsonl_vectors.h"
 #include "dataset/vector_layout.h"
 #include "dataset/vector_writer.h"
@@ -18,8 +23,9 @@ namespace {
 
 class MappedVectors final : public VectorFile {
  public:
-  MappedVectors(MappedFile file, VectorLayout layout)
-      : file_(std::move(file)),
+  MappedVectors(std::string name, MappedFile file, VectorLayout layout)
+      : name_(std::move(name)),
+        file_(std::move(file)),
         rows_(reinterpret_cast<const float*>(file_.bytes().data() + layout.offset)),
         layout_(layout) {}
 
@@ -29,8 +35,13 @@ class MappedVectors final : public VectorFile {
     MUSTER_CHECK(row < layout_.row_count);
     return {rows_ + row * layout_.dim, layout_.dim};
   }
+  Status read_rows(const std::function<void()>& work) const override {
+    if (read_mapped(file_.bytes(), work)) return Done{};
+    return cut_short(name_);
+  }
 
  private:
+  std::string name_;
   MappedFile file_;
   const float* rows_;
   VectorLayout layout_;
@@ -46,10 +57,29 @@ class ReadVectors final : public VectorFile {
     MUSTER_CHECK(row < row_count());
     return std::span(vectors_.values).subspan(row * vectors_.dim, vectors_.dim);
   }
+  Status read_rows(const std::function<void()>& work) const override {
+    work();
+    return Done{};
+  }
 
  private:
   JsonlVectors vectors_;
 };
+
+// What the file begins with, copied: parsers cannot be left in the middle of a read.
+Result<std::string> head_of(const MappedFile& file, VectorFormat format, const std::string& name) {
+  const auto text = file.text();
+  std::string head;
+  const auto copy = [&](std::size_t size) -> Status {
+    head.resize(std::min(size, text.size()));
+    const bool is_there =
+        read_mapped(file.bytes(), [&] { std::copy_n(text.begin(), head.size(), head.begin()); });
+    return is_there ? Status(Done{}) : Status(cut_short(name));
+  };
+  MUSTER_TRY(copy(kHeadBegin));
+  MUSTER_TRY(copy(format == VectorFormat::Npy ? npy_head_size(head) : safetensors_head_size(head)));
+  return head;
+}
 
 }  // namespace
 
@@ -61,12 +91,15 @@ Result<std::unique_ptr<VectorFile>> VectorFile::open(const std::filesystem::path
     return std::unique_ptr<VectorFile>(std::make_unique<ReadVectors>(std::move(vectors)));
   }
   auto file = MUSTER_TRY(MappedFile::open(path));
+  const auto head = MUSTER_TRY(head_of(file, format, path.string()));
+  const auto size = file.bytes().size();
   const auto layout =
-      format == VectorFormat::Npy ? parse_npy(file.text()) : parse_safetensors(file.text());
+      format == VectorFormat::Npy ? parse_npy(head, size) : parse_safetensors(head, size);
   if (!layout) {
     return Error{layout.error().kind, fmt::format("{}: {}", path.string(), layout.error().message)};
   }
-  return std::unique_ptr<VectorFile>(std::make_unique<MappedVectors>(std::move(file), *layout));
+  return std::unique_ptr<VectorFile>(
+      std::make_unique<MappedVectors>(path.string(), std::move(file), *layout));
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,8 +29,14 @@ class VectorFile {
   virtual std::uint64_t row_count() const = 0;
   virtual std::uint32_t dim() const = 0;
 
-  /// Shapes: [dim] float32. row: below row_count().
+  /// Shapes: [dim] float32. row: below row_count(). Where the file is mapped and another process
+  /// may cut it shorter, rows are read in `read_rows`.
   virtual std::span<const float> row(std::uint64_t row) const = 0;
+
+  /// Runs `work`, which reads rows. What holds for the work of read_mapped holds for it.
+  ///
+  /// Errors: Corrupt, naming the file, where a row is not there any more.
+  virtual Status read_rows(const std::function<void()>& work) const = 0;
 };
 
 /// Where the index of OUT lies: "x.npy" has "x.npy.index.jsonl" beside it.

@@ -25,14 +25,17 @@ double marginal_relevance(const Candidate& candidate, double lambda, bool is_fir
 
 }  // namespace
 
-std::vector<SearchHit> pick_by_marginal_relevance(const VectorFile& vectors,
-                                                  std::span<const SearchHit> candidates,
-                                                  double lambda, std::size_t count) {
+Result<std::vector<SearchHit>> pick_by_marginal_relevance(const VectorFile& vectors,
+                                                          std::span<const SearchHit> candidates,
+                                                          double lambda, std::size_t count) {
   std::vector<Candidate> all;
-  for (const auto& hit : candidates) {
-    const auto row = vectors.row(hit.row);
-    all.push_back({.hit = hit, .square = dot_product(row, row)});
-  }
+  for (const auto& hit : candidates) all.push_back({.hit = hit});
+  MUSTER_TRY(vectors.read_rows([&] {
+    for (auto& candidate : all) {
+      const auto row = vectors.row(candidate.hit.row);
+      candidate.square = dot_product(row, row);
+    }
+  }));
   std::vector<SearchHit> picked;
   while (picked.size() < std::min(count, all.size())) {
     Candidate* best = nullptr;
@@ -47,13 +50,15 @@ std::vector<SearchHit> pick_by_marginal_relevance(const VectorFile& vectors,
     }
     best->is_picked = true;
     picked.push_back(best->hit);
-    const auto row = vectors.row(best->hit.row);
-    for (auto& candidate : all) {
-      if (candidate.is_picked) continue;
-      const double product = dot_product(vectors.row(candidate.hit.row), row);
-      candidate.nearest_picked =
-          std::max(candidate.nearest_picked, cosine_of(product, candidate.square, best->square));
-    }
+    MUSTER_TRY(vectors.read_rows([&] {
+      const auto row = vectors.row(best->hit.row);
+      for (auto& candidate : all) {
+        if (candidate.is_picked) continue;
+        const double product = dot_product(vectors.row(candidate.hit.row), row);
+        candidate.nearest_picked =
+            std::max(candidate.nearest_picked, cosine_of(product, candidate.square, best->square));
+      }
+    }));
   }
   return picked;
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "dataset/vector_file.h"
 #include "jobs/ranking.h"
 
@@ -16,11 +17,12 @@ namespace muster {
 /// and of equal ones the first candidate. With lambda 1 they are the first `count`; with 0 the
 /// first is the first, and each further one the least like those before it.
 ///
-/// candidates: rows with a direction. Cost: count x candidates products of two rows. Threads: pure.
+/// candidates: rows with a direction. Errors: those of VectorFile::read_rows. Cost: count x
+/// candidates products of two rows. Threads: pure.
 /// Source: Carbonell and Goldstein 1998, "The use of MMR, diversity-based reranking for reordering
 /// documents and producing summaries", SIGIR.
-std::vector<SearchHit> pick_by_marginal_relevance(const VectorFile& vectors,
-                                                  std::span<const SearchHit> candidates,
-                                                  double lambda, std::size_t count);
+Result<std::vector<SearchHit>> pick_by_marginal_relevance(const VectorFile& vectors,
+                                                          std::span<const SearchHit> candidates,
+                                                          double lambda, std::size_t count);
 
 }  // namespace muster

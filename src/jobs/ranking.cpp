@@ -41,17 +41,20 @@ Result<Ranking> Ranking::begin(const VectorFile& vectors, std::vector<std::vecto
   return ranking;
 }
 
-bool Ranking::step() {
+Result<bool> Ranking::step() {
   const std::uint64_t of_a_row = std::max<std::uint64_t>(1, queries_.size() * vectors_->dim());
   const std::uint64_t row_count = std::max<std::uint64_t>(1, kProductsOfAStep / of_a_row);
   const auto end = std::min(vectors_->row_count(), next_row_ + row_count);
   if (next_row_ < end && !queries_.empty()) {
-    for (; next_row_ < end; ++next_row_) {
-      if (!filter_ || filter_->takes(next_row_)) look_at(next_row_);
-    }
+    // Rows are read by products alone, in which nothing is half done.
+    MUSTER_TRY(vectors_->read_rows([&] {
+      for (; next_row_ < end; ++next_row_) {
+        if (!filter_ || filter_->takes(next_row_)) look_at(next_row_);
+      }
+    }));
     return false;
   }
-  if (next_query_ < queries_.size()) pick(next_query_++);
+  if (next_query_ < queries_.size()) MUSTER_TRY(pick(next_query_++));
   return next_query_ == queries_.size();
 }
 
@@ -81,11 +84,13 @@ void Ranking::offer(std::size_t query, const SearchHit& hit) {
   }
 }
 
-void Ranking::pick(std::size_t query) {
+Status Ranking::pick(std::size_t query) {
   auto& hits = hits_[query];
   std::sort_heap(hits.begin(), hits.end(), is_better);
-  if (!options_.mmr_lambda) return;
-  hits = pick_by_marginal_relevance(*vectors_, hits, *options_.mmr_lambda, options_.count);
+  if (!options_.mmr_lambda) return Done{};
+  hits = MUSTER_TRY(
+      pick_by_marginal_relevance(*vectors_, hits, *options_.mmr_lambda, options_.count));
+  return Done{};
 }
 
 }  // namespace muster

@@ -46,7 +46,9 @@ class Ranking {
                                std::shared_ptr<const RowFilter> filter = nullptr);
 
   /// True: that was all.
-  bool step();
+  ///
+  /// Errors: those of VectorFile::read_rows; the ranking is of no use after one.
+  Result<bool> step();
 
   /// The hits of each query, after `step` has said true; once.
   std::vector<std::vector<SearchHit>> take() { return std::move(hits_); }
@@ -62,7 +64,7 @@ class Ranking {
 
   void look_at(std::uint64_t row);
   void offer(std::size_t query, const SearchHit& hit);
-  void pick(std::size_t query);
+  Status pick(std::size_t query);
 
   const VectorFile* vectors_;
   RankOptions options_;

@@ -1,9 +1,12 @@
 #include "jobs/ranking.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -18,7 +21,7 @@ Result<std::vector<SearchHit>> search_vectors(const VectorFile& vectors, std::ve
                                               std::shared_ptr<const RowFilter> filter = nullptr) {
   auto ranking =
       MUSTER_TRY(Ranking::begin(vectors, {std::move(query)}, options, std::move(filter)));
-  while (!ranking.step()) continue;
+  for (bool is_over = false; !is_over;) is_over = MUSTER_TRY(ranking.step());
   return ranking.take().front();
 }
 
@@ -131,7 +134,7 @@ TEST(Ranking, ManyQueriesHaveTheHitsThatEachHasAlone) {
   }
   auto ranking = *Ranking::begin(vectors, queries, {.count = 4});
   int step_count = 1;
-  while (!ranking.step()) ++step_count;
+  while (!*ranking.step()) ++step_count;
   EXPECT_GT(step_count, 4) << "a step is a millisecond's work";
   const auto hits = ranking.take();
   ASSERT_EQ(hits.size(), 40U);
@@ -181,6 +184,60 @@ TEST(Ranking, MarginalRelevancePicksWhatIsNotYetThere) {
   EXPECT_EQ(picked(0, 2, 3), (RowIndices{0, 2}));
   EXPECT_EQ(picked(0.5, 2, 2), (RowIndices{0, 1})) << "row 2 is no candidate";
   EXPECT_EQ(picked(0.5, 3, 1), (RowIndices{0, 2, 1})) << "as many candidates as hits, at least";
+}
+
+/// A file of 4,096 rows (1, row, 0, 0), 16 pages of them, that another program cuts at its first
+/// page.
+class RankingOfAFile : public testing::Test {
+ protected:
+  RankingOfAFile()
+      : path_(std::filesystem::path(testing::TempDir()) /
+              ("ranking." + std::to_string(::getpid()) + ".npy")) {
+    // Source: NEP 1; 118 bytes behind the first ten.
+    std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (4096, 4), }";
+    head.resize(117, ' ');
+    std::vector<float> values;
+    for (int i = 0; i < 4096; ++i) values.insert(values.end(), {1, static_cast<float>(i), 0, 0});
+    std::ofstream(path_) << std::string_view("\x93NUMPY\x01\x00\x76\x00", 10) << head << '\n'
+                         << std::string_view(reinterpret_cast<const char*>(values.data()),
+                                             values.size() * sizeof(float));
+    vectors_ = *VectorFile::open(path_);
+  }
+  ~RankingOfAFile() override { std::filesystem::remove(path_); }
+
+  void cut() const {
+    std::filesystem::resize_file(path_, static_cast<std::uintmax_t>(::sysconf(_SC_PAGESIZE)));
+  }
+
+  void expect_cut(const Error& error) const {
+    EXPECT_EQ(error.kind, ErrorKind::Corrupt);
+    EXPECT_EQ(error.message,
+              path_.string() + ": another program has cut it shorter while it was read");
+  }
+
+  const std::filesystem::path path_;
+  std::unique_ptr<VectorFile> vectors_;
+};
+
+TEST_F(RankingOfAFile, AFileThatIsCutMeanwhileIsAnError) {
+  EXPECT_EQ(rows_of(*search_vectors(*vectors_, {0, 1, 0, 0}, 1)), RowIndices{4095});
+  cut();
+  const auto found = search_vectors(*vectors_, {0, 1, 0, 0}, 1);
+  ASSERT_FALSE(found);
+  expect_cut(found.error());
+}
+
+TEST_F(RankingOfAFile, AFileThatIsCutBeforeHitsArePickedIsAnError) {
+  auto ranking = *Ranking::begin(*vectors_, {{0, 1, 0, 0}},
+                                 {.count = 2, .mmr_lambda = 0.5, .mmr_candidate_count = 9});
+  // All rows are one step's work.
+  const auto looked_at = ranking.step();
+  ASSERT_TRUE(looked_at);
+  ASSERT_FALSE(*looked_at);
+  cut();
+  const auto picked = ranking.step();
+  ASSERT_FALSE(picked);
+  expect_cut(picked.error());
 }
 
 }  // namespace

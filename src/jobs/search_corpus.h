@@ -48,8 +48,8 @@ class SearchCorpus {
   /// Errors: those of parse_filter. Cost: that of RowFilter.
   Result<std::shared_ptr<const RowFilter>> filter(std::string_view condition) const;
 
-  /// The file of vectors is still as long and as old as when it was opened: a mapped file that was
-  /// cut ends the process that reads it. One that another has replaced by its name is not touched.
+  /// The file of vectors is still as long and as old as when it was opened: what has been written
+  /// into it is not searched. One that another has replaced by its name is not touched.
   ///
   /// Errors: Corrupt.
   Status check_unchanged() const;

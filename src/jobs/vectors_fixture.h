@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ class FakeVectors final : public VectorFile {
   std::uint32_t dim() const override { return dim_; }
   std::span<const float> row(std::uint64_t row) const override {
     return std::span(values_).subspan(row * dim_, dim_);
+  }
+  Status read_rows(const std::function<void()>& work) const override {
+    work();
+    return Done{};
   }
 
  private:

@@ -79,7 +79,12 @@ struct CorpusSearches::Search {
     }
     if (!ranking && !is_filter_ready(corpus)) return false;
     if (!ranking) return !begin_ranking(corpus);
-    if (!ranking->step()) return false;
+    const auto is_over = ranking->step();
+    if (!is_over) {
+      outcome = gone_stale(call.corpus->name);
+      return true;
+    }
+    if (!*is_over) return false;
     outcome = ranking->take();
     return true;
   }
@@ -136,11 +141,15 @@ void CorpusSearches::measure() {
     const auto& vectors = corpus->vectors();
     auto& taken = seconds_per_query_.emplace_back(0);
     if (vectors.row_count() == 0) continue;
-    const auto row = vectors.row(0);
-    auto ranking = Ranking::begin(vectors, {{row.begin(), row.end()}}, {});
-    if (!ranking) continue;  // a row of zeros
+    std::vector<float> query(vectors.dim());
+    const auto is_read = vectors.read_rows([&] {
+      const auto row = vectors.row(0);
+      std::copy(row.begin(), row.end(), query.begin());
+    });
+    auto ranking = Ranking::begin(vectors, {std::move(query)}, {});
+    if (!is_read || !ranking) continue;  // cut meanwhile, which a search tells; or a row of zeros
     const TimePoint begin = clock_.now();
-    ranking->step();
+    if (!ranking->step()) continue;
     const auto step_count = vectors.row_count() * vectors.dim() / Ranking::kProductsOfAStep + 1;
     taken = seconds(clock_.now() - begin) * static_cast<double>(step_count);
   }

@@ -89,6 +89,20 @@ TEST_F(SearchCommand, FindsWhatFitsTheFilter) {
                  "without quotes, as meta.year > 2019");
 }
 
+// The worker for the question starts when the vectors are mapped: it cuts their file.
+TEST_F(SearchCommand, VectorsThatAreCutMeanwhileAreASentence) {
+  write_corpus();
+  const auto worker = muster_.folder() / "worker";
+  muster_.write("worker", "#!/bin/sh\n: > '" + (muster_.folder() / "x.npy").string() +
+                              "'\nexec '" MUSTER_BINARY_DIR "/bin/zero_worker' \"$@\"\n");
+  std::filesystem::permissions(worker, std::filesystem::perms::owner_all);
+  const auto found = muster_.run({"search", "x.npy", "a", "--devices", "1xcpu", "--torch-root",
+                                  "torch", "--worker-program", worker.string()});
+  EXPECT_EQ(found.exit_code, 7);
+  EXPECT_EQ(found.out, "");
+  EXPECT_EQ(found.err, "muster: x.npy: another program has cut it shorter while it was read\n");
+}
+
 TEST_F(SearchCommand, ShowsKeptFieldsAndCountsTheDuplicateId) {
   write_corpus();
   EXPECT_NE(
