@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/cpu_time.h"
 #include "hw/cpu/process_reader.h"
 
 namespace muster {
@@ -28,17 +29,12 @@ void give_terminal(pid_t group) {
   std::signal(SIGTTOU, before);
 }
 
-double seconds_of(const timeval& time) {
-  constexpr double kMicro = 1e-6;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * kMicro;
-}
-
 ProcessUse use_of(const rusage& taken) {
   constexpr std::uint64_t kKib = 1024;
   // Linux counts in units of 512 bytes here, whatever the file system's blocks are.
   constexpr std::uint64_t kBlock = 512;
-  return {.user_seconds = seconds_of(taken.ru_utime),
-          .system_seconds = seconds_of(taken.ru_stime),
+  return {.user_seconds = cpu_seconds(taken.ru_utime),
+          .system_seconds = cpu_seconds(taken.ru_stime),
           .peak_memory_bytes = static_cast<std::uint64_t>(taken.ru_maxrss) * kKib,
           .read_bytes = static_cast<std::uint64_t>(taken.ru_inblock) * kBlock,
           .written_bytes = static_cast<std::uint64_t>(taken.ru_oublock) * kBlock};

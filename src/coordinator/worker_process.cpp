@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/child_process.h"
+#include "base/cpu_time.h"
 #include "base/file.h"
 #include "spec/worker_arguments.h"
 
@@ -177,11 +178,8 @@ std::optional<WorkerDeath> WorkerProcess::reap(Duration limit) {
     return std::nullopt;
   }
   is_reaped_ = true;
-  const auto time_of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
   WorkerDeath death;
-  death.cpu_seconds = time_of(usage.ru_utime) + time_of(usage.ru_stime);
+  death.cpu_seconds = cpu_seconds(usage);
   if (WIFEXITED(status)) {
     death.reason = fmt::format("exit code {}", WEXITSTATUS(status));
     death.is_own_fault = true;

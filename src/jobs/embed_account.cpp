@@ -1,11 +1,10 @@
 // What a run tells of itself: its progress while it lasts, what the files record of the vectors,
 // and the report at the end.
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/cpu_time.h"
 #include "jobs/embed_run.h"
 
 namespace muster {
@@ -14,15 +13,6 @@ namespace {
 constexpr Duration kProgressInterval = std::chrono::milliseconds(100);
 
 }  // namespace
-
-double cpu_seconds_of_this_process() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto time_of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return time_of(usage.ru_utime) + time_of(usage.ru_stime);
-}
 
 // Shown at once, however short after the last frame: what begins now may take seconds.
 void EmbedRun::begin_phase(const std::string& phase) {
@@ -91,7 +81,7 @@ EmbedReport EmbedRun::report() {
   report.first_duplicate = first_duplicate_;
   report.are_all_ids_compared = !ids_.is_full();
   report.first_vector_seconds = first_row_at_ ? seconds(*first_row_at_ - begin_) : 0;
-  report.parent_cpu_seconds = cpu_seconds_of_this_process() - cpu_begin_;
+  report.parent_cpu_seconds = process_cpu_seconds() - cpu_begin_;
   report.worker_cpu_seconds = worker_cpu_seconds_;
   return report;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cpu_time.h"
 #include "jobs/embed_run.h"
 
 namespace muster {
@@ -34,7 +35,7 @@ EmbedRun::EmbedRun(const EmbedOptions& options, const EmbedEvents& events, const
       files_(options.out),
       window_(window_records(options), kWindowSize),
       begin_(clock.now()),
-      cpu_begin_(cpu_seconds_of_this_process()) {
+      cpu_begin_(process_cpu_seconds()) {
   if (options.server) return;
   for (const auto& device : options.devices) {
     auto& shown = progress_.devices.emplace_back();

@@ -22,9 +22,6 @@
 
 namespace muster {
 
-/// User and system time of this process until now.
-double cpu_seconds_of_this_process();
-
 /// Adds the time of a scope to one of the parts of a run.
 class Stopwatch {
  public:

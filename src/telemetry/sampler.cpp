@@ -7,7 +7,6 @@
 
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/cpu_time.h"
 #include "base/file.h"
 #include "base/mutex.h"
 #include "net/frame_channel.h"
@@ -232,12 +232,7 @@ void Sampler::send_costs() {
   for (auto& [function, cost] : calls) costs.calls.push_back(std::move(cost));
   costs.ticks = sampling_->ticks();
   costs.ticks[static_cast<std::size_t>(Tier::Fast)].missed += lost_visits_;
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto time_of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  costs.cpu_seconds = time_of(usage.ru_utime) + time_of(usage.ru_stime);
+  costs.cpu_seconds = process_cpu_seconds();
   costs.rss_bytes = resident_bytes();
   send(TelemetryMessageType::Costs, 0, encode(costs));
 }

@@ -5,8 +5,6 @@
 // loop).
 #include "bench/load/load_generator.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/cpu_time.h"
 #include "bench/load/load_client.h"
 #include "bench/load/sample_recorder.h"
 
@@ -27,15 +26,6 @@ constexpr double kReconnectSeconds = 0.1;
 // Of an open loop: so that the first requests need not pay for connecting.
 constexpr std::uint32_t kOpenAtStart = 16;
 constexpr std::size_t kSentAtOnce = 64;
-
-double process_cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds_of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
-}
 
 class Trial final : public LoadClientOwner {
  public:
