@@ -16,12 +16,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A drain goes before all else: while it lasts, the states of models explain nothing.
-std::string why_unready(InferenceService& service) {
+// Without keys everybody may read, as anywhere else.
+bool may_read(Exchange& exchange) {
+  const auto& keys = exchange.state().keys;
+  if (keys == nullptr) return true;
+  auto verdict = check_key(*keys, exchange.request, RouteScope::Read, unix_seconds());
+  exchange.caller_name = std::move(verdict.caller.name);
+  return !verdict.refusal;
+}
+
+// A drain goes before all else: while it lasts, the states of models explain nothing. Names of
+// models, and reasons, which quote files, are for those who may read.
+std::string why_unready(InferenceService& service, bool shows_models) {
   if (service.status().is_draining) return "the server is shutting down";
   std::string reason;
   for (const auto& model : service.models()) {
     if (model.state == ModelState::Ready) continue;
+    if (!shows_models) return "a model is not ready";
     if (!reason.empty()) reason += "; ";
     reason += model.name + (model.reason.empty() ? " is loading" : ": " + model.reason);
   }
@@ -49,15 +60,6 @@ Json worker_json(const GroupStatus& device, const CanaryResult* result) {
 }
 
 constexpr Duration kVerdictAge = std::chrono::seconds(1);
-
-// Without keys everybody may read, as anywhere else.
-bool may_read(Exchange& exchange) {
-  const auto& keys = exchange.state().keys;
-  if (keys == nullptr) return true;
-  auto verdict = check_key(*keys, exchange.request, RouteScope::Read, unix_seconds());
-  exchange.caller_name = std::move(verdict.caller.name);
-  return !verdict.refusal;
-}
 
 Json verdict_json(const HealthVerdict& verdict) { return {{"status", verdict.word}}; }
 
@@ -99,7 +101,8 @@ void answer_livez(const ExchangePtr& exchange) { exchange->answer(200, {{"status
 void answer_readyz(const ExchangePtr& exchange) {
   InferenceService& service = exchange->state().service;
   if (service.is_ready()) return exchange->answer(200, {{"status", "ready"}});
-  exchange->answer(later(503, {{"status", "unready"}, {"reason", why_unready(service)}}));
+  exchange->answer(
+      later(503, {{"status", "unready"}, {"reason", why_unready(service, may_read(*exchange))}}));
 }
 
 void answer_health(const ExchangePtr& exchange) {

@@ -281,6 +281,20 @@ TEST_F(ServerTest, AProbeOfHealthNeedsNoKeyAndLearnsNothingElse) {
   EXPECT_EQ(get("/metrics").status, 401) << "the other routes want one as before";
 }
 
+TEST_F(ServerTest, WhyAServerIsNotReadyIsForThoseWhoMayRead) {
+  std::string keys(kKeys);
+  keys.replace(keys.find("[read]"), 6, "[read, admin]");
+  use_keys(keys);
+  start();
+  const HttpHeaders key{{"Authorization", "Bearer test-key"}};
+  for (const char* device : {"cpu:0", "cpu:1"}) {
+    EXPECT_EQ(post("/v1/admin/drain", Json{{"device", device}}.dump(), key).status, 200);
+  }
+  while (get("/readyz").status == 200) std::this_thread::yield();
+  EXPECT_EQ(json(get("/readyz"))["reason"], "a model is not ready");
+  EXPECT_EQ(json(call("GET", "/readyz", key))["reason"], "tiny: every device is drained");
+}
+
 TEST_F(ServerTest, WhatTheHeadTellsIsRefusedBeforeTheBody) {
   use_keys(kKeys);
   options_.audit_file = folder_ / "audit.jsonl";
