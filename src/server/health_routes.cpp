@@ -13,13 +13,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // A drain goes before all else: while it lasts, the states of models explain nothing.
-std::string why_unready(InferenceService& service) {
+std::string why_unready(const ServerState& state) {
+  const InferenceService& service = state.service;
   if (service.status().is_draining) return "the server is shutting down";
   std::string reason;
   for (const auto& model : service.models()) {
     if (model.state == ModelState::Ready) continue;
     if (!reason.empty()) reason += "; ";
     reason += model.name + (model.reason.empty() ? " is loading" : ": " + model.reason);
+  }
+  if (state.generation != nullptr) {
+    for (const auto& model : state.generation->models()) {
+      if (model.state == ModelState::Ready) continue;
+      if (!reason.empty()) reason += "; ";
+      reason += model.name + (model.reason.empty() ? " is loading" : ": " + model.reason);
+    }
   }
   return reason.empty() ? "no device is ready" : reason;
 }
@@ -44,12 +52,35 @@ Json worker_json(const GroupStatus& device, const CanaryResult* result) {
   return json;
 }
 
-// All that should work does: 200. Anything else is 503, with what is wrong.
-HttpResponse health_response(const std::vector<GroupStatus>& devices,
-                             const std::vector<CanaryResult>& results) {
+Json decoder_worker_json(const std::string& model, const ServedDecoderStatus::Device& device) {
+  Json json{{"device", device.name},
+            {"model", model},
+            {"state", device.is_ready ? "ready" : "starting"},
+            {"is_well", device.is_ready}};
+  if (!device.is_ready) {
+    json["reason"] = device.reason.empty() ? "it is loading the model" : device.reason;
+  }
+  return json;
+}
+
+// All that should work does: 200. Anything else is 503, with what is wrong. Devices without a model
+// of the canary's kind have nothing to answer where the server only generates.
+HttpResponse health_response(const ServerState& state, const std::vector<CanaryResult>& results) {
+  auto devices = state.service.fleet().groups;
+  if (state.generation != nullptr && state.service.models().empty()) devices.clear();
   Json workers = Json::array();
+  std::size_t worker_count = devices.size();
   std::size_t well_count = 0;
   std::size_t resting_count = 0;
+  if (state.generation != nullptr) {
+    for (const auto& model : state.generation->models()) {
+      for (const auto& device : model.devices) {
+        ++worker_count;
+        well_count += device.is_ready ? 1 : 0;
+        workers.push_back(decoder_worker_json(model.name, device));
+      }
+    }
+  }
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const CanaryResult* mine = nullptr;
     for (const auto& result : results) {
@@ -59,7 +90,7 @@ HttpResponse health_response(const std::vector<GroupStatus>& devices,
     resting_count += devices[i].state == GroupState::Drained ? 1 : 0;
     well_count += workers.back()["is_well"] == Json(true) ? 1 : 0;
   }
-  const bool is_well = well_count > 0 && well_count + resting_count == devices.size();
+  const bool is_well = well_count > 0 && well_count + resting_count == worker_count;
   return later(is_well ? 200 : 503,
                {{"status", is_well ? "ok" : (well_count > 0 ? "degraded" : "failed")},
                 {"workers", std::move(workers)}});
@@ -70,9 +101,9 @@ HttpResponse health_response(const std::vector<GroupStatus>& devices,
 void answer_livez(const ExchangePtr& exchange) { exchange->answer(200, {{"status", "ok"}}); }
 
 void answer_readyz(const ExchangePtr& exchange) {
-  InferenceService& service = exchange->state().service;
-  if (service.is_ready()) return exchange->answer(200, {{"status", "ready"}});
-  exchange->answer(later(503, {{"status", "unready"}, {"reason", why_unready(service)}}));
+  const ServerState& state = exchange->state();
+  if (is_ready(state)) return exchange->answer(200, {{"status", "ready"}});
+  exchange->answer(later(503, {{"status", "unready"}, {"reason", why_unready(state)}}));
 }
 
 void answer_health(const ExchangePtr& exchange) {
@@ -82,10 +113,9 @@ void answer_health(const ExchangePtr& exchange) {
   state.service.fleet_admin().check(state.options.canary_limit,
                                     [alive = exchange](const std::vector<CanaryResult>& results) {
                                       ServerState& now = alive->state();
-                                      const auto devices = now.service.fleet().groups;
                                       const auto waiting = std::exchange(now.awaiting_health, {});
                                       for (const auto& one : waiting)
-                                        one->answer(health_response(devices, results));
+                                        one->answer(health_response(now, results));
                                     });
 }
 

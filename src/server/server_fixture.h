@@ -30,6 +30,7 @@ class ServerFixture : public ::testing::Test {
       thread_.join();
     }
     server_.reset();
+    generation_.reset();
     service_.reset();
     ::unsetenv("ZERO_WORKER");
     std::filesystem::remove_all(folder_);
@@ -51,7 +52,9 @@ class ServerFixture : public ::testing::Test {
         clock_);
     ASSERT_TRUE(service) << service.error().message;
     service_ = *std::move(service);
-    auto server = Server::start(options_, *service_, nullptr, loop_, hooks_, clock_);
+    if (!options_.decoders.empty()) start_generation();
+    auto server = Server::start(options_, {.service = *service_, .generation = generation_.get()},
+                                loop_, hooks_, clock_);
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
     thread_ = std::jthread([this] { loop_.run(); });
@@ -59,6 +62,16 @@ class ServerFixture : public ::testing::Test {
     client_ = *HttpClient::open(scheme + "://127.0.0.1:" + std::to_string(server_->port()),
                                 {.tls = client_tls_});
     while (get("/readyz").status != 200) std::this_thread::yield();
+  }
+
+  void start_generation() {
+    auto generation = GenerationService::start(
+        options_, loop_,
+        {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
+         .on_fatal = [](const Error& error) { FAIL() << error.message; }},
+        clock_);
+    ASSERT_TRUE(generation) << generation.error().message;
+    generation_ = *std::move(generation);
   }
 
   /// The server is ready with its first device; some tests want both.
@@ -91,6 +104,7 @@ class ServerFixture : public ::testing::Test {
   TlsClientOptions client_tls_;  // when the server speaks TLS
   std::map<std::string, std::string> changes_;
   std::unique_ptr<InferenceService> service_;
+  std::unique_ptr<GenerationService> generation_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpClient> client_;
   std::jthread thread_;
