@@ -25,7 +25,6 @@
 #include "hw/device_names.h"
 #include "jobs/decoder_source.h"
 #include "jobs/generate.h"
-#include "modelfile/model_folder.h"
 
 namespace muster {
 namespace {
