@@ -88,8 +88,8 @@ Status Ranking::pick(std::size_t query) {
   auto& hits = hits_[query];
   std::sort_heap(hits.begin(), hits.end(), is_better);
   if (!options_.mmr_lambda) return Done{};
-  hits = MUSTER_TRY(
-      pick_by_marginal_relevance(*vectors_, hits, *options_.mmr_lambda, options_.count));
+  hits =
+      MUSTER_TRY(pick_by_marginal_relevance(*vectors_, hits, *options_.mmr_lambda, options_.count));
   return Done{};
 }
 
