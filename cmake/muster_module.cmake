@@ -49,6 +49,7 @@ function(muster_module name)
       MUSTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}" MUSTER_BINARY_DIR="${PROJECT_BINARY_DIR}")
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+    muster_start_early(${name})
   endif()
 
   if(MUSTER_FUZZ)
