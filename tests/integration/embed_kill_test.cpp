@@ -39,7 +39,7 @@ class EmbedRuns {
     std::ofstream(folder_ / "torch/lib/libtorch_cpu.so").flush();
     std::ofstream(folder_ / "torch/version.py") << "__version__ = '2.11.0+cpu'\n";
     std::ofstream input(folder_ / "in.txt");
-    for (int i = 0; i < 150'000; ++i)
+    for (int i = 0; i < 60'000; ++i)
       input << "text " << i * 7919LL % 100'003 << " the text " << i % 13 << "\n";
   }
   ~EmbedRuns() {
@@ -83,7 +83,7 @@ class EmbedRuns {
   // Of every record some of the fields that are kept.
   void write_records() const {
     std::ofstream input(folder_ / "in.jsonl");
-    for (int i = 0; i < 150'000; ++i) {
+    for (int i = 0; i < 60'000; ++i) {
       input << R"({"id":)" << i << R"(,"text":"text )" << i * 7919LL % 100'003 << '"';
       if (i % 3 != 0) input << R"(,"meta":{"year":)" << 1990 + i % 40 << '}';
       if (i % 5 == 0) input << R"(,"tags":["a","b )" << i % 11 << R"("])";

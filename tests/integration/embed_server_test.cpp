@@ -29,7 +29,7 @@ class EmbedServerTest : public testing::Test {
     std::ofstream(folder_ / "torch/lib/libtorch_cpu.so").flush();
     std::ofstream(folder_ / "torch/version.py") << "__version__ = '2.11.0+cpu'\n";
     std::ofstream input(folder_ / "in.txt");
-    for (int i = 0; i < 60'000; ++i) {
+    for (int i = 0; i < 20'000; ++i) {
       input << "text " << i * 7919LL % 100'003 << " the text " << std::string(i % 40, 'a') << "\n";
     }
   }
