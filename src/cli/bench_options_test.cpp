@@ -1,6 +1,7 @@
 #include "cli/bench_options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -68,7 +69,7 @@ TEST(BenchPlan, RunsByCountForAsLongAsItTakes) {
 }
 
 TEST(BenchPlan, ReadsATrace) {
-  const auto file = ::testing::TempDir() + "bench_trace.txt";
+  const auto file = ::testing::TempDir() + "bench_trace." + std::to_string(::getpid());
   std::ofstream(file) << "0\n1.5\n";
   const auto made = plan({"embed", "http://h:1", "--trace", file});
   ASSERT_TRUE(made) << made.error().message;

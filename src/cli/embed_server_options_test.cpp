@@ -1,6 +1,7 @@
 #include "cli/embed_server_options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -17,7 +18,9 @@ ListedModel listed(const std::string& name, bool embeds = true) {
 
 class ServedWordsTest : public testing::Test {
  protected:
-  ServedWordsTest() : file_(std::filesystem::path(testing::TempDir()) / "served_words.txt") {
+  ServedWordsTest()
+      : file_(std::filesystem::path(testing::TempDir()) /
+              ("served_words." + std::to_string(::getpid()))) {
     std::ofstream(file_) << "a\n";
   }
   ~ServedWordsTest() override { std::filesystem::remove(file_); }

@@ -1,6 +1,7 @@
 #include "serving/canary_store.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -15,7 +16,7 @@ class CanaryStore : public ::testing::Test {
   ~CanaryStore() override { std::filesystem::remove_all(folder_); }
 
   const std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) / "canary_store";
+      std::filesystem::path(::testing::TempDir()) / ("canary_store." + std::to_string(::getpid()));
 };
 
 TEST_F(CanaryStore, KeepsEveryBitOfARow) {

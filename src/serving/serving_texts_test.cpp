@@ -82,16 +82,15 @@ TEST_F(ServingTextsTest, ALongTextIsEncodedAsideAndAQueryGoesBeforeIt) {
 // for the one that is being encoded at most. In CPU time, which a busy machine does not lengthen.
 TEST_F(ServingTextsTest, NobodyWaitsForTheLongTextsOfClientsThatHaveGone) {
   start();
-  const auto marks_of = [](int count) {
-    std::string text = "long ";
-    for (int i = 0; i < count; ++i) text += "\xCC\x81";  // a combining accent, which is stripped
-    return text + "end";
-  };
+  std::string marks = "long ";
+  for (int i = 0; i < 300'000; ++i) marks += "\xCC\x81";  // a combining accent, which is stripped
+  std::vector<std::string> others(30, marks);
+  for (std::size_t i = 0; i < others.size(); ++i) others[i] += std::to_string(i);
   const auto cpu_seconds_of = [&](const std::function<void()>& before) {
     const auto begin = process_cpu_seconds();
     wait_for<Answer>([&](auto on_done) {
       before();
-      service_->embed(EmbedCall{.texts = {marks_of(300'000)}}, on_done);
+      service_->embed(EmbedCall{.texts = {marks}}, on_done);
     });
     return process_cpu_seconds() - begin;
   };
@@ -102,9 +101,8 @@ TEST_F(ServingTextsTest, NobodyWaitsForTheLongTextsOfClientsThatHaveGone) {
   service_->clear_cache();
   const auto behind_others = cpu_seconds_of([&] {
     std::vector<CallId> gone;
-    for (int i = 0; i < 30; ++i) {
-      gone.push_back(
-          service_->embed(EmbedCall{.texts = {marks_of(300'000 + i)}}, [](const Answer&) {}));
+    for (auto& other : others) {
+      gone.push_back(service_->embed(EmbedCall{.texts = {std::move(other)}}, [](const Answer&) {}));
       EXPECT_NE(gone.back(), 0U);
     }
     for (const auto id : gone) service_->cancel(id);

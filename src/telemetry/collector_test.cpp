@@ -3,6 +3,7 @@
 #include "telemetry/collector.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -56,7 +57,8 @@ CollectorOptions simulated(const std::string& machine) {
 }
 
 CollectorOptions fake_driver(const std::string& name, const std::string& scenario) {
-  const auto file = std::filesystem::path(testing::TempDir()) / (name + ".json");
+  const auto file = std::filesystem::path(testing::TempDir()) /
+                    (name + "." + std::to_string(::getpid()) + ".json");
   std::ofstream(file) << scenario;
   ::setenv("FAKENVML_SCENARIO", file.c_str(), 1);
   CollectorOptions options;

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -41,7 +42,8 @@ constexpr const char* kScenario = R"({"fake_nvml": 1, "clock": "stepped", "gpus"
 class EnergyPhases : public testing::Test {
  protected:
   void SetUp() override {
-    const auto scenario = std::filesystem::path(testing::TempDir()) / "energy_phases.json";
+    const auto scenario = std::filesystem::path(testing::TempDir()) /
+                          ("energy_phases." + std::to_string(::getpid()) + ".json");
     std::ofstream(scenario) << kScenario;
     ::setenv("FAKENVML_SCENARIO", scenario.c_str(), 1);
     library_ = ::dlopen(kLibrary, RTLD_NOW);
