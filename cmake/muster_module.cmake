@@ -42,7 +42,7 @@ function(muster_module name)
   if(BUILD_TESTING AND arg_TESTS AND (arg_TORCH OR MUSTER_UNIT_TESTS))
     add_executable(${name}_test ${arg_TESTS})
     muster_unity(${name}_test)
-    muster_compile_quickly(${name}_test)
+    muster_compile_test(${name}_test)
     target_link_libraries(${name}_test PRIVATE muster_${name} ${arg_EXTERNAL} ${arg_TEST_EXTERNAL}
                           GTest::gtest GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "cli/arguments.h"
@@ -72,6 +73,7 @@ TEST(BenchPlan, ReadsATrace) {
   const auto file = ::testing::TempDir() + "bench_trace." + std::to_string(::getpid());
   std::ofstream(file) << "0\n1.5\n";
   const auto made = plan({"embed", "http://h:1", "--trace", file});
+  std::filesystem::remove(file);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->points[0].name, "trace of 2 requests");
   EXPECT_EQ(made->points[0].load.seconds, 2.5);

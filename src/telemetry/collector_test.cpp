@@ -56,15 +56,30 @@ CollectorOptions simulated(const std::string& machine) {
   return options;
 }
 
-CollectorOptions fake_driver(const std::string& name, const std::string& scenario) {
-  const auto file = std::filesystem::path(testing::TempDir()) /
-                    (name + "." + std::to_string(::getpid()) + ".json");
-  std::ofstream(file) << scenario;
-  ::setenv("FAKENVML_SCENARIO", file.c_str(), 1);
-  CollectorOptions options;
-  options.nvml_libraries = {kLibrary};
-  return options;
-}
+/// A driver that does what `scenario` says. The sampler reads it again whenever it starts.
+class FakeDriver {
+ public:
+  explicit FakeDriver(const std::string& scenario) {
+    std::ofstream(file_) << scenario;
+    ::setenv("FAKENVML_SCENARIO", file_.c_str(), 1);
+  }
+  ~FakeDriver() {
+    ::unsetenv("FAKENVML_SCENARIO");
+    std::filesystem::remove(file_);
+  }
+  FakeDriver(const FakeDriver&) = delete;
+  FakeDriver& operator=(const FakeDriver&) = delete;
+
+  static CollectorOptions options() {
+    CollectorOptions options;
+    options.nvml_libraries = {kLibrary};
+    return options;
+  }
+
+ private:
+  const std::filesystem::path file_ = std::filesystem::path(testing::TempDir()) /
+                                      ("collector." + std::to_string(::getpid()) + ".json");
+};
 
 TEST(Collector, TellsOfASimulatedMachineAtOnce) {
   const SteadyClock clock;
@@ -89,7 +104,8 @@ TEST(Collector, ABrokenMachineIsRefusedInWords) {
   const auto several = Collector::start(simulated("sim:2x8xL4-24G"), clock);
   ASSERT_FALSE(several);
   EXPECT_EQ(several.error().kind, ErrorKind::InvalidArgument);
-  const auto scenario = Collector::start(fake_driver("broken", R"({"fake_nvml": 1})"), clock);
+  const FakeDriver driver(R"({"fake_nvml": 1})");
+  const auto scenario = Collector::start(FakeDriver::options(), clock);
   ASSERT_FALSE(scenario);
   EXPECT_EQ(scenario.error().kind, ErrorKind::InvalidArgument);
   EXPECT_NE(scenario.error().message.find("gpus"), std::string::npos) << scenario.error().message;
@@ -166,9 +182,9 @@ TEST(Collector, ReadingsOfACpuAreThereWhenItsEdgesAre) {
 
 TEST(Collector, ADeviceInWhoseCallTheSamplerDiedTwiceIsLeftOut) {
   const SteadyClock clock;
-  const auto options = fake_driver("crash", R"({"fake_nvml": 1, "gpus": [{"model": "T4"},
+  const FakeDriver driver(R"({"fake_nvml": 1, "gpus": [{"model": "T4"},
     {"model": "T4", "crash": {"from": 0.3, "functions": ["nvmlDeviceGetUtilizationRates"]}}]})");
-  const auto collector = Collector::start(options, clock);
+  const auto collector = Collector::start(FakeDriver::options(), clock);
   ASSERT_TRUE(collector) << collector.error().message;
   SampleWait wait(**collector);
   EXPECT_TRUE(wait.until([&] {

@@ -42,10 +42,10 @@ constexpr const char* kScenario = R"({"fake_nvml": 1, "clock": "stepped", "gpus"
 class EnergyPhases : public testing::Test {
  protected:
   void SetUp() override {
-    const auto scenario = std::filesystem::path(testing::TempDir()) /
-                          ("energy_phases." + std::to_string(::getpid()) + ".json");
-    std::ofstream(scenario) << kScenario;
-    ::setenv("FAKENVML_SCENARIO", scenario.c_str(), 1);
+    scenario_ = std::filesystem::path(testing::TempDir()) /
+                ("energy_phases." + std::to_string(::getpid()) + ".json");
+    std::ofstream(scenario_) << kScenario;
+    ::setenv("FAKENVML_SCENARIO", scenario_.c_str(), 1);
     library_ = ::dlopen(kLibrary, RTLD_NOW);
     ASSERT_NE(library_, nullptr) << ::dlerror();
     set_time_ =
@@ -66,6 +66,7 @@ class EnergyPhases : public testing::Test {
     source_.reset();
     if (library_ != nullptr) ::dlclose(library_);
     ::unsetenv("FAKENVML_SCENARIO");
+    std::filesystem::remove(scenario_);
   }
 
   void move_to(TimePoint time) {
@@ -115,6 +116,7 @@ class EnergyPhases : public testing::Test {
   NoWatch watch_;
   TimePoint now_;
   std::optional<TimePoint> last_begin_;  // the first edge of the last window
+  std::filesystem::path scenario_;
   void* library_ = nullptr;
   void (*set_time_)(std::uint64_t) = nullptr;
   double (*true_energy_)(unsigned, double, double) = nullptr;
