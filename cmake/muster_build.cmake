@@ -83,8 +83,9 @@ endfunction()
 # A test program. No lines for the sanitizers' reports, which take a sixth of its compile time: gtest tells the line of
 # what failed, and a report has the lines of the folder under test.
 function(muster_compile_test target)
+  muster_compile_quickly(${target})
   if(MUSTER_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0 -g0)
+    target_compile_options(${target} PRIVATE -g0)
   elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${target} PRIVATE -O1)
   endif()

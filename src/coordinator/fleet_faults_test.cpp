@@ -29,6 +29,7 @@ using Row = std::vector<float>;
 constexpr ModelId kModel = 7;
 constexpr ItemKey kTextCount = 200;
 constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr std::size_t kLoad = 64;  // texts that are kept in a fleet
 
 std::vector<std::uint32_t> ids_of(ItemKey key) {
   const auto text = key % kTextCount;
@@ -123,7 +124,7 @@ class FleetFaultsTest : public testing::Test {
   }
 
   /// Keeps `load` texts in until `is_done`.
-  void run_until(const std::function<bool()>& is_done, std::size_t load = 64) {
+  void run_until(const std::function<bool()>& is_done, std::size_t load = kLoad) {
     const auto begin = clock_.now();
     while (!is_done()) {
       ASSERT_LT(clock_.now() - begin, kPatience) << notices_ << states();
@@ -185,7 +186,7 @@ TEST_F(FleetFaultsTest, KillsAndCancelsAtRandomMomentsLoseAndDoubleNothing) {
   std::mt19937 random(20240607);
   for (int kills = 0; kills < 20; ++kills) {
     ASSERT_NO_FATAL_FAILURE(run_until(rows_since(random() % 300)));
-    fill(64);  // the last turn may have answered all of them
+    fill(kLoad);  // the last turn may have answered all of them
     for (int i = 0; i < 10; ++i) {
       const auto key = *std::next(waiting_.begin(), static_cast<long>(random() % waiting_.size()));
       EXPECT_TRUE(fleet_->texts().cancel(key));
