@@ -8,7 +8,6 @@
 // Latencies in milliseconds; those of refusals (429, 503) apart from those of answers.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <charconv>
@@ -18,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/cpu_time.h"
 #include "load_generator.h"
 #include "net/http_client.h"
 
@@ -134,15 +134,6 @@ void add_percentiles(nlohmann::json& report, const std::string& prefix, std::vec
   report[prefix + "max_ms"] = percentile(values, 1);
 }
 
-double own_cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 nlohmann::json report_of(const LoadResult& result) {
   nlohmann::json report;
   report["statuses"] = nlohmann::json::object();
@@ -173,7 +164,7 @@ nlohmann::json report_of(const LoadResult& result) {
   report["unanswered"] = result.unanswered;
   report["wrong_rows"] = result.wrong_rows;
   report["reconnects"] = result.reconnects;
-  report["own_cpu_seconds"] = own_cpu_seconds();
+  report["own_cpu_seconds"] = muster::process_cpu_seconds();
   auto& timeline = report["timeline"] = nlohmann::json::array();
   for (const auto& second : result.timeline) {
     timeline.push_back({{"ok", second.ok}, {"refused", second.refused}, {"other", second.other}});

@@ -6,8 +6,6 @@
 // object: the last readings of each device, calls and their percentiles by function, the CPU share
 // of a core for each GPU, and the refresh periods.
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -18,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cpu_time.h"
 #include "hw/device_sources.h"
 #include "hw/inventory.h"
 
@@ -40,7 +39,7 @@ int fail(std::string_view message) {
 // Every call with its time.
 class TimedCalls final : public muster::CallWatch {
  public:
-  void enter(const char* /*function*/) override {}
+  void enter(const char* /*function*/, TimePoint /*at*/) override {}
   void leave(const char* function, std::int32_t code, Duration took) override {
     auto& calls = calls_[function];
     calls.microseconds.push_back(std::chrono::duration<double, std::micro>(took).count());
@@ -76,15 +75,6 @@ class TimedCalls final : public muster::CallWatch {
   };
   std::map<std::string, Calls> calls_;
 };
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return of(usage.ru_utime) + of(usage.ru_stime);
-}
 
 Json device_json(const muster::DeviceIdentity& identity, const muster::Readings& readings,
                  const std::map<std::string, int>& errors) {
@@ -181,7 +171,7 @@ int run(int duration_s, int hz, const std::vector<std::string>& libraries) {
   auto& samplers = source->samplers;
   std::vector<Watched> watched(samplers.size());
   const auto start = SteadyClock::now();
-  const double cpu_start = cpu_seconds();
+  const double cpu_start = muster::process_cpu_seconds();
   for (int tick = 0; tick < duration_s * hz; ++tick) {
     std::this_thread::sleep_until(start + tick * Duration(std::chrono::seconds(1)) / hz);
     for (std::size_t i = 0; i < samplers.size(); ++i) {
@@ -189,7 +179,7 @@ int run(int duration_s, int hz, const std::vector<std::string>& libraries) {
     }
   }
   const double wall_s = muster::seconds(SteadyClock::now() - start);
-  const double cpu_s = cpu_seconds() - cpu_start;
+  const double cpu_s = muster::process_cpu_seconds() - cpu_start;
 
   Json json{{"open_seconds", open_s}, {"seconds", wall_s}, {"cpu_seconds", cpu_s}};
   json["devices"] = Json::array();

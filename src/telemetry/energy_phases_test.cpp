@@ -23,12 +23,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class NoWatch final : public CallWatch {
- public:
-  void enter(const char* /*function*/, TimePoint /*at*/) override {}
-  void leave(const char* /*function*/, std::int32_t /*code*/, Duration /*took*/) override {}
-};
-
 constexpr const char* kLibrary = MUSTER_BINARY_DIR "/lib/libfakenvml.so";
 
 // GPU 0 works in bursts that no window is a multiple of; GPU 1 has no counter; GPU 2 loses its
