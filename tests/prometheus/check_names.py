@@ -131,7 +131,8 @@ def main():
     exported = Exported(families(), label_values(), device_names())
     faults = []
     for name in RULES:
-        rules, tests = ((FOLDER / "prometheus" / f"{name}.rules{kind}.yml").read_text() for kind in ("", ".test"))
+        rules = (FOLDER / "prometheus" / f"{name}.rules.yml").read_text()
+        tests = "\n".join(file.read_text() for file in sorted((FOLDER / "prometheus").glob(f"{name}.*test.yml")))
         found = faults_in_rules(without_comments(rules), without_comments(tests), exported, name == "muster_server")
         faults += [f"{name}.rules.yml: {fault}" for fault in found]
     for name in DASHBOARDS:

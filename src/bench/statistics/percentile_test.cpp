@@ -94,7 +94,7 @@ TEST(Summarize, TheIntervalHoldsTheTruthAsOftenAsItSays) {
 // Requests that wait in one queue are alike: an interval that took them for independent would hold
 // the truth in a third of the runs.
 TEST(Summarize, TheIntervalOfAQueueHoldsItToo) {
-  constexpr int kRuns = 60;
+  constexpr int kRuns = 30;
   constexpr double kLoad = 0.8;
   const double truth = sojourn_percentile(ServiceLaw::Exponential, 1, kLoad, 0.95);
   int covered = 0;

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t kTreeCount = 5000;
+constexpr std::uint64_t kTreeCount = 2500;
 constexpr std::uint64_t kSeed = 20261121;
 
 std::uint64_t setting(const char* name, std::uint64_t otherwise) {

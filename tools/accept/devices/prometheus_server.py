@@ -13,7 +13,7 @@ from devices.fleet import fetch, wait_until
 from programs import DEPS, ROOT, scratch
 
 RULES = ROOT / "packaging" / "prometheus" / "muster.rules.yml"
-RULE_TESTS = ROOT / "packaging" / "prometheus" / "muster.rules.test.yml"
+RULE_TESTS = sorted((ROOT / "packaging" / "prometheus").glob("muster.*test.yml"))
 
 
 def tool(name):

@@ -59,11 +59,11 @@ def rules():
 
 
 def check_with_promtool(report, names):
-    code, said = promtool("test", "rules", RULE_TESTS)
+    code, said = promtool("test", "rules", *RULE_TESTS)
     report.raw["promtool"] = {"exit": code, "said": said}
     report.add(holds("promtool test rules", code == 0 and "SUCCESS" in said, said.splitlines()[-1] if said else f"exit {code}",
                      "SUCCESS"))
-    groups = re.split(r"^  - name: (\w+).*$", RULE_TESTS.read_text(), flags=re.MULTILINE)
+    groups = re.split(r"^  - name: (\w+).*$", "\n".join(file.read_text() for file in RULE_TESTS), flags=re.MULTILINE)
     tests = dict(zip(groups[1::2], groups[2::2]))
     devices = {name: len(set(re.findall(r'instance="(\w)', body)) | set(re.findall(r'uuid="([^"]+)', body)))
                for name, body in tests.items()}
