@@ -251,6 +251,13 @@ std::optional<std::string> identity_difference(const RunIdentity& then,
   return std::nullopt;
 }
 
+// In one order, as a reader gets it back: an identity from a journal gives what the run itself did.
+std::string identity_hash(const RunIdentity& identity) {
+  auto stored = as_stored(Json::parse(checked_line(identity_json(identity))));
+  std::sort(stored.begin(), stored.end());
+  return hash_hex(identity_json(stored).dump());
+}
+
 Result<JournalContent> RunJournal::read(const std::filesystem::path& path) {
   const std::string text = MUSTER_TRY(read_file(path));
   return MUSTER_TRY(parse_journal(text, path)).journal;

@@ -43,6 +43,9 @@ struct JournalContent {
 /// the same. `then` comes from a file, `now` does not.
 std::optional<std::string> identity_difference(const RunIdentity& then, const RunIdentity& now);
 
+/// 32 hexadecimal digits that are the same for identities that do not differ.
+std::string identity_hash(const RunIdentity& identity);
+
 /// The journal of a run, beside its output: a JSON line with the identity, a JSON line a step, and
 /// one when the parts are whole, each ending in its own checksum and made durable before `append`
 /// returns. A torn last line is dropped.
