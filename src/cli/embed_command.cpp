@@ -23,7 +23,6 @@
 #include "cli/server_client.h"
 #include "cli/shell_words.h"
 #include "config/foreign_names.h"
-#include "dataset/run_journal.h"
 #include "jobs/embed.h"
 #include "jobs/finished_output.h"
 #include "jobs/run_output.h"
@@ -90,15 +89,14 @@ CommandSpec embed_spec() {
   };
 }
 
-// What an earlier run had finished counts, too, where this one was to go on with it.
-// The records whose rows are kept. Rows leave in the order of the input and are computed in
-// another, so they are fewer than those that the progress has counted.
-std::uint64_t kept_record_count(const CommandContext& context) {
+// The records whose rows are kept, written or ahead of their turn. What an earlier run had finished
+// counts, too, where this one was to go on with it.
+std::uint64_t kept_by(const CommandContext& context) {
   const RunFiles files(context.arguments.value("--out").value_or(""));
   const auto found = find_output(files);
   if (!found || (*found != FoundOutput::Unfinished && *found != FoundOutput::Unnamed)) return 0;
-  const auto content = RunJournal::read(files.journal);
-  return content && !content->steps.empty() ? content->steps.back().record_count : 0;
+  const auto count = kept_record_count(files);
+  return count ? *count : 0;
 }
 
 // After Ctrl-C: what was kept, and the exact words to go on with.
@@ -108,13 +106,13 @@ int say_how_to_resume(const CommandContext& context) {
     std::fputs("muster: stopped; what went to standard output cannot be resumed\n", stderr);
   } else if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
     std::fputs("muster: stopped; a run that reads standard input cannot be resumed\n", stderr);
-  } else if (const auto count = kept_record_count(context); count == 0) {
+  } else if (const auto count = kept_by(context); count == 0) {
     std::fputs("muster: stopped before a row was finished; nothing of this run is kept\n", stderr);
   } else {
     auto words = context.words;
     std::erase(words, "--restart");
     if (!context.arguments.has("--resume")) words.emplace_back("--resume");
-    fmt::print(stderr, "muster: stopped; the first {} kept, go on with: {}\n",
+    fmt::print(stderr, "muster: stopped; {} kept, go on with: {}\n",
                count == 1 ? "text is" : fmt::format("{} texts are", with_thousands(count)),
                join_shell_words(words));
   }

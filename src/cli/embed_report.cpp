@@ -225,7 +225,8 @@ ProgressReading progress_reading(const EmbedProgress& progress) {
   if (progress.read_token_count > 0) {
     const auto resumed = std::min(progress.input_size_resumed, progress.input_size_read);
     const auto read = static_cast<double>(progress.input_size_read - resumed);
-    const auto done = read * share(token_count, progress.read_token_count);
+    const auto tokens_done = token_count + progress.resumed_token_count;
+    const auto done = read * share(tokens_done, progress.read_token_count);
     reading.fraction =
         std::min(1.0, (static_cast<double>(resumed) + done) / static_cast<double>(total));
   } else {

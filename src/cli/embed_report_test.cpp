@@ -212,6 +212,11 @@ TEST(ProgressReading, CountsTheTokensThatTheDevicesFinished) {
   // The first 2000 bytes were done before: (2000 + 6000 * 0.75) / 10,000.
   progress.input_size_resumed = 2000;
   EXPECT_DOUBLE_EQ(*progress_reading(progress).fraction, 0.65);
+  // 8000 of them and of the 40,000 read belong to rows that were found ahead.
+  progress.read_token_count = 40'000;
+  progress.resumed_token_count = 8'000;
+  EXPECT_DOUBLE_EQ(*progress_reading(progress).fraction, 0.68);  // (2000 + 6000 * 0.8) / 10,000
+  progress.resumed_token_count = 0;
   progress.read_token_count = 20'000;  // fewer than done: retried texts count twice
   EXPECT_DOUBLE_EQ(*progress_reading(progress).fraction, 0.8);
 }

@@ -1,6 +1,7 @@
 // One run: read some records, step the backend, write what is done; until the input is at its end.
 // Rows come back in any order and are written in input order, so memory is bounded by the window
-// and not by the corpus, and a journal that counts records says exactly where to go on. Everything
+// and not by the corpus, and a journal that counts records says exactly where to go on. With each
+// step of it the rows that wait for an earlier one are kept beside the output. Everything
 // happens on one thread; callbacks of the backend come within its step.
 
 #include "jobs/embed.h"
@@ -96,12 +97,13 @@ Error EmbedRun::stopped(const Error& error) {
                                          error.message)};
   }
   if (!are_rows_doubtful_) (void)commit();
-  if (are_rows_doubtful_ || output_->durable_record_count() == 0 || reads_stdin()) {
+  const auto count = kept_count();
+  if (are_rows_doubtful_ || count == 0 || reads_stdin()) {
     output_.reset();
+    ahead_.reset();
     discard(files_);
     return error;
   }
-  const auto count = output_->durable_record_count();
   // A record that is wrong would end it again; how to go on after Ctrl-C the caller knows better.
   if (error.kind == ErrorKind::Cancelled || error.kind == ErrorKind::InvalidArgument) return error;
   return Error{error.kind,

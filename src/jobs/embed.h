@@ -94,15 +94,16 @@ struct EmbedProgress {
   std::string phase;
   std::uint64_t text_count = 0;     // vectors written so far, and
   std::uint64_t token_count = 0;    // their tokens; resumed rows are not counted
-  std::uint64_t resumed_count = 0;  // rows found done by --resume
+  std::uint64_t resumed_count = 0;  // rows found done by --resume, those ahead when they are met
   std::uint64_t bad_count = 0;      // skipped records
   std::uint64_t blank_count = 0;    // blank lines that were passed over
   std::uint64_t truncated_count = 0;
   std::uint64_t duplicate_id_count = 0;  // records read with the id of an earlier one
   std::uint64_t input_size_consumed = 0;
-  std::uint64_t read_token_count = 0;  // of the texts read by this run; 0: nobody can tell yet
-  std::uint64_t read_count = 0;        // records read so far, those found done included, and
-  std::uint64_t input_size_read = 0;   // the bytes they took: more than consumed, work is under way
+  std::uint64_t read_token_count = 0;     // of the texts read by this run; 0: nobody can tell yet
+  std::uint64_t resumed_token_count = 0;  // those of them whose rows were found ahead
+  std::uint64_t read_count = 0;           // records read so far, those found done included, and
+  std::uint64_t input_size_read = 0;  // the bytes they took: more than consumed, work is under way
   std::uint64_t input_size_resumed = 0;           // the bytes of the records found done by --resume
   std::optional<std::uint64_t> input_size_total;  // bytes; nullopt for standard input
   double elapsed_seconds = 0;                     // since the first worker was ready
@@ -139,12 +140,12 @@ struct EmbedEvents {
 /// Embeds a corpus on all devices, or by a server: reads, tokenises, cuts batches for whoever is
 /// free, writes rows in input order, and survives the death of any worker.
 ///
-/// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and what is
-/// done is kept for `resume`. Errors: those of reading, writing and the model; InvalidArgument for
-/// a bad record without `skip_bad`, for an output that would overwrite what is read, and for
-/// unfinished work at its place without `resume` or `restart`, and for a stream with them;
-/// Unavailable when no device can work, or another run is writing this output; Cancelled. Nothing
-/// is ever left under the final names after an error.
+/// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and every row
+/// that has come back is kept for `resume`. Errors: those of reading, writing and the model;
+/// InvalidArgument for a bad record without `skip_bad`, for an output that would overwrite what is
+/// read, and for unfinished work at its place without `resume` or `restart`, and for a stream with
+/// them; Unavailable when no device can work, or another run is writing this output; Cancelled.
+/// Nothing is ever left under the final names after an error.
 Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
                                  const Clock& clock, const std::function<bool()>& cancelled);
 

@@ -13,8 +13,8 @@ namespace muster {
 namespace {
 
 // Records read ahead, for each 4,096 tokens of a batch: enough that texts of one length are found
-// among mixed ones, few enough that what a crash can cost stays near a second of work (rows leave
-// in input order).
+// among mixed ones, few enough that their rows take little memory, and little of the disk while
+// they wait for their turn.
 constexpr std::size_t kWindowRecords = 4096;
 constexpr std::size_t kWindowRecordsMax = 64 * 1024;
 constexpr std::uint64_t kWindowSize = 64ULL << 20;  // bytes of texts and ids
@@ -93,7 +93,20 @@ Status EmbedRun::open_backend(FoundOutput found) {
         "nothing of {} is there to go on with: starting from the beginning", files_.out.string()));
   } else if (options_.resume) {
     resumption_ = MUSTER_TRY(find_resumption(files_, format_, identity_));
-    MUSTER_TRY(skip_done_records());
+    first_record_ = resumption_->last.record_count;
+  }
+  MUSTER_TRY(open_ahead());
+  if (resumption_) MUSTER_TRY(skip_done_records());
+  return Done{};
+}
+
+Status EmbedRun::open_ahead() {
+  if (options_.stream || reads_stdin()) return Done{};
+  auto run = identity_hash(identity_);
+  if (resumption_) {
+    ahead_ = MUSTER_TRY(AheadFile::reopen(files_.ahead, std::move(run), first_record_));
+  } else {
+    ahead_ = std::make_unique<AheadFile>(files_.ahead, std::move(run));
   }
   return Done{};
 }

@@ -65,6 +65,10 @@ Status EmbedRun::take_record() {
     window_.push(std::move(taken));
     return Done{};
   }
+  if (take_ahead(taken)) {
+    window_.push(std::move(taken));
+    return Done{};
+  }
   const auto key = window_.next_key();
   {
     const Stopwatch watch(clock_, time_.tokenize);
@@ -76,6 +80,25 @@ Status EmbedRun::take_record() {
   taken.entry.text = record_.text;
   MUSTER_CHECK(window_.push(std::move(taken)) == key);
   return Done{};
+}
+
+// The row was computed before its turn by the run that was interrupted.
+bool EmbedRun::take_ahead(WindowRecord& taken) {
+  if (!ahead_) return false;
+  auto row = ahead_->find(first_record_ + window_.next_key(), record_.text);
+  if (!row) return false;
+  taken.entry.text = record_.text;
+  taken.entry.token_count = row->token_count;
+  taken.entry.is_truncated = row->is_truncated;
+  taken.row = std::move(row->values);
+  taken.is_done = true;
+  taken.is_resumed = true;
+  ++progress_.resumed_count;
+  if (!options_.server) {  // which tells of no tokens before their rows
+    progress_.read_token_count += row->token_count;
+    progress_.resumed_token_count += row->token_count;
+  }
+  return true;
 }
 
 // Whoever gives ids means them to be different; it is no error that they are not.
@@ -126,6 +149,12 @@ Status EmbedRun::open_output() {
     output_ = std::make_unique<StreamOutput>(*options_.stream);
     return Done{};
   }
+  if (ahead_ && ahead_->dim() != 0 && ahead_->dim() != dim) {
+    return Error{ErrorKind::Corrupt,
+                 fmt::format("{}: rows of {} values, and the model gives {}: start anew with "
+                             "--restart",
+                             files_.ahead.string(), ahead_->dim(), dim)};
+  }
   const RowShape shape{.format = format_, .dim = dim, .has_objects = writes_objects(options_)};
   output_ = MUSTER_TRY(
       RunOutput::open(files_, shape, identity_, std::exchange(resumption_, std::nullopt)));
@@ -142,12 +171,12 @@ Status EmbedRun::write_done() {
                                 .text = record->entry.text,
                                 .fields = record->entry.fields});
     MUSTER_TRY(output_->append(record->entry, record->row));
-    if (record->entry.row) {
+    if (!record->entry.row) {
+      ++progress_.bad_count;
+    } else if (!record->is_resumed) {
       ++progress_.text_count;
       progress_.token_count += record->entry.token_count;
       progress_.truncated_count += record->entry.is_truncated ? 1 : 0;
-    } else {
-      ++progress_.bad_count;
     }
     progress_.input_size_consumed = record->input_position;
     window_.pop_front();
@@ -159,7 +188,34 @@ Status EmbedRun::write_done() {
 // The hash of the records goes with the step, so that a resumed run can tell a changed input.
 Status EmbedRun::commit() {
   last_commit_ = clock_.now();
-  return output_->commit(records_hash_.hex());
+  const auto committed = output_->commit(records_hash_.hex());
+  // Behind a step: what it has made durable need not be ahead any more. Where it failed, rows may
+  // still be kept.
+  const auto kept = keep_ahead();
+  return committed ? kept : committed;
+}
+
+// What a crash would else cost: rows that wait for an earlier one. One that cannot be written does
+// not keep those before it from counting.
+Status EmbedRun::keep_ahead() {
+  if (!ahead_) return Done{};
+  MUSTER_TRY(ahead_->drop_before(output_->durable_record_count()));
+  const auto put = window_.visit_done([this](ItemKey key, const WindowRecord& record) -> Status {
+    const auto number = first_record_ + key;
+    if (record.row.empty() || ahead_->has(number)) return Done{};
+    return ahead_->put({.record = number,
+                        .text = record.entry.text,
+                        .token_count = record.entry.token_count,
+                        .is_truncated = record.entry.is_truncated},
+                       record.row);
+  });
+  const auto synced = ahead_->sync();
+  return put ? synced : put;
+}
+
+// Records that a resumed run would not compute again.
+std::uint64_t EmbedRun::kept_count() const {
+  return output_->durable_record_count() + (ahead_ ? ahead_->durable_count() : 0);
 }
 
 }  // namespace muster

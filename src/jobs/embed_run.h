@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "dataset/ahead_file.h"
 #include "dataset/text_reader.h"
 #include "jobs/duplicate_ids.h"
 #include "jobs/embed.h"
@@ -55,6 +56,7 @@ class EmbedRun {
   Result<FoundOutput> take_names();
   Status open_backend(FoundOutput found);
   EmbedBackendEvents backend_events();
+  Status open_ahead();
   Status skip_done_records();
 
   // The loop and its end: embed.cpp.
@@ -68,6 +70,7 @@ class EmbedRun {
   Status read_turn();
   Status check_has_texts() const;
   Status take_record();
+  bool take_ahead(WindowRecord& taken);
   void note_id();
   void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
   void on_row(ItemKey key, std::span<const std::byte> row);
@@ -75,6 +78,8 @@ class EmbedRun {
   Status open_output();
   Status write_done();
   Status commit();
+  Status keep_ahead();
+  std::uint64_t kept_count() const;
 
   // What is told of it: embed_account.cpp.
   void begin_phase(const std::string& phase);
@@ -106,6 +111,8 @@ class EmbedRun {
   std::optional<RunResumption> resumption_;
   std::unique_ptr<EmbedOutput> output_;
   RecordWindow window_;
+  std::unique_ptr<AheadFile> ahead_;  // nullptr where nothing can be resumed
+  std::uint64_t first_record_ = 0;    // of the input: the window's first key
 
   TextRecord record_;     // the one just read; its buffers are used again
   Hash128 records_hash_;  // over all records that have been written

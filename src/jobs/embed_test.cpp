@@ -305,7 +305,7 @@ TEST_F(EmbedTest, AFolderUnderAnyNameOfTheRunIsRefusedBeforeAnyWork) {
   write_input("in.txt", "a\n");
   options_.worker_program = "/nothing/here";  // not even started
   for (const char* ending : {"", ".part", ".index.jsonl", ".index.jsonl.part", ".run.json",
-                             ".run.json.part", ".journal", ".journal.part", ".lock"}) {
+                             ".run.json.part", ".journal", ".journal.part", ".ahead", ".lock"}) {
     const auto in_the_way = folder_ / (std::string("out.npy") + ending);
     SCOPED_TRACE(in_the_way);
     std::filesystem::create_directories(in_the_way);
@@ -326,7 +326,7 @@ TEST_F(EmbedTest, ALinkUnderANameOfTheRunIsRefusedAndStays) {
   write_input("in.txt", "a\n");
   std::ofstream(folder_ / "there.npy") << "precious";
   for (const char* target : {"nowhere.npy", "there.npy"}) {
-    for (const char* ending : {"", ".index.jsonl", ".run.json", ".part", ".journal"}) {
+    for (const char* ending : {"", ".index.jsonl", ".run.json", ".part", ".journal", ".ahead"}) {
       const auto link = folder_ / (std::string("out.npy") + ending);
       SCOPED_TRACE(link);
       std::filesystem::create_symlink(target, link);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dataset/ahead_file.h"
 #include "jobs/embed_backend.h"
 #include "jobs/embed_identity.h"
 
@@ -19,6 +20,10 @@ namespace {
 bool is_there(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
+}
+
+bool has_parts(const RunFiles& files) {
+  return is_there(files.out_part) || is_there(files.index_part);
 }
 
 Error refusal(const RunFiles& files, const std::string& why) {
@@ -65,6 +70,13 @@ Status check_records(const OutputRecord& record, const RunFiles& files, const Em
   return Done{};
 }
 
+Result<std::uint64_t> kept_of(const RunFiles& files, const JournalContent& journal) {
+  const auto written = journal.steps.empty() ? 0 : journal.steps.back().record_count;
+  const auto ahead =
+      MUSTER_TRY(count_ahead_rows(files.ahead, identity_hash(journal.identity), written));
+  return written + ahead;
+}
+
 EmbedReport report_of(const OutputRecord& record, const RunFiles& files) {
   EmbedReport report;
   report.was_complete = true;
@@ -88,14 +100,20 @@ Result<FoundOutput> find_output(const RunFiles& files) {
     const auto journal = RunJournal::read(files.journal);
     if (!journal && journal.error().kind != ErrorKind::NotFound) return journal.error();
     if (journal && journal->is_finished) return FoundOutput::Unnamed;
-    const bool is_empty =
-        !journal || journal->steps.empty() || journal->steps.back().record_count == 0;
-    if (!is_empty) return FoundOutput::Unfinished;
+    if (journal) {
+      const auto kept_count = MUSTER_TRY(kept_of(files, *journal));
+      if (kept_count > 0) return FoundOutput::Unfinished;
+    }
     // A run that kept nothing leaves what stands beside it as it was.
     return has_finished ? FoundOutput::Finished : FoundOutput::Begun;
   }
-  if (is_there(files.out_part) || is_there(files.index_part)) return FoundOutput::StrayParts;
+  if (has_parts(files) || is_there(files.ahead)) return FoundOutput::StrayParts;
   return has_finished ? FoundOutput::Finished : FoundOutput::Nothing;
+}
+
+Result<std::uint64_t> kept_record_count(const RunFiles& files) {
+  const auto journal = MUSTER_TRY(RunJournal::read(files.journal));
+  return kept_of(files, journal);
 }
 
 bool reads_stdin(const EmbedOptions& options) {
@@ -108,9 +126,9 @@ Status may_begin(FoundOutput found, const RunFiles& files, const EmbedOptions& o
   if (options.restart) return Done{};
   if (found == FoundOutput::StrayParts) {
     return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{} has a .part file beside it and no journal to go on by: --restart "
+                 fmt::format("{} has {} file beside it and no journal to go on by: --restart "
                              "drops it and starts anew",
-                             out)};
+                             out, has_parts(files) ? "a .part" : "an .ahead")};
   }
   if (options.resume) {
     if (reads_stdin(options) && found != FoundOutput::Unnamed) {
@@ -158,7 +176,7 @@ Result<EmbedReport> confirm_finished(FoundOutput found, const RunFiles& files,
   }
   // Of a run that was killed before it kept anything.
   std::error_code ignored;
-  for (const auto& left : {files.journal, files.out_part, files.index_part}) {
+  for (const auto& left : {files.journal, files.out_part, files.index_part, files.ahead}) {
     std::filesystem::remove(left, ignored);
   }
   return report_of(record, files);

@@ -13,17 +13,23 @@ namespace muster {
 /// What a run finds under the names of its files.
 enum class FoundOutput : std::uint8_t {
   Nothing,     // or an OUT that stands alone: a run without flags replaces it
-  Begun,       // a journal of which nothing is done: nothing is lost without it
+  Begun,       // a journal of which nothing is done, not ahead either: nothing is lost without it
   Unfinished,  // an interrupted run
   Unnamed,     // one whose parts are whole and lack their final names alone
-  StrayParts,  // parts without a journal
+  StrayParts,  // parts, or rows ahead, without a journal
   Finished,    // vectors with their record beside them
 };
 
 /// Looks, and changes nothing.
 ///
-/// Errors: those of RunJournal::read, but for an empty journal.
+/// Errors: those of RunJournal::read, but for an empty journal; those of count_ahead_rows.
 Result<FoundOutput> find_output(const RunFiles& files);
+
+/// Records that `--resume` would not compute again: those of the journal's last step, and those
+/// with a row ahead.
+///
+/// Errors: those of RunJournal::read and count_ahead_rows.
+Result<std::uint64_t> kept_record_count(const RunFiles& files);
 
 /// Whether an input is standard input, which no later run can read again.
 bool reads_stdin(const EmbedOptions& options);

@@ -56,9 +56,9 @@ TEST_F(OutputConflictsTest, NoNameOfTheRunMayBeAnInput) {
   EXPECT_EQ(conflict("in.jsonl", "in.jsonl"),
             "in.jsonl would be overwritten, and it is an input (in.jsonl): name another file with "
             "-o");
-  for (const char* name :
-       {"x.npy", "x.npy.part", "x.npy.index.jsonl", "x.npy.index.jsonl.part", "x.npy.run.json",
-        "x.npy.run.json.part", "x.npy.journal", "x.npy.journal.part", "x.npy.lock"}) {
+  for (const char* name : {"x.npy", "x.npy.part", "x.npy.index.jsonl", "x.npy.index.jsonl.part",
+                           "x.npy.run.json", "x.npy.run.json.part", "x.npy.journal",
+                           "x.npy.journal.part", "x.npy.ahead", "x.npy.lock"}) {
     write(name);
     EXPECT_NE(conflict("x.npy", name), "") << name;
     fs::remove(folder_ / name);

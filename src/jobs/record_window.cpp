@@ -28,6 +28,14 @@ WindowRecord* RecordWindow::front_if_done() {
   return !records_.empty() && records_.front().is_done ? &records_.front() : nullptr;
 }
 
+Status RecordWindow::visit_done(
+    const std::function<Status(ItemKey, const WindowRecord&)>& visit) const {
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    if (records_[i].is_done) MUSTER_TRY(visit(first_key_ + i, records_[i]));
+  }
+  return Done{};
+}
+
 void RecordWindow::pop_front() {
   size_ -= records_.front().size;
   records_.pop_front();

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@ struct WindowRecord {
   IndexEntry entry;
   std::vector<float> row;            // [dim] once the record is done and good
   bool is_done = false;              // it has its row, or its reason
+  bool is_resumed = false;           // an earlier run computed the row
   std::uint64_t input_position = 0;  // bytes of the inputs consumed when it had been read
   std::uint64_t size = 0;            // as the window counted it
 };
@@ -45,6 +47,9 @@ class RecordWindow {
 
   /// nullptr when it has left.
   WindowRecord* find(ItemKey key);
+
+  /// Calls `visit` for each record that is done, the oldest first, until it answers with an error.
+  Status visit_done(const std::function<Status(ItemKey, const WindowRecord&)>& visit) const;
 
   /// The oldest record if it is done.
   WindowRecord* front_if_done();

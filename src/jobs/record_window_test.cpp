@@ -27,6 +27,27 @@ TEST(RecordWindow, LetsRecordsLeaveInInputOrder) {
   EXPECT_TRUE(window.is_empty());
 }
 
+TEST(RecordWindow, ShowsWhatIsDoneBeforeItsTurn) {
+  RecordWindow window(10, 1 << 20);
+  for (const char* text : {"a", "b", "c", "d"}) window.push(record_of(text));
+  window.find(0)->is_done = true;
+  window.pop_front();
+  window.find(2)->is_done = true;
+  window.find(3)->is_done = true;
+  std::string seen;
+  const auto visit = [&](ItemKey key, const WindowRecord& record) -> Status {
+    seen += std::to_string(key) + record.entry.text;
+    if (key == 3) return Error{ErrorKind::ResourceExhausted, "full"};
+    return Done{};
+  };
+  EXPECT_EQ(window.visit_done(visit).error().message, "full");
+  EXPECT_EQ(seen, "2c3d");
+  seen.clear();
+  window.find(3)->is_done = false;
+  EXPECT_TRUE(window.visit_done(visit));
+  EXPECT_EQ(seen, "2c");
+}
+
 TEST(RecordWindow, IsBoundedByRecords) {
   RecordWindow window(2, 1 << 20);
   window.push(record_of("a"));

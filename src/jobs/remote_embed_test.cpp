@@ -8,10 +8,12 @@
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.h"
 #include "dataset/vector_file.h"
 #include "jobs/embed_fixture.h"
+#include "jobs/finished_output.h"
 #include "net/http_server.h"
 
 namespace muster {
@@ -184,6 +186,43 @@ TEST_F(RemoteEmbedTest, AsksAgainWhenItIsRefusedForNow) {
   ASSERT_TRUE(report) << report.error().message;
   expect_rows(300);
   EXPECT_GT(refused_count, 40);
+}
+
+// One request never ends, and all that is behind it is done before its turn.
+TEST_F(RemoteEmbedTest, AResumedRunDoesNotAskAgainForWhatWasDoneBeforeItsTurn) {
+  write_lines(3000);
+  ASSERT_TRUE(run());
+  const auto undisturbed = output_bytes();
+  std::filesystem::remove(options_.out);
+  std::filesystem::remove(index_path_of(options_.out));
+  refuse_ = [](const auto& texts) -> std::optional<HttpResponse> {
+    if (texts.front() != "0") return std::nullopt;  // the first line
+    return refusal(503, "later", {{"Retry-After", "0"}});
+  };
+  last_ = {};
+  const auto stopped =
+      run([this] { return !last_.devices.empty() && last_.devices[0].text_count >= 2000; });
+  ASSERT_FALSE(stopped);
+  ASSERT_EQ(stopped.error().kind, ErrorKind::Cancelled) << stopped.error().message;
+  EXPECT_EQ(last_.text_count, 0U) << "nothing could be written";
+  const auto kept_count = kept_record_count(RunFiles(options_.out));
+  ASSERT_TRUE(kept_count) << kept_count.error().message;
+  EXPECT_GE(*kept_count, 2000U);
+
+  std::multiset<std::string> asked;
+  refuse_ = [&](const auto& texts) -> std::optional<HttpResponse> {
+    asked.insert(texts.begin(), texts.end());
+    return std::nullopt;
+  };
+  options_.resume = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.resumed_count, *kept_count);
+  EXPECT_EQ(report->progress.text_count, 3000 - *kept_count);
+  EXPECT_EQ(asked.size(), 3000 - *kept_count);
+  EXPECT_EQ(asked.count("0"), 1U);
+  EXPECT_TRUE(output_bytes() == undisturbed);
+  EXPECT_FALSE(std::filesystem::exists(RunFiles(options_.out).ahead));
 }
 
 TEST_F(RemoteEmbedTest, WaitsForAModelThatIsLoading) {

@@ -70,10 +70,11 @@ RunFiles::RunFiles(const std::filesystem::path& out_path)
       about_part(with_ending(about, ".part")),
       journal(with_ending(out, ".journal")),
       journal_part(RunJournal::part_path_of(journal)),
+      ahead(with_ending(out, ".ahead")),
       lock(with_ending(out, ".lock")) {}
 
 std::vector<std::filesystem::path> RunFiles::all() const {
-  return {out, index, about, out_part, index_part, about_part, journal, journal_part, lock};
+  return {out, index, about, out_part, index_part, about_part, journal, journal_part, ahead, lock};
 }
 
 std::string line_members(const IndexEntry& entry) {
@@ -110,6 +111,7 @@ Status publish(const RunFiles& files) {
   MUSTER_TRY(publish_part(files.out_part, files.out));
   MUSTER_TRY(sync_folder(files.out.parent_path()));
   ::unlink(files.journal_part.c_str());  // of a run that was killed while it began
+  ::unlink(files.ahead.c_str());
   if (::unlink(files.journal.c_str()) != 0 && errno != ENOENT) {
     return system_error(files.journal.string(), "remove", errno);
   }
@@ -118,8 +120,8 @@ Status publish(const RunFiles& files) {
 
 void discard(const RunFiles& files) {
   // The journal last: parts without one could not be told from somebody else's files.
-  for (const auto& path :
-       {files.about_part, files.index_part, files.out_part, files.journal_part, files.journal}) {
+  for (const auto& path : {files.about_part, files.index_part, files.out_part, files.ahead,
+                           files.journal_part, files.journal}) {
     ::unlink(path.c_str());
   }
 }
@@ -133,6 +135,7 @@ Result<std::unique_ptr<RunOutput>> RunOutput::open(const RunFiles& files, const 
     place = VectorWriter::Place{
         .row_count = step.row_count, .size = step.vectors_size, .rows_hash = ""};
   }
+  if (!resumption) ::unlink(files.ahead.c_str());
   // The old journal goes before the old parts are cut: a journal never speaks of bytes that are
   // gone.
   auto journal = resumption ? std::move(resumption->journal)

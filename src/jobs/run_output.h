@@ -32,6 +32,7 @@ struct RunFiles {
   std::filesystem::path about_part;    // x.npy.run.json.part
   std::filesystem::path journal;       // x.npy.journal
   std::filesystem::path journal_part;  // x.npy.journal.part
+  std::filesystem::path ahead;         // x.npy.ahead
   std::filesystem::path lock;          // x.npy.lock
 
   std::vector<std::filesystem::path> all() const;
@@ -50,13 +51,13 @@ struct RunResumption {
 Result<RunResumption> find_resumption(const RunFiles& files, VectorFormat format,
                                       const RunIdentity& identity);
 
-/// Gives whole parts their final names, vectors last, and removes the journal, which has said so:
-/// ended anywhere, it can be called again.
+/// Gives whole parts their final names, vectors last, and removes the rows ahead and the journal,
+/// which has said so: ended anywhere, it can be called again.
 ///
 /// Errors: Corrupt when a part is gone; those of renaming.
 Status publish(const RunFiles& files);
 
-/// Removes the unfinished files and the journal; what has a final name stays.
+/// Removes the unfinished files, the rows ahead and the journal; what has a final name stays.
 void discard(const RunFiles& files);
 
 /// How the rows of a run are written.
@@ -72,7 +73,7 @@ struct RowShape {
 /// Threads: not thread-safe; owned by the loop of the run.
 class RunOutput final : public EmbedOutput {
  public:
-  /// Begins or, with `resumption`, goes on.
+  /// Begins, which drops the rows ahead of an earlier run, or goes on with `resumption`.
   static Result<std::unique_ptr<RunOutput>> open(const RunFiles& files, const RowShape& shape,
                                                  const RunIdentity& identity,
                                                  std::optional<RunResumption> resumption);

@@ -184,6 +184,23 @@ TEST_F(RunOutputTest, NothingIsWrittenThroughALink) {
   expect_refused(output->finish(record()), files_.about_part);
 }
 
+TEST_F(RunOutputTest, RowsAheadAreOfOneRunAndGoWithIt) {
+  const auto put_ahead = [&] { ASSERT_TRUE(write_file_atomically(files_.ahead, "MSTAHEAD")); };
+  put_ahead();
+  auto output = open();
+  EXPECT_FALSE(std::filesystem::exists(files_.ahead)) << "of an earlier run";
+  append(*output, 1);
+  ASSERT_TRUE(output->commit("one"));
+  put_ahead();
+  output = open(*find_resumption(files_, VectorFormat::Npy, identity_));
+  EXPECT_TRUE(std::filesystem::exists(files_.ahead)) << "of the run that goes on";
+  ASSERT_TRUE(output->finish(record()));
+  EXPECT_FALSE(std::filesystem::exists(files_.ahead));
+  put_ahead();
+  discard(files_);
+  EXPECT_FALSE(std::filesystem::exists(files_.ahead));
+}
+
 // Counted before it was written, a row that is refused would be journalled and never be there.
 TEST_F(RunOutputTest, WhatCouldNotBeAppendedIsNotCounted) {
   auto output = open();

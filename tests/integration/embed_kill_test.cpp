@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "base/file.h"
+#include "dataset/ahead_file.h"
+#include "dataset/run_journal.h"
 #include "integration/program.h"
 
 namespace muster {
@@ -60,7 +62,7 @@ class EmbedRuns {
                                    "-o",
                                    (folder_ / out).string(),
                                    "--devices",
-                                   "1xcpu",
+                                   device_words_,
                                    "--precision",
                                    "fp32",
                                    "--quiet",
@@ -97,6 +99,7 @@ class EmbedRuns {
   }
 
   const fs::path folder_;
+  std::string device_words_ = "1xcpu";
 };
 
 struct KilledRun {
@@ -207,6 +210,53 @@ TEST_F(EmbedStdinTest, AnotherRunIsRefusedUntilTheFirstIsDead) {
   Program third(words_of("x.npy", false, "in.txt", "--restart"), (folder_ / "third").string());
   EXPECT_EQ(third.wait(), 0) << *read_file(folder_ / "third");
   EXPECT_FALSE(fs::exists(folder_ / "x.npy.lock"));
+}
+
+// The first text stops the worker that has it, and the other one computes what is behind it. Once
+// row 2000 is there before its turn, the run is killed.
+class EmbedAheadKillTest : public EmbedRuns, public testing::Test {
+ protected:
+  EmbedAheadKillTest() {
+    device_words_ = "2xcpu";
+    std::ofstream input(folder_ / "ahead.txt");
+    input << repeated("the ", 20) << "\n";
+    // Only line 2001 has the token 78, "##ing".
+    for (int i = 1; i < 3000; ++i) input << (i == 2000 ? "texting" : "text 23") << "\n";
+  }
+
+  Program run_ahead(const std::string& orders, bool resume) const {
+    ::setenv("ZERO_WORKER", ("echo dim=64 " + orders).c_str(), 1);
+    return {words_of("ahead.npy", resume, "ahead.txt", "--batch-tokens=256"),
+            (folder_ / "log").string()};
+  }
+
+  bool is_ahead(std::uint64_t record) const {
+    const auto journal = RunJournal::read(folder_ / "ahead.npy.journal");
+    if (!journal) return false;
+    const auto file = AheadFile::reopen(folder_ / "ahead.npy.ahead",
+                                        identity_hash(journal->identity), /*record_count=*/0);
+    return file && (*file)->has(record);
+  }
+};
+
+TEST_F(EmbedAheadKillTest, WhatWasComputedBeforeItsTurnIsNotComputedAgain) {
+  ASSERT_EQ(run_ahead("", false).wait(), 0) << *read_file(folder_ / "log");
+  const auto undisturbed = bytes_of("ahead");
+  for (const char* ending : {"", ".index.jsonl", ".run.json"}) {
+    fs::remove(folder_ / (std::string("ahead.npy") + ending));
+  }
+  {
+    const Program program = run_ahead("hang_on=79", false);
+    while (!is_ahead(2000) && !ends_within(program.pidfd(), 1)) {
+    }
+    ::kill(program.pid(), SIGKILL);
+    program.wait();
+  }
+  ASSERT_TRUE(is_ahead(2000)) << *read_file(folder_ / "log");
+  // Whoever is asked for that text again dies of it.
+  EXPECT_EQ(run_ahead("abort_on=78", true).wait(), 0) << *read_file(folder_ / "log");
+  EXPECT_TRUE(bytes_of("ahead") == undisturbed);
+  EXPECT_FALSE(fs::exists(folder_ / "ahead.npy.ahead"));
 }
 
 // The records with kept fields are killed the harder way.

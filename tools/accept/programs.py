@@ -35,7 +35,7 @@ def remove_output(out):
     for ending in ("", ".index.jsonl", ".run.json"):
         for name in (out.name + ending, out.name + ending + ".part"):
             out.with_name(name).unlink(missing_ok=True)
-    for ending in (".journal", ".lock"):
+    for ending in (".journal", ".ahead", ".lock"):
         out.with_name(out.name + ending).unlink(missing_ok=True)
 
 

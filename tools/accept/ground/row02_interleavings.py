@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -76,6 +77,17 @@ class Place:
 
     def beside(self, name):
         return self.folder / (self.out + name)
+
+    def has_kept(self):
+        """Whether a run left rows to go on with: journalled ones, or ones ahead of their turn."""
+        journal, ahead = self.beside(".journal"), self.beside(".ahead")
+        if not journal.exists():
+            return False
+        if any(int(count) > 0 for count in re.findall(rb'"records":(\d+)', journal.read_bytes())):
+            return True
+        head = ahead.read_bytes()[:56] if ahead.exists() else b""
+        # A head of 56 bytes that tells the values of a row, and slots of 56 bytes and four for each: docs/formats/vectors.md.
+        return len(head) == 56 and ahead.stat().st_size >= 56 + 56 + 4 * int.from_bytes(head[12:16], "little")
 
     def start(self, job, *flags, out=None, model=None, slow=False, file_size_max=None):
         """`muster embed`, running in the folder."""
@@ -155,9 +167,7 @@ class Interleaving:
         return job, self.random.choice(((), (), ("--resume",), ("--resume",), ("--resume",), ("--restart",)))
 
     def look(self, what, codes, whole_job=None, said=()):
-        journal = self.place.beside(".journal")
-        steps = journal.read_bytes().count(b'"records":') if journal.exists() else 0
-        self.durable += steps > 0
+        self.durable += self.place.has_kept()
         self.log.append(f"{what}: {codes}")
         for code in codes:
             if code not in CODES:
@@ -197,9 +207,7 @@ class Interleaving:
                  ("an index as output", ("a.jsonl",), {"out": place.out + ".index.jsonl"})]
         if any(name.startswith(place.out + ".") or name == place.out for name in before):
             # A run that was killed before it kept anything may be begun by another model: nothing is lost.
-            journal = place.beside(".journal")
-            has_kept = journal.exists() and journal.read_bytes().count(b"\n") > 1
-            if has_kept or place.beside(".run.json").exists():
+            if place.has_kept() or place.beside(".run.json").exists():
                 cases += [("another model", ("a.jsonl", "--resume"), {"model": place.world.other_model}),
                           ("another setting", ("a.jsonl", "--resume", "--max-length", "9"), {})]
         what, words, options = self.random.choice(cases)

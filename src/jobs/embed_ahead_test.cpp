@@ -1,0 +1,232 @@
+// Runs whose first text keeps all others waiting: a worker stops at it, another computes what is
+// behind it, and the run is interrupted. What was computed must be there for the next run.
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/file.h"
+#include "dataset/ahead_file.h"
+#include "dataset/vector_file.h"
+#include "jobs/embed_fixture.h"
+#include "jobs/finished_output.h"
+#include "jobs/run_output.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kLines = 3000;  // all of them wait in the window
+
+class EmbedAheadTest : public EmbedFixture {
+ protected:
+  EmbedAheadTest() : EmbedFixture("embed_ahead"), files_(options_.out) {
+    ::setenv("ZERO_WORKER", "echo", 1);
+    options_.model = std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny";
+    options_.devices.resize(2);
+    options_.devices[1].index = 1;
+    options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
+    options_.cache_folder = folder_ / "cache";
+    options_.batch_tokens = 256;  // little is in the hands of the worker that stops
+  }
+  ~EmbedAheadTest() override { ::unsetenv("ZERO_WORKER"); }
+
+  // Only the first line has the word at which a worker stops.
+  void write_lines(const std::string& of_1500 = "text 1500") {
+    std::string text = "the the the the the the the the the the the the\n";
+    for (std::uint64_t i = 1; i < kLines; ++i) {
+      text += i == 1500 ? of_1500 : "text " + std::to_string(i * 7919 % 10'007);
+      text += '\n';
+    }
+    write_input("in.txt", text);
+  }
+
+  std::string undisturbed_bytes() {
+    EXPECT_TRUE(run());
+    auto bytes = output_bytes();
+    for (const auto& path : {files_.out, files_.index, files_.about}) {
+      std::filesystem::remove(path);
+    }
+    return bytes;
+  }
+
+  std::uint64_t computed_count() const {
+    std::uint64_t count = 0;
+    for (const auto& device : last_.devices) count += device.text_count;
+    return count;
+  }
+
+  // How many records a run that is stopped so keeps; none of its rows can be written.
+  std::uint64_t interrupt_when(const std::function<bool()>& is_time) {
+    ::setenv("ZERO_WORKER", "echo hang_on=79", 1);  // "the" is the last of the 80 tokens
+    last_ = {};
+    const auto stopped = run(is_time);
+    ::setenv("ZERO_WORKER", "echo", 1);
+    EXPECT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().kind, ErrorKind::Cancelled) << stopped.error().message;
+    EXPECT_EQ(last_.text_count, 0U);
+    const auto kept_count = kept_record_count(RunFiles(options_.out));
+    EXPECT_TRUE(kept_count) << kept_count.error().message;
+    last_ = {};
+    return kept_count ? *kept_count : 0;
+  }
+
+  // Progress is told ten times a second, so it may be many more.
+  std::uint64_t interrupt_at(std::uint64_t count) {
+    return interrupt_when([this, count] { return computed_count() >= count; });
+  }
+
+  const RunFiles files_;
+};
+
+TEST_F(EmbedAheadTest, WhatWasComputedBeforeItsTurnIsNotComputedAgain) {
+  write_lines();
+  for (const char* name : {"out.npy", "out.safetensors", "out.jsonl"}) {
+    SCOPED_TRACE(name);
+    options_.out = folder_ / name;
+    options_.resume = false;
+    ASSERT_TRUE(run());
+    const auto undisturbed = output_bytes();
+    const auto kept_count = interrupt_at(2000);
+    EXPECT_GE(kept_count, 2000U);
+    options_.resume = true;
+    const auto report = run();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->progress.resumed_count, kept_count);
+    EXPECT_EQ(report->progress.text_count, kLines - kept_count);
+    EXPECT_EQ(computed_count(), kLines - kept_count);
+    EXPECT_TRUE(output_bytes() == undisturbed);
+    EXPECT_FALSE(std::filesystem::exists(RunFiles(options_.out).ahead));
+  }
+}
+
+TEST_F(EmbedAheadTest, IsUnfinishedWorkThatNothingButRestartDrops) {
+  write_lines();
+  const auto kept_count = interrupt_at(2000);
+  EXPECT_GE(kept_count, 2000U);
+  EXPECT_EQ(run().error().message, options_.out.string() +
+                                       " is there unfinished: go on with --resume, or drop it and "
+                                       "start anew with --restart");
+  EXPECT_EQ(*kept_record_count(files_), kept_count);
+  options_.restart = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.resumed_count, 0U);
+  EXPECT_EQ(computed_count(), kLines);
+}
+
+TEST_F(EmbedAheadTest, ASecondInterruptLosesNothingOfTheFirst) {
+  write_lines();
+  const auto undisturbed = undisturbed_bytes();
+  const auto first = interrupt_at(2000);
+  options_.resume = true;
+  const auto second = interrupt_when([this] { return last_.resumed_count > 0; });
+  EXPECT_GE(second, first);
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.resumed_count, second);
+  EXPECT_TRUE(output_bytes() == undisturbed);
+}
+
+TEST_F(EmbedAheadTest, ARowIsNotUsedForAnotherText) {
+  write_lines("another text");
+  const auto undisturbed = undisturbed_bytes();
+  write_lines();
+  const auto kept_count = interrupt_at(2800);
+  const auto run_of_it = identity_hash(RunJournal::read(files_.journal)->identity);
+  ASSERT_TRUE((*AheadFile::reopen(files_.ahead, run_of_it, 0))->has(1500));
+  write_lines("another text");
+  options_.resume = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.resumed_count, kept_count - 1);
+  EXPECT_TRUE(output_bytes() == undisturbed);
+}
+
+TEST_F(EmbedAheadTest, AChangedSettingIsRefusedByName) {
+  write_lines();
+  interrupt_at(1000);
+  options_.resume = true;
+  options_.length_max = 16;
+  const auto refused = run();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("--max-length was 32 and is now 16"), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(std::filesystem::exists(files_.ahead));
+}
+
+TEST_F(EmbedAheadTest, AFileWithoutAJournalIsNotTaken) {
+  write_lines();
+  for (const bool resume : {false, true}) {
+    options_.resume = resume;
+    ASSERT_TRUE(write_file_atomically(files_.ahead, "my notes"));
+    const auto refused = run();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+    EXPECT_EQ(refused.error().message, options_.out.string() +
+                                           " has an .ahead file beside it and no journal to go on "
+                                           "by: --restart drops it and starts anew");
+    EXPECT_EQ(*read_file(files_.ahead), "my notes");
+  }
+}
+
+TEST_F(EmbedAheadTest, AFullDiskEndsTheRunAndLosesNothingThatWasKept) {
+  write_lines();
+  const auto undisturbed = undisturbed_bytes();
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  // 88 bytes for a row of 8 values: about 1100 of 3000.
+  const rlimit small{100'000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  ::setenv("ZERO_WORKER", "echo hang_on=79", 1);
+  const auto full = run();
+  ::setenv("ZERO_WORKER", "echo", 1);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(full.error().message, files_.ahead.string() +
+                                      ": cannot write: File too large; 1,135 records are done: go "
+                                      "on with --resume");
+  options_.resume = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.resumed_count, 1135U);  // (100,000 - 56) / 88
+  EXPECT_TRUE(output_bytes() == undisturbed);
+}
+
+TEST_F(EmbedAheadTest, RowsOfAnotherSizeAreRefused) {
+  write_lines();
+  interrupt_at(1000);
+  ::setenv("ZERO_WORKER", "echo dim=16", 1);
+  options_.resume = true;
+  const auto refused = run();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Corrupt);
+  EXPECT_EQ(refused.error().message,
+            files_.ahead.string() +
+                ": rows of 8 values, and the model gives 16: start anew with --restart");
+}
+
+TEST_F(EmbedAheadTest, ASkippedRecordAmongThemStaysWhereItIs) {
+  std::string text = "{\"text\": \"the the the the the the the the the\"}\n";
+  for (std::uint64_t i = 1; i < kLines; ++i) {
+    text += i % 7 == 0 ? "{\"text\": 3}\n" : "{\"text\": \"text " + std::to_string(i) + "\"}\n";
+  }
+  write_input("in.jsonl", text);
+  options_.skip_bad = true;
+  const auto undisturbed = undisturbed_bytes();
+  interrupt_at(2000);
+  options_.resume = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_GE(report->progress.resumed_count, 2000U);
+  EXPECT_EQ(report->progress.bad_count, 428U);  // multiples of 7 below 3000
+  EXPECT_TRUE(output_bytes() == undisturbed);
+}
+
+}  // namespace
+}  // namespace muster
