@@ -93,15 +93,17 @@ std::optional<AheadRow> AheadFile::read(std::uint64_t slot) {
   return decode_ahead_row(buffer_, run_);
 }
 
+// A file that is not whole, or not in its folder for good, is made again by the next `put`.
 Status AheadFile::create(std::uint32_t dim) {
   fd_ = MUSTER_TRY(open_own_file(path_, O_RDWR | O_CREAT | O_TRUNC));
-  dim_ = dim;
-  if (auto written = write_all(fd_.get(), ahead_header(run_, dim), path_); !written) {
+  auto made = write_all(fd_.get(), ahead_header(run_, dim), path_);
+  if (made) made = sync_folder(path_.parent_path());
+  if (made) {
+    dim_ = dim;
+  } else {
     fd_ = UniqueFd();
-    dim_ = 0;
-    return written;
   }
-  return sync_folder(path_.parent_path());
+  return made;
 }
 
 Status AheadFile::put(const AheadText& text, std::span<const float> values) {
@@ -156,8 +158,11 @@ Status AheadFile::drop_before(std::uint64_t record_count) {
 }
 
 std::uint64_t AheadFile::durable_count() const {
-  return static_cast<std::uint64_t>(std::count_if(
-      entries_.begin(), entries_.end(), [](const auto& entry) { return entry.second.is_durable; }));
+  std::uint64_t count = 0;
+  for (auto at = entries_.begin(); at != entries_.end(); at = entries_.upper_bound(at->first)) {
+    count += at->second.is_durable ? 1 : 0;
+  }
+  return count;
 }
 
 Result<std::uint64_t> count_ahead_rows(const std::filesystem::path& path, const std::string& run,

@@ -67,7 +67,8 @@ class AheadFile {
   /// Rows of records before `record_count` are written where they belong, for good.
   Status drop_before(std::uint64_t record_count);
 
-  /// Rows that a resumed run would find: those that `sync` has made durable, and those found there.
+  /// Records of which a resumed run would find a row: those that `sync` has made durable, and those
+  /// found there.
   std::uint64_t durable_count() const;
 
  private:

@@ -266,6 +266,7 @@ TEST_F(AheadFileTest, OfTwoRowsOfARecordTheOneOfItsTextIsFound) {
   }
   write("x.npy.ahead", first + read("x.npy.ahead").substr(56));
   EXPECT_EQ(*count_ahead_rows(path(), run_, 0), 1U);
+  EXPECT_EQ(reopen()->durable_count(), 1U);
   expect_row(*reopen(), 4);
   const auto file = reopen();
   const auto row = file->find(4, "another text");
@@ -347,6 +348,31 @@ TEST_F(AheadFileTest, AFullDiskIsOneSentenceAndTheRowsBeforeItStay) {
   ASSERT_TRUE(put(file, 3));  // there is room again
   ASSERT_TRUE(file.sync());
   EXPECT_EQ(*count_ahead_rows(path(), run_, 0), 2U);
+}
+
+// What was begun there is no file, and the next row makes it anew.
+TEST_F(AheadFileTest, AFullDiskAtTheHeadLeavesNothingThatCounts) {
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  AheadFile file(path(), run_);
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  const rlimit small{.rlim_cur = 20, .rlim_max = old.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  const auto refused = put(file, 1);
+  const auto synced = file.sync();
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::ResourceExhausted);
+  EXPECT_TRUE(synced);
+  EXPECT_EQ(file.dim(), 0U);
+  EXPECT_EQ(size(), 20U);
+  EXPECT_EQ(*count_ahead_rows(path(), run_, 0), 0U);
+  EXPECT_EQ(reopen()->dim(), 0U);
+  ASSERT_TRUE(put(file, 2));
+  ASSERT_TRUE(file.sync());
+  EXPECT_EQ(size(), 56 + kSlotSize);
+  expect_row(*reopen(), 2);
 }
 
 TEST_F(AheadFileTest, NoLinkIsWrittenThrough) {
