@@ -86,8 +86,7 @@ Status EmbedRun::check_model() {
                            model.path, options_.stream ? "" : ", and none is kept")};
 }
 
-// What is done stays for --resume, where it can be resumed, is sound and is anything; an error of
-// keeping it would only hide the first one.
+// What is done stays for --resume, where it can be resumed, is sound and is anything.
 Error EmbedRun::stopped(const Error& error) {
   if (!output_) return error;
   if (options_.stream) return stopped_stream(error);
@@ -96,7 +95,7 @@ Error EmbedRun::stopped(const Error& error) {
                                          "--resume gives them",
                                          error.message)};
   }
-  if (!are_rows_doubtful_) (void)commit();
+  if (!are_rows_doubtful_) keep_all();
   const auto count = kept_count();
   if (are_rows_doubtful_ || count == 0 || reads_stdin()) {
     output_.reset();
@@ -113,7 +112,7 @@ Error EmbedRun::stopped(const Error& error) {
 
 // What has been written is with the reader.
 Error EmbedRun::stopped_stream(const Error& error) {
-  (void)commit();
+  keep_all();
   const auto count = progress_.text_count;
   return Error{error.kind,
                fmt::format("{}; {} written before that", error.message,

@@ -188,16 +188,26 @@ Status EmbedRun::write_done() {
 // The hash of the records goes with the step, so that a resumed run can tell a changed input.
 Status EmbedRun::commit() {
   last_commit_ = clock_.now();
-  const auto committed = output_->commit(records_hash_.hex());
-  // Behind a step: what it has made durable need not be ahead any more. Where it failed, rows may
-  // still be kept.
-  const auto kept = keep_ahead();
-  return committed ? kept : committed;
+  MUSTER_TRY(output_->commit(records_hash_.hex()));
+  return keep_ahead();
+}
+
+// Behind a step: what it has made durable need not be ahead any more. Where there is no room, the
+// output itself may still have some, so the run goes on with what was kept before.
+Status EmbedRun::keep_ahead() {
+  const auto kept = put_ahead();
+  if (kept || kept.error().kind != ErrorKind::ResourceExhausted) return kept;
+  if (!std::exchange(has_told_of_no_room_, true)) {
+    events_.on_notice(fmt::format(
+        "{}; the run goes on, but --resume may find fewer of the rows that wait for their turn",
+        kept.error().message));
+  }
+  return Done{};
 }
 
 // What a crash would else cost: rows that wait for an earlier one. One that cannot be written does
 // not keep those before it from counting.
-Status EmbedRun::keep_ahead() {
+Status EmbedRun::put_ahead() {
   if (!ahead_) return Done{};
   MUSTER_TRY(ahead_->drop_before(output_->durable_record_count()));
   const auto put = window_.visit_done([this](ItemKey key, const WindowRecord& record) -> Status {
@@ -211,6 +221,12 @@ Status EmbedRun::keep_ahead() {
   });
   const auto synced = ahead_->sync();
   return put ? synced : put;
+}
+
+// At an early end. Rows may be kept where the step was not; an error would only hide the first one.
+void EmbedRun::keep_all() {
+  (void)output_->commit(records_hash_.hex());
+  (void)put_ahead();
 }
 
 // Records that a resumed run would not compute again.

@@ -79,6 +79,8 @@ class EmbedRun {
   Status write_done();
   Status commit();
   Status keep_ahead();
+  Status put_ahead();
+  void keep_all();
   std::uint64_t kept_count() const;
 
   // What is told of it: embed_account.cpp.
@@ -112,6 +114,7 @@ class EmbedRun {
   std::unique_ptr<EmbedOutput> output_;
   RecordWindow window_;
   std::unique_ptr<AheadFile> ahead_;  // nullptr where nothing can be resumed
+  bool has_told_of_no_room_ = false;  // for rows ahead
   std::uint64_t first_record_ = 0;    // of the input: the window's first key
 
   TextRecord record_;     // the one just read; its buffers are used again
