@@ -1,8 +1,8 @@
 // One run: read some records, step the backend, write what is done; until the input is at its end.
 // Rows come back in any order and are written in input order, so memory is bounded by the window
-// and not by the corpus, and a journal that counts records says exactly where to go on. With each
-// step of it the rows that wait for an earlier one are kept beside the output. Everything
-// happens on one thread; callbacks of the backend come within its step.
+// and not by the corpus, and a journal that counts records says exactly where to go on. Behind its
+// steps the rows that wait for an earlier one are kept beside the output. Everything happens on one
+// thread; callbacks of the backend come within its step.
 
 #include "jobs/embed.h"
 

@@ -19,6 +19,10 @@ constexpr std::size_t kWindowRecords = 4096;
 constexpr std::size_t kWindowRecordsMax = 64 * 1024;
 constexpr std::uint64_t kWindowSize = 64ULL << 20;  // bytes of texts and ids
 
+// One part in so many of a run may go into keeping rows that wait: they are written twice, and on a
+// slow disk devices have nothing to do meanwhile.
+constexpr int kAheadParts = 20;
+
 std::size_t window_records(const EmbedOptions& options) {
   const std::size_t scale = std::max<std::size_t>(1, options.batch_tokens / 4096);
   return std::min(kWindowRecords * scale, kWindowRecordsMax);
@@ -34,6 +38,7 @@ EmbedRun::EmbedRun(const EmbedOptions& options, const EmbedEvents& events, const
       cancelled_(cancelled),
       files_(options.out),
       window_(window_records(options), kWindowSize),
+      ahead_share_(kAheadParts),
       begin_(clock.now()),
       cpu_begin_(process_cpu_seconds()) {
   if (options.server) return;

@@ -195,7 +195,10 @@ Status EmbedRun::commit() {
 // Behind a step: what it has made durable need not be ahead any more. Where there is no room, the
 // output itself may still have some, so the run goes on with what was kept before.
 Status EmbedRun::keep_ahead() {
+  const auto begin = clock_.now();
+  if (!ahead_share_.is_due(begin)) return Done{};
   const auto kept = put_ahead();
+  ahead_share_.note(begin, clock_.now());
   if (kept || kept.error().kind != ErrorKind::ResourceExhausted) return kept;
   if (!std::exchange(has_told_of_no_room_, true)) {
     events_.on_notice(fmt::format(

@@ -20,6 +20,7 @@
 #include "jobs/output_taking.h"
 #include "jobs/record_window.h"
 #include "jobs/run_output.h"
+#include "jobs/time_share.h"
 
 namespace muster {
 
@@ -114,7 +115,8 @@ class EmbedRun {
   std::unique_ptr<EmbedOutput> output_;
   RecordWindow window_;
   std::unique_ptr<AheadFile> ahead_;  // nullptr where nothing can be resumed
-  bool has_told_of_no_room_ = false;  // for rows ahead
+  TimeShare ahead_share_;             // of keeping rows ahead
+  bool has_told_of_no_room_ = false;  // for them
   std::uint64_t first_record_ = 0;    // of the input: the window's first key
 
   TextRecord record_;     // the one just read; its buffers are used again
