@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <set>
 
 #include "base/file.h"
 #include "dataset/ahead_file.h"
@@ -209,6 +210,69 @@ TEST_F(EmbedAheadTest, NoRoomForThemIsToldOnceAndKeepsTheRunFromNothing) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->progress.resumed_count, kept_count);
   EXPECT_TRUE(output_bytes() == undisturbed);
+}
+
+// It was killed before it kept anything: its journal has no step, and its file no whole head.
+TEST_F(EmbedAheadTest, WhatAKilledRunLeftBesideAFinishedOutputGoesWithResume) {
+  write_input("in.txt", "text\n");
+  const auto finished = undisturbed_bytes();
+  ASSERT_TRUE(run());
+  ASSERT_TRUE(RunJournal::create(files_.journal, {{"the model", "another"}}));
+  const std::filesystem::path left[] = {files_.ahead, files_.out_part, files_.index_part,
+                                        files_.about_part, files_.journal_part};
+  for (const auto& path : left) ASSERT_TRUE(write_file_atomically(path, "MSTAHEAD"));
+  options_.resume = true;
+  options_.worker_program = "/nothing/here";  // not even started
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->was_complete);
+  EXPECT_TRUE(output_bytes() == finished);
+  EXPECT_FALSE(std::filesystem::exists(files_.journal));
+  for (const auto& path : left) EXPECT_FALSE(std::filesystem::exists(path)) << path;
+}
+
+// It is wrong before any other is written. Those behind it were not computed in vain.
+TEST_F(EmbedAheadTest, ATextThatCannotBeComputedKeepsTheOthersUntilItIsMended) {
+  const auto lines = [](const std::string& first) {
+    std::string text = first + "\n";
+    for (std::uint64_t i = 1; i < kLines; ++i) text += "text " + std::to_string(i) + "\n";
+    return text;
+  };
+  write_input("in.txt", lines("mended"));
+  const auto undisturbed = undisturbed_bytes();
+  write_input("in.txt", lines("the"));
+  ::setenv("ZERO_WORKER", "echo nan_on=79", 1);
+  const auto failed = run();
+  ::setenv("ZERO_WORKER", "echo", 1);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_NE(failed.error().message.find("in.txt:1: the vector of this text is not finite"),
+            std::string::npos)
+      << failed.error().message;
+  const auto kept_count = std::filesystem::exists(files_.journal) ? *kept_record_count(files_) : 0;
+  write_input("in.txt", lines("mended"));
+  options_.resume = true;
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.resumed_count, kept_count);
+  EXPECT_TRUE(output_bytes() == undisturbed);
+  EXPECT_FALSE(std::filesystem::exists(files_.ahead));
+}
+
+TEST_F(EmbedAheadTest, ATextThatIsSkippedInTheEndLeavesNoFile) {
+  write_lines();
+  options_.skip_bad = true;
+  ::setenv("ZERO_WORKER", "echo abort_on=79", 1);  // in the first line alone
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.text_count, kLines - 1);
+  EXPECT_EQ(report->progress.bad_count, 1U);
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    if (entry.is_regular_file()) names.insert(entry.path().filename().string());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"in.txt", "out.npy", "out.npy.index.jsonl",
+                                          "out.npy.run.json"}));
 }
 
 TEST_F(EmbedAheadTest, RowsOfAnotherSizeAreRefused) {

@@ -174,11 +174,7 @@ Result<EmbedReport> confirm_finished(FoundOutput found, const RunFiles& files,
   if (const auto checked = check_output(record, files.out); !checked) {
     return refusal(files, checked.error().message);
   }
-  // Of a run that was killed before it kept anything.
-  std::error_code ignored;
-  for (const auto& left : {files.journal, files.out_part, files.index_part, files.ahead}) {
-    std::filesystem::remove(left, ignored);
-  }
+  discard(files);  // of a run that was killed before it kept anything
   return report_of(record, files);
 }
 

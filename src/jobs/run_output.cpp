@@ -109,9 +109,10 @@ Status publish(const RunFiles& files) {
   MUSTER_TRY(publish_part(files.index_part, files.index));
   MUSTER_TRY(publish_part(files.about_part, files.about));
   MUSTER_TRY(publish_part(files.out_part, files.out));
-  MUSTER_TRY(sync_folder(files.out.parent_path()));
   ::unlink(files.journal_part.c_str());  // of a run that was killed while it began
   ::unlink(files.ahead.c_str());
+  // Gone for good before the journal: without it they could not be told from somebody else's.
+  MUSTER_TRY(sync_folder(files.out.parent_path()));
   if (::unlink(files.journal.c_str()) != 0 && errno != ENOENT) {
     return system_error(files.journal.string(), "remove", errno);
   }
@@ -119,7 +120,7 @@ Status publish(const RunFiles& files) {
 }
 
 void discard(const RunFiles& files) {
-  // The journal last: parts without one could not be told from somebody else's files.
+  // The journal last: what is left without one could not be told from somebody else's files.
   for (const auto& path : {files.about_part, files.index_part, files.out_part, files.ahead,
                            files.journal_part, files.journal}) {
     ::unlink(path.c_str());
