@@ -141,11 +141,11 @@ struct EmbedEvents {
 /// free, writes rows in input order, and survives the death of any worker.
 ///
 /// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and every row
-/// that has come back is kept for `resume`. Errors: those of reading, writing and the model;
-/// InvalidArgument for a bad record without `skip_bad`, for an output that would overwrite what is
-/// read, and for unfinished work at its place without `resume` or `restart`, and for a stream with
-/// them; Unavailable when no device can work, or another run is writing this output; Cancelled.
-/// Nothing is ever left under the final names after an error.
+/// that has come back is kept for `resume`, as far as the disk has room. Errors: those of reading,
+/// writing and the model; InvalidArgument for a bad record without `skip_bad`, for an output that
+/// would overwrite what is read, and for unfinished work at its place without `resume` or
+/// `restart`, and for a stream with them; Unavailable when no device can work, or another run is
+/// writing this output; Cancelled. Nothing is ever left under the final names after an error.
 Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
                                  const Clock& clock, const std::function<bool()>& cancelled);
 
