@@ -245,7 +245,7 @@ TEST_F(EmbedAheadTest, ATextThatCannotBeComputedKeepsTheOthersUntilItIsMended) {
   const auto failed = run();
   ::setenv("ZERO_WORKER", "echo", 1);
   ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(failed.error().kind, ErrorKind::Unsupported);
   EXPECT_NE(failed.error().message.find("in.txt:1: the vector of this text is not finite"),
             std::string::npos)
       << failed.error().message;
