@@ -304,6 +304,17 @@ TEST_F(FleetFaultsTest, AWorkerThatCrashesAtItsStartIsTriedAgainWhileOthersServe
   EXPECT_TRUE(failed_.empty());
 }
 
+// Others wait for its greeting before they load anything, so it must not take a cold disk's time.
+TEST_F(FleetFaultsTest, AWorkerThatHangsBeforeItGreetsIsStartedAgainSoonOnceAnotherHasGreeted) {
+  start(R"({"cpu:1": {"hang_at_start": 1, "state_file": "@"}})");
+  ASSERT_TRUE(fleet_->wait_for_greetings([] { return false; }));
+  EXPECT_NE(notices_.find("cpu:1: no sign of life for 10."), std::string::npos) << notices_;
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
+  EXPECT_EQ(device(1).restart_count, 1U);
+  finish();
+  EXPECT_TRUE(failed_.empty());
+}
+
 TEST_F(FleetFaultsTest, AFullDeviceGetsSmallerBatchesAndLargerOnesLater) {
   start(R"({"cpu:0": {"oom_above_tokens": 40, "recover_after_s": 0.5}})", 1);
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return device(0).token_budget < 100; }));

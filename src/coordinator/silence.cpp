@@ -16,6 +16,9 @@ constexpr Duration kLeastByCanary = std::chrono::seconds(2);
 constexpr Duration kLeastByPeer = std::chrono::seconds(5);
 constexpr Duration kLeastBesideLoad = std::chrono::seconds(10);
 constexpr Duration kNothingKnown = std::chrono::seconds(60);
+constexpr int kGreetingSlack = 20;
+constexpr Duration kGreetingLeast = std::chrono::seconds(10);
+constexpr Duration kGreetingMost = std::chrono::seconds(120);
 
 Duration by(Duration predicted, Duration least) {
   // Compared before it is multiplied: a prediction may be hours.
@@ -34,6 +37,13 @@ Duration silence_allowed(const BatchCost& cost) {
     if (cost.peer) allowed = std::min(allowed, by(*cost.peer, kLeastByPeer));
   }
   return cost.is_beside_load ? std::max(allowed, kLeastBesideLoad) : allowed;
+}
+
+Duration greeting_allowed(std::optional<Duration> longest, std::uint32_t failed_start_count) {
+  if (!longest) return kGreetingMost;
+  auto allowed = std::max(kGreetingLeast, std::min(*longest, kGreetingMost) * kGreetingSlack);
+  for (std::uint32_t i = 0; i < failed_start_count && allowed < kGreetingMost; ++i) allowed *= 2;
+  return std::min(allowed, kGreetingMost);
 }
 
 std::optional<Silence> earlier(const std::optional<Silence>& one, const Silence& other) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/clock.h"
@@ -32,6 +33,12 @@ struct BatchCost {
 /// Where nothing at all is known it is 60 s: a batch of a large model on a slow processor. Of
 /// canary and peer the smaller allowance holds, and never more than those 60 s.
 Duration silence_allowed(const BatchCost& cost);
+
+/// How long a worker may take from its start to its greeting. Until one of the fleet has greeted it
+/// is 120 s: it links torch, a gigabyte that a cold disk may have to read. From then on, since
+/// torch is in memory: 20 times `longest`, the longest greeting so far, and at least 10 s; twice as
+/// much after each start in a row that failed (`failed_start_count`); never more than the 120 s.
+Duration greeting_allowed(std::optional<Duration> longest, std::uint32_t failed_start_count);
 
 /// A worker is silent when any one of its batches is: the earliest end of several.
 std::optional<Silence> earlier(const std::optional<Silence>& one, const Silence& other);

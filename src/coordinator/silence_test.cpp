@@ -29,6 +29,17 @@ TEST(Silence, BesideALoadIsAtLeastTenSeconds) {
   EXPECT_EQ(silence_allowed({.own = seconds(3), .is_beside_load = true}), seconds(15));
 }
 
+TEST(Silence, BeforeAGreetingIsShortOnceAnotherHasGreeted) {
+  EXPECT_EQ(greeting_allowed(std::nullopt, 0), seconds(120));
+  EXPECT_EQ(greeting_allowed(std::nullopt, 5), seconds(120));
+  EXPECT_EQ(greeting_allowed(milliseconds(400), 0), seconds(10));
+  EXPECT_EQ(greeting_allowed(milliseconds(800), 0), seconds(16));
+  EXPECT_EQ(greeting_allowed(milliseconds(400), 1), seconds(20));
+  EXPECT_EQ(greeting_allowed(milliseconds(400), 1'000'000), seconds(120));
+  EXPECT_EQ(greeting_allowed(seconds(6), 0), seconds(120));
+  EXPECT_EQ(greeting_allowed(Duration::max(), 0), seconds(120));
+}
+
 TEST(Silence, TheEarliestEndOfSeveralCounts) {
   const Silence late{TimePoint{} + seconds(1), seconds(60)};
   const Silence early{TimePoint{} + seconds(3), seconds(1)};

@@ -10,8 +10,6 @@
 namespace muster {
 namespace {
 
-// A worker links torch and greets in under half a second; a cold disk may take far longer.
-constexpr Duration kStartAllowance = std::chrono::seconds(120);
 // Packing the weights of a large model from a cold disk.
 constexpr Duration kLoadAllowance = std::chrono::seconds(900);
 
@@ -21,7 +19,10 @@ std::optional<Silence> WorkerSupervisor::silence(std::size_t index) const {
   const auto& group = groups_[index];
   const auto& life = group.life;
   if (!life.is_alive()) return std::nullopt;
-  if (!life.is_greeted) return Silence{life.last_sign, kStartAllowance};
+  if (!life.is_greeted) {
+    return Silence{life.last_sign,
+                   greeting_allowed(longest_greeting_, group.health.restarts.failed_start_count())};
+  }
   if (life.is_probing) return Silence{life.last_sign, kLoadAllowance};
   // A slow device in quarantine is given its time, and started again when that is over.
   if (group.health.slow) return std::nullopt;
@@ -162,7 +163,7 @@ TimePoint WorkerSupervisor::next_deadline(TimePoint now) const {
 }
 
 TimePoint WorkerSupervisor::group_deadline(std::size_t index, TimePoint now) const {
-  const auto& [life, sent, health, pids, greeted] = groups_[index];
+  const auto& [life, sent, health, pids, greeted, started_at] = groups_[index];
   auto deadline = TimePoint::max();
   const auto by = [&deadline](TimePoint at) { deadline = std::min(deadline, at); };
   if (life.restart_at) by(*life.restart_at);

@@ -48,7 +48,7 @@ Status WorkerSupervisor::start_group(std::size_t index) {
   life.is_greeted = life.is_probing = life.was_ready = false;
   life.end_reason = EndReason::None;
   life.end_by.reset();
-  life.last_sign = parts_.clock.now();
+  life.last_sign = group.started_at = parts_.clock.now();
   group.health.speed.forget_slowness();
   parts_.signal.change();
   return Done{};
@@ -106,7 +106,8 @@ Status WorkerSupervisor::on_hello(std::size_t index, std::size_t member,
   group.have_greeted[member] = true;
   life.is_greeted = std::find(group.have_greeted.begin(), group.have_greeted.end(), false) ==
                     group.have_greeted.end();
-  has_ever_greeted_ = true;
+  longest_greeting_ =
+      std::max(longest_greeting_.value_or(Duration{0}), parts_.clock.now() - group.started_at);
   if (parts_.models.on(index).empty()) life.reason.clear();  // else when it has loaded
   parts_.signal.change();
   return Done{};
@@ -114,7 +115,7 @@ Status WorkerSupervisor::on_hello(std::size_t index, std::size_t member,
 
 Status WorkerSupervisor::on_broken(std::size_t group, const Error& error) {
   // One of another build is reported at the start; later it is one device that fails, not all.
-  if (error.kind == ErrorKind::Unsupported && !has_ever_greeted_) return error;
+  if (error.kind == ErrorKind::Unsupported && !longest_greeting_) return error;
   notice(group, fmt::format("{}; it is killed", error.message));
   groups_[group].life.is_at_fault = true;
   end_group(group, EndReason::Fault, error.message, WorkerEnd::Innocent);
@@ -235,7 +236,7 @@ bool WorkerSupervisor::are_all_given_up() const {
 
 void WorkerSupervisor::describe(std::size_t group, GroupStatus& status) const {
   constexpr Duration kBackoffOfFailing = std::chrono::seconds(1);
-  const auto& [life, sent, health, pids, greeted] = groups_[group];
+  const auto& [life, sent, health, pids, greeted, started_at] = groups_[group];
   status.name = life.name;
   for (std::size_t i = 0; i < life.devices.size(); ++i) {
     status.members.push_back({.device = life.devices[i],

@@ -169,6 +169,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
     GroupHealth health;
     std::vector<pid_t> pids;           // by member; empty: it has no processes
     std::vector<bool> have_greeted{};  // by member
+    TimePoint started_at{};
   };
 
   // worker_supervisor.cpp
@@ -201,7 +202,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
   std::vector<Group> groups_;
   std::optional<Result<ProbeVerdict>> verdict_;
   std::uint64_t next_frame_ = 1;
-  bool has_ever_greeted_ = false;
+  std::optional<Duration> longest_greeting_;  // of all groups, from their start; nullopt: none yet
   double reaped_cpu_seconds_ = 0;
 };
 

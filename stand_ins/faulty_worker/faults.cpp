@@ -60,7 +60,7 @@ Status read_fault(const std::string& name, const nlohmann::json& value, Faults& 
   const bool is_known =
       is("slow_after_s", faults.slow_after_s) || is("slow_factor", faults.slow_factor) ||
       is("lie_after_s", faults.lie_after_s) || is("recover_after_s", faults.recover_after_s) ||
-      is("crash_at_start", faults.crash_at_start) ||
+      is("crash_at_start", faults.crash_at_start) || is("hang_at_start", faults.hang_at_start) ||
       is("oom_above_tokens", faults.oom_above_tokens) ||
       is_token("abort_on_token", faults.abort_on_token) ||
       is("batch_us_per_token", faults.batch_us_per_token) || is("state_file", faults.state_file) ||

@@ -15,6 +15,7 @@ struct Faults {
   double lie_after_s = -1;
   double recover_after_s = -1;  // slow, lying or full no more
   std::uint32_t crash_at_start = 0;
+  std::uint32_t hang_at_start = 0;
   std::uint64_t oom_above_tokens = 0;  // 0: never
   std::optional<std::uint32_t> abort_on_token;
   std::uint64_t batch_us_per_token = 0;

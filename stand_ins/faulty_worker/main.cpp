@@ -9,6 +9,7 @@
 //   oom_above_tokens    answers ResourceExhausted to batches of more tokens
 //   recover_after_s     neither slow nor lying nor full any more
 //   crash_at_start      exits with 3 at the first so many starts
+//   hang_at_start       stops before it greets (SIGSTOP), at the first so many starts
 //   fail_after_s        answers Failed to every batch after so many seconds
 //   fail_from_batch     likewise from its so-manieth batch on, canaries count; 1: all
 //   fail_on_token       likewise to a batch that holds this token id
@@ -218,6 +219,7 @@ Status run(const std::string& device) {
     std::exit(3);
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (faults.start_count <= faults.hang_at_start) ::raise(SIGSTOP);
   MUSTER_TRY(send(MessageType::Hello, 0,
                   encode(Hello{.build = std::string(build_name()), .engine_class = "faulty"})));
   if (faults.unkillable_s > 0) hold_at_exit(faults.unkillable_s);
