@@ -207,13 +207,11 @@ ApiResult<double> read_number(JsonValue& value, std::string_view name, double le
   if (const auto fault = value.type().get(type)) return broken_json(fault);
   if (type != simdjson::ondemand::json_type::number) return wrong_type(value, name, "a number");
   double number = 0;
-  if (const auto fault = value.get_double().get(number)) return broken_json(fault);
-  if (number < least || number > most) {
-    return wrong_field(
-        name, "invalid_value",
-        fmt::format("Invalid '{}': expected a number from {:g} to {:g}.", name, least, most));
-  }
-  return number;
+  const bool is_read = value.get_double().get(number) == simdjson::SUCCESS;
+  if (is_read && number >= least && number <= most) return number;
+  return wrong_field(
+      name, "invalid_value",
+      fmt::format("Invalid '{}': expected a number from {} to {}.", name, least, most));
 }
 
 }  // namespace muster
