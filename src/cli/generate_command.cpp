@@ -23,8 +23,8 @@
 #include "cli/interrupt.h"
 #include "cli/places.h"
 #include "hw/device_names.h"
+#include "jobs/decoder_source.h"
 #include "jobs/generate.h"
-#include "modelfile/model_folder.h"
 
 namespace muster {
 namespace {
@@ -119,20 +119,6 @@ Result<SamplingOptions> sampling_options(const Arguments& arguments) {
   return sampling;
 }
 
-/// The file or folder that MODEL names.
-Result<std::filesystem::path> find_source(const std::string& model) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(model, ignored)) {
-    if (model.ends_with(".gguf")) return std::filesystem::path(model);
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{}: a model is a .gguf file or a folder", model)};
-  }
-  if (model.ends_with(".gguf")) {
-    return Error{ErrorKind::NotFound, fmt::format("{}: no such file", model)};
-  }
-  return find_model(model);
-}
-
 // One device with all its cores: the tokens of one reply follow each other and cannot be shared
 // out.
 Result<Device> one_device(const CommandContext& context) {
@@ -197,7 +183,7 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
                  fmt::format("--precision must be own, bf16 or fp32: \"{}\"", precision)};
   }
   options.precision = *known;
-  options.source = MUSTER_TRY(find_source(arguments.positionals.front()));
+  options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(one_device(context));
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;

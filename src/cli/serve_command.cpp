@@ -31,6 +31,7 @@
 #include "server/gpu_facts.h"
 #include "server/server.h"
 #include "server/stats_writer.h"
+#include "serving/generation_service.h"
 #include "serving/inference_service.h"
 #include "telemetry/collector.h"
 #include "terminal/text_width.h"
@@ -43,7 +44,7 @@ constexpr Duration kLookPeriod = std::chrono::seconds(1);
 
 CommandSpec serve_spec() {
   return {.name = "serve",
-          .summary = "answer embeddings and rerank over HTTP on all devices",
+          .summary = "answer embeddings, rerank and chat over HTTP",
           .usage = "[NAME=]MODEL... [--listen 127.0.0.1:8000]",
           .positional_least = 0,
           .positional_most = 64,
@@ -83,6 +84,7 @@ class ServeRun {
   bool is_end_asked_for();
   Result<int> not_started(const Error& error);
   void start_collector();
+  Status start_generation();
   Status start_stats_file();
   void feed_readings();
   void look_after();
@@ -105,6 +107,7 @@ class ServeRun {
   std::unique_ptr<Log> log_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<InferenceService> service_;
+  std::unique_ptr<GenerationService> generation_;  // nullptr: no model generates
   std::unique_ptr<Server> server_;
   std::unique_ptr<StatsWriter> stats_;
   std::unique_ptr<EventLoop::Timer> readings_timer_;
@@ -139,6 +142,19 @@ void ServeRun::start_collector() {
   } else {
     say(LogLevel::Warning, fmt::format("devices are not watched: {}", collector.error().message));
   }
+}
+
+Status ServeRun::start_generation() {
+  if (options().decoders.empty()) return Done{};
+  generation_ = MUSTER_TRY(GenerationService::start(
+      options(), loop_,
+      {.on_notice =
+           [this](const std::string& text, std::optional<std::string> device) {
+             say(LogLevel::Info, text, device.value_or(""));
+           },
+       .on_fatal = [this](const Error& error) { end(error); }},
+      context_.clock));
+  return Done{};
 }
 
 Status ServeRun::start_stats_file() {
@@ -191,8 +207,10 @@ Status ServeRun::start() {
       context_.clock);
   collecting.wait();
   service_ = MUSTER_TRY(std::move(service));
+  MUSTER_TRY(start_generation());
   server_ = MUSTER_TRY(Server::start(
-      options(), *service_, collector_.get(), loop_,
+      options(),
+      {.service = *service_, .generation = generation_.get(), .collector = collector_.get()}, loop_,
       {.config_json = [this](bool shows_places) { return settings_->json(shows_places); },
        .change_config = [this](const SettingsChange& change) { return change_settings(change); },
        .log = [this](const LogLine& line) { log_->write(line); },
@@ -228,6 +246,7 @@ Result<int> ServeRun::not_started(const Error& error) {
 ServeFacts ServeRun::facts() const {
   return {.options = options(),
           .models = service_->models(),
+          .decoders = generation_ ? generation_->models() : std::vector<ServedDecoderStatus>(),
           .key_count = server_->key_count(),
           .port = server_->port()};
 }
@@ -357,6 +376,7 @@ Result<int> ServeRun::run() {
   // What reads from the service goes before the service.
   stats_.reset();
   server_.reset();
+  generation_.reset();
   service_.reset();
   if (failure_) return *failure_;
   return 0;

@@ -46,6 +46,32 @@ std::string model_line(const ServedModelStatus& model) {
       hash.substr(0, kShownOfHash), model.path);
 }
 
+std::string decoder_line(const ServedDecoderStatus& model) {
+  return fmt::format("model {}: generates, prompt and reply at most {} tokens, {}{}, from {}",
+                     model.name, model.length_max, decoder_precision_name(model.precision),
+                     model.has_chat_template ? "" : ", without a chat template", model.path);
+}
+
+// The body of a request that the first model answers, and its route.
+std::pair<std::string_view, nlohmann::ordered_json> sample_body(const ServeFacts& facts) {
+  using Json = nlohmann::ordered_json;
+  if (facts.models.empty()) {
+    const auto& model = facts.decoders.front();
+    if (!model.has_chat_template) {
+      return {"completions", Json{{"model", model.name}, {"prompt", "Once upon a time"}}};
+    }
+    const Json turn{{"role", "user"}, {"content", "Hello!"}};
+    return {"chat/completions", Json{{"model", model.name}, {"messages", Json::array({turn})}}};
+  }
+  const auto& model = facts.models.front();
+  if (model.task == ModelTask::Embed) {
+    return {"embeddings", Json{{"model", model.name}, {"input", "a text"}}};
+  }
+  return {"rerank", Json{{"model", model.name},
+                         {"query", "a question"},
+                         {"documents", Json::array({"one text", "another"})}}};
+}
+
 std::string devices_line(const std::vector<Device>& devices) {
   std::string text = "devices: ";
   for (const auto& device : devices) {
@@ -140,17 +166,9 @@ std::string before(std::map<std::string, std::string>& known, const std::string&
 // Built for this very server (TLS, socket, keys), so that it works when it is pasted. Secrets stand
 // in it as variables.
 std::string sample_request(const ServeFacts& facts) {
-  if (facts.models.empty()) return {};
+  if (facts.models.empty() && facts.decoders.empty()) return {};
   const auto& http = facts.options.http;
-  const auto& model = facts.models.front();
-  const bool embeds = model.task == ModelTask::Embed;
-  nlohmann::ordered_json body{{"model", model.name}};
-  if (embeds) {
-    body["input"] = "a text";
-  } else {
-    body["query"] = "a question";
-    body["documents"] = {"one text", "another"};
-  }
+  const auto [route, body] = sample_body(facts);
   const auto base = http.listens_on_port ? fmt::format("{}://{}:{}", http.tls ? "https" : "http",
                                                        client_host(http.listen.host), facts.port)
                                          : std::string("http://localhost");
@@ -158,7 +176,7 @@ std::string sample_request(const ServeFacts& facts) {
   if (!http.listens_on_port) {
     words.insert(words.end(), {"--unix-socket", http.unix_socket->path});
   }
-  words.push_back(fmt::format("{}/v1/{}", base, embeds ? "embeddings" : "rerank"));
+  words.push_back(fmt::format("{}/v1/{}", base, route));
   const bool has_tls = http.tls && http.listens_on_port;
   if (has_tls) words.insert(words.end(), {"--cacert", http.tls->certificate_file.string()});
   words.insert(words.end(), {"-H", "Content-Type: application/json", "-d", body.dump()});
@@ -185,6 +203,7 @@ std::string listening_line(const ServeFacts& facts) {
 std::vector<SaidLine> start_lines(const ServeFacts& facts) {
   std::vector<SaidLine> lines{{.text = fmt::format("muster {}", build_name())}};
   for (const auto& model : facts.models) lines.push_back({.text = model_line(model)});
+  for (const auto& model : facts.decoders) lines.push_back({.text = decoder_line(model)});
   lines.push_back({.text = devices_line(facts.options.devices)});
   lines.push_back({.text = cache_line(facts.options)});
   lines.push_back(access_line(facts));

@@ -8,6 +8,7 @@
 
 #include "coordinator/fleet.h"
 #include "log/log_line.h"
+#include "serving/generation_call.h"
 #include "serving/inference_service.h"
 #include "serving/serve_options.h"
 
@@ -22,6 +23,7 @@ struct SaidLine {
 struct ServeFacts {
   const ServeOptions& options;
   std::vector<ServedModelStatus> models = {};
+  std::vector<ServedDecoderStatus> decoders = {};
   std::optional<std::size_t> key_count = {};  // nullopt: there is no keys file
   std::uint16_t port = 0;
 };

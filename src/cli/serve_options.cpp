@@ -23,6 +23,7 @@
 #include "cli/plan_devices.h"
 #include "cli/serve_doors.h"
 #include "hw/device_names.h"
+#include "jobs/decoder_source.h"
 #include "modelfile/model_folder.h"
 #include "scheduler/placement_expression.h"
 #include "spec/pooling.h"
@@ -114,14 +115,20 @@ Result<std::vector<ServedModel>> served_models(const CommandContext& context) {
   std::vector<ServedModel> models;
   for (const auto& entry : entries) {
     // Looked for now, so that a wrong name ends the start before any device is asked.
-    MUSTER_TRY(find_model(entry.model));
+    if (names_decoder(entry.model)) {
+      MUSTER_TRY(find_decoder_source(entry.model));
+    } else {
+      MUSTER_TRY(find_model(entry.model));
+    }
     models.push_back(served_model(context.config, entry));
   }
   return models;
 }
 
 Status check_model_devices(const Config& config, const ServeOptions& options) {
-  for (const auto& model : options.models) {
+  auto models = options.models;
+  models.insert(models.end(), options.decoders.begin(), options.decoders.end());
+  for (const auto& model : models) {
     for (const auto& name : model.devices) {
       MUSTER_TRY(device_index(config, SettingId::Models, name, options.devices));
     }
@@ -132,12 +139,13 @@ Status check_model_devices(const Config& config, const ServeOptions& options) {
 // The devices of a plan are for the one model that it is of.
 Result<std::string> device_names(const CommandContext& context, const ServeOptions& options) {
   const bool has_plan = context.arguments.has("--plan");
-  if (has_plan && options.models.size() > 1) {
-    return Error{
-        ErrorKind::InvalidArgument,
-        fmt::format("--plan is of one model, and {} are to be served", options.models.size())};
+  const auto count = options.models.size() + options.decoders.size();
+  if (has_plan && count > 1) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--plan is of one model, and {} are to be served", count)};
   }
-  return devices_of_plan(context, options.models.front().model);
+  const auto& models = options.models.empty() ? options.decoders : options.models;
+  return devices_of_plan(context, models.front().model);
 }
 
 Status set_machine(const CommandContext& context, ServeOptions& options) {
@@ -314,7 +322,10 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   const auto& config = context.config;
   ServeOptions options;
   MUSTER_TRY(set_listening(config, options.http));
-  options.models = MUSTER_TRY(served_models(context));
+  auto models = MUSTER_TRY(served_models(context));
+  for (auto& model : models) {
+    (names_decoder(model.model) ? options.decoders : options.models).push_back(std::move(model));
+  }
   for (const auto& [name, path] : config.files(SettingId::Search)) {
     options.searches.push_back({.name = name, .out = path});
   }

@@ -102,7 +102,8 @@ bool HttpConnection::is_reading_wanted() const {
   if (has_ended_) return false;
   if (state_ == State::Reading || state_ == State::Lingering) return true;
   // Later requests may wait in the client's system where there is no room for them here.
-  const bool is_busy = state_ == State::Waiting || state_ == State::Sending;
+  const bool is_busy =
+      state_ == State::Waiting || state_ == State::Streaming || state_ == State::Sending;
   return unread_size() < kUnreadMost && !(is_busy && core_.budget.is_full());
 }
 
@@ -125,6 +126,7 @@ void HttpConnection::on_ready(std::uint32_t events) {
   if (state_ == State::Handshake && !shake_hands()) return;
   // TLS may have to read before it can write, and the other way round.
   if (sent_ < head_.size() + body_.size() || (events & EPOLLOUT) != 0) flush();
+  tell_room();
   if (state_ == State::Closed) return;
   if (is_reading_wanted()) {
     on_readable();
@@ -132,7 +134,7 @@ void HttpConnection::on_ready(std::uint32_t events) {
     on_end(true);
   } else if ((events & EPOLLRDHUP) != 0) {
     is_leaving_ = true;
-    if (state_ == State::Waiting && exchange_->gone) return tell_gone();
+    if (exchange_ && exchange_->gone) return tell_gone();
   }
   update_interest();
 }
@@ -177,9 +179,9 @@ void HttpConnection::on_readable() {
 
 void HttpConnection::on_end(bool is_broken) {
   has_ended_ = true;
-  if (state_ == State::Waiting && (is_broken || exchange_->gone)) return tell_gone();
-  const bool has_more = state_ == State::Waiting || state_ == State::Sending ||
-                        (state_ == State::Idle && unread_size() > 0);
+  if (exchange_ && (is_broken || exchange_->gone)) return tell_gone();
+  const bool has_more =
+      exchange_ || state_ == State::Sending || (state_ == State::Idle && unread_size() > 0);
   if (is_broken || !has_more) return close();
   update_interest();  // a client that has only ended its side gets its answers
 }
@@ -189,7 +191,9 @@ void HttpConnection::tell_gone() {
   const auto held = shared_from_this();
   const auto exchange = exchange_;
   close();
-  if (!exchange || exchange->is_answered.exchange(true)) return;
+  if (!exchange) return;
+  const bool was_answered = exchange->is_answered.exchange(true);
+  if (was_answered && !std::exchange(exchange->is_streaming, false)) return;
   ++core_.counters.clients_gone;
   const auto call = std::exchange(exchange->gone, nullptr);
   if (call) call();
@@ -210,7 +214,7 @@ void HttpConnection::feed(std::string_view bytes) {
   is_feeding_ = false;
   if (state_ == State::Reading) after_reading();
   if (left == 0 && state_ == State::Idle && unread_size() > 0) resume_later();
-  if (state_ == State::Sending || state_ == State::Waiting) {
+  if (exchange_ || state_ == State::Sending) {
     if (unread_size() > 0) account();
     update_interest();
   }
@@ -282,6 +286,7 @@ bool HttpConnection::judge_head(std::string_view& input) {
   request.client_name = transport_->peer_name();
   keeps_alive_ = request.wants_keep_alive && !core_.is_closing;
   has_body_ = request.method != "HEAD";
+  is_http10_ = request.is_http10;
   if (core_.options.on_head) {
     auto verdict = core_.options.on_head(request);
     if (verdict.refusal) {
@@ -340,6 +345,8 @@ void HttpConnection::hand_over() {
   exchange_ = std::make_shared<Exchange>(core_.loop, *this);
   judged_ = request.judged;
   core_.handler(std::move(request), HttpRespond(exchange_));
+  // Parts that came from within the handler are still here.
+  if (state_ == State::Streaming || state_ == State::Sending) return flush();
   if (!early_answer_ || state_ != State::Waiting) return;
   send(*std::move(early_answer_));
   early_answer_.reset();

@@ -51,12 +51,18 @@ class HttpConnection final : public ReadySink,
  private:
   class Exchange;
 
+  // A reader that stalls is looked at so often before it is cut off.
+  static constexpr int kLooks = 16;
+  // Of a string that waits for the next request.
+  static constexpr std::size_t kKeptCapacity = 4 << 10;
+
   enum class State : std::uint8_t {
     Handshake,
     Idle,       // between requests
     Reading,    // a request has begun
     Waiting,    // for its answer
-    Sending,    // the answer
+    Streaming,  // an answer in parts, which is not whole yet
+    Sending,    // the answer, or what is left of it
     Lingering,  // all is said; the client has yet to end its side
     Closed,
   };
@@ -77,6 +83,17 @@ class HttpConnection final : public ReadySink,
   void hand_over();
   void deliver(HttpResponse&& response);
   void send(HttpResponse&& response);
+  bool begin_stream(HttpResponse&& head);
+  bool write_part(std::string_view bytes);
+  void end_stream();
+  void append_part(std::string_view bytes);
+  void tell_room();
+  void cut_off();
+  void break_off();
+  void reset_at_end() const;
+  static void empty(std::string& text);
+  static std::uint64_t large(const std::string& text);
+  std::size_t unsent_size() const { return head_.size() + body_.size() - sent_ + waiting_.size(); }
   void fit(HttpResponse& response);
   HttpResponse dressed(HttpResponse refusal);
   void refuse(HttpResponse response);
@@ -121,6 +138,7 @@ class HttpConnection final : public ReadySink,
   std::optional<HttpResponse> early_answer_;  // given while its request was being handed over
   std::string head_;                          // what is to be sent: this, then `body_`
   std::string body_;
+  std::string waiting_;  // parts that have come while `head_` and `body_` are being sent
   std::size_t sent_ = 0;
 
   std::uint64_t head_bytes_ = 0;     // of a request's headers, if they are many or long
@@ -134,6 +152,10 @@ class HttpConnection final : public ReadySink,
   bool is_judged_ = false;           // the request, by its head
   bool was_refused_ = false;         // and may still be sending
   bool is_late_ = false;             // the request: it began after the server's end did
+  bool is_http10_ = false;           // the request
+  bool is_full_ = false;             // the writer of parts waits for room
+  bool is_being_sent_ = false;       // `head_` and `body_`: they must not change
+  bool is_broken_ = false;           // while parts were being sent; what follows is dropped
 };
 
 }  // namespace muster

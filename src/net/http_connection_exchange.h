@@ -27,12 +27,27 @@ class HttpConnection::Exchange final : public HttpExchange,
   }
 
   void on_client_gone(std::function<void()> call) override {
-    if (connection == nullptr || is_answered) return;
+    if (connection == nullptr || (is_answered && !is_streaming)) return;
     gone = std::move(call);
     if (!connection->has_ended_ && !connection->is_leaving_) return;
     loop_.post([self = shared_from_this()] {
       if (self->connection != nullptr) self->connection->tell_gone();
     });
+  }
+
+  bool begin_stream(HttpResponse head, std::function<void()> on_room) override {
+    if (is_answered.exchange(true) || connection == nullptr) return false;
+    room = std::move(on_room);
+    is_streaming = true;
+    return connection->begin_stream(std::move(head));
+  }
+
+  bool write(std::string_view bytes) override {
+    return connection == nullptr || !is_streaming || connection->write_part(bytes);
+  }
+
+  void end_stream() override {
+    if (connection != nullptr && is_streaming) connection->end_stream();
   }
 
   bool hold(std::uint64_t bytes) override {
@@ -42,6 +57,8 @@ class HttpConnection::Exchange final : public HttpExchange,
 
   HttpConnection* connection;  // on the loop's thread
   std::function<void()> gone;  // on the loop's thread
+  std::function<void()> room;  // on the loop's thread
+  bool is_streaming = false;   // on the loop's thread; it has not ended
   std::atomic<bool> is_answered = false;
 
  private:

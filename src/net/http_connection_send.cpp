@@ -12,22 +12,10 @@ namespace muster {
 namespace {
 
 constexpr auto kLingerLimit = std::chrono::seconds(2);
-constexpr std::size_t kKeptCapacity = 4 << 10;  // of a string that waits for the next request
-// A reader that stalls is looked at so often before it is cut off.
-constexpr int kLooks = 16;
 // Who has held much for so long and moved less than this makes room for others: a tenth of what a
 // line of 100 Mbit/s carries.
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr double kBytesPerSecondKept = 1 << 20;
-
-void empty(std::string& text) {
-  text.clear();
-  if (text.capacity() > kKeptCapacity) text.shrink_to_fit();
-}
-
-std::uint64_t large(const std::string& text) {
-  return text.capacity() > kKeptCapacity ? text.capacity() : 0;
-}
 
 HttpResponse no_room() {
   return {.status = 503,
@@ -35,13 +23,22 @@ HttpResponse no_room() {
           .headers = {{"Retry-After", "1"}}};
 }
 
-void reset_at_end(const UniqueFd& socket) {
-  // At once, with what was not sent yet thrown away.
-  const ::linger at_once{1, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}  // namespace
+
+void HttpConnection::empty(std::string& text) {
+  text.clear();
+  if (text.capacity() > kKeptCapacity) text.shrink_to_fit();
 }
 
-}  // namespace
+std::uint64_t HttpConnection::large(const std::string& text) {
+  return text.capacity() > kKeptCapacity ? text.capacity() : 0;
+}
+
+// What was not sent yet is thrown away, and the client sees a reset.
+void HttpConnection::reset_at_end() const {
+  const ::linger at_once{1, 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
 
 // ---- What it holds ----
 
@@ -72,10 +69,17 @@ bool HttpConnection::hold(std::uint64_t request_bytes, std::uint64_t answer_byte
 // What the systems between here and the reader hold makes any reader look fast at first. An answer
 // that is not read need not be long: there may be thousands of them.
 std::optional<double> HttpConnection::slow_rate() {
-  const auto much = state_ == State::Sending ? kKeptCapacity : MemoryBudget::kSmallBytes;
+  const bool is_sending = state_ == State::Sending || state_ == State::Streaming;
+  const auto much = is_sending ? kKeptCapacity : MemoryBudget::kSmallBytes;
   if (counted_bytes_ <= much) return std::nullopt;
-  if (state_ != State::Reading && state_ != State::Sending) return std::nullopt;
+  if (state_ != State::Reading && !is_sending) return std::nullopt;
   const auto now = core_.now();
+  if (state_ == State::Streaming) {
+    // How fast the parts come is not the reader's doing; what waits for it is.
+    if (answer_bytes_ == 0) return std::nullopt;
+    if (has_progressed()) progress_at_ = now;
+    return now - progress_at_ >= kPatience ? std::optional(0.0) : std::nullopt;
+  }
   auto bytes = static_cast<double>(body_seen_);
   if (state_ == State::Sending) {
     if (has_progressed()) progress_at_ = now;
@@ -94,8 +98,9 @@ void HttpConnection::evict() {
     refuse_for_memory();
     return update_interest();
   }
-  reset_at_end(socket_);
-  close();
+  // One that writes parts to another client may have asked for room: it is told later.
+  reset_at_end();
+  break_off();
 }
 
 // ---- Answers ----
@@ -120,7 +125,7 @@ void HttpConnection::send(HttpResponse&& response) {
   exchange_.reset();
   fit(response);
   judged_.reset();
-  append_response_head(head_, response, keeps_alive_, core_.date());
+  append_response_head(head_, response, HttpFraming::Length, keeps_alive_, core_.date());
   if (has_body_) body_ = std::move(response.body);
   began_ = progress_at_ = core_.now();
   unacknowledged_ = 0;
@@ -152,26 +157,33 @@ void HttpConnection::refuse_for_memory() {
   refuse(no_room());
 }
 
-// Sends what it can of `head_` and `body_`.
+// Sends what it can of `head_` and `body_`, and of the parts that wait behind them: what is being
+// sent must not change, since TLS may have to be given the same bytes again.
 void HttpConnection::flush() {
   needs_write_ = false;
-  while (sent_ < head_.size() + body_.size()) {
-    const auto of_head = std::min(sent_, head_.size());
-    const auto outcome = transport_->write(std::string_view(head_).substr(of_head),
-                                           std::string_view(body_).substr(sent_ - of_head));
-    if (outcome.kind == IoOutcome::Kind::Later) {
-      needs_write_ = outcome.needs_write;
-      return;
+  do {
+    while (sent_ < head_.size() + body_.size()) {
+      is_being_sent_ = true;
+      const auto of_head = std::min(sent_, head_.size());
+      const auto outcome = transport_->write(std::string_view(head_).substr(of_head),
+                                             std::string_view(body_).substr(sent_ - of_head));
+      if (outcome.kind == IoOutcome::Kind::Later) {
+        needs_write_ = outcome.needs_write;
+        return;
+      }
+      if (outcome.kind != IoOutcome::Kind::Done) return break_off();
+      sent_ += outcome.size;
+      progress_at_ = core_.now();
     }
-    if (outcome.kind != IoOutcome::Kind::Done) return close();
-    sent_ += outcome.size;
-    progress_at_ = core_.now();
-  }
-  sent_ = 0;
-  empty(head_);
-  body_ = {};
-  answer_bytes_ = 0;
-  account();
+    is_being_sent_ = false;
+    sent_ = 0;
+    empty(head_);
+    std::string().swap(body_);  // an assignment would keep its memory
+    body_.swap(waiting_);
+    answer_bytes_ = large(body_);
+    account();
+  } while (!body_.empty());
+  if (state_ == State::Streaming) enter(State::Streaming);
   if (state_ == State::Sending) finish_answer();
 }
 
@@ -232,8 +244,7 @@ void HttpConnection::look_at_reader() {
   if (has_progressed()) progress_at_ = core_.now();
   if (core_.now() - progress_at_ >= limit) {
     ++core_.counters.slow_readers;
-    reset_at_end(socket_);
-    return close();
+    return cut_off();
   }
   enter(state_, std::min<Duration>(limit / kLooks, kLingerLimit));
 }
@@ -245,12 +256,12 @@ void HttpConnection::on_deadline() {
     refuse({.status = 408, .body = "the request did not come in time\n"});
     return update_interest();
   }
-  if (state_ == State::Sending) return look_at_reader();
+  if (state_ == State::Sending || state_ == State::Streaming) return look_at_reader();
   if (state_ == State::Lingering && unacknowledged_bytes() > 0) return look_at_reader();
   if (state_ == State::Idle) ++core_.counters.idle_closed;
   if (state_ == State::Handshake) {
     ++core_.counters.failed_handshakes;
-    reset_at_end(socket_);
+    reset_at_end();
   }
   close();
 }
@@ -270,6 +281,7 @@ void HttpConnection::begin_end() {
 }
 
 void HttpConnection::give_up() {
+  if (state_ == State::Streaming) return tell_gone();
   if (state_ != State::Waiting) return;
   if (exchange_) {
     exchange_->is_answered = true;
@@ -280,7 +292,7 @@ void HttpConnection::give_up() {
 }
 
 bool HttpConnection::is_owed_an_answer() const {
-  if (state_ == State::Waiting || state_ == State::Sending) return true;
+  if (exchange_ || state_ == State::Sending) return true;
   // Clients that go on asking must not keep the server from ending.
   if (state_ != State::Lingering || is_late_) return false;
   return was_refused_ || unacknowledged_bytes() > 0;

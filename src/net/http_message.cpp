@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace muster {
 namespace {
@@ -65,19 +66,28 @@ std::string_view http_status_text(int status) {
   return found == kStatusTexts.end() ? "Status" : found->text;
 }
 
-void append_response_head(std::string& out, const HttpResponse& response, bool keeps_alive,
-                          std::string_view date) {
+void append_response_head(std::string& out, const HttpResponse& response, HttpFraming framing,
+                          bool keeps_alive, std::string_view date) {
   const auto line = [&out](std::string_view name, std::string_view value) {
     out.append(name).append(": ").append(value).append("\r\n");
   };
   out.append("HTTP/1.1 ").append(fmt::format_int(response.status).c_str());
   out.append(" ").append(http_status_text(response.status)).append("\r\n");
   line("Date", date);
-  line("Content-Length", fmt::format_int(response.body.size()).c_str());
+  if (framing == HttpFraming::Length) {
+    line("Content-Length", fmt::format_int(response.body.size()).c_str());
+  } else if (framing == HttpFraming::Chunks) {
+    line("Transfer-Encoding", "chunked");
+  }
   if (!response.content_type.empty()) line("Content-Type", response.content_type);
   for (const auto& [name, value] : response.headers) line(name, value);
   if (!keeps_alive) line("Connection", "close");
   out.append("\r\n");
+}
+
+void append_chunk(std::string& out, std::string_view bytes) {
+  fmt::format_to(std::back_inserter(out), "{:x}\r\n", bytes.size());
+  out.append(bytes).append("\r\n");
 }
 
 }  // namespace muster

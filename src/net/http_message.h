@@ -24,7 +24,8 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string body;
   bool wants_keep_alive = true;
-  std::string peer;  // "127.0.0.1:51234", "[::1]:51234", "unix:1000" (the user's id)
+  bool is_http10 = false;  // its client does not know chunks
+  std::string peer;        // "127.0.0.1:51234", "[::1]:51234", "unix:1000" (the user's id)
   // It came from this machine; over a Unix socket, from the server's own user or root.
   bool is_loopback_peer = false;
   std::string client_name;       // the common name of a verified client certificate; else empty
@@ -45,10 +46,23 @@ struct HttpResponse {
 /// "Not Found" of 404; "Status" for a code without a name here. Source: RFC 9110, section 15.
 std::string_view http_status_text(int status);
 
+/// Where the body of an answer ends, as its head says.
+enum class HttpFraming : std::uint8_t {
+  Length,  // Content-Length: the body is there
+  Chunks,  // Transfer-Encoding: chunked
+  Close,   // with the connection
+};
+
 /// Appends the bytes of a response on the wire, but for its body.
 ///
 /// date: as RFC 9110, section 5.6.7, writes it. Threads: pure.
-void append_response_head(std::string& out, const HttpResponse& response, bool keeps_alive,
-                          std::string_view date);
+void append_response_head(std::string& out, const HttpResponse& response, HttpFraming framing,
+                          bool keeps_alive, std::string_view date);
+
+/// Appends `bytes`, one at least, as a chunk. Source: RFC 9112, section 7.1. Threads: pure.
+void append_chunk(std::string& out, std::string_view bytes);
+
+/// What stands behind the last chunk.
+inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 }  // namespace muster

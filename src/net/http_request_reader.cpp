@@ -149,6 +149,7 @@ class RequestParser final : public http::basic_parser<true> {
     if (refusal) error = http::error::bad_value;
     if (!authority_.empty()) request.headers.emplace_back("Host", std::move(authority_));
     request.wants_keep_alive = keep_alive() && is_http11_;
+    request.is_http10 = !is_http11_;
   }
 
   void on_body_init_impl(const boost::optional<std::uint64_t>& size, Failure& error) override {

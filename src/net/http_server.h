@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +34,9 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 /// What a request makes the server hold while it is answered, for each byte of its body: the body,
 /// the texts that are read from it, and their tokens, four bytes each.
 inline constexpr std::uint64_t kHeldForABody = 4;
+
+/// Bytes of an answer in parts that are kept for a client before its writer is told to wait.
+inline constexpr std::size_t kStreamBytesMost = 64 << 10;
 
 /// What is to become of a request whose head has come.
 struct HttpVerdict {
@@ -88,6 +92,9 @@ class HttpExchange {
   virtual void respond(HttpResponse response) = 0;
   virtual void on_client_gone(std::function<void()> call) = 0;
   virtual bool hold(std::uint64_t bytes) = 0;
+  virtual bool begin_stream(HttpResponse head, std::function<void()> on_room) = 0;
+  virtual bool write(std::string_view bytes) = 0;
+  virtual void end_stream() = 0;
 };
 
 /// Answers a request. Copies stand for the same request.
@@ -102,7 +109,8 @@ class HttpRespond {
   /// `call` is called once, on the loop's thread, when the client goes before it has its answer:
   /// it closes or resets the connection, or ends its side of it. Never after the answer was given
   /// and never from within this call. Without it, a client that has only ended its side still gets
-  /// the answer.
+  /// the answer. An answer in parts is given when it has ended; until then the server's own end,
+  /// and what it does to those who read too slowly, counts as the client's going.
   ///
   /// Threads: the loop's.
   void on_client_gone(std::function<void()> call) const {
@@ -114,6 +122,28 @@ class HttpRespond {
   ///
   /// Threads: the loop's.
   bool hold(std::uint64_t bytes) const { return exchange_->hold(bytes); }
+
+  /// Begins an answer whose body comes in parts, instead of the call above: in chunks, and to a
+  /// client of HTTP/1.0 up to the end of the connection. The body of `head` is its first part.
+  /// `on_room` is called when a `write` has told that there is no room and there is some again;
+  /// never from within a call of these three.
+  ///
+  /// False: no part is wanted (HEAD, the client has gone, it was answered before); what is written
+  /// is dropped, and the stream need not be ended.
+  ///
+  /// Threads: of these three, the loop's.
+  bool begin_stream(HttpResponse head, std::function<void()> on_room) const {
+    return exchange_->begin_stream(std::move(head), std::move(on_room));
+  }
+
+  /// The next part, of any size; it is sent at once, or kept until the client takes it. False: more
+  /// than kStreamBytesMost is kept now, and the writer should wait for `on_room`. What is written
+  /// nevertheless is kept as long as the server may hold it (`memory_most`), else the client is cut
+  /// off; `on_client_gone` tells.
+  bool write(std::string_view bytes) const { return exchange_->write(bytes); }
+
+  /// That was the last part. One that nobody ends is never given, and ends with the connection.
+  void end_stream() const { exchange_->end_stream(); }
 
  private:
   std::shared_ptr<HttpExchange> exchange_;
@@ -142,8 +172,8 @@ struct HttpServerCounters {
 class HttpServerCore;
 
 /// An HTTP/1.1 server on an event loop: keep-alive, pipelining (one request at a time), HEAD,
-/// bounded in every direction. A client that sends or reads too slowly is cut off, and no number of
-/// idle connections keeps another from being served.
+/// answers in parts, bounded in every direction. A client that sends or reads too slowly is cut
+/// off, and no number of idle connections keeps another from being served.
 ///
 /// Threads: all but `start`, `port` and the destructor belong to the loop's thread.
 /// Source: RFC 9110, RFC 9112.
@@ -179,7 +209,7 @@ class HttpServer {
   /// True since `drain`.
   bool is_draining() const;
 
-  /// Whoever still waits for an answer is told 503.
+  /// Whoever still waits for an answer is told 503; an answer in parts is cut off.
   void give_up();
 
   /// Certificates for connections that come from now on; on an error nothing is changed.

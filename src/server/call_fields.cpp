@@ -118,6 +118,11 @@ ApiError missing_field(std::string_view name) {
                      fmt::format("Missing required parameter: '{}'.", name));
 }
 
+ApiError unsupported_value(std::string_view name, std::string_view expected) {
+  return wrong_field(name, "unsupported_value",
+                     fmt::format("Unsupported '{}': expected {}.", name, expected));
+}
+
 ApiError list_too_long(std::string_view name, std::uint64_t most) {
   return wrong_field(name, "array_above_max_length",
                      fmt::format("Invalid '{}': array too long. Expected an array with maximum "

@@ -39,6 +39,9 @@ BodyField dimensions_field(std::string_view name, std::optional<std::uint32_t>& 
 /// "Missing required parameter: 'input'."
 ApiError missing_field(std::string_view name);
 
+/// "Unsupported 'n': expected 1.": what would change the answer and is not done.
+ApiError unsupported_value(std::string_view name, std::string_view expected);
+
 /// "Invalid 'input': array too long. Expected an array with maximum length 2048."
 ApiError list_too_long(std::string_view name, std::uint64_t most);
 ApiError empty_list(std::string_view name);

@@ -144,6 +144,8 @@ ApiError call_error(const CallError& error, const CallFieldNames& names) {
       return invalid(names.dimensions);
     case CallField::Normalize:
       return invalid(names.normalize);
+    case CallField::Prompt:
+    case CallField::PromptLength:
     case CallField::Other:
       break;
   }

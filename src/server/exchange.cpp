@@ -53,14 +53,39 @@ void Exchange::answer(HttpResponse&& response) {
   is_answered_ = true;
   const int status = response.status;
   const std::uint64_t bytes_out = response.body.size();
-  response.headers.emplace_back("X-Request-Id", request_id);
-  const bool is_call = route_.scope == RouteScope::Embed && route_.method == "POST";
-  if (is_call && !caller_name.empty()) {
-    const auto usage = state_->service.usage_of(caller_name);
-    if (usage) add_rate_limits(*usage, response.headers);
-  }
+  add_headers(response);
   (*respond_)(std::move(response));
   count(status, bytes_out);  // the client waits for the one and not for the other
+}
+
+void Exchange::add_headers(HttpResponse& response) const {
+  response.headers.emplace_back("X-Request-Id", request_id);
+  const bool is_call = route_.scope == RouteScope::Embed && route_.method == "POST";
+  if (!is_call || caller_name.empty()) return;
+  const bool is_reply = route_.kind == RouteKind::Reply && state_->generation != nullptr;
+  const auto usage =
+      is_reply ? state_->generation->usage_of(caller_name) : state_->service.usage_of(caller_name);
+  if (usage) add_rate_limits(*usage, response.headers);
+}
+
+void Exchange::begin_stream(HttpResponse&& head, std::function<void()> on_room) {
+  if (is_answered_) return;
+  add_headers(head);
+  stream_bytes_ = head.body.size();
+  respond_->begin_stream(std::move(head), std::move(on_room));
+}
+
+bool Exchange::write(std::string_view bytes) {
+  if (is_answered_) return true;
+  stream_bytes_ += bytes.size();
+  return respond_->write(bytes);
+}
+
+void Exchange::end_stream() {
+  if (is_answered_) return;
+  is_answered_ = true;
+  respond_->end_stream();
+  count(200, stream_bytes_);
 }
 
 void Exchange::replace_answer(HttpResponse& refusal) {
@@ -124,9 +149,15 @@ void Exchange::on_client_gone(std::function<void()> cancel) {
     constexpr int kClientClosedRequest = 499;  // as nginx logs it; nobody reads it
     exchange->is_answered_ = true;
     exchange->reason_ = "client gone";
-    exchange->count(kClientClosedRequest, 0);
+    exchange->count(kClientClosedRequest, exchange->stream_bytes_);
     cancel();
   });
+}
+
+bool is_ready(const ServerState& state) {
+  if (state.service.is_ready()) return true;
+  const bool generates = state.generation != nullptr && state.generation->is_ready();
+  return generates && !state.service.status().is_draining;
 }
 
 TelemetrySnapshot snapshot_of(const ServerState& state) {

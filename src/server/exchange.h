@@ -43,7 +43,8 @@ struct HealthRequest {
 struct ServerState {
   ServeOptions options;
   InferenceService& service;
-  Collector* collector;  // nullptr: devices are not watched
+  GenerationService* generation;  // nullptr: no model generates
+  Collector* collector;           // nullptr: devices are not watched
   EventLoop& loop;
   ServerHooks hooks;
   const Clock& clock;
@@ -108,6 +109,13 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void answer(HttpResponse&& response);
   void answer(int status, const nlohmann::ordered_json& body);
   void refuse(const ApiError& error);
+
+  // An answer in parts, as HttpRespond has it; counted when it ends.
+  void begin_stream(HttpResponse&& head, std::function<void()> on_room);
+  /// False: the writer should wait for `on_room`.
+  bool write(std::string_view bytes);
+  void end_stream();
+
   /// `refusal` is sent in the place of its answer, given or not: it is what is counted.
   void replace_answer(HttpResponse& refusal);
   bool is_answered() const { return is_answered_; }
@@ -115,10 +123,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Until the answer, `bytes` more are held for this request. False: there is no room for them.
   bool hold(std::uint64_t bytes) const { return respond_->hold(bytes); }
 
-  /// `cancel` is called when the client goes before its answer.
+  /// `cancel` is called when the client goes before its answer, or before the end of one in parts.
   void on_client_gone(std::function<void()> cancel);
 
  private:
+  void add_headers(HttpResponse& response) const;
   void count(int status, std::uint64_t bytes_out);
 
   const std::shared_ptr<ServerState> state_;
@@ -127,9 +136,13 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string reason_;                  // of a refusal: a word of the server's own
   std::optional<HttpRespond> respond_;  // since `begin`
   TimePoint started_;
-  bool is_answered_ = false;
+  std::uint64_t stream_bytes_ = 0;  // of an answer in parts
+  bool is_answered_ = false;        // to its end
   bool is_counted_ = false;
 };
+
+/// Whether calls are taken: a device has a model that embeds, reranks or generates, and no drain.
+bool is_ready(const ServerState& state);
 
 /// The newest readings; without a collector none, but the time.
 TelemetrySnapshot snapshot_of(const ServerState& state);

@@ -14,6 +14,10 @@ void answer_tokenize(const ExchangePtr& exchange);
 
 void answer_bare_rerank(const ExchangePtr& exchange);  // /rerank, of TEI or of infinity and vLLM
 
+// generation_routes.cpp
+void answer_chat(const ExchangePtr& exchange);
+void answer_completion(const ExchangePtr& exchange);
+
 // search_routes.cpp
 void answer_search(const ExchangePtr& exchange);
 

@@ -1,7 +1,8 @@
 // Three questions that differ in cost. /livez is answered by the loop alone; /readyz asks whether
 // calls are taken; /health sends a canary to every device. Requests for /health that arrive during
 // a round share its answer, so polling by many clients never adds work. A drained device is meant
-// to rest and counts neither for nor against, but one device at least must be well.
+// to rest and counts neither for nor against, but one device at least must be well. A decoder has
+// no canary: its worker is well when it has loaded.
 // A probe needs no key: without one that may read it learns the verdict alone, and of the last
 // round while that is new, so that nobody without a key keeps the devices at it.
 
@@ -27,16 +28,20 @@ bool may_read(Exchange& exchange) {
 
 // A drain goes before all else: while it lasts, the states of models explain nothing. Names of
 // models, and reasons, which quote files, are for those who may read.
-std::string why_unready(InferenceService& service, bool shows_models) {
-  if (service.status().is_draining) return "the server is shutting down";
-  std::string reason;
-  for (const auto& model : service.models()) {
-    if (model.state == ModelState::Ready) continue;
-    if (!shows_models) return "a model is not ready";
-    if (!reason.empty()) reason += "; ";
-    reason += model.name + (model.reason.empty() ? " is loading" : ": " + model.reason);
-  }
-  return reason.empty() ? "no device is ready" : reason;
+std::string why_unready(const ServerState& state, bool shows_models) {
+  if (state.service.status().is_draining) return "the server is shutting down";
+  std::string reasons;
+  const auto add = [&](const auto& models) {
+    for (const auto& model : models) {
+      if (model.state == ModelState::Ready) continue;
+      if (!reasons.empty()) reasons += "; ";
+      reasons += model.name + (model.reason.empty() ? " is loading" : ": " + model.reason);
+    }
+  };
+  add(state.service.models());
+  if (state.generation != nullptr) add(state.generation->models());
+  if (reasons.empty()) return "no device is ready";
+  return shows_models ? reasons : "a model is not ready";
 }
 
 HttpResponse later(int status, const Json& body) {
@@ -59,14 +64,33 @@ Json worker_json(const GroupStatus& device, const CanaryResult* result) {
   return json;
 }
 
+// In the words for the other workers.
+std::string_view state_word(const ServedDecoderStatus::Device& device) {
+  if (device.state == ModelState::Ready) return group_state_name(GroupState::Ready);
+  if (device.state == ModelState::Failed) return group_state_name(GroupState::GivenUp);
+  return group_state_name(device.restart_count > 0 ? GroupState::Restarting : GroupState::Starting);
+}
+
+Json decoder_worker_json(const std::string& model, const ServedDecoderStatus::Device& device) {
+  const bool is_well = device.state == ModelState::Ready;
+  Json json{{"device", device.name},
+            {"model", model},
+            {"state", state_word(device)},
+            {"is_well", is_well}};
+  if (!is_well) json["reason"] = device.reason.empty() ? "it is loading the model" : device.reason;
+  return json;
+}
+
 constexpr Duration kVerdictAge = std::chrono::seconds(1);
 
 Json verdict_json(const HealthVerdict& verdict) { return {{"status", verdict.word}}; }
 
-// All that should work does: 200. Anything else is 503, with what is wrong.
-HealthVerdict judge(const std::vector<GroupStatus>& devices,
-                    const std::vector<CanaryResult>& results, Json& workers) {
-  std::size_t well_count = 0;
+// All that should work does: 200. Anything else is 503, with what is wrong. Where the server only
+// generates, there is no model of the canary's kind, and its devices have nothing to answer.
+HealthVerdict judge(const ServerState& state, const std::vector<CanaryResult>& results,
+                    Json& workers) {
+  auto devices = state.service.fleet().groups;
+  if (state.generation != nullptr && state.service.models().empty()) devices.clear();
   std::size_t resting_count = 0;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const CanaryResult* mine = nullptr;
@@ -75,16 +99,23 @@ HealthVerdict judge(const std::vector<GroupStatus>& devices,
     }
     workers.push_back(worker_json(devices[i], mine));
     resting_count += devices[i].state == GroupState::Drained ? 1 : 0;
-    well_count += workers.back()["is_well"] == Json(true) ? 1 : 0;
   }
-  const bool is_well = well_count > 0 && well_count + resting_count == devices.size();
+  if (state.generation != nullptr) {
+    for (const auto& model : state.generation->models()) {
+      for (const auto& device : model.devices)
+        workers.push_back(decoder_worker_json(model.name, device));
+    }
+  }
+  std::size_t well_count = 0;
+  for (const auto& worker : workers) well_count += worker["is_well"] == Json(true) ? 1 : 0;
+  const bool is_well = well_count > 0 && well_count + resting_count == workers.size();
   return {.status = is_well ? 200 : 503,
           .word = is_well ? "ok" : (well_count > 0 ? "degraded" : "failed")};
 }
 
 void answer_round(ServerState& state, const std::vector<CanaryResult>& results) {
   Json workers = Json::array();
-  auto verdict = judge(state.service.fleet().groups, results, workers);
+  auto verdict = judge(state, results, workers);
   verdict.reached = state.clock.now();
   state.last_health = verdict;
   for (const auto& [exchange, shows_workers] : std::exchange(state.awaiting_health, {})) {
@@ -99,10 +130,10 @@ void answer_round(ServerState& state, const std::vector<CanaryResult>& results) 
 void answer_livez(const ExchangePtr& exchange) { exchange->answer(200, {{"status", "ok"}}); }
 
 void answer_readyz(const ExchangePtr& exchange) {
-  InferenceService& service = exchange->state().service;
-  if (service.is_ready()) return exchange->answer(200, {{"status", "ready"}});
+  const ServerState& state = exchange->state();
+  if (is_ready(state)) return exchange->answer(200, {{"status", "ready"}});
   exchange->answer(
-      later(503, {{"status", "unready"}, {"reason", why_unready(service, may_read(*exchange))}}));
+      later(503, {{"status", "unready"}, {"reason", why_unready(state, may_read(*exchange))}}));
 }
 
 void answer_health(const ExchangePtr& exchange) {

@@ -202,4 +202,16 @@ ApiResult<std::uint64_t> read_integer(JsonValue& value, std::string_view name, s
   return number;
 }
 
+ApiResult<double> read_number(JsonValue& value, std::string_view name, double least, double most) {
+  simdjson::ondemand::json_type type{};
+  if (const auto fault = value.type().get(type)) return broken_json(fault);
+  if (type != simdjson::ondemand::json_type::number) return wrong_type(value, name, "a number");
+  double number = 0;
+  const bool is_read = value.get_double().get(number) == simdjson::SUCCESS;
+  if (is_read && number >= least && number <= most) return number;
+  return wrong_field(
+      name, "invalid_value",
+      fmt::format("Invalid '{}': expected a number from {} to {}.", name, least, most));
+}
+
 }  // namespace muster

@@ -62,6 +62,7 @@ ApiResult<std::string> read_text(JsonValue& value, std::string_view name, std::u
 ApiResult<bool> read_bool(JsonValue& value, std::string_view name);
 ApiResult<std::uint64_t> read_integer(JsonValue& value, std::string_view name, std::uint64_t least,
                                       std::uint64_t most);
+ApiResult<double> read_number(JsonValue& value, std::string_view name, double least, double most);
 
 /// "Invalid type for 'input': expected a string, but got a boolean instead."
 ApiError wrong_type(JsonValue& value, std::string_view name, std::string_view expected);

@@ -47,6 +47,30 @@ Json model_json(const ServedModelStatus& model, bool shows_places) {
   return json;
 }
 
+Json decoder_json(const ServedDecoderStatus& model, bool shows_places) {
+  Json json{{"id", model.name},
+            {"object", "model"},
+            {"created", static_cast<std::int64_t>(model.created_unix_seconds)},
+            {"owned_by", "muster"},
+            {"task", "generate"},
+            {"state", model_state_name(model.state)}};
+  if (!model.reason.empty() && shows_places) json["reason"] = model.reason;
+  if (shows_places) json["path"] = model.path;
+  json["length_max"] = model.length_max;
+  json["vocab_size"] = model.vocab_size;
+  json["has_chat_template"] = model.has_chat_template;
+  json["precision"] = decoder_precision_name(model.precision);
+  json["requests"] = model.request_count;
+  json["prompt_tokens"] = model.prompt_token_count;
+  json["tokens"] = model.reply_token_count;
+  return json;
+}
+
+std::vector<ServedDecoderStatus> decoders_of(const ServerState& state) {
+  return state.generation == nullptr ? std::vector<ServedDecoderStatus>()
+                                     : state.generation->models();
+}
+
 ApiError no_such_model(const std::string& name) {
   ApiError error = api_error(404, "The model '" + name + "' does not exist");
   error.param = "model";
@@ -126,12 +150,18 @@ ApiResult<ServedModel> parse_model(std::string body) {
 }
 
 // What can be said without looking at a file.
-ApiStatus check_asked(const ServedModel& model, InferenceService& service) {
+ApiStatus check_asked(const ServedModel& model, const ServerState& state) {
+  const InferenceService& service = state.service;
   if (!model.name.empty()) {
     const auto fits = check_model_name(model.name);
     if (!fits) return wrong_field("name", "invalid_value", fits.error().message);
   }
   for (const auto& served : service.models()) {
+    if (served.name != model.name) continue;
+    return wrong_field("name", "invalid_value",
+                       "Invalid 'name': a model of that name is there: " + model.name + ".");
+  }
+  for (const auto& served : decoders_of(state)) {
     if (served.name != model.name) continue;
     return wrong_field("name", "invalid_value",
                        "Invalid 'name': a model of that name is there: " + model.name + ".");
@@ -176,6 +206,9 @@ void answer_models(const ExchangePtr& exchange) {
   for (const auto& model : exchange->state().service.models()) {
     list.push_back(model_json(model, exchange->is_admin));
   }
+  for (const auto& model : decoders_of(exchange->state())) {
+    list.push_back(decoder_json(model, exchange->is_admin));
+  }
   exchange->answer(200, {{"object", "list"}, {"data", std::move(list)}});
 }
 
@@ -185,13 +218,18 @@ void answer_model(const ExchangePtr& exchange) {
       return exchange->answer(200, model_json(model, exchange->is_admin));
     }
   }
+  for (const auto& model : decoders_of(exchange->state())) {
+    if (model.name == exchange->parameter) {
+      return exchange->answer(200, decoder_json(model, exchange->is_admin));
+    }
+  }
   exchange->refuse(no_such_model(exchange->parameter));
 }
 
 void load_model(const ExchangePtr& exchange) {
   auto model = parse_model(std::move(exchange->request.body));
   if (!model) return exchange->refuse(model.error());
-  if (const auto fits = check_asked(*model, exchange->state().service); !fits) {
+  if (const auto fits = check_asked(*model, exchange->state()); !fits) {
     return exchange->refuse(fits.error());
   }
   const std::string what = model->name.empty() ? model->model : model->name;

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "server/cohere_api.h"
+#include "server/generation_api.h"
 #include "server/ollama_api.h"
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
@@ -96,6 +97,10 @@ TEST(OpenApi, HasTheFieldsThatBodiesMayHave) {
   expect_fields("EmbeddingsRequest",
                 [](const std::string& body) { return parse_embeddings(body, {}).error(); });
   const Duration most = std::chrono::seconds(1);
+  expect_fields("ChatRequest",
+                [](const std::string& body) { return parse_chat(body, {}).error(); });
+  expect_fields("CompletionRequest",
+                [](const std::string& body) { return parse_completion(body, {}).error(); });
   expect_fields("RerankRequest",
                 [&](const std::string& body) { return parse_rerank(body, {}, most).error(); });
   expect_fields("TokenizeRequest",

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "server/cohere_api.h"
+#include "server/generation_api.h"
 #include "server/ollama_api.h"
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
@@ -62,6 +63,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (auto request = muster::parse_search(body, texts, limits.deadline_most)) {
     MUSTER_CHECK(!request->queries.empty() && request->queries.size() <= 4);
     MUSTER_CHECK(request->rank.count <= muster::kHitsMost);
+  }
+  const muster::GenerationLimits replies{
+      .prompt_bytes_most = 64, .messages_most = 4, .stops_most = 2, .stop_bytes_most = 16};
+  if (auto request = muster::parse_chat(body, replies)) {
+    MUSTER_CHECK(!request->call.turns.empty() && request->call.turns.size() <= 4);
+    MUSTER_CHECK(request->call.stops.size() <= 2);
+  }
+  if (auto request = muster::parse_completion(body, replies)) {
+    MUSTER_CHECK(request->call.text.empty() != request->call.ids.empty());
+    MUSTER_CHECK(request->call.token_limit.value_or(0) > 0);
   }
   static_cast<void>(muster::parse_ollama_show(body));
   return 0;

@@ -19,6 +19,8 @@ constexpr std::array kRoutes{
     Route{"POST", "/v1/rerank", RouteScope::Embed, answer_rerank, RouteKind::Compute},
     Route{"POST", "/v1/search", RouteScope::Embed, answer_search, RouteKind::Compute},
     Route{"POST", "/v1/tokenize", RouteScope::Embed, answer_tokenize},
+    Route{"POST", "/v1/chat/completions", RouteScope::Embed, answer_chat, RouteKind::Reply},
+    Route{"POST", "/v1/completions", RouteScope::Embed, answer_completion, RouteKind::Reply},
     Route{"GET", "/v1/models", RouteScope::Embed, answer_models},
     Route{"GET", "/v1/models/{name}", RouteScope::Embed, answer_model},
     Route{"POST", "/v1/models/load", RouteScope::Admin, load_model},

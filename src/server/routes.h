@@ -25,6 +25,7 @@ enum class RouteScope : std::uint8_t {
 enum class RouteKind : std::uint8_t {
   Plain,
   Compute,   // a device computes the answer: an idle worker is woken as soon as the request begins
+  Reply,     // a decoder writes the answer; a key's limits on these are counted apart
   Probe,     // asked every few seconds: in the log at debug level only
   Settings,  // shows settings: without a keys file only to a request that names this machine
 };
@@ -41,7 +42,7 @@ struct Route {
   RouteKind kind = RouteKind::Plain;
   ErrorForm errors = ErrorForm::OpenAi;
 };
-inline constexpr std::size_t kRouteCount = 49;
+inline constexpr std::size_t kRouteCount = 51;
 
 /// Every route, in the order of the metrics. Those below /multigpu answer below /api/v1/multigpu
 /// too.

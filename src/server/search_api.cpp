@@ -19,18 +19,6 @@ constexpr std::uint64_t kCandidatesOfAHit = 5;
 constexpr double kLambdaDefault = 0.5;  // as near to the query as far from each other
 constexpr std::uint64_t kFilterBytesMost = 4096;
 
-ApiResult<double> read_number(JsonValue& value, std::string_view name, double least, double most) {
-  simdjson::ondemand::json_type type{};
-  if (const auto fault = value.type().get(type)) return broken_json(fault);
-  if (type != simdjson::ondemand::json_type::number) return wrong_type(value, name, "a number");
-  double number = 0;
-  const bool is_read = value.get_double().get(number) == simdjson::SUCCESS;
-  if (is_read && number >= least && number <= most) return number;
-  return wrong_field(
-      name, "invalid_value",
-      fmt::format("Invalid '{}': expected a number from {} to {}.", name, least, most));
-}
-
 // true, false, or a lambda.
 ApiStatus read_mmr(JsonValue& value, RankOptions& rank) {
   simdjson::ondemand::json_type type{};

@@ -189,7 +189,7 @@ TEST_F(SearchRoutes, AnOutputOfAnotherModelKeepsTheServerFromStarting) {
       clock_);
   ASSERT_TRUE(service) << service.error().message;
   options_.searches.front().out = folder_ / "other.npy";
-  const auto missing = Server::start(options_, **service, nullptr, loop_, hooks_, clock_);
+  const auto missing = Server::start(options_, {.service = **service}, loop_, hooks_, clock_);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, ErrorKind::NotFound);
   const auto model = folder_ / "model";
@@ -197,7 +197,7 @@ TEST_F(SearchRoutes, AnOutputOfAnotherModelKeepsTheServerFromStarting) {
                         std::filesystem::copy_options::recursive);
   std::ofstream(model / "config.json", std::ios::app) << "\n";  // another hash
   write_corpus(folder_ / "other.npy", model, {}, {{"one", row(1, 0)}});
-  const auto refused = Server::start(options_, **service, nullptr, loop_, hooks_, clock_);
+  const auto refused = Server::start(options_, {.service = **service}, loop_, hooks_, clock_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
   EXPECT_NE(refused.error().message.find("which is none of the models served (tiny)"),

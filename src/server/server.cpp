@@ -72,7 +72,7 @@ class ServerOnLoop final : public Server {
     state_->log = std::make_unique<RequestLog>(state_->hooks.log, serving.log.level, state_->loop,
                                                state_->clock);
     state_->keys = MUSTER_TRY(keys_of(serving));
-    if (state_->keys) state_->service.reconfigure(serving, limits());
+    if (state_->keys) set_limits();
     if (!serving.audit_file.empty()) {
       state_->audit = MUSTER_TRY(AuditLog::open(
           serving.audit_file,
@@ -80,6 +80,7 @@ class ServerOnLoop final : public Server {
             if (const auto state = weak.lock()) tell_of_audit(*state, error, lost);
           }));
     }
+    MUSTER_TRY(check_names());
     MUSTER_TRY(open_searches());
     HttpServerOptions options = state_->options.http;
     options.dress_refusal = [this](HttpResponse& response, const HttpRefused& refused) {
@@ -126,11 +127,15 @@ class ServerOnLoop final : public Server {
   void apply(const ServeOptions& options) override {
     state_->options = options;
     state_->log->set_level(options.log.level);
-    state_->service.reconfigure(options, limits());
+    set_limits();
   }
 
   void begin_drain(std::function<void()> on_sent) override { http_->drain(std::move(on_sent)); }
-  void give_up() override { http_->give_up(); }
+  // Replies that are streamed end with an error instead of in the middle.
+  void give_up() override {
+    if (state_->generation != nullptr) state_->generation->give_up();
+    http_->give_up();
+  }
 
  private:
   // Route, key and type of a body are known by the head; what is refused need not be sent first.
@@ -204,6 +209,19 @@ class ServerOnLoop final : public Server {
     return check_content_type(head, route.scope);
   }
 
+  // Two parts of the service know their own names alone.
+  Status check_names() const {
+    if (state_->generation == nullptr) return Done{};
+    for (const auto& decoder : state_->generation->models()) {
+      for (const auto& model : state_->service.models()) {
+        if (model.name != decoder.name) continue;
+        return Error{ErrorKind::InvalidArgument,
+                     "two models have the same name: " + model.name + "; NAME=MODEL gives another"};
+      }
+    }
+    return Done{};
+  }
+
   Status open_searches() {
     if (state_->options.searches.empty()) return Done{};
     const auto models = state_->service.models();
@@ -246,6 +264,11 @@ class ServerOnLoop final : public Server {
                           .reason = words.code.value_or(words.type)});
   }
 
+  void set_limits() {
+    state_->service.reconfigure(state_->options, limits());
+    if (state_->generation != nullptr) state_->generation->set_limits(limits());
+  }
+
   std::map<std::string, CallerLimits> limits() const {
     return state_->keys ? state_->keys->limits() : std::map<std::string, CallerLimits>();
   }
@@ -256,14 +279,14 @@ class ServerOnLoop final : public Server {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(const ServeOptions& options,
-                                              InferenceService& service, Collector* collector,
+Result<std::unique_ptr<Server>> Server::start(const ServeOptions& options, const ServedWork& work,
                                               EventLoop& loop, ServerHooks hooks,
                                               const Clock& clock) {
   auto server = std::make_unique<ServerOnLoop>(
       std::make_shared<ServerState>(ServerState{.options = options,
-                                                .service = service,
-                                                .collector = collector,
+                                                .service = work.service,
+                                                .generation = work.generation,
+                                                .collector = work.collector,
                                                 .loop = loop,
                                                 .hooks = std::move(hooks),
                                                 .clock = clock,

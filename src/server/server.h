@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "log/log_line.h"
 #include "net/event_loop.h"
+#include "serving/generation_service.h"
 #include "serving/inference_service.h"
 #include "telemetry/collector.h"
 
@@ -45,6 +46,13 @@ struct ServerHooks {
   std::function<Result<std::string>(const ServedModelStatus&)> recommendation_json;
 };
 
+/// What a server answers from.
+struct ServedWork {
+  InferenceService& service;
+  GenerationService* generation = nullptr;  // nullptr: no model generates
+  Collector* collector = nullptr;           // nullptr: readings of devices are absent
+};
+
 /// The REST API: validates, authenticates, limits, calls the service, and shows what it does. The
 /// routes are those of openapi.yaml, which it serves itself at /openapi.yaml.
 ///
@@ -53,11 +61,9 @@ class Server {
  public:
   /// Listens at once; /readyz says 503 until a model is ready.
   ///
-  /// collector: what watches the devices; nullptr: their readings are absent. It, `service` and
-  /// `loop` outlive the server.
+  /// What `work` names, and `loop`, outlive the server.
   /// Errors: those of HttpServer::start and of the keys file and the audit log.
-  static Result<std::unique_ptr<Server>> start(const ServeOptions& options,
-                                               InferenceService& service, Collector* collector,
+  static Result<std::unique_ptr<Server>> start(const ServeOptions& options, const ServedWork& work,
                                                EventLoop& loop, ServerHooks hooks,
                                                const Clock& clock);
   virtual ~Server() = default;

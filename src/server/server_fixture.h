@@ -30,6 +30,7 @@ class ServerFixture : public ::testing::Test {
       thread_.join();
     }
     server_.reset();
+    generation_.reset();
     service_.reset();
     ::unsetenv("ZERO_WORKER");
     std::filesystem::remove_all(folder_);
@@ -44,6 +45,12 @@ class ServerFixture : public ::testing::Test {
 
   /// Starts it and waits until it is ready.
   void start() {
+    start_unready();
+    while (!HasFatalFailure() && get("/readyz").status != 200) std::this_thread::yield();
+  }
+
+  /// Starts it alone.
+  void start_unready() {
     auto service = InferenceService::start(
         options_, loop_,
         {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
@@ -51,14 +58,30 @@ class ServerFixture : public ::testing::Test {
         clock_);
     ASSERT_TRUE(service) << service.error().message;
     service_ = *std::move(service);
-    auto server = Server::start(options_, *service_, nullptr, loop_, hooks_, clock_);
+    if (!options_.decoders.empty()) {
+      start_generation();
+      ASSERT_TRUE(generation_);
+    }
+    auto server = Server::start(options_, {.service = *service_, .generation = generation_.get()},
+                                loop_, hooks_, clock_);
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
     thread_ = std::jthread([this] { loop_.run(); });
     const std::string scheme = options_.http.tls ? "https" : "http";
     client_ = *HttpClient::open(scheme + "://127.0.0.1:" + std::to_string(server_->port()),
                                 {.tls = client_tls_});
-    while (get("/readyz").status != 200) std::this_thread::yield();
+  }
+
+  void start_generation() {
+    auto options = options_;
+    if (!decoder_program_.empty()) options.worker_program = decoder_program_;
+    auto generation = GenerationService::start(
+        options, loop_,
+        {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
+         .on_fatal = [](const Error& error) { FAIL() << error.message; }},
+        clock_);
+    ASSERT_TRUE(generation) << generation.error().message;
+    generation_ = *std::move(generation);
   }
 
   /// The server is ready with its first device; some tests want both.
@@ -90,7 +113,9 @@ class ServerFixture : public ::testing::Test {
   ServerHooks hooks_;
   TlsClientOptions client_tls_;  // when the server speaks TLS
   std::map<std::string, std::string> changes_;
+  std::filesystem::path decoder_program_;  // of the workers that generate; empty: as the others
   std::unique_ptr<InferenceService> service_;
+  std::unique_ptr<GenerationService> generation_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpClient> client_;
   std::jthread thread_;

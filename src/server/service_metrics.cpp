@@ -143,6 +143,30 @@ void add_searches(MetricText& text, const std::optional<CorpusSearchStatus>& sea
   add_one(text, "search_backlog_seconds", searches->backlog_seconds);
 }
 
+void add_generation(MetricText& text, const std::optional<GenerationStatus>& generation) {
+  if (!generation) return;
+  add_one(text, "generation_requests_total", number(generation->request_count));
+  begin(text, "generation_refused_total");
+  text.add("", label("reason", "queue"), number(generation->refused_count));
+  text.add("", label("reason", "limit"), number(generation->limited_count));
+  begin(text, "generation_ended_total");
+  text.add("", label("reason", "stop"), number(generation->stop_count));
+  text.add("", label("reason", "length"), number(generation->length_count));
+  text.add("", label("reason", "failed"), number(generation->failed_count));
+  text.add("", label("reason", "cancelled"), number(generation->cancelled_count));
+  add_one(text, "generation_running", number(generation->running_count));
+  add_one(text, "generation_waiting", number(generation->waiting_count));
+  add_one(text, "generation_prompt_tokens_total", number(generation->prompt_token_count));
+  add_one(text, "generation_tokens_total", number(generation->reply_token_count));
+  const auto add = [&](std::string_view name, const SecondsHistogram& times) {
+    begin(text, name);
+    add_histogram(text, "", times.counts, times.sum);
+  };
+  add("generation_first_token_seconds", generation->first_token);
+  add("generation_token_seconds", generation->token_gap);
+  add("generation_duration_seconds", generation->duration);
+}
+
 // Only the state that a model is in has a line. A state that was left vanishes from the scrape
 // instead of staying at 1.
 void add_models(MetricText& text, const std::vector<ServedModelStatus>& models) {
@@ -207,6 +231,7 @@ std::string service_metrics_text(const ServiceFacts& facts) {
   add_calls(text, facts);
   add_cache(text, facts.service.cache);
   add_searches(text, facts.searches);
+  add_generation(text, facts.generation);
   if (facts.log_lost_count) {
     add_one(text, "log_lost_lines_total", number(*facts.log_lost_count));
   }

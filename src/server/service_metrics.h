@@ -12,6 +12,7 @@
 #include "server/audit_log.h"
 #include "server/http_statistics.h"
 #include "serving/corpus_searches.h"
+#include "serving/generation_call.h"
 #include "serving/inference_service.h"
 
 namespace muster {
@@ -34,6 +35,7 @@ struct ServiceFacts {
   std::uint64_t memory_most = 0;
   std::optional<AuditStatus> audit = {};            // nullopt: none is kept
   std::optional<CorpusSearchStatus> searches = {};  // nullopt: there is nothing to search
+  std::optional<GenerationStatus> generation = {};  // nullopt: no model generates
 };
 
 /// Every family that `service_metrics_text` writes, for docs/server-metrics.md.

@@ -34,7 +34,7 @@ void answer_metrics(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
   auto fleet = state.service.fleet();
   ServiceFacts facts{.start_unix_seconds = state.start_unix_seconds,
-                     .is_ready = state.service.is_ready(),
+                     .is_ready = is_ready(state),
                      .service = state.service.status(),
                      .models = state.service.models(),
                      .devices = std::move(fleet.groups),
@@ -50,6 +50,7 @@ void answer_metrics(const ExchangePtr& exchange) {
     facts.memory_most = state.http->memory().most();
   }
   if (state.audit) facts.audit = state.audit->status();
+  if (state.generation != nullptr) facts.generation = state.generation->status();
   if (state.searches) facts.searches = state.searches->status();
   std::string text = service_metrics_text(facts);
   if (state.collector != nullptr) {

@@ -105,9 +105,11 @@ struct TokenizeAnswer {
 /// What in a call is wrong, where it is known; it lets the API name the offending field.
 enum class CallField : std::uint8_t {
   Other,
-  TokenIds,    // not those of the model's tokenizer
-  Dimensions,  // more than the model has
-  Normalize,   // rows of their own length, of a model that has none
+  TokenIds,      // not those of the model's tokenizer
+  Dimensions,    // more than the model has
+  Normalize,     // rows of their own length, of a model that has none
+  Prompt,        // what is to be continued, for the model's template or tokenizer
+  PromptLength,  // it leaves no room for a reply
 };
 
 /// Why a call was not done: an Error, and when to come again for one that the server cannot take

@@ -41,7 +41,8 @@ struct SearchedOutput {
 /// What a running server does; every field is already checked for form.
 struct ServeOptions {
   HttpServerOptions http;  // where to listen, TLS, limits of bodies, headers and connections
-  std::vector<ServedModel> models;
+  std::vector<ServedModel> models;    // that embed or rerank
+  std::vector<ServedModel> decoders;  // that generate
   std::vector<SearchedOutput> searches;
   std::uint32_t models_most = 16;  // at a time, those that are being loaded included
   std::vector<Device> devices;

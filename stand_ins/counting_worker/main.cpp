@@ -3,6 +3,10 @@
 // COUNTING_WORKER holds its orders as words:
 //   die_after=5   aborts when it has sent so many tokens
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
+//   wait_at=5     says no more of a sequence that has so many tokens of a reply
+//   poison=7      aborts when it is given a prompt that holds this id
+//   hang_on=7     stops (SIGSTOP) at such a prompt
+//   length_max=80 tokens of prompt and reply at most; 100 without it
 //   lose_end      aborts in place of saying that a sequence has ended
 //   fail_load     cannot load the decoder
 //   other_build   claims to be of another build
@@ -82,17 +86,22 @@ class Counting {
     return send(MessageType::DecoderReady, 0,
                 encode(DecoderReady{.model_id = load.model_id,
                                     .vocab_size = kVocabSize,
-                                    .length_max = kLengthMax,
+                                    .length_max = order("length_max", kLengthMax),
                                     .thread_count = 1,
                                     .decoder_class = "counting"}));
   }
 
   Status on_generate(std::uint64_t id, Generate request) {
-    if (request.token_limit == 0 || request.ids.size() >= kLengthMax) {
+    if (is_told("poison", request.ids)) std::abort();
+    if (is_told("hang_on", request.ids)) ::raise(SIGSTOP);
+    const auto length_max = order("length_max", kLengthMax);
+    if (request.token_limit == 0 || request.ids.size() >= length_max) {
       return send(MessageType::Failed, id,
                   encode(Failed{{ErrorKind::InvalidArgument, "no room for a reply"}}));
     }
-    for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < kLengthMax; ++i) {
+    const auto wait_at = order("wait_at", UINT32_MAX);
+    for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < length_max; ++i) {
+      if (request.reply_count + i == wait_at) return Done{};
       die_if_told("die_after", SIGABRT);
       die_if_told("kill_after", SIGKILL);
       const std::uint32_t token = (request.ids.back() + 1) % kVocabSize;
@@ -111,6 +120,17 @@ class Counting {
   Status finish(std::uint64_t id, FinishReason reason) const {
     if (orders_.count("lose_end") > 0) std::abort();
     return send(MessageType::Finished, id, encode(Finished{reason}));
+  }
+
+  std::uint32_t order(const char* name, std::uint32_t otherwise) const {
+    const auto found = orders_.find(name);
+    return found == orders_.end() ? otherwise : found->second;
+  }
+
+  // Of a prompt that holds a token.
+  bool is_told(const char* name, const std::vector<std::uint32_t>& ids) const {
+    const auto found = orders_.find(name);
+    return found != orders_.end() && std::find(ids.begin(), ids.end(), found->second) != ids.end();
   }
 
   void die_if_told(const char* order, int signal) const {

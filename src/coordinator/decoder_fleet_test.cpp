@@ -1,0 +1,226 @@
+// Real processes (stand_ins/counting_worker): the next token is the last one plus one.
+#include "coordinator/decoder_fleet.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/build_info.h"
+
+namespace muster {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+class DecoderFleetTest : public testing::Test {
+ protected:
+  ~DecoderFleetTest() override { ::unsetenv("COUNTING_WORKER"); }
+
+  void start(const std::string& orders, std::size_t worker_count = 1,
+             std::uint32_t streams_most = 32) {
+    ::setenv("COUNTING_WORKER", orders.c_str(), 1);
+    DecoderFleetEvents events;
+    events.on_token = [this](StreamId id, const GeneratedToken& token) {
+      tokens_[id].push_back(token.token);
+      if (on_token_) on_token_(id);
+    };
+    events.on_finished = [this](StreamId id, FinishReason reason) { ends_[id] = reason; };
+    events.on_failed = [this](StreamId id, const Error& error) { failures_[id] = error.message; };
+    events.on_change = [this] { ++change_count_; };
+    events.on_notice = [this](const std::string& text, std::size_t) { notices_ += text + "\n"; };
+    DecoderFleetOptions options;
+    options.devices.resize(worker_count);
+    for (std::uint32_t i = 0; i < worker_count; ++i) options.devices[i].index = i;
+    options.worker_program = std::filesystem::path(MUSTER_BINARY_DIR) / "bin/counting_worker";
+    options.build = std::string(build_name());
+    options.source = "counting";
+    options.streams_most = streams_most;
+    options.silence_most = silence_most_;
+    auto fleet = DecoderFleet::start(options, events, clock_);
+    ASSERT_TRUE(fleet) << fleet.error().message;
+    fleet_ = *std::move(fleet);
+  }
+
+  Status step() {
+    const auto left =
+        std::min<Duration>(fleet_->next_deadline() - clock_.now(), std::chrono::milliseconds(100));
+    pollfd waiting{fleet_->wait_fd(), POLLIN, 0};
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration{0}));
+    (void)::poll(&waiting, 1, static_cast<int>(ms.count()));
+    return fleet_->step();
+  }
+
+  void run_until(const std::function<bool()>& is_so) {
+    const auto end = clock_.now() + kPatience;
+    while (!is_so()) {
+      ASSERT_LT(clock_.now(), end) << notices_;
+      const auto done = step();
+      ASSERT_TRUE(done) << done.error().message;
+    }
+  }
+  void run() {
+    run_until([&] { return fleet_->waiting_count() + fleet_->running_count() == 0; });
+  }
+
+  static std::vector<std::uint32_t> counted(std::uint32_t from, std::size_t count) {
+    std::vector<std::uint32_t> tokens(count);
+    std::iota(tokens.begin(), tokens.end(), from);
+    return tokens;
+  }
+
+  SteadyClock clock_;
+  Duration silence_most_ = std::chrono::seconds(60);
+  std::map<StreamId, std::vector<std::uint32_t>> tokens_;
+  std::map<StreamId, FinishReason> ends_;
+  std::map<StreamId, std::string> failures_;
+  std::function<void(StreamId)> on_token_;
+  int change_count_ = 0;
+  std::string notices_;
+  std::unique_ptr<DecoderFleet> fleet_;
+};
+
+TEST_F(DecoderFleetTest, StreamsOfTwoWorkersEndByLimitAndStop) {
+  start("", 2);
+  EXPECT_FALSE(fleet_->is_ready());
+  EXPECT_EQ(fleet_->length_max(), 0U);
+  const auto limited = fleet_->submit({.ids = {10}, .token_limit = 4});
+  const auto stopped = fleet_->submit({.ids = {20}, .token_limit = 40, .stop_ids = {23}});
+  EXPECT_EQ(fleet_->waiting_count(), 2U);
+  run();
+  EXPECT_EQ(tokens_[limited], counted(11, 4));
+  EXPECT_EQ(ends_[limited], FinishReason::Length);
+  EXPECT_EQ(tokens_[stopped], counted(21, 2));
+  EXPECT_EQ(ends_[stopped], FinishReason::Stop);
+  EXPECT_EQ(fleet_->length_max(), 100U);
+  EXPECT_GT(change_count_, 0);
+}
+
+TEST_F(DecoderFleetTest, StreamsAreSharedOutAndTheRestWaits) {
+  start("wait_at=1", 2, 2);
+  run_until([&] {
+    const auto groups = fleet_->groups();
+    return groups[0].state == DecoderGroupView::State::Ready &&
+           groups[1].state == DecoderGroupView::State::Ready;
+  });
+  std::vector<StreamId> ids;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    ids.push_back(fleet_->submit({.ids = {100 * i}, .token_limit = 9}));
+  }
+  run_until([&] { return tokens_.size() == 4; });
+  EXPECT_EQ(fleet_->groups()[0].stream_count, 2U);
+  EXPECT_EQ(fleet_->groups()[1].stream_count, 2U);
+  EXPECT_EQ(fleet_->waiting_count(), 1U);
+  EXPECT_EQ(tokens_.count(ids[4]), 0U) << "the last one waits";
+  EXPECT_FALSE(fleet_->cancel(fleet_->submit({.ids = {500}, .token_limit = 9})));
+  EXPECT_TRUE(fleet_->cancel(ids[1])) << "a worker had it";
+  run_until([&] { return tokens_.count(ids[4]) > 0; });
+  EXPECT_EQ(tokens_[ids[4]], counted(401, 1));
+  EXPECT_TRUE(ends_.empty());
+}
+
+TEST_F(DecoderFleetTest, AStreamSurvivesItsWorkersWithoutATokenTwiceOrMissing) {
+  for (const auto* order : {"die_after=5", "kill_after=3", "die_after=1"}) {
+    SCOPED_TRACE(order);
+    tokens_.clear();
+    start(order, 2);
+    const auto first = fleet_->submit({.ids = {1, 2, 3}, .token_limit = 16});
+    const auto second = fleet_->submit({.ids = {500}, .token_limit = 7});
+    const auto third = fleet_->submit({.ids = {600}, .token_limit = 7});
+    run();
+    EXPECT_EQ(tokens_[first], counted(4, 16));
+    EXPECT_EQ(tokens_[second], counted(501, 7));
+    EXPECT_EQ(tokens_[third], counted(601, 7));
+    EXPECT_TRUE(failures_.empty()) << failures_.begin()->second;
+  }
+}
+
+TEST_F(DecoderFleetTest, ALostEndIsKnownAllTheSame) {
+  start("lose_end");
+  const auto limited = fleet_->submit({.ids = {10}, .token_limit = 4});
+  const auto full = fleet_->submit({.ids = {900}, .token_limit = 500});
+  run();
+  EXPECT_EQ(tokens_[limited], counted(11, 4));
+  EXPECT_EQ(tokens_[full].size(), 99U);  // with the prompt 100
+  EXPECT_EQ(ends_[limited], FinishReason::Length);
+  EXPECT_EQ(ends_[full], FinishReason::Length);
+}
+
+TEST_F(DecoderFleetTest, APromptThatKillsWorkersFailsAndTakesNoOtherWithIt) {
+  start("poison=7");
+  const auto well = fleet_->submit({.ids = {20}, .token_limit = 3});
+  const auto poison = fleet_->submit({.ids = {7}, .token_limit = 3});
+  const auto other = fleet_->submit({.ids = {30}, .token_limit = 3});
+  run();
+  EXPECT_EQ(tokens_[well], counted(21, 3));
+  EXPECT_EQ(tokens_[other], counted(31, 3));
+  EXPECT_EQ(failures_.size(), 1U);
+  EXPECT_NE(failures_[poison].find("3 workers ended with this request"), std::string::npos)
+      << failures_[poison];
+  EXPECT_NE(notices_.find("signal 6 (Aborted)"), std::string::npos) << notices_;
+}
+
+TEST_F(DecoderFleetTest, AWorkerThatHangsIsEnded) {
+  silence_most_ = std::chrono::milliseconds(200);
+  start("hang_on=7");
+  const auto hung = fleet_->submit({.ids = {7}, .token_limit = 3});
+  const auto other = fleet_->submit({.ids = {30}, .token_limit = 3});
+  run();
+  EXPECT_EQ(tokens_[other], counted(31, 3));
+  EXPECT_NE(failures_[hung].find("it has said nothing for too long"), std::string::npos)
+      << failures_[hung];
+}
+
+TEST_F(DecoderFleetTest, ACancelledStreamIsToldOfNoMoreEvenFromWithinItsToken) {
+  start("");
+  on_token_ = [&](StreamId id) {
+    if (tokens_[id].size() == 2) fleet_->cancel(id);
+  };
+  const auto cancelled = fleet_->submit({.ids = {10}, .token_limit = 50});
+  run();
+  const auto later = fleet_->submit({.ids = {700}, .token_limit = 1});
+  EXPECT_FALSE(fleet_->cancel(cancelled)) << "it is not there any more";
+  run();
+  EXPECT_EQ(tokens_[cancelled], counted(11, 2));
+  EXPECT_EQ(tokens_[later], counted(701, 1));
+  EXPECT_EQ(ends_.count(cancelled), 0U);
+}
+
+TEST_F(DecoderFleetTest, WhatTheWorkerRefusesFailsAlone) {
+  start("");
+  const auto refused = fleet_->submit({.ids = counted(0, 100), .token_limit = 1});
+  const auto taken = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_EQ(failures_[refused], "no room for a reply");
+  EXPECT_EQ(tokens_[taken], counted(6, 1));
+}
+
+TEST_F(DecoderFleetTest, ADecoderThatCannotBeLoadedFailsAllStreams) {
+  start("fail_load");
+  const auto early = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  const auto late = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_EQ(failures_[early], "told not to load");
+  EXPECT_EQ(failures_[late], "told not to load");
+  EXPECT_EQ(fleet_->groups()[0].state, DecoderGroupView::State::Failed);
+  EXPECT_FALSE(fleet_->is_ready());
+}
+
+TEST_F(DecoderFleetTest, AWorkerOfAnotherBuildIsTheEnd) {
+  start("other_build");
+  Status outcome = Done{};
+  while (outcome) outcome = step();
+  EXPECT_EQ(outcome.error().kind, ErrorKind::Unsupported);
+  EXPECT_NE(outcome.error().message.find("is of another build: it is 0.0.1 (other)"),
+            std::string::npos)
+      << outcome.error().message;
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,233 @@
+// Bodies of OpenAI's two routes for replies. Every field is honoured or refused by its name: one
+// that was taken and ignored would be an answer to another question.
+
+#include "server/generation_api.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/random_bits.h"
+#include "server/call_fields.h"
+#include "server/generation_prompt.h"
+#include "server/json_body.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint32_t kCompletionTokens = 16;  // OpenAI's, where no limit is given
+
+// `echo`, `store`, …: taken where it asks for nothing.
+BodyField only_false(std::string_view name) {
+  return {name, [name](JsonValue& value) -> ApiStatus {
+            if (MUSTER_TRY(read_bool(value, name))) return unsupported_value(name, "false");
+            return Done{};
+          }};
+}
+
+BodyField only_one(std::string_view name) {
+  return {name, [name](JsonValue& value) -> ApiStatus {
+            if (MUSTER_TRY(read_integer(value, name, 1, UINT32_MAX)) != 1) {
+              return unsupported_value(name, "1, as a request has one answer");
+            }
+            return Done{};
+          }};
+}
+
+BodyField number_field(std::string_view name, double least, double most, double& into) {
+  struct Range {
+    double least;
+    double most;
+  };
+  return {name, [name, range = Range{least, most}, &into](JsonValue& value) -> ApiStatus {
+            into = MUSTER_TRY(read_number(value, name, range.least, range.most));
+            return Done{};
+          }};
+}
+
+BodyField count_field(std::string_view name, std::uint32_t most,
+                      std::optional<std::uint32_t>& into) {
+  return {name, [name, most, &into](JsonValue& value) -> ApiStatus {
+            into = static_cast<std::uint32_t>(MUSTER_TRY(read_integer(value, name, 1, most)));
+            return Done{};
+          }};
+}
+
+// ---- Sampling ----
+
+// vLLM's -1, as 0, means all of them.
+ApiStatus read_top_k(JsonValue& value, std::uint32_t& into) {
+  const double number = MUSTER_TRY(read_number(value, "top_k", -1, UINT32_MAX));
+  if (number != std::floor(number)) {
+    return wrong_field("top_k", "invalid_value",
+                       "Invalid 'top_k': expected an integer, -1 or greater.");
+  }
+  into = number < 0 ? 0 : static_cast<std::uint32_t>(number);
+  return Done{};
+}
+
+// Negative ones are taken as clients send them: only that the same is the same matters.
+ApiStatus read_seed(JsonValue& value, std::optional<std::uint64_t>& into) {
+  std::int64_t number = 0;
+  if (value.get_int64().get(number) == simdjson::SUCCESS) {
+    into = static_cast<std::uint64_t>(number);
+    return Done{};
+  }
+  into = MUSTER_TRY(read_integer(value, "seed", 0, UINT64_MAX));
+  return Done{};
+}
+
+ApiStatus read_biases(JsonValue& value, std::uint32_t most, SamplingOptions& sampling) {
+  simdjson::ondemand::object object;
+  if (value.get_object().get(object) != simdjson::SUCCESS) {
+    return wrong_type(value, "logit_bias", "an object");
+  }
+  for (auto item : object) {
+    simdjson::ondemand::field field;
+    if (const auto fault = std::move(item).get(field)) return broken_json(fault);
+    std::string_view key;
+    if (const auto fault = field.unescaped_key().get(key)) return broken_json(fault);
+    std::uint32_t id = 0;
+    const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (code != std::errc() || end != key.data() + key.size()) {
+      return wrong_field("logit_bias", "invalid_value",
+                         "Invalid 'logit_bias': expected the ids of tokens as names.");
+    }
+    if (sampling.logit_bias.size() >= most) return list_too_long("logit_bias", most);
+    JsonValue bias = field.value();
+    const double number = MUSTER_TRY(read_number(bias, "logit_bias", -100, 100));
+    sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+  }
+  return Done{};
+}
+
+ApiStatus read_stops(JsonValue& value, const GenerationLimits& limits,
+                     std::vector<std::string>& stops) {
+  const auto read = read_texts(
+      value, "stop", {.texts_most = limits.stops_most, .text_bytes_most = limits.stop_bytes_most},
+      false, stops);
+  // Some clients send a list of none.
+  if (!read && read.error().code != "empty_array") return read.error();
+  for (const auto& stop : stops) {
+    if (!stop.empty()) continue;
+    return wrong_field("stop", "invalid_value",
+                       "Invalid 'stop': an empty string would end every reply.");
+  }
+  return Done{};
+}
+
+// ---- The body ----
+
+ApiStatus read_stream_options(JsonValue& value, GenerationRequest& request, bool& has_options) {
+  has_options = true;
+  const std::array<BodyField, 1> fields{flag_field("include_usage", request.includes_usage)};
+  return read_object(value, "stream_options", fields);
+}
+
+void add_sampling_fields(std::vector<BodyField>& fields, const GenerationLimits& limits,
+                         GenerationCall& call, std::optional<std::uint64_t>& seed) {
+  auto& sampling = call.sampling;
+  fields.push_back(number_field("temperature", 0, 2, sampling.temperature));
+  fields.push_back(number_field("top_p", 0, 1, sampling.top_p));
+  fields.push_back(number_field("min_p", 0, 1, sampling.min_p));
+  fields.push_back(number_field("presence_penalty", -2, 2, sampling.presence_penalty));
+  fields.push_back(number_field("frequency_penalty", -2, 2, sampling.frequency_penalty));
+  fields.push_back(number_field("repetition_penalty", 1e-3, 1e3, sampling.repetition_penalty));
+  fields.push_back(
+      {"top_k", [&sampling](JsonValue& value) { return read_top_k(value, sampling.top_k); }});
+  fields.push_back({"seed", [&seed](JsonValue& value) { return read_seed(value, seed); }});
+  fields.push_back({"logit_bias", [&limits, &sampling](JsonValue& value) {
+                      return read_biases(value, limits.biases_most, sampling);
+                    }});
+  fields.push_back({"stop", [&limits, &call](JsonValue& value) {
+                      return read_stops(value, limits, call.stops);
+                    }});
+  fields.push_back(flag_field("ignore_eos", call.ignores_stop_ids));
+}
+
+// `add` adds the fields of one route; its references outlive the call.
+template <typename Add>
+ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& limits, bool is_chat,
+                                   Add add) {
+  GenerationRequest request;
+  request.is_chat = is_chat;
+  auto& call = request.call;
+  call.sampling.temperature = 1;
+  std::optional<std::uint64_t> seed;
+  bool has_options = false;
+  bool names_model = false;
+  std::vector<BodyField> fields;
+  fields.reserve(32);
+  fields.push_back({"model", [&](JsonValue& value) -> ApiStatus {
+                      names_model = true;
+                      call.model = MUSTER_TRY(read_text(value, "model", kNameBytesMost));
+                      return Done{};
+                    }});
+  fields.push_back(flag_field("stream", request.is_stream));
+  fields.push_back({"stream_options", [&](JsonValue& value) {
+                      return read_stream_options(value, request, has_options);
+                    }});
+  fields.push_back(count_field("max_tokens", limits.tokens_most, call.token_limit));
+  add_sampling_fields(fields, limits, call, seed);
+  fields.push_back(only_one("n"));
+  std::string user;
+  fields.push_back(name_field("user", user));
+  add(fields, call);
+  MUSTER_TRY(read_body(std::move(body), fields));
+  if (!names_model) return missing_field("model");
+  if (has_options && !request.is_stream) {
+    return wrong_field("stream_options", "invalid_value",
+                       "Invalid 'stream_options': only a stream has options; set 'stream'.");
+  }
+  if (seed) {
+    call.sampling.seed = *seed;
+  } else {
+    fill_random(std::as_writable_bytes(std::span(&call.sampling.seed, 1)));
+  }
+  return request;
+}
+
+}  // namespace
+
+ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits& limits) {
+  std::optional<std::uint32_t> completion_tokens;
+  auto request =
+      MUSTER_TRY(parse(std::move(body), limits, true, [&](auto& fields, GenerationCall& call) {
+        fields.push_back({"messages", [&limits, &call](JsonValue& value) {
+                            return read_messages(value, limits, call.turns);
+                          }});
+        fields.push_back(
+            count_field("max_completion_tokens", limits.tokens_most, completion_tokens));
+        fields.push_back(only_false("logprobs"));
+        fields.push_back(only_false("store"));
+      }));
+  auto& call = request.call;
+  if (call.turns.empty()) return missing_field("messages");
+  if (completion_tokens && call.token_limit && *completion_tokens != *call.token_limit) {
+    return wrong_field("max_tokens", "invalid_value",
+                       "Invalid 'max_tokens': 'max_completion_tokens' says another number.");
+  }
+  if (completion_tokens) call.token_limit = completion_tokens;
+  return request;
+}
+
+ApiResult<GenerationRequest> parse_completion(std::string body, const GenerationLimits& limits) {
+  bool has_prompt = false;
+  auto request =
+      MUSTER_TRY(parse(std::move(body), limits, false, [&](auto& fields, GenerationCall& call) {
+        fields.push_back({"prompt", [&limits, &call, &has_prompt](JsonValue& value) {
+                            has_prompt = true;
+                            return read_prompt(value, limits, call);
+                          }});
+        fields.push_back(only_false("echo"));
+        fields.push_back(only_one("best_of"));
+      }));
+  if (!has_prompt) return missing_field("prompt");
+  if (!request.call.token_limit) request.call.token_limit = kCompletionTokens;
+  return request;
+}
+
+}  // namespace muster

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/api_error.h"
+#include "serving/generation_call.h"
+
+namespace muster {
+
+/// A body of POST /v1/chat/completions or /v1/completions.
+struct GenerationRequest {
+  GenerationCall call;
+  bool is_chat = false;
+  bool is_stream = false;
+  bool includes_usage = false;  // a last part of the stream tells how many tokens there were
+};
+
+struct GenerationLimits {
+  std::uint64_t prompt_bytes_most = 8 << 20;  // of one text; no context is so long
+  std::uint32_t messages_most = 4096;
+  std::uint32_t stops_most = 16;  // OpenAI's limit is 4
+  std::uint32_t stop_bytes_most = 1024;
+  std::uint32_t tokens_most = 1 << 20;  // that may be asked for
+  std::uint32_t biases_most = 1024;
+};
+
+/// Reads `messages` (roles system, developer, user, assistant; contents as texts or parts of the
+/// type text), `model`, `stream`, `stream_options`, `max_tokens`, `max_completion_tokens`, `stop`,
+/// `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`, `logit_bias`, `seed`, `user`;
+/// of vLLM's `top_k` (-1 and 0: all), `min_p`, `repetition_penalty`, `ignore_eos`. What would
+/// change the answer and is not done (`n` above 1, `logprobs`, `store`) is taken with the value
+/// that means "no" alone; any other field is refused by name.
+///
+/// A model that is named as empty stands for the first one. A temperature that is not given is 1,
+/// as with OpenAI; a seed that is not given is drawn.
+///
+/// Errors: 400 as OpenAI words them. Threads: pure but for the seed.
+/// Source: OpenAI, API reference, "Create chat completion"; vLLM 0.11, sampling_params.py.
+ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits& limits);
+
+/// The same with `prompt` (a text, a list of one, token ids) in place of `messages`, and OpenAI's
+/// 16 tokens where no limit is given; `echo` and `best_of` only as they change nothing.
+///
+/// Source: OpenAI, API reference, "Create completion".
+ApiResult<GenerationRequest> parse_completion(std::string body, const GenerationLimits& limits);
+
+}  // namespace muster

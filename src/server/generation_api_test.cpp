@@ -1,0 +1,152 @@
+// Bodies of the two routes for replies: what is read, and what is refused by which name.
+#include "server/generation_api.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster {
+namespace {
+
+std::string chat(const std::string& more) {
+  return R"({"model":"m","messages":[{"role":"user","content":"x"}])" + more + "}";
+}
+
+GenerationRequest parsed_chat(const std::string& body) {
+  auto request = parse_chat(body, {});
+  EXPECT_TRUE(request) << request.error().message;
+  return request ? *std::move(request) : GenerationRequest{};
+}
+
+// "FIELD: MESSAGE" of the refusal.
+std::string refusal(const ApiResult<GenerationRequest>& request) {
+  if (request) return "none";
+  EXPECT_EQ(request.error().status, 400);
+  return request.error().param.value_or("-") + ": " + request.error().message;
+}
+
+TEST(GenerationApi, ReadsAConversationAndEverySetting) {
+  const auto request = parsed_chat(
+      R"({"model":"m","messages":[{"role":"developer","content":"be brief"},
+          {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"name":"Al"},
+          {"role":"assistant","content":"c"}],
+          "stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":7,
+          "temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.1,"seed":-2,"presence_penalty":1,
+          "frequency_penalty":-1,"repetition_penalty":1.5,"logit_bias":{"5":-100},
+          "stop":["x","y"],"ignore_eos":true,"user":"u","n":1,"logprobs":false,"store":false})");
+  EXPECT_TRUE(request.is_chat && request.is_stream && request.includes_usage);
+  const auto& call = request.call;
+  ASSERT_EQ(call.turns.size(), 3U);
+  EXPECT_EQ(call.turns[0].role, "system");
+  EXPECT_EQ(call.turns[1].content, "ab");
+  EXPECT_EQ(call.turns[1].name, "Al");
+  EXPECT_EQ(call.turns[2].content, "c");
+  EXPECT_EQ(call.token_limit, 7U);
+  EXPECT_EQ(call.stops, (std::vector<std::string>{"x", "y"}));
+  EXPECT_TRUE(call.ignores_stop_ids);
+  const SamplingOptions expected{.temperature = 0.5,
+                                 .top_k = 40,
+                                 .top_p = 0.9,
+                                 .min_p = 0.1,
+                                 .repetition_penalty = 1.5,
+                                 .presence_penalty = 1,
+                                 .frequency_penalty = -1,
+                                 .seed = UINT64_MAX - 1,
+                                 .logit_bias = {{5, -100.0F}}};
+  EXPECT_EQ(call.sampling, expected);
+}
+
+TEST(GenerationApi, WhatIsNotGivenIsAsWithOpenAi) {
+  const auto request = parsed_chat(chat(R"(,"top_k":-1,"stop":"one","max_tokens":null)"));
+  EXPECT_EQ(request.call.sampling.temperature, 1);
+  EXPECT_EQ(request.call.sampling.top_p, 1);
+  EXPECT_EQ(request.call.sampling.top_k, 0U);
+  EXPECT_EQ(request.call.token_limit, std::nullopt);
+  EXPECT_EQ(request.call.stops, std::vector<std::string>{"one"});
+  EXPECT_TRUE(parsed_chat(chat(R"(,"stop":[])")).call.stops.empty());
+  EXPECT_NE(request.call.sampling.seed, parsed_chat(chat("")).call.sampling.seed) << "it is drawn";
+  const auto completion = parse_completion(R"({"model":"m","prompt":"x"})", {});
+  ASSERT_TRUE(completion);
+  auto kept = completion;
+  EXPECT_EQ(kept->call.token_limit, 16U);
+}
+
+TEST(GenerationApi, APromptIsATextOrIds) {
+  const auto call = [](const std::string& prompt) {
+    auto request = parse_completion(R"({"model":"m","prompt":)" + prompt + "}", {});
+    EXPECT_TRUE(request) << request.error().message;
+    return request ? request->call : GenerationCall{};
+  };
+  EXPECT_EQ(call(R"("a b")").text, "a b");
+  EXPECT_EQ(call(R"(["a b"])").text, "a b");
+  EXPECT_EQ(call("[3,1,2]").ids, (std::vector<std::uint32_t>{3, 1, 2}));
+  const auto refused = [](const std::string& prompt) {
+    return refusal(parse_completion(R"({"model":"m","prompt":)" + prompt + "}", {}));
+  };
+  EXPECT_EQ(refused(R"(["a","b"])"),
+            "prompt: Unsupported 'prompt': expected one text, as a request has one answer.");
+  EXPECT_EQ(refused(R"("")"),
+            "prompt: Invalid 'prompt': it is empty, and there is nothing to continue.");
+  EXPECT_EQ(refused(R"(["",5])"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused(R"([5,"a"])"), refused(R"(["a","b"])"));
+  EXPECT_TRUE(refused("[]").starts_with("prompt: Invalid 'prompt': empty array."));
+  EXPECT_TRUE(refused("true").starts_with("prompt: Invalid type for 'prompt'"));
+  EXPECT_TRUE(refused("[-1]").starts_with("prompt: Invalid 'prompt': expected an integer"));
+}
+
+TEST(GenerationApi, EachFaultIsNamed) {
+  const auto refused = [](const std::string& more) { return refusal(parse_chat(chat(more), {})); };
+  EXPECT_EQ(refused(R"(,"max_tokens":0)"),
+            "max_tokens: Invalid 'max_tokens': expected an integer from 1 to 1,048,576.");
+  EXPECT_EQ(refused(R"(,"max_completion_tokens":-1)"),
+            "max_completion_tokens: Invalid 'max_completion_tokens': expected an integer from 1 to "
+            "1,048,576.");
+  EXPECT_EQ(refused(R"(,"temperature":-0.1)"),
+            "temperature: Invalid 'temperature': expected a number from 0 to 2.");
+  EXPECT_EQ(refused(R"(,"temperature":"hot")"),
+            "temperature: Invalid type for 'temperature': expected a number, but got a string "
+            "instead.");
+  EXPECT_EQ(refused(R"(,"top_p":1.1)"), "top_p: Invalid 'top_p': expected a number from 0 to 1.");
+  EXPECT_EQ(refused(R"(,"top_k":1.5)"),
+            "top_k: Invalid 'top_k': expected an integer, -1 or greater.");
+  EXPECT_EQ(refused(R"(,"n":2)"), "n: Unsupported 'n': expected 1, as a request has one answer.");
+  EXPECT_EQ(refused(R"(,"logprobs":true)"), "logprobs: Unsupported 'logprobs': expected false.");
+  EXPECT_EQ(refused(R"(,"stop":"")"),
+            "stop: Invalid 'stop': an empty string would end every reply.");
+  EXPECT_EQ(refused(R"(,"logit_bias":{"the":1})"),
+            "logit_bias: Invalid 'logit_bias': expected the ids of tokens as names.");
+  EXPECT_EQ(refused(R"(,"stream_options":{"include_usage":true})"),
+            "stream_options: Invalid 'stream_options': only a stream has options; set 'stream'.");
+  EXPECT_EQ(refused(R"(,"max_tokens":1,"max_completion_tokens":2)"),
+            "max_tokens: Invalid 'max_tokens': 'max_completion_tokens' says another number.");
+  EXPECT_TRUE(refused(R"(,"tools":[])")
+                  .starts_with("tools: Unrecognized request argument supplied: tools"));
+  EXPECT_TRUE(refused(R"(,"temprature":1)").ends_with("did you mean temperature?"));
+}
+
+TEST(GenerationApi, EachFaultOfAMessageIsNamed) {
+  const auto refused = [](const std::string& messages) {
+    return refusal(parse_chat(R"({"model":"m","messages":)" + messages + "}", {}));
+  };
+  EXPECT_TRUE(refused("[]").starts_with("messages: Invalid 'messages': empty array."));
+  EXPECT_TRUE(refused(R"("x")").starts_with("messages: Invalid type for 'messages'"));
+  EXPECT_EQ(refused(R"([{"content":"x"}])"),
+            "messages.role: Missing required parameter: 'messages.role'.");
+  EXPECT_EQ(refused(R"([{"role":"user"}])"),
+            "messages.content: Missing required parameter: 'messages.content'.");
+  EXPECT_EQ(refused(R"([{"role":"tool","content":"x"}])"),
+            "messages.role: Unsupported 'messages.role': expected 'system', 'developer', 'user' or "
+            "'assistant'.");
+  EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"image_url"}]}])"),
+            "messages.content.type: Unsupported 'messages.content.type': expected 'text'.");
+  EXPECT_EQ(refusal(parse_chat(R"({"model":"m"})", {})),
+            "messages: Missing required parameter: 'messages'.");
+  EXPECT_TRUE(parse_completion(R"({"model":"","prompt":"x"})", {})) << "the first one";
+  EXPECT_EQ(refusal(parse_chat(R"({"messages":[{"role":"user","content":"x"}]})", {})),
+            "model: Missing required parameter: 'model'.");
+  EXPECT_EQ(refusal(parse_completion(R"({"model":"m"})", {})),
+            "prompt: Missing required parameter: 'prompt'.");
+}
+
+}  // namespace
+}  // namespace muster

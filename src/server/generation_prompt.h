@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "server/generation_api.h"
+#include "server/json_body.h"
+
+namespace muster {
+
+/// Reads `messages`: roles system, developer (what templates call the system), user, assistant;
+/// contents as texts, or as parts of the type text, which are joined.
+///
+/// Errors: 400.
+ApiStatus read_messages(JsonValue& value, const GenerationLimits& limits,
+                        std::vector<ChatTurn>& turns);
+
+/// Reads `prompt` into `text` or `ids` of the call, one of the two: a text, a list of one text, or
+/// token ids. Errors: 400; it is never empty without one.
+ApiStatus read_prompt(JsonValue& value, const GenerationLimits& limits, GenerationCall& call);
+
+}  // namespace muster

@@ -1,0 +1,327 @@
+// Replies over HTTP, from a decoder that counts (stand_ins/counting_worker).
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "net/connect_fixture.h"
+#include "server/server_fixture.h"
+#include "serving/decoder_fixture.h"
+
+namespace muster {
+namespace {
+
+// SHA-256 of "test-key", by coreutils' sha256sum.
+constexpr std::string_view kKeys = R"(keys:
+  - name: reader
+    sha256: 62af8704764faf8ea82fc61ce9c4c3908b6cb97d463a634e9e587d7c885db0ef
+    scopes: [embed, read]
+)";
+const std::pair<std::string, std::string> kKeyHeader{"Authorization", "Bearer test-key"};
+const std::pair<std::string, std::string> kJsonBody{"Content-Type", "application/json"};
+constexpr std::string_view kAskX = R"({"model":"chat","prompt":"x","max_tokens":1})";
+
+class GenerationRoutes : public ServerFixture {
+ protected:
+  void add_decoder(const std::string& orders) {
+    write_counting_decoder(folder_ / "counting");
+    ::setenv("COUNTING_WORKER", orders.c_str(), 1);
+    options_.decoders = {{.name = "chat", .model = (folder_ / "counting").string()}};
+    decoder_program_ = std::string(MUSTER_BINARY_DIR) + "/bin/counting_worker";
+  }
+
+  // A server with a decoder alone.
+  void start_counting(const std::string& orders = "") {
+    options_.models.clear();
+    add_decoder(orders);
+    start();
+  }
+  ~GenerationRoutes() override { ::unsetenv("COUNTING_WORKER"); }
+
+  HttpAnswer ask_chat(const std::string& more, const std::string& content = "x") {
+    return post("/v1/chat/completions",
+                R"({"model":"chat","messages":[{"role":"user","content":")" + content + R"("}])" +
+                    more + "}");
+  }
+
+  // The objects of a stream; "[DONE]" is checked to be the last.
+  static std::vector<Json> events(const HttpAnswer& answer) {
+    std::vector<Json> all;
+    std::string body = answer.body;
+    bool is_done = false;
+    while (!body.empty()) {
+      const auto end = body.find("\n\n");
+      if (end == std::string::npos || !body.starts_with("data: ") || is_done) {
+        ADD_FAILURE() << body;
+        break;
+      }
+      const auto line = body.substr(6, end - 6);
+      body.erase(0, end + 2);
+      is_done = line == "[DONE]";
+      if (!is_done) all.push_back(Json::parse(line));
+    }
+    EXPECT_TRUE(is_done) << answer.body;
+    return all;
+  }
+
+  // Asks for a stream on a connection of its own.
+  UniqueFd begin_stream() {
+    auto client = connect_to(server_->port());
+    const std::string body = R"({"model":"chat","prompt":"a","stream":true})";
+    const std::string request =
+        "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "Content-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body;
+    EXPECT_EQ(::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    return client;
+  }
+
+  // What comes, up to the piece with `mark`.
+  static std::string read_until(const UniqueFd& client, std::string_view mark) {
+    std::string got;
+    while (got.find(mark) == std::string::npos) {
+      std::array<char, 4096> piece{};
+      const auto size = ::recv(client.get(), piece.data(), piece.size(), 0);
+      if (size <= 0) {
+        ADD_FAILURE() << got;
+        break;
+      }
+      got.append(piece.data(), static_cast<std::size_t>(size));
+    }
+    return got;
+  }
+
+  std::string metric(const std::string& name) {
+    const auto text = get("/metrics").body;
+    const auto at = text.find("\nmuster_" + name + " ");
+    if (at == std::string::npos) return "none";
+    const auto begin = at + name.size() + 9;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  }
+};
+
+TEST_F(GenerationRoutes, AnswersAConversationWhole) {
+  start_counting();
+  const auto answer = ask_chat("");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const auto reply = json(answer);
+  EXPECT_TRUE(reply["id"].get<std::string>().starts_with("chatcmpl-"));
+  EXPECT_EQ(reply["object"], "chat.completion");
+  EXPECT_EQ(reply["model"], "chat");
+  EXPECT_EQ(reply["choices"].size(), 1U);
+  EXPECT_EQ(reply["choices"][0]["message"]["role"], "assistant");
+  EXPECT_EQ(reply["choices"][0]["message"]["content"], "yzé012345678");
+  EXPECT_EQ(reply["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(reply["usage"],
+            Json({{"prompt_tokens", 1}, {"completion_tokens", 13}, {"total_tokens", 14}}));
+}
+
+TEST_F(GenerationRoutes, StreamsAConversationWithItsUsage) {
+  start_counting();
+  const auto answer = ask_chat(R"(,"stream":true,"stream_options":{"include_usage":true})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(find_header(answer.headers, "content-type"), "text/event-stream; charset=utf-8");
+  const auto all = events(answer);
+  ASSERT_GE(all.size(), 4U);
+  EXPECT_EQ(all[0]["object"], "chat.completion.chunk");
+  EXPECT_EQ(all[0]["choices"][0]["delta"], Json({{"role", "assistant"}, {"content", ""}}));
+  std::string text;
+  for (std::size_t i = 1; i + 2 < all.size(); ++i) {
+    EXPECT_EQ(all[i]["id"], all[0]["id"]);
+    EXPECT_EQ(all[i]["choices"][0]["finish_reason"], Json(nullptr));
+    EXPECT_EQ(all[i]["usage"], Json(nullptr));
+    text += all[i]["choices"][0]["delta"]["content"].get<std::string>();
+  }
+  EXPECT_EQ(text, "yzé012345678");
+  const auto& last = all[all.size() - 2];
+  EXPECT_EQ(last["choices"][0]["delta"], Json::object());
+  EXPECT_EQ(last["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(all.back()["choices"], Json::array());
+  EXPECT_EQ(all.back()["usage"],
+            Json({{"prompt_tokens", 1}, {"completion_tokens", 13}, {"total_tokens", 14}}));
+}
+
+TEST_F(GenerationRoutes, ContinuesATextWholeAndStreamed) {
+  start_counting();
+  const auto whole =
+      json(post("/v1/completions", R"({"model":"chat","prompt":"x","max_tokens":5})"));
+  EXPECT_TRUE(whole["id"].get<std::string>().starts_with("cmpl-"));
+  EXPECT_EQ(whole["object"], "text_completion");
+  EXPECT_EQ(whole["choices"][0]["text"], "yzé0");
+  EXPECT_EQ(whole["choices"][0]["finish_reason"], "length");
+  const auto all =
+      events(post("/v1/completions", R"({"model":"chat","prompt":"x","stop":"01","stream":true})"));
+  std::string text;
+  for (const auto& event : all) {
+    EXPECT_EQ(event.count("usage"), 0U) << "it was not asked for";
+    text += event["choices"][0]["text"].get<std::string>();
+  }
+  EXPECT_EQ(text, "yzé");
+  EXPECT_EQ(all.back()["choices"][0]["finish_reason"], "stop");
+}
+
+TEST_F(GenerationRoutes, AReplySurvivesTheDeathOfItsWorkers) {
+  start_counting("die_after=4");
+  EXPECT_EQ(json(ask_chat("", "a"))["choices"][0]["message"]["content"],
+            "bcdefghijklmnopqrstuvwxyzé012345678");
+}
+
+// The first worker sends five tokens and dies; whoever is given what they stand for dies at once.
+TEST_F(GenerationRoutes, AReplyThatFailsInTheMiddleSaysSoInItsStream) {
+  start_counting("die_after=5 poison=28");
+  const auto answer = ask_chat(R"(,"stream":true)");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const auto all = events(answer);
+  ASSERT_GE(all.size(), 2U);
+  std::string text;
+  for (std::size_t i = 1; i + 1 < all.size(); ++i) {
+    text += all[i]["choices"][0]["delta"]["content"].get<std::string>();
+  }
+  EXPECT_EQ(text, "yzé0");
+  const auto& error = all.back()["error"];
+  EXPECT_EQ(error["type"], "server_error");
+  EXPECT_TRUE(error["message"].get<std::string>().starts_with("3 workers ended with this request"))
+      << error;
+}
+
+TEST_F(GenerationRoutes, WhatIsWrongIsNamed) {
+  start_counting("length_max=20");
+  const auto refused = [&](const HttpAnswer& answer, int status, const std::string& field) {
+    EXPECT_EQ(answer.status, status) << answer.body;
+    EXPECT_EQ(json(answer)["error"]["param"], field) << answer.body;
+  };
+  refused(ask_chat(R"(,"max_tokens":0)"), 400, "max_tokens");
+  refused(ask_chat(R"(,"temperature":-1)"), 400, "temperature");
+  refused(ask_chat(R"(,"tools":[])"), 400, "tools");
+  refused(ask_chat("", "no"), 400, "messages");
+  ASSERT_EQ(ask_chat(R"(,"max_tokens":1)").status, 200);
+  const auto longest = ask_chat(R"(,"stream":true)", std::string(20, 'a'));
+  refused(longest, 400, "messages");
+  EXPECT_EQ(json(longest)["error"]["code"], "context_length_exceeded");
+  refused(post("/v1/completions", R"({"model":"none","prompt":"x"})"), 404, "model");
+  refused(post("/v1/completions", R"({"model":"chat","prompt":[999]})"), 400, "prompt");
+}
+
+TEST_F(GenerationRoutes, AClientThatGoesEndsItsReply) {
+  start_counting("wait_at=2");
+  auto client = begin_stream();
+  read_until(client, R"("text":"c")");
+  EXPECT_EQ(metric("generation_running"), "1");
+  client.reset();
+  while (metric("generation_running") != "0") std::this_thread::yield();
+  const auto text = get("/metrics").body;
+  EXPECT_NE(text.find("muster_generation_ended_total{reason=\"cancelled\"} 1\n"), std::string::npos)
+      << text;
+}
+
+TEST_F(GenerationRoutes, AnEndOfTheServerIsToldInTheStream) {
+  start_counting("wait_at=2");
+  const auto client = begin_stream();
+  read_until(client, R"("text":"c")");
+  loop_.post([this] { server_->give_up(); });
+  const auto end = read_until(client, "data: [DONE]\n\n\r\n0\r\n\r\n");
+  EXPECT_NE(end.find("the server ended before the answer"), std::string::npos) << end;
+}
+
+// The next two: a word for the verdict needs no key, and names do.
+TEST_F(GenerationRoutes, HealthAsksTheWorkersOfADecoderToo) {
+  use_keys(kKeys);
+  start_counting();
+  const HttpHeaders key{kKeyHeader};
+  while (call("GET", "/health", key).status != 200) std::this_thread::yield();
+  const auto health = json(call("GET", "/health", key));
+  EXPECT_EQ(health["status"], "ok");
+  ASSERT_EQ(health["workers"].size(), 2U) << "those of its two devices, and no others";
+  EXPECT_EQ(health["workers"][0],
+            Json({{"device", "cpu:0"}, {"model", "chat"}, {"state", "ready"}, {"is_well", true}}));
+  EXPECT_EQ(health["workers"][1]["device"], "cpu:1");
+  EXPECT_EQ(json(get("/health")), Json({{"status", "ok"}}));
+}
+
+TEST_F(GenerationRoutes, ADecoderThatCannotBeLoadedIsTold) {
+  use_keys(kKeys);
+  options_.models.clear();
+  add_decoder("fail_load");
+  start_unready();
+  const HttpHeaders key{kKeyHeader};
+  const auto state_of = [&](std::size_t worker) {
+    return json(call("GET", "/health", key))["workers"][worker]["state"];
+  };
+  for (const std::size_t worker : {0U, 1U}) {
+    while (state_of(worker) != "given up") std::this_thread::yield();
+  }
+  EXPECT_EQ(json(call("GET", "/readyz", key))["reason"], "chat: told not to load");
+  EXPECT_EQ(json(get("/readyz"))["reason"], "a model is not ready");
+  const auto answer = call("GET", "/health", key);
+  EXPECT_EQ(answer.status, 503);
+  const auto health = json(answer);
+  EXPECT_EQ(health["status"], "failed");
+  EXPECT_EQ(health["workers"][0]["reason"], "told not to load");
+  EXPECT_EQ(json(get("/health")), Json({{"status", "failed"}}));
+  const auto refused = call("POST", "/v1/completions", {kKeyHeader, kJsonBody}, kAskX);
+  EXPECT_EQ(refused.status, 503) << refused.body;
+  EXPECT_EQ(message(refused), "no device can load chat: told not to load");
+  EXPECT_TRUE(find_header(refused.headers, "retry-after"));
+}
+
+// An embedding model beside it: the server is ready, and not all is well.
+TEST_F(GenerationRoutes, ADecoderThatCannotBeLoadedCountsBesideOtherModels) {
+  add_decoder("fail_load");
+  start_whole();
+  while (json(get("/health"))["workers"].back()["state"] != "given up") std::this_thread::yield();
+  const auto answer = get("/health");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(json(answer)["status"], "degraded");
+  EXPECT_EQ(json(answer)["workers"].size(), 4U);
+  EXPECT_EQ(get("/readyz").status, 200);
+}
+
+TEST_F(GenerationRoutes, AKeyIsToldWhatIsLeftOfItsLimitsOnReplies) {
+  use_keys(std::string(kKeys) + "    requests_per_minute: 1\n");
+  start_counting();
+  const HttpHeaders headers{kKeyHeader, kJsonBody};
+  const auto answer = call("POST", "/v1/completions", headers, kAskX);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(find_header(answer.headers, "x-ratelimit-limit-requests"), "1");
+  EXPECT_EQ(find_header(answer.headers, "x-ratelimit-remaining-requests"), "0");
+  EXPECT_EQ(call("POST", "/v1/completions", headers, kAskX).status, 429);
+}
+
+TEST_F(GenerationRoutes, AnEmptyNameStandsForTheFirstModel) {
+  start_counting();
+  const auto reply = json(post("/v1/completions", R"({"model":"","prompt":"x","max_tokens":1})"));
+  EXPECT_EQ(reply["model"], "chat");
+  EXPECT_EQ(reply["choices"][0]["text"], "y");
+}
+
+TEST_F(GenerationRoutes, TheModelIsListedAndCounted) {
+  start_counting();
+  ASSERT_EQ(ask_chat("").status, 200);
+  const auto model = json(get("/v1/models"))["data"][0];
+  EXPECT_EQ(model["id"], "chat");
+  EXPECT_EQ(model["task"], "generate");
+  EXPECT_EQ(model["state"], "ready");
+  EXPECT_EQ(model["length_max"], 100);
+  EXPECT_EQ(json(get("/v1/models/chat"))["id"], "chat");
+  EXPECT_EQ(metric("generation_prompt_tokens_total"), "1");
+  EXPECT_EQ(metric("generation_tokens_total"), "13");
+  EXPECT_EQ(metric("generation_first_token_seconds_count"), "1");
+  EXPECT_EQ(metric("generation_token_seconds_count"), "12");
+}
+
+TEST_F(ServerFixture, AServerWithoutADecoderSaysSo) {
+  start();
+  const auto answer = post("/v1/completions", R"({"model":"tiny","prompt":"x"})");
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_EQ(message(answer), "The server has no model that generates: muster serve FILE.gguf");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <filesystem>
+
+namespace muster {
+
+/// Writes a decoder's folder without weights, for workers that only count
+/// (stand_ins/counting_worker). Its tokens are single bytes, and the next one is the last one plus
+/// one: after "x" come "y", "z", the two bytes of "é", the digits "0" to "8", and then the token
+/// that ends a reply. Its chat template joins the contents of all messages.
+///
+///   ids: 0 <end> | 1-26 a-z | 27, 28 the bytes of é | 29-38 0-9, of which 9 ends a reply | 39
+///   space | 40 "?"
+void write_counting_decoder(const std::filesystem::path& folder);
+
+}  // namespace muster

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serving/inference_service.h"
+#include "spec/generation.h"
+
+namespace muster {
+
+/// One message of a conversation.
+struct ChatTurn {
+  std::string role = {};  // as the model's template knows them: "system", "user", "assistant"
+  std::string content = {};
+  std::optional<std::string> name = {};
+};
+
+/// A reply that is asked for: to a conversation, or as the continuation of a text or of ids.
+struct GenerationCall {
+  std::string model = {};   // a served name; empty: the first decoder
+  std::string caller = {};  // the name of an API key; empty without keys
+  std::vector<ChatTurn> turns = {};
+  std::string text = {};                          // without turns; valid UTF-8
+  std::vector<std::uint32_t> ids = {};            // without turns and text
+  std::optional<std::uint32_t> token_limit = {};  // nullopt: as many as the context has room for
+  std::vector<std::string> stops = {};            // texts that end the reply and are left out
+  bool ignores_stop_ids = false;                  // tokens that end a reply do not
+  SamplingOptions sampling = {};
+};
+
+/// Tokens of a call so far.
+struct GenerationUsage {
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t reply_tokens = 0;
+};
+
+/// What becomes of a call: texts, and then one of the two others, once. None of it comes behind a
+/// cancel, which each of them may ask for. `on_failed` may come before `generate` returns.
+struct GenerationSink {
+  /// The next part of the reply, whole characters; may be empty. The first comes with the first
+  /// token.
+  std::function<void(std::string_view text, const GenerationUsage&)> on_text;
+  std::function<void(FinishReason, const GenerationUsage&)> on_end;
+  std::function<void(const CallError&)> on_failed;
+};
+
+/// One served decoder as it is now.
+struct ServedDecoderStatus {
+  std::string name = {};
+  std::string path = {};
+  ModelState state = ModelState::Loading;  // Ready when one device is
+  std::string reason = {};                 // of Failed
+  std::uint32_t length_max = 0;            // tokens of a prompt and its reply
+  std::uint32_t vocab_size = 0;
+  bool has_chat_template = false;
+  DecoderPrecision precision = DecoderPrecision::Own;
+  std::string decoder_class = {};  // empty: no device has had it yet
+  double created_unix_seconds = 0;
+  std::uint64_t request_count = 0, prompt_token_count = 0, reply_token_count = 0;
+  struct Device {
+    std::string name = {};
+    ModelState state = ModelState::Loading;  // Failed: it cannot load it and does not try again
+    std::string reason = {};                 // of one that is not Ready
+    std::uint32_t restart_count = 0;
+  };
+  std::vector<Device> devices = {};
+};
+
+/// Seconds of things that happened, counted in the classes of ServiceStatus::kBounds.
+struct SecondsHistogram {
+  std::array<std::uint64_t, ServiceStatus::kBounds.size() + 1> counts{};
+  double sum = 0;
+
+  void add(Duration time);
+};
+
+/// Counters since the start, over all decoders.
+struct GenerationStatus {
+  std::uint64_t request_count = 0;  // let in
+  std::uint64_t refused_count = 0;  // 429: too many wait
+  std::uint64_t limited_count = 0;  // 429 of a caller's own limits
+  std::uint64_t failed_count = 0;
+  std::uint64_t cancelled_count = 0;
+  std::uint64_t stop_count = 0;    // ended by a stop token or a stop string
+  std::uint64_t length_count = 0;  // by the limit of tokens or the context
+  std::uint64_t prompt_token_count = 0;
+  std::uint64_t reply_token_count = 0;
+  std::size_t running_count = 0;  // with a device
+  std::size_t waiting_count = 0;
+  SecondsHistogram first_token = {};  // from asking to the first token
+  SecondsHistogram token_gap = {};    // between two tokens of a reply
+  SecondsHistogram duration = {};     // from asking to the end
+};
+
+}  // namespace muster

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/inbox.h"
+#include "base/result.h"
+#include "coordinator/decoder_fleet.h"
+#include "net/event_loop.h"
+#include "scheduler/admission.h"
+#include "serving/decoder_reply.h"
+#include "serving/generation_call.h"
+#include "serving/serve_options.h"
+#include "serving/serving_decoder.h"
+
+namespace muster {
+
+/// The decoders of a server: prompts to ids, on a thread of their own; streams to the workers;
+/// tokens back to text.
+///
+/// A call is let in unless too many wait for a device (429), or its caller's own limits say no;
+/// these count apart from those of vectors. A client that goes is cancelled within a step of the
+/// worker.
+///
+/// Threads: every method belongs to the loop's thread, and callbacks come on it.
+class GenerationService {
+ public:
+  struct Events {
+    /// A sentence for the log; device is set when it is about one.
+    std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
+    /// Workers of another build.
+    std::function<void(const Error&)> on_fatal;
+  };
+
+  /// Starts the workers of `options.decoders`, one for each CPU of each; they load while the caller
+  /// goes on.
+  ///
+  /// Errors: those of the models' files; InvalidArgument (a setting that decoders do not have, two
+  /// models of one name), Unsupported (no CPU among the devices); those of DecoderFleet::start.
+  static Result<std::unique_ptr<GenerationService>> start(const ServeOptions& options,
+                                                          EventLoop& loop, Events events,
+                                                          const Clock& clock);
+  ~GenerationService();
+
+  CallId generate(GenerationCall call, GenerationSink events);
+
+  /// The client has gone. Unknown ids are ignored.
+  void cancel(CallId id);
+
+  /// The server ends: whoever still waits for the end of a reply is told Unavailable.
+  void give_up();
+
+  std::vector<ServedDecoderStatus> models() const;
+  GenerationStatus status() const;
+  bool is_ready() const;
+  void set_limits(std::map<std::string, CallerLimits> limits);
+
+  /// What a caller with limits has left of them; nullopt: he has none per minute.
+  std::optional<CallerUsage> usage_of(const std::string& caller) const {
+    return limits_.usage_of(caller, clock_.now());
+  }
+
+ private:
+  struct Call {
+    ServingDecoder* decoder = nullptr;
+    /// Held here alone until it is ids, so that a call that is cancelled leaves no text behind.
+    std::shared_ptr<const GenerationCall> asked;
+    std::shared_ptr<const GenerationSink> events;  // shared: it may end from within
+    AdmissionRequest admitted;
+    GenerationUsage usage;
+    DecoderReply reply;
+    std::optional<StreamId> stream;  // once it is with the fleet
+    TimePoint asked_at;
+    std::optional<TimePoint> token_at;  // the last one
+  };
+
+  GenerationService(const ServeOptions& options, EventLoop& loop, Events events,
+                    const Clock& clock);
+  Status open();
+  Status open_decoder(const ServedModel& asked);
+  std::variant<ServingDecoder*, CallError> find(const std::string& model) const;
+  std::optional<CallError> admit(Call& call);
+  Duration retry_after(const ServingDecoder& decoder) const;
+  static CallError no_device(const ServingDecoder& decoder);
+  std::size_t unsent_count(const ServingDecoder& decoder) const;
+  void prepare(CallId id, const Call& call);
+  void on_prepared(CallId id, Result<std::vector<std::uint32_t>> ids);
+  void on_token(ServingDecoder& decoder, StreamId stream, const GeneratedToken& token);
+  void on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason);
+  void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error);
+  void end(CallId id, FinishReason reason);
+  void fail(CallId id, const CallError& error);
+  Call take(CallId id, bool is_computed);
+  void pump(ServingDecoder& decoder);
+  void tell_state(ServingDecoder& decoder) const;
+
+  const ServeOptions options_;
+  EventLoop& loop_;
+  const Events events_;
+  const Clock& clock_;
+  Admission limits_;
+  std::vector<std::unique_ptr<ServingDecoder>> decoders_;
+  std::map<CallId, Call> calls_;
+  CallId next_call_ = 1;
+  GenerationStatus counts_;
+  Inbox<std::function<void()>> prompts_;
+  std::atomic<bool> is_ending_ = false;
+  std::jthread prompt_thread_;  // the last member: it ends first
+};
+
+}  // namespace muster

@@ -1,0 +1,214 @@
+// A served decoder: its files, its settings, and how prompts become ids.
+
+#include "serving/serving_decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/wall_clock.h"
+#include "jobs/decoder_source.h"
+#include "modelfile/decoder_config.h"
+#include "serving/model_name.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kBlockTokens = 16;  // of a cache's block
+// So many prompts of full length have room in the cache where memory allows it.
+constexpr std::uint64_t kFullLengths = 4;
+// Of the memory that is free; weights and activations want most of it.
+constexpr std::uint64_t kShareOfMemory = 4;
+constexpr std::uint64_t kCacheBytesLeast = std::uint64_t{256} << 20;
+
+std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
+  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
+  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
+}
+
+Status check_settings(const ServedModel& asked, const std::string& name) {
+  const auto refuse = [&](const char* setting) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: a model that generates has no {}", name, setting)};
+  };
+  if (asked.pooling) return refuse("pooling");
+  if (asked.normalize) return refuse("normalize");
+  if (asked.prompt_name) return refuse("prompt_name");
+  return Done{};
+}
+
+Result<DecoderPrecision> precision_of(const ServedModel& asked, const std::string& name) {
+  if (!asked.precision) return DecoderPrecision::Own;
+  if (*asked.precision == Precision::Fp32) return DecoderPrecision::Fp32;
+  if (*asked.precision == Precision::Bf16) return DecoderPrecision::Bf16;
+  return Error{ErrorKind::Unsupported,
+               fmt::format("{}: decoders are computed in fp32, bf16 or the file's own bits (auto), "
+                           "not in {}",
+                           name, precision_name(*asked.precision))};
+}
+
+// What clients call a decoder that was given no name: the file's without its end, or as any model.
+std::string decoder_name_of(const std::string& model) {
+  if (model.ends_with(".gguf")) return std::filesystem::path(model).stem().string();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(model, ignored)) return model;
+  const auto path = std::filesystem::absolute(model, ignored).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+Result<std::vector<std::size_t>> devices_of(const ServedModel& asked, const std::string& name,
+                                            const std::vector<Device>& devices) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const bool is_asked =
+        asked.devices.empty() || std::find(asked.devices.begin(), asked.devices.end(),
+                                           devices[i].name()) != asked.devices.end();
+    if (is_asked && devices[i].kind == DeviceKind::Cpu) found.push_back(i);
+  }
+  if (!found.empty()) return found;
+  return Error{ErrorKind::Unsupported,
+               fmt::format("{}: decoders are computed on CPUs only, and its devices have none: use "
+                           "--devices cpu",
+                           name)};
+}
+
+ModelState model_state_of(DecoderGroupView::State state) {
+  if (state == DecoderGroupView::State::Ready) return ModelState::Ready;
+  return state == DecoderGroupView::State::Failed ? ModelState::Failed : ModelState::Loading;
+}
+
+DecoderPrompts prompts_of(DecoderText text) {
+  DecoderPrompts prompts{.text = std::move(text), .chat_template = {}, .why_no_template = {}};
+  auto chat = prompts.text.find_template(std::nullopt, /*has_tools=*/false);
+  if (chat) {
+    prompts.chat_template.emplace(*std::move(chat));
+  } else {
+    prompts.why_no_template = chat.error().message;
+  }
+  return prompts;
+}
+
+}  // namespace
+
+Result<std::string> DecoderPrompts::rendered(const std::vector<ChatTurn>& turns,
+                                             std::int64_t now_unix) const {
+  if (!chat_template) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("{}; POST /v1/completions continues a text as it is", why_no_template)};
+  }
+  ChatValue::List messages;
+  for (const auto& turn : turns) {
+    ChatValue::Map message{{"role", ChatValue(turn.role)}, {"content", ChatValue(turn.content)}};
+    if (turn.name) message.emplace_back("name", ChatValue(*turn.name));
+    messages.emplace_back(std::move(message));
+  }
+  ChatInput input;
+  input.messages = ChatValue(std::move(messages));
+  input.bos_token = text.bos_token;
+  input.eos_token = text.eos_token;
+  input.now_unix = now_unix;
+  return chat_template->render(input);
+}
+
+Result<std::vector<std::uint32_t>> DecoderPrompts::ids_of(const GenerationCall& call,
+                                                          std::uint32_t length_most,
+                                                          std::int64_t now_unix) const {
+  const auto& tokenizer = *text.tokenizer;
+  if (!call.ids.empty()) {
+    const auto most = tokenizer.vocab_size();
+    const auto wrong = std::find_if(call.ids.begin(), call.ids.end(),
+                                    [&](std::uint32_t id) { return id >= most; });
+    if (wrong == call.ids.end()) return call.ids;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("a token id is not in the vocabulary of {}: {}", most, *wrong)};
+  }
+  const auto scratch = tokenizer.make_scratch();
+  const auto most = std::max(length_most, tokenizer.special_token_count() + 1);
+  std::vector<std::uint32_t> ids;
+  if (call.turns.empty()) {
+    tokenizer.encode(call.text, most, *scratch, ids);
+    if (!ids.empty()) return ids;
+    return Error{ErrorKind::InvalidArgument, "the prompt is empty: there is nothing to continue"};
+  }
+  // Special tokens are found in it and none are added, since templates write their own.
+  const auto prompt = MUSTER_TRY(rendered(call.turns, now_unix));
+  tokenizer.encode_content(prompt, most, *scratch, ids);
+  if (!ids.empty()) return ids;
+  return Error{ErrorKind::InvalidArgument, "the chat template makes nothing of these messages"};
+}
+
+std::uint32_t ServingDecoder::length_max() const {
+  const auto told = fleet ? fleet->length_max() : 0;
+  return told == 0 ? length_most : std::min(told, length_most);
+}
+
+bool ServingDecoder::can_work() const {
+  const auto groups = fleet->groups();
+  return !is_broken && std::any_of(groups.begin(), groups.end(), [](const auto& group) {
+    return group.state != DecoderGroupView::State::Failed;
+  });
+}
+
+ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of_server) const {
+  ServedDecoderStatus status{.name = name,
+                             .path = path,
+                             .length_max = length_max(),
+                             .vocab_size = prompts->text.tokenizer->vocab_size(),
+                             .has_chat_template = prompts->chat_template.has_value(),
+                             .precision = precision,
+                             .decoder_class = fleet->decoder_class(),
+                             .created_unix_seconds = created_unix_seconds,
+                             .request_count = request_count,
+                             .prompt_token_count = prompt_token_count,
+                             .reply_token_count = reply_token_count};
+  const auto groups = fleet->groups();
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto& group = groups[i];
+    const auto state = model_state_of(group.state);
+    if (state == ModelState::Ready) status.state = state;
+    if (status.reason.empty()) status.reason = group.reason;
+    status.devices.push_back({.name = devices_of_server[devices[i]].name(),
+                              .state = state,
+                              .reason = group.reason,
+                              .restart_count = group.restart_count});
+  }
+  if (!can_work()) status.state = ModelState::Failed;
+  if (status.state == ModelState::Ready) status.reason.clear();
+  return status;
+}
+
+Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
+                                                     const std::vector<Device>& devices) {
+  auto decoder = std::make_unique<ServingDecoder>();
+  decoder->asked = asked;
+  decoder->name = asked.name.empty() ? decoder_name_of(asked.model) : asked.name;
+  MUSTER_TRY(check_model_name(decoder->name));
+  MUSTER_TRY(check_settings(asked, decoder->name));
+  decoder->precision = MUSTER_TRY(precision_of(asked, decoder->name));
+  decoder->devices = MUSTER_TRY(devices_of(asked, decoder->name, devices));
+  const auto source = MUSTER_TRY(find_decoder_source(asked.model));
+  decoder->path = std::filesystem::absolute(source).string();
+  decoder->spec = MUSTER_TRY(read_decoder_spec(source));
+  auto text = MUSTER_TRY(load_decoder_text(source));
+  decoder->prompts = std::make_shared<const DecoderPrompts>(prompts_of(std::move(text)));
+  decoder->length_most =
+      std::min(decoder->spec.length_max, asked.length_max.value_or(decoder->spec.length_max));
+  decoder->created_unix_seconds = unix_seconds();
+  return decoder;
+}
+
+std::uint64_t fit_decoder_cache(ServingDecoder& decoder, std::uint64_t free_bytes) {
+  const auto of_token = std::max<std::uint64_t>(1, token_bytes(decoder.spec, decoder.precision));
+  const auto most = std::max(kCacheBytesLeast, free_bytes / kShareOfMemory);
+  const auto wanted = kFullLengths * (decoder.length_most + kBlockTokens) * of_token;
+  const auto bytes = std::min(most, wanted);
+  const auto tokens = bytes / of_token / kBlockTokens * kBlockTokens;
+  decoder.length_most =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(decoder.length_most, tokens));
+  return bytes;
+}
+
+}  // namespace muster

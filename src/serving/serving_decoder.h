@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/chat_template.h"
+#include "chat/decoder_text.h"
+#include "coordinator/decoder_fleet.h"
+#include "net/event_loop.h"
+#include "serving/generation_call.h"
+#include "serving/serve_options.h"
+#include "spec/decoder_spec.h"
+
+namespace muster {
+
+/// The text side of a served decoder. Threads: immutable.
+struct DecoderPrompts {
+  DecoderText text;
+  std::optional<ChatTemplate> chat_template;
+  std::string why_no_template;  // without one
+
+  /// The ids of what a call asks to be continued. Of a prompt that is longer than `length_most`
+  /// only the beginning is read: so many ids stand for all that are longer.
+  ///
+  /// Errors: InvalidArgument (the template's own refusal, a model without a template, nothing to
+  /// continue), and those of ChatTemplate::render.
+  Result<std::vector<std::uint32_t>> ids_of(const GenerationCall& call, std::uint32_t length_most,
+                                            std::int64_t now_unix) const;
+
+  /// A conversation as the model's template writes it. Errors: those of `ids_of`.
+  Result<std::string> rendered(const std::vector<ChatTurn>& turns, std::int64_t now_unix) const;
+};
+
+/// A decoder of a running server, as its calls need it.
+struct ServingDecoder {
+  static constexpr std::uint32_t kStreamsMost = 32;  // that one worker has at once
+
+  std::string name;
+  ServedModel asked;
+  std::string path;
+  DecoderSpec spec;
+  DecoderPrecision precision = DecoderPrecision::Own;
+  std::shared_ptr<const DecoderPrompts> prompts;
+  std::vector<std::size_t> devices;  // of the server's, in the order of the fleet's groups
+  std::uint32_t length_most = 0;     // tokens of a prompt and its reply, before a worker has told
+  double created_unix_seconds = 0;
+  std::uint64_t request_count = 0, prompt_token_count = 0, reply_token_count = 0;
+  std::map<StreamId, CallId> streams;
+  std::unique_ptr<DecoderFleet> fleet;
+  std::unique_ptr<EventLoop::Watch> watch;
+  std::unique_ptr<EventLoop::Timer> timer;
+  bool is_broken = false;  // its fleet can do no further work
+  bool was_ready = false;  // as was told last
+
+  std::uint32_t length_max() const;
+  bool can_work() const;  // a device has it or may have it yet
+  ServedDecoderStatus status(const std::vector<Device>& devices_of_server) const;
+};
+
+/// What of a model's settings and files its calls need; the fleet is not started.
+///
+/// Errors: those of the files; InvalidArgument (a setting that decoders do not have), Unsupported
+/// (fp16, or no CPU among the devices).
+Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
+                                                     const std::vector<Device>& devices);
+
+/// Bytes for keys and values of each worker: of a few prompts as long as the model takes them,
+/// where the memory that is free allows it. The decoder's `length_most` is cut to what they hold.
+std::uint64_t fit_decoder_cache(ServingDecoder& decoder, std::uint64_t free_bytes);
+
+}  // namespace muster
