@@ -23,18 +23,9 @@ namespace {
 
 constexpr std::uint64_t kLines = 3000;  // all of them wait in the window
 
-class EmbedAheadTest : public EmbedFixture {
+class EmbedAheadTest : public EchoEmbedFixture {
  protected:
-  EmbedAheadTest() : EmbedFixture("embed_ahead"), files_(options_.out) {
-    ::setenv("ZERO_WORKER", "echo", 1);
-    options_.model = std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny";
-    options_.devices.resize(2);
-    options_.devices[1].index = 1;
-    options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
-    options_.cache_folder = folder_ / "cache";
-    options_.batch_tokens = 256;  // little is in the hands of the worker that stops
-  }
-  ~EmbedAheadTest() override { ::unsetenv("ZERO_WORKER"); }
+  EmbedAheadTest() : EchoEmbedFixture("embed_ahead", 2), files_(options_.out) {}
 
   // Only the first line has the word at which a worker stops.
   void write_lines(const std::string& of_1500 = "text 1500") {

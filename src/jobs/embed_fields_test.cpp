@@ -15,18 +15,9 @@
 namespace muster {
 namespace {
 
-class EmbedFieldsTest : public EmbedFixture {
+class EmbedFieldsTest : public EchoEmbedFixture {
  protected:
-  EmbedFieldsTest() : EmbedFixture("embed_fields") {
-    ::setenv("ZERO_WORKER", "echo", 1);
-    options_.model = std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny";
-    options_.devices.resize(1);
-    options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
-    options_.cache_folder = folder_ / "cache";
-    options_.precision = Precision::Fp32;
-    options_.batch_tokens = 256;
-  }
-  ~EmbedFieldsTest() override { ::unsetenv("ZERO_WORKER"); }
+  EmbedFieldsTest() : EchoEmbedFixture("embed_fields", 1) { options_.precision = Precision::Fp32; }
 
   /// Every third record has a language, every record a year and an id, and each seventh is no good.
   static std::string many_records(int count) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "base/file.h"
@@ -45,5 +46,18 @@ bool EmbedFixture::nothing_is_final() const {
 std::string EmbedFixture::output_bytes() const {
   return *read_file(options_.out) + *read_file(index_path_of(options_.out));
 }
+
+EchoEmbedFixture::EchoEmbedFixture(const std::string& name, std::uint32_t device_count)
+    : EmbedFixture(name) {
+  ::setenv("ZERO_WORKER", "echo", 1);
+  options_.model = std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny";
+  options_.devices.resize(device_count);
+  for (std::uint32_t i = 0; i < device_count; ++i) options_.devices[i].index = i;
+  options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
+  options_.cache_folder = folder_ / "cache";
+  options_.batch_tokens = 256;  // little is in the hands of a worker that stops
+}
+
+EchoEmbedFixture::~EchoEmbedFixture() { ::unsetenv("ZERO_WORKER"); }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -37,6 +38,14 @@ class EmbedFixture : public testing::Test {
   EmbedProgress last_;                  // and the last
   std::vector<std::string> phases_;
   std::string notices_;
+};
+
+/// The same on workers of this machine, processes without torch whose rows tell the tokens of a
+/// text (stand_ins/zero_worker).
+class EchoEmbedFixture : public EmbedFixture {
+ protected:
+  EchoEmbedFixture(const std::string& name, std::uint32_t device_count);
+  ~EchoEmbedFixture() override;
 };
 
 }  // namespace muster

@@ -21,18 +21,9 @@
 namespace muster {
 namespace {
 
-class EmbedTest : public EmbedFixture {
+class EmbedTest : public EchoEmbedFixture {
  protected:
-  EmbedTest() : EmbedFixture("embed") {
-    ::setenv("ZERO_WORKER", "echo", 1);
-    options_.model = std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny";
-    options_.devices.resize(2);
-    options_.devices[1].index = 1;
-    options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/zero_worker";
-    options_.cache_folder = folder_ / "cache";
-    options_.batch_tokens = 256;
-  }
-  ~EmbedTest() override { ::unsetenv("ZERO_WORKER"); }
+  EmbedTest() : EchoEmbedFixture("embed", 2) {}
 
   static std::string many_lines(int count) {
     std::string text;

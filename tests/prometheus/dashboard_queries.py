@@ -17,7 +17,7 @@ from server_metrics import ROOT, families, label_values, series
 
 VARIABLES = {"$__rate_interval": "5m", "$instance": ".*", "$device": ".*", "$model": ".*"}
 # Labels whose values the server takes from elsewhere, and routes enough: one for calls, one for probes.
-FREE = {"le": ["+Inf"], "status": ["200", "401", "429", "500", "503"], "model": ["m"], "device": ["cpu:0", "cpu:1"]}
+FREE = {"status": ["200", "401", "429", "500", "503"], "model": ["m"], "device": ["cpu:0", "cpu:1"]}
 ROUTES = {"route": ["/v1/embeddings", "/readyz"]}
 FIRING = 'ALERTS{alertname="MusterServerDown", alertstate="firing", instance="a:8000", job="muster-server"}'
 

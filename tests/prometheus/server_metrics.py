@@ -37,7 +37,7 @@ def label_values():
         values[metric, "route"] = sorted({path for _, path in routes})
         values[metric, "method"] = sorted({method for method, _ in routes})
     bounds = re.search(r"kBounds\{([^}]*)\}", source("src/serving/inference_service.h")).group(1)
-    for metric in ("muster_http_request_duration_seconds", "muster_call_duration_seconds"):
+    for metric in (name for name, (_, kind) in families().items() if kind == "histogram"):
         values[metric, "le"] = [f"{float(bound):g}" for bound in bounds.split(",")] + ["+Inf"]
     return values
 
