@@ -123,7 +123,7 @@ function(muster_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# To be called once, after the last target: reading the sources of all of them in one process takes 5 s instead of 15.
+# To be called once, after the last target: with a process for each, configuring a tree takes 21 s instead of 3.
 function(muster_set_unity_groups)
   if(NOT MUSTER_UNITY)
     return()

@@ -2,9 +2,9 @@
 
     unity_groups.py GROUP_SIZE LISTS
 
-Each line of the file LISTS has a target, its folder and its sources, separated by bars. Prints a line for each group: its target,
-its number within the target and its files. Files share a group when no name that one of them declares for itself (in
-an unnamed namespace, as a test or as a macro) occurs in another; but the same `using` may stand in several.
+Each line of the file LISTS has a target, its folder and its sources, separated by bars. Prints a line for each group:
+its target, its number within the target and its files. Files share a group when no name that one of them declares for
+itself (in an unnamed namespace, as a test or as a macro) occurs in another; but the same `using` may stand in several.
 """
 
 import functools

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/positioned_io.h"
 #include "dataset/own_file.h"
 
 namespace muster {
@@ -82,14 +83,9 @@ std::optional<AheadRow> AheadFile::find(std::uint64_t record, std::string_view t
 
 std::optional<AheadRow> AheadFile::read(std::uint64_t slot) {
   buffer_.resize(ahead_slot_size(dim_));
-  std::size_t size = 0;
-  while (size < buffer_.size()) {
-    const auto count = ::pread(fd_.get(), buffer_.data() + size, buffer_.size() - size,
-                               static_cast<off_t>(offset_of(slot) + size));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return std::nullopt;  // it is computed again
-    size += static_cast<std::size_t>(count);
-  }
+  const auto size =
+      read_at(fd_.get(), std::as_writable_bytes(std::span(buffer_)), offset_of(slot), path_);
+  if (!size || *size < buffer_.size()) return std::nullopt;  // it is computed again
   return decode_ahead_row(buffer_, run_);
 }
 
@@ -117,11 +113,7 @@ Status AheadFile::put(const AheadText& text, std::span<const float> values) {
                      .values = {}};
   encode_ahead_row(row, values, run_, buffer_);
   const auto slot = free_.empty() ? slot_count_ : free_.back();
-  const auto offset = static_cast<off_t>(offset_of(slot));
-  if (::lseek(fd_.get(), offset, SEEK_SET) != offset) {
-    return system_error(path_.string(), "write", errno);
-  }
-  MUSTER_TRY(write_all(fd_.get(), buffer_, path_));
+  MUSTER_TRY(write_at(fd_.get(), std::as_bytes(std::span(buffer_)), offset_of(slot), path_));
   if (free_.empty()) {
     ++slot_count_;
   } else {
