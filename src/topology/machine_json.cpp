@@ -208,31 +208,48 @@ std::optional<WrittenLink> parse_link(std::string_view text) {
 
 constexpr std::string_view kLinkForm = "X, NV12, XGMI1, PIX, PXB, PHB, NODE or SYS";
 
+Error bad_link(const Fields& node) {
+  return node.bad("links", fmt::format("of {}, with X on the diagonal", kLinkForm));
+}
+
+// As they were written, row by row.
+struct WrittenLinks {
+  LinkMatrix matrix;
+  std::vector<std::optional<double>> bytes_per_second;
+
+  void add(const WrittenLink& link) {
+    matrix.labels.push_back(link.label);
+    bytes_per_second.push_back(link.bytes_per_second);
+  }
+};
+
+NodeLinks links_of(const WrittenLinks& written, const std::vector<const GpuFacts*>& gpus) {
+  auto links = links_of(written.matrix, gpus);
+  for (std::size_t i = 0; i < links.links.size(); ++i) {
+    const auto& bytes = written.bytes_per_second[i];
+    if (bytes) links.links[i].bytes_per_second = *bytes;
+  }
+  return links;
+}
+
 // Rows "X NV12 SYS", an element per device, or one text as nvidia-smi prints it.
 Result<NodeLinks> read_matrix(const Fields& node, const std::vector<std::string>& rows,
                               const std::vector<const GpuFacts*>& gpus) {
   const auto n = static_cast<std::uint32_t>(gpus.size());
   if (rows.size() != n) return node.bad("links", fmt::format("{} rows, one a device", n));
-  LinkMatrix matrix{n, {}};
-  std::vector<std::optional<double>> bytes;
+  WrittenLinks written{{n, {}}, {}};
   for (std::uint32_t row = 0; row < n; ++row) {
     auto words = split(rows[row], ' ');
     std::erase(words, "");
     if (words.size() != n) return node.bad("links", fmt::format("{} words in each row", n));
     for (std::uint32_t column = 0; column < n; ++column) {
       const auto link = parse_link(words[column]);
-      if (!link || (link->label.kind == LinkKind::Self) != (row == column)) {
-        return node.bad("links", fmt::format("of {}, with X on the diagonal", kLinkForm));
-      }
-      matrix.labels.push_back(link->label);
-      bytes.push_back(link->bytes_per_second);
+      if (!link || (link->label.kind == LinkKind::Self) != (row == column)) return bad_link(node);
+      written.add(*link);
     }
   }
-  auto links = links_of(matrix, gpus);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i]) links.links[i].bytes_per_second = *bytes[i];
-  }
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
+  auto links = links_of(written, gpus);
+  for (std::size_t i = 0; i < links.links.size(); ++i) {
     const auto& other = links.links[i % n * n + i / n];
     if (links.links[i].kind != other.kind || links.links[i].width != other.width ||
         links.links[i].bytes_per_second != other.bytes_per_second) {
@@ -240,6 +257,20 @@ Result<NodeLinks> read_matrix(const Fields& node, const std::vector<std::string>
     }
   }
   return links;
+}
+
+Result<NodeLinks> read_link_of_all(const Fields& node, std::string_view text,
+                                   const std::vector<const GpuFacts*>& gpus) {
+  const auto link = parse_link(text);
+  if (!link || link->label.kind == LinkKind::Self) return bad_link(node);
+  const auto n = static_cast<std::uint32_t>(gpus.size());
+  WrittenLinks written{{n, {}}, {}};
+  for (std::uint32_t row = 0; row < n; ++row) {
+    for (std::uint32_t column = 0; column < n; ++column) {
+      written.add(row == column ? WrittenLink{{LinkKind::Self, 0}, {}} : *link);
+    }
+  }
+  return links_of(written, gpus);
 }
 
 // Four forms, from none to rows: the catalogue's board, one label for every pair, the output of
@@ -264,15 +295,7 @@ Result<NodeLinks> read_links(const Fields& node, const std::vector<const GpuFact
     }
     return links_of(matrix, gpus);
   }
-  std::vector<std::string> rows;
-  for (std::size_t row = 0; row < gpus.size(); ++row) {
-    std::string line;
-    for (std::size_t column = 0; column < gpus.size(); ++column) {
-      line += (row == column ? "X" : text) + " ";
-    }
-    rows.push_back(std::move(line));
-  }
-  return read_matrix(node, rows, gpus);
+  return read_link_of_all(node, text, gpus);
 }
 
 Status read_node(const Fields& fields, const Classes& classes, MachineBuilder& builder) {

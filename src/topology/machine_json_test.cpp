@@ -107,6 +107,13 @@ TEST(MachineJson, NamesWhatIsWrong) {
         Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4", "count": 2}], )"
              R"("links": ["X PIX", "SYS X"]}]})",
              "m.json: node 0: links must be the same in both directions"},
+        Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4"}], "links": "PIXX"}]})",
+             "m.json: node 0: links must be of X, NV12, XGMI1, PIX, PXB, PHB, NODE or SYS, with X "
+             "on the diagonal"},
+        Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4", "count": 2}], )"
+             R"("links": "X"}]})",
+             "m.json: node 0: links must be of X, NV12, XGMI1, PIX, PXB, PHB, NODE or SYS, with X "
+             "on the diagonal"},
         Case{
             R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4"}], "count": 2000000}]})",
             "m.json: node 0: count must be a whole number of 1 to 100000"}}) {
