@@ -1,39 +1,44 @@
-// `muster serve` with a real decoder on the real engine: what `muster generate` says, over HTTP,
-// and also when the worker is killed in the middle. The model is what ./quickstart and ./accept
-// fetch; where it is not, there is nothing to compare.
+// `muster serve` with a decoder on the real engine: what `muster generate` says, over HTTP, whole
+// and streamed, and also when the worker is killed in the middle of a reply.
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
 #include "integration/program.h"
+#include "integration/tiny_decoder.h"
 #include "net/http_client.h"
 
 namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
-const std::string kModel =
-    std::string(MUSTER_SOURCE_DIR) + "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 constexpr const char* kPrompt = "Why is the sky blue?";
+constexpr int kReplyTokens = 900;  // long enough to be killed in its middle
 
 class GenerateServerTest : public testing::Test {
  protected:
   GenerateServerTest()
       : folder_(fs::path(testing::TempDir()) / ("generate_server." + std::to_string(::getpid()))) {
     fs::create_directories(folder_);
+    EXPECT_TRUE(write_tiny_decoder(model_));
   }
   ~GenerateServerTest() override {
     if (server_) {
@@ -43,9 +48,10 @@ class GenerateServerTest : public testing::Test {
     fs::remove_all(folder_);
   }
 
-  static std::string generated() {
-    const auto command = std::string(MUSTER_BINARY_DIR) + "/bin/muster generate " + kModel +
-                         " -p '" + kPrompt + "' --max-tokens 48 --devices 1xcpu --quiet";
+  std::string generated() const {
+    const auto command = std::string(MUSTER_BINARY_DIR) + "/bin/muster generate " + model_ +
+                         " -p '" + kPrompt + "' --max-tokens " + std::to_string(kReplyTokens) +
+                         " --devices 1xcpu --quiet";
     std::string text;
     FILE* const pipe = ::popen(command.c_str(), "r");
     std::array<char, 4096> piece{};
@@ -53,6 +59,7 @@ class GenerateServerTest : public testing::Test {
       text.append(piece.data(), size);
     }
     EXPECT_EQ(::pclose(pipe), 0) << command;
+    if (text.ends_with('\n')) text.pop_back();
     return text;
   }
 
@@ -60,7 +67,7 @@ class GenerateServerTest : public testing::Test {
     const auto log = (folder_ / "serve.log").string();
     server_ = std::make_unique<Program>(
         std::vector<std::string>{std::string(MUSTER_BINARY_DIR) + "/bin/muster", "serve",
-                                 "chat=" + kModel, "--listen", "127.0.0.1:0", "--devices", "1xcpu",
+                                 "chat=" + model_, "--listen", "127.0.0.1:0", "--devices", "1xcpu",
                                  "--cache-dir", (folder_ / "cache").string()},
         log);
     const std::string mark = "http://127.0.0.1:";
@@ -68,47 +75,106 @@ class GenerateServerTest : public testing::Test {
       const auto text = read_file(log);
       const auto at = text ? text->find(mark) : std::string::npos;
       if (at != std::string::npos && text->find('\n', at) != std::string::npos) {
-        const auto url = mark + std::to_string(std::stoi(text->substr(at + mark.size())));
-        client_ = *HttpClient::open(url, {});
+        port_ = static_cast<std::uint16_t>(std::stoi(text->substr(at + mark.size())));
         return;
       }
       ASSERT_FALSE(ends_within(server_->pidfd(), 10)) << (text ? *text : "");
     }
   }
 
-  std::string chat() {
-    const nlohmann::json turn{{"role", "user"}, {"content", kPrompt}};
-    const nlohmann::json body{{"model", "chat"},
-                              {"messages", nlohmann::json::array({turn})},
-                              {"temperature", 0},
-                              {"max_tokens", 48}};
-    const auto answer = client_->call("POST", "/v1/chat/completions",
-                                      {{"Content-Type", "application/json"}}, body.dump());
-    EXPECT_TRUE(answer && answer->status == 200) << (answer ? answer->body : "");
-    if (!answer || answer->status != 200) return {};
-    return nlohmann::json::parse(answer->body)["choices"][0]["message"]["content"];
+  static std::string chat_body(bool streams) {
+    const Json turn{{"role", "user"}, {"content", kPrompt}};
+    return Json{{"model", "chat"},
+                {"messages", Json::array({turn})},
+                {"temperature", 0},
+                {"stream", streams},
+                {"max_tokens", kReplyTokens}}
+        .dump();
   }
 
-  const fs::path folder_;
-  std::unique_ptr<Program> server_;
-  std::unique_ptr<HttpClient> client_;
-};
+  std::string chat() const {
+    const auto client = *HttpClient::open("http://127.0.0.1:" + std::to_string(port_), {});
+    const auto answer = client->call("POST", "/v1/chat/completions",
+                                     {{"Content-Type", "application/json"}}, chat_body(false));
+    EXPECT_TRUE(answer && answer->status == 200) << (answer ? answer->body : "");
+    if (!answer || answer->status != 200) return {};
+    return Json::parse(answer->body)["choices"][0]["message"]["content"];
+  }
 
-TEST_F(GenerateServerTest, SaysWhatGenerateSaysAlsoWhenItsWorkerIsKilled) {
-  if (!fs::exists(kModel)) GTEST_SKIP() << "no " << kModel;
-  auto expected = generated();
-  while (expected.ends_with('\n')) expected.pop_back();
-  ASSERT_FALSE(expected.empty());
-  start_server();
-  EXPECT_EQ(chat(), expected);
-  // Killed at some moment of the next reply, wherever that is.
-  std::jthread killer([&] {
+  /// The reply of a stream; `on_first_text` is called when a part of it has come. HTTP/1.0, for
+  /// which the stream goes without chunks to the end of the connection.
+  std::string streamed_chat(const std::function<void()>& on_first_text) const {
+    const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port_);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const auto body = chat_body(true);
+    const auto request =
+        "POST /v1/chat/completions HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body;
+    EXPECT_EQ(::send(fd.get(), request.data(), request.size(), 0),
+              static_cast<ssize_t>(request.size()));
+    std::string came;
+    std::string reply;
+    std::size_t read_to = 0;
+    bool has_ended = false;
+    std::array<char, 4096> piece{};
+    for (ssize_t size = 0; (size = ::recv(fd.get(), piece.data(), piece.size(), 0)) > 0;) {
+      came.append(piece.data(), static_cast<std::size_t>(size));
+      for (std::size_t end = 0; (end = came.find('\n', read_to)) != std::string::npos;) {
+        const auto line = std::string_view(came).substr(read_to, end - read_to);
+        read_to = end + 1;
+        if (line == "data: [DONE]") has_ended = true;
+        if (has_ended || !line.starts_with("data: ")) continue;
+        const auto text = text_of(Json::parse(line.substr(6)));
+        if (reply.empty() && !text.empty()) on_first_text();
+        reply += text;
+      }
+    }
+    EXPECT_TRUE(has_ended) << came.substr(0, 2000);
+    return reply;
+  }
+
+  static std::string text_of(const Json& event) {
+    EXPECT_FALSE(event.contains("error")) << event;
+    if (!event.contains("choices") || event["choices"].empty()) return {};
+    const auto& delta = event["choices"][0]["delta"];
+    return delta.contains("content") ? delta["content"].get<std::string>() : std::string();
+  }
+
+  /// Of the server's processes that compute.
+  std::vector<pid_t> workers() const {
+    std::vector<pid_t> result;
     for (const auto child : server_->children()) {
       std::ifstream name("/proc/" + std::to_string(child) + "/comm");
       std::string word;
-      if (name >> word && word == "muster-worker") ::kill(child, SIGKILL);
+      if (name >> word && word == "muster-worker") result.push_back(child);
     }
-  });
+    return result;
+  }
+
+  const fs::path folder_;
+  const std::string model_ = (folder_ / "tiny.gguf").string();
+  std::unique_ptr<Program> server_;
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(GenerateServerTest, SaysWhatGenerateSaysAlsoWhenItsWorkerIsKilled) {
+  const auto expected = generated();
+  ASSERT_GE(expected.size(), std::size_t{kReplyTokens});  // a byte a token, and more for "th"
+  start_server();
+  EXPECT_EQ(chat(), expected);
+  std::vector<pid_t> killed;
+  EXPECT_EQ(streamed_chat([&] {
+              killed = workers();
+              for (const auto worker : killed) ::kill(worker, SIGKILL);
+            }),
+            expected);
+  EXPECT_FALSE(killed.empty());
+  for (const auto worker : workers())
+    EXPECT_EQ(std::count(killed.begin(), killed.end(), worker), 0);
   EXPECT_EQ(chat(), expected);
 }
 
