@@ -12,6 +12,7 @@
 
 #include "server/float_text.h"
 #include "server/routes.h"
+#include "serving/generation_service.h"
 
 namespace muster {
 namespace {
@@ -126,7 +127,17 @@ TextListLimits list_limits(const ServeOptions& options) {
   return {.texts_most = options.texts_most, .text_bytes_most = InputLimits{}.text_bytes_most};
 }
 
+ApiError wrong_task(const std::string& model, std::string_view task, std::string_view routes) {
+  return wrong_field("model", "invalid_value",
+                     fmt::format("Invalid 'model': {} {}; ask it at {}.", model, task, routes));
+}
+
 ApiStatus complete(Exchange& exchange, CallOptions& options) {
+  // The service behind these routes does not know of the decoders.
+  const auto* const generation = exchange.state().generation;
+  if (generation != nullptr && generation->has_model(options.model)) {
+    return wrong_task(options.model, "generates", "/v1/chat/completions or /v1/completions");
+  }
   options.caller = exchange.caller_name;
   exchange.model = options.model;
   return add_deadline(exchange, exchange.state().options.deadline_most, options);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,9 +21,13 @@ namespace muster {
 InputLimits input_limits(const ServeOptions& options);
 TextListLimits list_limits(const ServeOptions& options);
 
+/// The refusal of a served model that is asked for what it does not do: `task` is what it does
+/// ("generates"), `routes` where.
+ApiError wrong_task(const std::string& model, std::string_view task, std::string_view routes);
+
 /// What the request itself adds to a call: who asks, and the header's deadline where it is sooner.
 ///
-/// Errors: 400.
+/// Errors: 400, also for the name of a decoder.
 ApiStatus complete(Exchange& exchange, CallOptions& options);
 
 /// How the fields are called in the body, for messages.

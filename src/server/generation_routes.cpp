@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/wall_clock.h"
+#include "server/compute_calls.h"
 #include "server/generation_answer.h"
 #include "server/generation_api.h"
 #include "server/handlers.h"
@@ -121,6 +123,16 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   bool has_room_ = true;
 };
 
+// A model of the other service, which is asked to generate.
+std::optional<ApiError> other_task(Exchange& exchange, const std::string& name) {
+  for (const auto& model : exchange.state().service.models()) {
+    if (model.name != name) continue;
+    if (model.task == ModelTask::Embed) return wrong_task(name, "embeds", "/v1/embeddings");
+    return wrong_task(name, "reranks", "/v1/rerank");
+  }
+  return std::nullopt;
+}
+
 void answer_reply(const ExchangePtr& exchange, ApiResult<GenerationRequest> parsed) {
   if (!parsed) return exchange->refuse(parsed.error());
   auto* const service = exchange->state().generation;
@@ -139,6 +151,9 @@ void answer_reply(const ExchangePtr& exchange, ApiResult<GenerationRequest> pars
       if (call.model.empty()) call.model = model.name;
     }
     exchange->model = call.model;
+  }
+  if (!service->has_model(call.model)) {
+    if (const auto other = other_task(*exchange, call.model)) return exchange->refuse(*other);
   }
   call.caller = exchange->caller_name;
   const auto answer = std::make_shared<ReplyAnswer>(exchange, *parsed);

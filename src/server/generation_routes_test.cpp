@@ -209,6 +209,29 @@ TEST_F(GenerationRoutes, WhatIsWrongIsNamed) {
   refused(post("/v1/completions", R"({"model":"chat","prompt":[999]})"), 400, "prompt");
 }
 
+TEST_F(GenerationRoutes, AModelIsRefusedForWhatItDoesNotDoAndToldWhatItDoes) {
+  add_decoder("");
+  start();  // beside the model that embeds
+  const auto embedded = post("/v1/embeddings", R"({"model":"chat","input":"x"})");
+  EXPECT_EQ(embedded.status, 400);
+  EXPECT_EQ(json(embedded)["error"]["message"],
+            "Invalid 'model': chat generates; ask it at /v1/chat/completions or /v1/completions.");
+  EXPECT_EQ(json(embedded)["error"]["param"], "model");
+  const auto name = options_.models.front().name;
+  const auto chat = post("/v1/completions", R"({"model":")" + name + R"(","prompt":"x"})");
+  EXPECT_EQ(chat.status, 400);
+  EXPECT_EQ(json(chat)["error"]["message"],
+            "Invalid 'model': " + name + " embeds; ask it at /v1/embeddings.");
+}
+
+TEST_F(GenerationRoutes, AnUnknownModelIsNotFoundWhereNoneEmbeds) {
+  start_counting();
+  const auto answer = post("/v1/embeddings", R"({"model":"minilm","input":"x"})");
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_EQ(json(answer)["error"]["message"],
+            "the model does not exist: minilm; none is served here that embeds or reranks");
+}
+
 TEST_F(GenerationRoutes, AClientThatGoesEndsItsReply) {
   start_counting("wait_at=2");
   auto client = begin_stream();

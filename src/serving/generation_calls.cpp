@@ -30,6 +30,11 @@ std::uint64_t prompt_bytes(const GenerationCall& call) {
 
 }  // namespace
 
+bool GenerationService::has_model(std::string_view name) const {
+  return std::any_of(decoders_.begin(), decoders_.end(),
+                     [&](const auto& decoder) { return decoder->name == name; });
+}
+
 std::variant<ServingDecoder*, CallError> GenerationService::find(const std::string& model) const {
   std::vector<std::string> names;
   for (const auto& decoder : decoders_) {

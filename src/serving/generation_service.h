@@ -60,6 +60,7 @@ class GenerationService {
   void give_up();
 
   std::vector<ServedDecoderStatus> models() const;
+  bool has_model(std::string_view name) const;
   GenerationStatus status() const;
   bool is_ready() const;
   void set_limits(std::map<std::string, CallerLimits> limits);

@@ -98,6 +98,12 @@ Result<ServingModel*> ServingModels::find(std::string_view name, ModelTask task)
     }
   }
   if (meant.size() == 1) return meant.front();
+  if (names.empty()) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("the model does not exist: {}; none is served here that embeds or "
+                             "reranks",
+                             name)};
+  }
   const auto nearest = nearest_name(name, names);
   return Error{ErrorKind::NotFound,
                fmt::format("the model does not exist: {}; {}", name,
