@@ -47,20 +47,30 @@ StreamId DecoderFleet::submit(StreamRequest request) {
 bool DecoderFleet::cancel(StreamId id) {
   const auto found = streams_.find(id);
   if (found == streams_.end()) return false;
-  const auto group = found->second.group;
-  if (group) {
-    groups_[*group].streams.erase(id);
-    cancelled_.emplace_back(*group, id);
+  const auto& stream = found->second;
+  if (stream.group) {
+    auto& group = groups_[*stream.group];
+    group.streams.erase(id);
+    group.owed.emplace(id, stream.request.ids.size());
+    cancelled_.emplace_back(*stream.group, id);
   }
+  const bool was_given = stream.was_given;
   waiting_.erase(id);
   streams_.erase(found);
   signal_.wake();
-  return group.has_value();
+  return was_given;
 }
 
 bool DecoderFleet::is_ready() const {
   return std::any_of(groups_.begin(), groups_.end(),
                      [](const Group& group) { return group.state == State::Ready; });
+}
+
+bool DecoderFleet::can_work() const {
+  return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) {
+    return group.state == State::Ready ||
+           (group.state != State::Failed && group.failed_start_count < kFailedStartsMost);
+  });
 }
 
 std::vector<DecoderGroupView> DecoderFleet::groups() const {
@@ -101,13 +111,15 @@ TimePoint DecoderFleet::next_deadline() const {
 
 Status DecoderFleet::on_frame(std::size_t group, std::size_t /*member*/, const FrameHeader& header,
                               std::span<const std::byte> payload) {
+  const auto state = groups_[group].state;
+  // What one that is being ended still says was lost with its streams.
+  if (state == State::Ended || state == State::Failed) return Done{};
   groups_[group].heard_at = clock_.now();
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Hello:
-      return on_hello(payload);
+      return on_hello(group, payload);
     case MessageType::DecoderReady:
-      on_decoder_ready(group, MUSTER_TRY(decode_decoder_ready(payload)));
-      return Done{};
+      return on_decoder_ready(group, MUSTER_TRY(decode_decoder_ready(payload)));
     case MessageType::LoadFailed:
       on_load_failed(group, MUSTER_TRY(decode_load_failed(payload)).error);
       return Done{};
@@ -121,33 +133,57 @@ Status DecoderFleet::on_frame(std::size_t group, std::size_t /*member*/, const F
     }
     case MessageType::Failed: {
       const auto failed = MUSTER_TRY(decode_failed(payload));
-      if (take(group, header.id)) events_.on_failed(header.id, failed.error);
+      if (take(group, header.id)) events_.on_failed(header.id, failed.error, true);
       return Done{};
     }
+    case MessageType::Cancel:
+      groups_[group].owed.erase(header.id);
+      return Done{};
     default:
       return Error{ErrorKind::Corrupt,
                    fmt::format("the worker sent an unknown message: type {}", header.type)};
   }
 }
 
-Status DecoderFleet::on_hello(std::span<const std::byte> payload) {
+// A program of another build that was put there while others work is no reason to end these.
+Status DecoderFleet::on_hello(std::size_t index, std::span<const std::byte> payload) {
+  auto& group = groups_[index];
   const auto hello = MUSTER_TRY(decode_hello(payload));
-  if (hello.protocol == Hello::kProtocol && hello.build == options_.build) return Done{};
-  fatal_ = Error{ErrorKind::Unsupported,
-                 fmt::format("{} is of another build: it is {}, this is {}",
-                             options_.worker_program.string(), hello.build, options_.build)};
-  return *fatal_;
+  if (hello.protocol == Hello::kProtocol && hello.build == options_.build) {
+    if (group.started_at) {
+      const auto took = clock_.now() - *std::exchange(group.started_at, std::nullopt);
+      longest_greeting_ = std::max(longest_greeting_.value_or(took), took);
+    }
+    return Done{};
+  }
+  Error error{ErrorKind::Unsupported,
+              fmt::format("{} is of another build: it is {}, this is {}",
+                          options_.worker_program.string(), hello.build, options_.build)};
+  if (length_max_ == 0) fatal_ = error;  // none was ever ready
+  return error;
 }
 
-void DecoderFleet::on_decoder_ready(std::size_t index, const DecoderReady& ready) {
+Status DecoderFleet::on_decoder_ready(std::size_t index, const DecoderReady& ready) {
+  const bool is_first = length_max_ == 0;
+  const bool is_same = ready.length_max == length_max_ && ready.vocab_size == vocab_size_ &&
+                       ready.weights_bytes == weights_bytes_;
+  if (!is_first && !is_same) {
+    return Error{ErrorKind::Corrupt,
+                 fmt::format("{} has changed since it was loaded first; the server must be "
+                             "restarted to serve what is there now",
+                             options_.source)};
+  }
   auto& group = groups_[index];
   group.state = State::Ready;
   group.reason.clear();
-  group.was_ever_ready = true;
+  group.was_ready = group.was_ever_ready = true;
+  group.failed_start_count = 0;
   length_max_ = ready.length_max;
+  vocab_size_ = ready.vocab_size;
   weights_bytes_ = ready.weights_bytes;
   decoder_class_ = ready.decoder_class;
   signal_.change();
+  return Done{};
 }
 
 void DecoderFleet::on_tokens(std::size_t group, const Tokens& message) {
@@ -196,11 +232,12 @@ void DecoderFleet::settle() {
 void DecoderFleet::give(StreamId id, std::size_t index) {
   auto& stream = streams_.at(id);
   auto& group = groups_[index];
-  if (group.streams.empty()) group.heard_at = clock_.now();
+  if (group.load() == 0) group.heard_at = clock_.now();
   waiting_.erase(id);
   group.streams.insert(id);
   stream.group = index;
   stream.has_token = false;
+  stream.was_given = true;
   runner_.send(index, MessageType::Generate, id, encode(stream.request));
 }
 
@@ -209,10 +246,10 @@ std::optional<std::size_t> DecoderFleet::place_for(const Stream& stream,
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
-    const auto count = group.streams.size();
+    const auto count = group.load();
     if (group.state != State::Ready || count >= options_.streams_most || i == reserved) continue;
     if (count > 0 && (stream.strikes > 0 || has_suspect(group))) continue;
-    if (!best || count < groups_[*best].streams.size()) best = i;
+    if (!best || count < groups_[*best].load()) best = i;
   }
   return best;
 }
@@ -226,19 +263,29 @@ std::optional<std::size_t> DecoderFleet::least_busy() const {
   std::optional<std::size_t> least;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (groups_[i].state != State::Ready) continue;
-    if (!least || groups_[i].streams.size() < groups_[*least].streams.size()) least = i;
+    if (!least || groups_[i].load() < groups_[*least].load()) least = i;
   }
   return least;
 }
 
 void DecoderFleet::fail_all_if_none_can_work() {
-  const bool can_work = std::any_of(groups_.begin(), groups_.end(), [](const Group& group) {
-    return group.state != State::Failed;
-  });
-  if (can_work || !load_error_) return;
+  if (waiting_.empty() || can_work()) return;
+  const auto error = cannot_work_error();
   for (const auto id : std::exchange(waiting_, {})) {
-    if (streams_.erase(id) > 0) events_.on_failed(id, *load_error_);
+    const auto found = streams_.find(id);
+    if (found == streams_.end()) continue;  // cancelled from within what was told of another
+    const bool was_given = found->second.was_given;
+    streams_.erase(found);
+    events_.on_failed(id, error, was_given);
   }
+}
+
+Error DecoderFleet::cannot_work_error() const {
+  if (load_error_) return *load_error_;
+  for (const auto& group : groups_) {
+    if (!group.reason.empty()) return {ErrorKind::Unavailable, group.reason};
+  }
+  return {ErrorKind::Unavailable, "no worker can load the decoder"};
 }
 
 }  // namespace muster

@@ -37,7 +37,8 @@ struct StreamRequest {
 struct DecoderFleetEvents {
   std::function<void(StreamId, const GeneratedToken&)> on_token;
   std::function<void(StreamId, FinishReason)> on_finished;
-  std::function<void(StreamId, const Error&)> on_failed;
+  /// was_given: a worker had it at some time, and so may have computed at it.
+  std::function<void(StreamId, const Error&, bool was_given)> on_failed;
   std::function<void()> on_change;  // a worker is ready, or is not any more
   std::function<void(const std::string&, std::size_t group)> on_notice;  // for people
 };
@@ -51,9 +52,11 @@ struct DecoderFleetOptions {
   DecoderPrecision precision = DecoderPrecision::Own;
   std::uint64_t cache_bytes = 0;    // for keys and values, of each worker
   std::uint32_t streams_most = 32;  // that one worker has at once
-  /// A worker with streams that says nothing for so long, and half a second more for each token of
-  /// a prompt that has no reply yet, counts as hung: slower than that is of no use.
+  /// A worker that owes an answer and says nothing for so long, and half a second more for each
+  /// token that its next step may have to compute, counts as hung: slower than that is of no use.
   Duration silence_most = std::chrono::seconds(60);
+  /// From its greeting until the decoder is loaded.
+  Duration load_most = std::chrono::seconds(900);
 };
 
 /// One worker as users see it.
@@ -80,6 +83,10 @@ struct DecoderGroupView {
 /// got no token since they were given to it; one with a strike runs alone until its next token, and
 /// fails at the third, so that a prompt which kills workers takes no other stream with it.
 ///
+/// A worker that ends before it has loaded is started again, as any other; where no worker is
+/// ready and each has failed so three times in a row, streams fail until one is ready again.
+/// A worker that loads another model than the first one did, since the file has changed, is ended.
+///
 /// Threads: not thread-safe; owned by the loop that calls `step`.
 class DecoderFleet final : private GroupProcessEvents {
  public:
@@ -93,8 +100,8 @@ class DecoderFleet final : private GroupProcessEvents {
   /// Its id in what is told of it.
   StreamId submit(StreamRequest request);
 
-  /// Nothing more is told of it. Nothing for an id that has ended. True where a worker had it, and
-  /// so has computed at it.
+  /// Nothing more is told of it. Nothing for an id that has ended. True where a worker had it at
+  /// some time, and so may have computed at it.
   bool cancel(StreamId id);
 
   /// Readable when `step` has something to do.
@@ -109,6 +116,8 @@ class DecoderFleet final : private GroupProcessEvents {
   Status step();
 
   bool is_ready() const;
+  /// A stream that is submitted now will be computed, as far as is known.
+  bool can_work() const;
   /// Tokens of a prompt and its reply at most; 0: no worker has been ready yet.
   std::uint32_t length_max() const { return length_max_; }
   std::uint64_t weights_bytes() const { return weights_bytes_; }
@@ -119,24 +128,36 @@ class DecoderFleet final : private GroupProcessEvents {
 
  private:
   using State = DecoderGroupView::State;
+  static constexpr std::uint32_t kFailedStartsMost = 3;
 
   struct Stream {
     Generate request;                  // grows with every token
     std::optional<std::size_t> group;  // that has it
     bool has_token = false;            // since it was given to that
+    bool was_given = false;            // to any
     std::uint32_t strikes = 0;
+    std::uint32_t death_count = 0;  // of workers that had it, each by its own fault
   };
   struct Group {
     State state = State::Loading;
     std::string reason;
     std::set<StreamId> streams;
+    /// Cancelled ones that the worker has not answered for yet, with their tokens. They count as
+    /// streams: a worker that is hung is not given more and more, and is found.
+    std::map<StreamId, std::size_t> owed;
     RestartPolicy restarts{false};
     TimePoint heard_at{};
+    std::optional<TimePoint> started_at;  // until it greets
     std::optional<TimePoint> restart_at;
     std::optional<TimePoint> end_by;  // its process is to end; looked at then
+    bool was_ready = false;           // in this life
     bool was_ever_ready = false;
-    bool is_running = false;  // its process has not been waited for
+    bool was_killed = false;               // in this life, for `reason`
+    bool is_running = false;               // its process has not been waited for
+    std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
     std::uint32_t restart_count = 0;
+
+    std::size_t load() const { return streams.size() + owed.size(); }
   };
 
   DecoderFleet(DecoderFleetOptions options, DecoderFleetEvents events, const Clock& clock);
@@ -144,8 +165,8 @@ class DecoderFleet final : private GroupProcessEvents {
   // decoder_fleet.cpp
   Status on_frame(std::size_t group, std::size_t member, const FrameHeader& header,
                   std::span<const std::byte> payload) override;
-  Status on_hello(std::span<const std::byte> payload);
-  void on_decoder_ready(std::size_t group, const DecoderReady& ready);
+  Status on_hello(std::size_t group, std::span<const std::byte> payload);
+  Status on_decoder_ready(std::size_t group, const DecoderReady& ready);
   void on_tokens(std::size_t group, const Tokens& message);
   bool take(std::size_t group, StreamId id);
   void settle();
@@ -155,6 +176,7 @@ class DecoderFleet final : private GroupProcessEvents {
   bool has_suspect(const Group& group) const;
   std::optional<std::size_t> least_busy() const;
   void fail_all_if_none_can_work();
+  Error cannot_work_error() const;
 
   // decoder_fleet_ends.cpp
   Status on_broken(std::size_t group, const Error& error) override;
@@ -167,6 +189,7 @@ class DecoderFleet final : private GroupProcessEvents {
   void end_life(std::size_t group, const WorkerDeath& death);
   void lose(std::size_t group, bool is_own_fault, const std::string& reason);
   void check_time(TimePoint now);
+  void forgive_pause(TimePoint now);
   std::optional<TimePoint> silent_at(const Group& group) const;
 
   const DecoderFleetOptions options_;
@@ -180,8 +203,10 @@ class DecoderFleet final : private GroupProcessEvents {
   std::vector<std::pair<std::size_t, StreamId>> cancelled_;  // whose worker is not told yet
   StreamId next_id_ = 1;
   std::uint32_t length_max_ = 0;
+  std::uint32_t vocab_size_ = 0;
   std::uint64_t weights_bytes_ = 0;
   std::string decoder_class_;
+  std::optional<Duration> longest_greeting_;
   std::optional<Error> load_error_;
   std::optional<Error> fatal_;
 };

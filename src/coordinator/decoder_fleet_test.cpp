@@ -31,7 +31,10 @@ class DecoderFleetTest : public testing::Test {
       if (on_token_) on_token_(id);
     };
     events.on_finished = [this](StreamId id, FinishReason reason) { ends_[id] = reason; };
-    events.on_failed = [this](StreamId id, const Error& error) { failures_[id] = error.message; };
+    events.on_failed = [this](StreamId id, const Error& error, bool was_given) {
+      failures_[id] = error.message;
+      was_given_[id] = was_given;
+    };
     events.on_change = [this] { ++change_count_; };
     events.on_notice = [this](const std::string& text, std::size_t) { notices_ += text + "\n"; };
     DecoderFleetOptions options;
@@ -42,6 +45,7 @@ class DecoderFleetTest : public testing::Test {
     options.source = "counting";
     options.streams_most = streams_most;
     options.silence_most = silence_most_;
+    options.load_most = load_most_;
     auto fleet = DecoderFleet::start(options, events, clock_);
     ASSERT_TRUE(fleet) << fleet.error().message;
     fleet_ = *std::move(fleet);
@@ -74,11 +78,23 @@ class DecoderFleetTest : public testing::Test {
     return tokens;
   }
 
-  SteadyClock clock_;
+  /// Runs as the steady clock does, and can be set ahead.
+  class SetClock final : public Clock {
+   public:
+    TimePoint now() const override { return steady_.now() + ahead; }
+    Duration ahead{0};
+
+   private:
+    SteadyClock steady_;
+  };
+
+  SetClock clock_;
   Duration silence_most_ = std::chrono::seconds(60);
+  Duration load_most_ = std::chrono::seconds(900);
   std::map<StreamId, std::vector<std::uint32_t>> tokens_;
   std::map<StreamId, FinishReason> ends_;
   std::map<StreamId, std::string> failures_;
+  std::map<StreamId, bool> was_given_;
   std::function<void(StreamId)> on_token_;
   int change_count_ = 0;
   std::string notices_;
@@ -160,6 +176,7 @@ TEST_F(DecoderFleetTest, APromptThatKillsWorkersFailsAndTakesNoOtherWithIt) {
   EXPECT_EQ(tokens_[well], counted(21, 3));
   EXPECT_EQ(tokens_[other], counted(31, 3));
   EXPECT_EQ(failures_.size(), 1U);
+  EXPECT_TRUE(was_given_[poison]);
   EXPECT_NE(failures_[poison].find("3 workers ended with this request"), std::string::npos)
       << failures_[poison];
   EXPECT_NE(notices_.find("signal 6 (Aborted)"), std::string::npos) << notices_;
@@ -207,9 +224,105 @@ TEST_F(DecoderFleetTest, ADecoderThatCannotBeLoadedFailsAllStreams) {
   const auto late = fleet_->submit({.ids = {5}, .token_limit = 1});
   run();
   EXPECT_EQ(failures_[early], "told not to load");
+  EXPECT_FALSE(was_given_[early]);
   EXPECT_EQ(failures_[late], "told not to load");
   EXPECT_EQ(fleet_->groups()[0].state, DecoderGroupView::State::Failed);
   EXPECT_FALSE(fleet_->is_ready());
+}
+
+// The client of each goes before the limit.
+TEST_F(DecoderFleetTest, AWorkerThatHangsIsFoundThoughWhatItHadIsCancelled) {
+  silence_most_ = std::chrono::milliseconds(300);
+  start("hang_on=7", 1, 2);
+  run_until([&] { return fleet_->is_ready(); });
+  while (notices_.find("it has said nothing for too long") == std::string::npos) {
+    const auto id = fleet_->submit({.ids = {7}, .token_limit = 3});
+    const auto end = clock_.now() + std::chrono::milliseconds(100);
+    run_until([&] { return clock_.now() >= end; });
+    fleet_->cancel(id);
+    ASSERT_LT(notices_.size(), 10'000U) << notices_;
+  }
+  const auto well = fleet_->submit({.ids = {30}, .token_limit = 3});
+  run();
+  EXPECT_EQ(tokens_[well], counted(31, 3));
+}
+
+TEST_F(DecoderFleetTest, AWorkerIsNotGivenMoreThanItAnswersFor) {
+  start("hang_on=7", 1, 2);
+  run_until([&] { return fleet_->is_ready(); });
+  for (int i = 0; i < 2; ++i) {
+    const auto id = fleet_->submit({.ids = {7}, .token_limit = 3});
+    run_until([&] { return fleet_->waiting_count() == 0; });
+    EXPECT_TRUE(fleet_->cancel(id));
+  }
+  const auto next = fleet_->submit({.ids = {30}, .token_limit = 3});
+  ASSERT_TRUE(step());
+  EXPECT_EQ(fleet_->waiting_count(), 1U);
+  EXPECT_FALSE(fleet_->cancel(next));
+}
+
+TEST_F(DecoderFleetTest, AWorkerThatDiesAtEachLoadIsNotWaitedForAndIsTriedAgain) {
+  start("die_at_load", 2);
+  const auto early = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_NE(failures_[early].find("signal 6 (Aborted)"), std::string::npos) << failures_[early];
+  EXPECT_FALSE(fleet_->can_work());
+  const auto late = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_EQ(failures_.count(late), 1U);
+  ::setenv("COUNTING_WORKER", "", 1);
+  run_until([&] { return fleet_->is_ready(); });
+  EXPECT_TRUE(fleet_->can_work());
+  const auto well = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_EQ(tokens_[well], counted(6, 1));
+}
+
+TEST_F(DecoderFleetTest, AWorkerThatHangsAtItsLoadIsEnded) {
+  load_most_ = std::chrono::milliseconds(300);
+  start("hang_at_load");
+  const auto stream = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_NE(failures_[stream].find("it has said nothing for too long"), std::string::npos)
+      << failures_[stream];
+}
+
+TEST_F(DecoderFleetTest, AWorkerThatLoadsAnotherModelThanTheFirstIsRefused) {
+  start("length_max=50 die_after=3");
+  run_until([&] { return fleet_->is_ready(); });
+  ::setenv("COUNTING_WORKER", "length_max=40", 1);
+  const auto stream = fleet_->submit({.ids = {10}, .token_limit = 9});
+  run();
+  EXPECT_EQ(tokens_[stream], counted(11, 3));
+  EXPECT_NE(failures_[stream].find("counting has changed since it was loaded first"),
+            std::string::npos)
+      << failures_[stream];
+}
+
+TEST_F(DecoderFleetTest, AWorkerOfAnotherBuildThatIsStartedLaterEndsNoOther) {
+  start("die_after=3", 2);
+  run_until([&] {
+    const auto groups = fleet_->groups();
+    return groups[0].state == DecoderGroupView::State::Ready &&
+           groups[1].state == DecoderGroupView::State::Ready;
+  });
+  ::setenv("COUNTING_WORKER", "other_build", 1);
+  const auto stream = fleet_->submit({.ids = {10}, .token_limit = 5});
+  run();
+  EXPECT_EQ(tokens_[stream], counted(11, 5));
+  run_until([&] { return notices_.find("is of another build") != std::string::npos; });
+  EXPECT_TRUE(fleet_->is_ready());
+}
+
+// Set ahead between two steps, as after a pause of the whole container.
+TEST_F(DecoderFleetTest, APauseOfTheParentIsNoSilenceOfAWorker) {
+  start("wait_at=1");
+  const auto stream = fleet_->submit({.ids = {10}, .token_limit = 5});
+  run_until([&] { return tokens_[stream].size() == 1; });
+  clock_.ahead += std::chrono::minutes(10);
+  ASSERT_TRUE(step());
+  EXPECT_EQ(notices_, "");
+  EXPECT_EQ(fleet_->groups()[0].state, DecoderGroupView::State::Ready);
 }
 
 TEST_F(DecoderFleetTest, AWorkerOfAnotherBuildIsTheEnd) {

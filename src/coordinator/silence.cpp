@@ -42,7 +42,7 @@ Duration silence_allowed(const BatchCost& cost) {
 Duration greeting_allowed(std::optional<Duration> longest, std::uint32_t failed_start_count) {
   if (!longest) return kGreetingMost;
   auto allowed = std::max(kGreetingLeast, std::min(*longest, kGreetingMost) * kGreetingSlack);
-  for (std::uint32_t i = 0; i < failed_start_count && allowed < kGreetingMost; ++i) allowed *= 2;
+  for (std::uint32_t i = 0; i < failed_start_count && allowed < kGreetingMost; ++i) allowed *= 4;
   return std::min(allowed, kGreetingMost);
 }
 

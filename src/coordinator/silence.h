@@ -36,8 +36,9 @@ Duration silence_allowed(const BatchCost& cost);
 
 /// How long a worker may take from its start to its greeting. Until one of the fleet has greeted it
 /// is 120 s: it links torch, a gigabyte that a cold disk may have to read. From then on, since
-/// torch is in memory: 20 times `longest`, the longest greeting so far, and at least 10 s; twice as
-/// much after each start in a row that failed (`failed_start_count`); never more than the 120 s.
+/// torch is in memory: 20 times `longest`, the longest greeting so far, and at least 10 s; four
+/// times as much after each start in a row that failed (`failed_start_count`), so that the third
+/// one, the last that a job tries, has the whole 120 s; never more than these.
 Duration greeting_allowed(std::optional<Duration> longest, std::uint32_t failed_start_count);
 
 /// A worker is silent when any one of its batches is: the earliest end of several.

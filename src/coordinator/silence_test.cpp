@@ -34,7 +34,8 @@ TEST(Silence, BeforeAGreetingIsShortOnceAnotherHasGreeted) {
   EXPECT_EQ(greeting_allowed(std::nullopt, 5), seconds(120));
   EXPECT_EQ(greeting_allowed(milliseconds(400), 0), seconds(10));
   EXPECT_EQ(greeting_allowed(milliseconds(800), 0), seconds(16));
-  EXPECT_EQ(greeting_allowed(milliseconds(400), 1), seconds(20));
+  EXPECT_EQ(greeting_allowed(milliseconds(400), 1), seconds(40));
+  EXPECT_EQ(greeting_allowed(milliseconds(400), 2), seconds(120));
   EXPECT_EQ(greeting_allowed(milliseconds(400), 1'000'000), seconds(120));
   EXPECT_EQ(greeting_allowed(seconds(6), 0), seconds(120));
   EXPECT_EQ(greeting_allowed(Duration::max(), 0), seconds(120));

@@ -16,7 +16,7 @@ namespace muster {
 // The parent says LoadDecoder, answered by DecoderReady or LoadFailed; then Generate for as many
 // sequences as it likes, each under a frame id of its own; the worker sends Tokens after each of
 // its steps and for each sequence in the end Finished, or Failed where it could not be computed. A
-// sequence that was cancelled is not answered any more, but for tokens that were on their way.
+// sequence that was cancelled is answered by a Cancel of its id, behind what was on its way.
 // Source: docs/formats/frames.md.
 
 /// Parent: load this decoder beside what is loaded, and be ready to generate with it.
@@ -62,7 +62,7 @@ struct GeneratedToken {
   bool operator==(const GeneratedToken&) const = default;
 };
 
-/// Worker: what a step has chosen.
+/// Worker: what a step has chosen; nothing where it computed a part of a prompt alone.
 struct Tokens {
   std::vector<GeneratedToken> tokens = {};
 };

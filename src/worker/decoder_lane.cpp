@@ -68,7 +68,13 @@ DecoderLane::~DecoderLane() {
 
 void DecoderLane::generate(SequenceId id, Generate request) { push({id, std::move(request)}); }
 
-void DecoderLane::cancel(SequenceId id) { push({id, std::nullopt}); }
+void DecoderLane::cancel(SequenceId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(orders_, [id](const Order& order) { return order.id == id; });
+  }
+  push({id, std::nullopt});
+}
 
 void DecoderLane::push(Order order) {
   {
@@ -93,7 +99,11 @@ void DecoderLane::run() {
     events_.on_load_failed(loaded.error());
     for (auto orders = take_orders(true); !orders.empty(); orders = take_orders(true)) {
       for (const auto& order : orders) {
-        if (order.request) events_.on_failed(order.id, loaded.error());
+        if (order.request) {
+          events_.on_failed(order.id, loaded.error());
+        } else {
+          events_.on_cancelled(order.id);
+        }
       }
     }
     return;
@@ -122,6 +132,7 @@ void DecoderLane::serve(Generation& generation) {
     for (auto& order : take_orders(generation.is_idle())) {
       if (!order.request) {
         generation.cancel(order.id);
+        events_.on_cancelled(order.id);
       } else if (const auto added = generation.add(order.id, *std::move(order.request)); !added) {
         events_.on_failed(order.id, added.error());
       }

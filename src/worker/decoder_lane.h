@@ -19,9 +19,10 @@ namespace muster {
 struct DecoderLaneEvents {
   std::function<void(const DecoderReady&)> on_ready;
   std::function<void(const Error&)> on_load_failed;
-  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;
+  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;  // of a step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
+  std::function<void(SequenceId)> on_cancelled;  // for each `cancel`; nothing of it comes behind
 };
 
 /// A thread that loads one decoder and generates with it, together with a helper for each further
@@ -38,6 +39,7 @@ class DecoderLane {
   /// What was asked for before the decoder is loaded waits for it; where it cannot be loaded, every
   /// sequence fails.
   void generate(SequenceId id, Generate request);
+  /// One that is not computed yet is let go of at once.
   void cancel(SequenceId id);
 
  private:

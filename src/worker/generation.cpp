@@ -59,7 +59,7 @@ void Generation::step() {
     if (!part.wants_logits) continue;
     choose(part.sequence, std::span(logits_).subspan(row++ * vocab, vocab), tokens);
   }
-  if (!tokens.empty()) events_.on_tokens(tokens);
+  events_.on_tokens(tokens);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
   for (const auto& [id, error] : std::exchange(failed_, {})) events_.on_failed(id, error);
 }

@@ -16,7 +16,7 @@ namespace muster {
 
 /// What becomes of sequences, told from within `step`.
 struct GenerationEvents {
-  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;  // of one step, never none
+  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;  // of each step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
 };

@@ -222,6 +222,7 @@ Status Worker::on_load_decoder(LoadDecoder load) {
   events.on_failed = [tell](SequenceId of, const Error& error) {
     tell(MessageType::Failed, of, encode(Failed{error}));
   };
+  events.on_cancelled = [tell](SequenceId of) { tell(MessageType::Cancel, of, {}); };
   decoder_id_ = id;
   decoder_lane_ = std::make_unique<DecoderLane>(std::move(load), std::move(events));
   return Done{};

@@ -9,6 +9,8 @@
 //   length_max=80 tokens of prompt and reply at most; 100 without it
 //   lose_end      aborts in place of saying that a sequence has ended
 //   fail_load     cannot load the decoder
+//   die_at_load   aborts in place of loading it
+//   hang_at_load  stops (SIGSTOP) there
 //   other_build   claims to be of another build
 
 #include <fmt/format.h>
@@ -71,7 +73,7 @@ class Counting {
       case MessageType::Generate:
         return on_generate(header.id, MUSTER_TRY(decode_generate(payload)));
       case MessageType::Cancel:
-        return Done{};
+        return send(MessageType::Cancel, header.id, {});
       default:
         return Error{ErrorKind::Corrupt, "unknown message"};
     }
@@ -79,6 +81,8 @@ class Counting {
 
  private:
   Status on_load(const LoadDecoder& load) {
+    if (orders_.count("die_at_load") > 0) std::abort();
+    if (orders_.count("hang_at_load") > 0) ::raise(SIGSTOP);
     if (orders_.count("fail_load") > 0) {
       return send(MessageType::LoadFailed, 0,
                   encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
