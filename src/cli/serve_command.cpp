@@ -327,7 +327,8 @@ void ServeRun::on_signal(int number) {
       say(LogLevel::Error, fmt::format("SIGHUP changed nothing: {}", done.error().message));
     }
   } else if (std::exchange(is_ending_, true)) {
-    end(std::nullopt);  // asked twice: what is in flight is given up
+    server_->give_up();  // asked twice
+    end(std::nullopt);
   } else {
     begin_end();
   }

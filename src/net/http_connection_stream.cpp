@@ -22,6 +22,8 @@ bool HttpConnection::begin_stream(HttpResponse&& head) {
                        keeps_alive_, core_.date());
   began_ = progress_at_ = core_.now();
   unacknowledged_ = 0;
+  request_bytes_ = 0;  // a stream outlives by far what its handler made of the body
+  account();
   is_full_ = false;
   enter(State::Streaming, core_.options.write_stall_limit / kLooks);
   if (!has_body_) {

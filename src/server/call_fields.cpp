@@ -90,6 +90,11 @@ BodyField name_field(std::string_view name, std::string& into) {
           }};
 }
 
+BodyField none_field(std::string_view place) {
+  return {place.substr(place.rfind('.') + 1),
+          [place](JsonValue& /*value*/) -> ApiStatus { return unsupported_value(place, "null"); }};
+}
+
 BodyField prompt_field(std::optional<std::string>& into) {
   return {"prompt_name", [&into](JsonValue& value) -> ApiStatus {
             into = MUSTER_TRY(read_text(value, "prompt_name", kNameBytesMost));

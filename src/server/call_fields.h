@@ -31,6 +31,9 @@ void add_caller_fields(std::vector<BodyField>& fields, CallOptions& options, boo
 /// into `into`, which must outlive the list.
 BodyField flag_field(std::string_view name, bool& into);
 BodyField name_field(std::string_view name, std::string& into);
+/// A field that clients send and that nothing here does: taken as null alone. `place` is its name,
+/// where it belongs to an object with that object's before a dot.
+BodyField none_field(std::string_view place);
 BodyField prompt_field(std::optional<std::string>& into);  // "prompt_name"
 
 /// How many values a vector shall have: `dimensions`, `output_dimension`.

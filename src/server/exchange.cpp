@@ -81,9 +81,13 @@ bool Exchange::write(std::string_view bytes) {
   return respond_->write(bytes);
 }
 
-void Exchange::end_stream() {
+void Exchange::end_stream(const ApiError* failure) {
   if (is_answered_) return;
   is_answered_ = true;
+  if (failure != nullptr) {
+    reason_ = failure->code.value_or(failure->type);
+    log_event("the reply failed in its stream: " + failure->message, LogLevel::Warning);
+  }
   respond_->end_stream();
   count(200, stream_bytes_);
 }

@@ -114,7 +114,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void begin_stream(HttpResponse&& head, std::function<void()> on_room);
   /// False: the writer should wait for `on_room`.
   bool write(std::string_view bytes);
-  void end_stream();
+  /// failure: told in the stream, whose status was sent before; the log and the audit name it.
+  void end_stream(const ApiError* failure = nullptr);
 
   /// `refusal` is sent in the place of its answer, given or not: it is what is counted.
   void replace_answer(HttpResponse& refusal);

@@ -3,9 +3,12 @@
 
 #include "server/generation_api.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -85,6 +88,7 @@ ApiStatus read_biases(JsonValue& value, std::uint32_t most, SamplingOptions& sam
   if (value.get_object().get(object) != simdjson::SUCCESS) {
     return wrong_type(value, "logit_bias", "an object");
   }
+  std::set<std::uint32_t> ids;
   for (auto item : object) {
     simdjson::ondemand::field field;
     if (const auto fault = std::move(item).get(field)) return broken_json(fault);
@@ -97,6 +101,10 @@ ApiStatus read_biases(JsonValue& value, std::uint32_t most, SamplingOptions& sam
                          "Invalid 'logit_bias': expected the ids of tokens as names.");
     }
     if (sampling.logit_bias.size() >= most) return list_too_long("logit_bias", most);
+    if (!ids.insert(id).second) {
+      return wrong_field("logit_bias", "invalid_value",
+                         fmt::format("Invalid 'logit_bias': {} is given twice.", id));
+    }
     JsonValue bias = field.value();
     const double number = MUSTER_TRY(read_number(bias, "logit_bias", -100, 100));
     sampling.logit_bias.emplace_back(id, static_cast<float>(number));
@@ -222,6 +230,8 @@ ApiResult<GenerationRequest> parse_completion(std::string body, const Generation
                             has_prompt = true;
                             return read_prompt(value, limits, call);
                           }});
+        fields.push_back(none_field("logprobs"));
+        fields.push_back(none_field("suffix"));
         fields.push_back(only_false("echo"));
         fields.push_back(only_one("best_of"));
       }));

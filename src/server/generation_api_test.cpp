@@ -115,6 +115,8 @@ TEST(GenerationApi, EachFaultIsNamed) {
             "stop: Invalid 'stop': an empty string would end every reply.");
   EXPECT_EQ(refused(R"(,"logit_bias":{"the":1})"),
             "logit_bias: Invalid 'logit_bias': expected the ids of tokens as names.");
+  EXPECT_EQ(refused(R"(,"logit_bias":{"5":100,"05":100})"),
+            "logit_bias: Invalid 'logit_bias': 5 is given twice.");
   EXPECT_EQ(refused(R"(,"stream_options":{"include_usage":true})"),
             "stream_options: Invalid 'stream_options': only a stream has options; set 'stream'.");
   EXPECT_EQ(refused(R"(,"max_tokens":1,"max_completion_tokens":2)"),
@@ -122,6 +124,16 @@ TEST(GenerationApi, EachFaultIsNamed) {
   EXPECT_TRUE(refused(R"(,"tools":[])")
                   .starts_with("tools: Unrecognized request argument supplied: tools"));
   EXPECT_TRUE(refused(R"(,"temprature":1)").ends_with("did you mean temperature?"));
+}
+
+// As LangChain's client sends them.
+TEST(GenerationApi, FieldsThatAreNotHonouredAreTakenAsNull) {
+  const auto completion = [](const std::string& more) {
+    return refusal(parse_completion(R"({"model":"m","prompt":"x")" + more + "}", {}));
+  };
+  EXPECT_EQ(completion(R"(,"logprobs":null,"suffix":null)"), "none");
+  EXPECT_EQ(completion(R"(,"logprobs":1)"), "logprobs: Unsupported 'logprobs': expected null.");
+  EXPECT_EQ(completion(R"(,"suffix":"x")"), "suffix: Unsupported 'suffix': expected null.");
 }
 
 TEST(GenerationApi, EachFaultOfAMessageIsNamed) {

@@ -64,7 +64,12 @@ ApiStatus read_role(JsonValue& value, std::string& role) {
 
 ApiStatus read_turn(JsonValue& value, const GenerationLimits& limits, ChatTurn& turn) {
   bool has_content = false;
-  const std::array<BodyField, 3> fields{
+  // As answers have them: what a client sends back of one.
+  const std::array<BodyField, 7> fields{
+      none_field("messages.refusal"),
+      none_field("messages.tool_calls"),
+      none_field("messages.function_call"),
+      none_field("messages.audio"),
       BodyField{"role", [&](JsonValue& inner) { return read_role(inner, turn.role); }},
       BodyField{"content",
                 [&](JsonValue& inner) {

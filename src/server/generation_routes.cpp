@@ -76,7 +76,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
     if (!has_begun_) return exchange_->refuse(refusal);
     write_text();
     exchange_->write(GenerationAnswer::error_events(refusal));
-    exchange_->end_stream();
+    exchange_->end_stream(&refusal);
   }
 
   // What the fault of a prompt is about is named as the body names it. A template that refuses it,

@@ -125,14 +125,10 @@ Duration GenerationService::retry_after(const ServingDecoder& decoder) const {
   return std::clamp<Duration>(wait, kRetryLeast, kRetryMost);
 }
 
+// Why is in the log and with the model's state: it names files, which are not for everybody.
 CallError GenerationService::no_device(const ServingDecoder& decoder) {
-  for (const auto& group : decoder.fleet->groups()) {
-    if (group.reason.empty()) continue;
-    return {.error = {ErrorKind::Unavailable,
-                      fmt::format("no device can load {}: {}", decoder.name, group.reason)},
-            .retry_after = kRetryMost};
-  }
-  return {.error = {ErrorKind::Unavailable, "no device can work"}, .retry_after = kRetryMost};
+  return {.error = {ErrorKind::Unavailable, fmt::format("no device can load {}", decoder.name)},
+          .retry_after = kRetryMost};
 }
 
 // A call that has ended meanwhile has let go of its prompt: nothing is computed for it.
@@ -212,9 +208,9 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
   return call;
 }
 
-void GenerationService::fail(CallId id, const CallError& error) {
+void GenerationService::fail(CallId id, const CallError& error, bool is_computed) {
   ++counts_.failed_count;
-  take(id, false).events->on_failed(error);
+  take(id, is_computed).events->on_failed(error);
 }
 
 void GenerationService::end(CallId id, FinishReason reason) {
@@ -259,10 +255,11 @@ void GenerationService::on_finished(ServingDecoder& decoder, StreamId stream, Fi
   if (calls_.count(id) > 0) end(id, is_stopped ? FinishReason::Stop : reason);
 }
 
-void GenerationService::on_failed(ServingDecoder& decoder, StreamId stream, const Error& error) {
+void GenerationService::on_failed(ServingDecoder& decoder, StreamId stream, const Error& error,
+                                  bool was_given) {
   // What keeps a worker from loading is no fault of the call.
   fail(decoder.streams.at(stream),
-       decoder.can_work() ? CallError{.error = error} : no_device(decoder));
+       decoder.can_work() ? CallError{.error = error} : no_device(decoder), was_given);
 }
 
 }  // namespace muster

@@ -88,8 +88,8 @@ Status GenerationService::open_decoder(const ServedModel& asked) {
   events.on_finished = [this, &decoder](StreamId stream, FinishReason reason) {
     on_finished(decoder, stream, reason);
   };
-  events.on_failed = [this, &decoder](StreamId stream, const Error& error) {
-    on_failed(decoder, stream, error);
+  events.on_failed = [this, &decoder](StreamId stream, const Error& error, bool was_given) {
+    on_failed(decoder, stream, error, was_given);
   };
   events.on_change = [this, &decoder] { tell_state(decoder); };
   events.on_notice = [this, &decoder](const std::string& text, std::size_t group) {

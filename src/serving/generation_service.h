@@ -97,9 +97,9 @@ class GenerationService {
   void on_prepared(CallId id, Result<std::vector<std::uint32_t>> ids);
   void on_token(ServingDecoder& decoder, StreamId stream, const GeneratedToken& token);
   void on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason);
-  void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error);
+  void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error, bool was_given);
   void end(CallId id, FinishReason reason);
-  void fail(CallId id, const CallError& error);
+  void fail(CallId id, const CallError& error, bool is_computed = false);
   Call take(CallId id, bool is_computed);
   void pump(ServingDecoder& decoder);
   void tell_state(ServingDecoder& decoder) const;

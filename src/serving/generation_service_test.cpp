@@ -221,6 +221,22 @@ TEST_F(GenerationServiceTest, WhatADeviceHasComputedIsCharged) {
   EXPECT_FALSE(service_->usage_of("other"));
 }
 
+TEST_F(GenerationServiceTest, WhatWorkersDiedOfIsCharged) {
+  start("poison=1");  // "a"
+  service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
+  EXPECT_TRUE(answer({.caller = "ci", .text = "a"}).error);
+  EXPECT_LT(service_->usage_of("ci")->tokens->remaining, 0.5) << "of one";
+}
+
+TEST_F(GenerationServiceTest, AModelWhoseWorkersDieAtEachLoadIsNotWaitedFor) {
+  start("die_at_load");
+  const auto outcome = answer({.text = "a"});
+  EXPECT_EQ(message(outcome), "no device can load chat");
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->error.kind, ErrorKind::Unavailable);
+  EXPECT_TRUE(outcome.error->retry_after);
+}
+
 TEST_F(GenerationServiceTest, WhatWasComputedForOneThatWentIsCharged) {
   start("wait_at=1");
   service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
@@ -252,7 +268,7 @@ TEST_F(GenerationServiceTest, AModelThatCannotBeLoadedIsNoFaultOfACall) {
   start("fail_load");
   for (int i = 0; i < 2; ++i) {  // one that waits for it, and one that comes later
     const auto outcome = answer({.text = "a"});
-    EXPECT_EQ(message(outcome), "no device can load chat: told not to load");
+    EXPECT_EQ(message(outcome), "no device can load chat");
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->error.kind, ErrorKind::Unavailable);
   }

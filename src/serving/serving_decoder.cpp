@@ -145,12 +145,7 @@ std::uint32_t ServingDecoder::length_max() const {
   return told == 0 ? length_most : std::min(told, length_most);
 }
 
-bool ServingDecoder::can_work() const {
-  const auto groups = fleet->groups();
-  return !is_broken && std::any_of(groups.begin(), groups.end(), [](const auto& group) {
-    return group.state != DecoderGroupView::State::Failed;
-  });
-}
+bool ServingDecoder::can_work() const { return !is_broken && fleet->can_work(); }
 
 ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of_server) const {
   ServedDecoderStatus status{.name = name,
