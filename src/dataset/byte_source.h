@@ -27,6 +27,16 @@ class ByteSource {
   virtual std::uint64_t size_consumed() const = 0;
 };
 
+/// Of the `consumed` bytes from which a source has made `made` ones, those that stand for the first
+/// `given` of these: exact where nothing is compressed, else in proportion.
+inline std::uint64_t consumed_share(std::uint64_t consumed, std::uint64_t made,
+                                    std::uint64_t given) {
+  if (given == made) return consumed;
+  if (consumed == made) return given;
+  const auto share = static_cast<double>(given) / static_cast<double>(made);
+  return static_cast<std::uint64_t>(static_cast<double>(consumed) * share);
+}
+
 /// A file, or standard input for "-", as it lies on disk.
 ///
 /// Errors: NotFound, InvalidArgument (no permission).

@@ -76,6 +76,7 @@ Status CsvRows::fill() {
   const auto count = MUSTER_TRY(source_->read(std::span(buffer_).subspan(end_)));
   is_source_done_ = count == 0;
   end_ += count;
+  read_size_ += count;
   return Done{};
 }
 

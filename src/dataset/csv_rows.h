@@ -39,7 +39,10 @@ class CsvRows {
   /// From the next row on keeps only the cells that are set, and counts the others.
   void keep_only(std::vector<bool> wanted, std::uint64_t row_size_max);
 
-  std::uint64_t size_consumed() const { return source_->size_consumed(); }
+  /// Of the source, for the rows that were given: what waits in the buffer does not count.
+  std::uint64_t size_consumed() const {
+    return consumed_share(source_->size_consumed(), read_size_, read_size_ - (end_ - position_));
+  }
 
  private:
   // What stands behind a cell.
@@ -62,6 +65,7 @@ class CsvRows {
   std::vector<char> buffer_;
   std::size_t position_ = 0;  // buffer_[position_, end_) is read and not yet looked at
   std::size_t end_ = 0;
+  std::uint64_t read_size_ = 0;  // of all that the source gave
   bool is_started_ = false;
   bool is_source_done_ = false;
   std::uint64_t line_ = 1;      // of the byte at position_

@@ -94,6 +94,7 @@ Status LineSplitter::fill() {
   }
   is_source_done_ = *count == 0;
   end_ += *count;
+  read_size_ += *count;
   return Done{};
 }
 

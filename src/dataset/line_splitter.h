@@ -36,7 +36,10 @@ class LineSplitter {
   /// Errors: those of the source; InvalidArgument for a rest of over 1 GiB.
   Result<bool> next(Line& line);
 
-  std::uint64_t size_consumed() const { return source_->size_consumed(); }
+  /// Of the source, for the lines that were given: what waits in the buffer does not count.
+  std::uint64_t size_consumed() const {
+    return consumed_share(source_->size_consumed(), read_size_, read_size_ - (end_ - begin_));
+  }
 
  private:
   Status fill();
@@ -48,8 +51,9 @@ class LineSplitter {
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // buffer_[begin_, end_) is read and not yet given out
   std::size_t end_ = 0;
-  std::uint64_t number_ = 0;  // of the line given last
-  bool is_at_start_ = true;   // no line was given yet: a byte order mark may stand here
+  std::uint64_t read_size_ = 0;  // of all that the source gave
+  std::uint64_t number_ = 0;     // of the line given last
+  bool is_at_start_ = true;      // no line was given yet: a byte order mark may stand here
   bool is_source_done_ = false;
   bool is_skipping_ = false;  // inside a line that is too long, which was told
 };

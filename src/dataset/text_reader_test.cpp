@@ -373,6 +373,23 @@ TEST_F(TextReaderTest, ARecordThatEndsARunSaysHowToGoOn) {
             "a.txt:3: longer than 80 bytes; --skip-bad goes on without such records");
 }
 
+TEST_F(TextReaderTest, ProgressCountsWhatWasGivenAndNotWhatWaitsInABuffer) {
+  const auto after_first = [](const std::string& path) {
+    auto reader = TextReader::open({.inputs = {path}});
+    EXPECT_TRUE(reader) << (reader ? "" : reader.error().message);
+    TextRecord record;
+    EXPECT_TRUE(*(*reader)->next(record));
+    return (*reader)->size_consumed();
+  };
+  EXPECT_EQ(after_first(write("a.txt", "one\ntwo\nthree\n")), 4U);
+  EXPECT_EQ(after_first(write("a.csv", "text,n\none,1\ntwo,2\n")), 13U);
+  // Of a compressed file in proportion: a hundredth of its lines.
+  std::string lines;
+  for (int i = 0; i < 100; ++i) lines += "one\n";
+  const auto packed = gzip(lines);
+  EXPECT_EQ(after_first(write("a.gz", packed)), packed.size() / 100);
+}
+
 TEST_F(TextReaderTest, ProgressCountsTheBytesOnDisk) {
   const auto packed = gzip(std::string(100'000, 'x'));
   auto reader = TextReader::open({.inputs = {write("a.gz", packed), write("b.txt", "one\n")}});
