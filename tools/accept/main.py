@@ -96,9 +96,12 @@ def main():
             results.mkdir(parents=True, exist_ok=True)
             print(f"        saved: {short(shutil.copy(raw, results / f'{day}-{name}.json'))}")
         reports.append(report)
-    missed = [report.name for report in reports if not report.passed()]
-    print(f"\n{len(reports) - len(missed)} of {len(reports)} rows pass" + (f"; missed: {' '.join(missed)}" if missed else ""))
-    sys.exit(1 if missed else 0)
+    passed = [report for report in reports if report.passed()]
+    missed = [report.name for report in reports if report.missed()]
+    unmeasured = [report.name for report in reports if not report.passed() and not report.missed()]
+    print(f"\n{len(passed)} of {len(reports)} rows pass" + (f"; missed: {' '.join(missed)}" if missed else "") +
+          (f"; not measured: {' '.join(unmeasured)}" if unmeasured else ""))
+    sys.exit(0 if len(passed) == len(reports) else 1)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,14 @@ BUILD = ROOT / os.environ.pop("MUSTER_BUILD", "build")  # popped: muster refuses
 MUSTER = BUILD / "bin" / "muster"
 TESTS = ROOT / os.environ.pop("MUSTER_TEST_BUILD", "build-test")  # what ./test builds; popped for the same reason
 SCRATCH = DEPS / "accept" / "scratch"
+
+
+def stand_in(name):
+    """A stand-in for a worker, from the build tree or else from what ./test builds: ./quickstart builds none."""
+    beside = BUILD / "bin" / name
+    return beside if beside.exists() else TESTS / "plain" / "bin" / name
+
+
 PEERS = pathlib.Path(__file__).resolve().parent / "peers"
 PEER_PYTHON = DEPS / "peers" / "bin" / "python"
 

@@ -49,8 +49,12 @@ class RowReport:
         print(f"  {check.verdict:<4}  {check.what}: {check.measured}   (must be {check.requirement})"
               if check.verdict != SKIP else f"  {check.verdict:<4}  {check.what}: {check.measured}", flush=True)
 
+    def missed(self):
+        return any(check.verdict == MISS for check in self.checks) or not self.checks
+
     def passed(self):
-        return all(check.verdict != MISS for check in self.checks) and bool(self.checks)
+        """Something was measured and nothing missed: a row that was skipped as a whole has shown nothing."""
+        return not self.missed() and any(check.verdict == PASS for check in self.checks)
 
     def write(self, folder, machine):
         """Writes the raw file and returns its path."""

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from programs import BUILD, MUSTER, ROOT
+from programs import MUSTER, ROOT, stand_in
 from report import at_most, holds
 
 TITLE = "Interleavings of runs, kills, full disks, wrong flags and rivals on one output"
@@ -26,7 +26,7 @@ COUNT, STEPS_MOST, LANES = 200, 6, 4
 LIMIT_S = 240
 TEXTS = 12_000
 STEP_LIMIT_S = 60
-WORKER = BUILD / "bin" / "muster-worker-faulty"  # its rows are a hash of the text: a mixture shows
+WORKER = stand_in("muster-worker-faulty")  # its rows are a hash of the text: a mixture shows
 FORMATS = ("npy", "safetensors", "jsonl")
 # Slow runs last so long that rows become durable, which they do every second, before a kill.
 SLOW_US_PER_TOKEN = 20

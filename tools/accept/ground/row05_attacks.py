@@ -313,6 +313,8 @@ def alone(report, name):
         report.raw[name] = {"rss_kib": [base_kib, max(watcher.rss_kib)], "descriptors": [before, descriptors(server.process.pid)],
                             "livez_p99_ms": p99(watcher.livez_ms), "query_p99_ms": p99(watcher.query_ms), "failures": watcher.failures[:20]}
         judge_memory(report, name, server, watcher, base_kib)
+        report.add(at_most(f"{name}: p99 of /livez", p99(watcher.livez_ms), LIVEZ_P99_MS, 2, " ms"))
+        report.add(holds(f"{name}: probes and good queries that failed", not watcher.failures, f"{len(watcher.failures)} {watcher.failures[:1] or ''}", "0"))
         report.add(holds(f"{name}: it attacks", not broken, str(broken or "yes"), "yes"))
         report.add(holds(f"{name}: descriptors as before", left_s is not None, f"after {left_s:.1f} s" if left_s is not None else "not"))
         report.add(holds(f"{name}: exit code", server.stop() == 0, str(server.process.returncode), "0"))
@@ -324,12 +326,13 @@ def together(report):
         with Watcher(server) as quiet:
             time.sleep(5)
         with Watcher(server) as watcher:
-            attackers(ATTACKS, server.port, TOGETHER_S)
+            broken = attackers(ATTACKS, server.port, TOGETHER_S)
         left_s = seconds_until_descriptors(server, before)
         metrics = [line for line in server.get("/metrics")[1].decode().splitlines() if line.startswith("muster_http_")]
         code = server.stop()
     report.raw["together"] = {"rss_kib": [base_kib, max(watcher.rss_kib)], "livez_ms": watcher.livez_ms, "query_ms": watcher.query_ms,
                               "quiet_query_ms": quiet.query_ms, "failures": watcher.failures, "metrics": metrics}
+    report.add(holds("all at once: they attack to the end", not broken, str(broken or "yes"), "yes"))
     judge_memory(report, f"all at once for {TOGETHER_S} s", server, watcher, base_kib)
     report.add(at_most("all at once: p99 of /livez", p99(watcher.livez_ms), LIVEZ_P99_MS, 2, " ms"))
     report.add(at_most("all at once: p99 of a good query", p99(watcher.query_ms), p99(quiet.query_ms) + BATCH_TIME_MS, 2, " ms"))

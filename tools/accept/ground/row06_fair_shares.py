@@ -85,6 +85,7 @@ def beside(server, lane):
     time.sleep(2)
     try:
         found = queries(server.port, 7)
+        assert all(thread.is_alive() for thread in threads), "a connection of the flood has ended"
     finally:
         is_over.set()
         for thread in threads:
@@ -109,6 +110,10 @@ def measure(report, _arguments):
     report.raw.update({"seconds": found, "flood_answers": counts})
     p50 = {name: statistics.median(values) for name, values in found.items()}
     print("  query p50: " + ", ".join(f"{name} {1000 * value:.1f} ms" for name, value in p50.items()) + f"; the flood's answers: {counts}")
+    for name, answers in counts.items():
+        # A flood that ended, or was refused, would leave the query alone.
+        is_flood = answers.get(200, 0) >= SECONDS and set(answers) <= {200, 429}
+        report.add(holds(f"bulk that claims {name} is there all the time", is_flood, str(answers), f">= {SECONDS} answers, 200 or 429"))
     for name in ("bulk", "interactive", "none"):
         report.add(at_most(f"query p50 beside bulk that claims {name}, above alone", 1000 * (p50[name] - p50["alone"]),
                            1000 * HALF_A_BATCH_S, 2, " ms"))

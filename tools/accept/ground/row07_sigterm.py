@@ -18,8 +18,8 @@ IS_TIMED = False
 
 ROUNDS = int(os.environ.pop("GROUND_SIGTERM_ROUNDS", "100"))  # popped: muster refuses variables it does not know
 CLIENTS, SLOW_READERS, DRAIN_S = 8, 3, 10
-TEXTS = 256          # of 384 numbers: an answer of a megabyte, more than a socket takes while nobody reads
-SLOW_PIECE, SLOW_PAUSE_S = 64 << 10, 0.02
+TEXTS = 256          # of 384 numbers: an answer of some hundred kilobytes
+SLOW_PIECE, SLOW_PAUSE_S, SLOW_BUFFER = 64 << 10, 0.02, 8 << 10
 BEGUN = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)
 
@@ -37,7 +37,7 @@ class Client:
     def run(self):
         while not self.is_over.is_set():
             try:
-                client = socket.create_connection(("127.0.0.1", self.port), timeout=DRAIN_S * 3)
+                client = self.connect()
             except OSError:
                 self.unbegun += 1
                 time.sleep(0.01)
@@ -45,6 +45,14 @@ class Client:
             with client:
                 while not self.is_over.is_set() and self.ask(client):
                     pass
+
+    def connect(self):
+        client = socket.socket()
+        client.settimeout(DRAIN_S * 3)
+        if self.is_slow:  # else the kernel takes a whole answer for it
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLOW_BUFFER)
+        client.connect(("127.0.0.1", self.port))
+        return client
 
     def ask(self, client):
         """One request; False when the connection is of no more use."""

@@ -2,6 +2,7 @@
 
 import json
 
+from ground.row09_test_time import of_this_state
 from programs import ROOT, TESTS
 from report import holds
 
@@ -18,9 +19,11 @@ def measure(report, arguments):
         return
     times = json.loads(path.read_text())
     report.raw["times"] = times
+    report.add(of_this_state(times))
     names = [step["step"] for step in times["steps"]]
     report.add(holds("all tests were run", times["whole"], "yes" if times["whole"] else "some only"))
     report.add(holds("ThreadSanitizer was among them", any("ThreadSanitizer" in name for name in names),
                      f"{len(names)} steps"))
+    report.add(holds("each header was compiled alone", "Every header alone" in names, f"{times['wall_s'] / 60:.0f} minutes in all"))
     report.add(holds("fuzzing of each parser", times["fuzz_s"] >= FUZZ_S, f"{times['fuzz_s']} s, {times['fuzz_jobs']} at once on {times['cores']} cores", f">= {FUZZ_S} s"))
     report.add(holds("the tests", times["passed"], times["closing_line"] or "no closing line", "all pass"))

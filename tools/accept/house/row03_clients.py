@@ -116,6 +116,20 @@ def check_langchain(report, server, model, texts, expected):
         said = str(error)
     report.add(holds("langchain-openai with its defaults", "check_embedding_ctx_length=False" in said, said[:160],
                      "400 that names check_embedding_ctx_length"))
+    # Ids that the model has too are the ones that could become a wrong vector: these texts, each alone.
+    import tiktoken
+    encoding, id_count = tiktoken.get_encoding("cl100k_base"), json.loads((MODEL / "config.json").read_text())["vocab_size"]
+    shared = [text for text in texts if max(encoding.encode(text)) < id_count]
+    answered = []
+    for text in shared:
+        try:
+            OpenAIEmbeddings(**options).embed_documents([text])
+            answered.append(text)
+        except openai.BadRequestError as error:
+            if "check_embedding_ctx_length=False" not in str(error):
+                answered.append(f"{text}: {error}")
+    report.add(holds("the same for each text whose ids the model has too", shared and not answered,
+                     f"{len(shared)} texts, answered {len(answered)} {answered[:1] or ''}", "1 or more, none answered"))
     plain = OpenAIEmbeddings(**options, check_embedding_ctx_length=False)
     check_rows(report, "langchain-openai, told not to", lambda: plain.embed_documents(texts), expected)
 

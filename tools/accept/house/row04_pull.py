@@ -128,13 +128,14 @@ def measure(report, arguments):
         report.raw.update(kills=kills, cuts=hub.cuts.cut_count, faults=faults, ends=ends, again=again, bytes_sent=sent,
                           bytes=size, ranges=[entry[:2] for entry in seen if entry[1]], growing=puller.growing(), resumed=resumed)
         snapshot = puller.model / "snapshots" / COMMIT
-        wanted = sorted(str(path.relative_to(snapshot)) for path in snapshot.rglob("*") if path.is_file())
+        wanted = sorted(hub.files)
+        found = sorted(str(path.relative_to(snapshot)) for path in snapshot.rglob("*") if path.is_file())
         report.add(holds("times that it was killed or cut off", kills + hub.cuts.cut_count >= 2 * ROUNDS,
                          f"{kills} kills, {hub.cuts.cut_count} cuts", f">= {2 * ROUNDS}"))
         report.add(holds("a wrong file or a name for half a model, looked for after each", not faults, f"{len(faults)}: {faults[:2]}", "none"))
         report.add(holds("two at once end well and print the snapshot", all(e["code"] == 0 and e["out"] == str(snapshot) for e in ends),
                          str([e["code"] for e in ends] + [e["err"][-200:] for e in ends if e["code"]])))
-        report.add(holds("every file is the hub's", wanted and not puller.growing() and
+        report.add(holds("every file is the hub's", found == wanted and not puller.growing() and
                          all((snapshot / name).read_bytes() == hub.files[name] for name in wanted), f"{len(wanted)} files"))
         report.add(holds("each run goes on where the one before was killed", resumed and all(a == b for a, b in resumed),
                          f"{sum(a == b for a, b in resumed)} of {len(resumed)}"))

@@ -6,11 +6,12 @@ import re
 import subprocess
 import tempfile
 
+from ground.row09_test_time import from_last_run
 from programs import ROOT
 from report import at_most, holds
 from spine.row01_quickstart import DOWNLOADS, durations, run_quickstart
 
-TITLE = "./quickstart on an empty clone: lines of output, nothing embedded twice, the time to the first vector as README says"
+TITLE = "./quickstart on an empty clone: lines of output, nothing embedded twice, the time to the first vector as README says; ./test in half an hour"
 IS_TIMED = True
 
 LINES_MAX = 60
@@ -52,4 +53,5 @@ def measure(report, arguments):
         report.add(holds("the second run embeds nothing", code == 0 and "is complete already" in text and "texts/s" not in text,
                          f"exit code {code}", "exit code 0, and says that it is complete"))
         report.add(at_most("lines of the second run", len(lines), LINES_MAX, digits=0))
+    from_last_run(report)
     stated_minutes(report, None if first_vector_s is None else (first_vector_s - waited) / 60)
