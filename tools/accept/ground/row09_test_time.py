@@ -18,7 +18,7 @@ CORES = 2
 
 
 def of_this_state(times):
-    """A check that nothing was changed since but results and these rows, which ./test runs none of."""
+    """A check that nothing was changed since but results and these rows, which ./test does not judge."""
     done = subprocess.run(["git", "-C", ROOT, "diff", "--name-only", times["commit"] or "HEAD", "--", ".", ":!benchmarks/results", ":!tools/accept"],
                           capture_output=True, text=True)
     changed = done.stdout.split() if done.returncode == 0 else [done.stderr.strip()]
