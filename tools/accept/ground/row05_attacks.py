@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 
-from programs import BUILD, MODEL, ROOT, scratch
+from programs import MODEL, ROOT, scratch, stand_in
 from report import at_most, holds
 from serve.running import Server, serving
 
@@ -292,7 +292,7 @@ def cross_encoder():
 
 @contextlib.contextmanager
 def attacked():
-    flags = ["--devices", "2xcpu", "--worker-program", BUILD / "bin" / "zero_worker", "--cache-dir", scratch("attack-cache"),
+    flags = ["--devices", "2xcpu", "--worker-program", stand_in("zero_worker"), "--cache-dir", scratch("attack-cache"),
              "--cache-size", f"{CACHE_MIB}MiB", "--memory-most", f"{MEMORY_MOST_MIB}MiB", "--connections-most", CONNECTIONS_MOST]
     with serving(MODEL, cross_encoder(), *flags, name="attacked", environment={"ZERO_WORKER": "echo dim=384"}) as server:
         server.embed(["warm"])

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 
-from programs import BUILD, MODEL, scratch
+from programs import MODEL, scratch, stand_in
 from report import at_most, holds
 from serve.running import serving
 
@@ -107,7 +107,7 @@ class Client:
 def one_round(number, seed):
     """What the clients saw, the exit code and the seconds that the end took."""
     moment = random.Random(f"{seed}/moment/{number}").uniform(0.05, 1.0)
-    with serving(MODEL, "--devices", "2xcpu", "--worker-program", BUILD / "bin" / "zero_worker", "--no-cache-enabled",
+    with serving(MODEL, "--devices", "2xcpu", "--worker-program", stand_in("zero_worker"), "--no-cache-enabled",
                  "--cache-dir", scratch("sigterm-cache"), "--drain-timeout", f"{DRAIN_S}s", name="sigterm",
                  environment={"ZERO_WORKER": "echo dim=384"}) as server:
         clients = [Client(server.port, f"{number}/{i}", i < SLOW_READERS, seed) for i in range(CLIENTS)]
@@ -126,7 +126,7 @@ def one_round(number, seed):
 def hold_open(report):
     """A reader that takes nothing holds the end up for no longer than the time to end; a second signal for none."""
     for signals, limit_s in ((1, DRAIN_S), (2, 3)):
-        with serving(MODEL, "--devices", "2xcpu", "--worker-program", BUILD / "bin" / "zero_worker",
+        with serving(MODEL, "--devices", "2xcpu", "--worker-program", stand_in("zero_worker"),
                      "--cache-dir", scratch("sigterm-cache"), "--drain-timeout", f"{DRAIN_S}s", name="sigterm-held",
                      environment={"ZERO_WORKER": "echo dim=384"}) as server, socket.socket() as silent:
             silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
