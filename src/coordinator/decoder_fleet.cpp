@@ -187,7 +187,7 @@ Status DecoderFleet::on_decoder_ready(std::size_t index, const DecoderReady& rea
 }
 
 void DecoderFleet::on_tokens(std::size_t group, const Tokens& message) {
-  groups_[group].restarts.on_batch_served();
+  if (!message.tokens.empty()) groups_[group].restarts.on_batch_served();
   for (const auto& token : message.tokens) {
     // A callback may have cancelled any of them.
     const auto found = streams_.find(token.sequence);

@@ -182,6 +182,14 @@ TEST_F(DecoderFleetTest, APromptThatKillsWorkersFailsAndTakesNoOtherWithIt) {
   EXPECT_NE(notices_.find("signal 6 (Aborted)"), std::string::npos) << notices_;
 }
 
+// The worker had told of a step of the prompt each time.
+TEST_F(DecoderFleetTest, AStepWithoutATokenEndsNoBackOff) {
+  start("poison=7");
+  fleet_->submit({.ids = {7}, .token_limit = 3});
+  run();
+  EXPECT_NE(notices_.find("restart in 0.1 s"), std::string::npos) << notices_;
+}
+
 TEST_F(DecoderFleetTest, AWorkerThatHangsIsEnded) {
   silence_most_ = std::chrono::milliseconds(200);
   start("hang_on=7");

@@ -96,7 +96,10 @@ class Counting {
   }
 
   Status on_generate(std::uint64_t id, Generate request) {
-    if (is_told("poison", request.ids)) std::abort();
+    if (is_told("poison", request.ids)) {
+      MUSTER_TRY(send(MessageType::Tokens, 0, encode(Tokens{})));  // of a part of the prompt
+      std::abort();
+    }
     if (is_told("hang_on", request.ids)) ::raise(SIGSTOP);
     const auto length_max = order("length_max", kLengthMax);
     if (request.token_limit == 0 || request.ids.size() >= length_max) {
