@@ -1,7 +1,8 @@
-// Tokens per second of the encoder on this machine's CPU, without tokenizing: random ids in batches
-// of a fixed shape.
+// Tokens per second of the encoder on this machine's CPU or GPU, without tokenizing: random ids in
+// batches of a fixed shape.
 //
-//   encode_bench MODEL_FOLDER [--precision fp32|bf16] [--shape 32x128]... [--lanes N] [--seconds S]
+//   encode_bench MODEL_FOLDER [--device cpu|cuda] [--precision fp32|bf16|fp16] [--shape 32x128]...
+//                [--lanes N] [--seconds S]
 //   encode_bench MODEL_FOLDER ... --serve     a shape per line on stdin, a JSON line for each
 //
 // With --serve another program can interleave its own rounds with ours, so that both see the same
@@ -35,6 +36,7 @@ constexpr double kServeSeconds = 0.5;  // long enough for noise of milliseconds,
 struct Arguments {
   std::string model;
   Precision precision = Precision::Fp32;
+  DeviceKind device = DeviceKind::Cpu;
   std::vector<std::string> shapes;
   unsigned lane_count = 1;
   double seconds = 3;
@@ -81,6 +83,8 @@ std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) 
       arguments.lane_count = static_cast<unsigned>(std::max(1, std::atoi(words[++i].c_str())));
     } else if (word == "--seconds") {
       arguments.seconds = std::atof(words[++i].c_str());
+    } else if (word == "--device") {
+      arguments.device = words[++i] == "cuda" ? DeviceKind::Cuda : DeviceKind::Cpu;
     } else if (word == "--precision") {
       const auto precision = parse_precision(words[++i]);
       if (!precision) return std::nullopt;
@@ -102,7 +106,8 @@ double cpu_seconds() {
 
 // One batch per lane at a time until `seconds` are over; at least one batch each.
 Round run_round(const engine::Encoder& encoder, const Shape& shape, std::uint32_t vocab_size,
-                unsigned lane_count, double seconds) {
+                const Arguments& arguments, double seconds) {
+  const auto lane_count = arguments.lane_count;
   std::vector<std::uint32_t> lengths(shape.text_count, shape.length);
   std::vector<std::uint32_t> ids(std::size_t{shape.text_count} * shape.length);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -114,7 +119,7 @@ Round run_round(const engine::Encoder& encoder, const Shape& shape, std::uint32_
   std::vector<std::thread> lanes;
   for (unsigned lane = 0; lane < lane_count; ++lane) {
     lanes.emplace_back([&, lane] {
-      engine::enter_lane();
+      engine::enter_lane(arguments.device);
       std::vector<float> rows(lengths.size() * encoder.dim());
       do {
         if (const auto status = encoder.encode({ids, lengths}, rows); !status) {
@@ -134,12 +139,13 @@ Round run_round(const engine::Encoder& encoder, const Shape& shape, std::uint32_
 }
 
 void print_round(const std::string& shape, const Arguments& arguments, const Round& round,
-                 double median) {
+                 double median, std::uint64_t peak_bytes) {
   fmt::print(
       "{{\"shape\": \"{}\", \"precision\": \"{}\", \"lanes\": {}, \"tokens\": {}, "
-      "\"wall_seconds\": {:.6f}, \"cpu_seconds\": {:.6f}, \"tokens_per_second\": {:.1f}}}\n",
+      "\"wall_seconds\": {:.6f}, \"cpu_seconds\": {:.6f}, \"tokens_per_second\": {:.1f}, "
+      "\"activation_peak_bytes\": {}}}\n",
       shape, precision_name(arguments.precision), arguments.lane_count, round.tokens,
-      round.wall_seconds, round.cpu_seconds, median);
+      round.wall_seconds, round.cpu_seconds, median, peak_bytes);
   std::fflush(stdout);
 }
 
@@ -151,12 +157,11 @@ bool measure(const engine::Encoder& encoder, std::uint32_t vocab_size, const Arg
     fmt::print(stderr, "encode_bench: not a shape like 32x128: {}\n", text);
     return false;
   }
-  run_round(encoder, *shape, vocab_size, arguments.lane_count, 0);
+  run_round(encoder, *shape, vocab_size, arguments, 0);
   Round total;
   std::vector<double> speeds;
   for (int i = 0; i < round_count; ++i) {
-    const auto round =
-        run_round(encoder, *shape, vocab_size, arguments.lane_count, seconds / round_count);
+    const auto round = run_round(encoder, *shape, vocab_size, arguments, seconds / round_count);
     total.tokens += round.tokens;
     total.wall_seconds += round.wall_seconds;
     total.cpu_seconds += round.cpu_seconds;
@@ -164,7 +169,7 @@ bool measure(const engine::Encoder& encoder, std::uint32_t vocab_size, const Arg
   }
   const auto middle = speeds.begin() + round_count / 2;
   std::nth_element(speeds.begin(), middle, speeds.end());
-  print_round(text, arguments, total, *middle);
+  print_round(text, arguments, total, *middle, encoder.activation_peak_bytes());
   return true;
 }
 
@@ -182,13 +187,14 @@ int run(const Arguments& arguments) {
                                               .encoder = model->encoder,
                                               .pooling = model->sentence.pooling,
                                               .normalize = model->sentence.normalize,
-                                              .precision = arguments.precision});
+                                              .precision = arguments.precision,
+                                              .device = arguments.device});
   if (!encoder) return fail(encoder.error());
   const auto counts = (*encoder)->row_counts();
   fmt::print(stderr, "loaded in {:.3f} s, row counts: {}, {}\n",
              std::chrono::duration<double>(Clock::now() - start).count(),
              counts.empty() ? "any" : fmt::format("{}", fmt::join(counts, " ")),
-             engine::engine_class(DeviceKind::Cpu));
+             engine::engine_class(arguments.device));
 
   const auto measure_shape = [&](const std::string& shape, int round_count, double seconds) {
     return measure(**encoder, model->encoder.vocab_size, arguments, shape, round_count, seconds);
@@ -211,8 +217,8 @@ int main(int argc, char** argv) {
   const auto arguments = muster::parse_arguments({argv + 1, argv + argc});
   if (!arguments) {
     fmt::print(stderr,
-               "usage: encode_bench MODEL_FOLDER [--precision fp32|bf16] [--shape 32x128]... "
-               "[--lanes N] [--seconds S] [--serve]\n");
+               "usage: encode_bench MODEL_FOLDER [--device cpu|cuda] [--precision fp32|bf16|fp16] "
+               "[--shape 32x128]... [--lanes N] [--seconds S] [--serve]\n");
     return muster::exit_code(muster::ErrorKind::InvalidArgument);
   }
   return muster::run(*arguments);

@@ -9,6 +9,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdlib>
+
 #include "engine/guard.h"
 
 namespace muster::engine {
@@ -27,6 +30,14 @@ Status load_cuda() {
     return Error{ErrorKind::Unsupported, "torch's CUDA part is loaded but finds no device"};
   });
 }
+
+// What changes which products are computed, and in which float32.
+// Source: cuBLAS 13.0, "Environment variables"; torch 2.11, docs/source/notes/cuda.rst and
+// ATen/Context.h.
+constexpr std::array<const char*, 7> kProductSettings{
+    "NVIDIA_TF32_OVERRIDE",     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG",
+    "CUBLASLT_WORKSPACE_SIZE",  "TORCH_BLAS_PREFER_CUBLASLT",       "DISABLE_ADDMM_CUDA_LT",
+    "PYTORCH_TUNABLEOP_ENABLED"};
 
 // A function of the driver's library, by name: the driver is not there at build time.
 template <typename Function>
@@ -54,7 +65,12 @@ std::string cuda_class() {
   if (initialise(0) != 0 || version_of(&version) != 0 || name_of(name, sizeof name, 0) != 0) {
     return "none";
   }
-  return fmt::format("{}/{}.{}", name, version / 1000, version % 1000 / 10);
+  auto text = fmt::format("{}/{}.{}", name, version / 1000, version % 1000 / 10);
+  for (const auto* setting : kProductSettings) {
+    const char* value = std::getenv(setting);
+    if (value != nullptr) text += fmt::format("/{}={}", setting, value);
+  }
+  return text;
 }
 
 }  // namespace muster::engine

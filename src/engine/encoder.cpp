@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -17,14 +18,15 @@
 #include <utility>
 
 #include "engine/cuda.h"
+#include "engine/cuda_device.h"
 #include "engine/guard.h"
 #include "engine/memory_use.h"
+#include "engine/models/batch_cut.h"
 #include "engine/models/cpu_encoder.h"
 #include "engine/models/encoder_model.h"
 #include "engine/models/encoder_weights.h"
-#include "engine/models/padded_encoder.h"
+#include "engine/models/packed_encoder.h"
 #include "engine/ops/classification_head.h"
-#include "engine/ops/pooling.h"
 #include "modelfile/safetensors.h"
 
 namespace muster::engine {
@@ -39,6 +41,9 @@ Status check_precision(const EncoderOptions& options) {
   }
   return Done{};
 }
+
+// Of all encoders that live on the GPU.
+std::atomic<std::uint64_t> device_weights_bytes = 0;
 
 struct RowsShape {
   std::size_t count = 0;
@@ -88,22 +93,12 @@ Status check_batch(const EncoderSpec& encoder, const TextBatch& batch, std::size
 // Calls `visit(first_text, part)` for consecutive parts of about `tokens_per_pass` tokens.
 template <typename Visit>
 void for_each_pass(const TextBatch& batch, std::size_t tokens_per_pass, Visit&& visit) {
-  std::size_t text = 0;
-  std::size_t token = 0;
-  while (text < batch.lengths.size()) {
-    std::size_t text_count = 0;
-    std::size_t token_count = 0;
-    do {
-      token_count += batch.lengths[text + text_count++];
-    } while (text + text_count < batch.lengths.size() &&
-             token_count + batch.lengths[text + text_count] <= tokens_per_pass);
-    const auto segments = batch.first_segments.empty()
-                              ? batch.first_segments
-                              : batch.first_segments.subspan(text, text_count);
-    visit(text, TextBatch{batch.ids.subspan(token, token_count),
-                          batch.lengths.subspan(text, text_count), segments});
-    text += text_count;
-    token += token_count;
+  std::size_t first_text = 0;
+  for (auto left = batch; !left.lengths.empty();) {
+    const auto [part, rest] = cut_batch(left, tokens_per_pass);
+    visit(first_text, part);
+    first_text += part.lengths.size();
+    left = rest;
   }
 }
 
@@ -125,7 +120,7 @@ Result<Model> make_model(const EncoderOptions& options) {
     weights->head.reset();  // copied
   }
   if (options.device == DeviceKind::Cuda) {
-    model.layers = std::make_unique<PaddedEncoder>(options.encoder, *weights, options.precision,
+    model.layers = std::make_unique<PackedEncoder>(options.encoder, *weights, options.precision,
                                                    at::Device(at::kCUDA, 0));
   } else {
     model.layers =
@@ -147,6 +142,7 @@ Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) 
 // Freed under an account of its own, as the weights were counted under one: the process-wide count
 // never had them.
 Encoder::~Encoder() {
+  if (parts_->options.device == DeviceKind::Cuda) device_weights_bytes -= parts_->weights_bytes;
   const LoadAccount account;  // as it was loaded
   parts_.reset();
 }
@@ -178,9 +174,14 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   auto parts = std::make_unique<Parts>();
   parts->options = options;
   parts->model = MUSTER_TRY(*std::move(model));
+  const auto& layers = *parts->model.layers;
   if (options.device == DeviceKind::Cpu) {
-    parts->weights_bytes = use.live_bytes + parts->model.layers->mapped_bytes();
+    parts->weights_bytes = use.live_bytes + layers.mapped_bytes();
     parts->load_peak_bytes = use.peak_bytes - use.live_bytes;
+  } else {
+    parts->weights_bytes = layers.device_bytes();
+    device_weights_bytes += parts->weights_bytes;
+    restart_peak();
   }
   return std::unique_ptr<Encoder>(new Encoder(std::move(parts)));
 }
@@ -189,24 +190,12 @@ Status Encoder::encode(const TextBatch& batch, std::span<float> rows) const {
   const auto& options = parts_->options;
   const auto& [layers, head] = parts_->model;
   const std::size_t width = dim();
-  const std::size_t hidden_size = options.encoder.hidden_size;
   MUSTER_TRY(check_batch(options.encoder, batch, rows.size(), {batch.lengths.size(), width}));
   return guarded([&]() -> Status {
     const c10::InferenceMode inference;
+    const RowForm form{options.pooling, options.normalize, head ? &*head : nullptr};
     for_each_pass(batch, layers->tokens_per_pass(), [&](std::size_t first, const TextBatch& part) {
-      const auto hidden = layers->last_hidden_state(part);
-      const float* state = static_cast<const float*>(hidden.const_data_ptr());
-      for (std::size_t i = 0; i < part.lengths.size(); ++i) {
-        const std::size_t size = part.lengths[i] * hidden_size;
-        const auto row = rows.subspan((first + i) * width, width);
-        if (head) {
-          head->score({state, hidden_size}, row);
-        } else {
-          pool_tokens(options.pooling, {state, size}, row);
-          if (options.normalize) normalize_row(row);
-        }
-        state += size;
-      }
+      layers->make_rows(part, form, rows.subspan(first * width, part.lengths.size() * width));
     });
     return Done{};
   });
@@ -238,6 +227,16 @@ std::uint32_t Encoder::dim() const {
 std::uint64_t Encoder::weights_bytes() const { return parts_->weights_bytes; }
 
 std::uint64_t Encoder::load_peak_bytes() const { return parts_->load_peak_bytes; }
+
+std::uint64_t Encoder::activation_peak_bytes() const {
+  if (parts_->options.device == DeviceKind::Cpu) return memory_use().peak_bytes;
+  std::uint64_t peak = 0;
+  (void)guarded([&]() -> Status {
+    peak = device_memory_use().peak_bytes;
+    return Done{};
+  });
+  return peak - std::min(peak, device_weights_bytes.load());
+}
 
 std::span<const std::uint32_t> Encoder::row_counts() const {
   return parts_->model.layers->row_counts();

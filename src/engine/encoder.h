@@ -66,12 +66,17 @@ class Encoder {
 
   std::uint32_t dim() const;
 
-  /// CPU: what the weights take, packed or copied, and the mapped tensors that are read in place;
-  /// 0 for a GPU, whose allocator is not counted.
+  /// What the weights take: on a CPU packed or copied, with the mapped tensors that are read in
+  /// place; on a GPU in its memory.
   std::uint64_t weights_bytes() const;
 
   /// CPU: the most that loading held beside them, while matrices were packed and tested.
   std::uint64_t load_peak_bytes() const;
+
+  /// The most memory that computing has held since the process began (a CPU) or since an encoder
+  /// was loaded last (a GPU, in its memory), weights left out. Of all encoders of the process
+  /// together.
+  std::uint64_t activation_peak_bytes() const;
 
   /// The row counts that the self-test allowed, ascending; none where products take any number.
   std::span<const std::uint32_t> row_counts() const;
@@ -83,8 +88,8 @@ class Encoder {
 };
 
 /// Makes the calling thread a lane: one thread for every operator, denormals flushed alike in all
-/// lanes.
-void enter_lane();
+/// lanes. A GPU's lane takes a stream of its own; an encoder has been loaded there.
+void enter_lane(DeviceKind device = DeviceKind::Cpu);
 
 /// What of this machine, build and library can change a bit of a result on `device`: instruction
 /// set in use, torch version, engine version; for CUDA the device model too. Part of the equality

@@ -20,6 +20,7 @@
 
 #include "base/file.h"
 #include "engine/cuda.h"
+#include "engine/cuda_device.h"
 #include "engine/encoder.h"
 #include "engine/guard.h"
 #include "engine/ops/kernels.h"
@@ -28,8 +29,9 @@ namespace muster::engine {
 namespace {
 
 // Raise it with every change that can move a bit of a result: vectors of different versions are not
-// mixed in one file or cache.
-constexpr int kEngineVersion = 3;
+// mixed in one file or cache. One for each kind of device.
+constexpr int kCpuEngineVersion = 3;
+constexpr int kGpuEngineVersion = 4;
 
 // `__version__` in the wheel's version.py, two folders above the library. at::show_config would not
 // do: it asks for CUDA, and torch keeps the answer from before libtorch_cuda.so is opened.
@@ -86,17 +88,24 @@ std::string cpu_class() {
 }  // namespace
 
 std::string engine_class(DeviceKind device) {
-  const auto hardware = device == DeviceKind::Cuda ? cuda_class() : cpu_class();
-  return fmt::format("{}/{}/torch-{}/engine-{}", device_kind_name(device), hardware,
-                     torch_version(), kEngineVersion);
+  const bool is_gpu = device == DeviceKind::Cuda;
+  return fmt::format("{}/{}/torch-{}/engine-{}", device_kind_name(device),
+                     is_gpu ? cuda_class() : cpu_class(), torch_version(),
+                     is_gpu ? kGpuEngineVersion : kCpuEngineVersion);
 }
 
 // Denormal numbers are flushed because arithmetic on them is many times slower on some CPUs. The
 // setting belongs to a thread, so each lane makes it for itself.
-void enter_lane() {
+void enter_lane(DeviceKind device) {
   at::set_num_threads(1);
   _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
   _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+  if (device != DeviceKind::Cuda) return;
+  // A lost device is found by the first batch.
+  (void)guarded([]() -> Status {
+    take_stream();
+    return Done{};
+  });
 }
 
 std::string torch_version() {

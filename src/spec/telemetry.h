@@ -69,7 +69,7 @@ struct ReadingError {
 };
 
 /// One visit to a device. For every tier in `tiers`, a reading of that tier which is not set could
-/// not be taken.
+/// not be taken; energy may come with the medium tier instead of the fast one.
 struct DeviceSample {
   std::uint32_t device = 0;  // index into the list of identities
   TimePoint at;              // when the visit began

@@ -9,16 +9,19 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
 #include "base/build_info.h"
-#include "engine/memory_use.h"
+#include "engine/cuda.h"
 #include "net/frame_channel.h"
+#include "spec/row_blocks.h"
 #include "worker/compute_product.h"
 #include "worker/pinning.h"
 #include "worker/probe.h"
@@ -50,6 +53,15 @@ void pause_shortly() {
     asm volatile("yield");
 #endif
   }
+}
+
+// The parent gives the texts to another worker and starts a new one. Its words are the reason that
+// is shown, so the first line says what happened.
+[[noreturn]] void end_without_device(const Error& error) {
+  const auto line = error.message.substr(0, error.message.find('\n'));
+  fmt::print(stderr, "muster-worker: the GPU cannot be used any more by this process: {}\n", line);
+  std::fflush(stderr);
+  ::_exit(exit_code(ErrorKind::Unavailable));
 }
 
 }  // namespace
@@ -126,7 +138,9 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
 
 Status Worker::on_probe(const Probe& probe) {
   pin_to(std::span(probe.cpus).first(probe.cpus.empty() ? 0 : 1));
-  engine::enter_lane();
+  // Without CUDA the measuring says why.
+  const bool has_gpu = device_ == DeviceKind::Cuda && engine::open_cuda();
+  engine::enter_lane(has_gpu ? DeviceKind::Cuda : DeviceKind::Cpu);
   const auto verdict = measure_precisions(probe);
   if (!verdict) return send_error(0, verdict.error());
   const auto payload = encode(*verdict);
@@ -238,15 +252,19 @@ Status Worker::on_generate(std::uint64_t id, Generate request) {
 }
 
 // A lane for each core, each pinned to its own, so lanes never move and their caches stay warm.
+std::size_t Worker::lane_count() const {
+  return device_ == DeviceKind::Cuda ? kGpuLanes : std::max<std::size_t>(1, cpus_.size());
+}
+
 void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
   cpus_ = cpus;
   pin_to(cpus);
-  const std::size_t lane_count = std::max<std::size_t>(1, cpus.size());
+  const std::size_t lane_count = this->lane_count();
   jobs_ = std::make_unique<Inbox<Job>>(2 * lane_count + kCanariesMax);
   loads_ = std::make_unique<Inbox<Load>>(kLoadsMax);
   loader_ = std::jthread([this] { run_loader(); });
   for (std::size_t i = 0; i < lane_count; ++i) {
-    const bool is_pinned = !cpus.empty();
+    const bool is_pinned = i < cpus.size();
     lanes_.emplace_back(
         [this, cpu = is_pinned ? cpus[i] : 0, is_pinned] { run_lane(cpu, is_pinned); });
   }
@@ -264,7 +282,10 @@ Status Worker::load_model(const Load& load) {
   const auto options = encoder_options(load.model, load.precision);
   if (!options) return fail_load(load.model_id, options.error());
   auto encoder = engine::Encoder::load(*options);
-  if (!encoder) return fail_load(load.model_id, encoder.error());
+  if (!encoder) {
+    end_if_device_is_lost(encoder.error());
+    return fail_load(load.model_id, encoder.error());
+  }
   const Model model = *std::move(encoder);
   // Before Ready is sent, since a batch may follow at once.
   if (!put_model(load.model_id, model)) {
@@ -272,12 +293,11 @@ Status Worker::load_model(const Load& load) {
                      {ErrorKind::Cancelled, "the model was unloaded while it was loading"});
   }
   shown_models_.add(load.model_id, load.model.model_folder);
-  const auto ready =
-      encode(Ready{.model_id = load.model_id,
-                   .dim = model->dim(),
-                   .lane_count = static_cast<std::uint32_t>(std::max<std::size_t>(1, cpus_.size())),
-                   .weights_bytes = model->weights_bytes(),
-                   .load_peak_bytes = model->load_peak_bytes()});
+  const auto ready = encode(Ready{.model_id = load.model_id,
+                                  .dim = model->dim(),
+                                  .lane_count = static_cast<std::uint32_t>(lane_count()),
+                                  .weights_bytes = model->weights_bytes(),
+                                  .load_peak_bytes = model->load_peak_bytes()});
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
 }
 
@@ -302,11 +322,19 @@ Status Worker::fail_load(ModelId id, const Error& error) {
 
 void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
   if (is_pinned) pin_to(std::array{cpu});
-  engine::enter_lane();
   std::vector<float> rows;
+  bool has_entered = false;
   while (const auto job = jobs_->take()) {
+    // With the first job: a GPU is open when a model is there.
+    if (!std::exchange(has_entered, true)) engine::enter_lane(device_);
     if (!answer(*job, rows)) return;  // the parent is gone; the reader sees it too
   }
+}
+
+// Only an unexpected error may be a lost device: what names texts, memory or a precision is none.
+void Worker::end_if_device_is_lost(const Error& error) const {
+  if (device_ != DeviceKind::Cuda || error.kind != ErrorKind::Internal) return;
+  if (engine::open_cuda() && !engine::is_cuda_usable()) end_without_device(error);
 }
 
 // Only the engine's own time is reported; what the frame costs is the parent's to see.
@@ -318,11 +346,13 @@ Status Worker::answer(const Job& job, std::vector<float>& rows) {
                                        .lengths = job.batch.lengths,
                                        .first_segments = job.batch.first_segments},
                                       rows);
-  if (!encoded) return send_error(job.id, encoded.error());
+  if (!encoded) {
+    end_if_device_is_lost(encoded.error());
+    return send_error(job.id, encoded.error());
+  }
   const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
-  const auto peak_bytes = device_ == DeviceKind::Cpu ? engine::memory_use().peak_bytes : 0;
   const auto head = encode_rows_head({.engine_ns = static_cast<std::uint64_t>(elapsed.count()),
-                                      .activation_peak_bytes = peak_bytes,
+                                      .activation_peak_bytes = encoder.activation_peak_bytes(),
                                       .dim = encoder.dim(),
                                       .rows = {}});
   return send(MessageType::Rows, job.id, std::array{bytes_of(head), bytes_of(rows)});

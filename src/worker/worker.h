@@ -57,12 +57,14 @@ class Worker {
   Status on_load_decoder(LoadDecoder load);
   Status on_generate(std::uint64_t id, Generate request);
   Status on_compute_test(const ComputeTest& test);
+  std::size_t lane_count() const;
   void start_lanes(const std::vector<std::uint32_t>& cpus);
   void run_loader();
   Status load_model(const Load& load);
   bool put_model(ModelId id, const Model& model);
   Status fail_load(ModelId id, const Error& error);
   void run_lane(std::uint32_t cpu, bool is_pinned);
+  void end_if_device_is_lost(const Error& error) const;
   Status answer(const Job& job, std::vector<float>& rows);
   Status send(MessageType type, std::uint64_t id,
               std::span<const std::span<const std::byte>> parts);

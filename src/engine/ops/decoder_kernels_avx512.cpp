@@ -23,8 +23,15 @@
 #include "engine/ops/simd_avx512.h"
 
 namespace muster::engine {
+namespace {
+
+// A type of this file's own: the linker keeps one of two functions of the same name, and that of
+// decoder_kernels_avx2.cpp must not be the one that was compiled here.
+struct Blocks256 final : BlocksAvx2 {};
+
+}  // namespace
 
 constinit const DecoderKernels kAvx512DecoderKernels =
-    decoder_kernel_table<SimdAvx512, BlocksAvx2>("avx512");
+    decoder_kernel_table<SimdAvx512, Blocks256>("avx512");
 
 }  // namespace muster::engine

@@ -23,19 +23,24 @@ constexpr std::int64_t kShift = 5;
 // How many rows of each smaller count are tried: several blocks of it, so that its rows meet more
 // than one place, for a quarter of the time that all 512 would take.
 constexpr std::int64_t kRowsTried = 128;
+// So many differ, then they begin again: making values takes longer than multiplying them.
+constexpr std::int64_t kDistinctRows = 512;
 
 // Values in -2..2 from a multiplicative generator: a fixed sequence, the same on every machine.
 // Source: Park and Miller 1988, "minimal standard" with multiplier 48271.
 at::Tensor test_rows(std::int64_t row_count, std::int64_t size, at::ScalarType type,
                      at::Device device) {
-  auto rows = at::empty({row_count, size}, at::TensorOptions().dtype(at::kFloat));
+  const auto distinct = std::min(row_count, kDistinctRows);
+  auto rows = at::empty({distinct, size}, at::TensorOptions().dtype(at::kFloat));
   auto* values = rows.mutable_data_ptr<float>();
   std::uint64_t state = 20'231;
-  for (std::int64_t i = 0; i < row_count * size; ++i) {
+  for (std::int64_t i = 0; i < distinct * size; ++i) {
     state = state * 48'271 % 2'147'483'647;
     values[i] = static_cast<float>(state) / 536'870'911.75F - 2.0F;
   }
-  return at::_to_copy(rows, at::TensorOptions().dtype(type).device(device));
+  rows = at::_to_copy(rows, at::TensorOptions().dtype(type).device(device));
+  if (distinct == row_count) return rows;
+  return rows.repeat({(row_count + distinct - 1) / distinct, 1}).narrow(0, 0, row_count);
 }
 
 // Blocks of `count` rows, each row at another place than among all; as many as make kRowsTried,

@@ -1,0 +1,299 @@
+#include "engine/models/packed_encoder.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/cuda.h"
+#include "engine/encoder_fixture.h"
+#include "engine/guard.h"
+
+namespace muster::engine {
+namespace {
+
+const std::vector<std::string> kFamilies{"bert",        "bert_odd",   "roberta",
+                                         "xlm_roberta", "distilbert", "mpnet"};
+
+// The model for GPUs is computed here by torch's CPU operators in fp32, so that its weights,
+// packing, places, bias and pooling are tested on every machine. Not tested here, as it needs the
+// device: CUDA's kernels (attention takes another one there), fp16 and bf16, the copies to and from
+// the device, and that a text's bits do not depend on its batch. GpuTest below has these.
+struct OnCpu {
+  c10::InferenceMode inference;
+  EncoderWeights weights;  // on a CPU the model reads them where they are
+  PackedEncoder encoder;
+
+  explicit OnCpu(const EncoderFixture& fixture)
+      : weights(*collect_weights(fixture.options.encoder,
+                                 *ModelWeights::open(fixture.options.model_folder),
+                                 fixture.options.rerank)),
+        encoder(fixture.options.encoder, weights, Precision::Fp32, at::Device(at::kCPU)) {}
+};
+
+std::vector<float> hidden_on_cpu(const EncoderFixture& fixture, const TextBatch& batch) {
+  const OnCpu on_cpu(fixture);
+  const auto state = on_cpu.encoder.last_hidden_state(batch);
+  const auto* values = state.const_data_ptr<float>();
+  return {values, values + batch.ids.size() * fixture.options.encoder.hidden_size};
+}
+
+class PackedEncoderTest : public testing::TestWithParam<std::string> {
+ protected:
+  PackedEncoderTest() { enter_lane(); }
+};
+
+TEST_P(PackedEncoderTest, TheLastHiddenStateIsThatOfTransformers) {
+  const EncoderFixture fixture(GetParam());
+  EXPECT_LE(max_difference(hidden_on_cpu(fixture, fixture.batch()), fixture.expected("hidden")),
+            1e-5F);
+}
+
+TEST_P(PackedEncoderTest, EveryPoolingIsThatOfSentenceTransformers) {
+  const EncoderFixture fixture(GetParam());
+  const OnCpu on_cpu(fixture);
+  const auto batch = fixture.batch();
+  std::vector<float> rows(batch.lengths.size() * fixture.options.encoder.hidden_size);
+  const auto made = [&](const RowForm& form) {
+    on_cpu.encoder.make_rows(batch, form, rows);
+    return rows;
+  };
+  EXPECT_LE(max_difference(made({Pooling::Cls}), fixture.expected("cls")), 1e-5F);
+  EXPECT_LE(max_difference(made({Pooling::Mean}), fixture.expected("mean")), 1e-5F);
+  EXPECT_LE(max_difference(made({Pooling::Max}), fixture.expected("max")), 1e-5F);
+  EXPECT_LE(max_difference(made({Pooling::Last}), fixture.expected("lasttoken")), 1e-5F);
+  EXPECT_LE(max_difference(made({Pooling::Mean, true}), fixture.expected("normalized")), 1e-5F);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryFamily, PackedEncoderTest, testing::ValuesIn(kFamilies),
+                         [](const auto& family) { return family.param; });
+
+TEST(PackedEncoder, TheSecondTextOfAPairHasItsTokenType) {
+  enter_lane();
+  const EncoderFixture fixture("bert_cross");
+  const auto batch = fixture.batch();
+  const auto encoder = Encoder::load(fixture.options);
+  ASSERT_TRUE(encoder) << encoder.error().message;
+  std::vector<float> expected(batch.ids.size() * fixture.options.encoder.hidden_size);
+  ASSERT_TRUE((*encoder)->last_hidden_state(batch, expected));
+  EXPECT_LE(max_difference(hidden_on_cpu(fixture, batch), expected), 1e-5F);
+}
+
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto cuda = open_cuda(); !cuda) GTEST_SKIP() << cuda.error().message;
+    enter_lane(DeviceKind::Cuda);
+  }
+
+  static std::unique_ptr<Encoder> load(const std::string& name, Precision precision) {
+    EncoderFixture fixture(name, DeviceKind::Cuda);
+    fixture.options.precision = precision;
+    auto encoder = Encoder::load(fixture.options);
+    EXPECT_TRUE(encoder) << encoder.error().message;
+    return *std::move(encoder);
+  }
+};
+
+// Texts of random ids and lengths.
+struct Texts {
+  std::vector<std::vector<std::uint32_t>> ids;
+
+  Texts(std::size_t count, const EncoderSpec& encoder, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& text = ids.emplace_back(1 + random() % encoder.length_max());
+      for (auto& id : text) id = static_cast<std::uint32_t>(random() % encoder.vocab_size);
+    }
+  }
+
+  // All of them, as they are.
+  std::vector<std::size_t> order() const {
+    std::vector<std::size_t> all(ids.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  // The rows of these texts, in this order, computed as one batch.
+  std::vector<std::vector<float>> encode(const Encoder& encoder,
+                                         const std::vector<std::size_t>& order) const {
+    std::vector<std::uint32_t> all;
+    std::vector<std::uint32_t> lengths;
+    for (const auto i : order) {
+      all.insert(all.end(), ids[i].begin(), ids[i].end());
+      lengths.push_back(static_cast<std::uint32_t>(ids[i].size()));
+    }
+    std::vector<float> rows(order.size() * encoder.dim());
+    const auto status = encoder.encode({all, lengths}, rows);
+    EXPECT_TRUE(status) << status.error().message;
+    std::vector<std::vector<float>> result;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(i * encoder.dim());
+      result.emplace_back(begin, begin + encoder.dim());
+    }
+    return result;
+  }
+};
+
+TEST_F(GpuTest, TheLastHiddenStateIsThatOfTransformers) {
+  for (const auto& name : kFamilies) {
+    SCOPED_TRACE(name);
+    const EncoderFixture fixture(name, DeviceKind::Cuda);
+    const auto encoder = load(name, Precision::Fp32);
+    std::vector<float> hidden(fixture.batch().ids.size() * encoder->dim());
+    ASSERT_TRUE(encoder->last_hidden_state(fixture.batch(), hidden));
+    // A GPU adds in another order than the CPU that wrote the fixture.
+    EXPECT_LE(max_difference(hidden, fixture.expected("hidden")), 2e-5F);
+  }
+}
+
+TEST_F(GpuTest, PooledRowsAreThoseOfSentenceTransformers) {
+  for (const auto& name : kFamilies) {
+    SCOPED_TRACE(name);
+    EncoderFixture fixture(name, DeviceKind::Cuda);
+    const auto batch = fixture.batch();
+    for (const auto& [pooling, normalize, expected] :
+         {std::tuple{Pooling::Cls, false, "cls"}, std::tuple{Pooling::Mean, false, "mean"},
+          std::tuple{Pooling::Max, false, "max"}, std::tuple{Pooling::Last, false, "lasttoken"},
+          std::tuple{Pooling::Mean, true, "normalized"}}) {
+      fixture.options.pooling = pooling;
+      fixture.options.normalize = normalize;
+      const auto encoder = Encoder::load(fixture.options);
+      ASSERT_TRUE(encoder) << encoder.error().message;
+      std::vector<float> rows(batch.lengths.size() * (*encoder)->dim());
+      ASSERT_TRUE((*encoder)->encode(batch, rows));
+      EXPECT_LE(max_difference(rows, fixture.expected(expected)), 2e-5F) << expected;
+    }
+  }
+}
+
+TEST_F(GpuTest, SixteenBitsStayNearTheExpectedRows) {
+  for (const auto& name : kFamilies) {
+    for (const auto& [precision, limit] :
+         {std::pair{Precision::Bf16, 0.06F}, std::pair{Precision::Fp16, 0.008F}}) {
+      SCOPED_TRACE(name + " " + std::string(precision_name(precision)));
+      const EncoderFixture fixture(name, DeviceKind::Cuda);
+      const auto encoder = load(name, precision);
+      std::vector<float> rows(fixture.batch().lengths.size() * encoder->dim());
+      ASSERT_TRUE(encoder->encode(fixture.batch(), rows));
+      EXPECT_LE(max_difference(rows, fixture.expected("mean")), limit);
+    }
+  }
+}
+
+TEST_F(GpuTest, ATextHasTheSameBitsInEveryOrderBatchLaneAndCompany) {
+  for (const auto& name : kFamilies) {
+    for (const auto precision : {Precision::Fp32, Precision::Bf16, Precision::Fp16}) {
+      SCOPED_TRACE(name + " " + std::string(precision_name(precision)));
+      const EncoderFixture fixture(name, DeviceKind::Cuda);
+      const auto encoder = load(name, precision);
+      const Texts texts(300, fixture.options.encoder, 7);
+      auto order = texts.order();
+      const auto expected = texts.encode(*encoder, order);
+      for (std::size_t i = 0; i < 40; ++i) {
+        EXPECT_EQ(texts.encode(*encoder, {i})[0], expected[i]) << "alone: " << i;
+      }
+      std::shuffle(order.begin(), order.end(), std::mt19937(3));
+      std::vector<std::vector<float>> shuffled;
+      std::thread([&] {
+        enter_lane(DeviceKind::Cuda);
+        shuffled = texts.encode(*encoder, order);
+      }).join();
+      for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(shuffled[i], expected[order[i]]);
+    }
+  }
+}
+
+TEST_F(GpuTest, TwoLanesAtOnceGiveTheBitsOfOne) {
+  const EncoderFixture fixture("bert", DeviceKind::Cuda);
+  const auto encoder = load("bert", Precision::Bf16);
+  const Texts texts(200, fixture.options.encoder, 11);
+  auto order = texts.order();
+  const auto expected = texts.encode(*encoder, order);
+  std::vector<std::jthread> lanes;
+  for (int lane = 0; lane < 2; ++lane) {
+    lanes.emplace_back([&] {
+      enter_lane(DeviceKind::Cuda);
+      for (int round = 0; round < 50; ++round) EXPECT_EQ(texts.encode(*encoder, order), expected);
+    });
+  }
+}
+
+TEST_F(GpuTest, WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain) {
+  const EncoderFixture fixture("bert", DeviceKind::Cuda);
+  const auto encoder = load("bert", Precision::Fp32);
+  const Texts texts(3000, fixture.options.encoder, 5);
+  auto order = texts.order();
+  const auto expected = texts.encode(*encoder, order);
+  const auto needed = encoder->activation_peak_bytes();
+  ASSERT_GT(needed, 0);
+  auto* allocator = c10::getDeviceAllocator(c10::DeviceType::CUDA);
+  for (const std::uint64_t part : {2, 4, 10}) {
+    SCOPED_TRACE(part);
+    allocator->emptyCache();
+    const auto free_bytes = allocator->getMemoryInfo(0).first;
+    ASSERT_GT(free_bytes, needed);
+    const auto taken = at::empty({static_cast<std::int64_t>(free_bytes - needed / part)},
+                                 at::TensorOptions().dtype(at::kByte).device(at::kCUDA));
+    EXPECT_EQ(texts.encode(*encoder, order), expected);
+  }
+  EXPECT_EQ(texts.encode(*encoder, order), expected);
+}
+
+// In a process of its own: the error stays with the process.
+TEST_F(GpuTest, AfterAnAssertionOfAKernelTheDeviceCannotBeUsed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto table = at::zeros({4, 4}, at::TensorOptions().device(at::kCUDA));
+        const bool was_usable = is_cuda_usable();
+        const auto wrong =
+            at::full({1}, 99, at::TensorOptions().dtype(at::kLong).device(at::kCUDA));
+        try {
+          (void)table.index_select(0, wrong).cpu();
+        } catch (const c10::Error&) {
+        }
+        std::_Exit(was_usable && !is_cuda_usable() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(Guard, WhatIsShortOfMemoryIsToldFromOtherErrors) {
+  const auto kind_of = [](const char* text) {
+    return guarded([&]() -> Status { TORCH_CHECK(false, text); }).error().kind;
+  };
+  EXPECT_EQ(kind_of("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+            ErrorKind::ResourceExhausted);
+  EXPECT_EQ(kind_of("CUDA error: out of memory"), ErrorKind::ResourceExhausted);
+  EXPECT_EQ(kind_of("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(h)`"),
+            ErrorKind::ResourceExhausted);
+  EXPECT_EQ(kind_of("CUDA error: an illegal memory access was encountered"), ErrorKind::Internal);
+}
+
+TEST(Guard, WhatTorchDoesNotHaveHereIsUnsupported) {
+  const auto status = guarded([]() -> Status { TORCH_CHECK_NOT_IMPLEMENTED(false, "no kernel"); });
+  EXPECT_EQ(status.error().kind, ErrorKind::Unsupported);
+}
+
+TEST(Cuda, WithoutADeviceLoadingSaysWhy) {
+  if (open_cuda()) GTEST_SKIP() << "this machine has a CUDA device";
+  const EncoderFixture fixture("bert", DeviceKind::Cuda);
+  const auto encoder = Encoder::load(fixture.options);
+  ASSERT_FALSE(encoder);
+  EXPECT_EQ(encoder.error().kind, ErrorKind::Unsupported);
+  EXPECT_FALSE(encoder.error().message.empty());
+}
+
+}  // namespace
+}  // namespace muster::engine
