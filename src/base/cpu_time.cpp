@@ -1,5 +1,5 @@
 // CPU time by getrusage, which counts in microseconds and costs one system call. That of other
-// processes that run is in /proc (hw/cpu), and that of one thread in a clock of its own.
+// processes that run is in /proc (hw/cpu).
 
 #include "base/cpu_time.h"
 
@@ -17,6 +17,12 @@ double cpu_seconds(const rusage& usage) {
 double process_cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
+  return cpu_seconds(usage);
+}
+
+double thread_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
   return cpu_seconds(usage);
 }
 

@@ -13,4 +13,7 @@ double cpu_seconds(const rusage& usage);
 /// What this process has taken so far, with all of its threads. Threads: thread-safe.
 double process_cpu_seconds();
 
+/// What the calling thread has taken so far. Threads: thread-safe.
+double thread_cpu_seconds();
+
 }  // namespace muster

@@ -25,5 +25,15 @@ TEST(CpuTime, OfThisProcessGrowsByWhatItsThreadsCompute) {
   EXPECT_GT(process_cpu_seconds(), begin);
 }
 
+TEST(CpuTime, OfAThreadIsItsOwn) {
+  const auto begin = thread_cpu_seconds();
+  std::jthread([process = process_cpu_seconds()] {
+    const auto mine = thread_cpu_seconds();
+    while (process_cpu_seconds() < process + 0.05) continue;
+    EXPECT_GT(thread_cpu_seconds(), mine);
+  }).join();
+  EXPECT_LT(thread_cpu_seconds() - begin, 0.05) << "this one has waited";
+}
+
 }  // namespace
 }  // namespace muster

@@ -19,10 +19,17 @@
 namespace muster {
 namespace {
 
+constexpr int kLookMs = 100;
+
 class FileSource final : public ByteSource {
  public:
-  FileSource(UniqueFd owned, int fd, bool may_be_silent, std::string name)
-      : owned_(std::move(owned)), fd_(fd), may_be_silent_(may_be_silent), name_(std::move(name)) {}
+  FileSource(UniqueFd owned, int fd, bool may_be_silent, std::string name,
+             std::function<bool()> is_interrupted)
+      : owned_(std::move(owned)),
+        fd_(fd),
+        may_be_silent_(may_be_silent),
+        name_(std::move(name)),
+        is_interrupted_(std::move(is_interrupted)) {}
 
   Result<std::size_t> read(std::span<char> buffer) override {
     if (may_be_silent_) MUSTER_TRY(wait_for_data());
@@ -42,19 +49,24 @@ class FileSource final : public ByteSource {
 
  private:
   // Standard input and a pipe may be silent for ever; poll() ends with a signal, which read() does
-  // not.
+  // not. A signal that comes just before poll() does not end it: so it is asked for, too.
   Status wait_for_data() const {
     pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
-    if (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
-      return Error{ErrorKind::Cancelled, name_ + ": interrupted"};
+    const int wait_ms = is_interrupted_ ? kLookMs : -1;
+    while (!is_interrupted_ || !is_interrupted_()) {
+      const int ready = ::poll(&waiting, 1, wait_ms);
+      const bool was_signal = ready < 0 && errno == EINTR;
+      if (was_signal && !is_interrupted_) break;
+      if (ready != 0 && !was_signal) return Done{};
     }
-    return Done{};
+    return Error{ErrorKind::Cancelled, name_ + ": interrupted"};
   }
 
   UniqueFd owned_;  // closed for standard input, which is not ours
   int fd_;
   bool may_be_silent_;
   std::string name_;
+  std::function<bool()> is_interrupted_;
   std::uint64_t size_consumed_ = 0;
 };
 
@@ -86,10 +98,11 @@ class HeadedSource final : public ByteSource {
 
 std::string input_name(const std::string& input) { return input == "-" ? "standard input" : input; }
 
-Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input) {
+Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input,
+                                                    std::function<bool()> is_interrupted) {
   if (input == "-") {
-    return std::unique_ptr<ByteSource>(
-        std::make_unique<FileSource>(UniqueFd(), STDIN_FILENO, true, input_name(input)));
+    return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(
+        UniqueFd(), STDIN_FILENO, true, input_name(input), std::move(is_interrupted)));
   }
   struct stat info {};
   const bool is_pipe = ::stat(input.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
@@ -98,8 +111,8 @@ Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input) {
   if (!fd.is_open()) return system_error(input, "open", errno);
   const int number = fd.get();
   if (is_pipe && ::fcntl(number, F_SETFL, 0) != 0) return system_error(input, "open", errno);
-  return std::unique_ptr<ByteSource>(
-      std::make_unique<FileSource>(std::move(fd), number, is_pipe, input));
+  return std::unique_ptr<ByteSource>(std::make_unique<FileSource>(
+      std::move(fd), number, is_pipe, input, std::move(is_interrupted)));
 }
 
 std::unique_ptr<ByteSource> with_head(std::string head, std::unique_ptr<ByteSource> rest) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,10 +38,13 @@ inline std::uint64_t consumed_share(std::uint64_t consumed, std::uint64_t made,
   return static_cast<std::uint64_t>(static_cast<double>(consumed) * share);
 }
 
-/// A file, or standard input for "-", as it lies on disk.
+/// A file, or standard input for "-", as it lies on disk. is_interrupted: asked ten times a second
+/// while standard input or a pipe is silent; when it says yes, reading ends with Cancelled. Without
+/// it a signal that comes while it waits does that.
 ///
 /// Errors: NotFound, InvalidArgument (no permission).
-Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input);
+Result<std::unique_ptr<ByteSource>> open_raw_source(const std::string& input,
+                                                    std::function<bool()> is_interrupted = {});
 
 /// What `raw` holds after gzip or zstd is undone; a stream that begins like neither passes
 /// unchanged. Several gzip members or zstd frames in a row read as one. `input` is for messages.

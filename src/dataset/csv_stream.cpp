@@ -21,7 +21,9 @@ constexpr std::uint64_t kHeaderSizeMax = 1 << 20;  // 1 MiB of column names is n
 class CsvStream final : public RecordStream {
  public:
   CsvStream(std::unique_ptr<ByteSource> source, RecordStreamOptions options, char separator)
-      : options_(std::move(options)), rows_(std::move(source), separator, kHeaderSizeMax) {}
+      : options_(std::move(options)),
+        separator_(separator),
+        rows_(std::move(source), separator, kHeaderSizeMax) {}
 
   Result<bool> next(TextRecord& record) override {
     if (column_count_ == 0 && !MUSTER_TRY(read_header())) {
@@ -108,12 +110,25 @@ class CsvStream final : public RecordStream {
     const auto& names = row_.cells;
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
+      if (auto other = other_separator()) return header_error(*other);
       return header_error(missing_name_message("column", name, names, flag));
     }
     if (std::find(found + 1, names.end(), name) != names.end()) {
       return header_error(fmt::format("two columns are named \"{}\"", name));
     }
     return static_cast<std::size_t>(found - names.begin());
+  }
+
+  // A header of one column whose name holds what parts columns elsewhere.
+  std::optional<std::string> other_separator() const {
+    if (row_.cell_count != 1) return std::nullopt;
+    const auto& name = row_.cells.front();
+    if (separator_ != '\t' && name.find('\t') != std::string::npos) {
+      return "its columns are parted by tabs: --format tsv reads them";
+    }
+    if (name.find(';') == std::string::npos) return std::nullopt;
+    return "its columns are parted by semicolons, which are not read: part them by commas (or by "
+           "tabs, for --format tsv)";
   }
 
   Error header_error(std::string_view why) const {
@@ -142,6 +157,7 @@ class CsvStream final : public RecordStream {
   }
 
   RecordStreamOptions options_;
+  const char separator_;
   CsvRows rows_;
   CsvRow row_;
   std::size_t column_count_ = 0;  // of the header; 0 until it is read

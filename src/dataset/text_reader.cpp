@@ -148,8 +148,9 @@ bool may_be_json(const TextReaderOptions& options, const std::string& input) {
   return !options.format && format_of(input) == TextFormat::Lines;
 }
 
-Result<std::unique_ptr<ByteSource>> open_decoded(const std::string& input) {
-  auto raw = MUSTER_TRY(open_raw_source(input));
+Result<std::unique_ptr<ByteSource>> open_decoded(const std::string& input,
+                                                 const std::function<bool()>& is_interrupted = {}) {
+  auto raw = MUSTER_TRY(open_raw_source(input, is_interrupted));
   return decode_source(std::move(raw), input);
 }
 
@@ -174,17 +175,38 @@ Status look_at_file(const TextReaderOptions& options, const std::string& input) 
   return looked_at ? check_look(looked_at->look, input) : Status(Done{});
 }
 
+bool is_lines(const TextReaderOptions& options, const std::string& input) {
+  return options.format.value_or(format_of(input)) == TextFormat::Lines;
+}
+
+// purpose: " to keep, only \"text\"".
+Error no_such_field(const std::string& input, const std::string& name, const std::string& purpose) {
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{}: a plain line has no field \"{}\"{}: --format says what else it is",
+                           input_name(input), name, purpose)};
+}
+
 // Plain lines have one field.
-Status check_keep(const TextReaderOptions& options, const std::string& input) {
-  if (options.format.value_or(format_of(input)) != TextFormat::Lines) return Done{};
+Status check_fields_of_lines(const TextReaderOptions& options, const std::string& input) {
+  if (!is_lines(options, input)) return Done{};
   for (const auto& name : options.keep) {
     if (name == kTextField) continue;
-    return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{}: a plain line has no field \"{}\" to keep, only \"{}\": --format "
-                             "says what else it is",
-                             input_name(input), name, kTextField)};
+    return no_such_field(input, name, fmt::format(" to keep, only \"{}\"", kTextField));
+  }
+  if (options.id_field && options.is_id_field_asked_for) {
+    return no_such_field(input, *options.id_field, " for an id");
   }
   return Done{};
+}
+
+// Among other inputs plain lines do not make the name useless.
+Status check_field_of_text(const TextReaderOptions& options) {
+  if (!options.is_field_asked_for || options.field == kTextField) return Done{};
+  for (const auto& input : options.inputs) {
+    if (!is_lines(options, input)) return Done{};
+  }
+  return no_such_field(options.inputs.front(), options.field,
+                       fmt::format(", only \"{}\"", kTextField));
 }
 
 class FilesReader final : public TextReader {
@@ -255,7 +277,7 @@ class FilesReader final : public TextReader {
 
   Status open_stream() {
     const auto& input = options_.inputs[input_index_];
-    auto source = MUSTER_TRY(open_decoded(input));
+    auto source = MUSTER_TRY(open_decoded(input, options_.is_interrupted));
     source = refuse_wide_encoding(std::move(source), input);
     if (may_be_json(options_, input)) {
       auto looked_at = MUSTER_TRY(look_at(std::move(source)));
@@ -292,7 +314,6 @@ Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) 
   }
   std::optional<std::uint64_t> size_total = 0;
   for (const auto& input : options.inputs) {
-    MUSTER_TRY(check_keep(options, input));
     std::optional<std::uint64_t> size;
     if (input == "-") {
       MUSTER_TRY(check_standard_input());
@@ -301,8 +322,11 @@ Result<std::unique_ptr<TextReader>> TextReader::open(TextReaderOptions options) 
     }
     // What a pipe holds can be read only once.
     if (size) MUSTER_TRY(look_at_file(options, input));
+    // A slip in the name of a file makes plain lines of it, which is told better before.
+    MUSTER_TRY(check_fields_of_lines(options, input));
     size_total = size && size_total ? std::optional(*size_total + *size) : std::nullopt;
   }
+  MUSTER_TRY(check_field_of_text(options));
   return std::unique_ptr<TextReader>(std::make_unique<FilesReader>(std::move(options), size_total));
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,10 @@ struct TextReaderOptions {
   std::string field = "text";
   /// The same of an id: a string or an integer.
   std::optional<std::string> id_field = std::nullopt;
+  /// Whoever asked for this input named `field`, or `id_field`, and did not only have it set for
+  /// all that they do: where all inputs, or one of them, are Lines, that is refused.
+  bool is_field_asked_for = false;
+  bool is_id_field_asked_for = false;
   /// Fields that are kept beside the text, each once: strings, numbers, true, false and lists of
   /// them, as far as a record has them. Csv: columns, whose cells are strings. Of Lines the text is
   /// the one field, "text".
@@ -32,6 +37,8 @@ struct TextReaderOptions {
   bool takes_blank_lines = false;
   /// Bytes; a longer record is a bad one, not a dead program.
   std::uint64_t record_size_max = 64ULL << 20;
+  /// As open_raw_source (byte_source.h) asks it.
+  std::function<bool()> is_interrupted = {};
 };
 
 /// One text, or the reason why there is none at this place.
@@ -65,7 +72,7 @@ class TextReader {
   /// bytes of the files among them, so that a slip in the last of ten names is told at once.
   ///
   /// Errors: NotFound with the nearest name in that folder; InvalidArgument (a folder, "-" twice or
-  /// closed, JSON, UTF-16, fields to keep of plain lines).
+  /// closed, JSON, UTF-16, fields of plain lines).
   static Result<std::unique_ptr<TextReader>> open(TextReaderOptions options);
 
   virtual ~TextReader() = default;

@@ -271,6 +271,11 @@ TEST_F(TextReaderTest, ACsvWithoutTheColumnNamesTheNearest) {
   EXPECT_EQ(
       records_of("a.csv", "id,texts\n1,a\n"),
       (Texts{"error: a.csv:1: no column \"text\"; nearest is \"texts\"; --field names another"}));
+  EXPECT_EQ(records_of("a.csv", "id;text\n1;a\n"),
+            (Texts{"error: a.csv:1: its columns are parted by semicolons, which are not read: part "
+                   "them by commas (or by tabs, for --format tsv)"}));
+  EXPECT_EQ(records_of("a.csv", "id\ttext\n1\ta\n"),
+            (Texts{"error: a.csv:1: its columns are parted by tabs: --format tsv reads them"}));
   EXPECT_EQ(records_of("a.csv", "text,text\n1,a\n"),
             (Texts{"error: a.csv:1: two columns are named \"text\""}));
   EXPECT_EQ(records_of("a.csv", ""), Texts{});
@@ -297,6 +302,32 @@ TEST_F(TextReaderTest, APlainLineHasNoOtherFieldToKeep) {
             lines +
                 ": a plain line has no field \"lang\" to keep, only \"text\": --format says "
                 "what else it is");
+}
+
+// A slip in the name makes plain lines of it.
+TEST_F(TextReaderTest, AFileThatIsNotThereIsToldBeforeItsFields) {
+  const auto corpus = write("corpus.jsonl", R"({"body":"a"})");
+  const auto slip = corpus.substr(0, corpus.size() - 3) + "n";  // corpus.jsn
+  const auto objects = write("corpus.json", R"({"body":"a"})");
+  TextReaderOptions by_text;
+  by_text.field = "body";
+  by_text.is_field_asked_for = true;
+  TextReaderOptions by_id;
+  by_id.id_field = "key";
+  by_id.is_id_field_asked_for = true;
+  for (auto options : {by_text, by_id, TextReaderOptions{.keep = {"lang"}}}) {
+    options.inputs = {slip};
+    const auto missing = TextReader::open(options);
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().kind, ErrorKind::NotFound) << missing.error().message;
+    EXPECT_EQ(missing.error().message.find(slip + ": no such file; nearest is "), 0U)
+        << missing.error().message;
+    options.inputs = {objects};
+    const auto json = TextReader::open(options);
+    ASSERT_FALSE(json);
+    EXPECT_EQ(json.error().message.find(objects + ": begins with a JSON object"), 0U)
+        << json.error().message;
+  }
 }
 
 TEST_F(TextReaderTest, GzipAndZstdAreKnownByTheirFirstBytes) {

@@ -91,12 +91,16 @@ class FileVectorWriter final : public VectorWriter {
     return count_row();
   }
 
-  Result<Place> sync() override {
+  Result<Place> mark() override {
     MUSTER_TRY(Status(state_));
     MUSTER_TRY(flush());
-    MUSTER_TRY(make_durable());
     place_.rows_hash = std::exchange(hash_, Hash128()).hex();
     return place_;
+  }
+
+  Status make_durable() const override {
+    if (::fdatasync(fd_.get()) != 0) return system_error(part_.string(), "sync", errno);
+    return Done{};
   }
 
   Result<Whole> finish() override {
@@ -108,7 +112,7 @@ class FileVectorWriter final : public VectorWriter {
     if (auto written = write_all(fd_.get(), header, part_); !written) {
       return fail(written.error()).error();
     }
-    MUSTER_TRY(make_durable());
+    if (auto durable = make_durable(); !durable) return fail(durable.error()).error();
     return Whole{.row_count = place_.row_count, .size = place_.size, .hash = whole_hash_.hex()};
   }
 
@@ -139,13 +143,6 @@ class FileVectorWriter final : public VectorWriter {
     whole_hash_.update(buffer_);
     place_.size += buffer_.size();
     buffer_.clear();
-    return Done{};
-  }
-
-  Status make_durable() {
-    if (::fdatasync(fd_.get()) != 0) {
-      return fail(system_error(part_.string(), "sync", errno));
-    }
     return Done{};
   }
 

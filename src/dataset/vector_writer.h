@@ -75,9 +75,21 @@ class VectorWriter {
   /// each with its comma; may be empty.
   virtual Status append_object(std::string_view members, std::span<const float> row) = 0;
 
-  /// Writes the buffer and makes everything so far durable (fdatasync). The place is then safe to
-  /// journal.
-  virtual Result<Place> sync() = 0;
+  /// Writes the buffer. The place is safe to journal once `make_durable`, called afterwards, has
+  /// returned.
+  virtual Result<Place> mark() = 0;
+
+  /// Makes what was written so far durable (fdatasync).
+  ///
+  /// Threads: may run beside all but `finish`.
+  virtual Status make_durable() const = 0;
+
+  /// Both in turn.
+  Result<Place> sync() {
+    auto place = MUSTER_TRY(mark());
+    MUSTER_TRY(make_durable());
+    return place;
+  }
 
   /// Writes the final header, and makes the file durable; the caller renames it.
   virtual Result<Whole> finish() = 0;

@@ -192,7 +192,8 @@ Status DecoderSession::on_death() {
       clock_.now(), {.was_ready = was_ready, .is_own_fault = death.is_own_fault});
   const auto words = last_words_.empty() ? "" : ": " + std::exchange(last_words_, {});
   if (was_ready && death.is_own_fault) ++fruitless_deaths_;
-  if (!delay || fruitless_deaths_ == kFruitlessDeathsMost) {
+  if (!delay || fruitless_deaths_ >= kFruitlessDeathsMost) {
+    fruitless_deaths_ = 0;  // whoever asks again begins anew
     return Error{ErrorKind::Unavailable, fmt::format("{}: the worker cannot be kept alive: {}{}",
                                                      options_.device.name(), death.reason, words)};
   }

@@ -1,12 +1,14 @@
 // One run: read some records, step the backend, write what is done; until the input is at its end.
 // Rows come back in any order and are written in input order, so memory is bounded by the window
 // and not by the corpus, and a journal that counts records says exactly where to go on. Behind its
-// steps the rows that wait for an earlier one are kept beside the output. Everything happens on one
-// thread; callbacks of the backend come within its step.
+// steps the rows that wait for an earlier one are kept beside the output. All is decided on one
+// thread; others only tokenise, write, and wait for the disk.
 
 #include "jobs/embed.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/text.h"
 #include "jobs/embed_run.h"
@@ -16,6 +18,9 @@ namespace muster {
 namespace {
 
 constexpr Duration kIdleWait = std::chrono::milliseconds(100);  // how soon Ctrl-C is seen
+// How soon it is seen that the writer has room.
+constexpr Duration kWriterWait = std::chrono::milliseconds(1);
+constexpr Duration kWriterWaitMost = std::chrono::milliseconds(8);
 
 }  // namespace
 
@@ -44,9 +49,13 @@ Status EmbedRun::pump() {
     if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
     const bool can_read = !is_at_end_ && window_.has_room();
     if (can_read) MUSTER_TRY(read_turn());
+    const bool waits_for_writer = writer_ && !writer_->has_room();
+    writer_wait_ =
+        waits_for_writer ? std::clamp(2 * writer_wait_, kWriterWait, kWriterWaitMost) : Duration{0};
     {
-      const Stopwatch watch(clock_, time_.wait);
-      MUSTER_TRY(backend_->step(can_read ? Duration{0} : kIdleWait));
+      const Stopwatch watch(clock_, waits_for_writer ? time_.wait_for_writer : time_.wait);
+      const auto most = waits_for_writer ? writer_wait_ : kIdleWait;
+      MUSTER_TRY(backend_->step(can_read ? Duration{0} : most));
     }
     if (fatal_) return *fatal_;
     MUSTER_TRY(open_output());
@@ -64,15 +73,19 @@ Status EmbedRun::finish() {
   }
   MUSTER_TRY(open_output());
   MUSTER_TRY(write_done());
+  {
+    const Stopwatch watch(clock_, time_.wait_for_writer);
+    MUSTER_TRY(writer_->wait());
+  }
   report_progress(/*is_last=*/true);
   worker_cpu_seconds_ = backend_->stop();
   if (progress_.read_count == 0) {
     events_.on_notice(fmt::format("there is no text in the input: {} has no rows", out_name()));
   }
   tell_of_fields_not_met();
-  const Stopwatch watch(clock_, time_.write);
   MUSTER_TRY(check_model());
-  return output_->finish(record());
+  const Stopwatch watch(clock_, time_.wait_for_writer);
+  return writer_->finish(record());
 }
 
 // Workers map the weights: a file that is written in place meanwhile changes what they compute.
@@ -88,9 +101,9 @@ Status EmbedRun::check_model() {
 
 // What is done stays for --resume, where it can be resumed, is sound and is anything.
 Error EmbedRun::stopped(const Error& error) {
-  if (!output_) return error;
+  if (!writer_) return error;
   if (options_.stream) return stopped_stream(error);
-  if (output_->is_finished()) {
+  if (writer_->is_finished()) {
     return Error{error.kind, fmt::format("{}; all records are done and only names are missing: "
                                          "--resume gives them",
                                          error.message)};
@@ -98,7 +111,7 @@ Error EmbedRun::stopped(const Error& error) {
   if (!are_rows_doubtful_) keep_all();
   const auto count = kept_count();
   if (are_rows_doubtful_ || count == 0 || reads_stdin()) {
-    output_.reset();
+    writer_.reset();
     ahead_.reset();
     discard(files_);
     return error;
@@ -110,9 +123,12 @@ Error EmbedRun::stopped(const Error& error) {
                            count == 1 ? "1 record is" : with_thousands(count) + " records are")};
 }
 
-// What has been written is with the reader.
+// What has been written is with the reader, and of what waits nothing can be resumed. A reader that
+// takes nothing still holds the one write that is under way; a second Ctrl-C ends the process.
 Error EmbedRun::stopped_stream(const Error& error) {
-  keep_all();
+  if (error.kind == ErrorKind::Cancelled) writer_->drop_waiting();
+  (void)writer_->commit();
+  take_counts();
   const auto count = progress_.text_count;
   return Error{error.kind,
                fmt::format("{}; {} written before that", error.message,

@@ -79,14 +79,15 @@ struct DeviceProgress {
   std::string reason;  // why it was given up, or is not ready
 };
 
-/// Where the wall time of the parent went. Seconds.
+/// Where the wall time of the parent's loop went, and what its other threads did beside. Seconds.
 struct TimeSplit {
-  double read = 0;  // reading and decompressing the input
-  double tokenize = 0;
-  double wait = 0;   // waiting for the workers
-  double write = 0;  // vectors, index, journal, fsync
-  double other = 0;  // scheduling, frames
-  double start = 0;  // until the first worker was ready
+  double read = 0;             // reading and decompressing the input
+  double wait = 0;             // waiting for the workers
+  double wait_for_writer = 0;  // for the thread that writes, and the disk
+  double other = 0;            // scheduling, frames
+  double start = 0;            // until the first worker was ready
+  double tokenize = 0;         // on threads beside the loop, summed: no part of the wall time, as
+  double write = 0;            // vectors and index, on another one
 };
 
 struct EmbedProgress {
@@ -125,6 +126,7 @@ struct EmbedReport {
   double total_seconds = 0;         // of the whole call
   double first_vector_seconds = 0;  // from the start of the call to the first row back
   double parent_cpu_seconds = 0;    // user + system of this process
+  double loop_cpu_seconds = 0;      // of these the loop's thread alone, which cannot be divided
   /// Of the workers, those that died included; nullopt when a server did the work.
   std::optional<double> worker_cpu_seconds;
 };
@@ -143,9 +145,10 @@ struct EmbedEvents {
 /// `cancelled` is looked at between steps (Ctrl-C): the run then ends with Cancelled, and every row
 /// that has come back is kept for `resume`, as far as the disk has room. Errors: those of reading,
 /// writing and the model; InvalidArgument for a bad record without `skip_bad`, for an output that
-/// would overwrite what is read, and for unfinished work at its place without `resume` or
-/// `restart`, and for a stream with them; Unavailable when no device can work, or another run is
-/// writing this output; Cancelled. Nothing is ever left under the final names after an error.
+/// would overwrite what is read or what no run has made, and for unfinished work at its place
+/// without `resume` or `restart`, and for a stream with them; Unavailable when no device can work,
+/// or another run is writing this output; Cancelled. Nothing is ever left under the final names
+/// after an error.
 Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
                                  const Clock& clock, const std::function<bool()>& cancelled);
 

@@ -20,6 +20,17 @@ void EmbedRun::begin_phase(const std::string& phase) {
   report_progress(/*is_last=*/true);
 }
 
+void EmbedRun::take_counts() {
+  if (!writer_) return;
+  const auto counts = writer_->counts();
+  progress_.text_count = counts.text_count;
+  progress_.token_count = counts.token_count;
+  progress_.truncated_count = counts.truncated_count;
+  progress_.bad_count = resumed_bad_count_ + counts.bad_count;
+  if (counts.input_size_consumed > 0) progress_.input_size_consumed = counts.input_size_consumed;
+  time_.write = counts.busy_seconds;
+}
+
 void EmbedRun::report_progress(bool is_last) {
   const auto now = clock_.now();
   if (!is_last && now - last_progress_ < kProgressInterval) return;
@@ -30,8 +41,10 @@ void EmbedRun::report_progress(bool is_last) {
     progress_.elapsed_seconds = status_.ready_at ? seconds(now - *status_.ready_at) : 0;
     progress_.devices = std::move(status_.devices);
   }
+  take_counts();
   if (reader_) {
-    progress_.input_size_read = reader_->size_consumed();
+    // Not what is read but what is known: a share of the tokens stands for a share of the bytes.
+    progress_.input_size_read = unknown_count_ > 0 ? encoded_position_ : reader_->size_consumed();
     progress_.blank_count = reader_->blank_count();
   }
   events_.on_progress(progress_);
@@ -57,7 +70,6 @@ OutputRecord EmbedRun::record() const {
   record.prompt_name = model.prompt_name;
   record.length_max = model.length_max;
   record.dim = status_.dim;
-  record.records_hash = records_hash_.hex();
   record.identity = identity_;
   record.kept = options_.input.keep;
   return record;
@@ -65,13 +77,15 @@ OutputRecord EmbedRun::record() const {
 
 EmbedReport EmbedRun::report() {
   const auto now = clock_.now();
+  take_counts();
   EmbedReport report;
   report.progress = progress_;
   report.total_seconds = seconds(now - begin_);
   time_.start = status_.ready_at ? seconds(*status_.ready_at - begin_) : 0;
   report.time = time_;
+  report.time.tokenize = status_.tokenize_seconds;
   report.time.other =
-      std::max(0.0, report.total_seconds - time_.read - time_.tokenize - time_.wait - time_.write);
+      std::max(0.0, report.total_seconds - time_.read - time_.wait - time_.wait_for_writer);
   report.dim = status_.dim;
   report.precision = backend_->model().precision;
   report.precision_reason = backend_->model().precision_reason;
@@ -82,6 +96,7 @@ EmbedReport EmbedRun::report() {
   report.are_all_ids_compared = !ids_.is_full();
   report.first_vector_seconds = first_row_at_ ? seconds(*first_row_at_ - begin_) : 0;
   report.parent_cpu_seconds = process_cpu_seconds() - cpu_begin_;
+  report.loop_cpu_seconds = thread_cpu_seconds() - loop_cpu_begin_;
   report.worker_cpu_seconds = worker_cpu_seconds_;
   return report;
 }

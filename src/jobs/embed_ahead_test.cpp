@@ -157,14 +157,14 @@ TEST_F(EmbedAheadTest, AFileWithoutAJournalIsNotTaken) {
   write_lines();
   for (const bool resume : {false, true}) {
     options_.resume = resume;
-    ASSERT_TRUE(write_file_atomically(files_.ahead, "my notes"));
+    ASSERT_TRUE(write_file_atomically(files_.ahead, "MSTAHEAD"));
     const auto refused = run();
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
     EXPECT_EQ(refused.error().message, options_.out.string() +
                                            " has an .ahead file beside it and no journal to go on "
                                            "by: --restart drops it and starts anew");
-    EXPECT_EQ(*read_file(files_.ahead), "my notes");
+    EXPECT_EQ(*read_file(files_.ahead), "MSTAHEAD");
   }
 }
 
@@ -211,7 +211,8 @@ TEST_F(EmbedAheadTest, WhatAKilledRunLeftBesideAFinishedOutputGoesWithResume) {
   ASSERT_TRUE(RunJournal::create(files_.journal, {{"the model", "another"}}));
   const std::filesystem::path left[] = {files_.ahead, files_.out_part, files_.index_part,
                                         files_.about_part, files_.journal_part};
-  for (const auto& path : left) ASSERT_TRUE(write_file_atomically(path, "MSTAHEAD"));
+  for (const auto& path : left) ASSERT_TRUE(write_file_atomically(path, ""));
+  ASSERT_TRUE(write_file_atomically(files_.ahead, "MSTAHEAD"));
   options_.resume = true;
   options_.worker_program = "/nothing/here";  // not even started
   const auto report = run();

@@ -33,7 +33,7 @@ struct EmbedModel {
 
 /// What a run hears of its texts, from within `step`.
 struct EmbedBackendEvents {
-  /// Tokens of a text that `submit` could not tell; before its row.
+  /// The tokens of a text; before its row.
   std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens;
   /// The row of a text: [dim] float32 as bytes (they may be unaligned).
   std::function<void(ItemKey, std::span<const std::byte>)> on_row;
@@ -49,6 +49,7 @@ struct EmbedBackendStatus {
   std::vector<DeviceProgress> devices;
   std::optional<TimePoint> ready_at;  // since when rows can come
   std::uint32_t dim = 0;              // 0 as long as it is not known
+  double tokenize_seconds = 0;        // of this process's threads beside the loop, summed
 };
 
 /// Computes the rows of a run: the devices of this machine, or a server.
@@ -60,9 +61,8 @@ class EmbedBackend {
 
   virtual const EmbedModel& model() const = 0;
 
-  /// Takes a text; what becomes of it is told by a later `step`, once. Tells its tokens, or nullopt
-  /// where `on_tokens` will.
-  virtual std::optional<Tokenizer::Encoded> submit(ItemKey key, const std::string& text) = 0;
+  /// Takes a text; its tokens and what becomes of it are told by later steps, once.
+  virtual void submit(ItemKey key, const std::string& text) = 0;
 
   /// Waits up to `timeout` for something to happen and handles it.
   ///

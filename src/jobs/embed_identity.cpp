@@ -2,9 +2,12 @@
 
 #include "jobs/embed_identity.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace muster {
@@ -58,7 +61,10 @@ RunIdentity identity_as_asked(const EmbedOptions& options, const RunIdentity& id
 }
 
 void hash_record(Hash128& hash, const RecordContent& record) {
-  hash.update(fmt::format("{}\n{}\n{}\n", record.line, record.id.size(), record.text.size()));
+  fmt::memory_buffer numbers;  // on the stack: this is done for every record
+  fmt::format_to(std::back_inserter(numbers), FMT_COMPILE("{}\n{}\n{}\n"), record.line,
+                 record.id.size(), record.text.size());
+  hash.update(std::string_view(numbers.data(), numbers.size()));
   hash.update(record.id);
   hash.update(record.text);
   if (record.fields.empty()) return;  // as it was before there were any

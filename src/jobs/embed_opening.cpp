@@ -16,8 +16,8 @@ namespace {
 // among mixed ones, few enough that their rows take little memory, and little of the disk while
 // they wait for their turn.
 constexpr std::size_t kWindowRecords = 4096;
-constexpr std::size_t kWindowRecordsMax = 64 * 1024;
-constexpr std::uint64_t kWindowSize = 64ULL << 20;  // bytes of texts and ids
+constexpr std::size_t kWindowRecordsMax = 64 * 1024;  // however fast the devices are
+constexpr std::uint64_t kWindowSize = 64ULL << 20;    // bytes of texts and ids
 
 // One part in so many of a run may go into keeping rows that wait: they are written twice, and on a
 // slow disk devices have nothing to do meanwhile.
@@ -37,10 +37,11 @@ EmbedRun::EmbedRun(const EmbedOptions& options, const EmbedEvents& events, const
       clock_(clock),
       cancelled_(cancelled),
       files_(options.out),
-      window_(window_records(options), kWindowSize),
+      window_(window_records(options), kWindowRecordsMax, kWindowSize),
       ahead_share_(kAheadParts),
       begin_(clock.now()),
-      cpu_begin_(process_cpu_seconds()) {
+      cpu_begin_(process_cpu_seconds()),
+      loop_cpu_begin_(thread_cpu_seconds()) {
   if (options.server) return;
   for (const auto& device : options.devices) {
     auto& shown = progress_.devices.emplace_back();
@@ -58,7 +59,9 @@ Status EmbedRun::prepare() {
   if (options_.resume && options_.restart) {
     return Error{ErrorKind::InvalidArgument, "--resume and --restart exclude each other"};
   }
-  reader_ = MUSTER_TRY(TextReader::open(options_.input));
+  auto input = options_.input;
+  input.is_interrupted = cancelled_;
+  reader_ = MUSTER_TRY(TextReader::open(std::move(input)));
   progress_.input_size_total = reader_->size_total();
   return Done{};
 }
@@ -148,7 +151,7 @@ Status EmbedRun::skip_done_records() {
   }
   progress_.input_size_resumed = reader_->size_consumed();
   progress_.resumed_count = last.row_count;
-  progress_.bad_count = last.record_count - last.row_count;
+  progress_.bad_count = resumed_bad_count_ = last.record_count - last.row_count;
   return Done{};
 }
 

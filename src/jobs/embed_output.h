@@ -13,7 +13,7 @@ namespace muster {
 /// Where the rows of a run go, in input order: files that a later run can resume (run_output.h), or
 /// a stream (stream_output.h).
 ///
-/// Threads: not thread-safe; owned by the loop of the run.
+/// Threads: not thread-safe; one at a time, the loop of the run or its writer.
 class EmbedOutput {
  public:
   virtual ~EmbedOutput() = default;
@@ -24,6 +24,10 @@ class EmbedOutput {
 
   /// Everything so far is now as safe as it can be. `records_hash` is over all records consumed.
   virtual Status commit(const std::string& records_hash) = 0;
+
+  /// The same, beside what the caller does next: whether it went well, a later call says. Nothing
+  /// while the one before is under way.
+  virtual Status begin_commit(const std::string& records_hash) = 0;
 
   /// Commits and ends it. record: how the vectors were made.
   virtual Status finish(OutputRecord record) = 0;

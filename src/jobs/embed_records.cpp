@@ -27,6 +27,7 @@ Error not_finite(Precision precision) {
 
 Status EmbedRun::read_turn() {
   for (int i = 0; i < kRecordsPerTurn && window_.has_room(); ++i) {
+    position_before_ = reader_->size_consumed();
     {
       const Stopwatch watch(clock_, time_.read);
       is_at_end_ = !MUSTER_TRY(reader_->next(record_));
@@ -70,13 +71,8 @@ Status EmbedRun::take_record() {
     return Done{};
   }
   const auto key = window_.next_key();
-  {
-    const Stopwatch watch(clock_, time_.tokenize);
-    const auto tokens = backend_->submit(key, record_.text).value_or(Tokenizer::Encoded{});
-    taken.entry.token_count = tokens.token_count;
-    taken.entry.is_truncated = tokens.is_truncated;
-    progress_.read_token_count += tokens.token_count;
-  }
+  backend_->submit(key, record_.text);
+  if (!options_.server && unknown_count_++ == 0) encoded_position_ = position_before_;
   taken.entry.text = record_.text;
   MUSTER_CHECK(window_.push(std::move(taken)) == key);
   return Done{};
@@ -111,8 +107,13 @@ void EmbedRun::note_id() {
 void EmbedRun::on_tokens(ItemKey key, const Tokenizer::Encoded& tokens) {
   auto* record = window_.find(key);
   MUSTER_CHECK(record != nullptr && !record->is_done);
-  record->entry.token_count = tokens.token_count;
+  window_.note_tokens(key, tokens.token_count);
   record->entry.is_truncated = tokens.is_truncated;
+  // A server tells of a text's tokens only when it has computed it.
+  if (options_.server) return;
+  progress_.read_token_count += tokens.token_count;
+  encoded_position_ = record->input_position;
+  --unknown_count_;
 }
 
 void EmbedRun::on_row(ItemKey key, std::span<const std::byte> row) {
@@ -141,12 +142,13 @@ void EmbedRun::on_item_failed(ItemKey key, const Error& error) {
 }
 
 Status EmbedRun::open_output() {
-  if (output_) return Done{};
+  if (writer_) return Done{};
   const auto dim = backend_->status().dim;
   if (dim == 0) return Done{};
   last_commit_ = clock_.now();
   if (options_.stream) {
-    output_ = std::make_unique<StreamOutput>(*options_.stream);
+    writer_ = std::make_unique<RecordWriter>(std::make_unique<StreamOutput>(*options_.stream),
+                                             std::move(records_hash_));
     return Done{};
   }
   if (ahead_ && ahead_->dim() != 0 && ahead_->dim() != dim) {
@@ -156,39 +158,33 @@ Status EmbedRun::open_output() {
                              files_.ahead.string(), ahead_->dim(), dim)};
   }
   const RowShape shape{.format = format_, .dim = dim, .has_objects = writes_objects(options_)};
-  output_ = MUSTER_TRY(
-      RunOutput::open(files_, shape, identity_, std::exchange(resumption_, std::nullopt)));
+  writer_ = std::make_unique<RecordWriter>(
+      MUSTER_TRY(
+          RunOutput::open(files_, shape, identity_, std::exchange(resumption_, std::nullopt))),
+      std::move(records_hash_));
   return Done{};
 }
 
 Status EmbedRun::write_done() {
-  const Stopwatch watch(clock_, time_.write);
   // A bad record is done before any worker has said how long a row is.
-  if (!output_) return Done{};
-  while (auto* record = window_.front_if_done()) {
-    hash_record(records_hash_, {.line = record->entry.line,
-                                .id = record->entry.id,
-                                .text = record->entry.text,
-                                .fields = record->entry.fields});
-    MUSTER_TRY(output_->append(record->entry, record->row));
-    if (!record->entry.row) {
-      ++progress_.bad_count;
-    } else if (!record->is_resumed) {
-      ++progress_.text_count;
-      progress_.token_count += record->entry.token_count;
-      progress_.truncated_count += record->entry.is_truncated ? 1 : 0;
+  if (!writer_) return Done{};
+  MUSTER_TRY(writer_->status());
+  while (window_.front_if_done() != nullptr && writer_->has_room()) {
+    std::vector<WindowRecord> done;
+    for (int i = 0; i < kRecordsPerTurn && window_.front_if_done() != nullptr; ++i) {
+      done.push_back(std::move(*window_.front_if_done()));
+      window_.pop_front();
     }
-    progress_.input_size_consumed = record->input_position;
-    window_.pop_front();
+    writer_->give(std::move(done));
   }
   if (clock_.now() - last_commit_ >= kCommitInterval) return commit();
   return Done{};
 }
 
-// The hash of the records goes with the step, so that a resumed run can tell a changed input.
 Status EmbedRun::commit() {
-  last_commit_ = clock_.now();
-  MUSTER_TRY(output_->commit(records_hash_.hex()));
+  const auto now = clock_.now();
+  window_.fit_to_pace(now - std::exchange(last_commit_, now));
+  writer_->begin_commit();
   return keep_ahead();
 }
 
@@ -197,7 +193,7 @@ Status EmbedRun::commit() {
 Status EmbedRun::keep_ahead() {
   const auto begin = clock_.now();
   if (!ahead_share_.is_due(begin)) return Done{};
-  const auto kept = put_ahead();
+  const auto kept = put_ahead(/*only_waiting=*/true);
   ahead_share_.note(begin, clock_.now());
   if (kept || kept.error().kind != ErrorKind::ResourceExhausted) return kept;
   if (!std::exchange(has_told_of_no_room_, true)) {
@@ -208,33 +204,40 @@ Status EmbedRun::keep_ahead() {
   return Done{};
 }
 
-// What a crash would else cost: rows that wait for an earlier one. One that cannot be written does
-// not keep those before it from counting.
-Status EmbedRun::put_ahead() {
+// What a crash would else cost: rows that wait for an earlier one; at an early end also those that
+// the writer could not write. One that cannot be kept does not keep those before it from counting.
+Status EmbedRun::put_ahead(bool only_waiting) {
   if (!ahead_) return Done{};
-  MUSTER_TRY(ahead_->drop_before(output_->durable_record_count()));
-  const auto put = window_.visit_done([this](ItemKey key, const WindowRecord& record) -> Status {
-    const auto number = first_record_ + key;
+  MUSTER_TRY(ahead_->drop_before(writer_->counts().durable_record_count));
+  const auto keep = [this](const WindowRecord& record) -> Status {
+    const auto number = first_record_ + record.key;
     if (record.row.empty() || ahead_->has(number)) return Done{};
     return ahead_->put({.record = number,
                         .text = record.entry.text,
                         .token_count = record.entry.token_count,
                         .is_truncated = record.entry.is_truncated},
                        record.row);
-  });
+  };
+  Status put = Done{};
+  if (!only_waiting) {
+    for (const auto& record : writer_->unwritten()) {
+      if (put) put = keep(record);
+    }
+  }
+  if (put) put = window_.visit_done(only_waiting, keep);
   const auto synced = ahead_->sync();
   return put ? synced : put;
 }
 
 // At an early end. Rows may be kept where the step was not; an error would only hide the first one.
 void EmbedRun::keep_all() {
-  (void)output_->commit(records_hash_.hex());
-  (void)put_ahead();
+  (void)writer_->commit();
+  (void)put_ahead(/*only_waiting=*/false);
 }
 
 // Records that a resumed run would not compute again.
 std::uint64_t EmbedRun::kept_count() const {
-  return output_->durable_record_count() + (ahead_ ? ahead_->durable_count() : 0);
+  return writer_->counts().durable_record_count + (ahead_ ? ahead_->durable_count() : 0);
 }
 
 }  // namespace muster

@@ -19,6 +19,7 @@
 #include "jobs/output_lock.h"
 #include "jobs/output_taking.h"
 #include "jobs/record_window.h"
+#include "jobs/record_writer.h"
 #include "jobs/run_output.h"
 #include "jobs/time_share.h"
 
@@ -80,13 +81,14 @@ class EmbedRun {
   Status write_done();
   Status commit();
   Status keep_ahead();
-  Status put_ahead();
+  Status put_ahead(bool only_waiting);
   void keep_all();
   std::uint64_t kept_count() const;
 
   // What is told of it: embed_account.cpp.
   void begin_phase(const std::string& phase);
   void report_progress(bool is_last);
+  void take_counts();
   void tell_of_fields_not_met() const;
   EmbedReport report();
   OutputRecord record() const;
@@ -112,7 +114,7 @@ class EmbedRun {
   RunIdentity identity_;
   std::optional<OutputLock> lock_;
   std::optional<RunResumption> resumption_;
-  std::unique_ptr<EmbedOutput> output_;
+  std::unique_ptr<RecordWriter> writer_;  // once the shape of a row is known
   RecordWindow window_;
   std::unique_ptr<AheadFile> ahead_;  // nullptr where nothing can be resumed
   TimeShare ahead_share_;             // of keeping rows ahead
@@ -120,7 +122,8 @@ class EmbedRun {
   std::uint64_t first_record_ = 0;    // of the input: the window's first key
 
   TextRecord record_;     // the one just read; its buffers are used again
-  Hash128 records_hash_;  // over all records that have been written
+  Hash128 records_hash_;  // over the records that an earlier run has done; goes to writer_
+  std::uint64_t resumed_bad_count_ = 0;
   DuplicateIds ids_;
   std::string first_duplicate_;
   bool is_at_end_ = false;
@@ -128,8 +131,13 @@ class EmbedRun {
   std::optional<Error> fatal_;      // set by a callback, looked at after the step
   EmbedProgress progress_;
   TimeSplit time_;
+  Duration writer_wait_{};              // until it is looked at again whether the writer has room
+  std::uint64_t encoded_position_ = 0;  // bytes of the inputs whose texts' tokens are known
+  std::uint64_t position_before_ = 0;   // of the record that is read
+  std::uint64_t unknown_count_ = 0;     // texts that were submitted, whose tokens are not
   const TimePoint begin_;
   const double cpu_begin_;
+  const double loop_cpu_begin_;
   std::optional<TimePoint> first_row_at_;
   TimePoint last_commit_{};
   TimePoint last_progress_{};

@@ -276,6 +276,7 @@ TEST_F(EmbedTest, AFullDiskLeavesNoFinalNameAndCanBeResumed) {
     options_.resume = true;
     const auto report = run();
     ASSERT_TRUE(report) << report.error().message;
+    EXPECT_GT(report->progress.resumed_count, 0U) << "what was computed is kept as far as it goes";
     EXPECT_TRUE(output_bytes() == undisturbed);
     EXPECT_EQ(*read_file(folder_ / "out.npy.run.json"), about);
   }
@@ -463,6 +464,7 @@ TEST_F(EmbedTest, ResumingAJournalThatSaysNothingBegins) {
   for (const char* content : {"", "{\"muster_run\":2,\"iden"}) {
     SCOPED_TRACE(content);
     std::filesystem::remove(options_.out);
+    std::filesystem::remove(index_path_of(options_.out));
     std::filesystem::remove(folder_ / "out.npy.run.json");
     ASSERT_TRUE(write_file_atomically(folder_ / "out.npy.journal", content));
     notices_.clear();

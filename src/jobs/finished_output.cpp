@@ -135,17 +135,13 @@ Status may_begin(FoundOutput found, const RunFiles& files, const EmbedOptions& o
       return Error{ErrorKind::InvalidArgument,
                    "standard input cannot be resumed: write it to a file first"};
     }
-    if (found == FoundOutput::Nothing && is_there(files.out)) {
-      return refusal(files,
-                     fmt::format("{}, which would say of what, is missing", files.about.string()));
-    }
     return Done{};
   }
   if (found != FoundOutput::Unfinished && found != FoundOutput::Unnamed) return Done{};
   if (found == FoundOutput::Unnamed) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{} is whole and lacks only its names: give them with --resume, or "
-                             "drop it and start anew with --restart",
+                             "make it anew with --restart",
                              out)};
   }
   return Error{ErrorKind::InvalidArgument,

@@ -12,7 +12,7 @@ namespace muster {
 
 /// What a run finds under the names of its files.
 enum class FoundOutput : std::uint8_t {
-  Nothing,     // or an OUT that stands alone: a run without flags replaces it
+  Nothing,     // or an OUT that stands alone: check_none_foreign looks whose it is
   Begun,       // a journal of which nothing is done, not ahead either: nothing is lost without it
   Unfinished,  // an interrupted run
   Unnamed,     // one whose parts are whole and lack their final names alone

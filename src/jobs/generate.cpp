@@ -13,9 +13,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/wall_clock.h"
+#include "jobs/reply_text.h"
 #include "modelfile/decoder_config.h"
-#include "tokenizer/stop_strings.h"
-#include "tokenizer/text_stream.h"
 
 namespace muster {
 namespace {
@@ -26,16 +25,11 @@ constexpr Duration kStepTime = std::chrono::milliseconds(100);
 constexpr std::uint64_t kTemplateTokensMost = 2048;
 constexpr std::uint64_t kBlockTokens = 16;
 
-std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
-  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
-  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
-}
-
 std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spec) {
   const std::uint64_t tokens = options.prompt.size() + options.system.value_or("").size() +
                                kTemplateTokensMost + options.token_limit;
   const std::uint64_t most = std::min<std::uint64_t>(tokens, spec.length_max) + kBlockTokens;
-  return most * token_bytes(spec, options.precision);
+  return most * token_cache_bytes(spec, options.precision);
 }
 
 Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text) {
@@ -72,36 +66,10 @@ std::optional<std::uint64_t> memory_of(std::optional<pid_t> pid) {
 }
 
 /// One reply on its way: what the session tells, and what becomes of it.
-class Reply {
- public:
-  Reply(const GenerateEvents& events, const DecoderText& text, StopStrings stops, bool is_raw)
-      : events_(events),
-        stream_(*text.tokenizer, {.continues_text = is_raw}),
-        stops_(std::move(stops)) {}
-
-  Status push(const GeneratedToken& token) {
-    ++token_count;
-    return let_through(stops_.push(stream_.push(token.token)));
-  }
-  Status finish() {
-    MUSTER_TRY(let_through(stops_.push(stream_.finish())));
-    return stopped ? Status(Done{}) : events_.on_text(stops_.finish());
-  }
-
-  std::uint32_t token_count = 0;
-  bool stopped = false;  // by a stop string
-  std::optional<GenerateEnd> end;
-  std::optional<Error> error;
-
- private:
-  Status let_through(const StopStrings::Step& step) {
-    stopped |= step.stop.has_value();
-    return step.text.empty() ? Status(Done{}) : events_.on_text(step.text);
-  }
-
-  const GenerateEvents& events_;
-  TextStream stream_;
-  StopStrings stops_;
+struct Reply {
+  ReplyText text;
+  std::optional<GenerateEnd> end = {};
+  std::optional<Error> error = {};
 };
 
 /// What a session tells of the one reply, and when.
@@ -115,16 +83,16 @@ struct Watch {
 
   void on_ready(const DecoderReady& ready) {
     if (!ready_at) ready_at = clock.now();
-    report.weights_bytes = ready.weights_bytes;
-    report.thread_count = ready.thread_count;
-    report.decoder_class = ready.decoder_class;
+    report.decoder = GenerateDecoder{.weights_bytes = ready.weights_bytes,
+                                     .thread_count = ready.thread_count,
+                                     .decoder_class = ready.decoder_class};
   }
   void on_token(const GeneratedToken& token) {
-    if (reply->stopped || reply->error) return;
+    if (reply->text.is_stopped() || reply->error) return;
     last_at = clock.now();
     if (!first_at) first_at = last_at;
-    if (const auto pushed = reply->push(token); !pushed) reply->error = pushed.error();
-    if (reply->stopped) reply->end = GenerateEnd::StopString;
+    if (const auto pushed = reply->text.push(token.token); !pushed) reply->error = pushed.error();
+    if (reply->text.is_stopped()) reply->end = GenerateEnd::StopString;
   }
 };
 
@@ -141,14 +109,19 @@ DecoderSessionEvents session_events(Watch& watch, const GenerateEvents& events) 
   return on;
 }
 
+}  // namespace
+
+std::uint64_t token_cache_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
+  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
+  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
+}
+
 // The tokenizer and the template read UTF-8 and do not check it.
-Status check_text(const char* what, std::string_view text) {
+Status check_prompt_text(const char* what, std::string_view text) {
   const auto at = invalid_utf8_at(text);
   if (!at) return Done{};
   return Error{ErrorKind::InvalidArgument, fmt::format("{} is not UTF-8 at byte {}", what, *at)};
 }
-
-}  // namespace
 
 ChatInput chat_input(const GenerateOptions& options, const DecoderText& text,
                      std::int64_t now_unix) {
@@ -183,11 +156,11 @@ std::string_view generate_end_name(GenerateEnd end) {
 Result<GenerateReport> generate_text(const GenerateOptions& options, const GenerateEvents& events,
                                      const Clock& clock, const std::function<bool()>& cancelled) {
   const auto begin = clock.now();
-  MUSTER_TRY(check_text("the prompt", options.prompt));
+  MUSTER_TRY(check_prompt_text("the prompt", options.prompt));
   if (options.prompt.empty()) {
     return Error{ErrorKind::InvalidArgument, "the prompt is empty: there is nothing to continue"};
   }
-  MUSTER_TRY(check_text("the system's text", options.system.value_or("")));
+  MUSTER_TRY(check_prompt_text("the system's text", options.system.value_or("")));
   const auto spec = MUSTER_TRY(read_decoder_spec(options.source));
   auto stops = MUSTER_TRY(StopStrings::make(options.stops));
   Watch watch{.clock = clock, .report = {}};
@@ -202,7 +175,7 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
                              .cache_bytes = cache_bytes(options, spec)},
                             session_events(watch, events), clock));
   const auto text = MUSTER_TRY(load_decoder_text(options.source));
-  Reply reply(events, text, std::move(stops), options.is_raw);
+  Reply reply{.text = ReplyText(*text.tokenizer, options.is_raw, std::move(stops), events.on_text)};
   watch.reply = &reply;
   auto ids = MUSTER_TRY(prompt_ids(options, text));
   auto& report = watch.report;
@@ -221,19 +194,19 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
     MUSTER_TRY(session->step(kStepTime));
   }
   if (reply.error) return *reply.error;
-  MUSTER_TRY(reply.finish());
+  MUSTER_TRY(reply.text.finish());
   report.end = *reply.end;
-  report.reply_tokens = reply.token_count;
+  report.reply_tokens = reply.text.token_count();
   report.restart_count = session->restart_count();
+  if (!watch.first_at) return report;
   const std::uint64_t tokens = report.prompt_tokens + std::max(report.reply_tokens, 1U) - 1;
   report.cache_bytes = (tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens *
-                       token_bytes(spec, options.precision);
+                       token_cache_bytes(spec, options.precision);
   report.worker_bytes = memory_of(session->worker_pid());
-  if (watch.first_at) {
-    report.first_token_seconds = seconds(*watch.first_at - begin);
-    report.prefill_seconds = seconds(*watch.first_at - std::max(asked_at, *watch.ready_at));
-    report.decode_seconds = seconds(watch.last_at - *watch.first_at);
-  }
+  report.times = GenerateTimes{
+      .first_token_seconds = seconds(*watch.first_at - begin),
+      .prefill_seconds = seconds(*watch.first_at - std::max(asked_at, *watch.ready_at)),
+      .decode_seconds = seconds(watch.last_at - *watch.first_at)};
   return report;
 }
 

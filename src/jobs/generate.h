@@ -12,6 +12,7 @@
 #include "chat/chat_template.h"
 #include "chat/decoder_text.h"
 #include "jobs/decoder_session.h"
+#include "spec/decoder_spec.h"
 
 namespace muster {
 
@@ -41,25 +42,35 @@ enum class GenerateEnd : std::uint8_t {
 /// "stop", "stop string", "length", "interrupted".
 std::string_view generate_end_name(GenerateEnd end);
 
+/// A decoder as its worker has loaded it.
+struct GenerateDecoder {
+  std::uint64_t weights_bytes = 0;
+  std::uint32_t thread_count = 0;
+  std::string decoder_class;
+};
+
+/// When the tokens of a reply came.
+struct GenerateTimes {
+  double first_token_seconds = 0;  // from the start of the call
+  double prefill_seconds = 0;      // from a loaded model and a prompt to the first token
+  double decode_seconds = 0;       // from the first token to the last
+};
+
 struct GenerateReport {
   GenerateEnd end = GenerateEnd::Length;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t reply_tokens = 0;
   std::uint32_t restart_count = 0;
-  double first_token_seconds = 0;  // from the start of the call
-  double prefill_seconds = 0;      // from a loaded model and a prompt to the first token
-  double decode_seconds = 0;       // from the first token to the last
-  std::uint64_t weights_bytes = 0;
-  std::uint64_t cache_bytes = 0;              // keys and values of prompt and reply, whole blocks
+  std::optional<GenerateDecoder> decoder;     // nullopt: interrupted before it was loaded
+  std::optional<GenerateTimes> times;         // nullopt, as both below: no token came
+  std::optional<std::uint64_t> cache_bytes;   // keys and values of prompt and reply, whole blocks
   std::optional<std::uint64_t> worker_bytes;  // its memory (PSS) behind the last token; nullopt:
                                               // the system does not say
-  std::uint32_t thread_count = 0;
-  std::string decoder_class;
 
   /// Tokens a second behind the first one; nullopt for a reply of one token.
   std::optional<double> tokens_per_second() const {
-    if (reply_tokens < 2 || decode_seconds <= 0) return std::nullopt;
-    return (reply_tokens - 1) / decode_seconds;
+    if (reply_tokens < 2 || !times || times->decode_seconds <= 0) return std::nullopt;
+    return (reply_tokens - 1) / times->decode_seconds;
   }
 };
 
@@ -68,6 +79,12 @@ struct GenerateEvents {
   std::function<Status(std::string_view)> on_text;
   std::function<void(const std::string&)> on_notice;
 };
+
+/// Keys and values of one token, in the worker. Bytes.
+std::uint64_t token_cache_bytes(const DecoderSpec& spec, DecoderPrecision precision);
+
+/// Errors: InvalidArgument for what is not UTF-8: "the prompt is not UTF-8 at byte 3".
+Status check_prompt_text(const char* what, std::string_view text);
 
 /// What the model's chat template is rendered with: the system's text, if there is one, and the
 /// prompt. now_unix: seconds, for templates that show the date.

@@ -1,15 +1,35 @@
-// A run on the devices of this machine, behind the interface that a server has too. `submit`
-// tokenizes here, in the run's own process, so token counts are known at once; rows come back in
-// `step`, in the order in which batches end.
+// A run on the devices of this machine, behind the interface that a server has too. Texts become
+// ids on threads beside the loop, since one thread feeds two or three fast GPUs at most; what is
+// tokenised goes to the fleet in the order of the input. Rows come back in the order in which
+// batches end.
 
+#include <poll.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
 #include <utility>
 
 #include "jobs/embed_backend.h"
 #include "jobs/embedding_session.h"
+#include "jobs/encode_pool.h"
 #include "spec/pooling.h"
 
 namespace muster {
 namespace {
+
+constexpr std::size_t kTokenizeThreadsMost = 16;
+constexpr Duration kEncodeWait = std::chrono::milliseconds(10);  // a chunk takes about one
+
+// The cores that this process may use: a container or taskset may leave it few of those there are.
+std::size_t tokenize_threads_most() {
+  cpu_set_t allowed;
+  const auto count = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                         ? static_cast<std::size_t>(CPU_COUNT(&allowed))
+                         : std::thread::hardware_concurrency();
+  return std::clamp<std::size_t>(count, 1, kTokenizeThreadsMost);
+}
 
 // All but what the devices settle.
 EmbedModel describe(const OpenedModel& opened) {
@@ -27,7 +47,13 @@ EmbedModel describe(const OpenedModel& opened) {
 
 class LocalBackend final : public EmbedBackend {
  public:
-  explicit LocalBackend(EmbeddingSession session) : session_(std::move(session)) {
+  LocalBackend(EmbeddingSession session,
+               std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens,
+               const Clock& clock)
+      : session_(std::move(session)),
+        on_tokens_(std::move(on_tokens)),
+        clock_(clock),
+        pool_(*session_.model.text_encoder, tokenize_threads_most()) {
     model_ = describe(session_.model);
     model_.precision = session_.precision;
     model_.precision_reason = session_.precision_reason;
@@ -36,21 +62,29 @@ class LocalBackend final : public EmbedBackend {
 
   const EmbedModel& model() const override { return model_; }
 
-  std::optional<Tokenizer::Encoded> submit(ItemKey key, const std::string& text) override {
-    std::vector<TokenId> ids;
-    const auto encoded = session_.model.text_encoder->encode(text, ids);
-    session_.fleet->texts().submit(
-        {.item = {.key = key, .model = kSessionModel, .token_count = encoded.token_count},
-         .ids = std::move(ids)});
-    return encoded;
-  }
+  void submit(ItemKey key, const std::string& text) override { pool_.give(key, text); }
 
-  Status step(Duration timeout) override { return session_.fleet->loop().step(timeout); }
+  Status step(Duration timeout) override {
+    pool_.flush();
+    // Where devices have nothing at all, these texts go first: the next record may be long in
+    // coming.
+    const bool is_idle = session_.fleet->texts().pending_count() == 0 && pool_.pending_count() > 0;
+    if (!take_encoded() && (timeout > Duration{0} || is_idle)) {
+      wait(std::max(timeout, is_idle ? kEncodeWait : Duration{0}));
+      take_encoded();
+    }
+    MUSTER_TRY(session_.fleet->loop().step(Duration{0}));
+    const bool is_starved = session_.fleet->models().first_ready_at() &&
+                            session_.fleet->placement().dispatcher().queued_text_count() == 0;
+    if (is_starved) pool_.grow();
+    return Done{};
+  }
 
   EmbedBackendStatus status() const override {
     EmbedBackendStatus status{.devices = {},
                               .ready_at = session_.fleet->models().first_ready_at(),
-                              .dim = session_.fleet->models().dim(kSessionModel)};
+                              .dim = session_.fleet->models().dim(kSessionModel),
+                              .tokenize_seconds = pool_.busy_seconds()};
     for (const auto& device : session_.fleet->groups()) {
       const auto model = device.models.find(kSessionModel);
       const auto here = model == device.models.end() ? GroupModelStatus{} : model->second;
@@ -72,7 +106,34 @@ class LocalBackend final : public EmbedBackend {
   std::optional<double> stop() override { return session_.fleet->loop().stop(); }
 
  private:
+  // True where there were some: the fleet has work to place.
+  bool take_encoded() {
+    auto texts = pool_.take();
+    for (auto& text : texts) {
+      const auto token_count = static_cast<std::uint32_t>(text.ids.size());
+      on_tokens_(text.key, {.token_count = token_count, .is_truncated = text.is_truncated});
+      session_.fleet->texts().submit(
+          {.item = {.key = text.key, .model = kSessionModel, .token_count = token_count},
+           .ids = std::move(text.ids)});
+    }
+    return !texts.empty();
+  }
+
+  // Until a worker or the pool has something, or the fleet's time has come.
+  void wait(Duration most) const {
+    auto& loop = session_.fleet->loop();
+    const auto until = std::min(clock_.now() + most, loop.next_deadline());
+    const auto rest = std::max(until - clock_.now(), Duration{0});
+    std::array<pollfd, 2> ready{pollfd{loop.wait_fd(), POLLIN, 0},
+                                pollfd{pool_.ready_fd(), POLLIN, 0}};
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(rest).count();
+    (void)::poll(ready.data(), ready.size(), static_cast<int>(ms));
+  }
+
   EmbeddingSession session_;
+  const std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens_;
+  const Clock& clock_;
+  EncodePool pool_;
   EmbedModel model_;
 };
 
@@ -100,7 +161,8 @@ Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& opt
                        const std::string& notice, std::optional<std::size_t>) { tell(notice); },
       .on_change = {}};
   auto session = MUSTER_TRY(open_session(options, std::move(heard), clock, cancelled, on_phase));
-  return std::unique_ptr<EmbedBackend>(std::make_unique<LocalBackend>(std::move(session)));
+  return std::unique_ptr<EmbedBackend>(
+      std::make_unique<LocalBackend>(std::move(session), std::move(events.on_tokens), clock));
 }
 
 }  // namespace muster

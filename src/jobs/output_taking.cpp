@@ -3,6 +3,7 @@
 
 #include "jobs/output_taking.h"
 
+#include "jobs/foreign_files.h"
 #include "jobs/output_conflicts.h"
 #include "modelfile/model_folder.h"
 
@@ -15,6 +16,14 @@ Result<RunSources> sources_of(const EmbedOptions& options) {
   return sources;
 }
 
+// The journal that vouches for the names that are given already goes with a new run, which may end
+// early. Where a part is gone there is nothing to complete, and the new run makes all.
+Status complete_names(const RunFiles& files) {
+  const auto published = publish(files);
+  if (!published && published.error().kind != ErrorKind::Corrupt) return published;
+  return Done{};
+}
+
 }  // namespace
 
 Result<TakenOutput> take_output(const EmbedOptions& options, const RunFiles& files) {
@@ -23,14 +32,15 @@ Result<TakenOutput> take_output(const EmbedOptions& options, const RunFiles& fil
   MUSTER_TRY(check_conflicts(files, read));
   taken.lock.emplace(MUSTER_TRY(OutputLock::take(files.lock, files.out)));
   MUSTER_TRY(check_conflicts(files, read));  // another run may have ended meanwhile
-  if (options.restart) {
-    MUSTER_TRY(check_no_links(files));
-    return taken;
-  }
   const auto found = find_output(files);
   // What is finished is only read again.
   const bool is_read_only = options.resume && found && *found == FoundOutput::Finished;
   if (!is_read_only) MUSTER_TRY(check_no_links(files));
+  MUSTER_TRY(check_none_foreign(files));
+  if (options.restart) {
+    if (found && *found == FoundOutput::Unnamed) MUSTER_TRY(complete_names(files));
+    return taken;  // what an interrupted run has left is dropped, whatever that is
+  }
   if (!found) return found.error();
   MUSTER_TRY(may_begin(*found, files, options));
   taken.found = *found;

@@ -17,9 +17,11 @@ struct TakenOutput {
 };
 
 /// Takes the names of a run: nothing that is read lies under them, nobody else writes them, and
-/// what was found there does not stand in the way.
+/// what was found there does not stand in the way. With --restart an output that lacks only its
+/// names is given them first.
 ///
-/// Errors: those of check_conflicts, OutputLock::take, check_no_links and may_begin.
+/// Errors: those of check_conflicts, OutputLock::take, check_no_links, check_none_foreign, publish
+/// and may_begin.
 Result<TakenOutput> take_output(const EmbedOptions& options, const RunFiles& files);
 
 }  // namespace muster

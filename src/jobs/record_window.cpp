@@ -2,21 +2,45 @@
 
 #include "jobs/record_window.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "base/check.h"
 
 namespace muster {
 
-RecordWindow::RecordWindow(std::size_t record_max, std::uint64_t size_max)
-    : record_max_(record_max), size_max_(size_max) {}
+RecordWindow::RecordWindow(std::size_t record_max, std::size_t record_most, std::uint64_t size_max)
+    : record_least_(record_max),
+      record_most_(std::max(record_max, record_most)),
+      record_max_(record_max),
+      size_max_(size_max) {}
 
 bool RecordWindow::has_room() const { return records_.size() < record_max_ && size_ < size_max_; }
 
 ItemKey RecordWindow::push(WindowRecord record) {
   const auto key = next_key();
+  record.key = key;
   record.size = size_of(record);
   size_ += record.size;
   records_.push_back(std::move(record));
   return key;
+}
+
+void RecordWindow::fit_to_pace(Duration since) {
+  constexpr double kSeconds = 0.5;
+  const auto count = static_cast<double>(first_key_ - std::exchange(first_key_then_, first_key_));
+  if (since <= Duration{0}) return;
+  const auto wanted = static_cast<std::size_t>(count / seconds(since) * kSeconds);
+  record_max_ = std::clamp(wanted, record_least_, record_most_);
+}
+
+void RecordWindow::note_tokens(ItemKey key, std::uint32_t token_count) {
+  auto* record = find(key);
+  MUSTER_CHECK(record != nullptr);
+  size_ -= record->size;
+  record->entry.token_count = token_count;
+  record->size = size_of(*record);
+  size_ += record->size;
 }
 
 WindowRecord* RecordWindow::find(ItemKey key) {
@@ -28,10 +52,12 @@ WindowRecord* RecordWindow::front_if_done() {
   return !records_.empty() && records_.front().is_done ? &records_.front() : nullptr;
 }
 
-Status RecordWindow::visit_done(
-    const std::function<Status(ItemKey, const WindowRecord&)>& visit) const {
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    if (records_[i].is_done) MUSTER_TRY(visit(first_key_ + i, records_[i]));
+Status RecordWindow::visit_done(bool only_waiting,
+                                const std::function<Status(const WindowRecord&)>& visit) const {
+  bool waits = !only_waiting;
+  for (const auto& record : records_) {
+    if (record.is_done && waits) MUSTER_TRY(visit(record));
+    waits |= !record.is_done;
   }
   return Done{};
 }
@@ -42,9 +68,8 @@ void RecordWindow::pop_front() {
   ++first_key_;
 }
 
-// Known when the record comes in: its text and kept fields, its ids, which the coordinator holds
-// meanwhile (a server tells their number later, and holds them itself), and the record itself. Rows
-// are bounded by the number of records.
+// Its text and kept fields, its ids, once their number is known (the coordinator holds them
+// meanwhile, or a server), and the record itself. Rows are bounded by the number of records.
 std::uint64_t RecordWindow::size_of(const WindowRecord& record) const {
   return sizeof(WindowRecord) + record.entry.text.size() + record.entry.id.size() +
          record.entry.fields.size() +

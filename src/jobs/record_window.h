@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "dataset/vector_file.h"
 #include "scheduler/batch_queue.h"
@@ -17,6 +18,7 @@ namespace muster {
 
 /// One record between reading and writing.
 struct WindowRecord {
+  ItemKey key = 0;  // by its place in the input
   IndexEntry entry;
   std::vector<float> row;            // [dim] once the record is done and good
   bool is_done = false;              // it has its row, or its reason
@@ -32,15 +34,23 @@ struct WindowRecord {
 /// Threads: not thread-safe; owned by the loop of the run.
 class RecordWindow {
  public:
-  /// Room for `record_max` records and `size_max` bytes of texts, ids and rows; a larger record
-  /// still goes in alone.
-  RecordWindow(std::size_t record_max, std::uint64_t size_max);
+  /// Room for `record_max` records at first, later for as many as `fit_to_pace` finds, up to
+  /// `record_most`; and for `size_max` bytes of texts and ids. A larger record still goes in alone.
+  RecordWindow(std::size_t record_max, std::size_t record_most, std::uint64_t size_max);
 
   bool has_room() const;
   bool is_empty() const { return records_.empty(); }
 
   /// Takes a record at the end; its key is what `find` knows it by.
   ItemKey push(WindowRecord record);
+
+  /// Room for half a second of records at the pace in which they have left since the last call,
+  /// `since` ago, and never for fewer than at first: fast devices need more texts on their way,
+  /// from which batches of one length can be cut.
+  void fit_to_pace(Duration since);
+
+  /// The record's tokens are known now: its size counts their ids.
+  void note_tokens(ItemKey key, std::uint32_t token_count);
 
   /// What the next `push` will return.
   ItemKey next_key() const { return first_key_ + records_.size(); }
@@ -49,7 +59,9 @@ class RecordWindow {
   WindowRecord* find(ItemKey key);
 
   /// Calls `visit` for each record that is done, the oldest first, until it answers with an error.
-  Status visit_done(const std::function<Status(ItemKey, const WindowRecord&)>& visit) const;
+  /// only_waiting: but those with an unfinished one before them.
+  Status visit_done(bool only_waiting,
+                    const std::function<Status(const WindowRecord&)>& visit) const;
 
   /// The oldest record if it is done.
   WindowRecord* front_if_done();
@@ -58,10 +70,13 @@ class RecordWindow {
  private:
   std::uint64_t size_of(const WindowRecord& record) const;
 
-  const std::size_t record_max_;
+  const std::size_t record_least_;
+  const std::size_t record_most_;
+  std::size_t record_max_;  // between them
   const std::uint64_t size_max_;
   std::deque<WindowRecord> records_;
-  ItemKey first_key_ = 0;  // of records_.front()
+  ItemKey first_key_ = 0;       // of records_.front()
+  ItemKey first_key_then_ = 0;  // when `fit_to_pace` was called last
   std::uint64_t size_ = 0;
 };
 

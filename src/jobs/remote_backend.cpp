@@ -59,7 +59,7 @@ class RemoteBackend final : public EmbedBackend {
   Status open(const EmbedOptions& options, const std::function<bool()>& cancelled);
 
   const EmbedModel& model() const override { return model_; }
-  std::optional<Tokenizer::Encoded> submit(ItemKey key, const std::string& text) override;
+  void submit(ItemKey key, const std::string& text) override;
   Status step(Duration timeout) override;
   EmbedBackendStatus status() const override;
   std::optional<double> stop() override {
@@ -178,12 +178,11 @@ void RemoteBackend::run_thread(ServerCaller caller) {
   }
 }
 
-std::optional<Tokenizer::Encoded> RemoteBackend::submit(ItemKey key, const std::string& text) {
+void RemoteBackend::submit(ItemKey key, const std::string& text) {
   if (open_size_ + text.size() > kTextBytesMost) send_open_request();
   open_request_.push_back({.key = key, .text = text});
   open_size_ += text.size();
   if (open_request_.size() == kTextsMost) send_open_request();
-  return std::nullopt;
 }
 
 void RemoteBackend::send_open_request() {

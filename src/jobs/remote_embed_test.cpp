@@ -196,8 +196,8 @@ TEST_F(RemoteEmbedTest, AResumedRunDoesNotAskAgainForWhatWasDoneBeforeItsTurn) {
   std::filesystem::remove(options_.out);
   std::filesystem::remove(index_path_of(options_.out));
   refuse_ = [](const auto& texts) -> std::optional<HttpResponse> {
-    if (texts.front() != "0") return std::nullopt;  // the first line
-    return refusal(503, "later", {{"Retry-After", "0"}});
+    if (texts.front() != "0") return std::nullopt;         // the first line
+    return refusal(503, "later", {{"Retry-After", "1"}});  // asked for ten minutes at most
   };
   last_ = {};
   const auto stopped =
@@ -287,6 +287,7 @@ TEST_F(RemoteEmbedTest, ARefusalThatIsNotOfATextEndsTheRun) {
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().kind, kind);
     // None of the eight connections asked for its texts one by one.
+    const std::lock_guard lock(mutex_);
     EXPECT_LE(request_count_, 8);
   }
 }

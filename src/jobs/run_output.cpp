@@ -18,6 +18,7 @@
 #include "dataset/file_hash.h"
 #include "dataset/json_text.h"
 #include "dataset/own_file.h"
+#include "jobs/foreign_files.h"
 
 namespace muster {
 namespace {
@@ -161,7 +162,8 @@ RunOutput::RunOutput(const RunFiles& files, bool has_objects, std::unique_ptr<Ve
       journal_(std::move(journal)),
       step_(step),
       durable_record_count_(step.record_count),
-      whole_index_hash_(std::move(whole_index_hash)) {}
+      whole_index_hash_(std::move(whole_index_hash)),
+      steps_([this](const RunStep& durable) { return make_durable(durable); }) {}
 
 // After a failed write nobody knows what the files hold: what is journalled must not speak of it.
 Status RunOutput::keep(Status outcome) {
@@ -201,22 +203,45 @@ Status RunOutput::flush_index() {
 }
 
 Status RunOutput::commit(const std::string& records_hash) {
-  MUSTER_TRY(Status(state_));
-  return keep(commit_step(records_hash));
+  MUSTER_TRY(settle(steps_.wait()));
+  MUSTER_TRY(begin_step(records_hash));
+  return settle(steps_.wait());
 }
 
-Status RunOutput::commit_step(const std::string& records_hash) {
-  MUSTER_TRY(flush_index());
-  if (::fdatasync(index_.get()) != 0)
-    return system_error(files_.index_part.string(), "sync", errno);
-  const auto place = MUSTER_TRY(vectors_->sync());
-  step_.vectors_size = place.size;
-  step_.vectors_hash = place.rows_hash;
+Status RunOutput::begin_commit(const std::string& records_hash) {
+  if (steps_.is_under_way()) return Done{};
+  MUSTER_TRY(settle(steps_.take()));
+  return begin_step(records_hash);
+}
+
+Status RunOutput::begin_step(const std::string& records_hash) {
+  MUSTER_TRY(Status(state_));
+  MUSTER_TRY(keep(flush_index()));
+  const auto place = vectors_->mark();
+  if (!place) return keep(place.error());
+  step_.vectors_size = place->size;
+  step_.vectors_hash = place->rows_hash;
   step_.index_hash = std::exchange(index_hash_, Hash128()).hex();
   step_.records_hash = records_hash;
-  MUSTER_TRY(journal_->append(step_));
-  durable_record_count_ = step_.record_count;
+  steps_.begin(step_);
   return Done{};
+}
+
+Status RunOutput::settle(std::optional<Result<RunStep>> outcome) {
+  if (!outcome) return Status(state_);
+  if (!*outcome) return keep(outcome->error());
+  durable_record_count_ = (*outcome)->record_count;
+  return Status(state_);
+}
+
+// On the thread of steps_. What is written meanwhile may become durable with it, and is in no
+// journal: a resumed run cuts it off.
+Status RunOutput::make_durable(const RunStep& step) {
+  if (::fdatasync(index_.get()) != 0) {
+    return system_error(files_.index_part.string(), "sync", errno);
+  }
+  MUSTER_TRY(vectors_->make_durable());
+  return journal_->append(step);
 }
 
 Status RunOutput::finish(OutputRecord record) {
@@ -234,6 +259,7 @@ Status RunOutput::finish(OutputRecord record) {
   // From here on only the names are missing.
   MUSTER_TRY(journal_->append_finished());
   is_finished_ = true;
+  MUSTER_TRY(check_none_foreign(files_));  // in hours somebody may have put a file there
   return publish(files_);
 }
 

@@ -15,6 +15,7 @@
 #include "dataset/run_journal.h"
 #include "dataset/vector_file.h"
 #include "dataset/vector_writer.h"
+#include "jobs/durable_steps.h"
 #include "jobs/embed_output.h"
 
 namespace muster {
@@ -70,7 +71,7 @@ struct RowShape {
 /// The output of a run while it grows: vectors, index and journal, under their part names until
 /// `finish`. After a failed call every call says the same, and nothing more is journalled.
 ///
-/// Threads: not thread-safe; owned by the loop of the run.
+/// Threads: not thread-safe; one at a time, the loop of the run or its writer.
 class RunOutput final : public EmbedOutput {
  public:
   /// Begins, which drops the rows ahead of an earlier run, or goes on with `resumption`.
@@ -82,9 +83,12 @@ class RunOutput final : public EmbedOutput {
 
   /// Makes everything so far durable and journals it.
   Status commit(const std::string& records_hash) override;
+  Status begin_commit(const std::string& records_hash) override;
 
   /// Commits, completes `record` (which says how the vectors were made, and `records_hash`) with
   /// what it tells of the files, writes it beside them, and gives all three their final names.
+  ///
+  /// Errors: those of check_none_foreign, and the names are not given; those of writing.
   Status finish(OutputRecord record) override;
 
   std::uint64_t record_count() const { return step_.record_count; }
@@ -100,7 +104,9 @@ class RunOutput final : public EmbedOutput {
 
   Status append_record(IndexEntry& entry, std::span<const float> row);
   Status append_row(const IndexEntry& entry, std::span<const float> row);
-  Status commit_step(const std::string& records_hash);
+  Status begin_step(const std::string& records_hash);
+  Status settle(std::optional<Result<RunStep>> outcome);
+  Status make_durable(const RunStep& step);
   Status flush_index();
   Status keep(Status outcome);
 
@@ -116,6 +122,7 @@ class RunOutput final : public EmbedOutput {
   std::string index_buffer_;
   Hash128 index_hash_;        // of the index bytes since the last commit
   Hash128 whole_index_hash_;  // of all of them
+  DurableSteps steps_;        // the last member: its thread uses the others
 };
 
 }  // namespace muster

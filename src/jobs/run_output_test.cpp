@@ -222,6 +222,42 @@ TEST_F(RunOutputTest, WhatCouldNotBeAppendedIsNotCounted) {
   expect_rows({1, 2});
 }
 
+TEST_F(RunOutputTest, AStepIsMadeDurableWhileMoreIsAppended) {
+  auto output = open();
+  append(*output, 1);
+  ASSERT_TRUE(output->begin_commit("one"));
+  append(*output, 2);
+  ASSERT_TRUE(output->begin_commit("two"));  // nothing, if the first is under way
+  append(*output, 3);
+  ASSERT_TRUE(output->commit("three"));
+  EXPECT_EQ(output->durable_record_count(), 3U);
+  append(*output, 4);  // never committed
+  output.reset();
+  auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  ASSERT_TRUE(resumption) << resumption.error().message;
+  EXPECT_EQ(resumption->last.record_count, 3U);
+  EXPECT_EQ(resumption->last.records_hash, "three");
+  output = open(*std::move(resumption));
+  append(*output, 4);
+  ASSERT_TRUE(output->finish(record()));
+  expect_rows({1, 2, 3, 4});
+}
+
+TEST_F(RunOutputTest, AStepThatHasBegunCountsThoughAppendingFailsBehindIt) {
+  auto output = open();
+  append(*output, 1);
+  ASSERT_TRUE(output->begin_commit("one"));
+  IndexEntry entry{};
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(output->append(entry, std::array{nan, nan}));
+  EXPECT_FALSE(output->commit("two"));
+  EXPECT_EQ(output->durable_record_count(), 1U);
+  output.reset();
+  const auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  ASSERT_TRUE(resumption) << resumption.error().message;
+  EXPECT_EQ(resumption->last.record_count, 1U);
+}
+
 TEST_F(RunOutputTest, LeavesAnOlderRunAloneWhenNothingWasDone) {
   {
     auto output = open();

@@ -19,6 +19,7 @@ class StreamOutput final : public EmbedOutput {
 
   Status append(IndexEntry& entry, std::span<const float> row) override;
   Status commit(const std::string& records_hash) override;
+  Status begin_commit(const std::string& records_hash) override { return commit(records_hash); }
   Status finish(OutputRecord record) override;
   std::uint64_t durable_record_count() const override { return 0; }
   bool is_finished() const override { return false; }

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "jobs/embed_output.h"
+#include "jobs/record_window.h"
+
+namespace muster {
+
+/// What has been written by this run, as far as it is.
+struct WrittenCounts {
+  std::uint64_t text_count = 0;   // vectors, without those of an earlier run
+  std::uint64_t token_count = 0;  // of these
+  std::uint64_t truncated_count = 0;
+  std::uint64_t bad_count = 0;
+  std::uint64_t input_size_consumed = 0;   // bytes of the inputs, up to the last record written
+  std::uint64_t durable_record_count = 0;  // EmbedOutput::durable_record_count
+  double busy_seconds = 0;
+};
+
+/// Writes the records of a run in the order in which they are given, on a thread of its own: a
+/// vector costs as much to write as all that the loop does for it.
+///
+/// After a failure nothing more is written, and `status` says what it was. What was given and not
+/// written is kept.
+///
+/// Threads: not thread-safe; owned by the loop of the run. The output is called by its thread, and
+/// by the loop only while that has nothing to do.
+class RecordWriter {
+ public:
+  /// records_hash: of the records before these.
+  RecordWriter(std::unique_ptr<EmbedOutput> output, Hash128 records_hash);
+  /// Waits for what the thread is at; the rest is dropped.
+  ~RecordWriter();
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  /// Whether more should be given: what waits is bounded by the caller's heeding it.
+  bool has_room() const;
+
+  /// Records that are done.
+  void give(std::vector<WindowRecord> records);
+
+  /// EmbedOutput::begin_commit behind all that was given.
+  void begin_commit();
+
+  /// Waits until all that was given is written.
+  Status wait();
+
+  /// The same, and EmbedOutput::commit: also after a failure, so that what is durable counts.
+  Status commit();
+
+  /// As `commit`, and EmbedOutput::finish. record: all but `records_hash`.
+  Status finish(OutputRecord record);
+
+  /// What waits is dropped: nobody is to see it any more.
+  void drop_waiting();
+
+  Status status() const;
+  WrittenCounts counts() const;
+
+  /// After `commit` has failed: what was given and not written, in order.
+  const std::vector<WindowRecord>& unwritten() const { return unwritten_; }
+
+  /// EmbedOutput::is_finished, once `commit` or `finish` has returned.
+  bool is_finished() const { return output_->is_finished(); }
+
+ private:
+  void run();
+  Status write(std::vector<WindowRecord>& records, WrittenCounts& counts);
+
+  const std::unique_ptr<EmbedOutput> output_;
+  Hash128 records_hash_;
+  std::vector<WindowRecord> unwritten_;    // the thread's while it is busy
+  std::atomic<bool> is_dropping_ = false;  // what the thread has not written yet
+
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool is_over_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool is_busy_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool is_commit_asked_for_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::vector<WindowRecord> waiting_ MUSTER_GUARDED_BY(mutex_);
+  std::uint64_t held_size_ MUSTER_GUARDED_BY(mutex_) = 0;  // bytes of these and of what is written
+  Status status_ MUSTER_GUARDED_BY(mutex_) = Done{};
+  WrittenCounts counts_ MUSTER_GUARDED_BY(mutex_);
+  std::jthread thread_;
+};
+
+}  // namespace muster
