@@ -81,14 +81,8 @@ class Fields {
   std::optional<std::string> fault_;
 };
 
-Result<ListedModel> listed_model(const Json& json) {
-  Fields fields(json);
-  ListedModel model;
-  model.name = fields.text("id");
-  if (fields.has("path")) model.path = fields.text("path");  // told to administrators alone
-  model.embeds = fields.text("task") == "embed";
-  model.state = fields.text("state");
-  if (fields.has("reason")) model.reason = fields.text("reason");
+// What decides the bits of a vector: models of other kinds lack some of it.
+Status read_embedding(Fields& fields, ListedModel& model) {
   if (fields.has("dim")) model.dim = fields.count("dim");
   model.length_max = fields.count("length_max");
   model.prompts = fields.texts("prompts");
@@ -101,6 +95,19 @@ Result<ListedModel> listed_model(const Json& json) {
   if (fields.fault()) return unlike(*fields.fault());
   if (!precision) return unlike("precision");
   model.precision = *precision;
+  return Done{};
+}
+
+Result<ListedModel> listed_model(const Json& json) {
+  Fields fields(json);
+  ListedModel model;
+  model.name = fields.text("id");
+  if (fields.has("path")) model.path = fields.text("path");  // told to administrators alone
+  model.embeds = fields.text("task") == "embed";
+  model.state = fields.text("state");
+  if (fields.has("reason")) model.reason = fields.text("reason");
+  if (fields.fault()) return unlike(*fields.fault());
+  if (model.embeds) MUSTER_TRY(read_embedding(fields, model));
   return model;
 }
 

@@ -15,7 +15,8 @@ namespace muster {
 /// What a client must know of the API of `muster serve` (docs/openapi.yaml): the bodies that it
 /// sends, and what it reads of the answers.
 
-/// A model of a server, as it tells of it.
+/// A model of a server, as it tells of it. Of one that does not embed only name, path, state and
+/// reason are known.
 struct ListedModel {
   std::string name;
   std::string path;  // on the server's machine; empty: it is not told to this caller

@@ -50,6 +50,20 @@ TEST(ParseListedModels, NeedsNoPath) {
   EXPECT_EQ(models->front().path, "");
 }
 
+// A decoder has no prompts and no vectors, and its precision may be "own".
+TEST(ParseListedModels, ReadsAListWithModelsOfOtherKinds) {
+  const Json decoder{{"id", "chat"},       {"object", "model"},  {"task", "generate"},
+                     {"state", "ready"},   {"length_max", 2048}, {"has_chat_template", true},
+                     {"precision", "own"}, {"tokens", 7}};
+  const auto models = parse_listed_models(Json{{"data", {decoder, listed()}}}.dump());
+  ASSERT_TRUE(models) << models.error().message;
+  ASSERT_EQ(models->size(), 2U);
+  EXPECT_EQ((*models)[0].name, "chat");
+  EXPECT_FALSE((*models)[0].embeds);
+  EXPECT_EQ((*models)[0].state, "ready");
+  EXPECT_TRUE((*models)[1].embeds);
+}
+
 TEST(ParseListedModels, NamesTheFieldThatIsNotAsMusterHasIt) {
   for (const char* name :
        {"id", "state", "length_max", "prompts", "normalize", "precision", "equality_class"}) {

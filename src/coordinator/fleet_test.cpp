@@ -108,7 +108,17 @@ class FleetTest : public testing::Test {
   }
 
   const std::vector<pid_t> pids_before_ = child_pids();
-  const SteadyClock clock_{};
+  /// Runs as the steady clock does, and can be set ahead.
+  class SetClock final : public Clock {
+   public:
+    TimePoint now() const override { return steady_.now() + ahead; }
+    Duration ahead{0};
+
+   private:
+    SteadyClock steady_;
+  };
+
+  SetClock clock_;
   std::unique_ptr<Fleet> fleet_;
   bool is_low_latency_ = true;
   std::map<ItemKey, int> row_counts_;
@@ -156,6 +166,19 @@ TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
   ASSERT_TRUE(run_until_done());
   EXPECT_EQ(row_counts_[0], 2);
   EXPECT_EQ(expects_[0], 0);
+}
+
+// As after `docker pause`, in an owner that waits by itself and steps when something has come.
+TEST_F(FleetTest, APauseOutsideOfItsStepIsNoSilenceOfAWorker) {
+  start("hang_on=1000", 1);
+  load_all();
+  submit(1);
+  ASSERT_TRUE(fleet_->loop().step(Duration{0}));
+  clock_.ahead += std::chrono::minutes(10);
+  ASSERT_TRUE(fleet_->loop().step(Duration{0}));
+  EXPECT_EQ(notices_, "");
+  EXPECT_EQ(fleet_->groups()[0].restart_count, 0U);
+  EXPECT_EQ(fleet_->texts().pending_count(), 1U);
 }
 
 TEST_F(FleetTest, TellsNoWorkerToExpectABatchWhereThatIsOff) {

@@ -39,6 +39,7 @@ struct GroupLife {
   bool is_probing = false;     // the leader measures precisions
   bool was_ready = false;      // they have had a model
   TimePoint last_sign{};       // of life, while they start, load or probe
+  bool is_forgiven = false;    // for a pause of this process; until it speaks or is asked more
   EndReason end_reason = EndReason::None;
   std::optional<TimePoint> end_by;       // they are ending; then they are killed, and again
   std::optional<TimePoint> stuck_since;  // they were killed then, and have not ended

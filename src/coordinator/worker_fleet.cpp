@@ -177,16 +177,19 @@ void WorkerFleet::place_submitted() {
   due_ = next_deadline();
 }
 
+// A step that was due long ago comes after a pause of this process, whether the pause fell into its
+// own wait or into its caller's.
 Status WorkerFleet::wait(Duration timeout) {
   const auto begun_at = clock_.now();
   auto limit = Duration{0};
   if (timeout > limit) limit = std::clamp(next_deadline() - begun_at, limit, timeout);
   if (limit == Duration{0} && MUSTER_TRY(read_only_answer())) {
-    supervisor_.forgive_pause(begun_at, std::max(due_, begun_at));
+    supervisor_.forgive_pause(begun_at, due_);
     return Done{};
   }
   MUSTER_TRY(runner_.wait(limit));
-  supervisor_.forgive_pause(clock_.now(), std::max(due_, begun_at + limit));
+  const auto due = limit == Duration{0} ? due_ : std::max(due_, begun_at + limit);
+  supervisor_.forgive_pause(clock_.now(), due);
   return runner_.handle(supervisor_);
 }
 

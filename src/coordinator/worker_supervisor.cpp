@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 // A gap between two steps that only a stopped parent explains.
-constexpr Duration kParentPause = std::chrono::seconds(2);
+constexpr Duration kParentPause = std::chrono::milliseconds(250);
 // From the end of its stream to the exit of a worker that ends by itself.
 constexpr Duration kEndAllowance = std::chrono::seconds(1);
 // For all workers to end by themselves when the fleet stops, and then to be gone once killed.
@@ -45,7 +45,7 @@ Status WorkerSupervisor::start_group(std::size_t index) {
   group.have_greeted.assign(group.pids.size(), false);
   ++life.serial;
   life.has_processes = true;
-  life.is_greeted = life.is_probing = life.was_ready = false;
+  life.is_greeted = life.is_probing = life.was_ready = life.is_forgiven = false;
   life.end_reason = EndReason::None;
   life.end_by.reset();
   life.last_sign = group.started_at = parts_.clock.now();
@@ -55,7 +55,10 @@ Status WorkerSupervisor::start_group(std::size_t index) {
 }
 
 void WorkerSupervisor::tell(std::size_t group, MessageType type, std::vector<std::byte> payload) {
-  if (type == MessageType::Load) groups_[group].life.last_sign = parts_.clock.now();
+  if (type == MessageType::Load) {
+    groups_[group].life.last_sign = parts_.clock.now();
+    groups_[group].life.is_forgiven = false;
+  }
   parts_.processes.send(group, type, 0, std::move(payload));
 }
 
@@ -65,6 +68,7 @@ std::uint64_t WorkerSupervisor::send(std::size_t group, SentFrame frame,
   frame.id = next_frame_++;
   frame.sent_at = now;
   groups_[group].sent.push(frame, now);
+  groups_[group].life.is_forgiven = false;
   parts_.processes.send(group, MessageType::Batch, frame.id, std::move(payload));
   return frame.id;
 }
@@ -74,6 +78,7 @@ Status WorkerSupervisor::on_frame(std::size_t group, std::size_t member, const F
   auto& life = groups_[group].life;
   if (life.end_by) return Done{};
   life.last_sign = parts_.clock.now();
+  life.is_forgiven = false;
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Hello:
       return on_hello(group, member, payload);
@@ -133,10 +138,12 @@ void WorkerSupervisor::on_line(std::size_t group, const std::string& line) {
 }
 
 // When this process was stopped, every worker looks silent for as long. Their clocks start anew
-// instead.
+// instead: once for each thing that they are asked, so that an owner who always comes late still
+// finds one that hangs.
 void WorkerSupervisor::forgive_pause(TimePoint now, TimePoint due) {
   if (due == TimePoint::max() || now - due <= kParentPause) return;
   for (auto& group : groups_) {
+    if (std::exchange(group.life.is_forgiven, true)) continue;
     group.life.last_sign = now;
     group.sent.restart_clocks(now);
   }

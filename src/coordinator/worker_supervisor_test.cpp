@@ -233,6 +233,32 @@ TEST_F(WorkerSupervisorTest, APauseOfTheWholeProgramIsNobodysSilence) {
   EXPECT_EQ(lost_.size(), 2U);
 }
 
+// A short one, that ends soon after the limit of a batch.
+TEST_F(WorkerSupervisorTest, AShortPauseIsNobodysSilenceEither) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  predicted_[0] = milliseconds(200);  // five times as much are allowed
+  send(0);
+  const auto due = clock_.now() + seconds(1);
+  clock_.pass(milliseconds(1'300));
+  supervisor_->forgive_pause(clock_.now(), due);
+  pass(milliseconds(900));
+  EXPECT_TRUE(lost_.empty());
+}
+
+// An owner that is late each time: a pipe in front of it that trickles.
+TEST_F(WorkerSupervisorTest, AGroupThatHangsIsFoundByAnOwnerThatIsAlwaysLate) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  predicted_[0] = seconds(2);
+  send(0);
+  for (int i = 0; i < 3 && lost_.empty(); ++i) {
+    const auto due = clock_.now() + seconds(10);
+    clock_.pass(seconds(15));
+    supervisor_->forgive_pause(clock_.now(), due);
+    pass(Duration{0});
+  }
+  EXPECT_EQ(lost_.size(), 1U);
+}
+
 // Taught 10 ms; three batches of 200 ms are together over half a second, and each over 50 ms.
 TEST_F(WorkerSupervisorTest, ASlowGroupIsPutAsideAliveAndComesBackByItsCanaries) {
   ASSERT_NO_FATAL_FAILURE(make_ready(2));

@@ -134,6 +134,20 @@ Json clean_up(ServerState& state, const std::vector<GroupStatus>& devices,
 
 // ---- POST /v1/admin/… ----
 
+// Decoders have workers of their own on a device, which go on: that is said, not left to be found.
+std::optional<std::string> decoders_note(const ServerState& state, const std::string& device,
+                                         std::string_view verb) {
+  std::string names;
+  for (const auto& decoder : decoders_of(state)) {
+    const auto is_here = [&](const auto& place) { return place.name == device; };
+    if (std::any_of(decoder.devices.begin(), decoder.devices.end(), is_here)) {
+      names += (names.empty() ? "" : ", ") + decoder.name;
+    }
+  }
+  if (names.empty() || verb == "resume") return std::nullopt;  // a resume takes nothing away
+  return "a " + std::string(verb) + " leaves decoders out: nothing changes for " + names;
+}
+
 void change_device(const ExchangePtr& exchange, std::string_view verb,
                    void (FleetAdmin::*change)(std::size_t)) {
   std::string name;
@@ -161,8 +175,9 @@ void change_device(const ExchangePtr& exchange, std::string_view verb,
   const auto place = static_cast<std::size_t>(found - names.begin());
   (service.fleet_admin().*change)(place);
   exchange->log_event(name + ": " + std::string(verb));
-  exchange->answer(
-      200, {{"device", name}, {"state", group_state_name(service.fleet().groups[place].state)}});
+  Json answer{{"device", name}, {"state", group_state_name(service.fleet().groups[place].state)}};
+  if (auto note = decoders_note(exchange->state(), name, verb)) answer["note"] = *std::move(note);
+  exchange->answer(200, answer);
 }
 
 }  // namespace

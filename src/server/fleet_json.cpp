@@ -43,9 +43,25 @@ Json hosted_json(const GroupStatus& device, const std::vector<ServedModelStatus>
   return hosted;
 }
 
+// Workers of their own, which no drain and no restart of the device ends.
+Json decoders_json(const std::string& device, const std::vector<ServedDecoderStatus>& decoders) {
+  Json all = Json::array();
+  for (const auto& decoder : decoders) {
+    for (const auto& place : decoder.devices) {
+      if (place.name != device) continue;
+      all.push_back({{"name", decoder.name},
+                     {"state", model_state_name(place.state)},
+                     {"reason", text_or_null(place.reason)},
+                     {"in_flight_replies", place.running_count}});
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
-Json device_json(const GroupStatus& device, const std::vector<ServedModelStatus>& models) {
+Json device_json(const GroupStatus& device, const std::vector<ServedModelStatus>& models,
+                 const std::vector<ServedDecoderStatus>& decoders) {
   return {{"name", device.name},
           {"kind", device_kind_name(device.device().kind)},
           {"model", device.device().model},
@@ -57,6 +73,7 @@ Json device_json(const GroupStatus& device, const std::vector<ServedModelStatus>
           {"engine_class", text_or_null(device.engine_class)},
           {"lane_count", device.lane_count},
           {"models", hosted_json(device, models)},
+          {"decoders", decoders_json(device.name, decoders)},
           {"text_count", device.text_count},
           {"token_count", device.token_count},
           {"batch_count", device.batch_count},

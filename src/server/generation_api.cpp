@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <set>
 #include <span>
 #include <utility>
@@ -38,6 +40,78 @@ BodyField only_one(std::string_view name) {
             }
             return Done{};
           }};
+}
+
+// `tools`: a list of none asks for nothing.
+BodyField empty_list_field(std::string_view name) {
+  return {name, [name](JsonValue& value) -> ApiStatus {
+            simdjson::ondemand::array array;
+            if (value.get_array().get(array) != simdjson::SUCCESS) {
+              return wrong_type(value, name, "an array");
+            }
+            bool is_empty = false;
+            if (const auto fault = array.is_empty().get(is_empty)) return broken_json(fault);
+            if (!is_empty) return unsupported_value(name, "an empty array");
+            return Done{};
+          }};
+}
+
+BodyField empty_object_field(std::string_view name) {
+  return {name, [name](JsonValue& value) -> ApiStatus {
+            simdjson::ondemand::object object;
+            if (value.get_object().get(object) != simdjson::SUCCESS) {
+              return wrong_type(value, name, "an object");
+            }
+            bool is_empty = false;
+            if (const auto fault = object.is_empty().get(is_empty)) return broken_json(fault);
+            if (!is_empty) return unsupported_value(name, "an empty object");
+            return Done{};
+          }};
+}
+
+// A word that leaves all as it is: `auto`.
+ApiStatus read_word(JsonValue& value, std::string_view name,
+                    std::initializer_list<std::string_view> words) {
+  const std::string word = MUSTER_TRY(read_text(value, name, kNameBytesMost));
+  if (std::find(words.begin(), words.end(), word) != words.end()) return Done{};
+  return unsupported_value(name, fmt::format("'{}'", fmt::join(words, "' or '")));
+}
+
+constexpr std::string_view kFormatType = "response_format.type";
+
+ApiStatus read_response_format(JsonValue& value) {
+  bool has_type = false;
+  const std::array<BodyField, 1> fields{
+      BodyField{"type", [&has_type](JsonValue& type) -> ApiStatus {
+                  has_type = true;
+                  return read_word(type, kFormatType, {"text"});
+                }}};
+  const auto read = read_object(value, "response_format", fields);
+  // A schema beside the type is of a type that is not "text".
+  if (!read && read.error().code == "unknown_parameter")
+    return unsupported_value(kFormatType, "'text'");
+  if (!read) return read.error();
+  if (!has_type) return missing_field(kFormatType);
+  return Done{};
+}
+
+// What clients send with every request, and what changes nothing as they send it.
+void add_idle_fields(std::vector<BodyField>& fields) {
+  fields.push_back({"response_format", read_response_format});
+  fields.push_back(empty_list_field("tools"));
+  fields.push_back({"tool_choice", [](JsonValue& value) {
+                      return read_word(value, "tool_choice", {"none", "auto"});
+                    }});
+  // It is about tools, of which there are none.
+  fields.push_back({"parallel_tool_calls", [](JsonValue& value) -> ApiStatus {
+                      MUSTER_TRY(read_bool(value, "parallel_tool_calls"));
+                      return Done{};
+                    }});
+  fields.push_back(empty_object_field("metadata"));
+  fields.push_back({"service_tier", [](JsonValue& value) {
+                      return read_word(value, "service_tier", {"auto", "default"});
+                    }});
+  fields.push_back(none_field("top_logprobs"));
 }
 
 BodyField number_field(std::string_view name, double least, double most, double& into) {
@@ -168,7 +242,7 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
   bool has_options = false;
   bool names_model = false;
   std::vector<BodyField> fields;
-  fields.reserve(32);
+  fields.reserve(40);
   fields.push_back({"model", [&](JsonValue& value) -> ApiStatus {
                       names_model = true;
                       call.model = MUSTER_TRY(read_text(value, "model", kNameBytesMost));
@@ -211,6 +285,7 @@ ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits
             count_field("max_completion_tokens", limits.tokens_most, completion_tokens));
         fields.push_back(only_false("logprobs"));
         fields.push_back(only_false("store"));
+        add_idle_fields(fields);
       }));
   auto& call = request.call;
   if (call.turns.empty()) return missing_field("messages");

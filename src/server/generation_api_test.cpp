@@ -121,9 +121,43 @@ TEST(GenerationApi, EachFaultIsNamed) {
             "stream_options: Invalid 'stream_options': only a stream has options; set 'stream'.");
   EXPECT_EQ(refused(R"(,"max_tokens":1,"max_completion_tokens":2)"),
             "max_tokens: Invalid 'max_tokens': 'max_completion_tokens' says another number.");
-  EXPECT_TRUE(refused(R"(,"tools":[])")
-                  .starts_with("tools: Unrecognized request argument supplied: tools"));
+  EXPECT_TRUE(refused(R"(,"functions":[])")
+                  .starts_with("functions: Unrecognized request argument supplied: functions"));
   EXPECT_TRUE(refused(R"(,"temprature":1)").ends_with("did you mean temperature?"));
+}
+
+// Clients and proxies send them with every request.
+TEST(GenerationApi, ValuesThatAskForNothingAreTaken) {
+  const auto refused = [](const std::string& more) { return refusal(parse_chat(chat(more), {})); };
+  for (const char* idle :
+       {R"("response_format":{"type":"text"})", R"("response_format":null)", R"("tools":[])",
+        R"("tool_choice":"none")", R"("tool_choice":"auto")", R"("parallel_tool_calls":true)",
+        R"("parallel_tool_calls":false)", R"("metadata":{})", R"("top_logprobs":null)",
+        R"("service_tier":"auto")", R"("service_tier":"default")"}) {
+    EXPECT_EQ(refused(std::string(",") + idle), "none") << idle;
+  }
+  // Behind them the rest of the body is still read.
+  EXPECT_EQ(refused(R"(,"tools":[],"metadata":{},"response_format":{"type":"text"},"n":2)"),
+            "n: Unsupported 'n': expected 1, as a request has one answer.");
+  const std::string format =
+      "response_format.type: Unsupported 'response_format.type': expected 'text'.";
+  EXPECT_EQ(refused(R"(,"response_format":{"type":"json_object"})"), format);
+  EXPECT_EQ(refused(R"(,"response_format":{"json_schema":{"a":1},"type":"json_schema"})"), format);
+  EXPECT_EQ(refused(R"(,"response_format":{})"),
+            "response_format.type: Missing required parameter: 'response_format.type'.");
+  EXPECT_EQ(refused(R"(,"tools":[{"type":"function"}])"),
+            "tools: Unsupported 'tools': expected an empty array.");
+  EXPECT_EQ(refused(R"(,"tool_choice":"required")"),
+            "tool_choice: Unsupported 'tool_choice': expected 'none' or 'auto'.");
+  EXPECT_EQ(refused(R"(,"metadata":{"a":"b"})"),
+            "metadata: Unsupported 'metadata': expected an empty object.");
+  EXPECT_EQ(refused(R"(,"top_logprobs":2)"),
+            "top_logprobs: Unsupported 'top_logprobs': expected null.");
+  EXPECT_EQ(refused(R"(,"service_tier":"flex")"),
+            "service_tier: Unsupported 'service_tier': expected 'auto' or 'default'.");
+  EXPECT_TRUE(refused(R"(,"tools":{})").starts_with("tools: Invalid type for 'tools'"));
+  EXPECT_TRUE(refused(R"(,"tool_choice":{"type":"function"})")
+                  .starts_with("tool_choice: Invalid type for 'tool_choice'"));
 }
 
 // As LangChain's client sends them.

@@ -212,7 +212,7 @@ TEST_F(GenerationRoutes, WhatIsWrongIsNamed) {
   };
   refused(ask_chat(R"(,"max_tokens":0)"), 400, "max_tokens");
   refused(ask_chat(R"(,"temperature":-1)"), 400, "temperature");
-  refused(ask_chat(R"(,"tools":[])"), 400, "tools");
+  refused(ask_chat(R"(,"functions":[])"), 400, "functions");
   refused(ask_chat("", "no"), 400, "messages");
   ASSERT_EQ(ask_chat(R"(,"max_tokens":1)").status, 200);
   const auto longest = ask_chat(R"(,"stream":true)", std::string(20, 'a'));
@@ -356,6 +356,42 @@ TEST_F(GenerationRoutes, AKeyIsToldWhatIsLeftOfItsLimitsOnReplies) {
   EXPECT_EQ(find_header(answer.headers, "x-ratelimit-limit-requests"), "1");
   EXPECT_EQ(find_header(answer.headers, "x-ratelimit-remaining-requests"), "0");
   EXPECT_EQ(call("POST", "/v1/completions", headers, kAskX).status, 429);
+}
+
+TEST_F(GenerationRoutes, ADecoderIsNeitherLoadedNorUnloaded) {
+  add_decoder("");
+  start();
+  const std::string sentence =
+      "A decoder is loaded when the server starts and cannot be loaded or unloaded while it runs: ";
+  const auto unloaded = post("/v1/models/unload", R"({"model":"chat"})");
+  EXPECT_EQ(unloaded.status, 400) << unloaded.body;
+  EXPECT_EQ(message(unloaded), sentence + "chat");
+  EXPECT_EQ(json(unloaded)["error"]["param"], "model");
+  EXPECT_EQ(json(unloaded)["error"]["code"], "unsupported_value");
+  const auto loaded = post("/v1/models/load", R"({"model":"/models/c2.gguf","name":"c2"})");
+  EXPECT_EQ(loaded.status, 400) << loaded.body;
+  EXPECT_EQ(message(loaded), sentence + "/models/c2.gguf");
+  EXPECT_EQ(json(get("/v1/models/chat"))["state"], "ready") << "it is still there";
+}
+
+// The worker of a decoder goes on, and nobody is told otherwise.
+TEST_F(GenerationRoutes, ADrainSaysThatItLeavesDecodersOut) {
+  add_decoder("wait_at=2");
+  options_.decoders.front().devices = {"cpu:0"};
+  start_whole();
+  const auto client = begin_stream();
+  read_until(client, R"("text":"c")");
+  const auto drained = post("/v1/admin/drain", R"({"device":"cpu:0"})");
+  EXPECT_EQ(drained.status, 200);
+  EXPECT_EQ(json(drained)["note"], "a drain leaves decoders out: nothing changes for chat");
+  EXPECT_FALSE(json(post("/v1/admin/drain", R"({"device":"cpu:1"})")).contains("note"));
+  while (json(get("/v1/devices"))["devices"][0]["state"] != "drained") std::this_thread::yield();
+  const auto devices = json(get("/v1/devices"))["devices"];
+  EXPECT_EQ(
+      devices[0]["decoders"],
+      Json::array(
+          {{{"name", "chat"}, {"state", "ready"}, {"reason", nullptr}, {"in_flight_replies", 1}}}));
+  EXPECT_EQ(devices[1]["decoders"], Json::array());
 }
 
 TEST_F(GenerationRoutes, AnEmptyNameStandsForTheFirstModel) {

@@ -66,9 +66,16 @@ Json decoder_json(const ServedDecoderStatus& model, bool shows_places) {
   return json;
 }
 
-std::vector<ServedDecoderStatus> decoders_of(const ServerState& state) {
-  return state.generation == nullptr ? std::vector<ServedDecoderStatus>()
-                                     : state.generation->models();
+// A GenerationService has the same decoders from its start to its end.
+ApiError fixed_decoder(std::string_view name) {
+  return wrong_field("model", "unsupported_value",
+                     "A decoder is loaded when the server starts and cannot be loaded or unloaded "
+                     "while it runs: " +
+                         std::string(name));
+}
+
+bool has_decoder(const ServerState& state, std::string_view name) {
+  return state.generation != nullptr && state.generation->has_model(name);
 }
 
 ApiError no_such_model(const std::string& name) {
@@ -152,6 +159,8 @@ ApiResult<ServedModel> parse_model(std::string body) {
 // What can be said without looking at a file.
 ApiStatus check_asked(const ServedModel& model, const ServerState& state) {
   const InferenceService& service = state.service;
+  // By the name's end alone: whether a folder holds a decoder, only its files say.
+  if (model.model.ends_with(".gguf")) return fixed_decoder(model.model);
   if (!model.name.empty()) {
     const auto fits = check_model_name(model.name);
     if (!fits) return wrong_field("name", "invalid_value", fits.error().message);
@@ -161,8 +170,7 @@ ApiStatus check_asked(const ServedModel& model, const ServerState& state) {
     return wrong_field("name", "invalid_value",
                        "Invalid 'name': a model of that name is there: " + model.name + ".");
   }
-  for (const auto& served : decoders_of(state)) {
-    if (served.name != model.name) continue;
+  if (has_decoder(state, model.name)) {
     return wrong_field("name", "invalid_value",
                        "Invalid 'name': a model of that name is there: " + model.name + ".");
   }
@@ -200,6 +208,11 @@ ApiError loading_error(const Error& error) {
 }
 
 }  // namespace
+
+std::vector<ServedDecoderStatus> decoders_of(const ServerState& state) {
+  return state.generation == nullptr ? std::vector<ServedDecoderStatus>()
+                                     : state.generation->models();
+}
 
 void answer_models(const ExchangePtr& exchange) {
   Json list = Json::array();
@@ -252,6 +265,7 @@ void unload_model(const ExchangePtr& exchange) {
     return exchange->refuse(read.error());
   }
   if (name.empty()) return exchange->refuse(missing_field("model"));
+  if (has_decoder(exchange->state(), name)) return exchange->refuse(fixed_decoder(name));
   if (const auto done = exchange->state().service.unload_model(name); !done) {
     return exchange->refuse(done.error().kind == ErrorKind::NotFound ? no_such_model(name)
                                                                      : api_error(done.error()));

@@ -26,8 +26,8 @@ Result<std::unique_ptr<StatsWriter>> StatsWriter::start(Options options, EventLo
   const auto folder = options.file.parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, code);
   if (code) return system_error(folder.string(), "make", code.value());
-  auto recorder =
-      MUSTER_TRY(LineRecorder::open({.file = options.file, .rotate_size = kRotateSize}));
+  auto recorder = MUSTER_TRY(
+      LineRecorder::open({.file = options.file, .rotate_size = kRotateSize, .keys = options.keys}));
   auto* writer = new StatsWriter(std::move(options), std::move(recorder), loop, clock);
   return std::unique_ptr<StatsWriter>(writer);
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -23,7 +24,9 @@ class StatsWriter {
   struct Options {
     std::filesystem::path file;
     Duration interval = std::chrono::seconds(60);
-    std::function<std::string()> line;                    // without its end
+    std::function<std::string()> line;  // without its end
+    /// Of every line: what is there already is gone on with only where its first line has them.
+    std::vector<std::string> keys = {};
     std::function<void(const std::string&)> on_notice{};  // a sentence for people
   };
 

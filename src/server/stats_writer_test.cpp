@@ -67,6 +67,22 @@ TEST_F(StatsFile, GetsItsFolder) {
   file_ = file;
 }
 
+TEST_F(StatsFile, IsNoOtherJsonOfSomebodysOwn) {
+  const std::string own = "{\"text\":\"years of work\"}\n";
+  std::ofstream(file_) << own;
+  SteadyClock clock;
+  EventLoop loop;
+  const auto writer = StatsWriter::start({.file = file_,
+                                          .interval = std::chrono::milliseconds(10),
+                                          .line = [] { return "{\"timestamp\":1}"; },
+                                          .keys = {"timestamp"},
+                                          .on_notice = {}},
+                                         loop, clock);
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(text(), own);
+}
+
 TEST_F(StatsFile, LosesATornLastLineAndNoOther) {
   std::ofstream(file_) << "{\"line\":7}\n{\"li";
   std::string notices;

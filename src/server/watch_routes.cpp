@@ -64,10 +64,11 @@ void answer_metrics(const ExchangePtr& exchange) {
 void answer_devices(const ExchangePtr& exchange) {
   InferenceService& service = exchange->state().service;
   const auto models = service.models();
+  const auto decoders = decoders_of(exchange->state());
   Json devices = Json::array();
   const FleetView fleet = service.fleet();
   for (const auto& device : fleet.groups) {
-    devices.push_back(device_json(device, models));
+    devices.push_back(device_json(device, models, decoders));
   }
   const std::string_view strategy = strategy_name(fleet.strategy);
   exchange->answer(200, {{"strategy", strategy}, {"devices", std::move(devices)}});

@@ -36,6 +36,12 @@ Status check_model(const SearchedOutput& output, const SearchCorpus& corpus,
     }
     names.push_back(model.name);
   }
+  if (names.empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{} was made by {}, and no model that embeds is served: serve that "
+                             "one, too",
+                             output.out.string(), record.model)};
+  }
   return Error{ErrorKind::InvalidArgument,
                fmt::format("{} was made by {} as it was then, which is none of the models served "
                            "({}): serve that one, too, or run muster embed again",

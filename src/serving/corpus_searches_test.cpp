@@ -160,6 +160,16 @@ TEST_F(CorpusSearchesTest, IndexesHaveNames) {
   EXPECT_EQ(searches_->find("xyz").error().message, "no index xyz; there is notes, faq");
 }
 
+TEST_F(CorpusSearchesTest, AServerWithoutAModelThatEmbedsSaysSo) {
+  const auto refused =
+      CorpusSearches::open({{.name = "notes", .out = folder_ / "notes.npy"}}, {}, loop_, clock_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(refused.error().message,
+            (folder_ / "notes.npy").string() + " was made by " + kTiny.string() +
+                ", and no model that embeds is served: serve that one, too");
+}
+
 TEST_F(CorpusSearchesTest, AnOutputOfAnotherModelIsRefusedInOneSentence) {
   model_.hash = "another";
   const auto refused = open();

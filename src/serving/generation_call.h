@@ -67,6 +67,7 @@ struct ServedDecoderStatus {
     ModelState state = ModelState::Loading;  // Failed: it cannot load it and does not try again
     std::string reason = {};                 // of one that is not Ready
     std::uint32_t restart_count = 0;
+    std::size_t running_count = 0;  // replies that it computes now
   };
   std::vector<Device> devices = {};
 };

@@ -168,7 +168,8 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
     status.devices.push_back({.name = devices_of_server[devices[i]].name(),
                               .state = state,
                               .reason = group.reason,
-                              .restart_count = group.restart_count});
+                              .restart_count = group.restart_count,
+                              .running_count = group.stream_count});
   }
   if (!can_work()) status.state = ModelState::Failed;
   if (status.state == ModelState::Ready) status.reason.clear();
