@@ -64,7 +64,7 @@ struct ContainerVolume {
 /// A serving container on chosen devices, as it is asked for.
 struct ContainerRequest {
   ServerApi api = ServerApi::Tgi;
-  std::string model;                     // a hub id, or an absolute path of a folder
+  std::string model;  // a hub id, or an absolute path: a folder, Muster: a .gguf file too
   std::optional<std::string> image;      // none: the one published for the API and the devices
   std::string name;                      // of the container; empty: from API and model
   std::string host = "127.0.0.1";        // address of the host where the port is opened

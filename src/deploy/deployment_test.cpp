@@ -134,6 +134,21 @@ TEST(PlanDeployment, MountsAModelFolderReadOnlyAndKeepsACache) {
   EXPECT_EQ(planned->containers[0].arguments, (Words{"--model", "/models/tiny"}));
 }
 
+TEST(PlanDeployment, MountsAGgufFileReadOnly) {
+  auto request = request_for(ServerApi::Muster, {});
+  request.model = "/data/models/chat.gguf";
+  request.own_devices = "2xcpu";
+  const auto planned = plan_deployment(request);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->model, "/models/chat.gguf");
+  EXPECT_TRUE(planned->first_arguments.empty()) << "nothing is fetched";
+  EXPECT_EQ(planned->volumes[0].source, "/data/models/chat.gguf");
+  EXPECT_EQ(planned->volumes[0].target, "/models/chat.gguf");
+  EXPECT_TRUE(planned->volumes[0].is_read_only);
+  EXPECT_EQ(planned->containers[0].arguments, (Words{"serve", "/models/chat.gguf", "--listen",
+                                                     "0.0.0.0:8000", "--devices", "2xcpu"}));
+}
+
 TEST(PlanDeployment, LetsAGivenCacheTakeThePlaceOfItsOwn) {
   auto request = request_for(ServerApi::Tgi, {gpu(0)});
   request.volumes = {{"/srv/hub", "/data", false}};

@@ -181,6 +181,10 @@ ExampleQuery example_query(ServerApi api, const std::string& model) {
     return {"/embed",
             Json{{"inputs", "where did we leave the keys?"}}.dump(-1, ' ', false, kReplace)};
   }
+  if (api == ServerApi::Muster && model.ends_with(".gguf")) {
+    const Json body{{"model", ""}, {"prompt", "Once upon a time"}, {"max_tokens", 20}};
+    return {"/v1/completions", body.dump(-1, ' ', false, kReplace)};
+  }
   if (api == ServerApi::Muster) {
     const Json body{{"model", ""}, {"input", "where did we leave the keys?"}};
     return {"/v1/embeddings", body.dump(-1, ' ', false, kReplace)};

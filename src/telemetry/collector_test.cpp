@@ -83,7 +83,9 @@ class FakeDriver {
 
 TEST(Collector, TellsOfASimulatedMachineAtOnce) {
   const SteadyClock clock;
-  const auto collector = Collector::start(simulated("sim:2xL4-24G"), clock);
+  auto options = simulated("sim:2xL4-24G");
+  options.periods = {seconds(10), seconds(10), seconds(10)};  // a reading is fresh for two of them
+  const auto collector = Collector::start(options, clock);
   ASSERT_TRUE(collector) << collector.error().message;
   const auto snapshot = (*collector)->snapshot();
   EXPECT_EQ(snapshot.machine, "sim:2xL4-24G");
@@ -152,7 +154,7 @@ TEST(Collector, HistoryAndEdgesAreThere) {
   const auto points = (*collector)->history(0, Reading::GpuEnergy, seconds(10));
   EXPECT_TRUE(std::ranges::is_sorted(points, {}, &HistoryPoint::at));
   EXPECT_TRUE(std::ranges::is_sorted(points, {}, &HistoryPoint::value));
-  const auto edges = (*collector)->find_edges(milliseconds(250));
+  const auto edges = (*collector)->find_edges(seconds(10));
   ASSERT_TRUE(edges) << edges.error().message;
   ASSERT_EQ(edges->size(), 1U);
   EXPECT_TRUE(edges->front().at || !edges->front().missing_reason.empty());
@@ -170,7 +172,7 @@ TEST(Collector, ReadingsOfACpuAreThereWhenItsEdgesAre) {
     const std::lock_guard lock(mutex);
     samples.push_back(sample);
   });
-  ASSERT_TRUE((*collector)->find_edges(milliseconds(250)));
+  ASSERT_TRUE((*collector)->find_edges(seconds(10)));
   const std::lock_guard lock(mutex);
   const auto is_of_cpu = [&](const DeviceSample& sample) {
     return (*collector)->machine().devices[sample.device].device.kind == DeviceKind::Cpu;

@@ -47,51 +47,108 @@ Result<std::uint64_t> whole_lines_size(const UniqueFd& fd, std::uint64_t size,
   return size;
 }
 
-// JSON that begins as a recording does and is none: on several lines, or whole without an end.
-bool is_other_json(const UniqueFd& fd) {
-  std::string begin(4096, '\0');
-  const auto got = ::pread(fd.get(), begin.data(), begin.size(), 0);
-  begin.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  const auto end = begin.find('\n');
-  const auto line = begin.substr(0, end);
-  return end == std::string::npos ? nlohmann::json::accept(line)
-                                  : line.find_first_not_of("{ \t\r") == std::string::npos;
+// The first bytes of a file; fewer where it is shorter.
+Result<std::string> beginning_of(const UniqueFd& fd, std::size_t size, const fs::path& file) {
+  std::string text(size, '\0');
+  const auto got = ::pread(fd.get(), text.data(), text.size(), 0);
+  if (got < 0) return system_error(file.string(), "read", errno);
+  text.resize(static_cast<std::size_t>(got));
+  return text;
+}
+
+// A header that was torn is written anew.
+bool begins_with_header(std::string_view beginning, std::string_view header) {
+  return beginning.size() < header.size() ? header.starts_with(beginning)
+                                          : beginning.starts_with(header);
+}
+
+// JSON that begins as lines of it do and is none: on several lines, or whole without an end.
+bool begins_with_json_line(std::string_view beginning) {
+  const auto end = beginning.find('\n');
+  const auto line = beginning.substr(0, end);
+  if (line.empty()) return beginning.empty();
+  if (!line.starts_with('{')) return false;
+  return end == std::string_view::npos ? !nlohmann::json::accept(line)
+                                       : line.find_first_not_of("{ \t\r") != std::string_view::npos;
+}
+
+// A line of hundreds of devices is longer than what is looked at, and one may be torn: of both only
+// the first key can be told.
+bool begins_with_keys(std::string_view beginning, const std::vector<std::string>& keys) {
+  const auto end = beginning.find('\n');
+  const auto json = nlohmann::json::parse(beginning.substr(0, end), nullptr, false);
+  if (json.is_object()) {
+    return std::ranges::all_of(keys, [&](const auto& key) { return json.contains(key); });
+  }
+  const auto begin = fmt::format("{{\"{}\":", keys.front());
+  return end == std::string_view::npos && begins_with_header(beginning, begin);
+}
+
+Error no_recording(const LineRecorder::Options& options, const fs::path& file) {
+  const auto* what = !options.header.empty() ? "CSV with these columns"
+                     : options.keys.empty()  ? "lines of JSON"
+                                             : "recording";
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{} is there and holds no {} to go on with; another name is needed",
+                           file.string(), what)};
+}
+
+// The first line with its end, or as much as is looked at.
+Result<std::string> first_line_of(const UniqueFd& fd, const fs::path& file) {
+  constexpr std::size_t kUsual = 64 << 10;
+  constexpr std::size_t kMost = 16 << 20;  // 4,096 devices, as many as a reader takes, of 4 KiB
+  auto line = MUSTER_TRY(beginning_of(fd, kUsual, file));
+  const bool is_long = line.size() == kUsual && line.find('\n') == std::string::npos;
+  return is_long ? beginning_of(fd, kMost, file) : Result<std::string>(std::move(line));
 }
 
 // A last line without an end is cut: of a file that is no recording nothing must be.
-Status check_recording(const UniqueFd& fd, const LineRecorder::Options& options) {
+Status check_recording(const UniqueFd& fd, const LineRecorder::Options& options,
+                       const fs::path& file) {
   const auto& header = options.header;
-  const std::string wanted = header.empty() ? "{" : header;
-  std::string first(wanted.size(), '\0');
-  const auto got = ::pread(fd.get(), first.data(), first.size(), 0);
-  if (got < 0) return system_error(options.file.string(), "read", errno);
-  first.resize(static_cast<std::size_t>(got));
-  const bool is_ours = !header.empty() || !is_other_json(fd);
-  // A header that was torn is written anew.
-  if ((first == wanted && is_ours) ||
-      (got < static_cast<ssize_t>(wanted.size()) && wanted.starts_with(first))) {
-    return Done{};
-  }
-  return Error{ErrorKind::InvalidArgument,
-               fmt::format("{} is there and holds no {} to go on with; another name is needed",
-                           options.file.string(),
-                           header.empty() ? "lines of JSON" : "CSV with these columns")};
+  const auto beginning = MUSTER_TRY(first_line_of(fd, file));
+  const bool is_ours = !header.empty()         ? begins_with_header(beginning, header)
+                       : !options.keys.empty() ? begins_with_keys(beginning, options.keys)
+                                               : begins_with_json_line(beginning);
+  return is_ours ? Status(Done{}) : no_recording(options, file);
 }
 
 fs::path older(const fs::path& file, std::uint32_t number) {
   return fmt::format("{}.{}", file.string(), number);
 }
 
+// A pipe or a device is never given another name.
+bool may_have_older(const fs::path& file) {
+  std::error_code ignored;
+  const auto type = fs::status(file, ignored).type();
+  return type == fs::file_type::not_found || type == fs::file_type::regular;
+}
+
+// A new file gives the older ones other names, and the oldest goes.
+Status check_older(const LineRecorder::Options& options) {
+  for (std::uint32_t number = 1; number <= options.rotate_keep; ++number) {
+    const auto file = older(options.file, number);
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) continue;
+    const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.is_open()) return system_error(file.string(), "open", errno);
+    MUSTER_TRY(check_recording(fd, options, file));
+  }
+  return Done{};
+}
+
 }  // namespace
 
 Result<LineRecorder> LineRecorder::open(const Options& options) {
+  // Before the file is made: nothing is left of a recording that is refused.
+  if (options.rotate_size > 0 && may_have_older(options.file)) MUSTER_TRY(check_older(options));
   auto fd = MUSTER_TRY(open_file(options.file));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error(options.file.string(), "read", errno);
   auto size = static_cast<std::uint64_t>(status.st_size);
   // A pipe or a device has no lines to keep whole.
   if (S_ISREG(status.st_mode)) {
-    MUSTER_TRY(check_recording(fd, options));
+    MUSTER_TRY(check_recording(fd, options, options.file));
     const auto whole = MUSTER_TRY(whole_lines_size(fd, size, options.file));
     if (whole < size && ::ftruncate(fd.get(), static_cast<off_t>(whole)) != 0) {
       return system_error(options.file.string(), "cut", errno);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -22,12 +23,15 @@ class LineRecorder {
     std::uint64_t rotate_size = 0;  // bytes after which a new file is begun; 0: never
     std::uint32_t rotate_keep = 5;  // older files: FILE.1 is the newest of them
     std::string header = {};        // the first line of each file, with its end; empty: none
+    /// Of files without a header: members of the JSON object on the first line, by which a file is
+    /// known as one of these; the line begins with the first of them. Empty: any JSON is one.
+    std::vector<std::string> keys = {};
   };
 
   /// Opens the file at its end, or makes it with its header.
   ///
-  /// Errors: NotFound (no such folder), InvalidArgument (a folder, no permission, a file that is
-  /// no recording or has another header), those of the system.
+  /// Errors: NotFound (no such folder), InvalidArgument (a folder, no permission, a file, or an
+  /// older one, that is no recording or has another header), those of the system.
   static Result<LineRecorder> open(const Options& options);
 
   /// line: with its line end; or several, which stay together.

@@ -73,6 +73,36 @@ TEST_F(LineRecorderTest, OtherJsonIsLeftAlone) {
   }
 }
 
+TEST_F(LineRecorderTest, AFileIsKnownByTheKeysOfItsFirstLine) {
+  options_.keys = {"time", "machine"};
+  const std::string ours = "{\"time\":1.5,\"machine\":\"here\",\"devices\":[]}\n";
+  for (const std::string other :
+       {"{\"text\":\"my own\"}\n{\"text\":\"lines\"}\n", "{\"time\":1.5}\n", "{\"text\":\"torn",
+        "{\"time\":1.5}", "{\"times\":1.", "[1]\n", "{\"time\":1.5,\n\"machine\":\"here\"}\n",
+        "\n{\"time\":1.5,\"machine\":\"here\"}\n"}) {
+    put(other);
+    const auto recorder = LineRecorder::open(options_);
+    ASSERT_FALSE(recorder) << other;
+    EXPECT_EQ(recorder.error().kind, ErrorKind::InvalidArgument);
+    EXPECT_EQ(recorder.error().message, options_.file.string() +
+                                            " is there and holds no recording to go on with; "
+                                            "another name is needed");
+    EXPECT_EQ(text(), other);
+  }
+  for (const std::string& whole : {std::string(), ours, ours + ours}) {
+    for (const std::string& torn : {std::string(), ours.substr(0, 4), ours.substr(0, 20)}) {
+      put(whole + torn);
+      write(ours);
+      EXPECT_EQ(text(), whole + ours) << whole << torn;
+    }
+  }
+  // As many devices as a large machine has.
+  const auto large = "{\"time\":1,\"machine\":\"" + std::string(1 << 20, 'x') + "\"}\n";
+  put(large + ours.substr(0, 30));
+  write(ours);
+  EXPECT_EQ(text(), large + ours);
+}
+
 TEST_F(LineRecorderTest, BeginsANewFileWhenTheOldOneIsFull) {
   options_.rotate_size = 10;
   options_.rotate_keep = 2;
@@ -83,6 +113,20 @@ TEST_F(LineRecorderTest, BeginsANewFileWhenTheOldOneIsFull) {
   EXPECT_EQ(text(".1"), "{5}\n{6}\n");
   EXPECT_EQ(text(".2"), "{3}\n{4}\n");
   EXPECT_EQ(text(".3"), "(not there)");
+}
+
+TEST_F(LineRecorderTest, AnOlderFileThatIsNoRecordingIsLeftAlone) {
+  std::ofstream(folder_ / "stats.jsonl.2") << "my only copy";
+  options_.rotate_size = 10;
+  options_.rotate_keep = 2;
+  const auto recorder = LineRecorder::open(options_);
+  ASSERT_FALSE(recorder);
+  EXPECT_EQ(recorder.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(recorder.error().message.find(options_.file.string() + ".2 is there"), 0U);
+  EXPECT_FALSE(fs::exists(options_.file)) << "nothing is made of what is refused";
+  options_.rotate_keep = 1;
+  EXPECT_TRUE(LineRecorder::open(options_)) << "nothing takes that name";
+  EXPECT_EQ(text(".2"), "my only copy");
 }
 
 TEST_F(LineRecorderTest, EachFileBeginsWithTheHeader) {

@@ -125,6 +125,8 @@ Json collector_json(const CollectorStatus& status) {
 
 }  // namespace
 
+std::vector<std::string> recording_keys() { return {"time", "machine", "expected_gpus"}; }
+
 std::string recording_line(const TelemetrySnapshot& snapshot, const std::vector<Reading>& only) {
   Json json{{"time", snapshot.unix_seconds}, {"machine", snapshot.machine}};
   json["expected_gpus"] = snapshot.expected_gpus;

@@ -15,6 +15,9 @@ namespace muster {
 /// only: the readings that are written; empty: all that are there.
 std::string recording_line(const TelemetrySnapshot& snapshot, const std::vector<Reading>& only);
 
+/// Members of every such line, by which it is known, in the order in which they begin it.
+std::vector<std::string> recording_keys();
+
 /// The snapshot of such a line; its monotonic time is that of the wall clock.
 ///
 /// Errors: Corrupt (no JSON object; a field of another type or range; a reading, kind or link that

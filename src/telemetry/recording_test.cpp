@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace muster {
 namespace {
 
@@ -54,6 +56,14 @@ TEST(Recording, IsOneLineWithTheNamesOfTheTable) {
             R"("collector":{"restarts":0,"cpu_seconds":0.0,"rss_bytes":0,)"
             R"("missed_visits":[0,0,0]}})"
             "\n");
+}
+
+TEST(Recording, EveryLineBeginsWithTheKeysItIsKnownBy) {
+  const auto line = nlohmann::ordered_json::parse(recording_line({}, {}));
+  std::vector<std::string> begin;
+  for (const auto& [key, value] : line.items()) begin.push_back(key);
+  begin.resize(recording_keys().size());
+  EXPECT_EQ(begin, recording_keys());
 }
 
 TEST(Recording, ASnapshotComesBack) {

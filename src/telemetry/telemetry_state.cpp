@@ -43,6 +43,12 @@ const std::vector<Reading>& readings_of(std::size_t tier) {
   return tiers[tier];
 }
 
+// Where asking for energy takes long, it is read in the medium tier though it belongs to the fast
+// one, and stays until the next visit of the medium tier.
+bool waits_for_medium(Reading reading, TierSet visited) {
+  return reading == Reading::GpuEnergy && !is_due(visited, Tier::Medium);
+}
+
 void add_costs(SamplerCosts& sum, const SamplerCosts& costs) {
   for (std::size_t tier = 0; tier < kTierCount; ++tier) {
     auto& ticks = sum.ticks[tier];
@@ -87,7 +93,7 @@ void TelemetryState::add(const DeviceSample& sample) {
       const auto value = sample.readings.get(reading);
       if (value) {
         known.readings.set(reading, *value);
-      } else {
+      } else if (!waits_for_medium(reading, sample.tiers)) {
         known.readings.clear(reading);
       }
     }

@@ -75,6 +75,17 @@ TEST(TelemetryState, AReadingThatFailsGoesAtOnceAndIsCounted) {
   EXPECT_EQ(gpu.error_counts, (std::map<std::int32_t, std::uint64_t>{{999, 1}}));
 }
 
+TEST(TelemetryState, AnEnergyCounterOfTheMediumTierStaysUntilItsNextVisit) {
+  auto now = state();
+  auto sample = visit(0, "011");
+  sample.readings.set(Reading::GpuEnergy, 7);
+  now.add(sample);
+  for (int ms = 100; ms < 1000; ms += 100) now.add(visit(ms, "001"));
+  EXPECT_EQ(gpu_at(now, 900).readings.get(Reading::GpuEnergy), 7);
+  now.add(visit(1000, "011"));
+  EXPECT_FALSE(gpu_at(now, 1000).readings.has(Reading::GpuEnergy)) << "it could not be read";
+}
+
 TEST(TelemetryState, SilenceOfOneAndAHalfSecondsIsDown) {
   auto now = state();
   now.sampler_started(1);

@@ -142,6 +142,10 @@ bool ResultDifference::has_worse() const {
   return std::ranges::any_of(figures, &FigureDifference::is_worse);
 }
 
+bool ResultDifference::is_invalid() const {
+  return std::ranges::none_of(figures, &FigureDifference::is_valid);
+}
+
 Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFigures& b,
                                          const ComparisonRule& rule) {
   ResultDifference result;
@@ -157,12 +161,14 @@ Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFig
     const auto& of_b = pair.b->figures.find(pair.figure)->second;
     const auto comparison = MUSTER_TRY(compare_trials(of_a, of_b, each));
     const auto worse = is_better_high(pair.figure) ? Difference::Lower : Difference::Higher;
+    const bool is_valid = pair.a->is_valid && pair.b->is_valid;
     result.figures.push_back({.load = pair.a->load,
                               .figure = std::string(pair.figure),
                               .a = mean_over_trials(of_a, kUsualConfidence).mean,
                               .b = mean_over_trials(of_b, kUsualConfidence).mean,
                               .comparison = comparison,
-                              .is_worse = comparison.difference == worse});
+                              .is_worse = is_valid && comparison.difference == worse,
+                              .is_valid = is_valid});
   }
   return result;
 }

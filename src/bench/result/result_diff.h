@@ -35,6 +35,7 @@ struct FigureDifference {
   double b = 0;
   Comparison comparison;
   bool is_worse = false;  // B is, by this figure
+  bool is_valid = true;   // all trials of both sides are; else the figure is shown, and no verdict
 };
 
 struct ResultDifference {
@@ -42,6 +43,8 @@ struct ResultDifference {
   std::vector<std::string> notes;  // what stands against the comparison, or limits it
 
   bool has_worse() const;
+  /// Nothing that was compared is valid.
+  bool is_invalid() const;
 };
 
 /// Compares loads of the same name by throughput, token throughput, and medians and 99th

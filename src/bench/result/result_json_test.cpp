@@ -133,6 +133,19 @@ TEST(CompareResults, NotesWhatLimitsIt) {
                                                      "only A has 8 clients"}));
 }
 
+// Late sends make latencies of nothing: they show no difference, and no lack of one.
+TEST(CompareResults, GivesNoVerdictOfInvalidTrials) {
+  const auto low = figures("1 client", "throughput", {100, 101, 99});
+  auto high = figures("1 client", "throughput", {200, 202, 198});
+  high.points[0].is_valid = false;
+  const auto result = compare_results(high, low, {});
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->figures[0].is_valid);
+  EXPECT_FALSE(result->has_worse());
+  EXPECT_TRUE(result->is_invalid());
+  EXPECT_FALSE(compare_results(low, low, {})->is_invalid());
+}
+
 TEST(CompareResults, RefusesWhatCannotBeCompared) {
   EXPECT_EQ(compare_results(figures("1 client", "throughput", {1, 2}),
                             figures("2 clients", "throughput", {1, 2}), {})

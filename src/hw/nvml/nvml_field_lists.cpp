@@ -34,13 +34,19 @@ Alternatives nvlink_bytes(std::uint32_t total_kibibytes, std::uint32_t link_byte
   return {{{total_kibibytes, kNvmlAllLinks, kKibibyte}}, each_link(link_bytes, link_count)};
 }
 
+// Its row is in both tiers, and empty in the one that does not ask for it.
+NvmlFieldReading energy_field(bool is_asked_for) {
+  if (!is_asked_for) return {};
+  return {GpuEnergy, kMilli, only(kFieldEnergy)};
+}
+
 }  // namespace
 
 // Source of every number: nvml.h 13.3, NVML_FI_*.
-std::vector<NvmlFieldReading> fast_fields(bool counts_pcie) {
+std::vector<NvmlFieldReading> fast_fields(Tier energy_tier, bool counts_pcie) {
   std::vector<NvmlFieldReading> fields{{GpuPowerInstant, kMilli, only(186)},
                                        {GpuPowerAverage, kMilli, only(185)},
-                                       {GpuEnergy, kMilli, only(kFieldEnergy)}};
+                                       energy_field(energy_tier == Tier::Fast)};
   if (counts_pcie) {
     fields.push_back({std::nullopt, 1, only(197)});
     fields.push_back({std::nullopt, 1, only(198)});
@@ -50,10 +56,11 @@ std::vector<NvmlFieldReading> fast_fields(bool counts_pcie) {
   return fields;
 }
 
-std::vector<NvmlFieldReading> medium_fields(unsigned link_count) {
+std::vector<NvmlFieldReading> medium_fields(Tier energy_tier, unsigned link_count) {
   return {
       {GpuNvlinkSent, 1, nvlink_bytes(138, 202, link_count)},
       {GpuNvlinkReceived, 1, nvlink_bytes(139, 204, link_count)},
+      energy_field(energy_tier == Tier::Medium),
       {GpuTemperatureMemory, 1, only(82)},
       {GpuModulePowerInstant, kMilli, only(186, kScopeModule)},
       {GpuModulePowerAverage, kMilli, only(185, kScopeModule)},

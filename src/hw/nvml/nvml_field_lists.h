@@ -15,7 +15,7 @@ enum FastRow : std::size_t {
   FastPcieSent,
   FastPcieReceived
 };
-enum MediumRow : std::size_t { MediumNvlinkSent, MediumNvlinkReceived };
+enum MediumRow : std::size_t { MediumNvlinkSent, MediumNvlinkReceived, MediumEnergy };
 enum SlowRow : std::size_t {
   SlowPowerLimit,
   SlowPowerLimitDefault,
@@ -28,11 +28,11 @@ enum SlowRow : std::size_t {
   SlowRetired = SlowRemaps + 4,  // and the next
 };
 
-/// Power, energy, and PCIe's bytes where they are counted here.
-std::vector<NvmlFieldReading> fast_fields(bool counts_pcie);
+/// Power, energy if this is its tier, and PCIe's bytes where they are counted here.
+std::vector<NvmlFieldReading> fast_fields(Tier energy_tier, bool counts_pcie);
 
 /// link_count: NVLinks of the GPU; newer generations count a link each, older ones all together.
-std::vector<NvmlFieldReading> medium_fields(unsigned link_count);
+std::vector<NvmlFieldReading> medium_fields(Tier energy_tier, unsigned link_count);
 std::vector<NvmlFieldReading> slow_fields(unsigned link_count);
 
 }  // namespace muster

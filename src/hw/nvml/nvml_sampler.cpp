@@ -21,6 +21,12 @@ using enum NvmlOffer;
 constexpr double kMilli = 1e-3;
 constexpr double kMega = 1e6;
 
+// What asking for energy may take in the fast tier. Ten times a second 100 us are 0.1 % of a core,
+// the most that watching a GPU may cost. An H100 under driver 580 needs 3.9 ms.
+constexpr Duration kFastEnergyMax = std::chrono::microseconds(100);
+// One look may be interrupted, and the first one also loads what the driver needs for it.
+constexpr int kEnergyLooks = 3;
+
 // A value of nvmlClockType_t, and what it gives now and at most.
 struct ClockDomain {
   unsigned type;
@@ -72,8 +78,9 @@ class GpuSampler final : public DeviceSampler {
         link_count_(parts.link_count),
         processes_(root),
         gpm_(std::move(parts.gpm)),
-        fast_(fast_fields(gpm_ == nullptr)),
-        medium_(medium_fields(link_count_)),
+        energy_tier_(parts.energy_tier),
+        fast_(fast_fields(energy_tier_, gpm_ == nullptr)),
+        medium_(medium_fields(energy_tier_, link_count_)),
         slow_(slow_fields(link_count_)),
         pcie_sent_(parts.pcie_bytes_max),
         pcie_received_(parts.pcie_bytes_max) {}
@@ -96,6 +103,7 @@ class GpuSampler final : public DeviceSampler {
   };
 
   void read_fast(NvmlVisit& visit);
+  void read_energy_call(NvmlVisit& visit);
   void read_medium(NvmlVisit& visit);
   void read_temperatures(NvmlVisit& visit);
   template <typename Function>
@@ -114,6 +122,7 @@ class GpuSampler final : public DeviceSampler {
   unsigned link_count_;
   NvmlProcesses processes_;
   std::unique_ptr<NvmlGpm> gpm_;
+  Tier energy_tier_;
   NvmlFields fast_;
   NvmlFields medium_;
   NvmlFields slow_;
@@ -166,11 +175,7 @@ void GpuSampler::read_fast(NvmlVisit& visit) {
       visit.ask(offers_.power, {*power_reading}, nvml.power, gpu_.handle, &milliwatts)) {
     visit.set(*power_reading, milliwatts * kMilli);
   }
-  unsigned long long millijoules = 0;
-  if (fast_.is_absent(FastEnergy) &&
-      visit.ask(offers_.energy, {GpuEnergy}, nvml.energy, gpu_.handle, &millijoules)) {
-    visit.set(GpuEnergy, static_cast<double>(millijoules) * kMilli);
-  }
+  if (energy_tier_ == Tier::Fast && fast_.is_absent(FastEnergy)) read_energy_call(visit);
   // nvml.h 13.3: not supported on GPUs in MIG mode.
   NvmlUtilization utilization{};
   if (!gpu_.identity.is_mig_on.value_or(false) &&
@@ -185,9 +190,18 @@ void GpuSampler::read_fast(NvmlVisit& visit) {
   }
 }
 
+// For drivers that do not offer the field.
+void GpuSampler::read_energy_call(NvmlVisit& visit) {
+  unsigned long long millijoules = 0;
+  if (visit.ask(offers_.energy, {GpuEnergy}, visit.functions().energy, gpu_.handle, &millijoules)) {
+    visit.set(GpuEnergy, static_cast<double>(millijoules) * kMilli);
+  }
+}
+
 void GpuSampler::read_medium(NvmlVisit& visit) {
   const auto& nvml = visit.functions();
   medium_.read(visit, gpu_.handle);
+  if (energy_tier_ == Tier::Medium && medium_.is_absent(MediumEnergy)) read_energy_call(visit);
   memory_.read(visit, gpu_.handle);
   unsigned long long events = 0;
   if (visit.ask(offers_.clock_events, {GpuClockEvents}, nvml.clock_events, gpu_.handle, &events)) {
@@ -362,6 +376,30 @@ void GpuSampler::read_links_active(NvmlVisit& visit) {
   visit.set(GpuNvlinkLinksActive, active_count);
 }
 
+// How long asking for energy takes: by the field, or by its own call where the field is not
+// offered.
+Duration energy_time(const NvmlFunctions& nvml, NvmlDevice device, NvmlCaller& call) {
+  NvmlFieldValue value{};
+  value.field = kFieldEnergy;
+  value.code = kNvmlUnknown;
+  auto before = call.took();
+  const auto code = call(nvml.field_values, device, 1, &value);
+  if (code != kNvmlSuccess || value.code != kNvmlSuccess) {
+    unsigned long long millijoules = 0;
+    before = call.took();
+    call(nvml.energy, device, &millijoules);
+  }
+  return call.took() - before;
+}
+
+// By the quickest of a few looks, and never by the GPU's name: driver and machine matter as well.
+Tier find_energy_tier(const NvmlFunctions& nvml, NvmlDevice device, NvmlCaller& call) {
+  for (int look = 0; look < kEnergyLooks; ++look) {
+    if (energy_time(nvml, device, call) <= kFastEnergyMax) return Tier::Fast;
+  }
+  return Tier::Medium;
+}
+
 // Of the link that GPU and slot can do.
 std::optional<double> pcie_rate_max(const NvmlFunctions& nvml, NvmlDevice device,
                                     NvmlCaller& call) {
@@ -380,6 +418,7 @@ NvmlGpuParts read_gpu_parts(const std::shared_ptr<const NvmlLibrary>& library, c
                             NvmlCaller& call) {
   NvmlGpuParts parts;
   parts.link_count = nvlink_count(library->functions(), gpu.handle, call);
+  parts.energy_tier = find_energy_tier(library->functions(), gpu.handle, call);
   parts.gpm = NvmlGpm::open(library, gpu.handle, std::nullopt, call);
   if (parts.gpm == nullptr) {
     parts.pcie_bytes_max = pcie_rate_max(library->functions(), gpu.handle, call);

@@ -304,6 +304,67 @@ TEST(NvmlSampler, AGpuThatIsLostSaysSoAndIsAskedNoMore) {
   EXPECT_FALSE(driver.visit(*source.samplers[1]).lost_reason);
 }
 
+// From second 5 on the energy field fails, which shows who asks for it.
+constexpr const char* kSlowEnergy = R"({
+  "fake_nvml": 1, "clock": "stepped", "gpus": [
+    {"model": "H200", "energy_joules": 7, "idle_watts": 100, "field_delays_us": {"83": 500},
+     "field_errors": {"83": {"code": "UNKNOWN", "from": 5}}},
+    {"model": "H200", "energy_joules": 7, "idle_watts": 100,
+     "field_errors": {"83": {"code": "UNKNOWN", "from": 5}}}]})";
+
+TEST(NvmlSampler, ASlowEnergyCounterIsReadInTheMediumTier) {
+  FakeDriver driver(kSlowEnergy);
+  const auto source = driver.open();
+  driver.at(4);
+  const auto fast = driver.visit(*source.samplers[0], {Tier::Fast});
+  EXPECT_EQ(fast.call_count, 2U);
+  EXPECT_EQ(fast.readings.count(), 4U) << "all others are read as ever";
+  EXPECT_FALSE(fast.readings.has(GpuEnergy));
+  driver.visit(*source.samplers[0], {Tier::Medium});
+  driver.watch.counts.clear();
+  expect(driver.visit(*source.samplers[0], {Tier::Medium}), {{GpuEnergy, 7 + 400}});
+  EXPECT_EQ(driver.watch.counts["nvmlDeviceGetFieldValues"], 1);
+  EXPECT_EQ(driver.watch.counts.count("nvmlDeviceGetTotalEnergyConsumption"), 0U);
+}
+
+TEST(NvmlSampler, ASlowEnergyCounterIsNotAskedForInTheFastTier) {
+  FakeDriver driver(kSlowEnergy);
+  const auto source = driver.open();
+  driver.at(4);
+  driver.visit(*source.samplers[0]);
+  driver.at(6);
+  EXPECT_TRUE(driver.visit(*source.samplers[0], {Tier::Fast}).errors.empty());
+  const auto medium = driver.visit(*source.samplers[0], {Tier::Medium});
+  ASSERT_EQ(medium.errors.size(), 1U);
+  EXPECT_EQ(medium.errors[0].reading, GpuEnergy);
+  EXPECT_FALSE(medium.readings.has(GpuEnergy));
+}
+
+TEST(NvmlSampler, ACheapEnergyCounterIsAskedForInTheFastTierAlone) {
+  FakeDriver driver(kSlowEnergy);
+  const auto source = driver.open();
+  driver.at(4);
+  expect(driver.visit(*source.samplers[1], {Tier::Fast}), {{GpuEnergy, 7 + 400}});
+  EXPECT_FALSE(driver.visit(*source.samplers[1], {Tier::Medium}).readings.has(GpuEnergy));
+  driver.at(6);
+  EXPECT_EQ(driver.visit(*source.samplers[1], {Tier::Fast}).errors.size(), 1U);
+  EXPECT_TRUE(driver.visit(*source.samplers[1], {Tier::Medium}).errors.empty());
+}
+
+TEST(NvmlSampler, ASlowEnergyCounterWithoutAFieldIsReadInTheMediumTierToo) {
+  FakeDriver driver(R"({"fake_nvml": 1, "clock": "stepped",
+    "delays_us": {"nvmlDeviceGetTotalEnergyConsumption": 500}, "gpus": [
+      {"model": "H200", "energy_joules": 7, "idle_watts": 100, "field_errors": {"83": 3}}]})");
+  const auto source = driver.open();
+  driver.at(4);
+  driver.visit(*source.samplers[0]);
+  driver.watch.counts.clear();
+  EXPECT_FALSE(driver.visit(*source.samplers[0], {Tier::Fast}).readings.has(GpuEnergy));
+  EXPECT_EQ(driver.watch.counts.count("nvmlDeviceGetTotalEnergyConsumption"), 0U);
+  expect(driver.visit(*source.samplers[0], {Tier::Medium}), {{GpuEnergy, 7 + 400}});
+  EXPECT_EQ(driver.watch.counts["nvmlDeviceGetTotalEnergyConsumption"], 1);
+}
+
 TEST(NvmlSampler, EnergyAloneTakesOneCall) {
   FakeDriver driver(kBusy);
   const auto source = driver.open();

@@ -62,12 +62,12 @@ std::uint64_t encoder_lane_bytes(const ModelShape& shape, std::uint64_t sequence
 std::uint64_t encoder_load_bytes(const ModelShape& shape, const EncoderRun& run,
                                  bool is_float32_file);
 
-/// A GPU's: everything in one precision. Source: src/engine/models/padded_encoder.cpp.
+/// A GPU's: everything in one precision. Source: src/engine/models/packed_encoder.cpp.
 std::uint64_t gpu_encoder_table_bytes(const ModelShape& shape, std::uint32_t element_bytes);
 std::uint64_t gpu_encoder_layer_bytes(const ModelShape& shape, const LayerShape& layer,
                                       std::uint32_t element_bytes);
-/// Of one pass: always the same number of rows, whatever the batch; `tokens` of a text fix the
-/// size of the mask.
+/// Of the passes that are computed at once, one in each lane, each as large as a batch may be
+/// unless the user says otherwise, or as a text of `tokens`. Without cuBLAS's workspaces.
 std::uint64_t gpu_encoder_pass_bytes(const ModelShape& shape, std::uint64_t tokens,
                                      std::uint32_t element_bytes);
 

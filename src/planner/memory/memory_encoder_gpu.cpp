@@ -1,22 +1,44 @@
-// Memory of an encoder on a GPU. The engine pads there: a pass always has the same number of rows,
-// so a batch has no influence on memory and only the mask depends on the length, rounded up to a
-// power of two. Everything is in one precision, unlike on a CPU. The live sets are counted at the
-// two widest moments, attention and feed-forward. Source: src/engine/models/padded_encoder.cpp.
+// Memory of an encoder on a GPU: everything in one precision, unlike on a CPU. A pass has one of a
+// few row counts; the rows are live in three sets, of which the largest counts: attention, the
+// feed-forward products, and pooling in float32. Each lane computes a pass of its own. Source:
+// src/engine/models/packed_encoder.cpp.
 
 #include <algorithm>
-#include <bit>
+#include <iterator>
 
 #include "planner/memory/memory_arithmetic.h"
 #include "planner/memory/memory_encoder.h"
+#include "spec/row_blocks.h"
 
 namespace muster {
 namespace {
 
-// Source: src/engine/models/padded_encoder.cpp, kRowsPerPass and kLengthMin.
-constexpr std::uint64_t kRowsPerPass = 4096;
-constexpr std::uint64_t kLengthLeast = 16;
+// What a batch may have unless the user says otherwise. Source: src/config/schema_work.cpp.
+constexpr std::uint64_t kBatchTokens = 4096;
+
+constexpr std::uint64_t kFloat = 4;
+
+// A bias's rows begin at multiples of it. Source: src/engine/ops/varlen_attention.cpp.
+constexpr std::uint64_t kBiasAlignment = 8;
 
 bool has_relative_bias(const ModelShape& shape) { return shape.family == "mpnet"; }
+
+// The rows of a pass of so many tokens: the next count, or the tokens of a longer text.
+std::uint64_t pass_rows(std::uint64_t tokens) {
+  const auto fits = std::find_if(std::rbegin(kGpuRowCounts), std::rend(kGpuRowCounts),
+                                 [&](std::uint32_t count) { return count >= tokens; });
+  return fits != std::rend(kGpuRowCounts) ? *fits : tokens;
+}
+
+// One table of query and key for each head, in storage that reaches as far as the largest pass.
+std::uint64_t bias_elements(const ModelShape& shape) {
+  const auto size = (shape.length_max + kBiasAlignment - 1) / kBiasAlignment * kBiasAlignment;
+  const auto rows = std::max<std::uint64_t>(kGpuRowCounts[0], shape.length_max);
+  const std::uint64_t heads = shape.layers.front().head_count;
+  const auto tables = multiply_bytes(heads, size, size);
+  return std::max(
+      tables, add_bytes(multiply_bytes(heads - 1, size, size), multiply_bytes(rows, size), rows));
+}
 
 }  // namespace
 
@@ -24,10 +46,7 @@ std::uint64_t gpu_encoder_table_bytes(const ModelShape& shape, std::uint32_t ele
   // Words, the padding's place and the others, and the normalisation's two rows.
   const auto rows = add_bytes(shape.vocab_size, shape.length_max, 3);
   auto elements = multiply_bytes(rows, shape.hidden_size);
-  if (has_relative_bias(shape)) {
-    const auto offsets = 2 * std::uint64_t{shape.length_max} - 1;
-    elements = add_bytes(elements, multiply_bytes(offsets, shape.layers.front().head_count));
-  }
+  if (has_relative_bias(shape)) elements = add_bytes(elements, bias_elements(shape));
   return multiply_bytes(elements, element_bytes);
 }
 
@@ -43,20 +62,16 @@ std::uint64_t gpu_encoder_layer_bytes(const ModelShape& shape, const LayerShape&
 
 std::uint64_t gpu_encoder_pass_bytes(const ModelShape& shape, std::uint64_t tokens,
                                      std::uint32_t element_bytes) {
+  const std::uint64_t hidden = shape.hidden_size;
   const auto& layer = shape.layers.front();
-  const auto rows = std::max(kRowsPerPass, std::bit_ceil(std::uint64_t{shape.length_max}));
-  const auto length = std::bit_ceil(std::max(tokens, kLengthLeast));
-  const auto row_bytes = [&](std::uint64_t columns) {
-    return multiply_bytes(rows, columns, element_bytes);
-  };
-  // The state; query, key and value; attended, joined and projected rows; the sum and its norm.
-  const auto attend = row_bytes(std::uint64_t{9} * shape.hidden_size);
-  // The state; before and after the activation, or after it with product, sum and norm.
-  const auto feed = row_bytes(add_bytes(
-      shape.hidden_size, layer.intermediate_size,
-      std::max<std::uint64_t>(layer.intermediate_size, std::uint64_t{3} * shape.hidden_size)));
-  const auto masks = has_relative_bias(shape) ? multiply_bytes(layer.head_count, length) : 1;
-  return add_bytes(std::max(attend, feed), row_bytes(masks));
+  const auto rows = pass_rows(std::max(tokens, kBatchTokens));
+  // The state; query, key and value; the attended rows.
+  const auto attend = multiply_bytes(5, hidden, element_bytes);
+  // The state, the wide rows and their product.
+  const auto feed = multiply_bytes(add_bytes(2 * hidden, layer.intermediate_size), element_bytes);
+  // The state, and what is pooled.
+  const auto pool = multiply_bytes(hidden, element_bytes + (element_bytes == kFloat ? 0 : kFloat));
+  return multiply_bytes(kGpuLanes, rows, std::max({attend, feed, pool}));
 }
 
 }  // namespace muster

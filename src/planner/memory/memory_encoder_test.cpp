@@ -163,13 +163,22 @@ TEST(MemoryEncoder, MoreTextsOrLongerOnesNeverTakeLess) {
   }
 }
 
-TEST(MemoryEncoder, AGpuComputesAFixedNumberOfRows) {
+TEST(MemoryEncoder, AGpuHasAPassOfABatchInEachOfTwoLanes) {
   const auto shape = mini_lm();
-  // 4,096 rows; before and after the activation beside the state: 384 + 2 x 1,536 columns.
-  EXPECT_EQ(gpu_encoder_pass_bytes(shape, 16, 2), 4096U * (384 + 2 * 1536 + 1) * 2);
-  EXPECT_EQ(gpu_encoder_pass_bytes(shape, 512, 2), gpu_encoder_pass_bytes(shape, 16, 2));
+  // 4,096 rows in two lanes: the state, the wide rows and their product, 2 x 384 + 1,536 columns.
+  EXPECT_EQ(gpu_encoder_pass_bytes(shape, 16, 2), 2U * 4096 * (2 * 384 + 1536) * 2);
+  EXPECT_EQ(gpu_encoder_pass_bytes(shape, 512, 4), 2U * 4096 * (2 * 384 + 1536) * 4);
+  // A text of 5,000 tokens takes 6,144 rows; one beyond the largest count takes its own.
+  EXPECT_EQ(gpu_encoder_pass_bytes(shape, 5000, 2), 2U * 6144 * (2 * 384 + 1536) * 2);
+  EXPECT_EQ(gpu_encoder_pass_bytes(shape, 20000, 2), 2U * 20000 * (2 * 384 + 1536) * 2);
   EXPECT_EQ(gpu_encoder_layer_bytes(shape, shape.layers[0], 2),
             2U * (4 * 384 * 384 + 2 * 384 * 1536 + 9 * 384 + 1536));
+}
+
+TEST(MemoryEncoder, WhereTheWideRowsAreNarrowAttentionOfAGpuCounts) {
+  // 5 x 384 columns are more than 2 x 384 + 768.
+  const auto shape = encoder_shape("bert", 6, 384, 12, 768);
+  EXPECT_EQ(gpu_encoder_pass_bytes(shape, 16, 4), 2U * 4096 * 5 * 384 * 4);
 }
 
 TEST(MemoryEncoder, OnlyTheEnginesFamiliesAreItsEncoders) {

@@ -100,9 +100,13 @@ std::vector<PartExplanation> explain_memory(const ModelDescription& model,
       explain_embedding(model, parts);
       break;
   }
-  parts.push_back({"workspace", "32 MiB cuBLAS + 1 MiB cuBLASLt",
-                   "torch 2.11, CublasHandlePool.cpp and CUDABlas.cpp",
-                   "upper bound: less before Hopper; one handle and stream"});
+  const bool is_encoder = workload.task == PlanTask::Embed;
+  parts.push_back(
+      {"workspace",
+       is_encoder ? "3 x (32 MiB cuBLAS + 1 MiB cuBLASLt)" : "32 MiB cuBLAS + 1 MiB cuBLASLt",
+       "torch 2.11, CublasHandlePool.cpp and CUDABlas.cpp",
+       is_encoder ? "upper bound: less before Hopper; two lanes and the self-test"
+                  : "upper bound: less before Hopper; one handle and stream"});
   parts.push_back({"context", "457 MiB", "ollama, discover/gpu.go, cudaMinimumMemory",
                    "a stated figure until calibrated on the machine"});
   return parts;

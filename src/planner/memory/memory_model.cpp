@@ -11,6 +11,7 @@
 
 #include "planner/memory/memory_arithmetic.h"
 #include "planner/memory/memory_unit.h"
+#include "spec/row_blocks.h"
 
 namespace muster {
 namespace {
@@ -105,10 +106,12 @@ std::uint32_t usual_context(const ModelDescription& model) {
   return model.text_length > 0 ? model.text_length : model.shape.length_max;
 }
 
-MemoryParts fixed_memory(const Workload&, bool is_gpu) {
+MemoryParts fixed_memory(const Workload& workload, bool is_gpu) {
   MemoryParts parts;
   if (!is_gpu) return parts;
-  parts.workspace = kWorkspaceBytes;
+  // An encoder's lanes have a stream each, and its weights were tested on another.
+  const bool is_encoder = workload.task == PlanTask::Embed;
+  parts.workspace = kWorkspaceBytes * (is_encoder ? kGpuLanes + 1 : 1);
   parts.context = kContextBytes;
   return parts;
 }
