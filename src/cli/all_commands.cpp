@@ -11,6 +11,7 @@ std::vector<Command> all_commands() {
   all.push_back(ctl_command());
   all.push_back(search_command());
   all.push_back(generate_command());
+  all.push_back(chat_command());
   all.push_back(tokenize_command());
   all.push_back(plan_command());
   all.push_back(estimate_command());

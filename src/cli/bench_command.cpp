@@ -16,6 +16,7 @@
 #include "bench/run/bench_run.h"
 #include "bench/selftest/selftest.h"
 #include "cli/bench_options.h"
+#include "cli/bench_output.h"
 #include "cli/bench_subject.h"
 #include "cli/bench_view.h"
 #include "cli/command.h"
@@ -38,14 +39,23 @@ bool is_cancelled() { return interrupt_signal() != 0; }
 
 void say(std::string_view text) { fmt::print(stderr, "muster: {}\n", printable(text)); }
 
+Status keep_result(const CommandContext& context, const std::string& json) {
+  const auto file = context.arguments.value("--out");
+  if (!file) return Done{};
+  MUSTER_TRY(check_bench_output(*file));  // while minutes were measured another may have come
+  return write_file_atomically(*file, json);
+}
+
 Result<int> report(const CommandContext& context, const BenchResult& result) {
   const auto json = result_json(result);
-  if (const auto file = context.arguments.value("--out")) {
-    MUSTER_TRY(write_file_atomically(*file, json));
-  }
+  const auto kept = keep_result(context, json);
   MUSTER_TRY(context.output.append(
       context.arguments.has("--json") ? json
                                       : bench_text(result, context.terminal(STDOUT_FILENO).width)));
+  if (!kept) {
+    MUSTER_TRY(context.output.flush());  // what was measured is told all the same
+    return kept.error();
+  }
   if (!result.peak && !result.is_valid()) return kInvalidExit;
   return result.meets_objectives() ? 0 : kObjectiveExit;
 }
@@ -66,6 +76,8 @@ Status check_answered(const BenchResult& result) {
 
 Result<int> run_measurement(const CommandContext& context, BenchTask task) {
   auto plan = MUSTER_TRY(bench_plan(context.arguments, task));
+  // Before minutes are measured.
+  if (const auto file = context.arguments.value("--out")) MUSTER_TRY(check_bench_output(*file));
   BenchRunOptions options{.points = plan.points,
                           .trials = plan.trials,
                           .cooldown_seconds = plan.cooldown_seconds,
@@ -131,9 +143,10 @@ Json difference_json(const ResultDifference& difference) {
          {"ratio", comparison.ratio},
          {"low", comparison.low},
          {"high", comparison.high},
-         {"verdict", comparison.difference == Difference::None ? "no difference"
-                     : one.is_worse                            ? "worse"
-                                                               : "better"}});
+         {"verdict", !one.is_valid                               ? "invalid"
+                     : comparison.difference == Difference::None ? "no difference"
+                     : one.is_worse                              ? "worse"
+                                                                 : "better"}});
   }
   return json;
 }
@@ -159,6 +172,7 @@ Result<int> run_diff(const CommandContext& context) {
       context.output.append(context.arguments.has("--json")
                                 ? difference_json(difference).dump() + "\n"
                                 : diff_text(difference, context.terminal(STDOUT_FILENO).width)));
+  if (difference.is_invalid()) return kInvalidExit;
   return difference.has_worse() ? kWorseExit : 0;
 }
 

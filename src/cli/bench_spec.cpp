@@ -43,7 +43,8 @@ CommandSpec bench_spec() {
              {"--tokenizer", "MODEL", "generate: counts tokens instead of the server"}}},
            {"The server",
             {SettingId::Devices, SettingId::Precision},
-            {{"--model", "NAME", "the name it has there (default: the first it lists)"},
+            {{"--model", "NAME",
+              "the name it has there (default: the first it lists for the task)"},
              {"--api-key-file", "FILE", "holds the key that it asks for"},
              {"--ca-file", "FILE", "who signed its certificate (PEM)"},
              {"--client-cert", "FILE", "the certificate to show it (PEM)"},
@@ -64,6 +65,7 @@ CommandSpec bench_spec() {
       .examples =
           "  muster bench embed MODEL --clients 1,8,32 --trials 5 -o before.json\n"
           "  muster bench generate http://127.0.0.1:8001 --rate 4 --duration 60s\n"
+          "  muster bench generate SmolLM2-135M-Instruct.Q4_1.gguf --devices 2xcpu\n"
           "  muster bench embed http://127.0.0.1:8000 --slo \"latency_p99<50ms\" --find-peak\n"
           "  muster bench diff before.json after.json\n"
           "  muster bench selftest\n"
@@ -73,6 +75,12 @@ CommandSpec bench_spec() {
           "which a request was meant to be sent. The exit code is 22 when this program\n"
           "itself was too late, 23 when B is worse, 24 when an objective is missed.\n"
           "docs/bench.md explains the figures.\n",
+      .verbs = {{"embed", "vectors of texts: a model or a URL", WordKind::Model},
+                {"rerank", "documents ranked for a query: a model or a URL", WordKind::Model},
+                {"generate", "streamed replies: a model or a URL", WordKind::Model},
+                {"http", "any URL"},
+                {"diff", "compare two results", WordKind::File},
+                {"selftest", "try the instrument itself"}},
   };
 }
 

@@ -40,6 +40,7 @@ HttpHeaders headers_of(const ServerAccess& access) {
 Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& plan) {
   const auto access = MUSTER_TRY(server_access(context));
   BenchServer server;
+  server.task = plan.task;
   auto url = plan.subject;
   if (plan.task == BenchTask::Http) {
     const auto question = std::min(url.find('?'), url.size());
@@ -64,10 +65,6 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
         fmt::format("muster bench http wants a URL, as http://127.0.0.1:8000/health: \"{}\"",
                     plan.subject)};
   }
-  if (plan.task == BenchTask::Generate) {
-    return Error{ErrorKind::Unsupported,
-                 "muster serve does not generate text yet; give the URL of a server that does"};
-  }
   // Without its cache, as this is to measure the model; a queue as long as the load makes it.
   std::vector<std::string> words{program_beside("muster").string(),
                                  "serve",
@@ -82,6 +79,22 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
   return server;  // it asks for no key
+}
+
+// What a model has to do for a benchmark, as /v1/models calls it.
+std::string_view task_word(BenchTask task) {
+  if (task == BenchTask::Rerank) return "rerank";
+  return task == BenchTask::Generate ? "generate" : "embed";
+}
+
+// Other servers do not say what a model is for, or say it in words of their own.
+std::string task_of(const Json& model) {
+  if (!model.contains("task") || !model["task"].is_string()) return "";
+  auto word = model["task"].get<std::string>();
+  for (const auto task : {BenchTask::Embed, BenchTask::Rerank, BenchTask::Generate}) {
+    if (word == task_word(task)) return word;
+  }
+  return "";
 }
 
 Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {
@@ -118,14 +131,26 @@ Result<std::string> first_listed_model(const CommandContext& context, const Benc
       fmt::format("{}://{}{}", url.is_tls ? "https" : "http", url.address(), url.path),
       access.http));
   const auto answer = MUSTER_TRY(client->call("GET", "/v1/models", server.headers));
-  const auto json = Json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  if (answer.status == 401) return server_error(answer.status, answer.body);
+  return fitting_model(answer.body, server.task);
+}
+
+Result<std::string> fitting_model(const std::string& body, BenchTask task) {
+  const auto json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("data") || !json["data"].is_array()) return std::string();
+  const auto wanted = task_word(task);
+  std::vector<std::string> others;
   for (const auto& model : json["data"]) {
-    if (model.is_object() && model.contains("id") && model["id"].is_string()) {
-      return model["id"].get<std::string>();
-    }
+    if (!model.is_object() || !model.contains("id") || !model["id"].is_string()) continue;
+    auto name = model["id"].get<std::string>();
+    const auto said = task_of(model);
+    if (said.empty() || said == wanted) return name;
+    others.push_back(fmt::format("{} ({})", name, said));
   }
-  return std::string();
+  if (others.empty()) return std::string();
+  return Error{ErrorKind::NotFound, fmt::format("the server has no model for muster bench {}: it "
+                                                "serves {}",
+                                                wanted, fmt::join(others, ", "))};
 }
 
 Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchServer& server) {

@@ -21,19 +21,25 @@ struct BenchServer {
   HttpClientTarget target;
   std::string plain_target;  // of a plain URL, behind its path: "", "/", "?a=b"
   HttpHeaders headers;       // of every request: the key
+  BenchTask task = BenchTask::Embed;
 };
 
 /// Finds the server of a URL, or starts `muster serve` with a model, without its cache, and waits
 /// until it is ready.
 ///
-/// Errors: those of HttpClientTarget::find and ChildServer; Unsupported for what our server cannot
-/// do; NotFound (no such key file).
+/// Errors: those of HttpClientTarget::find and ChildServer; InvalidArgument (`http` without a URL);
+/// NotFound (no such key file).
 Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan);
 
-/// The first model that a server lists; empty where it lists none.
+/// The first model that a server lists for the task; empty where it lists none.
 ///
-/// Errors: those of HttpClient.
+/// Errors: those of HttpClient and of fitting_model; what the server says of a key that it wants.
 Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server);
+
+/// The same of an answer of GET /v1/models. A model of which nothing is said fits every task.
+///
+/// Errors: NotFound, with what there is, where no model is for the task. Threads: pure.
+Result<std::string> fitting_model(const std::string& body, BenchTask task);
 
 /// The requests of a run, of the texts of its files or of generated ones.
 ///

@@ -18,6 +18,7 @@ constexpr double kPerCent = 100;
 // mislead.
 std::string difference_words(const FigureDifference& one) {
   const auto per_cent = [](double ratio) { return kPerCent * (ratio - 1); };
+  if (!one.is_valid) return "none: invalid";
   if (one.comparison.difference == Difference::None) return "no difference";
   return fmt::format("{} by {:.1f} %", one.is_worse ? "WORSE" : "better",
                      std::abs(per_cent(one.comparison.ratio)));
@@ -27,10 +28,12 @@ std::string difference_words(const FigureDifference& one) {
 
 std::string diff_text(const ResultDifference& difference, std::size_t width) {
   const auto differs = [](const FigureDifference& one) {
-    return one.comparison.difference != Difference::None;
+    return one.is_valid && one.comparison.difference != Difference::None;
   };
   std::string text;
-  if (difference.has_worse()) {
+  if (difference.is_invalid()) {
+    text = "no verdict: nothing that was compared is valid\n\n";
+  } else if (difference.has_worse()) {
     text = "B is worse\n\n";
   } else if (std::ranges::any_of(difference.figures, differs)) {
     text = "B is better\n\n";

@@ -112,6 +112,10 @@ TEST(DiffText, SaysWhichSideIsWorse) {
   EXPECT_EQ(first_line(diff_text(difference, 80)), "B is better");
   difference.figures[0].comparison.difference = Difference::None;
   EXPECT_EQ(first_line(diff_text(difference, 80)), "no difference");
+  difference.figures[0].is_valid = false;
+  const auto none = diff_text(difference, 80);
+  EXPECT_EQ(first_line(none), "no verdict: nothing that was compared is valid");
+  EXPECT_NE(none.find("none: invalid"), std::string::npos) << none;
 }
 
 TEST(SelftestText, CountsWhatIsMissed) {

@@ -118,6 +118,7 @@ Command embed_command();
 Command pull_command();
 Command search_command();
 Command generate_command();
+Command chat_command();
 Command tokenize_command();
 Command plan_command();
 Command estimate_command();

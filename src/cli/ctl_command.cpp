@@ -16,9 +16,9 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/ctl_view.h"
 #include "cli/server_client.h"
 #include "modelfile/hub_cache.h"
-#include "terminal/table.h"
 #include "terminal/terminal_info.h"
 
 namespace muster {
@@ -32,11 +32,12 @@ constexpr auto kAskPeriod = std::chrono::milliseconds(50);
 
 std::vector<Verb> verbs() {
   return {{"status", "the devices and models of the server"},
-          {"drain", "finish a device's work, then give it no more", WordKind::Device},
+          {"drain", "finish a device's texts, then give it no more; decoders are left out",
+           WordKind::Device},
           {"resume", "give a drained device work again", WordKind::Device},
           {"restart", "start a device's worker anew, or with all one after the other",
            WordKind::Device},
-          {"load", "serve one more model", WordKind::Model},
+          {"load", "serve one more model that embeds or ranks", WordKind::Model},
           {"unload", "serve a model no longer"}};
 }
 
@@ -49,13 +50,13 @@ std::vector<std::string> actions() {
 CommandSpec ctl_spec() {
   return {.name = "ctl",
           .summary = "look after a running server: its devices and models",
-          .usage = "status | drain|resume|restart DEVICE | load [NAME=]MODEL | unload NAME",
+          .usage = "status | drain|resume|restart DEVICE|all | load [NAME=]MODEL | unload NAME",
           .positional_least = 1,
           .positional_most = 2,
           .groups = {server_flags(), {"Output", {}, {{"--json", "", "the server's own answer"}}}},
           .examples =
               "  muster ctl status\n"
-              "  muster ctl drain cpu:0       # its work goes to the others; then: resume\n"
+              "  muster ctl drain cpu:0       # its texts go to the others; then: resume\n"
               "  muster ctl restart all       # one device after the other\n",
           .verbs = verbs()};
 }
@@ -73,53 +74,31 @@ Error unknown_action(const std::string& action) {
                               : fmt::format("it knows {}", fmt::join(actions(), ", ")))};
 }
 
-// A server of another version may lack a field; a dash is shown for it and nothing fails.
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (found == json.end() || found->is_null()) return "-";
-  return found->is_string() ? found->get<std::string>() : found->dump();
-}
-
-Style style_of(const std::string& state) {
-  if (state == "ready") return kGood;
-  return state == "quarantined" || state == "given up" ? kBad : kWarning;
-}
-
-std::string device_table(const Json& devices, const TerminalInfo& terminal) {
-  Table table({{"device"},
-               {"state"},
-               {"texts", Align::Right},
-               {.title = "in flight", .align = Align::Right, .leaves = 1},
-               {.title = "restarts", .align = Align::Right, .leaves = 2},
-               {.title = "why", .leaves = 3, .goes_below = true}});
-  for (const auto& device : devices) {
-    const auto state = text_of(device, "state");
-    const auto reason = text_of(device, "reason");
-    table.add_row({text_of(device, "name"),
-                   {state, style_of(state)},
-                   text_of(device, "text_count"),
-                   text_of(device, "in_flight_texts"),
-                   text_of(device, "restart_count"),
-                   reason == "-" ? "" : reason});
+Result<Json> read_list(ServerClient& client, const char* target, const char* name) {
+  const auto body = MUSTER_TRY(client.call("GET", target));
+  auto json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains(name) || !json[name].is_array()) {
+    return Error{ErrorKind::Corrupt, fmt::format("the server's answer has no {}", name)};
   }
-  return table.render(terminal.width, terminal.has_color);
+  return std::move(json[name]);
 }
 
 Result<Json> read_devices(ServerClient& client) {
-  const auto body = MUSTER_TRY(client.call("GET", "/v1/devices"));
-  auto json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("devices") || !json["devices"].is_array()) {
-    return Error{ErrorKind::Corrupt, "the server's answer has no devices"};
-  }
-  return std::move(json["devices"]);
+  return read_list(client, "/v1/devices", "devices");
 }
 
 Result<std::string> show_status(ServerClient& client, const CommandContext& context) {
-  if (!context.arguments.has("--json")) {
-    return device_table(MUSTER_TRY(read_devices(client)), context.terminal(STDOUT_FILENO));
+  if (context.arguments.has("--json")) {
+    auto body = MUSTER_TRY(client.call("GET", "/v1/devices"));
+    return body + "\n";
   }
-  auto body = MUSTER_TRY(client.call("GET", "/v1/devices"));
-  return body + "\n";
+  const auto terminal = context.terminal(STDOUT_FILENO);
+  auto text = ctl_device_table(MUSTER_TRY(read_devices(client)), terminal);
+  // A key that may only watch is not told of models.
+  if (const auto models = read_list(client, "/v1/models", "data")) {
+    text += "\n" + ctl_model_table(*models, terminal);
+  }
+  return text;
 }
 
 // Asks until the device is in the state that was asked for.
@@ -129,12 +108,18 @@ Status wait_for(ServerClient& client, const std::string& name, const std::string
   while (std::chrono::steady_clock::now() - begin < kWaitLimit) {
     const auto devices = MUSTER_TRY(read_devices(client));
     for (const auto& device : devices) {
-      if (text_of(device, "name") == name) last = text_of(device, "state");
+      if (field_text(device, "name") == name) last = field_text(device, "state");
     }
     if (last == state) return Done{};
     std::this_thread::sleep_for(kAskPeriod);
   }
   return Error{ErrorKind::DeadlineExceeded, fmt::format("{} is still {}", name, last)};
+}
+
+std::string note_of(const std::string& answer) {
+  const auto json = Json::parse(answer, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("note") || !json["note"].is_string()) return "";
+  return json["note"].get<std::string>();
 }
 
 // "all" is every device, one after the other, so that the others serve meanwhile.
@@ -147,19 +132,20 @@ Result<std::string> change_devices(ServerClient& client, const std::string& acti
     names.clear();
     for (const auto& one : devices) {
       // Whoever has drained a device has a reason to: it is started by its name, or resumed.
-      if (action == "restart" && text_of(one, "state") == "drained") {
-        out += fmt::format("{}: drained, and stays so\n", text_of(one, "name"));
+      if (action == "restart" && field_text(one, "state") == "drained") {
+        out += fmt::format("{}: drained, and stays so\n", field_text(one, "name"));
       } else {
-        names.push_back(text_of(one, "name"));
+        names.push_back(field_text(one, "name"));
       }
     }
   }
   // A restart is over when the device is ready again, as after a resume.
   const std::string state = action == "drain" ? "drained" : "ready";
   for (const auto& name : names) {
-    MUSTER_TRY(client.call("POST", "/v1/admin/" + action, body_text(Json{{"device", name}})));
+    const auto answer =
+        MUSTER_TRY(client.call("POST", "/v1/admin/" + action, body_text(Json{{"device", name}})));
     MUSTER_TRY(wait_for(client, name, state));
-    out += fmt::format("{}: {}\n", name, state);
+    out += changed_device_text(name, state, note_of(answer));
   }
   return out;
 }

@@ -47,7 +47,7 @@ const std::vector<RunFlag>& container_flags() {
        .value_name = "API",
        .help = "the server in the container: tgi, tei, vllm or muster",
        .choices = server_api_names()},
-      {"--model", "MODEL", "a folder, or a name on the hub"},
+      {"--model", "MODEL", "a folder, a name on the hub, or with muster a .gguf file"},
       {"--devices", "LIST",
        "cuda:0,cuda:2, a UUID, MIG-…, nvidia.com/gpu=0, rocm:0, /dev/dri/renderD128 or none; the "
        "server numbers them in this order",

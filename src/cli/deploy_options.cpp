@@ -91,16 +91,36 @@ bool is_arm64_host() {
   return uname(&name) == 0 && std::string_view(name.machine) == "aarch64";
 }
 
-// A folder that is here is mounted; any other name is one of the hub.
-Result<std::string> model_name(const std::string& model) {
+bool is_gguf(const std::string& model) { return model.ends_with(".gguf"); }
+
+// A folder or a .gguf file that is here is mounted; any other name is one of the hub.
+Result<std::string> model_name(const std::string& model, ServerApi api) {
   std::error_code ignored;
-  if (fs::is_directory(model, ignored)) {
+  const bool is_file = is_gguf(model) && fs::is_regular_file(model, ignored);
+  if (is_file && api != ServerApi::Muster) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}: a .gguf file is for --api muster; {} gets a folder or a name on "
+                             "the hub",
+                             model, server_facts(api).title)};
+  }
+  if (is_file || fs::is_directory(model, ignored)) {
     return fs::absolute(model, ignored).lexically_normal().string();
   }
-  if (model.starts_with('/') || model.starts_with('.') || model.starts_with('~')) {
-    return Error{ErrorKind::NotFound, fmt::format("{}: no such folder", model)};
+  const bool is_own_file = is_gguf(model) && api == ServerApi::Muster;
+  if (is_own_file || model.starts_with('/') || model.starts_with('.') || model.starts_with('~')) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("{}: no such {}", model, is_gguf(model) ? "file" : "folder")};
   }
   return model;
+}
+
+// Said here, since the server in the container would end with it.
+Status check_decoder_devices(const std::string& model, const ContainerRequest& request) {
+  if (!is_gguf(request.model) || request.api != ServerApi::Muster || request.devices.empty()) {
+    return Done{};
+  }
+  return Error{ErrorKind::Unsupported,
+               fmt::format("{}: muster computes decoders on CPUs only: use --devices cpu", model)};
 }
 
 // muster serves what is in a folder or the hub cache, and fetches nothing itself: the cache of this
@@ -166,7 +186,7 @@ Result<DeployOptions> deploy_options(const Arguments& arguments, const Container
   options.request.api = MUSTER_TRY(parse_server_api(*api));
   const auto model = arguments.value("--model");
   if (!model || model->empty()) return invalid("which model? Name it with --model");
-  options.request.model = MUSTER_TRY(model_name(*model));
+  options.request.model = MUSTER_TRY(model_name(*model, options.request.api));
   options.request.is_arm64 = is_arm64_host();
   options.format = MUSTER_TRY(parse_format(arguments.value("--format").value_or("docker")));
   options.is_dry_run = arguments.has("--dry-run") || options.format != DeployFormat::Docker;
@@ -176,6 +196,7 @@ Result<DeployOptions> deploy_options(const Arguments& arguments, const Container
   if (facts) options.request.heads = facts->heads;
   if (options.request.api == ServerApi::Muster) MUSTER_TRY(name_for_muster(options));
   MUSTER_TRY(choose_deploy_devices(arguments, host, facts, options));
+  MUSTER_TRY(check_decoder_devices(*model, options.request));
   return options;
 }
 

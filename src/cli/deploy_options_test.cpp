@@ -61,6 +61,29 @@ TEST(DeployOptions, TakesAFolderForAModel) {
   EXPECT_EQ(message(arguments), "./no-such-folder: no such folder");
 }
 
+TEST(DeployOptions, TakesAGgufFileForMuster) {
+  const std::string file = MUSTER_SOURCE_DIR "/src/modelfile/corpus/gguf_fuzz/llama.gguf";
+  auto arguments = with({});
+  arguments.flags["--api"] = "muster";
+  arguments.flags["--model"] = file;
+  arguments.repeated["--devices"] = {"2xcpu"};
+  const auto options = deploy_options(arguments, {});
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(options->request.model, file);
+  EXPECT_EQ(options->request.hub_cache, "");
+  EXPECT_EQ(options->request.own_devices, "2xcpu");
+  arguments.flags["--model"] = "absent.gguf";
+  EXPECT_EQ(message(arguments), "absent.gguf: no such file");
+  arguments.flags["--model"] = file;
+  arguments.repeated["--devices"] = {"nvidia.com/gpu=0"};
+  EXPECT_EQ(message(arguments),
+            file + ": muster computes decoders on CPUs only: use --devices cpu");
+  arguments.flags["--api"] = "tgi";
+  EXPECT_EQ(message(arguments), file +
+                                    ": a .gguf file is for --api muster; Text Generation Inference "
+                                    "gets a folder or a name on the hub");
+}
+
 TEST(DeployOptions, AsksForWhatIsMissing) {
   auto arguments = with({});
   arguments.flags.erase("--api");

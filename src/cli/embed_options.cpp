@@ -145,6 +145,8 @@ TextReaderOptions input_options(const Config& config, std::vector<std::string> i
   options.format = parse_format(config.text(SettingId::Format).value_or(""));
   options.field = config.text(SettingId::Field).value_or(options.field);
   options.id_field = config.text(SettingId::IdField);
+  options.is_field_asked_for = config.at(SettingId::Field).origin == Origin::Flag;
+  options.is_id_field_asked_for = config.at(SettingId::IdField).origin == Origin::Flag;
   return options;
 }
 

@@ -74,10 +74,11 @@ Table time_table(const EmbedReport& report) {
     table.add_row({name, fmt::format("{:.2f}", part), percent(part, report.total_seconds)});
   };
   row("read", time.read);
-  row("tokenise", time.tokenize);
   row("wait for devices", time.wait);
-  row("write", time.write);
+  row("wait for the disk", time.wait_for_writer);
   row("other", time.other);
+  row("tokenise, beside", time.tokenize);
+  row("write, beside", time.write);
   return table;
 }
 

@@ -36,7 +36,13 @@ EmbedReport report() {
   second.weights_bytes = 0;
   second.state = "restarting";
   report.progress.devices = {first, second};
-  report.time = {.read = 0.4, .tokenize = 0.6, .wait = 2, .write = 0.8, .other = 0.2, .start = 0.5};
+  report.time = {.read = 0.4,
+                 .wait = 2,
+                 .wait_for_writer = 0.2,
+                 .other = 1.4,
+                 .start = 0.5,
+                 .tokenize = 0.6,
+                 .write = 0.8};
   report.dim = 384;
   report.precision = Precision::Bf16;
   report.precision_reason = "2.1x fp32";
@@ -78,12 +84,13 @@ TEST(DescribeReport, SaysMoreWhereAsked) {
             "cpu:0     600  14,000     3,500  75 %         0\n"
             "cpu:1     400  10,000     2,500  25 %         2\n"
             "\n"
-            "time of muster    seconds  share\n"
-            "read                 0.40   10 %\n"
-            "tokenise             0.60   15 %\n"
-            "wait for devices     2.00   50 %\n"
-            "write                0.80   20 %\n"
-            "other                0.20    5 %\n"
+            "time of muster     seconds  share\n"
+            "read                  0.40   10 %\n"
+            "wait for devices      2.00   50 %\n"
+            "wait for the disk     0.20    5 %\n"
+            "other                 1.40   35 %\n"
+            "tokenise, beside      0.60   15 %\n"
+            "write, beside         0.80   20 %\n"
             "\n"
             "devices busy 50 %; first worker ready after 0.50 s, first vector after 0.75 s\n"
             "CPU time: 9.0 s in the workers, 1.0 s in muster (10 %)\n");

@@ -20,6 +20,22 @@ namespace {
 constexpr SettingId kStillCount[] = {SettingId::Field, SettingId::IdField, SettingId::Format,
                                      SettingId::SkipBad, SettingId::PromptName};
 
+// Errors: NotFound where none embeds; Unsupported for `name` when that one does not.
+Status check_embeds(const std::vector<ListedModel>& models, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& model : models) {
+    if (model.embeds && model.name == name) return Done{};
+    if (model.embeds) names.push_back(model.name);
+  }
+  if (names.empty()) return Error{ErrorKind::NotFound, "the server serves no model that embeds"};
+  const bool is_there = std::any_of(models.begin(), models.end(),
+                                    [&](const auto& model) { return model.name == name; });
+  if (!is_there) return Done{};
+  return Error{ErrorKind::Unsupported,
+               fmt::format("the server's model {} does not embed: name one that does ({})", name,
+                           fmt::join(names, ", "))};
+}
+
 }  // namespace
 
 Status check_without_server(const Arguments& arguments) {
@@ -62,6 +78,7 @@ Result<ServedWords> sort_served_words(const std::vector<ListedModel>& models,
     sorted.model = first;
     sorted.inputs.erase(sorted.inputs.begin());
   }
+  MUSTER_TRY(check_embeds(models, sorted.model));
   sorted.model = MUSTER_TRY(choose_model(models, sorted.model));
   if (sorted.inputs.empty()) {
     return Error{ErrorKind::InvalidArgument,

@@ -31,7 +31,8 @@ struct ServedWords {
 /// The first word is the name of a served model, or an input when it is one and the server's model
 /// needs no name.
 ///
-/// Errors: those of choose_model; InvalidArgument without an input.
+/// Errors: NotFound where no model embeds, Unsupported for one that does not; those of
+/// choose_model; InvalidArgument without an input.
 Result<ServedWords> sort_served_words(const std::vector<ListedModel>& models,
                                       const std::vector<std::string>& words);
 

@@ -54,7 +54,9 @@ TEST_F(ServedWordsTest, RefusesWhatIsNoModelAndNoInput) {
   EXPECT_EQ(sort_served_words(one_, {"tiny"}).error().message,
             "which texts? Name a file after the model tiny");
   EXPECT_EQ(sort_served_words({listed("ranker", false)}, {file_}).error().message,
-            "the server serves no model that gives vectors");
+            "the server serves no model that embeds");
+  EXPECT_EQ(sort_served_words(one_, {"ranker", file_}).error().message,
+            "the server's model ranker does not embed: name one that does (tiny)");
 }
 
 TEST(EmbedServerFlags, RefusesByNameWhatTheServerHasSettled) {

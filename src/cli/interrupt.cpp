@@ -49,4 +49,6 @@ void catch_interrupts() {
 
 int interrupt_signal() { return caught_signal; }
 
+void forget_interrupt() { caught_signal = 0; }
+
 }  // namespace muster

@@ -9,4 +9,7 @@ void catch_interrupts();
 /// The signal that came (SIGINT, SIGTERM); 0 if none did.
 int interrupt_signal();
 
+/// It was acted on: the next one is the first again.
+void forget_interrupt();
+
 }  // namespace muster

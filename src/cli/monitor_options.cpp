@@ -15,6 +15,7 @@
 #include "cli/memory_size.h"
 #include "cli/monitor_csv.h"
 #include "cli/telemetry_options.h"
+#include "telemetry/recording.h"
 
 namespace muster {
 namespace {
@@ -145,7 +146,11 @@ Result<MonitorOptions> monitor_options(const CommandContext& context) {
   }
   options.recording = MUSTER_TRY(parse_recording(arguments));
   options.is_csv = options.recording && options.recording->file.extension() == ".csv";
-  if (options.is_csv) options.recording->header = csv_header(options.metrics);
+  if (options.is_csv) {
+    options.recording->header = csv_header(options.metrics);
+  } else if (options.recording) {
+    options.recording->keys = recording_keys();
+  }
   if (const auto text = arguments.value("--processes")) {
     options.process_count = MUSTER_TRY(parse_count("--processes", *text));
     if (!options.recording || options.is_csv) {

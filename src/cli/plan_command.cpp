@@ -20,8 +20,10 @@
 #include "cli/command.h"
 #include "cli/machine_choice.h"
 #include "cli/plan_options.h"
+#include "cli/plan_output.h"
 #include "cli/plan_view.h"
 #include "cli/recommendation.h"
+#include "jobs/decoder_source.h"
 #include "modelfile/model_catalogue.h"
 #include "modelfile/model_folder.h"
 #include "planner/forms/accelerate_model.h"
@@ -73,19 +75,37 @@ Result<PlanFormat> format_of(const Arguments& arguments) {
   return parse_plan_format(arguments.value("--format").value_or("yaml"));
 }
 
+bool has_accelerator(const Machine& machine) {
+  return std::any_of(machine.devices.begin(), machine.devices.end(),
+                     [](const auto& device) { return device.kind != DeviceKind::Cpu; });
+}
+
+bool is_replicated(const Plan& plan) {
+  return plan.tensor_parallel == 1 &&
+         std::all_of(plan.copies.begin(), plan.copies.end(), [](const auto& copy) {
+           return copy.stages.size() == 1 && copy.stages.front().place == PlanPlace::Device;
+         });
+}
+
 // Which of the plans this program can carry out, and where it cannot, why.
 PlanVerdict verdict_of(const FoundModel& found, const ChosenMachine& chosen, const Plan& plan) {
   if (plan.verdict.fit == Fit::No) return {false, "it does not fit"};
-  if (plan.workload.task == PlanTask::Generate) return {false, "`muster generate` takes no plan"};
   if (plan.workload.task == PlanTask::Train) return {false, "this build does not train"};
-  const bool is_replicated =
-      plan.tensor_parallel == 1 &&
-      std::all_of(plan.copies.begin(), plan.copies.end(), [](const auto& copy) {
-        return copy.stages.size() == 1 && copy.stages.front().place == PlanPlace::Device;
-      });
-  if (!is_replicated) return {false, "this build embeds with a whole copy on each device only"};
+  const bool generates = plan.workload.task == PlanTask::Generate;
+  if (generates && has_accelerator(chosen.machine)) {
+    return {false, "this build generates on CPUs only"};
+  }
+  if (!is_replicated(plan)) {
+    return {false, fmt::format("this build {} with a whole copy on each device only",
+                               generates ? "generates" : "embeds")};
+  }
   if (!chosen.is_here) return {false, chosen.machine.name + " is not this machine"};
   if (found.pull_id) return {false, "its files are not here: muster pull " + *found.pull_id};
+  if (generates) {
+    if (!names_decoder(found.source)) return {false, "this build has no decoder of its family"};
+    if (found.model.weight_source == WeightSource::Config) return {false, "it has no weights"};
+    return {true, "`muster serve` puts a whole copy on each device, and needs no plan for it"};
+  }
   const auto model = read_model_folder(found.source);
   if (!model) return {false, model.error().message};
   return {true, "`muster embed --plan` puts a whole copy on each device"};
@@ -193,6 +213,15 @@ Status check_compat(const Arguments& arguments) {
                fmt::format("--compat {}: the peer is accelerate", *peer)};
 }
 
+// The map of a peer is a device map, too.
+Status check_out_is_no_other_file(const Arguments& arguments) {
+  const auto out = arguments.value("--out");
+  if (!out) return Done{};
+  const auto form =
+      arguments.has("--compat") ? "hf_device_map" : arguments.value("--format").value_or("yaml");
+  return check_plan_output(*out, MUSTER_TRY(parse_plan_format(form)), form);
+}
+
 Result<int> answer_recommendation(const CommandContext& context, const ModelDescription& model,
                                   const Machine& machine) {
   const auto request = MUSTER_TRY(plan_request_of(context.arguments, model.shape.kind));
@@ -253,6 +282,7 @@ Result<int> run_plan(const CommandContext& context) {
   }
   const auto found = MUSTER_TRY(find_and_describe(arguments.positionals.front()));
   MUSTER_TRY(check_output(arguments, found));
+  MUSTER_TRY(check_out_is_no_other_file(arguments));
   const auto chosen = MUSTER_TRY(
       choose_machine(arguments.value("--machine").value_or("here"), context.config, context.clock));
   if (arguments.has("--recommend")) {

@@ -73,11 +73,10 @@ Status add_queries(const TextReaderOptions& input, std::vector<std::string>& all
     if (record.fault) return *record.fault;
     all.push_back(std::move(record.text));
     if (all.size() > kQueriesMost) {
-      return Error{
-          ErrorKind::InvalidArgument,
-          fmt::format("{} has more than {} questions",
-                      input.inputs.front() == "-" ? "standard input" : input.inputs.front(),
-                      kQueriesMost)};
+      const auto& last = input.inputs[record.input_index];
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("{} has more than {} questions",
+                               last == "-" ? "standard input" : last, kQueriesMost)};
     }
   }
   return Done{};
@@ -98,11 +97,11 @@ Result<std::vector<std::string>> queries_of(const CommandContext& context) {
       all.push_back(*word);
     }
   }
-  for (const auto& file : files) {
-    auto input = input_options(context.config, {file});
-    input.id_field.reset();  // a setting for what is embedded: questions have no ids
-    MUSTER_TRY(add_queries(input, all));
-  }
+  if (files.empty()) return all;
+  // All at once, as embed reads them: --field is of use if any of them has fields.
+  auto input = input_options(context.config, files);
+  input.id_field.reset();  // a setting for what is embedded: questions have no ids
+  MUSTER_TRY(add_queries(input, all));
   return all;
 }
 

@@ -173,6 +173,7 @@ Status ServeRun::start_stats_file() {
                                          service_->fleet().groups)
                  .dump();
            },
+       .keys = {"timestamp", "devices"},
        .on_notice = [this](const std::string& text) { say(LogLevel::Warning, text); }},
       loop_, context_.clock));
   return Done{};

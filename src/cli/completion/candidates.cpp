@@ -116,6 +116,9 @@ void add_positional(const CommandSpec& spec, const Place& place, const std::stri
   if (at >= spec.positional_most) return;
   if (!spec.words.empty()) {
     add_words_of(spec.words[std::min(at, spec.words.size() - 1)], word, "", sources, out);
+  } else if (at == 0 && spec.usage.starts_with("MODEL")) {
+    // As with the value of a flag, the word of the help text says what it is.
+    add_words_of(WordKind::Model, word, "", sources, out);
   }
 }
 

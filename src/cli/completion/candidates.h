@@ -18,7 +18,12 @@ struct Candidate {
 
 /// What a shell may put in the place of one word of a command line.
 struct Candidates {
-  enum class Paths : std::uint8_t { None, Files, Folders };
+  enum class Paths : std::uint8_t {
+    None,
+    Files,
+    Folders,
+    Models,  // folders and .gguf files
+  };
 
   std::vector<Candidate> words;  // each begins with what is there already
   Paths paths = Paths::None;     // the shell's own names of files come with them

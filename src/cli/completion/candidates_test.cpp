@@ -87,7 +87,11 @@ TEST(Candidates, OfferDevicesAsAList) {
 TEST(Candidates, OfferModelsByWhatTheCommandCanDo) {
   EXPECT_EQ(texts({"embed", "all"}), Words{"all-MiniLM-L6-v2"});
   EXPECT_EQ(texts({"embed", "BAAI/"}), Words{"BAAI/bge-m3"});
-  EXPECT_EQ(complete({"embed", ""}).paths, Candidates::Paths::Folders);
+  EXPECT_EQ(complete({"embed", ""}).paths, Candidates::Paths::Models);
+  EXPECT_EQ(complete({"serve", ""}).paths, Candidates::Paths::Models) << "folders and .gguf files";
+  EXPECT_EQ(texts({"generate", "all"}), Words{"all-MiniLM-L6-v2"});
+  EXPECT_EQ(complete({"generate", ""}).paths, Candidates::Paths::Models);
+  EXPECT_EQ(complete({"generate", "m", ""}).paths, Candidates::Paths::None) << "one model";
   EXPECT_FALSE(has(texts({"serve", "lla"}), "llama-3-8b")) << "it is not on this machine";
   EXPECT_TRUE(has(texts({"plan", "lla"}), "llama-3-8b"));
   EXPECT_TRUE(has(texts({"plan", "all-Mini"}), "all-MiniLM-L6-v2"));
@@ -106,6 +110,11 @@ TEST(Candidates, OfferMachines) {
 
 TEST(Candidates, OfferVerbsFirst) {
   EXPECT_EQ(texts({"ctl", "re"}), (Words{"resume", "restart"}));
+  EXPECT_EQ(texts({"ctl", "drain", ""}), (Words{"all", "cuda:0", "cuda:1", "cpu:0"}));
+  EXPECT_EQ(texts({"bench", ""}),
+            (Words{"embed", "rerank", "generate", "http", "diff", "selftest"}));
+  EXPECT_EQ(texts({"bench", "generate", "BAAI/"}), Words{"BAAI/bge-m3"});
+  EXPECT_EQ(complete({"bench", "diff", "a.json", ""}).paths, Candidates::Paths::Files);
   EXPECT_EQ(texts({"deploy", "--dry-run", "c"}), Words{"container"});
   EXPECT_EQ(texts({"deploy", "container", "--api", ""}), (Words{"tgi", "tei", "vllm", "muster"}));
 }
@@ -121,6 +130,7 @@ TEST(Candidates, BecomeLinesThatShellsRead) {
           {.words = {{"a", "b\tc\nd"}, {"e"}}, .paths = Candidates::Paths::Files, .goes_on = true}),
       ":files\n:goes-on\na\tb c d\ne\n");
   EXPECT_EQ(candidate_lines({.paths = Candidates::Paths::Folders}), ":folders\n");
+  EXPECT_EQ(candidate_lines({.paths = Candidates::Paths::Models}), ":models\n");
   EXPECT_EQ(candidate_lines({}), "");
 }
 

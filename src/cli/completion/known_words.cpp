@@ -100,7 +100,7 @@ void add_words_of(WordKind kind, std::string_view begun, std::string_view head,
       return;
     case WordKind::Model:
       add_candidates(cached(sources), begun, head, out);
-      out.paths = Paths::Folders;
+      out.paths = Paths::Models;
       return;
     case WordKind::AnyModel:
       add_candidates(cached(sources), begun, head, out);
@@ -112,6 +112,7 @@ void add_words_of(WordKind kind, std::string_view begun, std::string_view head,
       add_candidates(plain_candidates(sources.cached_models()), begun, head, out);
       return;
     case WordKind::Device:
+      add_candidates({{"all", "every device, one after the other"}}, begun, head, out);
       add_candidates(sources.devices(), begun, head, out);
       return;
     case WordKind::Devices:

@@ -36,11 +36,12 @@ _muster() {
   while IFS= read -r line; do
     case $line in
       :goes-on) compopt -o nospace ;;
-      :files | :folders)
+      :files | :folders | :models)
         compopt -o filenames
         kind=-f
-        [[ $line == :folders ]] && kind=-d
-        mapfile -t names < <(compgen $kind -- "$value")
+        [[ $line != :files ]] && kind=-d
+        mapfile -t names < <(compgen $kind -- "$value"
+          [[ $line == :models ]] && compgen -f -X '!*.gguf' -- "$value")
         COMPREPLY+=("${names[@]#"$path_cut"}")
         ;;
       *)
@@ -60,7 +61,7 @@ _muster() {
   local -a found blank
   while IFS= read -r line; do
     case $line in
-      :files | :folders) paths=$line ;;
+      :files | :folders | :models) paths=$line ;;
       :goes-on) blank=(-S '') ;;
       *)
         help=
@@ -74,6 +75,7 @@ _muster() {
   [[ -n $paths ]] && compset -P '--*='
   [[ $paths == :files ]] && _files
   [[ $paths == :folders ]] && _files -/
+  [[ $paths == :models ]] && _files -g '*.gguf'
   return 0
 }
 if [[ $funcstack[1] == _muster ]]; then
@@ -99,6 +101,10 @@ function __muster_complete
                 end
             case ':folders'
                 for path in (__fish_complete_directories "$value" '')
+                    printf '%s%s\n' "$flag" $path
+                end
+            case ':models'
+                for path in (__fish_complete_path "$value" | string match -r '^.*(?:/|\.gguf)(?:\t.*)?$')
                     printf '%s%s\n' "$flag" $path
                 end
             case '*'
@@ -131,6 +137,7 @@ std::string candidate_lines(const Candidates& candidates) {
   std::string lines;
   if (candidates.paths == Candidates::Paths::Files) lines += ":files\n";
   if (candidates.paths == Candidates::Paths::Folders) lines += ":folders\n";
+  if (candidates.paths == Candidates::Paths::Models) lines += ":models\n";
   if (candidates.goes_on) lines += ":goes-on\n";
   for (const auto& [text, help] : candidates.words) {
     lines += printable(text);

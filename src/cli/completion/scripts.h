@@ -17,8 +17,9 @@ std::vector<std::string> shell_names();
 /// change when muster changes.
 std::optional<std::string_view> completion_script(std::string_view shell);
 
-/// Candidates as the scripts read them: a line "TEXT<tab>HELP" each; before them `:files` or
-/// `:folders` where the shell adds its own names, `:goes-on` where no blank belongs behind.
+/// Candidates as the scripts read them: a line "TEXT<tab>HELP" each; before them `:files`,
+/// `:folders` or `:models` where the shell adds its own names, `:goes-on` where no blank belongs
+/// behind.
 std::string candidate_lines(const Candidates& candidates);
 
 }  // namespace muster

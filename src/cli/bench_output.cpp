@@ -1,0 +1,47 @@
+// A result with its samples may take gigabytes, so it is known by how it begins: by the version and
+// the tool, which are its first keys. White space does not count, because people lay out JSON.
+
+#include "cli/bench_output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "base/file.h"
+#include "base/positioned_io.h"
+
+namespace muster {
+namespace {
+
+/// Source: docs/formats/bench-result.md.
+constexpr std::string_view kVersion = R"({"schema_version":)";
+constexpr std::string_view kTool = R"(,"tool":{"name":"musterbench")";
+
+bool is_bench_result(std::string head) {
+  std::erase_if(head, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
+  if (!head.starts_with(kVersion)) return false;
+  const auto end = head.find_first_not_of("0123456789", kVersion.size());
+  return end != std::string::npos && std::string_view(head).substr(end).starts_with(kTool);
+}
+
+}  // namespace
+
+Status check_bench_output(const std::filesystem::path& out) {
+  constexpr std::size_t kHeadSize = 4096;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(out, ignored)) return Done{};
+  const auto file = MUSTER_TRY(open_regular_file(out, O_RDONLY));
+  std::string head(kHeadSize, '\0');
+  head.resize(MUSTER_TRY(read_at(file.fd.get(), std::as_writable_bytes(std::span(head)), 0, out)));
+  if (head.empty() || is_bench_result(std::move(head))) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("-o {}: that is no result of muster bench, and it would be overwritten: "
+                           "remove it, or name another file",
+                           out.string())};
+}
+
+}  // namespace muster

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "base/result.h"
+
+namespace muster {
+
+/// Whether a result of `muster bench` may be written over what is at `out`: nothing, an empty file,
+/// no file but a device or a pipe, or an earlier result. Reads its first bytes.
+///
+/// Errors: InvalidArgument, naming `out`; those of opening it.
+Status check_bench_output(const std::filesystem::path& out);
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "spec/device.h"
+#include "spec/generation.h"
+
+namespace muster {
+
+/// --temperature to --seed, which `generate` and `chat` share.
+std::vector<RunFlag> sampling_flags();
+
+std::vector<RunFlag> joined(std::vector<RunFlag> flags, const std::vector<RunFlag>& more);
+
+/// What these flags ask for; without --seed one is drawn.
+///
+/// Errors: InvalidArgument, naming the flag, its range and the nearest right form.
+Result<SamplingOptions> sampling_options(const Arguments& arguments);
+
+/// One of them, by its name: "--temperature". shown: what errors call it.
+///
+/// Errors: InvalidArgument as above, and for a name that is none.
+Status set_sampling(std::string_view flag, std::string_view shown, const std::string& value,
+                    SamplingOptions& sampling);
+
+/// The same one as it is in another.
+void reset_sampling(std::string_view flag, const SamplingOptions& from, SamplingOptions& to);
+
+/// --max-tokens; `otherwise` without it.
+Result<std::uint32_t> reply_tokens_of(const Arguments& arguments, std::uint32_t otherwise);
+Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& value);
+
+/// --precision. Errors: InvalidArgument.
+Result<DecoderPrecision> decoder_precision(const Arguments& arguments);
+
+/// The device of --devices that computes a decoder: one CPU device, with all of its cores.
+///
+/// Errors: Unsupported, for several or none; those of finding them.
+Result<Device> decoder_device(const CommandContext& context);
+
+}  // namespace muster

@@ -1,0 +1,83 @@
+// A reply may be interrupted at any moment: before the decoder is loaded, or before its first
+// token. What is not known then is left out, since a 0 would be read as a measurement.
+
+#include "cli/generate_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string megabytes(std::uint64_t bytes) {
+  return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+// The time of the prompt stands apart, because it grows with the prompt and not with the reply.
+std::string speed(const GenerateReport& report) {
+  if (report.end == GenerateEnd::Interrupted && report.reply_tokens == 0) {
+    return "stopped before the first token";
+  }
+  auto text =
+      fmt::format("{} tokens after {} of prompt", report.reply_tokens, report.prompt_tokens);
+  if (const auto rate = report.tokens_per_second()) text += fmt::format(": {:.1f} tokens/s", *rate);
+  if (report.times) {
+    text += fmt::format("; first token after {:.2f} s, {:.2f} s of it for the prompt",
+                        report.times->first_token_seconds, report.times->prefill_seconds);
+  }
+  return text;
+}
+
+// Empty before the decoder was loaded.
+std::string place(const GenerateOptions& options, const GenerateReport& report) {
+  if (!report.decoder) return "";
+  auto text = fmt::format("\n{}, {} threads, precision {}, {}: weights {}", options.device.name(),
+                          report.decoder->thread_count, decoder_precision_name(options.precision),
+                          report.decoder->decoder_class, megabytes(report.decoder->weights_bytes));
+  if (report.cache_bytes) text += ", keys and values " + megabytes(*report.cache_bytes);
+  if (report.worker_bytes) text += ", worker " + megabytes(*report.worker_bytes);
+  return text;
+}
+
+template <typename T>
+void put(Json& json, const char* key, const std::optional<T>& value) {
+  if (value) json[key] = *value;
+}
+
+}  // namespace
+
+std::string generate_report_text(const GenerateOptions& options, const GenerateReport& report) {
+  auto text = speed(report) + place(options, report);
+  if (report.reply_tokens > 0 && options.sampling.temperature > 0) {
+    text += fmt::format("; seed {}", options.sampling.seed);
+  }
+  return text + "\n";
+}
+
+std::string generate_report_json(const GenerateOptions& options, const GenerateReport& report,
+                                 const std::string& reply) {
+  Json json{{"text", reply},
+            {"finish_reason", generate_end_name(report.end)},
+            {"prompt_tokens", report.prompt_tokens},
+            {"completion_tokens", report.reply_tokens},
+            {"seed", options.sampling.seed},
+            {"precision", decoder_precision_name(options.precision)}};
+  if (report.decoder) json["decoder_class"] = report.decoder->decoder_class;
+  json["device"] = options.device.name();
+  if (report.decoder) json["threads"] = report.decoder->thread_count;
+  if (report.times) {
+    json["first_token_seconds"] = report.times->first_token_seconds;
+    json["prefill_seconds"] = report.times->prefill_seconds;
+    json["decode_seconds"] = report.times->decode_seconds;
+  }
+  if (report.decoder) json["weights_bytes"] = report.decoder->weights_bytes;
+  put(json, "cache_bytes", report.cache_bytes);
+  json["restarts"] = report.restart_count;
+  put(json, "worker_bytes", report.worker_bytes);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster

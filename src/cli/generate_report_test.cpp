@@ -1,0 +1,66 @@
+#include "cli/generate_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace muster {
+namespace {
+
+GenerateReport whole_report() {
+  GenerateReport report;
+  report.end = GenerateEnd::Length;
+  report.prompt_tokens = 37;
+  report.reply_tokens = 5;
+  report.decoder =
+      GenerateDecoder{.weights_bytes = 90'000'000, .thread_count = 4, .decoder_class = "decoder.1"};
+  report.times =
+      GenerateTimes{.first_token_seconds = 1.5, .prefill_seconds = 0.25, .decode_seconds = 2};
+  report.cache_bytes = 2'000'000;
+  report.worker_bytes = 120'000'000;
+  return report;
+}
+
+TEST(GenerateReportText, TellsWhatAReplyTook) {
+  EXPECT_EQ(
+      generate_report_text({}, whole_report()),
+      "5 tokens after 37 of prompt: 2.0 tokens/s; first token after 1.50 s, 0.25 s of it for "
+      "the prompt\ncpu:0, 4 threads, precision own, decoder.1: weights 90 MB, keys and values "
+      "2 MB, worker 120 MB\n");
+  GenerateOptions drawn;
+  drawn.sampling.temperature = 1;
+  drawn.sampling.seed = 7;
+  EXPECT_TRUE(generate_report_text(drawn, whole_report()).ends_with("worker 120 MB; seed 7\n"));
+}
+
+TEST(GenerateReportText, LeavesOutWhatWasNotMeasured) {
+  GenerateReport report;
+  report.end = GenerateEnd::Interrupted;
+  report.prompt_tokens = 37;
+  EXPECT_EQ(generate_report_text({}, report), "stopped before the first token\n");
+  report.decoder = whole_report().decoder;
+  EXPECT_EQ(
+      generate_report_text({}, report),
+      "stopped before the first token\ncpu:0, 4 threads, precision own, decoder.1: weights 90 "
+      "MB\n");
+  report.end = GenerateEnd::StopToken;  // the first token ends the reply
+  EXPECT_TRUE(generate_report_text({}, report).starts_with("0 tokens after 37 of prompt\ncpu:0"));
+}
+
+TEST(GenerateReportJson, HasNoKeysOfWhatWasNotMeasured) {
+  GenerateReport report;
+  report.end = GenerateEnd::Interrupted;
+  report.prompt_tokens = 37;
+  const auto little = nlohmann::json::parse(generate_report_json({}, report, ""));
+  EXPECT_EQ(little["finish_reason"], "interrupted");
+  EXPECT_EQ(little["prompt_tokens"], 37);
+  const auto all = nlohmann::json::parse(generate_report_json({}, whole_report(), "so"));
+  for (const auto* key : {"decoder_class", "threads", "first_token_seconds", "prefill_seconds",
+                          "decode_seconds", "weights_bytes", "cache_bytes", "worker_bytes"}) {
+    EXPECT_FALSE(little.contains(key)) << key;
+    EXPECT_TRUE(all.contains(key)) << key;
+  }
+}
+
+}  // namespace
+}  // namespace muster
