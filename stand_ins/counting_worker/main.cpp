@@ -1,7 +1,7 @@
 // A worker for tests: it speaks the protocol of muster-worker about decoders, and its model counts:
 // the next token of a sequence is its last one plus one. 1,000 ids; 999 is followed by 0.
 // COUNTING_WORKER holds its orders as words:
-//   die_after=5   aborts when it has sent so many tokens
+//   die_after=5   aborts as soon as it has sent so many tokens; at 0 in place of the first one
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
 //   poison=7      aborts when it is given a prompt that holds this id
@@ -109,8 +109,7 @@ class Counting {
     const auto wait_at = order("wait_at", UINT32_MAX);
     for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
-      die_if_told("die_after", SIGABRT);
-      die_if_told("kill_after", SIGKILL);
+      die_if_due();
       const std::uint32_t token = (request.ids.back() + 1) % kVocabSize;
       const auto& stops = request.stop_ids;
       if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
@@ -120,6 +119,9 @@ class Counting {
                       encode(Tokens{{{.sequence = id, .token = token, .logprob = 0, .top = {}}}})));
       request.ids.push_back(token);
       ++sent_;
+      // At once, not at the next token: else a stream that comes later, alone and without fault,
+      // finds a worker that dies before its first token.
+      die_if_due();
     }
     return finish(id, FinishReason::Length);
   }
@@ -138,6 +140,11 @@ class Counting {
   bool is_told(const char* name, const std::vector<std::uint32_t>& ids) const {
     const auto found = orders_.find(name);
     return found != orders_.end() && std::find(ids.begin(), ids.end(), found->second) != ids.end();
+  }
+
+  void die_if_due() const {
+    die_if_told("die_after", SIGABRT);
+    die_if_told("kill_after", SIGKILL);
   }
 
   void die_if_told(const char* order, int signal) const {

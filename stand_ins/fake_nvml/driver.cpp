@@ -88,8 +88,7 @@ const HandleState* Driver::check(DeviceHandle handle) const {
   return is_ours ? state : nullptr;
 }
 
-void Driver::delay(Function function) const {
-  const double us = scenario_.delays_us[static_cast<std::size_t>(function)];
+void spend_time(double us) {
   if (us <= 0) return;
   const auto time = std::chrono::nanoseconds(static_cast<std::int64_t>(us * 1e3));
   const auto end = std::chrono::steady_clock::now() + time;
@@ -105,7 +104,7 @@ void Driver::hang(const Fault& fault) {
 }
 
 int Driver::before(Function function, std::optional<std::uint32_t> gpu) {
-  delay(function);
+  spend_time(scenario_.delays_us[static_cast<std::size_t>(function)]);
   const auto& faults = scenario_.faults[static_cast<std::size_t>(function)];
   for (const auto& fault : faults) {
     const bool is_meant =

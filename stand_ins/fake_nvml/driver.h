@@ -60,7 +60,6 @@ class Driver {
 
  private:
   Driver(Scenario scenario, FakeClock clock);
-  void delay(Function function) const;
   void hang(const Fault& fault);
 
   const Scenario scenario_;
@@ -69,6 +68,9 @@ class Driver {
   std::vector<HandleState> handles_;  // the GPUs, then all slices
   std::atomic<int> hung_calls_{0};
 };
+
+/// Spends so many microseconds as a call of a driver does.
+void spend_time(double us);
 
 /// The driver between nvmlInit and nvmlShutdown; nullptr outside.
 Driver* loaded_driver();

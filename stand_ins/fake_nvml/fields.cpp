@@ -135,6 +135,11 @@ bool is_between(std::uint32_t field, std::uint32_t first, std::uint32_t last) {
   return field >= first && field <= last;
 }
 
+void delay_field(const Visit& visit, std::uint32_t field) {
+  const auto& delays = visit.spec().field_delays_us;
+  if (const auto found = delays.find(field); found != delays.end()) spend_time(found->second);
+}
+
 }  // namespace
 
 FieldAnswer unsigned_answer(std::uint64_t value) {
@@ -194,6 +199,7 @@ FAKENVML_EXPORT int nvmlDeviceGetFieldValues(DeviceHandle device, int count, Fie
       auto& value = values[i];
       value.timestamp_us = wall_us;
       value.latency_us = 0;
+      delay_field(visit, value.field);
       value.code = visit.driver.field_fault(value.field, visit.handle.gpu, visit.now_ns);
       if (value.code != kSuccess) continue;
       const auto found =

@@ -128,7 +128,7 @@ Status read_delays(const Field& field, Scenario& scenario) {
   if (!field.json().is_object()) return field.must_be("realistic, or microseconds by function");
   MUSTER_TRY(field.check_keys(kFunctionNames));
   for (std::size_t i = 0; i < kFunctionCount; ++i) {
-    MUSTER_TRY(field.read(kFunctionNames[i], scenario.delays_us[i], 0, 60e6));
+    MUSTER_TRY(field.read(kFunctionNames[i], scenario.delays_us[i], 0, kDelayMaxUs));
   }
   return Done{};
 }

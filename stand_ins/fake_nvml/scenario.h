@@ -202,6 +202,7 @@ struct FakeGpu {
   std::vector<FakeProcess> processes;
   std::vector<FakeEvent> events;  // by time
   std::optional<Span> lost;
+  std::map<std::uint32_t, double> field_delays_us;  // of nvmlDeviceGetFieldValues
   std::uint32_t nvlink_count = 0;  // of the GPU; each goes to a switch or to a peer
   bool has_nvlink_switch = false;
   std::vector<NvlinkPeer> nvlink_peers;

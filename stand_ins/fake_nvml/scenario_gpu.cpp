@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kGpusMax = 1024;
 constexpr std::uint32_t kMigSlicesMax = 7;
 
-constexpr std::array<std::string_view, 39> kGpuKeys{"model",
+constexpr std::array<std::string_view, 40> kGpuKeys{"model",
                                                     "count",
                                                     "name",
                                                     "uuid",
@@ -51,6 +51,7 @@ constexpr std::array<std::string_view, 39> kGpuKeys{"model",
                                                     "crash",
                                                     "errors",
                                                     "field_errors",
+                                                    "field_delays_us",
                                                     "temperature_lag_s"};
 
 // The capture of an H200: 77.7 W idle, 627.4 W under load, of a limit of 700 W. Other models have

@@ -164,15 +164,30 @@ Status read_errors(const Field& field, const std::vector<std::uint32_t>& gpus, S
   return Done{};
 }
 
+/// The number of a field, which is the name of a member of `field`.
+Result<std::uint32_t> read_field_number(const Field& field, const std::string& name) {
+  const bool is_number =
+      !name.empty() && name.size() < 5 && name.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number) return field.must_be("by numbers of fields, as \"186\"");
+  return static_cast<std::uint32_t>(std::stoul(name));
+}
+
 Status read_field_errors(const Field& field, const std::vector<std::uint32_t>& gpus,
                          Scenario& scenario) {
   const auto members = MUSTER_TRY(field.members());
   for (const auto& [name, value] : members) {
-    const bool is_number = !name.empty() && name.size() < 5 &&
-                           name.find_first_not_of("0123456789") == std::string::npos;
-    if (!is_number) return field.must_be("by numbers of fields, as \"186\"");
+    const auto number = MUSTER_TRY(read_field_number(field, name));
     auto fault = MUSTER_TRY(read_error(value, gpus));
-    scenario.field_faults[static_cast<std::uint32_t>(std::stoul(name))].push_back(fault);
+    scenario.field_faults[number].push_back(fault);
+  }
+  return Done{};
+}
+
+Status read_field_delays(const Field& field, FakeGpu& gpu) {
+  const auto members = MUSTER_TRY(field.members());
+  for (const auto& [name, value] : members) {
+    const auto number = MUSTER_TRY(read_field_number(field, name));
+    gpu.field_delays_us[number] = MUSTER_TRY(value.number(0, kDelayMaxUs));
   }
   return Done{};
 }
@@ -209,6 +224,9 @@ Status read_happenings(const Field& field, FakeGpu& gpu) {
     static constexpr std::array<std::string_view, 2> kKeys{"from", "until"};
     MUSTER_TRY(lost->check_keys(kKeys));
     gpu.lost = MUSTER_TRY(read_span(*lost));
+  }
+  if (const auto delays = field.child("field_delays_us")) {
+    MUSTER_TRY(read_field_delays(*delays, gpu));
   }
   return Done{};
 }

@@ -29,7 +29,10 @@ Result<std::uint32_t> read_gpu_count(const Field& field);
 /// A GPU of a model with all that a scenario does not say.
 FakeGpu default_gpu(const Model& model, std::uint32_t index, std::uint32_t total);
 
-/// Time-bound parts of a GPU: throttle, processes, events, lost, hang, crash, errors.
+/// The longest delay of a call or a field: a minute, beyond which it is a call that hangs.
+inline constexpr double kDelayMaxUs = 60e6;
+
+/// Time-bound parts of a GPU: throttle, processes, events, lost, hang, crash, errors, delays.
 Status read_happenings(const Field& field, FakeGpu& gpu);
 
 /// "hang", "crash" and "errors" of a GPU, or of the whole scenario when `gpus` is empty.

@@ -72,7 +72,7 @@ Status read_fault(const std::string& name, const nlohmann::json& value, Faults& 
       is("short_from_batch", faults.short_from_batch) ||
       is("wide_from_batch", faults.wide_from_batch) || is("hang_at_batch", faults.hang_at_batch) ||
       is("close_at_batch", faults.close_at_batch) || is("load_ms", faults.load_ms) ||
-      is("unkillable_s", faults.unkillable_s);
+      is("unkillable_s", faults.unkillable_s) || is("ill_file", faults.ill_file);
   if (is_known) return Done{};
   return Error{ErrorKind::InvalidArgument, fmt::format("FAULTY_WORKER: no such fault: {}", name)};
 }

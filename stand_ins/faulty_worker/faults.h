@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,7 @@ struct Faults {
   std::optional<ErrorKind> fail_load;
   std::uint32_t unkillable_s = 0;  // from its start
   std::string state_file;
+  std::string ill_file;  // empty: ill without one
 
   std::uint32_t start_count = 1;  // this one included; of the state file
   double first_start_s = 0;       // on the monotonic clock; of the state file, else now
@@ -45,7 +47,10 @@ struct Faults {
   bool is_from(std::uint32_t from, std::uint32_t batch) const {
     return from > 0 && batch >= from && !is_well_again();
   }
-  bool is_well_again() const { return recover_after_s >= 0 && age_s() >= recover_after_s; }
+  bool is_well_again() const {
+    if (!ill_file.empty() && !std::filesystem::exists(ill_file)) return true;
+    return recover_after_s >= 0 && age_s() >= recover_after_s;
+  }
   bool is_slow() const { return is_due(slow_after_s); }
   bool is_lying() const { return is_due(lie_after_s); }
   bool is_full(std::uint64_t tokens) const {

@@ -7,6 +7,7 @@
 //   slow_after_s        after so many seconds a batch costs slow_factor (10) times as much
 //   lie_after_s         after so many seconds one bit of every row is wrong
 //   oom_above_tokens    answers ResourceExhausted to batches of more tokens
+//   ill_file            well while there is no such file, so that a test says when
 //   recover_after_s     neither slow nor lying nor full any more
 //   crash_at_start      exits with 3 at the first so many starts
 //   hang_at_start       stops before it greets (SIGSTOP), at the first so many starts
