@@ -2,11 +2,14 @@
 // may make a run invalid (exit code 22); what it measures is looked at all the same.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/child/child_server.h"
@@ -133,6 +136,14 @@ TEST_F(BenchCommand, ComparesTwoResults) {
   const auto slower = null_server({"--law", "deterministic", "--mean", "0.02"});
   measure(
       {"bench", "http", slower, "--requests=50", "--trials=3", "--cooldown=10ms", "-o", "b.json"});
+  // Whether sends were late depends on what else the machine does, which is not meant here.
+  const auto judge = [&](const std::string& file, bool is_valid) {
+    auto json = Json::parse(muster_.read(file));
+    for (auto& trial : json["points"][0]["trials"]) trial["valid"] = is_valid;
+    muster_.write(file, json.dump());
+  };
+  judge("a.json", true);
+  judge("b.json", true);
   const auto worse = muster_.run({"bench", "diff", "a.json", "b.json"});
   EXPECT_EQ(worse.exit_code, kWorse) << worse.err;
   EXPECT_EQ(worse.out.find("B is worse\n"), 0U) << worse.out;
@@ -140,9 +151,52 @@ TEST_F(BenchCommand, ComparesTwoResults) {
   const auto same = muster_.run({"bench", "diff", "a.json", "a.json", "--json"});
   EXPECT_EQ(same.exit_code, 0);
   EXPECT_EQ(Json::parse(same.out)["figures"][0]["verdict"], "no difference");
+  judge("b.json", false);
+  const auto none = muster_.run({"bench", "diff", "a.json", "b.json"});
+  EXPECT_EQ(none.exit_code, kInvalid);
+  EXPECT_EQ(none.out.find("no verdict: "), 0U) << none.out;
   muster_.write("c.json", "{}");
   expect_error({"bench", "diff", "a.json", "c.json"}, 7,
                "c.json: this is no result of muster bench: it has no schema_version or no points");
+}
+
+TEST_F(BenchCommand, WhatIsNoResultIsNotWrittenOver) {
+  const auto url = null_server();
+  const Words words{"bench", "http", url, "--requests=20", "--warm-up=none", "-o", "b.jsonl"};
+  for (const std::string own :
+       {"{\"text\":\"my own\"}\n", "my own notes\n", "{\"schema_version\":1}"}) {
+    muster_.write("b.jsonl", own);
+    expect_error(words, 2,
+                 "-o b.jsonl: that is no result of muster bench, and it would be overwritten: "
+                 "remove it, or name another file");
+    EXPECT_EQ(muster_.read("b.jsonl"), own);
+  }
+  muster_.write("b.jsonl", "");
+  measure(words);
+  EXPECT_TRUE(Json::parse(muster_.read("b.jsonl")).contains("points"));
+  // A result is written over by the next, also where jq has laid it out.
+  muster_.write("b.jsonl", nlohmann::ordered_json::parse(muster_.read("b.jsonl")).dump(2));
+  measure(words);
+}
+
+TEST_F(BenchCommand, AFileThatCameWhileItMeasuredIsNotWrittenOver) {
+  const auto url = null_server();
+  const auto texts = muster_.folder() / "texts";
+  ASSERT_EQ(::mkfifo(texts.c_str(), 0600), 0);
+  const std::jthread other([&] {
+    std::ofstream pipe(texts);  // open as soon as it is read, which is after the first look
+    muster_.write("b.json", "my own notes\n");
+    pipe << "a text\n";
+  });
+  const auto refused = muster_.run({"bench", "http", url, "--requests=20", "--warm-up=none",
+                                    "--input", texts.string(), "-o", "b.json"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("muster: -o b.json: that is no result of muster bench, and it would "
+                             "be overwritten: remove it, or name another file\n"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.out, "") << "what was measured is printed all the same";
+  EXPECT_EQ(muster_.read("b.json"), "my own notes\n");
 }
 
 TEST_F(BenchCommand, JudgesObjectives) {
@@ -191,8 +245,6 @@ TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
   expect_error({"bench", "http", url}, 6, url.substr(7) + ": cannot connect: Connection refused");
   expect_error({"bench", "http", "host"}, 2,
                "muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"");
-  expect_error({"bench", "generate", "MODEL"}, 4,
-               "muster serve does not generate text yet; give the URL of a server that does");
   expect_error({"bench", "selftest", "queu"}, 2,
                "the self-test has no part queu; did you mean queue?");
 }

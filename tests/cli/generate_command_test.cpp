@@ -1,10 +1,13 @@
 // muster generate on the real program, with a stand-in for the engine that counts.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "run_muster.h"
 
@@ -16,14 +19,7 @@ namespace {
 TEST(GenerateCommand, TakesItsPromptFromStandardInput) {
   Muster muster("generate_command");
   const auto model = muster.folder() / "model";
-  std::filesystem::create_directory(model);
-  std::filesystem::copy(tiny_model() + "/tokenizer.json", model);
-  muster.write("model/config.json",
-               R"({"model_type":"llama","vocab_size":80,"num_attention_heads":4,)"
-               R"("num_hidden_layers":2,"hidden_size":32,"intermediate_size":40,)"
-               R"("max_position_embeddings":64})");
-  muster.write("model/tokenizer_config.json",
-               R"({"chat_template":"{% for m in messages %}{{ m.content }}{% endfor %}"})");
+  write_tiny_decoder(muster, model);
   muster.write("prompt", "the\naz\n");
   const auto generate = [&](const std::string& prompt, const std::string& input) {
     return muster.run({"generate", model.string(), "-p", prompt, "--max-tokens", "4", "--json",
@@ -40,6 +36,28 @@ TEST(GenerateCommand, TakesItsPromptFromStandardInput) {
   const auto given = generate("the az", "/dev/null");
   ASSERT_EQ(given.exit_code, 0) << given.err;
   EXPECT_EQ(nlohmann::json::parse(given.out)["text"], "00 11");
+}
+
+// Its worker loads for ever.
+TEST(GenerateCommand, TellsNothingThatWasNotMeasuredWhenItIsInterrupted) {
+  Muster muster("generate_interrupted");
+  const auto model = muster.folder() / "model";
+  write_tiny_decoder(muster, model);
+  muster.write("worker", "#!/bin/sh\ntouch started\nexec sleep 60\n");
+  std::filesystem::permissions(muster.folder() / "worker", std::filesystem::perms::owner_all);
+  const auto pid =
+      muster.start({"generate", model.string(), "-p", "the az", "--devices", "cpu:0",
+                    "--torch-root", "torch", "--worker-program", muster.folder() / "worker"});
+  constexpr auto kLong = std::chrono::seconds(60);
+  const auto begin = std::chrono::steady_clock::now();
+  while (!muster.exists("started") && std::chrono::steady_clock::now() - begin < kLong) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ::kill(pid, SIGINT);
+  const auto finished = muster.wait(pid);
+  EXPECT_EQ(finished.exit_code, 128 + SIGINT);
+  EXPECT_EQ(finished.out, "\n");
+  EXPECT_EQ(finished.err, "stopped before the first token\n");
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST_F(MonitorCommand, MeasuresACommandAndKeepsItsOutput) {
 TEST_F(MonitorCommand, RecordsWhatWasAskedForWhileACommandRuns) {
   const auto finished =
       muster_.run({"monitor", "--machine", kTwoGpus, "--out", "stats.jsonl", "--interval", "100ms",
-                   "--metrics", "energy_joules", "--", "sleep", "0.5"});
+                   "--metrics", "energy_joules", "--", "sleep", "2"});
   ASSERT_EQ(finished.exit_code, 0) << finished.err;
   std::istringstream lines(muster_.read("stats.jsonl"));
   double last = 0;
@@ -182,6 +182,26 @@ TEST_F(MonitorCommand, RecordsCsvWhereTheNameSaysSo) {
   EXPECT_EQ(refused.err,
             "muster: stats.csv is there and holds no CSV with these columns to go on with; another "
             "name is needed\n");
+}
+
+TEST_F(MonitorCommand, GoesOnWithARecordingAndLeavesOtherJsonAlone) {
+  const Words words{"monitor", "--machine", kTwoGpus, "--out", "u.jsonl", "--", "true"};
+  for (const std::string own : {"{\"text\": \"my own\"}\n{\"text\": \"lines\"}\n",
+                                "{\"time\": 1, \"machine\": \"here\"}\n", "{\"text\": \"torn"}) {
+    muster_.write("u.jsonl", own);
+    const auto refused = muster_.run(words);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_EQ(refused.err,
+              "muster: u.jsonl is there and holds no recording to go on with; another name is "
+              "needed\n");
+    EXPECT_EQ(muster_.read("u.jsonl"), own);
+  }
+  muster_.write("u.jsonl", "");
+  ASSERT_EQ(muster_.run(words).exit_code, 0);
+  const auto once = muster_.read("u.jsonl");
+  ASSERT_EQ(muster_.run(words).exit_code, 0);
+  const auto twice = muster_.read("u.jsonl");
+  EXPECT_TRUE(twice.starts_with(once) && twice.size() > once.size()) << twice;
 }
 
 TEST_F(MonitorCommand, EndsWellWhenItIsAskedTo) {

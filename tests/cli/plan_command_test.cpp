@@ -55,6 +55,26 @@ TEST_F(PlanCommand, AnOffloadedModelHasADeviceMapToo) {
   EXPECT_EQ(map["lm_head"], "cpu");
 }
 
+// By its verdict and what stands in the way of carrying it out.
+TEST_F(PlanCommand, SaysWhetherADecoderRunsHere) {
+  const auto because = [&](const Words& words) {
+    auto all = Words{"plan"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.push_back("--json");
+    const auto done = muster_.run(all);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    const auto runs = nlohmann::json::parse(done.out)["runs_here"];
+    return runs.dump();
+  };
+  const std::string models = MUSTER_SOURCE_DIR "/tests/plans/models/";
+  EXPECT_NE(because({models + "qwen2-0.5b", "--machine", "sim:2xA10G-24G"})
+                .find("this build generates on CPUs only"),
+            std::string::npos);
+  EXPECT_NE(because({models + "qwen2-0.5b", "--machine", "2xcpu", "--context", "64"})
+                .find("it has no weights"),
+            std::string::npos);
+}
+
 TEST_F(PlanCommand, WhatItReadsIsNotWrittenOver) {
   const auto folder = muster_.folder() / "model";
   std::filesystem::copy(MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-8b", folder);
@@ -73,6 +93,55 @@ TEST_F(PlanCommand, WhatItReadsIsNotWrittenOver) {
   // Beside it a plan may be written, and written again.
   EXPECT_EQ(write_to("model/map.json").exit_code, 0);
   EXPECT_EQ(write_to("model/map.json").exit_code, 0);
+}
+
+TEST_F(PlanCommand, WhatIsNoPlanOfThatFormIsNotWrittenOver) {
+  const Words words{"plan",      MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-8b",
+                    "--machine", "sim:1xH100-80G",
+                    "-o",        "out"};
+  const std::vector<std::pair<std::string, std::string>> forms{
+      {"yaml", "my own notes\n"},
+      {"yaml", "# muster_plan: 1\na: 1\n"},
+      {"hf_device_map", "{\"mine\": \"x\"}\n"},
+      {"hf_device_map", "{\"a\": 70500}\n"},
+      {"hf_device_map", "{}\n"},
+      {"tensor_split", "1764163200\n"},
+      {"tensor_split", "3,,4\n"},
+      {"vllm", "--my flags\n"}};
+  for (const auto& [form, own] : forms) {
+    SCOPED_TRACE(form + ": " + own);
+    auto in_form = words;
+    in_form.insert(in_form.end(), {"--format", form});
+    muster_.write("out", own);
+    const auto refused = muster_.run(in_form);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_EQ(refused.err, "muster: -o out: that is no plan in the form " + form +
+                               ", and it would be overwritten: remove it, or name another file\n");
+    EXPECT_EQ(muster_.read("out"), own);
+    muster_.write("out", "");
+    EXPECT_EQ(muster_.run(in_form).exit_code, 0) << "an empty file is nobody's";
+  }
+}
+
+TEST_F(PlanCommand, APlanIsWrittenOverByAnotherOfItsForm) {
+  const auto model = MUSTER_SOURCE_DIR "/tests/plans/models/llama-3-8b";
+  for (const std::string form : {"yaml", "hf_device_map", "tensor_split", "vllm"}) {
+    for (const std::string machine : {"sim:1xH100-80G", "sim:2xH100-80G", "sim:4xH100-80G"}) {
+      const auto done =
+          muster_.run({"plan", model, "--machine", machine, "--format", form, "-o", form});
+      EXPECT_EQ(done.exit_code, 0) << form << ": " << done.err;
+    }
+  }
+  const auto write_map = [&](const std::string& out) {
+    return muster_.run({"plan", MUSTER_SOURCE_DIR "/tests/plans/models/bert-base/config.json",
+                        "--machine", "sim:2xA10G-24G", "--compat", "accelerate", "-o", out});
+  };
+  EXPECT_EQ(write_map("hf_device_map").exit_code, 0);
+  EXPECT_EQ(write_map("hf_device_map").exit_code, 0);
+  EXPECT_EQ(write_map("yaml").exit_code, 2);
+  muster_.write("outermost", "{\"model\":0,\"lm_head\":1}\n");
+  EXPECT_EQ(write_map("outermost").exit_code, 0);
 }
 
 // On this machine, whatever it is: lanes, kind of device and usual context are the same.

@@ -104,4 +104,15 @@ std::vector<std::string> with_test_worker(std::vector<std::string> arguments) {
 
 std::string tiny_model() { return MUSTER_SOURCE_DIR "/tests/models/tiny"; }
 
+void write_tiny_decoder(const Muster& muster, const std::filesystem::path& model) {
+  std::filesystem::create_directory(model);
+  std::filesystem::copy(tiny_model() + "/tokenizer.json", model);
+  muster.write("model/config.json",
+               R"({"model_type":"llama","vocab_size":80,"num_attention_heads":4,)"
+               R"("num_hidden_layers":2,"hidden_size":32,"intermediate_size":40,)"
+               R"("max_position_embeddings":64})");
+  muster.write("model/tokenizer_config.json",
+               R"({"chat_template":"{% for m in messages %}{{ m.content }}{% endfor %}"})");
+}
+
 }  // namespace muster

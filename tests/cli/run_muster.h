@@ -58,4 +58,8 @@ std::vector<std::string> with_test_worker(std::vector<std::string> arguments);
 /// A model of a few kilobytes, with a real tokenizer.
 std::string tiny_model();
 
+/// Makes the folder `model` of the run's own: a decoder without weights, for counting_worker. Its
+/// template puts the texts of all messages behind each other.
+void write_tiny_decoder(const Muster& muster, const std::filesystem::path& model);
+
 }  // namespace muster

@@ -152,6 +152,14 @@ TEST_F(SearchCommand, ReadsQuestionsFromFiles) {
   EXPECT_EQ(lines.out, search({"a", "a b", "--json"}).out);
   EXPECT_EQ(lines.out, search({"--queries", "q.jsonl", "--field", "q.text", "--json"}).out);
   EXPECT_EQ(lines.out, search({"-", "--json"}, "q.txt").out);
+  muster_.write("one.txt", "a\n");
+  muster_.write("two.jsonl", "{\"q\":{\"text\":\"a b\"}}\n");
+  const auto of_both =
+      search({"--queries", "one.txt", "--queries", "two.jsonl", "--field", "q.text", "--json"});
+  EXPECT_EQ(lines.out, of_both.out) << of_both.err;
+  expect_refusal(search({"--queries", "q.txt", "--queries", "one.txt", "--field", "q.text"}),
+                 "q.txt: a plain line has no field \"q.text\", only \"text\": --format says what "
+                 "else it is");
   muster_.set("MUSTER_ID_FIELD", "id");
   EXPECT_EQ(lines.out, search({"--queries", "q.jsonl", "--field", "q.text", "--json"}).out)
       << "questions have no ids, whatever the settings say of texts";

@@ -41,7 +41,7 @@ class ServePlaces : public testing::Test {
     muster_.set("ZERO_WORKER", "echo dim=32");  // rows as the model has
     pid_ = muster_.start(words_of(more));
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (log().find("listening on ") == std::string::npos) {
+    while (log().find("to try it: ") == std::string::npos) {  // the last line of a start
       ASSERT_LT(std::chrono::steady_clock::now(), limit) << muster_.read("stderr") << log();
       std::this_thread::yield();
     }

@@ -11,7 +11,7 @@ import subprocess
 
 # What a line that is a command begins with, after its variables.
 PROGRAMS = ("muster", "build/bin/muster", "bin/muster", "curl", "git", "./quickstart", "./test", "./accept", "./package", "cmake",
-            "python3", "echo", "zcat", "promtool", "docker", "source", "eval", "man", "kill")
+            "python3", "echo", "printf", "zcat", "promtool", "docker", "source", "eval", "man", "kill")
 ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=(?:\$\(|\S* )?")
 SPAN = re.compile(r"`((?:build/bin/|bin/)?muster [^`]*)`")
 

@@ -234,8 +234,8 @@ def program_words(line):
 
 
 def needs_decoder(line):
-    """Whether its model is one that generates: `generate`, and `tokenize` of a GGUF file's text."""
-    return bool(re.search(r"muster generate |muster tokenize model\.gguf ", line))
+    """Whether its model is one that generates: `generate`, `chat`, and what names a GGUF file elsewhere."""
+    return bool(re.search(r"muster (?:generate|chat) |muster (?:tokenize|bench generate) \S+\.gguf ", line))
 
 
 def names_nvidia(line):

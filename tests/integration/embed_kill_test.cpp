@@ -158,7 +158,7 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
       ++kill_count;
       exit_code = program.wait();
       for (const auto& worker : workers)
-        EXPECT_TRUE(ends_within(worker, 1000)) << "a worker outlives its parent";
+        EXPECT_TRUE(ends_within(worker, 20'000)) << "a worker outlives its parent";
       // The kill may come in the instant between the last rename and the exit.
       if (fs::exists(folder_ / "killed.npy")) {
         EXPECT_TRUE(bytes_of("killed") == bytes_of("whole")) << "not whole under its final name";
@@ -183,7 +183,7 @@ TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
 TEST_F(EmbedStdinTest, AnInterruptEndsTheWaitForASilentInput) {
   const auto [writing, program] = run_of_pipe("in.npy");
   ::kill(program.pid(), SIGINT);
-  EXPECT_TRUE(ends_within(program.pidfd(), 5000));
+  EXPECT_TRUE(ends_within(program.pidfd(), 60'000));
   ::kill(program.pid(), SIGKILL);
   EXPECT_EQ(program.wait(), 128 + SIGINT);
 }

@@ -125,8 +125,11 @@ TEST_F(EmbedServerTest, GoesOnWithResumeAfterAnInterrupt) {
   const auto run = embed("stopped.npy");
   while (!fs::exists(path("stopped.npy.part")) && !ends_within(run->pidfd(), 1)) {
   }
+  ::kill(server_->pid(), SIGSTOP);  // no answer comes before the interrupt does
   ::kill(run->pid(), SIGINT);
-  ASSERT_EQ(run->wait(), 128 + SIGINT) << "it was done before the interrupt came";
+  const int code = run->wait();
+  ::kill(server_->pid(), SIGCONT);
+  ASSERT_EQ(code, 128 + SIGINT) << "it was done before the interrupt came";
   EXPECT_EQ(embed("stopped.npy", true)->wait(), 0) << *read_file(path("embed.log"));
   EXPECT_TRUE(bytes_of("stopped") == bytes_of("whole"));
 }

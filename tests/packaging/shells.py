@@ -29,6 +29,10 @@ CASES = [
     ("muster embed all-MiniLM-L6-v2 x.txt --out=some", {"--out=some-notes.txt"}),
     ("muster embed all-MiniLM-L6-v2 x.txt --cache-dir fol", {"folder"}),
     ("muster completion ", {"bash", "zsh", "fish"}),
+    ("muster ctl drain al", {"all"}),
+    ("muster bench gen", {"generate"}),
+    ("muster generate rep", {"reply.gguf"}),
+    ("muster serve fol", {"folder"}),
     ("muster nosuch --x", set()),
 ]
 
@@ -40,6 +44,7 @@ def prepare(folder):
     (snapshot / "refs").mkdir()
     (snapshot / "refs/main").write_text("abc")
     (folder / "some-notes.txt").write_text("a text\n")
+    (folder / "reply.gguf").write_text("a model\n")
     (folder / "folder").mkdir()
 
 

@@ -48,8 +48,13 @@ EmbedReport embed_report() {
   add("cpu:1", 5'066, 106'044, 33.7, 0);
   add("cuda:0", 31'200, 652'000, 32.9, 0);
   add("cuda:1", 22'280, 466'000, 24.2, 1);
-  report.time = {
-      .read = 0.21, .tokenize = 0.94, .wait = 34.1, .write = 1.2, .other = 0.4, .start = 2.6};
+  report.time = {.read = 0.21,
+                 .wait = 34.1,
+                 .wait_for_writer = 0.1,
+                 .other = 0.4,
+                 .start = 2.6,
+                 .tokenize = 0.94,
+                 .write = 1.2};
   report.dim = 384;
   report.precision = Precision::Bf16;
   report.precision_reason =
