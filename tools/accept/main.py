@@ -18,7 +18,7 @@ import run_interleaved
 from report import MISS, Check, RowReport, short, skipped
 
 LISTS = {"spine": "spine", "plan": "plan", "devices": "devices", "serve": "serve", "ground": "ground", "house": "house",
-         "generate": "generate", "bench": "bench"}
+         "generate": "generate", "bench": "bench", "gpu-path": "gpu_path"}
 
 
 def parse_arguments():

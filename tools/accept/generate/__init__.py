@@ -6,5 +6,8 @@ ROWS = {
     2: "row02_gguf",
     3: "row03_same_tokens",
     6: "row06_one_stream",
+    10: "row10_clients",
+    11: "row11_faults",
     12: "row12_text_side",
+    14: "row14_soak",
 }

@@ -1,0 +1,67 @@
+"""Very many requests of random lengths, many of them left by their client: nothing is held afterwards."""
+
+import pathlib
+import random
+import re
+import threading
+
+from generate.replies import OPENINGS, skip_reason
+from generate.streams import ask, decoder_server, metric
+from programs import children_of
+from report import at_most, holds
+
+TITLE = "10,000 random requests, cancelled at random: nothing runs or waits after them, memory is flat"
+IS_TIMED = False
+
+REQUESTS, CLIENTS, WARM_UP = 10_000, 32, 1_000
+GROWTH_PERCENT = 2
+
+
+def rss_kib(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def run(server, count, seed, ends):
+    """`count` requests from all clients together; each ends whole, cancelled by its client or with an error."""
+    numbers, lock = iter(range(count)), threading.Lock()
+
+    def client(index):
+        generator = random.Random(seed * 1000 + index)
+        while True:
+            with lock:
+                if next(numbers, None) is None:
+                    return
+            leaves = generator.random() < 0.4
+            reply = ask(server, " ".join(generator.choices(OPENINGS, k=generator.choice((1, 1, 1, 4, 12)))),
+                        pieces_most=generator.randrange(1, 6) if leaves else None,
+                        max_tokens=generator.randrange(1, 24), temperature=generator.choice((0, 0.8)),
+                        seed=generator.randrange(1 << 31))
+            end = "error" if reply.error and reply.status != 429 else reply.status if reply.status != 200 else "left" if leaves else "whole"
+            with lock:
+                ends[end] = ends.get(end, 0) + 1
+                if end == "error":
+                    ends.setdefault("errors", []).append(reply.error)
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def measure(report, arguments):
+    ends = {}
+    with decoder_server("--devices", "2xcpu", name="generate-soak") as server:
+        run(server, WARM_UP, arguments.seed, {})
+        pids = [server.process.pid, *children_of(server.process.pid)]
+        before = [rss_kib(pid) for pid in pids]
+        run(server, REQUESTS, arguments.seed + 1, ends)
+        after = [rss_kib(pid) for pid in pids]
+        left = [metric(server, f"muster_generation_{name}") for name in ("running", "waiting")]
+        code = server.stop()
+    report.raw.update(seed=arguments.seed, ends=ends, rss_kib={"before": before, "after": after})
+    report.add(holds("requests that failed", not ends.get("error"), f"{ends}", "0"))
+    report.add(holds("running and waiting after the last", left == [0, 0], f"{left}", "0"))
+    growth = max((b - a) / a * 100 for a, b in zip(before, after))
+    report.add(at_most(f"growth of memory over {REQUESTS:,} requests", growth, GROWTH_PERCENT, 2, " %"))
+    report.add(holds("it ends well", code == 0, f"exit code {code}", "0"))
