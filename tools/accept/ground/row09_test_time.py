@@ -30,6 +30,8 @@ def add_times(report, what, times, limit):
     for step in times["steps"]:
         print(f"        {step['wall_s']:5.0f} s, {step['cpu_s']:6.0f} s of CPU  {step['step']}")
     report.add(holds(f"{what}: the tests", times["passed"], times["closing_line"] or "no closing line", "all pass"))
+    if times.get("run_twice"):
+        print(f"        passed only when run once more, alone: {times['run_twice']}")
     cpu = sum(step["cpu_s"] for step in times["steps"])
     report.add(at_most(f"{what}: wall time on {times['cores']} cores ({cpu / 60:.0f} CPU minutes, "
                        f"{times['compiled']} files compiled)", times["wall_s"], limit, 0, " s"))
