@@ -118,14 +118,16 @@ void DecoderFleet::end_life(std::size_t index, const WorkerDeath& death) {
 }
 
 // Its streams wait again. One whose last token had come, and its end not, has nothing left to ask
-// for.
+// for. No worker has any of them before the first callback: one that is cancelled there is owed by
+// none.
 void DecoderFleet::lose(std::size_t index, bool is_own_fault, const std::string& reason) {
   groups_[index].owed.clear();
-  for (const auto id : std::exchange(groups_[index].streams, {})) {
+  const auto lost = std::exchange(groups_[index].streams, {});
+  for (const auto id : lost) streams_.at(id).group.reset();
+  for (const auto id : lost) {
     const auto found = streams_.find(id);
     if (found == streams_.end()) continue;  // cancelled from within what was told of another
     auto& stream = found->second;
-    stream.group.reset();
     const auto& request = stream.request;
     const bool is_full = length_max_ > 0 && request.ids.size() >= length_max_;
     if (request.reply_count > 0 && (request.token_limit == 0 || is_full)) {

@@ -30,7 +30,10 @@ class DecoderFleetTest : public testing::Test {
       tokens_[id].push_back(token.token);
       if (on_token_) on_token_(id);
     };
-    events.on_finished = [this](StreamId id, FinishReason reason) { ends_[id] = reason; };
+    events.on_finished = [this](StreamId id, FinishReason reason) {
+      ends_[id] = reason;
+      if (on_end_) on_end_(id);
+    };
     events.on_failed = [this](StreamId id, const Error& error, bool was_given) {
       failures_[id] = error.message;
       was_given_[id] = was_given;
@@ -96,6 +99,7 @@ class DecoderFleetTest : public testing::Test {
   std::map<StreamId, std::string> failures_;
   std::map<StreamId, bool> was_given_;
   std::function<void(StreamId)> on_token_;
+  std::function<void(StreamId)> on_end_;
   int change_count_ = 0;
   std::string notices_;
   std::unique_ptr<DecoderFleet> fleet_;
@@ -165,6 +169,23 @@ TEST_F(DecoderFleetTest, ALostEndIsKnownAllTheSame) {
   EXPECT_EQ(tokens_[full].size(), 99U);  // with the prompt 100
   EXPECT_EQ(ends_[limited], FinishReason::Length);
   EXPECT_EQ(ends_[full], FinishReason::Length);
+}
+
+// The next worker was never asked for it, and so has nothing to answer for.
+TEST_F(DecoderFleetTest, AStreamThatIsCancelledWhileItsWorkerIsLostIsOwedByNone) {
+  start("lose_end");
+  const auto first = fleet_->submit({.ids = {10}, .token_limit = 4});
+  const auto second = fleet_->submit({.ids = {300}, .token_limit = 50});
+  on_end_ = [&](StreamId id) {
+    if (id == first) fleet_->cancel(second);
+  };
+  // Until a worker is ready of which nothing is expected.
+  run_until([&] {
+    return ends_.count(first) > 0 && fleet_->groups()[0].state == DecoderGroupView::State::Ready &&
+           fleet_->next_deadline() == TimePoint::max();
+  });
+  EXPECT_LT(tokens_[second].size(), 50U) << "it was to be cancelled while it ran";
+  EXPECT_EQ(ends_.count(second), 0U);
 }
 
 TEST_F(DecoderFleetTest, APromptThatKillsWorkersFailsAndTakesNoOtherWithIt) {
