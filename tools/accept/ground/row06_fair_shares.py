@@ -65,7 +65,8 @@ def flood(port, lane, is_over, counts):
 
 
 def queries(port, seed):
-    """Latencies of single queries, one after the other, in a steady rhythm."""
+    """Latencies of single queries, one after the other. At random moments: in a steady rhythm they met the same part of each
+    batch for seconds, and the same flood asked twice seemed to be two."""
     source, client, found = random.Random(seed), Client(port, "queries"), []
     end, at = time.monotonic() + SECONDS, time.monotonic()
     while at < end:
@@ -73,7 +74,7 @@ def queries(port, seed):
         status, taken = client.ask([text(source, 8)], None)
         assert status == 200, status
         found.append(taken)
-        at = max(at + QUERY_EVERY_S, time.monotonic())
+        at = max(at + source.uniform(0.5, 1.5) * QUERY_EVERY_S, time.monotonic())
     return found
 
 
@@ -114,7 +115,7 @@ def measured(*options, environment=None):
 def measure(report, _arguments):
     load.build("muster", "muster-worker")
     found, counts = measured()
-    report.raw.update({"seconds": found, "flood_answers": counts})
+    report.raw.update({"query_seconds": found, "flood_answers": counts})
     p50 = {name: statistics.median(values) for name, values in found.items()}
     print("  query p50: " + ", ".join(f"{name} {1000 * value:.1f} ms" for name, value in p50.items()) + f"; the flood's answers: {counts}")
     for name, answers in counts.items():
