@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -15,13 +18,17 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
 }
 
 TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
-  const Tokens message{{{.sequence = 258, .token = 3, .logprob = -1.0F, .top = {{4, 0.5F}}}}};
-  // -1.0 is 0xbf800000, 0.5 is 0x3f000000.
-  EXPECT_EQ(encode(message),
-            bytes({1, 0, 0, 0,                                      // one token
-                   2, 1, 0, 0, 0, 0, 0,    0,                       // of sequence 258
-                   3, 0, 0, 0, 0, 0, 0x80, 0xbf,                    // its id and logprob
-                   1, 0, 0, 0, 4, 0, 0,    0,    0, 0, 0, 0x3f}));  // the likeliest
+  const TokenLogprobs logprobs{.chosen = -1.0F, .top = {{4, -0.5F}}};
+  const Tokens message{{{.sequence = 258, .token = 3, .logprobs = logprobs},
+                        {.sequence = 1, .token = 2, .logprobs = {}}}};
+  // -1.0 is 0xbf800000, -0.5 is 0xbf000000.
+  EXPECT_EQ(encode(message), bytes({2, 0, 0, 0,                    // two tokens
+                                    2, 1, 0, 0,    0,    0, 0, 0,  // of sequence 258
+                                    3, 0, 0, 0,                    // its id
+                                    1, 0, 0, 0x80, 0xbf,           // its log-probability
+                                    1, 0, 0, 0,    4,    0, 0, 0, 0, 0, 0, 0xbf,  // the likeliest
+                                    1, 0, 0, 0,    0,    0, 0, 0,                 // of sequence 1
+                                    2, 0, 0, 0,    0}));                          // its id alone
 }
 
 TEST(GenerationMessagesTest, EveryFieldComesBack) {
@@ -51,6 +58,7 @@ TEST(GenerationMessagesTest, EveryFieldComesBack) {
                                        .presence_penalty = 0.2,
                                        .frequency_penalty = 0.3,
                                        .seed = 1ULL << 63U,
+                                       .choice = 4,
                                        .logprob_count = 3,
                                        .logit_bias = {{8, -2.0F}}}};
   const auto generated = decode_generate(encode(generate));
@@ -60,7 +68,6 @@ TEST(GenerationMessagesTest, EveryFieldComesBack) {
   EXPECT_EQ(generated->token_limit, 11U);
   EXPECT_EQ(generated->stop_ids, generate.stop_ids);
   EXPECT_EQ(generated->sampling, generate.sampling);
-
   const DecoderReady ready{.model_id = 1,
                            .vocab_size = 2,
                            .length_max = 3,
@@ -79,6 +86,25 @@ TEST(GenerationMessagesTest, EveryFieldComesBack) {
   EXPECT_EQ(finished->reason, FinishReason::Length);
 }
 
+TEST(GenerationMessagesTest, LogprobsComeBackOrNone) {
+  // None, and none beside the chosen token's, are two things.
+  for (const auto count : {std::optional<std::uint32_t>(), std::optional(0U)}) {
+    const auto back =
+        decode_generate(encode(Generate{.ids = {1}, .sampling = {.logprob_count = count}}));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->sampling.logprob_count, count);
+  }
+
+  const Tokens tokens{{{.sequence = 1, .token = 2, .logprobs = {}},
+                       {.sequence = 3,
+                        .token = 4,
+                        .logprobs = TokenLogprobs{.chosen = -0.25F, .top = {{5, -0.125F}}}},
+                       {.sequence = 6, .token = 7, .logprobs = TokenLogprobs{.chosen = 0}}}};
+  const auto told = decode_tokens(encode(tokens));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->tokens, tokens.tokens);
+}
+
 TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_finished(bytes({2})));
   EXPECT_FALSE(decode_finished(bytes({})));
@@ -87,6 +113,30 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1, 2}, .reply_count = 2})));
   EXPECT_FALSE(decode_load_decoder(encode(LoadDecoder{.sequences_most = 0})));
   EXPECT_FALSE(decode_tokens(bytes({255, 255, 255, 255})));
+}
+
+TEST(GenerationMessagesTest, RefusesLogprobsThatAreNone) {
+  const auto is_taken = [](const TokenLogprobs& logprobs) {
+    const auto back = decode_tokens(encode(Tokens{{{.sequence = 1, .logprobs = logprobs}}}));
+    return back.has_value();
+  };
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(is_taken({.chosen = -kInfinity})) << "a token that cannot be";
+  EXPECT_FALSE(is_taken({.chosen = 0.5F}));
+  EXPECT_FALSE(is_taken({.chosen = kNan}));
+  EXPECT_FALSE(is_taken({.chosen = -1, .top = {{1, -1.0F}, {2, kInfinity}}}));
+  EXPECT_FALSE(is_taken({.chosen = -1, .top = {{1, kNan}}}));
+  std::vector<std::pair<std::uint32_t, float>> many(kLogprobsMost, {1, -1.0F});
+  EXPECT_TRUE(is_taken({.chosen = -1, .top = many}));
+  many.emplace_back(1, -1.0F);
+  EXPECT_FALSE(is_taken({.chosen = -1, .top = many}));
+  // Whether something follows is said by 0 or 1 alone.
+  auto token = encode(Tokens{{{.sequence = 1}}});
+  token.back() = std::byte{2};
+  EXPECT_FALSE(decode_tokens(token));
+  EXPECT_FALSE(decode_tokens(bytes({1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0})))
+      << "it ends within";
 }
 
 }  // namespace

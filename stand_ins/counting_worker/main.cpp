@@ -1,9 +1,14 @@
 // A worker for tests: it speaks the protocol of muster-worker about decoders, and its model counts:
-// the next token of a sequence is its last one plus one. 1,000 ids; 999 is followed by 0.
+// the next token of a sequence is its last one plus one. 1,000 ids; 999 is followed by 0. Choices
+// of one request differ: the reply of choice 2 begins two tokens further on. The log-probability
+// of token t is (t - 64) / 8 below 64 and 0 from there on, so that greater ids are likelier; the
+// alternatives told beside it are t itself, t - 1, t - 2, …
 // COUNTING_WORKER holds its orders as words:
 //   die_after=5   aborts as soon as it has sent so many tokens; at 0 in place of the first one
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
+//   fail_choice=1 answers that this choice cannot be computed
+//   no_logprobs   tells none, whatever is asked
 //   poison=7      aborts when it is given a prompt that holds this id
 //   hang_on=7     stops (SIGSTOP) at such a prompt
 //   length_max=80 tokens of prompt and reply at most; 100 without it
@@ -22,6 +27,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -54,6 +60,10 @@ Orders read_orders() {
     orders[word.substr(0, equals)] = value;
   }
   return orders;
+}
+
+float logprob_of(std::uint32_t token) {
+  return token < 64 ? (static_cast<float>(token) - 64) / 8 : 0;
 }
 
 Status send(MessageType type, std::uint64_t id, const std::vector<std::byte>& payload) {
@@ -106,17 +116,25 @@ class Counting {
       return send(MessageType::Failed, id,
                   encode(Failed{{ErrorKind::InvalidArgument, "no room for a reply"}}));
     }
+    if (request.sampling.choice == order("fail_choice", UINT32_MAX)) {
+      return send(MessageType::Failed, id,
+                  encode(Failed{{ErrorKind::Internal, "told to fail this choice"}}));
+    }
     const auto wait_at = order("wait_at", UINT32_MAX);
     for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
       die_if_due();
-      const std::uint32_t token = (request.ids.back() + 1) % kVocabSize;
+      const bool is_first = request.reply_count + i == 0;
+      const std::uint32_t step = 1 + (is_first ? request.sampling.choice : 0);
+      const std::uint32_t token = (request.ids.back() + step) % kVocabSize;
       const auto& stops = request.stop_ids;
       if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
         return finish(id, FinishReason::Stop);
       }
       MUSTER_TRY(send(MessageType::Tokens, 0,
-                      encode(Tokens{{{.sequence = id, .token = token, .logprob = 0, .top = {}}}})));
+                      encode(Tokens{{{.sequence = id,
+                                      .token = token,
+                                      .logprobs = logprobs_of(request.sampling, token)}}})));
       request.ids.push_back(token);
       ++sent_;
       // At once, not at the next token: else a stream that comes later, alone and without fault,
@@ -124,6 +142,16 @@ class Counting {
       die_if_due();
     }
     return finish(id, FinishReason::Length);
+  }
+
+  std::optional<TokenLogprobs> logprobs_of(const SamplingOptions& sampling,
+                                           std::uint32_t token) const {
+    if (!sampling.logprob_count || orders_.count("no_logprobs") > 0) return std::nullopt;
+    TokenLogprobs logprobs{.chosen = logprob_of(token), .top = {}};
+    for (std::uint32_t i = 0; i < std::min(*sampling.logprob_count, token + 1); ++i) {
+      logprobs.top.emplace_back(token - i, logprob_of(token - i));
+    }
+    return logprobs;
   }
 
   Status finish(std::uint64_t id, FinishReason reason) const {
