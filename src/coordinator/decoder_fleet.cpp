@@ -61,6 +61,11 @@ bool DecoderFleet::cancel(StreamId id) {
   return was_given;
 }
 
+std::optional<std::size_t> DecoderFleet::group_of(StreamId id) const {
+  const auto found = streams_.find(id);
+  return found == streams_.end() ? std::nullopt : found->second.group;
+}
+
 bool DecoderFleet::is_ready() const {
   return std::any_of(groups_.begin(), groups_.end(),
                      [](const Group& group) { return group.state == State::Ready; });
@@ -79,7 +84,9 @@ std::vector<DecoderGroupView> DecoderFleet::groups() const {
     views.push_back({.state = group.state,
                      .reason = group.reason,
                      .stream_count = group.streams.size(),
-                     .restart_count = group.restart_count});
+                     .restart_count = group.restart_count,
+                     .token_count = group.token_count,
+                     .finished_count = group.finished_count});
   }
   return views;
 }
@@ -128,7 +135,9 @@ Status DecoderFleet::on_frame(std::size_t group, std::size_t /*member*/, const F
       return Done{};
     case MessageType::Finished: {
       const auto finished = MUSTER_TRY(decode_finished(payload));
-      if (take(group, header.id)) events_.on_finished(header.id, finished.reason);
+      if (!take(group, header.id)) return Done{};
+      ++groups_[group].finished_count;
+      events_.on_finished(header.id, finished.reason);
       return Done{};
     }
     case MessageType::Failed: {
@@ -167,12 +176,7 @@ Status DecoderFleet::on_decoder_ready(std::size_t index, const DecoderReady& rea
   const bool is_first = length_max_ == 0;
   const bool is_same = ready.length_max == length_max_ && ready.vocab_size == vocab_size_ &&
                        ready.weights_bytes == weights_bytes_;
-  if (!is_first && !is_same) {
-    return Error{ErrorKind::Corrupt,
-                 fmt::format("{} has changed since it was loaded first; the server must be "
-                             "restarted to serve what is there now",
-                             options_.source)};
-  }
+  if (!is_first && !is_same) return changed_source();
   auto& group = groups_[index];
   group.state = State::Ready;
   group.reason.clear();
@@ -186,6 +190,21 @@ Status DecoderFleet::on_decoder_ready(std::size_t index, const DecoderReady& rea
   return Done{};
 }
 
+// What the caller can do about it depends on whether its work has an end.
+Error DecoderFleet::changed_source() {
+  if (!options_.is_change_fatal) {
+    return {ErrorKind::Corrupt,
+            fmt::format("{} has changed since it was loaded first; the server must be restarted to "
+                        "serve what is there now",
+                        options_.source)};
+  }
+  fatal_ = Error{ErrorKind::Corrupt,
+                 fmt::format("{} has changed since it was loaded first, and the replies of a run "
+                             "must be of one model",
+                             options_.source)};
+  return *fatal_;
+}
+
 void DecoderFleet::on_tokens(std::size_t group, const Tokens& message) {
   if (!message.tokens.empty()) groups_[group].restarts.on_batch_served();
   for (const auto& token : message.tokens) {
@@ -193,6 +212,7 @@ void DecoderFleet::on_tokens(std::size_t group, const Tokens& message) {
     const auto found = streams_.find(token.sequence);
     if (found == streams_.end() || found->second.group != group) continue;
     auto& stream = found->second;
+    ++groups_[group].token_count;
     stream.has_token = true;
     stream.strikes = 0;
     stream.request.ids.push_back(token.token);

@@ -57,6 +57,9 @@ struct DecoderFleetOptions {
   Duration silence_most = std::chrono::seconds(60);
   /// From its greeting until the decoder is loaded.
   Duration load_most = std::chrono::seconds(900);
+  /// The source must stay as it is: where it has changed, `step` ends with Corrupt. Else the worker
+  /// that loaded another model is ended, and the others go on.
+  bool is_change_fatal = false;
 };
 
 /// One worker as users see it.
@@ -71,6 +74,8 @@ struct DecoderGroupView {
   std::string reason = {};  // of Ended and Failed
   std::size_t stream_count = 0;
   std::uint32_t restart_count = 0;
+  std::uint64_t token_count = 0;     // that it has chosen, and
+  std::uint64_t finished_count = 0;  // streams that came to their end with it
 };
 
 /// The workers that generate with one decoder, and the streams that they continue. Prompts and
@@ -85,7 +90,8 @@ struct DecoderGroupView {
 ///
 /// A worker that ends before it has loaded is started again, as any other; where no worker is
 /// ready and each has failed so three times in a row, streams fail until one is ready again.
-/// A worker that loads another model than the first one did, since the file has changed, is ended.
+/// A worker that loads another model than the first one did, since the file has changed, is ended,
+/// or ends all work.
 ///
 /// Threads: not thread-safe; owned by the loop that calls `step`.
 class DecoderFleet final : private GroupProcessEvents {
@@ -112,7 +118,8 @@ class DecoderFleet final : private GroupProcessEvents {
 
   /// Handles what has happened; never waits.
   ///
-  /// Errors: what makes all further work impossible: a worker of another build (Unsupported).
+  /// Errors: what makes all further work impossible: a worker of another build (Unsupported), a
+  /// source that has changed where that is fatal (Corrupt).
   Status step();
 
   bool is_ready() const;
@@ -122,6 +129,10 @@ class DecoderFleet final : private GroupProcessEvents {
   std::uint32_t length_max() const { return length_max_; }
   std::uint64_t weights_bytes() const { return weights_bytes_; }
   const std::string& decoder_class() const { return decoder_class_; }
+  /// Why, where it will not.
+  Error cannot_work_error() const;
+  /// The group that has a stream; nullopt for one that waits or has ended.
+  std::optional<std::size_t> group_of(StreamId id) const;
   std::size_t waiting_count() const { return waiting_.size(); }
   std::size_t running_count() const { return streams_.size() - waiting_.size(); }
   std::vector<DecoderGroupView> groups() const;
@@ -156,6 +167,8 @@ class DecoderFleet final : private GroupProcessEvents {
     bool is_running = false;               // its process has not been waited for
     std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
     std::uint32_t restart_count = 0;
+    std::uint64_t token_count = 0;
+    std::uint64_t finished_count = 0;
 
     std::size_t load() const { return streams.size() + owed.size(); }
   };
@@ -176,7 +189,7 @@ class DecoderFleet final : private GroupProcessEvents {
   bool has_suspect(const Group& group) const;
   std::optional<std::size_t> least_busy() const;
   void fail_all_if_none_can_work();
-  Error cannot_work_error() const;
+  Error changed_source();
 
   // decoder_fleet_ends.cpp
   Status on_broken(std::size_t group, const Error& error) override;

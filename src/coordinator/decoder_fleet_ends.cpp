@@ -132,6 +132,7 @@ void DecoderFleet::lose(std::size_t index, bool is_own_fault, const std::string&
     const bool is_full = length_max_ > 0 && request.ids.size() >= length_max_;
     if (request.reply_count > 0 && (request.token_limit == 0 || is_full)) {
       streams_.erase(id);
+      ++groups_[index].finished_count;
       events_.on_finished(id, FinishReason::Length);
       continue;
     }

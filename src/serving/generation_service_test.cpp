@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "serving/decoder_fixture.h"
+#include "coordinator/decoder_fixture.h"
 
 namespace muster {
 namespace {

@@ -9,24 +9,13 @@
 #include <utility>
 
 #include "base/wall_clock.h"
+#include "jobs/decoder_cache.h"
 #include "jobs/decoder_source.h"
 #include "modelfile/decoder_config.h"
 #include "serving/model_name.h"
 
 namespace muster {
 namespace {
-
-constexpr std::uint64_t kBlockTokens = 16;  // of a cache's block
-// So many prompts of full length have room in the cache where memory allows it.
-constexpr std::uint64_t kFullLengths = 4;
-// Of the memory that is free; weights and activations want most of it.
-constexpr std::uint64_t kShareOfMemory = 4;
-constexpr std::uint64_t kCacheBytesLeast = std::uint64_t{256} << 20;
-
-std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
-  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
-  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
-}
 
 Status check_settings(const ServedModel& asked, const std::string& name) {
   const auto refuse = [&](const char* setting) {
@@ -197,14 +186,9 @@ Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
 }
 
 std::uint64_t fit_decoder_cache(ServingDecoder& decoder, std::uint64_t free_bytes) {
-  const auto of_token = std::max<std::uint64_t>(1, token_bytes(decoder.spec, decoder.precision));
-  const auto most = std::max(kCacheBytesLeast, free_bytes / kShareOfMemory);
-  const auto wanted = kFullLengths * (decoder.length_most + kBlockTokens) * of_token;
-  const auto bytes = std::min(most, wanted);
-  const auto tokens = bytes / of_token / kBlockTokens * kBlockTokens;
-  decoder.length_most =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(decoder.length_most, tokens));
-  return bytes;
+  const auto cache = fit_cache(decoder.spec, decoder.precision, decoder.length_most, free_bytes);
+  decoder.length_most = cache.length_most;
+  return cache.bytes;
 }
 
 }  // namespace muster
