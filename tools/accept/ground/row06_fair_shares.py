@@ -1,5 +1,6 @@
 """One key's bulk beside another key's queries."""
 
+import collections
 import hashlib
 import http.client
 import json
@@ -21,6 +22,7 @@ CONNECTIONS, TEXTS, WORDS_A_TEXT = 12, 32, 30
 ROUNDS, SECONDS, QUERY_EVERY_S = 4, 6, 0.05
 HALF_A_BATCH_S = 0.05   # of batch_time, 100 ms unless it is set
 ALIKE = 0.2
+LANES = {"bulk": "bulk", "interactive": "interactive", "none": None}  # that the flood claims
 KEYS = {"bulk": "key-of-the-bulk", "queries": "key-of-the-queries"}
 
 
@@ -57,7 +59,7 @@ def flood(port, lane, is_over, counts):
         source, client = random.Random(number), Client(port, "bulk")
         while not is_over.is_set():
             status, _ = client.ask([text(source, WORDS_A_TEXT) for _ in range(TEXTS)], lane)
-            counts[status] = counts.get(status, 0) + 1
+            counts[status] += 1
             if status == 429:
                 is_over.wait(0.2)
 
@@ -79,7 +81,7 @@ def queries(port, seed):
 
 
 def beside(server, lane, seed):
-    is_over, counts = threading.Event(), {}
+    is_over, counts = threading.Event(), collections.Counter()
     threads = flood(server.port, lane, is_over, counts)
     for thread in threads:
         thread.start()
@@ -97,19 +99,18 @@ def beside(server, lane, seed):
 def measured(*options, environment=None):
     """Latencies alone and beside each flood, by the lane that the flood claims. The floods take turns, each round in another
     order: the machine's own speed wavers by more from minute to minute than what is looked for."""
-    lanes = ["bulk", "interactive", None]
-    found, counts = {"alone": [], **{lane or "none": [] for lane in lanes}}, {lane or "none": {} for lane in lanes}
+    names = list(LANES)
+    found, counts = {name: [] for name in ["alone", *names]}, {name: collections.Counter() for name in names}
     with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--queue-budget", "5s", "--keys-file", write_keys(), *options,
                  environment=environment, name="fair") as server:
         queries(server.port, 1)
         for turn in range(ROUNDS):
             found["alone"] += queries(server.port, 2 + turn)
-            for lane in lanes[turn % 3:] + lanes[:turn % 3]:
-                latencies, answers = beside(server, lane, 100 + turn)
-                found[lane or "none"] += latencies
-                for status, count in answers.items():
-                    counts[lane or "none"][status] = counts[lane or "none"].get(status, 0) + count
-    return found, counts
+            for name in names[turn % len(names):] + names[:turn % len(names)]:
+                latencies, answers = beside(server, LANES[name], 100 + turn)
+                found[name] += latencies
+                counts[name] += answers
+    return found, {name: dict(answers) for name, answers in counts.items()}
 
 
 def measure(report, _arguments):
@@ -122,7 +123,7 @@ def measure(report, _arguments):
         # A flood that ended, or was refused, would leave the query alone.
         is_flood = answers.get(200, 0) >= ROUNDS * SECONDS and set(answers) <= {200, 429}
         report.add(holds(f"bulk that claims {name} is there all the time", is_flood, str(answers), f">= {ROUNDS * SECONDS} answers, 200 or 429"))
-    for name in ("bulk", "interactive", "none"):
+    for name in LANES:
         report.add(at_most(f"query p50 beside bulk that claims {name}, above alone", 1000 * (p50[name] - p50["alone"]),
                            1000 * HALF_A_BATCH_S, 2, " ms"))
     for name in ("interactive", "none"):
