@@ -5,6 +5,7 @@
 
 #include "server/float_text.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -38,11 +39,21 @@ bool are_finite(std::span<const float> values) {
   // The exponent of what is infinite or no number is all ones: one more carries into the sign.
   constexpr std::uint32_t kMagnitude = 0x7FFF'FFFF;
   constexpr std::uint32_t kOneOfExponent = 0x0080'0000;
-  std::uint32_t sums = 0;  // no early end, so that it is done in vectors
-  for (const float value : values) {
-    sums |= (std::bit_cast<std::uint32_t>(value) & kMagnitude) + kOneOfExponent;
+  const auto sum = [](float value) {
+    return (std::bit_cast<std::uint32_t>(value) & kMagnitude) + kOneOfExponent;
+  };
+  // No early end, and a constant number of values in each turn: g++ computes these in vectors at
+  // -O2 too.
+  constexpr std::size_t kTurn = 32;
+  std::array<std::uint32_t, kTurn> sums{};
+  std::size_t at = 0;
+  for (; at + kTurn <= values.size(); at += kTurn) {
+    for (std::size_t i = 0; i < kTurn; ++i) sums[i] |= sum(values[at + i]);
   }
-  return sums <= kMagnitude;
+  for (; at < values.size(); ++at) sums[0] |= sum(values[at]);
+  std::uint32_t all = 0;
+  for (const auto one : sums) all |= one;
+  return all <= kMagnitude;
 }
 
 }  // namespace muster

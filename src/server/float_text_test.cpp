@@ -62,6 +62,17 @@ TEST(FloatText, FindsWhatIsNotFinite) {
   EXPECT_TRUE(are_finite(std::vector<float>{1, -2}));
   EXPECT_FALSE(are_finite(std::vector<float>{1, std::numeric_limits<float>::quiet_NaN()}));
   EXPECT_FALSE(are_finite(std::vector<float>{-std::numeric_limits<float>::infinity()}));
+  EXPECT_TRUE(are_finite({}));
+  // In whole turns of the loop, and behind them.
+  for (const auto wrong :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (std::size_t at = 0; at < 70; ++at) {
+      std::vector<float> values(70, -std::numeric_limits<float>::max());
+      EXPECT_TRUE(are_finite(values));
+      values[at] = wrong;
+      EXPECT_FALSE(are_finite(values)) << at;
+    }
+  }
 }
 
 }  // namespace
