@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/vector_registers_fixture.h"
+
 namespace muster {
 namespace {
 
@@ -83,6 +85,17 @@ TEST(Base64, OfAnyLength) {
       ASSERT_EQ(put(way, bytes), by_definition(bytes)) << length;
     }
     bytes.push_back(static_cast<std::byte>(random() & 0xFF));
+  }
+}
+
+TEST(Base64, LeavesNothingInTheUpperHalvesOfVectorRegisters) {
+  const std::vector<std::byte> bytes(96, std::byte{1});
+  std::string text(base64_size(bytes.size()), ' ');
+  const auto before = are_upper_halves_used();
+  if (before.value_or(true)) GTEST_SKIP() << "the CPU does not say so, or they are in use already";
+  for (const auto way : put_base64_available()) {
+    way(bytes, text.data());
+    EXPECT_EQ(are_upper_halves_used(), false);
   }
 }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "server/vector_registers_fixture.h"
+
 namespace muster {
 namespace {
 
@@ -104,6 +106,17 @@ TEST(ShortDecimal, IsWhatTheStandardLibraryWritesAroundPowersOfTwoAndTen) {
       values.push_back(std::bit_cast<float>(std::bit_cast<std::uint32_t>(power) + i - 32));
     }
     expect_as_by_standard(values);
+  }
+}
+
+TEST(ShortDecimal, LeavesNothingInTheUpperHalvesOfVectorRegisters) {
+  const std::vector<float> values(64, 0.25F);
+  std::string text(values.size() * (kShortestMost + 1), ' ');
+  const auto before = are_upper_halves_used();
+  if (before.value_or(true)) GTEST_SKIP() << "the CPU does not say so, or they are in use already";
+  for (const auto way : put_shortest_available()) {
+    way(values, text.data());
+    EXPECT_EQ(are_upper_halves_used(), false);
   }
 }
 
