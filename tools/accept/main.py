@@ -76,7 +76,7 @@ def run_row(name, module, arguments):
     except Exception as error:  # a row that cannot be measured is a miss, and the next row still runs
         report.raw["traceback"] = traceback.format_exc()
         report.add(Check("it can be measured", "yes", f"{type(error).__name__}: {error}", MISS))
-    report.raw["seconds"] = time.monotonic() - start
+    report.raw["row_seconds"] = time.monotonic() - start
     return report
 
 
