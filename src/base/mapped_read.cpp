@@ -4,6 +4,8 @@
 
 #include "base/mapped_read.h"
 
+#include <ucontext.h>
+
 #include <csetjmp>
 #include <csignal>
 
@@ -39,6 +41,9 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
        scope = scope->outer) {
     if (at < scope->begin || at >= scope->end) continue;
     innermost = scope->outer;
+    // The mask of before the fault: ThreadSanitizer has its own handler call this one, and blocks
+    // all signals meanwhile.
+    ::pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     ::siglongjmp(scope->back, 1);
   }
   pass_on(number, info, context);
@@ -47,7 +52,7 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
 bool put_handler() {
   struct sigaction ours {};
   ours.sa_sigaction = on_bus_error;
-  // The handler is left by a jump, which gives no mask back: it blocks nothing.
+  // The handler is left by a jump, which gives no mask back.
   ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   return ::sigaction(SIGBUS, &ours, &handler_before) == 0;
 }
