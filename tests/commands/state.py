@@ -145,8 +145,9 @@ class State:
             if name in os.environ:
                 environment[name] = os.environ[name]
         if has_stand_ins:
+            dim = json.loads((self.folder / MODEL / "config.json").read_text())["hidden_size"]
             environment |= {"MUSTER_WORKER_PROGRAM": str(self.build / "bin/zero_worker"), "MUSTER_TORCH_ROOT": f"{self.folder}/torch",
-                            "ZERO_WORKER": "echo"}
+                            "ZERO_WORKER": f"echo dim={dim}"}
         return environment
 
     def run(self, line, limit_s=120):
