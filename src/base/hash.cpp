@@ -40,6 +40,11 @@ std::string hash_hex(std::string_view bytes) {
   return hash.hex();
 }
 
+HashValue hash128(std::span<const std::byte> bytes) {
+  const auto digest = XXH3_128bits(bytes.data(), bytes.size());
+  return {.high = digest.high64, .low = digest.low64};
+}
+
 std::uint64_t hash64(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,6 +34,15 @@ class Hash128 {
 
 /// `Hash128` of one piece of text.
 std::string hash_hex(std::string_view bytes);
+
+/// The 128 bits as a number.
+struct HashValue {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  auto operator<=>(const HashValue&) const = default;
+};
+HashValue hash128(std::span<const std::byte> bytes);
 
 /// XXH3 with 64 bits.
 std::uint64_t hash64(std::string_view bytes);
