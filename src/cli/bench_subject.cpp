@@ -1,5 +1,5 @@
 // What is measured, and with what: a server that runs or one of our own, and the requests for it. A
-// server of our own is a child process with a port that the kernel chooses and without its cache,
+// server of our own is a child process with a port that the kernel chooses and without its caches,
 // so that the model is measured and not the memory of earlier answers. What a muster.yaml or the
 // environment says of another server's doors, keys and files does not reach it. Requests are
 // prepared as bytes before the run: nothing that takes time happens between two of them.
@@ -65,13 +65,14 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
         fmt::format("muster bench http wants a URL, as http://127.0.0.1:8000/health: \"{}\"",
                     plan.subject)};
   }
-  // Without its cache, as this is to measure the model; a queue as long as the load makes it.
+  // Without its caches, as this is to measure the model; a queue as long as the load makes it.
   std::vector<std::string> words{program_beside("muster").string(),
                                  "serve",
                                  plan.subject,
                                  "--config=/dev/null",
                                  "--listen=127.0.0.1:0",
-                                 "--no-cache-enabled"};
+                                 "--no-cache-enabled",
+                                 "--no-prefix-cache"};
   for (auto& word : own_server_settings(context.config)) words.push_back(std::move(word));
   BenchServer server;
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,

@@ -68,7 +68,7 @@ CommandSpec chat_spec() {
                  {"Output", {}, {{"--quiet", "", "the replies alone"}}},
                  {"Machine",
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-                   SettingId::TorchRoot, SettingId::WorkerProgram},
+                   SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
                   {{"--precision", "P", "own, bf16 or fp32 (default: own: the file's bits)"}}}},
       .examples =
           "  muster chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
@@ -341,6 +341,7 @@ Result<int> run_chat(const CommandContext& context) {
   options.precision = MUSTER_TRY(decoder_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(decoder_device(context));
+  options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
   catch_interrupts();

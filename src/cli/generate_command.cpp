@@ -49,7 +49,7 @@ CommandSpec generate_spec() {
                    {"--quiet", "", "the reply alone"}}},
                  {"Machine",
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-                   SettingId::TorchRoot, SettingId::WorkerProgram},
+                   SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
                   {{"--precision", "P", "own, bf16 or fp32 (default: own: the file's bits)"}}}},
       .examples =
           "  muster generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"Why is the sky blue?\"\n"
@@ -95,6 +95,7 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   options.precision = MUSTER_TRY(decoder_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(decoder_device(context));
+  options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;
   return options;

@@ -294,8 +294,8 @@ std::vector<FlagGroup> serve_flag_groups() {
         SettingId::PlacementExpression, QueueBudget, QueuedTokensMost, QueuedTextsMost, BatchTime,
         LowLatency, CanaryInterval, CanaryTimeout}},
       {"What is kept and written down",
-       {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, CacheScope, LogLevel, LogFormat,
-        LogDir, StatsFile, StatsInterval}},
+       {CacheEnabled, CacheSize, CacheEntries, CacheTtl, CacheFile, CacheScope, PrefixCache,
+        LogLevel, LogFormat, LogDir, StatsFile, StatsInterval}},
   };
 }
 
@@ -333,6 +333,7 @@ Result<ServeOptions> serve_options(const CommandContext& context) {
   options.models_most = count(config, SettingId::ModelsMost);
   options.cache = cache_options(config);
   options.is_cache_shared = config.text(SettingId::CacheScope) == "shared";
+  options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
   options.log = log_options(config);
   options.is_low_latency = config.is_on(SettingId::LowLatency).value_or(true);
   options.canary_period = time(config, SettingId::CanaryInterval);

@@ -61,6 +61,7 @@ TEST(ServeSettings, HaveTheDefaultsOfTheParts) {
   EXPECT_EQ(config.count(SettingId::ConnectionsMost), plain.http.connections_most);
   EXPECT_EQ(config.bytes(SettingId::MaxBodyBytes), plain.http.limits.body_bytes);
   EXPECT_EQ(config.bytes(SettingId::MemoryMost), plain.http.memory_most);
+  EXPECT_EQ(config.is_on(SettingId::PrefixCache), plain.has_prefix_cache);
   EXPECT_EQ(config.time(SettingId::CanaryInterval), plain.canary_period);
   EXPECT_EQ(config.time(SettingId::StatsInterval), plain.stats_interval);
 }

@@ -74,6 +74,7 @@ enum class SettingId : std::uint8_t {
   CacheTtl,
   CacheFile,
   CacheScope,
+  PrefixCache,
   LogLevel,
   LogFormat,
   LogDir,

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/steps.h"
+
 namespace muster {
 
 DecoderFleet::DecoderFleet(DecoderFleetOptions options, DecoderFleetEvents events,
@@ -19,7 +21,8 @@ DecoderFleet::DecoderFleet(DecoderFleetOptions options, DecoderFleetEvents event
                .torch_root = options_.torch_root,
                .group_count = options_.devices.size()},
               signal_.fd(), clock),
-      groups_(options_.devices.size()) {}
+      groups_(options_.devices.size()),
+      prefixes_(options_.devices.size()) {}
 
 DecoderFleet::~DecoderFleet() = default;
 
@@ -37,6 +40,7 @@ StreamId DecoderFleet::submit(StreamRequest request) {
   streams_.emplace(id, Stream{.request = {.ids = std::move(request.ids),
                                           .token_limit = request.token_limit,
                                           .stop_ids = std::move(request.stop_ids),
+                                          .prefix_scope = request.prefix_scope,
                                           .sampling = std::move(request.sampling)},
                               .group = std::nullopt});
   waiting_.insert(id);
@@ -124,8 +128,7 @@ Status DecoderFleet::on_frame(std::size_t group, std::size_t /*member*/, const F
       on_load_failed(group, MUSTER_TRY(decode_load_failed(payload)).error);
       return Done{};
     case MessageType::Tokens:
-      on_tokens(group, MUSTER_TRY(decode_tokens(payload)));
-      return Done{};
+      return on_tokens(group, MUSTER_TRY(decode_tokens(payload)));
     case MessageType::Finished: {
       const auto finished = MUSTER_TRY(decode_finished(payload));
       if (take(group, header.id)) events_.on_finished(header.id, finished.reason);
@@ -181,12 +184,24 @@ Status DecoderFleet::on_decoder_ready(std::size_t index, const DecoderReady& rea
   length_max_ = ready.length_max;
   vocab_size_ = ready.vocab_size;
   weights_bytes_ = ready.weights_bytes;
+  block_count_ = ready.block_count;
   decoder_class_ = ready.decoder_class;
   signal_.change();
   return Done{};
 }
 
-void DecoderFleet::on_tokens(std::size_t group, const Tokens& message) {
+Status DecoderFleet::on_tokens(std::size_t group, const Tokens& message) {
+  for (const auto& begun : message.begun) {
+    const auto found = streams_.find(begun.sequence);
+    if (found == streams_.end() || found->second.group != group) continue;
+    const auto known = found->second.request.ids.size();
+    if (begun.cached_count >= known) {
+      return Error{ErrorKind::Corrupt,
+                   fmt::format("the worker begins behind {} tokens of a stream that has {}",
+                               begun.cached_count, known)};
+    }
+    events_.on_begun(begun.sequence, begun.cached_count);
+  }
   if (!message.tokens.empty()) groups_[group].restarts.on_batch_served();
   for (const auto& token : message.tokens) {
     // A callback may have cancelled any of them.
@@ -200,6 +215,7 @@ void DecoderFleet::on_tokens(std::size_t group, const Tokens& message) {
     if (stream.request.token_limit > 0) --stream.request.token_limit;
     events_.on_token(token.sequence, token);
   }
+  return Done{};
 }
 
 // True where the group had it: it has ended now.
@@ -238,20 +254,28 @@ void DecoderFleet::give(StreamId id, std::size_t index) {
   stream.group = index;
   stream.has_token = false;
   stream.was_given = true;
+  prefixes_.on_given(index, keys_of(stream), block_count_);
   runner_.send(index, MessageType::Generate, id, encode(stream.request));
 }
 
 std::optional<std::size_t> DecoderFleet::place_for(const Stream& stream,
                                                    std::optional<std::size_t> reserved) const {
-  std::optional<std::size_t> best;
+  std::vector<PrefixCandidate> candidates;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
     const auto count = group.load();
     if (group.state != State::Ready || count >= options_.streams_most || i == reserved) continue;
     if (count > 0 && (stream.strikes > 0 || has_suspect(group))) continue;
-    if (!best || count < groups_[*best].load()) best = i;
+    candidates.push_back({.group = i, .load = count});
   }
-  return best;
+  const bool is_choice = candidates.size() > 1;
+  return prefixes_.choose(candidates, is_choice ? keys_of(stream) : std::vector<PrefixKey>());
+}
+
+// None where it makes no difference who gets it.
+std::vector<PrefixKey> DecoderFleet::keys_of(const Stream& stream) const {
+  if (!options_.has_prefix_cache || groups_.size() < 2) return {};
+  return prefix_keys(stream.request.prefix_scope, stream.request.ids, StepOptions{}.block_tokens);
 }
 
 bool DecoderFleet::has_suspect(const Group& group) const {

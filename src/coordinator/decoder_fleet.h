@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "coordinator/group_runner.h"
+#include "coordinator/prefix_places.h"
 #include "coordinator/restart_policy.h"
 #include "coordinator/step_signal.h"
 #include "spec/device.h"
@@ -29,12 +30,16 @@ struct StreamRequest {
   std::vector<std::uint32_t> ids = {};
   std::uint32_t token_limit = 0;
   std::vector<std::uint32_t> stop_ids = {};
+  std::uint64_t prefix_scope = 0;  // it shares keys and values within this alone
   SamplingOptions sampling = {};
 };
 
 /// What becomes of streams, told from within `step`. Every token is told once, in order. Each call
 /// may submit and cancel.
 struct DecoderFleetEvents {
+  /// A worker has begun with it, before any token; so many of what was known of it are not
+  /// computed, since their keys and values were there. Again where it goes on elsewhere.
+  std::function<void(StreamId, std::uint32_t cached_count)> on_begun;
   std::function<void(StreamId, const GeneratedToken&)> on_token;
   std::function<void(StreamId, FinishReason)> on_finished;
   /// was_given: a worker had it at some time, and so may have computed at it.
@@ -52,6 +57,7 @@ struct DecoderFleetOptions {
   DecoderPrecision precision = DecoderPrecision::Own;
   std::uint64_t cache_bytes = 0;    // for keys and values, of each worker
   std::uint32_t streams_most = 32;  // that one worker has at once
+  bool has_prefix_cache = true;     // streams begin behind what earlier ones have computed
   /// A worker that owes an answer and says nothing for so long, and half a second more for each
   /// token that its next step may have to compute, counts as hung: slower than that is of no use.
   Duration silence_most = std::chrono::seconds(60);
@@ -78,10 +84,11 @@ struct DecoderGroupView {
 /// device, with the prompt and every token that has come; what follows is what would have come,
 /// since sampling depends on seed and position alone.
 ///
-/// A stream goes to the ready worker that has the fewest; where each has `streams_most`, it waits
-/// in the order of arrival. A worker's death by its own fault is a strike against those that had
-/// got no token since they were given to it; one with a strike runs alone until its next token, and
-/// fails at the third, so that a prompt which kills workers takes no other stream with it.
+/// A stream goes to the ready worker that has the fewest, and of several such to the one that was
+/// given the longest beginning of it before; where each has `streams_most`, it waits in the order
+/// of arrival. A worker's death by its own fault is a strike against those that had got no token
+/// since they were given to it; one with a strike runs alone until its next token, and fails at the
+/// third, so that a prompt which kills workers takes no other stream with it.
 ///
 /// A worker that ends before it has loaded is started again, as any other; where no worker is
 /// ready and each has failed so three times in a row, streams fail until one is ready again.
@@ -167,12 +174,13 @@ class DecoderFleet final : private GroupProcessEvents {
                   std::span<const std::byte> payload) override;
   Status on_hello(std::size_t group, std::span<const std::byte> payload);
   Status on_decoder_ready(std::size_t group, const DecoderReady& ready);
-  void on_tokens(std::size_t group, const Tokens& message);
+  Status on_tokens(std::size_t group, const Tokens& message);
   bool take(std::size_t group, StreamId id);
   void settle();
   void give(StreamId id, std::size_t group);
   std::optional<std::size_t> place_for(const Stream& stream,
                                        std::optional<std::size_t> reserved) const;
+  std::vector<PrefixKey> keys_of(const Stream& stream) const;
   bool has_suspect(const Group& group) const;
   std::optional<std::size_t> least_busy() const;
   void fail_all_if_none_can_work();
@@ -199,11 +207,13 @@ class DecoderFleet final : private GroupProcessEvents {
   GroupRunner runner_;
   std::vector<Group> groups_;
   std::map<StreamId, Stream> streams_;
+  PrefixPlaces prefixes_;
   std::set<StreamId> waiting_;                               // of these; ids grow with arrival
   std::vector<std::pair<std::size_t, StreamId>> cancelled_;  // whose worker is not told yet
   StreamId next_id_ = 1;
   std::uint32_t length_max_ = 0;
   std::uint32_t vocab_size_ = 0;
+  std::uint32_t block_count_ = 0;  // of the cache of the worker that was ready last
   std::uint64_t weights_bytes_ = 0;
   std::string decoder_class_;
   std::optional<Duration> longest_greeting_;

@@ -30,13 +30,15 @@ Status DecoderFleet::start_group(std::size_t index) {
   group.was_ready = group.was_killed = false;
   group.state = State::Loading;
   group.started_at = group.heard_at = clock_.now();
+  prefixes_.forget(index);
   // The worker reads it once it has greeted; nothing is lost if that greeting is refused.
   runner_.send(index, MessageType::LoadDecoder, 0,
                encode(LoadDecoder{.source = options_.source,
                                   .precision = options_.precision,
                                   .cpus = options_.devices[index].cpus,
                                   .cache_bytes = options_.cache_bytes,
-                                  .sequences_most = options_.streams_most}));
+                                  .sequences_most = options_.streams_most,
+                                  .has_prefix_cache = options_.has_prefix_cache}));
   return Done{};
 }
 

@@ -26,6 +26,7 @@ class DecoderFleetTest : public testing::Test {
              std::uint32_t streams_most = 32) {
     ::setenv("COUNTING_WORKER", orders.c_str(), 1);
     DecoderFleetEvents events;
+    events.on_begun = [this](StreamId id, std::uint32_t count) { cached_[id] = count; };
     events.on_token = [this](StreamId id, const GeneratedToken& token) {
       tokens_[id].push_back(token.token);
       if (on_token_) on_token_(id);
@@ -49,6 +50,7 @@ class DecoderFleetTest : public testing::Test {
     options.streams_most = streams_most;
     options.silence_most = silence_most_;
     options.load_most = load_most_;
+    options.has_prefix_cache = has_prefix_cache_;
     auto fleet = DecoderFleet::start(options, events, clock_);
     ASSERT_TRUE(fleet) << fleet.error().message;
     fleet_ = *std::move(fleet);
@@ -94,7 +96,9 @@ class DecoderFleetTest : public testing::Test {
   SetClock clock_;
   Duration silence_most_ = std::chrono::seconds(60);
   Duration load_most_ = std::chrono::seconds(900);
+  bool has_prefix_cache_ = true;
   std::map<StreamId, std::vector<std::uint32_t>> tokens_;
+  std::map<StreamId, std::uint32_t> cached_;
   std::map<StreamId, FinishReason> ends_;
   std::map<StreamId, std::string> failures_;
   std::map<StreamId, bool> was_given_;
@@ -341,6 +345,51 @@ TEST_F(DecoderFleetTest, AWorkerOfAnotherBuildThatIsStartedLaterEndsNoOther) {
   EXPECT_EQ(tokens_[stream], counted(11, 5));
   run_until([&] { return notices_.find("is of another build") != std::string::npos; });
   EXPECT_TRUE(fleet_->is_ready());
+}
+
+TEST_F(DecoderFleetTest, WhatAWorkerHadInItsCacheIsTold) {
+  for (const bool has_cache : {true, false}) {
+    has_prefix_cache_ = has_cache;
+    cached_.clear();
+    start("");
+    std::vector<StreamId> ids;
+    for (const std::uint64_t scope : {1U, 1U, 2U}) {
+      ids.push_back(
+          fleet_->submit({.ids = counted(0, 40), .token_limit = 1, .prefix_scope = scope}));
+      run();
+    }
+    // Two blocks of 16; the last id of 40 is computed in any case.
+    EXPECT_EQ(cached_, (std::map<StreamId, std::uint32_t>{
+                           {ids[0], 0}, {ids[1], has_cache ? 32U : 0U}, {ids[2], 0}}));
+    tokens_.clear();
+  }
+}
+
+TEST_F(DecoderFleetTest, AmongEquallyBusyWorkersTheOneThatHadItsBeginningGetsAStream) {
+  start("wait_at=1", 2);
+  run_until([&] {
+    const auto groups = fleet_->groups();
+    return groups[0].state == DecoderGroupView::State::Ready &&
+           groups[1].state == DecoderGroupView::State::Ready;
+  });
+  const auto first = fleet_->submit({.ids = counted(0, 20), .token_limit = 9});
+  const auto second = fleet_->submit({.ids = counted(500, 20), .token_limit = 9});
+  run_until([&] { return tokens_.size() == 2; });
+  EXPECT_EQ(fleet_->groups()[0].stream_count, 1U);
+  EXPECT_EQ(fleet_->groups()[1].stream_count, 1U);
+  fleet_->cancel(first);
+  fleet_->cancel(second);
+  run_until([&] { return fleet_->next_deadline() == TimePoint::max(); });  // they are answered for
+  // Both are idle; without its beginning the first one would get it.
+  const auto again = fleet_->submit({.ids = counted(500, 30), .token_limit = 9});
+  run_until([&] { return tokens_.count(again) > 0; });
+  EXPECT_EQ(fleet_->groups()[1].stream_count, 1U);
+  EXPECT_EQ(cached_[again], 16U);
+  // Now the other one is less busy, and that goes first.
+  const auto more = fleet_->submit({.ids = counted(500, 40), .token_limit = 9});
+  run_until([&] { return tokens_.count(more) > 0; });
+  EXPECT_EQ(fleet_->groups()[0].stream_count, 1U);
+  EXPECT_EQ(cached_[more], 0U);
 }
 
 // Set ahead between two steps, as after a pause of the whole container.

@@ -102,7 +102,8 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
                              .build = std::string(build_name()),
                              .source = std::filesystem::absolute(options.source).string(),
                              .precision = options.precision,
-                             .cache_bytes = cached * token_cache_bytes(spec, options.precision)},
+                             .cache_bytes = cached * token_cache_bytes(spec, options.precision),
+                             .has_prefix_cache = options.has_prefix_cache},
                             std::move(on), clock));
   return made;
 }

@@ -32,6 +32,7 @@ struct ConversationOptions {
   std::uint32_t context_tokens =
       4096;  // of prompt and reply; the model's own limit if that is less
   DecoderPrecision precision = DecoderPrecision::Own;
+  bool has_prefix_cache = true;  // a reply is computed behind what the ones before have left
   Device device;
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;
@@ -56,8 +57,8 @@ struct ConversationReply {
   double decode_seconds = 0;       // from the first token to the last
 };
 
-/// A conversation with one decoder on one device. The worker keeps nothing of it: each reply is
-/// computed from all messages, and survives the death of the worker.
+/// A conversation with one decoder on one device. The worker keeps nothing of it that must survive:
+/// each reply is asked for with all messages, and goes on after the death of the worker.
 ///
 /// Threads: not thread-safe.
 class Conversation {

@@ -47,7 +47,8 @@ Status DecoderSession::start_worker() {
        encode(LoadDecoder{.source = options_.source,
                           .precision = options_.precision,
                           .cpus = options_.device.cpus,
-                          .cache_bytes = options_.cache_bytes}));
+                          .cache_bytes = options_.cache_bytes,
+                          .has_prefix_cache = options_.has_prefix_cache}));
   for (const auto& [id, sequence] : sequences_) {
     send(MessageType::Generate, id, encode(sequence.request));
   }
@@ -166,6 +167,8 @@ Status DecoderSession::on_hello(std::span<const std::byte> payload) {
 
 Status DecoderSession::on_tokens(std::span<const std::byte> payload) {
   auto message = MUSTER_TRY(decode_tokens(payload));
+  // A step without a token is no fruit: the next one may be what kills every worker.
+  if (message.tokens.empty()) return Done{};
   restarts_.on_batch_served();
   fruitless_deaths_ = 0;
   for (auto& token : message.tokens) {

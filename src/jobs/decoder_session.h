@@ -28,6 +28,7 @@ struct DecoderSessionOptions {
   std::string source;  // a GGUF file or a folder
   DecoderPrecision precision = DecoderPrecision::Own;
   std::uint64_t cache_bytes = 0;  // for keys and values
+  bool has_prefix_cache = true;   // sequences begin behind what earlier ones have computed
 };
 
 /// What is to be continued.

@@ -172,7 +172,8 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
                              .build = std::string(build_name()),
                              .source = std::filesystem::absolute(options.source).string(),
                              .precision = options.precision,
-                             .cache_bytes = cache_bytes(options, spec)},
+                             .cache_bytes = cache_bytes(options, spec),
+                             .has_prefix_cache = options.has_prefix_cache},
                             session_events(watch, events), clock));
   const auto text = MUSTER_TRY(load_decoder_text(options.source));
   Reply reply{.text = ReplyText(*text.tokenizer, options.is_raw, std::move(stops), events.on_text)};

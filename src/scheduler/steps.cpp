@@ -5,17 +5,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/check.h"
 
 namespace muster {
 
-StepScheduler::StepScheduler(const StepOptions& options) : options_(options) {
-  for (std::uint32_t block = options.block_count; block > 0; --block) free_.push_back(block - 1);
-}
+StepScheduler::StepScheduler(const StepOptions& options)
+    : options_(options),
+      cache_({.block_tokens = options.block_tokens, .block_count = options.block_count}) {}
 
-Status StepScheduler::add(SequenceId id, std::uint32_t token_count, std::uint32_t token_limit) {
-  if (token_count == 0 || token_limit == 0) {
+Status StepScheduler::add(SequenceId id, StepRequest request) {
+  const auto token_count = static_cast<std::uint32_t>(request.ids.size());
+  if (token_count == 0 || request.token_limit == 0) {
     return Error{ErrorKind::InvalidArgument,
                  "a prompt and its reply must have at least one token each"};
   }
@@ -25,7 +28,7 @@ Status StepScheduler::add(SequenceId id, std::uint32_t token_count, std::uint32_
                              options_.length_max, token_count)};
   }
   const std::uint32_t room = options_.length_max - token_count;
-  const std::uint32_t end = token_count + std::min(token_limit, room);
+  const std::uint32_t end = token_count + std::min(request.token_limit, room);
   // The last token is chosen and never computed.
   if (blocks_for(end - 1) > options_.block_count) {
     return Error{
@@ -36,7 +39,11 @@ Status StepScheduler::add(SequenceId id, std::uint32_t token_count, std::uint32_
   }
   MUSTER_CHECK(sequences_.count(id) == 0);
   const auto arrival = arrival_count_++;
-  sequences_[id] = {.arrival = arrival, .known = token_count, .end = end};
+  sequences_[id] = {.arrival = arrival,
+                    .ids = std::move(request.ids),
+                    .end = end,
+                    .scope = request.prefix_scope,
+                    .can_keep = options_.keeps_prefixes};
   waiting_[arrival] = id;
   return Done{};
 }
@@ -61,7 +68,7 @@ void StepScheduler::schedule_running(bool is_generating, std::uint32_t& budget) 
     from = found->first + 1;
     const SequenceId id = found->second;
     const auto& sequence = sequences_.at(id);
-    const std::uint32_t left = sequence.known - sequence.computed;
+    const std::uint32_t left = sequence.known() - sequence.computed;
     const bool is_planned = std::any_of(parts_.begin(), parts_.end(),
                                         [&](const StepPart& part) { return part.sequence == id; });
     if (is_planned || (left == 1) != is_generating) continue;
@@ -76,37 +83,47 @@ void StepScheduler::schedule_waiting(std::uint32_t& budget) {
     auto& sequence = sequences_.at(id);
     // Of the whole cache at most: a sequence that fits alone must not wait for more than there is.
     const std::uint32_t needed =
-        std::min(blocks_for(sequence.known) + 1, blocks_for(sequence.end - 1));
-    if (free_.size() < needed) return;
+        std::min(blocks_for(sequence.known()) + 1, blocks_for(sequence.end - 1));
+    auto found = kept_beginning(sequence);
+    const auto found_count = static_cast<std::uint32_t>(found.size());
+    // Found blocks that nobody holds are among those available, and are not there for the rest.
+    if (cache_.available_count() + found_count - cache_.idle_count(found) < needed) return;
     waiting_.erase(arrival);
     running_[arrival] = id;
-    const std::uint32_t count = std::min(sequence.known, budget);
-    MUSTER_CHECK(reserve(id, count));
+    cache_.share(found);
+    sequence.blocks = std::move(found);
+    sequence.kept_count = found_count;
+    sequence.computed = found_count * options_.block_tokens;
+    const std::uint32_t count = std::min(sequence.known() - sequence.computed, budget);
+    MUSTER_CHECK(reserve(id, sequence.computed + count));
     plan(id, count, budget);
   }
+}
+
+// Without the last token that is known: its logits are wanted, so it is computed in any case, and
+// never into a block that others read.
+std::vector<std::uint32_t> StepScheduler::kept_beginning(const Sequence& sequence) const {
+  if (!options_.keeps_prefixes) return {};
+  return cache_.find(sequence.scope, std::span(sequence.ids).first(sequence.ids.size() - 1));
 }
 
 /// Gives a running sequence the blocks for so many tokens. False when it was preempted itself.
 bool StepScheduler::reserve(SequenceId id, std::uint32_t token_count) {
   auto& sequence = sequences_.at(id);
   const std::uint32_t needed = blocks_for(token_count);
-  while (sequence.blocks.size() + free_.size() < needed) {
+  while (sequence.blocks.size() + cache_.available_count() < needed) {
     const SequenceId youngest = running_.rbegin()->second;
     preempt(youngest);
     if (youngest == id) return false;
   }
-  while (sequence.blocks.size() < needed) {
-    sequence.blocks.push_back(free_.back());
-    free_.pop_back();
-  }
+  while (sequence.blocks.size() < needed) sequence.blocks.push_back(cache_.take());
   return true;
 }
 
 void StepScheduler::preempt(SequenceId id) {
   auto& sequence = sequences_.at(id);
   std::erase_if(parts_, [&](const StepPart& part) { return part.sequence == id; });
-  free_blocks(sequence);
-  sequence.computed = 0;
+  release_blocks(sequence);
   running_.erase(sequence.arrival);
   waiting_[sequence.arrival] = id;
   ++preemption_count_;
@@ -117,43 +134,55 @@ void StepScheduler::plan(SequenceId id, std::uint32_t count, std::uint32_t& budg
   parts_.push_back({.sequence = id,
                     .begin = sequence.computed,
                     .count = count,
-                    .wants_logits = sequence.computed + count == sequence.known});
+                    .wants_logits = sequence.computed + count == sequence.known()});
   budget -= count;
-}
-
-std::span<const std::uint32_t> StepScheduler::blocks(SequenceId id) const {
-  return sequences_.at(id).blocks;
 }
 
 void StepScheduler::complete() {
   for (const auto& part : parts_) {
     const auto found = sequences_.find(part.sequence);
-    if (found != sequences_.end()) found->second.computed = part.begin + part.count;
+    if (found == sequences_.end()) continue;
+    found->second.computed = part.begin + part.count;
+    keep_full_blocks(found->second);
   }
   parts_.clear();
 }
 
-bool StepScheduler::append(SequenceId id) {
+// Not before they are computed: a sequence of the same step must not count on them.
+void StepScheduler::keep_full_blocks(Sequence& sequence) {
+  const auto size = options_.block_tokens;
+  while (sequence.can_keep && (sequence.kept_count + 1) * size <= sequence.computed) {
+    const auto index = sequence.kept_count;
+    auto& block = sequence.blocks[index];
+    const auto before = index > 0 ? std::optional(sequence.blocks[index - 1]) : std::nullopt;
+    block = cache_.keep(block, sequence.scope, before,
+                        std::span(sequence.ids).subspan(std::size_t{index} * size, size));
+    sequence.can_keep = cache_.is_kept(block);
+    if (sequence.can_keep) ++sequence.kept_count;
+  }
+}
+
+bool StepScheduler::append(SequenceId id, std::uint32_t token) {
   auto& sequence = sequences_.at(id);
-  ++sequence.known;
-  return sequence.known < sequence.end;
+  sequence.ids.push_back(token);
+  return sequence.known() < sequence.end;
 }
 
 void StepScheduler::remove(SequenceId id) {
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
-  free_blocks(found->second);
+  release_blocks(found->second);
   running_.erase(found->second.arrival);
   waiting_.erase(found->second.arrival);
   std::erase_if(parts_, [&](const StepPart& part) { return part.sequence == id; });
   sequences_.erase(found);
 }
 
-void StepScheduler::free_blocks(Sequence& sequence) {
-  for (const auto block : sequence.blocks) free_.push_back(block);
+void StepScheduler::release_blocks(Sequence& sequence) {
+  cache_.release(sequence.blocks);
   sequence.blocks.clear();
-  // The lowest first, so that few pages of a large cache are ever touched.
-  std::sort(free_.begin(), free_.end(), std::greater<>());
+  sequence.computed = sequence.kept_count = 0;
+  sequence.can_keep = options_.keeps_prefixes;
 }
 
 }  // namespace muster

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "scheduler/block_cache.h"
 
 namespace muster {
 
@@ -19,6 +18,15 @@ struct StepOptions {
   std::uint32_t step_tokens_most = 512;  // that a step computes
   std::uint32_t sequences_most = 32;     // that have a place in the cache at once
   std::uint32_t length_max = 0;          // positions of a sequence
+  bool keeps_prefixes = true;            // blocks outlive their sequences, and are shared
+};
+
+/// What a sequence is at its start.
+struct StepRequest {
+  std::vector<std::uint32_t> ids = {};  // the prompt, and behind it what is known of the reply
+  std::uint32_t token_limit = 0;        // further tokens, at least 1; it gets fewer where
+                                        // length_max comes first
+  std::uint64_t prefix_scope = 0;       // it shares blocks with sequences of the same scope alone
 };
 
 /// What a step computes of one sequence: the tokens [begin, begin + count), counted from the start
@@ -37,53 +45,66 @@ struct StepPart {
 ///
 /// A step takes, until its budget of tokens is used up: the next token of every sequence that
 /// generates, oldest first; then prompts that are not all in the cache, oldest first, in chunks;
-/// then new sequences, in the order in which they came, as long as the free blocks hold all of
+/// then new sequences, in the order in which they came, as long as the available blocks hold all of
 /// their tokens and one block more.
 ///
-/// When a sequence needs a block and none is free, the youngest sequence that has blocks gives all
-/// of its own back and waits at its place in the order; its tokens are computed again later. The
-/// oldest is never preempted, and whatever is let in fits alone: so it ends, and so does each after
-/// it.
+/// When a sequence needs a block and none is available, the youngest sequence that has blocks gives
+/// all of its own back and waits at its place in the order; its tokens are computed again later.
+/// The oldest is never preempted, and whatever is let in fits alone: so it ends, and so does each
+/// after it.
+///
+/// Blocks that are full and computed are kept (`BlockCache`), where keeps_prefixes says so. A
+/// sequence that gets its place begins behind the longest kept beginning of its ids: those tokens
+/// are not computed. The last token that is known always is, since the next one is chosen from it.
+/// This holds for one that was preempted too.
 ///
 /// Pure: no clock and no thread. Threads: owned by one.
 class StepScheduler {
  public:
   explicit StepScheduler(const StepOptions& options);
 
-  /// Lets a sequence in. token_limit: tokens that its reply may have, at least 1; it gets fewer
-  /// where length_max comes first.
+  /// Lets a sequence in.
   ///
   /// Errors: InvalidArgument (no token, a prompt that leaves no room for a reply within
   /// length_max); ResourceExhausted (it would not fit the cache alone).
-  Status add(SequenceId id, std::uint32_t token_count, std::uint32_t token_limit);
+  Status add(SequenceId id, StepRequest request);
 
   /// What to compute now; nothing when there is no sequence.
   const std::vector<StepPart>& next();
 
-  /// The blocks of a sequence, position / block_tokens to block.
-  std::span<const std::uint32_t> blocks(SequenceId id) const;
+  /// What is known of a sequence: its prompt and its reply so far.
+  std::span<const std::uint32_t> ids(SequenceId id) const { return sequences_.at(id).ids; }
+
+  /// The blocks of a sequence, position / block_tokens to block; others may stand there after a
+  /// step, with the same contents. Those that other sequences share lie before its part of a step.
+  std::span<const std::uint32_t> blocks(SequenceId id) const { return sequences_.at(id).blocks; }
 
   /// The parts of `next` are computed: their tokens are in the cache.
   void complete();
 
   /// A token was chosen for a sequence. False when it was the last that it may have.
-  bool append(SequenceId id);
+  bool append(SequenceId id, std::uint32_t token);
 
-  /// It has ended or is not wanted any more; its blocks are free. Nothing for an id that is not in.
+  /// It has ended or is not wanted any more, and holds no block. Nothing for an id that is not in.
   void remove(SequenceId id);
 
   std::size_t sequence_count() const { return sequences_.size(); }
   std::size_t running_count() const { return running_.size(); }
-  std::uint32_t free_block_count() const { return static_cast<std::uint32_t>(free_.size()); }
   std::uint64_t preemption_count() const { return preemption_count_; }
+  const BlockCache& cache() const { return cache_; }
 
  private:
   struct Sequence {
     std::uint64_t arrival = 0;
-    std::uint32_t known = 0;     // tokens of prompt and reply
+    std::vector<std::uint32_t> ids = {};
     std::uint32_t computed = 0;  // of these in the cache
     std::uint32_t end = 0;       // tokens when it is at its limit
+    std::uint64_t scope = 0;
     std::vector<std::uint32_t> blocks = {};
+    std::uint32_t kept_count = 0;  // of the blocks, from the first on
+    bool can_keep = true;          // false: a block was not kept, and so none behind it is
+
+    std::uint32_t known() const { return static_cast<std::uint32_t>(ids.size()); }
   };
 
   std::uint32_t blocks_for(std::uint32_t token_count) const {
@@ -91,16 +112,18 @@ class StepScheduler {
   }
   void schedule_running(bool is_generating, std::uint32_t& budget);
   void schedule_waiting(std::uint32_t& budget);
+  std::vector<std::uint32_t> kept_beginning(const Sequence& sequence) const;
   bool reserve(SequenceId id, std::uint32_t token_count);
   void preempt(SequenceId id);
   void plan(SequenceId id, std::uint32_t count, std::uint32_t& budget);
-  void free_blocks(Sequence& sequence);
+  void keep_full_blocks(Sequence& sequence);
+  void release_blocks(Sequence& sequence);
 
   const StepOptions options_;
   std::map<SequenceId, Sequence> sequences_;
   std::map<std::uint64_t, SequenceId> running_;  // by arrival: has blocks
   std::map<std::uint64_t, SequenceId> waiting_;  // by arrival
-  std::vector<std::uint32_t> free_;              // the lowest last
+  BlockCache cache_;
   std::vector<StepPart> parts_;
   std::uint64_t arrival_count_ = 0;
   std::uint64_t preemption_count_ = 0;

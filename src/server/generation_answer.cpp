@@ -19,9 +19,10 @@ std::string json_text_of(std::string_view text) {
 }
 
 std::string usage_json(const GenerationUsage& usage) {
-  return fmt::format(R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{}}})",
-                     usage.prompt_tokens, usage.reply_tokens,
-                     std::uint64_t{usage.prompt_tokens} + usage.reply_tokens);
+  return fmt::format(
+      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
+      usage.prompt_tokens, usage.reply_tokens,
+      std::uint64_t{usage.prompt_tokens} + usage.reply_tokens, usage.cached_tokens);
 }
 
 }  // namespace

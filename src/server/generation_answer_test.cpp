@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-constexpr GenerationUsage kUsage{.prompt_tokens = 3, .reply_tokens = 2};
+constexpr GenerationUsage kUsage{.prompt_tokens = 33, .cached_tokens = 32, .reply_tokens = 2};
 
 TEST(GenerationAnswer, AConversationIsAnsweredWhole) {
   const GenerationAnswer answer(
@@ -15,7 +15,8 @@ TEST(GenerationAnswer, AConversationIsAnsweredWhole) {
             R"({"id":"chatcmpl-r","object":"chat.completion","created":7,"model":"m",)"
             R"("choices":[{"index":0,"message":{"role":"assistant","content":"a","refusal":null},)"
             R"("logprobs":null,"finish_reason":"length"}],)"
-            R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}})");
+            R"("usage":{"prompt_tokens":33,"completion_tokens":2,"total_tokens":35,)"
+            R"("prompt_tokens_details":{"cached_tokens":32}}})");
 }
 
 // A line break within a text must not end the event, and characters stay as they are.
@@ -38,8 +39,8 @@ TEST(GenerationAnswer, EachPartOfAConversationIsOneEvent) {
                 R"("usage":null})"
                 "\n\n" +
                 begin +
-                R"("choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,)"
-                R"("total_tokens":5}})"
+                R"("choices":[],"usage":{"prompt_tokens":33,"completion_tokens":2,)"
+                R"("total_tokens":35,"prompt_tokens_details":{"cached_tokens":32}}})"
                 "\n\ndata: [DONE]\n\n");
 }
 

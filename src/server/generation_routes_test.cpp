@@ -120,8 +120,10 @@ TEST_F(GenerationRoutes, AnswersAConversationWhole) {
   EXPECT_EQ(reply["choices"][0]["message"]["role"], "assistant");
   EXPECT_EQ(reply["choices"][0]["message"]["content"], "yzé012345678");
   EXPECT_EQ(reply["choices"][0]["finish_reason"], "stop");
-  EXPECT_EQ(reply["usage"],
-            Json({{"prompt_tokens", 1}, {"completion_tokens", 13}, {"total_tokens", 14}}));
+  EXPECT_EQ(reply["usage"], Json({{"prompt_tokens", 1},
+                                  {"completion_tokens", 13},
+                                  {"total_tokens", 14},
+                                  {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
 }
 
 TEST_F(GenerationRoutes, StreamsAConversationWithItsUsage) {
@@ -145,8 +147,10 @@ TEST_F(GenerationRoutes, StreamsAConversationWithItsUsage) {
   EXPECT_EQ(last["choices"][0]["delta"], Json::object());
   EXPECT_EQ(last["choices"][0]["finish_reason"], "stop");
   EXPECT_EQ(all.back()["choices"], Json::array());
-  EXPECT_EQ(all.back()["usage"],
-            Json({{"prompt_tokens", 1}, {"completion_tokens", 13}, {"total_tokens", 14}}));
+  EXPECT_EQ(all.back()["usage"], Json({{"prompt_tokens", 1},
+                                       {"completion_tokens", 13},
+                                       {"total_tokens", 14},
+                                       {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
 }
 
 TEST_F(GenerationRoutes, ContinuesATextWholeAndStreamed) {
@@ -414,6 +418,29 @@ TEST_F(GenerationRoutes, TheModelIsListedAndCounted) {
   EXPECT_EQ(metric("generation_tokens_total"), "13");
   EXPECT_EQ(metric("generation_first_token_seconds_count"), "1");
   EXPECT_EQ(metric("generation_token_seconds_count"), "12");
+}
+
+// 40 ids: two blocks of 16, and the last id is computed in any case.
+TEST_F(GenerationRoutes, WhatOfAPromptWasCachedIsToldAndCounted) {
+  start_counting();
+  const std::string prompt(40, 'a');
+  const auto ask = [&] { return json(ask_chat(R"(,"max_tokens":1)", prompt))["usage"]; };
+  EXPECT_EQ(ask()["prompt_tokens_details"]["cached_tokens"], 0);
+  const auto again = ask();
+  EXPECT_EQ(again["prompt_tokens_details"]["cached_tokens"], 32);
+  EXPECT_EQ(again["prompt_tokens"], 40);
+  EXPECT_EQ(metric("prefix_cache_queries_total"), "80");
+  EXPECT_EQ(metric("prefix_cache_hits_total"), "32");
+}
+
+TEST_F(GenerationRoutes, WithoutAPrefixCacheNothingIsLookedUp) {
+  options_.has_prefix_cache = false;
+  start_counting();
+  for (int i = 0; i < 2; ++i) {
+    const auto usage = json(ask_chat(R"(,"max_tokens":1)", std::string(40, 'a')))["usage"];
+    EXPECT_EQ(usage["prompt_tokens_details"]["cached_tokens"], 0);
+  }
+  EXPECT_EQ(metric("prefix_cache_queries_total"), "0");
 }
 
 TEST_F(ServerFixture, AServerWithoutADecoderSaysSo) {

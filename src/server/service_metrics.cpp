@@ -158,6 +158,8 @@ void add_generation(MetricText& text, const std::optional<GenerationStatus>& gen
   add_one(text, "generation_waiting", number(generation->waiting_count));
   add_one(text, "generation_prompt_tokens_total", number(generation->prompt_token_count));
   add_one(text, "generation_tokens_total", number(generation->reply_token_count));
+  add_one(text, "prefix_cache_queries_total", number(generation->prefix_query_token_count));
+  add_one(text, "prefix_cache_hits_total", number(generation->prefix_hit_token_count));
   const auto add = [&](std::string_view name, const SecondsHistogram& times) {
     begin(text, name);
     add_histogram(text, "", times.counts, times.sum);

@@ -36,6 +36,7 @@ struct GenerationCall {
 /// Tokens of a call so far.
 struct GenerationUsage {
   std::uint32_t prompt_tokens = 0;
+  std::uint32_t cached_tokens = 0;  // of the prompt: not computed, as an earlier call's were there
   std::uint32_t reply_tokens = 0;
 };
 
@@ -91,7 +92,9 @@ struct GenerationStatus {
   std::uint64_t length_count = 0;  // by the limit of tokens or the context
   std::uint64_t prompt_token_count = 0;
   std::uint64_t reply_token_count = 0;
-  std::size_t running_count = 0;  // with a device
+  std::uint64_t prefix_query_token_count = 0;  // looked up in a prefix cache
+  std::uint64_t prefix_hit_token_count = 0;    // and found there
+  std::size_t running_count = 0;               // with a device
   std::size_t waiting_count = 0;
   SecondsHistogram first_token = {};  // from asking to the first token
   SecondsHistogram token_gap = {};    // between two tokens of a reply

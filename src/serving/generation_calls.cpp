@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/wall_clock.h"
 #include "serving/generation_service.h"
@@ -171,10 +172,16 @@ void GenerationService::on_prepared(CallId id, Result<std::vector<std::uint32_t>
                              .token_limit = std::min(room, asked->token_limit.value_or(room)),
                              .stop_ids = asked->ignores_stop_ids ? std::vector<std::uint32_t>{}
                                                                  : decoder.prompts->text.stop_ids,
+                             .prefix_scope = prefix_scope(asked->caller),
                              .sampling = asked->sampling});
   decoder.streams.emplace(*call.stream, id);
   decoder.prompt_token_count += call.usage.prompt_tokens;
   counts_.prompt_token_count += call.usage.prompt_tokens;
+}
+
+// A quick first token would tell one key's owner that another has asked what begins like this.
+std::uint64_t GenerationService::prefix_scope(const std::string& caller) const {
+  return options_.is_cache_shared || caller.empty() ? 0 : hash64(caller);
 }
 
 void GenerationService::cancel(CallId id) {
@@ -221,6 +228,17 @@ void GenerationService::end(CallId id, FinishReason reason) {
 }
 
 // ---- What the workers say ----
+
+// Where a reply goes on elsewhere, all that is known of it is looked up again; what its client is
+// told is of its beginning.
+void GenerationService::on_begun(ServingDecoder& decoder, StreamId stream,
+                                 std::uint32_t cached_count) {
+  auto& usage = calls_.at(decoder.streams.at(stream)).usage;
+  if (usage.reply_tokens == 0) usage.cached_tokens = cached_count;
+  if (!options_.has_prefix_cache) return;
+  counts_.prefix_query_token_count += std::uint64_t{usage.prompt_tokens} + usage.reply_tokens;
+  counts_.prefix_hit_token_count += cached_count;
+}
 
 void GenerationService::on_token(ServingDecoder& decoder, StreamId stream,
                                  const GeneratedToken& token) {

@@ -73,7 +73,8 @@ Status GenerationService::open_decoder(const ServedModel& asked) {
                               .build = std::string(build_name()),
                               .source = decoder.path,
                               .precision = decoder.precision,
-                              .streams_most = ServingDecoder::kStreamsMost};
+                              .streams_most = ServingDecoder::kStreamsMost,
+                              .has_prefix_cache = options_.has_prefix_cache};
   std::uint64_t free_bytes = UINT64_MAX;
   for (const auto index : decoder.devices) {
     options.devices.push_back(options_.devices[index]);
@@ -82,6 +83,9 @@ Status GenerationService::open_decoder(const ServedModel& asked) {
   }
   options.cache_bytes = fit_decoder_cache(decoder, free_bytes);
   DecoderFleetEvents events;
+  events.on_begun = [this, &decoder](StreamId stream, std::uint32_t cached_count) {
+    on_begun(decoder, stream, cached_count);
+  };
   events.on_token = [this, &decoder](StreamId stream, const GeneratedToken& token) {
     on_token(decoder, stream, token);
   };

@@ -95,6 +95,8 @@ class GenerationService {
   std::size_t unsent_count(const ServingDecoder& decoder) const;
   void prepare(CallId id, const Call& call);
   void on_prepared(CallId id, Result<std::vector<std::uint32_t>> ids);
+  std::uint64_t prefix_scope(const std::string& caller) const;
+  void on_begun(ServingDecoder& decoder, StreamId stream, std::uint32_t cached_count);
   void on_token(ServingDecoder& decoder, StreamId stream, const GeneratedToken& token);
   void on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason);
   void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error, bool was_given);

@@ -145,6 +145,40 @@ TEST_F(GenerationServiceTest, AReplySurvivesItsWorkers) {
   EXPECT_GT(service_->models()[0].devices[0].restart_count, 5U);
 }
 
+// 40 ids: two blocks of 16, and the last id is computed in any case.
+TEST_F(GenerationServiceTest, APromptIsNotComputedAgainForTheSameCaller) {
+  start();
+  const auto cached = [&](const std::string& caller) {
+    const auto reply = answer({.caller = caller, .text = std::string(40, 'a'), .token_limit = 1});
+    EXPECT_EQ(reply.text, "b");
+    return reply.usage.cached_tokens;
+  };
+  EXPECT_EQ(cached("ci"), 0U);
+  EXPECT_EQ(cached("ci"), 32U);
+  EXPECT_EQ(cached("other"), 0U) << "it would learn what ci has asked";
+  EXPECT_EQ(cached(""), 0U);
+  EXPECT_EQ(service_->status().prefix_query_token_count, 160U);
+  EXPECT_EQ(service_->status().prefix_hit_token_count, 32U);
+}
+
+TEST_F(GenerationServiceTest, CallersShareBeginningsWhereTheyAreToldTo) {
+  options_.is_cache_shared = true;
+  start();
+  for (const auto* caller : {"ci", "other"}) {
+    const auto reply = answer({.caller = caller, .text = std::string(40, 'a'), .token_limit = 1});
+    EXPECT_EQ(reply.usage.cached_tokens, std::string(caller) == "ci" ? 0U : 32U);
+  }
+}
+
+TEST_F(GenerationServiceTest, OfAReplyThatGoesOnElsewhereItsOwnBeginningIsTold) {
+  start("kill_after=20");
+  const auto reply = answer({.text = std::string(40, 'a'), .token_limit = 25});
+  EXPECT_EQ(reply.usage.reply_tokens, 25U);
+  EXPECT_EQ(reply.usage.cached_tokens, 0U);
+  // Looked up again with 20 tokens of the reply.
+  EXPECT_EQ(service_->status().prefix_query_token_count, 100U);
+}
+
 TEST_F(GenerationServiceTest, ACancelledCallIsToldNothingMore) {
   start("wait_at=2");
   Outcome outcome;

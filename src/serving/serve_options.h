@@ -52,13 +52,14 @@ struct ServeOptions {
   std::filesystem::path torch_root;
   std::filesystem::path cache_folder;  // precision verdicts, canary rows
   std::uint32_t batch_tokens = 4096;
-  bool is_low_latency = true;  // as FleetOptions::is_low_latency
+  bool is_low_latency = true;    // as FleetOptions::is_low_latency
+  bool has_prefix_cache = true;  // of decoders, as DecoderFleetOptions::has_prefix_cache
 
   DispatchOptions dispatch;
   AdmissionOptions admission;
   CacheOptions cache;
   bool is_cache_shared = false;  // between API keys; else none learns from a quick answer what
-                                 // another has asked
+                                 // another has asked, of vectors and of replies
 
   std::uint32_t texts_most = 2048;  // of one request; OpenAI's limit
   bool auto_truncate = true;        // when a request does not say; false: too long is an error

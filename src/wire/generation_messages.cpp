@@ -65,6 +65,13 @@ Result<SamplingOptions> read_sampling(ByteReader& reader) {
   return sampling;
 }
 
+// A 2 here means that the reader has lost its place.
+Result<bool> read_flag(ByteReader& reader) {
+  const auto value = MUSTER_TRY(reader.number<std::uint8_t>());
+  if (value > 1) return ByteReader::unknown_value("yes or no", value);
+  return value == 1;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const LoadDecoder& message) {
@@ -76,6 +83,7 @@ std::vector<std::byte> encode(const LoadDecoder& message) {
   writer.number(message.cache_bytes);
   writer.number(message.step_tokens_most);
   writer.number(message.sequences_most);
+  writer.number(static_cast<std::uint8_t>(message.has_prefix_cache));
   return writer.take();
 }
 
@@ -90,6 +98,7 @@ Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload) {
   message.cache_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   message.step_tokens_most = MUSTER_TRY(reader.number<std::uint32_t>());
   message.sequences_most = MUSTER_TRY(reader.number<std::uint32_t>());
+  message.has_prefix_cache = MUSTER_TRY(read_flag(reader));
   MUSTER_TRY(reader.end());
   if (message.step_tokens_most == 0 || message.sequences_most == 0) {
     return Error{ErrorKind::Corrupt, "a decoder without tokens or sequences in a step"};
@@ -132,6 +141,7 @@ std::vector<std::byte> encode(const Generate& message) {
   writer.number(message.reply_count);
   writer.number(message.token_limit);
   writer.numbers<std::uint32_t>(message.stop_ids);
+  writer.number(message.prefix_scope);
   write_sampling(writer, message.sampling);
   return writer.take();
 }
@@ -145,6 +155,7 @@ Result<Generate> decode_generate(std::span<const std::byte> payload) {
   message.reply_count = MUSTER_TRY(reader.number<std::uint32_t>());
   message.token_limit = MUSTER_TRY(reader.number<std::uint32_t>());
   message.stop_ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
+  message.prefix_scope = MUSTER_TRY(reader.number<std::uint64_t>());
   message.sampling = MUSTER_TRY(read_sampling(reader));
   MUSTER_TRY(reader.end());
   if (message.ids.size() <= message.reply_count) {
@@ -159,6 +170,11 @@ Result<Generate> decode_generate(std::span<const std::byte> payload) {
 // they carry.
 std::vector<std::byte> encode(const Tokens& message) {
   ByteWriter writer;
+  writer.number(static_cast<std::uint32_t>(message.begun.size()));
+  for (const auto& begun : message.begun) {
+    writer.number(begun.sequence);
+    writer.number(begun.cached_count);
+  }
   writer.number(static_cast<std::uint32_t>(message.tokens.size()));
   for (const auto& token : message.tokens) {
     writer.number(token.sequence);
@@ -173,6 +189,13 @@ std::vector<std::byte> encode(const Tokens& message) {
 Result<Tokens> decode_tokens(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   Tokens message;
+  const auto begun_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  for (std::uint32_t i = 0; i < begun_count; ++i) {
+    BegunSequence begun;
+    begun.sequence = MUSTER_TRY(reader.number<std::uint64_t>());
+    begun.cached_count = MUSTER_TRY(reader.number<std::uint32_t>());
+    message.begun.push_back(begun);
+  }
   const auto count = MUSTER_TRY(reader.number<std::uint32_t>());
   for (std::uint32_t i = 0; i < count; ++i) {
     GeneratedToken token;

@@ -28,6 +28,7 @@ struct LoadDecoder {
   std::uint64_t cache_bytes = 0;         // for keys and values
   std::uint32_t step_tokens_most = 512;  // that a step computes
   std::uint32_t sequences_most = 32;     // that are in the cache at once
+  bool has_prefix_cache = true;          // sequences begin behind what earlier ones have computed
 };
 
 /// Worker: loaded.
@@ -49,6 +50,7 @@ struct Generate {
   std::uint32_t reply_count = 0;             // of the ids; another worker has chosen them before
   std::uint32_t token_limit = 0;             // further tokens at most
   std::vector<std::uint32_t> stop_ids = {};  // each of them ends the reply
+  std::uint64_t prefix_scope = 0;            // it shares keys and values within this alone
   SamplingOptions sampling = {};
 };
 
@@ -62,8 +64,18 @@ struct GeneratedToken {
   bool operator==(const GeneratedToken&) const = default;
 };
 
-/// Worker: what a step has chosen; nothing where it computed a part of a prompt alone.
+/// A sequence that has got its place for the first time.
+struct BegunSequence {
+  std::uint64_t sequence = 0;
+  std::uint32_t cached_count = 0;  // of its ids, from the first on: their keys were there already
+
+  bool operator==(const BegunSequence&) const = default;
+};
+
+/// Worker: what a step has begun with and chosen; no tokens where it computed a part of a prompt
+/// alone.
 struct Tokens {
+  std::vector<BegunSequence> begun = {};  // before any token of theirs
   std::vector<GeneratedToken> tokens = {};
 };
 

@@ -15,34 +15,41 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
 }
 
 TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
-  const Tokens message{{{.sequence = 258, .token = 3, .logprob = -1.0F, .top = {{4, 0.5F}}}}};
+  const Tokens message{
+      .begun = {{.sequence = 259, .cached_count = 32}},
+      .tokens = {{.sequence = 258, .token = 3, .logprob = -1.0F, .top = {{4, 0.5F}}}}};
   // -1.0 is 0xbf800000, 0.5 is 0x3f000000.
   EXPECT_EQ(encode(message),
-            bytes({1, 0, 0, 0,                                      // one token
-                   2, 1, 0, 0, 0, 0, 0,    0,                       // of sequence 258
-                   3, 0, 0, 0, 0, 0, 0x80, 0xbf,                    // its id and logprob
-                   1, 0, 0, 0, 4, 0, 0,    0,    0, 0, 0, 0x3f}));  // the likeliest
+            bytes({1, 0, 0, 0,                                       // one has begun
+                   3, 1, 0, 0, 0, 0, 0,    0,    32, 0, 0, 0,        // 259, behind 32 ids
+                   1, 0, 0, 0,                                       // one token
+                   2, 1, 0, 0, 0, 0, 0,    0,                        // of sequence 258
+                   3, 0, 0, 0, 0, 0, 0x80, 0xbf,                     // its id and logprob
+                   1, 0, 0, 0, 4, 0, 0,    0,    0,  0, 0, 0x3f}));  // the likeliest
 }
 
-TEST(GenerationMessagesTest, EveryFieldComesBack) {
+TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
   const LoadDecoder load{.model_id = 7,
                          .source = "m.gguf",
                          .precision = DecoderPrecision::Own,
                          .cpus = {1, 2},
                          .cache_bytes = 1ULL << 40U,
                          .step_tokens_most = 256,
-                         .sequences_most = 9};
+                         .sequences_most = 9,
+                         .has_prefix_cache = false};
   const auto loaded = decode_load_decoder(encode(load));
   ASSERT_TRUE(loaded);
   EXPECT_EQ(encode(*loaded), encode(load));
   EXPECT_EQ(loaded->source, "m.gguf");
   EXPECT_EQ(loaded->precision, DecoderPrecision::Own);
+  EXPECT_FALSE(loaded->has_prefix_cache);
 
   const Generate generate{.model_id = 7,
                           .ids = {5, 6, 7},
                           .reply_count = 2,
                           .token_limit = 11,
                           .stop_ids = {2},
+                          .prefix_scope = 1ULL << 62U,
                           .sampling = {.temperature = 0.5,
                                        .top_k = 40,
                                        .top_p = 0.9,
@@ -59,8 +66,11 @@ TEST(GenerationMessagesTest, EveryFieldComesBack) {
   EXPECT_EQ(generated->reply_count, 2U);
   EXPECT_EQ(generated->token_limit, 11U);
   EXPECT_EQ(generated->stop_ids, generate.stop_ids);
+  EXPECT_EQ(generated->prefix_scope, 1ULL << 62U);
   EXPECT_EQ(generated->sampling, generate.sampling);
+}
 
+TEST(GenerationMessagesTest, EveryFieldOfTheWorkersComesBack) {
   const DecoderReady ready{.model_id = 1,
                            .vocab_size = 2,
                            .length_max = 3,
@@ -74,6 +84,12 @@ TEST(GenerationMessagesTest, EveryFieldComesBack) {
   EXPECT_EQ(encode(*there), encode(ready));
   EXPECT_EQ(there->decoder_class, "avx512/decoder-1");
 
+  const Tokens tokens{.begun = {{1, 16}, {2, 0}}, .tokens = {}};
+  const auto told = decode_tokens(encode(tokens));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->begun, tokens.begun);
+  EXPECT_TRUE(told->tokens.empty());
+
   const auto finished = decode_finished(encode(Finished{FinishReason::Length}));
   ASSERT_TRUE(finished);
   EXPECT_EQ(finished->reason, FinishReason::Length);
@@ -86,7 +102,11 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {}})));
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1, 2}, .reply_count = 2})));
   EXPECT_FALSE(decode_load_decoder(encode(LoadDecoder{.sequences_most = 0})));
+  auto no_flag = encode(LoadDecoder{});
+  no_flag.back() = std::byte{2};
+  EXPECT_FALSE(decode_load_decoder(no_flag));
   EXPECT_FALSE(decode_tokens(bytes({255, 255, 255, 255})));
+  EXPECT_FALSE(decode_tokens(bytes({0, 0, 0, 0, 255, 255, 255, 255})));
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ Result<Loaded> load_decoder(const LoadDecoder& load) {
                   .block_count = static_cast<std::uint32_t>(options.block_count),
                   .step_tokens_most = load.step_tokens_most,
                   .sequences_most = load.sequences_most,
-                  .length_max = static_cast<std::uint32_t>(length_max)};
+                  .length_max = static_cast<std::uint32_t>(length_max),
+                  .keeps_prefixes = load.has_prefix_cache};
   loaded.decoder = MUSTER_TRY(engine::Decoder::load(std::move(options)));
   return loaded;
 }

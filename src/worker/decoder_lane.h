@@ -19,7 +19,7 @@ namespace muster {
 struct DecoderLaneEvents {
   std::function<void(const DecoderReady&)> on_ready;
   std::function<void(const Error&)> on_load_failed;
-  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;  // of a step; may be none
+  std::function<void(const Tokens&)> on_tokens;  // of a step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
   std::function<void(SequenceId)> on_cancelled;  // for each `cancel`; nothing of it comes behind

@@ -26,8 +26,6 @@ Status Generation::add(SequenceId id, Generate request) {
                  fmt::format("a token id is not in the vocabulary of {}: {}", decoder_.vocab_size(),
                              *unknown)};
   }
-  MUSTER_TRY(
-      scheduler_.add(id, static_cast<std::uint32_t>(request.ids.size()), request.token_limit));
   engine::TokenHistory history(request.sampling);
   const std::size_t prompt_size = request.ids.size() - request.reply_count;
   for (std::size_t i = 0; i < request.ids.size(); ++i) {
@@ -37,7 +35,11 @@ Status Generation::add(SequenceId id, Generate request) {
       history.add_reply(request.ids[i]);
     }
   }
-  sequences_.emplace(id, Sequence{std::move(request), std::move(history)});
+  MUSTER_TRY(scheduler_.add(id, {.ids = std::move(request.ids),
+                                 .token_limit = request.token_limit,
+                                 .prefix_scope = request.prefix_scope}));
+  sequences_.emplace(
+      id, Sequence{std::move(request.stop_ids), std::move(request.sampling), std::move(history)});
   return Done{};
 }
 
@@ -52,16 +54,27 @@ void Generation::step() {
   const auto parts = scheduler_.next();  // a copy: sequences that end are taken out of the original
   if (!compute(parts)) return;
   scheduler_.complete();
-  std::vector<GeneratedToken> tokens;
+  Tokens told{.begun = begun(parts), .tokens = {}};
   std::size_t row = 0;
   const std::size_t vocab = decoder_.vocab_size();
   for (const auto& part : parts) {
     if (!part.wants_logits) continue;
-    choose(part.sequence, std::span(logits_).subspan(row++ * vocab, vocab), tokens);
+    choose(part.sequence, std::span(logits_).subspan(row++ * vocab, vocab), told.tokens);
   }
-  events_.on_tokens(tokens);  // also none: that a step was done is a sign of life
+  events_.on_tokens(told);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
   for (const auto& [id, error] : std::exchange(failed_, {})) events_.on_failed(id, error);
+}
+
+// A sequence begins where the scheduler found its first token that was not in the cache.
+std::vector<BegunSequence> Generation::begun(const std::vector<StepPart>& parts) {
+  std::vector<BegunSequence> all;
+  for (const auto& part : parts) {
+    auto& sequence = sequences_.at(part.sequence);
+    if (std::exchange(sequence.has_begun, true)) continue;
+    all.push_back({.sequence = part.sequence, .cached_count = part.begin});
+  }
+  return all;
 }
 
 // A step that fails fails for all of its sequences: what they share is at fault, not one of them.
@@ -69,8 +82,7 @@ bool Generation::compute(const std::vector<StepPart>& parts) {
   std::vector<engine::StepSequence> steps;
   std::size_t wanted = 0;
   for (const auto& part : parts) {
-    const auto& ids = sequences_.at(part.sequence).request.ids;
-    steps.push_back({.tokens = std::span(ids).subspan(part.begin, part.count),
+    steps.push_back({.tokens = scheduler_.ids(part.sequence).subspan(part.begin, part.count),
                      .position = part.begin,
                      .blocks = scheduler_.blocks(part.sequence),
                      .wants_logits = part.wants_logits});
@@ -89,16 +101,17 @@ bool Generation::compute(const std::vector<StepPart>& parts) {
 
 void Generation::choose(SequenceId id, std::span<float> logits,
                         std::vector<GeneratedToken>& tokens) {
-  auto& [request, history] = sequences_.at(id);
+  auto& sequence = sequences_.at(id);
   // The position of the token that is chosen, counted from the start of the prompt: the same when
   // another worker goes on with the sequence.
-  auto sampled = engine::sample(logits, request.sampling, history, request.ids.size());
+  auto sampled =
+      engine::sample(logits, sequence.sampling, sequence.history, scheduler_.ids(id).size());
   if (!sampled) {
     failed_.emplace(id, sampled.error());
     return end(id);
   }
-  const bool is_stop = std::find(request.stop_ids.begin(), request.stop_ids.end(),
-                                 sampled->token) != request.stop_ids.end();
+  const auto& stops = sequence.stop_ids;
+  const bool is_stop = std::find(stops.begin(), stops.end(), sampled->token) != stops.end();
   if (is_stop) {
     finished_.emplace(id, FinishReason::Stop);
     return end(id);
@@ -107,9 +120,8 @@ void Generation::choose(SequenceId id, std::span<float> logits,
       .sequence = id, .token = sampled->token, .logprob = sampled->logprob, .top = {}};
   for (const auto& top : sampled->top) token.top.emplace_back(top.token, top.logprob);
   tokens.push_back(std::move(token));
-  request.ids.push_back(sampled->token);
-  history.add_reply(sampled->token);
-  if (scheduler_.append(id)) return;
+  sequence.history.add_reply(sampled->token);
+  if (scheduler_.append(id, sampled->token)) return;
   finished_.emplace(id, FinishReason::Length);
   end(id);
 }

@@ -16,7 +16,7 @@ namespace muster {
 
 /// What becomes of sequences, told from within `step`.
 struct GenerationEvents {
-  std::function<void(const std::vector<GeneratedToken>&)> on_tokens;  // of each step; may be none
+  std::function<void(const Tokens&)> on_tokens;  // of each step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
 };
@@ -45,12 +45,16 @@ class Generation {
   void step();
 
  private:
+  /// Its ids are the scheduler's.
   struct Sequence {
-    Generate request;
+    std::vector<std::uint32_t> stop_ids;
+    SamplingOptions sampling;
     engine::TokenHistory history;
+    bool has_begun = false;  // that it has is told
   };
 
   bool compute(const std::vector<StepPart>& parts);
+  std::vector<BegunSequence> begun(const std::vector<StepPart>& parts);
   void choose(SequenceId id, std::span<float> logits, std::vector<GeneratedToken>& tokens);
   void end(SequenceId id);
 

@@ -32,8 +32,12 @@ class TestGeneration {
     options.block_count = steps.block_count;
     decoder_ = *engine::Decoder::load(options);
     GenerationEvents events;
-    events.on_tokens = [this](const std::vector<GeneratedToken>& tokens) {
-      for (const auto& token : tokens) replies[token.sequence].push_back(token.token);
+    events.on_tokens = [this](const Tokens& told) {
+      for (const auto& begun : told.begun) cached[begun.sequence] = begun.cached_count;
+      for (const auto& token : told.tokens) {
+        replies[token.sequence].push_back(token.token);
+        tokens[token.sequence].push_back(token);
+      }
     };
     events.on_finished = [this](SequenceId id, FinishReason reason) { ends[id] = reason; };
     events.on_failed = [this](SequenceId id, const Error& error) { errors[id] = error.message; };
@@ -46,6 +50,8 @@ class TestGeneration {
 
   std::optional<Generation> generation;
   std::map<SequenceId, Reply> replies;
+  std::map<SequenceId, std::vector<GeneratedToken>> tokens;  // the same, with logprobs
+  std::map<SequenceId, std::uint32_t> cached;
   std::map<SequenceId, FinishReason> ends;
   std::map<SequenceId, std::string> errors;
 
@@ -117,6 +123,102 @@ TEST(GenerationTest, ASequenceGoesOnElsewhere) {
           << "seed " << seed << " after " << known;
     }
   }
+}
+
+// Forty ids that all of these begin with, and an end of their own; with the logprobs of a token,
+// which show any bit of its logits.
+Generate request_behind(std::uint64_t seed) {
+  auto request = request_of(1000, true);
+  request.ids.resize(40, 9);
+  const auto own = request_of(seed, seed % 2 == 0);
+  request.ids.insert(request.ids.end(), own.ids.begin(), own.ids.end());
+  request.token_limit = own.token_limit;
+  request.sampling = own.sampling;
+  request.sampling.logprob_count = 5;
+  return request;
+}
+
+// In one chunk, on one thread, with nothing kept of anybody.
+std::vector<GeneratedToken> computed_whole(Generate request, DecoderPrecision precision) {
+  auto steps = roomy();
+  steps.step_tokens_most = 128;
+  steps.keeps_prefixes = false;
+  TestGeneration one(steps, precision, 1);
+  EXPECT_TRUE(one.generation->add(1, std::move(request)));
+  one.run();
+  EXPECT_EQ(one.cached.at(1), 0U);
+  return one.tokens[1];
+}
+
+// But for the number of the sequence.
+bool has_same_bits(const std::vector<GeneratedToken>& one, std::vector<GeneratedToken> other) {
+  for (auto& token : other) token.sequence = one.empty() ? 0 : one.front().sequence;
+  return one == other;
+}
+
+TEST(GenerationTest, BehindAKeptBeginningEveryBitIsAsWithoutIt) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    auto steps = roomy();
+    steps.step_tokens_most = 20;
+    TestGeneration behind(steps, precision, 2);
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      ASSERT_TRUE(behind.generation->add(seed, request_behind(seed)));
+      behind.run();  // one after the other: what an ended one has left is used
+      EXPECT_EQ(behind.cached.at(seed), seed == 1 ? 0U : 32U);
+      EXPECT_TRUE(
+          has_same_bits(behind.tokens[seed], computed_whole(request_behind(seed), precision)))
+          << "seed " << seed << " in " << decoder_precision_name(precision);
+    }
+  }
+}
+
+TEST(GenerationTest, AConversationGoesOnBehindItsOwnReply) {
+  TestGeneration talk(roomy(), DecoderPrecision::Fp32, 1);
+  auto request = request_behind(2);
+  ASSERT_TRUE(talk.generation->add(1, request));
+  talk.run();
+  request.ids.insert(request.ids.end(), talk.replies[1].begin(), talk.replies[1].end());
+  // The last token of a reply is never computed, and only whole blocks are kept.
+  const auto kept = static_cast<std::uint32_t>((request.ids.size() - 1) / 16 * 16);
+  request.ids.insert(request.ids.end(), {5, 6, 7});
+  request.token_limit = 6;
+  ASSERT_TRUE(talk.generation->add(2, request));
+  talk.run();
+  EXPECT_EQ(talk.cached.at(2), kept);
+  EXPECT_TRUE(has_same_bits(talk.tokens[2], computed_whole(request, DecoderPrecision::Fp32)));
+}
+
+// Twelve that begin alike share what one of them computes, and give it back to each other.
+TEST(GenerationTest, SharedBeginningsInCompanyAndAfterPreemptionChangeNothing) {
+  auto tight = roomy();
+  tight.block_count = 12;
+  tight.step_tokens_most = 20;
+  TestGeneration crowd(tight, DecoderPrecision::Bf16, 2);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    ASSERT_TRUE(crowd.generation->add(seed, request_behind(seed)));
+  }
+  crowd.run();
+  EXPECT_GT(crowd.generation->preemption_count(), 0U);
+  std::size_t shared_count = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    shared_count += crowd.cached.at(seed) > 0 ? 1 : 0;
+    EXPECT_TRUE(has_same_bits(crowd.tokens[seed],
+                              computed_whole(request_behind(seed), DecoderPrecision::Bf16)))
+        << "seed " << seed;
+  }
+  EXPECT_GT(shared_count, 0U);
+}
+
+TEST(GenerationTest, AnotherScopeSharesNothing) {
+  TestGeneration both(roomy(), DecoderPrecision::Fp32, 1);
+  for (const std::uint64_t id : {1U, 2U}) {
+    auto request = request_behind(2);
+    request.prefix_scope = id;
+    ASSERT_TRUE(both.generation->add(id, std::move(request)));
+    both.run();
+    EXPECT_EQ(both.cached.at(id), 0U);
+  }
+  EXPECT_EQ(both.replies[1], both.replies[2]);
 }
 
 TEST(GenerationTest, AStopIdEndsAReplyAndIsNotPartOfIt) {

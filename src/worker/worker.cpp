@@ -227,9 +227,7 @@ Status Worker::on_load_decoder(LoadDecoder load) {
   events.on_load_failed = [tell, id](const Error& error) {
     tell(MessageType::LoadFailed, 0, encode(LoadFailed{id, error}));
   };
-  events.on_tokens = [tell](const std::vector<GeneratedToken>& tokens) {
-    tell(MessageType::Tokens, 0, encode(Tokens{tokens}));
-  };
+  events.on_tokens = [tell](const Tokens& tokens) { tell(MessageType::Tokens, 0, encode(tokens)); };
   events.on_finished = [tell](SequenceId of, FinishReason reason) {
     tell(MessageType::Finished, of, encode(Finished{reason}));
   };

@@ -1,5 +1,7 @@
 // A worker for tests: it speaks the protocol of muster-worker about decoders, and its model counts:
-// the next token of a sequence is its last one plus one. 1,000 ids; 999 is followed by 0.
+// the next token of a sequence is its last one plus one. 1,000 ids; 999 is followed by 0. Of a
+// sequence that begins as an earlier one of its scope it says so, in blocks of 16 ids, as a worker
+// with a prefix cache does that never evicts.
 // COUNTING_WORKER holds its orders as words:
 //   die_after=5   aborts as soon as it has sent so many tokens; at 0 in place of the first one
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
@@ -9,6 +11,7 @@
 //   length_max=80 tokens of prompt and reply at most; 100 without it
 //   lose_end      aborts in place of saying that a sequence has ended
 //   fail_load     cannot load the decoder
+//   no_prefix_cache  cannot load it with one
 //   die_at_load   aborts in place of loading it
 //   hang_at_load  stops (SIGSTOP) there
 //   other_build   claims to be of another build
@@ -26,6 +29,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/build_info.h"
 #include "base/text.h"
@@ -39,6 +43,8 @@ namespace {
 constexpr int kSocket = 3;
 constexpr std::uint32_t kVocabSize = 1000;
 constexpr std::uint32_t kLengthMax = 100;
+constexpr std::uint32_t kBlockCount = 1000;
+constexpr std::uint32_t kBlockTokens = 16;
 
 using Orders = std::map<std::string, std::uint32_t>;
 
@@ -81,9 +87,11 @@ class Counting {
 
  private:
   Status on_load(const LoadDecoder& load) {
+    has_prefix_cache_ = load.has_prefix_cache;
     if (orders_.count("die_at_load") > 0) std::abort();
     if (orders_.count("hang_at_load") > 0) ::raise(SIGSTOP);
-    if (orders_.count("fail_load") > 0) {
+    const bool is_wrong = load.has_prefix_cache && orders_.count("no_prefix_cache") > 0;
+    if (is_wrong || orders_.count("fail_load") > 0) {
       return send(MessageType::LoadFailed, 0,
                   encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
     }
@@ -91,6 +99,7 @@ class Counting {
                 encode(DecoderReady{.model_id = load.model_id,
                                     .vocab_size = kVocabSize,
                                     .length_max = order("length_max", kLengthMax),
+                                    .block_count = kBlockCount,
                                     .thread_count = 1,
                                     .decoder_class = "counting"}));
   }
@@ -106,6 +115,15 @@ class Counting {
       return send(MessageType::Failed, id,
                   encode(Failed{{ErrorKind::InvalidArgument, "no room for a reply"}}));
     }
+    MUSTER_TRY(send(MessageType::Tokens, 0,
+                    encode(Tokens{.begun = {{id, cached_count(request)}}, .tokens = {}})));
+    MUSTER_TRY(count(id, request));
+    served_.push_back(std::move(request));
+    return Done{};
+  }
+
+  Status count(std::uint64_t id, Generate& request) {
+    const auto length_max = order("length_max", kLengthMax);
     const auto wait_at = order("wait_at", UINT32_MAX);
     for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
@@ -115,8 +133,10 @@ class Counting {
       if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
         return finish(id, FinishReason::Stop);
       }
-      MUSTER_TRY(send(MessageType::Tokens, 0,
-                      encode(Tokens{{{.sequence = id, .token = token, .logprob = 0, .top = {}}}})));
+      MUSTER_TRY(send(
+          MessageType::Tokens, 0,
+          encode(Tokens{.begun = {},
+                        .tokens = {{.sequence = id, .token = token, .logprob = 0, .top = {}}}})));
       request.ids.push_back(token);
       ++sent_;
       // At once, not at the next token: else a stream that comes later, alone and without fault,
@@ -124,6 +144,20 @@ class Counting {
       die_if_due();
     }
     return finish(id, FinishReason::Length);
+  }
+
+  // Ids that it has in common with an earlier one, in whole blocks, and without its last.
+  std::uint32_t cached_count(const Generate& request) const {
+    if (!has_prefix_cache_) return 0;
+    std::size_t longest = 0;
+    for (const auto& earlier : served_) {
+      if (earlier.prefix_scope != request.prefix_scope) continue;
+      const auto end = std::mismatch(request.ids.begin(), request.ids.end() - 1,
+                                     earlier.ids.begin(), earlier.ids.end())
+                           .first;
+      longest = std::max(longest, static_cast<std::size_t>(end - request.ids.begin()));
+    }
+    return static_cast<std::uint32_t>(longest) / kBlockTokens * kBlockTokens;
   }
 
   Status finish(std::uint64_t id, FinishReason reason) const {
@@ -153,6 +187,8 @@ class Counting {
   }
 
   const Orders orders_;
+  bool has_prefix_cache_ = false;
+  std::vector<Generate> served_;  // with their replies
   std::uint32_t sent_ = 0;
 };
 

@@ -67,6 +67,14 @@ TEST_F(ChatCommand, AnswersInTurns) {
   EXPECT_NE(told.err.find("; it is as long as it may be\n"), std::string::npos) << told.err;
 }
 
+TEST_F(ChatCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
+  muster_.set("COUNTING_WORKER", "no_prefix_cache");
+  EXPECT_NE(chat("az\n").err.find("told not to load"), std::string::npos)
+      << "it keeps them unless it is told not to";
+  const auto finished = chat("az\n", {"--no-prefix-cache"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+}
+
 TEST_F(ChatCommand, AConversationIsKeptAndGoesOn) {
   const auto first = chat("/set system the\nthe az\n/save talk.json\n");
   ASSERT_EQ(first.exit_code, 0) << first.err;

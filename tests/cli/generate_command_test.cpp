@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "run_muster.h"
 
@@ -36,6 +37,28 @@ TEST(GenerateCommand, TakesItsPromptFromStandardInput) {
   const auto given = generate("the az", "/dev/null");
   ASSERT_EQ(given.exit_code, 0) << given.err;
   EXPECT_EQ(nlohmann::json::parse(given.out)["text"], "00 11");
+}
+
+TEST(GenerateCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
+  Muster muster("generate_prefix_cache");
+  write_tiny_decoder(muster, muster.folder() / "model");
+  muster.set("COUNTING_WORKER", "no_prefix_cache");
+  std::vector<std::string> words{"generate",
+                                 "model",
+                                 "-p",
+                                 "az",
+                                 "--devices",
+                                 "cpu:0",
+                                 "--quiet",
+                                 "--torch-root",
+                                 "torch",
+                                 "--worker-program",
+                                 MUSTER_BINARY_DIR "/bin/counting_worker"};
+  EXPECT_NE(muster.run(words).err.find("told not to load"), std::string::npos)
+      << "it keeps them unless it is told not to";
+  words.emplace_back("--no-prefix-cache");
+  const auto finished = muster.run(words);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
 }
 
 // Its worker loads for ever.

@@ -63,13 +63,19 @@ class GenerateServerTest : public testing::Test {
     return text;
   }
 
-  void start_server() {
+  void start_server(const std::vector<std::string>& more = {}) {
     const auto log = (folder_ / "serve.log").string();
-    server_ = std::make_unique<Program>(
-        std::vector<std::string>{std::string(MUSTER_BINARY_DIR) + "/bin/muster", "serve",
-                                 "chat=" + model_, "--listen", "127.0.0.1:0", "--devices", "1xcpu",
-                                 "--cache-dir", (folder_ / "cache").string()},
-        log);
+    std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
+                                   "serve",
+                                   "chat=" + model_,
+                                   "--listen",
+                                   "127.0.0.1:0",
+                                   "--devices",
+                                   "1xcpu",
+                                   "--cache-dir",
+                                   (folder_ / "cache").string()};
+    words.insert(words.end(), more.begin(), more.end());
+    server_ = std::make_unique<Program>(words, log);
     const std::string mark = "http://127.0.0.1:";
     for (;;) {
       const auto text = read_file(log);
@@ -92,13 +98,25 @@ class GenerateServerTest : public testing::Test {
         .dump();
   }
 
-  std::string chat() const {
+  Json answered() const {
     const auto client = *HttpClient::open("http://127.0.0.1:" + std::to_string(port_), {});
     const auto answer = client->call("POST", "/v1/chat/completions",
                                      {{"Content-Type", "application/json"}}, chat_body(false));
     EXPECT_TRUE(answer && answer->status == 200) << (answer ? answer->body : "");
-    if (!answer || answer->status != 200) return {};
-    return Json::parse(answer->body)["choices"][0]["message"]["content"];
+    return answer ? Json::parse(answer->body) : Json();
+  }
+
+  static std::string content_of(const Json& answer) {
+    return answer.at("choices").at(0).at("message").at("content");
+  }
+
+  std::string chat() const { return content_of(answered()); }
+
+  void stop_server() {
+    ::kill(server_->pid(), SIGTERM);
+    server_->wait();
+    server_.reset();
+    fs::remove(folder_ / "serve.log");
   }
 
   /// The reply of a stream; `on_first_text` is called when a part of it has come. HTTP/1.0, for
@@ -176,6 +194,25 @@ TEST_F(GenerateServerTest, SaysWhatGenerateSaysAlsoWhenItsWorkerIsKilled) {
   for (const auto worker : workers())
     EXPECT_EQ(std::count(killed.begin(), killed.end(), worker), 0);
   EXPECT_EQ(chat(), expected);
+}
+
+// The second time the prompt's whole blocks of 16 tokens are there, but for its last token.
+TEST_F(GenerateServerTest, SaysTheSameBehindWhatItHasKept) {
+  start_server();
+  const auto first = answered();
+  const auto again = answered();
+  const auto cached = [](const Json& answer) {
+    return answer.at("usage").at("prompt_tokens_details").at("cached_tokens").get<std::uint32_t>();
+  };
+  const auto prompt = first.at("usage").at("prompt_tokens").get<std::uint32_t>();
+  ASSERT_GT(prompt, 16U);
+  EXPECT_EQ(cached(first), 0U);
+  EXPECT_EQ(cached(again), (prompt - 1) / 16 * 16);
+  EXPECT_EQ(content_of(again), content_of(first));
+  stop_server();
+  start_server({"--no-prefix-cache"});
+  EXPECT_EQ(content_of(answered()), content_of(first));
+  EXPECT_EQ(cached(answered()), 0U);
 }
 
 }  // namespace

@@ -75,6 +75,14 @@ TestSequence::TestSequence(Decoder& decoder, std::uint32_t first_block) : decode
   }
 }
 
+TestSequence::TestSequence(Decoder& decoder, std::uint32_t first_block, const TestSequence& other,
+                           std::size_t shared_count)
+    : TestSequence(decoder, first_block) {
+  const auto first = other.blocks_.begin();
+  blocks_.insert(blocks_.begin(), first, first + static_cast<std::ptrdiff_t>(shared_count));
+  position_ = static_cast<std::uint32_t>(shared_count * kKvBlockTokens);
+}
+
 StepSequence TestSequence::next(std::span<const std::uint32_t> tokens) {
   const auto position = position_;
   position_ += static_cast<std::uint32_t>(tokens.size());

@@ -44,6 +44,10 @@ class TestSequence {
  public:
   TestSequence(Decoder& decoder, std::uint32_t first_block);
 
+  /// One that begins as `other` does, and shares the first blocks of that: full, and computed.
+  TestSequence(Decoder& decoder, std::uint32_t first_block, const TestSequence& other,
+               std::size_t shared_count);
+
   /// Computes tokens behind those before; the logits of the last one.
   std::vector<float> push(std::span<const std::uint32_t> tokens);
 

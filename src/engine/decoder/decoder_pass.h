@@ -18,7 +18,8 @@ namespace muster::engine {
 struct StepSequence {
   std::span<const std::uint32_t> tokens;  // at least one
   std::uint32_t position = 0;             // of the first: so many are in the cache
-  std::span<const std::uint32_t> blocks;  // enough for position + tokens
+  std::span<const std::uint32_t> blocks;  // enough for position + tokens; others may share those
+                                          // that end before position
   bool wants_logits = false;              // of the last token
 };
 

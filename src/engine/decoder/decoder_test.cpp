@@ -84,6 +84,36 @@ TEST_P(DecoderModelTest, LogitsDoNotDependOnCompanyChunksOrThreads) {
   }
 }
 
+// Keys and values that another sequence has computed, token by token and in company, stand for
+// one's own: the rest of a prompt gives the bits that the whole of it gives.
+TEST_P(DecoderModelTest, BehindSharedBlocksLogitsAreTheSame) {
+  constexpr std::size_t kShared = 2;  // blocks
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    DecoderFixture fixture(GetParam());
+    fixture.options.precision = precision;
+    const auto prompt = fixture.prompt(0);
+    ASSERT_GT(prompt.size(), kShared * kKvBlockTokens);
+    const auto alone = fixture.load();
+    const auto expected = TestSequence(*alone, 0).push(prompt);
+    fixture.options.thread_count = 3;
+    const auto shared = fixture.load();
+    TestSequence first(*shared, 2);
+    TestSequence company(*shared, 1);
+    std::vector<float> logits(2 * shared->vocab_size());
+    for (std::size_t t = 0; t < kShared * kKvBlockTokens; ++t) {
+      const StepSequence steps[] = {company.next(fixture.prompt(1).subspan(t, 1)),
+                                    first.next(prompt.subspan(t, 1))};
+      ASSERT_TRUE(shared->step(steps, logits));
+    }
+    // In one chunk and in two, the second time with blocks whose contents were another's.
+    const auto rest = prompt.subspan(kShared * kKvBlockTokens);
+    EXPECT_EQ(TestSequence(*shared, 0, first, kShared).push(rest), expected);
+    TestSequence second(*shared, 0, first, kShared);
+    second.push(rest.first(1));
+    EXPECT_EQ(rest.size() > 1 ? second.push(rest.subspan(1)) : expected, expected);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DecoderModelTest, testing::ValuesIn(kModels),
                          [](const auto& model) { return std::string(model.param); });
 

@@ -1,19 +1,45 @@
-"""The same prompt and seed give the same tokens: on one core or two, in company, after preemption, after a worker's death."""
+"""The same prompt and seed give the same tokens: on one core or two, in company, behind what earlier prompts have left, after
+preemption, after a worker's death."""
 
 import json
 import subprocess
 
 from generate import replies
+from generate.streams import ask, decoder_server
 from programs import ROOT, scratch
 from report import at_least, holds
 
-TITLE = "The same tokens whatever the cores, company, preemption or worker; greedy and seeded"
+TITLE = "The same tokens whatever the cores, company, prefix hits, preemption or worker; greedy and seeded"
 IS_TIMED = False
 
 TREE = ROOT / "build-test" / "plain"
 SAMPLED = ("--temperature", 0.8, "--top-p", 0.95, "--seed", 7)
 
+# What all of these begin with: several blocks of 16 tokens.
+BEGINNING = " ".join(replies.OPENINGS[:6])
+
 skip_reason = replies.skip_reason
+
+
+def prefix_hits(report):
+    """Each prompt in turn, behind what those before it have left, against a server that keeps nothing."""
+    texts, cached = {}, []
+    for words in ((), ("--no-prefix-cache",)):
+        with decoder_server("--devices", "1xcpu", *words, name="generate-prefix") as server:
+            for index, opening in enumerate(replies.OPENINGS):
+                for sampling in ({}, {"temperature": 0.8, "top_p": 0.95, "seed": 7}):
+                    reply = ask(server, f"{BEGINNING} {opening}", max_tokens=48, **sampling)
+                    texts.setdefault((index, bool(sampling)), []).append(reply.text if reply.is_whole() else reply.error)
+                    tokens = ((reply.usage or {}).get("prompt_tokens_details") or {}).get("cached_tokens")
+                    cached.append((bool(words), tokens))
+    hits = [tokens for is_off, tokens in cached if not is_off and tokens]
+    report.raw["prefix hits"] = hits
+    report.add(at_least(f"of {2 * len(replies.OPENINGS)} prompts behind what others left (all but the first)", len(hits),
+                        2 * len(replies.OPENINGS) - 1, digits=0))
+    others = [tokens for is_off, tokens in cached if is_off and tokens != 0]
+    report.add(holds("with --no-prefix-cache: prompts of which anything was cached", not others, f"{len(others)}", "0"))
+    same = sum(one == other for one, other in texts.values())
+    report.add(at_least(f"SmolLM2 own, greedy and seeded: of {len(texts)} the same with a prefix hit and without", same, len(texts), digits=0))
 
 
 def measure(report, arguments):
@@ -22,7 +48,7 @@ def measure(report, arguments):
     done = subprocess.run([TREE / "bin" / "worker_test", "--gtest_filter=GenerationTest.*", f"--gtest_output=json:{results}"],
                           capture_output=True, text=True)
     report.raw["worker_test"] = json.loads(results.read_text())
-    report.add(holds("in company, after preemption, on another worker (a tiny model)", done.returncode == 0,
+    report.add(holds("in company, behind kept beginnings, after preemption, on another worker (a tiny model)", done.returncode == 0,
                      "passed" if done.returncode == 0 else done.stdout[-300:], "passed"))
     for name, options in (("greedy", ()), ("seeded", SAMPLED)):
         for precision in ("own", "bf16"):
@@ -33,3 +59,4 @@ def measure(report, arguments):
                 same += texts[0] == texts[1]
             report.add(at_least(f"SmolLM2 {precision}, {name}: of {len(replies.OPENINGS)} prompts the same on 1 and 2 cores", same,
                                 len(replies.OPENINGS), digits=0))
+    prefix_hits(report)
