@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -73,6 +74,50 @@ TEST(TextStream, TheFirstSpaceGoesUnlessAPromptStandsBefore) {
   EXPECT_EQ(parts_of(*tokenizer, {4, 4, 3}), (Parts{"", " ", "b", ""}));
   EXPECT_EQ(parts_of(*tokenizer, {2, 2}, {.skips_special_tokens = true, .continues_text = true}),
             (Parts{" a", " a", ""}));
+}
+
+TEST(TokenBytes, APartOfACharacterHasBytesThatNoTextCanShow) {
+  const auto bytes = parse(kByteLevel);
+  EXPECT_EQ(bytes->token_bytes(0, true), " a");
+  EXPECT_EQ(bytes->token_bytes(1, true), "\xC3");
+  EXPECT_EQ(bytes->token_bytes(2, true), "\xA9");
+  EXPECT_EQ(bytes->token_bytes(4, true), std::nullopt) << "a special token is no text";
+  EXPECT_EQ(bytes->token_bytes(99, true), std::nullopt) << "an id without a token";
+  const auto pieces = parse(kSentencepiece);
+  EXPECT_EQ(pieces->token_bytes(5, true), "\xE4");
+  EXPECT_EQ(pieces->token_bytes(1, true), std::nullopt);
+}
+
+TEST(TokenBytes, TheFirstSpaceGoesUnlessAPromptStandsBefore) {
+  const auto tokenizer = parse(kSentencepiece);
+  EXPECT_EQ(tokenizer->token_bytes(2, true), " a");
+  EXPECT_EQ(tokenizer->token_bytes(2, false), "a");
+}
+
+TEST(TokenBytes, JoinedTheyAreTheText) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  // Ids of which each text is made: those of a character only one behind the other.
+  const auto check = [&](const Tokenizer& tokenizer, const std::vector<Ids>& runs) {
+    for (int round = 0; round < 200; ++round) {
+      Ids ids;
+      for (std::size_t i = random() % 8; i > 0; --i) {
+        const auto& run = runs[random() % runs.size()];
+        ids.insert(ids.end(), run.begin(), run.end());
+      }
+      std::string joined;
+      bool is_first = true;
+      for (const auto id : ids) {
+        const auto bytes = tokenizer.token_bytes(id, !is_first);
+        joined += bytes.value_or("");
+        is_first = is_first && !bytes;
+      }
+      ASSERT_EQ(joined, tokenizer.decode(ids, true));
+    }
+  };
+  check(*parse(kByteLevel), {{0}, {1, 2}, {3}, {4}});
+  check(*parse(kSentencepiece), {{1}, {2}, {3}, {5, 6, 7}, {8, 9}, {10}});
 }
 
 TEST(TextStream, RandomIdsGiveWhatDecodingThemAtOnceGives) {

@@ -12,7 +12,10 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "tokenizer/models/sentencepiece_text.h"
+#include "tokenizer/split/byte_alphabet.h"
 #include "tokenizer/text_pass.h"
+#include "tokenizer/text_stream.h"
 
 namespace muster {
 namespace {
@@ -204,6 +207,21 @@ std::optional<std::string_view> Tokenizer::token_text(TokenId id) const {
   const TokenizerParts& parts = parts_->described;
   const auto added = parts.added_tokens.text_of(id);
   return added ? added : parts.model->vocabulary().token_of(id);
+}
+
+// The decoder by itself tells all but the bytes of a part of a character, for which it has the
+// replacement. These are read off the token, which then is a byte token or of the byte alphabet.
+std::optional<std::string> Tokenizer::token_bytes(TokenId id, bool continues_text) const {
+  const auto token = token_text(id);
+  if (!token || is_special(id)) return std::nullopt;
+  TextStream stream(*this, {.skips_special_tokens = true, .continues_text = continues_text});
+  auto text = stream.push(id);
+  text += stream.finish();
+  if (text.find("\xEF\xBF\xBD") == std::string::npos) return text;
+  if (const auto byte = byte_of_byte_token(*token)) {
+    return std::string(1, static_cast<char>(*byte));
+  }
+  return bytes_of_token(*token).value_or(text);
 }
 
 std::optional<TokenId> Tokenizer::find_token(std::string_view text) const {

@@ -109,6 +109,13 @@ class Tokenizer {
   /// nullopt for an id without a token. Valid as long as the tokenizer.
   std::optional<std::string_view> token_text(TokenId id) const;
 
+  /// The bytes that an id adds to the text of a reply; those of a character may be spread over
+  /// ids. Joined, they are that text, where it is UTF-8 and no decoder's suffix is left out at its
+  /// end. nullopt for an id that adds nothing: a special token, or one without a token.
+  ///
+  /// continues_text: as TextStreamOptions has it, and for all ids but the first of a reply.
+  std::optional<std::string> token_bytes(TokenId id, bool continues_text) const;
+
   /// The id of a token by that text, added tokens first.
   std::optional<TokenId> find_token(std::string_view text) const;
 
