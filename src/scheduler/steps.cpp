@@ -77,15 +77,22 @@ void StepScheduler::schedule_running(bool is_generating, std::uint32_t& budget) 
   }
 }
 
+// Whoever waits for another's blocks is overtaken, but only while that one computes them; whoever
+// waits for room is not.
 void StepScheduler::schedule_waiting(std::uint32_t& budget) {
-  while (budget > 0 && !waiting_.empty() && running_.size() < options_.sequences_most) {
-    const auto [arrival, id] = *waiting_.begin();
+  std::uint64_t from = 0;
+  while (budget > 0 && running_.size() < options_.sequences_most) {
+    const auto first = waiting_.lower_bound(from);
+    if (first == waiting_.end()) return;
+    const auto [arrival, id] = *first;
+    from = arrival + 1;
     auto& sequence = sequences_.at(id);
+    auto found = kept_beginning(sequence);
+    const auto found_count = static_cast<std::uint32_t>(found.size());
+    if (awaits_another(sequence, found_count)) continue;
     // Of the whole cache at most: a sequence that fits alone must not wait for more than there is.
     const std::uint32_t needed =
         std::min(blocks_for(sequence.known()) + 1, blocks_for(sequence.end - 1));
-    auto found = kept_beginning(sequence);
-    const auto found_count = static_cast<std::uint32_t>(found.size());
     // Found blocks that nobody holds are among those available, and are not there for the rest.
     if (cache_.available_count() + found_count - cache_.idle_count(found) < needed) return;
     waiting_.erase(arrival);
@@ -105,6 +112,23 @@ void StepScheduler::schedule_waiting(std::uint32_t& budget) {
 std::vector<std::uint32_t> StepScheduler::kept_beginning(const Sequence& sequence) const {
   if (!options_.keeps_prefixes) return {};
   return cache_.find(sequence.scope, std::span(sequence.ids).first(sequence.ids.size() - 1));
+}
+
+// A running sequence is about to compute more than half of what this one would have to. For less it
+// does not pay to wait: all that a template begins its prompts with is a block or two.
+bool StepScheduler::awaits_another(const Sequence& sequence, std::uint32_t found_count) const {
+  const auto size = options_.block_tokens;
+  const auto left = sequence.known() - found_count * size;
+  const auto shared = std::span(sequence.ids).first(sequence.ids.size() - 1);
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
+    const auto& other = sequences_.at(entry.second);
+    if (!other.can_keep || other.scope != sequence.scope) return false;
+    const auto end =
+        std::mismatch(shared.begin(), shared.end(), other.ids.begin(), other.ids.end()).first;
+    const auto common = static_cast<std::uint32_t>(end - shared.begin()) / size;
+    if (common <= other.kept_count || common <= found_count) return false;
+    return 2 * (common - found_count) * size > left;
+  });
 }
 
 /// Gives a running sequence the blocks for so many tokens. False when it was preempted itself.

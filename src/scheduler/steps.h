@@ -56,7 +56,9 @@ struct StepPart {
 /// Blocks that are full and computed are kept (`BlockCache`), where keeps_prefixes says so. A
 /// sequence that gets its place begins behind the longest kept beginning of its ids: those tokens
 /// are not computed. The last token that is known always is, since the next one is chosen from it.
-/// This holds for one that was preempted too.
+/// This holds for one that was preempted too. A sequence whose beginning another one is just about
+/// to compute lets it do so first, where that spares it most of its own: of several replies to one
+/// prompt the first computes it for all.
 ///
 /// Pure: no clock and no thread. Threads: owned by one.
 class StepScheduler {
@@ -113,6 +115,7 @@ class StepScheduler {
   void schedule_running(bool is_generating, std::uint32_t& budget);
   void schedule_waiting(std::uint32_t& budget);
   std::vector<std::uint32_t> kept_beginning(const Sequence& sequence) const;
+  bool awaits_another(const Sequence& sequence, std::uint32_t found_count) const;
   bool reserve(SequenceId id, std::uint32_t token_count);
   void preempt(SequenceId id);
   void plan(SequenceId id, std::uint32_t count, std::uint32_t& budget);

@@ -191,17 +191,63 @@ TEST(StepSchedulerTest, WhereNothingIsToBeKeptAllIsComputedAgain) {
   }
 }
 
-// Both compute the same block in the same step; one of the two is free again behind it.
+// Both compute the same block in the same step, as it is less than half of the second one; one of
+// the two is free again behind it.
 TEST(StepSchedulerTest, WhatTwoHaveComputedAtOnceIsHeldOnce) {
   StepScheduler steps(small());
   ASSERT_TRUE(steps.add(1, {.ids = {1, 2, 3, 4, 5}, .token_limit = 5}));
-  ASSERT_TRUE(steps.add(2, {.ids = {1, 2, 3, 4, 6}, .token_limit = 5}));
-  EXPECT_EQ(steps.next(), (Parts{{1, 0, 5, true}, {2, 0, 5, true}}));
+  ASSERT_TRUE(steps.add(2, {.ids = {1, 2, 3, 4, 6, 7, 8, 9, 10}, .token_limit = 5}));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 5, true}, {2, 0, 5, false}}));
   EXPECT_EQ(steps.cache().available_count(), 4U);
   steps.complete();
   EXPECT_EQ(steps.cache().available_count(), 5U);
   EXPECT_EQ(steps.blocks(1)[0], steps.blocks(2)[0]);
   EXPECT_NE(steps.blocks(1)[1], steps.blocks(2)[1]);
+}
+
+// Several replies to one prompt: it is computed once, in two steps, and what came behind them is
+// not held up.
+TEST(StepSchedulerTest, WhatAnotherIsAboutToComputeIsComputedOnce) {
+  auto options = small();
+  options.step_tokens_most = 8;
+  options.sequences_most = 4;
+  StepScheduler steps(options);
+  const auto prompt = numbered(1, 9);
+  for (SequenceId id = 1; id <= 3; ++id) {
+    ASSERT_TRUE(steps.add(id, {.ids = prompt, .token_limit = 3}));
+  }
+  ASSERT_TRUE(add(steps, 4, 2, 3));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 8, false}}));
+  steps.complete();
+  // Its two blocks are kept now, and each computes its last token.
+  EXPECT_EQ(steps.next(),
+            (Parts{{1, 8, 1, true}, {2, 8, 1, true}, {3, 8, 1, true}, {4, 0, 2, true}}));
+  EXPECT_EQ(steps.cache().holder_count(0), 3U);
+  EXPECT_EQ(steps.cache().holder_count(1), 3U);
+}
+
+TEST(StepSchedulerTest, WhoAwaitsAnothersBlocksIsOvertaken) {
+  StepScheduler steps(small());
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 6), .token_limit = 3}));
+  ASSERT_TRUE(steps.add(2, {.ids = numbered(1, 6), .token_limit = 3}));
+  ASSERT_TRUE(add(steps, 3, 3, 3));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 6, true}, {3, 0, 3, true}}));
+  // The one that it waits for is not wanted any more: it computes what there is.
+  steps.remove(1);
+  steps.complete();
+  steps.append(3, 7);
+  EXPECT_EQ(steps.next(), (Parts{{3, 3, 1, true}, {2, 0, 6, true}}));
+}
+
+TEST(StepSchedulerTest, NobodyAwaitsAnotherScopeOrBlocksThatAreNotKept) {
+  for (const bool keeps : {true, false}) {
+    auto options = small();
+    options.keeps_prefixes = keeps;
+    StepScheduler steps(options);
+    ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 5), .token_limit = 3}));
+    ASSERT_TRUE(steps.add(2, {.ids = numbered(1, 5), .token_limit = 3, .prefix_scope = keeps}));
+    EXPECT_EQ(steps.next(), (Parts{{1, 0, 5, true}, {2, 0, 5, true}}));
+  }
 }
 
 // The older one takes the last of its blocks; what is left of them is not computed again.

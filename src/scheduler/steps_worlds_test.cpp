@@ -25,7 +25,7 @@ namespace {
 using Ids = std::vector<std::uint32_t>;
 
 /// What a world asks for.
-enum class Trace { Mixed, EqualBeginnings, LongPrompts, Bursts, NothingKept };
+enum class Trace { Mixed, EqualBeginnings, Choices, LongPrompts, Bursts, NothingKept };
 
 constexpr std::uint32_t kTokens = 3;  // different ones: beginnings are equal by chance, too
 constexpr std::uint32_t kScopes = 2;
@@ -124,9 +124,17 @@ class World {
   }
 
   void ask() {
+    const auto ids = prompt();
+    const auto scope = number(kScopes);
+    for (auto left = trace_ == Trace::Choices ? 1 + number(6) : 1; left > 0; --left) {
+      ask(ids, scope);
+    }
+  }
+
+  void ask(const Ids& ids, std::uint64_t scope) {
     const SequenceId id = next_++;
-    Known known{.scope = number(kScopes)};
-    for (const auto token : prompt()) push(known, token);
+    Known known{.scope = scope};
+    for (const auto token : ids) push(known, token);
     const auto limit = 1 + number(40);
     const StepRequest request{.ids = known.ids, .token_limit = limit, .prefix_scope = known.scope};
     if (!steps_->add(id, request)) return;
@@ -270,6 +278,7 @@ TEST_P(StepWorldsTest, NoBlockIsLostNobodyStarvesAndOnlyEqualBeginningsAreShared
 INSTANTIATE_TEST_SUITE_P(All, StepWorldsTest,
                          testing::Values(std::pair{"Mixed", Trace::Mixed},
                                          std::pair{"EqualBeginnings", Trace::EqualBeginnings},
+                                         std::pair{"Choices", Trace::Choices},
                                          std::pair{"LongPrompts", Trace::LongPrompts},
                                          std::pair{"Bursts", Trace::Bursts},
                                          std::pair{"NothingKept", Trace::NothingKept}),
