@@ -82,7 +82,7 @@ struct DecoderGroupView {
 /// The workers that generate with one decoder, and the streams that they continue. Prompts and
 /// tokens are owned here: when a worker dies, its streams go to another one, or to the next on its
 /// device, with the prompt and every token that has come; what follows is what would have come,
-/// since sampling depends on seed and position alone.
+/// since sampling depends on seed, choice and position alone.
 ///
 /// A stream goes to the ready worker that has the fewest, and of several such to the one that was
 /// given the longest beginning of it before; where each has `streams_most`, it waits in the order

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "server/rows_answer.h"
@@ -34,49 +35,70 @@ GenerationAnswer::GenerationAnswer(Head head)
                        json_text_of(head_.model));
 }
 
-std::string GenerationAnswer::whole(std::string_view text, FinishReason reason,
-                                    const GenerationUsage& usage) const {
-  const auto content = json_text_of(text);
-  const auto choice =
-      head_.is_chat
-          ? fmt::format(R"("message":{{"role":"assistant","content":{},"refusal":null}})", content)
-          : fmt::format(R"("text":{})", content);
-  return fmt::format(
-      R"({{"id":{},"object":"{}",{}[{{"index":0,{},"logprobs":null,"finish_reason":"{}"}}],"usage":{}}})",
-      id_, head_.is_chat ? "chat.completion" : "text_completion", begin_, choice,
-      finish_reason_name(reason), usage_json(usage));
+std::string GenerationAnswer::begin_text(std::string_view object) const {
+  return fmt::format(R"({{"id":{},"object":"{}",{}[)", id_, object, begin_);
+}
+
+std::string GenerationAnswer::whole_begin() const {
+  return begin_text(head_.is_chat ? "chat.completion" : "text_completion");
+}
+
+// Appended to what is there: a body of many choices may be megabytes long.
+void GenerationAnswer::append_choice(const AnswerChoice& choice, FinishReason reason,
+                                     std::string& body) const {
+  if (body.back() == '}') body += ',';
+  fmt::format_to(std::back_inserter(body), R"({{"index":{},)", choice.index);
+  body += head_.is_chat ? R"("message":{"role":"assistant","content":)" : R"("text":)";
+  append_quoted(choice.text, body);
+  if (head_.is_chat) body += R"(,"refusal":null})";
+  body.append(R"(,"logprobs":)").append(choice.logprobs);
+  fmt::format_to(std::back_inserter(body), R"(,"finish_reason":"{}"}})",
+                 finish_reason_name(reason));
+}
+
+std::string GenerationAnswer::whole_end(const GenerationUsage& usage) {
+  return fmt::format(R"(],"usage":{}}})", usage_json(usage));
 }
 
 // With usage asked for, every part but the last says that it has none yet.
 std::string GenerationAnswer::event(std::string_view choices, std::string_view usage) const {
-  return fmt::format("data: {{\"id\":{},\"object\":\"{}\",{}[{}]{}{}}}\n\n", id_,
-                     head_.is_chat ? "chat.completion.chunk" : "text_completion", begin_, choices,
-                     head_.includes_usage ? ",\"usage\":" : "",
+  return fmt::format("data: {}{}]{}{}}}\n\n",
+                     begin_text(head_.is_chat ? "chat.completion.chunk" : "text_completion"),
+                     choices, head_.includes_usage ? ",\"usage\":" : "",
                      head_.includes_usage ? usage : std::string_view());
 }
 
-std::string GenerationAnswer::first_event() const {
-  if (!head_.is_chat) return {};
-  return event(
-      R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null})",
-      "null");
-}
-
-std::string GenerationAnswer::text_event(std::string_view text) const {
-  const auto content = json_text_of(text);
-  const auto part = head_.is_chat ? fmt::format(R"("delta":{{"content":{}}})", content)
-                                  : fmt::format(R"("text":{})", content);
-  return event(fmt::format(R"({{"index":0,{},"logprobs":null,"finish_reason":null}})", part),
+std::string GenerationAnswer::choice_event(const AnswerChoice& choice, std::string_view part,
+                                           std::string_view finish_reason) const {
+  return event(fmt::format(R"({{"index":{},{},"logprobs":{},"finish_reason":{}}})", choice.index,
+                           part, choice.logprobs, finish_reason),
                "null");
 }
 
-std::string GenerationAnswer::last_events(FinishReason reason, const GenerationUsage& usage) const {
-  auto text = event(
-      fmt::format(R"({{"index":0,{},"logprobs":null,"finish_reason":"{}"}})",
-                  head_.is_chat ? R"("delta":{})" : R"("text":"")", finish_reason_name(reason)),
-      "null");
-  if (head_.includes_usage) text += event("", usage_json(usage));
-  return text + "data: [DONE]\n\n";
+std::string GenerationAnswer::first_events(std::uint32_t choice_count) const {
+  std::string text;
+  if (!head_.is_chat) return text;
+  for (std::uint32_t i = 0; i < choice_count; ++i) {
+    text += choice_event({.index = i}, R"("delta":{"role":"assistant","content":""})", "null");
+  }
+  return text;
+}
+
+std::string GenerationAnswer::text_event(const AnswerChoice& choice) const {
+  const auto content = json_text_of(choice.text);
+  return choice_event(choice,
+                      head_.is_chat ? fmt::format(R"("delta":{{"content":{}}})", content)
+                                    : fmt::format(R"("text":{})", content),
+                      "null");
+}
+
+std::string GenerationAnswer::finish_event(std::uint32_t index, FinishReason reason) const {
+  return choice_event({.index = index}, head_.is_chat ? R"("delta":{})" : R"("text":"")",
+                      fmt::format(R"("{}")", finish_reason_name(reason)));
+}
+
+std::string GenerationAnswer::last_events(const GenerationUsage& usage) const {
+  return (head_.includes_usage ? event("", usage_json(usage)) : std::string()) + "data: [DONE]\n\n";
 }
 
 std::string GenerationAnswer::error_events(const ApiError& error) {

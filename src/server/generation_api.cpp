@@ -25,19 +25,10 @@ namespace {
 
 constexpr std::uint32_t kCompletionTokens = 16;  // OpenAI's, where no limit is given
 
-// `echo`, `store`, …: taken where it asks for nothing.
+// `store`: taken where it asks for nothing.
 BodyField only_false(std::string_view name) {
   return {name, [name](JsonValue& value) -> ApiStatus {
             if (MUSTER_TRY(read_bool(value, name))) return unsupported_value(name, "false");
-            return Done{};
-          }};
-}
-
-BodyField only_one(std::string_view name) {
-  return {name, [name](JsonValue& value) -> ApiStatus {
-            if (MUSTER_TRY(read_integer(value, name, 1, UINT32_MAX)) != 1) {
-              return unsupported_value(name, "1, as a request has one answer");
-            }
             return Done{};
           }};
 }
@@ -111,7 +102,6 @@ void add_idle_fields(std::vector<BodyField>& fields) {
   fields.push_back({"service_tier", [](JsonValue& value) {
                       return read_word(value, "service_tier", {"auto", "default"});
                     }});
-  fields.push_back(none_field("top_logprobs"));
 }
 
 BodyField number_field(std::string_view name, double least, double most, double& into) {
@@ -125,10 +115,15 @@ BodyField number_field(std::string_view name, double least, double most, double&
           }};
 }
 
-BodyField count_field(std::string_view name, std::uint32_t most,
-                      std::optional<std::uint32_t>& into) {
-  return {name, [name, most, &into](JsonValue& value) -> ApiStatus {
-            into = static_cast<std::uint32_t>(MUSTER_TRY(read_integer(value, name, 1, most)));
+struct CountRange {
+  std::uint32_t least = 1;
+  std::uint32_t most = 0;
+};
+
+BodyField count_field(std::string_view name, CountRange range, std::optional<std::uint32_t>& into) {
+  return {name, [name, range, &into](JsonValue& value) -> ApiStatus {
+            into = static_cast<std::uint32_t>(
+                MUSTER_TRY(read_integer(value, name, range.least, range.most)));
             return Done{};
           }};
 }
@@ -201,6 +196,43 @@ ApiStatus read_stops(JsonValue& value, const GenerationLimits& limits,
   return Done{};
 }
 
+// ---- Choices and their log-probabilities ----
+
+/// As the two routes name them.
+struct ChoiceFields {
+  std::optional<std::uint32_t> count;       // `n`
+  std::optional<std::uint32_t> candidates;  // `best_of`
+  std::optional<std::uint32_t> top;         // `top_logprobs`, or `logprobs` of /v1/completions
+  bool wants_logprobs = false;              // `logprobs` of a chat
+};
+
+ApiStatus take_chat_logprobs(const ChoiceFields& given, GenerationCall& call) {
+  if (given.top.value_or(0) > 0 && !given.wants_logprobs) {
+    return wrong_field("top_logprobs", "invalid_value",
+                       "Invalid 'top_logprobs': it is for answers with 'logprobs'; set that to "
+                       "true.");
+  }
+  if (given.wants_logprobs) call.sampling.logprob_count = given.top.value_or(0);
+  return Done{};
+}
+
+// Which of more candidates are wanted is known at their end alone.
+ApiStatus take_choices(const ChoiceFields& given, bool is_stream, GenerationCall& call) {
+  call.choice_count = given.count.value_or(1);
+  call.candidate_count = given.candidates.value_or(call.choice_count);
+  if (call.candidate_count < call.choice_count) {
+    return wrong_field(
+        "best_of", "invalid_value",
+        fmt::format("Invalid 'best_of': expected at least 'n', which is {}.", call.choice_count));
+  }
+  if (is_stream && call.candidate_count > call.choice_count) {
+    return wrong_field("best_of", "invalid_value",
+                       "Invalid 'best_of': a stream cannot wait for the best; expected 'n', or no "
+                       "'stream'.");
+  }
+  return Done{};
+}
+
 // ---- The body ----
 
 ApiStatus read_stream_options(JsonValue& value, GenerationRequest& request, bool& has_options) {
@@ -233,7 +265,7 @@ void add_sampling_fields(std::vector<BodyField>& fields, const GenerationLimits&
 // `add` adds the fields of one route; its references outlive the call.
 template <typename Add>
 ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& limits, bool is_chat,
-                                   Add add) {
+                                   ChoiceFields& choices, Add add) {
   GenerationRequest request;
   request.is_chat = is_chat;
   auto& call = request.call;
@@ -252,9 +284,9 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
   fields.push_back({"stream_options", [&](JsonValue& value) {
                       return read_stream_options(value, request, has_options);
                     }});
-  fields.push_back(count_field("max_tokens", limits.tokens_most, call.token_limit));
+  fields.push_back(count_field("max_tokens", {.most = limits.tokens_most}, call.token_limit));
   add_sampling_fields(fields, limits, call, seed);
-  fields.push_back(only_one("n"));
+  fields.push_back(count_field("n", {.most = limits.choices_most}, choices.count));
   std::string user;
   fields.push_back(name_field("user", user));
   add(fields, call);
@@ -264,6 +296,7 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
     return wrong_field("stream_options", "invalid_value",
                        "Invalid 'stream_options': only a stream has options; set 'stream'.");
   }
+  MUSTER_TRY(take_choices(choices, request.is_stream, call));
   if (seed) {
     call.sampling.seed = *seed;
   } else {
@@ -276,14 +309,17 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
 
 ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits& limits) {
   std::optional<std::uint32_t> completion_tokens;
-  auto request =
-      MUSTER_TRY(parse(std::move(body), limits, true, [&](auto& fields, GenerationCall& call) {
+  ChoiceFields choices;
+  const CountRange top{.least = 0, .most = kLogprobsMost};
+  auto request = MUSTER_TRY(
+      parse(std::move(body), limits, true, choices, [&](auto& fields, GenerationCall& call) {
         fields.push_back({"messages", [&limits, &call](JsonValue& value) {
                             return read_messages(value, limits, call.turns);
                           }});
         fields.push_back(
-            count_field("max_completion_tokens", limits.tokens_most, completion_tokens));
-        fields.push_back(only_false("logprobs"));
+            count_field("max_completion_tokens", {.most = limits.tokens_most}, completion_tokens));
+        fields.push_back(flag_field("logprobs", choices.wants_logprobs));
+        fields.push_back(count_field("top_logprobs", top, choices.top));
         fields.push_back(only_false("store"));
         add_idle_fields(fields);
       }));
@@ -294,24 +330,34 @@ ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits
                        "Invalid 'max_tokens': 'max_completion_tokens' says another number.");
   }
   if (completion_tokens) call.token_limit = completion_tokens;
+  MUSTER_TRY(take_chat_logprobs(choices, call));
   return request;
 }
 
 ApiResult<GenerationRequest> parse_completion(std::string body, const GenerationLimits& limits) {
   bool has_prompt = false;
-  auto request =
-      MUSTER_TRY(parse(std::move(body), limits, false, [&](auto& fields, GenerationCall& call) {
+  ChoiceFields choices;
+  const CountRange top{.least = 0, .most = kLogprobsMost};
+  auto request = MUSTER_TRY(
+      parse(std::move(body), limits, false, choices, [&](auto& fields, GenerationCall& call) {
         fields.push_back({"prompt", [&limits, &call, &has_prompt](JsonValue& value) {
                             has_prompt = true;
                             return read_prompt(value, limits, call);
                           }});
-        fields.push_back(none_field("logprobs"));
+        fields.push_back(flag_field("echo", call.echoes_prompt));
+        fields.push_back(count_field("best_of", {.most = limits.choices_most}, choices.candidates));
+        fields.push_back(count_field("logprobs", top, choices.top));
         fields.push_back(none_field("suffix"));
-        fields.push_back(only_false("echo"));
-        fields.push_back(only_one("best_of"));
       }));
   if (!has_prompt) return missing_field("prompt");
-  if (!request.call.token_limit) request.call.token_limit = kCompletionTokens;
+  auto& call = request.call;
+  if (call.echoes_prompt && choices.top) {
+    return wrong_field("echo", "unsupported_value",
+                       "Unsupported 'echo': expected false beside 'logprobs'; the "
+                       "log-probabilities of a prompt's tokens are not computed.");
+  }
+  call.sampling.logprob_count = choices.top;
+  if (!call.token_limit) call.token_limit = kCompletionTokens;
   return request;
 }
 

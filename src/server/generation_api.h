@@ -23,15 +23,16 @@ struct GenerationLimits {
   std::uint32_t stop_bytes_most = 1024;
   std::uint32_t tokens_most = 1 << 20;  // that may be asked for
   std::uint32_t biases_most = 1024;
+  std::uint32_t choices_most = kChoicesMost;  // OpenAI takes 128 of a chat, and 20 for `best_of`
 };
 
 /// Reads `messages` (roles system, developer, user, assistant; contents as texts or parts of the
 /// type text), `model`, `stream`, `stream_options`, `max_tokens`, `max_completion_tokens`, `stop`,
-/// `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`, `logit_bias`, `seed`, `user`;
-/// of vLLM's `top_k` (-1 and 0: all), `min_p`, `repetition_penalty`, `ignore_eos`. What would
-/// change the answer and is not done (`n` above 1, `logprobs`, `top_logprobs`, `store`, `tools`,
-/// `tool_choice`, `parallel_tool_calls`, `response_format`, `metadata`, `service_tier`) is taken
-/// with the values that ask for nothing alone; any other field is refused by name.
+/// `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`, `logit_bias`, `seed`, `n`,
+/// `logprobs`, `top_logprobs`, `user`; of vLLM's `top_k` (-1 and 0: all), `min_p`,
+/// `repetition_penalty`, `ignore_eos`. What would change the answer and is not done (`store`,
+/// `tools`, `tool_choice`, `parallel_tool_calls`, `response_format`, `metadata`, `service_tier`) is
+/// taken with the values that ask for nothing alone; any other field is refused by name.
 ///
 /// A model that is named as empty stands for the first one. A temperature that is not given is 1,
 /// as with OpenAI; a seed that is not given is drawn.
@@ -41,7 +42,9 @@ struct GenerationLimits {
 ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits& limits);
 
 /// The same with `prompt` (a text, a list of one, token ids) in place of `messages`, and OpenAI's
-/// 16 tokens where no limit is given; `echo` and `best_of` only as they change nothing.
+/// 16 tokens where no limit is given; `logprobs` is a number, of the likeliest tokens that are told
+/// with each; `best_of` replies are computed for the `n` that are sent, in a stream no more than
+/// these; `echo` is refused with `logprobs`, as those of a prompt are not computed.
 ///
 /// Source: OpenAI, API reference, "Create completion".
 ApiResult<GenerationRequest> parse_completion(std::string body, const GenerationLimits& limits);

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -33,7 +36,8 @@ TEST(GenerationApi, ReadsAConversationAndEverySetting) {
           "stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":7,
           "temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.1,"seed":-2,"presence_penalty":1,
           "frequency_penalty":-1,"repetition_penalty":1.5,"logit_bias":{"5":-100},
-          "stop":["x","y"],"ignore_eos":true,"user":"u","n":1,"logprobs":false,"store":false})");
+          "stop":["x","y"],"ignore_eos":true,"user":"u","n":3,"logprobs":true,"top_logprobs":5,
+          "store":false})");
   EXPECT_TRUE(request.is_chat && request.is_stream && request.includes_usage);
   const auto& call = request.call;
   ASSERT_EQ(call.turns.size(), 3U);
@@ -52,8 +56,67 @@ TEST(GenerationApi, ReadsAConversationAndEverySetting) {
                                  .presence_penalty = 1,
                                  .frequency_penalty = -1,
                                  .seed = UINT64_MAX - 1,
+                                 .logprob_count = 5,
                                  .logit_bias = {{5, -100.0F}}};
   EXPECT_EQ(call.sampling, expected);
+  EXPECT_EQ(call.choice_count, 3U);
+  EXPECT_EQ(call.candidate_count, 3U);
+}
+
+TEST(GenerationApi, LogprobsAreOfTheChosenTokenAloneOrOfTheLikeliestToo) {
+  const auto of_chat = [](const std::string& more) {
+    return parsed_chat(chat(more)).call.sampling.logprob_count;
+  };
+  EXPECT_EQ(of_chat(""), std::nullopt);
+  EXPECT_EQ(of_chat(R"(,"logprobs":false,"top_logprobs":0)"), std::nullopt);
+  EXPECT_EQ(of_chat(R"(,"logprobs":true)"), 0U);
+  EXPECT_EQ(of_chat(R"(,"top_logprobs":20,"logprobs":true)"), 20U);
+  const auto of_completion = [](const std::string& more) {
+    auto request = parse_completion(R"({"model":"m","prompt":"x")" + more + "}", {});
+    EXPECT_TRUE(request) << request.error().message;
+    return request ? request->call.sampling.logprob_count : std::nullopt;
+  };
+  EXPECT_EQ(of_completion(""), std::nullopt);
+  EXPECT_EQ(of_completion(R"(,"logprobs":0)"), 0U);
+  EXPECT_EQ(of_completion(R"(,"logprobs":5)"), 5U);
+}
+
+TEST(GenerationApi, TheBestAreTakenOfAtLeastAsManyAsAreWanted) {
+  const auto counts = [](const std::string& more) {
+    auto request = parse_completion(R"({"model":"m","prompt":"x")" + more + "}", {});
+    EXPECT_TRUE(request) << request.error().message;
+    if (!request) return std::pair(0U, 0U);
+    return std::pair(request->call.choice_count, request->call.candidate_count);
+  };
+  EXPECT_EQ(counts(""), std::pair(1U, 1U));
+  EXPECT_EQ(counts(R"(,"best_of":4)"), std::pair(1U, 4U));
+  EXPECT_EQ(counts(R"(,"n":3)"), std::pair(3U, 3U));
+  EXPECT_EQ(counts(R"(,"n":2,"best_of":32)"), std::pair(2U, 32U));
+  EXPECT_EQ(counts(R"(,"n":2,"best_of":2,"stream":true)"), std::pair(2U, 2U));
+  const auto refused = [](const std::string& more) {
+    return refusal(parse_completion(R"({"model":"m","prompt":"x")" + more + "}", {}));
+  };
+  EXPECT_EQ(refused(R"(,"n":3,"best_of":2)"),
+            "best_of: Invalid 'best_of': expected at least 'n', which is 3.");
+  EXPECT_EQ(refused(R"(,"best_of":2,"stream":true)"),
+            "best_of: Invalid 'best_of': a stream cannot wait for the best; expected 'n', or no "
+            "'stream'.");
+  EXPECT_EQ(refused(R"(,"best_of":33)"),
+            "best_of: Invalid 'best_of': expected an integer from 1 to 32.");
+  EXPECT_EQ(refused(R"(,"n":0)"), "n: Invalid 'n': expected an integer from 1 to 32.");
+  EXPECT_EQ(refused(R"(,"n":2.5)"), "n: Invalid 'n': expected an integer from 1 to 32.");
+}
+
+TEST(GenerationApi, APromptIsEchoedWithoutLogprobsAlone) {
+  const auto body = [](const std::string& more) {
+    return parse_completion(R"({"model":"m","prompt":"x","echo":true)" + more + "}", {});
+  };
+  auto request = body("");
+  ASSERT_TRUE(request);
+  EXPECT_TRUE(request->call.echoes_prompt);
+  EXPECT_EQ(refusal(body(R"(,"logprobs":0)")),
+            "echo: Unsupported 'echo': expected false beside 'logprobs'; the log-probabilities of "
+            "a prompt's tokens are not computed.");
 }
 
 TEST(GenerationApi, WhatIsNotGivenIsAsWithOpenAi) {
@@ -84,7 +147,7 @@ TEST(GenerationApi, APromptIsATextOrIds) {
     return refusal(parse_completion(R"({"model":"m","prompt":)" + prompt + "}", {}));
   };
   EXPECT_EQ(refused(R"(["a","b"])"),
-            "prompt: Unsupported 'prompt': expected one text, as a request has one answer.");
+            "prompt: Unsupported 'prompt': expected one text, as a request has one prompt.");
   EXPECT_EQ(refused(R"("")"),
             "prompt: Invalid 'prompt': it is empty, and there is nothing to continue.");
   EXPECT_EQ(refused(R"(["",5])"), refused(R"(["a","b"])"));
@@ -109,8 +172,14 @@ TEST(GenerationApi, EachFaultIsNamed) {
   EXPECT_EQ(refused(R"(,"top_p":1.1)"), "top_p: Invalid 'top_p': expected a number from 0 to 1.");
   EXPECT_EQ(refused(R"(,"top_k":1.5)"),
             "top_k: Invalid 'top_k': expected an integer, -1 or greater.");
-  EXPECT_EQ(refused(R"(,"n":2)"), "n: Unsupported 'n': expected 1, as a request has one answer.");
-  EXPECT_EQ(refused(R"(,"logprobs":true)"), "logprobs: Unsupported 'logprobs': expected false.");
+  EXPECT_EQ(refused(R"(,"n":33)"), "n: Invalid 'n': expected an integer from 1 to 32.");
+  EXPECT_TRUE(refused(R"(,"logprobs":3)").starts_with("logprobs: Invalid type for 'logprobs'"));
+  EXPECT_EQ(refused(R"(,"logprobs":true,"top_logprobs":21)"),
+            "top_logprobs: Invalid 'top_logprobs': expected an integer from 0 to 20.");
+  EXPECT_EQ(refused(R"(,"top_logprobs":2)"),
+            "top_logprobs: Invalid 'top_logprobs': it is for answers with 'logprobs'; set that to "
+            "true.");
+  EXPECT_TRUE(refused(R"(,"best_of":2)").starts_with("best_of: Unrecognized request argument"));
   EXPECT_EQ(refused(R"(,"stop":"")"),
             "stop: Invalid 'stop': an empty string would end every reply.");
   EXPECT_EQ(refused(R"(,"logit_bias":{"the":1})"),
@@ -137,8 +206,8 @@ TEST(GenerationApi, ValuesThatAskForNothingAreTaken) {
     EXPECT_EQ(refused(std::string(",") + idle), "none") << idle;
   }
   // Behind them the rest of the body is still read.
-  EXPECT_EQ(refused(R"(,"tools":[],"metadata":{},"response_format":{"type":"text"},"n":2)"),
-            "n: Unsupported 'n': expected 1, as a request has one answer.");
+  EXPECT_EQ(refused(R"(,"tools":[],"metadata":{},"response_format":{"type":"text"},"n":0)"),
+            "n: Invalid 'n': expected an integer from 1 to 32.");
   const std::string format =
       "response_format.type: Unsupported 'response_format.type': expected 'text'.";
   EXPECT_EQ(refused(R"(,"response_format":{"type":"json_object"})"), format);
@@ -151,8 +220,6 @@ TEST(GenerationApi, ValuesThatAskForNothingAreTaken) {
             "tool_choice: Unsupported 'tool_choice': expected 'none' or 'auto'.");
   EXPECT_EQ(refused(R"(,"metadata":{"a":"b"})"),
             "metadata: Unsupported 'metadata': expected an empty object.");
-  EXPECT_EQ(refused(R"(,"top_logprobs":2)"),
-            "top_logprobs: Unsupported 'top_logprobs': expected null.");
   EXPECT_EQ(refused(R"(,"service_tier":"flex")"),
             "service_tier: Unsupported 'service_tier': expected 'auto' or 'default'.");
   EXPECT_TRUE(refused(R"(,"tools":{})").starts_with("tools: Invalid type for 'tools'"));
@@ -166,7 +233,8 @@ TEST(GenerationApi, FieldsThatAreNotHonouredAreTakenAsNull) {
     return refusal(parse_completion(R"({"model":"m","prompt":"x")" + more + "}", {}));
   };
   EXPECT_EQ(completion(R"(,"logprobs":null,"suffix":null)"), "none");
-  EXPECT_EQ(completion(R"(,"logprobs":1)"), "logprobs: Unsupported 'logprobs': expected null.");
+  EXPECT_EQ(completion(R"(,"logprobs":21)"),
+            "logprobs: Invalid 'logprobs': expected an integer from 0 to 20.");
   EXPECT_EQ(completion(R"(,"suffix":"x")"), "suffix: Unsupported 'suffix': expected null.");
 }
 

@@ -101,7 +101,7 @@ ApiStatus read_prompt_list(JsonValue& value, const GenerationLimits& limits, Gen
       has_text = true;
       call.text = MUSTER_TRY(read_text(element, "prompt", limits.prompt_bytes_most));
     } else if (is_text || has_text) {
-      return unsupported_value("prompt", "one text, as a request has one answer");
+      return unsupported_value("prompt", "one text, as a request has one prompt");
     } else if (count > limits.tokens_most) {
       return list_too_long("prompt", limits.tokens_most);
     } else {

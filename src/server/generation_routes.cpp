@@ -1,23 +1,33 @@
 // Replies over HTTP. A stream begins with its first token, so that what goes wrong before that has
-// its own status. While a client reads slowly, the text of further tokens is kept here and goes out
-// as one part when there is room: a slow reader gets fewer and longer parts.
+// its own status. While a client reads slowly, what further tokens bring is kept here for each
+// choice and goes out as one part when there is room: a slow reader gets fewer and longer parts.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/text.h"
 #include "base/wall_clock.h"
+#include "net/memory_budget.h"
 #include "server/compute_calls.h"
 #include "server/generation_answer.h"
 #include "server/generation_api.h"
 #include "server/handlers.h"
+#include "server/logprobs_json.h"
 #include "serving/generation_service.h"
 
 namespace muster {
 namespace {
+
+// Of one choice that a slow client has not taken. What is more is written all the same: it counts
+// for the server's memory then, and who takes nothing is cut off.
+constexpr std::size_t kKeptMost = 256 << 10;
 
 /// One request from its body to the end of its answer. Owned by what the service calls.
 class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
@@ -26,6 +36,9 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
       : exchange_(std::move(exchange)),
         is_chat_(request.is_chat),
         is_stream_(request.is_stream),
+        has_logprobs_(request.call.sampling.logprob_count.has_value()),
+        choices_(std::max(request.call.choice_count, request.call.candidate_count),
+                 Choice{.logprobs = LogprobsJson(is_chat_)}),
         answer_(GenerationAnswer::Head{.request_id = exchange_->request_id,
                                        .model = request.call.model,
                                        .created = static_cast<std::int64_t>(unix_seconds()),
@@ -34,36 +47,59 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
 
   GenerationSink events() {
     const auto self = shared_from_this();
-    return {.on_text = [self](std::string_view text,
-                              const GenerationUsage& usage) { self->on_text(text, usage); },
-            .on_end = [self](FinishReason reason,
-                             const GenerationUsage& usage) { self->on_end(reason, usage); },
+    return {.on_part = [self](const ReplyPart& part,
+                              const GenerationUsage& usage) { self->on_part(part, usage); },
+            .on_choice_end = [self](std::uint32_t choice,
+                                    FinishReason reason) { self->on_choice_end(choice, reason); },
+            .on_end = [self](const GenerationEnd& end) { self->on_end(end); },
             .on_failed = [self](const CallError& error) { self->on_failed(error); }};
   }
 
  private:
-  void on_text(std::string_view text, const GenerationUsage& usage) {
+  /// What has come of one reply, and of a stream what is not sent of it.
+  struct Choice {
+    std::string text = {};
+    LogprobsJson logprobs;
+    FinishReason reason = FinishReason::Stop;
+  };
+
+  void on_part(const ReplyPart& part, const GenerationUsage& usage) {
     count(usage);
-    if (!is_stream_) {
-      text_ += text;
-      return;
-    }
-    begin();
-    text_ += text;
-    if (has_room_) write_text();
+    auto& choice = choices_[part.choice];
+    if (is_stream_) begin();
+    choice.text += part.text;
+    if (part.token != nullptr) choice.logprobs.add(*part.token);
+    if (!is_stream_) return;
+    const bool is_much = choice.text.size() + choice.logprobs.size() > kKeptMost;
+    if (has_room_ || is_much) write_choice(part.choice);
   }
 
-  void on_end(FinishReason reason, const GenerationUsage& usage) {
-    count(usage);
-    if (!is_stream_) {
-      return exchange_->answer({.status = 200,
-                                .content_type = "application/json",
-                                .body = answer_.whole(text_, reason, usage)});
-    }
+  void on_choice_end(std::uint32_t index, FinishReason reason) {
+    choices_[index].reason = reason;
+    if (!is_stream_) return;
     begin();
-    write_text();
-    exchange_->write(answer_.last_events(reason, usage));
+    write_choice(index);
+    has_room_ = exchange_->write(answer_.finish_event(index, reason));
+  }
+
+  void on_end(const GenerationEnd& end) {
+    count(end.usage);
+    if (!is_stream_) return answer_whole(end);
+    exchange_->write(answer_.last_events(end.usage));
     exchange_->end_stream();
+  }
+
+  void answer_whole(const GenerationEnd& end) {
+    auto body = answer_.whole_begin();
+    std::uint32_t index = 0;
+    for (const auto from : end.choices) {
+      auto& choice = choices_[from];
+      const auto logprobs = has_logprobs_ ? choice.logprobs.take() : "null";
+      answer_.append_choice({.index = index++, .text = choice.text, .logprobs = logprobs},
+                            choice.reason, body);
+    }
+    body += GenerationAnswer::whole_end(end.usage);
+    exchange_->answer({.status = 200, .content_type = "application/json", .body = std::move(body)});
   }
 
   // Known for the audit log however the reply ends, with its client too.
@@ -74,7 +110,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   void on_failed(const CallError& error) {
     const auto refusal = error_of(error);
     if (!has_begun_) return exchange_->refuse(refusal);
-    write_text();
+    write_choices();
     exchange_->write(GenerationAnswer::error_events(refusal));
     exchange_->end_stream(&refusal);
   }
@@ -100,25 +136,36 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
         .status = 200, .content_type = "text/event-stream; charset=utf-8", .body = {}};
     head.headers.emplace_back("Cache-Control", "no-cache");
     head.headers.emplace_back("X-Accel-Buffering", "no");  // nginx would hold parts back
-    head.body = answer_.first_event();
+    head.body = answer_.first_events(static_cast<std::uint32_t>(choices_.size()));
     exchange_->begin_stream(std::move(head), [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (!self) return;
       self->has_room_ = true;
-      self->write_text();
+      self->write_choices();
     });
   }
 
-  void write_text() {
-    if (text_.empty()) return;
-    has_room_ = exchange_->write(answer_.text_event(std::exchange(text_, {})));
+  // Nothing where nothing is new. A token may come without a text of its own: the beginning of a
+  // character, or of a stop string.
+  void write_choice(std::uint32_t index) {
+    auto& choice = choices_[index];
+    if (choice.text.empty() && choice.logprobs.is_empty()) return;
+    const auto text = std::exchange(choice.text, {});
+    const auto logprobs = choice.logprobs.is_empty() ? "null" : choice.logprobs.take();
+    has_room_ =
+        exchange_->write(answer_.text_event({.index = index, .text = text, .logprobs = logprobs}));
+  }
+
+  void write_choices() {
+    for (std::uint32_t i = 0; i < choices_.size(); ++i) write_choice(i);
   }
 
   const ExchangePtr exchange_;
   const bool is_chat_;
   const bool is_stream_;
+  const bool has_logprobs_;
+  std::vector<Choice> choices_;
   const GenerationAnswer answer_;
-  std::string text_;  // not sent yet
   bool has_begun_ = false;
   bool has_room_ = true;
 };
@@ -131,6 +178,25 @@ std::optional<ApiError> other_task(Exchange& exchange, const std::string& name) 
     return wrong_task(name, "reranks", "/v1/rerank");
   }
   return std::nullopt;
+}
+
+// What is kept of a whole answer until its end, held for the request; a stream keeps little. What
+// could not be held is not computed: with log-probabilities an answer is far longer than its text.
+ApiStatus hold_answer(Exchange& exchange, const GenerationCall& call, std::uint32_t length_max) {
+  constexpr std::uint64_t kBytesOfAText = 8;      // of a token, as JSON
+  constexpr std::uint64_t kBytesOfALogprob = 96;  // one of eight letters, with name and bytes
+  const std::uint64_t tokens = std::min(length_max, call.token_limit.value_or(length_max));
+  const auto& top = call.sampling.logprob_count;
+  const auto bytes = kBytesOfAText + (top ? (1 + *top) * kBytesOfALogprob : 0);
+  const auto echo = call.echoes_prompt ? call.text.size() + call.ids.size() * kBytesOfAText : 0;
+  const auto all = std::max(call.choice_count, call.candidate_count) * (echo + tokens * bytes);
+  const auto most = MemoryBudget::most_of_one(exchange.state().http->memory().most());
+  if (all <= most) return hold_bytes(exchange, all);
+  return wrong_field("max_tokens", "invalid_value",
+                     fmt::format("Invalid 'max_tokens': the answer may take {} with its choices, "
+                                 "echo and log-probabilities, and the server holds {} for a "
+                                 "request.",
+                                 human_bytes(all), human_bytes(most)));
 }
 
 void answer_reply(const ExchangePtr& exchange, ApiResult<GenerationRequest> parsed) {
@@ -154,6 +220,10 @@ void answer_reply(const ExchangePtr& exchange, ApiResult<GenerationRequest> pars
   }
   if (!service->has_model(call.model)) {
     if (const auto other = other_task(*exchange, call.model)) return exchange->refuse(*other);
+  }
+  if (!parsed->is_stream) {
+    const auto room = hold_answer(*exchange, call, service->length_max(call.model));
+    if (!room) return exchange->refuse(room.error());
   }
   call.caller = exchange->caller_name;
   const auto answer = std::make_shared<ReplyAnswer>(exchange, *parsed);

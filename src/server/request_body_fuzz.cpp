@@ -64,15 +64,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     MUSTER_CHECK(!request->queries.empty() && request->queries.size() <= 4);
     MUSTER_CHECK(request->rank.count <= muster::kHitsMost);
   }
-  const muster::GenerationLimits replies{
-      .prompt_bytes_most = 64, .messages_most = 4, .stops_most = 2, .stop_bytes_most = 16};
+  const muster::GenerationLimits replies{.prompt_bytes_most = 64,
+                                         .messages_most = 4,
+                                         .stops_most = 2,
+                                         .stop_bytes_most = 16,
+                                         .choices_most = 4};
+  const auto check_choices = [](const muster::GenerationRequest& request) {
+    const auto& call = request.call;
+    MUSTER_CHECK(call.choice_count >= 1 && call.choice_count <= call.candidate_count);
+    MUSTER_CHECK(call.candidate_count <= 4);
+    MUSTER_CHECK(!request.is_stream || call.choice_count == call.candidate_count);
+    MUSTER_CHECK(call.sampling.logprob_count.value_or(0) <= muster::kLogprobsMost);
+    MUSTER_CHECK(!call.echoes_prompt || !call.sampling.logprob_count);
+  };
   if (auto request = muster::parse_chat(body, replies)) {
     MUSTER_CHECK(!request->call.turns.empty() && request->call.turns.size() <= 4);
     MUSTER_CHECK(request->call.stops.size() <= 2);
+    check_choices(*request);
   }
   if (auto request = muster::parse_completion(body, replies)) {
     MUSTER_CHECK(request->call.text.empty() != request->call.ids.empty());
     MUSTER_CHECK(request->call.token_limit.value_or(0) > 0);
+    check_choices(*request);
   }
   static_cast<void>(muster::parse_ollama_show(body));
   return 0;

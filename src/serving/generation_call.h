@@ -20,7 +20,12 @@ struct ChatTurn {
   std::optional<std::string> name = {};
 };
 
-/// A reply that is asked for: to a conversation, or as the continuation of a text or of ids.
+/// Replies that one call may ask for: as many as one worker computes at once. More would wait for
+/// each other, with one caller's request in the place of all others'.
+inline constexpr std::uint32_t kChoicesMost = 32;
+
+/// Replies that are asked for: to a conversation, or as continuations of a text or of ids. One call
+/// has several where it wants to choose among them; they differ by what is drawn.
 struct GenerationCall {
   std::string model = {};   // a served name; empty: the first decoder
   std::string caller = {};  // the name of an API key; empty without keys
@@ -30,24 +35,58 @@ struct GenerationCall {
   std::optional<std::uint32_t> token_limit = {};  // nullopt: as many as the context has room for
   std::vector<std::string> stops = {};            // texts that end the reply and are left out
   bool ignores_stop_ids = false;                  // tokens that end a reply do not
-  SamplingOptions sampling = {};
+  bool echoes_prompt = false;                     // each reply begins with the prompt's text
+  SamplingOptions sampling = {};                  // `choice` is set for each reply
+  std::uint32_t choice_count = 1;                 // replies that are wanted; from 1
+  /// Replies that are computed, at most kChoicesMost; fewer than are wanted count as so many. Of
+  /// more the best are taken: those with the greatest mean log-probability of their tokens.
+  /// Source: OpenAI, API reference, "Create completion": best_of takes "the one with the highest
+  /// log probability per token".
+  std::uint32_t candidate_count = 1;
 };
 
-/// Tokens of a call so far.
+/// Tokens of a call so far: of its prompt once, and of all replies that are computed for it.
 struct GenerationUsage {
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t cached_tokens = 0;  // of the prompt: not computed, as an earlier call's were there
+  std::uint32_t cached_tokens = 0;  // of the prompt: computed for none of the replies, as an
+                                    // earlier call's were there
   std::uint32_t reply_tokens = 0;
 };
 
-/// What becomes of a call: texts, and then one of the two others, once. None of it comes behind a
-/// cancel, which each of them may ask for. `on_failed` may come before `generate` returns.
+/// A token as a client is shown it.
+struct ShownToken {
+  std::string bytes = {};  // that it adds to the text, maybe a part of a character
+  bool is_text = true;     // false: it adds nothing, and `bytes` is its name
+  float logprob = 0;
+};
+
+/// A token of a reply, where log-probabilities are asked for.
+struct ReplyToken {
+  ShownToken chosen = {};
+  std::vector<ShownToken> top = {};  // the likeliest in its place, the likeliest first
+};
+
+/// What has come of one of the replies. Lives for the call that tells it.
+struct ReplyPart {
+  std::uint32_t choice = 0;           // from 0
+  std::string_view text = {};         // whole characters; may be empty
+  const ReplyToken* token = nullptr;  // nullptr: none is asked for, or none has come
+};
+
+struct GenerationEnd {
+  GenerationUsage usage;
+  std::vector<std::uint32_t> choices = {};  // that are wanted: where some are taken, the best first
+};
+
+/// What becomes of a call: parts and ends of its replies, in any order among them, and then one of
+/// the two others, once. None of it comes behind a cancel, which each of them may ask for.
+/// `on_failed` may come before `generate` returns.
 struct GenerationSink {
-  /// The next part of the reply, whole characters; may be empty. The first comes with the first
-  /// token.
-  std::function<void(std::string_view text, const GenerationUsage&)> on_text;
-  std::function<void(FinishReason, const GenerationUsage&)> on_end;
-  std::function<void(const CallError&)> on_failed;
+  /// The first of a reply comes with its first token.
+  std::function<void(const ReplyPart&, const GenerationUsage&)> on_part;
+  std::function<void(std::uint32_t choice, FinishReason)> on_choice_end;
+  std::function<void(const GenerationEnd&)> on_end;
+  std::function<void(const CallError&)> on_failed;  // one of its replies, and so all
 };
 
 /// One served decoder as it is now.
@@ -83,9 +122,11 @@ struct SecondsHistogram {
 
 /// Counters since the start, over all decoders.
 struct GenerationStatus {
+  // Requests.
   std::uint64_t request_count = 0;  // let in
   std::uint64_t refused_count = 0;  // 429: too many wait
   std::uint64_t limited_count = 0;  // 429 of a caller's own limits
+  // Replies, of which a request may have several.
   std::uint64_t failed_count = 0;
   std::uint64_t cancelled_count = 0;
   std::uint64_t stop_count = 0;    // ended by a stop token or a stop string

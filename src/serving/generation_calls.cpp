@@ -1,6 +1,7 @@
-// One owner of all calls for replies. A prompt is rendered and tokenised on a thread beside the
-// loop, since a template is a stranger's program and a prompt may be long; all else is on the loop.
-// A stop string ends a stream before its worker knows: the fleet is told to cancel it.
+// One owner of all calls for replies, from what is asked to the streams of the fleet. A prompt is
+// rendered and tokenised on a thread beside the loop, since a template is a stranger's program and
+// a prompt may be long; all else is on the loop. What comes of the streams is in
+// generation_replies.cpp.
 
 #include <fmt/format.h>
 
@@ -17,11 +18,13 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kWaitingMost = 64;       // for a worker, of one decoder
+constexpr std::size_t kWaitingMost = 64;       // replies that wait for a worker, of one decoder
 constexpr std::uint64_t kBytesOfAToken = 4;    // of a prompt, before it is tokenised
 constexpr std::uint32_t kReplyEstimate = 256;  // tokens of a reply that names no limit
 constexpr Duration kRetryLeast = std::chrono::seconds(1);
 constexpr Duration kRetryMost = std::chrono::seconds(60);
+static_assert(kChoicesMost == ServingDecoder::kStreamsMost && kChoicesMost <= kWaitingMost,
+              "a request that is taken at all can be let in, and computed at once");
 
 std::uint64_t prompt_bytes(const GenerationCall& call) {
   std::uint64_t bytes = call.text.size() + call.ids.size() * kBytesOfAToken;
@@ -36,6 +39,13 @@ bool GenerationService::has_model(std::string_view name) const {
                      [&](const auto& decoder) { return decoder->name == name; });
 }
 
+std::uint32_t GenerationService::length_max(std::string_view name) const {
+  for (const auto& decoder : decoders_) {
+    if (decoder->name == name) return decoder->length_max();
+  }
+  return 0;
+}
+
 std::variant<ServingDecoder*, CallError> GenerationService::find(const std::string& model) const {
   std::vector<std::string> names;
   for (const auto& decoder : decoders_) {
@@ -48,6 +58,19 @@ std::variant<ServingDecoder*, CallError> GenerationService::find(const std::stri
                                          nearest ? "; did you mean " + *nearest + "?" : "")}};
 }
 
+Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
+    const ServingDecoder& decoder, const GenerationCall& asked) {
+  const auto& tokenizer = *decoder.prompts->text.tokenizer;
+  const bool continues_text = asked.turns.empty();
+  std::vector<Choice> choices;
+  const auto count = std::max(asked.choice_count, asked.candidate_count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto reply = MUSTER_TRY(DecoderReply::make(tokenizer, asked.stops, continues_text));
+    choices.push_back({.reply = std::move(reply), .shown = ShownTokens(tokenizer, continues_text)});
+  }
+  return choices;
+}
+
 CallId GenerationService::generate(GenerationCall asked, GenerationSink events) {
   const CallId id = next_call_++;
   const auto found = find(asked.model);
@@ -56,21 +79,21 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
     return id;
   }
   auto* const decoder = *std::get_if<ServingDecoder*>(&found);
-  auto reply = DecoderReply::make(*decoder->prompts->text.tokenizer, std::move(asked.stops),
-                                  asked.turns.empty());
-  if (!reply) {
-    events.on_failed({.error = reply.error()});
+  auto choices = make_choices(*decoder, asked);
+  if (!choices) {
+    events.on_failed({.error = choices.error()});
     return id;
   }
+  const auto kept = std::make_shared<const GenerationCall>(std::move(asked));
   Call call{.decoder = decoder,
-            .asked = std::make_shared<const GenerationCall>(std::move(asked)),
+            .asked = kept,
             .events = std::make_shared<const GenerationSink>(std::move(events)),
             .admitted = {},
             .usage = {},
-            .reply = *std::move(reply),
-            .stream = {},
-            .asked_at = clock_.now(),
-            .token_at = {}};
+            .choices = *std::move(choices),
+            .choice_count = kept->choice_count,
+            .shows_logprobs = kept->sampling.logprob_count.has_value(),
+            .asked_at = clock_.now()};
   if (const auto refused = admit(call)) {
     call.events->on_failed(*refused);
     return id;
@@ -81,29 +104,36 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
   return id;
 }
 
-// Calls whose prompt is not with the fleet yet.
+// Replies whose prompt is not with the fleet yet.
 std::size_t GenerationService::unsent_count(const ServingDecoder& decoder) const {
-  return static_cast<std::size_t>(std::count_if(calls_.begin(), calls_.end(), [&](const auto& one) {
-    return one.second.decoder == &decoder && !one.second.stream;
-  }));
+  std::size_t count = 0;
+  for (const auto& [id, call] : calls_) {
+    if (call.decoder == &decoder && !call.is_sent) count += call.choices.size();
+  }
+  return count;
 }
 
 std::optional<CallError> GenerationService::admit(Call& call) {
   const auto& decoder = *call.decoder;
+  const auto count = call.choices.size();
   if (!decoder.can_work()) return no_device(decoder);
-  if (decoder.fleet->waiting_count() + unsent_count(decoder) >= kWaitingMost) {
+  const auto waiting = decoder.fleet->waiting_count() + unsent_count(decoder);
+  if (waiting + count > kWaitingMost) {
     ++counts_.refused_count;
+    const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
     return CallError{.error = {ErrorKind::ResourceExhausted,
-                               fmt::format("{} requests wait for this model", kWaitingMost)},
+                               fmt::format("{} requests wait for this model{}", waiting, more)},
                      .retry_after = retry_after(decoder)};
   }
-  // Clients ask for more tokens than the context has room for, to say "as many as there are".
+  // Clients ask for more tokens than the context has room for, to say "as many as there are". The
+  // prompt counts once, as it does in what is charged.
   const std::uint64_t most = decoder.length_max();
-  const std::uint64_t reply = call.asked->token_limit.value_or(kReplyEstimate);
+  const std::uint64_t reply =
+      std::min<std::uint64_t>(most, call.asked->token_limit.value_or(kReplyEstimate));
+  const std::uint64_t first = std::min(most, prompt_bytes(*call.asked) / kBytesOfAToken + reply);
   call.admitted = {.caller = call.asked->caller,
-                   .text_count = 1,
-                   .token_estimate = std::min(
-                       most, prompt_bytes(*call.asked) / kBytesOfAToken + std::min(most, reply)),
+                   .text_count = count,
+                   .token_estimate = first + (count - 1) * reply,
                    .is_interactive = false};
   // The queue is judged above: of the caller's own limits alone.
   const auto refused = limits_.ask(
@@ -138,9 +168,10 @@ void GenerationService::prepare(CallId id, const Call& call) {
                     most = call.decoder->length_most] {
     const auto prompt = asked.lock();
     if (!prompt) return;
-    const auto ids = std::make_shared<Result<std::vector<std::uint32_t>>>(
-        prompts->ids_of(*prompt, most, static_cast<std::int64_t>(unix_seconds())));
-    loop_.post([this, id, ids] { on_prepared(id, std::move(*ids)); });
+    const auto prepared = std::make_shared<Prepared>(
+        Prepared{.ids = prompts->ids_of(*prompt, most, static_cast<std::int64_t>(unix_seconds()))});
+    if (prepared->ids && prompt->echoes_prompt) prepared->echo = prompts->text_of(*prompt);
+    loop_.post([this, id, prepared] { on_prepared(id, std::move(*prepared)); });
   };
   if (const auto taken = prompts_.push(job); !taken) {
     fail(id, {.error = {ErrorKind::ResourceExhausted, "too many prompts wait to be tokenised"},
@@ -148,10 +179,11 @@ void GenerationService::prepare(CallId id, const Call& call) {
   }
 }
 
-void GenerationService::on_prepared(CallId id, Result<std::vector<std::uint32_t>> ids) {
+void GenerationService::on_prepared(CallId id, Prepared prepared) {
   const auto found = calls_.find(id);
   if (found == calls_.end()) return;  // its client has gone
   auto& call = found->second;
+  const auto& ids = prepared.ids;
   if (!ids) return fail(id, {.error = ids.error(), .field = CallField::Prompt});
   const auto asked = std::exchange(call.asked, nullptr);
   auto& decoder = *call.decoder;
@@ -166,15 +198,8 @@ void GenerationService::on_prepared(CallId id, Result<std::vector<std::uint32_t>
                      .field = CallField::PromptLength});
   }
   call.usage.prompt_tokens = static_cast<std::uint32_t>(ids->size());
-  const auto room = most - call.usage.prompt_tokens;
-  call.stream =
-      decoder.fleet->submit({.ids = *std::move(ids),
-                             .token_limit = std::min(room, asked->token_limit.value_or(room)),
-                             .stop_ids = asked->ignores_stop_ids ? std::vector<std::uint32_t>{}
-                                                                 : decoder.prompts->text.stop_ids,
-                             .prefix_scope = prefix_scope(asked->caller),
-                             .sampling = asked->sampling});
-  decoder.streams.emplace(*call.stream, id);
+  call.echo = std::move(prepared.echo);
+  submit(id, call, *asked, *ids);
   decoder.prompt_token_count += call.usage.prompt_tokens;
   counts_.prompt_token_count += call.usage.prompt_tokens;
 }
@@ -184,9 +209,32 @@ std::uint64_t GenerationService::prefix_scope(const std::string& caller) const {
   return options_.is_cache_shared || caller.empty() ? 0 : hash64(caller);
 }
 
+// Each reply is a stream that the fleet knows nothing more of: it may run on any worker. Those on
+// one worker share what the first of them computes of the prompt.
+void GenerationService::submit(CallId id, Call& call, const GenerationCall& asked,
+                               const std::vector<std::uint32_t>& ids) {
+  auto& decoder = *call.decoder;
+  const auto room = decoder.length_max() - call.usage.prompt_tokens;
+  StreamRequest request{.ids = ids,
+                        .token_limit = std::min(room, asked.token_limit.value_or(room)),
+                        .stop_ids = asked.ignores_stop_ids ? std::vector<std::uint32_t>{}
+                                                           : decoder.prompts->text.stop_ids,
+                        .prefix_scope = prefix_scope(asked.caller),
+                        .sampling = asked.sampling};
+  if (call.is_ranked() && !call.shows_logprobs) request.sampling.logprob_count = 0;
+  for (std::uint32_t i = 0; i < call.choices.size(); ++i) {
+    request.sampling.choice = i;
+    const auto stream = decoder.fleet->submit(request);
+    call.choices[i].stream = stream;
+    decoder.streams.emplace(stream, StreamOwner{.call = id, .choice = i});
+  }
+  call.is_sent = true;
+}
+
 void GenerationService::cancel(CallId id) {
-  if (calls_.count(id) == 0) return;
-  ++counts_.cancelled_count;
+  const auto found = calls_.find(id);
+  if (found == calls_.end()) return;
+  counts_.cancelled_count += open_count(found->second);
   take(id, false);
 }
 
@@ -199,85 +247,36 @@ void GenerationService::give_up() {
   }
 }
 
-// Takes a call out, and its stream from the workers. What a device has computed is charged, whether
-// or not somebody reads it.
+std::size_t GenerationService::open_count(const Call& call) {
+  return static_cast<std::size_t>(std::count_if(call.choices.begin(), call.choices.end(),
+                                                [](const Choice& one) { return !one.is_over; }));
+}
+
+// Takes a reply from the workers, where it still is with them. True where one had it, and so may
+// have computed at it.
+bool GenerationService::release(ServingDecoder& decoder, Choice& choice) {
+  const auto stream = std::exchange(choice.stream, std::nullopt);
+  if (!stream) return false;
+  decoder.streams.erase(*stream);
+  return decoder.fleet->cancel(*stream);
+}
+
+// Takes a call out, and its streams from the workers. What a device has computed is charged,
+// whether or not somebody reads it.
 GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
   const auto found = calls_.find(id);
   auto call = std::move(found->second);
   calls_.erase(found);
   is_computed |= call.usage.reply_tokens > 0;
-  if (call.stream) {
-    call.decoder->streams.erase(*call.stream);
-    is_computed |= call.decoder->fleet->cancel(*call.stream);
-  }
+  for (auto& choice : call.choices) is_computed |= release(*call.decoder, choice);
   const std::uint64_t tokens = std::uint64_t{call.usage.prompt_tokens} + call.usage.reply_tokens;
   limits_.on_end(call.admitted, is_computed ? tokens : 0, clock_.now());
   return call;
 }
 
 void GenerationService::fail(CallId id, const CallError& error, bool is_computed) {
-  ++counts_.failed_count;
+  counts_.failed_count += open_count(calls_.at(id));
   take(id, is_computed).events->on_failed(error);
-}
-
-void GenerationService::end(CallId id, FinishReason reason) {
-  const auto call = take(id, true);
-  ++(reason == FinishReason::Stop ? counts_.stop_count : counts_.length_count);
-  counts_.duration.add(clock_.now() - call.asked_at);
-  call.events->on_end(reason, call.usage);
-}
-
-// ---- What the workers say ----
-
-// Where a reply goes on elsewhere, all that is known of it is looked up again; what its client is
-// told is of its beginning.
-void GenerationService::on_begun(ServingDecoder& decoder, StreamId stream,
-                                 std::uint32_t cached_count) {
-  auto& usage = calls_.at(decoder.streams.at(stream)).usage;
-  if (usage.reply_tokens == 0) usage.cached_tokens = cached_count;
-  if (!options_.has_prefix_cache) return;
-  counts_.prefix_query_token_count += std::uint64_t{usage.prompt_tokens} + usage.reply_tokens;
-  counts_.prefix_hit_token_count += cached_count;
-}
-
-void GenerationService::on_token(ServingDecoder& decoder, StreamId stream,
-                                 const GeneratedToken& token) {
-  const auto id = decoder.streams.at(stream);
-  auto& call = calls_.at(id);
-  const auto now = clock_.now();
-  if (call.token_at) {
-    counts_.token_gap.add(now - *call.token_at);
-  } else {
-    counts_.first_token.add(now - call.asked_at);
-  }
-  call.token_at = now;
-  ++call.usage.reply_tokens;
-  ++counts_.reply_token_count;
-  ++decoder.reply_token_count;
-  const auto text = call.reply.push(token.token);
-  const bool is_stopped = call.reply.is_stopped();
-  const auto usage = call.usage;
-  const auto events = call.events;
-  events->on_text(text, usage);
-  if (is_stopped && calls_.count(id) > 0) end(id, FinishReason::Stop);
-}
-
-void GenerationService::on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason) {
-  const auto id = decoder.streams.at(stream);
-  auto& call = calls_.at(id);
-  const auto text = call.reply.finish();
-  const bool is_stopped = call.reply.is_stopped();
-  const auto usage = call.usage;
-  const auto events = call.events;
-  if (!text.empty()) events->on_text(text, usage);
-  if (calls_.count(id) > 0) end(id, is_stopped ? FinishReason::Stop : reason);
-}
-
-void GenerationService::on_failed(ServingDecoder& decoder, StreamId stream, const Error& error,
-                                  bool was_given) {
-  // What keeps a worker from loading is no fault of the call.
-  fail(decoder.streams.at(stream),
-       decoder.can_work() ? CallError{.error = error} : no_device(decoder), was_given);
 }
 
 }  // namespace muster

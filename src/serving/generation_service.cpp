@@ -1,5 +1,5 @@
 // The decoders of a server: their start, their turns on the loop, and what is shown of them. What
-// becomes of a call is in generation_calls.cpp.
+// becomes of a call is in generation_calls.cpp and generation_replies.cpp.
 
 #include "serving/generation_service.h"
 

@@ -21,15 +21,17 @@
 #include "serving/generation_call.h"
 #include "serving/serve_options.h"
 #include "serving/serving_decoder.h"
+#include "serving/shown_tokens.h"
 
 namespace muster {
 
 /// The decoders of a server: prompts to ids, on a thread of their own; streams to the workers;
 /// tokens back to text.
 ///
-/// A call is let in unless too many wait for a device (429), or its caller's own limits say no;
-/// these count apart from those of vectors. A client that goes is cancelled within a step of the
-/// worker.
+/// A call is let in unless too many replies wait for a device (429), or its caller's own limits say
+/// no; these count apart from those of vectors. Each of a call's replies is a stream of its own,
+/// that goes on when its worker dies. Where one of them fails, so does the call, and the others
+/// are cancelled. A client that goes is cancelled within a step of the workers.
 ///
 /// Threads: every method belongs to the loop's thread, and callbacks come on it.
 class GenerationService {
@@ -51,6 +53,8 @@ class GenerationService {
                                                           const Clock& clock);
   ~GenerationService();
 
+  /// With the same prompt, settings and seed the replies are the same again, and the first is that
+  /// of a call for one.
   CallId generate(GenerationCall call, GenerationSink events);
 
   /// The client has gone. Unknown ids are ignored.
@@ -61,6 +65,8 @@ class GenerationService {
 
   std::vector<ServedDecoderStatus> models() const;
   bool has_model(std::string_view name) const;
+  /// Tokens of a prompt and its reply at most; 0: no model that generates has this name.
+  std::uint32_t length_max(std::string_view name) const;
   GenerationStatus status() const;
   bool is_ready() const;
   void set_limits(std::map<std::string, CallerLimits> limits);
@@ -71,6 +77,17 @@ class GenerationService {
   }
 
  private:
+  /// One of the replies.
+  struct Choice {
+    DecoderReply reply;
+    ShownTokens shown;
+    std::optional<StreamId> stream = {};     // while it is with the fleet
+    std::optional<TimePoint> token_at = {};  // the last one
+    std::uint32_t token_count = 0;
+    double logprob_sum = 0;
+    bool has_begun = false;  // what is told before its first token was told
+    bool is_over = false;
+  };
   struct Call {
     ServingDecoder* decoder = nullptr;
     /// Held here alone until it is ids, so that a call that is cancelled leaves no text behind.
@@ -78,10 +95,20 @@ class GenerationService {
     std::shared_ptr<const GenerationSink> events;  // shared: it may end from within
     AdmissionRequest admitted;
     GenerationUsage usage;
-    DecoderReply reply;
-    std::optional<StreamId> stream;  // once it is with the fleet
+    std::vector<Choice> choices;
+    std::uint32_t choice_count = 1;  // that are wanted
+    bool shows_logprobs = false;
+    bool is_sent = false;    // its prompt is with the fleet
+    bool has_begun = false;  // a worker has begun with one of its replies
+    std::string echo = {};   // what each reply begins with
     TimePoint asked_at;
-    std::optional<TimePoint> token_at;  // the last one
+
+    bool is_ranked() const { return choices.size() > choice_count; }
+  };
+  /// A prompt, read on the thread beside the loop.
+  struct Prepared {
+    Result<std::vector<std::uint32_t>> ids;
+    std::string echo = {};
   };
 
   GenerationService(const ServeOptions& options, EventLoop& loop, Events events,
@@ -93,14 +120,22 @@ class GenerationService {
   Duration retry_after(const ServingDecoder& decoder) const;
   static CallError no_device(const ServingDecoder& decoder);
   std::size_t unsent_count(const ServingDecoder& decoder) const;
+  static Result<std::vector<Choice>> make_choices(const ServingDecoder& decoder,
+                                                  const GenerationCall& asked);
   void prepare(CallId id, const Call& call);
-  void on_prepared(CallId id, Result<std::vector<std::uint32_t>> ids);
+  void on_prepared(CallId id, Prepared prepared);
   std::uint64_t prefix_scope(const std::string& caller) const;
+  void submit(CallId id, Call& call, const GenerationCall& asked,
+              const std::vector<std::uint32_t>& ids);
   void on_begun(ServingDecoder& decoder, StreamId stream, std::uint32_t cached_count);
   void on_token(ServingDecoder& decoder, StreamId stream, const GeneratedToken& token);
   void on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason);
   void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error, bool was_given);
-  void end(CallId id, FinishReason reason);
+  void count_token(Call& call, Choice& choice, const GeneratedToken& token);
+  void end_choice(StreamOwner owner, FinishReason reason);
+  static bool release(ServingDecoder& decoder, Choice& choice);
+  static std::size_t open_count(const Call& call);
+  static std::vector<std::uint32_t> wanted(const Call& call);
   void fail(CallId id, const CallError& error, bool is_computed = false);
   Call take(CallId id, bool is_computed);
   void pump(ServingDecoder& decoder);

@@ -20,11 +20,16 @@ namespace {
 class GenerationServiceTest : public testing::Test {
  protected:
   struct Outcome {
-    std::string text;
+    std::string text;  // of the first choice, as are `end` and `tokens`
+    std::map<std::uint32_t, std::string> texts;
+    std::vector<ReplyToken> tokens;
     GenerationUsage usage;
     std::optional<FinishReason> end;
+    std::vector<std::uint32_t> ended;   // choices, in the order of their ends
+    std::vector<std::uint32_t> wanted;  // as they are told with the end
+    bool is_done = false;
     std::optional<CallError> error;
-    bool is_over() const { return end || error; }
+    bool is_over() const { return is_done || error; }
   };
 
   GenerationServiceTest()
@@ -54,15 +59,28 @@ class GenerationServiceTest : public testing::Test {
 
   CallId ask(GenerationCall call, Outcome& outcome) {
     GenerationSink events;
-    events.on_text = [&](std::string_view text, const GenerationUsage& usage) {
-      outcome.text += text;
+    events.on_part = [&](const ReplyPart& part, const GenerationUsage& usage) {
+      EXPECT_FALSE(outcome.is_over());
+      outcome.texts[part.choice] += part.text;
+      outcome.text = outcome.texts[0];
+      if (part.choice == 0 && part.token != nullptr) outcome.tokens.push_back(*part.token);
       outcome.usage = usage;
     };
-    events.on_end = [&](FinishReason reason, const GenerationUsage& usage) {
-      outcome.end = reason;
-      outcome.usage = usage;
+    events.on_choice_end = [&](std::uint32_t choice, FinishReason reason) {
+      EXPECT_FALSE(outcome.is_over());
+      outcome.ended.push_back(choice);
+      if (choice == 0) outcome.end = reason;
     };
-    events.on_failed = [&](const CallError& error) { outcome.error = error; };
+    events.on_end = [&](const GenerationEnd& end) {
+      EXPECT_FALSE(outcome.is_over());
+      outcome.is_done = true;
+      outcome.usage = end.usage;
+      outcome.wanted = end.choices;
+    };
+    events.on_failed = [&](const CallError& error) {
+      EXPECT_FALSE(outcome.is_over());
+      outcome.error = error;
+    };
     return service_->generate(std::move(call), std::move(events));
   }
 
@@ -286,11 +304,12 @@ TEST_F(GenerationServiceTest, ACallMayBeCancelledFromWithinItsText) {
   CallId id = 0;
   int text_count = 0;
   GenerationSink events;
-  events.on_text = [&](std::string_view, const GenerationUsage&) {
+  events.on_part = [&](const ReplyPart&, const GenerationUsage&) {
     service_->cancel(id);
     ++text_count;
   };
-  events.on_end = [](FinishReason, const GenerationUsage&) { ADD_FAILURE(); };
+  events.on_choice_end = [](std::uint32_t, FinishReason) { ADD_FAILURE(); };
+  events.on_end = [](const GenerationEnd&) { ADD_FAILURE(); };
   events.on_failed = [](const CallError& error) { ADD_FAILURE() << error.error.message; };
   id = service_->generate({.text = "a"}, std::move(events));
   run_until([&] { return service_->status().cancelled_count == 1; });
@@ -308,6 +327,200 @@ TEST_F(GenerationServiceTest, AModelThatCannotBeLoadedIsNoFaultOfACall) {
   }
   EXPECT_EQ(service_->models()[0].state, ModelState::Failed);
   EXPECT_EQ(service_->models()[0].devices[0].state, ModelState::Failed);
+}
+
+// ---- Several replies to one call: choice 1 begins one token further on than choice 0 ----
+
+TEST_F(GenerationServiceTest, ChoicesAreStreamsOfTheirOwn) {
+  start();
+  const auto reply = answer({.text = "a", .token_limit = 3, .choice_count = 3});
+  EXPECT_EQ(reply.texts,
+            (std::map<std::uint32_t, std::string>{{0, "bcd"}, {1, "cde"}, {2, "def"}}));
+  EXPECT_EQ(reply.ended.size(), 3U);
+  EXPECT_EQ(reply.wanted, (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(reply.usage.prompt_tokens, 1U) << "once";
+  EXPECT_EQ(reply.usage.reply_tokens, 9U);
+  const auto status = service_->status();
+  EXPECT_EQ(status.request_count, 1U);
+  EXPECT_EQ(status.length_count, 3U) << "of replies";
+  EXPECT_EQ(status.prompt_token_count, 1U);
+  EXPECT_EQ(status.reply_token_count, 9U);
+  EXPECT_EQ(status.running_count + status.waiting_count, 0U);
+}
+
+// 40 ids: two blocks of 16. The first computes them, so that of the call's prompt nothing was
+// cached, though the others find them; each of them looked.
+TEST_F(GenerationServiceTest, WhatOneChoiceComputesOfAPromptIsSharedAndNotCalledCached) {
+  start();
+  const GenerationCall call{.text = std::string(40, 'a'), .token_limit = 2, .choice_count = 3};
+  EXPECT_EQ(answer(call).usage.cached_tokens, 0U);
+  EXPECT_EQ(service_->status().prefix_query_token_count, 120U);
+  EXPECT_EQ(service_->status().prefix_hit_token_count, 64U);
+  EXPECT_EQ(answer(call).usage.cached_tokens, 32U);
+  EXPECT_EQ(service_->status().prefix_query_token_count, 240U);
+  EXPECT_EQ(service_->status().prefix_hit_token_count, 160U);
+}
+
+// One ends by a stop string behind a text, one by it at once, one by the token that ends a reply.
+TEST_F(GenerationServiceTest, EachChoiceHasItsOwnEnd) {
+  start();
+  const auto reply = answer({.text = "4", .token_limit = 4, .stops = {"6"}, .choice_count = 3});
+  EXPECT_EQ(reply.texts, (std::map<std::uint32_t, std::string>{{0, "5"}, {1, ""}, {2, "78"}}));
+  EXPECT_EQ(service_->status().stop_count, 3U);
+  // Choice 3 begins with "8" and choice 4 is at its end with its first token.
+  const auto short_ones = answer({.text = "4", .token_limit = 1, .choice_count = 5});
+  EXPECT_EQ(short_ones.texts.at(3), "8");
+  EXPECT_EQ(short_ones.texts.count(4), 0U);
+  EXPECT_EQ(short_ones.ended.size(), 5U);
+  EXPECT_EQ(short_ones.usage.reply_tokens, 4U);
+}
+
+TEST_F(GenerationServiceTest, ChoicesSurviveTheirWorkers) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start("die_after=3");
+  const auto reply = answer({.text = "a", .token_limit = 8, .choice_count = 3});
+  EXPECT_EQ(reply.texts, (std::map<std::uint32_t, std::string>{
+                             {0, "bcdefghi"}, {1, "cdefghij"}, {2, "defghijk"}}));
+  EXPECT_EQ(reply.usage.reply_tokens, 24U) << "none twice";
+}
+
+TEST_F(GenerationServiceTest, AChoiceThatFailsFailsTheCallAndEndsTheOthers) {
+  start("wait_at=2 fail_choice=2");
+  const auto reply = answer({.text = "a", .choice_count = 4});
+  EXPECT_EQ(message(reply), "told to fail this choice");
+  EXPECT_FALSE(reply.is_done);
+  const auto status = service_->status();
+  EXPECT_EQ(status.failed_count, 4U);
+  EXPECT_EQ(status.running_count + status.waiting_count, 0U);
+  EXPECT_EQ(service_->models()[0].devices[0].running_count, 0U);
+}
+
+TEST_F(GenerationServiceTest, AClientThatGoesEndsAllItsChoices) {
+  start("wait_at=1");
+  Outcome outcome;
+  const auto id = ask({.text = "a", .choice_count = 3}, outcome);
+  run_until([&] { return outcome.texts.size() == 3; });
+  EXPECT_EQ(service_->status().running_count, 3U);
+  service_->cancel(id);
+  EXPECT_EQ(service_->status().running_count, 0U);
+  EXPECT_EQ(service_->status().cancelled_count, 3U);
+  EXPECT_FALSE(outcome.is_over());
+}
+
+TEST_F(GenerationServiceTest, ACallMayBeCancelledFromWithinTheEndOfAChoice) {
+  start();
+  CallId id = 0;
+  int end_count = 0;
+  GenerationSink events;
+  events.on_part = [](const ReplyPart&, const GenerationUsage&) {};
+  events.on_choice_end = [&](std::uint32_t, FinishReason) {
+    service_->cancel(id);
+    ++end_count;
+  };
+  events.on_end = [](const GenerationEnd&) { ADD_FAILURE(); };
+  events.on_failed = [](const CallError& error) { ADD_FAILURE() << error.error.message; };
+  id = service_->generate({.text = "a", .token_limit = 1, .choice_count = 3}, std::move(events));
+  run_until([&] { return service_->status().cancelled_count == 2; });
+  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+  EXPECT_EQ(end_count, 1);
+}
+
+// 32 are with the worker, and then 63 wait: one more may, and two may not.
+TEST_F(GenerationServiceTest, EveryChoiceCountsAmongThoseThatWait) {
+  start("wait_at=1");
+  Outcome running;
+  ask({.text = "a", .choice_count = 32}, running);
+  run_until([&] { return service_->status().running_count == 32; });
+  Outcome first;
+  Outcome second;
+  ask({.text = "a", .choice_count = 32}, first);
+  ask({.text = "a", .choice_count = 31}, second);
+  EXPECT_EQ(service_->status().waiting_count, 63U);
+  Outcome two;
+  ask({.text = "a", .choice_count = 2}, two);
+  EXPECT_EQ(message(two), "63 requests wait for this model, and 2 more are too many");
+  EXPECT_EQ(two.error->error.kind, ErrorKind::ResourceExhausted);
+  EXPECT_TRUE(two.error->retry_after);
+  Outcome one;
+  ask({.text = "a"}, one);
+  EXPECT_FALSE(one.error);
+}
+
+TEST_F(GenerationServiceTest, TheTokensOfAllChoicesAreCharged) {
+  start();
+  service_->set_limits({{"ci", {.tokens_per_minute = 20}}});
+  const auto reply = answer({.caller = "ci", .text = "a", .token_limit = 5, .choice_count = 4});
+  EXPECT_EQ(reply.usage.reply_tokens, 20U);
+  // 21 of 20, of which one comes back in three seconds; one reply alone would have left 14.
+  EXPECT_LT(service_->usage_of("ci")->tokens->remaining, 14);
+}
+
+// The log-probability of token t is (t - 64) / 8, so the last candidate is the likeliest: from "a"
+// on, of three tokens each, candidate i has the mean (i + 3 - 64) / 8.
+TEST_F(GenerationServiceTest, TheBestOfTheCandidatesAreTaken) {
+  start();
+  const auto reply =
+      answer({.text = "a", .token_limit = 3, .choice_count = 2, .candidate_count = 4});
+  EXPECT_EQ(reply.wanted, (std::vector<std::uint32_t>{3, 2}));
+  EXPECT_EQ(reply.texts.at(3), "efg");
+  EXPECT_TRUE(reply.tokens.empty()) << "the client asked for none";
+  EXPECT_EQ(reply.usage.reply_tokens, 12U) << "of all that were computed";
+}
+
+TEST_F(GenerationServiceTest, TheBestAreTakenByTheMeanAndAnEmptyReplyComesLast) {
+  start();
+  // "b", which stops at once: -62 / 8; "cd": -61 / 8 and -60 / 8, more in the sum and less each.
+  const auto reply = answer({.text = "a", .token_limit = 2, .stops = {"b"}, .candidate_count = 2});
+  EXPECT_EQ(reply.texts, (std::map<std::uint32_t, std::string>{{0, ""}, {1, "cd"}}));
+  EXPECT_EQ(reply.wanted, std::vector<std::uint32_t>{1});
+  // "78" (ids 36, 37), "8", nothing, and " ?" (ids 39, 40) behind the token that ends a reply.
+  const auto all = answer({.text = "6", .token_limit = 2, .choice_count = 3, .candidate_count = 4});
+  EXPECT_EQ(all.wanted, (std::vector<std::uint32_t>{3, 1, 0}));
+}
+
+TEST_F(GenerationServiceTest, LogprobsComeWithEachTokenWhereTheyAreAskedFor) {
+  start();
+  const auto reply = answer({.text = "x", .token_limit = 3, .sampling = {.logprob_count = 2}});
+  ASSERT_EQ(reply.tokens.size(), 3U);
+  EXPECT_EQ(reply.tokens[0].chosen.bytes, "y");
+  EXPECT_EQ(reply.tokens[0].chosen.logprob, (25 - 64) / 8.0F);
+  ASSERT_EQ(reply.tokens[0].top.size(), 2U);
+  EXPECT_EQ(reply.tokens[0].top[1].bytes, "x");
+  EXPECT_EQ(reply.tokens[0].top[1].logprob, (24 - 64) / 8.0F);
+  EXPECT_EQ(reply.tokens[2].chosen.bytes, "\xC3") << "the first byte of é";
+  EXPECT_TRUE(answer({.text = "x", .token_limit = 3}).tokens.empty());
+  const auto chosen = answer({.text = "x", .token_limit = 3, .sampling = {.logprob_count = 0}});
+  ASSERT_EQ(chosen.tokens.size(), 3U);
+  EXPECT_TRUE(chosen.tokens[0].top.empty());
+}
+
+// Tokens of a stop string are computed and counted, and so are their log-probabilities told.
+TEST_F(GenerationServiceTest, EveryTokenThatIsCountedHasItsLogprob) {
+  start("die_after=2");
+  const auto reply = answer({.text = "x", .stops = {"12"}, .sampling = {.logprob_count = 0}});
+  EXPECT_EQ(reply.text, "yzé0");
+  EXPECT_EQ(reply.usage.reply_tokens, 7U);
+  ASSERT_EQ(reply.tokens.size(), 7U);
+  EXPECT_EQ(reply.tokens.back().chosen.bytes, "2");
+}
+
+TEST_F(GenerationServiceTest, AWorkerThatTellsNoLogprobsFailsTheCall) {
+  start("no_logprobs");
+  EXPECT_EQ(message(answer({.text = "x", .sampling = {.logprob_count = 0}})),
+            "the worker told no log-probabilities");
+  EXPECT_EQ(message(answer({.text = "x", .candidate_count = 2})),
+            "the worker told no log-probabilities");
+  EXPECT_EQ(answer({.text = "x", .token_limit = 1}).text, "y");
+}
+
+TEST_F(GenerationServiceTest, AReplyMayBeginWithItsPrompt) {
+  start();
+  const auto text =
+      answer({.text = "wx", .token_limit = 2, .echoes_prompt = true, .choice_count = 2});
+  EXPECT_EQ(text.texts, (std::map<std::uint32_t, std::string>{{0, "wxyz"}, {1, "wxz\uFFFD"}}));
+  EXPECT_EQ(answer({.ids = {23, 24}, .token_limit = 1, .echoes_prompt = true}).text, "wxy");
+  EXPECT_EQ(answer({.text = "8", .echoes_prompt = true}).text, "8") << "and nothing follows";
 }
 
 TEST_F(GenerationServiceTest, SettingsThatDecodersDoNotHaveAreRefused) {

@@ -140,6 +140,10 @@ Result<std::vector<std::uint32_t>> DecoderPrompts::ids_of(const GenerationCall& 
   return Error{ErrorKind::InvalidArgument, "the chat template makes nothing of these messages"};
 }
 
+std::string DecoderPrompts::text_of(const GenerationCall& call) const {
+  return call.ids.empty() ? call.text : text.tokenizer->decode(call.ids, false);
+}
+
 std::uint32_t ServingDecoder::length_max() const {
   const auto told = fleet ? fleet->length_max() : 0;
   return told == 0 ? length_most : std::min(told, length_most);

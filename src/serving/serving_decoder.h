@@ -32,8 +32,17 @@ struct DecoderPrompts {
   Result<std::vector<std::uint32_t>> ids_of(const GenerationCall& call, std::uint32_t length_most,
                                             std::int64_t now_unix) const;
 
+  /// The text of a prompt that is a text or ids; special tokens are shown.
+  std::string text_of(const GenerationCall& call) const;
+
   /// A conversation as the model's template writes it. Errors: those of `ids_of`.
   Result<std::string> rendered(const std::vector<ChatTurn>& turns, std::int64_t now_unix) const;
+};
+
+/// Whose reply a stream is.
+struct StreamOwner {
+  CallId call = 0;
+  std::uint32_t choice = 0;  // of the call's
 };
 
 /// A decoder of a running server, as its calls need it.
@@ -50,7 +59,7 @@ struct ServingDecoder {
   std::uint32_t length_most = 0;     // tokens of a prompt and its reply, before a worker has told
   double created_unix_seconds = 0;
   std::uint64_t request_count = 0, prompt_token_count = 0, reply_token_count = 0;
-  std::map<StreamId, CallId> streams;
+  std::map<StreamId, StreamOwner> streams;
   std::unique_ptr<DecoderFleet> fleet;
   std::unique_ptr<EventLoop::Watch> watch;
   std::unique_ptr<EventLoop::Timer> timer;

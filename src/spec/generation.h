@@ -38,13 +38,31 @@ struct SamplingOptions {
   double presence_penalty = 0;    // taken off once for every token of the reply so far
   double frequency_penalty = 0;   // taken off for each time it was chosen
   std::uint64_t seed = 0;
-  std::uint32_t logprob_count = 0;  // how many of the most likely tokens are told with each
+  /// Which of the replies to one request; each draws its own numbers, and 0 as if it were alone.
+  std::uint32_t choice = 0;
+  /// Log-probabilities are told with each token, and those of so many of the likeliest in its
+  /// place; nullopt: none are.
+  std::optional<std::uint32_t> logprob_count = std::nullopt;
   std::vector<std::pair<std::uint32_t, float>> logit_bias = {};
 
   bool operator==(const SamplingOptions&) const = default;
 };
 
+/// OpenAI's limit of `top_logprobs`. Source: API reference, "Create chat completion".
 inline constexpr std::uint32_t kLogprobsMost = 20;
+
+/// How likely a token was to the model, and which would have been the likeliest in its place.
+///
+/// Units: natural logarithms of the softmax of the model's own logits, before bias, penalties,
+/// temperature and what top_k, top_p and min_p leave out: they tell what the model thinks, however
+/// it is sampled, and two requests can be compared.
+/// Source: vLLM, `logprobs_mode`, whose default is raw_logprobs.
+struct TokenLogprobs {
+  float chosen = 0;
+  std::vector<std::pair<std::uint32_t, float>> top = {};  // tokens with theirs, the likeliest first
+
+  bool operator==(const TokenLogprobs&) const = default;
+};
 
 /// Why a sequence ended.
 enum class FinishReason : std::uint8_t {

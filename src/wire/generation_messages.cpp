@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "wire/bytes.h"
 
 namespace muster {
@@ -35,6 +37,14 @@ Result<Weights> read_weights(ByteReader& reader) {
   return weights;
 }
 
+// Yes or no, or whether something follows that may be left out: 0 or 1, so that what is read is
+// written the same. A 2 here means that the reader has lost its place.
+Result<bool> read_flag(ByteReader& reader) {
+  const auto flag = MUSTER_TRY(reader.number<std::uint8_t>());
+  if (flag > 1) return ByteReader::unknown_value("yes or no", flag);
+  return flag == 1;
+}
+
 void write_sampling(ByteWriter& writer, const SamplingOptions& sampling) {
   writer.number(sampling.temperature);
   writer.number(sampling.top_k);
@@ -44,7 +54,9 @@ void write_sampling(ByteWriter& writer, const SamplingOptions& sampling) {
   writer.number(sampling.presence_penalty);
   writer.number(sampling.frequency_penalty);
   writer.number(sampling.seed);
-  writer.number(sampling.logprob_count);
+  writer.number(sampling.choice);
+  writer.number(static_cast<std::uint8_t>(sampling.logprob_count ? 1 : 0));
+  if (sampling.logprob_count) writer.number(*sampling.logprob_count);
   write_weights(writer, sampling.logit_bias);
 }
 
@@ -60,16 +72,34 @@ Result<SamplingOptions> read_sampling(ByteReader& reader) {
   sampling.presence_penalty = MUSTER_TRY(reader.number<double>());
   sampling.frequency_penalty = MUSTER_TRY(reader.number<double>());
   sampling.seed = MUSTER_TRY(reader.number<std::uint64_t>());
-  sampling.logprob_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  sampling.choice = MUSTER_TRY(reader.number<std::uint32_t>());
+  if (MUSTER_TRY(read_flag(reader))) {
+    sampling.logprob_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  }
   sampling.logit_bias = MUSTER_TRY(read_weights(reader));
   return sampling;
 }
 
-// A 2 here means that the reader has lost its place.
-Result<bool> read_flag(ByteReader& reader) {
-  const auto value = MUSTER_TRY(reader.number<std::uint8_t>());
-  if (value > 1) return ByteReader::unknown_value("yes or no", value);
-  return value == 1;
+void write_logprobs(ByteWriter& writer, const std::optional<TokenLogprobs>& logprobs) {
+  writer.number(static_cast<std::uint8_t>(logprobs ? 1 : 0));
+  if (!logprobs) return;
+  writer.number(logprobs->chosen);
+  write_weights(writer, logprobs->top);
+}
+
+// False for what is no number, too. A client's JSON has no word for it, and a mean of such numbers
+// would rank replies by chance.
+bool is_logprob(float value) { return value <= 0; }
+
+Result<std::optional<TokenLogprobs>> read_logprobs(ByteReader& reader) {
+  if (!MUSTER_TRY(read_flag(reader))) return std::optional<TokenLogprobs>();
+  TokenLogprobs logprobs;
+  logprobs.chosen = MUSTER_TRY(reader.number<float>());
+  logprobs.top = MUSTER_TRY(read_weights(reader));
+  bool is_sound = is_logprob(logprobs.chosen) && logprobs.top.size() <= kLogprobsMost;
+  for (const auto& [token, logprob] : logprobs.top) is_sound &= is_logprob(logprob);
+  if (is_sound) return std::optional(std::move(logprobs));
+  return Error{ErrorKind::Corrupt, "a token's log-probabilities are none, or too many"};
 }
 
 }  // namespace
@@ -179,8 +209,7 @@ std::vector<std::byte> encode(const Tokens& message) {
   for (const auto& token : message.tokens) {
     writer.number(token.sequence);
     writer.number(token.token);
-    writer.number(token.logprob);
-    write_weights(writer, token.top);
+    write_logprobs(writer, token.logprobs);
   }
   return writer.take();
 }
@@ -201,8 +230,7 @@ Result<Tokens> decode_tokens(std::span<const std::byte> payload) {
     GeneratedToken token;
     token.sequence = MUSTER_TRY(reader.number<std::uint64_t>());
     token.token = MUSTER_TRY(reader.number<std::uint32_t>());
-    token.logprob = MUSTER_TRY(reader.number<float>());
-    token.top = MUSTER_TRY(read_weights(reader));
+    token.logprobs = MUSTER_TRY(read_logprobs(reader));
     message.tokens.push_back(std::move(token));
   }
   MUSTER_TRY(reader.end());

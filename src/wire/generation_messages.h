@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,8 +59,7 @@ struct Generate {
 struct GeneratedToken {
   std::uint64_t sequence = 0;
   std::uint32_t token = 0;
-  float logprob = 0;
-  std::vector<std::pair<std::uint32_t, float>> top = {};  // the most likely tokens with theirs
+  std::optional<TokenLogprobs> logprobs = {};  // where the sequence asks for them
 
   bool operator==(const GeneratedToken&) const = default;
 };
@@ -92,7 +92,8 @@ std::vector<std::byte> encode(const Tokens& message);
 std::vector<std::byte> encode(const Finished& message);
 
 /// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator, a
-/// sequence without ids, or with more of a reply than it has ids.
+/// sequence without ids, or with more of a reply than it has ids, a log-probability above 0 or that
+/// is no number, or more of the likeliest than kLogprobsMost.
 Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload);
 Result<DecoderReady> decode_decoder_ready(std::span<const std::byte> payload);
 Result<Generate> decode_generate(std::span<const std::byte> payload);

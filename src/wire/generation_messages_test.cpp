@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -15,17 +18,21 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
 }
 
 TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
-  const Tokens message{
-      .begun = {{.sequence = 259, .cached_count = 32}},
-      .tokens = {{.sequence = 258, .token = 3, .logprob = -1.0F, .top = {{4, 0.5F}}}}};
-  // -1.0 is 0xbf800000, 0.5 is 0x3f000000.
-  EXPECT_EQ(encode(message),
-            bytes({1, 0, 0, 0,                                       // one has begun
-                   3, 1, 0, 0, 0, 0, 0,    0,    32, 0, 0, 0,        // 259, behind 32 ids
-                   1, 0, 0, 0,                                       // one token
-                   2, 1, 0, 0, 0, 0, 0,    0,                        // of sequence 258
-                   3, 0, 0, 0, 0, 0, 0x80, 0xbf,                     // its id and logprob
-                   1, 0, 0, 0, 4, 0, 0,    0,    0,  0, 0, 0x3f}));  // the likeliest
+  const TokenLogprobs logprobs{.chosen = -1.0F, .top = {{4, -0.5F}}};
+  const Tokens message{.begun = {{.sequence = 259, .cached_count = 32}},
+                       .tokens = {{.sequence = 258, .token = 3, .logprobs = logprobs},
+                                  {.sequence = 1, .token = 2, .logprobs = {}}}};
+  // -1.0 is 0xbf800000, -0.5 is 0xbf000000.
+  EXPECT_EQ(encode(message), bytes({1,  0, 0, 0,                    // one has begun
+                                    3,  1, 0, 0,    0,    0, 0, 0,  // 259
+                                    32, 0, 0, 0,                    // behind 32 ids
+                                    2,  0, 0, 0,                    // two tokens
+                                    2,  1, 0, 0,    0,    0, 0, 0,  // of sequence 258
+                                    3,  0, 0, 0,                    // its id
+                                    1,  0, 0, 0x80, 0xbf,           // its log-probability
+                                    1,  0, 0, 0,    4,    0, 0, 0, 0, 0, 0, 0xbf,  // the likeliest
+                                    1,  0, 0, 0,    0,    0, 0, 0,                 // of sequence 1
+                                    2,  0, 0, 0,    0}));                          // its id alone
 }
 
 TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
@@ -58,6 +65,7 @@ TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
                                        .presence_penalty = 0.2,
                                        .frequency_penalty = 0.3,
                                        .seed = 1ULL << 63U,
+                                       .choice = 4,
                                        .logprob_count = 3,
                                        .logit_bias = {{8, -2.0F}}}};
   const auto generated = decode_generate(encode(generate));
@@ -95,6 +103,26 @@ TEST(GenerationMessagesTest, EveryFieldOfTheWorkersComesBack) {
   EXPECT_EQ(finished->reason, FinishReason::Length);
 }
 
+TEST(GenerationMessagesTest, LogprobsComeBackOrNone) {
+  // None, and none beside the chosen token's, are two things.
+  for (const auto count : {std::optional<std::uint32_t>(), std::optional(0U)}) {
+    const auto back =
+        decode_generate(encode(Generate{.ids = {1}, .sampling = {.logprob_count = count}}));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->sampling.logprob_count, count);
+  }
+
+  const TokenLogprobs with_other{.chosen = -0.25F, .top = {{5, -0.125F}}};
+  const Tokens tokens{
+      .begun = {},
+      .tokens = {{.sequence = 1, .token = 2, .logprobs = {}},
+                 {.sequence = 3, .token = 4, .logprobs = with_other},
+                 {.sequence = 6, .token = 7, .logprobs = TokenLogprobs{.chosen = 0}}}};
+  const auto told = decode_tokens(encode(tokens));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->tokens, tokens.tokens);
+}
+
 TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_finished(bytes({2})));
   EXPECT_FALSE(decode_finished(bytes({})));
@@ -107,6 +135,31 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_load_decoder(no_flag));
   EXPECT_FALSE(decode_tokens(bytes({255, 255, 255, 255})));
   EXPECT_FALSE(decode_tokens(bytes({0, 0, 0, 0, 255, 255, 255, 255})));
+}
+
+TEST(GenerationMessagesTest, RefusesLogprobsThatAreNone) {
+  const auto is_taken = [](const TokenLogprobs& logprobs) {
+    const Tokens tokens{.begun = {}, .tokens = {{.sequence = 1, .logprobs = logprobs}}};
+    return decode_tokens(encode(tokens)).has_value();
+  };
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(is_taken({.chosen = -kInfinity})) << "a token that cannot be";
+  EXPECT_FALSE(is_taken({.chosen = 0.5F}));
+  EXPECT_FALSE(is_taken({.chosen = kNan}));
+  EXPECT_FALSE(is_taken({.chosen = -1, .top = {{1, -1.0F}, {2, kInfinity}}}));
+  EXPECT_FALSE(is_taken({.chosen = -1, .top = {{1, kNan}}}));
+  std::vector<std::pair<std::uint32_t, float>> many(kLogprobsMost, {1, -1.0F});
+  EXPECT_TRUE(is_taken({.chosen = -1, .top = many}));
+  many.emplace_back(1, -1.0F);
+  EXPECT_FALSE(is_taken({.chosen = -1, .top = many}));
+  // Whether something follows is said by 0 or 1 alone.
+  auto token = encode(Tokens{.begun = {}, .tokens = {{.sequence = 1}}});
+  token.back() = std::byte{2};
+  EXPECT_FALSE(decode_tokens(token));
+  EXPECT_FALSE(
+      decode_tokens(bytes({0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0})))
+      << "it ends within";
 }
 
 }  // namespace

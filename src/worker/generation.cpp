@@ -116,10 +116,8 @@ void Generation::choose(SequenceId id, std::span<float> logits,
     finished_.emplace(id, FinishReason::Stop);
     return end(id);
   }
-  GeneratedToken token{
-      .sequence = id, .token = sampled->token, .logprob = sampled->logprob, .top = {}};
-  for (const auto& top : sampled->top) token.top.emplace_back(top.token, top.logprob);
-  tokens.push_back(std::move(token));
+  tokens.push_back(
+      {.sequence = id, .token = sampled->token, .logprobs = std::move(sampled->logprobs)});
   sequence.history.add_reply(sampled->token);
   if (scheduler_.append(id, sampled->token)) return;
   finished_.emplace(id, FinishReason::Length);

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "modelfile/decoder_config.h"
@@ -37,6 +39,7 @@ class TestGeneration {
       for (const auto& token : told.tokens) {
         replies[token.sequence].push_back(token.token);
         tokens[token.sequence].push_back(token);
+        if (token.logprobs) logprobs[token.sequence].push_back(*token.logprobs);
       }
     };
     events.on_finished = [this](SequenceId id, FinishReason reason) { ends[id] = reason; };
@@ -50,8 +53,9 @@ class TestGeneration {
 
   std::optional<Generation> generation;
   std::map<SequenceId, Reply> replies;
-  std::map<SequenceId, std::vector<GeneratedToken>> tokens;  // the same, with logprobs
+  std::map<SequenceId, std::vector<GeneratedToken>> tokens;  // the same, whole
   std::map<SequenceId, std::uint32_t> cached;
+  std::map<SequenceId, std::vector<TokenLogprobs>> logprobs;
   std::map<SequenceId, FinishReason> ends;
   std::map<SequenceId, std::string> errors;
 
@@ -102,6 +106,63 @@ TEST(GenerationTest, TokensDoNotDependOnCompanyThreadsOrPreemption) {
       EXPECT_EQ(crowd.replies[seed], alone(seed, precision)) << "seed " << seed;
       EXPECT_EQ(crowd.ends[seed], FinishReason::Length);
     }
+  }
+}
+
+// Three replies to one prompt and seed, side by side: each is what it is alone, to the last bit of
+// its log-probabilities, and the first is that of a request for one.
+TEST(GenerationTest, ChoicesDrawApartAndDoNotDependOnEachOther) {
+  auto request = request_of(5, false);
+  request.token_limit = 12;
+  auto tight = roomy();
+  tight.block_count = 9;
+  tight.step_tokens_most = 20;
+  TestGeneration crowd(tight, DecoderPrecision::Fp32, 2);
+  request.sampling.logprob_count = 3;
+  for (std::uint32_t choice = 0; choice < 3; ++choice) {
+    request.sampling.choice = choice;
+    ASSERT_TRUE(crowd.generation->add(choice, request));
+  }
+  crowd.run();
+  for (std::uint32_t choice = 0; choice < 3; ++choice) {
+    request.sampling.choice = choice;
+    TestGeneration one(roomy(), DecoderPrecision::Fp32, 1);
+    ASSERT_TRUE(one.generation->add(9, request));
+    one.run();
+    EXPECT_EQ(crowd.replies[choice], one.replies[9]);
+    ASSERT_EQ(one.logprobs[9].size(), 12U);
+    EXPECT_EQ(crowd.logprobs[choice], one.logprobs[9]);
+  }
+  EXPECT_NE(crowd.replies[1], crowd.replies[0]);
+  EXPECT_NE(crowd.replies[2], crowd.replies[1]);
+  request.sampling = request_of(5, false).sampling;
+  TestGeneration plain(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(plain.generation->add(1, request));
+  plain.run();
+  EXPECT_EQ(plain.replies[1], crowd.replies[0]);
+  EXPECT_TRUE(plain.logprobs.empty()) << "they are told only where they are asked for";
+}
+
+// The greedy token is the likeliest of those that are told, and their probabilities are shares.
+TEST(GenerationTest, TheLikeliestIsTheGreedyToken) {
+  auto request = request_of(4, true);
+  request.sampling.logprob_count = kLogprobsMost;
+  TestGeneration one(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(one.generation->add(1, request));
+  one.run();
+  ASSERT_EQ(one.logprobs[1].size(), one.replies[1].size());
+  for (std::size_t i = 0; i < one.replies[1].size(); ++i) {
+    const auto& logprobs = one.logprobs[1][i];
+    ASSERT_EQ(logprobs.top.size(), kLogprobsMost);
+    EXPECT_EQ(logprobs.top[0], std::pair(one.replies[1][i], logprobs.chosen));
+    double sum = 0;
+    for (std::size_t k = 0; k < logprobs.top.size(); ++k) {
+      if (k > 0) {
+        EXPECT_LE(logprobs.top[k].second, logprobs.top[k - 1].second);
+      }
+      sum += std::exp(logprobs.top[k].second);
+    }
+    EXPECT_LE(sum, 1 + 1e-6);
   }
 }
 
@@ -207,6 +268,26 @@ TEST(GenerationTest, SharedBeginningsInCompanyAndAfterPreemptionChangeNothing) {
         << "seed " << seed;
   }
   EXPECT_GT(shared_count, 0U);
+}
+
+// Of 60 ids three whole blocks are kept once the first one has computed them in its first step; the
+// others begin behind them, and each reply is what it is alone.
+TEST(GenerationTest, OfSeveralChoicesOneComputesThePrompt) {
+  auto request = request_behind(3);
+  request.ids.resize(60, 9);
+  TestGeneration crowd(roomy(), DecoderPrecision::Bf16, 2);
+  for (std::uint32_t choice = 0; choice < 3; ++choice) {
+    request.sampling.choice = choice;
+    ASSERT_TRUE(crowd.generation->add(choice, request));
+  }
+  crowd.run();
+  for (std::uint32_t choice = 0; choice < 3; ++choice) {
+    request.sampling.choice = choice;
+    EXPECT_EQ(crowd.cached.at(choice), choice == 0 ? 0U : 48U);
+    EXPECT_TRUE(
+        has_same_bits(crowd.tokens[choice], computed_whole(request, DecoderPrecision::Bf16)))
+        << "choice " << choice;
+  }
 }
 
 TEST(GenerationTest, AnotherScopeSharesNothing) {

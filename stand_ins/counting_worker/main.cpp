@@ -1,11 +1,16 @@
 // A worker for tests: it speaks the protocol of muster-worker about decoders, and its model counts:
 // the next token of a sequence is its last one plus one. 1,000 ids; 999 is followed by 0. Of a
 // sequence that begins as an earlier one of its scope it says so, in blocks of 16 ids, as a worker
-// with a prefix cache does that never evicts.
+// with a prefix cache does that never evicts. Choices of one request differ: the reply of choice 2
+// begins two tokens further on. The log-probability of token t is (t - 64) / 8 below 64 and 0 from
+// there on, so that greater ids are likelier; the alternatives told beside it are t itself, t - 1,
+// t - 2, …
 // COUNTING_WORKER holds its orders as words:
 //   die_after=5   aborts as soon as it has sent so many tokens; at 0 in place of the first one
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
+//   fail_choice=1 answers that this choice cannot be computed
+//   no_logprobs   tells none, whatever is asked
 //   poison=7      aborts when it is given a prompt that holds this id
 //   hang_on=7     stops (SIGSTOP) at such a prompt
 //   length_max=80 tokens of prompt and reply at most; 100 without it
@@ -25,6 +30,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -60,6 +66,10 @@ Orders read_orders() {
     orders[word.substr(0, equals)] = value;
   }
   return orders;
+}
+
+float logprob_of(std::uint32_t token) {
+  return token < 64 ? (static_cast<float>(token) - 64) / 8 : 0;
 }
 
 Status send(MessageType type, std::uint64_t id, const std::vector<std::byte>& payload) {
@@ -115,6 +125,10 @@ class Counting {
       return send(MessageType::Failed, id,
                   encode(Failed{{ErrorKind::InvalidArgument, "no room for a reply"}}));
     }
+    if (request.sampling.choice == order("fail_choice", UINT32_MAX)) {
+      return send(MessageType::Failed, id,
+                  encode(Failed{{ErrorKind::Internal, "told to fail this choice"}}));
+    }
     MUSTER_TRY(send(MessageType::Tokens, 0,
                     encode(Tokens{.begun = {{id, cached_count(request)}}, .tokens = {}})));
     MUSTER_TRY(count(id, request));
@@ -128,15 +142,16 @@ class Counting {
     for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
       die_if_due();
-      const std::uint32_t token = (request.ids.back() + 1) % kVocabSize;
+      const bool is_first = request.reply_count + i == 0;
+      const std::uint32_t step = 1 + (is_first ? request.sampling.choice : 0);
+      const std::uint32_t token = (request.ids.back() + step) % kVocabSize;
       const auto& stops = request.stop_ids;
       if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
         return finish(id, FinishReason::Stop);
       }
-      MUSTER_TRY(send(
-          MessageType::Tokens, 0,
-          encode(Tokens{.begun = {},
-                        .tokens = {{.sequence = id, .token = token, .logprob = 0, .top = {}}}})));
+      const GeneratedToken told{
+          .sequence = id, .token = token, .logprobs = logprobs_of(request.sampling, token)};
+      MUSTER_TRY(send(MessageType::Tokens, 0, encode(Tokens{.begun = {}, .tokens = {told}})));
       request.ids.push_back(token);
       ++sent_;
       // At once, not at the next token: else a stream that comes later, alone and without fault,
@@ -148,7 +163,7 @@ class Counting {
 
   // Ids that it has in common with an earlier one, in whole blocks, and without its last.
   std::uint32_t cached_count(const Generate& request) const {
-    if (!has_prefix_cache_) return 0;
+    if (!has_prefix_cache_ || request.ids.size() <= kBlockTokens) return 0;
     std::size_t longest = 0;
     for (const auto& earlier : served_) {
       if (earlier.prefix_scope != request.prefix_scope) continue;
@@ -158,6 +173,16 @@ class Counting {
       longest = std::max(longest, static_cast<std::size_t>(end - request.ids.begin()));
     }
     return static_cast<std::uint32_t>(longest) / kBlockTokens * kBlockTokens;
+  }
+
+  std::optional<TokenLogprobs> logprobs_of(const SamplingOptions& sampling,
+                                           std::uint32_t token) const {
+    if (!sampling.logprob_count || orders_.count("no_logprobs") > 0) return std::nullopt;
+    TokenLogprobs logprobs{.chosen = logprob_of(token), .top = {}};
+    for (std::uint32_t i = 0; i < std::min(*sampling.logprob_count, token + 1); ++i) {
+      logprobs.top.emplace_back(token - i, logprob_of(token - i));
+    }
+    return logprobs;
   }
 
   Status finish(std::uint64_t id, FinishReason reason) const {

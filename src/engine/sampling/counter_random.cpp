@@ -22,10 +22,11 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-double uniform_at(std::uint64_t seed, std::uint64_t position) {
-  const auto words =
-      philox({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32U)},
-             {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U)});
+double uniform_at(const DrawPlace& place) {
+  const auto [seed, choice, position] = place;
+  const auto words = philox(
+      {static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32U), choice},
+      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U)});
   const std::uint64_t bits = std::uint64_t{words[0]} << 32U | words[1];
   return static_cast<double>(bits >> 11U) * 0x1p-53;
 }

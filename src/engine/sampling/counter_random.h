@@ -11,8 +11,16 @@ namespace muster::engine {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
 
-/// A number of [0, 1) with 53 random bits: that of position `position` of a stream named by `seed`.
-/// The same for the same two, whoever else draws.
-double uniform_at(std::uint64_t seed, std::uint64_t position);
+/// Whose number is drawn: that of a position in one of the streams of a seed.
+struct DrawPlace {
+  std::uint64_t seed = 0;
+  std::uint32_t choice = 0;  // the stream
+  std::uint64_t position = 0;
+};
+
+/// A number of [0, 1) with 53 random bits. The same for the same place, whoever else draws; the
+/// seed is the key, position and choice are words of the counter, so no two places share a number
+/// but by chance.
+double uniform_at(const DrawPlace& place);
 
 }  // namespace muster::engine

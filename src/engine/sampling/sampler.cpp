@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "engine/ops/decoder_kernels.h"
@@ -44,11 +45,16 @@ void penalize(std::span<float> logits, const SamplingOptions& options,
   }
 }
 
-/// logit - ln(sum of e^logit) for the tokens asked for.
-class Logprobs {
+/// The logarithm of the softmax, of logits that are about to be changed:
+///
+///   ln p(i) = logit(i) - ln(sum of e^logit) = logit(i) - largest - ln(sum of e^(logit - largest))
+///
+/// No power is above 1 and one of them is 1, so that neither the sum nor its logarithm overflows.
+/// It is summed in float64: the many small terms of a large vocabulary would be lost in float32.
+class RawLogprobs {
  public:
-  explicit Logprobs(std::span<const float> logits) : logits_(logits.begin(), logits.end()) {
-    const double largest = *std::max_element(logits_.begin(), logits_.end());
+  RawLogprobs(std::span<const float> logits, float largest)
+      : logits_(logits.begin(), logits.end()) {
     double sum = 0;
     for (const float logit : logits_) sum += std::exp(static_cast<double>(logit) - largest);
     log_sum_ = largest + std::log(sum);
@@ -56,21 +62,32 @@ class Logprobs {
 
   float of(std::uint32_t token) const { return static_cast<float>(logits_[token] - log_sum_); }
 
-  std::vector<TokenLogprob> top(std::size_t count) const {
-    std::vector<Candidate> all(logits_.size());
-    for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = {logits_[i], i};
-    count = std::min(count, all.size());
-    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
-                      is_likelier);
-    std::vector<TokenLogprob> result;
-    for (std::size_t i = 0; i < count; ++i) result.push_back({all[i].token, of(all[i].token)});
-    return result;
+  TokenLogprobs with_top(std::uint32_t token, std::size_t count) const {
+    TokenLogprobs logprobs{.chosen = of(token), .top = {}};
+    if (count == 0) return logprobs;
+    std::vector<std::uint32_t> ids(logits_.size());
+    std::iota(ids.begin(), ids.end(), 0U);
+    ids.resize(sort_first(ids, count));
+    for (const auto id : ids) logprobs.top.emplace_back(id, of(id));
+    return logprobs;
   }
 
  private:
+  // How many have been brought to the front, the likeliest first.
+  std::size_t sort_first(std::vector<std::uint32_t>& ids, std::size_t count) const {
+    count = std::min(count, ids.size());
+    std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count), ids.end(),
+                      [this](std::uint32_t a, std::uint32_t b) {
+                        return is_likelier({logits_[a], a}, {logits_[b], b});
+                      });
+    return count;
+  }
+
   std::vector<float> logits_;
   double log_sum_ = 0;
 };
+
+Error not_finite() { return {ErrorKind::Internal, "the model's logits are not finite numbers"}; }
 
 /// The candidates that top_k leaves, weighed against the largest.
 std::vector<Candidate> weigh(std::span<const float> logits, float largest,
@@ -122,7 +139,8 @@ std::uint32_t draw(std::span<const float> logits, float largest, const SamplingO
             [](const Candidate& a, const Candidate& b) { return a.token < b.token; });
   double total = 0;
   for (const auto& candidate : candidates) total += candidate.weight;
-  double left = uniform_at(options.seed, position) * total;
+  double left =
+      total * uniform_at({.seed = options.seed, .choice = options.choice, .position = position});
   for (const auto& candidate : candidates) {
     left -= candidate.weight;
     if (left < 0) return candidate.token;
@@ -149,19 +167,19 @@ Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& opti
                             const TokenHistory& history, std::uint64_t position) {
   SampledToken sampled;
   const auto& kernels = best_decoder_kernels();
-  std::optional<Logprobs> logprobs;
-  if (options.logprob_count > 0) {
-    logprobs.emplace(logits);
-    sampled.top = logprobs->top(options.logprob_count);
+  std::optional<RawLogprobs> logprobs;
+  if (options.logprob_count) {
+    // Before any comparison of two: what is no number has no order.
+    const float largest = logits[kernels.largest(logits.size(), logits.data())];
+    if (!std::isfinite(largest)) return not_finite();
+    logprobs.emplace(logits, largest);
   }
   penalize(logits, options, history);
   sampled.token = static_cast<std::uint32_t>(kernels.largest(logits.size(), logits.data()));
   const float largest = logits[sampled.token];
-  if (!std::isfinite(largest)) {
-    return Error{ErrorKind::Internal, "the model's logits are not finite numbers"};
-  }
+  if (!std::isfinite(largest)) return not_finite();
   if (options.temperature > 0) sampled.token = draw(logits, largest, options, position);
-  if (logprobs) sampled.logprob = logprobs->of(sampled.token);
+  if (logprobs) sampled.logprobs = logprobs->with_top(sampled.token, *options.logprob_count);
   return sampled;
 }
 
@@ -186,8 +204,8 @@ Status check_sampling(const SamplingOptions& options, std::size_t vocab_size) {
   if (!is_within(options.frequency_penalty, -100, 100)) {
     return invalid("frequency_penalty", "from -100 to 100", options.frequency_penalty);
   }
-  if (options.logprob_count > kLogprobsMost) {
-    return invalid("the number of logprobs", "at most 20", options.logprob_count);
+  if (options.logprob_count.value_or(0) > kLogprobsMost) {
+    return invalid("the number of logprobs", "at most 20", *options.logprob_count);
   }
   for (const auto& [token, bias] : options.logit_bias) {
     if (token >= vocab_size) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -30,16 +31,9 @@ class TokenHistory {
   std::unordered_map<std::uint32_t, Seen> seen_;
 };
 
-struct TokenLogprob {
-  std::uint32_t token = 0;
-  float logprob =
-      0;  // natural logarithm; of the model's own logits, before anything is done to them
-};
-
 struct SampledToken {
   std::uint32_t token = 0;
-  float logprob = 0;                   // as above; 0 where no logprobs are asked for
-  std::vector<TokenLogprob> top = {};  // the most likely first; `logprob_count` of them
+  std::optional<TokenLogprobs> logprobs = {};  // where they are asked for
 };
 
 /// Chooses the token for position `position` of a sequence (prompt and reply counted). A function
@@ -47,6 +41,7 @@ struct SampledToken {
 ///
 /// Of equally likely tokens the smallest id goes first. `logits` [vocab] are changed.
 /// Errors: Internal where a logit is not finite.
+/// Cost: log-probabilities take a pass over the vocabulary, as drawing with a temperature does.
 /// Source: transformers 5.17, generation/logits_process.py, for the order and the penalties but the
 /// two of OpenAI's API reference (presence, frequency).
 Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& options,

@@ -23,13 +23,25 @@ TEST(CounterRandomTest, IsPhiloxByItsTestVectors) {
             (std::array<std::uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(CounterRandomTest, NumbersAreOfSeedAndPositionAlone) {
-  EXPECT_EQ(uniform_at(5, 9), uniform_at(5, 9));
-  EXPECT_NE(uniform_at(5, 9), uniform_at(5, 10));
-  EXPECT_NE(uniform_at(5, 9), uniform_at(6, 9));
+TEST(CounterRandomTest, NumbersAreOfSeedChoiceAndPositionAlone) {
+  const auto drawn = [](std::uint64_t seed, std::uint32_t choice, std::uint64_t position) {
+    return uniform_at({.seed = seed, .choice = choice, .position = position});
+  };
+  EXPECT_EQ(drawn(5, 0, 9), drawn(5, 0, 9));
+  EXPECT_NE(drawn(5, 0, 9), drawn(5, 0, 10));
+  EXPECT_NE(drawn(5, 0, 9), drawn(6, 0, 9));
+  EXPECT_NE(drawn(5, 0, 9), drawn(5, 1, 9));
+  // The position is the lower half of the counter, the choice its third word, the seed the key: of
+  // four words the first 53 bits.
+  const auto number = [](const std::array<std::uint32_t, 4>& words) {
+    return static_cast<double>((std::uint64_t{words[0]} << 32U | words[1]) >> 11U) /
+           9007199254740992.0;  // 2^53
+  };
+  EXPECT_EQ(drawn((2ULL << 32U) + 3, 0, (7ULL << 32U) + 5), number(philox({5, 7, 0, 0}, {3, 2})));
+  EXPECT_EQ(drawn(3, 4, 5), number(philox({5, 0, 4, 0}, {3, 0})));
   double sum = 0;
   for (std::uint64_t i = 0; i < 10'000; ++i) {
-    const double value = uniform_at(1, i);
+    const double value = drawn(1, 0, i);
     ASSERT_GE(value, 0);
     ASSERT_LT(value, 1);
     sum += value;
@@ -125,17 +137,78 @@ TEST(SamplerTest, PenaltiesCountPromptAndReplyAsTheirSourcesDo) {
 
 TEST(SamplerTest, ABiasIsAdded) { EXPECT_EQ(token_of({1, 0}, {.logit_bias = {{1, 2.0F}}}), 1U); }
 
-TEST(SamplerTest, LogprobsAreThoseOfTheModel) {
-  auto logits = kLogits;
-  const SamplingOptions options{.logprob_count = 2, .logit_bias = {{1, 9.0F}}};
-  const auto sampled = sample(logits, options, TokenHistory(options), 0);
-  ASSERT_TRUE(sampled);
-  EXPECT_EQ(sampled->token, 1U);  // by the bias
-  EXPECT_NEAR(sampled->logprob, std::log(0.25), 1e-6);
-  ASSERT_EQ(sampled->top.size(), 2U);
-  EXPECT_EQ(sampled->top[0].token, 0U);
-  EXPECT_NEAR(sampled->top[0].logprob, std::log(0.5), 1e-6);
-  EXPECT_EQ(sampled->top[1].token, 1U);
+// Two replies to one request draw apart, and each by the probabilities.
+TEST(SamplerTest, EachChoiceDrawsItsOwnTokensAndTheFirstThoseOfARequestForOne) {
+  const auto drawn = [](const SamplingOptions& options) {
+    std::vector<std::uint32_t> tokens;
+    for (std::uint64_t i = 0; i < 64; ++i) tokens.push_back(token_of(kLogits, options, i));
+    return tokens;
+  };
+  const auto of_one = drawn({.temperature = 1, .seed = 7});
+  EXPECT_EQ(drawn({.temperature = 1, .seed = 7, .choice = 0}), of_one);
+  const auto second = drawn({.temperature = 1, .seed = 7, .choice = 1});
+  EXPECT_EQ(drawn({.temperature = 1, .seed = 7, .choice = 1}), second);
+  EXPECT_NE(second, of_one);
+  EXPECT_NE(second, drawn({.temperature = 1, .seed = 7, .choice = 2}));
+  EXPECT_NE(second, drawn({.temperature = 1, .seed = 8, .choice = 0})) << "nor another seed's";
+  EXPECT_NEAR(shares(kLogits, {.temperature = 1, .choice = 3}).at(0), 0.5, 0.015);
+}
+
+SampledToken sampled_of(std::vector<float> logits, const SamplingOptions& options) {
+  TokenHistory history(options);
+  history.add_reply(0);
+  auto sampled = sample(logits, options, history, 0);
+  EXPECT_TRUE(sampled);
+  return sampled ? *std::move(sampled) : SampledToken{};
+}
+
+TEST(SamplerTest, LogprobsAreThoseOfTheModelWhateverIsDoneToItsLogits) {
+  for (const auto& options :
+       {SamplingOptions{.logprob_count = 2, .logit_bias = {{1, 9.0F}}},
+        SamplingOptions{.repetition_penalty = 900, .presence_penalty = 9, .logprob_count = 2},
+        SamplingOptions{.temperature = 0.001, .frequency_penalty = 9, .logprob_count = 2}}) {
+    const auto sampled = sampled_of(kLogits, options);
+    EXPECT_EQ(sampled.token, 1U) << "by bias or penalty";
+    ASSERT_TRUE(sampled.logprobs);
+    EXPECT_NEAR(sampled.logprobs->chosen, std::log(0.25), 1e-6);
+    ASSERT_EQ(sampled.logprobs->top.size(), 2U);
+    EXPECT_EQ(sampled.logprobs->top[0].first, 0U);
+    EXPECT_NEAR(sampled.logprobs->top[0].second, std::log(0.5), 1e-6);
+    EXPECT_EQ(sampled.logprobs->top[1].first, 1U);
+    EXPECT_NEAR(sampled.logprobs->top[1].second, std::log(0.25), 1e-6);
+  }
+}
+
+TEST(SamplerTest, LogprobsComeAsManyAsAreAskedFor) {
+  EXPECT_FALSE(sampled_of(kLogits, {}).logprobs);
+  const auto chosen = sampled_of(kLogits, {.logprob_count = 0}).logprobs;
+  ASSERT_TRUE(chosen);
+  EXPECT_NEAR(chosen->chosen, std::log(0.5), 1e-6);
+  EXPECT_TRUE(chosen->top.empty());
+  // All four of them, though five are asked for; of equals the smallest id first.
+  const auto all = sampled_of({1, 2, 1, 2}, {.logprob_count = 5}).logprobs;
+  ASSERT_TRUE(all);
+  std::vector<std::uint32_t> ids;
+  for (const auto& [id, logprob] : all->top) ids.push_back(id);
+  EXPECT_EQ(ids, (std::vector<std::uint32_t>{1, 3, 0, 2}));
+}
+
+// e^1000 is beyond float64, and e^-1000 is 0 there.
+TEST(SamplerTest, LogprobsOfLargeLogitsAreExact) {
+  const auto large = sampled_of({1000, 999}, {.logprob_count = 2}).logprobs;
+  ASSERT_TRUE(large);
+  EXPECT_NEAR(large->chosen, -std::log(1 + std::exp(-1.0)), 1e-6);
+  EXPECT_NEAR(large->top[1].second, -1 - std::log(1 + std::exp(-1.0)), 1e-6);
+  const auto small = sampled_of({-1000, -1000}, {.logprob_count = 1}).logprobs;
+  ASSERT_TRUE(small);
+  EXPECT_NEAR(small->chosen, std::log(0.5), 1e-6);
+  // A million terms of e^-14 are 0.83 together; a sum in float32 would round each by 0.4 %.
+  std::vector<float> many(1'000'001, -14);
+  many[0] = 0;
+  const auto lost = sampled_of(many, {.logprob_count = 0}).logprobs;
+  ASSERT_TRUE(lost);
+  EXPECT_NEAR(lost->chosen, -std::log(1 + 1e6 * std::exp(-14.0)), 1e-6);
+  EXPECT_EQ(sampled_of({0, -200}, {.logprob_count = 0}).logprobs->chosen, 0) << "never above 0";
 }
 
 TEST(SamplerTest, LogitsThatAreNoNumbersAreAnError) {
@@ -144,6 +217,10 @@ TEST(SamplerTest, LogitsThatAreNoNumbersAreAnError) {
   EXPECT_FALSE(sample(nothing, {}, TokenHistory({}), 0));
   std::vector<float> broken{1, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_FALSE(sample(broken, {}, TokenHistory({}), 0));
+  // Before the likeliest are sorted: what is no number has no order.
+  std::vector<float> unordered(100, std::numeric_limits<float>::quiet_NaN());
+  for (std::size_t i = 0; i < unordered.size(); i += 2) unordered[i] = static_cast<float>(i);
+  EXPECT_FALSE(sample(unordered, {.logprob_count = 20}, TokenHistory({}), 0));
 }
 
 TEST(SamplerTest, OptionsOutOfRangeAreNamed) {

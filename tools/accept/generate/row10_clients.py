@@ -7,7 +7,7 @@ from generate.replies import skip_reason
 from generate.streams import MODEL, decoder_server
 from report import holds
 
-TITLE = "openai (streamed, async, stop, logprobs), langchain-openai, litellm, ollama: the same reply"
+TITLE = "openai (streamed, async, stop, logprobs, n, best_of), langchain-openai, litellm, ollama: the same reply"
 IS_TIMED = False
 
 MESSAGES = [{"role": "user", "content": "Name three colours."}]
@@ -45,29 +45,116 @@ def check_openai(report, url, expected):
         assert got.finish_reason == "stop", got.finish_reason
         return got.message.content + expected[expected.index(stop):]
 
-    def with_logprobs():
-        choice = client.chat.completions.create(logprobs=True, top_logprobs=2, **words).choices[0]
-        assert all(len(token.top_logprobs) == 2 and token.logprob <= 0 for token in choice.logprobs.content)
-        return "".join(token.token for token in choice.logprobs.content)
-
-    def first_of_two():
-        choices = client.chat.completions.create(n=2, **words).choices
-        assert [choice.index for choice in choices] == [0, 1]
-        return choices[0].message.content
-
     check(report, "openai", lambda: client.chat.completions.create(**words).choices[0].message.content, expected)
     check(report, "openai, streamed", streamed, expected)
     check(report, "openai, async", lambda: asyncio.run(asynchronous()), expected)
     check(report, "openai, stop", stopped, expected)
-    check(report, "openai, logprobs", with_logprobs, expected)
+
+
+def text_of(tokens):
+    """The text that the bytes of tokens are; a special token has none."""
+    return b"".join(bytes(token.bytes or []) for token in tokens).decode()
+
+
+def check_choices(report, client, expected):
+    words = dict(model=MODEL, messages=MESSAGES, **WORDS)
+    seeded = dict(words, temperature=1, seed=7)
+
+    def first_of_two():
+        answer = client.chat.completions.create(n=2, **words)
+        assert [choice.index for choice in answer.choices] == [0, 1]
+        alone = client.chat.completions.create(**words).usage
+        assert answer.usage.prompt_tokens == alone.prompt_tokens, "the prompt counts once"
+        assert answer.usage.completion_tokens == 2 * alone.completion_tokens
+        return answer.choices[0].message.content
+
+    def seeded_twice():
+        """The first is that of a request for one, and all of them are the same again."""
+        alone = client.chat.completions.create(**seeded).choices[0].message.content
+        both = [[choice.message.content for choice in client.chat.completions.create(n=3, **seeded).choices] for _ in range(2)]
+        assert both[0][0] == alone, (both[0], alone)
+        return both[0] == both[1] and len(set(both[0])) > 1
+
+    def streamed():
+        texts, ends, usages = ["", ""], [[], []], []
+        for part in client.chat.completions.create(n=2, stream=True, stream_options={"include_usage": True}, **words):
+            usages += [part.usage] if part.usage else []
+            for choice in part.choices:
+                texts[choice.index] += choice.delta.content or ""
+                ends[choice.index] += [choice.finish_reason] if choice.finish_reason else []
+        assert len(usages) == 1 and [len(reasons) for reasons in ends] == [1, 1], (usages, ends)
+        return texts[1]
+
+    def best():
+        """The candidates of a seed are known from `n`, and so is the one with the best mean."""
+        ask = dict(model=MODEL, prompt="The sky is", temperature=1, seed=7, max_tokens=12, logprobs=0)
+        candidates = client.completions.create(n=4, **ask)
+        mean = lambda choice: sum(choice.logprobs.token_logprobs) / len(choice.logprobs.token_logprobs)
+        answer = client.completions.create(best_of=4, **ask)
+        assert answer.usage.completion_tokens == candidates.usage.completion_tokens, "all that was computed"
+        return answer.choices[0].text == max(candidates.choices, key=mean).text
+
     check(report, "openai, n = 2", first_of_two, expected)
+    check(report, "openai, n = 3, seeded", seeded_twice, True)
+    check(report, "openai, n = 2, streamed", streamed, expected)
+    check(report, "openai, best_of", best, True)
+
+
+def check_logprobs(report, client, expected):
+    words = dict(model=MODEL, messages=MESSAGES, **WORDS)
+
+    def whole():
+        choice = client.chat.completions.create(logprobs=True, top_logprobs=2, **words).choices[0]
+        for token in choice.logprobs.content:
+            assert len(token.top_logprobs) == 2 and token.logprob <= 0, token
+            assert token.top_logprobs[0].logprob == token.logprob, f"greedy is the likeliest: {token}"
+        return text_of(choice.logprobs.content)
+
+    def streamed():
+        tokens = []
+        for part in client.chat.completions.create(logprobs=True, stream=True, **words):
+            for choice in part.choices:
+                tokens += choice.logprobs.content if choice.logprobs else []
+        return text_of(tokens)
+
+    def lists():
+        answer = client.completions.create(model=MODEL, prompt="The sky is", temperature=0, max_tokens=12, logprobs=2)
+        choice = answer.choices[0]
+        logprobs, at = choice.logprobs, 0
+        assert len(logprobs.tokens) == answer.usage.completion_tokens
+        for token, offset, logprob, top in zip(logprobs.tokens, logprobs.text_offset, logprobs.token_logprobs, logprobs.top_logprobs, strict=True):
+            assert choice.text[offset:offset + len(token)] == token and offset == at, (token, offset)
+            assert top[token] == logprob == max(top.values())
+            at += len(token)
+        return at == len(choice.text)
+
+    check(report, "openai, logprobs", whole, expected)
+    check(report, "openai, logprobs, streamed", streamed, expected)
+    check(report, "openai, logprobs of a completion", lists, True)
 
 
 def check_langchain(report, url, expected):
-    from langchain_openai import ChatOpenAI
+    from langchain_core.messages import HumanMessage
+    from langchain_openai import ChatOpenAI, OpenAI
     model = ChatOpenAI(model=MODEL, base_url=f"{url}/v1", api_key="none", max_retries=0, **WORDS)
     check(report, "langchain-openai", lambda: model.invoke("Name three colours.").content, expected)
     check(report, "langchain-openai, streamed", lambda: "".join(part.content for part in model.stream("Name three colours.")), expected)
+
+    def with_logprobs():
+        reply = model.bind(logprobs=True, top_logprobs=1).invoke("Name three colours.")
+        return "".join(token["token"] for token in reply.response_metadata["logprobs"]["content"])
+
+    def second_of_two():
+        two = ChatOpenAI(model=MODEL, base_url=f"{url}/v1", api_key="none", max_retries=0, n=2, **WORDS)
+        return two.generate([[HumanMessage("Name three colours.")]]).generations[0][1].text
+
+    def best_completion():
+        completion = OpenAI(model=MODEL, base_url=f"{url}/v1", api_key="none", max_retries=0, n=2, best_of=3, seed=7, **WORDS)
+        return len(completion.generate(["The sky is"]).generations[0])
+
+    check(report, "langchain-openai, logprobs", with_logprobs, expected)
+    check(report, "langchain-openai, n = 2", second_of_two, expected)
+    check(report, "langchain-openai, best_of", best_completion, 2)
 
 
 def check_litellm(report, url, expected):
@@ -91,12 +178,16 @@ def check_ollama(report, url, expected):
 
 
 def measure(report, arguments):
+    import openai
     with decoder_server("--devices", "1xcpu", name="generate-clients") as server:
         status, body = server.call("POST", "/v1/chat/completions", {"model": MODEL, "messages": MESSAGES, **WORDS}, timeout_s=120)
         assert status == 200, body
         expected = json.loads(body)["choices"][0]["message"]["content"]
         report.raw["reply"] = expected
         check_openai(report, server.url, expected)
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")
+        check_choices(report, client, expected)
+        check_logprobs(report, client, expected)
         check_langchain(report, server.url, expected)
         check_litellm(report, server.url, expected)
         check_ollama(report, server.url, expected)
