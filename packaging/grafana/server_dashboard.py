@@ -44,7 +44,7 @@ def wrong():
                                                      (f"count(muster_ready{{{HOST}}})", "of")], width=5, height=4),
         # Zero, and not nothing, where none is ready.
         panel("Devices that work", "stat", [(f'sum({state},state="ready"}} or {state},state!="ready"}} * 0)', "ready"),
-                                            (f"count({state}}})", "of")], width=5, height=4),
+                                            (f'count({state},state!="idle"}})', "of")], width=5, height=4),
         panel("Requests that fail", "stat",
               [(share_of(f'{total}{{{POST},status=~"5..",status!="503"}}', f"{total}{{{POST}}}"), "")], "percentunit", 4, 4,
               steps=[(None, GREEN), (0.006, ORANGE), (0.0144, RED)], help="5xx without 503. Empty before the first one."),
@@ -131,13 +131,16 @@ def work():
 
 
 def devices():
-    state = of_states(f"muster_device_state{{{DEVICE}", "device", "ready", "draining|drained", "starting|restarting",
+    state = of_states(f"muster_device_state{{{DEVICE}", "device", "ready", "draining|drained|idle", "starting|restarting",
                       "quarantined|given up")
     model = of_states(f"muster_model_state{{{MODEL}", "model", "ready", "drained|absent", "loading", "failed")
     return [
         panel("Devices", "state-timeline", [(state, ONE)], width=12, names=STATES),
         panel("Models", "state-timeline", [(model, "{{instance}} {{model}}")], width=12, names=MODEL_STATES),
         panel("Workers started again", "timeseries", [(f"increase(muster_device_restarts_total{{{DEVICE}}}[10m])", ONE)],
+              help="Within ten minutes."),
+        panel("Decoder workers started again", "timeseries",
+              [(f"increase(muster_generation_worker_restarts_total{{{DEVICE}}}[10m])", "{{instance}} {{device}} {{model}}")],
               help="Within ten minutes."),
         panel("Put aside", "timeseries", [(f"increase(muster_device_quarantines_total{{{DEVICE}}}[10m])", ONE)],
               help="Within ten minutes: it hung, was far too slow, or gave a wrong vector."),

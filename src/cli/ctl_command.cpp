@@ -32,12 +32,11 @@ constexpr auto kAskPeriod = std::chrono::milliseconds(50);
 
 std::vector<Verb> verbs() {
   return {{"status", "the devices and models of the server"},
-          {"drain", "finish a device's texts, then give it no more; decoders are left out",
-           WordKind::Device},
+          {"drain", "finish a device's texts and replies, and give it no more", WordKind::Device},
           {"resume", "give a drained device work again", WordKind::Device},
-          {"restart", "start a device's worker anew, or with all one after the other",
+          {"restart", "start a device's workers anew, or with all one after the other",
            WordKind::Device},
-          {"load", "serve one more model that embeds or ranks", WordKind::Model},
+          {"load", "serve one more model", WordKind::Model},
           {"unload", "serve a model no longer"}};
 }
 
@@ -56,7 +55,8 @@ CommandSpec ctl_spec() {
           .groups = {server_flags(), {"Output", {}, {{"--json", "", "the server's own answer"}}}},
           .examples =
               "  muster ctl status\n"
-              "  muster ctl drain cpu:0       # its texts go to the others; then: resume\n"
+              "  muster ctl drain cpu:0       # the others take its work; then: resume\n"
+              "  muster ctl load chat=/models/SmolLM2.gguf\n"
               "  muster ctl restart all       # one device after the other\n",
           .verbs = verbs()};
 }
@@ -101,25 +101,24 @@ Result<std::string> show_status(ServerClient& client, const CommandContext& cont
   return text;
 }
 
-// Asks until the device is in the state that was asked for.
-Status wait_for(ServerClient& client, const std::string& name, const std::string& state) {
+// The device once it is in the state that was asked for; one that no model is on is never ready.
+Result<Json> wait_for(ServerClient& client, const std::string& name, const std::string& state) {
   const auto begin = std::chrono::steady_clock::now();
   std::string last;
   while (std::chrono::steady_clock::now() - begin < kWaitLimit) {
-    const auto devices = MUSTER_TRY(read_devices(client));
-    for (const auto& device : devices) {
-      if (field_text(device, "name") == name) last = field_text(device, "state");
+    auto devices = MUSTER_TRY(read_devices(client));
+    for (auto& device : devices) {
+      if (field_text(device, "name") != name) continue;
+      last = field_text(device, "state");
+      if (last == state || (last == "idle" && state == "ready")) return std::move(device);
+      if (last == "given up") {
+        return Error{ErrorKind::Unavailable,
+                     fmt::format("{} is given up: {}", name, field_text(device, "reason"))};
+      }
     }
-    if (last == state) return Done{};
     std::this_thread::sleep_for(kAskPeriod);
   }
   return Error{ErrorKind::DeadlineExceeded, fmt::format("{} is still {}", name, last)};
-}
-
-std::string note_of(const std::string& answer) {
-  const auto json = Json::parse(answer, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("note") || !json["note"].is_string()) return "";
-  return json["note"].get<std::string>();
 }
 
 // "all" is every device, one after the other, so that the others serve meanwhile.
@@ -142,10 +141,8 @@ Result<std::string> change_devices(ServerClient& client, const std::string& acti
   // A restart is over when the device is ready again, as after a resume.
   const std::string state = action == "drain" ? "drained" : "ready";
   for (const auto& name : names) {
-    const auto answer =
-        MUSTER_TRY(client.call("POST", "/v1/admin/" + action, body_text(Json{{"device", name}})));
-    MUSTER_TRY(wait_for(client, name, state));
-    out += changed_device_text(name, state, note_of(answer));
+    MUSTER_TRY(client.call("POST", "/v1/admin/" + action, body_text(Json{{"device", name}})));
+    out += changed_device_text(MUSTER_TRY(wait_for(client, name, state)));
   }
   return out;
 }
@@ -189,8 +186,9 @@ Result<int> run_ctl(const CommandContext& context) {
   } else if (action == "load") {
     out = MUSTER_TRY(load_model(client, words[1]));
   } else if (action == "unload") {
-    MUSTER_TRY(client.call("POST", "/v1/models/unload", body_text(Json{{"model", words[1]}})));
-    out = fmt::format("{}: unloaded\n", words[1]);
+    const auto answer =
+        MUSTER_TRY(client.call("POST", "/v1/models/unload", body_text(Json{{"model", words[1]}})));
+    out = unloaded_text(words[1], Json::parse(answer, nullptr, /*allow_exceptions=*/false));
   } else {
     out = MUSTER_TRY(change_devices(client, action, words[1]));
   }

@@ -1,5 +1,5 @@
-// What a server says of its devices and models, as tables. A drain ends the worker for texts alone:
-// decoders have workers of their own, so a device that computes a reply is never shown as drained.
+// What a server says of its devices and models, as tables. A device's row is of all that runs
+// there: the worker that embeds and ranks, and those of decoders.
 
 #include "cli/ctl_view.h"
 
@@ -17,9 +17,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::int64_t count_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
 struct DecodersHere {
-  std::vector<std::string> names;
+  std::vector<std::string> words;  // "chat", "chat (unloading)", "other (starting)"
+  std::vector<std::string> faults;
   std::int64_t reply_count = 0;
+  std::int64_t restart_count = 0;
 };
 
 DecodersHere decoders_here(const Json& device) {
@@ -27,11 +34,18 @@ DecodersHere decoders_here(const Json& device) {
   const auto list = device.find("decoders");
   if (list == device.end() || !list->is_array()) return here;
   for (const auto& decoder : *list) {
-    here.names.push_back(field_text(decoder, "name"));
-    const auto count = decoder.find("in_flight_replies");
-    if (count != decoder.end() && count->is_number_integer()) {
-      here.reply_count += count->get<std::int64_t>();
+    const auto name = field_text(decoder, "name");
+    const auto state = field_text(decoder, "state");
+    const auto unloads = decoder.find("is_unloading");
+    const bool is_unloading = unloads != decoder.end() && *unloads == Json(true);
+    const auto word = is_unloading ? std::string("unloading") : state;
+    here.words.push_back(word == "ready" ? name : fmt::format("{} ({})", name, word));
+    if (state == "given up" && !is_unloading) {
+      here.faults.push_back(
+          fmt::format("{} cannot be loaded: {}", name, field_text(decoder, "reason")));
     }
+    here.reply_count += count_of(decoder, "in_flight_replies");
+    here.restart_count += count_of(decoder, "restart_count");
   }
   return here;
 }
@@ -48,20 +62,17 @@ std::string why_of(const Json& json) {
 
 void add_device(const Json& device, bool has_decoders, Table& table) {
   const auto here = decoders_here(device);
-  auto state = field_text(device, "state");
-  auto why = why_of(device);
-  if (state == "drained" && !here.names.empty()) {
-    why = fmt::format("drained of texts alone; {} is not", fmt::join(here.names, ", "));
-    if (here.reply_count > 0) state = "generating";
-  }
-  const auto style = style_of(state);
+  const auto state = field_text(device, "state");
   std::vector<TableCell> cells{field_text(device, "name"),
-                               {state, style},
+                               {state, style_of(state)},
                                field_text(device, "text_count"),
                                field_text(device, "in_flight_texts")};
-  if (has_decoders) cells.emplace_back(std::to_string(here.reply_count));
-  cells.emplace_back(field_text(device, "restart_count"));
-  cells.emplace_back(std::move(why));
+  if (has_decoders) {
+    cells.emplace_back(fmt::format("{}", fmt::join(here.words, ", ")));
+    cells.emplace_back(std::to_string(here.reply_count));
+  }
+  cells.emplace_back(std::to_string(count_of(device, "restart_count") + here.restart_count));
+  cells.emplace_back(why_of(device));
   table.add_row(std::move(cells));
 }
 
@@ -76,13 +87,16 @@ std::string field_text(const Json& json, const char* key) {
 std::string ctl_device_table(const Json& devices, const TerminalInfo& terminal) {
   bool has_decoders = false;
   for (const auto& device : devices) {
-    has_decoders = has_decoders || !decoders_here(device).names.empty();
+    has_decoders = has_decoders || !decoders_here(device).words.empty();
   }
   std::vector<Column> columns{{"device"},
                               {"state"},
                               {"texts", Align::Right},
                               {.title = "in flight", .align = Align::Right, .leaves = 1}};
-  if (has_decoders) columns.push_back({.title = "replies in flight", .align = Align::Right});
+  if (has_decoders) {
+    columns.push_back({.title = "decoders", .leaves = 4});
+    columns.push_back({.title = "replies in flight", .align = Align::Right});
+  }
   columns.push_back({.title = "restarts", .align = Align::Right, .leaves = 2});
   columns.push_back({.title = "why", .leaves = 3, .goes_below = true});
   Table table(std::move(columns));
@@ -107,10 +121,20 @@ std::string ctl_model_table(const Json& models, const TerminalInfo& terminal) {
   return table.render(terminal.width, terminal.has_color);
 }
 
-std::string changed_device_text(const std::string& name, const std::string& state,
-                                const std::string& note) {
-  if (note.empty()) return fmt::format("{}: {}\n", name, state);
-  return fmt::format("{}: {}; {}\n", name, state == "drained" ? "drained of texts" : state, note);
+std::string changed_device_text(const Json& device) {
+  const auto name = field_text(device, "name");
+  const auto state = field_text(device, "state");
+  if (state == "idle") return fmt::format("{}: idle, no model is on it\n", name);
+  auto faults = decoders_here(device).faults;
+  faults.insert(faults.begin(), state);
+  return fmt::format("{}: {}\n", name, fmt::join(faults, "; "));
+}
+
+std::string unloaded_text(const std::string& name, const Json& answer) {
+  const auto replies = count_of(answer, "in_flight_replies");
+  if (replies == 0) return fmt::format("{}: unloaded\n", name);
+  return fmt::format("{}: unloaded; {} of its replies {} to {} end\n", name, replies,
+                     replies == 1 ? "goes on" : "go on", replies == 1 ? "its" : "their");
 }
 
 }  // namespace muster

@@ -30,25 +30,36 @@ TEST(CtlDevices, AreAsBeforeWithoutDecoders) {
   EXPECT_EQ(ctl_device_table(Json::array({one}), kWide), expected) << "a server of before";
 }
 
-TEST(CtlDevices, AreNotCalledDrainedWhileAReplyIsComputedThere) {
-  const auto busy = ctl_device_table(Json::array({device("drained", chat(2))}), kWide);
-  EXPECT_EQ(busy,
-            "device  state       texts  in flight  replies in flight  restarts  why\n"
-            "cpu:0   generating      5          0                  2         1  drained of texts "
-            "alone; chat is not\n");
-  const auto idle = ctl_device_table(Json::array({device("drained", chat(0))}), kWide);
-  EXPECT_NE(idle.find("  drained of texts alone; chat is not\n"), std::string::npos) << idle;
-  const auto ready = ctl_device_table(Json::array({device("ready", chat(1))}), kWide);
-  EXPECT_NE(ready.find("cpu:0   ready      5          0                  1         1\n"),
-            std::string::npos)
-      << ready;
+TEST(CtlDevices, ShowTheDecodersOnThem) {
+  auto decoders = chat(2);
+  decoders.push_back({{"name", "old"},
+                      {"state", "draining"},
+                      {"is_unloading", true},
+                      {"in_flight_replies", 1},
+                      {"restart_count", 3}});
+  decoders.push_back({{"name", "next"}, {"state", "starting"}, {"in_flight_replies", 0}});
+  EXPECT_EQ(ctl_device_table(Json::array({device("ready", decoders)}), kWide),
+            "device  state  texts  in flight  decoders                                replies in "
+            "flight  restarts  why\n"
+            "cpu:0   ready      5          0  chat, old (unloading), next (starting)               "
+            "   3         4\n");
 }
 
-TEST(CtlDevices, AChangeSaysWhatItLeavesOut) {
-  EXPECT_EQ(changed_device_text("cpu:0", "drained", ""), "cpu:0: drained\n");
-  EXPECT_EQ(changed_device_text("cpu:0", "drained",
-                                "a drain leaves decoders out: nothing changes for chat"),
-            "cpu:0: drained of texts; a drain leaves decoders out: nothing changes for chat\n");
+TEST(CtlDevices, AChangeNamesTheDecodersThatCannotBeLoaded) {
+  EXPECT_EQ(changed_device_text(device("drained", Json::array())), "cpu:0: drained\n");
+  EXPECT_EQ(changed_device_text(device("idle", Json::array())), "cpu:0: idle, no model is on it\n");
+  const auto failed =
+      Json::array({{{"name", "chat"}, {"state", "given up"}, {"reason", "no memory"}}});
+  EXPECT_EQ(changed_device_text(device("ready", failed)),
+            "cpu:0: ready; chat cannot be loaded: no memory\n");
+}
+
+TEST(CtlModels, AnUnloadSaysWhatGoesOn) {
+  EXPECT_EQ(unloaded_text("tiny", Json{{"state", "absent"}}), "tiny: unloaded\n");
+  EXPECT_EQ(unloaded_text("chat", Json{{"in_flight_replies", 1}}),
+            "chat: unloaded; 1 of its replies goes on to its end\n");
+  EXPECT_EQ(unloaded_text("chat", Json{{"in_flight_replies", 3}}),
+            "chat: unloaded; 3 of its replies go on to their end\n");
 }
 
 TEST(CtlModels, AreListedByNameKindAndState) {

@@ -51,6 +51,15 @@ std::vector<Device> devices_for_work(const WatchedMachine& machine,
   return devices;
 }
 
+std::optional<std::uint64_t> available_memory(const Config& config) {
+  const auto options = collector_options(config);
+  if (!options) return std::nullopt;
+  MachineSources sources;
+  sources.root = options->root;
+  const auto inventory = find_inventory(sources);
+  return inventory ? inventory->memory_available_bytes : std::nullopt;
+}
+
 Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool look_for_gpus) {
   auto options = MUSTER_TRY(collector_options(config));
   FoundMachine found;

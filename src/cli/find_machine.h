@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ struct FoundMachine {
 /// look_for_gpus: false spares all of that where only CPUs are wanted.
 /// Errors: NotFound (a setting names no file or folder), Unavailable (no topology of the CPUs).
 Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool look_for_gpus);
+
+/// What a new program can have of the host's memory now, within the cgroups; nullopt: that cannot
+/// be told. Threads: thread-safe.
+std::optional<std::uint64_t> available_memory(const Config& config);
 
 /// The NVIDIA GPUs of a watched machine as devices for work: slices instead of a GPU that is split,
 /// and those that a CUDA program would not see marked with `visible`, the value of

@@ -20,6 +20,7 @@
 #include "base/large_buffers.h"
 #include "cli/command.h"
 #include "cli/ending_guard.h"
+#include "cli/find_machine.h"
 #include "cli/live_settings.h"
 #include "cli/recommendation.h"
 #include "cli/serve_log.h"
@@ -31,6 +32,7 @@
 #include "server/gpu_facts.h"
 #include "server/server.h"
 #include "server/stats_writer.h"
+#include "serving/device_states.h"
 #include "serving/generation_service.h"
 #include "serving/inference_service.h"
 #include "telemetry/collector.h"
@@ -107,7 +109,7 @@ class ServeRun {
   std::unique_ptr<Log> log_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<InferenceService> service_;
-  std::unique_ptr<GenerationService> generation_;  // nullptr: no model generates
+  std::unique_ptr<GenerationService> generation_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<StatsWriter> stats_;
   std::unique_ptr<EventLoop::Timer> readings_timer_;
@@ -144,15 +146,16 @@ void ServeRun::start_collector() {
   }
 }
 
+// There without a decoder as well: one may be loaded while the server runs.
 Status ServeRun::start_generation() {
-  if (options().decoders.empty()) return Done{};
   generation_ = MUSTER_TRY(GenerationService::start(
-      options(), loop_,
+      options(), service_->roster(), loop_,
       {.on_notice =
            [this](const std::string& text, std::optional<std::string> device) {
              say(LogLevel::Info, text, device.value_or(""));
            },
-       .on_fatal = [this](const Error& error) { end(error); }},
+       .on_fatal = [this](const Error& error) { end(error); },
+       .memory_available = [&config = context_.config] { return available_memory(config); }},
       context_.clock));
   return Done{};
 }
@@ -210,8 +213,8 @@ Status ServeRun::start() {
   service_ = MUSTER_TRY(std::move(service));
   MUSTER_TRY(start_generation());
   server_ = MUSTER_TRY(Server::start(
-      options(),
-      {.service = *service_, .generation = generation_.get(), .collector = collector_.get()}, loop_,
+      options(), {.service = *service_, .generation = *generation_, .collector = collector_.get()},
+      loop_,
       {.config_json = [this](bool shows_places) { return settings_->json(shows_places); },
        .change_config = [this](const SettingsChange& change) { return change_settings(change); },
        .log = [this](const LogLine& line) { log_->write(line); },
@@ -247,14 +250,15 @@ Result<int> ServeRun::not_started(const Error& error) {
 ServeFacts ServeRun::facts() const {
   return {.options = options(),
           .models = service_->models(),
-          .decoders = generation_ ? generation_->models() : std::vector<ServedDecoderStatus>(),
+          .decoders = generation_->models(),
           .key_count = server_->key_count(),
           .port = server_->port()};
 }
 
 // What nobody asks for and goes wrong all the same.
 void ServeRun::look_after() {
-  for (const auto& [level, text] : states_.changes(service_->fleet().groups, service_->models())) {
+  const auto devices = with_decoders(service_->fleet().groups, generation_->decoders().hosted());
+  for (const auto& [level, text] : states_.changes(devices, service_->models())) {
     say(level, text);
   }
   const auto error = service_->tend_cache();

@@ -38,6 +38,7 @@ class DecoderFleetTest : public testing::Test {
     events.on_failed = [this](StreamId id, const Error& error, bool was_given) {
       failures_[id] = error.message;
       was_given_[id] = was_given;
+      if (on_failed_) on_failed_(id);
     };
     events.on_change = [this] { ++change_count_; };
     events.on_notice = [this](const std::string& text, std::size_t) { notices_ += text + "\n"; };
@@ -48,6 +49,7 @@ class DecoderFleetTest : public testing::Test {
     options.build = std::string(build_name());
     options.source = "counting";
     options.streams_most = streams_most;
+    options.drain_limit = drain_limit_;
     options.silence_most = silence_most_;
     options.load_most = load_most_;
     options.has_prefix_cache = has_prefix_cache_;
@@ -97,6 +99,7 @@ class DecoderFleetTest : public testing::Test {
   Duration silence_most_ = std::chrono::seconds(60);
   Duration load_most_ = std::chrono::seconds(900);
   bool has_prefix_cache_ = true;
+  Duration drain_limit_ = std::chrono::seconds(30);
   std::map<StreamId, std::vector<std::uint32_t>> tokens_;
   std::map<StreamId, std::uint32_t> cached_;
   std::map<StreamId, FinishReason> ends_;
@@ -104,6 +107,7 @@ class DecoderFleetTest : public testing::Test {
   std::map<StreamId, bool> was_given_;
   std::function<void(StreamId)> on_token_;
   std::function<void(StreamId)> on_end_;
+  std::function<void(StreamId)> on_failed_;
   int change_count_ = 0;
   std::string notices_;
   std::unique_ptr<DecoderFleet> fleet_;
@@ -392,6 +396,28 @@ TEST_F(DecoderFleetTest, AmongEquallyBusyWorkersTheOneThatHadItsBeginningGetsASt
   EXPECT_EQ(cached_[more], 0U);
 }
 
+// Its next process has an empty cache.
+TEST_F(DecoderFleetTest, WhatAWorkerHadBeforeItsDrainCountsNoMore) {
+  start("wait_at=1", 2);
+  const auto is_ready = [&](std::size_t group) {
+    return fleet_->groups()[group].state == DecoderGroupView::State::Ready;
+  };
+  run_until([&] { return is_ready(0) && is_ready(1); });
+  const auto first = fleet_->submit({.ids = counted(0, 20), .token_limit = 9});
+  const auto second = fleet_->submit({.ids = counted(500, 20), .token_limit = 9});
+  run_until([&] { return tokens_.size() == 2; });
+  fleet_->cancel(first);
+  fleet_->cancel(second);
+  fleet_->workers().drain(1);
+  run_until([&] { return fleet_->groups()[1].state == DecoderGroupView::State::Drained; });
+  fleet_->workers().resume(1);
+  run_until([&] { return is_ready(1) && fleet_->next_deadline() == TimePoint::max(); });
+  const auto again = fleet_->submit({.ids = counted(500, 30), .token_limit = 9});
+  run_until([&] { return tokens_.count(again) > 0; });
+  EXPECT_EQ(fleet_->groups()[0].stream_count, 1U) << "the first of equals";
+  EXPECT_EQ(cached_[again], 0U);
+}
+
 // Set ahead between two steps, as after a pause of the whole container.
 TEST_F(DecoderFleetTest, APauseOfTheParentIsNoSilenceOfAWorker) {
   start("wait_at=1");
@@ -401,6 +427,105 @@ TEST_F(DecoderFleetTest, APauseOfTheParentIsNoSilenceOfAWorker) {
   ASSERT_TRUE(step());
   EXPECT_EQ(notices_, "");
   EXPECT_EQ(fleet_->groups()[0].state, DecoderGroupView::State::Ready);
+}
+
+TEST_F(DecoderFleetTest, ADrainedWorkerEndsItsStreamsAndIsGivenNoMore) {
+  start("wait_at=2", 2);
+  run_until([&] {
+    const auto groups = fleet_->groups();
+    return groups[0].state == DecoderGroupView::State::Ready &&
+           groups[1].state == DecoderGroupView::State::Ready;
+  });
+  const auto first = fleet_->submit({.ids = {10}, .token_limit = 9});
+  run_until([&] { return tokens_[first].size() == 2; });
+  ASSERT_EQ(fleet_->groups()[0].stream_count, 1U);
+  fleet_->workers().drain(0);
+  const auto second = fleet_->submit({.ids = {20}, .token_limit = 9});
+  const auto third = fleet_->submit({.ids = {30}, .token_limit = 9});
+  run_until([&] { return tokens_[second].size() == 2 && tokens_[third].size() == 2; });
+  EXPECT_EQ(fleet_->groups()[0].stream_count, 1U);
+  EXPECT_EQ(fleet_->groups()[0].state, DecoderGroupView::State::Draining);
+  EXPECT_EQ(fleet_->groups()[1].stream_count, 2U);
+  fleet_->cancel(first);
+  run_until([&] { return fleet_->groups()[0].state == DecoderGroupView::State::Drained; });
+  EXPECT_TRUE(failures_.empty());
+
+  ::setenv("COUNTING_WORKER", "", 1);
+  fleet_->workers().resume(0);
+  run_until([&] { return fleet_->groups()[0].state == DecoderGroupView::State::Ready; });
+  const auto fourth = fleet_->submit({.ids = {40}, .token_limit = 3});
+  run_until([&] { return ends_.count(fourth) > 0; });
+  EXPECT_EQ(tokens_[fourth], counted(41, 3));
+}
+
+// The drain is over before the reply is: the other worker goes on where the first one was.
+TEST_F(DecoderFleetTest, AtTheDrainLimitAStreamGoesOnElsewhere) {
+  drain_limit_ = Duration{0};
+  start("wait_at=2", 2);
+  const auto stream = fleet_->submit({.ids = {10}, .token_limit = 9});
+  run_until([&] { return tokens_[stream].size() == 2; });
+  const auto has_it = [&](std::size_t group) { return fleet_->groups()[group].stream_count > 0; };
+  const std::size_t group = has_it(0) ? 0 : 1;
+  run_until([&] { return fleet_->groups()[1 - group].state == DecoderGroupView::State::Ready; });
+  fleet_->workers().drain(group);
+  run_until([&] { return has_it(1 - group); });
+  EXPECT_EQ(tokens_[stream], counted(11, 2)) << "what it has said is not said again";
+  EXPECT_TRUE(failures_.empty());
+}
+
+// Of 4 replies every worker dies in the middle, and each is started again by an operator meanwhile.
+TEST_F(DecoderFleetTest, ARestartAmidDeathsLosesNoToken) {
+  start("die_after=7", 2);
+  std::vector<StreamId> ids;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    ids.push_back(fleet_->submit({.ids = {100 * i}, .token_limit = 20}));
+  }
+  std::size_t count = 0;
+  on_token_ = [&](StreamId) {
+    if (++count % 16 == 0) fleet_->workers().restart(count / 16 % 2);
+  };
+  run();
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(tokens_[ids[i]], counted(100 * i + 1, 20));
+  EXPECT_TRUE(failures_.empty()) << failures_.begin()->second;
+}
+
+TEST_F(DecoderFleetTest, WhereEveryWorkerIsDrainedStreamsFailAndTheResumedOneWorks) {
+  start("", 1);
+  run_until([&] { return fleet_->is_ready(); });
+  fleet_->workers().drain(0);
+  const auto refused = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_EQ(failures_[refused], "every device is drained");
+  EXPECT_TRUE(fleet_->is_to_rest());
+  fleet_->workers().resume(0);
+  const auto taken = fleet_->submit({.ids = {5}, .token_limit = 1});
+  run();
+  EXPECT_EQ(tokens_[taken], counted(6, 1));
+}
+
+// Several replies of one request: where one fails, its owner cancels those that are running. Their
+// worker, which says nothing more of its own, hears of it at once and drains.
+TEST_F(DecoderFleetTest, WhatIsCancelledAsAnotherFailsIsToldAtOnce) {
+  drain_limit_ = std::chrono::hours(1);
+  start("wait_at=1", 1, 1);
+  const auto running = fleet_->submit({.ids = {10}, .token_limit = 9});
+  run_until([&] { return tokens_[running].size() == 1; });
+  const auto waiting = fleet_->submit({.ids = {20}, .token_limit = 9});
+  on_failed_ = [&](StreamId) { fleet_->cancel(running); };
+  fleet_->workers().drain(0);
+  run_until([&] { return fleet_->groups()[0].state == DecoderGroupView::State::Drained; });
+  EXPECT_EQ(failures_[waiting], "every device is drained");
+  EXPECT_EQ(ends_.count(running), 0U);
+}
+
+TEST_F(DecoderFleetTest, AfterAStopNoProcessIsLeft) {
+  start("", 2);
+  run_until([&] { return fleet_->is_ready(); });
+  const auto pid = fleet_->groups()[0].pid;
+  ASSERT_TRUE(pid);
+  fleet_->workers().stop();
+  run_until([&] { return fleet_->is_stopped(); });
+  EXPECT_NE(::kill(*pid, 0), 0) << "it was waited for";
 }
 
 TEST_F(DecoderFleetTest, AWorkerOfAnotherBuildIsTheEnd) {

@@ -31,6 +31,8 @@ struct FleetOptions {
   std::uint32_t batch_tokens = 4096;  // upper bound of a batch
   DispatchOptions dispatch;
   std::map<std::size_t, double> weights;  // by device; 1 where nothing stands
+  /// Groups that start no process before a model is to be on them (or FleetAdmin::wake).
+  std::vector<std::size_t> idle = {};
   /// A group whose processes cannot start, or that fails or gives wrong vectors, is given up after
   /// three tries, one that cannot load a model at once, and with the last group `step` ends with an
   /// error: right for one job. A server tries for ever, with a back-off of 30 s at most, and a
@@ -180,6 +182,9 @@ class FleetAdmin {
   virtual void resume(std::size_t group) = 0;
   /// Drains, ends and starts again.
   virtual void restart(std::size_t group) = 0;
+
+  /// One that is idle starts its processes now: a model is about to be loaded there.
+  virtual void wake(std::size_t group) = 0;
 
   /// Sends a canary of each loaded model to every group that runs, and reports for each group what
   /// came of it within `limit`.

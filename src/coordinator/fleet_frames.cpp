@@ -130,6 +130,11 @@ void WorkerFleet::on_ended(std::size_t group) {
   models_.on_ended(group);
 }
 
+void WorkerFleet::on_models_changed(std::size_t group) {
+  if (!table_.on(group).empty()) supervisor_.wake(group);
+  work_.update_group(group);
+}
+
 void WorkerFleet::on_model_ready(std::size_t group) {
   supervisor_.on_model_ready(group);
   work_.update_group(group);

@@ -20,6 +20,8 @@ std::string_view group_state_name(GroupState state) {
       return "restarting";
     case GroupState::GivenUp:
       return "given up";
+    case GroupState::Idle:
+      return "idle";
   }
   return "?";
 }

@@ -27,9 +27,10 @@ enum class GroupState : std::uint8_t {
   Drained,      // by an operator; no process runs
   Restarting,   // waits for its back-off
   GivenUp,
+  Idle,  // no model is to be on it yet; no process runs
 };
 
-/// "starting", "ready", "quarantined", "draining", "drained", "restarting", "given up".
+/// "starting", "ready", "quarantined", "draining", "drained", "restarting", "given up", "idle".
 std::string_view group_state_name(GroupState state);
 
 /// Of a model on a group; Drained is said of a served model alone, all of whose groups are to rest.

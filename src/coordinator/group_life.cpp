@@ -9,7 +9,9 @@ GroupState GroupLife::state(bool has_settled_models, bool has_ready_model) const
   if (is_given_up) return GroupState::GivenUp;
   if (goal == GroupGoal::Drain && !has_processes) return GroupState::Drained;
   if (goal != GroupGoal::Serve) return GroupState::Draining;
+  if (is_idle) return GroupState::Idle;
   if (is_quarantined) return GroupState::Quarantined;
+  if (serial == 0) return GroupState::Starting;  // it was idle until now
   if (restart_at || end_by || !has_processes) return GroupState::Restarting;
   const bool is_settled = is_greeted && !is_probing && has_settled_models;
   if (is_settled || has_ready_model) return GroupState::Ready;

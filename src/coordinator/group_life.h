@@ -47,6 +47,7 @@ struct GroupLife {
   bool is_at_fault = false;              // they are ended for what they did
 
   // From life to life.
+  bool is_idle = false;                 // no model is to be on it yet: it has no processes
   std::optional<TimePoint> restart_at;  // no processes; waits for its back-off
   bool is_given_up = false;
   std::optional<Error> load_error;  // why it was given up, where it could not load a model

@@ -159,7 +159,7 @@ void WorkerSupervisor::plan_restart(std::size_t index, const WorkerDeath& death,
 
 Status WorkerSupervisor::start_again(std::size_t index, TimePoint now) {
   auto& group = groups_[index];
-  ++group.life.restart_count;
+  if (group.life.serial > 0) ++group.life.restart_count;
   const auto started = start_group(index);
   if (started) return Done{};
   if (options_.gives_up) return started.error();
@@ -200,7 +200,7 @@ void WorkerSupervisor::drain(std::size_t group) {
 void WorkerSupervisor::restart(std::size_t group) {
   auto& life = groups_[group].life;
   if (life.goal == GroupGoal::Drain) return resume(group);
-  if (life.is_given_up || life.goal == GroupGoal::Restart) return;
+  if (life.is_given_up || life.is_idle || life.goal == GroupGoal::Restart) return;
   // One that is not running anyway is started now, without its back-off.
   if (life.restart_at) {
     life.restart_at = parts_.clock.now();
@@ -231,11 +231,19 @@ void WorkerSupervisor::resume(std::size_t group) {
     life.goal = GroupGoal::Restart;
   } else {
     life.goal = GroupGoal::Serve;
-    if (!life.has_processes) life.restart_at = parts_.clock.now();
+    if (!life.has_processes && !life.is_idle) life.restart_at = parts_.clock.now();
   }
   life.is_asked_for = true;
   life.reason.clear();
   parts_.client.on_state(group);
+  parts_.signal.change();
+}
+
+// One that was drained meanwhile starts when it is resumed.
+void WorkerSupervisor::wake(std::size_t group) {
+  auto& life = groups_[group].life;
+  if (!std::exchange(life.is_idle, false) || life.goal != GroupGoal::Serve) return;
+  life.restart_at = parts_.clock.now();
   parts_.signal.change();
 }
 

@@ -64,6 +64,7 @@ WorkerFleet::WorkerFleet(FleetOptions options, FleetEvents events, const Clock& 
                    .worker_program = options_.worker_program.string(),
                    .build = options_.build,
                    .gives_up = options_.gives_up,
+                   .idle = options_.idle,
                    .drain_limit = options_.drain_limit},
                   {.processes = runner_,
                    .client = *this,
@@ -98,7 +99,8 @@ WorkerFleet::WorkerFleet(FleetOptions options, FleetEvents events, const Clock& 
 
 bool WorkerFleet::is_waited_for(std::size_t group) const {
   const auto& life = supervisor_.life(group);
-  if (life.is_greeted || life.is_given_up || life.goal != GroupGoal::Serve) return false;
+  if (life.is_greeted || life.is_given_up || life.is_idle) return false;
+  if (life.goal != GroupGoal::Serve) return false;
   return options_.gives_up || supervisor_.failed_start_count(group) < kStartsWaitedFor;
 }
 

@@ -66,6 +66,7 @@ class WorkerFleet final : public FleetLoop,
   void drain(std::size_t group) override { supervisor_.drain(group); }
   void resume(std::size_t group) override { supervisor_.resume(group); }
   void restart(std::size_t group) override { supervisor_.restart(group); }
+  void wake(std::size_t group) override { supervisor_.wake(group); }
   void check(Duration limit,
              std::function<void(const std::vector<CanaryResult>&)> on_done) override {
     models_.check(limit, std::move(on_done));
@@ -85,7 +86,7 @@ class WorkerFleet final : public FleetLoop,
   }
 
   // ModelEvents: what their models and canaries show (fleet_frames.cpp)
-  void on_models_changed(std::size_t group) override { work_.update_group(group); }
+  void on_models_changed(std::size_t group) override;
   void on_model_ready(std::size_t group) override;
   void on_right_canary(std::size_t group, ModelId model, std::optional<bool> is_in_time) override;
   void on_disputed_canary(std::size_t group, const std::string& reason) override;

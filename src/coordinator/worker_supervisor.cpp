@@ -28,10 +28,13 @@ WorkerSupervisor::WorkerSupervisor(Options options, Parts parts)
     group.life.name = devices.front().name();
     group.health.restarts = RestartPolicy(options_.gives_up);
   }
+  for (const auto index : options_.idle) groups_[index].life.is_idle = true;
 }
 
 Status WorkerSupervisor::start() {
-  for (std::size_t i = 0; i < groups_.size(); ++i) MUSTER_TRY(start_group(i));
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (!groups_[i].life.is_idle) MUSTER_TRY(start_group(i));
+  }
   return Done{};
 }
 

@@ -65,6 +65,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
     std::string worker_program;               // for messages
     std::string build;                        // what a worker's Hello must say
     bool gives_up = true;                     // as FleetOptions::gives_up
+    std::vector<std::size_t> idle = {};       // as FleetOptions::idle
     Duration drain_limit{};                   // as FleetOptions::drain_limit
   };
 
@@ -81,7 +82,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
 
   WorkerSupervisor(Options options, Parts parts);
 
-  /// Starts every group; they greet later.
+  /// Starts every group that is not to be idle; they greet later.
   ///
   /// Errors: those of GroupProcesses::start.
   Status start();
@@ -144,6 +145,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
   void drain(std::size_t group);
   void resume(std::size_t group);
   void restart(std::size_t group);
+  void wake(std::size_t group);
 
   /// As FleetLoop::stop.
   double stop();

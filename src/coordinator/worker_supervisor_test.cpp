@@ -26,6 +26,7 @@ class WorkerSupervisorTest : public testing::Test, protected GroupClient {
                                   .worker_program = "worker",
                                   .build = "this",
                                   .gives_up = gives_up,
+                                  .idle = idle_,
                                   .drain_limit = seconds(30)},
         WorkerSupervisor::Parts{.processes = *processes_,
                                 .client = *this,
@@ -118,6 +119,7 @@ class WorkerSupervisorTest : public testing::Test, protected GroupClient {
   HandClock clock_;
   StepSignal signal_;
   std::size_t group_count_ = 0;
+  std::vector<std::size_t> idle_;
   std::optional<FakeProcesses> processes_;
   std::optional<ModelTable> models_;
   std::optional<WorkerSupervisor> supervisor_;
@@ -130,6 +132,40 @@ class WorkerSupervisorTest : public testing::Test, protected GroupClient {
 
 const WorkerDeath kAborted{.reason = "signal 6 (Aborted)", .is_own_fault = true};
 const WorkerDeath kKilled{.reason = "signal 9 (Killed) from outside"};
+
+TEST_F(WorkerSupervisorTest, AnIdleGroupStartsWhenItIsWoken) {
+  idle_ = {1};
+  ASSERT_NO_FATAL_FAILURE(make({{device(0)}, {device(1)}}));
+  EXPECT_EQ(processes_->groups[1].start_count, 0U);
+  EXPECT_EQ(status(1).state, GroupState::Idle);
+  supervisor_->restart(1);
+  pass(seconds(1));
+  EXPECT_EQ(processes_->groups[1].start_count, 0U) << "there is nothing to start again";
+  supervisor_->wake(1);
+  EXPECT_EQ(status(1).state, GroupState::Starting);
+  pass(milliseconds(0));
+  EXPECT_EQ(processes_->groups[1].start_count, 1U);
+  ASSERT_TRUE(greet(1));
+  EXPECT_EQ(status(1).restart_count, 0U);
+  EXPECT_EQ(status(1).state, GroupState::Ready);
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+}
+
+TEST_F(WorkerSupervisorTest, AnIdleGroupThatIsDrainedStartsWhenItIsWokenAndResumed) {
+  idle_ = {0};
+  ASSERT_NO_FATAL_FAILURE(make({{device(0)}}));
+  supervisor_->drain(0);
+  EXPECT_EQ(status(0).state, GroupState::Drained);
+  supervisor_->resume(0);
+  EXPECT_EQ(status(0).state, GroupState::Idle);
+  supervisor_->drain(0);
+  supervisor_->wake(0);
+  pass(milliseconds(0));
+  EXPECT_EQ(processes_->groups[0].start_count, 0U) << "it rests";
+  supervisor_->resume(0);
+  pass(milliseconds(0));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+}
 
 TEST_F(WorkerSupervisorTest, AGroupServesOnceEveryMemberHasGreeted) {
   ASSERT_NO_FATAL_FAILURE(make({{device(0), device(1)}}));

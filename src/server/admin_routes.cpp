@@ -98,9 +98,29 @@ Json test(const std::vector<Device>& devices, const ComputeTestOptions& options,
   return results;
 }
 
+// ---- a device, with all that runs on it ----
+
+/// What is done to a device is done to all that runs on it: the worker group that embeds and ranks,
+/// and the workers of decoders.
+struct DeviceChange {
+  std::string_view verb;
+  void (FleetAdmin::*of_group)(std::size_t);
+  void (ServingDecoders::*of_decoders)(std::size_t);
+};
+
+constexpr DeviceChange kDrain{"drain", &FleetAdmin::drain, &ServingDecoders::drain};
+constexpr DeviceChange kResume{"resume", &FleetAdmin::resume, &ServingDecoders::resume};
+constexpr DeviceChange kRestart{"restart", &FleetAdmin::restart, &ServingDecoders::restart};
+
+void apply(ServerState& state, const DeviceChange& change, std::size_t place) {
+  (state.service.fleet_admin().*change.of_group)(place);
+  (state.generation.decoders().*change.of_decoders)(place);
+}
+
 // ---- POST /multigpu/resources/manage ----
 
-// Workers whose batches have been made smaller after an out-of-memory start anew, with whole ones.
+// Workers whose batches have been made smaller after an out-of-memory start anew, with whole ones;
+// those of decoders have no batches.
 Json optimize(ServerState& state, const std::vector<GroupStatus>& devices,
               const std::vector<std::size_t>& places) {
   Json restarted = Json::array();
@@ -124,7 +144,7 @@ Json clean_up(ServerState& state, const std::vector<GroupStatus>& devices,
   Json restarted = Json::array();
   for (const std::size_t place : places) {
     if (!names_devices || devices[place].state != GroupState::Ready) continue;
-    state.service.fleet_admin().restart(place);
+    apply(state, kRestart, place);
     restarted.push_back(devices[place].name);
   }
   return {{"cache_entries_removed", before.entry_count},
@@ -134,22 +154,7 @@ Json clean_up(ServerState& state, const std::vector<GroupStatus>& devices,
 
 // ---- POST /v1/admin/… ----
 
-// Decoders have workers of their own on a device, which go on: that is said, not left to be found.
-std::optional<std::string> decoders_note(const ServerState& state, const std::string& device,
-                                         std::string_view verb) {
-  std::string names;
-  for (const auto& decoder : decoders_of(state)) {
-    const auto is_here = [&](const auto& place) { return place.name == device; };
-    if (std::any_of(decoder.devices.begin(), decoder.devices.end(), is_here)) {
-      names += (names.empty() ? "" : ", ") + decoder.name;
-    }
-  }
-  if (names.empty() || verb == "resume") return std::nullopt;  // a resume takes nothing away
-  return "a " + std::string(verb) + " leaves decoders out: nothing changes for " + names;
-}
-
-void change_device(const ExchangePtr& exchange, std::string_view verb,
-                   void (FleetAdmin::*change)(std::size_t)) {
+void change_device(const ExchangePtr& exchange, const DeviceChange& change) {
   std::string name;
   const std::vector<BodyField> fields{{"device", [&](JsonValue& value) -> ApiStatus {
                                          name =
@@ -160,10 +165,9 @@ void change_device(const ExchangePtr& exchange, std::string_view verb,
     return exchange->refuse(read.error());
   }
   if (name.empty()) return exchange->refuse(missing_field("device"));
-  InferenceService& service = exchange->state().service;
-  const auto devices = service.fleet().groups;
+  ServerState& state = exchange->state();
   std::vector<std::string> names;
-  for (const auto& device : devices) names.push_back(device.name);
+  for (const auto& device : state.service.fleet().groups) names.push_back(device.name);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     const auto nearest = nearest_name(name, names);
@@ -173,11 +177,10 @@ void change_device(const ExchangePtr& exchange, std::string_view verb,
     return exchange->refuse(error);
   }
   const auto place = static_cast<std::size_t>(found - names.begin());
-  (service.fleet_admin().*change)(place);
-  exchange->log_event(name + ": " + std::string(verb));
-  Json answer{{"device", name}, {"state", group_state_name(service.fleet().groups[place].state)}};
-  if (auto note = decoders_note(exchange->state(), name, verb)) answer["note"] = *std::move(note);
-  exchange->answer(200, answer);
+  apply(state, change, place);
+  exchange->log_event(name + ": " + std::string(change.verb));
+  exchange->answer(200,
+                   {{"device", name}, {"state", group_state_name(devices_of(state)[place].state)}});
 }
 
 }  // namespace
@@ -234,7 +237,7 @@ void manage_resources(const ExchangePtr& exchange) {
   if (const auto read = read_body(std::move(exchange->request.body), fields); !read) {
     return exchange->refuse(read.error());
   }
-  const auto devices = state.service.fleet().groups;
+  const auto devices = devices_of(state);
   auto places = chosen(devices, ids);
   if (!places) return exchange->refuse(places.error());
   Json details;
@@ -255,14 +258,8 @@ void manage_resources(const ExchangePtr& exchange) {
   exchange->answer(200, {{"success", true}, {"action", action}, {"details", std::move(details)}});
 }
 
-void drain_device(const ExchangePtr& exchange) {
-  change_device(exchange, "drain", &FleetAdmin::drain);
-}
-void resume_device(const ExchangePtr& exchange) {
-  change_device(exchange, "resume", &FleetAdmin::resume);
-}
-void restart_device(const ExchangePtr& exchange) {
-  change_device(exchange, "restart", &FleetAdmin::restart);
-}
+void drain_device(const ExchangePtr& exchange) { change_device(exchange, kDrain); }
+void resume_device(const ExchangePtr& exchange) { change_device(exchange, kResume); }
+void restart_device(const ExchangePtr& exchange) { change_device(exchange, kRestart); }
 
 }  // namespace muster

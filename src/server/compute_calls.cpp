@@ -134,8 +134,7 @@ ApiError wrong_task(const std::string& model, std::string_view task, std::string
 
 ApiStatus complete(Exchange& exchange, CallOptions& options) {
   // The service behind these routes does not know of the decoders.
-  const auto* const generation = exchange.state().generation;
-  if (generation != nullptr && generation->has_model(options.model)) {
+  if (exchange.state().generation.has_model(options.model)) {
     return wrong_task(options.model, "generates", "/v1/chat/completions or /v1/completions");
   }
   options.caller = exchange.caller_name;

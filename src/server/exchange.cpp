@@ -62,9 +62,9 @@ void Exchange::add_headers(HttpResponse& response) const {
   response.headers.emplace_back("X-Request-Id", request_id);
   const bool is_call = route_.scope == RouteScope::Embed && route_.method == "POST";
   if (!is_call || caller_name.empty()) return;
-  const bool is_reply = route_.kind == RouteKind::Reply && state_->generation != nullptr;
+  const bool is_reply = route_.kind == RouteKind::Reply;
   const auto usage =
-      is_reply ? state_->generation->usage_of(caller_name) : state_->service.usage_of(caller_name);
+      is_reply ? state_->generation.usage_of(caller_name) : state_->service.usage_of(caller_name);
   if (usage) add_rate_limits(*usage, response.headers);
 }
 
@@ -160,8 +160,11 @@ void Exchange::on_client_gone(std::function<void()> cancel) {
 
 bool is_ready(const ServerState& state) {
   if (state.service.is_ready()) return true;
-  const bool generates = state.generation != nullptr && state.generation->is_ready();
-  return generates && !state.service.status().is_draining;
+  return state.generation.is_ready() && !state.service.status().is_draining;
+}
+
+std::vector<GroupStatus> devices_of(const ServerState& state) {
+  return with_decoders(state.service.fleet().groups, state.generation.decoders().hosted());
 }
 
 TelemetrySnapshot snapshot_of(const ServerState& state) {

@@ -21,6 +21,7 @@
 #include "server/routes.h"
 #include "server/server.h"
 #include "serving/corpus_searches.h"
+#include "serving/device_states.h"
 
 namespace muster {
 
@@ -43,8 +44,8 @@ struct HealthRequest {
 struct ServerState {
   ServeOptions options;
   InferenceService& service;
-  GenerationService* generation;  // nullptr: no model generates
-  Collector* collector;           // nullptr: devices are not watched
+  GenerationService& generation;
+  Collector* collector;  // nullptr: devices are not watched
   EventLoop& loop;
   ServerHooks hooks;
   const Clock& clock;
@@ -144,6 +145,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
 /// Whether calls are taken: a device has a model that embeds, reranks or generates, and no drain.
 bool is_ready(const ServerState& state);
+
+/// The devices with all that runs on them (serving/device_states.h).
+std::vector<GroupStatus> devices_of(const ServerState& state);
 
 /// The newest readings; without a collector none, but the time.
 TelemetrySnapshot snapshot_of(const ServerState& state);

@@ -43,16 +43,19 @@ Json hosted_json(const GroupStatus& device, const std::vector<ServedModelStatus>
   return hosted;
 }
 
-// Workers of their own, which no drain and no restart of the device ends.
+// Each has a worker of its own. One that was unloaded is there until its replies have ended.
 Json decoders_json(const std::string& device, const std::vector<ServedDecoderStatus>& decoders) {
   Json all = Json::array();
   for (const auto& decoder : decoders) {
-    for (const auto& place : decoder.devices) {
-      if (place.name != device) continue;
+    for (const auto& worker : decoder.devices) {
+      if (worker.name != device) continue;
       all.push_back({{"name", decoder.name},
-                     {"state", model_state_name(place.state)},
-                     {"reason", text_or_null(place.reason)},
-                     {"in_flight_replies", place.running_count}});
+                     {"state", group_state_name(worker.state)},
+                     {"reason", text_or_null(worker.reason)},
+                     {"is_unloading", decoder.is_leaving},
+                     {"pid", or_null(worker.pid)},
+                     {"in_flight_replies", worker.running_count},
+                     {"restart_count", worker.restart_count}});
     }
   }
   return all;

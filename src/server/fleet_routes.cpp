@@ -30,16 +30,19 @@ GpuView look(const ExchangePtr& exchange) {
   GpuView view;
   view.snapshot = snapshot_of(state);
   view.fleet = state.service.fleet();
+  view.fleet.groups = devices_of(state);
   view.gpus = gpu_facts(view.snapshot, view.fleet.groups);
   view.info = gpu_info(view.snapshot);
   return view;
 }
 
-// A drained device counts as whole, because an administrator has put it aside on purpose.
-std::string_view fleet_word(InferenceService& service, const std::vector<GroupStatus>& devices) {
-  if (!service.is_ready()) return "unavailable";
+// A drained device counts as whole, because an administrator has put it aside on purpose, and so
+// does one that no model is on.
+std::string_view fleet_word(const ServerState& server, const std::vector<GroupStatus>& devices) {
+  if (!is_ready(server)) return "unavailable";
   const bool is_whole = std::all_of(devices.begin(), devices.end(), [](const auto& device) {
-    return device.state == GroupState::Ready || device.state == GroupState::Drained;
+    return device.state == GroupState::Ready || device.state == GroupState::Drained ||
+           device.state == GroupState::Idle;
   });
   return is_whole ? "healthy" : "degraded";
 }
@@ -155,7 +158,7 @@ ApiResult<std::map<std::string, std::string>> parse_settings(const std::string& 
 
 void answer_fleet_health(const ExchangePtr& exchange) {
   const GpuView view = look(exchange);
-  exchange->answer(200, {{"status", fleet_word(exchange->state().service, view.fleet.groups)},
+  exchange->answer(200, {{"status", fleet_word(exchange->state(), view.fleet.groups)},
                          {"timestamp", view.gpus.timestamp},
                          {"cuda_available", view.gpus.has_cuda},
                          {"gpu_count", view.gpus.ids.size()},

@@ -201,34 +201,26 @@ ApiStatus hold_answer(Exchange& exchange, const GenerationCall& call, std::uint3
 
 void answer_reply(const ExchangePtr& exchange, ApiResult<GenerationRequest> parsed) {
   if (!parsed) return exchange->refuse(parsed.error());
-  auto* const service = exchange->state().generation;
+  auto& service = exchange->state().generation;
   auto& call = parsed->call;
   exchange->model = call.model;
   exchange->text_count = 1;
-  if (service == nullptr) {
-    ApiError none =
-        api_error(404, "The server has no model that generates: muster serve FILE.gguf");
-    none.param = "model";
-    none.code = "model_not_found";
-    return exchange->refuse(none);
-  }
   if (call.model.empty()) {  // as elsewhere the first one, and the answer names it
-    for (const auto& model : service->models()) {
-      if (call.model.empty()) call.model = model.name;
-    }
+    const auto models = service.models();
+    if (!models.empty()) call.model = models.front().name;
     exchange->model = call.model;
   }
-  if (!service->has_model(call.model)) {
+  if (!service.has_model(call.model)) {
     if (const auto other = other_task(*exchange, call.model)) return exchange->refuse(*other);
   }
   if (!parsed->is_stream) {
-    const auto room = hold_answer(*exchange, call, service->length_max(call.model));
+    const auto room = hold_answer(*exchange, call, service.length_max(call.model));
     if (!room) return exchange->refuse(room.error());
   }
   call.caller = exchange->caller_name;
   const auto answer = std::make_shared<ReplyAnswer>(exchange, *parsed);
-  const auto id = service->generate(std::move(call), answer->events());
-  exchange->on_client_gone([service, id] { service->cancel(id); });
+  const auto id = service.generate(std::move(call), answer->events());
+  exchange->on_client_gone([&service, id] { service.cancel(id); });
 }
 
 }  // namespace

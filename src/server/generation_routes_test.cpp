@@ -281,40 +281,166 @@ TEST_F(GenerationRoutes, AKeyIsToldWhatIsLeftOfItsLimitsOnReplies) {
   EXPECT_EQ(call("POST", "/v1/completions", headers, kAskX).status, 429);
 }
 
-TEST_F(GenerationRoutes, ADecoderIsNeitherLoadedNorUnloaded) {
+TEST_F(GenerationRoutes, ADecoderIsLoadedAndUnloadedBesideModelsThatEmbed) {
   add_decoder("");
   start();
-  const std::string sentence =
-      "A decoder is loaded when the server starts and cannot be loaded or unloaded while it runs: ";
-  const auto unloaded = post("/v1/models/unload", R"({"model":"chat"})");
-  EXPECT_EQ(unloaded.status, 400) << unloaded.body;
-  EXPECT_EQ(message(unloaded), sentence + "chat");
-  EXPECT_EQ(json(unloaded)["error"]["param"], "model");
-  EXPECT_EQ(json(unloaded)["error"]["code"], "unsupported_value");
-  const auto loaded = post("/v1/models/load", R"({"model":"/models/c2.gguf","name":"c2"})");
-  EXPECT_EQ(loaded.status, 400) << loaded.body;
-  EXPECT_EQ(message(loaded), sentence + "/models/c2.gguf");
-  EXPECT_EQ(json(get("/v1/models/chat"))["state"], "ready") << "it is still there";
+  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
+  const auto loaded = post("/v1/models/load", wanted.dump());
+  ASSERT_EQ(loaded.status, 200) << loaded.body;
+  EXPECT_EQ(json(loaded)["id"], "second");
+  EXPECT_EQ(json(loaded)["task"], "generate");
+  EXPECT_EQ(json(loaded)["state"], "ready");
+  EXPECT_EQ(json(post("/v1/completions",
+                      R"({"model":"second","prompt":"x","max_tokens":1})"))["choices"][0]["text"],
+            "y");
+  EXPECT_EQ(message(post("/v1/models/load", wanted.dump())),
+            "Invalid 'name': a model of that name is there: second.");
+  const Json as_tiny{{"model", (folder_ / "counting").string()}, {"name", "tiny"}};
+  EXPECT_EQ(message(post("/v1/models/load", as_tiny.dump())),
+            "Invalid 'name': a model of that name is there: tiny.");
+
+  const auto unloaded = post("/v1/models/unload", R"({"model":"second"})");
+  EXPECT_EQ(
+      json(unloaded),
+      Json({{"id", "second"}, {"object", "model"}, {"state", "absent"}, {"in_flight_replies", 0}}));
+  EXPECT_EQ(get("/v1/models/second").status, 404);
+  const auto gone = post("/v1/completions", R"({"model":"second","prompt":"x"})");
+  EXPECT_EQ(gone.status, 404) << gone.body;
+  EXPECT_EQ(json(gone)["error"]["code"], "model_not_found");
+  EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 404);
+  EXPECT_EQ(post("/v1/embeddings", R"({"model":"tiny","input":"a"})").status, 200);
 }
 
-// The worker of a decoder goes on, and nobody is told otherwise.
-TEST_F(GenerationRoutes, ADrainSaysThatItLeavesDecodersOut) {
+TEST_F(GenerationRoutes, WhatDecodersDoNotHaveIsNamedByItsField) {
+  start_counting();
+  const auto refused = [&](const char* field, const Json& value) {
+    const auto answer =
+        post("/v1/models/load",
+             Json{{"model", (folder_ / "counting").string()}, {"name", "second"}, {field, value}}
+                 .dump());
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    EXPECT_EQ(json(answer)["error"]["param"], field) << answer.body;
+    return message(answer);
+  };
+  EXPECT_EQ(refused("pooling", "mean"),
+            "Invalid 'pooling': second: a model that generates has no pooling.");
+  refused("normalize", true);
+  refused("prompt_name", "query");
+  refused("precision", "fp16");
+  refused("devices", Json::array({"cpu:9"}));
+  EXPECT_EQ(post("/v1/models/load", R"({"model":"/no/such/file.gguf"})").status, 404);
+}
+
+TEST_F(GenerationRoutes, ARequestForADecoderThatIsBeingLoadedIsToComeAgain) {
+  add_decoder("hang_at_load");
+  options_.models.clear();
+  start_unready();
+  const auto early = post("/v1/completions", kAskX);
+  EXPECT_EQ(early.status, 503) << early.body;
+  EXPECT_EQ(message(early), "chat is being loaded");
+  EXPECT_EQ(find_header(early.headers, "retry-after"), "1");
+  EXPECT_EQ(json(get("/readyz"))["reason"], "chat is loading");
+}
+
+// Nobody is told that a model is missing that somebody has taken away.
+TEST_F(GenerationRoutes, WhereAllDecodersAreLeavingAnEmptyNameIsToldSo) {
+  start_counting("wait_at=2");
+  const auto client = begin_stream();
+  read_until(client, R"("text":"c")");
+  const auto unloaded = post("/v1/models/unload", R"({"model":"chat"})");
+  EXPECT_EQ(json(unloaded)["in_flight_replies"], 1);
+  const auto refused = post("/v1/completions", R"({"model":"","prompt":"x"})");
+  EXPECT_EQ(refused.status, 404) << refused.body;
+  EXPECT_EQ(message(refused),
+            "chat was unloaded and takes no new requests; no other model that generates is served "
+            "here");
+  const auto device = json(get("/v1/devices"))["devices"][0];
+  EXPECT_EQ(device["decoders"][0]["is_unloading"], true);
+  EXPECT_EQ(json(get("/v1/models"))["data"], Json::array());
+  EXPECT_EQ(json(get("/readyz"))["reason"], "no model is served");
+  EXPECT_EQ(get("/metrics").body.find(R"(model="chat")"), std::string::npos)
+      << "its name may be another one's already";
+}
+
+TEST_F(GenerationRoutes, AServerWithADecoderAloneStartsNoOtherWorkers) {
+  start_counting();
+  const auto devices = json(get("/v1/devices"))["devices"];
+  ASSERT_EQ(devices.size(), 2U);
+  for (const auto& device : devices) {
+    EXPECT_EQ(device["pid"], nullptr) << device;
+    EXPECT_EQ(device["engine_class"], nullptr);
+    EXPECT_NE(device["decoders"][0]["pid"], nullptr);
+  }
+  while (json(get("/multigpu/health"))["status"] != "healthy") std::this_thread::yield();
+  EXPECT_EQ(json(get("/v1/devices"))["devices"][1]["state"], "ready");
+}
+
+// A device has drained when the reply on it has ended, too.
+TEST_F(GenerationRoutes, ADrainWaitsForTheRepliesOfTheDevice) {
   add_decoder("wait_at=2");
   options_.decoders.front().devices = {"cpu:0"};
   start_whole();
-  const auto client = begin_stream();
+  while (json(get("/v1/models/chat"))["state"] != "ready") std::this_thread::yield();
+  auto client = begin_stream();
   read_until(client, R"("text":"c")");
   const auto drained = post("/v1/admin/drain", R"({"device":"cpu:0"})");
   EXPECT_EQ(drained.status, 200);
-  EXPECT_EQ(json(drained)["note"], "a drain leaves decoders out: nothing changes for chat");
-  EXPECT_FALSE(json(post("/v1/admin/drain", R"({"device":"cpu:1"})")).contains("note"));
-  while (json(get("/v1/devices"))["devices"][0]["state"] != "drained") std::this_thread::yield();
-  const auto devices = json(get("/v1/devices"))["devices"];
-  EXPECT_EQ(
-      devices[0]["decoders"],
-      Json::array(
-          {{{"name", "chat"}, {"state", "ready"}, {"reason", nullptr}, {"in_flight_replies", 1}}}));
-  EXPECT_EQ(devices[1]["decoders"], Json::array());
+  EXPECT_EQ(json(drained)["state"], "draining");
+  // The worker for vectors has nothing to end, the decoder's has.
+  const auto device = [&] { return json(get("/v1/devices"))["devices"][0]; };
+  while (!device()["pid"].is_null()) std::this_thread::yield();
+  EXPECT_EQ(device()["state"], "draining");
+  EXPECT_EQ(device()["decoders"][0]["state"], "draining");
+  EXPECT_EQ(device()["decoders"][0]["in_flight_replies"], 1);
+  const auto refused = post("/v1/completions", kAskX);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(message(refused), "every device of chat is drained");
+  client.reset();
+  while (device()["state"] != "drained") std::this_thread::yield();
+  EXPECT_EQ(json(get("/v1/models/chat"))["state"], "drained");
+  EXPECT_EQ(get("/health").status, 200) << "what rests is meant to";
+
+  ::setenv("COUNTING_WORKER", "", 1);
+  const auto resumed = post("/v1/admin/resume", R"({"device":"cpu:0"})");
+  EXPECT_EQ(json(resumed)["state"], "restarting");
+  while (device()["state"] != "ready") std::this_thread::yield();
+  EXPECT_EQ(post("/v1/completions", kAskX).status, 200);
+}
+
+TEST_F(GenerationRoutes, ARestartOfADeviceStartsItsDecodersAgain) {
+  add_decoder("fail_load");
+  options_.models.clear();
+  start_unready();
+  const auto worker = [&](std::size_t place) {
+    return json(get("/v1/devices"))["devices"][place]["decoders"][0];
+  };
+  for (const std::size_t place : {0U, 1U}) {
+    while (worker(place)["state"] != "given up") std::this_thread::yield();
+  }
+  EXPECT_EQ(json(get("/v1/devices"))["devices"][0]["reason"], "told not to load");
+  ::setenv("COUNTING_WORKER", "", 1);
+  EXPECT_EQ(post("/v1/admin/restart", R"({"device":"cpu:0"})").status, 200);
+  while (worker(0)["state"] != "ready") std::this_thread::yield();
+  EXPECT_EQ(worker(1)["state"], "given up") << "the other one was not asked for";
+  EXPECT_EQ(post("/v1/completions", kAskX).status, 200);
+}
+
+TEST_F(GenerationRoutes, TheWorkersOfDecodersAreMeasured) {
+  options_.models.clear();
+  add_decoder("");
+  start_whole();
+  ASSERT_EQ(post("/v1/completions", kAskX).status, 200);
+  const auto text = get("/metrics").body;
+  for (const auto* line :
+       {R"(muster_model_state{model="chat",state="ready"} 1)",
+        R"(muster_generation_worker_state{model="chat",device="cpu:0",state="ready"} 1)",
+        R"(muster_generation_worker_running{model="chat",device="cpu:0"} 0)",
+        R"(muster_generation_worker_restarts_total{model="chat",device="cpu:0"} 0)",
+        R"(muster_generation_model_requests_total{model="chat"} 1)",
+        R"(muster_generation_model_prompt_tokens_total{model="chat"} 1)",
+        R"(muster_generation_model_tokens_total{model="chat"} 1)"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text;
+  }
 }
 
 TEST_F(GenerationRoutes, AnEmptyNameStandsForTheFirstModel) {
@@ -364,9 +490,14 @@ TEST_F(GenerationRoutes, WithoutAPrefixCacheNothingIsLookedUp) {
 
 TEST_F(ServerFixture, AServerWithoutADecoderSaysSo) {
   start();
-  const auto answer = post("/v1/completions", R"({"model":"tiny","prompt":"x"})");
+  const auto answer = post("/v1/completions", R"({"model":"none","prompt":"x"})");
   EXPECT_EQ(answer.status, 404);
-  EXPECT_EQ(message(answer), "The server has no model that generates: muster serve FILE.gguf");
+  EXPECT_EQ(message(answer),
+            "no model that generates is served here, and none of the name none: start with muster "
+            "serve FILE.gguf, or muster ctl load FILE.gguf");
+  const auto other = post("/v1/completions", R"({"model":"tiny","prompt":"x"})");
+  EXPECT_EQ(other.status, 400);
+  EXPECT_EQ(message(other), "Invalid 'model': tiny embeds; ask it at /v1/embeddings.");
 }
 
 }  // namespace

@@ -35,7 +35,9 @@ constexpr double kTakenShare = 0.9;
 
 bool is_available(const DeviceStatus& status, const GroupStatus* worker) {
   if (!status.is_up) return false;
-  if (worker != nullptr && worker->state != GroupState::Ready) return false;
+  const bool may_work =
+      worker == nullptr || worker->state == GroupState::Ready || worker->state == GroupState::Idle;
+  if (!may_work) return false;
   const auto size = status.readings.get(Reading::GpuMemorySize);
   const auto used = status.readings.get(Reading::GpuMemoryUsed);
   return !size || !used || *used < kTakenShare * *size;

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <vector>
-
 #include "server/exchange.h"
-#include "serving/generation_call.h"
 
 namespace muster {
 
@@ -46,7 +43,6 @@ void cohere_embed(const ExchangePtr& exchange);
 void cohere_rerank(const ExchangePtr& exchange);
 
 // model_routes.cpp
-std::vector<ServedDecoderStatus> decoders_of(const ServerState& state);  // none: an empty list
 void answer_models(const ExchangePtr& exchange);
 void answer_model(const ExchangePtr& exchange);
 void load_model(const ExchangePtr& exchange);

@@ -31,7 +31,9 @@ bool may_read(Exchange& exchange) {
 std::string why_unready(const ServerState& state, bool shows_models) {
   if (state.service.status().is_draining) return "the server is shutting down";
   std::string reasons;
+  bool has_models = false;
   const auto add = [&](const auto& models) {
+    has_models = has_models || !models.empty();
     for (const auto& model : models) {
       if (model.state == ModelState::Ready) continue;
       if (!reasons.empty()) reasons += "; ";
@@ -39,8 +41,8 @@ std::string why_unready(const ServerState& state, bool shows_models) {
     }
   };
   add(state.service.models());
-  if (state.generation != nullptr) add(state.generation->models());
-  if (reasons.empty()) return "no device is ready";
+  add(state.generation.models());
+  if (reasons.empty()) return has_models ? "no device is ready" : "no model is served";
   return shows_models ? reasons : "a model is not ready";
 }
 
@@ -64,20 +66,16 @@ Json worker_json(const GroupStatus& device, const CanaryResult* result) {
   return json;
 }
 
-// In the words for the other workers.
-std::string_view state_word(const ServedDecoderStatus::Device& device) {
-  if (device.state == ModelState::Ready) return group_state_name(GroupState::Ready);
-  if (device.state == ModelState::Failed) return group_state_name(GroupState::GivenUp);
-  return group_state_name(device.restart_count > 0 ? GroupState::Restarting : GroupState::Starting);
-}
-
 Json decoder_worker_json(const std::string& model, const ServedDecoderStatus::Device& device) {
-  const bool is_well = device.state == ModelState::Ready;
+  const bool is_meant_to_rest = device.state == GroupState::Drained;
+  const bool is_well = device.state == GroupState::Ready;
   Json json{{"device", device.name},
             {"model", model},
-            {"state", state_word(device)},
-            {"is_well", is_well}};
-  if (!is_well) json["reason"] = device.reason.empty() ? "it is loading the model" : device.reason;
+            {"state", group_state_name(device.state)},
+            {"is_well", is_meant_to_rest ? Json(nullptr) : Json(is_well)}};
+  if (!is_well && !is_meant_to_rest) {
+    json["reason"] = device.reason.empty() ? "it is loading the model" : device.reason;
+  }
   return json;
 }
 
@@ -85,14 +83,14 @@ constexpr Duration kVerdictAge = std::chrono::seconds(1);
 
 Json verdict_json(const HealthVerdict& verdict) { return {{"status", verdict.word}}; }
 
-// All that should work does: 200. Anything else is 503, with what is wrong. Where the server only
-// generates, there is no model of the canary's kind, and its devices have nothing to answer.
+// All that should work does: 200. Anything else is 503, with what is wrong. An idle device has no
+// worker that could answer; what is unloaded is nobody's any more.
 HealthVerdict judge(const ServerState& state, const std::vector<CanaryResult>& results,
                     Json& workers) {
-  auto devices = state.service.fleet().groups;
-  if (state.generation != nullptr && state.service.models().empty()) devices.clear();
+  const auto devices = state.service.fleet().groups;
   std::size_t resting_count = 0;
   for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].state == GroupState::Idle) continue;
     const CanaryResult* mine = nullptr;
     for (const auto& result : results) {
       if (result.group == i) mine = &result;
@@ -100,10 +98,10 @@ HealthVerdict judge(const ServerState& state, const std::vector<CanaryResult>& r
     workers.push_back(worker_json(devices[i], mine));
     resting_count += devices[i].state == GroupState::Drained ? 1 : 0;
   }
-  if (state.generation != nullptr) {
-    for (const auto& model : state.generation->models()) {
-      for (const auto& device : model.devices)
-        workers.push_back(decoder_worker_json(model.name, device));
+  for (const auto& model : state.generation.models()) {
+    for (const auto& device : model.devices) {
+      workers.push_back(decoder_worker_json(model.name, device));
+      resting_count += device.state == GroupState::Drained ? 1 : 0;
     }
   }
   std::size_t well_count = 0;

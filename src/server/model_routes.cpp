@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "server/call_fields.h"
@@ -12,6 +13,7 @@
 #include "server/json_body.h"
 #include "server/model_words.h"
 #include "serving/model_name.h"
+#include "serving/serving_decoder.h"
 #include "spec/encoder_spec.h"
 #include "spec/pooling.h"
 #include "spec/precision.h"
@@ -64,18 +66,6 @@ Json decoder_json(const ServedDecoderStatus& model, bool shows_places) {
   json["prompt_tokens"] = model.prompt_token_count;
   json["tokens"] = model.reply_token_count;
   return json;
-}
-
-// A GenerationService has the same decoders from its start to its end.
-ApiError fixed_decoder(std::string_view name) {
-  return wrong_field("model", "unsupported_value",
-                     "A decoder is loaded when the server starts and cannot be loaded or unloaded "
-                     "while it runs: " +
-                         std::string(name));
-}
-
-bool has_decoder(const ServerState& state, std::string_view name) {
-  return state.generation != nullptr && state.generation->has_model(name);
 }
 
 ApiError no_such_model(const std::string& name) {
@@ -158,19 +148,12 @@ ApiResult<ServedModel> parse_model(std::string body) {
 
 // What can be said without looking at a file.
 ApiStatus check_asked(const ServedModel& model, const ServerState& state) {
-  const InferenceService& service = state.service;
-  // By the name's end alone: whether a folder holds a decoder, only its files say.
-  if (model.model.ends_with(".gguf")) return fixed_decoder(model.model);
+  InferenceService& service = state.service;
   if (!model.name.empty()) {
     const auto fits = check_model_name(model.name);
     if (!fits) return wrong_field("name", "invalid_value", fits.error().message);
   }
-  for (const auto& served : service.models()) {
-    if (served.name != model.name) continue;
-    return wrong_field("name", "invalid_value",
-                       "Invalid 'name': a model of that name is there: " + model.name + ".");
-  }
-  if (has_decoder(state, model.name)) {
+  if (!model.name.empty() && service.roster().has_name(model.name)) {
     return wrong_field("name", "invalid_value",
                        "Invalid 'name': a model of that name is there: " + model.name + ".");
   }
@@ -182,6 +165,19 @@ ApiStatus check_asked(const ServedModel& model, const ServerState& state) {
                        "Invalid 'devices': the server has no device '" + name + "'.");
   }
   return Done{};
+}
+
+// What decoders do not have, or none of these devices. Fields are looked at in this order.
+ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
+  const auto fits = check_decoder_settings(model, state.options.devices);
+  if (fits) return Done{};
+  std::string_view field = "devices";
+  if (model.precision == Precision::Fp16) field = "precision";
+  if (model.prompt_name) field = "prompt_name";
+  if (model.normalize) field = "normalize";
+  if (model.pooling) field = "pooling";
+  return wrong_field(field, "unsupported_value",
+                     "Invalid '" + std::string(field) + "': " + fits.error().message + ".");
 }
 
 // An answer that tells a missing folder from a broken file would let whoever may load models ask
@@ -207,19 +203,37 @@ ApiError loading_error(const Error& error) {
   return answer;
 }
 
-}  // namespace
-
-std::vector<ServedDecoderStatus> decoders_of(const ServerState& state) {
-  return state.generation == nullptr ? std::vector<ServedDecoderStatus>()
-                                     : state.generation->models();
+// What comes of a load, whatever the model does. json_of: the model as it is shown.
+template <typename Model, typename JsonOf>
+std::function<void(Result<Model>)> load_answer(const ExchangePtr& exchange, std::string what,
+                                               JsonOf json_of) {
+  return [exchange, what = std::move(what), json_of](Result<Model> loaded) {
+    if (loaded) {
+      exchange->log_event("model " + loaded->name + ": loaded");
+      return exchange->answer(200, json_of(*loaded, true));
+    }
+    exchange->log_event("model " + what + ": not loaded: " + loaded.error().message,
+                        LogLevel::Warning);
+    exchange->refuse(loading_error(loaded.error()));
+  };
 }
+
+void load_decoder(const ExchangePtr& exchange, const ServedModel& model, const std::string& what) {
+  if (const auto fits = check_decoder(model, exchange->state()); !fits) {
+    return exchange->refuse(fits.error());
+  }
+  exchange->state().generation.decoders().load(
+      model, load_answer<ServedDecoderStatus>(exchange, what, decoder_json));
+}
+
+}  // namespace
 
 void answer_models(const ExchangePtr& exchange) {
   Json list = Json::array();
   for (const auto& model : exchange->state().service.models()) {
     list.push_back(model_json(model, exchange->is_admin));
   }
-  for (const auto& model : decoders_of(exchange->state())) {
+  for (const auto& model : exchange->state().generation.models()) {
     list.push_back(decoder_json(model, exchange->is_admin));
   }
   exchange->answer(200, {{"object", "list"}, {"data", std::move(list)}});
@@ -231,7 +245,7 @@ void answer_model(const ExchangePtr& exchange) {
       return exchange->answer(200, model_json(model, exchange->is_admin));
     }
   }
-  for (const auto& model : decoders_of(exchange->state())) {
+  for (const auto& model : exchange->state().generation.models()) {
     if (model.name == exchange->parameter) {
       return exchange->answer(200, decoder_json(model, exchange->is_admin));
     }
@@ -247,15 +261,15 @@ void load_model(const ExchangePtr& exchange) {
   }
   const std::string what = model->name.empty() ? model->model : model->name;
   exchange->log_event("model " + what + ": load");
-  exchange->state().service.load_model(*model, [exchange, what](Result<ServedModelStatus> loaded) {
-    if (loaded) {
-      exchange->log_event("model " + loaded->name + ": loaded");
-      return exchange->answer(200, model_json(*loaded, true));
-    }
-    exchange->log_event("model " + what + ": not loaded: " + loaded.error().message,
-                        LogLevel::Warning);
-    exchange->refuse(loading_error(loaded.error()));
-  });
+  // A name's end tells, or the files, which are looked at elsewhere.
+  if (model->model.ends_with(".gguf")) return load_decoder(exchange, *model, what);
+  const auto on_kind = [exchange, asked = *model, what](const Result<bool>& generates) {
+    if (!generates) return exchange->refuse(loading_error(generates.error()));
+    if (*generates) return load_decoder(exchange, asked, what);
+    exchange->state().service.load_model(
+        asked, load_answer<ServedModelStatus>(exchange, what, model_json));
+  };
+  exchange->state().generation.decoders().ask_kind(model->model, on_kind);
 }
 
 void unload_model(const ExchangePtr& exchange) {
@@ -265,13 +279,23 @@ void unload_model(const ExchangePtr& exchange) {
     return exchange->refuse(read.error());
   }
   if (name.empty()) return exchange->refuse(missing_field("model"));
-  if (has_decoder(exchange->state(), name)) return exchange->refuse(fixed_decoder(name));
-  if (const auto done = exchange->state().service.unload_model(name); !done) {
+  ServerState& state = exchange->state();
+  std::size_t reply_count = 0;
+  auto done = state.service.unload_model(name);
+  if (!done && done.error().kind == ErrorKind::NotFound) {
+    if (const auto unloaded = state.generation.decoders().unload(name)) {
+      reply_count = *unloaded;
+      done = Done{};
+    }
+  }
+  if (!done) {
     return exchange->refuse(done.error().kind == ErrorKind::NotFound ? no_such_model(name)
                                                                      : api_error(done.error()));
   }
   exchange->log_event("model " + name + ": unload");
-  exchange->answer(200, {{"id", name}, {"object", "model"}, {"state", "absent"}});
+  exchange->answer(
+      200,
+      {{"id", name}, {"object", "model"}, {"state", "absent"}, {"in_flight_replies", reply_count}});
 }
 
 }  // namespace muster

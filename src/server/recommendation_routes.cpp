@@ -58,6 +58,9 @@ Json problems_of(const ServerState& state, const TelemetrySnapshot& snapshot,
   for (const auto& model : models) {
     if (model.state == ModelState::Failed) problems.push_back(problem(model.name, model.reason));
   }
+  for (const auto& model : state.generation.models()) {
+    if (model.state == ModelState::Failed) problems.push_back(problem(model.name, model.reason));
+  }
   if (state.collector == nullptr) {
     problems.push_back(problem("server", "the devices are not watched: their health is not known"));
   }
@@ -105,7 +108,7 @@ Json meets_recommendations(const std::vector<ModelAdvice>& advice) {
 
 Json answer_of(const ServerState& state, std::vector<ModelAdvice> advice) {
   const auto snapshot = snapshot_of(state);
-  const auto devices = state.service.fleet().groups;
+  const auto devices = devices_of(state);
   const auto gpus = gpu_facts(snapshot, devices);
   Json names = Json::array();
   for (const auto& device : devices) names.push_back(device.name);

@@ -188,8 +188,12 @@ TEST_F(SearchRoutes, AnOutputOfAnotherModelKeepsTheServerFromStarting) {
        .on_fatal = [](const Error& error) { FAIL() << error.message; }},
       clock_);
   ASSERT_TRUE(service) << service.error().message;
+  const auto generation =
+      GenerationService::start(options_, (*service)->roster(), loop_, {}, clock_);
+  ASSERT_TRUE(generation) << generation.error().message;
+  const ServedWork work{.service = **service, .generation = **generation};
   options_.searches.front().out = folder_ / "other.npy";
-  const auto missing = Server::start(options_, {.service = **service}, loop_, hooks_, clock_);
+  const auto missing = Server::start(options_, work, loop_, hooks_, clock_);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().kind, ErrorKind::NotFound);
   const auto model = folder_ / "model";
@@ -197,7 +201,7 @@ TEST_F(SearchRoutes, AnOutputOfAnotherModelKeepsTheServerFromStarting) {
                         std::filesystem::copy_options::recursive);
   std::ofstream(model / "config.json", std::ios::app) << "\n";  // another hash
   write_corpus(folder_ / "other.npy", model, {}, {{"one", row(1, 0)}});
-  const auto refused = Server::start(options_, {.service = **service}, loop_, hooks_, clock_);
+  const auto refused = Server::start(options_, work, loop_, hooks_, clock_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
   EXPECT_NE(refused.error().message.find("which is none of the models served (tiny)"),

@@ -80,7 +80,6 @@ class ServerOnLoop final : public Server {
             if (const auto state = weak.lock()) tell_of_audit(*state, error, lost);
           }));
     }
-    MUSTER_TRY(check_names());
     MUSTER_TRY(open_searches());
     HttpServerOptions options = state_->options.http;
     options.dress_refusal = [this](HttpResponse& response, const HttpRefused& refused) {
@@ -133,7 +132,7 @@ class ServerOnLoop final : public Server {
   void begin_drain(std::function<void()> on_sent) override { http_->drain(std::move(on_sent)); }
   // Replies that are streamed end with an error instead of in the middle.
   void give_up() override {
-    if (state_->generation != nullptr) state_->generation->give_up();
+    state_->generation.give_up();
     http_->give_up();
   }
 
@@ -209,19 +208,6 @@ class ServerOnLoop final : public Server {
     return check_content_type(head, route.scope);
   }
 
-  // Two parts of the service know their own names alone.
-  Status check_names() const {
-    if (state_->generation == nullptr) return Done{};
-    for (const auto& decoder : state_->generation->models()) {
-      for (const auto& model : state_->service.models()) {
-        if (model.name != decoder.name) continue;
-        return Error{ErrorKind::InvalidArgument,
-                     "two models have the same name: " + model.name + "; NAME=MODEL gives another"};
-      }
-    }
-    return Done{};
-  }
-
   Status open_searches() {
     if (state_->options.searches.empty()) return Done{};
     const auto models = state_->service.models();
@@ -266,7 +252,7 @@ class ServerOnLoop final : public Server {
 
   void set_limits() {
     state_->service.reconfigure(state_->options, limits());
-    if (state_->generation != nullptr) state_->generation->set_limits(limits());
+    state_->generation.set_limits(limits());
   }
 
   std::map<std::string, CallerLimits> limits() const {

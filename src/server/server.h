@@ -49,8 +49,8 @@ struct ServerHooks {
 /// What a server answers from.
 struct ServedWork {
   InferenceService& service;
-  GenerationService* generation = nullptr;  // nullptr: no model generates
-  Collector* collector = nullptr;           // nullptr: readings of devices are absent
+  GenerationService& generation;
+  Collector* collector = nullptr;  // nullptr: readings of devices are absent
 };
 
 /// The REST API: validates, authenticates, limits, calls the service, and shows what it does. The

@@ -58,12 +58,10 @@ class ServerFixture : public ::testing::Test {
         clock_);
     ASSERT_TRUE(service) << service.error().message;
     service_ = *std::move(service);
-    if (!options_.decoders.empty()) {
-      start_generation();
-      ASSERT_TRUE(generation_);
-    }
-    auto server = Server::start(options_, {.service = *service_, .generation = generation_.get()},
-                                loop_, hooks_, clock_);
+    start_generation();
+    ASSERT_TRUE(generation_);
+    auto server = Server::start(options_, {.service = *service_, .generation = *generation_}, loop_,
+                                hooks_, clock_);
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
     thread_ = std::jthread([this] { loop_.run(); });
@@ -76,7 +74,7 @@ class ServerFixture : public ::testing::Test {
     auto options = options_;
     if (!decoder_program_.empty()) options.worker_program = decoder_program_;
     auto generation = GenerationService::start(
-        options, loop_,
+        options, service_->roster(), loop_,
         {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
          .on_fatal = [](const Error& error) { FAIL() << error.message; }},
         clock_);

@@ -143,39 +143,74 @@ void add_searches(MetricText& text, const std::optional<CorpusSearchStatus>& sea
   add_one(text, "search_backlog_seconds", searches->backlog_seconds);
 }
 
-void add_generation(MetricText& text, const std::optional<GenerationStatus>& generation) {
-  if (!generation) return;
-  add_one(text, "generation_requests_total", number(generation->request_count));
+void add_generation(MetricText& text, const GenerationStatus& generation) {
+  add_one(text, "generation_requests_total", number(generation.request_count));
   begin(text, "generation_refused_total");
-  text.add("", label("reason", "queue"), number(generation->refused_count));
-  text.add("", label("reason", "limit"), number(generation->limited_count));
+  text.add("", label("reason", "queue"), number(generation.refused_count));
+  text.add("", label("reason", "limit"), number(generation.limited_count));
   begin(text, "generation_ended_total");
-  text.add("", label("reason", "stop"), number(generation->stop_count));
-  text.add("", label("reason", "length"), number(generation->length_count));
-  text.add("", label("reason", "failed"), number(generation->failed_count));
-  text.add("", label("reason", "cancelled"), number(generation->cancelled_count));
-  add_one(text, "generation_running", number(generation->running_count));
-  add_one(text, "generation_waiting", number(generation->waiting_count));
-  add_one(text, "generation_prompt_tokens_total", number(generation->prompt_token_count));
-  add_one(text, "generation_tokens_total", number(generation->reply_token_count));
-  add_one(text, "prefix_cache_queries_total", number(generation->prefix_query_token_count));
-  add_one(text, "prefix_cache_hits_total", number(generation->prefix_hit_token_count));
+  text.add("", label("reason", "stop"), number(generation.stop_count));
+  text.add("", label("reason", "length"), number(generation.length_count));
+  text.add("", label("reason", "failed"), number(generation.failed_count));
+  text.add("", label("reason", "cancelled"), number(generation.cancelled_count));
+  add_one(text, "generation_running", number(generation.running_count));
+  add_one(text, "generation_waiting", number(generation.waiting_count));
+  add_one(text, "generation_prompt_tokens_total", number(generation.prompt_token_count));
+  add_one(text, "generation_tokens_total", number(generation.reply_token_count));
+  add_one(text, "prefix_cache_queries_total", number(generation.prefix_query_token_count));
+  add_one(text, "prefix_cache_hits_total", number(generation.prefix_hit_token_count));
   const auto add = [&](std::string_view name, const SecondsHistogram& times) {
     begin(text, name);
     add_histogram(text, "", times.counts, times.sum);
   };
-  add("generation_first_token_seconds", generation->first_token);
-  add("generation_token_seconds", generation->token_gap);
-  add("generation_duration_seconds", generation->duration);
+  add("generation_first_token_seconds", generation.first_token);
+  add("generation_token_seconds", generation.token_gap);
+  add("generation_duration_seconds", generation.duration);
+}
+
+void add_decoders(MetricText& text, const std::vector<ServedDecoderStatus>& decoders) {
+  const auto add = [&](std::string_view name, std::uint64_t ServedDecoderStatus::*count) {
+    begin(text, name);
+    for (const auto& decoder : decoders) {
+      text.add(label("model", decoder.name), "", number(decoder.*count));
+    }
+  };
+  add("generation_model_requests_total", &ServedDecoderStatus::request_count);
+  add("generation_model_prompt_tokens_total", &ServedDecoderStatus::prompt_token_count);
+  add("generation_model_tokens_total", &ServedDecoderStatus::reply_token_count);
+  const auto add_worker = [&](std::string_view name, auto value_of) {
+    begin(text, name);
+    for (const auto& decoder : decoders) {
+      for (const auto& worker : decoder.devices) {
+        auto labels = label("model", decoder.name);
+        append_label(labels, "device", worker.name);
+        const auto [more, value] = value_of(worker);
+        text.add(labels, more, value);
+      }
+    }
+  };
+  using Worker = ServedDecoderStatus::Device;
+  add_worker("generation_worker_state", [](const Worker& worker) {
+    return std::pair(label("state", group_state_name(worker.state)), 1.0);
+  });
+  add_worker("generation_worker_running", [](const Worker& worker) {
+    return std::pair(std::string(), number(worker.running_count));
+  });
+  add_worker("generation_worker_restarts_total", [](const Worker& worker) {
+    return std::pair(std::string(), number(worker.restart_count));
+  });
 }
 
 // Only the state that a model is in has a line. A state that was left vanishes from the scrape
 // instead of staying at 1.
-void add_models(MetricText& text, const std::vector<ServedModelStatus>& models) {
+void add_models(MetricText& text, const std::vector<ServedModelStatus>& models,
+                const std::vector<ServedDecoderStatus>& decoders) {
   begin(text, "model_state");
-  for (const auto& model : models) {
+  const auto add_state = [&](const auto& model) {
     text.add(label("model", model.name), label("state", model_state_name(model.state)), 1);
-  }
+  };
+  for (const auto& model : models) add_state(model);
+  for (const auto& decoder : decoders) add_state(decoder);
   const auto add = [&](std::string_view name, std::uint64_t ServedModelStatus::*count) {
     begin(text, name);
     for (const auto& model : models) {
@@ -234,10 +269,11 @@ std::string service_metrics_text(const ServiceFacts& facts) {
   add_cache(text, facts.service.cache);
   add_searches(text, facts.searches);
   add_generation(text, facts.generation);
+  add_decoders(text, facts.decoders);
   if (facts.log_lost_count) {
     add_one(text, "log_lost_lines_total", number(*facts.log_lost_count));
   }
-  add_models(text, facts.models);
+  add_models(text, facts.models, facts.decoders);
   add_devices(text, facts.devices);
   return text.take();
 }

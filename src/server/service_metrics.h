@@ -23,6 +23,7 @@ struct ServiceFacts {
   bool is_ready = false;
   ServiceStatus service = {};
   std::vector<ServedModelStatus> models = {};
+  std::vector<ServedDecoderStatus> decoders = {};
   std::vector<GroupStatus> devices = {};
   std::uint64_t queued_texts = 0;
   std::uint64_t queued_tokens = 0;
@@ -35,7 +36,7 @@ struct ServiceFacts {
   std::uint64_t memory_most = 0;
   std::optional<AuditStatus> audit = {};            // nullopt: none is kept
   std::optional<CorpusSearchStatus> searches = {};  // nullopt: there is nothing to search
-  std::optional<GenerationStatus> generation = {};  // nullopt: no model generates
+  GenerationStatus generation = {};
 };
 
 /// Every family that `service_metrics_text` writes, for docs/server-metrics.md.

@@ -32,16 +32,18 @@ const std::string& openapi_text() {
 
 void answer_metrics(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
-  auto fleet = state.service.fleet();
+  const auto fleet = state.service.fleet();
   ServiceFacts facts{.start_unix_seconds = state.start_unix_seconds,
                      .is_ready = is_ready(state),
                      .service = state.service.status(),
                      .models = state.service.models(),
-                     .devices = std::move(fleet.groups),
+                     .decoders = state.generation.models(),
+                     .devices = devices_of(state),
                      .queued_texts = fleet.queued_text_count(),
                      .queued_tokens = fleet.queued_token_count(),
                      .predicted_drain = fleet.predicted_drain,
-                     .http = &state.statistics};
+                     .http = &state.statistics,
+                     .generation = state.generation.status()};
   if (state.hooks.log_lost_count) facts.log_lost_count = state.hooks.log_lost_count();
   if (state.http != nullptr) {
     facts.connection_count = state.http->connection_count();
@@ -50,7 +52,6 @@ void answer_metrics(const ExchangePtr& exchange) {
     facts.memory_most = state.http->memory().most();
   }
   if (state.audit) facts.audit = state.audit->status();
-  if (state.generation != nullptr) facts.generation = state.generation->status();
   if (state.searches) facts.searches = state.searches->status();
   std::string text = service_metrics_text(facts);
   if (state.collector != nullptr) {
@@ -64,13 +65,12 @@ void answer_metrics(const ExchangePtr& exchange) {
 void answer_devices(const ExchangePtr& exchange) {
   InferenceService& service = exchange->state().service;
   const auto models = service.models();
-  const auto decoders = decoders_of(exchange->state());
+  const auto decoders = exchange->state().generation.decoders().hosted();
   Json devices = Json::array();
-  const FleetView fleet = service.fleet();
-  for (const auto& device : fleet.groups) {
+  for (const auto& device : devices_of(exchange->state())) {
     devices.push_back(device_json(device, models, decoders));
   }
-  const std::string_view strategy = strategy_name(fleet.strategy);
+  const std::string_view strategy = strategy_name(service.fleet().strategy);
   exchange->answer(200, {{"strategy", strategy}, {"devices", std::move(devices)}});
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -94,7 +96,8 @@ struct ServedDecoderStatus {
   std::string name = {};
   std::string path = {};
   ModelState state = ModelState::Loading;  // Ready when one device is
-  std::string reason = {};                 // of Failed
+  std::string reason = {};                 // of Failed and Drained
+  bool is_leaving = false;                 // unloaded, and its last replies are ending
   std::uint32_t length_max = 0;            // tokens of a prompt and its reply
   std::uint32_t vocab_size = 0;
   bool has_chat_template = false;
@@ -102,10 +105,13 @@ struct ServedDecoderStatus {
   std::string decoder_class = {};  // empty: no device has had it yet
   double created_unix_seconds = 0;
   std::uint64_t request_count = 0, prompt_token_count = 0, reply_token_count = 0;
+  /// The worker on one device.
   struct Device {
     std::string name = {};
-    ModelState state = ModelState::Loading;  // Failed: it cannot load it and does not try again
-    std::string reason = {};                 // of one that is not Ready
+    GroupState state = GroupState::Starting;  // GivenUp: it cannot load it and does not try again
+    std::string reason = {};                  // of one that is not Ready
+    bool is_asked_for = false;                // what it does an operator has asked for
+    std::optional<pid_t> pid = {};            // nullopt: it does not run
     std::uint32_t restart_count = 0;
     std::size_t running_count = 0;  // replies that it computes now
   };

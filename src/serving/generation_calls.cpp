@@ -34,30 +34,6 @@ std::uint64_t prompt_bytes(const GenerationCall& call) {
 
 }  // namespace
 
-bool GenerationService::has_model(std::string_view name) const {
-  return std::any_of(decoders_.begin(), decoders_.end(),
-                     [&](const auto& decoder) { return decoder->name == name; });
-}
-
-std::uint32_t GenerationService::length_max(std::string_view name) const {
-  for (const auto& decoder : decoders_) {
-    if (decoder->name == name) return decoder->length_max();
-  }
-  return 0;
-}
-
-std::variant<ServingDecoder*, CallError> GenerationService::find(const std::string& model) const {
-  std::vector<std::string> names;
-  for (const auto& decoder : decoders_) {
-    if (model.empty() || decoder->name == model) return decoder.get();
-    names.push_back(decoder->name);
-  }
-  const auto nearest = nearest_name(model, names);
-  return CallError{.error = {ErrorKind::NotFound,
-                             fmt::format("no model that generates has this name: {}{}", model,
-                                         nearest ? "; did you mean " + *nearest + "?" : "")}};
-}
-
 Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
     const ServingDecoder& decoder, const GenerationCall& asked) {
   const auto& tokenizer = *decoder.prompts->text.tokenizer;
@@ -73,7 +49,7 @@ Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
 
 CallId GenerationService::generate(GenerationCall asked, GenerationSink events) {
   const CallId id = next_call_++;
-  const auto found = find(asked.model);
+  const auto found = decoders_.find(asked.model);
   if (const auto* error = std::get_if<CallError>(&found)) {
     events.on_failed(*error);
     return id;
@@ -117,6 +93,11 @@ std::optional<CallError> GenerationService::admit(Call& call) {
   const auto& decoder = *call.decoder;
   const auto count = call.choices.size();
   if (!decoder.can_work()) return no_device(decoder);
+  if (!decoder.was_ever_ready()) {
+    return CallError{
+        .error = {ErrorKind::Unavailable, fmt::format("{} is being loaded", decoder.name)},
+        .retry_after = kRetryLeast};
+  }
   const auto waiting = decoder.fleet->waiting_count() + unsent_count(decoder);
   if (waiting + count > kWaitingMost) {
     ++counts_.refused_count;
@@ -158,7 +139,10 @@ Duration GenerationService::retry_after(const ServingDecoder& decoder) const {
 
 // Why is in the log and with the model's state: it names files, which are not for everybody.
 CallError GenerationService::no_device(const ServingDecoder& decoder) {
-  return {.error = {ErrorKind::Unavailable, fmt::format("no device can load {}", decoder.name)},
+  const bool is_drained = decoder.fleet->is_to_rest();
+  return {.error = {ErrorKind::Unavailable,
+                    is_drained ? fmt::format("every device of {} is drained", decoder.name)
+                               : fmt::format("no device can load {}", decoder.name)},
           .retry_after = kRetryMost};
 }
 
@@ -206,7 +190,7 @@ void GenerationService::on_prepared(CallId id, Prepared prepared) {
 
 // A quick first token would tell one key's owner that another has asked what begins like this.
 std::uint64_t GenerationService::prefix_scope(const std::string& caller) const {
-  return options_.is_cache_shared || caller.empty() ? 0 : hash64(caller);
+  return shares_prefixes_ || caller.empty() ? 0 : hash64(caller);
 }
 
 // Each reply is a stream that the fleet knows nothing more of: it may run on any worker. Those on
@@ -239,11 +223,17 @@ void GenerationService::cancel(CallId id) {
 }
 
 void GenerationService::give_up() {
+  fail_all({ErrorKind::Unavailable, "the server ended before the answer"});
+}
+
+// Of one decoder; of all without one. What hears of a failure may cancel others.
+void GenerationService::fail_all(const Error& error, const ServingDecoder* of_decoder) {
   std::vector<CallId> ids;
-  for (const auto& [id, call] : calls_) ids.push_back(id);
+  for (const auto& [id, call] : calls_) {
+    if (of_decoder == nullptr || call.decoder == of_decoder) ids.push_back(id);
+  }
   for (const auto id : ids) {
-    if (calls_.count(id) == 0) continue;
-    fail(id, {.error = {ErrorKind::Unavailable, "the server ended before the answer"}});
+    if (calls_.count(id) > 0) fail(id, {.error = error});
   }
 }
 
@@ -271,6 +261,7 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
   for (auto& choice : call.choices) is_computed |= release(*call.decoder, choice);
   const std::uint64_t tokens = std::uint64_t{call.usage.prompt_tokens} + call.usage.reply_tokens;
   limits_.on_end(call.admitted, is_computed ? tokens : 0, clock_.now());
+  decoders_.on_call_end(*call.decoder);
   return call;
 }
 

@@ -24,7 +24,7 @@ void GenerationService::on_begun(ServingDecoder& decoder, StreamId stream,
     auto& cached = call.usage.cached_tokens;
     cached = std::exchange(call.has_begun, true) ? std::min(cached, cached_count) : cached_count;
   }
-  if (!options_.has_prefix_cache) return;
+  if (!looks_up_prefixes_) return;
   counts_.prefix_query_token_count += std::uint64_t{call.usage.prompt_tokens} + token_count;
   counts_.prefix_hit_token_count += cached_count;
 }

@@ -8,30 +8,30 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/inbox.h"
 #include "base/result.h"
-#include "coordinator/decoder_fleet.h"
 #include "net/event_loop.h"
 #include "scheduler/admission.h"
 #include "serving/decoder_reply.h"
 #include "serving/generation_call.h"
 #include "serving/serve_options.h"
 #include "serving/serving_decoder.h"
+#include "serving/serving_decoders.h"
 #include "serving/shown_tokens.h"
 
 namespace muster {
 
-/// The decoders of a server: prompts to ids, on a thread of their own; streams to the workers;
-/// tokens back to text.
+/// Calls for replies on the decoders of a server: prompts to ids, on a thread of their own; streams
+/// to the workers; tokens back to text.
 ///
-/// A call is let in unless too many replies wait for a device (429), or its caller's own limits say
-/// no; these count apart from those of vectors. Each of a call's replies is a stream of its own,
-/// that goes on when its worker dies. Where one of them fails, so does the call, and the others
-/// are cancelled. A client that goes is cancelled within a step of the workers.
+/// A call is let in unless too many replies wait for a device (429), its decoder is being loaded
+/// (503), or its caller's own limits say no; these count apart from those of vectors. Each of a
+/// call's replies is a stream of its own, that goes on when its worker dies. Where one of them
+/// fails, so does the call, and the others are cancelled. A client that goes is cancelled within a
+/// step of the workers.
 ///
 /// Threads: every method belongs to the loop's thread, and callbacks come on it.
 class GenerationService {
@@ -41,16 +41,17 @@ class GenerationService {
     std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
     /// Workers of another build.
     std::function<void(const Error&)> on_fatal;
+    /// As ServingDecoders::Events::memory_available.
+    std::function<std::optional<std::uint64_t>()> memory_available = {};
   };
 
   /// Starts the workers of `options.decoders`, one for each CPU of each; they load while the caller
-  /// goes on.
+  /// goes on. roster: of the whole server; it outlives this.
   ///
-  /// Errors: those of the models' files; InvalidArgument (a setting that decoders do not have, two
-  /// models of one name), Unsupported (no CPU among the devices); those of DecoderFleet::start.
+  /// Errors: those of ServingDecoders::open.
   static Result<std::unique_ptr<GenerationService>> start(const ServeOptions& options,
-                                                          EventLoop& loop, Events events,
-                                                          const Clock& clock);
+                                                          ModelRoster& roster, EventLoop& loop,
+                                                          Events events, const Clock& clock);
   ~GenerationService();
 
   /// With the same prompt, settings and seed the replies are the same again, and the first is that
@@ -63,12 +64,16 @@ class GenerationService {
   /// The server ends: whoever still waits for the end of a reply is told Unavailable.
   void give_up();
 
-  std::vector<ServedDecoderStatus> models() const;
-  bool has_model(std::string_view name) const;
+  /// Which decoders there are, and what is done to them and to their devices.
+  ServingDecoders& decoders() { return decoders_; }
+  const ServingDecoders& decoders() const { return decoders_; }
+
+  std::vector<ServedDecoderStatus> models() const { return decoders_.served(); }
+  bool has_model(std::string_view name) const { return decoders_.has(name); }
   /// Tokens of a prompt and its reply at most; 0: no model that generates has this name.
-  std::uint32_t length_max(std::string_view name) const;
+  std::uint32_t length_max(const std::string& name) const;
   GenerationStatus status() const;
-  bool is_ready() const;
+  bool is_ready() const { return decoders_.is_ready(); }
   void set_limits(std::map<std::string, CallerLimits> limits);
 
   /// What a caller with limits has left of them; nullopt: he has none per minute.
@@ -111,11 +116,9 @@ class GenerationService {
     std::string echo = {};
   };
 
-  GenerationService(const ServeOptions& options, EventLoop& loop, Events events,
-                    const Clock& clock);
-  Status open();
-  Status open_decoder(const ServedModel& asked);
-  std::variant<ServingDecoder*, CallError> find(const std::string& model) const;
+  GenerationService(const ServeOptions& options, ModelRoster& roster, EventLoop& loop,
+                    Events events, const Clock& clock);
+  ServingDecoders::Events decoder_events(Events events);
   std::optional<CallError> admit(Call& call);
   Duration retry_after(const ServingDecoder& decoder) const;
   static CallError no_device(const ServingDecoder& decoder);
@@ -135,18 +138,18 @@ class GenerationService {
   void end_choice(StreamOwner owner, FinishReason reason);
   static bool release(ServingDecoder& decoder, Choice& choice);
   static std::size_t open_count(const Call& call);
+  std::size_t reply_count(const ServingDecoder& decoder) const;
   static std::vector<std::uint32_t> wanted(const Call& call);
   void fail(CallId id, const CallError& error, bool is_computed = false);
+  void fail_all(const Error& error, const ServingDecoder* of_decoder = nullptr);
   Call take(CallId id, bool is_computed);
-  void pump(ServingDecoder& decoder);
-  void tell_state(ServingDecoder& decoder) const;
 
-  const ServeOptions options_;
+  const bool shares_prefixes_;    // between callers
+  const bool looks_up_prefixes_;  // the workers do
   EventLoop& loop_;
-  const Events events_;
   const Clock& clock_;
   Admission limits_;
-  std::vector<std::unique_ptr<ServingDecoder>> decoders_;
+  ServingDecoders decoders_;
   std::map<CallId, Call> calls_;
   CallId next_call_ = 1;
   GenerationStatus counts_;

@@ -1,115 +1,8 @@
 // Calls for replies, on real worker processes that count (stand_ins/counting_worker).
-#include "serving/generation_service.h"
-
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "serving/decoder_fixture.h"
+#include "serving/generation_fixture.h"
 
 namespace muster {
 namespace {
-
-class GenerationServiceTest : public testing::Test {
- protected:
-  struct Outcome {
-    std::string text;  // of the first choice, as are `end` and `tokens`
-    std::map<std::uint32_t, std::string> texts;
-    std::vector<ReplyToken> tokens;
-    GenerationUsage usage;
-    std::optional<FinishReason> end;
-    std::vector<std::uint32_t> ended;   // choices, in the order of their ends
-    std::vector<std::uint32_t> wanted;  // as they are told with the end
-    bool is_done = false;
-    std::optional<CallError> error;
-    bool is_over() const { return is_done || error; }
-  };
-
-  GenerationServiceTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("generation." + std::to_string(::getpid()))) {
-    write_counting_decoder(folder_ / "counting");
-    options_.decoders = {{.name = "chat", .model = (folder_ / "counting").string()}};
-    options_.devices.resize(1);
-    options_.worker_program = std::filesystem::path(MUSTER_BINARY_DIR) / "bin/counting_worker";
-  }
-  ~GenerationServiceTest() override {
-    service_.reset();
-    ::unsetenv("COUNTING_WORKER");
-    std::filesystem::remove_all(folder_);
-  }
-
-  void start(const std::string& orders = "") {
-    ::setenv("COUNTING_WORKER", orders.c_str(), 1);
-    auto service = GenerationService::start(
-        options_, loop_,
-        {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
-         .on_fatal = [](const Error& error) { FAIL() << error.message; }},
-        clock_);
-    ASSERT_TRUE(service) << service.error().message;
-    service_ = *std::move(service);
-  }
-
-  CallId ask(GenerationCall call, Outcome& outcome) {
-    GenerationSink events;
-    events.on_part = [&](const ReplyPart& part, const GenerationUsage& usage) {
-      EXPECT_FALSE(outcome.is_over());
-      outcome.texts[part.choice] += part.text;
-      outcome.text = outcome.texts[0];
-      if (part.choice == 0 && part.token != nullptr) outcome.tokens.push_back(*part.token);
-      outcome.usage = usage;
-    };
-    events.on_choice_end = [&](std::uint32_t choice, FinishReason reason) {
-      EXPECT_FALSE(outcome.is_over());
-      outcome.ended.push_back(choice);
-      if (choice == 0) outcome.end = reason;
-    };
-    events.on_end = [&](const GenerationEnd& end) {
-      EXPECT_FALSE(outcome.is_over());
-      outcome.is_done = true;
-      outcome.usage = end.usage;
-      outcome.wanted = end.choices;
-    };
-    events.on_failed = [&](const CallError& error) {
-      EXPECT_FALSE(outcome.is_over());
-      outcome.error = error;
-    };
-    return service_->generate(std::move(call), std::move(events));
-  }
-
-  void run_until(const std::function<bool()>& is_so) {
-    std::function<void()> look = [&] {
-      if (is_so()) return loop_.stop();
-      loop_.post(look);
-    };
-    loop_.post(look);
-    loop_.run();
-  }
-
-  Outcome answer(GenerationCall call) {
-    Outcome outcome;
-    ask(std::move(call), outcome);
-    run_until([&] { return outcome.is_over(); });
-    return outcome;
-  }
-
-  static std::string message(const Outcome& outcome) {
-    return outcome.error ? outcome.error->error.message : "no error";
-  }
-
-  const std::filesystem::path folder_;
-  const SteadyClock clock_;
-  EventLoop loop_;
-  ServeOptions options_;
-  std::unique_ptr<GenerationService> service_;
-};
 
 TEST_F(GenerationServiceTest, AnswersAConversationUpToTheTokenThatEndsIt) {
   start();
@@ -326,7 +219,17 @@ TEST_F(GenerationServiceTest, AModelThatCannotBeLoadedIsNoFaultOfACall) {
     EXPECT_EQ(outcome.error->error.kind, ErrorKind::Unavailable);
   }
   EXPECT_EQ(service_->models()[0].state, ModelState::Failed);
-  EXPECT_EQ(service_->models()[0].devices[0].state, ModelState::Failed);
+  EXPECT_EQ(service_->models()[0].devices[0].state, GroupState::GivenUp);
+}
+
+// Where it goes on, a client is told to come again: the model is on its way.
+TEST_F(GenerationServiceTest, AModelThatIsBeingLoadedIsToldSo) {
+  start_loading();
+  Outcome outcome;
+  ask({.model = "chat", .text = "a"}, outcome);
+  EXPECT_EQ(message(outcome), "chat is being loaded");
+  EXPECT_EQ(outcome.error->error.kind, ErrorKind::Unavailable);
+  EXPECT_EQ(outcome.error->retry_after, std::chrono::seconds(1));
 }
 
 // ---- Several replies to one call: choice 1 begins one token further on than choice 0 ----
@@ -526,7 +429,7 @@ TEST_F(GenerationServiceTest, AReplyMayBeginWithItsPrompt) {
 TEST_F(GenerationServiceTest, SettingsThatDecodersDoNotHaveAreRefused) {
   const auto refusal = [&](const ServedModel& model) {
     options_.decoders = {model};
-    const auto service = GenerationService::start(options_, loop_, {}, clock_);
+    const auto service = GenerationService::start(options_, roster_, loop_, {}, clock_);
     return service ? std::string() : service.error().message;
   };
   const auto model = (folder_ / "counting").string();

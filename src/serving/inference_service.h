@@ -18,6 +18,7 @@
 #include "net/event_loop.h"
 #include "scheduler/admission.h"
 #include "serving/flight_table.h"
+#include "serving/model_roster.h"
 #include "serving/serve_options.h"
 #include "spec/serving.h"
 #include "spec/truncation_side.h"
@@ -206,6 +207,9 @@ class ServedModels {
   /// New calls are told NotFound; those in flight still get their answers. Whoever waits for it to
   /// be loaded is told that it was unloaded.
   virtual Status unload_model(const std::string& name) = 0;
+
+  /// Names and number of all models of the server, those that generate included.
+  virtual ModelRoster& roster() = 0;
 };
 
 /// The devices that serve them.

@@ -244,6 +244,19 @@ TEST_F(InferenceServiceTest, LoadsAndUnloadsModelsWhileItRuns) {
   EXPECT_EQ(service_->models().size(), 1U);
 }
 
+// As a request may name it: by its folder, or by the last part of a hub id.
+TEST_F(InferenceServiceTest, AModelIsUnloadedByAnyOfItsNames) {
+  for (const auto& name : {tiny(), std::string("small"), std::string("org/small")}) {
+    options_.models = {{.name = "org/small", .model = tiny()}};
+    start();
+    EXPECT_TRUE(service_->unload_model(name)) << name;
+    EXPECT_TRUE(service_->models().empty()) << name;
+    const auto again = service_->unload_model(name);
+    ASSERT_FALSE(again) << name;
+    EXPECT_EQ(again.error().kind, ErrorKind::NotFound) << name;
+  }
+}
+
 // The load of the second model never ends in the workers: whoever asked for it is told when it is
 // unloaded, and so is who unloads it.
 TEST_F(InferenceServiceTest, AnswersALoadWhoseModelIsUnloadedMeanwhile) {
@@ -331,6 +344,57 @@ TEST_F(InferenceServiceTest, RowsOfADeviceThatTurnsOutWrongAreNotKept) {
   run_until([&] { return service_->status().cache.entry_count == 0; });
   EXPECT_NE(notices_.find("the cache is emptied: cpu:0 gave a wrong vector"), std::string::npos)
       << notices_;
+}
+
+// A server that generates alone, say: a worker for vectors would have nothing to do.
+TEST_F(InferenceServiceTest, WithoutAModelNoWorkerRunsUntilOneIsLoaded) {
+  options_.models.clear();
+  start();
+  using Loaded = Result<ServedModelStatus>;
+  const ServedModel absent{.model = (folder_ / "nothing").string()};
+  EXPECT_FALSE(wait_for<Loaded>([&](auto on_done) { service_->load_model(absent, on_done); }));
+  for (const auto& device : service_->fleet().groups) {
+    EXPECT_EQ(device.state, GroupState::Idle);
+    EXPECT_EQ(device.pid(), std::nullopt);
+  }
+  const ServedModel first{.name = "first", .model = tiny(), .devices = {"cpu:1"}};
+  const auto loaded = wait_for<Loaded>([&](auto on_done) { service_->load_model(first, on_done); });
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(vectors(embed_texts({"hello"})).rows[0], echo_of("hello").first);
+  const auto devices = service_->fleet().groups;
+  EXPECT_EQ(devices[0].state, GroupState::Idle) << "the model is not to be there";
+  EXPECT_TRUE(devices[1].pid());
+  EXPECT_EQ(devices[1].restart_count, 0U);
+}
+
+TEST_F(InferenceServiceTest, ALoadIsToldThatTheWorkersOfAnIdleDeviceCannotStart) {
+  options_.models.clear();
+  start();
+  ::setenv("ZERO_WORKER", "exit_at_start", 1);
+  using Loaded = Result<ServedModelStatus>;
+  const ServedModel first{.name = "first", .model = tiny(), .devices = {"cpu:0"}};
+  const auto loaded = wait_for<Loaded>([&](auto on_done) { service_->load_model(first, on_done); });
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, ErrorKind::Unavailable);
+  EXPECT_FALSE(service_->roster().has_name("first"));
+}
+
+// A call keeps the old one there: its text is with no worker before the loop runs.
+TEST_F(InferenceServiceTest, AModelThatStillEndsItsCallsNeitherCountsNorKeepsItsName) {
+  ::setenv("ZERO_WORKER", "dim=32", 1);  // the same row whatever the model is called
+  options_.models_most = 1;
+  start();
+  using Loaded = Result<ServedModelStatus>;
+  std::optional<Answer> last;
+  const auto again = wait_for<Loaded>([&](auto on_done) {
+    service_->embed(EmbedCall{.texts = {"the last one"}},
+                    [&](Answer answer) { last = std::move(answer); });
+    EXPECT_TRUE(service_->unload_model("tiny"));
+    service_->load_model({.name = "tiny", .model = tiny()}, on_done);
+  });
+  ASSERT_TRUE(again) << again.error().message;
+  run_until([&] { return last.has_value(); });
+  EXPECT_EQ(vectors(*last).model, "tiny");
 }
 
 // A device that has nothing to load is not starting for ever.

@@ -16,16 +16,9 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t kBlockTokens = 16;  // of a cache's block
-// So many prompts of full length have room in the cache where memory allows it.
-constexpr std::uint64_t kFullLengths = 4;
-// Of the memory that is free; weights and activations want most of it.
-constexpr std::uint64_t kShareOfMemory = 4;
-constexpr std::uint64_t kCacheBytesLeast = std::uint64_t{256} << 20;
-
-std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
-  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
-  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
+// A model that has no name yet goes by what it was asked for as.
+const std::string& word_for(const ServedModel& asked) {
+  return asked.name.empty() ? asked.model : asked.name;
 }
 
 Status check_settings(const ServedModel& asked, const std::string& name) {
@@ -74,9 +67,23 @@ Result<std::vector<std::size_t>> devices_of(const ServedModel& asked, const std:
                            name)};
 }
 
-ModelState model_state_of(DecoderGroupView::State state) {
-  if (state == DecoderGroupView::State::Ready) return ModelState::Ready;
-  return state == DecoderGroupView::State::Failed ? ModelState::Failed : ModelState::Loading;
+// In the words for all workers.
+GroupState state_of(const DecoderGroupView& worker) {
+  switch (worker.state) {
+    case DecoderGroupView::State::Loading:
+      return worker.restart_count > 0 ? GroupState::Restarting : GroupState::Starting;
+    case DecoderGroupView::State::Ready:
+      return GroupState::Ready;
+    case DecoderGroupView::State::Draining:
+      return GroupState::Draining;
+    case DecoderGroupView::State::Drained:
+      return GroupState::Drained;
+    case DecoderGroupView::State::Ended:
+      return GroupState::Restarting;
+    case DecoderGroupView::State::Failed:
+      return GroupState::GivenUp;
+  }
+  return GroupState::Starting;
 }
 
 DecoderPrompts prompts_of(DecoderText text) {
@@ -151,9 +158,12 @@ std::uint32_t ServingDecoder::length_max() const {
 
 bool ServingDecoder::can_work() const { return !is_broken && fleet->can_work(); }
 
+bool ServingDecoder::was_ever_ready() const { return fleet->length_max() > 0; }
+
 ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of_server) const {
   ServedDecoderStatus status{.name = name,
                              .path = path,
+                             .is_leaving = is_leaving,
                              .length_max = length_max(),
                              .vocab_size = prompts->text.tokenizer->vocab_size(),
                              .has_chat_template = prompts->chat_template.has_value(),
@@ -166,17 +176,23 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
   const auto groups = fleet->groups();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const auto& group = groups[i];
-    const auto state = model_state_of(group.state);
-    if (state == ModelState::Ready) status.state = state;
-    if (status.reason.empty()) status.reason = group.reason;
+    // A device that rests says nothing of the model.
+    if (status.reason.empty() && !group.is_to_rest) status.reason = group.reason;
     status.devices.push_back({.name = devices_of_server[devices[i]].name(),
-                              .state = state,
+                              .state = state_of(group),
                               .reason = group.reason,
+                              .is_asked_for = group.is_asked_for,
+                              .pid = group.pid,
                               .restart_count = group.restart_count,
                               .running_count = group.stream_count});
   }
+  if (fleet->is_ready()) status.state = ModelState::Ready;
   if (!can_work()) status.state = ModelState::Failed;
   if (status.state == ModelState::Ready) status.reason.clear();
+  if (fleet->is_to_rest()) {
+    status.state = ModelState::Drained;
+    status.reason = fmt::format("every device of {} is drained", name);
+  }
   return status;
 }
 
@@ -200,15 +216,11 @@ Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
   return decoder;
 }
 
-std::uint64_t fit_decoder_cache(ServingDecoder& decoder, std::uint64_t free_bytes) {
-  const auto of_token = std::max<std::uint64_t>(1, token_bytes(decoder.spec, decoder.precision));
-  const auto most = std::max(kCacheBytesLeast, free_bytes / kShareOfMemory);
-  const auto wanted = kFullLengths * (decoder.length_most + kBlockTokens) * of_token;
-  const auto bytes = std::min(most, wanted);
-  const auto tokens = bytes / of_token / kBlockTokens * kBlockTokens;
-  decoder.length_most =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(decoder.length_most, tokens));
-  return bytes;
+Status check_decoder_settings(const ServedModel& asked, const std::vector<Device>& devices) {
+  MUSTER_TRY(check_settings(asked, word_for(asked)));
+  MUSTER_TRY(precision_of(asked, word_for(asked)));
+  MUSTER_TRY(devices_of(asked, word_for(asked), devices));
+  return Done{};
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "coordinator/decoder_fleet.h"
 #include "net/event_loop.h"
 #include "serving/generation_call.h"
+#include "serving/model_roster.h"
 #include "serving/serve_options.h"
 #include "spec/decoder_spec.h"
 
@@ -49,7 +51,9 @@ struct StreamOwner {
 struct ServingDecoder {
   static constexpr std::uint32_t kStreamsMost = 32;  // that one worker has at once
 
+  std::uint64_t id = 0;  // never used twice
   std::string name;
+  ModelRoster::Ticket ticket = {};
   ServedModel asked;
   std::string path;
   DecoderSpec spec;
@@ -57,29 +61,36 @@ struct ServingDecoder {
   std::shared_ptr<const DecoderPrompts> prompts;
   std::vector<std::size_t> devices;  // of the server's, in the order of the fleet's groups
   std::uint32_t length_most = 0;     // tokens of a prompt and its reply, before a worker has told
+  std::uint64_t planned_bytes = 0;   // of memory, each worker; 0: not known
   double created_unix_seconds = 0;
   std::uint64_t request_count = 0, prompt_token_count = 0, reply_token_count = 0;
   std::map<StreamId, StreamOwner> streams;
   std::unique_ptr<DecoderFleet> fleet;
   std::unique_ptr<EventLoop::Watch> watch;
   std::unique_ptr<EventLoop::Timer> timer;
-  bool is_broken = false;  // its fleet can do no further work
-  bool was_ready = false;  // as was told last
+  bool is_broken = false;   // its fleet can do no further work
+  bool was_ready = false;   // as was told last
+  bool is_leaving = false;  // unloaded: it goes when its last call has ended, or at the limit
+  std::unique_ptr<EventLoop::Timer> leave_timer;
+  /// Whoever waits for it to be loaded; empty: nobody.
+  std::function<void(Result<ServedDecoderStatus>)> on_loaded;
 
   std::uint32_t length_max() const;
-  bool can_work() const;  // a device has it or may have it yet
+  bool can_work() const;        // a device has it or may have it yet
+  bool was_ever_ready() const;  // a device has had it
   ServedDecoderStatus status(const std::vector<Device>& devices_of_server) const;
 };
 
 /// What of a model's settings and files its calls need; the fleet is not started.
 ///
 /// Errors: those of the files; InvalidArgument (a setting that decoders do not have), Unsupported
-/// (fp16, or no CPU among the devices).
+/// (fp16, or no CPU among the devices). Threads: thread-safe.
 Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
                                                      const std::vector<Device>& devices);
 
-/// Bytes for keys and values of each worker: of a few prompts as long as the model takes them,
-/// where the memory that is free allows it. The decoder's `length_most` is cut to what they hold.
-std::uint64_t fit_decoder_cache(ServingDecoder& decoder, std::uint64_t free_bytes);
+/// What a model's settings ask for that no decoder has, or none on these devices.
+///
+/// Errors: InvalidArgument, Unsupported, each naming the setting. Threads: pure.
+Status check_decoder_settings(const ServedModel& asked, const std::vector<Device>& devices);
 
 }  // namespace muster

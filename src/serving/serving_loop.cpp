@@ -29,6 +29,7 @@ ServingLoop::ServingLoop(const ServeOptions& options, EventLoop& loop, Events ev
       events_(std::move(events)),
       clock_(clock),
       admission_(options.admission),
+      roster_(options.models_most),
       fleet_timer_(loop.timer([this] { pump(); })),
       deadline_timer_(loop.timer([this] { expire(); })),
       drain_timer_(loop.timer([this] { finish_drain(); })) {}
@@ -52,6 +53,7 @@ Status ServingLoop::open() {
                                     .batch_tokens = options_.batch_tokens,
                                     .dispatch = options_.dispatch,
                                     .weights = options_.weights,
+                                    .idle = idle_devices(),
                                     .gives_up = false,
                                     .is_low_latency = options_.is_low_latency,
                                     .canary_period = options_.canary_period,

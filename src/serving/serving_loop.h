@@ -56,6 +56,7 @@ class ServingLoop final : public InferenceService {
   void load_model(const ServedModel& model,
                   std::function<void(Result<ServedModelStatus>)> on_done) override;
   Status unload_model(const std::string& name) override;
+  ModelRoster& roster() override { return roster_; }
 
   FleetView fleet() const override { return fleet_->view(); }
   FleetAdmin& fleet_admin() override { return fleet_->admin(); }
@@ -74,6 +75,13 @@ class ServingLoop final : public InferenceService {
 
  private:
   using OnLoaded = std::function<void(Result<ServedModelStatus>)>;
+  /// A model that was asked for while the server runs, until it can be used.
+  struct Loading {
+    ServedModel asked;
+    OnLoaded on_done;
+    ModelRoster::Ticket ticket = {};          // until it is placed
+    std::unique_ptr<ServingModel> read = {};  // waits for its workers to have greeted
+  };
   using Measure = std::function<Result<ProbeVerdict>(const Probe&)>;
 
   // Calls: serving_calls.cpp
@@ -129,15 +137,21 @@ class ServingLoop final : public InferenceService {
   void notice(std::string_view text, std::optional<std::size_t> device = std::nullopt) const;
 
   // Models: serving_model_loading.cpp
+  std::vector<std::size_t> idle_devices() const;
   Status open_first_models();
-  Error too_many_models() const;
   Result<std::unique_ptr<ServingModel>> read_model(const ServedModel& asked) const;
   Status settle(ServingModel& model, const std::vector<std::string>& classes,
                 const Measure& measure,
                 const std::function<void(const std::string&)>& on_notice) const;
   Result<ProbeVerdict> measure_aside(const Probe& probe) const;
   Status place(std::unique_ptr<ServingModel> model);
+  Result<std::vector<std::size_t>> devices_of(const ServedModel& model) const;
+  void do_beside(ModelId id, const std::function<void()>& job);
+  void on_read(ModelId id, Result<std::unique_ptr<ServingModel>> read);
+  static bool have_greeted(const ServedModel& model, const std::vector<GroupStatus>& devices);
+  void settle_read_models(const std::vector<GroupStatus>& devices);
   void place_opened(ModelId id, Result<std::unique_ptr<ServingModel>> opened);
+  void fail_loading(ModelId id, const Error& error);
   std::vector<std::string> engine_classes(const std::vector<std::string>& devices) const;
   void on_fleet_change();
   void note_classes(const std::vector<GroupStatus>& devices);
@@ -152,6 +166,7 @@ class ServingLoop final : public InferenceService {
   const Clock& clock_;
   std::unique_ptr<VectorCache> cache_;
   Admission admission_;
+  ModelRoster roster_;  // outlives the tickets of all models
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<EventLoop::Watch> fleet_watch_;
   std::unique_ptr<EventLoop::Timer> fleet_timer_;
@@ -165,7 +180,7 @@ class ServingLoop final : public InferenceService {
 
   ServingModels models_;
   ModelId next_model_ = 1;
-  std::map<ModelId, OnLoaded> loading_;  // asked for while running
+  std::map<ModelId, Loading> loading_;  // asked for while running
   std::set<ModelId> kept_canaries_;
   std::set<std::size_t> cached_devices_;      // rows of theirs were cached since it was emptied
   std::map<ModelId, CallError> idle_models_;  // none of their devices works; why

@@ -13,6 +13,7 @@
 #include "jobs/model_opening.h"
 #include "jobs/precision_choice.h"
 #include "scheduler/token_estimate.h"
+#include "serving/model_roster.h"
 #include "serving/serve_options.h"
 #include "spec/serving.h"
 
@@ -22,6 +23,7 @@ namespace muster {
 struct ServingModel {
   ModelId id = 0;
   std::string name;
+  ModelRoster::Ticket ticket = {};
   ServedModel asked;
   OpenedModel opened;
   ModelTask task = ModelTask::Embed;

@@ -20,7 +20,7 @@ class ShownModels {
   /// argument: one of `main`'s, which is written over up to its end; nullptr: there is none.
   explicit ShownModels(char* argument);
 
-  /// model_folder: a folder, or a snapshot in a hub cache; its name is shown.
+  /// model_folder: a folder, a snapshot in a hub cache, or a GGUF file; its name is shown.
   void add(ModelId id, std::string_view model_folder);
   void remove(ModelId id);
 

@@ -30,6 +30,7 @@ TEST(ShownModels, NeedsNoArgument) {
 TEST(ShownModelName, IsThatOfTheFolderOrOfTheRepository) {
   EXPECT_EQ(shown_model_name("/models/all-MiniLM-L6-v2"), "all-MiniLM-L6-v2");
   EXPECT_EQ(shown_model_name("/models/all-MiniLM-L6-v2/"), "all-MiniLM-L6-v2");
+  EXPECT_EQ(shown_model_name("/models/SmolLM2.Q4_1.gguf"), "SmolLM2.Q4_1.gguf");
   EXPECT_EQ(
       shown_model_name("/hub/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/c9745ed1"),
       "all-MiniLM-L6-v2");

@@ -221,7 +221,8 @@ Status Worker::on_load_decoder(LoadDecoder load) {
     (void)send(type, of, std::array{bytes_of(what)});
   };
   DecoderLaneEvents events;
-  events.on_ready = [tell](const DecoderReady& ready) {
+  events.on_ready = [this, tell, source = load.source](const DecoderReady& ready) {
+    shown_models_.add(ready.model_id, source);
     tell(MessageType::DecoderReady, 0, encode(ready));
   };
   events.on_load_failed = [tell, id](const Error& error) {

@@ -82,9 +82,19 @@ class GenerateServerTest : public testing::Test {
       const auto at = text ? text->find(mark) : std::string::npos;
       if (at != std::string::npos && text->find('\n', at) != std::string::npos) {
         port_ = static_cast<std::uint16_t>(std::stoi(text->substr(at + mark.size())));
-        return;
+        return wait_until_ready();
       }
       ASSERT_FALSE(ends_within(server_->pidfd(), 10)) << (text ? *text : "");
+    }
+  }
+
+  // It takes requests once its decoder is loaded.
+  void wait_until_ready() const {
+    const auto client = *HttpClient::open("http://127.0.0.1:" + std::to_string(port_), {});
+    for (;;) {
+      const auto answer = client->call("GET", "/readyz");
+      if (answer && answer->status == 200) return;
+      ASSERT_FALSE(ends_within(server_->pidfd(), 10)) << (answer ? answer->body : "");
     }
   }
 

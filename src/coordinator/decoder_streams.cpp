@@ -1,0 +1,245 @@
+// Streams on their way to workers and tokens on their way back. What a worker is sent goes out at
+// the end of a step, outside of all callbacks, so that these may submit and cancel as they like.
+
+#include "coordinator/decoder_streams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/steps.h"
+
+namespace muster {
+namespace {
+
+// So many workers had a stream, the last ones it alone, and died without a token of it.
+constexpr std::uint32_t kStrikesMost = 3;
+// So many died with it, be it with some tokens each time.
+constexpr std::uint32_t kDeathsMost = 64;
+
+}  // namespace
+
+DecoderStreams::DecoderStreams(const DecoderFleetOptions& options, Parts parts)
+    : options_(options),
+      parts_(parts),
+      groups_(options.devices.size()),
+      prefixes_(options.devices.size()) {}
+
+StreamId DecoderStreams::submit(StreamRequest request) {
+  const StreamId id = next_id_++;
+  streams_.emplace(id, Stream{.request = {.ids = std::move(request.ids),
+                                          .token_limit = request.token_limit,
+                                          .stop_ids = std::move(request.stop_ids),
+                                          .prefix_scope = request.prefix_scope,
+                                          .sampling = std::move(request.sampling)},
+                              .group = std::nullopt});
+  waiting_.insert(id);
+  parts_.signal.wake();
+  return id;
+}
+
+bool DecoderStreams::cancel(StreamId id) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end()) return false;
+  const auto& stream = found->second;
+  if (stream.group) {
+    auto& group = groups_[*stream.group];
+    group.streams.erase(id);
+    group.owed.emplace(id, stream.request.ids.size());
+    cancelled_.emplace_back(*stream.group, id);
+  }
+  const bool was_given = stream.was_given;
+  waiting_.erase(id);
+  streams_.erase(found);
+  parts_.signal.wake();
+  return was_given;
+}
+
+// ---- What workers say ----
+
+Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& header,
+                                       std::span<const std::byte> payload) {
+  switch (static_cast<MessageType>(header.type)) {
+    case MessageType::Tokens:
+      return on_tokens(group, MUSTER_TRY(decode_tokens(payload)));
+    case MessageType::Finished: {
+      const auto finished = MUSTER_TRY(decode_finished(payload));
+      if (take(group, header.id)) parts_.events.on_finished(header.id, finished.reason);
+      return Done{};
+    }
+    case MessageType::Failed: {
+      const auto failed = MUSTER_TRY(decode_failed(payload));
+      if (take(group, header.id)) parts_.events.on_failed(header.id, failed.error, true);
+      return Done{};
+    }
+    case MessageType::Cancel:
+      groups_[group].owed.erase(header.id);
+      return Done{};
+    default:
+      return Error{ErrorKind::Corrupt,
+                   fmt::format("the worker sent an unknown message: type {}", header.type)};
+  }
+}
+
+Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
+  for (const auto& begun : message.begun) {
+    const auto found = streams_.find(begun.sequence);
+    if (found == streams_.end() || found->second.group != group) continue;
+    const auto known = found->second.request.ids.size();
+    if (begun.cached_count >= known) {
+      return Error{ErrorKind::Corrupt,
+                   fmt::format("the worker begins behind {} tokens of a stream that has {}",
+                               begun.cached_count, known)};
+    }
+    parts_.events.on_begun(begun.sequence, begun.cached_count);
+  }
+  if (!message.tokens.empty()) parts_.workers.on_served(group);
+  for (const auto& token : message.tokens) {
+    // A callback may have cancelled any of them.
+    const auto found = streams_.find(token.sequence);
+    if (found == streams_.end() || found->second.group != group) continue;
+    auto& stream = found->second;
+    stream.has_token = true;
+    stream.strikes = 0;
+    stream.request.ids.push_back(token.token);
+    ++stream.request.reply_count;
+    if (stream.request.token_limit > 0) --stream.request.token_limit;
+    parts_.events.on_token(token.sequence, token);
+  }
+  return Done{};
+}
+
+// True where the group had it: it has ended now.
+bool DecoderStreams::take(std::size_t group, StreamId id) {
+  if (groups_[group].streams.erase(id) == 0) return false;
+  streams_.erase(id);
+  return true;
+}
+
+// No worker has any of them before the first callback: one that is cancelled there is owed by none.
+std::size_t DecoderStreams::on_lost(std::size_t group, const DecoderLoss& loss) {
+  prefixes_.forget(group);
+  groups_[group].owed.clear();
+  const auto lost = std::exchange(groups_[group].streams, {});
+  for (const auto id : lost) streams_.at(id).group.reset();
+  for (const auto id : lost) lose(id, loss);
+  return lost.size();
+}
+
+// It waits again. One whose last token had come, and its end not, has nothing left to ask for.
+void DecoderStreams::lose(StreamId id, const DecoderLoss& loss) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end()) return;  // cancelled from within what was told of another
+  auto& stream = found->second;
+  const auto& request = stream.request;
+  const auto length_max = parts_.workers.length_max();
+  const bool is_full = length_max > 0 && request.ids.size() >= length_max;
+  if (request.reply_count > 0 && (request.token_limit == 0 || is_full)) {
+    streams_.erase(found);
+    return parts_.events.on_finished(id, FinishReason::Length);
+  }
+  if (loss.is_own_fault && !stream.has_token) ++stream.strikes;
+  if (loss.is_own_fault) ++stream.death_count;
+  if (stream.strikes < kStrikesMost && stream.death_count < kDeathsMost) {
+    waiting_.insert(id);
+    return;
+  }
+  const auto deaths = stream.death_count;
+  streams_.erase(found);
+  parts_.events.on_failed(
+      id,
+      {ErrorKind::Internal,
+       fmt::format("{} workers ended with this request, the last one by: {}", deaths, loss.reason)},
+      true);
+}
+
+std::size_t DecoderStreams::owed_token_count(std::size_t group) const {
+  std::size_t tokens = 0;
+  for (const auto id : groups_[group].streams) tokens += streams_.at(id).request.ids.size();
+  for (const auto& [id, count] : groups_[group].owed) tokens += count;
+  return tokens;
+}
+
+// ---- Who gets which stream ----
+
+void DecoderStreams::settle() {
+  // First: who is told of a failure may cancel others, which a draining worker still has.
+  fail_all_if_none_can_work();
+  for (const auto& [group, id] : std::exchange(cancelled_, {})) {
+    parts_.workers.send(group, MessageType::Cancel, id, {});
+  }
+  std::optional<std::size_t> reserved;  // becomes empty, for a stream that is to run alone
+  for (const auto id : std::vector<StreamId>(waiting_.begin(), waiting_.end())) {
+    const auto& stream = streams_.at(id);
+    if (const auto group = place_for(stream, reserved)) {
+      give(id, *group);
+    } else if (stream.strikes > 0 && !reserved) {
+      reserved = least_busy();
+    } else if (stream.strikes == 0) {
+      return;  // what finds no place here leaves none for those behind it
+    }
+  }
+}
+
+void DecoderStreams::give(StreamId id, std::size_t index) {
+  auto& stream = streams_.at(id);
+  auto& group = groups_[index];
+  if (group.load() == 0) parts_.workers.on_first_given(index);
+  waiting_.erase(id);
+  group.streams.insert(id);
+  stream.group = index;
+  stream.has_token = false;
+  stream.was_given = true;
+  prefixes_.on_given(index, keys_of(stream), parts_.workers.block_count());
+  parts_.workers.send(index, MessageType::Generate, id, encode(stream.request));
+}
+
+std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
+                                                     std::optional<std::size_t> reserved) const {
+  std::vector<PrefixCandidate> candidates;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto& group = groups_[i];
+    const auto count = group.load();
+    const bool is_full = count >= options_.streams_most;
+    if (!parts_.workers.takes_streams(i) || is_full || i == reserved) continue;
+    if (count > 0 && (stream.strikes > 0 || has_suspect(group))) continue;
+    candidates.push_back({.group = i, .load = count});
+  }
+  const bool is_choice = candidates.size() > 1;
+  return prefixes_.choose(candidates, is_choice ? keys_of(stream) : std::vector<PrefixKey>());
+}
+
+// None where it makes no difference who gets it.
+std::vector<PrefixKey> DecoderStreams::keys_of(const Stream& stream) const {
+  if (!options_.has_prefix_cache || groups_.size() < 2) return {};
+  return prefix_keys(stream.request.prefix_scope, stream.request.ids, StepOptions{}.block_tokens);
+}
+
+bool DecoderStreams::has_suspect(const Group& group) const {
+  return std::any_of(group.streams.begin(), group.streams.end(),
+                     [&](StreamId id) { return streams_.at(id).strikes > 0; });
+}
+
+std::optional<std::size_t> DecoderStreams::least_busy() const {
+  std::optional<std::size_t> least;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (!parts_.workers.takes_streams(i)) continue;
+    if (!least || groups_[i].load() < groups_[*least].load()) least = i;
+  }
+  return least;
+}
+
+void DecoderStreams::fail_all_if_none_can_work() {
+  if (waiting_.empty() || parts_.workers.can_work()) return;
+  const auto error = parts_.workers.cannot_work_error();
+  for (const auto id : std::exchange(waiting_, {})) {
+    const auto found = streams_.find(id);
+    if (found == streams_.end()) continue;  // cancelled from within what was told of another
+    const bool was_given = found->second.was_given;
+    streams_.erase(found);
+    parts_.events.on_failed(id, error, was_given);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "coordinator/decoder_workers.h"
+#include "coordinator/prefix_places.h"
+#include "coordinator/step_signal.h"
+#include "spec/generation.h"
+#include "wire/generation_messages.h"
+
+namespace muster {
+
+using StreamId = std::uint64_t;
+
+/// What is to be continued.
+struct StreamRequest {
+  std::vector<std::uint32_t> ids = {};
+  std::uint32_t token_limit = 0;
+  std::vector<std::uint32_t> stop_ids = {};
+  std::uint64_t prefix_scope = 0;  // it shares keys and values within this alone
+  SamplingOptions sampling = {};
+};
+
+/// What becomes of streams, told from within `step`. Every token is told once, in order. Each call
+/// may submit and cancel.
+struct DecoderFleetEvents {
+  /// A worker has begun with it, before any token; so many of what was known of it are not
+  /// computed, since their keys and values were there. Again where it goes on elsewhere.
+  std::function<void(StreamId, std::uint32_t cached_count)> on_begun;
+  std::function<void(StreamId, const GeneratedToken&)> on_token;
+  std::function<void(StreamId, FinishReason)> on_finished;
+  /// was_given: a worker had it at some time, and so may have computed at it.
+  std::function<void(StreamId, const Error&, bool was_given)> on_failed;
+  std::function<void()> on_change;  // a worker is ready, or is not any more
+  std::function<void(const std::string&, std::size_t group)> on_notice;  // for people
+};
+
+/// Owns the streams of one decoder: who continues which, and where it goes on when its worker is
+/// lost. Prompts and tokens are owned here: what follows is what would have come, since sampling
+/// depends on seed, choice and position alone.
+///
+/// A stream goes to the worker that has the fewest, and of several such to the one that was given
+/// the longest beginning of it before; where each has `streams_most`, it waits in the order of
+/// arrival. A worker's death by its own fault is a strike against those that had got no
+/// token since they were given to it; one with a strike runs alone until its next token, and fails
+/// at the third, so that a prompt which kills workers takes no other stream with it. Where no
+/// worker can work, what waits fails.
+///
+/// Threads: not thread-safe; owned by the fleet's loop.
+class DecoderStreams final {
+ public:
+  /// What it works with; all of it outlives it.
+  struct Parts {
+    DecoderWorkers& workers;
+    const DecoderFleetEvents& events;
+    StepSignal& signal;
+  };
+
+  /// options: outlives it too.
+  DecoderStreams(const DecoderFleetOptions& options, Parts parts);
+
+  /// As DecoderFleet's.
+  StreamId submit(StreamRequest request);
+  bool cancel(StreamId id);
+
+  /// Tells workers what was cancelled, and gives them what waits.
+  void settle();
+
+  std::size_t waiting_count() const { return waiting_.size(); }
+  std::size_t running_count() const { return streams_.size() - waiting_.size(); }
+  /// That the worker continues now.
+  std::size_t count_on(std::size_t group) const { return groups_[group].streams.size(); }
+
+  // As DecoderWorkerClient's.
+  Status on_stream_frame(std::size_t group, const FrameHeader& header,
+                         std::span<const std::byte> payload);
+  std::size_t on_lost(std::size_t group, const DecoderLoss& loss);
+  std::size_t owed_count(std::size_t group) const { return groups_[group].load(); }
+  std::size_t owed_token_count(std::size_t group) const;
+
+ private:
+  struct Stream {
+    Generate request;                  // grows with every token
+    std::optional<std::size_t> group;  // that has it
+    bool has_token = false;            // since it was given to that
+    bool was_given = false;            // to any
+    std::uint32_t strikes = 0;
+    std::uint32_t death_count = 0;  // of workers that had it, each by its own fault
+  };
+  struct Group {
+    std::set<StreamId> streams;
+    /// Cancelled ones that the worker has not answered for yet, with their tokens. They count as
+    /// streams: a worker that is hung is not given more and more, and is found.
+    std::map<StreamId, std::size_t> owed;
+
+    std::size_t load() const { return streams.size() + owed.size(); }
+  };
+
+  Status on_tokens(std::size_t group, const Tokens& message);
+  bool take(std::size_t group, StreamId id);
+  void lose(StreamId id, const DecoderLoss& loss);
+  void give(StreamId id, std::size_t group);
+  std::optional<std::size_t> place_for(const Stream& stream,
+                                       std::optional<std::size_t> reserved) const;
+  std::vector<PrefixKey> keys_of(const Stream& stream) const;
+  bool has_suspect(const Group& group) const;
+  std::optional<std::size_t> least_busy() const;
+  void fail_all_if_none_can_work();
+
+  const DecoderFleetOptions& options_;
+  const Parts parts_;
+  std::vector<Group> groups_;
+  std::map<StreamId, Stream> streams_;
+  PrefixPlaces prefixes_;
+  std::set<StreamId> waiting_;                               // of these; ids grow with arrival
+  std::vector<std::pair<std::size_t, StreamId>> cancelled_;  // whose worker is not told yet
+  StreamId next_id_ = 1;
+};
+
+}  // namespace muster

@@ -1,0 +1,218 @@
+// How workers that generate end and start again. What they had is lost to others as soon as no
+// answer is to be expected; every end comes to `end_life` once the process is gone.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/decoder_workers.h"
+#include "coordinator/silence.h"
+
+namespace muster {
+namespace {
+
+// A process that closed its socket or was killed is gone in milliseconds; then it is killed again.
+constexpr Duration kEndAllowance = std::chrono::seconds(1);
+// For all of them to be gone when the decoder is given up for good.
+constexpr Duration kStopAllowance = std::chrono::seconds(3);
+constexpr Duration kTokenAllowance = std::chrono::milliseconds(500);
+// A limit that is over for so long was not looked at: this process was stopped itself.
+constexpr Duration kPause = std::chrono::seconds(2);
+
+}  // namespace
+
+void DecoderWorkers::on_stream_end(std::size_t index) {
+  auto& group = groups_[index];
+  if (group.state != State::Failed) group.state = State::Ended;
+  if (!group.end_by) group.end_by = parts_.clock.now() + kEndAllowance;
+  parts_.signal.change();
+}
+
+void DecoderWorkers::on_exit(std::size_t index) {
+  auto& group = groups_[index];
+  if (const auto death = parts_.processes.reap(index, Duration{0})) {
+    return end_life(index, *death);
+  }
+  if (!group.end_by) group.end_by = parts_.clock.now() + kEndAllowance;
+}
+
+void DecoderWorkers::kill(std::size_t index, const std::string& reason) {
+  auto& group = groups_[index];
+  parts_.on_notice(fmt::format("the worker is ended: {}", reason), index);
+  group.state = State::Ended;
+  group.reason = reason;
+  group.was_ended = true;
+  parts_.processes.end(index, GroupEnding::Kill);
+  group.end_by = parts_.clock.now() + kEndAllowance;
+  parts_.client.on_lost(index, {.is_own_fault = true, .reason = reason});
+  parts_.signal.change();
+}
+
+// It finishes nothing more, and is at no fault.
+void DecoderWorkers::close(std::size_t index, const std::string& reason) {
+  auto& group = groups_[index];
+  group.state = State::Ended;
+  group.was_ended = true;
+  parts_.processes.end(index, GroupEnding::EndOfStream);
+  group.end_by = parts_.clock.now() + kEndAllowance;
+  parts_.client.on_lost(index, {.is_own_fault = false, .reason = reason});
+  parts_.signal.change();
+}
+
+void DecoderWorkers::finish_drains(TimePoint now) {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto& group = groups_[i];
+    if (group.goal == GroupGoal::Serve || !group.is_running() || group.end_by) continue;
+    if (parts_.client.owed_count(i) == 0 || now >= group.drain_until) {
+      close(i, std::string(group.reason));
+    }
+  }
+}
+
+void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
+  auto& group = groups_[index];
+  (void)parts_.processes.last_output(
+      index, [&](const std::string& line) { parts_.on_notice(line, index); });
+  parts_.processes.leave(index);
+  group.pid.reset();
+  group.end_by.reset();
+  const bool has_failed = group.state == State::Failed;
+  if (!has_failed) group.state = State::Ended;
+  const bool is_own_fault = !group.was_ended && death.is_own_fault;
+  const auto stream_count =
+      parts_.client.on_lost(index, {.is_own_fault = is_own_fault, .reason = death.reason});
+  parts_.signal.change();
+  if (stop_by_) return;
+  if (group.goal == GroupGoal::Drain) {
+    if (!has_failed) group.reason = "drained";
+    return;
+  }
+  if (group.goal == GroupGoal::Restart) return start_soon(index);
+  if (!has_failed) plan_restart(index, death, stream_count);
+}
+
+void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
+                                  std::size_t stream_count) {
+  auto& group = groups_[index];
+  if (!group.was_ready) ++group.failed_start_count;
+  if (group.failed_start_count >= kFailedStartsMost) group.is_asked_for = false;
+  if (!group.was_ended) group.reason = fmt::format("its worker ended with {}", death.reason);
+  const auto now = parts_.clock.now();
+  // Memory that is too small for a model shows as kills from outside, load after load.
+  const bool is_own_fault = death.is_own_fault || group.failed_start_count >= kFailedStartsMost;
+  const auto delay =
+      group.restarts.on_death(now, {.was_ready = group.was_ready, .is_own_fault = is_own_fault})
+          .value_or(Duration{0});
+  group.restart_at = now + delay;
+  parts_.on_notice(
+      fmt::format("worker ended with {}; {} replies go on elsewhere, restart {}", death.reason,
+                  stream_count,
+                  delay == Duration{0} ? "at once" : fmt::format("in {:.1f} s", seconds(delay))),
+      index);
+}
+
+void DecoderWorkers::start_again(std::size_t index, TimePoint now) {
+  auto& group = groups_[index];
+  group.restart_at.reset();
+  ++group.restart_count;
+  if (const auto started = start_group(index); !started) {
+    group.reason = started.error().message;
+    ++group.failed_start_count;
+    group.restart_at =
+        now + group.restarts.on_death(now, {.was_ready = false, .is_own_fault = true})
+                  .value_or(kEndAllowance);
+  }
+  parts_.signal.change();
+}
+
+// A process that no signal ends is asked for again and again; where all are to go for good, it is
+// left to the system.
+void DecoderWorkers::look_at_end(std::size_t index, TimePoint now) {
+  auto& group = groups_[index];
+  if (const auto death = parts_.processes.reap(index, Duration{0})) {
+    return end_life(index, *death);
+  }
+  parts_.processes.end(index, GroupEnding::Kill);
+  group.end_by = now + kEndAllowance;
+  parts_.client.on_lost(index, {.is_own_fault = false, .reason = "its worker does not end"});
+  if (!stop_by_ || now < *stop_by_) return;
+  parts_.on_notice(fmt::format("its worker, process {}, was killed and does not end: it is left to "
+                               "the system",
+                               *group.pid),
+                   index);
+  parts_.processes.leave(index);
+  group.pid.reset();
+  group.end_by.reset();
+  parts_.signal.change();
+}
+
+void DecoderWorkers::check_time(TimePoint now) {
+  forgive_pause(now);
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto& group = groups_[i];
+    if (group.end_by && now >= *group.end_by) look_at_end(i, now);
+    const auto silent = silent_at(i);
+    if (silent && now >= *silent) kill(i, "it has said nothing for too long");
+    if (group.restart_at && now >= *group.restart_at) start_again(i, now);
+  }
+}
+
+// The caller steps when a limit is over; where that is long ago, it was this process that stood
+// still (a container that was paused, a machine that slept), and what workers say is not read yet.
+void DecoderWorkers::forgive_pause(TimePoint now) {
+  bool was_paused = false;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto silent = silent_at(i);
+    was_paused = was_paused || (silent && now >= *silent + kPause);
+  }
+  if (!was_paused) return;
+  for (auto& group : groups_) {
+    group.heard_at = now;
+    if (group.started_at) group.started_at = now;
+  }
+}
+
+// nullopt: nothing is expected of it. A worker speaks after each of its steps, which computes at
+// most so many tokens, of prompts or of replies whose keys gave way to others.
+std::optional<TimePoint> DecoderWorkers::silent_at(std::size_t index) const {
+  const auto& group = groups_[index];
+  if (group.state == State::Loading) {
+    if (!group.started_at) return group.heard_at + options_.load_most;
+    return *group.started_at + greeting_allowed(longest_greeting_, group.failed_start_count);
+  }
+  if (group.state != State::Ready || parts_.client.owed_count(index) == 0) return std::nullopt;
+  const std::size_t most = options_.step_tokens_most;
+  const auto tokens = std::min(parts_.client.owed_token_count(index), most);
+  return group.heard_at + options_.silence_most + kTokenAllowance * static_cast<long>(tokens);
+}
+
+TimePoint DecoderWorkers::next_deadline() const {
+  auto next = TimePoint::max();
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto& group = groups_[i];
+    for (const auto& at : {group.restart_at, group.end_by, silent_at(i)}) {
+      if (at) next = std::min(next, *at);
+    }
+    const bool is_draining = group.goal != GroupGoal::Serve && group.is_running() && !group.end_by;
+    if (is_draining) next = std::min(next, group.drain_until);
+  }
+  return next;
+}
+
+void DecoderWorkers::stop() {
+  if (stop_by_) return;
+  stop_by_ = parts_.clock.now() + kStopAllowance;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i].restart_at.reset();
+    if (groups_[i].is_running() && !groups_[i].end_by) close(i, "the model is unloaded");
+  }
+  parts_.signal.change();
+}
+
+bool DecoderWorkers::is_stopped() const {
+  return stop_by_ && std::none_of(groups_.begin(), groups_.end(),
+                                  [](const Group& group) { return group.is_running(); });
+}
+
+}  // namespace muster

@@ -1,0 +1,243 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "coordinator/group_life.h"
+#include "coordinator/group_processes.h"
+#include "coordinator/restart_policy.h"
+#include "coordinator/step_signal.h"
+#include "spec/device.h"
+#include "spec/generation.h"
+#include "wire/generation_messages.h"
+
+namespace muster {
+
+struct DecoderFleetOptions {
+  std::vector<Device> devices;  // a worker each, with all cores of its device
+  /// Of the devices, those that rest: their workers start when they are resumed.
+  std::vector<std::size_t> resting = {};
+  std::filesystem::path worker_program;
+  std::filesystem::path torch_root;
+  std::string build;   // what a worker's Hello must say
+  std::string source;  // a GGUF file or a folder
+  DecoderPrecision precision = DecoderPrecision::Own;
+  std::uint64_t cache_bytes = 0;    // for keys and values, of each worker
+  std::uint32_t streams_most = 32;  // that one worker has at once
+  bool has_prefix_cache = true;     // streams begin behind what earlier ones have computed
+  std::uint32_t step_tokens_most = LoadDecoder{}.step_tokens_most;  // that a worker computes in one
+  /// A worker of another build, before any was ready, ends the fleet. False, for a decoder that is
+  /// loaded beside others: it counts as one that cannot load the decoder.
+  bool ends_with_other_build = true;
+  Duration drain_limit = std::chrono::seconds(30);  // of `drain` and `restart`
+  /// A worker that owes an answer and says nothing for so long, and half a second more for each
+  /// token that its next step may have to compute, counts as hung: slower than that is of no use.
+  Duration silence_most = std::chrono::seconds(60);
+  /// From its greeting until the decoder is loaded.
+  Duration load_most = std::chrono::seconds(900);
+};
+
+/// One worker as users see it.
+struct DecoderGroupView {
+  enum class State : std::uint8_t {
+    Loading,
+    Ready,
+    Draining,  // ends what it has, to rest or to start again
+    Drained,   // by an operator; no process runs
+    Ended,     // it is started again
+    Failed,    // it cannot load the decoder: an operator may start it again
+  };
+  State state = State::Loading;
+  std::string reason = {};        // of all but Loading and Ready
+  bool is_to_rest = false;        // an operator has drained it: no streams until it is resumed
+  bool is_asked_for = false;      // what it does an operator has asked for
+  std::optional<pid_t> pid = {};  // nullopt: it does not run
+  std::size_t stream_count = 0;
+  std::uint32_t restart_count = 0;
+};
+
+/// What the worker had is for others: it has ended, or will not answer.
+struct DecoderLoss {
+  bool is_own_fault = false;
+  std::string reason;
+};
+
+/// Those whose streams the workers compute: the fleet, for DecoderStreams, or a test's fake.
+///
+/// Threads: called on the fleet's loop.
+class DecoderWorkerClient {
+ public:
+  virtual ~DecoderWorkerClient() = default;
+
+  /// What a worker that is ready says of its streams.
+  ///
+  /// Errors: end that worker.
+  virtual Status on_stream_frame(std::size_t group, const FrameHeader& header,
+                                 std::span<const std::byte> payload) = 0;
+
+  /// How many streams the worker had that others may go on with. Its cache is gone with it.
+  virtual std::size_t on_lost(std::size_t group, const DecoderLoss& loss) = 0;
+
+  /// Streams of which the worker owes an answer.
+  virtual std::size_t owed_count(std::size_t group) const = 0;
+
+  /// Their tokens, which its next step may have to compute.
+  virtual std::size_t owed_token_count(std::size_t group) const = 0;
+};
+
+/// Owns the lives of the workers of one decoder: starts them, has them load it, notices death and
+/// silence, drains and ends them, and starts them again. It knows frames about a worker's life, and
+/// nothing of what streams are for.
+///
+/// A worker that ends before it has loaded is started again, as any other, three times without a
+/// pause. One that says that it cannot load the decoder, and never could, is not, until an operator
+/// asks for it. A worker that loads another model than the first one did, since the file has
+/// changed, is ended.
+///
+/// Threads: not thread-safe; owned by the fleet's loop.
+class DecoderWorkers final : public GroupProcessEvents {
+ public:
+  /// What it works with; all of it outlives it.
+  struct Parts {
+    GroupProcesses& processes;
+    DecoderWorkerClient& client;
+    StepSignal& signal;
+    const Clock& clock;
+    std::function<void(const std::string&, std::size_t group)> on_notice;  // for people
+  };
+
+  DecoderWorkers(const DecoderFleetOptions& options, Parts parts);
+
+  /// Starts those that are not to rest.
+  ///
+  /// Errors: those of WorkerGroup::start.
+  Status start();
+
+  // What streams see of them.
+
+  std::size_t count() const { return groups_.size(); }
+  /// It is ready and to serve.
+  bool takes_streams(std::size_t group) const;
+  /// One of them takes streams, or will before long as far as is known.
+  bool can_work() const;
+  /// Why none can.
+  Error cannot_work_error() const;
+  /// Nothing to one that does not run.
+  void send(std::size_t group, MessageType type, std::uint64_t id, std::vector<std::byte> payload);
+  /// It had nothing to answer for until now.
+  void on_first_given(std::size_t group) { groups_[group].heard_at = parts_.clock.now(); }
+  void on_served(std::size_t group) { groups_[group].restarts.on_batch_served(); }
+
+  // What an operator asks for.
+
+  /// No new streams; when it has none, or at the drain limit, its process ends, and what is left is
+  /// lost to others.
+  void drain(std::size_t group);
+  /// A drained one starts again.
+  void resume(std::size_t group);
+  /// Drains, ends and starts again; what does not run is started at once.
+  void restart(std::size_t group);
+  /// All end, for good: nothing is started any more.
+  void stop();
+  /// No process is left.
+  bool is_stopped() const;
+
+  // Time.
+
+  void check_time(TimePoint now);
+  /// Ends those that have drained.
+  void finish_drains(TimePoint now);
+  /// TimePoint::max(): nothing is waited for.
+  TimePoint next_deadline() const;
+
+  // What is shown.
+
+  bool is_ready() const;
+  /// Each is drained by an operator.
+  bool is_to_rest() const;
+  /// Tokens of a prompt and its reply at most; 0: none has been ready yet.
+  std::uint32_t length_max() const { return length_max_; }
+  std::uint64_t weights_bytes() const { return weights_bytes_; }
+  /// Of the cache of the worker that was ready last.
+  std::uint32_t block_count() const { return block_count_; }
+  const std::string& decoder_class() const { return decoder_class_; }
+  /// But for its streams.
+  DecoderGroupView view(std::size_t group) const;
+
+  // What the processes do.
+  Status on_frame(std::size_t group, std::size_t member, const FrameHeader& header,
+                  std::span<const std::byte> payload) override;
+  Status on_broken(std::size_t group, const Error& error) override;
+  void on_stream_end(std::size_t group) override;
+  void on_exit(std::size_t group) override;
+  void on_line(std::size_t group, const std::string& line) override;
+
+ private:
+  enum class State : std::uint8_t { Loading, Ready, Ended, Failed };
+
+  static constexpr std::uint32_t kFailedStartsMost = 3;
+
+  struct Group {
+    State state = State::Loading;
+    GroupGoal goal = GroupGoal::Serve;
+    TimePoint drain_until{};
+    bool is_asked_for = false;
+    std::string reason;
+    RestartPolicy restarts{false};
+    std::optional<pid_t> pid;  // its process has not been waited for
+    TimePoint heard_at{};
+    std::optional<TimePoint> started_at;  // until it greets
+    std::optional<TimePoint> restart_at;
+    std::optional<TimePoint> end_by;  // its process is to end; looked at then
+    bool was_ready = false;           // in this life
+    bool was_ever_ready = false;
+    bool was_ended = false;                // in this life, for `reason`
+    std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
+    std::uint32_t restart_count = 0;
+
+    bool is_running() const { return pid.has_value(); }
+  };
+
+  // decoder_workers.cpp
+  Status start_group(std::size_t group);
+  Status on_hello(std::size_t group, std::span<const std::byte> payload);
+  Status on_decoder_ready(std::size_t group, const DecoderReady& ready);
+  void on_load_failed(std::size_t group, const Error& error);
+  void start_soon(std::size_t group);
+  void begin_drain(std::size_t group, GroupGoal goal);
+
+  // decoder_worker_ends.cpp
+  void kill(std::size_t group, const std::string& reason);
+  void close(std::size_t group, const std::string& reason);
+  void end_life(std::size_t group, const WorkerDeath& death);
+  void plan_restart(std::size_t group, const WorkerDeath& death, std::size_t stream_count);
+  void start_again(std::size_t group, TimePoint now);
+  void look_at_end(std::size_t group, TimePoint now);
+  void forgive_pause(TimePoint now);
+  std::optional<TimePoint> silent_at(std::size_t group) const;
+
+  const DecoderFleetOptions& options_;
+  const Parts parts_;
+  std::vector<Group> groups_;
+  std::uint32_t length_max_ = 0;
+  std::uint32_t vocab_size_ = 0;
+  std::uint64_t weights_bytes_ = 0;
+  std::uint32_t block_count_ = 0;
+  std::string decoder_class_;
+  std::optional<Duration> longest_greeting_;
+  std::optional<Error> load_error_;
+  std::optional<Error> fatal_;
+  std::optional<TimePoint> stop_by_;  // all end for good; then what is left is left to the system
+};
+
+}  // namespace muster

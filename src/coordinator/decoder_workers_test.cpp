@@ -1,0 +1,314 @@
+// The lives of workers alone: processes, time and what they owe are the test's.
+
+#include "coordinator/decoder_workers.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/fleet_fixture.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using State = DecoderGroupView::State;
+
+const WorkerDeath kAborted{.reason = "signal 6 (Aborted)", .is_own_fault = true};
+const WorkerDeath kKilled{.reason = "signal 9 (Killed) from outside"};
+const WorkerDeath kExited{.reason = "exit code 0"};
+
+class DecoderWorkersTest : public testing::Test, protected DecoderWorkerClient {
+ protected:
+  void make(std::size_t count, std::vector<std::size_t> resting = {}) {
+    options_.devices.resize(count);
+    options_.resting = std::move(resting);
+    options_.build = "this";
+    options_.source = "counting";
+    options_.drain_limit = seconds(30);
+    processes_.emplace(count);
+    owed_.assign(count, 0);
+    workers_.emplace(
+        options_, DecoderWorkers::Parts{.processes = *processes_,
+                                        .client = *this,
+                                        .signal = signal_,
+                                        .clock = clock_,
+                                        .on_notice = [this](const std::string& text, std::size_t) {
+                                          notices_ += text + "\n";
+                                        }});
+    ASSERT_TRUE(workers_->start());
+  }
+
+  void make_ready(std::size_t count) {
+    ASSERT_NO_FATAL_FAILURE(make(count));
+    for (std::size_t i = 0; i < count; ++i) load(i);
+  }
+
+  Status say(std::size_t group, MessageType type, const std::vector<std::byte>& payload) {
+    const auto done =
+        workers_->on_frame(group, 0, {.type = static_cast<std::uint8_t>(type)}, payload);
+    return done ? Status(Done{}) : workers_->on_broken(group, done.error());
+  }
+  Status greet(std::size_t group, const std::string& build = "this") {
+    return say(group, MessageType::Hello, encode(Hello{.build = build, .engine_class = "one"}));
+  }
+  void load(std::size_t group, std::uint32_t length_max = 100) {
+    ASSERT_TRUE(greet(group));
+    ASSERT_TRUE(say(group, MessageType::DecoderReady,
+                    encode(DecoderReady{.vocab_size = 1000, .length_max = length_max})));
+  }
+  void fail_load(std::size_t group) {
+    ASSERT_TRUE(greet(group));
+    ASSERT_TRUE(say(group, MessageType::LoadFailed,
+                    encode(LoadFailed{0, {ErrorKind::Corrupt, "no weights"}})));
+  }
+  void die(std::size_t group, const WorkerDeath& death) {
+    processes_->groups[group].death = death;
+    workers_->on_exit(group);
+  }
+  void pass(Duration duration) {
+    clock_.pass(duration);
+    workers_->check_time(clock_.now());
+    workers_->finish_drains(clock_.now());
+  }
+  State state(std::size_t group) const { return workers_->view(group).state; }
+  std::size_t start_count(std::size_t group) const { return processes_->groups[group].start_count; }
+
+  // DecoderWorkerClient
+  Status on_stream_frame(std::size_t, const FrameHeader&, std::span<const std::byte>) override {
+    ++frame_count_;
+    return Done{};
+  }
+  std::size_t on_lost(std::size_t group, const DecoderLoss& loss) override {
+    losses_.emplace_back(group, loss);
+    return std::exchange(owed_[group], 0);
+  }
+  std::size_t owed_count(std::size_t group) const override { return owed_[group]; }
+  std::size_t owed_token_count(std::size_t) const override { return 0; }
+
+  HandClock clock_;
+  StepSignal signal_;
+  DecoderFleetOptions options_;
+  std::optional<FakeProcesses> processes_;
+  std::optional<DecoderWorkers> workers_;
+  std::vector<std::size_t> owed_;
+  std::vector<std::pair<std::size_t, DecoderLoss>> losses_;
+  std::size_t frame_count_ = 0;
+  std::string notices_;
+};
+
+TEST_F(DecoderWorkersTest, AWorkerTakesStreamsOnceItHasLoaded) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  EXPECT_EQ(state(0), State::Loading);
+  EXPECT_TRUE(workers_->can_work());
+  EXPECT_FALSE(workers_->takes_streams(0));
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  EXPECT_TRUE(workers_->takes_streams(0));
+  EXPECT_TRUE(workers_->is_ready());
+  EXPECT_EQ(workers_->length_max(), 100U);
+  ASSERT_TRUE(say(0, MessageType::Tokens, {}));
+  EXPECT_EQ(frame_count_, 1U) << "what is about streams is the client's";
+}
+
+TEST_F(DecoderWorkersTest, ADrainLetsStreamsEndAndThenTheProcess) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  owed_[0] = 1;
+  workers_->drain(0);
+  pass(seconds(1));
+  EXPECT_EQ(state(0), State::Draining);
+  EXPECT_FALSE(workers_->takes_streams(0));
+  EXPECT_TRUE(processes_->groups[0].endings.empty()) << "it computes";
+  owed_[0] = 0;
+  pass(seconds(1));
+  ASSERT_EQ(processes_->groups[0].endings, std::vector{GroupEnding::EndOfStream});
+  die(0, kExited);
+  EXPECT_EQ(state(0), State::Drained);
+  EXPECT_EQ(workers_->view(0).reason, "drained");
+  EXPECT_EQ(workers_->view(0).pid, std::nullopt);
+  pass(seconds(60));
+  EXPECT_EQ(start_count(0), 1U);
+  EXPECT_TRUE(workers_->can_work()) << "the other one does";
+
+  workers_->resume(0);
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 2U);
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  EXPECT_EQ(state(0), State::Ready);
+}
+
+TEST_F(DecoderWorkersTest, WhatIsLeftAtTheDrainLimitIsLostToOthersAndNobodysFault) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 2;
+  workers_->drain(0);
+  EXPECT_EQ(workers_->next_deadline(), clock_.now() + seconds(30));
+  pass(seconds(30));
+  ASSERT_EQ(losses_.size(), 1U);
+  EXPECT_FALSE(losses_[0].second.is_own_fault);
+  EXPECT_EQ(losses_[0].second.reason, "drained");
+  EXPECT_FALSE(workers_->can_work());
+  EXPECT_EQ(workers_->cannot_work_error().message, "every device is drained");
+}
+
+TEST_F(DecoderWorkersTest, AWorkerThatDiesWhileItDrainsIsNotStartedAgain) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 1;
+  workers_->drain(0);
+  die(0, kKilled);
+  EXPECT_EQ(state(0), State::Drained);
+  ASSERT_EQ(losses_.size(), 1U);
+  EXPECT_FALSE(losses_[0].second.is_own_fault);
+  pass(seconds(60));
+  EXPECT_EQ(start_count(0), 1U);
+}
+
+TEST_F(DecoderWorkersTest, AResumeBeforeItHasEndedChangesNothingForItsStreams) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 1;
+  workers_->drain(0);
+  pass(seconds(1));
+  workers_->resume(0);
+  EXPECT_TRUE(workers_->takes_streams(0));
+  pass(seconds(40));  // beyond the drain's limit
+  EXPECT_TRUE(processes_->groups[0].endings.empty());
+}
+
+TEST_F(DecoderWorkersTest, AResumeWhileItEndsStartsItWhenItHas) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  workers_->drain(0);
+  pass(milliseconds(0));
+  ASSERT_EQ(processes_->groups[0].endings.size(), 1U);
+  workers_->resume(0);
+  EXPECT_TRUE(workers_->can_work());
+  die(0, kExited);
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 2U);
+}
+
+TEST_F(DecoderWorkersTest, ARestartDrainsAndStartsAgainAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 1;
+  workers_->restart(0);
+  pass(seconds(1));
+  EXPECT_EQ(state(0), State::Draining);
+  EXPECT_TRUE(workers_->view(0).is_asked_for);
+  EXPECT_TRUE(workers_->can_work()) << "it comes back: what waits need not fail";
+  owed_[0] = 0;
+  pass(milliseconds(0));
+  die(0, kExited);
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 2U);
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  EXPECT_EQ(state(0), State::Ready);
+  EXPECT_FALSE(workers_->view(0).is_asked_for);
+}
+
+TEST_F(DecoderWorkersTest, AWorkerThatIsKilledWhileItIsToStartAgainDoesSoAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 1;
+  workers_->restart(0);
+  die(0, kAborted);
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 2U);
+}
+
+// Its process has not ended yet: nobody waits until it has by itself.
+TEST_F(DecoderWorkersTest, OneThatCouldNotLoadIsStartedAgainAtOnceWhenItIsAskedFor) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  ASSERT_NO_FATAL_FAILURE(fail_load(0));
+  EXPECT_EQ(state(0), State::Failed);
+  EXPECT_FALSE(workers_->can_work());
+  EXPECT_EQ(workers_->cannot_work_error().message, "no weights");
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 1U) << "not by itself";
+
+  workers_->restart(0);
+  EXPECT_TRUE(workers_->can_work()) << "from the moment that it is asked for";
+  EXPECT_EQ(processes_->groups[0].endings.back(), GroupEnding::Kill);
+  die(0, kKilled);
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 2U);
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  EXPECT_TRUE(workers_->is_ready());
+}
+
+TEST_F(DecoderWorkersTest, OneThatCouldNotLoadAndIsGoneIsStartedAtOnceToo) {
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  ASSERT_NO_FATAL_FAILURE(load(1));
+  ASSERT_NO_FATAL_FAILURE(fail_load(0));
+  die(0, kExited);
+  EXPECT_EQ(state(0), State::Failed);
+  workers_->restart(0);
+  EXPECT_TRUE(workers_->takes_streams(1)) << "the other one goes on";
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 2U);
+  EXPECT_EQ(state(0), State::Loading);
+}
+
+TEST_F(DecoderWorkersTest, ARestartDoesNotWaitForABackOff) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  for (int i = 0; i < 3; ++i) {
+    pass(milliseconds(0));
+    die(0, kAborted);
+  }
+  pass(milliseconds(0));  // the fourth start comes after a pause
+  const auto started = start_count(0);
+  EXPECT_FALSE(workers_->can_work());
+  workers_->restart(0);
+  EXPECT_TRUE(workers_->can_work());
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), started + 1);
+}
+
+TEST_F(DecoderWorkersTest, ThoseThatRestStartWhenTheyAreResumed) {
+  ASSERT_NO_FATAL_FAILURE(make(2, {1}));
+  EXPECT_EQ(state(1), State::Drained);
+  EXPECT_EQ(start_count(1), 0U);
+  EXPECT_FALSE(workers_->is_to_rest());
+  workers_->resume(1);
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(1), 1U);
+}
+
+TEST_F(DecoderWorkersTest, AfterAStopNothingIsStarted) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  die(1, kKilled);
+  workers_->stop();
+  EXPECT_FALSE(workers_->is_stopped());
+  EXPECT_FALSE(workers_->can_work());
+  EXPECT_EQ(state(0), State::Draining);
+  die(0, kExited);
+  EXPECT_TRUE(workers_->is_stopped());
+  EXPECT_EQ(state(0), State::Drained);
+  workers_->restart(0);
+  workers_->resume(0);
+  pass(seconds(60));
+  EXPECT_EQ(start_count(0), 1U);
+  EXPECT_EQ(start_count(1), 1U);
+}
+
+TEST_F(DecoderWorkersTest, AProcessThatNoSignalEndsHoldsNobodyUp) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  workers_->stop();
+  for (int i = 0; i < 3; ++i) pass(seconds(1));
+  EXPECT_EQ(processes_->groups[0].endings.back(), GroupEnding::Kill);
+  EXPECT_EQ(processes_->groups[0].left_count, 1U);
+  EXPECT_TRUE(workers_->is_stopped());
+  EXPECT_NE(notices_.find("does not end: it is left to the system"), std::string::npos) << notices_;
+}
+
+// Of a decoder that is loaded beside others: a program that was replaced ends none of them.
+TEST_F(DecoderWorkersTest, AnotherBuildMayCountAsAFailedLoad) {
+  options_.ends_with_other_build = false;
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  ASSERT_TRUE(greet(0, "other"));
+  EXPECT_EQ(state(0), State::Failed);
+  EXPECT_EQ(workers_->cannot_work_error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(workers_->cannot_work_error().message.find("is of another build"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,112 @@
+// Memory is a bound that is checked before a worker starts: one that is too large for its device is
+// killed by the kernel load after load, and perhaps others with it.
+
+#include "serving/decoder_memory.h"
+
+#include <algorithm>
+
+#include "coordinator/decoder_workers.h"
+#include "modelfile/model_description.h"
+#include "planner/memory/memory_model.h"
+#include "planner/plan/device_budget.h"
+#include "planner/plan/plan.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kBlockTokens = 16;  // of a cache's block
+// So many prompts of full length have room in the cache where memory allows it.
+constexpr std::uint64_t kFullLengths = 4;
+// Of the memory that is free; weights and activations want most of it.
+constexpr std::uint64_t kShareOfMemory = 4;
+constexpr std::uint64_t kCacheBytesLeast = std::uint64_t{256} << 20;
+
+std::uint64_t element_bytes(DecoderPrecision precision) {
+  return precision == DecoderPrecision::Fp32 ? sizeof(float) : sizeof(std::uint16_t);
+}
+
+std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
+  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size *
+         element_bytes(precision);
+}
+
+// Every weight as a float of that precision.
+std::uint64_t converted_bytes(const ModelDescription& model, DecoderPrecision precision) {
+  std::uint64_t count = 0;
+  for (const auto& tensor : model.tensors) {
+    std::uint64_t of_tensor = 1;
+    for (const auto size : tensor.shape) of_tensor *= static_cast<std::uint64_t>(size);
+    count += of_tensor;
+  }
+  return count * element_bytes(precision);
+}
+
+std::uint64_t less(std::uint64_t whole, std::uint64_t part) {
+  return whole > part ? whole - part : 0;
+}
+
+}  // namespace
+
+Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
+                                     DecoderPrecision precision, std::uint32_t length_max) {
+  const auto model = MUSTER_TRY(describe_model(source));
+  Workload workload;
+  workload.task = PlanTask::Generate;
+  workload.context = length_max;
+  workload.prefill_tokens = std::min(length_max, DecoderFleetOptions{}.step_tokens_most);
+  const StageShare whole{.last_unit = static_cast<std::uint32_t>(model.units.size()),
+                         .is_gpu = false};
+  const auto parts = MUSTER_TRY(stage_memory(model, workload, whole));
+  const bool is_as_stored = precision == DecoderPrecision::Own;
+  return DecoderDemand{
+      .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
+      .work_bytes = parts.activations + parts.logits + parts.workspace};
+}
+
+CacheFit fit_decoder_cache(const DecoderSpec& spec, DecoderPrecision precision,
+                           std::uint32_t length_max, std::uint64_t room,
+                           const DecoderDemand& demand) {
+  const auto of_token = std::max<std::uint64_t>(1, token_bytes(spec, precision));
+  const auto most =
+      std::max(kCacheBytesLeast, std::min(room / kShareOfMemory, less(room, demand.total())));
+  const auto wanted = kFullLengths * (length_max + kBlockTokens) * of_token;
+  const auto bytes = std::min(most, wanted);
+  const auto tokens = bytes / of_token / kBlockTokens * kBlockTokens;
+  return {.bytes = bytes,
+          .length_max = static_cast<std::uint32_t>(std::min<std::uint64_t>(length_max, tokens))};
+}
+
+// A machine with GPUs has its CPUs as host memory alone: each of the server's has an equal share.
+DeviceMemory::DeviceMemory(const Machine& machine, const std::vector<Device>& devices)
+    : usable_(devices.size()) {
+  const auto is_cpu = [](const auto& device) { return device.kind == DeviceKind::Cpu; };
+  const auto cpu_count =
+      static_cast<std::uint64_t>(std::count_if(devices.begin(), devices.end(), is_cpu));
+  // The margin is that of a plan to generate; names of devices alone could make it fail.
+  const auto margin = default_margin(ModelDescription{}, Workload{});
+  const auto budgets = machine_budgets(machine, margin, PlanRequest{});
+  if (!budgets || cpu_count == 0) return;
+  const bool has_cpus = std::all_of(machine.devices.begin(), machine.devices.end(), is_cpu) &&
+                        machine.devices.size() == devices.size();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!is_cpu(devices[i])) continue;
+    if (has_cpus) {
+      usable_[i] = budgets->devices[i].usable_bytes;
+    } else if (budgets->host.usable_bytes > 0) {
+      usable_[i] = budgets->host.usable_bytes / cpu_count;
+    }
+    usable_of_cpus_ += usable_[i].value_or(0);
+  }
+}
+
+std::optional<std::uint64_t> DeviceMemory::room(std::size_t device, std::uint64_t planned,
+                                                std::optional<std::uint64_t> available) const {
+  const auto usable = usable_[device];
+  if (!usable) return std::nullopt;
+  const auto left = less(*usable, planned);
+  if (!available || usable_of_cpus_ == 0) return left;
+  const auto share = static_cast<double>(*usable) / static_cast<double>(usable_of_cpus_);
+  return std::min(left, static_cast<std::uint64_t>(static_cast<double>(*available) * share));
+}
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/decoder_spec.h"
+#include "spec/device.h"
+#include "spec/generation.h"
+#include "spec/machine.h"
+
+namespace muster {
+
+/// What one worker of a decoder takes beside its keys and values.
+struct DecoderDemand {
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t work_bytes = 0;  // activations and logits of a step
+
+  std::uint64_t total() const { return weights_bytes + work_bytes; }
+};
+
+/// As `muster plan` counts it for a sequence of `length_max` tokens, in steps of as many tokens as
+/// a worker computes; but of a file whose weights are converted (fp32, bf16), every weight counts
+/// in that precision, since the engine undoes a quantisation.
+///
+/// Errors: those of describe_model and of stage_memory. Cost: reads the headers of the files.
+/// Threads: thread-safe. Source: docs/memory-model.md.
+Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
+                                     DecoderPrecision precision, std::uint32_t length_max);
+
+/// Keys and values of a decoder's worker.
+struct CacheFit {
+  std::uint64_t bytes = 0;
+  std::uint32_t length_max = 0;  // tokens of a prompt and its reply that they hold
+};
+
+/// Of a few prompts as long as the model takes them, where memory allows it: at most a quarter of
+/// `room`, and no more than is left of it beside `demand`; but 256 MiB at least.
+CacheFit fit_decoder_cache(const DecoderSpec& spec, DecoderPrecision precision,
+                           std::uint32_t length_max, std::uint64_t room,
+                           const DecoderDemand& demand);
+
+/// The memory that the models of a server may take on its devices: what was free before its workers
+/// came, the margin of a plan taken off.
+///
+/// Threads: immutable.
+class DeviceMemory {
+ public:
+  /// machine: of these devices, as free as before the server's workers came.
+  DeviceMemory(const Machine& machine, const std::vector<Device>& devices);
+
+  /// What a new worker on a device may take. nullopt: that is not known.
+  ///
+  /// planned: what workers there take or will take. available: what a new program can have now of
+  /// the host's memory, of which each CPU has its share; nullopt: not known.
+  std::optional<std::uint64_t> room(std::size_t device, std::uint64_t planned,
+                                    std::optional<std::uint64_t> available) const;
+
+ private:
+  std::vector<std::optional<std::uint64_t>> usable_;  // by device
+  std::uint64_t usable_of_cpus_ = 0;
+};
+
+}  // namespace muster

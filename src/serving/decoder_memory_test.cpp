@@ -1,0 +1,115 @@
+#include "serving/decoder_memory.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "serving/decoder_fixture.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// Of each token: 2 (keys and values) x 30 layers x 3 heads x 64 values x 2 bytes = 23,040 bytes.
+DecoderSpec smollm2() {
+  DecoderSpec spec;
+  spec.layer_count = 30;
+  spec.kv_head_count = 3;
+  spec.head_size = 64;
+  return spec;
+}
+
+TEST(DecoderMemory, TheCacheHoldsFourContextsWhereThereIsRoom) {
+  const auto fit = fit_decoder_cache(smollm2(), DecoderPrecision::Own, 2048, 64'000 * kMiB, {});
+  EXPECT_EQ(fit.bytes, 4ULL * (2048 + 16) * 23'040);
+  EXPECT_EQ(fit.length_max, 2048U);
+  const auto wide = fit_decoder_cache(smollm2(), DecoderPrecision::Fp32, 2048, 64'000 * kMiB, {});
+  EXPECT_EQ(wide.bytes, 2 * fit.bytes);
+}
+
+TEST(DecoderMemory, TheCacheLeavesRoomForTheWeights) {
+  // A quarter of 4,000 MiB is 1,000; beside 3,200 of weights 800 are left.
+  const DecoderDemand demand{.weights_bytes = 3200 * kMiB};
+  const auto fit =
+      fit_decoder_cache(smollm2(), DecoderPrecision::Own, 100'000, 4000 * kMiB, demand);
+  EXPECT_EQ(fit.bytes, 800 * kMiB);
+  // 256 MiB at least, which hold 11,650 tokens in whole blocks of 16: 11,648.
+  const auto least = fit_decoder_cache(smollm2(), DecoderPrecision::Own, 100'000, 0, {});
+  EXPECT_EQ(least.bytes, 256 * kMiB);
+  EXPECT_EQ(least.length_max, 11'648U);
+}
+
+Machine machine_of(std::vector<std::uint64_t> free_mib) {
+  Machine machine;
+  machine.classes.push_back({.model = "CPU", .kind = DeviceKind::Cpu, .memory_bytes = 0});
+  for (const auto free : free_mib) {
+    machine.devices.push_back({.kind = DeviceKind::Cpu, .free_bytes = free * kMiB});
+  }
+  return machine;
+}
+
+// The class has no size of its own here, so a plan's margin, a share of that, is nothing.
+TEST(DecoderMemory, ADeviceHasWhatWasFreeLessWhatIsPlanned) {
+  std::vector<Device> devices(2);
+  const DeviceMemory memory(machine_of({3000, 1000}), devices);
+  EXPECT_EQ(memory.room(0, 0, std::nullopt), 3000 * kMiB);
+  EXPECT_EQ(memory.room(0, 2000 * kMiB, std::nullopt), 1000 * kMiB);
+  EXPECT_EQ(memory.room(0, 4000 * kMiB, std::nullopt), 0U);
+  // Of 2,000 MiB that the host has now, three quarters are the first one's share.
+  EXPECT_EQ(memory.room(0, 0, 2000 * kMiB), 1500 * kMiB);
+  EXPECT_EQ(memory.room(1, 800 * kMiB, 2000 * kMiB), 200 * kMiB) << "less than its share";
+}
+
+TEST(DecoderMemory, AMarginIsKept) {
+  auto machine = machine_of({1000});
+  machine.classes.front().memory_bytes = 2000 * kMiB;  // 5 % of it: 100 MiB
+  const DeviceMemory memory(machine, std::vector<Device>(1));
+  EXPECT_EQ(memory.room(0, 0, std::nullopt), 900 * kMiB);
+}
+
+TEST(DecoderMemory, WhatIsNotKnownIsNotMadeUp) {
+  const DeviceMemory unknown({}, std::vector<Device>(1));
+  EXPECT_EQ(unknown.room(0, 0, 1000 * kMiB), std::nullopt);
+  std::vector<Device> gpu(1);
+  gpu.front().kind = DeviceKind::Cuda;
+  EXPECT_EQ(DeviceMemory(machine_of({1000}), gpu).room(0, 0, std::nullopt), std::nullopt);
+}
+
+// The host's memory beside GPUs is shared by the server's CPUs.
+TEST(DecoderMemory, CpusBesideGpusShareTheHost) {
+  auto machine = machine_of({16'000});
+  machine.classes.front().kind = DeviceKind::Cuda;
+  machine.devices.front().kind = DeviceKind::Cuda;
+  machine.nodes.push_back({.device_count = 1, .host_bytes = 2000 * kMiB});
+  std::vector<Device> devices(3);
+  devices.front().kind = DeviceKind::Cuda;
+  const DeviceMemory memory(machine, devices);
+  EXPECT_EQ(memory.room(1, 0, std::nullopt), 950 * kMiB) << "5 % are kept";
+  EXPECT_EQ(memory.room(0, 0, std::nullopt), std::nullopt);
+}
+
+// By hand from decoder_fixture.cpp: 32 values a row; 48 rows of the table, which is the head too; a
+// layer has 32 x 32 (query) + 2 x 16 x 32 (key, value) + 32 x 32 (output) + 3 x 48 x 32
+// (feed-forward) and two norms of 32; one more norm at the end.
+TEST(DecoderMemory, WeightsAreCountedInThePrecisionThatTheyAreKeptIn) {
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("decoder_memory." + std::to_string(::getpid()));
+  write_counting_decoder(folder);
+  constexpr std::uint64_t kLayer = 32 * 32 + 2 * 16 * 32 + 32 * 32 + 3 * 48 * 32 + 2 * 32;
+  constexpr std::uint64_t kWeights = 48 * 32 + 2 * kLayer + 32;
+  const auto fp32 = decoder_demand(folder, DecoderPrecision::Fp32, 128);
+  ASSERT_TRUE(fp32) << fp32.error().message;
+  EXPECT_EQ(fp32->weights_bytes, 4 * kWeights);
+  EXPECT_GT(fp32->work_bytes, 0U);
+  const auto bf16 = decoder_demand(folder, DecoderPrecision::Bf16, 128);
+  ASSERT_TRUE(bf16);
+  EXPECT_EQ(bf16->weights_bytes, 2 * kWeights);
+  EXPECT_FALSE(decoder_demand(folder / "none", DecoderPrecision::Own, 128));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,81 @@
+// An operator drains and restarts a device, and waits until that is done: what runs there has to
+// answer as one, whoever owns it.
+
+#include "serving/device_states.h"
+
+#include <algorithm>
+#include <array>
+
+namespace muster {
+namespace {
+
+using Worker = ServedDecoderStatus::Device;
+using Workers = std::vector<const Worker*>;
+
+Workers workers_on(const std::string& device, const std::vector<ServedDecoderStatus>& decoders) {
+  Workers found;
+  for (const auto& decoder : decoders) {
+    for (const auto& worker : decoder.devices) {
+      if (worker.name == device) found.push_back(&worker);
+    }
+  }
+  return found;
+}
+
+bool is_on_its_way(const Worker& worker) {
+  return worker.state == GroupState::Starting || worker.state == GroupState::Restarting ||
+         worker.state == GroupState::Draining;
+}
+
+const Worker* first_in(GroupState state, const Workers& workers) {
+  const auto found = std::find_if(workers.begin(), workers.end(),
+                                  [state](const Worker* worker) { return worker->state == state; });
+  return found == workers.end() ? nullptr : *found;
+}
+
+void rest(GroupStatus& device, const Workers& workers) {
+  const bool has_drained = std::all_of(workers.begin(), workers.end(), [](const Worker* worker) {
+    return worker->state == GroupState::Drained;
+  });
+  if (!has_drained) device.state = GroupState::Draining;
+}
+
+// No model that embeds or ranks is on it: what it does it does for decoders.
+void follow_decoders(GroupStatus& device, const Workers& workers) {
+  constexpr std::array kFromBest{GroupState::Ready,    GroupState::Starting, GroupState::Restarting,
+                                 GroupState::Draining, GroupState::GivenUp,  GroupState::Drained};
+  for (const auto state : kFromBest) {
+    const auto* const worker = first_in(state, workers);
+    if (worker == nullptr) continue;
+    device.state = state;
+    device.reason = worker->reason;
+    device.is_asked_for = device.is_asked_for || worker->is_asked_for;
+    return;
+  }
+}
+
+void add_workers(GroupStatus& device, const Workers& workers) {
+  if (workers.empty()) return;
+  if (device.is_to_rest) return rest(device, workers);
+  const auto asked = std::find_if(workers.begin(), workers.end(), [](const Worker* worker) {
+    return worker->is_asked_for && is_on_its_way(*worker);
+  });
+  if (asked != workers.end()) {
+    const bool is_draining = (*asked)->state == GroupState::Draining;
+    device.state = is_draining ? GroupState::Draining : GroupState::Restarting;
+    device.reason = (*asked)->reason;
+    device.is_asked_for = true;
+  } else if (device.state == GroupState::Idle) {
+    follow_decoders(device, workers);
+  }
+}
+
+}  // namespace
+
+std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
+                                       const std::vector<ServedDecoderStatus>& decoders) {
+  for (auto& device : devices) add_workers(device, workers_on(device.name, decoders));
+  return devices;
+}
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+#include "serving/device_states.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using Worker = ServedDecoderStatus::Device;
+
+GroupStatus device(GroupState state, bool is_to_rest = false) {
+  GroupStatus device;
+  device.name = "cpu:0";
+  device.state = state;
+  device.is_to_rest = is_to_rest;
+  return device;
+}
+
+GroupStatus joined(const GroupStatus& device, const std::vector<Worker>& workers) {
+  std::vector<ServedDecoderStatus> decoders;
+  for (const auto& worker : workers) decoders.push_back({.devices = {worker}});
+  return with_decoders({device}, decoders).front();
+}
+
+TEST(DeviceStates, ADeviceWithoutDecodersIsAsItsGroupIs) {
+  EXPECT_EQ(joined(device(GroupState::Idle), {}).state, GroupState::Idle);
+  const Worker elsewhere{.name = "cpu:1", .state = GroupState::Draining};
+  EXPECT_EQ(joined(device(GroupState::Ready), {elsewhere}).state, GroupState::Ready);
+}
+
+TEST(DeviceStates, ADeviceHasDrainedWhenAllOnItHave) {
+  const auto resting = device(GroupState::Drained, true);
+  const Worker done{.name = "cpu:0", .state = GroupState::Drained};
+  const Worker busy{.name = "cpu:0", .state = GroupState::Draining};
+  EXPECT_EQ(joined(resting, {done}).state, GroupState::Drained);
+  EXPECT_EQ(joined(resting, {done, busy}).state, GroupState::Draining);
+  EXPECT_EQ(joined(device(GroupState::Draining, true), {done}).state, GroupState::Draining);
+}
+
+TEST(DeviceStates, ARestartIsOverWhenTheWorkersOfDecodersAreReadyToo) {
+  const auto ready = device(GroupState::Ready);
+  const auto state_with = [&](GroupState state, bool is_asked_for) {
+    return joined(ready, {{.name = "cpu:0", .state = state, .is_asked_for = is_asked_for}}).state;
+  };
+  EXPECT_EQ(state_with(GroupState::Draining, true), GroupState::Draining);
+  EXPECT_EQ(state_with(GroupState::Restarting, true), GroupState::Restarting);
+  EXPECT_EQ(state_with(GroupState::Starting, true), GroupState::Restarting);
+  EXPECT_EQ(state_with(GroupState::GivenUp, true), GroupState::Ready) << "it tries no more";
+  EXPECT_EQ(state_with(GroupState::Restarting, false), GroupState::Ready)
+      << "a decoder that comes back by itself takes nothing from those that embed";
+}
+
+TEST(DeviceStates, ADeviceWithDecodersAloneIsAsTheBestOfThemIs) {
+  const auto idle = device(GroupState::Idle);
+  const Worker ready{.name = "cpu:0", .state = GroupState::Ready};
+  const Worker loading{.name = "cpu:0", .state = GroupState::Starting};
+  const Worker failed{.name = "cpu:0", .state = GroupState::GivenUp, .reason = "no such file"};
+  EXPECT_EQ(joined(idle, {failed, loading, ready}).state, GroupState::Ready);
+  EXPECT_EQ(joined(idle, {failed, loading}).state, GroupState::Starting);
+  const auto given_up = joined(idle, {failed});
+  EXPECT_EQ(given_up.state, GroupState::GivenUp);
+  EXPECT_EQ(given_up.reason, "no such file");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,245 @@
+// Decoders on their way in and out. Files are read on a thread of their own; what follows is on the
+// loop. A fleet is never destroyed within its own step: whatever makes it go is posted.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/build_info.h"
+#include "base/text.h"
+#include "jobs/decoder_source.h"
+#include "serving/serving_decoders.h"
+
+namespace muster {
+
+// Threads: any. It reads what never changes.
+Result<ServingDecoders::Opened> ServingDecoders::read(const ServedModel& asked) const {
+  Opened opened;
+  opened.decoder = MUSTER_TRY(read_decoder(asked, options_.devices));
+  const auto& decoder = *opened.decoder;
+  if (const auto demand = decoder_demand(decoder.path, decoder.precision, decoder.length_most)) {
+    opened.demand = *demand;
+  } else {
+    opened.why_no_demand = demand.error().message;
+  }
+  if (events_.memory_available) opened.available = events_.memory_available();
+  return opened;
+}
+
+// Errors: ResourceExhausted where too many wait.
+Status ServingDecoders::read_beside(std::function<void()> job) {
+  if (!file_thread_.joinable()) {
+    file_thread_ = std::jthread([this] {
+      while (const auto next = files_.take()) {
+        if (!is_ending_) (*next)();
+      }
+    });
+  }
+  if (files_.push(std::move(job))) return Done{};
+  return Error{ErrorKind::ResourceExhausted,
+               fmt::format("too many models wait to be opened: {}", kFilesMost)};
+}
+
+void ServingDecoders::ask_kind(const std::string& model,
+                               std::function<void(Result<bool>)> on_answer) {
+  // Shared: where there is no room for the question, the answer is given here.
+  const auto answer = std::make_shared<std::function<void(Result<bool>)>>(std::move(on_answer));
+  const auto asked = read_beside([this, model, answer] {
+    const bool generates = names_decoder(model);
+    loop_.post([answer, generates] { (*answer)(generates); });
+  });
+  if (!asked) (*answer)(asked.error());
+}
+
+Status ServingDecoders::open(const ServedModel& asked) {
+  auto ticket = MUSTER_TRY(roster_.enter());
+  auto opened = MUSTER_TRY(read(asked));
+  const auto name = opened.decoder->name;
+  if (!ticket.take_name(name)) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("two models have the same name: {}; NAME=MODEL gives another", name)};
+  }
+  MUSTER_TRY(place(std::move(opened), std::move(ticket), /*is_at_start=*/true));
+  return Done{};
+}
+
+void ServingDecoders::load(const ServedModel& asked, OnLoaded on_done) {
+  auto ticket = roster_.enter();
+  if (!ticket) return on_done(ticket.error());
+  if (!asked.name.empty()) {
+    if (const auto named = ticket->take_name(asked.name); !named) return on_done(named.error());
+  }
+  const auto id = next_id_++;
+  openings_.emplace(
+      id, Opening{.name = asked.name, .ticket = *std::move(ticket), .on_done = std::move(on_done)});
+  const auto taken = read_beside([this, id, asked] {
+    const auto opened = std::make_shared<Result<Opened>>(read(asked));
+    loop_.post([this, id, opened] { on_opened(id, std::move(*opened)); });
+  });
+  if (!taken) on_opened(id, taken.error());
+}
+
+void ServingDecoders::on_opened(std::uint64_t id, Result<Opened> opened) {
+  const auto found = openings_.find(id);
+  if (found == openings_.end()) return;  // it was unloaded meanwhile
+  auto opening = std::move(found->second);
+  openings_.erase(found);
+  if (!opened) return opening.on_done(opened.error());
+  const auto named = opening.ticket.take_name(opened->decoder->name);
+  if (!named) return opening.on_done(named.error());
+  const auto placed = place(*std::move(opened), std::move(opening.ticket), /*is_at_start=*/false);
+  if (!placed) return opening.on_done(placed.error());
+  (*placed)->on_loaded = std::move(opening.on_done);
+  tell_state(**placed);  // every device of it may be drained
+}
+
+Result<ServingDecoder*> ServingDecoders::place(Opened opened, ModelRoster::Ticket ticket,
+                                               bool is_at_start) {
+  const auto cache_bytes = MUSTER_TRY(fit_memory(opened));
+  auto& decoder = *opened.decoder;
+  if (!opened.demand) {
+    events_.on_notice(fmt::format("{}: loaded without a look at memory, since what it takes is not "
+                                  "known: {}",
+                                  decoder.name, opened.why_no_demand),
+                      std::nullopt);
+  }
+  decoder.id = next_id_++;
+  decoder.ticket = std::move(ticket);
+  MUSTER_TRY(start_fleet(decoder, cache_bytes, is_at_start));
+  return decoders_.emplace_back(std::move(opened.decoder)).get();
+}
+
+// Bytes for keys and values of each worker. Notes in the decoder what a worker takes in all.
+//
+// Errors: ResourceExhausted where a device has too little for a worker.
+Result<std::uint64_t> ServingDecoders::fit_memory(const Opened& opened) const {
+  auto& decoder = *opened.decoder;
+  std::optional<std::uint64_t> least;
+  std::size_t tightest = 0;
+  for (const auto device : decoder.devices) {
+    std::uint64_t planned = 0;
+    for (const auto& other : decoders_) {
+      const auto& places = other->devices;
+      const bool is_there = std::find(places.begin(), places.end(), device) != places.end();
+      if (is_there) planned += other->planned_bytes;
+    }
+    const auto room = memory_.room(device, planned, opened.available);
+    if (!room || (least && *room >= *least)) continue;
+    least = room;
+    tightest = device;
+  }
+  const auto demand = opened.demand.value_or(DecoderDemand{});
+  const auto cache = fit_decoder_cache(decoder.spec, decoder.precision, decoder.length_most,
+                                       least.value_or(0), demand);
+  decoder.length_most = cache.length_max;
+  if (!opened.demand) return cache.bytes;
+  decoder.planned_bytes = demand.total() + cache.bytes;
+  if (!least || decoder.planned_bytes <= *least) return cache.bytes;
+  return Error{
+      ErrorKind::ResourceExhausted,
+      fmt::format("{} needs {} on each device (weights {}, a step {}, keys and values {}), and {} "
+                  "has {} left: unload another model or name fewer tokens (length_max)",
+                  decoder.name, human_bytes(decoder.planned_bytes),
+                  human_bytes(demand.weights_bytes), human_bytes(demand.work_bytes),
+                  human_bytes(cache.bytes), options_.devices[tightest].name(),
+                  human_bytes(*least))};
+}
+
+Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache_bytes,
+                                    bool is_at_start) {
+  DecoderFleetOptions options{.devices = {},
+                              .worker_program = options_.worker_program,
+                              .torch_root = options_.torch_root,
+                              .build = std::string(build_name()),
+                              .source = decoder.path,
+                              .precision = decoder.precision,
+                              .cache_bytes = cache_bytes,
+                              .streams_most = ServingDecoder::kStreamsMost,
+                              .has_prefix_cache = options_.has_prefix_cache,
+                              .ends_with_other_build = is_at_start,
+                              .drain_limit = options_.drain_limit};
+  for (const auto device : decoder.devices) {
+    if (resting_.contains(device)) options.resting.push_back(options.devices.size());
+    options.devices.push_back(options_.devices[device]);
+  }
+  DecoderFleetEvents events;
+  events.on_begun = [this, &decoder](StreamId stream, std::uint32_t cached_count) {
+    events_.on_begun(decoder, stream, cached_count);
+  };
+  events.on_token = [this, &decoder](StreamId stream, const GeneratedToken& token) {
+    events_.on_token(decoder, stream, token);
+  };
+  events.on_finished = [this, &decoder](StreamId stream, FinishReason reason) {
+    events_.on_finished(decoder, stream, reason);
+  };
+  events.on_failed = [this, &decoder](StreamId stream, const Error& error, bool was_given) {
+    events_.on_failed(decoder, stream, error, was_given);
+  };
+  events.on_change = [this, &decoder] { tell_state(decoder); };
+  events.on_notice = [this, &decoder](const std::string& text, std::size_t group) {
+    events_.on_notice(fmt::format("{}: {}", decoder.name, text),
+                      options_.devices[decoder.devices[group]].name());
+  };
+  decoder.fleet = MUSTER_TRY(DecoderFleet::start(std::move(options), std::move(events), clock_));
+  decoder.timer = loop_.timer([this, &decoder] { pump(decoder); });
+  decoder.watch = loop_.watch(decoder.fleet->wait_fd(), [this, &decoder] { pump(decoder); });
+  decoder.timer->set(decoder.fleet->next_deadline());
+  return Done{};
+}
+
+Result<std::size_t> ServingDecoders::unload(const std::string& name) {
+  const Error meanwhile{ErrorKind::Cancelled,
+                        "the model was unloaded while it was loading: " + name};
+  for (const auto& decoder : decoders_) {
+    if (decoder->is_leaving || decoder->name != name) continue;
+    const auto count = events_.reply_count(*decoder);
+    leave(*decoder, meanwhile);
+    return count;
+  }
+  for (auto opening = openings_.begin(); opening != openings_.end(); ++opening) {
+    if (name.empty() || opening->second.name != name) continue;
+    const auto on_done = std::move(opening->second.on_done);
+    openings_.erase(opening);
+    on_done(meanwhile);
+    return std::size_t{0};
+  }
+  return no_such_model(name);
+}
+
+void ServingDecoders::leave(ServingDecoder& decoder, const Error& why_not_loaded) {
+  decoder.is_leaving = true;
+  decoder.ticket.leave();
+  decoder.leave_timer = loop_.timer([this, &decoder] {
+    events_.fail_calls(decoder,
+                       {ErrorKind::Unavailable,
+                        fmt::format("{} was unloaded before the end of the reply", decoder.name)});
+  });
+  decoder.leave_timer->set(clock_.now() + options_.drain_limit);
+  loop_.post([this, id = decoder.id] { let_go(id); });
+  if (decoder.on_loaded) std::exchange(decoder.on_loaded, nullptr)(why_not_loaded);
+}
+
+void ServingDecoders::on_call_end(const ServingDecoder& decoder) {
+  if (decoder.is_leaving) loop_.post([this, id = decoder.id] { let_go(id); });
+}
+
+// Its workers end once nothing is computed with it any more; `pump` sees when they are gone.
+void ServingDecoders::let_go(std::uint64_t id) {
+  auto* const decoder = find_id(id);
+  if (decoder == nullptr || events_.reply_count(*decoder) > 0) return;
+  decoder->leave_timer->clear();
+  decoder->fleet->workers().stop();
+}
+
+void ServingDecoders::remove(std::uint64_t id) {
+  const auto found = std::find_if(decoders_.begin(), decoders_.end(),
+                                  [id](const auto& decoder) { return decoder->id == id; });
+  if (found == decoders_.end()) return;
+  const auto decoder = std::move(*found);
+  decoders_.erase(found);
+  events_.on_notice(fmt::format("model {}: unloaded, its workers have ended", decoder->name),
+                    std::nullopt);
+}
+
+}  // namespace muster

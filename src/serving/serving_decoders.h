@@ -1,0 +1,155 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/inbox.h"
+#include "base/result.h"
+#include "net/event_loop.h"
+#include "serving/decoder_memory.h"
+#include "serving/generation_call.h"
+#include "serving/model_roster.h"
+#include "serving/serve_options.h"
+#include "serving/serving_decoder.h"
+
+namespace muster {
+
+/// The decoders of a server: loaded and unloaded while it runs, each with a fleet of its own, whose
+/// turns on the loop are taken here.
+///
+/// A decoder is loaded only where its workers fit into the memory of their devices, as a plan
+/// counts it. One that is unloaded takes no new calls and ends those that it has, until the drain
+/// limit; until its workers are gone it counts in memory, and an operator reaches it with their
+/// device.
+///
+/// Threads: the loop's; files are read on a thread of its own.
+class ServingDecoders {
+ public:
+  using OnLoaded = std::function<void(Result<ServedDecoderStatus>)>;
+
+  /// What its owner hears and is asked.
+  struct Events {
+    /// A sentence for the log; device is set when it is about one.
+    std::function<void(const std::string&, std::optional<std::string> device)> on_notice;
+    /// Workers of another build.
+    std::function<void(const Error&)> on_fatal;
+    /// What a new program can have of the host's memory now; may be empty. Threads: any.
+    std::function<std::optional<std::uint64_t>()> memory_available;
+    // As DecoderFleetEvents.
+    std::function<void(ServingDecoder&, StreamId, std::uint32_t cached_count)> on_begun;
+    std::function<void(ServingDecoder&, StreamId, const GeneratedToken&)> on_token;
+    std::function<void(ServingDecoder&, StreamId, FinishReason)> on_finished;
+    std::function<void(ServingDecoder&, StreamId, const Error&, bool was_given)> on_failed;
+    /// Replies of it that have not ended.
+    std::function<std::size_t(const ServingDecoder&)> reply_count;
+    /// All of them are to fail.
+    std::function<void(const ServingDecoder&, const Error&)> fail_calls;
+  };
+
+  /// roster, loop and clock outlive it.
+  ServingDecoders(const ServeOptions& options, ModelRoster& roster, EventLoop& loop, Events events,
+                  const Clock& clock);
+  ~ServingDecoders();
+  ServingDecoders(const ServingDecoders&) = delete;
+  ServingDecoders& operator=(const ServingDecoders&) = delete;
+
+  /// One of the server's start; it loads while the caller goes on.
+  ///
+  /// Errors: those of read_decoder, of the roster and of DecoderFleet::start; ResourceExhausted
+  /// where it does not fit.
+  Status open(const ServedModel& asked);
+
+  /// on_done: when a device has it, or none can.
+  void load(const ServedModel& asked, OnLoaded on_done);
+
+  /// How many of its replies go on. Whoever waits for it to be loaded is told that it was unloaded.
+  ///
+  /// Errors: NotFound, with the nearest name.
+  Result<std::size_t> unload(const std::string& name);
+
+  /// Whether a name leads to a decoder (jobs/decoder_source.h), which only files tell.
+  void ask_kind(const std::string& model, std::function<void(Result<bool>)> on_answer);
+
+  /// The decoder of a name; of the empty one the first. An Unavailable error where it is being
+  /// loaded, else NotFound.
+  std::variant<ServingDecoder*, CallError> find(const std::string& model) const;
+  bool has(std::string_view name) const;
+
+  /// A call of it has ended.
+  void on_call_end(const ServingDecoder& decoder);
+
+  // What an operator does to a device, for the workers of all decoders on it.
+  void drain(std::size_t device);
+  void resume(std::size_t device);
+  void restart(std::size_t device);
+
+  /// Those that take calls.
+  std::vector<ServedDecoderStatus> served() const;
+  /// Those as well that are leaving.
+  std::vector<ServedDecoderStatus> hosted() const;
+  bool is_ready() const;
+  const std::vector<std::unique_ptr<ServingDecoder>>& all() const { return decoders_; }
+
+ private:
+  /// A decoder whose files were read.
+  struct Opened {
+    std::unique_ptr<ServingDecoder> decoder;
+    std::optional<DecoderDemand> demand;     // nullopt: not known
+    std::string why_no_demand;               // then
+    std::optional<std::uint64_t> available;  // of the host's memory
+  };
+  /// One that is asked for while the server runs, until it is among the others.
+  struct Opening {
+    std::string name;  // empty: not known yet
+    ModelRoster::Ticket ticket;
+    OnLoaded on_done;
+  };
+
+  // serving_decoder_loading.cpp
+  Result<Opened> read(const ServedModel& asked) const;
+  Status read_beside(std::function<void()> job);
+  void on_opened(std::uint64_t id, Result<Opened> opened);
+  Result<ServingDecoder*> place(Opened opened, ModelRoster::Ticket ticket, bool is_at_start);
+  Result<std::uint64_t> fit_memory(const Opened& opened) const;
+  Status start_fleet(ServingDecoder& decoder, std::uint64_t cache_bytes, bool is_at_start);
+  void leave(ServingDecoder& decoder, const Error& why_not_loaded);
+  void let_go(std::uint64_t id);
+  void remove(std::uint64_t id);
+
+  // serving_decoders.cpp
+  ServingDecoder* find_id(std::uint64_t id) const;
+  Error no_such_model(const std::string& name) const;
+  void pump(ServingDecoder& decoder);
+  void tell_state(ServingDecoder& decoder);
+  void for_workers_on(std::size_t device, void (DecoderWorkers::*change)(std::size_t));
+
+  const ServeOptions options_;
+  ModelRoster& roster_;
+  EventLoop& loop_;
+  const Events events_;
+  const Clock& clock_;
+  const DeviceMemory memory_;
+  std::vector<std::unique_ptr<ServingDecoder>> decoders_;  // in the order they came
+  std::map<std::uint64_t, Opening> openings_;
+  std::set<std::size_t> resting_;  // devices that an operator has drained
+  std::uint64_t next_id_ = 1;
+
+  static constexpr std::size_t kFilesMost = 16;  // models that may wait to be read
+  std::atomic<bool> is_ending_ = false;
+  Inbox<std::function<void()>> files_{kFilesMost};
+  std::jthread file_thread_;  // started by the first that is read; the last member: it ends first
+};
+
+}  // namespace muster

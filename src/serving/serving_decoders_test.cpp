@@ -1,0 +1,364 @@
+// Decoders that come and go while the server runs, and what an operator does to their devices; on
+// real worker processes that count (stand_ins/counting_worker).
+#include "serving/serving_decoders.h"
+
+#include <signal.h>
+
+#include "base/text.h"
+#include "serving/decoder_memory.h"
+#include "serving/generation_fixture.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kWhole = "bcdefghijklmnopqrstuvwxyzé012345678";  // after "a"
+
+class ServingDecodersTest : public GenerationServiceTest {
+ protected:
+  ServedModel second() const { return {.name = "second", .model = counting()}; }
+
+  /// Of what is served, or still there.
+  std::optional<ServedDecoderStatus> hosted(const std::string& name) const {
+    for (auto& decoder : service_->decoders().hosted()) {
+      if (decoder.name == name) return decoder;
+    }
+    return std::nullopt;
+  }
+  GroupState worker_state(const std::string& name, std::size_t device = 0) const {
+    return hosted(name)->devices.at(device).state;
+  }
+  void run_until_worker_is(GroupState state, std::size_t device = 0) {
+    run_until([&] { return worker_state("chat", device) == state; });
+  }
+  std::string names() const {
+    std::string text;
+    for (const auto& model : service_->models()) text += model.name + " ";
+    return text;
+  }
+};
+
+TEST_F(ServingDecodersTest, ADecoderIsLoadedBesideOthersAndUnloaded) {
+  start();
+  const auto loaded = load(second());
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->state, ModelState::Ready);
+  EXPECT_EQ(names(), "chat second ");
+  EXPECT_EQ(answer({.model = "second", .text = "a"}).text, kWhole);
+  EXPECT_EQ(answer({.model = "chat", .text = "a", .token_limit = 2}).text, "bc");
+
+  EXPECT_EQ(*service_->decoders().unload("second"), 0U);
+  EXPECT_EQ(names(), "chat ");
+  EXPECT_EQ(message(answer({.model = "second", .text = "a"})),
+            "second was unloaded and takes no new requests");
+  run_until([&] { return !hosted("second"); });
+  EXPECT_EQ(message(answer({.model = "secand", .text = "a"})),
+            "no model that generates has this name: secand; served here: chat");
+  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b") << "the other one goes on";
+}
+
+TEST_F(ServingDecodersTest, AServerWithoutADecoderLoadsItsFirst) {
+  options_.decoders.clear();
+  start();
+  const auto none = answer({.text = "a"});
+  EXPECT_EQ(none.error->error.kind, ErrorKind::NotFound);
+  EXPECT_EQ(message(none),
+            "no model that generates is served here: start with muster serve FILE.gguf, or muster "
+            "ctl load FILE.gguf");
+  ASSERT_TRUE(load(second()));
+  EXPECT_EQ(answer({.text = "a"}).text, kWhole);
+}
+
+// From the moment that it is asked for; its files are read and its worker loads meanwhile.
+TEST_F(ServingDecodersTest, WhileADecoderIsLoadedClientsAreToldToComeAgain) {
+  options_.decoders.clear();
+  start();
+  ::setenv("COUNTING_WORKER", "hang_at_load", 1);
+  service_->decoders().load(second(), [](const Loaded&) {});
+  for (const auto* name : {"second", ""}) {
+    const auto early = answer({.model = name, .text = "a"});
+    EXPECT_EQ(message(early), "second is being loaded") << name;
+    EXPECT_EQ(early.error->error.kind, ErrorKind::Unavailable);
+    EXPECT_TRUE(early.error->retry_after);
+  }
+  run_until([&] { return hosted("second").has_value(); });
+  EXPECT_EQ(message(answer({.model = "second", .text = "a"})), "second is being loaded");
+}
+
+TEST_F(ServingDecodersTest, AnUnloadLetsRepliesEnd) {
+  start("wait_at=2");
+  Outcome running;
+  const auto id = ask({.text = "a"}, running);
+  run_until([&] { return running.text == "bc"; });
+  EXPECT_EQ(*service_->decoders().unload("chat"), 1U);
+  const auto refused = answer({.text = "a"});
+  EXPECT_EQ(message(refused),
+            "chat was unloaded and takes no new requests; no other model that generates is served "
+            "here");
+  EXPECT_EQ(refused.error->error.kind, ErrorKind::NotFound);
+  EXPECT_FALSE(running.is_over());
+  ASSERT_TRUE(hosted("chat"));
+  EXPECT_TRUE(hosted("chat")->is_leaving);
+  EXPECT_FALSE(service_->is_ready());
+  service_->cancel(id);
+  run_until([&] { return !hosted("chat"); });
+}
+
+// Behind "6" choice 0 has said "78" and goes on; choice 1 says "8" and is at its end. What goes on
+// is counted by replies.
+TEST_F(ServingDecodersTest, AnUnloadLetsEveryReplyOfACallEnd) {
+  start("wait_at=2");
+  Outcome running;
+  const auto id = ask({.text = "6", .choice_count = 2}, running);
+  run_until([&] { return running.ended.size() == 1; });
+  Outcome more;
+  const auto other = ask({.text = "a", .choice_count = 3}, more);
+  run_until([&] { return more.texts.size() == 3 && more.usage.reply_tokens == 6; });
+  EXPECT_EQ(*service_->decoders().unload("chat"), 4U);
+  service_->cancel(other);
+  run_until([&] { return hosted("chat")->devices[0].running_count == 1; });
+  EXPECT_FALSE(running.is_over());
+  service_->cancel(id);
+  run_until([&] { return !hosted("chat"); });
+}
+
+TEST_F(ServingDecodersTest, AtTheDrainLimitAnUnloadEndsWhatIsLeft) {
+  options_.drain_limit = std::chrono::milliseconds(50);
+  start("wait_at=2");
+  Outcome running;
+  ask({.text = "a"}, running);
+  run_until([&] { return running.text == "bc"; });
+  ASSERT_TRUE(service_->decoders().unload("chat"));
+  run_until([&] { return !hosted("chat"); });
+  EXPECT_EQ(message(running), "chat was unloaded before the end of the reply");
+  EXPECT_EQ(running.error->error.kind, ErrorKind::Unavailable);
+}
+
+// Its worker dies again and again, and each next one goes on with the reply.
+TEST_F(ServingDecodersTest, AReplyOfAnUnloadedDecoderSurvivesItsWorkers) {
+  start("die_after=4");
+  Outcome running;
+  ask({.text = "a"}, running);
+  run_until([&] { return !running.text.empty(); });
+  ASSERT_TRUE(service_->decoders().unload("chat"));
+  run_until([&] { return running.is_over(); });
+  EXPECT_EQ(running.text, kWhole);
+  EXPECT_EQ(running.end, FinishReason::Stop);
+  run_until([&] { return !hosted("chat"); });
+}
+
+TEST_F(ServingDecodersTest, ANameAndAPlaceAreFreeWhileTheOldOneStillEnds) {
+  start("wait_at=2");
+  Outcome running;
+  ask({.text = "a"}, running);
+  run_until([&] { return running.text == "bc"; });
+  ASSERT_TRUE(service_->decoders().unload("chat"));
+  const auto again = load({.name = "chat", .model = counting()});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(service_->decoders().hosted().size(), 2U);
+  EXPECT_EQ(names(), "chat ");
+  EXPECT_FALSE(running.is_over());
+}
+
+TEST_F(ServingDecodersTest, ALoadIsToldWhyItCameToNothing) {
+  start();
+  const auto taken = load({.name = "chat", .model = counting()});
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().message, "a model of that name is there: chat");
+  EXPECT_EQ(load({.name = "none", .model = (folder_ / "none").string()}).error().kind,
+            ErrorKind::NotFound);
+  ::setenv("COUNTING_WORKER", "fail_load", 1);
+  const auto failed = load(second());
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "told not to load");
+  EXPECT_FALSE(roster_.has_name("second"));
+  ::setenv("COUNTING_WORKER", "die_at_load", 1);
+  const auto died = load(second());
+  ASSERT_FALSE(died);
+  EXPECT_EQ(died.error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(died.error().message.find("signal 6 (Aborted)"), std::string::npos);
+  ::setenv("COUNTING_WORKER", "other_build", 1);
+  EXPECT_EQ(load(second()).error().kind, ErrorKind::Unavailable) << "and the server goes on";
+  ::setenv("COUNTING_WORKER", "", 1);
+  EXPECT_TRUE(load(second()));
+  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+}
+
+TEST_F(ServingDecodersTest, ADecoderWhoseWorkerIsKilledWhileItLoadsIsThereAllTheSame) {
+  start();
+  ::setenv("COUNTING_WORKER", "hang_at_load", 1);
+  std::optional<Loaded> loaded;
+  service_->decoders().load(second(), [&](Loaded result) { loaded = std::move(result); });
+  run_until([&] { return hosted("second") && hosted("second")->devices[0].pid; });
+  ::setenv("COUNTING_WORKER", "", 1);
+  ::kill(*hosted("second")->devices[0].pid, SIGKILL);
+  run_until([&] { return loaded.has_value(); });
+  ASSERT_TRUE(*loaded) << loaded->error().message;
+  EXPECT_EQ((*loaded)->devices[0].restart_count, 1U);
+  EXPECT_EQ(answer({.model = "second", .text = "a"}).text, kWhole);
+}
+
+TEST_F(ServingDecodersTest, ALoadEndsWhenItsModelIsUnloadedMeanwhile) {
+  start();
+  ::setenv("COUNTING_WORKER", "hang_at_load", 1);
+  std::optional<Loaded> loaded;
+  const auto on_done = [&](Loaded result) { loaded = std::move(result); };
+  service_->decoders().load(second(), on_done);
+  EXPECT_EQ(*service_->decoders().unload("second"), 0U) << "while its files are read";
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->error().message, "the model was unloaded while it was loading: second");
+  loaded.reset();
+  service_->decoders().load(second(), on_done);
+  run_until([&] { return hosted("second").has_value(); });
+  EXPECT_EQ(*service_->decoders().unload("second"), 0U) << "while its worker loads";
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->error().kind, ErrorKind::Cancelled);
+  run_until([&] { return !hosted("second"); });
+  EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+}
+
+TEST_F(ServingDecodersTest, ADrainedDeviceEndsItsRepliesAndTheOtherGoesOn) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start("wait_at=2");
+  run_until_worker_is(GroupState::Ready, 0);
+  run_until_worker_is(GroupState::Ready, 1);
+  Outcome first;
+  const auto id = ask({.text = "a"}, first);
+  run_until([&] { return first.text == "bc"; });
+  service_->decoders().drain(0);
+  EXPECT_EQ(worker_state("chat"), GroupState::Draining);
+  Outcome second;
+  ask({.text = "a"}, second);
+  run_until([&] { return second.text == "bc"; });
+  EXPECT_EQ(hosted("chat")->devices[1].running_count, 1U);
+  service_->cancel(id);
+  run_until_worker_is(GroupState::Drained);
+  EXPECT_EQ(service_->models()[0].state, ModelState::Ready);
+  service_->decoders().drain(1);
+  EXPECT_EQ(service_->models()[0].state, ModelState::Drained);
+  const auto refused = answer({.text = "a"});
+  EXPECT_EQ(message(refused), "every device of chat is drained");
+  EXPECT_EQ(refused.error->error.kind, ErrorKind::Unavailable);
+  EXPECT_FALSE(second.is_over()) << "it may still end";
+  ::setenv("COUNTING_WORKER", "", 1);
+  service_->decoders().resume(0);
+  run_until_worker_is(GroupState::Ready);
+  EXPECT_EQ(answer({.text = "a"}).text, kWhole);
+}
+
+TEST_F(ServingDecodersTest, ADrainReachesADecoderThatIsUnloading) {
+  start("wait_at=2");
+  Outcome running;
+  const auto id = ask({.text = "a"}, running);
+  run_until([&] { return running.text == "bc"; });
+  ASSERT_TRUE(service_->decoders().unload("chat"));
+  service_->decoders().drain(0);
+  EXPECT_EQ(worker_state("chat"), GroupState::Draining);
+  service_->cancel(id);
+  run_until([&] { return !hosted("chat"); });
+}
+
+TEST_F(ServingDecodersTest, ADecoderThatIsLoadedOntoADrainedDeviceWaitsForIt) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start();
+  service_->decoders().drain(1);
+  const auto loaded = load(second());
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(worker_state("second", 1), GroupState::Drained);
+  service_->decoders().drain(0);
+  const auto none = load({.name = "third", .model = counting()});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "every device of third is drained");
+  service_->decoders().resume(1);
+  run_until([&] { return worker_state("second", 1) == GroupState::Ready; });
+}
+
+// It is asked for while another device works: no request is told that none does.
+TEST_F(ServingDecodersTest, AWorkerThatHadFailedIsStartedAgainAndNobodyIsRefused) {
+  options_.devices.resize(2);
+  options_.devices[1].index = 1;
+  start("fail_load");
+  EXPECT_EQ(worker_state("chat", 0), GroupState::GivenUp);
+  ::setenv("COUNTING_WORKER", "", 1);
+  service_->decoders().restart(0);
+  run_until_worker_is(GroupState::Ready, 0);
+  service_->decoders().restart(1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");
+  run_until_worker_is(GroupState::Ready, 1);
+}
+
+TEST_F(ServingDecodersTest, ARestartOfTheOnlyWorkerLetsRequestsWait) {
+  start();
+  const auto pid = hosted("chat")->devices[0].pid;
+  service_->decoders().restart(0);
+  EXPECT_EQ(answer({.text = "a"}).text, kWhole);
+  EXPECT_NE(hosted("chat")->devices[0].pid, pid);
+}
+
+TEST_F(ServingDecodersTest, ThereAreNoMoreModelsThanThereMayBe) {
+  std::vector<ModelRoster::Ticket> others;  // those that embed, say
+  for (int i = 0; i < 15; ++i) others.push_back(*roster_.enter());
+  start("wait_at=2");
+  const auto refused = load(second());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::ResourceExhausted);
+  Outcome running;
+  ask({.text = "a"}, running);
+  run_until([&] { return running.text == "bc"; });
+  ASSERT_TRUE(service_->decoders().unload("chat"));
+  EXPECT_TRUE(load(second())) << "one that still ends counts no more";
+}
+
+// The device holds one and a half of its workers. Its keys and values: 4 contexts of 128 tokens and
+// a block of 16, each token 2 x 2 layers x 2 heads x 8 values x 2 bytes.
+TEST_F(ServingDecodersTest, ADecoderThatDoesNotFitIsRefusedWithItsFigures) {
+  const auto demand = decoder_demand(counting(), DecoderPrecision::Own, 128);
+  ASSERT_TRUE(demand) << demand.error().message;
+  const auto needed = demand->total() + 4ULL * (128 + 16) * 128;
+  options_.machine.classes.push_back({.model = "CPU", .kind = DeviceKind::Cpu, .memory_bytes = 0});
+  options_.machine.devices.push_back({.kind = DeviceKind::Cpu, .free_bytes = needed + needed / 2});
+  start();
+  ASSERT_EQ(service_->models().size(), 1U);
+  const auto refused = load(second());
+  ASSERT_FALSE(refused) << "a second one takes as much, and less is left";
+  EXPECT_EQ(refused.error().kind, ErrorKind::ResourceExhausted);
+  const auto& text = refused.error().message;
+  EXPECT_TRUE(text.starts_with("second needs " + human_bytes(needed) + " on each device")) << text;
+  EXPECT_NE(text.find(" and cpu:0 has " + human_bytes(needed / 2) + " left"), std::string::npos)
+      << text;
+  EXPECT_FALSE(roster_.has_name("second"));
+  ASSERT_TRUE(service_->decoders().unload("chat"));
+  run_until([&] { return !hosted("chat"); });
+  EXPECT_TRUE(load(second())) << "there is room again";
+}
+
+TEST_F(ServingDecodersTest, WhatOtherProgramsHaveTakenSinceTheStartCounts) {
+  options_.machine.classes.push_back({.model = "CPU", .kind = DeviceKind::Cpu, .memory_bytes = 0});
+  options_.machine.devices.push_back(
+      {.kind = DeviceKind::Cpu, .free_bytes = std::uint64_t{1} << 40});
+  std::optional<std::uint64_t> available = std::uint64_t{1} << 40;
+  memory_available_ = [&] { return available; };
+  start();
+  available = 900;
+  const auto refused = load(second());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find(" cpu:0 has 900 B left"), std::string::npos)
+      << refused.error().message;
+}
+
+TEST_F(ServingDecodersTest, WhatAModelDoesIsKnownByItsFiles) {
+  start();
+  const auto kind = [&](const std::string& model) {
+    std::optional<Result<bool>> answer;
+    service_->decoders().ask_kind(model, [&](Result<bool> is) { answer = std::move(is); });
+    run_until([&] { return answer.has_value(); });
+    return **answer;
+  };
+  EXPECT_TRUE(kind(counting()));
+  EXPECT_TRUE(kind("none.gguf"));
+  EXPECT_FALSE(kind((folder_ / "none").string()));
+}
+
+}  // namespace
+}  // namespace muster

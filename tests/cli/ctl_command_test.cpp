@@ -1,0 +1,134 @@
+// muster ctl on a running server with a decoder: what an operator sees and does. The engine's
+// stand-in counts (stand_ins/counting_worker).
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "net/http_client.h"
+#include "run_muster.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+class CtlCommand : public testing::Test {
+ protected:
+  CtlCommand() { write_tiny_decoder(muster_, muster_.folder() / "model"); }
+  ~CtlCommand() override {
+    if (pid_ > 0) end();
+  }
+
+  // On two devices, until its decoder is ready on both.
+  void serve() {
+    pid_ = muster_.start({"serve", "chat=./model", "--listen", "none", "--unix-socket", "s",
+                          "--log-dir", "logs", "--cache-dir", "cache", "--torch-root", "torch",
+                          "--devices", "2xcpu", "--worker-program",
+                          MUSTER_BINARY_DIR "/bin/counting_worker"});
+    wait_until([&] { return log().find("to try it: ") != std::string::npos; });
+    client_ = *HttpClient::open("unix:" + (muster_.folder() / "s").string());
+    wait_until([&] {
+      const auto all = devices();
+      return all[0]["state"] == "ready" && all[1]["state"] == "ready";
+    });
+  }
+
+  Finished end() {
+    ::kill(pid_, SIGTERM);
+    return muster_.wait(std::exchange(pid_, 0));
+  }
+
+  template <typename Claim>
+  void wait_until(const Claim& is_so) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!is_so()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), limit) << muster_.read("stderr") << log();
+      std::this_thread::yield();
+    }
+  }
+
+  Finished ctl(Words words) {
+    words.insert(words.begin(), "ctl");
+    words.insert(words.end(), {"--server", "unix:s"});
+    return muster_.run(words);
+  }
+
+  std::string log() const {
+    return muster_.read("logs/muster.log") + muster_.read("logs/worker-cpu-0.log");
+  }
+  Json devices() const {
+    const auto answer = client_->call("GET", "/v1/devices");
+    return Json::parse(answer->body)["devices"];
+  }
+  int ask(const std::string& model) const {
+    const Json body{{"model", model}, {"prompt", "az"}, {"max_tokens", 1}};
+    const auto answer = client_->call("POST", "/v1/completions",
+                                      {{"Content-Type", "application/json"}}, body.dump());
+    return answer ? answer->status : 0;
+  }
+
+  Muster muster_{"ctl_command"};
+  std::unique_ptr<HttpClient> client_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(CtlCommand, LoadsAndUnloadsADecoderWhileAnotherServes) {
+  serve();
+  const auto loaded = ctl({"load", "second=./model"});
+  EXPECT_EQ(loaded.out, "second=./model: loaded\n") << loaded.err;
+  EXPECT_EQ(ask("second"), 200);
+  const auto seen = ctl({"status"});
+  EXPECT_NE(seen.out.find("  chat, second  "), std::string::npos) << seen.out;
+  EXPECT_NE(seen.out.find("second  generate  ready"), std::string::npos) << seen.out;
+
+  EXPECT_EQ(ctl({"unload", "second"}).out, "second: unloaded\n");
+  EXPECT_EQ(ask("second"), 404);
+  EXPECT_EQ(ask("chat"), 200);
+  const auto again = ctl({"unload", "second"});
+  EXPECT_EQ(again.exit_code, 3) << again.err;
+  EXPECT_EQ(ctl({"load", "none.gguf"}).exit_code, 3);
+  const auto refused = ctl({"load", "chat=./model"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("a model of that name is there: chat"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(end().exit_code, 0);
+}
+
+// No worker that embeds runs: what drains and starts again is the decoder's.
+TEST_F(CtlCommand, DrainsAndRestartsTheWorkersOfDecoders) {
+  serve();
+  EXPECT_EQ(devices()[0]["pid"], nullptr);
+  const auto pid_of = [&](std::size_t place) { return devices()[place]["decoders"][0]["pid"]; };
+  EXPECT_EQ(ctl({"drain", "cpu:0"}).out, "cpu:0: drained\n");
+  EXPECT_EQ(pid_of(0), nullptr);
+  EXPECT_EQ(ask("chat"), 200) << "the other device serves";
+  const auto before = pid_of(1);
+  EXPECT_EQ(ctl({"restart", "all"}).out, "cpu:0: drained, and stays so\ncpu:1: ready\n");
+  EXPECT_NE(pid_of(1), before);
+  EXPECT_EQ(ctl({"resume", "cpu:0"}).out, "cpu:0: ready\n");
+  EXPECT_NE(pid_of(0), nullptr);
+  EXPECT_EQ(end().exit_code, 0);
+}
+
+TEST_F(CtlCommand, AWorkerThatIsKilledIsShown) {
+  serve();
+  ::kill(devices()[0]["decoders"][0]["pid"].get<pid_t>(), SIGKILL);
+  wait_until([&] {
+    const auto decoder = devices()[0]["decoders"][0];
+    return decoder["restart_count"] == 1 && decoder["state"] == "ready";
+  });
+  EXPECT_EQ(ask("chat"), 200);
+  EXPECT_NE(log().find("worker ended with signal 9 (Killed) from outside"), std::string::npos)
+      << log();
+}
+
+}  // namespace
+}  // namespace muster
