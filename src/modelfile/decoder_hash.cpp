@@ -1,0 +1,75 @@
+// A decoder's identity, for runs that are resumed: any other byte could mean another reply. Which
+// files there are is what `load_decoder_text` and the engine read; one that is missing adds
+// nothing.
+
+#include "modelfile/decoder_hash.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <system_error>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/mapped_read.h"
+#include "modelfile/weight_files.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTextFiles[] = {
+    "config.json",         "generation_config.json",  "tokenizer.json",     "tokenizer_config.json",
+    "chat_template.jinja", "special_tokens_map.json", "chat_template.json",
+};
+constexpr const char* kMoreTemplates = "additional_chat_templates";
+
+// Its size first, so that no two sets of files give the same stream of bytes.
+Status add_content(Hash128& hash, const fs::path& path) {
+  const auto file = MUSTER_TRY(MappedFile::open(path));
+  const auto bytes = file.bytes();
+  hash.update(fmt::format("{}\n", bytes.size()));
+  if (read_mapped(bytes, [&] { hash.update(bytes); })) return Done{};
+  return Error{ErrorKind::Corrupt, fmt::format("{}: another program has cut it shorter while it "
+                                               "was read",
+                                               path.string())};
+}
+
+Status add_file(Hash128& hash, const fs::path& folder, const fs::path& name) {
+  std::error_code ignored;
+  if (!fs::exists(folder / name, ignored)) return Done{};
+  hash.update(fmt::format("{}\n", name.generic_string()));
+  return add_content(hash, folder / name);
+}
+
+// A folder is listed in any order.
+std::set<fs::path> more_templates(const fs::path& folder) {
+  std::set<fs::path> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder / kMoreTemplates, error)) {
+    if (entry.path().extension() == ".jinja") names.insert(entry.path().filename());
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<std::string> decoder_hash(const fs::path& source) {
+  Hash128 hash;
+  std::error_code ignored;
+  if (!fs::is_directory(source, ignored)) {
+    MUSTER_TRY(add_content(hash, source));
+    return hash.hex();
+  }
+  for (const auto* name : kTextFiles) MUSTER_TRY(add_file(hash, source, name));
+  for (const auto& name : more_templates(source)) {
+    MUSTER_TRY(add_file(hash, source, fs::path(kMoreTemplates) / name));
+  }
+  if (has_no_weights(source)) return hash.hex();
+  for (const auto& name : MUSTER_TRY(weight_files(source)))
+    MUSTER_TRY(add_file(hash, source, name));
+  return hash.hex();
+}
+
+}  // namespace muster
