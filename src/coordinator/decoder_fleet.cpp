@@ -34,7 +34,7 @@ std::vector<DecoderGroupView> DecoderFleet::groups() const {
   std::vector<DecoderGroupView> views;
   for (std::size_t i = 0; i < workers_.count(); ++i) {
     views.push_back(workers_.view(i));
-    views.back().stream_count = streams_.count_on(i);
+    streams_.add_to_view(i, views.back());
   }
   return views;
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,7 +47,8 @@ class DecoderFleet final : private DecoderWorkerClient {
 
   /// Handles what has happened; never waits.
   ///
-  /// Errors: what makes all further work impossible: a worker of another build (Unsupported).
+  /// Errors: what makes all further work impossible: a worker of another build (Unsupported), a
+  /// source that has changed where that is fatal (Corrupt).
   Status step();
 
   /// What an operator asks for, device by device, and the end of all.
@@ -55,12 +57,16 @@ class DecoderFleet final : private DecoderWorkerClient {
   bool is_ready() const { return workers_.is_ready(); }
   /// A stream that is submitted now will be computed, as far as is known.
   bool can_work() const { return workers_.can_work(); }
+  /// Why, where it will not.
+  Error cannot_work_error() const { return workers_.cannot_work_error(); }
   bool is_to_rest() const { return workers_.is_to_rest(); }
   bool is_stopped() const { return workers_.is_stopped(); }
   /// Tokens of a prompt and its reply at most; 0: no worker has been ready yet.
   std::uint32_t length_max() const { return workers_.length_max(); }
   std::uint64_t weights_bytes() const { return workers_.weights_bytes(); }
   const std::string& decoder_class() const { return workers_.decoder_class(); }
+  /// The group that has a stream; nullopt for one that waits or has ended.
+  std::optional<std::size_t> group_of(StreamId id) const { return streams_.group_of(id); }
   std::size_t waiting_count() const { return streams_.waiting_count(); }
   std::size_t running_count() const { return streams_.running_count(); }
   std::vector<DecoderGroupView> groups() const;

@@ -53,6 +53,7 @@ class DecoderFleetTest : public testing::Test {
     options.silence_most = silence_most_;
     options.load_most = load_most_;
     options.has_prefix_cache = has_prefix_cache_;
+    options.is_change_fatal = is_change_fatal_;
     auto fleet = DecoderFleet::start(options, events, clock_);
     ASSERT_TRUE(fleet) << fleet.error().message;
     fleet_ = *std::move(fleet);
@@ -100,6 +101,7 @@ class DecoderFleetTest : public testing::Test {
   Duration load_most_ = std::chrono::seconds(900);
   bool has_prefix_cache_ = true;
   Duration drain_limit_ = std::chrono::seconds(30);
+  bool is_change_fatal_ = false;
   std::map<StreamId, std::vector<std::uint32_t>> tokens_;
   std::map<StreamId, std::uint32_t> cached_;
   std::map<StreamId, FinishReason> ends_;
@@ -331,9 +333,42 @@ TEST_F(DecoderFleetTest, AWorkerThatLoadsAnotherModelThanTheFirstIsRefused) {
   const auto stream = fleet_->submit({.ids = {10}, .token_limit = 9});
   run();
   EXPECT_EQ(tokens_[stream], counted(11, 3));
-  EXPECT_NE(failures_[stream].find("counting has changed since it was loaded first"),
+  EXPECT_NE(failures_[stream].find("counting has changed since it was loaded first; to serve what "
+                                   "is there now, unload the model and load it again"),
             std::string::npos)
       << failures_[stream];
+}
+
+// A run has an end, and whoever began it can begin it again.
+TEST_F(DecoderFleetTest, AnotherModelThanTheFirstEndsARunAndNoServerIsSpokenOf) {
+  is_change_fatal_ = true;
+  start("length_max=50 die_after=3");
+  run_until([&] { return fleet_->is_ready(); });
+  ::setenv("COUNTING_WORKER", "length_max=40", 1);
+  const auto stream = fleet_->submit({.ids = {10}, .token_limit = 9});
+  const auto end = clock_.now() + kPatience;
+  Status stepped = Done{};
+  while (stepped && clock_.now() < end) stepped = step();
+  ASSERT_FALSE(stepped);
+  EXPECT_EQ(stepped.error().kind, ErrorKind::Corrupt);
+  EXPECT_EQ(stepped.error().message,
+            "counting has changed since it was loaded first, and the replies of a run must be of "
+            "one model");
+  EXPECT_EQ(tokens_[stream], counted(11, 3));
+}
+
+TEST_F(DecoderFleetTest, WhatEachWorkerHasDoneIsCountedOverItsLives) {
+  start("die_after=4");
+  const auto first = fleet_->submit({.ids = {10}, .token_limit = 6});
+  EXPECT_EQ(fleet_->group_of(first), std::nullopt) << "it waits";
+  std::optional<std::size_t> group;
+  on_token_ = [&](StreamId id) { group = fleet_->group_of(id); };
+  run();
+  EXPECT_EQ(group, 0U);
+  EXPECT_EQ(fleet_->group_of(first), std::nullopt) << "it has ended";
+  EXPECT_EQ(fleet_->groups()[0].token_count, 6U);
+  EXPECT_EQ(fleet_->groups()[0].finished_count, 1U);
+  EXPECT_EQ(fleet_->groups()[0].restart_count, 1U);
 }
 
 TEST_F(DecoderFleetTest, AWorkerOfAnotherBuildThatIsStartedLaterEndsNoOther) {

@@ -56,6 +56,18 @@ bool DecoderStreams::cancel(StreamId id) {
   return was_given;
 }
 
+std::optional<std::size_t> DecoderStreams::group_of(StreamId id) const {
+  const auto found = streams_.find(id);
+  return found == streams_.end() ? std::nullopt : found->second.group;
+}
+
+void DecoderStreams::add_to_view(std::size_t index, DecoderGroupView& view) const {
+  const auto& group = groups_[index];
+  view.stream_count = group.streams.size();
+  view.token_count = group.token_count;
+  view.finished_count = group.finished_count;
+}
+
 // ---- What workers say ----
 
 Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& header,
@@ -65,7 +77,9 @@ Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& hea
       return on_tokens(group, MUSTER_TRY(decode_tokens(payload)));
     case MessageType::Finished: {
       const auto finished = MUSTER_TRY(decode_finished(payload));
-      if (take(group, header.id)) parts_.events.on_finished(header.id, finished.reason);
+      if (!take(group, header.id)) return Done{};
+      ++groups_[group].finished_count;
+      parts_.events.on_finished(header.id, finished.reason);
       return Done{};
     }
     case MessageType::Failed: {
@@ -100,6 +114,7 @@ Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
     const auto found = streams_.find(token.sequence);
     if (found == streams_.end() || found->second.group != group) continue;
     auto& stream = found->second;
+    ++groups_[group].token_count;
     stream.has_token = true;
     stream.strikes = 0;
     stream.request.ids.push_back(token.token);
@@ -123,12 +138,12 @@ std::size_t DecoderStreams::on_lost(std::size_t group, const DecoderLoss& loss) 
   groups_[group].owed.clear();
   const auto lost = std::exchange(groups_[group].streams, {});
   for (const auto id : lost) streams_.at(id).group.reset();
-  for (const auto id : lost) lose(id, loss);
+  for (const auto id : lost) lose(group, id, loss);
   return lost.size();
 }
 
 // It waits again. One whose last token had come, and its end not, has nothing left to ask for.
-void DecoderStreams::lose(StreamId id, const DecoderLoss& loss) {
+void DecoderStreams::lose(std::size_t group, StreamId id, const DecoderLoss& loss) {
   const auto found = streams_.find(id);
   if (found == streams_.end()) return;  // cancelled from within what was told of another
   auto& stream = found->second;
@@ -137,6 +152,7 @@ void DecoderStreams::lose(StreamId id, const DecoderLoss& loss) {
   const bool is_full = length_max > 0 && request.ids.size() >= length_max;
   if (request.reply_count > 0 && (request.token_limit == 0 || is_full)) {
     streams_.erase(found);
+    ++groups_[group].finished_count;
     return parts_.events.on_finished(id, FinishReason::Length);
   }
   if (loss.is_own_fault && !stream.has_token) ++stream.strikes;

@@ -78,8 +78,10 @@ class DecoderStreams final {
 
   std::size_t waiting_count() const { return waiting_.size(); }
   std::size_t running_count() const { return streams_.size() - waiting_.size(); }
-  /// That the worker continues now.
-  std::size_t count_on(std::size_t group) const { return groups_[group].streams.size(); }
+  /// The group that has a stream; nullopt for one that waits or has ended.
+  std::optional<std::size_t> group_of(StreamId id) const;
+  /// What of a worker's view is about its streams.
+  void add_to_view(std::size_t group, DecoderGroupView& view) const;
 
   // As DecoderWorkerClient's.
   Status on_stream_frame(std::size_t group, const FrameHeader& header,
@@ -102,13 +104,15 @@ class DecoderStreams final {
     /// Cancelled ones that the worker has not answered for yet, with their tokens. They count as
     /// streams: a worker that is hung is not given more and more, and is found.
     std::map<StreamId, std::size_t> owed;
+    std::uint64_t token_count = 0;     // that it has chosen, and
+    std::uint64_t finished_count = 0;  // streams that came to their end with it
 
     std::size_t load() const { return streams.size() + owed.size(); }
   };
 
   Status on_tokens(std::size_t group, const Tokens& message);
   bool take(std::size_t group, StreamId id);
-  void lose(StreamId id, const DecoderLoss& loss);
+  void lose(std::size_t group, StreamId id, const DecoderLoss& loss);
   void give(StreamId id, std::size_t group);
   std::optional<std::size_t> place_for(const Stream& stream,
                                        std::optional<std::size_t> reserved) const;

@@ -153,12 +153,7 @@ Status DecoderWorkers::on_decoder_ready(std::size_t index, const DecoderReady& r
   const bool is_first = length_max_ == 0;
   const bool is_same = ready.length_max == length_max_ && ready.vocab_size == vocab_size_ &&
                        ready.weights_bytes == weights_bytes_;
-  if (!is_first && !is_same) {
-    return Error{ErrorKind::Corrupt,
-                 fmt::format("{} has changed since it was loaded first; to serve what is there "
-                             "now, unload the model and load it again",
-                             options_.source)};
-  }
+  if (!is_first && !is_same) return changed_source();
   auto& group = groups_[index];
   group.state = State::Ready;
   group.is_asked_for = false;
@@ -172,6 +167,21 @@ Status DecoderWorkers::on_decoder_ready(std::size_t index, const DecoderReady& r
   decoder_class_ = ready.decoder_class;
   parts_.signal.change();
   return Done{};
+}
+
+// What the caller can do about it depends on whether its work has an end.
+Error DecoderWorkers::changed_source() {
+  if (!options_.is_change_fatal) {
+    return {ErrorKind::Corrupt,
+            fmt::format("{} has changed since it was loaded first; to serve what is there now, "
+                        "unload the model and load it again",
+                        options_.source)};
+  }
+  fatal_ = Error{ErrorKind::Corrupt,
+                 fmt::format("{} has changed since it was loaded first, and the replies of a run "
+                             "must be of one model",
+                             options_.source)};
+  return *fatal_;
 }
 
 // One that had loaded before is started again: what was in its way may pass.

@@ -45,6 +45,9 @@ struct DecoderFleetOptions {
   Duration silence_most = std::chrono::seconds(60);
   /// From its greeting until the decoder is loaded.
   Duration load_most = std::chrono::seconds(900);
+  /// The source must stay as it is: where it has changed, `step` ends with Corrupt. Else the worker
+  /// that loaded another model is ended, and the others go on.
+  bool is_change_fatal = false;
 };
 
 /// One worker as users see it.
@@ -64,6 +67,8 @@ struct DecoderGroupView {
   std::optional<pid_t> pid = {};  // nullopt: it does not run
   std::size_t stream_count = 0;
   std::uint32_t restart_count = 0;
+  std::uint64_t token_count = 0;     // that it has chosen, and
+  std::uint64_t finished_count = 0;  // streams that came to their end with it
 };
 
 /// What the worker had is for others: it has ended, or will not answer.
@@ -102,7 +107,7 @@ class DecoderWorkerClient {
 /// A worker that ends before it has loaded is started again, as any other, three times without a
 /// pause. One that says that it cannot load the decoder, and never could, is not, until an operator
 /// asks for it. A worker that loads another model than the first one did, since the file has
-/// changed, is ended.
+/// changed, is ended, or ends all work.
 ///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderWorkers final : public GroupProcessEvents {
@@ -212,6 +217,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   Status start_group(std::size_t group);
   Status on_hello(std::size_t group, std::span<const std::byte> payload);
   Status on_decoder_ready(std::size_t group, const DecoderReady& ready);
+  Error changed_source();
   void on_load_failed(std::size_t group, const Error& error);
   void start_soon(std::size_t group);
   void begin_drain(std::size_t group, GroupGoal goal);

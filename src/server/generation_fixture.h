@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "coordinator/decoder_fixture.h"
 #include "net/connect_fixture.h"
 #include "server/server_fixture.h"
-#include "serving/decoder_fixture.h"
 
 namespace muster {
 

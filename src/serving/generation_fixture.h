@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "serving/decoder_fixture.h"
+#include "coordinator/decoder_fixture.h"
 #include "serving/generation_service.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "serving/decoder_fixture.h"
+#include "coordinator/decoder_fixture.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
