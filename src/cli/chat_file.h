@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "jobs/conversation.h"
+#include "chat/chat_message.h"
 
 namespace muster {
 

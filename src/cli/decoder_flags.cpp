@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "base/random_bits.h"
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/flag_number.h"
+#include "cli/machine_choice.h"
 #include "hw/device_names.h"
 
 namespace muster {
@@ -113,6 +115,28 @@ Result<DecoderPrecision> decoder_precision(const Arguments& arguments) {
   if (const auto known = parse_decoder_precision(precision)) return *known;
   return Error{ErrorKind::InvalidArgument,
                fmt::format("--precision must be own, bf16 or fp32: \"{}\"", precision)};
+}
+
+Result<DecoderDevices> decoder_devices(const CommandContext& context) {
+  const auto names = context.config.text(SettingId::Devices).value_or("auto");
+  // By itself it takes CPUs, whatever else there is.
+  const bool was_named = names != "auto";
+  auto machine =
+      MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
+  DecoderDevices found;
+  found.devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
+  for (const auto& device : found.devices) {
+    if (device.kind == DeviceKind::Cpu) continue;
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("decoders are computed on CPUs only, and --devices {} names {}: use "
+                             "--devices cpu",
+                             names, device.name())};
+  }
+  found.free_bytes = UINT64_MAX;
+  for (const auto& place : machine_of(std::move(machine), found.devices, "here").devices) {
+    found.free_bytes = std::min(found.free_bytes, place.free_bytes);
+  }
+  return found;
 }
 
 // One device with all its cores: the tokens of one reply follow each other and cannot be shared

@@ -38,6 +38,17 @@ Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& v
 /// --precision. Errors: InvalidArgument.
 Result<DecoderPrecision> decoder_precision(const Arguments& arguments);
 
+/// Devices that compute a decoder, each with all of its cores.
+struct DecoderDevices {
+  std::vector<Device> devices;
+  std::uint64_t free_bytes = 0;  // memory of the one that has the least
+};
+
+/// All of --devices; CPUs where it does not say which.
+///
+/// Errors: Unsupported where one is no CPU; those of finding them.
+Result<DecoderDevices> decoder_devices(const CommandContext& context);
+
 /// The device of --devices that computes a decoder: one CPU device, with all of its cores.
 ///
 /// Errors: Unsupported, for several or none; those of finding them.

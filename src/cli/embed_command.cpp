@@ -1,33 +1,25 @@
-// The command around a run: its flags, the progress on standard error, the report, and what to say
-// when it ends early. After Ctrl-C the exact command to go on with is printed, but only where rows
-// were kept. Standard output belongs to the vectors when they go there, and then the report moves
-// to standard error.
+// The command around a run: its flags and its report. Standard output belongs to the vectors when
+// they go there, and then the report moves to standard error.
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "base/text.h"
 #include "cli/command.h"
+#include "cli/corpus_command.h"
 #include "cli/embed_options.h"
 #include "cli/embed_report.h"
 #include "cli/embed_server_options.h"
 #include "cli/interrupt.h"
 #include "cli/server_client.h"
-#include "cli/shell_words.h"
 #include "config/foreign_names.h"
 #include "jobs/embed.h"
-#include "jobs/finished_output.h"
-#include "jobs/run_output.h"
-#include "terminal/progress_bar.h"
-#include "terminal/terminal_info.h"
+#include "jobs/run_files.h"
 
 namespace muster {
 namespace {
@@ -89,36 +81,6 @@ CommandSpec embed_spec() {
   };
 }
 
-// The records whose rows are kept, written or ahead of their turn. What an earlier run had finished
-// counts, too, where this one was to go on with it.
-std::uint64_t kept_by(const CommandContext& context) {
-  const RunFiles files(context.arguments.value("--out").value_or(""));
-  const auto found = find_output(files);
-  if (!found || (*found != FoundOutput::Unfinished && *found != FoundOutput::Unnamed)) return 0;
-  const auto count = kept_record_count(files);
-  return count ? *count : 0;
-}
-
-// After Ctrl-C: what was kept, and the exact words to go on with.
-int say_how_to_resume(const CommandContext& context) {
-  const auto& inputs = context.arguments.positionals;
-  if (context.arguments.value("--out") == "-") {
-    std::fputs("muster: stopped; what went to standard output cannot be resumed\n", stderr);
-  } else if (std::find(inputs.begin(), inputs.end(), "-") != inputs.end()) {
-    std::fputs("muster: stopped; a run that reads standard input cannot be resumed\n", stderr);
-  } else if (const auto count = kept_by(context); count == 0) {
-    std::fputs("muster: stopped before a row was finished; nothing of this run is kept\n", stderr);
-  } else {
-    auto words = context.words;
-    std::erase(words, "--restart");
-    if (!context.arguments.has("--resume")) words.emplace_back("--resume");
-    fmt::print(stderr, "muster: stopped; {} kept, go on with: {}\n",
-               count == 1 ? "text is" : fmt::format("{} texts are", with_thousands(count)),
-               join_shell_words(words));
-  }
-  return 128 + interrupt_signal();
-}
-
 // `muster serve` makes devices, batches and precision of the variables of other programs. Here
 // flags alone say it, and whoever has set one should know.
 void tell_of_names_not_read(const CommandContext& context) {
@@ -161,14 +123,6 @@ Result<EmbedOptions> options_of(const CommandContext& context) {
   return embed_options(context);
 }
 
-// Something is seen before the devices are known, which a driver may take seconds to tell.
-// Drawn before the options are read, which is where the driver is asked.
-ProgressReading first_reading() {
-  ProgressReading reading;
-  reading.phase = "looking for devices";
-  return reading;
-}
-
 Status show_report(const CommandContext& context, const EmbedReport& report) {
   if (context.arguments.has("--json")) return context.output.append(report_json(report));
   if (context.arguments.has("--quiet")) return Done{};
@@ -183,30 +137,17 @@ Status show_report(const CommandContext& context, const EmbedReport& report) {
 }
 
 Result<int> run_embed(const CommandContext& context) {
-  const bool is_quiet = context.arguments.has("--quiet");
-  if (!is_quiet) tell_of_names_not_read(context);
+  if (!context.arguments.has("--quiet")) tell_of_names_not_read(context);
   catch_interrupts();
-  // Optional, so that it can be taken off the terminal before the report or an error is printed
-  // below it.
-  std::optional<ProgressBar> bar;
-  bar.emplace(STDERR_FILENO, context.terminal(STDERR_FILENO), context.clock);
-  if (!is_quiet) bar->update(first_reading());
+  CorpusBar bar(context, "texts");
   const auto options = MUSTER_TRY(options_of(context));
-  EmbedEvents events;
-  events.on_progress = [&](const EmbedProgress& progress) {
-    if (!is_quiet) bar->update(progress_reading(progress));
-  };
-  // A worker's death is worth a line even when nobody wants a bar.
-  events.on_notice = [&](const std::string& sentence) { bar->notice(sentence); };
-  const auto cancelled = [] { return interrupt_signal() != 0; };
-  const auto report = embed_corpus(options, events, context.clock, cancelled);
-  bar.reset();
+  const auto report = embed_corpus(options, bar.events(), context.clock, is_interrupted);
+  bar.clear();
   if (!report) {
-    const bool is_interrupt = interrupt_signal() != 0;
-    if (is_interrupt && report.error().kind == ErrorKind::Cancelled) {
-      return say_how_to_resume(context);
-    }
-    return report.error();
+    return ended_early(context, report.error(),
+                       {.files = RunFiles(options.out),
+                        .inputs = options.input.inputs,
+                        .is_stream = options.stream.has_value()});
   }
   MUSTER_TRY(show_report(context, *report));
   return 0;

@@ -35,11 +35,11 @@ std::optional<TextFormat> parse_format(std::string_view name) {
   return std::nullopt;  // auto
 }
 
-Result<EmbedStream> standard_output(Output& output, const std::string& format) {
-  EmbedStream stream{.format = StreamFormat::Jsonl,
-                     .name = "standard output",
-                     .write = [&output](std::string_view piece) { return output.append(piece); },
-                     .flush = [&output] { return output.flush(); }};
+Result<CorpusStream> standard_output(Output& output, const std::string& format) {
+  CorpusStream stream{.format = StreamFormat::Jsonl,
+                      .name = "standard output",
+                      .write = [&output](std::string_view piece) { return output.append(piece); },
+                      .flush = [&output] { return output.flush(); }};
   if (format == "jsonl") return stream;
   if (format != "f32") {
     return Error{ErrorKind::InvalidArgument,
@@ -102,7 +102,7 @@ Status set_output(const CommandContext& context, EmbedOptions& options) {
 
 // A shell has emptied the file by now where it was opened with ">"; with ">>" a run would read what
 // it writes, and might never end.
-Status check_standard_output(const EmbedOptions& options) {
+Status check_standard_output(const CorpusOptions& options) {
   struct stat out {};
   if (!options.stream || ::fstat(STDOUT_FILENO, &out) != 0 || !S_ISREG(out.st_mode)) return Done{};
   for (const auto& input : options.input.inputs) {

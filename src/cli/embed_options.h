@@ -31,7 +31,7 @@ Status set_output(const CommandContext& context, EmbedOptions& options);
 /// Whether what is written to standard output would go into one of the inputs (`>> in.txt`).
 ///
 /// Errors: InvalidArgument, naming the input.
-Status check_standard_output(const EmbedOptions& options);
+Status check_standard_output(const CorpusOptions& options);
 
 /// The input part of the options, for the commands that read texts; `keep` is left empty.
 TextReaderOptions input_options(const Config& config, std::vector<std::string> inputs);

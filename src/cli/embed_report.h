@@ -17,9 +17,7 @@ std::string describe_report(const EmbedReport& report, const TerminalInfo& termi
 /// The report for programs: one JSON object in one line, every field of EmbedReport, units last.
 std::string report_json(const EmbedReport& report);
 
-/// What the progress bar shows of a running job: a lane for each device. The share of the work that
-/// is done is that of the input's bytes that were read, times that of their tokens that were
-/// computed (of their texts, where nobody counts tokens before they are computed).
-ProgressReading progress_reading(const EmbedProgress& progress);
+/// corpus_reading of a run that counts texts.
+ProgressReading progress_reading(const CorpusProgress& progress);
 
 }  // namespace muster

@@ -56,7 +56,7 @@ std::string report_json(const EmbedReport& report) {
             {"precision_reason", report.precision_reason},
             {"equality_class", report.equality_class},
             {"total_seconds", report.total_seconds},
-            {"first_vector_seconds", report.first_vector_seconds},
+            {"first_vector_seconds", report.first_result_seconds},
             {"elapsed_seconds", progress.elapsed_seconds},
             {"parent_cpu_seconds", report.parent_cpu_seconds},
             {"loop_cpu_seconds", report.loop_cpu_seconds},

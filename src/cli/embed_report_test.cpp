@@ -50,7 +50,7 @@ EmbedReport report() {
   report.out = "x.npy";
   report.index = "x.index.jsonl";
   report.total_seconds = 4;
-  report.first_vector_seconds = 0.75;
+  report.first_result_seconds = 0.75;
   report.parent_cpu_seconds = 1;
   report.worker_cpu_seconds = 9;
   return report;
@@ -242,7 +242,7 @@ TEST(ProgressReading, CountsTextsWhereNobodyCountsTokensBefore) {
 }
 
 TEST(ProgressReading, NamesThePhaseOfTheStart) {
-  EmbedProgress starting;
+  CorpusProgress starting;
   starting.phase = "starting workers";
   EXPECT_EQ(progress_reading(starting).phase, "starting workers");
 }

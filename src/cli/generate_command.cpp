@@ -1,7 +1,7 @@
-// muster generate: one prompt, its reply as it comes. Each piece of text is flushed when it comes,
-// since a person reads along; with --json the reply is held back and printed once, as part of one
-// object. A reader that has left ends the computation. Without --seed one is drawn and shown, so
-// that any reply can be made again.
+// muster generate: one prompt, its reply as it comes; many prompts are in generate_prompts.cpp.
+// Each piece of text is flushed when it comes, since a person reads along; with --json the reply is
+// held back and printed once, as part of one object. A reader that has left ends the computation.
+// Without --seed one is drawn and shown, so that any reply can be made again.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,9 +14,11 @@
 
 #include "cli/command.h"
 #include "cli/decoder_flags.h"
+#include "cli/generate_prompts.h"
 #include "cli/generate_report.h"
 #include "cli/interrupt.h"
 #include "cli/places.h"
+#include "cli/replies_options.h"
 #include "jobs/decoder_source.h"
 #include "jobs/generate.h"
 
@@ -26,39 +28,55 @@ namespace {
 CommandSpec generate_spec() {
   return {
       .name = "generate",
-      .summary = "continue a prompt with a decoder, token by token",
-      .usage = "MODEL -p TEXT",
+      .summary = "continue a prompt, or a file of them, with a decoder",
+      .usage = "MODEL -p TEXT | MODEL --prompts FILE -o OUT",
       .positional_least = 1,
       .positional_most = 1,
-      .groups = {{"Prompt",
-                  {},
-                  {{"--prompt", "TEXT", "what to answer or to continue; - reads standard input",
-                    "-p"},
-                   {"--system", "TEXT", "what the chat template puts before it"},
-                   {"--raw", "", "continue the text as it is, without the chat template"}}},
-                 {"Reply",
-                  {},
-                  joined({{"--max-tokens", "N", "tokens of the reply at most (default: 512)"},
-                          {"--stop", "TEXT", "ends the reply before this text; may be repeated", "",
-                           true},
-                          {"--ignore-eos", "", "go on behind tokens that end a reply"}},
-                         sampling_flags())},
-                 {"Output",
-                  {},
-                  {{"--json", "", "one JSON object in place of the text"},
-                   {"--quiet", "", "the reply alone"}}},
-                 {"Machine",
-                  {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
-                   SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
-                  {{"--precision", "P", "own, bf16 or fp32 (default: own: the file's bits)"}}}},
+      .groups =
+          {{"Prompt",
+            {},
+            {{"--prompt", "TEXT", "what to answer or to continue; - reads standard input", "-p"},
+             {"--system", "TEXT", "what the chat template puts before it"},
+             {"--raw", "", "continue the text as it is, without the chat template"}}},
+           {"Many prompts",
+            {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad},
+            {{.name = "--prompts",
+              .value_name = "FILE",
+              .help = "a prompt a line (.txt), or records of .jsonl, .csv or .tsv; plain, "
+                      "gzip or zstd; - is standard input; may be repeated",
+              .may_repeat = true},
+             {"--out", "OUT",
+              ".jsonl: a line for each prompt, in their order; - is standard output", "-o"},
+             {"--resume", "", "go on where an interrupted run stopped; without one, begin"},
+             {"--restart", "", "drop what an interrupted run left, and start from the beginning"}}},
+           {"Reply",
+            {},
+            joined(
+                {{"--max-tokens", "N", "tokens of the reply at most (default: 512)"},
+                 {"--stop", "TEXT", "ends the reply before this text; may be repeated", "", true},
+                 {"--ignore-eos", "", "go on behind tokens that end a reply"}},
+                sampling_flags())},
+           {"Output",
+            {},
+            {{"--json", "", "one JSON object in place of the text, or of the report"},
+             {"--quiet", "", "the reply alone; of many no progress and no report"}}},
+           {"Machine",
+            {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
+             SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
+            {{"--precision", "P", "own, bf16 or fp32 (default: own: the file's bits)"}}}},
       .examples =
           "  muster generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"Why is the sky blue?\"\n"
           "  muster generate MODEL -p \"Once upon a time\" --raw --max-tokens 100\n"
           "  muster generate MODEL -p \"A haiku\" --temperature 0.8 --top-p 0.95 --seed 7\n"
+          "  muster generate MODEL --prompts questions.txt -o replies.jsonl --devices 2xcpu\n"
           "\n"
           "MODEL is a GGUF file, a folder in Hugging Face's layout or a name in the local hub\n"
           "cache. The reply streams to standard output, its speed and memory go to standard\n"
-          "error. It runs on one CPU device, with all of its cores.\n",
+          "error. It runs on one CPU device, with all of its cores.\n"
+          "\n"
+          "With --prompts all CPU devices work. A record of .jsonl has its prompt in --field,\n"
+          "or a conversation in \"messages\". A reply depends on its prompt, its place in the\n"
+          "input and --seed alone (0 unless given).\n",
   };
 }
 
@@ -102,6 +120,8 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
 }
 
 Result<int> run_generate(const CommandContext& context) {
+  MUSTER_TRY(check_prompt_flags(context));
+  if (has_many_prompts(context.arguments)) return run_generate_prompts(context);
   const auto options = MUSTER_TRY(generate_options(context));
   const bool wants_json = context.arguments.has("--json");
   const bool is_quiet = context.arguments.has("--quiet");

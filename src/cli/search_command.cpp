@@ -128,8 +128,8 @@ Result<int> run_search(const CommandContext& context) {
   if (!options.filter.empty()) filter = MUSTER_TRY(corpus->filter(options.filter));
   const auto embedding = MUSTER_TRY(query_options(context, corpus->record()));
 
-  EmbedEvents events;
-  events.on_progress = [](const EmbedProgress&) {};
+  CorpusEvents events;
+  events.on_progress = [](const CorpusProgress&) {};
   events.on_notice = [&](const std::string& sentence) {
     say(Tone::Notice, sentence, context.color);
   };

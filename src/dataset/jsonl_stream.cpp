@@ -19,6 +19,9 @@ namespace dom = simdjson::dom;
 
 static_assert(LineSplitter::kPadding >= simdjson::SIMDJSON_PADDING);
 
+// Where a conversation stands, in whatever program's files. Source: OpenAI's API, chat completions.
+constexpr std::string_view kMessages = "messages";
+
 // simdjson's words: "TAPE_ERROR: The JSON document has an improper structure: …".
 std::string json_fault(simdjson::error_code code) {
   if (code == simdjson::NUMBER_ERROR) {
@@ -80,8 +83,14 @@ class JsonlStream final : public RecordStream {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("not a JSON object but {}", json_type_words(root.type()))};
     }
-    const auto text = MUSTER_TRY(find(object, options_.field, "--field"));
-    MUSTER_TRY(read_text(text, record.text));
+    const auto messages = find_messages(object);
+    record.is_conversation = messages.has_value();
+    if (messages) {
+      MUSTER_TRY(read_messages(*messages, record.text));
+    } else {
+      const auto text = MUSTER_TRY(find(object, options_.field, "--field"));
+      MUSTER_TRY(read_text(text, record.text));
+    }
     if (options_.id_field) {
       const auto id = MUSTER_TRY(find(object, *options_.id_field, "--id-field"));
       MUSTER_TRY(read_id(id, record.id));
@@ -97,6 +106,21 @@ class JsonlStream final : public RecordStream {
     if (const auto found = find_json_field(object, name)) return *found;
     return Error{ErrorKind::InvalidArgument,
                  missing_name_message("field", name, json_field_names(object), flag)};
+  }
+
+  std::optional<dom::element> find_messages(dom::object object) const {
+    if (!options_.takes_messages) return std::nullopt;
+    const auto value = find_json_field(object, kMessages);
+    return value && !value->is_null() ? value : std::nullopt;
+  }
+
+  // As JSON again: what messages are is for whoever renders them.
+  static Status read_messages(dom::element value, std::string& text) {
+    dom::array list;
+    if (value.get(list) != simdjson::SUCCESS) {
+      return wrong_type(kMessages, value, "a list of messages");
+    }
+    return take_string(kMessages, simdjson::minify(list), text);
   }
 
   // A record need not have it; that none has is told at the end.

@@ -25,6 +25,10 @@ using Json = nlohmann::ordered_json;
 // A command line's inputs can take megabytes; no record of ours takes more.
 constexpr std::uint64_t kFileSizeMax = 64 << 20;
 
+// Only where it is not vectors, which records said nothing of before there was anything else.
+constexpr const char* kKindKey = "holds";
+constexpr const char* kReplies = "replies";
+
 // Takes fields of the wanted type out of an object; the first that is not so is kept.
 class RecordFields {
  public:
@@ -71,6 +75,65 @@ RunIdentity read_identity(const Json& json) {
   return identity;
 }
 
+Json vectors_json(const OutputRecord& record) {
+  Json json{{"muster_output", 1},
+            {"model", record.model},
+            {"model_hash", record.model_hash},
+            {"equality_class", record.equality_class},
+            {"precision", record.precision},
+            {"pooling", record.pooling},
+            {"normalize", record.normalize},
+            {"prompt_name", record.prompt_name},
+            {"length_max", record.length_max},
+            {"dim", record.dim},
+            {"rows", record.row_count},
+            {"vectors_size", record.vectors_size},
+            {"vectors_hash", record.vectors_hash},
+            {"index_size", record.index_size},
+            {"index_hash", record.index_hash},
+            {"records", record.record_count},
+            {"records_hash", record.records_hash},
+            {"identity", identity_json(record.identity)}};
+  if (!record.server.empty()) json["server"] = record.server;
+  if (!record.kept.empty()) json["kept"] = record.kept;
+  return json;
+}
+
+Json replies_json(const OutputRecord& record) {
+  return Json{{"muster_output", 1},
+              {kKindKey, kReplies},
+              {"model", record.model},
+              {"model_hash", record.model_hash},
+              {"equality_class", record.equality_class},
+              {"precision", record.precision},
+              {"replies", record.row_count},
+              {"out_size", record.vectors_size},
+              {"out_hash", record.vectors_hash},
+              {"records", record.record_count},
+              {"records_hash", record.records_hash},
+              {"identity", identity_json(record.identity)}};
+}
+
+void take_vectors(RecordFields& fields, OutputRecord& record) {
+  fields.take("pooling", record.pooling);
+  fields.take("normalize", record.normalize);
+  fields.take("prompt_name", record.prompt_name);
+  fields.take("length_max", record.length_max);
+  fields.take("dim", record.dim);
+  fields.take("rows", record.row_count);
+  fields.take("vectors_size", record.vectors_size);
+  fields.take("vectors_hash", record.vectors_hash);
+  fields.take("index_size", record.index_size);
+  fields.take("index_hash", record.index_hash);
+}
+
+void take_replies(RecordFields& fields, OutputRecord& record) {
+  record.kind = OutputKind::Replies;
+  fields.take("replies", record.row_count);
+  fields.take("out_size", record.vectors_size);
+  fields.take("out_hash", record.vectors_hash);
+}
+
 Error another(const std::filesystem::path& path, const std::filesystem::path& out,
               const std::string& why) {
   return Error{ErrorKind::Corrupt, fmt::format("{}: not the file that {} speaks of: {}",
@@ -96,27 +159,13 @@ std::filesystem::path record_path_of(const std::filesystem::path& out) {
   return path += ".run.json";
 }
 
+std::string_view output_kind_words(OutputKind kind) {
+  return kind == OutputKind::Vectors ? "vectors of muster embed" : "replies of muster generate";
+}
+
 std::string output_record_json(const OutputRecord& record) {
-  Json json{{"muster_output", 1},
-            {"model", record.model},
-            {"model_hash", record.model_hash},
-            {"equality_class", record.equality_class},
-            {"precision", record.precision},
-            {"pooling", record.pooling},
-            {"normalize", record.normalize},
-            {"prompt_name", record.prompt_name},
-            {"length_max", record.length_max},
-            {"dim", record.dim},
-            {"rows", record.row_count},
-            {"vectors_size", record.vectors_size},
-            {"vectors_hash", record.vectors_hash},
-            {"index_size", record.index_size},
-            {"index_hash", record.index_hash},
-            {"records", record.record_count},
-            {"records_hash", record.records_hash},
-            {"identity", identity_json(record.identity)}};
-  if (!record.server.empty()) json["server"] = record.server;
-  if (!record.kept.empty()) json["kept"] = record.kept;
+  const auto json =
+      record.kind == OutputKind::Replies ? replies_json(record) : vectors_json(record);
   // A path may hold bytes that are not UTF-8; they are replaced, not thrown at.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -133,16 +182,12 @@ Result<OutputRecord> read_output_record(const std::filesystem::path& path) {
   fields.take("model_hash", record.model_hash);
   fields.take("equality_class", record.equality_class);
   fields.take("precision", record.precision);
-  fields.take("pooling", record.pooling);
-  fields.take("normalize", record.normalize);
-  fields.take("prompt_name", record.prompt_name);
-  fields.take("length_max", record.length_max);
-  fields.take("dim", record.dim);
-  fields.take("rows", record.row_count);
-  fields.take("vectors_size", record.vectors_size);
-  fields.take("vectors_hash", record.vectors_hash);
-  fields.take("index_size", record.index_size);
-  fields.take("index_hash", record.index_hash);
+  const auto kind = json.find(kKindKey);
+  if (kind != json.end() && *kind == kReplies) {
+    take_replies(fields, record);
+  } else {
+    take_vectors(fields, record);
+  }
   fields.take("records", record.record_count);
   fields.take("records_hash", record.records_hash);
   if (json.contains("server")) fields.take("server", record.server);
@@ -155,6 +200,9 @@ Result<OutputRecord> read_output_record(const std::filesystem::path& path) {
 }
 
 Status check_output(const OutputRecord& record, const std::filesystem::path& out) {
+  if (record.kind == OutputKind::Replies) {
+    return check_file(out, out, 0, record.vectors_size, record.vectors_hash);
+  }
   const auto format = MUSTER_TRY(vector_format_of(out));
   MUSTER_TRY(
       check_file(out, out, vector_header_size(format), record.vectors_size, record.vectors_hash));

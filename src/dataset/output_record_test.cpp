@@ -79,6 +79,31 @@ TEST_F(OutputRecordTest, TellsWhichFileIsAnother) {
   }
 }
 
+TEST_F(OutputRecordTest, RepliesHaveOneFileAndNothingOfVectors) {
+  OutputRecord made;
+  made.kind = OutputKind::Replies;
+  made.model = "/models/m.gguf";
+  made.row_count = 2;
+  made.vectors_size = 6;
+  made.vectors_hash = hash_hex("a\nb\nc\n");
+  made.record_count = 3;
+  made.records_hash = "11";
+  made.identity = {{"the model", "00"}};
+  write("x.jsonl", "a\nb\nc\n");
+  write("x.jsonl.run.json", output_record_json(made));
+  const auto about = read("x.jsonl.run.json");
+  EXPECT_EQ(about.find("dim"), std::string::npos) << about;
+  const auto read_back = read_output_record(folder_ / "x.jsonl.run.json");
+  ASSERT_TRUE(read_back) << read_back.error().message;
+  EXPECT_EQ(read_back->kind, OutputKind::Replies);
+  EXPECT_EQ(read_back->row_count, 2U);
+  EXPECT_EQ(read_back->record_count, 3U);
+  EXPECT_EQ(read_back->identity, made.identity);
+  EXPECT_EQ(refusal("x.jsonl"), "");
+  write("x.jsonl", "a\nb\nd\n");
+  EXPECT_EQ(refusal("x.jsonl").rfind("x.jsonl: not the file that ", 0), 0U);
+}
+
 TEST_F(OutputRecordTest, RefusesWhatIsNoRecord) {
   const auto path = write("x.npy.run.json", "[1");
   EXPECT_EQ(read_output_record(path).error().message, path + ": not a JSON object");

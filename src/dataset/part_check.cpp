@@ -3,6 +3,7 @@
 // and the first step that does not match ends what is kept.
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,14 +46,13 @@ Result<std::size_t> count_intact_steps(std::span<const RunStep> steps, const Run
     return std::size_t{0};  // the run may have ended before it made its part files
   }
   PartReader vectors(MUSTER_TRY(open_raw_source(parts.vectors.string())));
-  PartReader index(MUSTER_TRY(open_raw_source(parts.index.string())));
+  std::optional<PartReader> index;
+  if (!parts.index.empty()) index.emplace(MUSTER_TRY(open_raw_source(parts.index.string())));
   MUSTER_TRY(vectors.hash_until(parts.vectors_header_size));
   std::size_t count = 0;
   for (const auto& step : steps) {
-    if (MUSTER_TRY(vectors.hash_until(step.vectors_size)) != step.vectors_hash ||
-        MUSTER_TRY(index.hash_until(step.index_size)) != step.index_hash) {
-      break;
-    }
+    if (MUSTER_TRY(vectors.hash_until(step.vectors_size)) != step.vectors_hash) break;
+    if (index && MUSTER_TRY(index->hash_until(step.index_size)) != step.index_hash) break;
     ++count;
   }
   return count;

@@ -20,6 +20,7 @@ constexpr std::size_t kNameSizeMax = 64;  // the edit distance costs size x size
 
 void set_fault(TextRecord& record, std::string message) {
   record.text.clear();
+  record.is_conversation = false;
   record.id.clear();
   record.fields.clear();
   record.fault = Error{ErrorKind::InvalidArgument, std::move(message)};

@@ -26,7 +26,7 @@ class RecordStream {
   virtual ~RecordStream() = default;
 
   /// The next record: fills `text`, `id`, `fields`, `line` and `fault`, whose message does not yet
-  /// name the place. False at the end.
+  /// name the place, and sets `is_conversation`, which is false before. False at the end.
   ///
   /// Errors: those of the source; InvalidArgument for a CSV that lacks the column.
   virtual Result<bool> next(TextRecord& record) = 0;
@@ -46,6 +46,7 @@ struct RecordStreamOptions {
   std::string field;                    // Jsonl and Csv
   std::optional<std::string> id_field;  // Jsonl and Csv
   std::vector<std::string> keep = {};   // fields; of Lines the text alone
+  bool takes_messages = false;          // Jsonl
   bool takes_blank_lines = false;       // Lines
   std::uint64_t record_size_max = 0;
 };

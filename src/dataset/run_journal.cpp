@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/unique_fd.h"
+#include "dataset/checked_line.h"
 #include "dataset/own_file.h"
 
 namespace muster {
@@ -26,32 +27,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kSumKey = R"(,"sum":")";  // what the checksum covers ends before it
-constexpr std::size_t kSumSize = 16;                 // hexadecimal digits of XXH3 with 64 bits
-
 // 1 had no line at the end, and knew the index by another name.
 constexpr int kVersion = 2;
 constexpr const char* kVersionKey = "muster_run";
 constexpr const char* kFinishedKey = "finished";
 
-// `content` as a line that ends in its own checksum: {"a":1,"sum":"0123456789abcdef"}.
-std::string checked_line(const Json& content) {
-  // A path may hold bytes that are not UTF-8; they are replaced, not thrown at.
-  std::string line = content.dump(-1, ' ', false, Json::error_handler_t::replace);
-  line.pop_back();
-  return line + fmt::format("{}{:016x}\"}}\n", kSumKey, hash64(line));
+// A path may hold bytes that are not UTF-8; they are replaced, not thrown at.
+std::string line_of(const Json& content) {
+  return checked_line(content.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 // The content of such a line (without its end); nullopt when its checksum is not right.
 std::optional<Json> read_checked_line(std::string_view line) {
-  const std::size_t tail_size = kSumKey.size() + kSumSize + 2;
-  if (line.size() < tail_size) {
-    return std::nullopt;
-  }
-  const auto body = line.substr(0, line.size() - tail_size);
-  if (line.substr(body.size()) != fmt::format("{}{:016x}\"}}", kSumKey, hash64(body))) {
-    return std::nullopt;
-  }
+  if (!is_checked_line(line)) return std::nullopt;
   auto content = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   return content.is_object() ? std::optional(std::move(content)) : std::nullopt;
 }
@@ -138,7 +126,7 @@ class FileJournal final : public RunJournal {
 
  private:
   Status append_line(const Json& content) {
-    const std::string line = checked_line(content);
+    const std::string line = line_of(content);
     if (auto written = write_all(fd_.get(), line, path_); !written) {
       // A torn line may stand at the end only: take it away, so that a later one can follow.
       MUSTER_TRY(cut());
@@ -233,7 +221,7 @@ std::optional<std::string> identity_difference(const RunIdentity& then,
                                                const RunIdentity& now_as_given) {
   // Compared as a reader would get it back: bytes that are not UTF-8 were replaced when it was
   // written.
-  const auto now = as_stored(Json::parse(checked_line(identity_json(now_as_given))));
+  const auto now = as_stored(Json::parse(line_of(identity_json(now_as_given))));
   const auto shown = [](const std::string* value) {
     return value == nullptr ? std::string("not set") : *value;
   };
@@ -253,7 +241,7 @@ std::optional<std::string> identity_difference(const RunIdentity& then,
 
 // In one order, as a reader gets it back: an identity from a journal gives what the run itself did.
 std::string identity_hash(const RunIdentity& identity) {
-  auto stored = as_stored(Json::parse(checked_line(identity_json(identity))));
+  auto stored = as_stored(Json::parse(line_of(identity_json(identity))));
   std::sort(stored.begin(), stored.end());
   return hash_hex(identity_json(stored).dump());
 }
@@ -270,7 +258,7 @@ std::filesystem::path RunJournal::part_path_of(const std::filesystem::path& path
 
 Result<std::unique_ptr<RunJournal>> RunJournal::create(const std::filesystem::path& path,
                                                        const RunIdentity& identity) {
-  const std::string line = checked_line(identity_json(identity));
+  const std::string line = line_of(identity_json(identity));
   const auto part = part_path_of(path);
   const auto fd = MUSTER_TRY(open_own_file(part, O_WRONLY | O_CREAT | O_TRUNC));
   auto written = write_all(fd.get(), line, path);

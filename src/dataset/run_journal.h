@@ -20,9 +20,9 @@ using RunIdentity = std::vector<std::pair<std::string, std::string>>;
 /// One durable step: everything up to here is in the part files.
 struct RunStep {
   std::uint64_t record_count = 0;  // input records consumed, bad ones included
-  std::uint64_t row_count = 0;     // vectors written
+  std::uint64_t row_count = 0;     // vectors or replies written
   std::uint64_t vectors_size = 0;  // bytes of OUT.part
-  std::uint64_t index_size = 0;    // bytes of the index part
+  std::uint64_t index_size = 0;    // bytes of the index part; 0 without one
   /// Hash128 over all records consumed.
   std::string records_hash = {};
   /// Hash128 over the rows that were appended to OUT.part since the step before.
@@ -93,7 +93,7 @@ class RunJournal {
 struct RunParts {
   std::filesystem::path vectors;
   std::uint64_t vectors_header_size = 0;  // bytes before the first row: not in `vectors_hash`
-  std::filesystem::path index;
+  std::filesystem::path index;            // empty: a run without one
 };
 
 /// How many of `steps`, from the first on, the part files still hold. Reads both files once, in

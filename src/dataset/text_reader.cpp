@@ -249,6 +249,7 @@ class FilesReader final : public TextReader {
       if (!stream_) {
         MUSTER_TRY(open_stream());
       }
+      record.is_conversation = false;
       if (MUSTER_TRY(stream_->next(record))) {
         record.input_index = static_cast<std::uint32_t>(input_index_);
         if (record.fault) {
@@ -289,6 +290,8 @@ class FilesReader final : public TextReader {
                                               .field = options_.field,
                                               .id_field = options_.id_field,
                                               .keep = options_.keep,
+                                              .takes_messages = options_.takes_messages &&
+                                                                !options_.is_field_asked_for,
                                               .takes_blank_lines = options_.takes_blank_lines,
                                               .record_size_max = options_.record_size_max});
     return Done{};

@@ -33,6 +33,8 @@ struct TextReaderOptions {
   /// them, as far as a record has them. Csv: columns, whose cells are strings. Of Lines the text is
   /// the one field, "text".
   std::vector<std::string> keep = {};
+  /// Jsonl: a record with a list as `messages` is a conversation, unless `field` was asked for.
+  bool takes_messages = false;
   /// Lines: a line of blanks is a record like others. Else it is passed over and counted.
   bool takes_blank_lines = false;
   /// Bytes; a longer record is a bad one, not a dead program.
@@ -44,6 +46,7 @@ struct TextReaderOptions {
 /// One text, or the reason why there is none at this place.
 struct TextRecord {
   std::string text;               // valid UTF-8, without its line end; may be empty
+  bool is_conversation = false;   // `text` is the JSON of its messages
   std::string id;                 // empty without id_field
   std::string fields;             // of `keep`, as a JSON object; empty where there is none
   std::uint32_t input_index = 0;  // of TextReaderOptions::inputs

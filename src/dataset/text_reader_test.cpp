@@ -51,8 +51,9 @@ class TextReaderTest : public FolderTest {
       }
       if (!*more) return all;
       const auto id = record.id.empty() ? "" : record.id + "=";
+      const auto text = (record.is_conversation ? "chat " : "") + record.text;
       all.push_back(record.fault ? fmt::format("<{}>", without_folder(record.fault->message))
-                                 : id + record.text);
+                                 : id + text);
     }
   }
 
@@ -212,6 +213,24 @@ TEST_F(TextReaderTest, JsonLinesGiveTheFieldAndTheId) {
   EXPECT_EQ(records({.inputs = {path}}), (Texts{"a\u00e9\n", "", "new"}));
   EXPECT_EQ(records({.inputs = {path}, .id_field = "n"}),
             (Texts{"1=a\u00e9\n", "18446744073709551615=", "k=new"}));
+}
+
+TEST_F(TextReaderTest, MessagesAreTakenAsJsonWhereTheyAreWanted) {
+  const auto path = write("a.jsonl",
+                          "{\"messages\": [ {\"role\": \"user\", \"content\": \"a \\\"b\\\"\"} ]}\n"
+                          "{\"messages\":null,\"text\":\"plain\"}\n"
+                          "{\"messages\":\"hi\",\"text\":\"b\"}\n"
+                          "{\"text\":\"c\",\"messages\":[]}\n");
+  const auto plain = write("b.txt", "d\n");
+  EXPECT_EQ(records({.inputs = {path, plain}, .takes_messages = true}),
+            (Texts{R"(chat [{"role":"user","content":"a \"b\""}])", "plain",
+                   "<a.jsonl:3: field \"messages\" is a string, not a list of messages>", "chat []",
+                   "d"}));
+  EXPECT_EQ(records({.inputs = {path}, .is_field_asked_for = true, .takes_messages = true}),
+            (Texts{"<a.jsonl:1: no field \"text\"; there is \"messages\"; --field names another>",
+                   "plain", "b", "c"}))
+      << "whoever names a field means it";
+  EXPECT_EQ(records({.inputs = {path}})[3], "c") << "nobody wants them";
 }
 
 TEST_F(TextReaderTest, ABrokenJsonLineIsAFaultThatSaysWhy) {

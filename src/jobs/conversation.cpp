@@ -12,6 +12,7 @@
 #include "base/build_info.h"
 #include "base/wall_clock.h"
 #include "jobs/context_fit.h"
+#include "jobs/decoder_cache.h"
 #include "jobs/reply_text.h"
 #include "modelfile/decoder_config.h"
 
@@ -109,17 +110,9 @@ Result<std::unique_ptr<Conversation>> Conversation::start(ConversationOptions op
 }
 
 Result<std::vector<TokenId>> Conversation::ids_of(const std::vector<ChatMessage>& messages) const {
-  ChatValue::List list;
-  for (const auto& message : messages) {
-    list.push_back(ChatValue(ChatValue::Map{{"role", ChatValue(message.role)},
-                                            {"content", ChatValue(message.content)}}));
-  }
   const auto& text = inside_->text;
-  ChatInput input;
-  input.messages = ChatValue(std::move(list));
-  input.bos_token = text.bos_token;
-  input.eos_token = text.eos_token;
-  input.now_unix = static_cast<std::int64_t>(unix_seconds());
+  const auto input =
+      chat_input_of(chat_value_of(messages), text, static_cast<std::int64_t>(unix_seconds()));
   const auto rendered = MUSTER_TRY(inside_->prompt_template.render(input));
   const auto scratch = text.tokenizer->make_scratch();
   return encode_rendered(*text.tokenizer, rendered, *scratch);

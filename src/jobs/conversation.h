@@ -12,20 +12,13 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "chat/chat_message.h"
 #include "chat/chat_template.h"
 #include "chat/decoder_text.h"
 #include "jobs/decoder_session.h"
 #include "jobs/generate.h"
 
 namespace muster {
-
-/// What somebody has said: a role ("system", "user", "assistant") and a text in UTF-8.
-struct ChatMessage {
-  std::string role;
-  std::string content;
-
-  bool operator==(const ChatMessage&) const = default;
-};
 
 struct ConversationOptions {
   std::filesystem::path source;  // a GGUF file or a folder in Hugging Face's layout

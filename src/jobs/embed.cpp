@@ -1,143 +1,59 @@
-// One run: read some records, step the backend, write what is done; until the input is at its end.
-// Rows come back in any order and are written in input order, so memory is bounded by the window
-// and not by the corpus, and a journal that counts records says exactly where to go on. Behind its
-// steps the rows that wait for an earlier one are kept beside the output. All is decided on one
-// thread; others only tokenise, write, and wait for the disk.
+// `muster embed` as a run over records: how far it reads ahead, and what its report says of the
+// vectors.
 
 #include "jobs/embed.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <utility>
 
-#include "base/text.h"
-#include "jobs/embed_run.h"
+#include "jobs/corpus_run.h"
+#include "jobs/embed_work.h"
 #include "modelfile/model_folder.h"
 
 namespace muster {
 namespace {
 
-constexpr Duration kIdleWait = std::chrono::milliseconds(100);  // how soon Ctrl-C is seen
-// How soon it is seen that the writer has room.
-constexpr Duration kWriterWait = std::chrono::milliseconds(1);
-constexpr Duration kWriterWaitMost = std::chrono::milliseconds(8);
+// Records read ahead, for each 4,096 tokens of a batch: enough that texts of one length are found
+// among mixed ones, few enough that their rows take little memory, and little of the disk while
+// they wait for their turn.
+constexpr std::size_t kWindowRecords = 4096;
+
+Result<CorpusForm> form_of(const EmbedOptions& options, const RunFiles& files,
+                           VectorFormat format) {
+  CorpusForm form{
+      .files = files,
+      .header_size = vector_header_size(format),
+      .model_files = {},
+      .devices = {},
+      .window_records = kWindowRecords * std::max<std::size_t>(1, options.batch_tokens / 4096),
+      // A server tells of a text's tokens only when it has computed it.
+      .knows_tokens = !options.server};
+  if (options.server) return form;
+  for (const auto& device : options.devices) form.devices.push_back(device.name());
+  if (!options.stream) form.model_files = MUSTER_TRY(find_model(options.model));
+  return form;
+}
 
 }  // namespace
 
-Result<EmbedReport> EmbedRun::run() {
-  begin_phase("reading the model");
-  MUSTER_TRY(prepare());
-  const auto found = MUSTER_TRY(take_names());
-  if (found == FoundOutput::Unnamed && reads_stdin()) {
-    events_.on_notice(fmt::format("{} lacks only its names: standard input is not read again",
-                                  files_.out.string()));
-  }
-  if (options_.resume && (found == FoundOutput::Unnamed || found == FoundOutput::Finished)) {
-    auto confirmed = MUSTER_TRY(confirm_finished(found, files_, options_, clock_, cancelled_));
-    confirmed.total_seconds = seconds(clock_.now() - begin_);
-    return confirmed;
-  }
-  MUSTER_TRY(open_backend(found));
-  auto done = pump();
-  if (done) done = finish();
-  if (!done) return stopped(done.error());
-  return report();
-}
-
-Status EmbedRun::pump() {
-  while (!is_at_end_ || !window_.is_empty()) {
-    if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
-    const bool can_read = !is_at_end_ && window_.has_room();
-    if (can_read) MUSTER_TRY(read_turn());
-    const bool waits_for_writer = writer_ && !writer_->has_room();
-    writer_wait_ =
-        waits_for_writer ? std::clamp(2 * writer_wait_, kWriterWait, kWriterWaitMost) : Duration{0};
-    {
-      const Stopwatch watch(clock_, waits_for_writer ? time_.wait_for_writer : time_.wait);
-      const auto most = waits_for_writer ? writer_wait_ : kIdleWait;
-      MUSTER_TRY(backend_->step(can_read ? Duration{0} : most));
-    }
-    if (fatal_) return *fatal_;
-    MUSTER_TRY(open_output());
-    MUSTER_TRY(write_done());
-    report_progress(/*is_last=*/false);
-  }
-  return Done{};
-}
-
-Status EmbedRun::finish() {
-  // An empty input ends before any worker is ready; the output's shape needs the dimension.
-  while (backend_->status().dim == 0) {
-    if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
-    MUSTER_TRY(backend_->step(kIdleWait));
-  }
-  MUSTER_TRY(open_output());
-  MUSTER_TRY(write_done());
-  {
-    const Stopwatch watch(clock_, time_.wait_for_writer);
-    MUSTER_TRY(writer_->wait());
-  }
-  report_progress(/*is_last=*/true);
-  worker_cpu_seconds_ = backend_->stop();
-  if (progress_.read_count == 0) {
-    events_.on_notice(fmt::format("there is no text in the input: {} has no rows", out_name()));
-  }
-  tell_of_fields_not_met();
-  MUSTER_TRY(check_model());
-  const Stopwatch watch(clock_, time_.wait_for_writer);
-  return writer_->finish(record());
-}
-
-// Workers map the weights: a file that is written in place meanwhile changes what they compute.
-Status EmbedRun::check_model() {
-  const auto& model = backend_->model();
-  if (!model.server.empty() || MUSTER_TRY(model_hash(model.path)) == model.hash) return Done{};
-  are_rows_doubtful_ = true;
-  return Error{ErrorKind::Corrupt,
-               fmt::format("the files of {} have changed while it was used: rows may be of either "
-                           "model{}; run again",
-                           model.path, options_.stream ? "" : ", and none is kept")};
-}
-
-// What is done stays for --resume, where it can be resumed, is sound and is anything.
-Error EmbedRun::stopped(const Error& error) {
-  if (!writer_) return error;
-  if (options_.stream) return stopped_stream(error);
-  if (writer_->is_finished()) {
-    return Error{error.kind, fmt::format("{}; all records are done and only names are missing: "
-                                         "--resume gives them",
-                                         error.message)};
-  }
-  if (!are_rows_doubtful_) keep_all();
-  const auto count = kept_count();
-  if (are_rows_doubtful_ || count == 0 || reads_stdin()) {
-    writer_.reset();
-    ahead_.reset();
-    discard(files_);
-    return error;
-  }
-  // A record that is wrong would end it again; how to go on after Ctrl-C the caller knows better.
-  if (error.kind == ErrorKind::Cancelled || error.kind == ErrorKind::InvalidArgument) return error;
-  return Error{error.kind,
-               fmt::format("{}; {} done: go on with --resume", error.message,
-                           count == 1 ? "1 record is" : with_thousands(count) + " records are")};
-}
-
-// What has been written is with the reader, and of what waits nothing can be resumed. A reader that
-// takes nothing still holds the one write that is under way; a second Ctrl-C ends the process.
-Error EmbedRun::stopped_stream(const Error& error) {
-  if (error.kind == ErrorKind::Cancelled) writer_->drop_waiting();
-  (void)writer_->commit();
-  take_counts();
-  const auto count = progress_.text_count;
-  return Error{error.kind,
-               fmt::format("{}; {} written before that", error.message,
-                           count == 1 ? "1 row was" : with_thousands(count) + " rows were")};
-}
-
-Result<EmbedReport> embed_corpus(const EmbedOptions& options, const EmbedEvents& events,
+Result<EmbedReport> embed_corpus(const EmbedOptions& options, const CorpusEvents& events,
                                  const Clock& clock, const std::function<bool()>& cancelled) {
-  return EmbedRun(options, events, clock, cancelled).run();
+  auto format = VectorFormat::Npy;
+  if (!options.stream) format = MUSTER_TRY(vector_format_of(options.out));
+  const RunFiles files(options.out);
+  EmbedWork work(options, files, format, clock, cancelled);
+  auto form = MUSTER_TRY(form_of(options, files, format));
+  CorpusRun run(options, std::move(form), work, events, clock, cancelled);
+  auto outcome = MUSTER_TRY(run.run());
+  EmbedReport report;
+  static_cast<CorpusReport&>(report) = std::move(outcome.report);
+  const auto& record = outcome.record;
+  report.dim = record.dim;
+  report.precision = parse_precision(record.precision).value_or(Precision::Fp32);
+  report.precision_reason =
+      report.was_complete ? "that of the finished run" : work.precision_reason();
+  if (!options.stream) report.index = files.index;
+  return report;
 }
 
 }  // namespace muster

@@ -6,10 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "jobs/corpus_work.h"
 #include "jobs/embed.h"
 #include "scheduler/batch_queue.h"
 #include "spec/precision.h"
@@ -44,35 +44,15 @@ struct EmbedBackendEvents {
   std::function<void(const std::string&)> on_phase = {};
 };
 
-/// Who computes the rows, as it is now.
-struct EmbedBackendStatus {
-  std::vector<DeviceProgress> devices;
-  std::optional<TimePoint> ready_at;  // since when rows can come
-  std::uint32_t dim = 0;              // 0 as long as it is not known
-  double tokenize_seconds = 0;        // of this process's threads beside the loop, summed
-};
-
 /// Computes the rows of a run: the devices of this machine, or a server.
 ///
 /// Threads: not thread-safe; owned by the loop of the run.
-class EmbedBackend {
+class EmbedBackend : public CorpusBackend {
  public:
-  virtual ~EmbedBackend() = default;
-
   virtual const EmbedModel& model() const = 0;
 
-  /// Takes a text; its tokens and what becomes of it are told by later steps, once.
-  virtual void submit(ItemKey key, const std::string& text) = 0;
-
-  /// Waits up to `timeout` for something to happen and handles it.
-  ///
-  /// Errors: what makes every further row impossible.
-  virtual Status step(Duration timeout) = 0;
-
-  virtual EmbedBackendStatus status() const = 0;
-
-  /// Ends it. The CPU seconds of the workers of this run; nullopt where nobody counts them.
-  virtual std::optional<double> stop() = 0;
+  /// Values of a row; 0 as long as it is not known.
+  virtual std::uint32_t dim() const = 0;
 };
 
 /// The model of a run on this machine's devices, without starting one: precision and equality class

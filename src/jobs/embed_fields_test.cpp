@@ -38,7 +38,7 @@ class EmbedFieldsTest : public EchoEmbedFixture {
     options_.input.keep = {"lang", "meta.year"};
   }
 
-  EmbedStream stream(StreamFormat format) {
+  CorpusStream stream(StreamFormat format) {
     return {.format = format,
             .name = "standard output",
             .write = [this](std::string_view piece) -> Status {

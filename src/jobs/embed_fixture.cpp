@@ -25,9 +25,9 @@ void EmbedFixture::write_input(const std::string& name, const std::string& conte
 }
 
 Result<EmbedReport> EmbedFixture::run(const std::function<bool()>& cancelled) {
-  const EmbedEvents events{
+  const CorpusEvents events{
       .on_progress =
-          [this](const EmbedProgress& progress) {
+          [this](const CorpusProgress& progress) {
             if (phases_.empty() || phases_.back() != progress.phase) {
               phases_.push_back(progress.phase);
             }

@@ -34,8 +34,8 @@ class EmbedFixture : public testing::Test {
   const SteadyClock clock_;
   const std::filesystem::path folder_;
   EmbedOptions options_;
-  std::optional<EmbedProgress> first_;  // what was told of all runs of the test: the first
-  EmbedProgress last_;                  // and the last
+  std::optional<CorpusProgress> first_;  // what was told of all runs of the test: the first
+  CorpusProgress last_;                  // and the last
   std::vector<std::string> phases_;
   std::string notices_;
 };

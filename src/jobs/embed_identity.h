@@ -1,11 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
-#include "base/hash.h"
 #include "dataset/run_journal.h"
-#include "dataset/text_reader.h"
 #include "jobs/embed.h"
 #include "jobs/embed_backend.h"
 
@@ -22,16 +17,5 @@ RunIdentity identity_as_asked(const EmbedOptions& options, const RunIdentity& id
 /// Whether each line of OUT is an object with what the record is called and keeps, and not its bare
 /// numbers: .jsonl, where ids or fields were asked for.
 bool writes_objects(const EmbedOptions& options);
-
-/// What of a record comes into a run's output, or decides what does.
-struct RecordContent {
-  std::uint64_t line = 0;
-  std::string_view id;
-  std::string_view text;
-  std::string_view fields;  // kept ones, as JSON
-};
-
-/// Adds a record to the hash over all records of a run.
-void hash_record(Hash128& hash, const RecordContent& record);
 
 }  // namespace muster

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "dataset/ahead_file.h"
-#include "jobs/embed_backend.h"
-#include "jobs/embed_identity.h"
+#include "jobs/input_identity.h"
+#include "jobs/replies_ahead.h"
 
 namespace muster {
 namespace {
@@ -33,36 +33,23 @@ Error refusal(const RunFiles& files, const std::string& why) {
                            files.out.string(), why)};
 }
 
-// Without workers, or of a server.
-Result<EmbedModel> model_of(const EmbedOptions& options, const Clock& clock,
-                            const std::function<bool()>& cancelled) {
-  if (!options.server) return describe_local_model(options);
-  const EmbedBackendEvents deaf{.on_tokens = [](ItemKey, const Tokenizer::Encoded&) {},
-                                .on_row = [](ItemKey, std::span<const std::byte>) {},
-                                .on_item_failed = [](ItemKey, const Error&) {},
-                                .on_notice = [](const std::string&) {}};
-  const auto backend = MUSTER_TRY(open_remote_backend(options, deaf, clock, cancelled));
-  return backend->model();
-}
-
-Status check_identity(const RunIdentity& then, const RunFiles& files, const EmbedOptions& options,
-                      const EmbedModel& model) {
-  const auto now = identity_as_asked(options, embed_identity(options, model));
-  const auto changed = identity_difference(identity_as_asked(options, then), now);
+Status check_identity(const RunIdentity& then, const RunFiles& files,
+                      const DifferenceFrom& difference_from) {
+  const auto changed = MUSTER_TRY(difference_from(then));
   if (changed) return refusal(files, *changed);
   return Done{};
 }
 
 // Reads the inputs once more.
-Status check_records(const OutputRecord& record, const RunFiles& files, const EmbedOptions& options,
-                     const std::function<bool()>& cancelled) {
+Status check_records(const OutputRecord& record, const RunFiles& files,
+                     const CorpusOptions& options, const std::function<bool()>& cancelled) {
   const auto reader = MUSTER_TRY(TextReader::open(options.input));
   TextRecord read;
   Hash128 hash;
   std::uint64_t count = 0;
   for (; MUSTER_TRY(reader->next(read)); ++count) {
     if (cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
-    hash_record(hash, {.line = read.line, .id = read.id, .text = read.text, .fields = read.fields});
+    hash_record(hash, content_of(read));
   }
   if (count != record.record_count || hash.hex() != record.records_hash) {
     return refusal(files, "the input has changed since");
@@ -72,24 +59,9 @@ Status check_records(const OutputRecord& record, const RunFiles& files, const Em
 
 Result<std::uint64_t> kept_of(const RunFiles& files, const JournalContent& journal) {
   const auto written = journal.steps.empty() ? 0 : journal.steps.back().record_count;
-  const auto ahead =
-      MUSTER_TRY(count_ahead_rows(files.ahead, identity_hash(journal.identity), written));
+  const auto count = files.kind == OutputKind::Vectors ? count_ahead_rows : count_ahead_replies;
+  const auto ahead = MUSTER_TRY(count(files.ahead, identity_hash(journal.identity), written));
   return written + ahead;
-}
-
-EmbedReport report_of(const OutputRecord& record, const RunFiles& files) {
-  EmbedReport report;
-  report.was_complete = true;
-  report.progress.resumed_count = record.row_count;
-  report.progress.read_count = record.record_count;
-  report.progress.bad_count = record.record_count - record.row_count;
-  report.dim = record.dim;
-  report.precision = parse_precision(record.precision).value_or(Precision::Fp32);
-  report.precision_reason = "that of the finished run";
-  report.equality_class = record.equality_class;
-  report.out = files.out;
-  report.index = files.index;
-  return report;
 }
 
 }  // namespace
@@ -116,12 +88,12 @@ Result<std::uint64_t> kept_record_count(const RunFiles& files) {
   return kept_of(files, journal);
 }
 
-bool reads_stdin(const EmbedOptions& options) {
+bool reads_stdin(const CorpusOptions& options) {
   const auto& inputs = options.input.inputs;
   return std::find(inputs.begin(), inputs.end(), "-") != inputs.end();
 }
 
-Status may_begin(FoundOutput found, const RunFiles& files, const EmbedOptions& options) {
+Status may_begin(FoundOutput found, const RunFiles& files, const CorpusOptions& options) {
   const auto out = files.out.string();
   if (options.restart) return Done{};
   if (found == FoundOutput::StrayParts) {
@@ -154,24 +126,24 @@ Status may_begin(FoundOutput found, const RunFiles& files, const EmbedOptions& o
                                  out)};
 }
 
-Result<EmbedReport> confirm_finished(FoundOutput found, const RunFiles& files,
-                                     const EmbedOptions& options, const Clock& clock,
-                                     const std::function<bool()>& cancelled) {
-  const auto model = MUSTER_TRY(model_of(options, clock, cancelled));
+Result<OutputRecord> confirm_finished(FoundOutput found, const RunFiles& files,
+                                      const CorpusOptions& options,
+                                      const DifferenceFrom& difference_from,
+                                      const std::function<bool()>& cancelled) {
   if (found == FoundOutput::Unnamed) {
     const auto journal = MUSTER_TRY(RunJournal::read(files.journal));
-    MUSTER_TRY(check_identity(journal.identity, files, options, model));
+    MUSTER_TRY(check_identity(journal.identity, files, difference_from));
     MUSTER_TRY(publish(files));
   }
-  const auto record = MUSTER_TRY(read_output_record(files.about));
-  MUSTER_TRY(check_identity(record.identity, files, options, model));
+  auto record = MUSTER_TRY(read_output_record(files.about));
+  MUSTER_TRY(check_identity(record.identity, files, difference_from));
   // Standard input is gone: what it held is taken on the record's word.
   if (!reads_stdin(options)) MUSTER_TRY(check_records(record, files, options, cancelled));
   if (const auto checked = check_output(record, files.out); !checked) {
     return refusal(files, checked.error().message);
   }
   discard(files);  // of a run that was killed before it kept anything
-  return report_of(record, files);
+  return record;
 }
 
 }  // namespace muster

@@ -22,9 +22,11 @@
 namespace muster {
 namespace {
 
-// Source: docs/formats/vectors.md.
+// Source: docs/formats/vectors.md, docs/formats/replies.md.
 constexpr std::string_view kJournal = R"({"muster_run":)";
 constexpr std::string_view kRecord = "{\n  \"muster_output\":";
+constexpr std::string_view kRowsAhead = "MSTAHEAD";
+constexpr std::string_view kRepliesAhead = R"({"muster_ahead":)";
 
 /// A file that says what it is, and how it does.
 struct OwnBeginning {
@@ -88,13 +90,17 @@ Status check_vouched(const std::filesystem::path& path, const RunFiles& files,
 Status check_finished(const RunFiles& files) {
   const auto journal = RunJournal::read(files.journal);
   std::error_code ignored;
-  const bool has_no_name = std::filesystem::exists(files.index_part, ignored);  // that is the first
+  const auto& first_part = files.index_part.empty() ? files.about_part : files.index_part;
+  const bool has_no_name = std::filesystem::exists(first_part, ignored);
   // It was looked at before; which of the others are given already nobody knows.
   if (journal && journal->is_finished && !has_no_name) return Done{};
   const auto record = read_output_record(files.about);
   if (!record && has_content(files.about)) {
     MUSTER_TRY(check_beginning(files.about, kRecord));
     return record.error();
+  }
+  if (record && record->kind != files.kind && has_content(files.out)) {
+    return foreign(files.out, fmt::format("it holds {}", output_kind_words(record->kind)));
   }
   using Size = std::optional<std::uint64_t>;
   MUSTER_TRY(check_vouched(files.out, files, record ? Size(record->vectors_size) : Size()));
@@ -104,9 +110,11 @@ Status check_finished(const RunFiles& files) {
 }  // namespace
 
 Status check_none_foreign(const RunFiles& files) {
+  const auto ahead = files.kind == OutputKind::Vectors ? kRowsAhead : kRepliesAhead;
   for (const auto& [path, beginning] :
        {OwnBeginning{files.journal, kJournal}, OwnBeginning{files.journal_part, kJournal},
-        OwnBeginning{files.about_part, kRecord}, OwnBeginning{files.ahead, "MSTAHEAD"}}) {
+        OwnBeginning{files.about_part, kRecord}, OwnBeginning{files.ahead, ahead},
+        OwnBeginning{files.ahead_part, ahead}}) {
     MUSTER_TRY(check_beginning(path, beginning));
   }
   return check_finished(files);

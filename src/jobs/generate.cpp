@@ -7,12 +7,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "base/build_info.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/wall_clock.h"
+#include "chat/decoder_text.h"
+#include "jobs/decoder_cache.h"
+#include "jobs/prompt_encoder.h"
 #include "jobs/reply_text.h"
 #include "modelfile/decoder_config.h"
 
@@ -33,21 +37,11 @@ std::uint64_t cache_bytes(const GenerateOptions& options, const DecoderSpec& spe
 }
 
 Result<std::vector<TokenId>> prompt_ids(const GenerateOptions& options, const DecoderText& text) {
-  const auto scratch = text.tokenizer->make_scratch();
-  std::vector<TokenId> ids;
-  if (options.is_raw) {
-    text.tokenizer->encode(options.prompt, UINT32_MAX, *scratch, ids);
-    return ids;
-  }
-  auto chat = text.find_template(std::nullopt, /*has_tools=*/false);
-  if (!chat && chat.error().kind == ErrorKind::NotFound) {
-    return Error{ErrorKind::NotFound, fmt::format("{}; with --raw the prompt is continued as it is",
-                                                  chat.error().message)};
-  }
-  const auto prompt_template = MUSTER_TRY(std::move(chat));
-  const auto now = static_cast<std::int64_t>(unix_seconds());
-  const auto rendered = MUSTER_TRY(prompt_template.render(chat_input(options, text, now)));
-  return encode_rendered(*text.tokenizer, rendered, *scratch);
+  auto encoder = MUSTER_TRY(
+      PromptEncoder::make(text, {.is_raw = options.is_raw,
+                                 .system = options.system,
+                                 .now_unix = static_cast<std::int64_t>(unix_seconds())}));
+  return encoder.encode(options.prompt, std::numeric_limits<std::uint32_t>::max());
 }
 
 /// The proportional set size of a process. Source: Linux, Documentation/filesystems/proc.rst,
@@ -111,32 +105,11 @@ DecoderSessionEvents session_events(Watch& watch, const GenerateEvents& events) 
 
 }  // namespace
 
-std::uint64_t token_cache_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
-  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
-  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
-}
-
 // The tokenizer and the template read UTF-8 and do not check it.
 Status check_prompt_text(const char* what, std::string_view text) {
   const auto at = invalid_utf8_at(text);
   if (!at) return Done{};
   return Error{ErrorKind::InvalidArgument, fmt::format("{} is not UTF-8 at byte {}", what, *at)};
-}
-
-ChatInput chat_input(const GenerateOptions& options, const DecoderText& text,
-                     std::int64_t now_unix) {
-  const auto message = [](const char* role, const std::string& content) {
-    return ChatValue(ChatValue::Map{{"role", ChatValue(role)}, {"content", ChatValue(content)}});
-  };
-  ChatValue::List messages;
-  if (options.system) messages.push_back(message("system", *options.system));
-  messages.push_back(message("user", options.prompt));
-  ChatInput input;
-  input.messages = ChatValue(std::move(messages));
-  input.bos_token = text.bos_token;
-  input.eos_token = text.eos_token;
-  input.now_unix = now_unix;
-  return input;
 }
 
 std::string_view generate_end_name(GenerateEnd end) {

@@ -9,8 +9,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "chat/chat_template.h"
-#include "chat/decoder_text.h"
 #include "jobs/decoder_session.h"
 #include "spec/decoder_spec.h"
 
@@ -81,16 +79,8 @@ struct GenerateEvents {
   std::function<void(const std::string&)> on_notice;
 };
 
-/// Keys and values of one token, in the worker. Bytes.
-std::uint64_t token_cache_bytes(const DecoderSpec& spec, DecoderPrecision precision);
-
 /// Errors: InvalidArgument for what is not UTF-8: "the prompt is not UTF-8 at byte 3".
 Status check_prompt_text(const char* what, std::string_view text);
-
-/// What the model's chat template is rendered with: the system's text, if there is one, and the
-/// prompt. now_unix: seconds, for templates that show the date.
-ChatInput chat_input(const GenerateOptions& options, const DecoderText& text,
-                     std::int64_t now_unix);
 
 /// Continues one prompt on one device, and survives the death of its worker.
 ///

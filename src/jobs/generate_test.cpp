@@ -31,24 +31,5 @@ TEST(GenerateText, RefusesAnEmptyPromptBeforeAWorkerIsStarted) {
   EXPECT_EQ(error_of({}), "the prompt is empty: there is nothing to continue");
 }
 
-TEST(ChatInput, HoldsTheConversationAndTheTime) {
-  GenerateOptions options;
-  options.prompt = "Hi";
-  DecoderText text;
-  text.bos_token = "<s>";
-  const auto show = [&] {
-    const auto made = ChatTemplate::parse(
-        "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}; {% endfor %}"
-        "{{ strftime_now('%Y-%m-%d') }}");
-    EXPECT_TRUE(made);
-    // 20,000 days after 1970-01-01.
-    const auto out = made->render(chat_input(options, text, 20'000LL * 86'400));
-    return out ? *out : out.error().message;
-  };
-  EXPECT_EQ(show(), "<s>user: Hi; 2024-10-04");
-  options.system = "Be brief";
-  EXPECT_EQ(show(), "<s>system: Be brief; user: Hi; 2024-10-04");
-}
-
 }  // namespace
 }  // namespace muster

@@ -62,7 +62,9 @@ class LocalBackend final : public EmbedBackend {
 
   const EmbedModel& model() const override { return model_; }
 
-  void submit(ItemKey key, const std::string& text) override { pool_.give(key, text); }
+  std::uint32_t dim() const override { return session_.fleet->models().dim(kSessionModel); }
+
+  void submit(const WindowRecord& record) override { pool_.give(record.key, record.entry.text); }
 
   Status step(Duration timeout) override {
     pool_.flush();
@@ -80,11 +82,10 @@ class LocalBackend final : public EmbedBackend {
     return Done{};
   }
 
-  EmbedBackendStatus status() const override {
-    EmbedBackendStatus status{.devices = {},
-                              .ready_at = session_.fleet->models().first_ready_at(),
-                              .dim = session_.fleet->models().dim(kSessionModel),
-                              .tokenize_seconds = pool_.busy_seconds()};
+  CorpusBackendStatus status() const override {
+    CorpusBackendStatus status{.devices = {},
+                               .ready_at = session_.fleet->models().first_ready_at(),
+                               .tokenize_seconds = pool_.busy_seconds()};
     for (const auto& device : session_.fleet->groups()) {
       const auto model = device.models.find(kSessionModel);
       const auto here = model == device.models.end() ? GroupModelStatus{} : model->second;

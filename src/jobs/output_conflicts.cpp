@@ -73,7 +73,7 @@ Status check_place(const RunFiles& files) {
   MUSTER_TRY(check_are_files(files));
   if (files.out.filename().string().ends_with(".index.jsonl")) {
     return Error{ErrorKind::InvalidArgument,
-                 fmt::format("{}: the ending .index.jsonl is that of an index: name the vectors "
+                 fmt::format("{}: the ending .index.jsonl is that of an index: name the output "
                              "otherwise",
                              files.out.string())};
   }
@@ -94,6 +94,7 @@ bool is_of_earlier_run(const RunFiles& files, const std::filesystem::path& path)
 
 std::optional<std::filesystem::path> model_file_of(const std::filesystem::path& folder,
                                                    const FileKey& key) {
+  if (key_of(folder) == key) return folder;  // a model of one file
   std::error_code error;
   std::filesystem::recursive_directory_iterator entry(folder, error);
   std::size_t count = 0;

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "jobs/run_output.h"
+#include "jobs/run_files.h"
 
 namespace muster {
 
 /// What a run reads: none of it may be written over.
 struct RunSources {
   std::vector<std::string> inputs;                    // paths, or "-"
-  std::optional<std::filesystem::path> model_folder;  // of a model on this machine
+  std::optional<std::filesystem::path> model_folder;  // of a model on this machine, or its one file
 };
 
 /// Whether the files of a run can be written without harm: none of their names is a folder or a

@@ -4,17 +4,9 @@
 #include "jobs/output_taking.h"
 
 #include "jobs/foreign_files.h"
-#include "jobs/output_conflicts.h"
-#include "modelfile/model_folder.h"
 
 namespace muster {
 namespace {
-
-Result<RunSources> sources_of(const EmbedOptions& options) {
-  RunSources sources{.inputs = options.input.inputs, .model_folder = {}};
-  if (!options.server) sources.model_folder = MUSTER_TRY(find_model(options.model));
-  return sources;
-}
 
 // The journal that vouches for the names that are given already goes with a new run, which may end
 // early. Where a part is gone there is nothing to complete, and the new run makes all.
@@ -26,12 +18,12 @@ Status complete_names(const RunFiles& files) {
 
 }  // namespace
 
-Result<TakenOutput> take_output(const EmbedOptions& options, const RunFiles& files) {
+Result<TakenOutput> take_output(const CorpusOptions& options, const RunSources& sources,
+                                const RunFiles& files) {
   TakenOutput taken;
-  const auto read = MUSTER_TRY(sources_of(options));
-  MUSTER_TRY(check_conflicts(files, read));
+  MUSTER_TRY(check_conflicts(files, sources));
   taken.lock.emplace(MUSTER_TRY(OutputLock::take(files.lock, files.out)));
-  MUSTER_TRY(check_conflicts(files, read));  // another run may have ended meanwhile
+  MUSTER_TRY(check_conflicts(files, sources));  // another run may have ended meanwhile
   const auto found = find_output(files);
   // What is finished is only read again.
   const bool is_read_only = options.resume && found && *found == FoundOutput::Finished;

@@ -3,10 +3,11 @@
 #include <optional>
 
 #include "base/result.h"
-#include "jobs/embed.h"
+#include "jobs/corpus.h"
 #include "jobs/finished_output.h"
+#include "jobs/output_conflicts.h"
 #include "jobs/output_lock.h"
-#include "jobs/run_output.h"
+#include "jobs/run_files.h"
 
 namespace muster {
 
@@ -22,6 +23,7 @@ struct TakenOutput {
 ///
 /// Errors: those of check_conflicts, OutputLock::take, check_no_links, check_none_foreign, publish
 /// and may_begin.
-Result<TakenOutput> take_output(const EmbedOptions& options, const RunFiles& files);
+Result<TakenOutput> take_output(const CorpusOptions& options, const RunSources& sources,
+                                const RunFiles& files);
 
 }  // namespace muster

@@ -14,7 +14,8 @@ namespace muster {
 
 Result<std::vector<std::vector<float>>> embed_texts(const EmbedOptions& options,
                                                     std::span<const std::string> texts,
-                                                    const EmbedEvents& events, const Clock& clock) {
+                                                    const CorpusEvents& events,
+                                                    const Clock& clock) {
   // The key of a text is its place here: rows come back in any order.
   std::vector<std::vector<float>> vectors(texts.size());
   std::optional<Error> failed;

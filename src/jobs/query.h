@@ -17,6 +17,6 @@ namespace muster {
 /// Errors: those of `embed_corpus` without the files.
 Result<std::vector<std::vector<float>>> embed_texts(const EmbedOptions& options,
                                                     std::span<const std::string> texts,
-                                                    const EmbedEvents& events, const Clock& clock);
+                                                    const CorpusEvents& events, const Clock& clock);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Records in input order while their rows come back in any.
+// Records in input order while their results come back in any.
 
 #include "jobs/record_window.h"
 
@@ -37,10 +37,16 @@ void RecordWindow::fit_to_pace(Duration since) {
 void RecordWindow::note_tokens(ItemKey key, std::uint32_t token_count) {
   auto* record = find(key);
   MUSTER_CHECK(record != nullptr);
-  size_ -= record->size;
   record->entry.token_count = token_count;
-  record->size = size_of(*record);
-  size_ += record->size;
+  recount(*record);
+}
+
+void RecordWindow::note_result(ItemKey key, RecordResult result) {
+  auto* record = find(key);
+  MUSTER_CHECK(record != nullptr);
+  record->result = std::move(result);
+  record->is_done = true;
+  recount(*record);
 }
 
 WindowRecord* RecordWindow::find(ItemKey key) {
@@ -68,11 +74,18 @@ void RecordWindow::pop_front() {
   ++first_key_;
 }
 
+void RecordWindow::recount(WindowRecord& record) {
+  size_ -= record.size;
+  record.size = size_of(record);
+  size_ += record.size;
+}
+
 // Its text and kept fields, its ids, once their number is known (the coordinator holds them
-// meanwhile, or a server), and the record itself. Rows are bounded by the number of records.
-std::uint64_t RecordWindow::size_of(const WindowRecord& record) const {
+// meanwhile, or a server), its reply, and the record itself. Rows are bounded by the number of
+// records.
+std::uint64_t RecordWindow::size_of(const WindowRecord& record) {
   return sizeof(WindowRecord) + record.entry.text.size() + record.entry.id.size() +
-         record.entry.fields.size() +
+         record.entry.fields.size() + record.result.reply.size() +
          std::uint64_t{record.entry.token_count} * sizeof(std::uint32_t);
 }
 

@@ -16,26 +16,38 @@
 
 namespace muster {
 
-/// One record between reading and writing.
-struct WindowRecord {
-  ItemKey key = 0;  // by its place in the input
-  IndexEntry entry;
-  std::vector<float> row;            // [dim] once the record is done and good
-  bool is_done = false;              // it has its row, or its reason
-  bool is_resumed = false;           // an earlier run computed the row
-  std::uint64_t input_position = 0;  // bytes of the inputs consumed when it had been read
-  std::uint64_t size = 0;            // as the window counted it
+/// What was computed of a record: one of the two.
+struct RecordResult {
+  std::vector<float> row = {};  // [dim]
+  std::string reply = {};       // members of its line: reply_line.h
+  std::uint32_t reply_token_count = 0;
 };
 
-/// The records that are read and not yet written, in input order: rows come back in any order and
-/// leave in this one. It is bounded by records and by bytes, which is what keeps the memory of a
-/// run flat.
+/// One record between reading and writing.
+struct WindowRecord {
+  ItemKey key = 0;           // by its place in this run
+  std::uint64_t number = 0;  // in all inputs, from 0
+  IndexEntry entry;
+  bool is_conversation = false;      // entry.text is the JSON of its messages
+  RecordResult result;               // empty until the record is done and good
+  bool is_done = false;              // it has its result, or its reason
+  bool is_resumed = false;           // an earlier run computed the result
+  std::uint64_t input_position = 0;  // bytes of the inputs consumed when it had been read
+  std::uint64_t size = 0;            // as the window counted it
+
+  bool has_result() const { return !result.row.empty() || !result.reply.empty(); }
+};
+
+/// The records that are read and not yet written, in input order: results come back in any order
+/// and leave in this one. It is bounded by records and by bytes, which is what keeps the memory of
+/// a run flat.
 ///
 /// Threads: not thread-safe; owned by the loop of the run.
 class RecordWindow {
  public:
   /// Room for `record_max` records at first, later for as many as `fit_to_pace` finds, up to
-  /// `record_most`; and for `size_max` bytes of texts and ids. A larger record still goes in alone.
+  /// `record_most`; and for `size_max` bytes of texts, ids and replies. A larger record still goes
+  /// in alone.
   RecordWindow(std::size_t record_max, std::size_t record_most, std::uint64_t size_max);
 
   bool has_room() const;
@@ -51,6 +63,9 @@ class RecordWindow {
 
   /// The record's tokens are known now: its size counts their ids.
   void note_tokens(ItemKey key, std::uint32_t token_count);
+
+  /// The record is done: its size counts its reply.
+  void note_result(ItemKey key, RecordResult result);
 
   /// What the next `push` will return.
   ItemKey next_key() const { return first_key_ + records_.size(); }
@@ -68,7 +83,8 @@ class RecordWindow {
   void pop_front();
 
  private:
-  std::uint64_t size_of(const WindowRecord& record) const;
+  static std::uint64_t size_of(const WindowRecord& record);
+  void recount(WindowRecord& record);
 
   const std::size_t record_least_;
   const std::size_t record_most_;

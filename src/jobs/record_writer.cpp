@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "jobs/embed_identity.h"
+#include "jobs/input_identity.h"
 
 namespace muster {
 namespace {
@@ -16,12 +16,12 @@ namespace {
 constexpr std::uint64_t kHeldMost = 32ULL << 20;
 
 std::uint64_t size_of(const WindowRecord& record) {
-  return record.size + record.row.size() * sizeof(float);
+  return record.size + record.result.row.size() * sizeof(float);
 }
 
 }  // namespace
 
-RecordWriter::RecordWriter(std::unique_ptr<EmbedOutput> output, Hash128 records_hash)
+RecordWriter::RecordWriter(std::unique_ptr<RecordOutput> output, Hash128 records_hash)
     : output_(std::move(output)), records_hash_(std::move(records_hash)) {
   counts_.durable_record_count = output_->durable_record_count();
   thread_ = std::jthread([this] { run(); });
@@ -150,18 +150,18 @@ Status RecordWriter::write(std::vector<WindowRecord>& records, WrittenCounts& co
     if (is_dropping_) break;
     auto& record = records[i];
     auto& entry = record.entry;
-    if (const auto appended = output_->append(entry, record.row); !appended) {
+    if (const auto appended = output_->append(record); !appended) {
       const auto from = records.begin() + static_cast<std::ptrdiff_t>(i);
       std::move(from, records.end(), std::back_inserter(unwritten_));
       return appended;
     }
-    hash_record(records_hash_,
-                {.line = entry.line, .id = entry.id, .text = entry.text, .fields = entry.fields});
+    hash_record(records_hash_, content_of(record));
     if (!entry.row) {
       ++counts.bad_count;
     } else if (!record.is_resumed) {
       ++counts.text_count;
       counts.token_count += entry.token_count;
+      counts.reply_token_count += record.result.reply_token_count;
       counts.truncated_count += entry.is_truncated ? 1 : 0;
     }
     counts.input_size_consumed = record.input_position;

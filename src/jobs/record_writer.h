@@ -12,24 +12,25 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "base/result.h"
-#include "jobs/embed_output.h"
+#include "jobs/record_output.h"
 #include "jobs/record_window.h"
 
 namespace muster {
 
 /// What has been written by this run, as far as it is.
 struct WrittenCounts {
-  std::uint64_t text_count = 0;   // vectors, without those of an earlier run
-  std::uint64_t token_count = 0;  // of these
+  std::uint64_t text_count = 0;         // results, without those of an earlier run
+  std::uint64_t token_count = 0;        // of their texts, and
+  std::uint64_t reply_token_count = 0;  // of their replies
   std::uint64_t truncated_count = 0;
   std::uint64_t bad_count = 0;
   std::uint64_t input_size_consumed = 0;   // bytes of the inputs, up to the last record written
-  std::uint64_t durable_record_count = 0;  // EmbedOutput::durable_record_count
+  std::uint64_t durable_record_count = 0;  // RecordOutput::durable_record_count
   double busy_seconds = 0;
 };
 
 /// Writes the records of a run in the order in which they are given, on a thread of its own: a
-/// vector costs as much to write as all that the loop does for it.
+/// result costs as much to write as all that the loop does for it.
 ///
 /// After a failure nothing more is written, and `status` says what it was. What was given and not
 /// written is kept.
@@ -39,7 +40,7 @@ struct WrittenCounts {
 class RecordWriter {
  public:
   /// records_hash: of the records before these.
-  RecordWriter(std::unique_ptr<EmbedOutput> output, Hash128 records_hash);
+  RecordWriter(std::unique_ptr<RecordOutput> output, Hash128 records_hash);
   /// Waits for what the thread is at; the rest is dropped.
   ~RecordWriter();
   RecordWriter(const RecordWriter&) = delete;
@@ -51,16 +52,16 @@ class RecordWriter {
   /// Records that are done.
   void give(std::vector<WindowRecord> records);
 
-  /// EmbedOutput::begin_commit behind all that was given.
+  /// RecordOutput::begin_commit behind all that was given.
   void begin_commit();
 
   /// Waits until all that was given is written.
   Status wait();
 
-  /// The same, and EmbedOutput::commit: also after a failure, so that what is durable counts.
+  /// The same, and RecordOutput::commit: also after a failure, so that what is durable counts.
   Status commit();
 
-  /// As `commit`, and EmbedOutput::finish. record: all but `records_hash`.
+  /// As `commit`, and RecordOutput::finish. record: all but `records_hash`.
   Status finish(OutputRecord record);
 
   /// What waits is dropped: nobody is to see it any more.
@@ -72,14 +73,14 @@ class RecordWriter {
   /// After `commit` has failed: what was given and not written, in order.
   const std::vector<WindowRecord>& unwritten() const { return unwritten_; }
 
-  /// EmbedOutput::is_finished, once `commit` or `finish` has returned.
+  /// RecordOutput::is_finished, once `commit` or `finish` has returned.
   bool is_finished() const { return output_->is_finished(); }
 
  private:
   void run();
   Status write(std::vector<WindowRecord>& records, WrittenCounts& counts);
 
-  const std::unique_ptr<EmbedOutput> output_;
+  const std::unique_ptr<RecordOutput> output_;
   Hash128 records_hash_;
   std::vector<WindowRecord> unwritten_;    // the thread's while it is busy
   std::atomic<bool> is_dropping_ = false;  // what the thread has not written yet

@@ -4,20 +4,21 @@
 
 #include <future>
 
-#include "jobs/embed_identity.h"
+#include "jobs/input_identity.h"
 
 namespace muster {
 namespace {
 
 /// Keeps the texts of what is appended, and waits or fails on demand. As the output of files does,
 /// it knows of a step that it began only at the next one, and says the same after a failure.
-class KeepingOutput final : public EmbedOutput {
+class KeepingOutput final : public RecordOutput {
  public:
-  Status append(IndexEntry& entry, std::span<const float> row) override {
+  Status append(WindowRecord& record) override {
+    auto& entry = record.entry;
     if (gate.valid()) gate.wait();
     has_failed |= entry.text == fails_at;
     if (has_failed) return Error{ErrorKind::ResourceExhausted, "the disk is full"};
-    if (!row.empty()) entry.row = row_count++;
+    if (record.has_result()) entry.row = row_count++;
     texts += entry.text;
     return Done{};
   }
@@ -57,7 +58,7 @@ WindowRecord record_of(std::string text, std::uint32_t token_count = 3) {
   record.entry.line = 7;
   record.entry.text = std::move(text);
   record.entry.token_count = token_count;
-  record.row = {1, 2};
+  record.result.row = {1, 2};
   record.input_position = 100 + token_count;
   return record;
 }
@@ -86,7 +87,7 @@ TEST_F(RecordWriterTest, WritesInOrderAndCountsWhatIsOfThisRun) {
   RecordWriter writer(std::move(made_), Hash128());
   writer.give(records_of({"a", "b"}));
   auto last = records_of({"c", "d", "e"});
-  last[0].row.clear();  // a bad record
+  last[0].result.row.clear();  // a bad record
   last[1].is_resumed = true;
   last[2].entry.is_truncated = true;
   last[2].input_position = 500;
@@ -171,7 +172,7 @@ TEST_F(RecordWriterTest, HasNoRoomWhileMuchWaits) {
   writer.give(records_of({"a"}));
   EXPECT_TRUE(writer.has_room());
   auto large = records_of({"b", "c"});
-  for (auto& record : large) record.row.resize(6 << 20);  // 24 MiB each
+  for (auto& record : large) record.result.row.resize(6 << 20);  // 24 MiB each
   writer.give(std::move(large));
   EXPECT_FALSE(writer.has_room()) << "what the thread has counts, too";
   disk.set_value();

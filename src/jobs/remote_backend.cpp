@@ -59,9 +59,10 @@ class RemoteBackend final : public EmbedBackend {
   Status open(const EmbedOptions& options, const std::function<bool()>& cancelled);
 
   const EmbedModel& model() const override { return model_; }
-  void submit(ItemKey key, const std::string& text) override;
+  std::uint32_t dim() const override { return listed_.dim; }
+  void submit(const WindowRecord& record) override;
   Status step(Duration timeout) override;
-  EmbedBackendStatus status() const override;
+  CorpusBackendStatus status() const override;
   std::optional<double> stop() override {
     end_threads();
     return std::nullopt;
@@ -178,9 +179,10 @@ void RemoteBackend::run_thread(ServerCaller caller) {
   }
 }
 
-void RemoteBackend::submit(ItemKey key, const std::string& text) {
+void RemoteBackend::submit(const WindowRecord& record) {
+  const auto& text = record.entry.text;
   if (open_size_ + text.size() > kTextBytesMost) send_open_request();
-  open_request_.push_back({.key = key, .text = text});
+  open_request_.push_back({.key = record.key, .text = text});
   open_size_ += text.size();
   if (open_request_.size() == kTextsMost) send_open_request();
 }
@@ -228,7 +230,7 @@ void RemoteBackend::deliver(RemoteResult& result) {
   events_.on_row(result.key, std::as_bytes(std::span(result.row)));
 }
 
-EmbedBackendStatus RemoteBackend::status() const {
+CorpusBackendStatus RemoteBackend::status() const {
   DeviceProgress server;
   server.name = address_;
   server.text_count = text_count_;
@@ -237,7 +239,7 @@ EmbedBackendStatus RemoteBackend::status() const {
   const MutexLock lock(exchange_.mutex);
   server.restart_count = exchange_.trouble_count;
   server.state = exchange_.is_in_trouble ? "unavailable" : "ready";
-  return {.devices = {std::move(server)}, .ready_at = ready_at_, .dim = listed_.dim};
+  return {.devices = {std::move(server)}, .ready_at = ready_at_};
 }
 
 void RemoteBackend::end_threads() {

@@ -234,14 +234,14 @@ TEST_F(RemoteEmbedTest, WaitsForAModelThatIsLoading) {
   model_["state"] = "loading";
   model_["dim"] = nullptr;
   // The notice comes when it has been seen loading.
-  const EmbedEvents events{.on_progress = [](const EmbedProgress&) {},
-                           .on_notice =
-                               [this](const std::string& notice) {
-                                 notices_ += notice + "\n";
-                                 const std::lock_guard lock(mutex_);
-                                 model_["state"] = "ready";
-                                 model_["dim"] = 2;
-                               }};
+  const CorpusEvents events{.on_progress = [](const CorpusProgress&) {},
+                            .on_notice =
+                                [this](const std::string& notice) {
+                                  notices_ += notice + "\n";
+                                  const std::lock_guard lock(mutex_);
+                                  model_["state"] = "ready";
+                                  model_["dim"] = 2;
+                                }};
   const auto report = embed_corpus(options_, events, clock_, [] { return false; });
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_NE(notices_.find("is loading org/tiny; trying again"), std::string::npos) << notices_;
@@ -315,12 +315,12 @@ TEST_F(RemoteEmbedTest, AServerThatGoesAndComesBackCostsNothing) {
   options_.server->first_wait = std::chrono::milliseconds(50);
   bool was_gone = false;
   // It is gone when rows have been written, and back when the run has noticed.
-  const EmbedEvents events{.on_progress = [](const EmbedProgress&) {},
-                           .on_notice =
-                               [&](const std::string& notice) {
-                                 notices_ += notice + "\n";
-                                 if (!server_) start_server(port);
-                               }};
+  const CorpusEvents events{.on_progress = [](const CorpusProgress&) {},
+                            .on_notice =
+                                [&](const std::string& notice) {
+                                  notices_ += notice + "\n";
+                                  if (!server_) start_server(port);
+                                }};
   const auto look = [&] {
     const std::lock_guard lock(mutex_);
     return request_count_ > 30;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
 #include <limits>
 
 #include "base/file.h"
@@ -24,16 +23,18 @@ class RunOutputTest : public testing::Test {
   ~RunOutputTest() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<RunOutput> open(std::optional<RunResumption> resumption = std::nullopt) {
-    auto output = RunOutput::open(files_, kShape, identity_, std::move(resumption));
+    auto output =
+        RunOutput::open(files_, vector_parts(files_, kShape), identity_, std::move(resumption));
     EXPECT_TRUE(output) << output.error().message;
     return *std::move(output);
   }
 
   static void append(RunOutput& output, float value) {
-    IndexEntry entry{};
-    entry.input = "in.txt";
-    entry.text = "text " + std::to_string(value);
-    ASSERT_TRUE(output.append(entry, std::array{value, -value}));
+    WindowRecord appended;
+    appended.entry.input = "in.txt";
+    appended.entry.text = "text " + std::to_string(value);
+    appended.result.row = {value, -value};
+    ASSERT_TRUE(output.append(appended));
   }
 
   static OutputRecord record() {
@@ -101,7 +102,7 @@ TEST_F(RunOutputTest, GoesOnAfterTheLastCommit) {
     ASSERT_TRUE(output->commit("two"));
     append(*output, 3);  // never committed: lost with the process
   }
-  auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  auto resumption = find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_);
   ASSERT_TRUE(resumption) << resumption.error().message;
   EXPECT_EQ(resumption->last.record_count, 2U);
   EXPECT_EQ(resumption->last.records_hash, "two");
@@ -123,7 +124,7 @@ TEST_F(RunOutputTest, GoesBackToTheLastStepWhoseBytesAreSound) {
   auto content = *read_file(files_.out_part);
   content.back() = static_cast<char>(content.back() ^ 1);  // the second row is damaged
   ASSERT_TRUE(write_file_atomically(files_.out_part, content));
-  auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  auto resumption = find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_);
   ASSERT_TRUE(resumption) << resumption.error().message;
   EXPECT_EQ(resumption->last.record_count, 1U);
   auto output = open(*std::move(resumption));
@@ -157,7 +158,7 @@ TEST_F(RunOutputTest, RefusesToGoOnWithoutAPartAndLeavesAnOlderOutputAlone) {
     ASSERT_TRUE(output->commit("one"));
   }
   std::filesystem::remove(files_.out_part);
-  const auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  const auto resumption = find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_);
   ASSERT_FALSE(resumption);
   EXPECT_EQ(resumption.error().kind, ErrorKind::Corrupt);
   expect_rows({1});
@@ -175,7 +176,8 @@ TEST_F(RunOutputTest, NothingIsWrittenThroughALink) {
   };
   for (const auto& part : {files_.journal_part, files_.out_part, files_.index_part}) {
     std::filesystem::create_symlink("precious", part);
-    const auto output = RunOutput::open(files_, kShape, identity_, std::nullopt);
+    const auto output =
+        RunOutput::open(files_, vector_parts(files_, kShape), identity_, std::nullopt);
     expect_refused(output ? Status(Done{}) : Status(output.error()), part);
   }
   auto output = open();
@@ -192,7 +194,7 @@ TEST_F(RunOutputTest, RowsAheadAreOfOneRunAndGoWithIt) {
   append(*output, 1);
   ASSERT_TRUE(output->commit("one"));
   put_ahead();
-  output = open(*find_resumption(files_, VectorFormat::Npy, identity_));
+  output = open(*find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_));
   EXPECT_TRUE(std::filesystem::exists(files_.ahead)) << "of the run that goes on";
   ASSERT_TRUE(output->finish(record()));
   EXPECT_FALSE(std::filesystem::exists(files_.ahead));
@@ -206,14 +208,15 @@ TEST_F(RunOutputTest, WhatCouldNotBeAppendedIsNotCounted) {
   auto output = open();
   append(*output, 1);
   ASSERT_TRUE(output->commit("one"));
-  IndexEntry entry{};
+  WindowRecord refused;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(output->append(entry, std::array{nan, nan}));
+  refused.result.row = {nan, nan};
+  EXPECT_FALSE(output->append(refused));
   EXPECT_EQ(output->record_count(), 1U);
-  EXPECT_FALSE(entry.row);
+  EXPECT_FALSE(refused.entry.row);
   EXPECT_FALSE(output->commit("two")) << "a failed output stays failed";
   output.reset();
-  auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  auto resumption = find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_);
   ASSERT_TRUE(resumption) << resumption.error().message;
   EXPECT_EQ(resumption->last.record_count, 1U);
   output = open(*std::move(resumption));
@@ -233,7 +236,7 @@ TEST_F(RunOutputTest, AStepIsMadeDurableWhileMoreIsAppended) {
   EXPECT_EQ(output->durable_record_count(), 3U);
   append(*output, 4);  // never committed
   output.reset();
-  auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  auto resumption = find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_);
   ASSERT_TRUE(resumption) << resumption.error().message;
   EXPECT_EQ(resumption->last.record_count, 3U);
   EXPECT_EQ(resumption->last.records_hash, "three");
@@ -247,13 +250,14 @@ TEST_F(RunOutputTest, AStepThatHasBegunCountsThoughAppendingFailsBehindIt) {
   auto output = open();
   append(*output, 1);
   ASSERT_TRUE(output->begin_commit("one"));
-  IndexEntry entry{};
+  WindowRecord refused;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(output->append(entry, std::array{nan, nan}));
+  refused.result.row = {nan, nan};
+  EXPECT_FALSE(output->append(refused));
   EXPECT_FALSE(output->commit("two"));
   EXPECT_EQ(output->durable_record_count(), 1U);
   output.reset();
-  const auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  const auto resumption = find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_);
   ASSERT_TRUE(resumption) << resumption.error().message;
   EXPECT_EQ(resumption->last.record_count, 1U);
 }
@@ -267,7 +271,7 @@ TEST_F(RunOutputTest, LeavesAnOlderRunAloneWhenNothingWasDone) {
   }
   const auto before = *read_file(files_.index);
   ASSERT_TRUE(RunJournal::create(files_.journal, identity_));  // the next run, killed at its start
-  const auto resumption = find_resumption(files_, VectorFormat::Npy, identity_);
+  const auto resumption = find_resumption(files_, vector_header_size(VectorFormat::Npy), identity_);
   ASSERT_TRUE(resumption) << resumption.error().message;
   EXPECT_EQ(resumption->last.record_count, 0U);
   EXPECT_EQ(*read_file(files_.index), before);
@@ -279,8 +283,8 @@ TEST_F(RunOutputTest, RefusesAnotherOptionByName) {
     auto output = open();
     ASSERT_TRUE(output->commit("none"));
   }
-  const auto other =
-      find_resumption(files_, VectorFormat::Npy, {{"the model", "abc"}, {"--max-length", "128"}});
+  const auto other = find_resumption(files_, vector_header_size(VectorFormat::Npy),
+                                     {{"the model", "abc"}, {"--max-length", "128"}});
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().kind, ErrorKind::InvalidArgument);
   EXPECT_NE(other.error().message.find("--max-length was 256 and is now 128"), std::string::npos)
@@ -290,11 +294,11 @@ TEST_F(RunOutputTest, RefusesAnotherOptionByName) {
 TEST_F(RunOutputTest, ABadRecordHasALineAndNoRow) {
   auto output = open();
   append(*output, 1);
-  IndexEntry bad{};
-  bad.input = "in.txt";
-  bad.line = 2;
-  bad.reason = "in.txt:2: not JSON";
-  ASSERT_TRUE(output->append(bad, {}));
+  WindowRecord bad;
+  bad.entry.input = "in.txt";
+  bad.entry.line = 2;
+  bad.entry.reason = "in.txt:2: not JSON";
+  ASSERT_TRUE(output->append(bad));
   append(*output, 3);
   EXPECT_EQ(output->record_count(), 3U);
   EXPECT_EQ(output->row_count(), 2U);

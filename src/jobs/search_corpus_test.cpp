@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <fstream>
 #include <thread>
 
@@ -27,16 +26,19 @@ class SearchCorpusTest : public testing::Test {
   /// Rows (1, 0), (0, 1) with the fields, as `muster embed --keep lang --keep year` writes them.
   void write_output(VectorFormat format = VectorFormat::Npy) const {
     const RunFiles files(format == VectorFormat::Npy ? out_ : folder_ / "x.jsonl");
-    auto output = *RunOutput::open(files, {.format = format, .dim = 2}, {}, std::nullopt);
-    IndexEntry first;
-    first.input = "in.jsonl";
-    first.text = "one";
-    first.fields = R"({"lang":"de"})";
-    ASSERT_TRUE(output->append(first, std::array{1.0F, 0.0F}));
-    IndexEntry second;
-    second.input = "in.jsonl";
-    second.text = "two";
-    ASSERT_TRUE(output->append(second, std::array{0.0F, 1.0F}));
+    const RowShape shape{.format = format, .dim = 2};
+    auto output = *RunOutput::open(files, vector_parts(files, shape), {}, std::nullopt);
+    WindowRecord first;
+    first.entry.input = "in.jsonl";
+    first.entry.text = "one";
+    first.entry.fields = R"({"lang":"de"})";
+    first.result.row = {1.0F, 0.0F};
+    ASSERT_TRUE(output->append(first));
+    WindowRecord second;
+    second.entry.input = "in.jsonl";
+    second.entry.text = "two";
+    second.result.row = {0.0F, 1.0F};
+    ASSERT_TRUE(output->append(second));
     OutputRecord record;
     record.model = "/models/tiny";
     record.dim = 2;

@@ -2,22 +2,25 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
-#include "jobs/embed.h"
-#include "jobs/embed_output.h"
+#include "dataset/output_record.h"
+#include "jobs/corpus.h"
+#include "jobs/record_output.h"
 
 namespace muster {
 
-/// Rows that are written to a stream as they come: nothing is kept, and nothing can be resumed.
+/// Results that are written to a stream as they come: nothing is kept, and nothing can be resumed.
 ///
-/// Jsonl: `{"id":"a7","fields":{…},"embedding":[…]}` a line, `id` and `fields` as far as there are
-/// any; `{"embedding":null,"reason":"…"}` for a bad record. F32: the rows' float32, little-endian,
-/// without a head; bad records leave nothing.
-class StreamOutput final : public EmbedOutput {
+/// Vectors as Jsonl: `{"id":"a7","fields":{…},"embedding":[…]}` a line, `id` and `fields` as far as
+/// there are any; `{"embedding":null,"reason":"…"}` for a bad record. As F32: the rows' float32,
+/// little-endian, without a head; bad records leave nothing. Replies: their lines (reply_line.h).
+class StreamOutput final : public RecordOutput {
  public:
-  explicit StreamOutput(EmbedStream stream) : stream_(std::move(stream)) {}
+  explicit StreamOutput(CorpusStream stream, OutputKind kind = OutputKind::Vectors)
+      : stream_(std::move(stream)), kind_(kind) {}
 
-  Status append(IndexEntry& entry, std::span<const float> row) override;
+  Status append(WindowRecord& record) override;
   Status commit(const std::string& records_hash) override;
   Status begin_commit(const std::string& records_hash) override { return commit(records_hash); }
   Status finish(OutputRecord record) override;
@@ -25,7 +28,8 @@ class StreamOutput final : public EmbedOutput {
   bool is_finished() const override { return false; }
 
  private:
-  const EmbedStream stream_;
+  const CorpusStream stream_;
+  const OutputKind kind_;
   std::uint64_t row_count_ = 0;
   std::string line_;
 };

@@ -29,19 +29,21 @@ class StreamOutputTest : public testing::Test {
 
 TEST_F(StreamOutputTest, ALineHasIdFieldsAndVectorAndABadRecordItsReason) {
   auto output = open(StreamFormat::Jsonl);
-  IndexEntry entry;
-  entry.id = "a\"7";
-  entry.fields = R"({"lang":"de"})";
-  ASSERT_TRUE(output.append(entry, std::array{0.5F, -1.0F}));
-  EXPECT_EQ(entry.row, 0U);
-  IndexEntry bad;
-  bad.id = "b";
-  bad.reason = "in.jsonl:2: not JSON";
-  ASSERT_TRUE(output.append(bad, {}));
-  EXPECT_EQ(bad.row, std::nullopt);
-  IndexEntry plain;
-  ASSERT_TRUE(output.append(plain, std::array{2.0F, 3.0F}));
-  EXPECT_EQ(plain.row, 1U);
+  WindowRecord good;
+  good.entry.id = "a\"7";
+  good.entry.fields = R"({"lang":"de"})";
+  good.result.row = {0.5F, -1.0F};
+  ASSERT_TRUE(output.append(good));
+  EXPECT_EQ(good.entry.row, 0U);
+  WindowRecord bad;
+  bad.entry.id = "b";
+  bad.entry.reason = "in.jsonl:2: not JSON";
+  ASSERT_TRUE(output.append(bad));
+  EXPECT_EQ(bad.entry.row, std::nullopt);
+  WindowRecord plain;
+  plain.result.row = {2.0F, 3.0F};
+  ASSERT_TRUE(output.append(plain));
+  EXPECT_EQ(plain.entry.row, 1U);
   EXPECT_EQ(written_,
             "{\"id\":\"a\\\"7\",\"fields\":{\"lang\":\"de\"},\"embedding\":[0.5,-1]}\n"
             "{\"embedding\":null,\"reason\":\"in.jsonl:2: not JSON\"}\n"
@@ -55,11 +57,13 @@ TEST_F(StreamOutputTest, ALineHasIdFieldsAndVectorAndABadRecordItsReason) {
 
 TEST_F(StreamOutputTest, BareNumbersAreTheRowsBytes) {
   auto output = open(StreamFormat::F32);
-  IndexEntry entry;
   const std::array first{1.5F, -2.0F};
   const std::array second{0.0F, 3e38F};
-  ASSERT_TRUE(output.append(entry, first));
-  ASSERT_TRUE(output.append(entry, second));
+  for (const auto& row : {first, second}) {
+    WindowRecord record;
+    record.result.row.assign(row.begin(), row.end());
+    ASSERT_TRUE(output.append(record));
+  }
   ASSERT_EQ(written_.size(), 16U);
   EXPECT_EQ(std::memcmp(written_.data(), first.data(), 8), 0);
   EXPECT_EQ(std::memcmp(written_.data() + 8, second.data(), 8), 0);

@@ -12,15 +12,17 @@ namespace muster {
 void write_corpus(const std::filesystem::path& out, const std::filesystem::path& model_folder,
                   const std::vector<std::string>& kept, const std::vector<CorpusRow>& rows) {
   const auto dim = static_cast<std::uint32_t>(rows.front().values.size());
-  auto output = RunOutput::open(RunFiles(out), {.dim = dim}, {}, std::nullopt);
+  const RunFiles files(out);
+  auto output = RunOutput::open(files, vector_parts(files, {.dim = dim}), {}, std::nullopt);
   ASSERT_TRUE(output) << output.error().message;
   for (const auto& row : rows) {
-    IndexEntry entry;
-    entry.input = "in.jsonl";
-    entry.id = row.id;
-    entry.text = row.text;
-    entry.fields = row.fields;
-    ASSERT_TRUE((*output)->append(entry, row.values));
+    WindowRecord record;
+    record.entry.input = "in.jsonl";
+    record.entry.id = row.id;
+    record.entry.text = row.text;
+    record.entry.fields = row.fields;
+    record.result.row = row.values;
+    ASSERT_TRUE((*output)->append(record));
   }
   OutputRecord record;
   record.model = model_folder.string();

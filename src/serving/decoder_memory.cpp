@@ -14,20 +14,8 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t kBlockTokens = 16;  // of a cache's block
-// So many prompts of full length have room in the cache where memory allows it.
-constexpr std::uint64_t kFullLengths = 4;
-// Of the memory that is free; weights and activations want most of it.
-constexpr std::uint64_t kShareOfMemory = 4;
-constexpr std::uint64_t kCacheBytesLeast = std::uint64_t{256} << 20;
-
 std::uint64_t element_bytes(DecoderPrecision precision) {
   return precision == DecoderPrecision::Fp32 ? sizeof(float) : sizeof(std::uint16_t);
-}
-
-std::uint64_t token_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
-  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size *
-         element_bytes(precision);
 }
 
 // Every weight as a float of that precision.
@@ -61,19 +49,6 @@ Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
       .work_bytes = parts.activations + parts.logits + parts.workspace};
-}
-
-CacheFit fit_decoder_cache(const DecoderSpec& spec, DecoderPrecision precision,
-                           std::uint32_t length_max, std::uint64_t room,
-                           const DecoderDemand& demand) {
-  const auto of_token = std::max<std::uint64_t>(1, token_bytes(spec, precision));
-  const auto most =
-      std::max(kCacheBytesLeast, std::min(room / kShareOfMemory, less(room, demand.total())));
-  const auto wanted = kFullLengths * (length_max + kBlockTokens) * of_token;
-  const auto bytes = std::min(most, wanted);
-  const auto tokens = bytes / of_token / kBlockTokens * kBlockTokens;
-  return {.bytes = bytes,
-          .length_max = static_cast<std::uint32_t>(std::min<std::uint64_t>(length_max, tokens))};
 }
 
 // A machine with GPUs has its CPUs as host memory alone: each of the server's has an equal share.

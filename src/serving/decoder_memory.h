@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "spec/decoder_spec.h"
 #include "spec/device.h"
 #include "spec/generation.h"
 #include "spec/machine.h"
@@ -30,18 +29,6 @@ struct DecoderDemand {
 /// Threads: thread-safe. Source: docs/memory-model.md.
 Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
                                      DecoderPrecision precision, std::uint32_t length_max);
-
-/// Keys and values of a decoder's worker.
-struct CacheFit {
-  std::uint64_t bytes = 0;
-  std::uint32_t length_max = 0;  // tokens of a prompt and its reply that they hold
-};
-
-/// Of a few prompts as long as the model takes them, where memory allows it: at most a quarter of
-/// `room`, and no more than is left of it beside `demand`; but 256 MiB at least.
-CacheFit fit_decoder_cache(const DecoderSpec& spec, DecoderPrecision precision,
-                           std::uint32_t length_max, std::uint64_t room,
-                           const DecoderDemand& demand);
 
 /// The memory that the models of a server may take on its devices: what was free before its workers
 /// came, the margin of a plan taken off.

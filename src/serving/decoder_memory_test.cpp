@@ -6,41 +6,12 @@
 #include <filesystem>
 #include <string>
 
-#include "serving/decoder_fixture.h"
+#include "coordinator/decoder_fixture.h"
 
 namespace muster {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
-// Of each token: 2 (keys and values) x 30 layers x 3 heads x 64 values x 2 bytes = 23,040 bytes.
-DecoderSpec smollm2() {
-  DecoderSpec spec;
-  spec.layer_count = 30;
-  spec.kv_head_count = 3;
-  spec.head_size = 64;
-  return spec;
-}
-
-TEST(DecoderMemory, TheCacheHoldsFourContextsWhereThereIsRoom) {
-  const auto fit = fit_decoder_cache(smollm2(), DecoderPrecision::Own, 2048, 64'000 * kMiB, {});
-  EXPECT_EQ(fit.bytes, 4ULL * (2048 + 16) * 23'040);
-  EXPECT_EQ(fit.length_max, 2048U);
-  const auto wide = fit_decoder_cache(smollm2(), DecoderPrecision::Fp32, 2048, 64'000 * kMiB, {});
-  EXPECT_EQ(wide.bytes, 2 * fit.bytes);
-}
-
-TEST(DecoderMemory, TheCacheLeavesRoomForTheWeights) {
-  // A quarter of 4,000 MiB is 1,000; beside 3,200 of weights 800 are left.
-  const DecoderDemand demand{.weights_bytes = 3200 * kMiB};
-  const auto fit =
-      fit_decoder_cache(smollm2(), DecoderPrecision::Own, 100'000, 4000 * kMiB, demand);
-  EXPECT_EQ(fit.bytes, 800 * kMiB);
-  // 256 MiB at least, which hold 11,650 tokens in whole blocks of 16: 11,648.
-  const auto least = fit_decoder_cache(smollm2(), DecoderPrecision::Own, 100'000, 0, {});
-  EXPECT_EQ(least.bytes, 256 * kMiB);
-  EXPECT_EQ(least.length_max, 11'648U);
-}
 
 Machine machine_of(std::vector<std::uint64_t> free_mib) {
   Machine machine;

@@ -8,6 +8,7 @@
 
 #include "base/build_info.h"
 #include "base/text.h"
+#include "jobs/decoder_cache.h"
 #include "jobs/decoder_source.h"
 #include "serving/serving_decoders.h"
 
@@ -130,9 +131,9 @@ Result<std::uint64_t> ServingDecoders::fit_memory(const Opened& opened) const {
     tightest = device;
   }
   const auto demand = opened.demand.value_or(DecoderDemand{});
-  const auto cache = fit_decoder_cache(decoder.spec, decoder.precision, decoder.length_most,
-                                       least.value_or(0), demand);
-  decoder.length_most = cache.length_max;
+  const auto cache = fit_cache(decoder.spec, decoder.precision, decoder.length_most,
+                               {.free_bytes = least.value_or(0), .other_bytes = demand.total()});
+  decoder.length_most = cache.length_most;
   if (!opened.demand) return cache.bytes;
   decoder.planned_bytes = demand.total() + cache.bytes;
   if (!least || decoder.planned_bytes <= *least) return cache.bytes;

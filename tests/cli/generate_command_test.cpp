@@ -83,5 +83,147 @@ TEST(GenerateCommand, TellsNothingThatWasNotMeasuredWhenItIsInterrupted) {
   EXPECT_EQ(finished.err, "stopped before the first token\n");
 }
 
+/// `muster generate --prompts`, with the stand-in that counts.
+class GeneratePrompts : public testing::Test {
+ protected:
+  GeneratePrompts() {
+    write_tiny_decoder(muster_, muster_.folder() / "model");
+    muster_.write("p.txt", "the az\n\naz\n");
+  }
+
+  static std::vector<std::string> words(std::vector<std::string> more) {
+    std::vector<std::string> all{"generate",         "model",
+                                 "--max-tokens",     "4",
+                                 "--devices",        "2xcpu",
+                                 "--torch-root",     "torch",
+                                 "--worker-program", MUSTER_BINARY_DIR "/bin/counting_worker"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Finished generate(std::vector<std::string> more, const std::string& input = "/dev/null") {
+    return muster_.run(words(std::move(more)), input);
+  }
+
+  void expect_refused(const std::vector<std::string>& more, const std::string& sentence) {
+    const auto refused = generate(more);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_EQ(refused.err, "muster: " + sentence + "\n");
+    EXPECT_EQ(refused.out, "");
+  }
+
+  static constexpr const char* kFirst =
+      R"({"index":0,"input":"p.txt","line":1,"text":"00 11","finish_reason":"length",)"
+      R"("prompt_tokens":3,"completion_tokens":4})";
+  static constexpr const char* kSecond =
+      R"({"index":1,"input":"p.txt","line":3,"text":"00 11","finish_reason":"length",)"
+      R"("prompt_tokens":2,"completion_tokens":4})";
+
+  Muster muster_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(GeneratePrompts, WritesALineForEachAndSaysHowFast) {
+  const auto done = generate({"--prompts", "p.txt", "-o", "r.jsonl"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(muster_.read("r.jsonl"), std::string(kFirst) + "\n" + kSecond + "\n");
+  EXPECT_EQ(done.out.find("2 replies in "), 0U) << done.out;
+  EXPECT_NE(done.out.find(" tokens/s, precision own\n"
+                          "r.jsonl [2 replies]; 5 tokens of prompts, 8 of replies\n"
+                          "1 blank line was passed over\n"),
+            std::string::npos)
+      << done.out;
+  EXPECT_TRUE(muster_.exists("r.jsonl.run.json"));
+  const auto again = generate({"--prompts", "p.txt", "-o", "r.jsonl", "--resume", "--quiet"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out, "");
+  const auto told = generate({"--prompts", "p.txt", "-o", "r.jsonl", "--json", "--quiet"});
+  EXPECT_EQ(nlohmann::json::parse(told.out)["completion_tokens"], 8);
+}
+
+TEST_F(GeneratePrompts, TakesStandardInputAndGivesStandardOutput) {
+  const auto done = generate({"--prompts", "-", "-o", "-", "--quiet"}, "p.txt");
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(nlohmann::json::parse(done.out.substr(0, done.out.find('\n')))["text"], "00 11");
+  EXPECT_EQ(done.err, "");
+}
+
+TEST_F(GeneratePrompts, FlagsThatDoNotGoTogetherAreRefusedInASentence) {
+  expect_refused({"-p", "a", "--prompts", "p.txt", "-o", "r.jsonl"},
+                 "-p is one prompt and --prompts a file of them: give one of the two");
+  expect_refused({"-p", "a", "-o", "r.jsonl"},
+                 "--out is for many prompts: name their file with --prompts");
+  expect_refused({"-p", "a", "--resume"},
+                 "--resume is for many prompts: name their file with --prompts");
+  expect_refused({"-p", "a", "--field", "body"},
+                 "--field is for many prompts: name their file with --prompts");
+  expect_refused({"--prompts", "p.txt"},
+                 "where should the replies go? Name a file with -o, such as -o replies.jsonl");
+  expect_refused({"--prompts", "p.txt", "-o", "r.txt"},
+                 "r.txt: replies are written as .jsonl, a line for each: name the output so");
+  expect_refused({"--prompts", "p.txt", "-o", "-", "--json"},
+                 "--json prints the report on standard output, where the replies go (-o -)");
+  expect_refused({"--prompts", "p.txt", "-o", "r.jsonl", "--raw", "--system", "x"},
+                 "--raw has no place for --system");
+  expect_refused({"--prompts", "p.txt", "-o", "r.jsonl", "--resume", "--restart"},
+                 "--resume and --restart exclude each other");
+}
+
+TEST_F(GeneratePrompts, ItsWorkersKeepNothingWhereTheyAreToldSo) {
+  muster_.set("COUNTING_WORKER", "no_prefix_cache");
+  std::vector<std::string> flags{"--prompts", "p.txt", "-o", "r.jsonl", "--quiet"};
+  EXPECT_NE(generate(flags).err.find("told not to load"), std::string::npos)
+      << "they keep them unless they are told not to";
+  flags.emplace_back("--no-prefix-cache");
+  const auto finished = generate(flags);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+}
+
+TEST_F(GeneratePrompts, AWrongInputIsNamedBeforeAWorkerStarts) {
+  const auto missing = generate({"--prompts", "q.txt", "-o", "r.jsonl"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_EQ(missing.err, "muster: q.txt: no such file; nearest is p.txt\n");
+  muster_.write("bad.jsonl", "{\"prompt\":\"a\"}\n");
+  const auto bad = generate({"--prompts", "bad.jsonl", "-o", "r.jsonl", "--quiet"});
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_EQ(bad.err,
+            "muster: bad.jsonl:1: no field \"text\"; there is \"prompt\"; --field names another; "
+            "--skip-bad goes on without such records\n");
+  const auto named =
+      generate({"--prompts", "bad.jsonl", "-o", "r.jsonl", "--quiet", "--field", "prompt"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+}
+
+// A worker stops in the middle of its first reply; those of the other are finished.
+TEST_F(GeneratePrompts, AfterCtrlCItSaysWhatIsKeptAndHowToGoOn) {
+  std::string prompts = "the\n";
+  for (int i = 0; i < 200; ++i) prompts += "az\n";
+  muster_.write("many.txt", prompts);
+  const std::vector<std::string> flags{"--prompts", "many.txt", "-o", "r.jsonl"};
+  ASSERT_EQ(generate(flags).exit_code, 0);
+  const auto undisturbed = muster_.read("r.jsonl");
+  std::filesystem::remove(muster_.folder() / "r.jsonl");
+  std::filesystem::remove(muster_.folder() / "r.jsonl.run.json");
+  muster_.set("COUNTING_WORKER", "hang_on=79");  // "the" is the last of the 80 tokens
+  const auto pid = muster_.start(words(flags));
+  // Written a second after the first replies, behind a step of the journal.
+  while (!muster_.exists("r.jsonl.ahead")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ::kill(pid, SIGINT);
+  const auto stopped = muster_.wait(pid);
+  EXPECT_EQ(stopped.exit_code, 128 + SIGINT) << stopped.err;
+  const auto said = stopped.err.find("muster: stopped; ");
+  ASSERT_NE(said, std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.err.find(" replies are kept, go on with: ", said), std::string::npos)
+      << stopped.err;
+  EXPECT_TRUE(stopped.err.ends_with(" --prompts many.txt -o r.jsonl --resume\n")) << stopped.err;
+  muster_.set("COUNTING_WORKER", "");
+  const auto resumed = generate({"--prompts", "many.txt", "-o", "r.jsonl", "--resume"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find(" replies were there already (--resume)\n"), std::string::npos)
+      << resumed.out;
+  EXPECT_EQ(muster_.read("r.jsonl"), undisturbed);
+}
+
 }  // namespace
 }  // namespace muster

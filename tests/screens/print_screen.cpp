@@ -62,14 +62,14 @@ EmbedReport embed_report() {
   report.out = "notes.npy";
   report.index = "notes.npy.index.jsonl";
   report.total_seconds = 36.89;
-  report.first_vector_seconds = 2.9;
+  report.first_result_seconds = 2.9;
   report.parent_cpu_seconds = 2.4;
   report.worker_cpu_seconds = 66.0;
   return report;
 }
 
 ProgressView embed_progress(bool has_begun) {
-  EmbedProgress progress = embed_report().progress;
+  CorpusProgress progress = embed_report().progress;
   progress.input_size_total = 10'000'000;
   progress.input_size_read = 9'000'000;
   progress.read_count = 90'000;

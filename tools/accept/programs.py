@@ -43,7 +43,7 @@ def remove_output(out):
     for ending in ("", ".index.jsonl", ".run.json"):
         for name in (out.name + ending, out.name + ending + ".part"):
             out.with_name(name).unlink(missing_ok=True)
-    for ending in (".journal", ".ahead", ".lock"):
+    for ending in (".journal", ".ahead", ".ahead.part", ".lock"):
         out.with_name(out.name + ending).unlink(missing_ok=True)
 
 

@@ -1,26 +1,26 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "base/result.h"
 #include "dataset/output_record.h"
 #include "dataset/vector_file.h"
+#include "jobs/record_window.h"
 
 namespace muster {
 
-/// Where the rows of a run go, in input order: files that a later run can resume (run_output.h), or
-/// a stream (stream_output.h).
+/// Where the results of a run go, in input order: files that a later run can resume (run_output.h),
+/// or a stream (stream_output.h).
 ///
 /// Threads: not thread-safe; one at a time, the loop of the run or its writer.
-class EmbedOutput {
+class RecordOutput {
  public:
-  virtual ~EmbedOutput() = default;
+  virtual ~RecordOutput() = default;
 
-  /// Appends the next record, with its row unless it is a bad one (`row` empty; [dim] float32).
-  /// Sets `entry.row`.
-  virtual Status append(IndexEntry& entry, std::span<const float> row) = 0;
+  /// Appends the next record, which is done: with its result, or as a bad one. Sets `entry.row` to
+  /// how many results there are before it; nullopt for a bad one.
+  virtual Status append(WindowRecord& record) = 0;
 
   /// Everything so far is now as safe as it can be. `records_hash` is over all records consumed.
   virtual Status commit(const std::string& records_hash) = 0;
@@ -29,7 +29,7 @@ class EmbedOutput {
   /// while the one before is under way.
   virtual Status begin_commit(const std::string& records_hash) = 0;
 
-  /// Commits and ends it. record: how the vectors were made.
+  /// Commits and ends it. record: how the results were made.
   virtual Status finish(OutputRecord record) = 0;
 
   /// Records that a resumed run would find done.

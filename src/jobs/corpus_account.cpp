@@ -1,11 +1,10 @@
-// What a run tells of itself: its progress while it lasts, what the files record of the vectors,
-// and the report at the end.
+// What a run tells of itself: its progress while it lasts, and the report at the end.
 
 #include <algorithm>
 #include <utility>
 
 #include "base/cpu_time.h"
-#include "jobs/embed_run.h"
+#include "jobs/corpus_run.h"
 
 namespace muster {
 namespace {
@@ -15,23 +14,24 @@ constexpr Duration kProgressInterval = std::chrono::milliseconds(100);
 }  // namespace
 
 // Shown at once, however short after the last frame: what begins now may take seconds.
-void EmbedRun::begin_phase(const std::string& phase) {
+void CorpusRun::begin_phase(const std::string& phase) {
   progress_.phase = phase;
   report_progress(/*is_last=*/true);
 }
 
-void EmbedRun::take_counts() {
+void CorpusRun::take_counts() {
   if (!writer_) return;
   const auto counts = writer_->counts();
   progress_.text_count = counts.text_count;
   progress_.token_count = counts.token_count;
+  progress_.reply_token_count = counts.reply_token_count;
   progress_.truncated_count = counts.truncated_count;
   progress_.bad_count = resumed_bad_count_ + counts.bad_count;
   if (counts.input_size_consumed > 0) progress_.input_size_consumed = counts.input_size_consumed;
   time_.write = counts.busy_seconds;
 }
 
-void EmbedRun::report_progress(bool is_last) {
+void CorpusRun::report_progress(bool is_last) {
   const auto now = clock_.now();
   if (!is_last && now - last_progress_ < kProgressInterval) return;
   last_progress_ = now;
@@ -51,34 +51,28 @@ void EmbedRun::report_progress(bool is_last) {
 }
 
 // A name with a slip in it would else keep nothing, and say so only when a search asks for it.
-void EmbedRun::tell_of_fields_not_met() const {
+void CorpusRun::tell_of_fields_not_met() const {
   for (const auto& sentence : reader_->fields_not_met()) {
     events_.on_notice("no record has a field of --keep: " + sentence);
   }
 }
 
-OutputRecord EmbedRun::record() const {
-  const auto& model = backend_->model();
-  OutputRecord record;
-  record.model = model.path;
-  record.server = model.server;
-  record.model_hash = model.hash;
-  record.equality_class = model.equality_class;
-  record.precision = precision_name(model.precision);
-  record.pooling = model.pooling;
-  record.normalize = model.normalize;
-  record.prompt_name = model.prompt_name;
-  record.length_max = model.length_max;
-  record.dim = status_.dim;
-  record.identity = identity_;
-  record.kept = options_.input.keep;
-  return record;
+CorpusReport CorpusRun::confirmed(const OutputRecord& record) {
+  CorpusReport report;
+  report.was_complete = true;
+  report.progress.resumed_count = record.row_count;
+  report.progress.read_count = record.record_count;
+  report.progress.bad_count = record.record_count - record.row_count;
+  report.equality_class = record.equality_class;
+  report.out = form_.files.out;
+  report.total_seconds = seconds(clock_.now() - begin_);
+  return report;
 }
 
-EmbedReport EmbedRun::report() {
+CorpusReport CorpusRun::report() {
   const auto now = clock_.now();
   take_counts();
-  EmbedReport report;
+  CorpusReport report;
   report.progress = progress_;
   report.total_seconds = seconds(now - begin_);
   time_.start = status_.ready_at ? seconds(*status_.ready_at - begin_) : 0;
@@ -86,19 +80,18 @@ EmbedReport EmbedRun::report() {
   report.time.tokenize = status_.tokenize_seconds;
   report.time.other =
       std::max(0.0, report.total_seconds - time_.read - time_.wait - time_.wait_for_writer);
-  report.dim = status_.dim;
-  report.precision = backend_->model().precision;
-  report.precision_reason = backend_->model().precision_reason;
-  report.equality_class = backend_->model().equality_class;
   report.out = out_name();
-  if (!options_.stream) report.index = files_.index;
   report.first_duplicate = first_duplicate_;
   report.are_all_ids_compared = !ids_.is_full();
-  report.first_vector_seconds = first_row_at_ ? seconds(*first_row_at_ - begin_) : 0;
+  report.first_result_seconds = first_result_at_ ? seconds(*first_result_at_ - begin_) : 0;
   report.parent_cpu_seconds = process_cpu_seconds() - cpu_begin_;
   report.loop_cpu_seconds = thread_cpu_seconds() - loop_cpu_begin_;
   report.worker_cpu_seconds = worker_cpu_seconds_;
   return report;
+}
+
+std::string CorpusRun::results_word() const {
+  return form_.files.kind == OutputKind::Replies ? "replies" : "rows";
 }
 
 }  // namespace muster

@@ -7,55 +7,44 @@
 #include <utility>
 
 #include "base/cpu_time.h"
-#include "jobs/embed_run.h"
+#include "jobs/corpus_run.h"
+#include "jobs/input_identity.h"
 
 namespace muster {
 namespace {
 
-// Records read ahead, for each 4,096 tokens of a batch: enough that texts of one length are found
-// among mixed ones, few enough that their rows take little memory, and little of the disk while
-// they wait for their turn.
-constexpr std::size_t kWindowRecords = 4096;
 constexpr std::size_t kWindowRecordsMax = 64 * 1024;  // however fast the devices are
-constexpr std::uint64_t kWindowSize = 64ULL << 20;    // bytes of texts and ids
+constexpr std::uint64_t kWindowSize = 64ULL << 20;    // bytes of texts, ids and replies
 
-// One part in so many of a run may go into keeping rows that wait: they are written twice, and on a
-// slow disk devices have nothing to do meanwhile.
+// One part in so many of a run may go into keeping results that wait: they are written twice, and
+// on a slow disk devices have nothing to do meanwhile.
 constexpr int kAheadParts = 20;
-
-std::size_t window_records(const EmbedOptions& options) {
-  const std::size_t scale = std::max<std::size_t>(1, options.batch_tokens / 4096);
-  return std::min(kWindowRecords * scale, kWindowRecordsMax);
-}
 
 }  // namespace
 
-EmbedRun::EmbedRun(const EmbedOptions& options, const EmbedEvents& events, const Clock& clock,
-                   const std::function<bool()>& cancelled)
+CorpusRun::CorpusRun(const CorpusOptions& options, CorpusForm form, CorpusWork& work,
+                     const CorpusEvents& events, const Clock& clock,
+                     const std::function<bool()>& cancelled)
     : options_(options),
+      form_(std::move(form)),
+      work_(work),
       events_(events),
       clock_(clock),
       cancelled_(cancelled),
-      files_(options.out),
-      window_(window_records(options), kWindowRecordsMax, kWindowSize),
+      window_(std::min(form_.window_records, kWindowRecordsMax), kWindowRecordsMax, kWindowSize),
       ahead_share_(kAheadParts),
       begin_(clock.now()),
       cpu_begin_(process_cpu_seconds()),
       loop_cpu_begin_(thread_cpu_seconds()) {
-  if (options.server) return;
-  for (const auto& device : options.devices) {
+  for (const auto& device : form_.devices) {
     auto& shown = progress_.devices.emplace_back();
-    shown.name = device.name();
+    shown.name = device;
     shown.state = "starting";
   }
 }
 
-Status EmbedRun::prepare() {
-  if (options_.stream) {
-    MUSTER_TRY(check_stream());
-  } else {
-    format_ = MUSTER_TRY(vector_format_of(options_.out));
-  }
+Status CorpusRun::prepare() {
+  if (options_.stream) MUSTER_TRY(check_stream());
   if (options_.resume && options_.restart) {
     return Error{ErrorKind::InvalidArgument, "--resume and --restart exclude each other"};
   }
@@ -66,7 +55,7 @@ Status EmbedRun::prepare() {
   return Done{};
 }
 
-Status EmbedRun::check_stream() const {
+Status CorpusRun::check_stream() const {
   if (options_.resume || options_.restart) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{} keeps nothing that {} could find: name a file with -o",
@@ -79,28 +68,28 @@ Status EmbedRun::check_stream() const {
   return Done{};
 }
 
-Result<FoundOutput> EmbedRun::take_names() {
+Result<FoundOutput> CorpusRun::take_names() {
   if (options_.stream) return FoundOutput::Nothing;
-  auto taken = MUSTER_TRY(take_output(options_, files_));
+  const RunSources sources{.inputs = options_.input.inputs, .model_folder = form_.model_files};
+  auto taken = MUSTER_TRY(take_output(options_, sources, form_.files));
   lock_.emplace(*std::move(taken.lock));
   return taken.found;
 }
 
-Status EmbedRun::open_backend(FoundOutput found) {
-  const auto open = options_.server ? open_remote_backend : open_local_backend;
+Status CorpusRun::open_backend(FoundOutput found) {
   // It asks several times a second, which is also an occasion to show that the wait goes on.
   const auto cancelled = [this] {
     report_progress(/*is_last=*/false);
     return cancelled_();
   };
-  backend_ = MUSTER_TRY(open(options_, backend_events(), clock_, cancelled));
-  identity_ = embed_identity(options_, backend_->model());
+  backend_ = MUSTER_TRY(work_.open(sink(), cancelled));
   // A journal that is empty or torn, or has no step, speaks of nothing either.
   if (options_.resume && found != FoundOutput::Unfinished) {
-    events_.on_notice(fmt::format(
-        "nothing of {} is there to go on with: starting from the beginning", files_.out.string()));
+    events_.on_notice(
+        fmt::format("nothing of {} is there to go on with: starting from the beginning",
+                    form_.files.out.string()));
   } else if (options_.resume) {
-    resumption_ = MUSTER_TRY(find_resumption(files_, format_, identity_));
+    resumption_ = MUSTER_TRY(find_resumption(form_.files, form_.header_size, work_.identity()));
     first_record_ = resumption_->last.record_count;
   }
   MUSTER_TRY(open_ahead());
@@ -108,46 +97,41 @@ Status EmbedRun::open_backend(FoundOutput found) {
   return Done{};
 }
 
-Status EmbedRun::open_ahead() {
+Status CorpusRun::open_ahead() {
   if (options_.stream || reads_stdin()) return Done{};
-  auto run = identity_hash(identity_);
-  if (resumption_) {
-    ahead_ = MUSTER_TRY(AheadFile::reopen(files_.ahead, std::move(run), first_record_));
-  } else {
-    ahead_ = std::make_unique<AheadFile>(files_.ahead, std::move(run));
-  }
+  ahead_ = MUSTER_TRY(work_.open_ahead(resumption_ ? std::optional(first_record_) : std::nullopt));
   return Done{};
 }
 
-EmbedBackendEvents EmbedRun::backend_events() {
-  return {.on_tokens = [this](ItemKey key,
-                              const Tokenizer::Encoded& tokens) { on_tokens(key, tokens); },
-          .on_row = [this](ItemKey key, std::span<const std::byte> row) { on_row(key, row); },
-          .on_item_failed = [this](ItemKey key, const Error& error) { on_item_failed(key, error); },
-          .on_notice = [this](const std::string& notice) { events_.on_notice(notice); },
-          .on_phase = [this](const std::string& phase) { begin_phase(phase); }};
+CorpusSink CorpusRun::sink() {
+  return {
+      .on_tokens = [this](ItemKey key,
+                          const Tokenizer::Encoded& tokens) { on_tokens(key, tokens); },
+      .on_result = [this](ItemKey key, RecordResult result) { on_result(key, std::move(result)); },
+      .on_failed = [this](ItemKey key, const Error& error) { on_failed(key, error); },
+      .on_notice = [this](const std::string& notice) { events_.on_notice(notice); },
+      .on_phase = [this](const std::string& phase) { begin_phase(phase); }};
 }
 
-Status EmbedRun::skip_done_records() {
+Status CorpusRun::skip_done_records() {
   const auto& last = resumption_->last;
+  const auto out = form_.files.out.string();
   for (std::uint64_t i = 0; i < last.record_count; ++i) {
     if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
     if (!MUSTER_TRY(reader_->next(record_))) {
       return Error{
           ErrorKind::InvalidArgument,
           fmt::format("cannot resume {}: the input has become shorter: {} records, {} were done",
-                      files_.out.string(), i, last.record_count)};
+                      out, i, last.record_count)};
     }
-    hash_record(
-        records_hash_,
-        {.line = record_.line, .id = record_.id, .text = record_.text, .fields = record_.fields});
+    hash_record(records_hash_, content_of(record_));
     ++progress_.read_count;
     note_id();
   }
   if (last.record_count > 0 && records_hash_.hex() != last.records_hash) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("cannot resume {}: the input has changed within its first {} records",
-                             files_.out.string(), last.record_count)};
+                             out, last.record_count)};
   }
   progress_.input_size_resumed = reader_->size_consumed();
   progress_.resumed_count = last.row_count;

@@ -1,0 +1,102 @@
+// Flags of `muster generate` where there are many prompts. All that can be refused is refused here,
+// before a device is looked for. Inputs are opened once to be checked; the run opens them again.
+
+#include "cli/replies_options.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "cli/decoder_flags.h"
+#include "cli/embed_options.h"
+#include "cli/places.h"
+#include "jobs/decoder_source.h"
+
+namespace muster {
+namespace {
+
+Error is_for_many(const std::string& flag) {
+  return {ErrorKind::InvalidArgument,
+          fmt::format("{} is for many prompts: name their file with --prompts", flag)};
+}
+
+Status set_replies_output(const CommandContext& context, RepliesOptions& options) {
+  const auto out = context.arguments.value("--out").value_or("");
+  if (out.empty()) {
+    return Error{ErrorKind::InvalidArgument,
+                 "where should the replies go? Name a file with -o, such as -o replies.jsonl"};
+  }
+  if (out != "-") {
+    options.out = out;
+    return check_replies_name(options.out);
+  }
+  if (context.arguments.has("--json")) {
+    return Error{ErrorKind::InvalidArgument,
+                 "--json prints the report on standard output, where the replies go (-o -)"};
+  }
+  auto& output = context.output;
+  options.stream =
+      CorpusStream{.name = "standard output",
+                   .write = [&output](std::string_view piece) { return output.append(piece); },
+                   .flush = [&output] { return output.flush(); }};
+  return Done{};
+}
+
+}  // namespace
+
+bool has_many_prompts(const Arguments& arguments) { return !arguments.values("--prompts").empty(); }
+
+Status check_prompt_flags(const CommandContext& context) {
+  const auto& arguments = context.arguments;
+  if (has_many_prompts(arguments)) {
+    if (!arguments.has("--prompt")) return Done{};
+    return Error{ErrorKind::InvalidArgument,
+                 "-p is one prompt and --prompts a file of them: give one of the two"};
+  }
+  for (const auto* flag : {"--out", "--resume", "--restart"}) {
+    if (arguments.has(flag)) return is_for_many(flag);
+  }
+  for (const auto& given : arguments.settings) {
+    for (const auto id :
+         {SettingId::Field, SettingId::IdField, SettingId::Format, SettingId::SkipBad}) {
+      if (given.id == id) return is_for_many(given.place);
+    }
+  }
+  return Done{};
+}
+
+Result<RepliesOptions> replies_options(const CommandContext& context) {
+  const auto& arguments = context.arguments;
+  const auto& config = context.config;
+  RepliesOptions options;
+  MUSTER_TRY(set_replies_output(context, options));
+  options.resume = arguments.has("--resume");
+  options.restart = arguments.has("--restart");
+  options.system = arguments.value("--system");
+  options.is_raw = arguments.has("--raw");
+  if (options.is_raw && options.system) {
+    return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
+  }
+  options.token_limit = MUSTER_TRY(reply_tokens_of(arguments, options.token_limit));
+  options.stops = arguments.values("--stop");
+  options.ignores_stop_ids = arguments.has("--ignore-eos");
+  options.sampling = MUSTER_TRY(sampling_options(arguments));
+  // The same command gives the same replies.
+  if (!arguments.has("--seed")) options.sampling.seed = 0;
+  options.precision = MUSTER_TRY(decoder_precision(arguments));
+  options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
+  options.input = input_options(config, arguments.values("--prompts"));
+  options.input.takes_messages = true;
+  options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
+  MUSTER_TRY(TextReader::open(options.input));
+  MUSTER_TRY(check_standard_output(options));
+  auto found = MUSTER_TRY(decoder_devices(context));
+  options.devices = std::move(found.devices);
+  options.free_bytes = found.free_bytes;
+  options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
+  options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
+  options.torch_root = MUSTER_TRY(find_torch_root(config)).path;
+  return options;
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "jobs/replies.h"
+
+namespace muster {
+
+/// Whether `generate` is asked for a file of prompts, and not for one.
+bool has_many_prompts(const Arguments& arguments);
+
+/// Whether the flags of `generate` go together: those of a corpus of prompts, and those of one
+/// prompt.
+///
+/// Errors: InvalidArgument, naming the flag and what it is for.
+Status check_prompt_flags(const CommandContext& context);
+
+/// Settings and flags of `muster generate --prompts` as the job's options. What costs least is
+/// looked at first: names of output, model and inputs, then devices, then the places of worker and
+/// torch.
+///
+/// Errors: those of find_decoder_source, TextReader::open, decoder_flags.h and places.h;
+/// InvalidArgument where --out is missing or has another ending, and for flags that do not go
+/// together.
+Result<RepliesOptions> replies_options(const CommandContext& context);
+
+}  // namespace muster

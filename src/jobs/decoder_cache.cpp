@@ -1,0 +1,40 @@
+#include "jobs/decoder_cache.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t kBlockTokens = 16;  // of a cache's block
+// So many prompts of full length have room in the cache where memory allows it.
+constexpr std::uint64_t kFullLengths = 4;
+// Of the memory that is free; weights and activations want most of it.
+constexpr std::uint64_t kShareOfMemory = 4;
+constexpr std::uint64_t kBytesLeast = std::uint64_t{256} << 20;
+
+}  // namespace
+
+std::uint64_t token_cache_bytes(const DecoderSpec& spec, DecoderPrecision precision) {
+  const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;
+  return 2 * std::uint64_t{spec.layer_count} * spec.kv_head_count * spec.head_size * element;
+}
+
+DecoderCache fit_cache(const DecoderSpec& spec, DecoderPrecision precision,
+                       std::uint32_t length_most, const WorkerMemory& memory) {
+  const auto of_token = std::max<std::uint64_t>(1, token_cache_bytes(spec, precision));
+  const auto [free_bytes, other_bytes] = memory;
+  const auto left = free_bytes > other_bytes ? free_bytes - other_bytes : 0;
+  const auto most = std::max(kBytesLeast, std::min(free_bytes / kShareOfMemory, left));
+  const auto bytes = std::min(most, kFullLengths * (length_most + kBlockTokens) * of_token);
+  const auto tokens = bytes / of_token / kBlockTokens * kBlockTokens;
+  return {bytes, static_cast<std::uint32_t>(std::min<std::uint64_t>(length_most, tokens))};
+}
+
+DecoderCache cache_for(const DecoderSpec& spec, DecoderPrecision precision,
+                       std::uint32_t length_most, const WorkerMemory& memory) {
+  const auto fitting = fit_cache(spec, precision, length_most, memory);
+  const auto wanted = (length_most + kBlockTokens) * token_cache_bytes(spec, precision);
+  return {std::max(fitting.bytes, wanted), length_most};
+}
+
+}  // namespace muster

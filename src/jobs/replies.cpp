@@ -1,0 +1,50 @@
+// `muster generate --prompts` as a run over records.
+
+#include "jobs/replies.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "jobs/corpus_run.h"
+#include "jobs/reply_work.h"
+
+namespace muster {
+namespace {
+
+// Prompts read ahead: enough that workers go on while one long reply keeps those behind it waiting,
+// few enough that what waits takes little memory.
+constexpr std::size_t kWindowRecords = 4096;
+
+}  // namespace
+
+Status check_replies_name(const std::filesystem::path& out) {
+  if (out.extension() == ".jsonl") return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{}: replies are written as .jsonl, a line for each: name the output so",
+                           out.string())};
+}
+
+Result<RepliesReport> generate_replies(const RepliesOptions& options, const CorpusEvents& events,
+                                       const Clock& clock, const std::function<bool()>& cancelled) {
+  if (!options.stream) MUSTER_TRY(check_replies_name(options.out));
+  const RunFiles files(options.out, OutputKind::Replies);
+  ReplyWork work(options, files, clock);
+  CorpusForm form{.files = files,
+                  .model_files = options.source,
+                  .devices = {},
+                  .window_records = kWindowRecords,
+                  .knows_tokens = false,
+                  .text_word = "prompt",
+                  .result_word = "reply"};
+  for (const auto& device : options.devices) form.devices.push_back(device.name());
+  CorpusRun run(options, std::move(form), work, events, clock, cancelled);
+  auto outcome = MUSTER_TRY(run.run());
+  RepliesReport report;
+  static_cast<CorpusReport&>(report) = std::move(outcome.report);
+  report.cached_token_count = work.cached_token_count();
+  report.precision = parse_decoder_precision(outcome.record.precision).value_or(options.precision);
+  return report;
+}
+
+}  // namespace muster

@@ -1,0 +1,158 @@
+// muster generate --prompts: the program itself is killed, by kill -9 and by Ctrl-C, at several
+// moments of a run, and goes on with --resume each time; the result must be the lines of an
+// undisturbed run, and no worker may be left. The workers count (stand_ins/counting_worker).
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "coordinator/decoder_fixture.h"
+#include "dataset/run_journal.h"
+#include "integration/program.h"
+#include "jobs/replies_ahead.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PromptRuns {
+ protected:
+  PromptRuns()
+      : folder_(fs::path(testing::TempDir()) / ("prompts_kill." + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+    write_counting_decoder(folder_ / "model");
+    // What `--torch-root` looks for; the test worker needs no torch.
+    fs::create_directories(folder_ / "torch/lib");
+    std::ofstream(folder_ / "torch/lib/libtorch_cpu.so").flush();
+    std::ofstream(folder_ / "torch/version.py") << "__version__ = '2.11.0+cpu'\n";
+  }
+  ~PromptRuns() {
+    ::unsetenv("COUNTING_WORKER");
+    fs::remove_all(folder_);
+  }
+
+  Program run(const std::string& out, bool resume, const std::string& orders = "") const {
+    ::setenv("COUNTING_WORKER", orders.c_str(), 1);
+    std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
+                                   "generate",
+                                   (folder_ / "model").string(),
+                                   "--prompts",
+                                   (folder_ / "in.txt").string(),
+                                   "-o",
+                                   (folder_ / out).string(),
+                                   "--devices",
+                                   "2xcpu",
+                                   "--temperature",
+                                   "0.5",
+                                   "--quiet",
+                                   "--worker-program",
+                                   std::string(MUSTER_BINARY_DIR) + "/bin/counting_worker",
+                                   "--torch-root",
+                                   (folder_ / "torch").string()};
+    if (resume) words.emplace_back("--resume");
+    return {words, (folder_ / "log").string()};
+  }
+
+  std::string lines_of(const std::string& out) const { return *read_file(folder_ / out); }
+  std::string log() const { return *read_file(folder_ / "log"); }
+
+  const fs::path folder_;
+};
+
+class PromptsKillTest : public PromptRuns, public testing::TestWithParam<int> {};
+
+TEST_P(PromptsKillTest, GoesOnWithTheSameLinesAndLeavesNoWorker) {
+  {
+    std::ofstream input(folder_ / "in.txt");
+    for (int i = 0; i < 4000; ++i) {
+      input << std::string(static_cast<std::size_t>(1 + i % 9), 'q')
+            << static_cast<char>('a' + i * 7 % 26) << "\n";
+    }
+  }
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(run("whole.jsonl", false).wait(), 0) << log();
+  const auto whole_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - start);
+  const auto whole = lines_of("whole.jsonl");
+
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  int kill_count = 0;
+  int exit_code = -1;
+  auto moment_max = static_cast<int>(whole_ms.count()) + 1;
+  for (int attempt = 0; attempt < 6; ++attempt) {
+    const Program program = run("killed.jsonl", kill_count > 0);
+    if (ends_within(program.pidfd(), static_cast<int>(random() % moment_max))) {
+      exit_code = program.wait();
+      if (kill_count > 0) break;
+      for (const char* name : {"killed.jsonl", "killed.jsonl.run.json"}) fs::remove(folder_ / name);
+      moment_max = moment_max / 2 + 1;
+      continue;
+    }
+    std::vector<UniqueFd> workers;
+    for (const auto pid : program.children()) workers.push_back(open_pidfd(pid));
+    ::kill(program.pid(), GetParam());
+    ++kill_count;
+    exit_code = program.wait();
+    for (const auto& worker : workers) {
+      EXPECT_TRUE(ends_within(worker, 20'000)) << "a worker outlives its parent";
+    }
+    // The kill may come in the instant between the last rename and the exit.
+    if (fs::exists(folder_ / "killed.jsonl")) break;
+  }
+  EXPECT_GT(kill_count, 0);
+  if (exit_code != 0) exit_code = run("killed.jsonl", true).wait();
+  EXPECT_EQ(exit_code, 0) << log();
+  EXPECT_TRUE(lines_of("killed.jsonl") == whole);
+}
+
+// The first prompt stops the worker that has it, and the other one computes what is behind it.
+// Once the reply to prompt 200 is there before its turn, the run is killed.
+class PromptsAheadKillTest : public PromptRuns, public testing::Test {
+ protected:
+  bool is_ahead(std::uint64_t count) const {
+    const auto journal = RunJournal::read(folder_ / "out.jsonl.journal");
+    if (!journal) return false;
+    const auto found = count_ahead_replies(folder_ / "out.jsonl.ahead",
+                                           identity_hash(journal->identity), /*record_count=*/200);
+    return found && *found >= count;
+  }
+};
+
+TEST_F(PromptsAheadKillTest, WhatWasFinishedBeforeItsTurnIsNotComputedAgain) {
+  {
+    std::ofstream input(folder_ / "in.txt");
+    input << "why?\n";
+    for (int i = 1; i < 300; ++i) input << (i == 200 ? "z\n" : "a\n");  // "z" is the token 26
+  }
+  ASSERT_EQ(run("out.jsonl", false).wait(), 0) << log();
+  const auto undisturbed = lines_of("out.jsonl");
+  for (const char* name : {"out.jsonl", "out.jsonl.run.json"}) fs::remove(folder_ / name);
+  {
+    const Program program = run("out.jsonl", false, "hang_on=40");
+    while (!is_ahead(100) && !ends_within(program.pidfd(), 1)) {
+    }
+    ::kill(program.pid(), SIGKILL);
+    program.wait();
+  }
+  ASSERT_TRUE(is_ahead(100)) << log();
+  // Whoever is asked for that prompt again dies of it.
+  EXPECT_EQ(run("out.jsonl", true, "poison=26").wait(), 0) << log();
+  EXPECT_TRUE(lines_of("out.jsonl") == undisturbed);
+  EXPECT_FALSE(fs::exists(folder_ / "out.jsonl.ahead"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, PromptsKillTest, testing::Values(SIGKILL, SIGINT));
+
+}  // namespace
+}  // namespace muster
