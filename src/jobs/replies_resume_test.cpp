@@ -131,7 +131,9 @@ TEST_F(RepliesResumeTest, AChangedOptionIsRefusedByName) {
   EXPECT_EQ(refusal([](auto& options) { options.token_limit = 7; }),
             start + "--max-tokens was 512 and is now 7");
   EXPECT_EQ(refusal([](auto& options) { options.system = "s"; }),
-            start + "--system was none and is now s");
+            start + "--system was none and is now \"s\"");
+  EXPECT_EQ(refusal([](auto& options) { options.system = "none"; }),
+            start + "--system was none and is now \"none\"");
   EXPECT_EQ(refusal([](auto& options) { options.sampling.temperature = 0.5; }),
             start + "--temperature was 0 and is now 0.5");
   EXPECT_EQ(refusal([](auto& options) { options.precision = DecoderPrecision::Fp32; }),
@@ -142,6 +144,16 @@ TEST_F(RepliesResumeTest, AChangedOptionIsRefusedByName) {
   options_.sampling.seed = 99;  // nothing is drawn
   options_.skip_bad = true;     // none was bad so far
   run_well();
+}
+
+TEST_F(RepliesResumeTest, OneStopTextIsNotTwo) {
+  options_.stops = {"e, a"};
+  write_prompts(200);
+  interrupt_at(50);
+  options_.resume = true;
+  options_.stops = {"e", "a"};
+  EXPECT_EQ(error_of_run(),
+            "cannot resume out.jsonl.journal: --stop was [\"e, a\"] and is now [\"e\",\"a\"]");
 }
 
 TEST_F(RepliesResumeTest, TheSeedCountsWhereTokensAreDrawn) {
