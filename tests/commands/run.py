@@ -30,7 +30,7 @@ from state import DECODER, MODEL, ROOT, State, end
 PLACEHOLDERS = {"ORG/NAME-GGUF": "sentence-transformers/all-MiniLM-L6-v2", "MODEL": MODEL, "REPOSITORY": str(ROOT), "ORG/NAME": "sentence-transformers/all-MiniLM-L6-v2", "VECTORS.npy": "vectors.npy",
                 "torch-env/lib/python3.*/site-packages/torch": "torch"}
 # Where a model that generates is meant; ORG/NAME and FILE of the other commands are something else.
-DECODERS = ("$decoder", "FILE.gguf", "SmolLM2-135M-Instruct.Q4_1.gguf", "model.gguf", "MODEL")
+DECODERS = ("$decoder", "/models/SmolLM2.gguf", "FILE.gguf", "SmolLM2-135M-Instruct.Q4_1.gguf", "model.gguf", "MODEL")
 # "0 well, 20 warnings, 21 unfit", "22 the run is invalid, 24 an objective was missed": which of them is the machine's business.
 EXIT_CODES = {"doctor": (0, 20, 21), "bench": (0, 22, 24)}
 BENCH_LIMIT_S = 600  # the self-test takes some minutes
@@ -235,7 +235,7 @@ def program_words(line):
 
 def needs_decoder(line):
     """Whether its model is one that generates: `generate`, `chat`, and what names a GGUF file elsewhere."""
-    return bool(re.search(r"muster (?:generate|chat) |muster (?:tokenize|bench generate) \S+\.gguf ", line))
+    return bool(re.search(r"muster (?:generate|chat) |muster (?:tokenize|bench generate) \S+\.gguf |muster ctl load \S+\.gguf\b", line))
 
 
 def names_nvidia(line):
