@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "jobs/decoder_source.h"
 #include "spec/device.h"
 #include "spec/generation.h"
 
@@ -37,6 +38,25 @@ Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& v
 
 /// --precision. Errors: InvalidArgument.
 Result<DecoderPrecision> decoder_precision(const Arguments& arguments);
+
+/// The model and what its replies are to be: of one (GenerateOptions) or of many (RepliesOptions).
+///
+/// Errors: InvalidArgument; those of find_decoder_source.
+template <typename Options>
+Status set_reply_options(const Arguments& arguments, Options& options) {
+  options.system = arguments.value("--system");
+  options.is_raw = arguments.has("--raw");
+  if (options.is_raw && options.system) {
+    return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
+  }
+  options.token_limit = MUSTER_TRY(reply_tokens_of(arguments, options.token_limit));
+  options.stops = arguments.values("--stop");
+  options.ignores_stop_ids = arguments.has("--ignore-eos");
+  options.sampling = MUSTER_TRY(sampling_options(arguments));
+  options.precision = MUSTER_TRY(decoder_precision(arguments));
+  options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
+  return Done{};
+}
 
 /// Devices that compute a decoder, each with all of its cores.
 struct DecoderDevices {

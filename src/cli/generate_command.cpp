@@ -19,7 +19,6 @@
 #include "cli/interrupt.h"
 #include "cli/places.h"
 #include "cli/replies_options.h"
-#include "jobs/decoder_source.h"
 #include "jobs/generate.h"
 
 namespace muster {
@@ -101,17 +100,7 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
                  "blue?\""};
   }
   options.prompt = *prompt == "-" ? MUSTER_TRY(prompt_of_stdin()) : *prompt;
-  options.system = arguments.value("--system");
-  options.is_raw = arguments.has("--raw");
-  if (options.is_raw && options.system) {
-    return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
-  }
-  options.token_limit = MUSTER_TRY(reply_tokens_of(arguments, options.token_limit));
-  options.stops = arguments.values("--stop");
-  options.ignores_stop_ids = arguments.has("--ignore-eos");
-  options.sampling = MUSTER_TRY(sampling_options(arguments));
-  options.precision = MUSTER_TRY(decoder_precision(arguments));
-  options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
+  MUSTER_TRY(set_reply_options(arguments, options));
   options.device = MUSTER_TRY(decoder_device(context));
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;

@@ -10,7 +10,6 @@
 #include "cli/decoder_flags.h"
 #include "cli/embed_options.h"
 #include "cli/places.h"
-#include "jobs/decoder_source.h"
 
 namespace muster {
 namespace {
@@ -72,19 +71,9 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   MUSTER_TRY(set_replies_output(context, options));
   options.resume = arguments.has("--resume");
   options.restart = arguments.has("--restart");
-  options.system = arguments.value("--system");
-  options.is_raw = arguments.has("--raw");
-  if (options.is_raw && options.system) {
-    return Error{ErrorKind::InvalidArgument, "--raw has no place for --system"};
-  }
-  options.token_limit = MUSTER_TRY(reply_tokens_of(arguments, options.token_limit));
-  options.stops = arguments.values("--stop");
-  options.ignores_stop_ids = arguments.has("--ignore-eos");
-  options.sampling = MUSTER_TRY(sampling_options(arguments));
+  MUSTER_TRY(set_reply_options(arguments, options));
   // The same command gives the same replies.
   if (!arguments.has("--seed")) options.sampling.seed = 0;
-  options.precision = MUSTER_TRY(decoder_precision(arguments));
-  options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.input = input_options(config, arguments.values("--prompts"));
   options.input.takes_messages = true;
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
