@@ -24,7 +24,7 @@ class GenerationFixture : public ServerFixture {
     write_counting_decoder(folder_ / "counting");
     ::setenv("COUNTING_WORKER", orders.c_str(), 1);
     options_.decoders = {{.name = "chat", .model = (folder_ / "counting").string()}};
-    decoder_program_ = std::string(MUSTER_BINARY_DIR) + "/bin/counting_worker";
+    decoder_program_ = counting_worker();
   }
 
   // A server with a decoder alone.
@@ -96,6 +96,9 @@ class GenerationFixture : public ServerFixture {
     const auto begin = at + name.size() + 9;
     return text.substr(begin, text.find('\n', begin) - begin);
   }
+
+ private:
+  static std::string counting_worker();
 };
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-"""Only engine/ and worker/ include torch, the pure folders include nothing that reads the world, and nobody includes
-a .cpp file (clang-tidy cannot say so where sources are grouped)."""
+"""Only engine/ and worker/ include torch, the pure folders include nothing that reads the world, nobody includes a
+.cpp file (clang-tidy cannot say so where sources are grouped), and no header wants what only a test program defines."""
 
 import re
 
@@ -8,6 +8,8 @@ from sources import code_files, module_of, report, root_from_arguments
 TORCH = re.compile(r'#include [<"](ATen|c10|torch|caffe2)/')
 SOURCE = re.compile(r'^\s*#\s*include\s+[<"][^>"]+\.(cpp|cc|cxx|c)[>"]')
 TORCH_FOLDERS = {"engine", "worker"}
+# cmake/muster_module.cmake defines them for sources of tests; ./test --long compiles each header without.
+OF_TEST_PROGRAMS = re.compile(r"\bMUSTER_(BINARY|SOURCE)_DIR\b")
 
 # Time, randomness and the outside come in as arguments, so that the simulator can replay a bad day.
 PURE_FOLDERS = {"scheduler", "planner", "topology", "deploy"}
@@ -28,6 +30,8 @@ def faults_in(root):
                 faults.append(f"{name}:{number}: torch belongs to engine/ and worker/")
             if SOURCE.search(line):
                 faults.append(f"{name}:{number}: a source is compiled, not included: {line.strip()}")
+            if path.suffix == ".h" and OF_TEST_PROGRAMS.search(line):
+                faults.append(f"{name}:{number}: a header alone has no {OF_TEST_PROGRAMS.search(line)[0]}; use it in a .cpp file")
             if module in PURE_FOLDERS and not is_test and (OUTSIDE.search(line) or OUTSIDE_CALL.search(line)):
                 faults.append(f"{name}:{number}: {module}/ is pure: {line.strip()}")
     return faults

@@ -109,6 +109,12 @@ class Includes(Tree):
         self.assertEqual(len(check_includes.faults_in(self.root)), 2)
 
 
+    def test_a_header_that_wants_a_test_program_is_refused(self):
+        self.write({"src/hw/a_fixture.h": "auto place = MUSTER_BINARY_DIR;\n",
+                    "src/hw/a_test.cpp": "auto place = MUSTER_BINARY_DIR;\n"})
+        self.assertEqual(check_includes.faults_in(self.root),
+                         ["src/hw/a_fixture.h:1: a header alone has no MUSTER_BINARY_DIR; use it in a .cpp file"])
+
     def test_a_source_that_is_included_is_refused(self):
         self.write({"src/hw/a.cpp": '#include "hw/b.cpp"\n#include "hw/b.h"\n'})
         self.assertEqual(check_includes.faults_in(self.root),
