@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t kGrowth = 8;
 constexpr std::uint32_t kRoundsMost = 5;  // 8^4 canary texts are more than any batch holds
-constexpr Duration kLongEnough = std::chrono::milliseconds(25);
-constexpr Duration kBatchMost = std::chrono::milliseconds(60);
+constexpr Duration kLongEnough = std::chrono::milliseconds(15);
+constexpr Duration kBatchMost = std::chrono::milliseconds(40);
 
 }  // namespace
 
