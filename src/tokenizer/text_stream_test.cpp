@@ -142,7 +142,7 @@ TEST(TextStream, RandomIdsGiveWhatDecodingThemAtOnceGives) {
   tokenizers.push_back(parse(start.substr(0, start.rfind(',')) + "}"));  // no decoder
   for (int round = 0; round < 500; ++round) {
     Ids ids(random() % 12);
-    for (auto& id : ids) id = random() % 12;  // 11 has no token
+    for (auto& id : ids) id = static_cast<std::uint32_t>(random() % 12);  // 11 has no token
     for (const auto& tokenizer : tokenizers) {
       for (const bool skips : {false, true}) {
         std::string joined;
