@@ -25,6 +25,7 @@ import unity_groups  # noqa: E402
 
 GROUP_SIZE = 24
 CONSTANT = re.compile(r"^(?:inline )?constexpr [\w:<>, ]+ (k[A-Z]\w*)", re.M)
+TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)[^;\n]*\{", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # Sources themselves are what the main file of a group includes.
 OWN_FILES = r"/src/(?:[a-z]+/)+[a-z_0-9]+\.h$|/(?:src|stand_ins)/.*\.cpp$"
@@ -44,13 +45,14 @@ def is_checked(root, source):
             not source.stem.endswith(("_test", "_fixture", "_fuzz", "_bench")))
 
 
-def constants_of_headers(root, source):
-    """Those that the headers of src/ which `source` includes have at their top: another folder's source may have one of
-    the same name for itself."""
+def names_of_headers(root, source):
+    """Constants and types at the top of the headers of src/ which `source` includes: another folder's source may have one
+    of the same name for itself."""
     found = set()
     for file in with_headers(root, [pathlib.Path(source)]):
         if file.suffix == ".h":
-            found |= set(CONSTANT.findall(file.read_text()))
+            text = file.read_text()
+            found |= {*CONSTANT.findall(text), *TYPE.findall(text)}
     return found
 
 
@@ -85,7 +87,7 @@ def units_to_check(root, tree):
     units = dict(alone)
     command = merged_command([commands[file]["command"] for file in checked]) if checked else []
     names = [str(source) for source in sources]
-    for number, group in enumerate(unity_groups.groups(names, GROUP_SIZE, lambda name: constants_of_headers(root, name))):
+    for number, group in enumerate(unity_groups.groups(names, GROUP_SIZE, lambda name: names_of_headers(root, name))):
         unit = folder / f"group_{number}.cxx"
         unit.write_text("".join(f'#include "{source}"\n' for source in group))
         units[unit] = [pathlib.Path(source) for source in group]

@@ -282,6 +282,11 @@ class ClangTidy(Tree):
         entry = json.loads((self.root / "build/tidy-groups/compile_commands.json").read_text())[-1]
         self.assertEqual(entry["arguments"], ["c++", "-DA", "-Ione", "-DB", "-isystem", "two", "-c", str(group)])
 
+    def test_what_headers_define_counts_as_a_word_of_the_source(self):
+        self.write({"src/spec/a.h": "enum class Role : std::uint8_t { A };\nclass Later;\nstruct Both final : Base {\n"
+                                    "inline constexpr int kMost = 1;\n"})
+        self.assertEqual(clang_tidy.names_of_headers(self.root, self.root / "src/spec/a.cpp"), {"Role", "Both", "kMost"})
+
 
 class UnityGroups(Tree):
     def groups(self, *texts):

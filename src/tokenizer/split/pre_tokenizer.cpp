@@ -94,7 +94,7 @@ class ClassPreTokenizer final : public PreTokenizer {
 };
 
 /// Whether a character is kept in a word, stands alone, or goes.
-enum class PieceRole : std::uint8_t { Word, Alone, Gone };
+enum class Role : std::uint8_t { Word, Alone, Gone };
 
 /// Splits into words by the role of each character: the loop of BertPreTokenizer.
 class BertPreTokenizer final : public PreTokenizer {
@@ -112,7 +112,7 @@ class BertPreTokenizer final : public PreTokenizer {
       for (std::size_t at = begin; at < end;) {
         const auto byte = static_cast<unsigned char>(text[at]);
         std::size_t next = at + 1;
-        PieceRole role = PieceRole::Word;
+        Role role = Role::Word;
         if (byte < 0x80) {
           role = ascii_roles_[byte];
         } else {
@@ -120,9 +120,9 @@ class BertPreTokenizer final : public PreTokenizer {
           role = role_of(c.code_point);
           next = at + c.size;
         }
-        if (role != PieceRole::Word) {
+        if (role != Role::Word) {
           append_piece(word, at, out);
-          if (role == PieceRole::Alone) {
+          if (role == Role::Alone) {
             out.push_back({at, next});
           }
           word = next;
@@ -137,15 +137,15 @@ class BertPreTokenizer final : public PreTokenizer {
   bool removes_space() const override { return true; }
 
  private:
-  static PieceRole role_of(char32_t c) {
+  static Role role_of(char32_t c) {
     const std::uint32_t classes = character_classes(c);
     if (has_class(classes, CharacterClass::Space)) {
-      return PieceRole::Gone;
+      return Role::Gone;
     }
-    return has_class(classes, CharacterClass::Punctuation) ? PieceRole::Alone : PieceRole::Word;
+    return has_class(classes, CharacterClass::Punctuation) ? Role::Alone : Role::Word;
   }
 
-  std::array<PieceRole, 128> ascii_roles_{};
+  std::array<Role, 128> ascii_roles_{};
 };
 
 class WhitespacePreTokenizer final : public PreTokenizer {
