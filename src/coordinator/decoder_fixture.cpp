@@ -67,4 +67,8 @@ void write_counting_decoder(const std::filesystem::path& folder) {
              .dump();
 }
 
+std::filesystem::path counting_worker() {
+  return std::filesystem::path(MUSTER_BINARY_DIR) / "bin/counting_worker";
+}
+
 }  // namespace muster

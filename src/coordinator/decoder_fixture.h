@@ -13,4 +13,7 @@ namespace muster {
 ///   space | 40 "?"
 void write_counting_decoder(const std::filesystem::path& folder);
 
+/// The program of those workers, in this build tree.
+std::filesystem::path counting_worker();
+
 }  // namespace muster

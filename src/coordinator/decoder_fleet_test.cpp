@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/build_info.h"
+#include "coordinator/decoder_fixture.h"
 
 namespace muster {
 namespace {
@@ -45,7 +46,7 @@ class DecoderFleetTest : public testing::Test {
     DecoderFleetOptions options;
     options.devices.resize(worker_count);
     for (std::uint32_t i = 0; i < worker_count; ++i) options.devices[i].index = i;
-    options.worker_program = std::filesystem::path(MUSTER_BINARY_DIR) / "bin/counting_worker";
+    options.worker_program = counting_worker();
     options.build = std::string(build_name());
     options.source = "counting";
     options.streams_most = streams_most;

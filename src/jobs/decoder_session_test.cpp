@@ -4,13 +4,13 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/build_info.h"
+#include "coordinator/decoder_fixture.h"
 
 namespace muster {
 namespace {
@@ -30,13 +30,12 @@ class DecoderSessionTest : public testing::Test {
     events.on_finished = [this](std::uint64_t id, FinishReason reason) { ends_[id] = reason; };
     events.on_failed = [this](std::uint64_t, const Error& error) { failure_ = error.message; };
     events.on_notice = [this](const std::string& notice) { notices_ += notice + "\n"; };
-    auto session = DecoderSession::start(
-        {.device = {},  // cpu:0
-         .worker_program = std::filesystem::path(MUSTER_BINARY_DIR) / "bin/counting_worker",
-         .torch_root = {},
-         .build = std::string(build_name()),
-         .source = "counting"},
-        events, clock_);
+    auto session = DecoderSession::start({.device = {},  // cpu:0
+                                          .worker_program = counting_worker(),
+                                          .torch_root = {},
+                                          .build = std::string(build_name()),
+                                          .source = "counting"},
+                                         events, clock_);
     ASSERT_TRUE(session);
     session_ = *std::move(session);
   }

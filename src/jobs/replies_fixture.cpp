@@ -22,7 +22,7 @@ RepliesFixture::RepliesFixture(const std::string& name, std::uint32_t device_cou
   options_.free_bytes = std::uint64_t{1} << 30;
   options_.devices.resize(device_count);
   for (std::uint32_t i = 0; i < device_count; ++i) options_.devices[i].index = i;
-  options_.worker_program = std::string(MUSTER_BINARY_DIR) + "/bin/counting_worker";
+  options_.worker_program = counting_worker();
   order("");
 }
 

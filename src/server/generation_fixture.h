@@ -96,9 +96,6 @@ class GenerationFixture : public ServerFixture {
     const auto begin = at + name.size() + 9;
     return text.substr(begin, text.find('\n', begin) - begin);
   }
-
- private:
-  static std::string counting_worker();
 };
 
 }  // namespace muster

@@ -51,7 +51,6 @@ class GenerationServiceTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  static std::filesystem::path counting_worker();  // the program
   std::string counting() const { return (folder_ / "counting").string(); }
 
   /// Starts it and waits until no decoder is loading any more.

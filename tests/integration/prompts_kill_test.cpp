@@ -55,7 +55,7 @@ class PromptRuns {
                                    "0.5",
                                    "--quiet",
                                    "--worker-program",
-                                   std::string(MUSTER_BINARY_DIR) + "/bin/counting_worker",
+                                   counting_worker().string(),
                                    "--torch-root",
                                    (folder_ / "torch").string()};
     if (resume) words.emplace_back("--resume");
