@@ -5,21 +5,26 @@
 #include "server/cohere_api.h"
 #include "server/compute_calls.h"
 #include "server/handlers.h"
+#include "server/read_call.h"
 
 namespace muster {
+namespace {
+
+void embed_for(const ExchangePtr& exchange, CohereEmbedRequest request) {
+  RowsReply reply{.fit = {.dimensions = request.call.dimensions},
+                  .names = {.input = "texts", .dimensions = "output_dimension"},
+                  .formats = request.formats.size()};
+  reply.sections = [id = exchange->request_id, formats = std::move(request.formats)](
+                       const EmbedAnswer& answer) { return cohere_sections(answer, formats, id); };
+  compute_rows(exchange, std::move(request.call), std::move(reply));
+}
+
+}  // namespace
 
 void cohere_embed(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  const ServeOptions& options = exchange->state().options;
-  auto request = parse_cohere_embed(std::move(exchange->request.body), list_limits(options),
-                                    options.deadline_most);
-  if (!request) return exchange->refuse(request.error());
-  RowsReply reply{.fit = {.dimensions = request->call.dimensions},
-                  .names = {.input = "texts", .dimensions = "output_dimension"},
-                  .formats = request->formats.size()};
-  reply.sections = [id = exchange->request_id, formats = std::move(request->formats)](
-                       const EmbedAnswer& answer) { return cohere_sections(answer, formats, id); };
-  compute_rows(exchange, std::move(request->call), std::move(reply));
+  read_call(exchange, with_list_limits(*exchange, parse_cohere_embed),
+            [exchange](CohereEmbedRequest request) { embed_for(exchange, std::move(request)); });
 }
 
 void cohere_rerank(const ExchangePtr& exchange) {

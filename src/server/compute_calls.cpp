@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "server/float_text.h"
+#include "server/read_call.h"
 #include "server/routes.h"
 #include "serving/generation_service.h"
 
@@ -222,24 +223,31 @@ void compute_scores(const ExchangePtr& exchange, RerankCall call,
   cancel_with_client(exchange, exchange->state().service.rerank(std::move(call), on_done));
 }
 
+namespace {
+
+using OnRanked = std::function<HttpResponse(const RerankAnswer&, const RerankRequest&)>;
+
+void rank_for(const ExchangePtr& exchange, RerankRequest read, const OnRanked& on_ranked) {
+  const auto request = std::make_shared<RerankRequest>(std::move(read));
+  // On TEI's path a body of the others has their errors.
+  const bool is_tei_path = error_form_of(exchange->request.path) == ErrorForm::Tei;
+  if (is_tei_path && !request->is_tei) exchange->error_form = ErrorForm::OpenAi;
+  RerankCall call = request->return_documents ? request->call : std::move(request->call);
+  compute_scores(exchange, std::move(call), [exchange, request, on_ranked](const auto& answer) {
+    exchange->answer(on_ranked(answer, *request));
+  });
+}
+
+}  // namespace
+
 void compute_ranking(
     const ExchangePtr& exchange,
     std::function<HttpResponse(const RerankAnswer&, const RerankRequest&)> on_ranked) {
   exchange->state().service.expect_call();
-  const ServeOptions& options = exchange->state().options;
-  auto parsed =
-      parse_rerank(std::move(exchange->request.body), list_limits(options), options.deadline_most);
-  if (!parsed) return exchange->refuse(parsed.error());
-  const auto request = std::make_shared<RerankRequest>(*std::move(parsed));
-  // On TEI's path a body of the others has their errors.
-  const bool is_tei_path = error_form_of(exchange->request.path) == ErrorForm::Tei;
-  if (is_tei_path && !request->is_tei) exchange->error_form = ErrorForm::OpenAi;
-  RerankCall call = request->call;
-  if (!request->return_documents) request->call = {};
-  compute_scores(exchange, std::move(call),
-                 [exchange, request, on_ranked = std::move(on_ranked)](const auto& answer) {
-                   exchange->answer(on_ranked(answer, *request));
-                 });
+  read_call(exchange, with_list_limits(*exchange, parse_rerank),
+            [exchange, on_ranked = std::move(on_ranked)](RerankRequest request) {
+              rank_for(exchange, std::move(request), on_ranked);
+            });
 }
 
 void compute_tokens(const ExchangePtr& exchange, TokenizeCall call, CallFieldNames names,

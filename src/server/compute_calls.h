@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/call_fields.h"
@@ -20,6 +21,18 @@ namespace muster {
 
 InputLimits input_limits(const ServeOptions& options);
 TextListLimits list_limits(const ServeOptions& options);
+
+/// `parse` with the limits of the server as they are now, for read_call.
+template <typename Parse, typename Limits>
+auto with_limits(Exchange& exchange, const Limits& limits, Parse parse) {
+  return [parse, limits, most = exchange.state().options.deadline_most](std::string body) {
+    return parse(std::move(body), limits, most);
+  };
+}
+template <typename Parse>
+auto with_list_limits(Exchange& exchange, Parse parse) {
+  return with_limits(exchange, list_limits(exchange.state().options), parse);
+}
 
 /// The refusal of a served model that is asked for what it does not do: `task` is what it does
 /// ("generates"), `routes` where.

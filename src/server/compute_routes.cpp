@@ -1,11 +1,13 @@
 // /v1/embeddings, /v1/rerank and /v1/tokenize.
 
+#include <string>
 #include <utility>
 
 #include "server/accept_header.h"
 #include "server/compute_calls.h"
 #include "server/handlers.h"
 #include "server/openai_embeddings.h"
+#include "server/read_call.h"
 #include "server/rerank_api.h"
 #include "server/tei_api.h"
 #include "server/tokenize_api.h"
@@ -18,20 +20,33 @@ bool wants_raw(const HttpRequest& request) {
   return accept && names_type(*accept, "application/octet-stream");
 }
 
+void embed_for(const ExchangePtr& exchange, EmbeddingsRequest request) {
+  const auto format = wants_raw(exchange->request) ? EmbeddingFormat::Raw : request.format;
+  RowsReply reply{
+      .fit = {.dimensions = request.call.dimensions, .is_normalized = request.is_normalized},
+      .sections = [format](const EmbedAnswer& answer) { return openai_sections(answer, format); }};
+  compute_rows(exchange, std::move(request.call), std::move(reply));
+}
+
+void count_for(const ExchangePtr& exchange, TokenizeRequest request) {
+  TokenizeCall call{.options = std::move(request.options),
+                    .prompt_name = std::move(request.prompt_name),
+                    .texts = std::move(request.texts)};
+  compute_tokens(exchange, std::move(call), {}, [](const TokenizeAnswer& answer) {
+    return tokenize_form(answer.model, count_tokens(answer.texts));
+  });
+}
+
 }  // namespace
 
 void answer_embeddings(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
   const ServeOptions& options = exchange->state().options;
-  auto request =
-      parse_embeddings(std::move(exchange->request.body),
-                       {.texts_most = options.texts_most, .deadline_most = options.deadline_most});
-  if (!request) return exchange->refuse(request.error());
-  const auto format = wants_raw(exchange->request) ? EmbeddingFormat::Raw : request->format;
-  RowsReply reply{
-      .fit = {.dimensions = request->call.dimensions, .is_normalized = request->is_normalized},
-      .sections = [format](const EmbedAnswer& answer) { return openai_sections(answer, format); }};
-  compute_rows(exchange, std::move(request->call), std::move(reply));
+  const EmbeddingsLimits limits{.texts_most = options.texts_most,
+                                .deadline_most = options.deadline_most};
+  read_call(
+      exchange, [limits](std::string body) { return parse_embeddings(std::move(body), limits); },
+      [exchange](EmbeddingsRequest request) { embed_for(exchange, std::move(request)); });
 }
 
 void answer_rerank(const ExchangePtr& exchange) { compute_ranking(exchange, rerank_response); }
@@ -45,16 +60,8 @@ void answer_bare_rerank(const ExchangePtr& exchange) {
 }
 
 void answer_tokenize(const ExchangePtr& exchange) {
-  const ServeOptions& options = exchange->state().options;
-  auto request = parse_tokenize(std::move(exchange->request.body), list_limits(options),
-                                options.deadline_most);
-  if (!request) return exchange->refuse(request.error());
-  TokenizeCall call{.options = std::move(request->options),
-                    .prompt_name = std::move(request->prompt_name),
-                    .texts = std::move(request->texts)};
-  compute_tokens(exchange, std::move(call), {}, [](const TokenizeAnswer& answer) {
-    return tokenize_form(answer.model, count_tokens(answer.texts));
-  });
+  read_call(exchange, with_list_limits(*exchange, parse_tokenize),
+            [exchange](TokenizeRequest request) { count_for(exchange, std::move(request)); });
 }
 
 }  // namespace muster

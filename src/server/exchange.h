@@ -22,6 +22,7 @@
 #include "server/server.h"
 #include "serving/corpus_searches.h"
 #include "serving/device_states.h"
+#include "serving/step_thread.h"
 
 namespace muster {
 
@@ -59,6 +60,8 @@ struct ServerState {
   std::unique_ptr<RequestLog> log = {};           // there from the start to the end
   /// What takes longer than others should wait; there from the start to the end.
   std::unique_ptr<LoopTasks> tasks = std::make_unique<LoopTasks>(loop);
+  /// Reads long bodies (read_call.h); there from the start to the end.
+  std::unique_ptr<StepThread> readers = std::make_unique<StepThread>(loop);
   /// Requests of /health that wait for the one round of canaries that is under way.
   std::vector<HealthRequest> awaiting_health = {};
   std::optional<HealthVerdict> last_health = {};

@@ -20,6 +20,7 @@
 #include "server/generation_api.h"
 #include "server/handlers.h"
 #include "server/logprobs_json.h"
+#include "server/read_call.h"
 #include "serving/generation_service.h"
 
 namespace muster {
@@ -199,10 +200,9 @@ ApiStatus hold_answer(Exchange& exchange, const GenerationCall& call, std::uint3
                                  human_bytes(all), human_bytes(most)));
 }
 
-void answer_reply(const ExchangePtr& exchange, ApiResult<GenerationRequest> parsed) {
-  if (!parsed) return exchange->refuse(parsed.error());
+void answer_reply(const ExchangePtr& exchange, GenerationRequest request) {
   auto& service = exchange->state().generation;
-  auto& call = parsed->call;
+  auto& call = request.call;
   exchange->model = call.model;
   exchange->text_count = 1;
   if (call.model.empty()) {  // as elsewhere the first one, and the answer names it
@@ -213,24 +213,27 @@ void answer_reply(const ExchangePtr& exchange, ApiResult<GenerationRequest> pars
   if (!service.has_model(call.model)) {
     if (const auto other = other_task(*exchange, call.model)) return exchange->refuse(*other);
   }
-  if (!parsed->is_stream) {
+  if (!request.is_stream) {
     const auto room = hold_answer(*exchange, call, service.length_max(call.model));
     if (!room) return exchange->refuse(room.error());
   }
   call.caller = exchange->caller_name;
-  const auto answer = std::make_shared<ReplyAnswer>(exchange, *parsed);
+  const auto answer = std::make_shared<ReplyAnswer>(exchange, request);
   const auto id = service.generate(std::move(call), answer->events());
   exchange->on_client_gone([&service, id] { service.cancel(id); });
 }
 
+template <typename Parse>
+void answer_body(const ExchangePtr& exchange, Parse parse) {
+  read_call(
+      exchange, [parse](std::string body) { return parse(std::move(body), {}); },
+      [exchange](GenerationRequest request) { answer_reply(exchange, std::move(request)); });
+}
+
 }  // namespace
 
-void answer_chat(const ExchangePtr& exchange) {
-  answer_reply(exchange, parse_chat(std::move(exchange->request.body), {}));
-}
+void answer_chat(const ExchangePtr& exchange) { answer_body(exchange, parse_chat); }
 
-void answer_completion(const ExchangePtr& exchange) {
-  answer_reply(exchange, parse_completion(std::move(exchange->request.body), {}));
-}
+void answer_completion(const ExchangePtr& exchange) { answer_body(exchange, parse_completion); }
 
 }  // namespace muster

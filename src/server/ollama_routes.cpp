@@ -9,6 +9,7 @@
 #include "server/handlers.h"
 #include "server/model_words.h"
 #include "server/ollama_api.h"
+#include "server/read_call.h"
 
 namespace muster {
 namespace {
@@ -52,38 +53,44 @@ void answer_nothing(const ExchangePtr& exchange, const std::string& model, const
   exchange->refuse(api_error(404, "model '" + model + "' not found"));
 }
 
+void embed_for(const ExchangePtr& exchange, TimePoint begun, OllamaEmbedRequest request) {
+  if (request.call.texts.empty()) {
+    return answer_nothing(exchange, request.call.options.model,
+                          {{"model", request.model_name}, {"embeddings", Json::array()}});
+  }
+  RowsReply reply{.fit = {.dimensions = request.call.dimensions, .is_normalized = true}};
+  reply.sections = [&clock = exchange->state().clock, begun,
+                    name = request.model_name](const EmbedAnswer& answer) {
+    return std::vector{ollama_section(name, answer.token_count, clock.now() - begun)};
+  };
+  compute_rows(exchange, std::move(request.call), std::move(reply));
+}
+
+void embed_one(const ExchangePtr& exchange, OllamaEmbedRequest request) {
+  if (request.call.texts.empty()) {
+    return answer_nothing(exchange, request.call.options.model, {{"embedding", Json::array()}});
+  }
+  compute_rows(exchange, std::move(request.call),
+               {.sections = [](const EmbedAnswer&) { return std::vector{ollama_old_section()}; },
+                .names = {.input = "prompt"}});
+}
+
 }  // namespace
 
 void ollama_embed(const ExchangePtr& exchange) {
   ServerState& state = exchange->state();
   state.service.expect_call();
   const TimePoint begun = state.clock.now();
-  auto request = parse_ollama_embed(std::move(exchange->request.body), list_limits(state.options),
-                                    state.options.deadline_most);
-  if (!request) return exchange->refuse(request.error());
-  if (request->call.texts.empty()) {
-    return answer_nothing(exchange, request->call.options.model,
-                          {{"model", request->model_name}, {"embeddings", Json::array()}});
-  }
-  RowsReply reply{.fit = {.dimensions = request->call.dimensions, .is_normalized = true}};
-  reply.sections = [&state, begun, name = request->model_name](const EmbedAnswer& answer) {
-    return std::vector{ollama_section(name, answer.token_count, state.clock.now() - begun)};
-  };
-  compute_rows(exchange, std::move(request->call), std::move(reply));
+  read_call(exchange, with_list_limits(*exchange, parse_ollama_embed),
+            [exchange, begun](OllamaEmbedRequest request) {
+              embed_for(exchange, begun, std::move(request));
+            });
 }
 
 void ollama_embeddings(const ExchangePtr& exchange) {
-  const ServerState& state = exchange->state();
-  state.service.expect_call();
-  auto request = parse_ollama_embeddings(std::move(exchange->request.body),
-                                         list_limits(state.options), state.options.deadline_most);
-  if (!request) return exchange->refuse(request.error());
-  if (request->call.texts.empty()) {
-    return answer_nothing(exchange, request->call.options.model, {{"embedding", Json::array()}});
-  }
-  compute_rows(exchange, std::move(request->call),
-               {.sections = [](const EmbedAnswer&) { return std::vector{ollama_old_section()}; },
-                .names = {.input = "prompt"}});
+  exchange->state().service.expect_call();
+  read_call(exchange, with_list_limits(*exchange, parse_ollama_embeddings),
+            [exchange](OllamaEmbedRequest request) { embed_one(exchange, std::move(request)); });
 }
 
 void ollama_tags(const ExchangePtr& exchange) {

@@ -7,6 +7,7 @@
 #include "base/wall_clock.h"
 #include "server/compute_calls.h"
 #include "server/handlers.h"
+#include "server/read_call.h"
 #include "server/score_api.h"
 
 namespace muster {
@@ -37,24 +38,25 @@ void score_by_cosine(const ExchangePtr& exchange, ScoreRequest request) {
                     });
 }
 
-}  // namespace
-
-void answer_score(const ExchangePtr& exchange) {
-  ServerState& state = exchange->state();
-  state.service.expect_call();
-  auto request = parse_score(std::move(exchange->request.body), list_limits(state.options),
-                             state.options.deadline_most);
-  if (!request) return exchange->refuse(request.error());
-  if (asks_for_cosines(request->options.model, state.service.models())) {
-    return score_by_cosine(exchange, *std::move(request));
+void score_for(const ExchangePtr& exchange, ScoreRequest request) {
+  if (asks_for_cosines(request.options.model, exchange->state().service.models())) {
+    return score_by_cosine(exchange, std::move(request));
   }
-  RerankCall call{.options = std::move(request->options),
-                  .queries = std::move(request->first),
-                  .texts = std::move(request->second),
-                  .raw_scores = request->raw_scores};
+  RerankCall call{.options = std::move(request.options),
+                  .queries = std::move(request.first),
+                  .texts = std::move(request.second),
+                  .raw_scores = request.raw_scores};
   compute_scores(exchange, std::move(call), [exchange](const RerankAnswer& answer) {
     answer_scores(exchange, answer.scores);
   });
+}
+
+}  // namespace
+
+void answer_score(const ExchangePtr& exchange) {
+  exchange->state().service.expect_call();
+  read_call(exchange, with_list_limits(*exchange, parse_score),
+            [exchange](ScoreRequest request) { score_for(exchange, std::move(request)); });
 }
 
 }  // namespace muster

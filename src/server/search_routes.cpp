@@ -5,6 +5,7 @@
 
 #include "server/compute_calls.h"
 #include "server/handlers.h"
+#include "server/read_call.h"
 #include "server/search_api.h"
 
 namespace muster {
@@ -94,23 +95,17 @@ ApiResult<const ServedCorpus*> find_corpus(const ServerState& state, SearchReque
   return *found;
 }
 
-}  // namespace
-
-void answer_search(const ExchangePtr& exchange) {
+void search_for(const ExchangePtr& exchange, SearchRequest request) {
   ServerState& state = exchange->state();
-  state.service.expect_call();
-  auto request = parse_search(std::move(exchange->request.body), list_limits(state.options),
-                              state.options.deadline_most);
-  if (!request) return exchange->refuse(request.error());
-  auto found = find_corpus(state, *request);
+  auto found = find_corpus(state, request);
   if (!found) return exchange->refuse(found.error());
   const ServedCorpus* const corpus = *found;
   Searching searching{.corpus = corpus};
   searching.call.corpus = corpus;
-  searching.call.rank = request->rank;
+  searching.call.rank = request.rank;
   searching.call.queue_budget = state.options.admission.queue_budget;
-  if (!request->filter.empty()) {
-    auto filter = corpus->corpus->parse_filter(request->filter);
+  if (!request.filter.empty()) {
+    auto filter = corpus->corpus->parse_filter(request.filter);
     if (!filter) {
       return exchange->refuse(wrong_field("filter", "invalid_value",
                                           "Invalid 'filter': " + filter.error().message + "."));
@@ -119,23 +114,31 @@ void answer_search(const ExchangePtr& exchange) {
   }
   // The best so far of each query wait in a heap.
   const auto hit_count =
-      request->rank.mmr_lambda ? request->rank.mmr_candidate_count : request->rank.count;
-  const auto room = hold_bytes(*exchange, hit_count * request->queries.size() * sizeof(SearchHit));
+      request.rank.mmr_lambda ? request.rank.mmr_candidate_count : request.rank.count;
+  const auto room = hold_bytes(*exchange, hit_count * request.queries.size() * sizeof(SearchHit));
   if (!room) return exchange->refuse(room.error());
-  if (const auto ready = complete(*exchange, request->options); !ready) {
+  if (const auto ready = complete(*exchange, request.options); !ready) {
     return exchange->refuse(ready.error());
   }
   searching.call.deadline =
-      state.clock.now() + request->options.deadline.value_or(state.options.deadline);
-  searching.head = {.index = corpus->name, .model = {}, .queries = request->queries};
-  EmbedCall call{.options = std::move(request->options),
-                 .texts = std::move(request->queries),
-                 .prompt_name = std::move(request->prompt_name),
+      state.clock.now() + request.options.deadline.value_or(state.options.deadline);
+  searching.head = {.index = corpus->name, .model = {}, .queries = request.queries};
+  EmbedCall call{.options = std::move(request.options),
+                 .texts = std::move(request.queries),
+                 .prompt_name = std::move(request.prompt_name),
                  .prompts_preferred = {"query"}};
   compute_from_rows(exchange, std::move(call), {.input = "query"},
                     [exchange, searching = std::move(searching)](EmbedAnswer embedded) {
                       search_soon(exchange, searching, std::move(embedded));
                     });
+}
+
+}  // namespace
+
+void answer_search(const ExchangePtr& exchange) {
+  exchange->state().service.expect_call();
+  read_call(exchange, with_list_limits(*exchange, parse_search),
+            [exchange](SearchRequest request) { search_for(exchange, std::move(request)); });
 }
 
 }  // namespace muster

@@ -1,8 +1,7 @@
 // Joins keys, audit log, routes and HTTP. A request is judged by its head, so one that is refused
-// costs no body; when the keys have changed while the body came, it is judged again. A long body is
-// read in a turn of its own, so it delays other requests by one parse at most. The order of the
-// destructor matters: first no request can arrive, then the threads end, then what holds the state
-// is emptied.
+// costs no body; when the keys have changed while the body came, it is judged again. The
+// order of the destructor matters: first no request can arrive, then the threads end, then what
+// holds the state is emptied.
 
 #include "server/server.h"
 
@@ -61,6 +60,7 @@ class ServerOnLoop final : public Server {
     if (state_->adviser.joinable()) state_->adviser.join();
     // Each of these holds the state that it waits in.
     state_->searches.reset();
+    state_->readers.reset();
     state_->tasks.reset();
     state_->log->stop();
     state_->awaiting_health.clear();
@@ -161,22 +161,14 @@ class ServerOnLoop final : public Server {
     return verdict;
   }
 
-  // Reading a long body takes milliseconds: one a turn of the loop.
   static void take(const ExchangePtr& exchange, HttpRequest&& request, HttpRespond respond) {
-    constexpr std::size_t kLongBody = 128U << 10U;
-    const bool is_long = request.body.size() > kLongBody;
     exchange->begin(std::move(request), std::move(respond));
     // A body may take minutes, and a key may be withdrawn meanwhile.
     if (exchange->judged_by != exchange->state().keys) {
       const auto is_allowed = admit(*exchange, exchange->request);
       if (!is_allowed) return exchange->refuse(is_allowed.error());
     }
-    if (!is_long) return exchange->route().answer(exchange);
-    exchange->on_client_gone([] {});
-    exchange->state().tasks->add([exchange] {
-      if (!exchange->is_answered()) exchange->route().answer(exchange);
-      return false;
-    });
+    exchange->route().answer(exchange);
   }
 
   static ApiStatus admit(Exchange& exchange, const HttpRequest& head) {

@@ -8,6 +8,7 @@
 #include "server/compute_calls.h"
 #include "server/handlers.h"
 #include "server/model_words.h"
+#include "server/read_call.h"
 #include "server/tei_api.h"
 #include "spec/pooling.h"
 
@@ -33,48 +34,51 @@ Json model_type(const ServedModelStatus& model) {
   return {{"reranker", Json::object()}};
 }
 
+template <typename Parse>
+auto with_input_limits(Exchange& exchange, Parse parse) {
+  return with_limits(exchange, input_limits(exchange.state().options), parse);
+}
+
+void embed_for(const ExchangePtr& exchange, TeiEmbedRequest request) {
+  RowsReply reply{
+      .fit = {.dimensions = request.call.dimensions, .is_normalized = request.is_normalized},
+      .sections = [](const EmbedAnswer&) { return std::vector{tei_section()}; },
+      .names = kNames};
+  compute_rows(exchange, std::move(request.call), std::move(reply));
+}
+
 }  // namespace
 
 void tei_embed(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  const ServeOptions& options = exchange->state().options;
-  auto request = parse_tei_embed(std::move(exchange->request.body), input_limits(options),
-                                 options.deadline_most);
-  if (!request) return exchange->refuse(request.error());
-  RowsReply reply{
-      .fit = {.dimensions = request->call.dimensions, .is_normalized = request->is_normalized},
-      .sections = [](const EmbedAnswer&) { return std::vector{tei_section()}; },
-      .names = kNames};
-  compute_rows(exchange, std::move(request->call), std::move(reply));
+  read_call(exchange, with_input_limits(*exchange, parse_tei_embed),
+            [exchange](TeiEmbedRequest request) { embed_for(exchange, std::move(request)); });
 }
 
 void tei_similarity(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  const ServeOptions& options = exchange->state().options;
-  auto call = parse_tei_similarity(std::move(exchange->request.body), list_limits(options),
-                                   options.deadline_most);
-  if (!call) return exchange->refuse(call.error());
-  compute_from_rows(exchange, *std::move(call), kNames, [exchange](const EmbedAnswer& answer) {
-    exchange->answer(tei_similarities(answer));
-  });
+  read_call(exchange, with_list_limits(*exchange, parse_tei_similarity),
+            [exchange](EmbedCall call) {
+              compute_from_rows(exchange, std::move(call), kNames, [exchange](const auto& answer) {
+                exchange->answer(tei_similarities(answer));
+              });
+            });
 }
 
 void tei_tokenize(const ExchangePtr& exchange) {
-  const ServeOptions& options = exchange->state().options;
-  auto call = parse_tei_tokenize(std::move(exchange->request.body), list_limits(options),
-                                 options.deadline_most);
-  if (!call) return exchange->refuse(call.error());
-  compute_tokens(exchange, *std::move(call), kNames,
-                 [](const TokenizeAnswer&) { return tei_tokens_form(); });
+  read_call(exchange, with_list_limits(*exchange, parse_tei_tokenize),
+            [exchange](TokenizeCall call) {
+              compute_tokens(exchange, std::move(call), kNames,
+                             [](const TokenizeAnswer&) { return tei_tokens_form(); });
+            });
 }
 
 void tei_decode(const ExchangePtr& exchange) {
-  const ServeOptions& options = exchange->state().options;
-  auto call = parse_tei_decode(std::move(exchange->request.body), input_limits(options),
-                               options.deadline_most);
-  if (!call) return exchange->refuse(call.error());
-  compute_tokens(exchange, *std::move(call), {.input = "ids"},
-                 [](const TokenizeAnswer&) { return tei_texts_form(); });
+  read_call(exchange, with_input_limits(*exchange, parse_tei_decode),
+            [exchange](TokenizeCall call) {
+              compute_tokens(exchange, std::move(call), {.input = "ids"},
+                             [](const TokenizeAnswer&) { return tei_texts_form(); });
+            });
 }
 
 void tei_info(const ExchangePtr& exchange) {
