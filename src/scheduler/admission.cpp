@@ -69,11 +69,13 @@ LimitUsage Admission::Bucket::usage(double per_minute, TimePoint now) const {
 std::optional<CallerUsage> Admission::usage_of(const std::string& caller, TimePoint now) const {
   const auto found = callers_.find(caller);
   if (found == callers_.end()) return std::nullopt;
-  const auto& [limits, requests, tokens, running, interactive] = found->second;
+  const auto& limits = found->second.limits;
   if (!limits.requests_per_minute && !limits.tokens_per_minute) return std::nullopt;
   CallerUsage usage;
-  if (limits.requests_per_minute) usage.requests = requests.usage(*limits.requests_per_minute, now);
-  if (limits.tokens_per_minute) usage.tokens = tokens.usage(*limits.tokens_per_minute, now);
+  if (limits.requests_per_minute)
+    usage.requests = found->second.requests.usage(*limits.requests_per_minute, now);
+  if (limits.tokens_per_minute)
+    usage.tokens = found->second.tokens.usage(*limits.tokens_per_minute, now);
   return usage;
 }
 
@@ -172,12 +174,18 @@ std::optional<Refused> Admission::ask_queue(const AdmissionRequest& request,
 
 // A caller's interactive share is bounded by its running calls together, so a flood of small
 // queries does not crowd out those of others.
-Lane Admission::lane(const AdmissionRequest& request, double tokens_most) const {
+Lane Admission::lane(const AdmissionRequest& request, double tokens_most) {
   if (!request.is_interactive) return Lane::Bulk;
   const auto found = callers_.find(request.caller);
   const auto running = found == callers_.end() ? 0 : found->second.interactive_tokens;
   const auto tokens = static_cast<double>(running + request.token_estimate);
-  return tokens <= tokens_most ? Lane::Interactive : Lane::Bulk;
+  bool is_bulk = tokens > tokens_most;
+  if (found != callers_.end()) {
+    auto& floods = found->second.floods_interactive;
+    floods = is_bulk || (floods && tokens > tokens_most / 2);
+    is_bulk = floods;
+  }
+  return is_bulk ? Lane::Bulk : Lane::Interactive;
 }
 
 void Admission::on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now) {

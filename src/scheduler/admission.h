@@ -96,8 +96,10 @@ class Admission {
                              TimePoint now);
 
   /// The lane of a request: interactive only if it asks for that, and if all of its caller's that
-  /// asked for it and are under way have at most `tokens_most` tokens with this one.
-  Lane lane(const AdmissionRequest& request, double tokens_most) const;
+  /// asked for it and are under way have at most `tokens_most` tokens with this one. After more,
+  /// all of this caller's are bulk until half as much is under way: in two lanes at once its texts
+  /// would make smaller batches, and the older ones would wait for the newer.
+  Lane lane(const AdmissionRequest& request, double tokens_most);
 
   /// What a caller has left now; nullopt: he has no limit per minute.
   std::optional<CallerUsage> usage_of(const std::string& caller, TimePoint now) const;
@@ -123,6 +125,7 @@ class Admission {
     Bucket tokens;
     std::uint64_t running_count = 0;
     std::uint64_t interactive_tokens = 0;  // of running requests that asked for that lane
+    bool floods_interactive = false;       // they were too much, and are not half of that yet
   };
 
   std::optional<Refused> ask_caller(const std::string& name, const Caller& caller,

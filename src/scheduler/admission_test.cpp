@@ -101,13 +101,16 @@ TEST(Admission, AKeysQueriesAreInteractiveAsLongAsTheyAreLittleWork) {
   EXPECT_EQ(admission.lane(request_of(1, 1, "ci"), 100), Lane::Bulk);  // asked for nothing else
   EXPECT_EQ(admission.lane(query(60, "ci"), 100), Lane::Interactive);
   EXPECT_FALSE(admission.ask(query(60, "ci"), queue_of(0), kStart));
+  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
   EXPECT_EQ(admission.lane(query(41, "ci"), 100), Lane::Bulk);
-  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
-  EXPECT_FALSE(admission.ask(query(500, "ci"), queue_of(0), kStart));  // in the bulk lane
-  EXPECT_EQ(admission.lane(query(1, "ci"), 100), Lane::Bulk);          // counts all the same
+  EXPECT_FALSE(admission.ask(query(41, "ci"), queue_of(0), kStart));  // counts all the same
+  admission.on_end(query(60, "ci"), 60, kStart);
+  EXPECT_EQ(admission.lane(query(10, "ci"), 100), Lane::Bulk) << "not before half is done";
   EXPECT_EQ(admission.lane(query(1, "other"), 100), Lane::Interactive);
-  admission.on_end(query(500, "ci"), 500, kStart);
-  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query(9, "ci"), 100), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query(10, "ci"), 100), Lane::Interactive) << "now it is";
+  admission.on_end(query(41, "ci"), 41, kStart);
+  EXPECT_EQ(admission.lane(query(100, "ci"), 100), Lane::Interactive);
 }
 
 TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {
