@@ -69,13 +69,16 @@ LimitUsage Admission::Bucket::usage(double per_minute, TimePoint now) const {
 std::optional<CallerUsage> Admission::usage_of(const std::string& caller, TimePoint now) const {
   const auto found = callers_.find(caller);
   if (found == callers_.end()) return std::nullopt;
-  const auto& limits = found->second.limits;
+  const auto& known = found->second;
+  const auto& limits = known.limits;
   if (!limits.requests_per_minute && !limits.tokens_per_minute) return std::nullopt;
   CallerUsage usage;
-  if (limits.requests_per_minute)
-    usage.requests = found->second.requests.usage(*limits.requests_per_minute, now);
-  if (limits.tokens_per_minute)
-    usage.tokens = found->second.tokens.usage(*limits.tokens_per_minute, now);
+  if (limits.requests_per_minute) {
+    usage.requests = known.requests.usage(*limits.requests_per_minute, now);
+  }
+  if (limits.tokens_per_minute) {
+    usage.tokens = known.tokens.usage(*limits.tokens_per_minute, now);
+  }
   return usage;
 }
 

@@ -111,6 +111,11 @@ TEST(Admission, AKeysQueriesAreInteractiveAsLongAsTheyAreLittleWork) {
   EXPECT_EQ(admission.lane(query(10, "ci"), 100), Lane::Interactive) << "now it is";
   admission.on_end(query(41, "ci"), 41, kStart);
   EXPECT_EQ(admission.lane(query(100, "ci"), 100), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query(500, "ci"), queue_of(0), kStart));  // in the bulk lane
+  EXPECT_EQ(admission.lane(query(1, "ci"), 100), Lane::Bulk);
+  EXPECT_EQ(admission.lane(query(1, "other"), 100), Lane::Interactive);
+  admission.on_end(query(500, "ci"), 500, kStart);
+  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
 }
 
 TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {

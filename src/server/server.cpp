@@ -1,7 +1,7 @@
 // Joins keys, audit log, routes and HTTP. A request is judged by its head, so one that is refused
-// costs no body; when the keys have changed while the body came, it is judged again. The
-// order of the destructor matters: first no request can arrive, then the threads end, then what
-// holds the state is emptied.
+// costs no body; when the keys have changed while the body came, it is judged again. The order
+// of the destructor matters: first no request can arrive, then the threads end, then what holds the
+// state is emptied.
 
 #include "server/server.h"
 
