@@ -23,8 +23,7 @@ void embed_for(const ExchangePtr& exchange, CohereEmbedRequest request) {
 
 void cohere_embed(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  read_call(exchange, with_list_limits(*exchange, parse_cohere_embed),
-            [exchange](CohereEmbedRequest request) { embed_for(exchange, std::move(request)); });
+  read_call(exchange, with_list_limits(*exchange, parse_cohere_embed), embed_for);
 }
 
 void cohere_rerank(const ExchangePtr& exchange) {

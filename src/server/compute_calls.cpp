@@ -245,8 +245,8 @@ void compute_ranking(
     std::function<HttpResponse(const RerankAnswer&, const RerankRequest&)> on_ranked) {
   exchange->state().service.expect_call();
   read_call(exchange, with_list_limits(*exchange, parse_rerank),
-            [exchange, on_ranked = std::move(on_ranked)](RerankRequest request) {
-              rank_for(exchange, std::move(request), on_ranked);
+            [on_ranked = std::move(on_ranked)](const ExchangePtr& asker, RerankRequest request) {
+              rank_for(asker, std::move(request), on_ranked);
             });
 }
 

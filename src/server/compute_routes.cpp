@@ -46,7 +46,7 @@ void answer_embeddings(const ExchangePtr& exchange) {
                                 .deadline_most = options.deadline_most};
   read_call(
       exchange, [limits](std::string body) { return parse_embeddings(std::move(body), limits); },
-      [exchange](EmbeddingsRequest request) { embed_for(exchange, std::move(request)); });
+      embed_for);
 }
 
 void answer_rerank(const ExchangePtr& exchange) { compute_ranking(exchange, rerank_response); }
@@ -60,8 +60,7 @@ void answer_bare_rerank(const ExchangePtr& exchange) {
 }
 
 void answer_tokenize(const ExchangePtr& exchange) {
-  read_call(exchange, with_list_limits(*exchange, parse_tokenize),
-            [exchange](TokenizeRequest request) { count_for(exchange, std::move(request)); });
+  read_call(exchange, with_list_limits(*exchange, parse_tokenize), count_for);
 }
 
 }  // namespace muster

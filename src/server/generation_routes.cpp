@@ -226,8 +226,7 @@ void answer_reply(const ExchangePtr& exchange, GenerationRequest request) {
 template <typename Parse>
 void answer_body(const ExchangePtr& exchange, Parse parse) {
   read_call(
-      exchange, [parse](std::string body) { return parse(std::move(body), {}); },
-      [exchange](GenerationRequest request) { answer_reply(exchange, std::move(request)); });
+      exchange, [parse](std::string body) { return parse(std::move(body), {}); }, answer_reply);
 }
 
 }  // namespace

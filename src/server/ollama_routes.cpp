@@ -82,15 +82,14 @@ void ollama_embed(const ExchangePtr& exchange) {
   state.service.expect_call();
   const TimePoint begun = state.clock.now();
   read_call(exchange, with_list_limits(*exchange, parse_ollama_embed),
-            [exchange, begun](OllamaEmbedRequest request) {
-              embed_for(exchange, begun, std::move(request));
+            [begun](const ExchangePtr& asker, OllamaEmbedRequest request) {
+              embed_for(asker, begun, std::move(request));
             });
 }
 
 void ollama_embeddings(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  read_call(exchange, with_list_limits(*exchange, parse_ollama_embeddings),
-            [exchange](OllamaEmbedRequest request) { embed_one(exchange, std::move(request)); });
+  read_call(exchange, with_list_limits(*exchange, parse_ollama_embeddings), embed_one);
 }
 
 void ollama_tags(const ExchangePtr& exchange) {

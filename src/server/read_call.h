@@ -22,7 +22,7 @@ inline constexpr std::size_t kLongBody = 128 << 10;
 /// after the other; all others are read at once. A request whose client goes meanwhile is dropped.
 ///
 /// parse: ApiResult<Call>(std::string body). It keeps no reference to what is the loop's.
-/// take: void(Call). It is called on the loop.
+/// take: void(const ExchangePtr&, Call). It is called on the loop.
 /// Threads: the loop's.
 template <typename Parse, typename Take>
 void read_call(const ExchangePtr& exchange, Parse parse, Take take) {
@@ -30,7 +30,7 @@ void read_call(const ExchangePtr& exchange, Parse parse, Take take) {
   std::string text = std::move(exchange->request.body);
   auto go_on = [exchange, take = std::move(take)](Read read) {
     if (!read) return exchange->refuse(read.error());
-    take(*std::move(read));
+    take(exchange, *std::move(read));
   };
   if (text.size() <= kLongBody) return go_on(parse(std::move(text)));
   struct Body {

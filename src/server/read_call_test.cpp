@@ -59,7 +59,7 @@ class ReadCallTest : public ServerFixture {
     read_call(
         exchange(body_bytes),
         [](const std::string& body) { return ApiResult<std::size_t>(body.size()); },
-        [&](std::size_t read) {
+        [&](const ExchangePtr&, std::size_t read) {
           size = read;
           taken_by_ = std::this_thread::get_id();
           own_loop_.stop();
@@ -93,7 +93,7 @@ TEST_F(ReadCallTest, TheLoopServesOthersWhileALongBodyIsRead) {
         return ApiResult<bool>(is_served.wait_for(std::chrono::seconds(20)) ==
                                std::future_status::ready);
       },
-      [&](bool read) {
+      [&](const ExchangePtr&, bool read) {
         was_served = read;
         taken_by_ = std::this_thread::get_id();
         own_loop_.stop();
@@ -110,11 +110,11 @@ TEST_F(ReadCallTest, ABodyThatCannotBeReadIsRefusedWhateverItsLength) {
     read_call(
         exchange(bytes),
         [](const std::string&) -> ApiResult<int> { return wrong_field("a", "b", "c"); },
-        [](int) { FAIL(); });
+        [](const ExchangePtr&, int) { FAIL(); });
     // Whatever reads it is done when what comes behind it is.
     read_call(
         exchange(kLongBody + 1), [](const std::string&) -> ApiResult<int> { return 1; },
-        [&](int) { own_loop_.post([&] { own_loop_.stop(); }); });
+        [&](const ExchangePtr&, int) { own_loop_.post([&] { own_loop_.stop(); }); });
     own_loop_.run();
     ASSERT_TRUE(client_->answer) << bytes;
     EXPECT_EQ(client_->answer->status, 400);
@@ -124,11 +124,11 @@ TEST_F(ReadCallTest, ABodyThatCannotBeReadIsRefusedWhateverItsLength) {
 TEST_F(ReadCallTest, NothingIsTakenOfAClientThatHasGone) {
   read_call(
       exchange(kLongBody + 1), [](const std::string&) -> ApiResult<int> { return 1; },
-      [](int) { FAIL(); });
+      [](const ExchangePtr&, int) { FAIL(); });
   client_->gone();
   read_call(
       exchange(kLongBody + 1), [](const std::string&) -> ApiResult<int> { return 1; },
-      [&](int) { own_loop_.post([&] { own_loop_.stop(); }); });
+      [&](const ExchangePtr&, int) { own_loop_.post([&] { own_loop_.stop(); }); });
   own_loop_.run();
 }
 

@@ -55,8 +55,7 @@ void score_for(const ExchangePtr& exchange, ScoreRequest request) {
 
 void answer_score(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  read_call(exchange, with_list_limits(*exchange, parse_score),
-            [exchange](ScoreRequest request) { score_for(exchange, std::move(request)); });
+  read_call(exchange, with_list_limits(*exchange, parse_score), score_for);
 }
 
 }  // namespace muster

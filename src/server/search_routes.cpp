@@ -137,8 +137,7 @@ void search_for(const ExchangePtr& exchange, SearchRequest request) {
 
 void answer_search(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  read_call(exchange, with_list_limits(*exchange, parse_search),
-            [exchange](SearchRequest request) { search_for(exchange, std::move(request)); });
+  read_call(exchange, with_list_limits(*exchange, parse_search), search_for);
 }
 
 }  // namespace muster

@@ -51,32 +51,31 @@ void embed_for(const ExchangePtr& exchange, TeiEmbedRequest request) {
 
 void tei_embed(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
-  read_call(exchange, with_input_limits(*exchange, parse_tei_embed),
-            [exchange](TeiEmbedRequest request) { embed_for(exchange, std::move(request)); });
+  read_call(exchange, with_input_limits(*exchange, parse_tei_embed), embed_for);
 }
 
 void tei_similarity(const ExchangePtr& exchange) {
   exchange->state().service.expect_call();
   read_call(exchange, with_list_limits(*exchange, parse_tei_similarity),
-            [exchange](EmbedCall call) {
-              compute_from_rows(exchange, std::move(call), kNames, [exchange](const auto& answer) {
-                exchange->answer(tei_similarities(answer));
+            [](const ExchangePtr& asker, EmbedCall call) {
+              compute_from_rows(asker, std::move(call), kNames, [asker](const auto& answer) {
+                asker->answer(tei_similarities(answer));
               });
             });
 }
 
 void tei_tokenize(const ExchangePtr& exchange) {
   read_call(exchange, with_list_limits(*exchange, parse_tei_tokenize),
-            [exchange](TokenizeCall call) {
-              compute_tokens(exchange, std::move(call), kNames,
+            [](const ExchangePtr& asker, TokenizeCall call) {
+              compute_tokens(asker, std::move(call), kNames,
                              [](const TokenizeAnswer&) { return tei_tokens_form(); });
             });
 }
 
 void tei_decode(const ExchangePtr& exchange) {
   read_call(exchange, with_input_limits(*exchange, parse_tei_decode),
-            [exchange](TokenizeCall call) {
-              compute_tokens(exchange, std::move(call), {.input = "ids"},
+            [](const ExchangePtr& asker, TokenizeCall call) {
+              compute_tokens(asker, std::move(call), {.input = "ids"},
                              [](const TokenizeAnswer&) { return tei_texts_form(); });
             });
 }
