@@ -95,7 +95,8 @@ class Dispatcher {
   /// While each lane is predicted to run for more than twice `batch_time_most`, nothing is given to
   /// wait behind: another device may be free sooner. While queries come beside bulk texts, the same
   /// holds for a bulk batch of more than a quarter of `batch_time_most`, so that a query waits for
-  /// the rest of one such batch at most, and for the device that is free first.
+  /// the rest of one such batch at most, and for the device that is free first; and bulk batches
+  /// are cut so that the devices end theirs one after the other (scheduler/batch_ends.h).
   std::optional<DispatchBatch> cut(std::size_t device, TimePoint now);
 
   /// The batch was served: `engine` is the time in the device. A batch may come back, also by the
@@ -198,6 +199,7 @@ class Dispatcher {
   CutLimits limits_of(std::size_t device, ModelId model, Lane lane,
                       const std::vector<std::size_t>& takers) const;
   std::uint64_t token_budget(std::size_t device, ModelId model, Lane lane) const;
+  std::uint64_t tokens_in_turn(std::size_t device, ModelId model, TimePoint now) const;
   std::optional<std::uint64_t> tokens_within(Duration time, std::size_t device,
                                              ModelId model) const;
   std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;

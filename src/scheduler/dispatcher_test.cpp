@@ -176,6 +176,38 @@ TEST(Dispatcher, BoundsBulkBatchesByTheirPredictedTime) {
   EXPECT_EQ(dispatcher.cut(0, kNow)->work.token_count, 400U);
 }
 
+// 0.25 ms a token, so 300 take three quarters of 100 ms. A second device that begins at the same
+// time takes half of that.
+TEST(Dispatcher, WhileQueriesComeTheDevicesEndBulkBatchesOneAfterTheOther) {
+  auto dispatcher = with_devices(2, {.batch_time_most = milliseconds(100)});
+  make_ready(dispatcher, 2);
+  ItemKey next = 1;
+  for (const std::size_t device : {0, 1}) {
+    dispatcher.add(text(next++, 1000), kNow);
+    dispatcher.on_served(device, *dispatcher.cut(device, kNow), milliseconds(250));
+  }
+  while (next <= 2000) dispatcher.add(text(next++, 10), kNow);
+  const auto tokens = [&](std::size_t device, TimePoint now) {
+    const auto batch = dispatcher.cut(device, now);
+    EXPECT_TRUE(batch);
+    const auto count = batch ? batch->work.token_count : 0;
+    if (batch) dispatcher.on_served(device, *batch, milliseconds(count) / 4);
+    return count;
+  };
+  EXPECT_EQ(tokens(0, kNow), 400U);  // no query has come
+  dispatcher.add(text(next++, 10, Lane::Interactive), kNow);
+  EXPECT_EQ(tokens(0, kNow), 10U);
+  EXPECT_EQ(tokens(1, kNow), 300U);
+  const auto first = dispatcher.cut(0, kNow);
+  EXPECT_EQ(first->work.token_count, 300U);
+  const auto second = dispatcher.cut(1, kNow);
+  EXPECT_EQ(second->work.token_count, 150U);
+  dispatcher.on_served(1, *second, milliseconds(37));
+  // From 45 ms on the first has 30 left: 67.5 is furthest from its ends, and 270 tokens take that.
+  EXPECT_NEAR(static_cast<double>(tokens(1, kNow + milliseconds(45))), 270, 10);
+  EXPECT_EQ(tokens(1, kNow + std::chrono::seconds(10)), 400U);
+}
+
 // Two devices that take 0.1 ms for a token, the first with both of its slots full and the second
 // with one, 100 tokens in each; and then texts of 64 tokens.
 std::size_t size_of_next_cut(std::size_t text_count) {
