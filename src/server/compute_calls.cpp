@@ -91,6 +91,25 @@ void cancel_with_client(const ExchangePtr& exchange, CallId id) {
   exchange->on_client_gone([&service = exchange->state().service, id] { service.cancel(id); });
 }
 
+// Gives the service a call for vectors. One of many texts has a turn of the loop for itself:
+// looking for the vectors of 2,048 texts takes 2 ms where they are in the cache, and several such
+// calls may come in one turn (measured on 2026-11-27, two cores with AVX512).
+template <typename OnDone>
+void begin_embedding(const ExchangePtr& exchange, EmbedCall&& call, OnDone on_done) {
+  constexpr std::size_t kTextsAtOnce = 256;
+  if (exchange->text_count.value_or(0) <= kTextsAtOnce) {
+    return cancel_with_client(exchange,
+                              exchange->state().service.embed(std::move(call), std::move(on_done)));
+  }
+  exchange->on_client_gone([] {});
+  const auto waiting = std::make_shared<EmbedCall>(std::move(call));
+  exchange->state().tasks->add([exchange, waiting, on_done = std::move(on_done)] {
+    if (exchange->is_answered()) return false;  // the client has gone
+    cancel_with_client(exchange, exchange->state().service.embed(std::move(*waiting), on_done));
+    return false;
+  });
+}
+
 // Has vectors computed. `on_rows` is kept within what the service calls: one piece of memory for
 // both.
 template <typename OnRows>
@@ -116,8 +135,7 @@ void compute_vectors(const ExchangePtr& exchange, EmbedCall&& call, CallFieldNam
     }
     on_rows(exchange, answer);
   };
-  cancel_with_client(exchange,
-                     exchange->state().service.embed(std::move(call), std::move(on_done)));
+  begin_embedding(exchange, std::move(call), std::move(on_done));
 }
 
 }  // namespace

@@ -51,13 +51,8 @@ class ServerFixture : public ::testing::Test {
 
   /// Starts it alone.
   void start_unready() {
-    auto service = InferenceService::start(
-        options_, loop_,
-        {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
-         .on_fatal = [](const Error& error) { FAIL() << error.message; }},
-        clock_);
-    ASSERT_TRUE(service) << service.error().message;
-    service_ = *std::move(service);
+    start_service();
+    ASSERT_TRUE(service_);
     start_generation();
     ASSERT_TRUE(generation_);
     auto server = Server::start(options_, {.service = *service_, .generation = *generation_}, loop_,
@@ -68,6 +63,16 @@ class ServerFixture : public ::testing::Test {
     const std::string scheme = options_.http.tls ? "https" : "http";
     client_ = *HttpClient::open(scheme + "://127.0.0.1:" + std::to_string(server_->port()),
                                 {.tls = client_tls_});
+  }
+
+  void start_service() {
+    auto service = InferenceService::start(
+        options_, loop_,
+        {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
+         .on_fatal = [](const Error& error) { FAIL() << error.message; }},
+        clock_);
+    ASSERT_TRUE(service) << service.error().message;
+    service_ = *std::move(service);
   }
 
   void start_generation() {
