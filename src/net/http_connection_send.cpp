@@ -42,9 +42,14 @@ void HttpConnection::reset_at_end() const {
 
 // ---- What it holds ----
 
+// Of a body that is coming, what has come counts and as much again. The place for all that was
+// announced is taken already, but nobody has touched it.
 std::uint64_t HttpConnection::bytes_held() const {
-  const auto body =
-      reader_ && reader_->is_head_done() ? large(reader_->request().body) : std::uint64_t{0};
+  std::uint64_t body = 0;
+  if (reader_ && reader_->is_head_done()) {
+    const auto& text = reader_->request().body;
+    body = std::min<std::uint64_t>(large(text), 2 * text.size());
+  }
   return large(unread_) + body + head_bytes_ + request_bytes_ + answer_bytes_;
 }
 

@@ -380,6 +380,16 @@ TEST_F(HttpServerLoop, TellsThatThereIsNoRoomForABodyBeforeItIsRead) {
   EXPECT_EQ(server_->memory().held(), 0U);
 }
 
+// Else a few clients could take all the room by heads alone.
+TEST_F(HttpServerLoop, OfABodyThatIsComingCountsWhatHasComeAndNotWhatWasAnnounced) {
+  start_patient();
+  const auto client = connect();
+  say(client,
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 16777216\r\n\r\n" + std::string(70'000, 'x'));
+  run_until([&] { return server_->memory().held() >= 70'000; });
+  EXPECT_LE(server_->memory().held(), 140'000U);
+}
+
 TEST_F(HttpServerLoop, AReaderThatTakesNothingMakesRoomForOthers) {
   HttpServerOptions options;
   options.memory_most = 32 << 20;
