@@ -182,13 +182,14 @@ Lane Admission::lane(const AdmissionRequest& request, double tokens_most) {
   const auto found = callers_.find(request.caller);
   const auto running = found == callers_.end() ? 0 : found->second.interactive_tokens;
   const auto tokens = static_cast<double>(running + request.token_estimate);
-  bool is_bulk = tokens > tokens_most;
-  if (found != callers_.end()) {
-    auto& floods = found->second.floods_interactive;
-    floods = is_bulk || (floods && tokens > tokens_most / 2);
-    is_bulk = floods;
-  }
-  return is_bulk ? Lane::Bulk : Lane::Interactive;
+  const bool is_too_much = tokens > tokens_most;
+  if (found == callers_.end()) return is_too_much ? Lane::Bulk : Lane::Interactive;
+  auto& flooded = found->second.flooded;
+  if (running == 0 || tokens <= flooded / 2) flooded = 0;
+  if (is_too_much) flooded = std::max(flooded, tokens_most);
+  // Half of it, as the speed that it follows wavers.
+  const bool is_flood = flooded >= tokens_most / 2 && tokens > tokens_most / 2;
+  return is_too_much || is_flood ? Lane::Bulk : Lane::Interactive;
 }
 
 void Admission::on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now) {

@@ -97,8 +97,9 @@ class Admission {
 
   /// The lane of a request: interactive only if it asks for that, and if all of its caller's that
   /// asked for it and are under way have at most `tokens_most` tokens with this one. After more,
-  /// all of this caller's are bulk until half as much is under way: in two lanes at once its texts
-  /// would make smaller batches, and the older ones would wait for the newer.
+  /// all of this caller's are bulk until half as much is under way, or none: in two lanes at once
+  /// its texts would make smaller batches, and the older ones would wait for the newer. That holds
+  /// for models of which no more than about as many tokens are interactive.
   Lane lane(const AdmissionRequest& request, double tokens_most);
 
   /// What a caller has left now; nullopt: he has no limit per minute.
@@ -125,7 +126,7 @@ class Admission {
     Bucket tokens;
     std::uint64_t running_count = 0;
     std::uint64_t interactive_tokens = 0;  // of running requests that asked for that lane
-    bool floods_interactive = false;       // they were too much, and are not half of that yet
+    double flooded = 0;  // they were more than this, and are not half of it yet; 0: no
   };
 
   std::optional<Refused> ask_caller(const std::string& name, const Caller& caller,

@@ -118,6 +118,37 @@ TEST(Admission, AKeysQueriesAreInteractiveAsLongAsTheyAreLittleWork) {
   EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
 }
 
+// One query at a time, each of more than half of what may be interactive.
+TEST(Admission, WhoHasNothingUnderWayFloodsNoLonger) {
+  Admission admission({});
+  const auto query = [](std::uint64_t tokens) {
+    auto request = request_of(tokens, 1, "ci");
+    request.is_interactive = true;
+    return request;
+  };
+  EXPECT_EQ(admission.lane(query(60), 100), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query(60), queue_of(0), kStart));
+  EXPECT_EQ(admission.lane(query(60), 100), Lane::Bulk);
+  admission.on_end(query(60), 60, kStart);
+  EXPECT_EQ(admission.lane(query(60), 100), Lane::Interactive);
+}
+
+// Of the second model ten times as many tokens are interactive.
+TEST(Admission, AFloodOfOneModelIsNoneOfAFasterOne) {
+  Admission admission({});
+  const auto query = [](std::uint64_t tokens) {
+    auto request = request_of(tokens, 1, "ci");
+    request.is_interactive = true;
+    return request;
+  };
+  EXPECT_EQ(admission.lane(query(600), 1000), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query(600), queue_of(0), kStart));
+  EXPECT_EQ(admission.lane(query(10), 100), Lane::Bulk);
+  EXPECT_EQ(admission.lane(query(10), 1000), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query(401), 1000), Lane::Bulk);
+  EXPECT_EQ(admission.lane(query(10), 900), Lane::Bulk) << "a speed that wavers";
+}
+
 TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {
   Admission admission({});
   admission.set_limits({{"ci", {.requests_per_minute = 60}}});
