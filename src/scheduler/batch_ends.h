@@ -18,8 +18,8 @@ namespace muster {
 /// a second in batches of 73 ms and 419 in such of 152 ms; 407 in those of 39 ms.
 ///
 /// most: predicted time of a batch while no query comes; finite, above 0.
-/// other_ends: from now on until the other devices' batches are predicted to end; below 0 for one
-/// that is late.
+/// other_ends: from its beginning on until the batches on other devices, and in other lanes of this
+/// one, are predicted to end; below 0 for one that ends before.
 /// Pure.
 Duration time_among(Duration most, std::span<const Duration> other_ends);
 

@@ -95,16 +95,6 @@ double DispatchBooks::speed(std::size_t device, ModelId model) const {
   return of_all.value().value_or(1);
 }
 
-std::vector<Duration> DispatchBooks::other_ends(std::size_t device, TimePoint now) const {
-  std::vector<Duration> ends;
-  for (std::size_t i = 0; i < accounts_.size(); ++i) {
-    const auto& other = accounts_[i];
-    if (i == device || !other.state.is_eligible || other.in_flight_batches == 0) continue;
-    ends.push_back(other.ends_at - now);
-  }
-  return ends;
-}
-
 double DispatchBooks::bound_seconds(std::size_t device) const {
   double sum = 0;
   for (const auto& [model, work] : accounts_.at(device).works) {

@@ -33,7 +33,6 @@ class DispatchBooks {
     std::uint64_t in_flight_suspects = 0;
     std::uint64_t in_flight_long = 0;  // batches that are predicted to take long
     std::uint64_t in_flight_slow = 0;  // bulk batches that a query should not wait behind
-    TimePoint ends_at{};               // the last batch in flight, as predicted
 
     /// Two slots a lane: one batch runs, one waits.
     std::uint64_t lane_count() const { return state.slot_count < 2 ? 1 : state.slot_count / 2; }
@@ -70,10 +69,6 @@ class DispatchBooks {
   double weighted_speed(std::size_t device, ModelId model) const {
     return speed(device, model) * at(device).state.weight;
   }
-
-  /// When the last batches in flight on the other eligible devices are predicted to end, from `now`
-  /// on; below 0 for one that is late. Devices without a batch have no part in it.
-  std::vector<Duration> other_ends(std::size_t device, TimePoint now) const;
 
   /// Predicted seconds of what is bound to the device and waits.
   double bound_seconds(std::size_t device) const;

@@ -13,7 +13,6 @@
 
 #include "base/check.h"
 #include "scheduler/admission.h"
-#include "scheduler/batch_ends.h"
 #include "scheduler/dispatch_books.h"
 #include "scheduler/placement.h"
 
@@ -276,15 +275,19 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
   if (source.is_bound) limits.slot_count = account.state.slot_count;
   limits.worthwhile_tokens = worthwhile_tokens(device, source);
   if (lane == Lane::Bulk && are_queries_expected(now)) {
-    limits.token_budget = std::min(limits.token_budget, tokens_in_turn(device, source.model, now));
+    const auto most = tokens_in_turn(device, source.model, now).value_or(limits.token_budget);
+    limits.token_budget = std::min(limits.token_budget, std::max(kBulkTokensMin, most));
   }
   const auto waiting_count = source.queue->item_count();
   auto work = source.queue->cut(device, limits);
   MUSTER_CHECK(work);
   work->id = next_batch_id_++;
 
+  const auto ends_at = begins_at(device, now) +
+                       predict(device, source.model, work->token_count).value_or(Duration{0});
   auto& given = given_[work->id];
   given = {.device = device,
+           .ends_at = ends_at,
            .token_count = work->token_count,
            .is_suspect = work->strike_count > 0,
            .is_long = is_long(device, source.model, work->token_count),
@@ -298,9 +301,6 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
     order(lane).on_given(known.item.flow, item.token_count, item.rank);
   }
   auto& books = books_->work(device, source.model);
-  const auto begins_at = account.in_flight_batches > 0 ? std::max(now, account.ends_at) : now;
-  account.ends_at =
-      begins_at + predict(device, source.model, work->token_count).value_or(Duration{0});
   ++account.in_flight_batches;
   account.in_flight_suspects += given.is_suspect ? 1 : 0;
   account.in_flight_long += given.is_long ? 1 : 0;
@@ -389,14 +389,6 @@ std::uint64_t Dispatcher::token_budget(std::size_t device, ModelId model, Lane l
   if (lane == Lane::Interactive || options_.batch_time_most == Duration::max()) return most;
   const auto within = tokens_within(options_.batch_time_most, device, model);
   return within ? std::min(most, std::max(kBulkTokensMin, *within)) : most;
-}
-
-/// Of a bulk batch while queries come (batch_ends.h).
-std::uint64_t Dispatcher::tokens_in_turn(std::size_t device, ModelId model, TimePoint now) const {
-  if (options_.batch_time_most == Duration::max()) return UINT64_MAX;
-  const auto time = time_among(options_.batch_time_most, books_->other_ends(device, now));
-  const auto within = tokens_within(time, device, model);
-  return within ? std::max(kBulkTokensMin, *within) : UINT64_MAX;
 }
 
 /// The largest batch, up to the device's budget, that is predicted to take no longer; nullopt while

@@ -167,6 +167,7 @@ class Dispatcher {
   /// A batch that is with a device.
   struct Given {
     std::size_t device = 0;
+    TimePoint ends_at{};  // as predicted
     std::uint64_t token_count = 0;
     bool is_suspect = false;
     bool is_long = false;
@@ -199,7 +200,9 @@ class Dispatcher {
   CutLimits limits_of(std::size_t device, ModelId model, Lane lane,
                       const std::vector<std::size_t>& takers) const;
   std::uint64_t token_budget(std::size_t device, ModelId model, Lane lane) const;
-  std::uint64_t tokens_in_turn(std::size_t device, ModelId model, TimePoint now) const;
+  TimePoint begins_at(std::size_t device, TimePoint now) const;
+  std::optional<std::uint64_t> tokens_in_turn(std::size_t device, ModelId model,
+                                              TimePoint now) const;
   std::optional<std::uint64_t> tokens_within(Duration time, std::size_t device,
                                              ModelId model) const;
   std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;

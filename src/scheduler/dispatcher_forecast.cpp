@@ -1,7 +1,9 @@
-// The part of the dispatcher that looks ahead: what a batch takes, and when all is done.
+// The part of the dispatcher that looks ahead: what a batch takes, when it ends, and when all is
+// done.
 
 #include <algorithm>
 
+#include "scheduler/batch_ends.h"
 #include "scheduler/dispatch_books.h"
 #include "scheduler/dispatcher.h"
 
@@ -39,6 +41,30 @@ std::optional<Duration> Dispatcher::predict(std::size_t device, ModelId model,
 
 std::optional<double> Dispatcher::tokens_per_second(ModelId model) const {
   return books_->tokens_per_second(model);
+}
+
+// When what a device is given now begins: at once in a free lane, else where the first lane ends.
+TimePoint Dispatcher::begins_at(std::size_t device, TimePoint now) const {
+  const auto& account = books_->at(device);
+  if (account.in_flight_batches < account.lane_count()) return now;
+  auto first = TimePoint::max();
+  for (const auto& [id, given] : given_) {
+    if (given.device == device) first = std::min(first, given.ends_at);
+  }
+  return std::max(now, first);
+}
+
+/// Of a bulk batch while queries come (batch_ends.h); the lanes of a device are as devices of their
+/// own.
+std::optional<std::uint64_t> Dispatcher::tokens_in_turn(std::size_t device, ModelId model,
+                                                        TimePoint now) const {
+  if (options_.batch_time_most == Duration::max()) return std::nullopt;
+  const auto begin = begins_at(device, now);
+  std::vector<Duration> ends;
+  for (const auto& [id, given] : given_) {
+    if (given.holds_queries_up) ends.push_back(given.ends_at - begin);
+  }
+  return tokens_within(time_among(options_.batch_time_most, ends), device, model);
 }
 
 // Each device first does what it has; what waits for any device goes to the emptiest that may take

@@ -208,6 +208,22 @@ TEST(Dispatcher, WhileQueriesComeTheDevicesEndBulkBatchesOneAfterTheOther) {
   EXPECT_EQ(tokens(1, kNow + std::chrono::seconds(10)), 400U);
 }
 
+// One device of two lanes: the second lane ends its batch between two of the first one's.
+TEST(Dispatcher, WhileQueriesComeTheLanesOfADeviceEndBulkBatchesOneAfterTheOther) {
+  auto dispatcher = with_devices(1, {.batch_time_most = milliseconds(100)});
+  auto device = ready_device();
+  device.slot_count = 4;
+  dispatcher.set_device(0, device, kNow);
+  ItemKey next = 1;
+  dispatcher.add(text(next++, 1000), kNow);
+  dispatcher.on_served(0, *dispatcher.cut(0, kNow), milliseconds(250));
+  while (next <= 2000) dispatcher.add(text(next++, 10), kNow);
+  dispatcher.add(text(next++, 10, Lane::Interactive), kNow);
+  dispatcher.on_served(0, *dispatcher.cut(0, kNow), Duration(milliseconds(10)) / 4);
+  EXPECT_EQ(dispatcher.cut(0, kNow)->work.token_count, 300U);
+  EXPECT_EQ(dispatcher.cut(0, kNow)->work.token_count, 150U);
+}
+
 // Two devices that take 0.1 ms for a token, the first with both of its slots full and the second
 // with one, 100 tokens in each; and then texts of 64 tokens.
 std::size_t size_of_next_cut(std::size_t text_count) {
