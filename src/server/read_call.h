@@ -29,6 +29,7 @@ void read_call(const ExchangePtr& exchange, Parse parse, Take take) {
   using Read = std::invoke_result_t<Parse, std::string>;
   std::string text = std::move(exchange->request.body);
   auto go_on = [exchange, take = std::move(take)](Read read) {
+    if (exchange->is_answered()) return;
     if (!read) return exchange->refuse(read.error());
     take(exchange, *std::move(read));
   };

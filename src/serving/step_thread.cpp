@@ -3,6 +3,7 @@
 
 #include "serving/step_thread.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster {
@@ -34,6 +35,13 @@ void StepThread::cancel(TaskId id) {
   if (found == waiting_.end()) return;
   found->second.is_cancelled->store(true);
   waiting_.erase(found);
+  Task task;  // which goes after the lock
+  const std::lock_guard lock(mutex_);
+  const auto queued = std::find_if(tasks_.begin(), tasks_.end(),
+                                   [id](const Task& other) { return other.id == id; });
+  if (queued == tasks_.end()) return;
+  task = std::move(*queued);
+  tasks_.erase(queued);
 }
 
 void StepThread::work() {

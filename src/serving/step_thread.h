@@ -33,7 +33,8 @@ class StepThread {
   /// after that, never before this returns.
   TaskId run(std::function<bool()> step, std::function<void()> on_done);
 
-  /// `on_done` is dropped now, `step` before its next call. Unknown ids are ignored.
+  /// `on_done` is dropped now, and so is `step`; one that runs is dropped when it returns. Unknown
+  /// ids are ignored.
   void cancel(TaskId id);
 
   /// Tasks whose `on_done` has not been called.
