@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "net/http_connection.h"
+#include "net/http_server_core.h"
 
 namespace muster {
 
@@ -52,7 +53,9 @@ class HttpConnection::Exchange final : public HttpExchange,
 
   bool hold(std::uint64_t bytes) override {
     if (connection == nullptr || is_answered) return true;
-    return connection->hold(connection->request_bytes_ + bytes, 0);
+    if (connection->hold(connection->request_bytes_ + bytes, 0)) return true;
+    ++connection->core_.counters.memory_refusals;
+    return false;
   }
 
   HttpConnection* connection;  // on the loop's thread

@@ -371,6 +371,7 @@ TEST_F(HttpServerLoop, TellsThatThereIsNoRoomForABodyBeforeItIsRead) {
   EXPECT_NE(refused.find("\r\nRetry-After: 1\r\n"), std::string::npos) << refused;
   EXPECT_EQ(server_->counters().memory_refusals, 1U);
   EXPECT_FALSE(responds_[0].hold(4 << 20)) << "nor for what is computed";
+  EXPECT_EQ(server_->counters().memory_refusals, 2U);
   EXPECT_TRUE(responds_[0].hold(1 << 20));
   const auto small = connect();
   say(small, kGet);
