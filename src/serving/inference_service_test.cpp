@@ -184,6 +184,7 @@ TEST_F(InferenceServiceTest, ACallPastItsDeadlineIsToldSo) {
       embed(EmbedCall{.options = {.deadline = std::chrono::nanoseconds(1)}, .texts = {"too late"}});
   EXPECT_EQ(error(answer).kind, ErrorKind::DeadlineExceeded);
   EXPECT_EQ(service_->status().expired_count, 1U);
+  EXPECT_EQ(service_->status().failed_count, 0U) << "it is counted once";
 }
 
 TEST_F(InferenceServiceTest, AFullQueueRefusesAtOnceAndSaysWhenToComeAgain) {

@@ -342,7 +342,8 @@ void ServingLoop::answer(Call& call, const ServingModel& model) {
 void ServingLoop::fail(CallId id, const CallError& failure) {
   const auto call = calls_.take(id);
   if (!call) return;
-  ++counts_.failed_count;
+  const bool is_expired = failure.error.kind == ErrorKind::DeadlineExceeded;
+  ++(is_expired ? counts_.expired_count : counts_.failed_count);
   leave_flights(*call);
   tell(*call, failure);
   on_call_end(call->model);
@@ -412,7 +413,6 @@ void ServingLoop::expire() {
   const auto now = clock_.now();
   while (const auto id = calls_.find_expired(now)) {
     const auto limit = seconds(calls_.find(*id)->limit);
-    ++counts_.expired_count;
     fail(*id, refusal(ErrorKind::DeadlineExceeded,
                       fmt::format("no answer within the time allowed: {:.3g} s", limit)));
   }
