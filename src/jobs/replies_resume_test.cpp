@@ -20,11 +20,11 @@ class RepliesResumeTest : public RepliesFixture {
   RepliesResumeTest() : RepliesFixture("replies_resume", 2) {}
 
   // The first one holds the token at which a worker stops, told so.
-  void write_prompts(int count, const std::string& first = "why?", const std::string& of_100 = "") {
+  void write_prompts(int count, const std::string& first = "why?", const std::string& second = "") {
     std::string prompts = first + "\n";
     for (int i = 1; i < count; ++i) {
       const auto usual = std::string(1 + i % 3, 'b') + static_cast<char>('a' + i * 7 % 26);
-      prompts += (i == 100 && !of_100.empty() ? of_100 : usual) + "\n";
+      prompts += (i == 1 && !second.empty() ? second : usual) + "\n";
     }
     write_input("in.txt", prompts);
   }
