@@ -40,8 +40,10 @@ constexpr std::array<Duration, 4> kRestartWaits{Duration::zero(), milliseconds(2
                                                 milliseconds(500), seconds(1)};
 constexpr Duration kLongLife = seconds(10);
 constexpr std::uint32_t kStrikesMax = 2;
-// An answer about edges may come so much later than asked: the frame's way, and a busy machine.
-constexpr Duration kAnswerGrace = milliseconds(250);
+// An answer about edges may come so much later than asked: the frame's way, and a machine on which
+// the sampler waits for a core. Without it the command that is to be measured would not be run at
+// all.
+constexpr Duration kAnswerGrace = seconds(10);
 
 // While it lives, threads that are started inherit a mask without signals: those are for the
 // threads of the program, which wait for them.
