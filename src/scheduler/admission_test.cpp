@@ -89,64 +89,55 @@ TEST(Admission, TheHardBoundsHoldWhateverThePrediction) {
   EXPECT_EQ(texts->reason, "99 texts wait, 2 more were asked for and 100 may wait");
 }
 
+AdmissionRequest query_of(std::uint64_t tokens, std::string caller = "ci") {
+  auto request = request_of(tokens, 1, std::move(caller));
+  request.is_interactive = true;
+  return request;
+}
+
 // What a lane holds in a batch's time are 100 tokens here: 60 and 40 are queries, what is more is
 // bulk; the other key's are queries all the same.
 TEST(Admission, AKeysQueriesAreInteractiveAsLongAsTheyAreLittleWork) {
   Admission admission({});
-  const auto query = [](std::uint64_t tokens, std::string caller) {
-    auto request = request_of(tokens, 1, std::move(caller));
-    request.is_interactive = true;
-    return request;
-  };
   EXPECT_EQ(admission.lane(request_of(1, 1, "ci"), 100), Lane::Bulk);  // asked for nothing else
-  EXPECT_EQ(admission.lane(query(60, "ci"), 100), Lane::Interactive);
-  EXPECT_FALSE(admission.ask(query(60, "ci"), queue_of(0), kStart));
-  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
-  EXPECT_EQ(admission.lane(query(41, "ci"), 100), Lane::Bulk);
-  EXPECT_FALSE(admission.ask(query(41, "ci"), queue_of(0), kStart));  // counts all the same
-  admission.on_end(query(60, "ci"), 60, kStart);
-  EXPECT_EQ(admission.lane(query(10, "ci"), 100), Lane::Bulk) << "not before half is done";
-  EXPECT_EQ(admission.lane(query(1, "other"), 100), Lane::Interactive);
-  EXPECT_EQ(admission.lane(query(9, "ci"), 100), Lane::Interactive);
-  EXPECT_EQ(admission.lane(query(10, "ci"), 100), Lane::Interactive) << "now it is";
-  admission.on_end(query(41, "ci"), 41, kStart);
-  EXPECT_EQ(admission.lane(query(100, "ci"), 100), Lane::Interactive);
-  EXPECT_FALSE(admission.ask(query(500, "ci"), queue_of(0), kStart));  // in the bulk lane
-  EXPECT_EQ(admission.lane(query(1, "ci"), 100), Lane::Bulk);
-  EXPECT_EQ(admission.lane(query(1, "other"), 100), Lane::Interactive);
-  admission.on_end(query(500, "ci"), 500, kStart);
-  EXPECT_EQ(admission.lane(query(40, "ci"), 100), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query_of(60, "ci"), 100), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query_of(60, "ci"), queue_of(0), kStart));
+  EXPECT_EQ(admission.lane(query_of(40, "ci"), 100), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query_of(41, "ci"), 100), Lane::Bulk);
+  EXPECT_FALSE(admission.ask(query_of(41, "ci"), queue_of(0), kStart));  // counts all the same
+  admission.on_end(query_of(60, "ci"), 60, kStart);
+  EXPECT_EQ(admission.lane(query_of(10, "ci"), 100), Lane::Bulk) << "not before half is done";
+  EXPECT_EQ(admission.lane(query_of(1, "other"), 100), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query_of(9, "ci"), 100), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query_of(10, "ci"), 100), Lane::Interactive) << "now it is";
+  admission.on_end(query_of(41, "ci"), 41, kStart);
+  EXPECT_EQ(admission.lane(query_of(100, "ci"), 100), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query_of(500, "ci"), queue_of(0), kStart));  // in the bulk lane
+  EXPECT_EQ(admission.lane(query_of(1, "ci"), 100), Lane::Bulk);
+  EXPECT_EQ(admission.lane(query_of(1, "other"), 100), Lane::Interactive);
+  admission.on_end(query_of(500, "ci"), 500, kStart);
+  EXPECT_EQ(admission.lane(query_of(40, "ci"), 100), Lane::Interactive);
 }
 
 // One query at a time, each of more than half of what may be interactive.
 TEST(Admission, WhoHasNothingUnderWayFloodsNoLonger) {
   Admission admission({});
-  const auto query = [](std::uint64_t tokens) {
-    auto request = request_of(tokens, 1, "ci");
-    request.is_interactive = true;
-    return request;
-  };
-  EXPECT_EQ(admission.lane(query(60), 100), Lane::Interactive);
-  EXPECT_FALSE(admission.ask(query(60), queue_of(0), kStart));
-  EXPECT_EQ(admission.lane(query(60), 100), Lane::Bulk);
-  admission.on_end(query(60), 60, kStart);
-  EXPECT_EQ(admission.lane(query(60), 100), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query_of(60), 100), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query_of(60), queue_of(0), kStart));
+  EXPECT_EQ(admission.lane(query_of(60), 100), Lane::Bulk);
+  admission.on_end(query_of(60), 60, kStart);
+  EXPECT_EQ(admission.lane(query_of(60), 100), Lane::Interactive);
 }
 
 // Of the second model ten times as many tokens are interactive.
 TEST(Admission, AFloodOfOneModelIsNoneOfAFasterOne) {
   Admission admission({});
-  const auto query = [](std::uint64_t tokens) {
-    auto request = request_of(tokens, 1, "ci");
-    request.is_interactive = true;
-    return request;
-  };
-  EXPECT_EQ(admission.lane(query(600), 1000), Lane::Interactive);
-  EXPECT_FALSE(admission.ask(query(600), queue_of(0), kStart));
-  EXPECT_EQ(admission.lane(query(10), 100), Lane::Bulk);
-  EXPECT_EQ(admission.lane(query(10), 1000), Lane::Interactive);
-  EXPECT_EQ(admission.lane(query(401), 1000), Lane::Bulk);
-  EXPECT_EQ(admission.lane(query(10), 900), Lane::Bulk) << "a speed that wavers";
+  EXPECT_EQ(admission.lane(query_of(600), 1000), Lane::Interactive);
+  EXPECT_FALSE(admission.ask(query_of(600), queue_of(0), kStart));
+  EXPECT_EQ(admission.lane(query_of(10), 100), Lane::Bulk);
+  EXPECT_EQ(admission.lane(query_of(10), 1000), Lane::Interactive);
+  EXPECT_EQ(admission.lane(query_of(401), 1000), Lane::Bulk);
+  EXPECT_EQ(admission.lane(query_of(10), 900), Lane::Bulk) << "a speed that wavers";
 }
 
 TEST(Admission, AKeyMayUseAMinutesRequestsAtOnceAndThenTheRate) {
