@@ -283,15 +283,15 @@ DispatchBatch Dispatcher::give(std::size_t device, const Source& source, Lane la
   MUSTER_CHECK(work);
   work->id = next_batch_id_++;
 
-  const auto ends_at = begins_at(device, now) +
-                       predict(device, source.model, work->token_count).value_or(Duration{0});
+  const auto predicted = predict(device, source.model, work->token_count).value_or(Duration{0});
+  const auto ends_at = begins_at(device, now) + predicted;
   auto& given = given_[work->id];
   given = {.device = device,
            .ends_at = ends_at,
            .token_count = work->token_count,
            .is_suspect = work->strike_count > 0,
-           .is_long = is_long(device, source.model, work->token_count),
-           .holds_queries_up = holds_queries_up(device, source.model, lane, work->token_count),
+           .is_long = is_long(predicted),
+           .holds_queries_up = holds_queries_up(lane, predicted),
            .keys = {}};
   given.keys.reserve(work->items.size());
   for (const auto& item : work->items) {
@@ -372,16 +372,15 @@ bool Dispatcher::are_queries_expected(TimePoint now) const {
   return last_query_at_ && now - *last_query_at_ < kQueriesExpected;
 }
 
-bool Dispatcher::holds_queries_up(std::size_t device, ModelId model, Lane lane,
-                                  std::uint64_t tokens) const {
+bool Dispatcher::holds_queries_up(Lane lane, Duration predicted) const {
   if (lane == Lane::Interactive || options_.batch_time_most >= Duration::max() / 2) return false;
-  return predict(device, model, tokens).value_or(Duration{0}) > options_.batch_time_most / 4;
+  return predicted > options_.batch_time_most / 4;
 }
 
 // Twice, so that a batch that was cut to `batch_time_most` does not count when speeds waver.
-bool Dispatcher::is_long(std::size_t device, ModelId model, std::uint64_t tokens) const {
+bool Dispatcher::is_long(Duration predicted) const {
   if (options_.batch_time_most >= Duration::max() / 2) return false;
-  return predict(device, model, tokens).value_or(Duration{0}) > 2 * options_.batch_time_most;
+  return predicted > 2 * options_.batch_time_most;
 }
 
 std::uint64_t Dispatcher::token_budget(std::size_t device, ModelId model, Lane lane) const {

@@ -193,8 +193,8 @@ class Dispatcher {
   bool has_suspect_for(std::size_t device) const;
   bool are_queries_expected(TimePoint now) const;
   bool is_only_device(ModelId model, const std::vector<std::size_t>& takers) const;
-  bool is_long(std::size_t device, ModelId model, std::uint64_t tokens) const;
-  bool holds_queries_up(std::size_t device, ModelId model, Lane lane, std::uint64_t tokens) const;
+  bool is_long(Duration predicted) const;
+  bool holds_queries_up(Lane lane, Duration predicted) const;
   Source first_source(std::size_t device, Lane lane);
   DispatchBatch give(std::size_t device, const Source& source, Lane lane, TimePoint now);
   CutLimits limits_of(std::size_t device, ModelId model, Lane lane,
