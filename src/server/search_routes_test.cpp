@@ -182,16 +182,11 @@ TEST_F(SearchRoutes, AModelThatIsUnloadedIsNamed) {
 }
 
 TEST_F(SearchRoutes, AnOutputOfAnotherModelKeepsTheServerFromStarting) {
-  auto service = InferenceService::start(
-      options_, loop_,
-      {.on_notice = [](const std::string&, const std::optional<std::string>&) {},
-       .on_fatal = [](const Error& error) { FAIL() << error.message; }},
-      clock_);
-  ASSERT_TRUE(service) << service.error().message;
-  const auto generation =
-      GenerationService::start(options_, (*service)->roster(), loop_, {}, clock_);
-  ASSERT_TRUE(generation) << generation.error().message;
-  const ServedWork work{.service = **service, .generation = **generation};
+  start_service();
+  ASSERT_TRUE(service_);
+  start_generation();
+  ASSERT_TRUE(generation_);
+  const ServedWork work{.service = *service_, .generation = *generation_};
   options_.searches.front().out = folder_ / "other.npy";
   const auto missing = Server::start(options_, work, loop_, hooks_, clock_);
   ASSERT_FALSE(missing);
