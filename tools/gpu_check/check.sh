@@ -2,15 +2,15 @@
 # Runs muster on a GPU for the first time, from what tools/gpu_check/bundle made: the most important first, each step
 # within its own time, all results in OUT (at most 8 files).
 #
-#   tools/gpu_check/check.sh BUNDLE OUT [STEP...]     steps: tests engine embed tenfold mpnet memory serve kills telemetry
-#                                                       screens
+#   tools/gpu_check/check.sh BUNDLE OUT [STEP...]     steps: tests engine embed tenfold mpnet memory serve mixed kills
+#                                                       telemetry screens
 set -uo pipefail
 bundle=$(realpath "${1:?usage: check.sh BUNDLE OUT [STEP...]}")
 out=$(realpath -m "${2:?usage: check.sh BUNDLE OUT [STEP...]}")
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 shift 2
 steps=("$@")
-[[ $# -gt 0 ]] || steps=(tests engine embed tenfold mpnet memory serve kills telemetry screens)
+[[ $# -gt 0 ]] || steps=(tests engine embed tenfold mpnet memory serve mixed kills telemetry screens)
 
 work=${WORK:-/tmp/muster-gpu-check}
 mkdir -p "$work" "$out"
@@ -85,6 +85,8 @@ step_memory() {
 }
 
 step_serve() { timeout 60 $muster bench embed model --devices cuda:0 --precision bf16 --clients 1,8,64 --duration 3s --color never; }
+
+step_mixed() { timeout 90 python3 "$here/mixed.py" $muster model $corpus cuda:0 bf16; }
 
 step_kills() {
   [[ -e fp32.npy ]] || embed fp32.npy --precision fp32
