@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/cuda.h"
+#include "engine/cuda_device.h"
 #include "engine/encoder_fixture.h"
 #include "engine/guard.h"
 
@@ -96,6 +97,9 @@ class GpuTest : public testing::Test {
     if (const auto cuda = open_cuda(); !cuda) GTEST_SKIP() << cuda.error().message;
     enter_lane(DeviceKind::Cuda);
   }
+
+  // Other processes shall find memory: a test that takes nearly all of it leaves it with the allocator.
+  void TearDown() override { release_cached_memory(); }
 
   static std::unique_ptr<Encoder> load(const std::string& name, Precision precision) {
     EncoderFixture fixture(name, DeviceKind::Cuda);
