@@ -3,14 +3,14 @@
 # within its own time, all results in OUT (at most 8 files).
 #
 #   tools/gpu_check/check.sh BUNDLE OUT [STEP...]     steps: tests engine embed tenfold mpnet memory serve mixed kills
-#                                                       telemetry screens
+#                                                       telemetry screens kernels
 set -uo pipefail
 bundle=$(realpath "${1:?usage: check.sh BUNDLE OUT [STEP...]}")
 out=$(realpath -m "${2:?usage: check.sh BUNDLE OUT [STEP...]}")
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 shift 2
 steps=("$@")
-[[ $# -gt 0 ]] || steps=(tests engine embed tenfold mpnet memory serve mixed kills telemetry screens)
+[[ $# -gt 0 ]] || steps=(tests engine embed tenfold mpnet memory serve mixed kills telemetry screens kernels)
 
 work=${WORK:-/tmp/muster-gpu-check}
 mkdir -p "$work" "$out"
@@ -107,6 +107,11 @@ step_screens() {
   $muster devices --color never
   timeout 60 $muster doctor --color never
   timeout 20 $muster top --once --color never
+}
+
+step_kernels() {
+  command -v ncu >/dev/null || { echo "there is no ncu here: no times of kernels"; return; }
+  for shape in 128x128 200x20; do timeout 90 python3 "$here/kernels.py" bin/encode_bench model $shape; done
 }
 
 for step in "${steps[@]}"; do
