@@ -98,7 +98,8 @@ class GpuTest : public testing::Test {
     enter_lane(DeviceKind::Cuda);
   }
 
-  // Other processes shall find memory: a test that takes nearly all of it leaves it with the allocator.
+  // Other processes shall find memory: a test that takes nearly all of it leaves it with the
+  // allocator.
   void TearDown() override { release_cached_memory(); }
 
   static std::unique_ptr<Encoder> load(const std::string& name, Precision precision) {
