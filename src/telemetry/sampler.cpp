@@ -68,6 +68,7 @@ class Sampler final : public SampleSink {
   void send(TelemetryMessageType type, std::uint64_t id, const std::vector<std::byte>& payload);
   Status watch(const Watch& watch);
   void find_edges(std::uint64_t id, Duration limit);
+  Sampling& sampling();
   void wait_for_events(std::size_t source);
   void send_costs();
 
@@ -81,6 +82,7 @@ class Sampler final : public SampleSink {
   Mutex send_mutex_;
   std::mutex mutex_;
   std::condition_variable has_watch_;
+  std::condition_variable has_sampling_;
   std::optional<Watch> watch_;    // guarded by mutex_
   bool has_viewer_ = false;       // guarded by mutex_
   Sampling* sampling_ = nullptr;  // guarded by mutex_
@@ -130,6 +132,7 @@ Status Sampler::watch(const Watch& watch) {
     sampling_ = &sampling;
     sampling.set_viewer(has_viewer_);
   }
+  has_sampling_.notify_all();
   std::list<std::jthread> events;
   for (std::size_t source = 0; source < opened_.sources.size(); ++source) {
     if (opened_.sources[source].events) {
@@ -182,23 +185,21 @@ void Sampler::send(TelemetryMessageType type, std::uint64_t id,
 }
 
 void Sampler::find_edges(std::uint64_t id, Duration limit) {
-  Sampling* sampling = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    sampling = sampling_;
-  }
-  if (sampling == nullptr) {
-    send(TelemetryMessageType::Edges, id, encode(std::span<const EdgeFound>{}));
-    return;
-  }
   // The search blocks, and the end of the socket must be seen meanwhile. Each search ends soon
   // after its limit, so joining the one before last does not wait.
   constexpr std::size_t kSearchesMax = 8;
   if (edge_threads_.size() == kSearchesMax) edge_threads_.pop_front();
-  edge_threads_.emplace_back([this, id, limit, sampling] {
-    const auto edges = sampling->find_edges(limit);
+  edge_threads_.emplace_back([this, id, limit] {
+    const auto edges = sampling().find_edges(limit);
     send(TelemetryMessageType::Edges, id, encode(std::span(edges)));
   });
+}
+
+// Whoever was told of the machine may ask for edges before anything is sampled.
+Sampling& Sampler::sampling() {
+  std::unique_lock lock(mutex_);
+  has_sampling_.wait(lock, [this] { return sampling_ != nullptr; });
+  return *sampling_;
 }
 
 void Sampler::wait_for_events(std::size_t source) {
