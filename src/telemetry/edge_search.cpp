@@ -13,8 +13,10 @@ namespace muster {
 namespace {
 
 constexpr Duration kBetweenLooks = std::chrono::milliseconds(1);
-// A driver may take so much longer than asked before it counts as not answering.
-constexpr Duration kGrace = std::chrono::milliseconds(20);
+// A search may take so much longer than asked: on a busy machine its threads wait for a core.
+constexpr Duration kGrace = std::chrono::milliseconds(250);
+// And a thread so much longer to tell what it found.
+constexpr Duration kReturn = std::chrono::milliseconds(20);
 
 EdgeFound missing(std::uint32_t device, std::string reason) {
   return {device, std::nullopt, 0, {}, std::move(reason)};
@@ -51,8 +53,10 @@ bool EdgeSearch::pause(TimePoint until) {
   return !changed_.wait_until(lock, until, [this] { return is_stopping_; });
 }
 
-EdgeFound EdgeSearch::look(const EdgeCounter& counter, TimePoint deadline) {
+// The limit counts from the first look: a thread that came late has all of it, too.
+EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint latest) {
   if (counter.before) counter.before();
+  const auto deadline = std::min(clock_.now() + limit, latest);
   EdgeDetector detector;
   for (;;) {
     std::unique_lock use(*counter.in_use, std::defer_lock);
@@ -72,21 +76,22 @@ EdgeFound EdgeSearch::look(const EdgeCounter& counter, TimePoint deadline) {
 }
 
 std::vector<EdgeFound> EdgeSearch::find(const std::vector<EdgeCounter>& counters, Duration limit) {
-  const auto deadline = clock_.now() + limit;
+  const auto latest = clock_.now() + limit + kGrace;
   const auto round = std::make_shared<Round>();
   std::unique_lock lock(mutex_);
   looks_.remove_if([](const Look& look) { return look.has_ended; });
   for (const auto& counter : counters) {
-    round->found.push_back(missing(
-        counter.device, fmt::format("the driver did not answer within {} ms", in_ms(limit))));
+    round->found.push_back(
+        missing(counter.device,
+                fmt::format("the driver did not answer within {} ms", in_ms(limit + kGrace))));
     // One that still hangs from an earlier search gets no second thread.
     if (std::ranges::find(looks_, counter.device, &Look::device) != looks_.end()) continue;
     ++round->open;
     auto& look = looks_.emplace_back();
     look.device = counter.device;
     look.thread =
-        std::jthread([this, counter, deadline, round, &look, at = round->found.size() - 1] {
-          auto found = this->look(counter, deadline);
+        std::jthread([this, counter, limit, latest, round, &look, at = round->found.size() - 1] {
+          auto found = this->look(counter, limit, latest);
           const std::lock_guard relock(mutex_);
           round->found[at] = std::move(found);
           --round->open;
@@ -94,7 +99,7 @@ std::vector<EdgeFound> EdgeSearch::find(const std::vector<EdgeCounter>& counters
           changed_.notify_all();
         });
   }
-  changed_.wait_until(lock, deadline + kGrace, [&] { return round->open == 0 || is_stopping_; });
+  changed_.wait_until(lock, latest + kReturn, [&] { return round->open == 0 || is_stopping_; });
   return round->found;
 }
 

@@ -53,7 +53,8 @@ class EdgeSearch {
   ~EdgeSearch();
 
   /// Looks at each counter every millisecond, at most for `limit`, each from a thread of its own: a
-  /// driver that hangs holds up no other device. Answers in the order of the counters.
+  /// driver that hangs holds up no other device, and the answer by a quarter of a second. Answers
+  /// in the order of the counters.
   std::vector<EdgeFound> find(const std::vector<EdgeCounter>& counters, Duration limit);
 
  private:
@@ -67,7 +68,7 @@ class EdgeSearch {
     std::jthread thread;
   };
 
-  EdgeFound look(const EdgeCounter& counter, TimePoint deadline);
+  EdgeFound look(const EdgeCounter& counter, Duration limit, TimePoint latest);
   bool pause(TimePoint until);
 
   const Clock& clock_;
