@@ -50,6 +50,9 @@ Json energy_json(const WindowEnergy& energy) {
             {"error_joules", or_null(energy.error_joules)}};
   json["method"] = energy.joules ? Json(energy.method) : Json(nullptr);
   if (!energy.joules) json["missing_reason"] = energy.missing_reason;
+  if (!energy.counter_missing_reason.empty()) {
+    json["counter_missing_reason"] = energy.counter_missing_reason;
+  }
   json["was_reset"] = energy.was_reset;
   json["exclusive"] = energy.is_exclusive;
   json["throttled"] = energy.was_throttled;

@@ -81,6 +81,7 @@ WindowEnergy EnergyWindow::by_power(TimePoint end, const std::string& why) const
   }
   const double length = seconds(end - begin_);
   energy.method = "integrated";
+  energy.counter_missing_reason = why;
   energy.mean_watts = joules / covered;
   energy.joules = *energy.mean_watts * length;
   // What lies before the first and after the last reading is taken for the mean.

@@ -24,9 +24,10 @@ struct WindowEnergy {
   /// Source: Yang et al. 2024, "Part-time Power Measurements: nvidia-smi's Lack of Attention".
   std::optional<double> error_joules;
   std::string missing_reason;
-  bool was_reset = false;      // the counter went back: there is no total
-  bool is_exclusive = true;    // no process of somebody else was seen on the device
-  bool was_throttled = false;  // a power or heat limit held the clock down
+  std::string counter_missing_reason;  // of "integrated": why not by the counter
+  bool was_reset = false;              // the counter went back: there is no total
+  bool is_exclusive = true;            // no process of somebody else was seen on the device
+  bool was_throttled = false;          // a power or heat limit held the clock down
 };
 
 /// Puts together the energy of one device from the edges of its counter at both ends and the

@@ -82,7 +82,7 @@ TEST_F(MonitorCommand, MeasuresACommandAndKeepsItsOutput) {
   ASSERT_EQ(json["devices"].size(), 2U);
   for (const auto& device : json["devices"]) {
     EXPECT_GE(device["utilization_ratio"]["samples"], 1);
-    EXPECT_EQ(device["energy"]["method"], "counter");
+    EXPECT_EQ(device["energy"]["method"], "counter") << device["energy"];
     EXPECT_GT(device["energy"]["joules"], 0);
   }
   // A shell that sleeps: some memory, and less time of a core than went by.
