@@ -28,6 +28,8 @@ std::int64_t in_ms(Duration duration) {
 
 }  // namespace
 
+EdgeFound no_counter(std::uint32_t device) { return missing(device, "there is no energy counter"); }
+
 std::optional<EdgeFound> EdgeDetector::look(TimePoint before, double joules, TimePoint after) {
   if (old_ && joules != *old_) {
     // It changed after the last call that gave the old value began, and before this one ended.
@@ -55,7 +57,6 @@ bool EdgeSearch::pause(TimePoint until) {
 
 // The limit counts from the first look: a thread that came late has all of it, too.
 EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint latest) {
-  if (counter.before) counter.before();
   const auto deadline = std::min(clock_.now() + limit, latest);
   EdgeDetector detector;
   for (;;) {
@@ -65,7 +66,7 @@ EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint
     const auto joules = counter.sampler->energy_joules(*counter.watch);
     const auto after = clock_.now();
     use.unlock();
-    if (!joules) return missing(counter.device, "there is no energy counter");
+    if (!joules) return no_counter(counter.device);
     if (auto found = detector.look(before, *joules, after)) {
       found->device = counter.device;
       return *found;

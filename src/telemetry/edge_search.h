@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -22,8 +21,10 @@ struct EdgeCounter {
   DeviceSampler* sampler = nullptr;
   CallWatch* watch = nullptr;
   std::timed_mutex* in_use = nullptr;  // held while the sampler is called
-  std::function<void()> before = {};   // called once, before the first look
 };
+
+/// What is found of a device that has no energy counter.
+EdgeFound no_counter(std::uint32_t device);
 
 /// Tells from looks at one counter when it changed.
 ///

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -157,21 +158,24 @@ bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& samp
   return true;
 }
 
-// Beside the rounds, of a device that its driver does not hold.
-void Sampling::visit_now(std::uint32_t index) {
+// Beside the rounds, of a CPU that is not being visited. Whether it may have an energy counter.
+bool Sampling::visit_now(std::uint32_t index) {
   auto& device = *devices_[index];
   DeviceSample sample;
+  bool has_counter = false;
   {
     std::unique_lock use(device.in_use, std::defer_lock);
-    if (!use.try_lock_for(kInUseWait)) return;
+    if (!use.try_lock_for(kInUseWait)) return true;
     sample.device = index;
     sample.at = clock_.now();
     sample.tiers = only(Tier::Medium);
     device.sampler->sample(sample.tiers, *device.watch, sample);
+    has_counter = device.sampler->energy_joules(*device.watch).has_value();
   }
   device.visited_beside = static_cast<std::uint64_t>((sample.at - begin_) / plan_.period());
   const MutexLock taking(sink_mutex_);
   sink_.take(sample);
+  return has_counter;
 }
 
 void Sampling::count_visit(Poller& self, const DeviceSample& sample, Duration took) {
@@ -254,15 +258,19 @@ void Sampling::split(Poller& stuck) {
 }
 
 std::vector<EdgeFound> Sampling::find_edges(Duration limit) {
+  std::vector<EdgeFound> found;
   std::vector<EdgeCounter> counters;
   for (std::uint32_t i = 0; i < devices_.size(); ++i) {
     auto& device = *devices_[i];
     if (device.sampler == nullptr) continue;
-    auto& counter = counters.emplace_back();
-    counter = {i, device.sampler, device.watch.get(), &device.in_use};
-    if (device.is_cpu) counter.before = [this, i] { visit_now(i); };
+    if (device.is_cpu && !visit_now(i)) {
+      found.push_back(no_counter(i));
+    } else {
+      counters.push_back({i, device.sampler, device.watch.get(), &device.in_use});
+    }
   }
-  return edges_.find(counters, limit);
+  std::ranges::move(edges_.find(counters, limit), std::back_inserter(found));
+  return found;
 }
 
 std::array<CollectorStatus::TierTicks, kTierCount> Sampling::ticks() {

@@ -57,7 +57,8 @@ class Sampling {
   void set_viewer(bool is_there) { has_viewer_ = is_there; }
 
   /// Visits each CPU now, since its load is what happened between two visits a second apart, and
-  /// then finds the next edge of every energy counter; blocks at most a little longer than `limit`.
+  /// then finds the next edge of every energy counter; blocks at most a little longer than `limit`
+  /// after the visits. These are reads of the kernel's files, so no driver can hold them up.
   std::vector<EdgeFound> find_edges(Duration limit);
 
   std::array<CollectorStatus::TierTicks, kTierCount> ticks();
@@ -95,7 +96,7 @@ class Sampling {
   void run(Poller& self);
   void visit_round(Poller& self, std::unique_lock<std::mutex>& lock);
   bool visit(std::uint32_t index, const Poller& self, DeviceSample& sample);
-  void visit_now(std::uint32_t index);
+  bool visit_now(std::uint32_t index);
   void count_visit(Poller& self, const DeviceSample& sample, Duration took);
   void count_missed(Poller& poller, std::uint64_t tick);
   bool rejoin(Poller& self);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@ class FakeDevice final : public DeviceSampler {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return !is_held_; });
+      changed_.wait_for(lock, visit_time_, [] { return false; });
       if (is_lost_) sample.lost_reason = "lost";
       ++visits_;
     }
@@ -52,6 +54,10 @@ class FakeDevice final : public DeviceSampler {
     }
     changed_.notify_all();
   }
+  void take_so_long(Duration visit_time) {
+    const std::lock_guard lock(mutex_);
+    visit_time_ = visit_time;
+  }
   void lose() {
     const std::lock_guard lock(mutex_);
     is_lost_ = true;
@@ -70,6 +76,7 @@ class FakeDevice final : public DeviceSampler {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_held_ = false;
+  Duration visit_time_{};
   bool is_lost_ = false;
   bool has_counter_ = true;
   int visits_ = 0;
@@ -207,6 +214,29 @@ TEST_F(SamplingTest, ACpuIsVisitedBeforeItsEdgeIsSought) {
   }
   ASSERT_TRUE(wait_for({0}, 3));
   EXPECT_EQ(count(1), 3);
+}
+
+// On a machine that is busy the visit of a CPU takes longer than a search may.
+TEST_F(SamplingTest, ACpuWithoutACounterSaysSoHoweverLongItsVisitTakes) {
+  devices_[1].become_cpu();
+  devices_[1].remove_counter();
+  begin({milliseconds(20), std::chrono::hours(1), std::chrono::hours(1)});
+  ASSERT_TRUE(wait_for({0, 1, 2}, 1));
+  devices_[1].take_so_long(milliseconds(400));
+  for (const auto& edge : sampling_->find_edges(milliseconds(1))) {
+    if (edge.device == 1) EXPECT_EQ(edge.missing_reason, "there is no energy counter");
+  }
+  EXPECT_EQ(count(1), 2);
+}
+
+TEST_F(SamplingTest, TheEdgeOfACpuIsFoundToo) {
+  devices_[1].become_cpu();
+  begin();
+  const auto edges = sampling_->find_edges(seconds(3));
+  const auto edge = std::ranges::find(edges, 1U, &EdgeFound::device);
+  ASSERT_NE(edge, edges.end());
+  ASSERT_TRUE(edge->at) << edge->missing_reason;
+  EXPECT_EQ(edge->joules, 1);
 }
 
 TEST_F(SamplingTest, CallsAreCountedByName) {

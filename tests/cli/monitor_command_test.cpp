@@ -152,12 +152,7 @@ TEST_F(MonitorCommand, TellsWhatACpuDidDuringAShortCommand) {
 
 TEST_F(MonitorCommand, SaysWhyACpuHasNoEnergy) {
   muster_.set("MUSTER_SYSFS_ROOT", ".");  // without /sys, so without counters
-  auto finished = muster_.run({"monitor", "--", "sleep", "0.1"});
-  // On a busy machine a look at the counter may find no core in time, and that is told instead.
-  for (int i = 0; i < 20 && finished.err.find(" did not answer within ") != std::string::npos;
-       ++i) {
-    finished = muster_.run({"monitor", "--", "sleep", "0.1"});
-  }
+  const auto finished = muster_.run({"monitor", "--", "sleep", "0.1"});
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_NE(finished.err.find("cpu:0: no energy: there is no energy counter, and there are no two "
                               "power readings\n"),
