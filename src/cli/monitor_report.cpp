@@ -24,14 +24,16 @@ using Json = nlohmann::ordered_json;
 // Two refreshes of the slowest counter that is known, and a little.
 constexpr Duration kEdgeLimit = std::chrono::milliseconds(250);
 
-// A device without a counter gets an edge that says why, so that the report can say it too.
+// The sampler says of each device that it watches why it has no edge; what it does not name, it
+// does not watch.
 EnergyEdge edge_of(const std::vector<EnergyEdge>& edges, std::uint32_t device) {
   for (const auto& edge : edges) {
     if (edge.device == device) return edge;
   }
   EnergyEdge none;
   none.device = device;
-  none.missing_reason = "it has no energy counter that can be read";
+  none.missing_reason =
+      "its energy counter was not read: the device is left out, or its driver is not open yet";
   return none;
 }
 

@@ -70,8 +70,11 @@ class Collector {
   /// be quick.
   virtual void subscribe(std::function<void(const DeviceSample&)> on_sample) = 0;
 
-  /// Has each CPU visited at once, asks for the next edge of every energy counter and waits for all
-  /// of them, at most `limit`. Subscribers have got the samples of the visits when it returns.
+  /// Has each CPU visited at once and asks for the next edge of every energy counter, at most for
+  /// `limit`. Blocks until the sampler has answered, at most ten seconds longer. Subscribers have
+  /// got the samples of the visits when it returns.
+  ///
+  /// Errors: DeadlineExceeded (no answer), Unavailable (the sampler ended meanwhile).
   virtual Result<std::vector<EnergyEdge>> find_edges(Duration limit) = 0;
 
   /// A viewer is there: processes are listed each second instead of every ten.

@@ -15,8 +15,11 @@ namespace {
 constexpr Duration kBetweenLooks = std::chrono::milliseconds(1);
 // A search may take so much longer than asked: on a busy machine its threads wait for a core.
 constexpr Duration kGrace = std::chrono::milliseconds(250);
+// That of a CPU, whose files seldom hang, so that it has its visit on the busiest machine.
+constexpr Duration kCpuGrace = std::chrono::seconds(5);
 // And a thread so much longer to tell what it found.
 constexpr Duration kReturn = std::chrono::milliseconds(20);
+constexpr const char* kNoCounter = "there is no energy counter";
 
 EdgeFound missing(std::uint32_t device, std::string reason) {
   return {device, std::nullopt, 0, {}, std::move(reason)};
@@ -27,8 +30,6 @@ std::int64_t in_ms(Duration duration) {
 }
 
 }  // namespace
-
-EdgeFound no_counter(std::uint32_t device) { return missing(device, "there is no energy counter"); }
 
 std::optional<EdgeFound> EdgeDetector::look(TimePoint before, double joules, TimePoint after) {
   if (old_ && joules != *old_) {
@@ -55,8 +56,9 @@ bool EdgeSearch::pause(TimePoint until) {
   return !changed_.wait_until(lock, until, [this] { return is_stopping_; });
 }
 
-// The limit counts from the first look: a thread that came late has all of it, too.
+// The limit counts from the first look: a thread that came late has all of it, too, up to `latest`.
 EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint latest) {
+  if (counter.visit && !counter.visit()) return missing(counter.device, kNoCounter);
   const auto deadline = std::min(clock_.now() + limit, latest);
   EdgeDetector detector;
   for (;;) {
@@ -66,7 +68,7 @@ EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint
     const auto joules = counter.sampler->energy_joules(*counter.watch);
     const auto after = clock_.now();
     use.unlock();
-    if (!joules) return no_counter(counter.device);
+    if (!joules) return missing(counter.device, kNoCounter);
     if (auto found = detector.look(before, *joules, after)) {
       found->device = counter.device;
       return *found;
@@ -76,31 +78,40 @@ EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint
   return missing(counter.device, "the energy counter stood still");
 }
 
+// Of the thread that holds mutex_.
+void EdgeSearch::begin_look(const EdgeCounter& counter, Duration limit,
+                            const std::shared_ptr<Round>& round) {
+  const auto grace = counter.visit ? kCpuGrace : kGrace;
+  const auto latest = clock_.now() + limit + grace;
+  round->found.push_back(missing(
+      counter.device, fmt::format("there was no answer within {} ms", in_ms(limit + grace))));
+  round->open_until.emplace_back();
+  // One that still hangs from an earlier search gets no second thread.
+  if (std::ranges::find(looks_, counter.device, &Look::device) != looks_.end()) return;
+  round->open_until.back() = latest + kReturn;
+  auto& look = looks_.emplace_back();
+  look.device = counter.device;
+  look.thread =
+      std::jthread([this, counter, limit, latest, round, &look, at = round->found.size() - 1] {
+        auto found = this->look(counter, limit, latest);
+        const std::lock_guard lock(mutex_);
+        round->found[at] = std::move(found);
+        round->open_until[at] = {};
+        look.has_ended = true;
+        changed_.notify_all();
+      });
+}
+
 std::vector<EdgeFound> EdgeSearch::find(const std::vector<EdgeCounter>& counters, Duration limit) {
-  const auto latest = clock_.now() + limit + kGrace;
   const auto round = std::make_shared<Round>();
   std::unique_lock lock(mutex_);
   looks_.remove_if([](const Look& look) { return look.has_ended; });
-  for (const auto& counter : counters) {
-    round->found.push_back(
-        missing(counter.device,
-                fmt::format("the driver did not answer within {} ms", in_ms(limit + kGrace))));
-    // One that still hangs from an earlier search gets no second thread.
-    if (std::ranges::find(looks_, counter.device, &Look::device) != looks_.end()) continue;
-    ++round->open;
-    auto& look = looks_.emplace_back();
-    look.device = counter.device;
-    look.thread =
-        std::jthread([this, counter, limit, latest, round, &look, at = round->found.size() - 1] {
-          auto found = this->look(counter, limit, latest);
-          const std::lock_guard relock(mutex_);
-          round->found[at] = std::move(found);
-          --round->open;
-          look.has_ended = true;
-          changed_.notify_all();
-        });
+  for (const auto& counter : counters) begin_look(counter, limit, round);
+  while (!round->found.empty() && !is_stopping_) {
+    const auto until = *std::ranges::max_element(round->open_until);
+    if (until <= clock_.now()) break;
+    changed_.wait_until(lock, until);
   }
-  changed_.wait_until(lock, latest + kReturn, [&] { return round->open == 0 || is_stopping_; });
   return round->found;
 }
 

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "hw/device_sampler.h"
+#include "telemetry/device_lock.h"
 #include "wire/telemetry_messages.h"
 
 namespace muster {
@@ -20,11 +22,11 @@ struct EdgeCounter {
   std::uint32_t device = 0;
   DeviceSampler* sampler = nullptr;
   CallWatch* watch = nullptr;
-  std::timed_mutex* in_use = nullptr;  // held while the sampler is called
+  DeviceLock* in_use = nullptr;  // held while the sampler is called
+  /// Of a CPU: called once, before the first look; reads files of the kernel and tells whether
+  /// there is a counter.
+  std::function<bool()> visit = {};
 };
-
-/// What is found of a device that has no energy counter.
-EdgeFound no_counter(std::uint32_t device);
 
 /// Tells from looks at one counter when it changed.
 ///
@@ -53,15 +55,16 @@ class EdgeSearch {
   explicit EdgeSearch(const Clock& clock) : clock_(clock) {}
   ~EdgeSearch();
 
-  /// Looks at each counter every millisecond, at most for `limit`, each from a thread of its own: a
-  /// driver that hangs holds up no other device, and the answer by a quarter of a second. Answers
-  /// in the order of the counters.
+  /// Looks at each counter every millisecond, at most for `limit`, each from a thread of its own,
+  /// so that a driver that hangs holds up no other device. The answer comes at most a quarter of a
+  /// second after `limit`, and where the visit of a CPU hangs, five seconds. Answers in the order
+  /// of the counters.
   std::vector<EdgeFound> find(const std::vector<EdgeCounter>& counters, Duration limit);
 
  private:
   struct Round {
-    std::vector<EdgeFound> found;  // guarded by mutex_
-    std::size_t open = 0;          // guarded by mutex_
+    std::vector<EdgeFound> found;       // guarded by mutex_
+    std::vector<TimePoint> open_until;  // guarded by mutex_; of what was found: TimePoint()
   };
   struct Look {
     std::uint32_t device = 0;
@@ -70,6 +73,7 @@ class EdgeSearch {
   };
 
   EdgeFound look(const EdgeCounter& counter, Duration limit, TimePoint latest);
+  void begin_look(const EdgeCounter& counter, Duration limit, const std::shared_ptr<Round>& round);
   bool pause(TimePoint until);
 
   const Clock& clock_;

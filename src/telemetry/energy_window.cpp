@@ -18,6 +18,13 @@ constexpr auto kLimits = static_cast<std::uint64_t>(ClockEvent::SwPowerCap) |
                          static_cast<std::uint64_t>(ClockEvent::HwThermal) |
                          static_cast<std::uint64_t>(ClockEvent::HwPowerBrake);
 
+// The slowest refresh of a counter that is known.
+// Source: Yang et al. 2024, "Part-time Power Measurements: nvidia-smi's Lack of Attention".
+constexpr Duration kRefresh = std::chrono::milliseconds(100);
+
+// What of the time between an edge and its end of the window is no refresh.
+Duration beyond_refresh(Duration gap) { return std::max(gap - kRefresh, Duration(0)); }
+
 }  // namespace
 
 void EnergyWindow::add(const DeviceSample& sample) {
@@ -57,7 +64,8 @@ WindowEnergy EnergyWindow::by_counter(TimePoint end, const EnergyEdge& edge) con
   // What an edge's doubt is worth goes by the power there, at most the highest that was seen.
   double watts = *energy.mean_watts;
   for (const auto& power : powers_) watts = std::max(watts, power.watts);
-  energy.error_joules = watts * seconds(first_.within + edge.within);
+  const auto far = beyond_refresh(begin_ - *first_.at) + beyond_refresh(*edge.at - end);
+  energy.error_joules = watts * seconds(first_.within + edge.within + far);
   return energy;
 }
 

@@ -40,6 +40,15 @@ TEST(EnergyWindow, BetweenEdgesTheCounterIsExact) {
   EXPECT_FALSE(energy.was_throttled);
 }
 
+TEST(EnergyWindow, WhatLiesBetweenAFarEdgeAndTheWindowIsDoubtful) {
+  const EnergyWindow window(at_ms(1000), edge(600, 5000));
+  const auto energy = window.close(at_ms(2000), edge(2600, 5600));
+  EXPECT_DOUBLE_EQ(*energy.mean_watts, 300);
+  EXPECT_DOUBLE_EQ(*energy.joules, 300);
+  // At 300 W: half a millisecond at each end, and 300 and 500 ms more than a refresh of 100 ms.
+  EXPECT_DOUBLE_EQ(*energy.error_joules, 240.3);
+}
+
 TEST(EnergyWindow, ACounterThatGoesBackGivesNoTotal) {
   const EnergyWindow window(at_ms(0), edge(0, 5000));
   const auto energy = window.close(at_ms(1000), edge(1000, 40));

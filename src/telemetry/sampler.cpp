@@ -43,6 +43,8 @@ namespace {
 constexpr Duration kFirstCosts = std::chrono::seconds(1);
 constexpr Duration kCostsPeriod = std::chrono::seconds(5);
 constexpr Duration kEventsWait = std::chrono::seconds(5);
+// How long a search waits for the first visit, while the drivers are being opened.
+constexpr Duration kSamplingWait = std::chrono::seconds(5);
 // A driver that gives no events any more is asked again after so long.
 constexpr Duration kEventsPause = std::chrono::seconds(1);
 
@@ -68,7 +70,7 @@ class Sampler final : public SampleSink {
   void send(TelemetryMessageType type, std::uint64_t id, const std::vector<std::byte>& payload);
   Status watch(const Watch& watch);
   void find_edges(std::uint64_t id, Duration limit);
-  Sampling& sampling();
+  Sampling* sampling();
   void wait_for_events(std::size_t source);
   void send_costs();
 
@@ -185,21 +187,23 @@ void Sampler::send(TelemetryMessageType type, std::uint64_t id,
 }
 
 void Sampler::find_edges(std::uint64_t id, Duration limit) {
-  // The search blocks, and the end of the socket must be seen meanwhile. Each search ends soon
-  // after its limit, so joining the one before last does not wait.
+  // The search blocks, and the end of the socket must be seen meanwhile. Each search ends within
+  // seconds, so joining the oldest of so many hardly waits.
   constexpr std::size_t kSearchesMax = 8;
   if (edge_threads_.size() == kSearchesMax) edge_threads_.pop_front();
   edge_threads_.emplace_back([this, id, limit] {
-    const auto edges = sampling().find_edges(limit);
+    auto* sampling = this->sampling();
+    const auto edges = sampling != nullptr ? sampling->find_edges(limit) : std::vector<EdgeFound>();
     send(TelemetryMessageType::Edges, id, encode(std::span(edges)));
   });
 }
 
-// Whoever was told of the machine may ask for edges before anything is sampled.
-Sampling& Sampler::sampling() {
+// Whoever was told of the machine may ask for edges before anything is sampled. nullptr: a driver
+// that is being opened hangs.
+Sampling* Sampler::sampling() {
   std::unique_lock lock(mutex_);
-  has_sampling_.wait(lock, [this] { return sampling_ != nullptr; });
-  return *sampling_;
+  has_sampling_.wait_for(lock, kSamplingWait, [this] { return sampling_ != nullptr; });
+  return sampling_;
 }
 
 void Sampler::wait_for_events(std::size_t source) {

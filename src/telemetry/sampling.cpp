@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -138,17 +137,22 @@ bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& samp
     if (has(next, Tier::Medium)) device.due.hasten(Tier::Slow, tick);
   }
   auto due = device.due.at(tick);
-  if (device.is_cpu) due &= ~only(Tier::Fast);
+  if (device.is_cpu) {
+    due &= ~only(Tier::Fast);
+    if (has(due, Tier::Slow)) due |= only(Tier::Medium);  // it reads nothing without that
+  }
   if (due.none() || (device.is_lost && !has(due, Tier::Medium))) return false;
   sample.device = index;
   sample.at = self.visit_since;
   std::unique_lock use(device.in_use, std::try_to_lock);
   if (!use) {
-    if (!use.try_lock_for(kInUseWait)) {
+    if (!use.try_lock_until(clock_.now() + kInUseWait)) {
       const std::lock_guard lock(mutex_);
       ++ticks_[static_cast<std::size_t>(Tier::Fast)].missed;
       return false;
     }
+    if (device.visited_beside != kNoTick)
+      return false;  // just now: the load since then says little
     sample.at = clock_.now();
   }
   sample.tiers = due;
@@ -158,20 +162,18 @@ bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& samp
   return true;
 }
 
-// Beside the rounds, of a CPU that is not being visited. Whether it may have an energy counter.
+// Beside the rounds. Whether there is an energy counter, or the CPU was in use just now.
 bool Sampling::visit_now(std::uint32_t index) {
   auto& device = *devices_[index];
+  // Held until the sample is given away: that of the next visit comes after it.
+  std::unique_lock use(device.in_use, std::defer_lock);
+  if (!use.try_lock_until(clock_.now() + kInUseWait)) return true;
   DeviceSample sample;
-  bool has_counter = false;
-  {
-    std::unique_lock use(device.in_use, std::defer_lock);
-    if (!use.try_lock_for(kInUseWait)) return true;
-    sample.device = index;
-    sample.at = clock_.now();
-    sample.tiers = only(Tier::Medium);
-    device.sampler->sample(sample.tiers, *device.watch, sample);
-    has_counter = device.sampler->energy_joules(*device.watch).has_value();
-  }
+  sample.device = index;
+  sample.at = clock_.now();
+  sample.tiers = only(Tier::Medium);
+  device.sampler->sample(sample.tiers, *device.watch, sample);
+  const bool has_counter = device.sampler->energy_joules(*device.watch).has_value();
   device.visited_beside = static_cast<std::uint64_t>((sample.at - begin_) / plan_.period());
   const MutexLock taking(sink_mutex_);
   sink_.take(sample);
@@ -258,19 +260,15 @@ void Sampling::split(Poller& stuck) {
 }
 
 std::vector<EdgeFound> Sampling::find_edges(Duration limit) {
-  std::vector<EdgeFound> found;
   std::vector<EdgeCounter> counters;
   for (std::uint32_t i = 0; i < devices_.size(); ++i) {
     auto& device = *devices_[i];
     if (device.sampler == nullptr) continue;
-    if (device.is_cpu && !visit_now(i)) {
-      found.push_back(no_counter(i));
-    } else {
-      counters.push_back({i, device.sampler, device.watch.get(), &device.in_use});
-    }
+    auto& counter = counters.emplace_back();
+    counter = {i, device.sampler, device.watch.get(), &device.in_use};
+    if (device.is_cpu) counter.visit = [this, i] { return visit_now(i); };
   }
-  std::ranges::move(edges_.find(counters, limit), std::back_inserter(found));
-  return found;
+  return edges_.find(counters, limit);
 }
 
 std::array<CollectorStatus::TierTicks, kTierCount> Sampling::ticks() {

@@ -16,6 +16,7 @@
 #include "hw/device_sampler.h"
 #include "telemetry/call_costs.h"
 #include "telemetry/call_page.h"
+#include "telemetry/device_lock.h"
 #include "telemetry/edge_search.h"
 #include "telemetry/tick_plan.h"
 
@@ -57,8 +58,7 @@ class Sampling {
   void set_viewer(bool is_there) { has_viewer_ = is_there; }
 
   /// Visits each CPU now, since its load is what happened between two visits a second apart, and
-  /// then finds the next edge of every energy counter; blocks at most a little longer than `limit`
-  /// after the visits. These are reads of the kernel's files, so no driver can hold them up.
+  /// then finds the next edge of every energy counter; blocks as long as `EdgeSearch::find`.
   std::vector<EdgeFound> find_edges(Duration limit);
 
   std::array<CollectorStatus::TierTicks, kTierCount> ticks();
@@ -73,7 +73,7 @@ class Sampling {
     DueTiers due;         // of the thread that visits it
     bool is_cpu = false;  // has nothing in the fast tier
     std::atomic<bool> is_lost = false;
-    std::timed_mutex in_use;  // a visit, or a look at its energy counter
+    DeviceLock in_use;  // a visit, or a look at its energy counter
     std::atomic<std::uint64_t> visited_beside = kNoTick;  // the tick of a visit by `visit_now`
     std::uint64_t calm_ticks = 0;  // visits in a row that were quick; guarded by mutex_
   };
