@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 
@@ -18,11 +19,14 @@ namespace {
 constexpr std::int64_t kSecondSignalAfterMs = 1000;
 
 // A signal handler can reach nothing but globals; these are the only ones of the program.
-volatile std::sig_atomic_t caught_signal = 0;
+// Atomic, because the handler runs on whatever thread the kernel chooses.
+std::atomic<int> caught_signal = 0;
 std::atomic<std::int64_t> caught_at_ms = 0;
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // or it is not for handlers
+static_assert(std::atomic<int>::is_always_lock_free);  // or they are not for handlers
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 void remember(int signal_number) {
+  const int errno_before = errno;  // of the code that the signal came between
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   const std::int64_t now_ms = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
@@ -34,6 +38,7 @@ void remember(int signal_number) {
     std::signal(signal_number, SIG_DFL);
     std::raise(signal_number);
   }
+  errno = errno_before;
 }
 
 }  // namespace

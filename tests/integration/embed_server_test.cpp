@@ -129,7 +129,7 @@ TEST_F(EmbedServerTest, GoesOnWithResumeAfterAnInterrupt) {
   ::kill(run->pid(), SIGINT);
   const int code = run->wait();
   ::kill(server_->pid(), SIGCONT);
-  ASSERT_EQ(code, 128 + SIGINT) << "it was done before the interrupt came";
+  ASSERT_EQ(code, 128 + SIGINT) << *read_file(path("embed.log"));
   EXPECT_EQ(embed("stopped.npy", true)->wait(), 0) << *read_file(path("embed.log"));
   EXPECT_TRUE(bytes_of("stopped") == bytes_of("whole"));
 }
