@@ -311,6 +311,22 @@ TEST_F(GenerationRoutes, ADecoderIsLoadedAndUnloadedBesideModelsThatEmbed) {
   EXPECT_EQ(post("/v1/embeddings", R"({"model":"tiny","input":"a"})").status, 200);
 }
 
+// 499 is for clients that left; this one is still there.
+TEST_F(GenerationRoutes, ALoadThatAnUnloadOvertakesIsToldSo) {
+  add_decoder("");
+  start();
+  ::setenv("COUNTING_WORKER", "hang_at_load", 1);
+  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
+  const auto client = begin_post("/v1/models/load", wanted.dump());
+  while (get("/v1/models/second").status != 200) std::this_thread::yield();
+  EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 200);
+  const auto answer = read_until(client, "conflict");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 409 Conflict\r\n")) << answer;
+  EXPECT_NE(answer.find("the model was unloaded while it was loading: second"), std::string::npos)
+      << answer;
+  EXPECT_EQ(get("/metrics").body.find(R"(status="499")"), std::string::npos);
+}
+
 TEST_F(GenerationRoutes, WhatDecodersDoNotHaveIsNamedByItsField) {
   start_counting();
   const auto refused = [&](const char* field, const Json& value) {
