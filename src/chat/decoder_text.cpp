@@ -113,7 +113,7 @@ Status read_templates(const JsonFields& config, std::vector<NamedChatTemplate>& 
 Status read_tokenizer_config(const fs::path& folder, DecoderText& text) {
   for (const auto* name : {"tokenizer_config.json", "chat_template.json"}) {
     if (!is_there(folder / name)) continue;
-    const auto content = MUSTER_TRY(read_file(folder / name, kConfigBytesMax));
+    const auto content = MUSTER_TRY(read_regular_file(folder / name, kConfigBytesMax));
     const auto config = MUSTER_TRY(JsonFields::parse((folder / name).string(), content));
     MUSTER_TRY(read_templates(config, text.templates));
     auto bos = MUSTER_TRY(special_token(config, "bos_token"));
@@ -128,7 +128,7 @@ Status read_tokenizer_config(const fs::path& folder, DecoderText& text) {
 // on it.
 Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate>& templates) {
   if (is_there(folder / "chat_template.jinja")) {
-    auto content = MUSTER_TRY(read_file(folder / "chat_template.jinja", kConfigBytesMax));
+    auto content = MUSTER_TRY(read_regular_file(folder / "chat_template.jinja", kConfigBytesMax));
     put_template(std::string(kDefault), std::move(content), templates);
   }
   std::error_code error;
@@ -137,7 +137,7 @@ Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate
     if (entry.path().extension() == ".jinja") others.insert(entry.path());
   }
   for (const auto& path : others) {
-    auto content = MUSTER_TRY(read_file(path, kConfigBytesMax));
+    auto content = MUSTER_TRY(read_regular_file(path, kConfigBytesMax));
     put_template(path.stem().string(), std::move(content), templates);
   }
   return Done{};
