@@ -1,7 +1,9 @@
 // Replies over HTTP, from a decoder that counts (stand_ins/counting_worker).
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -309,6 +311,31 @@ TEST_F(GenerationRoutes, ADecoderIsLoadedAndUnloadedBesideModelsThatEmbed) {
   EXPECT_EQ(json(gone)["error"]["code"], "model_not_found");
   EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 404);
   EXPECT_EQ(post("/v1/embeddings", R"({"model":"tiny","input":"a"})").status, 200);
+}
+
+// What lies at a path is told to the log alone, by its name.
+TEST_F(GenerationRoutes, WhatIsNoModelFileIsNamedInTheLog) {
+  std::string log;
+  hooks_.log = [&log](const LogLine& line) { log += std::string(line.message) + "\n"; };
+  start_counting();
+  ASSERT_EQ(::mkfifo((folder_ / "p.gguf").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder_ / "f.gguf");
+  for (const auto* name : {"p.gguf", "f.gguf", "none.gguf", "pipe"}) {
+    const auto answer =
+        post("/v1/models/load", Json{{"model", (folder_ / name).string()}, {"name", "x"}}.dump());
+    EXPECT_EQ(answer.status, 404) << answer.body;
+    EXPECT_EQ(
+        message(answer),
+        "The model cannot be loaded: the server's log says why, under the id of this request");
+  }
+  loop_.stop();
+  thread_.join();
+  for (const std::string cause : {"p.gguf: a pipe, not a file", "f.gguf: a folder, not a file",
+                                  "none.gguf: no such file", "pipe: a pipe, not a model folder"}) {
+    const auto line = "model x: not loaded: " + (folder_ / cause).string() + ", asked for by ";
+    EXPECT_NE(log.find(line), std::string::npos) << cause << "\n" << log;
+  }
 }
 
 // 499 is for clients that left; this one is still there.
