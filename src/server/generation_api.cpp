@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <initializer_list>
 #include <set>
 #include <span>
@@ -132,23 +131,21 @@ BodyField count_field(std::string_view name, CountRange range, std::optional<std
 
 // vLLM's -1, as 0, means all of them.
 ApiStatus read_top_k(JsonValue& value, std::uint32_t& into) {
-  const double number = MUSTER_TRY(read_number(value, "top_k", -1, UINT32_MAX));
-  if (number != std::floor(number)) {
+  const auto number = whole_number(value);
+  if (!number) MUSTER_TRY(read_number(value, "top_k", -1, UINT32_MAX));  // what is no number at all
+  if (!number || number->magnitude > (number->is_negative ? 1 : UINT32_MAX)) {
     return wrong_field("top_k", "invalid_value",
                        "Invalid 'top_k': expected an integer, -1 or greater.");
   }
-  into = number < 0 ? 0 : static_cast<std::uint32_t>(number);
+  into = number->is_negative ? 0 : static_cast<std::uint32_t>(number->magnitude);
   return Done{};
 }
 
 // Negative ones are taken as clients send them: only that the same is the same matters.
 ApiStatus read_seed(JsonValue& value, std::optional<std::uint64_t>& into) {
-  std::int64_t number = 0;
-  if (value.get_int64().get(number) == simdjson::SUCCESS) {
-    into = static_cast<std::uint64_t>(number);
-    return Done{};
-  }
-  into = MUSTER_TRY(read_integer(value, "seed", 0, UINT64_MAX));
+  const auto number = whole_number(value);
+  if (!number) MUSTER_TRY(read_integer(value, "seed", 0, UINT64_MAX));  // why not
+  into = number->is_negative ? 0 - number->magnitude : number->magnitude;
   return Done{};
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -155,6 +156,41 @@ TEST(GenerationApi, APromptIsATextOrIds) {
   EXPECT_TRUE(refused("[]").starts_with("prompt: Invalid 'prompt': empty array."));
   EXPECT_TRUE(refused("true").starts_with("prompt: Invalid type for 'prompt'"));
   EXPECT_TRUE(refused("[-1]").starts_with("prompt: Invalid 'prompt': expected an integer"));
+}
+
+// JavaScript and JSON libraries of other languages write what they have computed as a float.
+TEST(GenerationApi, AWholeNumberMayBeWrittenAsAFloat) {
+  const auto completion = [](const std::string& more) {
+    auto request = parse_completion(R"({"model":"m","prompt":[3.0,1e0,2])" + more + "}", {});
+    EXPECT_TRUE(request) << request.error().message;
+    return request ? request->call : GenerationCall{};
+  };
+  const auto call = completion(
+      R"(,"n":1.0,"best_of":2.0,"max_tokens":1.6e1,"top_k":4.0,"logprobs":5.0,"seed":-7.0)");
+  EXPECT_EQ(call.ids, (std::vector<std::uint32_t>{3, 1, 2}));
+  EXPECT_EQ(call.choice_count, 1U);
+  EXPECT_EQ(call.candidate_count, 2U);
+  EXPECT_EQ(call.token_limit, 16U);
+  EXPECT_EQ(call.sampling.top_k, 4U);
+  EXPECT_EQ(call.sampling.logprob_count, 5U);
+  EXPECT_EQ(call.sampling.seed, UINT64_MAX - 6);
+  const auto seed = [&](const std::string& number) {
+    return completion(R"(,"seed":)" + number).sampling.seed;
+  };
+  EXPECT_EQ(seed("7.0"), 7U);
+  EXPECT_EQ(seed("18446744073709551615"), UINT64_MAX) << "no double holds it";
+  EXPECT_EQ(seed("-9223372036854775808"), std::uint64_t{1} << 63U);
+  const auto refused = [](const std::string& more) { return refusal(parse_chat(chat(more), {})); };
+  for (const char* number : {"1.5", "1e-1", "-1.0", "1e30", "33.0"}) {
+    EXPECT_EQ(refused(std::string(R"(,"n":)") + number),
+              "n: Invalid 'n': expected an integer from 1 to 32.")
+        << number;
+  }
+  EXPECT_EQ(refused(R"(,"top_k":-2)"),
+            "top_k: Invalid 'top_k': expected an integer, -1 or greater.");
+  EXPECT_TRUE(refused(R"(,"n":"1")").starts_with("n: Invalid type for 'n'"));
+  EXPECT_TRUE(refused(R"(,"seed":1.5)").starts_with("seed: Invalid 'seed'"));
+  EXPECT_TRUE(refused(R"(,"seed":"a")").starts_with("seed: Invalid type for 'seed'"));
 }
 
 TEST(GenerationApi, EachFaultIsNamed) {
