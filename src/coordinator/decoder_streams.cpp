@@ -18,6 +18,10 @@ constexpr std::uint32_t kStrikesMost = 3;
 // So many died with it, be it with some tokens each time.
 constexpr std::uint32_t kDeathsMost = 64;
 
+Error not_scored() {
+  return {ErrorKind::Corrupt, "the worker told other tokens of a prompt than it was asked for"};
+}
+
 }  // namespace
 
 DecoderStreams::DecoderStreams(const DecoderFleetOptions& options, Parts parts)
@@ -28,10 +32,12 @@ DecoderStreams::DecoderStreams(const DecoderFleetOptions& options, Parts parts)
 
 StreamId DecoderStreams::submit(StreamRequest request) {
   const StreamId id = next_id_++;
+  const bool has_scores = request.scores_prompt && request.ids.size() > 1;
   streams_.emplace(id, Stream{.request = {.ids = std::move(request.ids),
                                           .token_limit = request.token_limit,
                                           .stop_ids = std::move(request.stop_ids),
                                           .prefix_scope = request.prefix_scope,
+                                          .score_from = has_scores ? 1U : 0U,
                                           .sampling = std::move(request.sampling)},
                               .group = std::nullopt});
   waiting_.insert(id);
@@ -77,6 +83,9 @@ Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& hea
       return on_tokens(group, MUSTER_TRY(decode_tokens(payload)));
     case MessageType::Finished: {
       const auto finished = MUSTER_TRY(decode_finished(payload));
+      const auto found = streams_.find(header.id);
+      const bool is_here = found != streams_.end() && found->second.group == group;
+      if (is_here && found->second.request.score_from > 0) return not_scored();
       if (!take(group, header.id)) return Done{};
       ++groups_[group].finished_count;
       parts_.events.on_finished(header.id, finished.reason);
@@ -113,15 +122,31 @@ Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
     // A callback may have cancelled any of them.
     const auto found = streams_.find(token.sequence);
     if (found == streams_.end() || found->second.group != group) continue;
-    auto& stream = found->second;
-    ++groups_[group].token_count;
-    stream.has_token = true;
-    stream.strikes = 0;
-    stream.request.ids.push_back(token.token);
-    ++stream.request.reply_count;
-    if (stream.request.token_limit > 0) --stream.request.token_limit;
+    MUSTER_TRY(add_token(found->second, token));
+    if (!token.is_prompt) ++groups_[group].token_count;
     parts_.events.on_token(token.sequence, token);
   }
+  return Done{};
+}
+
+// What is told of the prompt goes on where another worker has ended, as the reply does.
+Status DecoderStreams::add_token(Stream& stream, const GeneratedToken& token) {
+  auto& request = stream.request;
+  if (token.is_prompt) {
+    if (request.score_from == 0 || token.token != request.ids[request.score_from] ||
+        !token.logprobs) {
+      return not_scored();
+    }
+    ++request.score_from;
+    if (request.score_from == request.ids.size()) request.score_from = 0;
+  } else {
+    if (request.score_from > 0) return not_scored();
+    request.ids.push_back(token.token);
+    ++request.reply_count;
+    if (request.token_limit > 0) --request.token_limit;
+  }
+  stream.has_token = true;
+  stream.strikes = 0;
   return Done{};
 }
 

@@ -25,9 +25,12 @@ using StreamId = std::uint64_t;
 /// What is to be continued.
 struct StreamRequest {
   std::vector<std::uint32_t> ids = {};
-  std::uint32_t token_limit = 0;
+  std::uint32_t token_limit = 0;  // 0: it ends behind its prompt
   std::vector<std::uint32_t> stop_ids = {};
   std::uint64_t prefix_scope = 0;  // it shares keys and values within this alone
+  /// The ids are told as well, from the second on, with their log-probabilities; with
+  /// sampling.logprob_count.
+  bool scores_prompt = false;
   SamplingOptions sampling = {};
 };
 
@@ -37,6 +40,7 @@ struct DecoderFleetEvents {
   /// A worker has begun with it, before any token; so many of what was known of it are not
   /// computed, since their keys and values were there. Again where it goes on elsewhere.
   std::function<void(StreamId, std::uint32_t cached_count)> on_begun;
+  /// Of its prompt first, where that is scored (`is_prompt`), each once and in order, too.
   std::function<void(StreamId, const GeneratedToken&)> on_token;
   std::function<void(StreamId, FinishReason)> on_finished;
   /// was_given: a worker had it at some time, and so may have computed at it.
@@ -111,6 +115,7 @@ class DecoderStreams final {
   };
 
   Status on_tokens(std::size_t group, const Tokens& message);
+  static Status add_token(Stream& stream, const GeneratedToken& token);
   bool take(std::size_t group, StreamId id);
   void lose(std::size_t group, StreamId id, const DecoderLoss& loss);
   void give(StreamId id, std::size_t group);

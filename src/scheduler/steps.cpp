@@ -37,12 +37,13 @@ Status StepScheduler::add(SequenceId id, StepRequest request) {
                     std::uint64_t{options_.block_count} * options_.block_tokens, token_count,
                     end - token_count)};
   }
-  MUSTER_CHECK(sequences_.count(id) == 0);
+  MUSTER_CHECK(sequences_.count(id) == 0 && request.score_from < token_count);
   const auto arrival = arrival_count_++;
   sequences_[id] = {.arrival = arrival,
                     .ids = std::move(request.ids),
                     .end = end,
                     .scope = request.prefix_scope,
+                    .score_from = request.score_from,
                     .can_keep = options_.keeps_prefixes};
   waiting_[arrival] = id;
   return Done{};
@@ -50,6 +51,7 @@ Status StepScheduler::add(SequenceId id, StepRequest request) {
 
 const std::vector<StepPart>& StepScheduler::next() {
   parts_.clear();
+  scores_left_ = options_.scored_most;
   std::uint32_t budget = options_.step_tokens_most;
   schedule_running(/*is_generating=*/true, budget);
   schedule_running(/*is_generating=*/false, budget);
@@ -72,9 +74,21 @@ void StepScheduler::schedule_running(bool is_generating, std::uint32_t& budget) 
     const bool is_planned = std::any_of(parts_.begin(), parts_.end(),
                                         [&](const StepPart& part) { return part.sequence == id; });
     if (is_planned || (left == 1) != is_generating) continue;
-    const std::uint32_t count = std::min(left, budget);
+    const std::uint32_t count = chunk(sequence, sequence.computed, budget);
+    if (count == 0) continue;  // others score all that a step can
     if (reserve(id, sequence.computed + count)) plan(id, count, budget);
   }
+}
+
+// Tokens of its next part. Where ids are scored, those before the first of them, and as many behind
+// that as can be scored; the last one known, from which the next is chosen, scores none.
+std::uint32_t StepScheduler::chunk(const Sequence& sequence, std::uint32_t computed,
+                                   std::uint32_t budget) const {
+  const std::uint32_t count = std::min(sequence.known() - computed, budget);
+  if (sequence.score_from == 0 || sequence.known() - sequence.score_from <= scores_left_) {
+    return count;
+  }
+  return std::min(count, sequence.score_from - 1 + scores_left_ - computed);
 }
 
 // Whoever waits for another's blocks is overtaken, but only while that one computes them; whoever
@@ -90,6 +104,9 @@ void StepScheduler::schedule_waiting(std::uint32_t& budget) {
     auto found = kept_beginning(sequence);
     const auto found_count = static_cast<std::uint32_t>(found.size());
     if (awaits_another(sequence, found_count)) continue;
+    const std::uint32_t computed = found_count * options_.block_tokens;
+    const std::uint32_t count = chunk(sequence, computed, budget);
+    if (count == 0) continue;  // others score all that a step can
     // Of the whole cache at most: a sequence that fits alone must not wait for more than there is.
     const std::uint32_t needed =
         std::min(blocks_for(sequence.known()) + 1, blocks_for(sequence.end - 1));
@@ -100,18 +117,22 @@ void StepScheduler::schedule_waiting(std::uint32_t& budget) {
     cache_.share(found);
     sequence.blocks = std::move(found);
     sequence.kept_count = found_count;
-    sequence.computed = found_count * options_.block_tokens;
-    const std::uint32_t count = std::min(sequence.known() - sequence.computed, budget);
-    MUSTER_CHECK(reserve(id, sequence.computed + count));
+    sequence.computed = computed;
+    MUSTER_CHECK(reserve(id, computed + count));
     plan(id, count, budget);
   }
 }
 
-// Without the last token that is known: its logits are wanted, so it is computed in any case, and
-// never into a block that others read.
+// Without the last token that is known, and those that score the ids behind them: their logits are
+// wanted, so they are computed in any case, and never into a block that others read.
+std::span<const std::uint32_t> StepScheduler::shareable(const Sequence& sequence) {
+  const auto wanted = sequence.score_from > 0 ? sequence.score_from : sequence.known();
+  return std::span(sequence.ids).first(wanted - 1);
+}
+
 std::vector<std::uint32_t> StepScheduler::kept_beginning(const Sequence& sequence) const {
   if (!options_.keeps_prefixes) return {};
-  return cache_.find(sequence.scope, std::span(sequence.ids).first(sequence.ids.size() - 1));
+  return cache_.find(sequence.scope, shareable(sequence));
 }
 
 // A running sequence is about to compute more than half of what this one would have to. For less it
@@ -119,7 +140,7 @@ std::vector<std::uint32_t> StepScheduler::kept_beginning(const Sequence& sequenc
 bool StepScheduler::awaits_another(const Sequence& sequence, std::uint32_t found_count) const {
   const auto size = options_.block_tokens;
   const auto left = sequence.known() - found_count * size;
-  const auto shared = std::span(sequence.ids).first(sequence.ids.size() - 1);
+  const auto shared = shareable(sequence);
   return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
     const auto& other = sequences_.at(entry.second);
     if (!other.can_keep || other.scope != sequence.scope) return false;
@@ -155,10 +176,17 @@ void StepScheduler::preempt(SequenceId id) {
 
 void StepScheduler::plan(SequenceId id, std::uint32_t count, std::uint32_t& budget) {
   const auto& sequence = sequences_.at(id);
+  const std::uint32_t end = sequence.computed + count;
+  const bool is_last = end == sequence.known();
+  // A token scores the id behind it.
+  const std::uint32_t scored_end = is_last ? end : end + 1;
+  const bool scores = sequence.score_from > 0 && sequence.score_from < scored_end;
   parts_.push_back({.sequence = id,
                     .begin = sequence.computed,
                     .count = count,
-                    .wants_logits = sequence.computed + count == sequence.known()});
+                    .wants_logits = is_last,
+                    .score_count = scores ? scored_end - sequence.score_from : 0});
+  scores_left_ -= parts_.back().score_count;
   budget -= count;
 }
 
@@ -166,8 +194,11 @@ void StepScheduler::complete() {
   for (const auto& part : parts_) {
     const auto found = sequences_.find(part.sequence);
     if (found == sequences_.end()) continue;
-    found->second.computed = part.begin + part.count;
-    keep_full_blocks(found->second);
+    auto& sequence = found->second;
+    sequence.computed = part.begin + part.count;
+    if (part.score_count > 0) sequence.score_from += part.score_count;
+    if (sequence.score_from >= sequence.known()) sequence.score_from = 0;
+    keep_full_blocks(sequence);
   }
   parts_.clear();
 }

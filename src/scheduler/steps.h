@@ -18,6 +18,7 @@ struct StepOptions {
   std::uint32_t step_tokens_most = 512;  // that a step computes
   std::uint32_t sequences_most = 32;     // that have a place in the cache at once
   std::uint32_t length_max = 0;          // positions of a sequence
+  std::uint32_t scored_most = 32;        // ids that a step scores: each takes a row of logits
   bool keeps_prefixes = true;            // blocks outlive their sequences, and are shared
 };
 
@@ -27,6 +28,7 @@ struct StepRequest {
   std::uint32_t token_limit = 0;        // further tokens, at least 1; it gets fewer where
                                         // length_max comes first
   std::uint64_t prefix_scope = 0;       // it shares blocks with sequences of the same scope alone
+  std::uint32_t score_from = 0;         // the first id that is scored, and all behind it; 0: none
 };
 
 /// What a step computes of one sequence: the tokens [begin, begin + count), counted from the start
@@ -36,6 +38,9 @@ struct StepPart {
   std::uint32_t begin = 0;
   std::uint32_t count = 0;
   bool wants_logits = false;  // the last of them is the last one known: the next is to be chosen
+  /// So many ids are scored: by the logits of the last tokens of the part, before that from which
+  /// the next is chosen. Those of a token score the id behind it.
+  std::uint32_t score_count = 0;
 
   bool operator==(const StepPart&) const = default;
 };
@@ -59,6 +64,9 @@ struct StepPart {
 /// This holds for one that was preempted too. A sequence whose beginning another one is just about
 /// to compute lets it do so first, where that spares it most of its own: of several replies to one
 /// prompt the first computes it for all.
+///
+/// A sequence whose ids are scored computes the tokens before them, whoever has computed them
+/// already, in chunks of at most scored_most; each id is scored once, whatever is computed again.
 ///
 /// Pure: no clock and no thread. Threads: owned by one.
 class StepScheduler {
@@ -104,6 +112,7 @@ class StepScheduler {
     std::uint64_t scope = 0;
     std::vector<std::uint32_t> blocks = {};
     std::uint32_t kept_count = 0;  // of the blocks, from the first on
+    std::uint32_t score_from = 0;  // the next id to be scored; 0: none is. More than computed
     bool can_keep = true;          // false: a block was not kept, and so none behind it is
 
     std::uint32_t known() const { return static_cast<std::uint32_t>(ids.size()); }
@@ -114,6 +123,8 @@ class StepScheduler {
   }
   void schedule_running(bool is_generating, std::uint32_t& budget);
   void schedule_waiting(std::uint32_t& budget);
+  std::uint32_t chunk(const Sequence& sequence, std::uint32_t computed, std::uint32_t budget) const;
+  static std::span<const std::uint32_t> shareable(const Sequence& sequence);
   std::vector<std::uint32_t> kept_beginning(const Sequence& sequence) const;
   bool awaits_another(const Sequence& sequence, std::uint32_t found_count) const;
   bool reserve(SequenceId id, std::uint32_t token_count);
@@ -128,6 +139,7 @@ class StepScheduler {
   std::map<std::uint64_t, SequenceId> waiting_;  // by arrival
   BlockCache cache_;
   std::vector<StepPart> parts_;
+  std::uint32_t scores_left_ = 0;  // ids that the step may still score
   std::uint64_t arrival_count_ = 0;
   std::uint64_t preemption_count_ = 0;
 };

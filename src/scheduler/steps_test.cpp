@@ -290,5 +290,55 @@ TEST(StepSchedulerTest, KeptBlocksStandInNobodysWay) {
   EXPECT_EQ(steps.preemption_count(), 0U);
 }
 
+// ---- Ids that are scored: the logits of a token are those of the id behind it ----
+
+StepOptions scoring() {
+  auto options = small();
+  options.scored_most = 4;
+  return options;
+}
+
+TEST(StepSchedulerTest, APromptIsScoredInChunksAndThenContinued) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(7, {.ids = numbered(7, 12), .token_limit = 2, .score_from = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{7, 0, 4, false, 4}}));  // ids 1 to 4
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{7, 4, 4, false, 4}}));  // 5 to 8
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{7, 8, 4, true, 3}}));  // 9 to 11, and what comes behind them
+  steps.complete();
+  EXPECT_TRUE(steps.append(7, 7));
+  EXPECT_EQ(steps.next(), (Parts{{7, 12, 1, true, 0}}));
+}
+
+TEST(StepSchedulerTest, WhatIsScoredIsComputedThoughItIsKept) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 9), .token_limit = 1}));
+  steps.next();
+  steps.complete();
+  steps.remove(1);
+  ASSERT_TRUE(steps.add(2, {.ids = numbered(1, 9), .token_limit = 1, .score_from = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{2, 0, 4, false, 4}}));
+  steps.remove(2);
+  // As one that goes on elsewhere: 1 to 5 are told, and token 5 scores id 6. One block is before
+  // it.
+  ASSERT_TRUE(steps.add(3, {.ids = numbered(1, 9), .token_limit = 1, .score_from = 6}));
+  EXPECT_EQ(steps.next(), (Parts{{3, 4, 5, true, 3}}));
+}
+
+TEST(StepSchedulerTest, OnePromptIsScoredAtATimeAndNobodyElseWaitsForIt) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 9), .token_limit = 1, .score_from = 1}));
+  ASSERT_TRUE(steps.add(2, {.ids = numbered(2, 7), .token_limit = 1, .score_from = 1}));
+  ASSERT_TRUE(steps.add(3, {.ids = numbered(3, 2), .token_limit = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 4, false, 4}, {3, 0, 2, true, 0}}));
+  steps.complete();
+  steps.remove(3);
+  EXPECT_EQ(steps.next(), (Parts{{1, 4, 5, true, 4}}));  // 5 to 8: all that are left
+  steps.complete();
+  steps.remove(1);
+  EXPECT_EQ(steps.next(), (Parts{{2, 0, 4, false, 4}}));
+}
+
 }  // namespace
 }  // namespace muster

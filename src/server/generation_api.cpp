@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/random_bits.h"
+#include "base/text.h"
 #include "server/call_fields.h"
 #include "server/generation_prompt.h"
 #include "server/json_body.h"
@@ -281,7 +282,8 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
   fields.push_back({"stream_options", [&](JsonValue& value) {
                       return read_stream_options(value, request, has_options);
                     }});
-  fields.push_back(count_field("max_tokens", {.most = limits.tokens_most}, call.token_limit));
+  const CountRange tokens{.least = is_chat ? 1U : 0U, .most = limits.tokens_most};
+  fields.push_back(count_field("max_tokens", tokens, call.token_limit));
   add_sampling_fields(fields, limits, call, seed);
   fields.push_back(count_field("n", {.most = limits.choices_most}, choices.count));
   std::string user;
@@ -348,10 +350,10 @@ ApiResult<GenerationRequest> parse_completion(std::string body, const Generation
       }));
   if (!has_prompt) return missing_field("prompt");
   auto& call = request.call;
-  if (call.echoes_prompt && choices.top) {
-    return wrong_field("echo", "unsupported_value",
-                       "Unsupported 'echo': expected false beside 'logprobs'; the "
-                       "log-probabilities of a prompt's tokens are not computed.");
+  if (call.token_limit == 0U && !call.echoes_prompt) {
+    return wrong_field("max_tokens", "invalid_value",
+                       "Invalid 'max_tokens': expected an integer from 1 to " +
+                           with_thousands(limits.tokens_most) + "; 0 is for 'echo' alone.");
   }
   call.sampling.logprob_count = choices.top;
   if (!call.token_limit) call.token_limit = kCompletionTokens;

@@ -108,16 +108,26 @@ TEST(GenerationApi, TheBestAreTakenOfAtLeastAsManyAsAreWanted) {
   EXPECT_EQ(refused(R"(,"n":2.5)"), "n: Invalid 'n': expected an integer from 1 to 32.");
 }
 
-TEST(GenerationApi, APromptIsEchoedWithoutLogprobsAlone) {
+// As evaluations ask for how likely a text is: with no new token.
+TEST(GenerationApi, AnEchoMayBeScoredAndStandAlone) {
   const auto body = [](const std::string& more) {
-    return parse_completion(R"({"model":"m","prompt":"x","echo":true)" + more + "}", {});
+    return parse_completion(R"({"model":"m","prompt":"x")" + more + "}", {});
   };
-  auto request = body("");
-  ASSERT_TRUE(request);
-  EXPECT_TRUE(request->call.echoes_prompt);
-  EXPECT_EQ(refusal(body(R"(,"logprobs":0)")),
-            "echo: Unsupported 'echo': expected false beside 'logprobs'; the log-probabilities of "
-            "a prompt's tokens are not computed.");
+  auto scored = body(R"(,"echo":true,"logprobs":1,"max_tokens":0)");
+  ASSERT_TRUE(scored) << scored.error().message;
+  EXPECT_TRUE(scored->call.echoes_prompt && scored->call.scores_prompt());
+  EXPECT_EQ(scored->call.token_limit, 0U);
+  EXPECT_EQ(scored->call.sampling.logprob_count, 1U);
+  auto plain = body(R"(,"echo":true)");
+  ASSERT_TRUE(plain);
+  EXPECT_FALSE(plain->call.scores_prompt());
+  EXPECT_EQ(plain->call.token_limit, 16U);
+  EXPECT_FALSE(body(R"(,"logprobs":1)")->call.scores_prompt());
+  EXPECT_EQ(refusal(body(R"(,"max_tokens":0)")),
+            "max_tokens: Invalid 'max_tokens': expected an integer from 1 to 1,048,576; 0 is for "
+            "'echo' alone.");
+  EXPECT_EQ(refusal(body(R"(,"max_tokens":0,"echo":false,"logprobs":1)")),
+            refusal(body(R"(,"max_tokens":0)")));
 }
 
 TEST(GenerationApi, WhatIsNotGivenIsAsWithOpenAi) {

@@ -209,5 +209,40 @@ TEST_F(GenerationChoices, APromptIsEchoed) {
   EXPECT_EQ(all[0]["choices"][0]["text"], "wxy");
 }
 
+// What lm-eval-harness sends for the likelihood of a text. The log-probability of token t is
+// (t - 64) / 8, and b is 2, c is 3.
+TEST_F(GenerationChoices, AnEchoIsScoredWithoutANewToken) {
+  start_counting();
+  const auto reply = json(post(
+      "/v1/completions",
+      R"({"model":"chat","prompt":"abc","echo":true,"logprobs":1,"max_tokens":0,"temperature":0})"));
+  const auto& choice = reply["choices"][0];
+  EXPECT_EQ(choice["text"], "abc");
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["logprobs"],
+            Json({{"tokens", {"a", "b", "c"}},
+                  {"token_logprobs", {nullptr, -7.75, -7.625}},
+                  {"top_logprobs", {nullptr, Json{{"b", -7.75}}, Json{{"c", -7.625}}}},
+                  {"text_offset", {0, 1, 2}}}));
+  EXPECT_EQ(reply["usage"], Json({{"prompt_tokens", 3},
+                                  {"completion_tokens", 0},
+                                  {"total_tokens", 3},
+                                  {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
+  // The same of ids and with a reply behind it, in a stream.
+  const auto all = events(post(
+      "/v1/completions",
+      R"({"model":"chat","prompt":[1,2,3],"echo":true,"logprobs":0,"max_tokens":1,"stream":true})"));
+  std::string text;
+  auto scores = Json::array();
+  for (const auto& event : all) {
+    const auto& part = event["choices"][0];
+    text += part["text"].get<std::string>();
+    if (part["logprobs"].is_null()) continue;
+    for (const auto& score : part["logprobs"]["token_logprobs"]) scores.push_back(score);
+  }
+  EXPECT_EQ(text, "abcd");
+  EXPECT_EQ(scores, Json::array({nullptr, -7.75, -7.625, -7.5}));
+}
+
 }  // namespace
 }  // namespace muster

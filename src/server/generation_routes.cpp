@@ -186,7 +186,10 @@ std::optional<ApiError> other_task(Exchange& exchange, const std::string& name) 
 ApiStatus hold_answer(Exchange& exchange, const GenerationCall& call, std::uint32_t length_max) {
   constexpr std::uint64_t kBytesOfAText = 8;      // of a token, as JSON
   constexpr std::uint64_t kBytesOfALogprob = 96;  // one of eight letters, with name and bytes
-  const std::uint64_t tokens = std::min(length_max, call.token_limit.value_or(length_max));
+  // A scored prompt has as many tokens as it has bytes, at most.
+  const std::uint64_t scored = call.scores_prompt() ? call.text.size() + call.ids.size() : 0;
+  const std::uint64_t tokens =
+      std::min<std::uint64_t>(length_max, call.token_limit.value_or(length_max) + scored);
   const auto& top = call.sampling.logprob_count;
   const auto bytes = kBytesOfAText + (top ? (1 + *top) * kBytesOfALogprob : 0);
   const auto echo = call.echoes_prompt ? call.text.size() + call.ids.size() * kBytesOfAText : 0;

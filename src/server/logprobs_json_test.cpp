@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace muster {
@@ -47,6 +48,15 @@ TEST(LogprobsJson, ACompletionHasFourLists) {
       R"({"tokens":["d"],"token_logprobs":[-1],"top_logprobs":[{"d":-1}],"text_offset":[3]})");
   EXPECT_EQ(logprobs.take(),
             R"({"tokens":[],"token_logprobs":[],"top_logprobs":[],"text_offset":[]})");
+}
+
+// The first token of a prompt that is echoed: nothing is before it.
+TEST(LogprobsJson, WhatNothingForetellsIsNull) {
+  LogprobsJson logprobs(false);
+  logprobs.add({.chosen = {.bytes = "<s>", .is_text = false, .logprob = std::nullopt}});
+  logprobs.add({.chosen = {.bytes = "a", .logprob = -0.5F}});
+  EXPECT_EQ(logprobs.take(), R"({"tokens":["<s>","a"],"token_logprobs":[null,-0.5],)"
+                             R"("top_logprobs":[null,{"a":-0.5}],"text_offset":[0,0]})");
 }
 
 // "é" is C3 A9, and U+1F499 is F0 9F 92 99, here in two tokens as in OpenAI's example.

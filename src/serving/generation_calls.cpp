@@ -42,7 +42,9 @@ Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
   const auto count = std::max(asked.choice_count, asked.candidate_count);
   for (std::uint32_t i = 0; i < count; ++i) {
     auto reply = MUSTER_TRY(DecoderReply::make(tokenizer, asked.stops, continues_text));
-    choices.push_back({.reply = std::move(reply), .shown = ShownTokens(tokenizer, continues_text)});
+    choices.push_back({.reply = std::move(reply),
+                       .shown = ShownTokens(tokenizer, continues_text),
+                       .shown_prompt = ShownTokens(tokenizer, false)});
   }
   return choices;
 }
@@ -204,7 +206,9 @@ void GenerationService::submit(CallId id, Call& call, const GenerationCall& aske
                         .stop_ids = asked.ignores_stop_ids ? std::vector<std::uint32_t>{}
                                                            : decoder.prompts->text.stop_ids,
                         .prefix_scope = prefix_scope(asked.caller),
+                        .scores_prompt = asked.scores_prompt(),
                         .sampling = asked.sampling};
+  if (request.scores_prompt) call.scored_first = ids.front();
   if (call.is_ranked() && !call.shows_logprobs) request.sampling.logprob_count = 0;
   for (std::uint32_t i = 0; i < call.choices.size(); ++i) {
     request.sampling.choice = i;

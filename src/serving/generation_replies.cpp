@@ -44,9 +44,35 @@ void GenerationService::count_token(Call& call, Choice& choice, const GeneratedT
   ++counts_.reply_token_count;
 }
 
+// The echo, with the first of its tokens, which nothing foretells. False where the call was
+// cancelled from within.
+bool GenerationService::begin_scored(StreamOwner owner) {
+  auto& call = calls_.at(owner.call);
+  auto& choice = call.choices[owner.choice];
+  if (!call.scored_first || std::exchange(choice.has_begun, true)) return true;
+  const auto first = choice.shown_prompt.next_unscored(*call.scored_first);
+  const auto text = call.echo;
+  const auto usage = call.usage;
+  const auto events = call.events;
+  events->on_part({.choice = owner.choice, .text = text, .token = &first}, usage);
+  return calls_.count(owner.call) > 0;
+}
+
+// It adds no text: all of that has come with the first one.
+void GenerationService::on_prompt_token(StreamOwner owner, const GeneratedToken& token) {
+  if (!begin_scored(owner)) return;
+  auto& call = calls_.at(owner.call);
+  const auto shown = call.choices[owner.choice].shown_prompt.next(token.token, *token.logprobs);
+  const auto usage = call.usage;
+  const auto events = call.events;
+  events->on_part({.choice = owner.choice, .text = {}, .token = &shown}, usage);
+}
+
 void GenerationService::on_token(ServingDecoder& decoder, StreamId stream,
                                  const GeneratedToken& token) {
   const auto owner = decoder.streams.at(stream);
+  if (token.is_prompt) return on_prompt_token(owner, token);
+  if (!begin_scored(owner)) return;
   auto& call = calls_.at(owner.call);
   if ((call.shows_logprobs || call.is_ranked()) && !token.logprobs) {
     return fail(owner.call,
@@ -68,6 +94,7 @@ void GenerationService::on_token(ServingDecoder& decoder, StreamId stream,
 
 void GenerationService::on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason) {
   const auto owner = decoder.streams.at(stream);
+  if (!begin_scored(owner)) return;
   auto& call = calls_.at(owner.call);
   auto& choice = call.choices[owner.choice];
   auto text = std::exchange(choice.has_begun, true) ? std::string() : call.echo;

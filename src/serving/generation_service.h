@@ -86,6 +86,7 @@ class GenerationService {
   struct Choice {
     DecoderReply reply;
     ShownTokens shown;
+    ShownTokens shown_prompt;                // the same for the prompt's own, where it is scored
     std::optional<StreamId> stream = {};     // while it is with the fleet
     std::optional<TimePoint> token_at = {};  // the last one
     std::uint32_t token_count = 0;
@@ -106,6 +107,8 @@ class GenerationService {
     bool is_sent = false;    // its prompt is with the fleet
     bool has_begun = false;  // a worker has begun with one of its replies
     std::string echo = {};   // what each reply begins with
+    /// The first token of a prompt that is scored: it comes with the echo, and before all others.
+    std::optional<std::uint32_t> scored_first = {};
     TimePoint asked_at;
 
     bool is_ranked() const { return choices.size() > choice_count; }
@@ -134,6 +137,8 @@ class GenerationService {
   void on_token(ServingDecoder& decoder, StreamId stream, const GeneratedToken& token);
   void on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason);
   void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error, bool was_given);
+  bool begin_scored(StreamOwner owner);
+  void on_prompt_token(StreamOwner owner, const GeneratedToken& token);
   void count_token(Call& call, Choice& choice, const GeneratedToken& token);
   void end_choice(StreamOwner owner, FinishReason reason);
   static bool release(ServingDecoder& decoder, Choice& choice);

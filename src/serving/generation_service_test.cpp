@@ -426,6 +426,81 @@ TEST_F(GenerationServiceTest, AReplyMayBeginWithItsPrompt) {
   EXPECT_EQ(answer({.text = "8", .echoes_prompt = true}).text, "8") << "and nothing follows";
 }
 
+// Its workers die behind every third token that they tell, of the prompt or of the reply.
+TEST_F(GenerationServiceTest, AScoredPromptSurvivesItsWorkersWithoutATokenTwiceOrMissing) {
+  start("die_after=3");
+  const auto reply = answer({.text = "abcdef",
+                             .token_limit = 2,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 1}});
+  EXPECT_EQ(reply.text, "abcdefgh");
+  ASSERT_EQ(reply.tokens.size(), 8U) << message(reply);
+  EXPECT_EQ(reply.tokens[0].chosen.bytes, "a");
+  EXPECT_EQ(reply.tokens[0].chosen.logprob, std::nullopt) << "nothing is before it";
+  EXPECT_TRUE(reply.tokens[0].top.empty());
+  for (std::size_t i = 1; i < 8; ++i) {
+    EXPECT_EQ(reply.tokens[i].chosen.bytes, std::string(1, static_cast<char>('a' + i)));
+    EXPECT_EQ(reply.tokens[i].chosen.logprob, (static_cast<float>(i) + 1 - 64) / 8.0F);
+    EXPECT_EQ(reply.tokens[i].top.size(), 1U);
+  }
+  EXPECT_EQ(reply.usage.prompt_tokens, 6U);
+  EXPECT_EQ(reply.usage.reply_tokens, 2U);
+  EXPECT_EQ(service_->status().reply_token_count, 2U);
+}
+
+TEST_F(GenerationServiceTest, AnEchoMayStandAlone) {
+  start();
+  const auto ended = [&](GenerationCall call) {
+    call.token_limit = 0;
+    call.echoes_prompt = true;
+    auto reply = answer(std::move(call));
+    EXPECT_EQ(reply.end, FinishReason::Length) << message(reply);
+    EXPECT_EQ(reply.usage.reply_tokens, 0U);
+    return reply;
+  };
+  EXPECT_EQ(ended({.text = "abc"}).text, "abc");
+  const auto scored = ended({.text = "abc", .sampling = {.logprob_count = 0}, .choice_count = 2});
+  EXPECT_EQ(scored.texts, (std::map<std::uint32_t, std::string>{{0, "abc"}, {1, "abc"}}));
+  EXPECT_EQ(scored.tokens.size(), 3U);
+  const auto single = ended({.ids = {5}, .sampling = {.logprob_count = 0}});
+  EXPECT_EQ(single.text, "e");
+  ASSERT_EQ(single.tokens.size(), 1U);
+  EXPECT_EQ(single.tokens[0].chosen.logprob, std::nullopt);
+}
+
+TEST_F(GenerationServiceTest, AWorkerThatDoesNotScoreAPromptFailsTheCall) {
+  start("no_scores");
+  const GenerationCall call{
+      .text = "abc", .token_limit = 1, .echoes_prompt = true, .sampling = {.logprob_count = 0}};
+  const std::string why = "the worker told other tokens of a prompt than it was asked for";
+  EXPECT_NE(message(answer(call)).find(why), std::string::npos);
+  auto alone = call;
+  alone.token_limit = 0;
+  EXPECT_NE(message(answer(alone)).find(why), std::string::npos);
+}
+
+// From within any part of it.
+TEST_F(GenerationServiceTest, AScoredPromptMayBeCancelledFromWithin) {
+  start();
+  for (const std::size_t part_count : {1U, 2U, 3U}) {
+    std::size_t count = 0;
+    CallId id = 0;
+    GenerationSink events;
+    events.on_part = [&](const ReplyPart&, const GenerationUsage&) {
+      if (++count == part_count) service_->cancel(id);
+    };
+    events.on_choice_end = [](std::uint32_t, FinishReason) { FAIL(); };
+    events.on_end = [](const GenerationEnd&) { FAIL(); };
+    events.on_failed = [](const CallError& error) { FAIL() << error.error.message; };
+    id = service_->generate(
+        {.text = "abc", .token_limit = 2, .echoes_prompt = true, .sampling = {.logprob_count = 0}},
+        std::move(events));
+    run_until([&] { return count == part_count; });
+    EXPECT_EQ(answer({.text = "x", .token_limit = 1}).text, "y");
+    EXPECT_EQ(count, part_count);
+  }
+}
+
 TEST_F(GenerationServiceTest, SettingsThatDecodersDoNotHaveAreRefused) {
   const auto refusal = [&](const ServedModel& model) {
     options_.decoders = {model};

@@ -30,7 +30,7 @@ class TestGeneration {
     options.precision = precision;
     options.thread_count = threads;
     options.step_tokens_max = steps.step_tokens_most;
-    options.sequences_max = steps.sequences_most;
+    options.logits_max = steps.sequences_most + steps.scored_most;
     options.block_count = steps.block_count;
     decoder_ = *engine::Decoder::load(options);
     GenerationEvents events;
@@ -215,6 +215,54 @@ std::vector<GeneratedToken> computed_whole(Generate request, DecoderPrecision pr
 bool has_same_bits(const std::vector<GeneratedToken>& one, std::vector<GeneratedToken> other) {
   for (auto& token : other) token.sequence = one.empty() ? 0 : one.front().sequence;
   return one == other;
+}
+
+// A reply that is known is scored with the bits with which it was chosen: in chunks, in company,
+// with a cache that preempts, and though its beginning is kept. Nothing is chosen behind it.
+TEST(GenerationTest, WhatIsKnownIsScoredWithTheBitsOfItsChoice) {
+  auto tight = roomy();
+  tight.block_count = 9;
+  tight.step_tokens_most = 20;
+  tight.scored_most = 3;
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    TestGeneration crowd(tight, precision, 2);
+    std::map<SequenceId, std::vector<GeneratedToken>> wanted;
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      auto request = request_behind(seed);
+      wanted[seed] = computed_whole(request, precision);
+      for (auto& token : wanted[seed]) token.is_prompt = true;
+      request.score_from = static_cast<std::uint32_t>(request.ids.size());
+      for (const auto& token : wanted[seed]) request.ids.push_back(token.token);
+      request.token_limit = 0;
+      ASSERT_TRUE(crowd.generation->add(seed, std::move(request)));
+    }
+    crowd.run();
+    EXPECT_GT(crowd.generation->preemption_count(), 0U);
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      EXPECT_TRUE(has_same_bits(crowd.tokens[seed], wanted[seed])) << "seed " << seed;
+      EXPECT_EQ(crowd.ends[seed], FinishReason::Length);
+    }
+  }
+}
+
+TEST(GenerationTest, AScoredPromptIsContinuedAsWithoutScores) {
+  auto request = request_of(5, false);
+  request.sampling.logprob_count = 1;
+  TestGeneration plain(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(plain.generation->add(1, request));
+  plain.run();
+  request.score_from = 1;
+  TestGeneration scored(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(scored.generation->add(1, request));
+  scored.run();
+  auto told = scored.tokens[1];
+  ASSERT_EQ(told.size(), request.ids.size() - 1 + plain.tokens[1].size());
+  for (std::size_t i = 1; i < request.ids.size(); ++i) {
+    EXPECT_EQ(told[i - 1].token, request.ids[i]);
+    EXPECT_TRUE(told[i - 1].is_prompt && told[i - 1].logprobs);
+  }
+  told.erase(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(request.ids.size() - 1));
+  EXPECT_EQ(told, plain.tokens[1]);
 }
 
 TEST(GenerationTest, BehindAKeptBeginningEveryBitIsAsWithoutIt) {

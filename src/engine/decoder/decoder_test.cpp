@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -84,6 +85,35 @@ TEST_P(DecoderModelTest, LogitsDoNotDependOnCompanyChunksOrThreads) {
   }
 }
 
+// As many as are wanted, of the last tokens of a chunk: each has the bits that it has by itself.
+TEST_P(DecoderModelTest, LogitsOfSeveralTokensOfAStepAreThoseOfEach) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    DecoderFixture fixture(GetParam());
+    fixture.options.precision = precision;
+    const auto prompt = fixture.prompt(0);
+    const auto decoder = fixture.load();
+    const std::size_t vocab = decoder->vocab_size();
+    TestSequence single(*decoder, 0);
+    std::vector<float> expected;
+    for (std::size_t t = 0; t < prompt.size(); ++t) {
+      const auto logits = single.push(prompt.subspan(t, 1));
+      expected.insert(expected.end(), logits.begin(), logits.end());
+    }
+    for (const std::size_t wanted : {std::size_t{2}, prompt.size()}) {
+      TestSequence whole(*decoder, 1);
+      TestSequence company(*decoder, 2);
+      auto step = whole.next(prompt);
+      step.logit_count = static_cast<std::uint32_t>(wanted);
+      const StepSequence steps[] = {step, company.next(fixture.prompt(1).first(3))};
+      std::vector<float> logits((wanted + 1) * vocab);
+      ASSERT_TRUE(decoder->step(steps, logits));
+      logits.resize(wanted * vocab);
+      const auto first = static_cast<std::ptrdiff_t>((prompt.size() - wanted) * vocab);
+      EXPECT_TRUE(std::equal(logits.begin(), logits.end(), expected.begin() + first)) << wanted;
+    }
+  }
+}
+
 // Keys and values that another sequence has computed, token by token and in company, stand for
 // one's own: the rest of a prompt gives the bits that the whole of it gives.
 TEST_P(DecoderModelTest, BehindSharedBlocksLogitsAreTheSame) {
@@ -162,8 +192,9 @@ TEST(DecoderTest, RefusesWhatDoesNotFit) {
   const auto decoder = fixture.load();
   std::vector<float> logits(decoder->vocab_size());
   const std::vector<std::uint32_t> blocks{0, 1};
-  const auto message_of = [&](std::vector<std::uint32_t> tokens, std::uint32_t position) {
-    const StepSequence step{tokens, position, blocks, true};
+  const auto message_of = [&](std::vector<std::uint32_t> tokens, std::uint32_t position,
+                              std::uint32_t wanted = 1) {
+    const StepSequence step{tokens, position, blocks, wanted};
     const auto outcome = decoder->step(std::span(&step, 1), logits);
     return outcome ? std::string() : outcome.error().message;
   };
@@ -171,6 +202,7 @@ TEST(DecoderTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message_of({67}, 0), "a token id is not in the vocabulary of 67: 67");
   EXPECT_EQ(message_of({5}, 32), "2 blocks of the cache do not hold 33 tokens");
   EXPECT_EQ(message_of({5}, 128), "a sequence has at most 128 tokens: 129");
+  EXPECT_EQ(message_of({5}, 0, 2), "a sequence of a step has 1 tokens, and logits are wanted of 2");
   EXPECT_EQ(message_of({5}, 0), "");
 }
 
