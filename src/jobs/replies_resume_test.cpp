@@ -177,7 +177,7 @@ TEST_F(RepliesResumeTest, GoesOnWithTheTimeAndTheContextThatItBeganWith) {
   interrupt_at(50);
   const auto identity = RunJournal::read(files_.journal)->identity;
   options_.resume = true;
-  options_.free_bytes = 0;
+  options_.memory = {};
   run_well();
   EXPECT_TRUE(output() == undisturbed);
   const auto about = read_output_record(files_.about);

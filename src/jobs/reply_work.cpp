@@ -73,7 +73,7 @@ Result<std::unique_ptr<CorpusBackend>> ReplyWork::open(CorpusSink sink,
   hash_ = MUSTER_TRY(decoder_hash(options_.source));
   const auto then = interrupted_identity(options_, files_);
   const auto length_then = number_in<std::uint32_t>(then, kContext);
-  const WorkerMemory memory{.free_bytes = options_.free_bytes};
+  const auto& memory = options_.memory;
   const auto cache = length_then && *length_then <= spec.length_max
                          ? cache_for(spec, options_.precision, *length_then, memory)
                          : fit_cache(spec, options_.precision, spec.length_max, memory);
