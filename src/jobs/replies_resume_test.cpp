@@ -2,13 +2,12 @@
 // there for the next run, and the output is that of an undisturbed one.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <fstream>
 #include <random>
 
 #include "base/file.h"
+#include "base/full_disk_fixture.h"
 #include "dataset/run_journal.h"
 #include "jobs/finished_output.h"
 #include "jobs/replies_fixture.h"
@@ -45,6 +44,11 @@ class RepliesResumeTest : public RepliesFixture {
     EXPECT_EQ(stopped.error().kind, ErrorKind::Cancelled) << stopped.error().message;
     EXPECT_EQ(last_.text_count, 0U);
     return kept();
+  }
+
+  Result<RepliesReport> run_on_full_disk(std::uint64_t file_size) {
+    const FullDisk disk(file_size);
+    return run();
   }
 
   /// No flag, --resume, --restart: each is refused with this sentence and touches nothing.
@@ -207,18 +211,11 @@ TEST_F(RepliesResumeTest, ResumingWhatIsFinishedComputesNothing) {
 TEST_F(RepliesResumeTest, AFullDiskLeavesNoFinalNameAndCanBeResumed) {
   write_prompts(2000, "a");
   const auto undisturbed = undisturbed_bytes();
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  // A file may not become larger: its write fails, as on a full disk.
-  for (const rlim_t size : {rlim_t{20'000}, rlim_t{100'000}}) {
+  for (const std::uint64_t size : {20'000U, 100'000U}) {
     SCOPED_TRACE(size);
     ASSERT_LT(size, undisturbed.size());
     options_.resume = false;
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-    const rlimit small{size, before.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-    const auto full = run();
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto full = run_on_full_disk(size);
     ASSERT_FALSE(full);
     EXPECT_EQ(full.error().kind, ErrorKind::ResourceExhausted) << full.error().message;
     EXPECT_FALSE(exists(options_.out));
@@ -228,7 +225,6 @@ TEST_F(RepliesResumeTest, AFullDiskLeavesNoFinalNameAndCanBeResumed) {
     std::filesystem::remove(options_.out);
     std::filesystem::remove(files_.about);
   }
-  std::signal(SIGXFSZ, handler);
 }
 
 TEST_F(RepliesResumeTest, NothingOfSomebodyElseIsReplaced) {
