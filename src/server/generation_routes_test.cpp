@@ -1,9 +1,7 @@
 // Replies over HTTP, from a decoder that counts (stand_ins/counting_worker).
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -283,97 +281,6 @@ TEST_F(GenerationRoutes, AKeyIsToldWhatIsLeftOfItsLimitsOnReplies) {
   EXPECT_EQ(call("POST", "/v1/completions", headers, kAskX).status, 429);
 }
 
-TEST_F(GenerationRoutes, ADecoderIsLoadedAndUnloadedBesideModelsThatEmbed) {
-  add_decoder("");
-  start();
-  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
-  const auto loaded = post("/v1/models/load", wanted.dump());
-  ASSERT_EQ(loaded.status, 200) << loaded.body;
-  EXPECT_EQ(json(loaded)["id"], "second");
-  EXPECT_EQ(json(loaded)["task"], "generate");
-  EXPECT_EQ(json(loaded)["state"], "ready");
-  EXPECT_EQ(json(post("/v1/completions",
-                      R"({"model":"second","prompt":"x","max_tokens":1})"))["choices"][0]["text"],
-            "y");
-  EXPECT_EQ(message(post("/v1/models/load", wanted.dump())),
-            "Invalid 'name': a model of that name is there: second.");
-  const Json as_tiny{{"model", (folder_ / "counting").string()}, {"name", "tiny"}};
-  EXPECT_EQ(message(post("/v1/models/load", as_tiny.dump())),
-            "Invalid 'name': a model of that name is there: tiny.");
-
-  const auto unloaded = post("/v1/models/unload", R"({"model":"second"})");
-  EXPECT_EQ(
-      json(unloaded),
-      Json({{"id", "second"}, {"object", "model"}, {"state", "absent"}, {"in_flight_replies", 0}}));
-  EXPECT_EQ(get("/v1/models/second").status, 404);
-  const auto gone = post("/v1/completions", R"({"model":"second","prompt":"x"})");
-  EXPECT_EQ(gone.status, 404) << gone.body;
-  EXPECT_EQ(json(gone)["error"]["code"], "model_not_found");
-  EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 404);
-  EXPECT_EQ(post("/v1/embeddings", R"({"model":"tiny","input":"a"})").status, 200);
-}
-
-// What lies at a path is told to the log alone, by its name.
-TEST_F(GenerationRoutes, WhatIsNoModelFileIsNamedInTheLog) {
-  std::string log;
-  hooks_.log = [&log](const LogLine& line) { log += std::string(line.message) + "\n"; };
-  start_counting();
-  ASSERT_EQ(::mkfifo((folder_ / "p.gguf").c_str(), 0600), 0);
-  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  std::filesystem::create_directory(folder_ / "f.gguf");
-  for (const auto* name : {"p.gguf", "f.gguf", "none.gguf", "pipe"}) {
-    const auto answer =
-        post("/v1/models/load", Json{{"model", (folder_ / name).string()}, {"name", "x"}}.dump());
-    EXPECT_EQ(answer.status, 404) << answer.body;
-    EXPECT_EQ(
-        message(answer),
-        "The model cannot be loaded: the server's log says why, under the id of this request");
-  }
-  loop_.stop();
-  thread_.join();
-  for (const std::string cause : {"p.gguf: a pipe, not a file", "f.gguf: a folder, not a file",
-                                  "none.gguf: no such file", "pipe: a pipe, not a model folder"}) {
-    const auto line = "model x: not loaded: " + (folder_ / cause).string() + ", asked for by ";
-    EXPECT_NE(log.find(line), std::string::npos) << cause << "\n" << log;
-  }
-}
-
-// 499 is for clients that left; this one is still there.
-TEST_F(GenerationRoutes, ALoadThatAnUnloadOvertakesIsToldSo) {
-  add_decoder("");
-  start();
-  ::setenv("COUNTING_WORKER", "hang_at_load", 1);
-  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
-  const auto client = begin_post("/v1/models/load", wanted.dump());
-  while (get("/v1/models/second").status != 200) std::this_thread::yield();
-  EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 200);
-  const auto answer = read_until(client, "conflict");
-  EXPECT_TRUE(answer.starts_with("HTTP/1.1 409 Conflict\r\n")) << answer;
-  EXPECT_NE(answer.find("the model was unloaded while it was loading: second"), std::string::npos)
-      << answer;
-  EXPECT_EQ(get("/metrics").body.find(R"(status="499")"), std::string::npos);
-}
-
-TEST_F(GenerationRoutes, WhatDecodersDoNotHaveIsNamedByItsField) {
-  start_counting();
-  const auto refused = [&](const char* field, const Json& value) {
-    const auto answer =
-        post("/v1/models/load",
-             Json{{"model", (folder_ / "counting").string()}, {"name", "second"}, {field, value}}
-                 .dump());
-    EXPECT_EQ(answer.status, 400) << answer.body;
-    EXPECT_EQ(json(answer)["error"]["param"], field) << answer.body;
-    return message(answer);
-  };
-  EXPECT_EQ(refused("pooling", "mean"),
-            "Invalid 'pooling': second: a model that generates has no pooling.");
-  refused("normalize", true);
-  refused("prompt_name", "query");
-  refused("precision", "fp16");
-  refused("devices", Json::array({"cpu:9"}));
-  EXPECT_EQ(post("/v1/models/load", R"({"model":"/no/such/file.gguf"})").status, 404);
-}
-
 TEST_F(GenerationRoutes, ARequestForADecoderThatIsBeingLoadedIsToComeAgain) {
   add_decoder("hang_at_load");
   options_.models.clear();
@@ -520,6 +427,36 @@ TEST_F(GenerationRoutes, WhatOfAPromptWasCachedIsToldAndCounted) {
   EXPECT_EQ(metric("prefix_cache_queries_total"), "80");
   EXPECT_EQ(metric("prefix_cache_hits_total"), "32");
 }
+
+// SHA-256 of "other-key", by coreutils' sha256sum, behind the other's entry.
+constexpr std::string_view kOtherKey = R"(  - name: other
+    sha256: 580843d03d2216ff1a275d0991bad66e4d1af871171d929e9de604b7959f9bca
+    scopes: [embed]
+)";
+
+class SharedBeginnings : public GenerationFixture, public testing::WithParamInterface<bool> {};
+
+// What `cache_scope` says of vectors it says of prompts.
+TEST_P(SharedBeginnings, OfTwoKeysAreFoundWhereTheyAreToldTo) {
+  options_.is_cache_shared = GetParam();
+  use_keys(std::string(kKeys) + std::string(kOtherKey));
+  start_counting();
+  const auto cached = [&](const char* key) {
+    const Json body{{"model", "chat"}, {"prompt", std::string(40, 'a')}, {"max_tokens", 2}};
+    const auto answer =
+        call("POST", "/v1/completions",
+             {{"Authorization", std::string("Bearer ") + key}, kJsonBody}, body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(json(answer)["choices"][0]["text"], "bc");
+    return json(answer)["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+  };
+  EXPECT_EQ(cached("test-key"), 0);
+  EXPECT_EQ(cached("other-key"), GetParam() ? 32 : 0);
+  EXPECT_EQ(cached("test-key"), 32) << "its own";
+  EXPECT_EQ(cached("other-key"), 32);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scopes, SharedBeginnings, testing::Bool());
 
 TEST_F(GenerationRoutes, WithoutAPrefixCacheNothingIsLookedUp) {
   options_.has_prefix_cache = false;

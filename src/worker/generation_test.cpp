@@ -320,6 +320,42 @@ TEST(GenerationTest, SharedBeginningsInCompanyAndAfterPreemptionChangeNothing) {
 
 // Of 60 ids three whole blocks are kept once the first one has computed them in its first step; the
 // others begin behind them, and each reply is what it is alone.
+// A cache of ten blocks: what ended replies have left is evicted for others while these run. It is
+// computed again, with the same bits.
+TEST(GenerationTest, WhatIsEvictedWhileRepliesRunChangesNothing) {
+  auto tight = roomy();
+  tight.block_count = 10;
+  tight.step_tokens_most = 20;
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    TestGeneration crowd(tight, precision, 2);
+    std::map<SequenceId, Generate> asked;
+    const auto ask = [&](SequenceId id, Generate request) {
+      asked[id] = request;
+      ASSERT_TRUE(crowd.generation->add(id, std::move(request)));
+    };
+    ask(1, request_behind(1));
+    crowd.run();
+    ask(2, request_behind(2));
+    crowd.run();
+    EXPECT_EQ(crowd.cached.at(2), 32U) << "it is still there";
+    for (std::uint64_t seed = 3; seed <= 14; ++seed) {
+      auto unrelated = request_of(seed, seed % 2 == 0);
+      unrelated.sampling.logprob_count = 5;
+      ask(seed, std::move(unrelated));
+    }
+    ask(15, request_behind(15));
+    crowd.run();
+    EXPECT_LT(crowd.cached.at(15), 32U) << "it is gone";
+    ask(16, request_behind(16));
+    crowd.run();
+    EXPECT_EQ(crowd.cached.at(16), 32U) << "the one before it has computed it anew";
+    for (const auto& [id, request] : asked) {
+      EXPECT_TRUE(has_same_bits(crowd.tokens[id], computed_whole(request, precision)))
+          << id << " in " << decoder_precision_name(precision);
+    }
+  }
+}
+
 TEST(GenerationTest, OfSeveralChoicesOneComputesThePrompt) {
   auto request = request_behind(3);
   request.ids.resize(60, 9);
