@@ -144,6 +144,7 @@ bool StepScheduler::awaits_another(const Sequence& sequence, std::uint32_t found
   return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
     const auto& other = sequences_.at(entry.second);
     if (!other.can_keep || other.scope != sequence.scope) return false;
+    if (other.score_from > 0) return false;  // it takes small steps
     const auto end =
         std::mismatch(shared.begin(), shared.end(), other.ids.begin(), other.ids.end()).first;
     const auto common = static_cast<std::uint32_t>(end - shared.begin()) / size;

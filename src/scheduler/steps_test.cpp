@@ -326,6 +326,14 @@ TEST(StepSchedulerTest, WhatIsScoredIsComputedThoughItIsKept) {
   EXPECT_EQ(steps.next(), (Parts{{3, 4, 5, true, 3}}));
 }
 
+// It would take several steps for what one step computes.
+TEST(StepSchedulerTest, NobodyAwaitsTheBlocksOfOneThatIsScored) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 6), .token_limit = 1, .score_from = 1}));
+  ASSERT_TRUE(steps.add(2, {.ids = numbered(1, 6), .token_limit = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 4, false, 4}, {2, 0, 6, true}}));
+}
+
 TEST(StepSchedulerTest, OnePromptIsScoredAtATimeAndNobodyElseWaitsForIt) {
   StepScheduler steps(scoring());
   ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 9), .token_limit = 1, .score_from = 1}));

@@ -134,7 +134,7 @@ BodyField count_field(std::string_view name, CountRange range, std::optional<std
 ApiStatus read_top_k(JsonValue& value, std::uint32_t& into) {
   const auto number = whole_number(value);
   if (!number) MUSTER_TRY(read_number(value, "top_k", -1, UINT32_MAX));  // what is no number at all
-  if (!number || number->magnitude > (number->is_negative ? 1 : UINT32_MAX)) {
+  if (!number || number->magnitude > (number->is_negative ? 1U : UINT32_MAX)) {
     return wrong_field("top_k", "invalid_value",
                        "Invalid 'top_k': expected an integer, -1 or greater.");
   }
