@@ -55,8 +55,8 @@ class World {
                 .step_tokens_most = 1 + number(64),
                 .sequences_most = 1 + number(8),
                 .length_max = 2 + number(200),
-                .keeps_prefixes = trace != Trace::NothingKept,
-                .scored_most = 1 + number(20)};
+                .scored_most = 1 + number(20),
+                .keeps_prefixes = trace != Trace::NothingKept};
     steps_.emplace(options_);
     cells_.resize(std::size_t{options_.block_count} * options_.block_tokens, Histories::kNone);
     for (auto& beginning : beginnings_) beginning = tokens(1 + number(options_.length_max));
