@@ -329,7 +329,8 @@ TEST_F(RepliesTest, TheWeightsLeaveLessForKeysAndValues) {
   const auto context = [&](std::uint64_t weights_bytes) {
     options_.memory = {.free_bytes = std::uint64_t{2} << 30U, .other_bytes = weights_bytes};
     run_well();
-    for (const auto& [name, value] : read_output_record(files_.about)->identity) {
+    const auto record = read_output_record(files_.about);
+    for (const auto& [name, value] : record->identity) {
       if (name == "the context") return value;
     }
     return std::string("not told");
