@@ -154,6 +154,7 @@ TEST(GenerationApi, APromptIsATextOrIds) {
   EXPECT_EQ(call(R"("a b")").text, "a b");
   EXPECT_EQ(call(R"(["a b"])").text, "a b");
   EXPECT_EQ(call("[3,1,2]").ids, (std::vector<std::uint32_t>{3, 1, 2}));
+  EXPECT_EQ(call("[[3,1,2]]").ids, (std::vector<std::uint32_t>{3, 1, 2})) << "a list of one";
   const auto refused = [](const std::string& prompt) {
     return refusal(parse_completion(R"({"model":"m","prompt":)" + prompt + "}", {}));
   };
@@ -163,7 +164,12 @@ TEST(GenerationApi, APromptIsATextOrIds) {
             "prompt: Invalid 'prompt': it is empty, and there is nothing to continue.");
   EXPECT_EQ(refused(R"(["",5])"), refused(R"(["a","b"])"));
   EXPECT_EQ(refused(R"([5,"a"])"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused("[[1],[2]]"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused("[1,[2]]"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused("[[1],2]"), refused(R"(["a","b"])"));
+  EXPECT_TRUE(refused("[[[1]]]").starts_with("prompt: Invalid type for 'prompt'"));
   EXPECT_TRUE(refused("[]").starts_with("prompt: Invalid 'prompt': empty array."));
+  EXPECT_EQ(refused("[[]]"), refused("[]"));
   EXPECT_TRUE(refused("true").starts_with("prompt: Invalid type for 'prompt'"));
   EXPECT_TRUE(refused("[-1]").starts_with("prompt: Invalid 'prompt': expected an integer"));
 }

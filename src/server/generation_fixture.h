@@ -71,7 +71,7 @@ class GenerationFixture : public ServerFixture {
   UniqueFd begin_post(const std::string& path, const std::string& body) {
     auto client = connect_to(server_->port());
     const std::string request = "POST " + path +
-                                " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                                " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
                                 "Content-Length: " +
                                 std::to_string(body.size()) + "\r\n\r\n" + body;
     EXPECT_EQ(::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL),

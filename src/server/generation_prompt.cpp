@@ -86,28 +86,47 @@ ApiStatus read_turn(JsonValue& value, const GenerationLimits& limits, ChatTurn& 
   return Done{};
 }
 
-// A list of one text, or of token ids.
+ApiStatus one_prompt_only() {
+  return unsupported_value("prompt", "one text, as a request has one prompt");
+}
+
+// The ids of a prompt.
+ApiStatus read_prompt_ids(JsonValue& value, const GenerationLimits& limits, GenerationCall& call) {
+  simdjson::ondemand::array ids;
+  if (const auto fault = value.get_array().get(ids)) return broken_json(fault);
+  for (auto item : ids) {
+    JsonValue element;
+    if (const auto fault = item.get(element)) return broken_json(fault);
+    if (call.ids.size() == limits.tokens_most) return list_too_long("prompt", limits.tokens_most);
+    call.ids.push_back(
+        static_cast<std::uint32_t>(MUSTER_TRY(read_integer(element, "prompt", 0, UINT32_MAX))));
+  }
+  if (call.ids.empty()) return empty_list("prompt");
+  return Done{};
+}
+
+// A list of token ids, or of one prompt: a text or its ids.
 ApiStatus read_prompt_list(JsonValue& value, const GenerationLimits& limits, GenerationCall& call) {
   simdjson::ondemand::array list;
   if (const auto fault = value.get_array().get(list)) return broken_json(fault);
   std::size_t count = 0;
-  bool has_text = false;
+  bool has_prompt = false;
   for (auto item : list) {
     JsonValue element;
     if (const auto fault = item.get(element)) return broken_json(fault);
-    ++count;
-    const bool is_text = MUSTER_TRY(type_of(element)) == json_type::string;
-    if (is_text && count == 1) {
-      has_text = true;
+    const auto type = MUSTER_TRY(type_of(element));
+    const bool is_prompt = type == json_type::string || type == json_type::array;
+    if (has_prompt || (is_prompt && count > 0)) return one_prompt_only();
+    if (++count > limits.tokens_most) return list_too_long("prompt", limits.tokens_most);
+    if (type == json_type::string) {
       call.text = MUSTER_TRY(read_text(element, "prompt", limits.prompt_bytes_most));
-    } else if (is_text || has_text) {
-      return unsupported_value("prompt", "one text, as a request has one prompt");
-    } else if (count > limits.tokens_most) {
-      return list_too_long("prompt", limits.tokens_most);
+    } else if (type == json_type::array) {
+      MUSTER_TRY(read_prompt_ids(element, limits, call));
     } else {
       call.ids.push_back(
           static_cast<std::uint32_t>(MUSTER_TRY(read_integer(element, "prompt", 0, UINT32_MAX))));
     }
+    has_prompt = is_prompt;
   }
   if (count == 0) return empty_list("prompt");
   return Done{};

@@ -201,10 +201,14 @@ void GenerationService::submit(CallId id, Call& call, const GenerationCall& aske
                                const std::vector<std::uint32_t>& ids) {
   auto& decoder = *call.decoder;
   const auto room = decoder.length_max() - call.usage.prompt_tokens;
+  // lm-eval-harness asks for one token behind a text that it has scored, and takes the last one
+  // off: a token that only ends the reply has to be there, too.
+  const bool keeps_stop = asked.scores_prompt() && asked.token_limit == 1U;
   StreamRequest request{.ids = ids,
                         .token_limit = std::min(room, asked.token_limit.value_or(room)),
-                        .stop_ids = asked.ignores_stop_ids ? std::vector<std::uint32_t>{}
-                                                           : decoder.prompts->text.stop_ids,
+                        .stop_ids = asked.ignores_stop_ids || keeps_stop
+                                        ? std::vector<std::uint32_t>{}
+                                        : decoder.prompts->text.stop_ids,
                         .prefix_scope = prefix_scope(asked.caller),
                         .scores_prompt = asked.scores_prompt(),
                         .sampling = asked.sampling};

@@ -24,7 +24,9 @@ void GenerationService::on_begun(ServingDecoder& decoder, StreamId stream,
     auto& cached = call.usage.cached_tokens;
     cached = std::exchange(call.has_begun, true) ? std::min(cached, cached_count) : cached_count;
   }
-  if (!looks_up_prefixes_) return;
+  // A prompt that is scored is computed, whatever is cached.
+  const bool is_scored = call.scored_first && token_count == 0;
+  if (!looks_up_prefixes_ || is_scored) return;
   counts_.prefix_query_token_count += std::uint64_t{call.usage.prompt_tokens} + token_count;
   counts_.prefix_hit_token_count += cached_count;
 }

@@ -448,6 +448,15 @@ TEST_F(GenerationServiceTest, AScoredPromptSurvivesItsWorkersWithoutATokenTwiceO
   EXPECT_EQ(service_->status().reply_token_count, 2U);
 }
 
+// As lm-eval-harness asks: it takes the last token off, which is not one of its text.
+TEST_F(GenerationServiceTest, AScoredPromptHasOneTokenBehindItThoughThatEndsTheReply) {
+  start();
+  const auto reply = answer(
+      {.text = "8", .token_limit = 1, .echoes_prompt = true, .sampling = {.logprob_count = 0}});
+  EXPECT_EQ(reply.tokens.size(), 2U) << message(reply);
+  EXPECT_EQ(reply.end, FinishReason::Length);
+}
+
 TEST_F(GenerationServiceTest, AnEchoMayStandAlone) {
   start();
   const auto ended = [&](GenerationCall call) {

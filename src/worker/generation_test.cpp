@@ -221,7 +221,7 @@ bool has_same_bits(const std::vector<GeneratedToken>& one, std::vector<Generated
 // with a cache that preempts, and though its beginning is kept. Nothing is chosen behind it.
 TEST(GenerationTest, WhatIsKnownIsScoredWithTheBitsOfItsChoice) {
   auto tight = roomy();
-  tight.block_count = 9;
+  tight.block_count = 7;
   tight.step_tokens_most = 20;
   tight.scored_most = 3;
   for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
