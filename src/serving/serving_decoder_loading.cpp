@@ -142,7 +142,7 @@ Result<std::uint64_t> ServingDecoders::fit_memory(const Opened& opened) const {
       fmt::format("{} needs {} on each device (weights {}, a step {}, keys and values {}), and {} "
                   "has {} left: unload another model or name fewer tokens (length_max)",
                   decoder.name, human_bytes(decoder.planned_bytes),
-                  human_bytes(demand.weights_bytes), human_bytes(demand.work_bytes),
+                  human_bytes(demand.weights_bytes), human_bytes(demand.step_bytes()),
                   human_bytes(cache.bytes), options_.devices[tightest].name(),
                   human_bytes(*least))};
 }
