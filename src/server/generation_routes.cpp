@@ -192,7 +192,10 @@ ApiStatus hold_answer(Exchange& exchange, const GenerationCall& call, std::uint3
       std::min<std::uint64_t>(length_max, call.token_limit.value_or(length_max) + scored);
   const auto& top = call.sampling.logprob_count;
   const auto bytes = kBytesOfAText + (top ? (1 + *top) * kBytesOfALogprob : 0);
-  const auto echo = call.echoes_prompt ? call.text.size() + call.ids.size() * kBytesOfAText : 0;
+  // A scored prompt stands in the lists as well: as tokens, and among the likeliest of each place.
+  const std::uint64_t times = call.scores_prompt() ? 3 : 1;
+  const auto echo =
+      call.echoes_prompt ? times * (call.text.size() + call.ids.size() * kBytesOfAText) : 0;
   const auto all = std::max(call.choice_count, call.candidate_count) * (echo + tokens * bytes);
   const auto most = MemoryBudget::most_of_one(exchange.state().http->memory().most());
   if (all <= most) return hold_bytes(exchange, all);
