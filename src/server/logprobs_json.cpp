@@ -109,7 +109,7 @@ void LogprobsJson::add_to_lists(const ReplyToken& token) {
       chosen.is_text && characters_ > 0 && !bytes.empty() && continues_character(bytes[0]);
   append_comma(offsets_);
   offsets_ += std::to_string(characters_ - (is_within ? 1 : 0));
-  if (!chosen.is_text) return;
+  if (!chosen.is_text && !chosen.is_echoed) return;
   for (const char byte : bytes) characters_ += continues_character(byte) ? 0 : 1;
 }
 

@@ -96,6 +96,17 @@ TEST(LogprobsJson, ATokenThatIsNoTextTakesNoPlaceInIt) {
                              R"("text_offset":[0,1,1]})");
 }
 
+// It has five letters, and no bytes of the text are its own.
+TEST(LogprobsJson, ASpecialTokenThatAnEchoShowsTakesItsPlace) {
+  LogprobsJson logprobs(false);
+  logprobs.add(token("a", 0));
+  logprobs.add({.chosen = {.bytes = "<|x|>", .is_text = false, .is_echoed = true}});
+  logprobs.add(token("b", 0));
+  EXPECT_EQ(logprobs.take(), R"({"tokens":["a","<|x|>","b"],"token_logprobs":[0,0,0],)"
+                             R"("top_logprobs":[{"a":0},{"<|x|>":0},{"b":0}],)"
+                             R"("text_offset":[0,1,6]})");
+}
+
 // The logarithm of zero has no form in JSON.
 TEST(LogprobsJson, WhatCannotBeHasOpenAisWordForIt) {
   LogprobsJson logprobs(true);

@@ -63,6 +63,7 @@ struct GenerationUsage {
 struct ShownToken {
   std::string bytes = {};            // that it adds to the text, maybe a part of a character
   bool is_text = true;               // false: it adds nothing, and `bytes` is its name
+  bool is_echoed = false;            // no text, and yet its name stands in the echo of a prompt
   std::optional<float> logprob = 0;  // nullopt: none, of a prompt's first one
 };
 

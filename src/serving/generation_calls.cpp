@@ -42,9 +42,7 @@ Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
   const auto count = std::max(asked.choice_count, asked.candidate_count);
   for (std::uint32_t i = 0; i < count; ++i) {
     auto reply = MUSTER_TRY(DecoderReply::make(tokenizer, asked.stops, continues_text));
-    choices.push_back({.reply = std::move(reply),
-                       .shown = ShownTokens(tokenizer, continues_text),
-                       .shown_prompt = ShownTokens(tokenizer, false)});
+    choices.push_back({.reply = std::move(reply), .shown = ShownTokens(tokenizer, continues_text)});
   }
   return choices;
 }
@@ -71,6 +69,7 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
             .choices = *std::move(choices),
             .choice_count = kept->choice_count,
             .shows_logprobs = kept->sampling.logprob_count.has_value(),
+            .shown_prompt = ShownTokens(*decoder->prompts->text.tokenizer, false),
             .asked_at = clock_.now()};
   if (const auto refused = admit(call)) {
     call.events->on_failed(*refused);
@@ -82,11 +81,11 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
   return id;
 }
 
-// Replies whose prompt is not with the fleet yet.
+// Replies that are not with the fleet yet.
 std::size_t GenerationService::unsent_count(const ServingDecoder& decoder) const {
   std::size_t count = 0;
   for (const auto& [id, call] : calls_) {
-    if (call.decoder == &decoder && !call.is_sent) count += call.choices.size();
+    if (call.decoder == &decoder) count += call.choices.size() - call.sent_count;
   }
   return count;
 }
@@ -195,8 +194,8 @@ std::uint64_t GenerationService::prefix_scope(const std::string& caller) const {
   return shares_prefixes_ || caller.empty() ? 0 : hash64(caller);
 }
 
-// Each reply is a stream that the fleet knows nothing more of: it may run on any worker. Those on
-// one worker share what the first of them computes of the prompt.
+// Those on one worker share what the first of them computes of the prompt. One that is scored is
+// computed whole, whatever is cached: one reply has it scored for all, and the others come behind.
 void GenerationService::submit(CallId id, Call& call, const GenerationCall& asked,
                                const std::vector<std::uint32_t>& ids) {
   auto& decoder = *call.decoder;
@@ -204,23 +203,33 @@ void GenerationService::submit(CallId id, Call& call, const GenerationCall& aske
   // lm-eval-harness asks for one token behind a text that it has scored, and takes the last one
   // off: a token that only ends the reply has to be there, too.
   const bool keeps_stop = asked.scores_prompt() && asked.token_limit == 1U;
-  StreamRequest request{.ids = ids,
-                        .token_limit = std::min(room, asked.token_limit.value_or(room)),
-                        .stop_ids = asked.ignores_stop_ids || keeps_stop
-                                        ? std::vector<std::uint32_t>{}
-                                        : decoder.prompts->text.stop_ids,
-                        .prefix_scope = prefix_scope(asked.caller),
-                        .scores_prompt = asked.scores_prompt(),
-                        .sampling = asked.sampling};
-  if (request.scores_prompt) call.scored_first = ids.front();
-  if (call.is_ranked() && !call.shows_logprobs) request.sampling.logprob_count = 0;
-  for (std::uint32_t i = 0; i < call.choices.size(); ++i) {
-    request.sampling.choice = i;
-    const auto stream = decoder.fleet->submit(request);
-    call.choices[i].stream = stream;
-    decoder.streams.emplace(stream, StreamOwner{.call = id, .choice = i});
+  call.request = {.ids = ids,
+                  .token_limit = std::min(room, asked.token_limit.value_or(room)),
+                  .stop_ids = asked.ignores_stop_ids || keeps_stop ? std::vector<std::uint32_t>{}
+                                                                   : decoder.prompts->text.stop_ids,
+                  .prefix_scope = prefix_scope(asked.caller),
+                  .scores_prompt = asked.scores_prompt(),
+                  .sampling = asked.sampling};
+  if (call.is_ranked() && !call.shows_logprobs) call.request.sampling.logprob_count = 0;
+  if (!asked.scores_prompt()) return send(id, call, call.choices.size());
+  call.scored_first = ids.front();
+  send(id, call, 1);
+}
+
+// Each reply is a stream that the fleet knows nothing more of: it may run on any worker.
+// count: of the choices that are to be with it then.
+void GenerationService::send(CallId id, Call& call, std::size_t count) {
+  if (call.sent_count >= count) return;
+  auto& decoder = *call.decoder;
+  for (; call.sent_count < count; ++call.sent_count) {
+    const auto choice = static_cast<std::uint32_t>(call.sent_count);
+    call.request.sampling.choice = choice;
+    const auto stream = decoder.fleet->submit(call.request);
+    call.choices[choice].stream = stream;
+    decoder.streams.emplace(stream, StreamOwner{.call = id, .choice = choice});
   }
-  call.is_sent = true;
+  call.request.scores_prompt = false;
+  if (count == call.choices.size()) call.request = {};
 }
 
 void GenerationService::cancel(CallId id) {

@@ -28,6 +28,7 @@ class GenerationServiceTest : public testing::Test {
     std::string text;  // of the first choice, as are `end` and `tokens`
     std::map<std::uint32_t, std::string> texts;
     std::vector<ReplyToken> tokens;
+    std::map<std::uint32_t, std::size_t> token_counts;  // that were told of each choice
     GenerationUsage usage;
     std::optional<FinishReason> end;
     std::vector<std::uint32_t> ended;   // choices, in the order of their ends
@@ -82,6 +83,7 @@ class GenerationServiceTest : public testing::Test {
       EXPECT_FALSE(outcome.is_over());
       outcome.texts[part.choice] += part.text;
       outcome.text = outcome.texts[0];
+      if (part.token != nullptr) ++outcome.token_counts[part.choice];
       if (part.choice == 0 && part.token != nullptr) outcome.tokens.push_back(*part.token);
       outcome.usage = usage;
     };

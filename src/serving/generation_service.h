@@ -86,7 +86,6 @@ class GenerationService {
   struct Choice {
     DecoderReply reply;
     ShownTokens shown;
-    ShownTokens shown_prompt;                // the same for the prompt's own, where it is scored
     std::optional<StreamId> stream = {};     // while it is with the fleet
     std::optional<TimePoint> token_at = {};  // the last one
     std::uint32_t token_count = 0;
@@ -104,11 +103,15 @@ class GenerationService {
     std::vector<Choice> choices;
     std::uint32_t choice_count = 1;  // that are wanted
     bool shows_logprobs = false;
-    bool is_sent = false;    // its prompt is with the fleet
-    bool has_begun = false;  // a worker has begun with one of its replies
-    std::string echo = {};   // what each reply begins with
+    std::size_t sent_count = 0;  // of the choices, that are with the fleet or were
+    StreamRequest request = {};  // of those that are not
+    bool has_begun = false;      // a worker has begun with one of its replies
+    std::string echo = {};       // what each reply begins with
     /// The first token of a prompt that is scored: it comes with the echo, and before all others.
     std::optional<std::uint32_t> scored_first = {};
+    bool is_echoed = false;    // that has come
+    ShownTokens shown_prompt;  // the tokens of a prompt that is scored
+    std::size_t echo_at = 0;   // bytes of the echo that these have stood for
     TimePoint asked_at;
 
     bool is_ranked() const { return choices.size() > choice_count; }
@@ -133,11 +136,13 @@ class GenerationService {
   std::uint64_t prefix_scope(const std::string& caller) const;
   void submit(CallId id, Call& call, const GenerationCall& asked,
               const std::vector<std::uint32_t>& ids);
+  static void send(CallId id, Call& call, std::size_t count);
   void on_begun(ServingDecoder& decoder, StreamId stream, std::uint32_t cached_count);
   void on_token(ServingDecoder& decoder, StreamId stream, const GeneratedToken& token);
   void on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason);
   void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error, bool was_given);
-  bool begin_scored(StreamOwner owner);
+  bool begin_scored(CallId id);
+  bool tell_prompt(CallId id, const std::string& text, ReplyToken token);
   void on_prompt_token(StreamOwner owner, const GeneratedToken& token);
   void count_token(Call& call, Choice& choice, const GeneratedToken& token);
   void end_choice(StreamOwner owner, FinishReason reason);

@@ -448,6 +448,49 @@ TEST_F(GenerationServiceTest, AScoredPromptSurvivesItsWorkersWithoutATokenTwiceO
   EXPECT_EQ(service_->status().reply_token_count, 2U);
 }
 
+// Five ids are scored and three chosen: the worker would end with the ninth.
+TEST_F(GenerationServiceTest, APromptIsScoredOnceForAllChoices) {
+  start("die_after=9");
+  const auto reply = answer({.text = "abcdef",
+                             .token_limit = 1,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 1},
+                             .choice_count = 3});
+  EXPECT_EQ(reply.texts,
+            (std::map<std::uint32_t, std::string>{{0, "abcdefg"}, {1, "abcdefh"}, {2, "abcdefi"}}));
+  EXPECT_EQ(reply.token_counts, (std::map<std::uint32_t, std::size_t>{{0, 7U}, {1, 7U}, {2, 7U}}));
+  EXPECT_EQ(reply.usage.prompt_tokens, 6U);
+  EXPECT_EQ(service_->models()[0].devices[0].restart_count, 0U);
+}
+
+// The best of three is wanted, and workers die amid the prompt and behind it.
+TEST_F(GenerationServiceTest, CandidatesWithAScoredPromptSurviveTheirWorkers) {
+  start("die_after=3");
+  const auto reply = answer({.text = "abcdef",
+                             .token_limit = 2,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 0},
+                             .candidate_count = 3});
+  EXPECT_EQ(reply.wanted, std::vector<std::uint32_t>{2}) << message(reply);
+  EXPECT_EQ(reply.texts.at(2), "abcdefij");
+  EXPECT_EQ(reply.token_counts.at(2), 8U);
+  EXPECT_EQ(reply.usage.reply_tokens, 6U) << "none twice";
+}
+
+// Id 0 is special: it stands in the echo of ids that have it, and adds nothing to a reply.
+TEST_F(GenerationServiceTest, AnEchoShowsTheSpecialTokensOfItsPrompt) {
+  start();
+  const auto reply = answer({.ids = {23, 0, 24},
+                             .token_limit = 1,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 0}});
+  EXPECT_EQ(reply.text, "w<end>xy");
+  ASSERT_EQ(reply.tokens.size(), 4U) << message(reply);
+  EXPECT_FALSE(reply.tokens[1].chosen.is_text);
+  EXPECT_TRUE(reply.tokens[1].chosen.is_echoed);
+  EXPECT_FALSE(reply.tokens[2].chosen.is_echoed) << "it is text";
+}
+
 // As lm-eval-harness asks: it takes the last token off, which is not one of its text.
 TEST_F(GenerationServiceTest, AScoredPromptHasOneTokenBehindItThoughThatEndsTheReply) {
   start();
@@ -491,7 +534,7 @@ TEST_F(GenerationServiceTest, AWorkerThatDoesNotScoreAPromptFailsTheCall) {
 // From within any part of it.
 TEST_F(GenerationServiceTest, AScoredPromptMayBeCancelledFromWithin) {
   start();
-  for (const std::size_t part_count : {1U, 2U, 3U}) {
+  for (const std::size_t part_count : {1U, 2U, 3U, 4U, 6U, 7U}) {
     std::size_t count = 0;
     CallId id = 0;
     GenerationSink events;
@@ -501,9 +544,12 @@ TEST_F(GenerationServiceTest, AScoredPromptMayBeCancelledFromWithin) {
     events.on_choice_end = [](std::uint32_t, FinishReason) { FAIL(); };
     events.on_end = [](const GenerationEnd&) { FAIL(); };
     events.on_failed = [](const CallError& error) { FAIL() << error.error.message; };
-    id = service_->generate(
-        {.text = "abc", .token_limit = 2, .echoes_prompt = true, .sampling = {.logprob_count = 0}},
-        std::move(events));
+    id = service_->generate({.text = "abc",
+                             .token_limit = 2,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 0},
+                             .choice_count = 2},
+                            std::move(events));
     run_until([&] { return count == part_count; });
     EXPECT_EQ(answer({.text = "x", .token_limit = 1}).text, "y");
     EXPECT_EQ(count, part_count);
