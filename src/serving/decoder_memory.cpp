@@ -7,6 +7,7 @@
 
 #include "coordinator/decoder_workers.h"
 #include "modelfile/model_description.h"
+#include "planner/memory/activation_memory.h"
 #include "planner/memory/memory_model.h"
 #include "planner/plan/device_budget.h"
 #include "planner/plan/plan.h"
@@ -51,7 +52,7 @@ Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
       .work_bytes = parts.activations + parts.workspace,
-      .logits_bytes = parts.logits * rows};
+      .logits_bytes = muster::logits_bytes(model.shape.vocab_size, rows, 1)};
 }
 
 // A machine with GPUs has its CPUs as host memory alone: each of the server's has an equal share.
