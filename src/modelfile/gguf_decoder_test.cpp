@@ -181,6 +181,23 @@ TEST_F(GgufDecoderTest, Gemma2HasCapsScalesAndWindowsInTurn) {
   EXPECT_EQ(spec->windows, (std::vector<std::uint32_t>{16, 0}));
 }
 
+// Its first conversions state no window, as they state no caps: the model has them all the same.
+TEST_F(GgufDecoderTest, Gemma2HasAWindowWhereTheFileStatesNone) {
+  const auto with = [&](std::uint64_t more, const Keys& keys) {
+    return read("gemma2", 1 + more, [&](GgufWriter& writer) {
+      writer.key("gemma2.attention.layer_norm_rms_epsilon", 1e-6F);
+      keys(writer);
+    });
+  };
+  const auto unstated = with(0, [](GgufWriter&) {});
+  ASSERT_TRUE(unstated) << unstated.error().message;
+  EXPECT_EQ(unstated->windows, (std::vector<std::uint32_t>{4096, 0}));
+  const auto without =
+      with(1, [](GgufWriter& writer) { writer.key("gemma2.attention.sliding_window", 0U); });
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_EQ(without->windows, (std::vector<std::uint32_t>{0, 0}));
+}
+
 TEST_F(GgufDecoderTest, Gpt2HasATableOfPositions) {
   const Keys keys = [](GgufWriter& writer) {
     writer.key("gpt2.attention.layer_norm_epsilon", 1e-5F);
