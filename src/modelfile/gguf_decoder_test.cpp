@@ -136,6 +136,33 @@ TEST_F(GgufDecoderTest, FrequenciesOfATensorAreDivisorsAtEveryLength) {
   EXPECT_EQ(spec->rope.attention_factor, 1.0);
 }
 
+// llama.cpp divides by both. Without a type a factor means linear.
+TEST_F(GgufDecoderTest, FrequenciesOfATensorAndAScalingTogetherAreRefused) {
+  const auto with = [&](std::uint64_t more, const Keys& keys) {
+    return read("llama", 1 + more,
+                [&](GgufWriter& writer) {
+                  rms_(writer);
+                  keys(writer);
+                },
+                {{"rope_freqs.weight", {4}}});
+  };
+  const auto linear =
+      with(1, [](GgufWriter& writer) { writer.key("llama.rope.scaling.factor", 2.0F); });
+  EXPECT_EQ(error_of(linear),
+            "llama.rope.scaling.type together with frequencies in a tensor is not computed");
+  EXPECT_EQ(linear.error().kind, ErrorKind::Unsupported);
+  const auto yarn = with(2, [](GgufWriter& writer) {
+    writer.key("llama.rope.scaling.type", "yarn").key("llama.rope.scaling.factor", 4.0F);
+  });
+  EXPECT_EQ(error_of(yarn),
+            "llama.rope.scaling.type together with frequencies in a tensor is not computed");
+  const auto none = with(2, [](GgufWriter& writer) {
+    writer.key("llama.rope.scaling.type", "none").key("llama.rope.scaling.factor", 2.0F);
+  });
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_EQ(none->rope.scaling, RopeScaling::LongRope);
+}
+
 TEST_F(GgufDecoderTest, Phi3ReadsBothListsAndTheLengthTheyMeetAt) {
   const auto spec = read("phi3", 4,
                          [](GgufWriter& writer) {
