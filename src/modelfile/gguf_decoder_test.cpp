@@ -192,6 +192,25 @@ TEST_F(GgufDecoderTest, YarnMultipliesItsOwnAttentionFactor) {
   EXPECT_DOUBLE_EQ(spec->rope.attention_factor, 0.1 * std::log(4.0) + 1);
 }
 
+TEST_F(GgufDecoderTest, AFactorOfZeroStandsForNone) {
+  for (const auto* type : {"none", "linear"}) {
+    const auto spec = read("llama", 3, [&](GgufWriter& writer) {
+      rms_(writer);
+      writer.key("llama.rope.scaling.type", type).key("llama.rope.scaling.factor", 0.0F);
+    });
+    ASSERT_TRUE(spec) << spec.error().message;
+    EXPECT_EQ(spec->rope.scaling, RopeScaling::None) << type;
+    EXPECT_EQ(spec->rope.factor, 1.0) << type;
+  }
+  // The older of two keys for the same thing.
+  const auto old = read("llama", 2, [&](GgufWriter& writer) {
+    rms_(writer);
+    writer.key("llama.rope.scale_linear", 0.0F);
+  });
+  ASSERT_TRUE(old) << old.error().message;
+  EXPECT_EQ(old->rope.scaling, RopeScaling::None);
+}
+
 TEST_F(GgufDecoderTest, Gemma2HasCapsScalesAndWindowsInTurn) {
   const auto spec = read("gemma2", 3, [](GgufWriter& writer) {
     writer.key("gemma2.attention.layer_norm_rms_epsilon", 1e-6F)

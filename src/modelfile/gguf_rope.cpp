@@ -38,6 +38,8 @@ Status read_scaling(const GgufKeys& keys, RopeSpec& rope) {
   // The older key of two for the same thing.
   const auto old_factor = MUSTER_TRY(keys.real("rope.scale_linear", 1.0));
   rope.factor = MUSTER_TRY(keys.real("rope.scaling.factor", old_factor));
+  // Source: llama-model.cpp of llama.cpp, rope_freq_scale_train: 0 stands for none.
+  if (rope.factor == 0) rope.factor = 1;
   rope.attention_factor = MUSTER_TRY(keys.real("rope.scaling.attn_factor", 1.0));
   if (kind == "none" || kind == "longrope") return Done{};
   if (kind == "linear") {
