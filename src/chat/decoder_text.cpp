@@ -143,11 +143,20 @@ Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate
   return Done{};
 }
 
+// What is wrong within a tokenizer is told by the file's name alone; which folder's it is, is known
+// here. That it cannot be read is told by its path.
+Error in_folder(const fs::path& folder, const Error& error) {
+  if (!error.message.starts_with("tokenizer.json: ")) return error;
+  return Error{error.kind, (folder / error.message).string()};
+}
+
 // Generation may stop at tokens of two sources, the model's configuration and the tokenizer's; a
 // set keeps each once and in order.
 Result<DecoderText> load_folder(const fs::path& folder) {
   DecoderText text;
-  text.tokenizer = MUSTER_TRY(Tokenizer::load(folder / "tokenizer.json"));
+  auto tokenizer = Tokenizer::load(folder / "tokenizer.json");
+  if (!tokenizer) return in_folder(folder, tokenizer.error());
+  text.tokenizer = *std::move(tokenizer);
   MUSTER_TRY(read_tokenizer_config(folder, text));
   MUSTER_TRY(read_template_files(folder, text.templates));
   std::set<TokenId> stops;

@@ -318,8 +318,6 @@ TEST(GenerationTest, SharedBeginningsInCompanyAndAfterPreemptionChangeNothing) {
   EXPECT_GT(shared_count, 0U);
 }
 
-// Of 60 ids three whole blocks are kept once the first one has computed them in its first step; the
-// others begin behind them, and each reply is what it is alone.
 // A cache of ten blocks: what ended replies have left is evicted for others while these run. It is
 // computed again, with the same bits.
 TEST(GenerationTest, WhatIsEvictedWhileRepliesRunChangesNothing) {
@@ -356,6 +354,8 @@ TEST(GenerationTest, WhatIsEvictedWhileRepliesRunChangesNothing) {
   }
 }
 
+// Of 60 ids three whole blocks are kept once the first one has computed them in its first step; the
+// others begin behind them, and each reply is what it is alone.
 TEST(GenerationTest, OfSeveralChoicesOneComputesThePrompt) {
   auto request = request_behind(3);
   request.ids.resize(60, 9);

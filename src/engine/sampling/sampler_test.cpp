@@ -193,7 +193,6 @@ TEST(SamplerTest, LogprobsComeAsManyAsAreAskedFor) {
   EXPECT_EQ(ids, (std::vector<std::uint32_t>{1, 3, 0, 2}));
 }
 
-// e^1000 is beyond float64, and e^-1000 is 0 there.
 // One that is known already, by the logits before it.
 TEST(SamplerTest, AKnownTokenIsScoredAsAChosenOne) {
   const auto chosen = sampled_of(kLogits, {.logprob_count = 2});
@@ -205,6 +204,7 @@ TEST(SamplerTest, AKnownTokenIsScoredAsAChosenOne) {
   EXPECT_FALSE(score(lost, 0, 1));
 }
 
+// e^1000 is beyond float64, and e^-1000 is 0 there.
 TEST(SamplerTest, LogprobsOfLargeLogitsAreExact) {
   const auto large = sampled_of({1000, 999}, {.logprob_count = 2}).logprobs;
   ASSERT_TRUE(large);
