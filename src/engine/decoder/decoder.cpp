@@ -107,11 +107,13 @@ std::uint64_t Decoder::weights_bytes() const { return parts_->weights.bytes(); }
 std::uint64_t Decoder::block_bytes() const { return parts_->pool.block_bytes(); }
 
 std::size_t decoder_length_max(const DecoderSpec& spec) {
+  const auto& rope = spec.rope;
+  // A list in a tensor of a GGUF file is both, the short one and the long one.
   const bool changes =
-      spec.rope.scaling == RopeScaling::Dynamic || spec.rope.scaling == RopeScaling::LongRope;
-  return changes && spec.rope.original_length > 0
-             ? std::min(spec.length_max, spec.rope.original_length)
-             : spec.length_max;
+      rope.scaling == RopeScaling::Dynamic ||
+      (rope.scaling == RopeScaling::LongRope && rope.short_divisors != rope.long_divisors);
+  return changes && rope.original_length > 0 ? std::min(spec.length_max, rope.original_length)
+                                             : spec.length_max;
 }
 
 std::string decoder_class() {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/decoder/decoder_fixture.h"
@@ -204,6 +205,22 @@ TEST(DecoderTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message_of({5}, 128), "a sequence has at most 128 tokens: 129");
   EXPECT_EQ(message_of({5}, 0, 2), "a sequence of a step has 1 tokens, and logits are wanted of 2");
   EXPECT_EQ(message_of({5}, 0), "");
+}
+
+TEST(DecoderTest, ALengthIsCutWhereFrequenciesChangeAndNowhereElse) {
+  DecoderSpec spec;
+  spec.length_max = 128;
+  spec.rope.original_length = 64;
+  spec.rope.short_divisors = {1, 2};
+  const auto length_with = [&](RopeScaling scaling, std::vector<float> long_divisors) {
+    spec.rope.scaling = scaling;
+    spec.rope.long_divisors = std::move(long_divisors);
+    return decoder_length_max(spec);
+  };
+  EXPECT_EQ(length_with(RopeScaling::LongRope, {1, 4}), 64U);
+  EXPECT_EQ(length_with(RopeScaling::LongRope, {1, 2}), 128U);
+  EXPECT_EQ(length_with(RopeScaling::Dynamic, {1, 2}), 64U);
+  EXPECT_EQ(length_with(RopeScaling::Yarn, {}), 128U);
 }
 
 TEST(DecoderTest, AMissingTensorIsNamed) {
