@@ -18,24 +18,29 @@ StepScheduler::StepScheduler(const StepOptions& options)
 
 Status StepScheduler::add(SequenceId id, StepRequest request) {
   const auto token_count = static_cast<std::uint32_t>(request.ids.size());
-  if (token_count == 0 || request.token_limit == 0) {
-    return Error{ErrorKind::InvalidArgument,
-                 "a prompt and its reply must have at least one token each"};
+  if (token_count == 0) {
+    return Error{ErrorKind::InvalidArgument, "a prompt must have at least one token"};
   }
-  if (token_count >= options_.length_max) {
+  if (token_count > options_.length_max) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("the prompt is longer than the model's {} tokens: {}",
+                             options_.length_max, token_count)};
+  }
+  const std::uint32_t room = options_.length_max - token_count;
+  if (room == 0 && request.token_limit > 0) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("the prompt leaves no room for a reply in the model's {} tokens: {}",
                              options_.length_max, token_count)};
   }
-  const std::uint32_t room = options_.length_max - token_count;
-  const std::uint32_t end = token_count + std::min(request.token_limit, room);
-  // The last token is chosen and never computed.
+  const std::uint32_t reply = std::min(request.token_limit, room);
+  // The last token is chosen and never computed; one that has no reply ends where it would be.
+  const std::uint32_t end = token_count + std::max(1U, reply);
   if (blocks_for(end - 1) > options_.block_count) {
     return Error{
         ErrorKind::ResourceExhausted,
         fmt::format("the cache of {} tokens does not hold a prompt of {} with a reply of {}",
                     std::uint64_t{options_.block_count} * options_.block_tokens, token_count,
-                    end - token_count)};
+                    reply)};
   }
   MUSTER_CHECK(sequences_.count(id) == 0 && request.score_from < token_count);
   const auto arrival = arrival_count_++;

@@ -25,8 +25,8 @@ struct StepOptions {
 /// What a sequence is at its start.
 struct StepRequest {
   std::vector<std::uint32_t> ids = {};  // the prompt, and behind it what is known of the reply
-  std::uint32_t token_limit = 0;        // further tokens, at least 1; it gets fewer where
-                                        // length_max comes first
+  std::uint32_t token_limit = 0;        // further tokens; it gets fewer where length_max comes
+                                        // first; 0: it ends behind its prompt
   std::uint64_t prefix_scope = 0;       // it shares blocks with sequences of the same scope alone
   std::uint32_t score_from = 0;         // the first id that is scored, and all behind it; 0: none
 };
@@ -75,8 +75,8 @@ class StepScheduler {
 
   /// Lets a sequence in.
   ///
-  /// Errors: InvalidArgument (no token, a prompt that leaves no room for a reply within
-  /// length_max); ResourceExhausted (it would not fit the cache alone).
+  /// Errors: InvalidArgument (no token, a prompt that is longer than length_max or, where a reply
+  /// is asked for, leaves no room for it); ResourceExhausted (it would not fit the cache alone).
   Status add(SequenceId id, StepRequest request);
 
   /// What to compute now; nothing when there is no sequence.

@@ -67,8 +67,9 @@ TEST(StepSchedulerTest, RefusesWhatCouldNeverBeComputed) {
   StepScheduler steps(small());
   EXPECT_EQ(add(steps, 1, 30, 1).error().message,
             "the prompt leaves no room for a reply in the model's 30 tokens: 30");
-  EXPECT_EQ(add(steps, 1, 0, 1).error().kind, ErrorKind::InvalidArgument);
-  EXPECT_EQ(add(steps, 1, 1, 0).error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(add(steps, 1, 31, 0).error().message,
+            "the prompt is longer than the model's 30 tokens: 31");
+  EXPECT_EQ(add(steps, 1, 0, 1).error().message, "a prompt must have at least one token");
   auto options = small();
   options.block_count = 2;
   StepScheduler tight(options);
@@ -76,6 +77,21 @@ TEST(StepSchedulerTest, RefusesWhatCouldNeverBeComputed) {
   EXPECT_TRUE(add(tight, 1, 6, 3));
   EXPECT_EQ(add(tight, 2, 6, 4).error().message,
             "the cache of 8 tokens does not hold a prompt of 6 with a reply of 4");
+  EXPECT_EQ(add(tight, 2, 9, 0).error().message,
+            "the cache of 8 tokens does not hold a prompt of 9 with a reply of 0");
+}
+
+// As many tokens as the model has positions, in as many blocks as the cache has: all of them are
+// computed, and nothing comes behind them.
+TEST(StepSchedulerTest, APromptWithoutAReplyMayTakeTheModelsLength) {
+  auto options = small();
+  options.length_max = 8;
+  options.block_count = 2;
+  StepScheduler steps(options);
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 8), .token_limit = 0, .score_from = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 8, true, 7}}));
+  steps.complete();
+  EXPECT_FALSE(steps.append(1, 7));
 }
 
 TEST(StepSchedulerTest, WhereBlocksRunOutTheYoungestIsComputedAgainLater) {

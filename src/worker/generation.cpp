@@ -45,7 +45,7 @@ Status Generation::add(SequenceId id, Generate request) {
     }
   }
   MUSTER_TRY(scheduler_.add(id, {.ids = std::move(request.ids),
-                                 .token_limit = std::max(1U, request.token_limit),
+                                 .token_limit = request.token_limit,
                                  .prefix_scope = request.prefix_scope,
                                  .score_from = request.score_from}));
   sequences_.emplace(

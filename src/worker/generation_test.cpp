@@ -245,6 +245,30 @@ TEST(GenerationTest, WhatIsKnownIsScoredWithTheBitsOfItsChoice) {
   }
 }
 
+// The model has 128 positions: each of them is computed, and no token comes behind.
+TEST(GenerationTest, APromptOfTheModelsLengthIsScored) {
+  Reply ids(128);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(3 + i * 7 % 60);
+  const Generate request{
+      .ids = ids, .token_limit = 0, .score_from = 1, .sampling = {.logprob_count = 0}};
+  TestGeneration whole(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(whole.generation->add(1, request));
+  whole.run();
+  ASSERT_EQ(whole.tokens[1].size(), 127U);
+  EXPECT_EQ(whole.ends[1], FinishReason::Length);
+  // What is before the last id does not depend on it.
+  auto shorter = request;
+  shorter.ids.pop_back();
+  TestGeneration less(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(less.generation->add(1, shorter));
+  less.run();
+  auto told = whole.tokens[1];
+  EXPECT_EQ(told.back().token, ids.back());
+  EXPECT_TRUE(told.back().is_prompt && told.back().logprobs);
+  told.pop_back();
+  EXPECT_EQ(told, less.tokens[1]);
+}
+
 TEST(GenerationTest, AScoredPromptIsContinuedAsWithoutScores) {
   auto request = request_of(5, false);
   request.sampling.logprob_count = 1;
@@ -424,6 +448,8 @@ TEST(GenerationTest, WhatCannotBeDoneIsRefusedByName) {
             "temperature must be from 0 to 100: -1");
   EXPECT_EQ(message({.ids = Reply(128, 5), .token_limit = 1}),
             "the prompt leaves no room for a reply in the model's 128 tokens: 128");
+  EXPECT_EQ(message({.ids = Reply(129, 5), .token_limit = 0}),
+            "the prompt is longer than the model's 128 tokens: 129");
   EXPECT_EQ(message({.ids = {5}, .token_limit = 1}), "");
   EXPECT_EQ(message({.ids = {5}, .token_limit = 1}), "a sequence has this id: 1");
 }
