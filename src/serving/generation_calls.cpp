@@ -149,8 +149,9 @@ CallError GenerationService::no_device(const ServingDecoder& decoder) {
 
 // A call that has ended meanwhile has let go of its prompt: nothing is computed for it.
 void GenerationService::prepare(CallId id, const Call& call) {
+  // One token more than the longest context: one of exactly its length may be scored.
   const auto job = [this, id, asked = std::weak_ptr(call.asked), prompts = call.decoder->prompts,
-                    most = call.decoder->length_most] {
+                    most = call.decoder->length_most + 1] {
     const auto prompt = asked.lock();
     if (!prompt) return;
     const auto prepared = std::make_shared<Prepared>(
@@ -173,9 +174,10 @@ void GenerationService::on_prepared(CallId id, Prepared prepared) {
   const auto asked = std::exchange(call.asked, nullptr);
   auto& decoder = *call.decoder;
   const auto most = decoder.length_max();
-  if (ids->size() >= most) {
+  const bool is_continued = asked->token_limit != 0U;
+  if (ids->size() + (is_continued ? 1 : 0) > most) {
     // As many as that are read, and no more.
-    const bool is_cut = ids->size() >= decoder.length_most;
+    const bool is_cut = ids->size() > decoder.length_most;
     return fail(id, {.error = {ErrorKind::InvalidArgument,
                                fmt::format("the context is {} tokens, prompt and reply together, "
                                            "and the prompt has {}{}",

@@ -114,8 +114,8 @@ TEST_F(GenerationServiceTest, WhatCannotBeDoneIsRefused) {
   EXPECT_EQ(longest.error->field, CallField::PromptLength);
   EXPECT_EQ(answer({.text = std::string(19, 'a')}).text, "b") << "there is room for one token";
   EXPECT_EQ(message(answer({.text = std::string(1000, 'a')})),
-            "the context is 20 tokens, prompt and reply together, and the prompt has 128 or more")
-      << "no more is read than the longest context";
+            "the context is 20 tokens, prompt and reply together, and the prompt has 129 or more")
+      << "no more is read than the longest context and one token";
   const auto refused = answer({.turns = {{.role = "user", .content = "no"}}});
   EXPECT_NE(message(refused).find("not this"), std::string::npos) << message(refused);
   EXPECT_EQ(refused.error->field, CallField::Prompt);
@@ -518,6 +518,28 @@ TEST_F(GenerationServiceTest, AnEchoMayStandAlone) {
   EXPECT_EQ(single.text, "e");
   ASSERT_EQ(single.tokens.size(), 1U);
   EXPECT_EQ(single.tokens[0].chosen.logprob, std::nullopt);
+}
+
+GenerationCall echo_of(std::size_t size) {
+  return {.text = std::string(size, 'a'), .token_limit = 0, .echoes_prompt = true};
+}
+
+TEST_F(GenerationServiceTest, AnEchoThatStandsAloneMayBeAsLongAsTheContext) {
+  start("length_max=20");
+  auto call = echo_of(20);
+  call.sampling.logprob_count = 0;
+  const auto whole = answer(std::move(call));
+  EXPECT_EQ(whole.text, std::string(20, 'a')) << message(whole);
+  EXPECT_EQ(whole.tokens.size(), 20U);
+  EXPECT_EQ(message(answer(echo_of(21))),
+            "the context is 20 tokens, prompt and reply together, and the prompt has 21");
+}
+
+TEST_F(GenerationServiceTest, AnEchoThatStandsAloneMayBeAsLongAsTheModel) {
+  start("length_max=128");
+  EXPECT_EQ(answer(echo_of(128)).text, std::string(128, 'a'));
+  EXPECT_EQ(message(answer(echo_of(129))),
+            "the context is 128 tokens, prompt and reply together, and the prompt has 129 or more");
 }
 
 TEST_F(GenerationServiceTest, AWorkerThatDoesNotScoreAPromptFailsTheCall) {

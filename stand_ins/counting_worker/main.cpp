@@ -122,7 +122,7 @@ class Counting {
     }
     if (is_told("hang_on", request.ids)) ::raise(SIGSTOP);
     const auto length_max = order("length_max", kLengthMax);
-    if (request.ids.size() >= length_max) {
+    if (request.ids.size() + (request.token_limit > 0 ? 1 : 0) > length_max) {
       return send(MessageType::Failed, id,
                   encode(Failed{{ErrorKind::InvalidArgument, "no room for a reply"}}));
     }
