@@ -220,43 +220,44 @@ using Filter = Value (*)(const ChatValue&, const ChatArguments&, ChatBudget&);
 struct Row {
   std::string_view name;
   Filter apply;
+  std::string_view parameters;  // that are read, in their order; "*": it looks at them itself
 };
 constexpr auto kFilters = std::to_array<Row>({
-    {"abs", absolute},
-    {"capitalize", capitalize},
-    {"count", length},
-    {"d", fallback},
-    {"default", fallback},
-    {"dictsort", sorted_items},
-    {"first", first_item},
-    {"float", to_float},
-    {"indent", indent},
-    {"int", to_integer},
-    {"items", map_items},
-    {"join", joined_items},
-    {"last", last_item},
-    {"length", length},
-    {"list", as_list_value},
-    {"lower", lower},
-    {"map", mapped_items},
-    {"max", largest_item},
-    {"min", smallest_item},
-    {"reject", rejected_items},
-    {"rejectattr", rejected_by_attribute},
-    {"replace", replace},
-    {"reverse", reversed_items},
-    {"round", round},
-    {"safe", safe},
-    {"select", selected_items},
-    {"selectattr", selected_by_attribute},
-    {"sort", ordered_items},
-    {"string", to_text},
-    {"sum", sum_of_items},
-    {"title", title},
-    {"tojson", to_json},
-    {"trim", trim},
-    {"unique", unique_items},
-    {"upper", upper},
+    {"abs", absolute, ""},
+    {"capitalize", capitalize, ""},
+    {"count", length, ""},
+    {"d", fallback, "default_value boolean"},
+    {"default", fallback, "default_value boolean"},
+    {"dictsort", sorted_items, "case_sensitive by reverse"},
+    {"first", first_item, ""},
+    {"float", to_float, "default"},
+    {"indent", indent, "width first blank"},
+    {"int", to_integer, "default"},
+    {"items", map_items, ""},
+    {"join", joined_items, "d attribute"},
+    {"last", last_item, ""},
+    {"length", length, ""},
+    {"list", as_list_value, ""},
+    {"lower", lower, ""},
+    {"map", mapped_items, "*"},
+    {"max", largest_item, "case_sensitive attribute"},
+    {"min", smallest_item, "case_sensitive attribute"},
+    {"reject", rejected_items, "*"},
+    {"rejectattr", rejected_by_attribute, "*"},
+    {"replace", replace, "old new count"},
+    {"reverse", reversed_items, ""},
+    {"round", round, "precision method"},
+    {"safe", safe, ""},
+    {"select", selected_items, "*"},
+    {"selectattr", selected_by_attribute, "*"},
+    {"sort", ordered_items, "reverse case_sensitive attribute"},
+    {"string", to_text, ""},
+    {"sum", sum_of_items, "attribute start"},
+    {"title", title, ""},
+    {"tojson", to_json, "ensure_ascii indent separators sort_keys"},
+    {"trim", trim, "chars"},
+    {"unique", unique_items, "case_sensitive attribute"},
+    {"upper", upper, ""},
 });
 
 const Row* find_row(std::string_view name) {
@@ -265,7 +266,30 @@ const Row* find_row(std::string_view name) {
   return row == kFilters.end() ? nullptr : row;
 }
 
+bool is_among(std::string_view name, std::string_view names) {
+  const auto parts = split_text(names, " ", std::nullopt);
+  return std::find(parts.begin(), parts.end(), name) != parts.end();
+}
+
+std::size_t count_of(std::string_view names) {
+  const auto blanks = std::count(names.begin(), names.end(), ' ');
+  return names.empty() ? 0 : static_cast<std::size_t>(blanks) + 1;
+}
+
 }  // namespace
+
+Status check_arguments(std::string_view callee, const ChatArguments& arguments,
+                       std::size_t place_count, std::string_view names) {
+  const auto unknown = [&](std::string_view argument) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("an argument of {} that is not known: {}", callee, argument)};
+  };
+  if (arguments.values.size() > place_count) return unknown(std::to_string(place_count + 1));
+  for (const auto& [name, value] : arguments.named) {
+    if (!is_among(name, names)) return unknown(name.substr(0, 40));
+  }
+  return Done{};
+}
 
 Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget) {
   if (value.as_list() != nullptr || value.as_map() != nullptr) {
@@ -303,6 +327,9 @@ Result<ChatValue> apply_filter(std::string_view name, const ChatValue& value,
   MUSTER_TRY(budget.check_depth());
   const auto* text = value.as_text();
   MUSTER_TRY(budget.spend(text == nullptr ? 0 : text->size()));
+  if (row->parameters != "*") {
+    MUSTER_TRY(check_arguments(name, arguments, count_of(row->parameters), row->parameters));
+  }
   return row->apply(value, arguments, budget);
 }
 

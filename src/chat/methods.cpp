@@ -22,6 +22,46 @@ constexpr std::array<std::string_view, 11> kMapMethods{
     "clear", "copy",    "fromkeys",   "get",    "items", "keys",
     "pop",   "popitem", "setdefault", "update", "values"};
 
+/// What of a method's arguments is read: so many by place, and these by name.
+struct Method {
+  std::string_view name;
+  std::size_t place_count;
+  std::string_view names = {};
+};
+// `join`, `get` and the like are not there without their first argument; they look themselves.
+constexpr auto kTextArguments = std::to_array<Method>({
+    {"capitalize", 0},
+    {"count", 1},
+    {"endswith", 1},
+    {"find", 1},
+    {"isdigit", 0},
+    {"join", 1},
+    {"lower", 0},
+    {"lstrip", 1},
+    {"replace", 3},
+    {"rfind", 1},
+    {"rstrip", 1},
+    {"split", 2, "sep maxsplit"},
+    {"splitlines", 0},
+    {"startswith", 1},
+    {"strip", 1},
+    {"upper", 0},
+});
+constexpr auto kMapArguments =
+    std::to_array<Method>({{"copy", 0}, {"get", 2}, {"items", 0}, {"keys", 0}, {"values", 0}});
+constexpr auto kListArguments = std::to_array<Method>({{"count", 1}, {"index", 1}});
+
+/// Python has more arguments of some methods: where a search begins, whether ends of lines are
+/// kept.
+template <std::size_t kCount>
+Status check_method(const std::array<Method, kCount>& methods, std::string_view name,
+                    const ChatArguments& arguments) {
+  const auto* found = std::find_if(methods.begin(), methods.end(),
+                                   [&](const Method& each) { return each.name == name; });
+  if (found == methods.end()) return Done{};
+  return check_arguments(name, arguments, found->place_count, found->names);
+}
+
 Error unknown(const ChatValue& object, std::string_view name) {
   return Error{ErrorKind::Unsupported, fmt::format("a method of {} that is not known: {}",
                                                    kind_name(object), name.substr(0, 40))};
@@ -128,6 +168,7 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
                 ChatBudget& budget) {
   const auto& text = *object.as_text();
   MUSTER_TRY(budget.spend(text.size()));
+  MUSTER_TRY(check_method(kTextArguments, name, arguments));
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     return strip(text, name, arguments, budget);
   }
@@ -157,6 +198,7 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
                ChatBudget& budget) {
   const auto& map = *object.as_map();
   MUSTER_TRY(budget.spend(map.size()));
+  MUSTER_TRY(check_method(kMapArguments, name, arguments));
   if (name == "get") {
     const auto* key = arguments.find(0, "");
     if (key == nullptr) return invalid_error("get takes a key");
@@ -179,6 +221,7 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
 Value call_loop(const ChatValue& object, std::string_view name, const ChatArguments& arguments) {
   const auto& fields = **object.as_namespace();
   if (!fields.is_loop || name != "cycle" || arguments.values.empty()) return unknown(object, name);
+  MUSTER_TRY(check_arguments(name, arguments, SIZE_MAX, ""));
   std::int64_t index = 0;
   for (const auto& [key, value] : fields.fields) {
     if (key == "index0") index = *value.as_integer();
@@ -190,6 +233,7 @@ Value call_loop(const ChatValue& object, std::string_view name, const ChatArgume
 Value call_list(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
                 ChatBudget& budget) {
   const auto& list = *object.as_list();
+  MUSTER_TRY(check_method(kListArguments, name, arguments));
   const auto* item = arguments.find(0, "");
   if (item == nullptr || (name != "index" && name != "count")) return unknown(object, name);
   MUSTER_TRY(pay_for_comparisons(list, *item, budget));
