@@ -75,6 +75,9 @@ TEST(ChatTemplate, ExpressionsAreJinjas) {
       {"{{ -x[0] }} {{ +1 }} {{ - 2 | abs }}", "-1 1 2"},
       {"{{ 1 == 1.0 }} {{ true == 1 }} {{ 'a' != 'b' }} {{ none == none }}", "True True True True"},
       {"{{ unknown }}|{{ unknown is defined }}|{{ unknown == unknown }}", "|False|True"},
+      // What the sandbox does not let through is undefined.
+      {"{{ 'x'.role is defined }} {{ x.append is defined }} {{ (1, 2).copy is defined }}",
+       "False False False"},
   });
 }
 
@@ -168,6 +171,12 @@ TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithItsLine) {
       {"{{ x.append(1) }}",
        "error: chat template, line 1: a method of list that is not known: append"},
       {"{{ f(*x) }}", "error: chat template, line 1: arguments from a list or map are not known"},
+      {"{{ 'x'.split is defined }}",
+       "error: chat template, line 1: a method that is not called: split"},
+      {"{{ x.index is defined }}",
+       "error: chat template, line 1: a method that is not called: index"},
+      {"{{ x.copy is defined }}",
+       "error: chat template, line 1: a method that is not called: copy"},
       // Python and Jinja have them, and give something else than without them.
       {"{{ 'abab'.find('a', 1) }}",
        "error: chat template, line 1: an argument of find that is not known: 2"},

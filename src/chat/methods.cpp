@@ -21,6 +21,17 @@ using Value = Result<ChatValue>;
 constexpr std::array<std::string_view, 11> kMapMethods{
     "clear", "copy",    "fromkeys",   "get",    "items", "keys",
     "pop",   "popitem", "setdefault", "update", "values"};
+constexpr auto kTextMethods = std::to_array<std::string_view>(
+    {"capitalize",   "casefold",    "center",    "count",      "encode",       "endswith",
+     "expandtabs",   "find",        "format",    "format_map", "index",        "isalnum",
+     "isalpha",      "isascii",     "isdecimal", "isdigit",    "isidentifier", "islower",
+     "isnumeric",    "isprintable", "isspace",   "istitle",    "isupper",      "join",
+     "ljust",        "lower",       "lstrip",    "maketrans",  "partition",    "removeprefix",
+     "removesuffix", "replace",     "rfind",     "rindex",     "rjust",        "rpartition",
+     "rsplit",       "rstrip",      "split",     "splitlines", "startswith",   "strip",
+     "swapcase",     "title",       "translate", "upper",      "zfill"});
+// Of a list and a tuple. Jinja's sandbox leaves out those that change a list.
+constexpr auto kListMethods = std::to_array<std::string_view>({"count", "index"});
 
 /// What of a method's arguments is read: so many by place, and these by name.
 struct Method {
@@ -249,9 +260,15 @@ Value call_list(const ChatValue& object, std::string_view name, const ChatArgume
 }  // namespace
 
 // Also names that are not callable here: a map without such a field must not read as undefined
-// where Python has a method.
-bool is_map_method(std::string_view name) {
-  return std::find(kMapMethods.begin(), kMapMethods.end(), name) != kMapMethods.end();
+// where Python has a method, and templates tell a text from a list by what it has.
+bool has_method(const ChatValue& value, std::string_view name) {
+  const auto is_in = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (value.as_map() != nullptr) return is_in(kMapMethods);
+  if (value.as_text() != nullptr) return is_in(kTextMethods);
+  if (value.as_list() == nullptr) return false;
+  return is_in(kListMethods) || (name == "copy" && !value.is_tuple());
 }
 
 Result<ChatValue> call_method(const ChatValue& object, std::string_view name,
