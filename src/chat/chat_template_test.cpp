@@ -107,6 +107,20 @@ TEST(ChatTemplate, StatementsAreJinjas) {
        "3210"},
       {"{% filter upper %}a{{ t }}{% endfilter %}", "ATEXT"},
       {"{% generation %}g{% endgeneration %}", "g"},
+      {"{% set a = 1 %}{% generation %}{% set a = 2 %}{{ a }}{% endgeneration %}{{ a }}", "21"},
+      // A break or continue leaves the block that it stands in, too.
+      {"{% for i in x %}{% set a %}b{% break %}{% endset %}{{ i }}{% endfor %}|{{ a }}", "|"},
+      {"{% for i in x %}{% set a %}b{% if i == 2 %}{% continue %}{% endif %}{% endset %}"
+       "{{ a }}{{ i }}{% endfor %}",
+       "b1b3"},
+      {"{% for i in x %}{{ i }}{% filter upper %}a{% continue %}{% endfilter %}b{% endfor %}",
+       "123"},
+      {"{% for i in x %}{{ i }}{% filter upper %}a{% break %}{% endfilter %}b{% endfor %}", "1"},
+      // The else is for a loop no pass of which came to its end.
+      {"{% for i in x %}{% continue %}{% else %}none{% endfor %}", "none"},
+      {"{% for i in x %}{% break %}{% else %}none{% endfor %}", "none"},
+      {"{% for i in x %}{% if i == 1 %}{% continue %}{% endif %}{% else %}none{% endfor %}", ""},
+      {"{% for i in x %}{% if i == 2 %}{% break %}{% endif %}{% else %}none{% endfor %}", ""},
       {"{{ messages[0].role }}{{ bos_token }}{{ eos_token is defined }}", "user<s>False"},
   });
 }
@@ -218,6 +232,8 @@ TEST(ChatTemplate, FaultsNameTheirLine) {
       {"{{ 1 + }}", "error: chat template, line 1: expected an expression, found \"}}\""},
       {"{% endif %}", "error: chat template, line 1: a statement that is not known: endif"},
       {"{% break %}", "error: chat template, line 1: break outside of a for"},
+      {"{% for i in x %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
+       "error: chat template, line 1: break outside of a for"},
       {"\n{{ t + 1 }}", "error: chat template, line 2: + between str and int"},
       {"{{ 1 // 0 }}", "error: chat template, line 1: a division by zero"},
       {"{{ u.a }}", "error: chat template, line 1: u is undefined"},
