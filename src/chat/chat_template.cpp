@@ -74,6 +74,16 @@ Value range(const ChatArguments& arguments, ChatBudget& budget) {
   return ChatValue(std::move(list));
 }
 
+// A name that is given twice keeps its place and takes the later value.
+void put_entry(const std::string& name, const ChatValue& value, ChatValue::Map& map) {
+  for (auto& [key, each] : map) {
+    if (key != name) continue;
+    each = value;
+    return;
+  }
+  map.emplace_back(name, value);
+}
+
 // The one value that a template may change after it was made: assignments in a loop do not leave
 // it.
 Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
@@ -83,16 +93,17 @@ Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
     if (arguments.values.front().as_map() == nullptr) return invalid_error("namespace takes a map");
     made->fields = *arguments.values.front().as_map();
   }
-  made->fields.insert(made->fields.end(), arguments.named.begin(), arguments.named.end());
   for (const auto& [name, value] : arguments.named) {
-    if (value.as_namespace() == nullptr) continue;
-    return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
+    if (value.as_namespace() != nullptr) {
+      return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
+    }
+    MUSTER_TRY(budget.spend(made->fields.size()));
+    put_entry(name, value, made->fields);
   }
   MUSTER_TRY(budget.take(made->fields.size() * sizeof(ChatValue)));
   return ChatValue(std::move(made));
 }
 
-// A name that is given twice keeps its place and takes the later value.
 Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
   if (arguments.values.size() > 1) return invalid_error("dict takes one map");
   ChatValue::Map map;
@@ -101,14 +112,8 @@ Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
     map = *arguments.values.front().as_map();
   }
   for (const auto& [name, value] : arguments.named) {
-    bool is_new = true;
     MUSTER_TRY(budget.spend(map.size()));
-    for (auto& [key, each] : map) {
-      if (key != name) continue;
-      each = value;
-      is_new = false;
-    }
-    if (is_new) map.emplace_back(name, value);
+    put_entry(name, value, map);
   }
   MUSTER_TRY(budget.take(map.size() * sizeof(ChatValue)));
   return ChatValue(std::move(map));

@@ -482,7 +482,7 @@ Result<ChatValue> TemplateRun::slice_of(const Expression& expression, const Scop
     MUSTER_TRY(budget_.take(places.size() * sizeof(ChatValue)));
     ChatValue::List taken;
     for (const auto place : places) taken.push_back((*list)[place]);
-    return ChatValue(std::move(taken));
+    return value.is_tuple() ? ChatValue::tuple(std::move(taken)) : ChatValue(std::move(taken));
   }
   if (const auto* text = value.as_text()) {
     MUSTER_TRY(budget_.take(text->size()));
