@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <optional>
+#include <system_error>
 
 #include "chat/list_filters.h"
 #include "chat/text_work.h"
@@ -165,21 +167,52 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
-// What is no number gives the default and no error, as in Jinja.
+Error too_large() { return invalid_error("an integer beyond 64 bits"); }
+
+/// The integer at the whole of a text, as int() reads it: a sign, and digits with single
+/// underscores between them. nullopt: it is none.
+Result<std::optional<std::int64_t>> integer_in(const std::string& text) {
+  auto left = stripped_text(text, StripEnds::Both, std::nullopt);
+  std::string digits;
+  if (left.starts_with('-')) digits = "-";
+  if (left.starts_with('-') || left.starts_with('+')) left.remove_prefix(1);
+  bool was_digit = false;
+  for (const char c : left) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit && !(c == '_' && was_digit)) return std::optional<std::int64_t>();
+    was_digit = is_digit;
+    if (is_digit) digits += c;
+  }
+  if (!was_digit) return std::optional<std::int64_t>();
+  std::int64_t number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc()) return too_large();
+  return std::optional(number);
+}
+
+// What is no number gives the default and no error, as in Jinja. An integer is not read through a
+// double, which has 53 bits.
 Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
-  const auto absent = integer_argument(arguments, 0, "default").value_or(0);
   if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
   if (value.as_integer() != nullptr) return value;
   std::optional<double> number;
   if (const auto* real = value.as_float()) number = *real;
-  if (const auto* text = value.as_text()) number = number_in(*text);
-  // Beyond these a double has no 64-bit integer.
-  if (!number || !(std::abs(*number) < 9.2e18)) return ChatValue(absent);
+  if (const auto* text = value.as_text()) {
+    if (const auto integer = MUSTER_TRY(integer_in(*text))) return ChatValue(*integer);
+    number = number_in(*text);
+    if (number && std::isinf(*number)) number.reset();
+  }
+  if (!number || std::isnan(*number)) {
+    const auto* absent = arguments.find(0, "default");
+    return absent == nullptr ? ChatValue(std::int64_t{0}) : *absent;
+  }
+  if (!(std::abs(*number) < 0x1p63)) return too_large();
   return ChatValue(static_cast<std::int64_t>(*number));
 }
 
 Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
   if (const auto* integer = value.as_integer()) return ChatValue(static_cast<double>(*integer));
+  if (const auto* flag = value.as_flag()) return ChatValue(*flag ? 1.0 : 0.0);
   if (value.as_float() != nullptr) return value;
   if (const auto* text = value.as_text()) {
     if (const auto number = number_in(*text)) return ChatValue(*number);
@@ -197,23 +230,32 @@ Value absolute(const ChatValue& value, const ChatArguments&, ChatBudget&) {
   return invalid_error(fmt::format("abs of {}", kind_name(value)));
 }
 
-/// Source: Jinja 3.1, do_round, method "common": halves to even, a float.
+/// To the decimal number of so many places that is nearest to the very value, of two the even one:
+/// 2.675 is 2.67499... and so 2.67. Source: CPython 3.11, double_round of floatobject.c.
+double rounded(double number, int precision) {
+  if (!std::isfinite(number)) return number;
+  std::array<char, 400> buffer{};  // 309 digits before the point at most, and 15 behind it
+  const auto* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                  std::chars_format::fixed, precision)
+                        .ptr;
+  double value = 0;
+  std::from_chars(buffer.data(), end, value);
+  return value;
+}
+
+/// Source: Jinja 3.1, do_round, method "common", which is Python's round(): of an integer itself.
 Value round(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
   const auto precision = integer_argument(arguments, 0, "precision").value_or(0);
   if (text_argument(arguments, 1, "method").value_or("common") != "common" || precision < 0 ||
       precision > 15) {
     return Error{ErrorKind::Unsupported, "round by another method than common is not known"};
   }
-  double number = 0;
-  if (const auto* integer = value.as_integer()) {
-    number = static_cast<double>(*integer);
-  } else if (const auto* real = value.as_float()) {
-    number = *real;
-  } else {
-    return invalid_error(fmt::format("round of {}", kind_name(value)));
+  if (value.as_integer() != nullptr) return value;
+  if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
+  if (const auto* real = value.as_float()) {
+    return ChatValue(rounded(*real, static_cast<int>(precision)));
   }
-  const double scale = std::pow(10.0, static_cast<double>(precision));
-  return ChatValue(std::nearbyint(number * scale) / scale);
+  return invalid_error(fmt::format("round of {}", kind_name(value)));
 }
 
 using Filter = Value (*)(const ChatValue&, const ChatArguments&, ChatBudget&);
