@@ -63,19 +63,41 @@ TEST(DecoderKernelsTest, NormsAreTheirFormulas) {
   }
 }
 
+/// The activations as their papers write them; the tanh approximation is Hendrycks and Gimpel's.
+double activation_by_formula(DecoderActivation activation, double x) {
+  switch (activation) {
+    case DecoderActivation::Silu:
+      return x / (1 + std::exp(-x));
+    case DecoderActivation::Gelu:
+      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case DecoderActivation::GeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case DecoderActivation::Relu:
+      return std::max(0.0, x);
+  }
+  return 0;
+}
+
+// With what they gate and without, as the families that are not gated have them.
 TEST(DecoderKernelsTest, GatesAreTheirFormulasFromOneEndToTheOther) {
-  const std::vector<float> x{-100, -20, -5, -1, -0.1F, 0, 0.1F, 1, 5, 20, 100};
+  const std::vector<float> x{-100, -20, -5, -2.5F, -1, -0.1F, 0, 0.1F, 1, 2.5F, 5, 20, 100};
+  const std::vector<float> up(x.size(), 2.0F);
   for (const auto& kernels : decoder_kernels_available()) {
-    auto gate = x;
-    const std::vector<float> up(x.size(), 2.0F);
-    kernels.gate(DecoderActivation::Silu, x.size(), gate.data(), up.data());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      ASSERT_NEAR(gate[i], 2 * x[i] / (1 + std::exp(-double{x[i]})), 1e-5 * (1 + std::abs(x[i])))
-          << kernels.name << " " << x[i];
+    for (const auto activation : {DecoderActivation::Silu, DecoderActivation::Gelu,
+                                  DecoderActivation::GeluTanh, DecoderActivation::Relu}) {
+      auto gated = x;
+      kernels.gate(activation, x.size(), gated.data(), up.data());
+      auto plain = x;
+      kernels.gate(activation, x.size(), plain.data(), nullptr);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double expected = activation_by_formula(activation, x[i]);
+        const double limit = 1e-5 * (1 + std::abs(x[i]));
+        ASSERT_NEAR(plain[i], expected, limit)
+            << kernels.name << " " << static_cast<int>(activation) << " " << x[i];
+        ASSERT_NEAR(gated[i], 2 * expected, limit)
+            << kernels.name << " " << static_cast<int>(activation) << " " << x[i];
+      }
     }
-    gate = x;
-    kernels.gate(DecoderActivation::Relu, x.size(), gate.data(), nullptr);
-    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(gate[i], std::max(0.0F, x[i]));
   }
 }
 
