@@ -207,6 +207,48 @@ TEST(DecoderTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message_of({5}, 0), "");
 }
 
+/// The logits of the last position of a prompt, by the weights of "llama" and another spec.
+std::vector<float> logits_by(const DecoderSpec& spec) {
+  DecoderFixture fixture("llama");
+  fixture.options.spec = spec;
+  const auto decoder = fixture.load();
+  return TestSequence(*decoder, 0).push(fixture.prompt(0));
+}
+
+// Sines and cosines times two make queries and keys twice as long, and their scores four times as
+// great. All of it is exact, and so the same bits as by the scale of attention.
+TEST(DecoderTest, AnAttentionFactorOfRopeLengthensQueriesAndKeys) {
+  const auto plain = DecoderFixture("llama").options.spec;
+  auto longer = plain;
+  longer.rope.scaling = RopeScaling::LongRope;
+  longer.rope.short_divisors = longer.rope.long_divisors =
+      std::vector<float>(plain.rope.size / 2, 1.0F);
+  EXPECT_EQ(logits_by(longer), logits_by(plain)) << "divisors of one change nothing";
+  longer.rope.attention_factor = 2;
+  auto steeper = plain;
+  steeper.attention_scale *= 4;
+  EXPECT_EQ(logits_by(longer), logits_by(steeper));
+  EXPECT_NE(logits_by(longer), logits_by(plain));
+}
+
+// A division by two is exact, too.
+TEST(DecoderTest, FrequenciesAreScaledAsTheSpecSays) {
+  const auto plain = DecoderFixture("llama").options.spec;
+  auto linear = plain;
+  linear.rope.scaling = RopeScaling::Linear;
+  linear.rope.factor = 2;
+  auto divided = plain;
+  divided.rope.scaling = RopeScaling::LongRope;
+  divided.rope.short_divisors = divided.rope.long_divisors =
+      std::vector<float>(plain.rope.size / 2, 2.0F);
+  EXPECT_EQ(logits_by(linear), logits_by(divided));
+  EXPECT_NE(logits_by(linear), logits_by(plain));
+  // Of two lists the one that holds up to the length that a sequence may have.
+  divided.rope.original_length = 64;
+  divided.rope.long_divisors.assign(plain.rope.size / 2, 3.0F);
+  EXPECT_EQ(logits_by(linear), logits_by(divided));
+}
+
 TEST(DecoderTest, ALengthIsCutWhereFrequenciesChangeAndNowhereElse) {
   DecoderSpec spec;
   spec.length_max = 128;
