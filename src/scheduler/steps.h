@@ -49,9 +49,13 @@ struct StepPart {
 /// cache they get.
 ///
 /// A step takes, until its budget of tokens is used up: the next token of every sequence that
-/// generates, oldest first; then prompts that are not all in the cache, oldest first, in chunks;
-/// then new sequences, in the order in which they came, as long as the available blocks hold all of
-/// their tokens and one block more.
+/// generates, oldest first; then prompts that are not all in the cache, in chunks; then new
+/// sequences, in the order in which they came, as long as the available blocks hold all of their
+/// tokens and one block more, beside what the prompts that are under way still need.
+///
+/// While prompts are under way, the oldest of them has half of what is left for prompts, so that it
+/// ends; the rest goes to those with the fewest tokens left, so that a long prompt does not hold up
+/// a short one. A quarter is for new sequences, where some wait. What one does not use, others do.
 ///
 /// When a sequence needs a block and none is available, the youngest sequence that has blocks gives
 /// all of its own back and waits at its place in the order; its tokens are computed again later.
@@ -121,8 +125,14 @@ class StepScheduler {
   std::uint32_t blocks_for(std::uint32_t token_count) const {
     return (token_count + options_.block_tokens - 1) / options_.block_tokens;
   }
-  void schedule_running(bool is_generating, std::uint32_t& budget);
+  void schedule_generating(std::uint32_t& budget);
+  void schedule_prompts(std::uint32_t& budget);
+  void share_out(std::uint32_t& budget);
   void schedule_waiting(std::uint32_t& budget);
+  std::vector<SequenceId> prompts() const;
+  void compute_more(SequenceId id, std::uint32_t most, std::uint32_t& budget);
+  std::uint32_t promised_count() const;
+  const StepPart* planned(SequenceId id) const;
   std::uint32_t chunk(const Sequence& sequence, std::uint32_t computed, std::uint32_t budget) const;
   static std::span<const std::uint32_t> shareable(const Sequence& sequence);
   std::vector<std::uint32_t> kept_beginning(const Sequence& sequence) const;

@@ -120,6 +120,68 @@ TEST(StepSchedulerTest, WhereBlocksRunOutTheYoungestIsComputedAgainLater) {
   EXPECT_EQ(steps.next(), (Parts{{2, 0, 9, true}}));  // all of it, its own reply included
 }
 
+// ---- Prompts beside each other ----
+
+StepOptions long_prompts() {
+  return {.block_tokens = 4,
+          .block_count = 64,
+          .step_tokens_most = 16,
+          .sequences_most = 4,
+          .length_max = 200};
+}
+
+TEST(StepSchedulerTest, AShortPromptDoesNotWaitForALongOne) {
+  StepScheduler steps(long_prompts());
+  ASSERT_TRUE(add(steps, 1, 100, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 16, false}})) << "alone it has all";
+  steps.complete();
+  // A quarter of 16 is for what is new, and the one token that it leaves is the long one's.
+  ASSERT_TRUE(add(steps, 2, 3, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 16, 13, false}, {2, 0, 3, true}}));
+  steps.complete();
+  steps.append(2, 7);
+  // Of the 15 behind the token of 2 again a quarter, 3.
+  ASSERT_TRUE(add(steps, 3, 12, 9));
+  EXPECT_EQ(steps.next(), (Parts{{2, 3, 1, true}, {1, 29, 12, false}, {3, 0, 3, false}}));
+  steps.complete();
+  steps.append(2, 7);
+  // 3 has 9 left, and 1 has 59: half of 15 is the oldest's, all else goes to the shortest.
+  EXPECT_EQ(steps.next(), (Parts{{2, 4, 1, true}, {1, 41, 8, false}, {3, 3, 7, false}}));
+  steps.complete();
+  steps.append(2, 7);
+  EXPECT_EQ(steps.next(), (Parts{{2, 5, 1, true}, {1, 49, 13, false}, {3, 10, 2, true}}));
+}
+
+// Else each of them would end when the last one does.
+TEST(StepSchedulerTest, PromptsOfOneLengthAreComputedOneAfterTheOther) {
+  StepScheduler steps(long_prompts());
+  ASSERT_TRUE(add(steps, 1, 40, 9));
+  ASSERT_TRUE(add(steps, 2, 40, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 16, false}}));
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{1, 16, 12, false}, {2, 0, 4, false}}));
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{1, 28, 12, true}, {2, 4, 4, false}}));
+}
+
+// 1 has 4 blocks and needs 9 more of the 12 that are left: 2 needs 3 and one for its reply.
+TEST(StepSchedulerTest, ANewPromptDoesNotTakeTheRoomOfOneThatIsUnderWay) {
+  auto options = long_prompts();
+  options.block_count = 16;
+  StepScheduler steps(options);
+  ASSERT_TRUE(add(steps, 1, 50, 9));
+  ASSERT_TRUE(add(steps, 2, 12, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 16, false}}));
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{1, 16, 16, false}})) << "and what it leaves is not lost";
+  // One that needs a block less is let in.
+  steps.remove(2);
+  steps.complete();
+  ASSERT_TRUE(add(steps, 3, 8, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 32, 12, false}, {3, 0, 4, false}}));
+  EXPECT_EQ(steps.preemption_count(), 0U);
+}
+
 // ---- Kept beginnings ----
 
 // Computes all of what is known of a sequence and ends it; how much of it was not computed.
