@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
         is_chat_(request.is_chat),
         is_stream_(request.is_stream),
         has_logprobs_(request.call.sampling.logprob_count.has_value()),
+        is_ranked_(request.call.candidate_count > request.call.choice_count),
         choices_(std::max(request.call.choice_count, request.call.candidate_count),
                  Choice{.logprobs = LogprobsJson(is_chat_)}),
         answer_(GenerationAnswer::Head{.request_id = exchange_->request_id,
@@ -119,16 +121,28 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   // What the fault of a prompt is about is named as the body names it. A template that refuses it,
   // or that it takes beyond a limit, would do so again: nobody should come again with it.
   ApiError error_of(const CallError& error) const {
-    const char* const field = is_chat_ ? "messages" : "prompt";
-    if (error.field == CallField::PromptLength) {
-      return wrong_field(field, "context_length_exceeded",
-                         "Invalid '" + std::string(field) + "': " + error.error.message + ".");
+    const auto name = name_of(error.field);
+    if (name.empty()) return api_error(error);
+    const bool is_length = error.field == CallField::PromptLength;
+    return wrong_field(name, is_length ? "context_length_exceeded" : "invalid_value",
+                       fmt::format("Invalid '{}': {}.", name, error.error.message));
+  }
+
+  // Empty: none of the body's.
+  std::string_view name_of(CallField field) const {
+    switch (field) {
+      case CallField::Prompt:
+      case CallField::PromptLength:
+        return is_chat_ ? "messages" : "prompt";
+      case CallField::Choices:
+        return is_ranked_ ? "best_of" : "n";
+      case CallField::TokenIds:
+      case CallField::Dimensions:
+      case CallField::Normalize:
+      case CallField::Other:
+        break;
     }
-    if (error.field == CallField::Prompt) {
-      return wrong_field(field, "invalid_value",
-                         "Invalid '" + std::string(field) + "': " + error.error.message + ".");
-    }
-    return api_error(error);
+    return {};
   }
 
   void begin() {
@@ -165,6 +179,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   const bool is_chat_;
   const bool is_stream_;
   const bool has_logprobs_;
+  const bool is_ranked_;  // more replies are computed than are wanted
   std::vector<Choice> choices_;
   const GenerationAnswer answer_;
   bool has_begun_ = false;

@@ -281,6 +281,20 @@ TEST_F(GenerationRoutes, AKeyIsToldWhatIsLeftOfItsLimitsOnReplies) {
   EXPECT_EQ(call("POST", "/v1/completions", headers, kAskX).status, 429);
 }
 
+TEST_F(GenerationRoutes, MoreRepliesThanAKeyMayHaveAtOnceAreRefusedByName) {
+  use_keys(std::string(kKeys) + "    requests_at_once: 1\n");
+  start_counting();
+  for (const std::string field : {"n", "best_of"}) {
+    const Json body{{"model", "chat"}, {"prompt", "x"}, {"max_tokens", 1}, {field, 2}};
+    const auto answer = call("POST", "/v1/completions", {kKeyHeader, kJsonBody}, body.dump());
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    EXPECT_EQ(json(answer)["error"]["param"], field);
+    EXPECT_EQ(message(answer),
+              "Invalid '" + field + "': key reader: 1 request at once, and 2 are asked for.");
+  }
+  EXPECT_EQ(call("POST", "/v1/completions", {kKeyHeader, kJsonBody}, kAskX).status, 200);
+}
+
 TEST_F(GenerationRoutes, ARequestForADecoderThatIsBeingLoadedIsToComeAgain) {
   add_decoder("hang_at_load");
   options_.models.clear();

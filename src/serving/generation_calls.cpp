@@ -115,12 +115,17 @@ std::optional<CallError> GenerationService::admit(Call& call) {
   const std::uint64_t first = std::min(most, prompt_bytes(*call.asked) / kBytesOfAToken + reply);
   call.admitted = {.caller = call.asked->caller,
                    .text_count = count,
+                   .request_count = count,
                    .token_estimate = first + (count - 1) * reply,
                    .is_interactive = false};
   // The queue is judged above: of the caller's own limits alone.
   const auto refused = limits_.ask(
       call.admitted, {.tokens_per_second = 1e9, .eligible_device_count = 1}, clock_.now());
   if (!refused) return std::nullopt;
+  if (refused->is_final) {
+    return CallError{.error = {ErrorKind::InvalidArgument, refused->reason},
+                     .field = CallField::Choices};
+  }
   ++counts_.limited_count;
   return CallError{.error = {ErrorKind::ResourceExhausted, refused->reason},
                    .retry_after = refused->retry_after};
