@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 namespace muster {
@@ -11,7 +12,9 @@ namespace muster {
 ///
 ///   ids: 0 <end> | 1-26 a-z | 27, 28 the bytes of é | 29-38 0-9, of which 9 ends a reply | 39
 ///   space | 40 "?"
-void write_counting_decoder(const std::filesystem::path& folder);
+///
+/// length_max: tokens of a prompt and its reply, as the folder has it; a worker has its own.
+void write_counting_decoder(const std::filesystem::path& folder, std::uint32_t length_max = 128);
 
 /// The program of those workers, in this build tree.
 std::filesystem::path counting_worker();

@@ -204,6 +204,16 @@ Lane Admission::lane(const AdmissionRequest& request, double tokens_most) {
   return is_too_much || is_flood ? Lane::Bulk : Lane::Interactive;
 }
 
+void Admission::grow(AdmissionRequest& request, std::uint64_t tokens, TimePoint now) {
+  request.token_estimate += tokens;
+  const auto found = callers_.find(request.caller);
+  if (found == callers_.end() || found->second.running_count == 0) return;
+  auto& caller = found->second;
+  if (request.is_interactive) caller.interactive_tokens += tokens;
+  const auto& limit = caller.limits.tokens_per_minute;
+  if (limit) caller.tokens.use(static_cast<double>(tokens), *limit, now);
+}
+
 void Admission::on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now) {
   const auto found = callers_.find(request.caller);
   if (found == callers_.end() || found->second.running_count == 0) return;

@@ -78,8 +78,9 @@ inline constexpr double kUnknownTokensPerSecond = 500;
 /// stands for it. A request that alone is longer than the budget is let in when nothing is ahead.
 ///
 /// A caller's limits are token buckets that hold what a minute allows and start full, so that a
-/// caller may use a minute's worth at once. Tokens are charged by the estimate and put right at the
-/// end. A request of more than a minute's worth is let in when the bucket is full.
+/// caller may use a minute's worth at once. Tokens are charged by the estimate, by more where it
+/// turns out too low, and put right at the end. A request of more than a minute's worth is let in
+/// when the bucket is full.
 ///
 /// A caller's requests are interactive as long as those under way are little work: the rest waits
 /// with the bulk texts, whatever lane it asks for.
@@ -109,6 +110,10 @@ class Admission {
 
   /// What a caller has left now; nullopt: he has no limit per minute.
   std::optional<CallerUsage> usage_of(const std::string& caller, TimePoint now) const;
+
+  /// What was let in takes so many tokens more than it was estimated at: they are charged from now
+  /// on, and its estimate is greater by them.
+  void grow(AdmissionRequest& request, std::uint64_t tokens, TimePoint now);
 
   /// A request that was let in has ended, and so many tokens were computed for it.
   void on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now);

@@ -186,6 +186,30 @@ TEST(Admission, TokensOfAKeyArePutRightAtTheEnd) {
   EXPECT_FALSE(admission.ask(request_of(300, 1, "ci"), queue_of(0), kStart));
 }
 
+TEST(Admission, TokensBeyondTheEstimateAreChargedBeforeTheEnd) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.tokens_per_minute = 600}}});
+  auto request = request_of(200, 1, "ci");
+  EXPECT_FALSE(admission.ask(request, queue_of(0), kStart));
+  EXPECT_EQ(admission.usage_of("ci", kStart)->tokens->remaining, 400);
+  admission.grow(request, 300, kStart);
+  EXPECT_EQ(request.token_estimate, 500U);
+  EXPECT_EQ(admission.usage_of("ci", kStart)->tokens->remaining, 100);
+  EXPECT_TRUE(admission.ask(request_of(101, 1, "ci"), queue_of(0), kStart));
+  admission.on_end(request, 350, kStart);
+  EXPECT_EQ(admission.usage_of("ci", kStart)->tokens->remaining, 250);
+}
+
+TEST(Admission, AQueryThatGrowsIsMoreInteractiveWork) {
+  Admission admission({});
+  auto query = query_of(20);
+  EXPECT_FALSE(admission.ask(query, queue_of(0), kStart));
+  admission.grow(query, 50, kStart);
+  EXPECT_EQ(admission.lane(query_of(31), 100), Lane::Bulk);
+  admission.on_end(query, 70, kStart);
+  EXPECT_EQ(admission.lane(query_of(100), 100), Lane::Interactive);
+}
+
 TEST(Admission, CountsTheRequestsOfAKeyThatRun) {
   Admission admission({});
   admission.set_limits({{"ci", {.requests_at_once = 2}}});

@@ -42,5 +42,20 @@ TEST_F(GenerationAdmissionTest, MoreRepliesThanACallerMayHaveAreNotHisToAskFor) 
   EXPECT_EQ(service_->status().limited_count, 0U);
 }
 
+// One that names no limit counts as 256 tokens, and as 256 more with its 257th: of 1,000 a minute,
+// of which 17 come back in a second, 488 are left.
+TEST_F(GenerationAdmissionTest, ALongReplyIsChargedWhileItRuns) {
+  write_counting_decoder(counting(), 1024);
+  start("length_max=1024 wait_at=400");
+  service_->set_limits({{"ci", {.tokens_per_minute = 1000}}});
+  Outcome outcome;
+  const auto id = ask({.caller = "ci", .text = "a", .ignores_stop_ids = true}, outcome);
+  run_until([&] { return outcome.usage.reply_tokens == 400; });
+  const auto left = [&] { return service_->usage_of("ci")->tokens->remaining; };
+  EXPECT_LT(left(), 700) << "it was 744 before the first token";
+  service_->cancel(id);
+  EXPECT_GT(left(), 598) << "401 were computed";
+}
+
 }  // namespace
 }  // namespace muster

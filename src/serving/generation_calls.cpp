@@ -18,9 +18,8 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kWaitingMost = 64;       // replies that wait for a worker, of one decoder
-constexpr std::uint64_t kBytesOfAToken = 4;    // of a prompt, before it is tokenised
-constexpr std::uint32_t kReplyEstimate = 256;  // tokens of a reply that names no limit
+constexpr std::size_t kWaitingMost = 64;     // replies that wait for a worker, of one decoder
+constexpr std::uint64_t kBytesOfAToken = 4;  // of a prompt, before it is tokenised
 constexpr Duration kRetryLeast = std::chrono::seconds(1);
 constexpr Duration kRetryMost = std::chrono::seconds(60);
 static_assert(kChoicesMost == ServingDecoder::kStreamsMost && kChoicesMost <= kWaitingMost,

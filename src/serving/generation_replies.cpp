@@ -44,6 +44,17 @@ void GenerationService::count_token(Call& call, Choice& choice, const GeneratedT
   ++call.usage.reply_tokens;
   ++call.decoder->reply_token_count;
   ++counts_.reply_token_count;
+  charge_so_far(call);
+}
+
+// A key that has used its tokens asks for no more, though none of its replies has ended: what a
+// reply without a limit will have nobody knows before. A step at a time, as at the beginning.
+void GenerationService::charge_so_far(Call& call) {
+  const std::uint64_t used = std::uint64_t{call.usage.prompt_tokens} + call.usage.reply_tokens;
+  const auto charged = call.admitted.token_estimate;
+  if (used <= charged) return;
+  limits_.grow(call.admitted, std::max<std::uint64_t>(used - charged, kReplyEstimate),
+               clock_.now());
 }
 
 // The echo, with the first of its tokens, which nothing foretells. False where the call was

@@ -82,6 +82,8 @@ class GenerationService {
   }
 
  private:
+  static constexpr std::uint32_t kReplyEstimate = 256;  // tokens of one that names no limit
+
   /// One of the replies.
   struct Choice {
     DecoderReply reply;
@@ -145,6 +147,7 @@ class GenerationService {
   bool tell_prompt(CallId id, const std::string& text, ReplyToken token);
   void on_prompt_token(StreamOwner owner, const GeneratedToken& token);
   void count_token(Call& call, Choice& choice, const GeneratedToken& token);
+  void charge_so_far(Call& call);
   void end_choice(StreamOwner owner, FinishReason reason);
   static bool release(ServingDecoder& decoder, Choice& choice);
   static std::size_t open_count(const Call& call);
