@@ -69,6 +69,8 @@ class DecoderFleet final : private DecoderWorkerClient {
   std::optional<std::size_t> group_of(StreamId id) const { return streams_.group_of(id); }
   std::size_t waiting_count() const { return streams_.waiting_count(); }
   std::size_t running_count() const { return streams_.running_count(); }
+  /// Streams that the workers could be given now: that many of those that wait soon do not.
+  std::size_t free_count() const { return streams_.free_count(); }
   std::vector<DecoderGroupView> groups() const;
 
  private:

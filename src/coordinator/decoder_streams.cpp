@@ -251,6 +251,16 @@ std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
   return prefixes_.choose(candidates, is_choice ? keys_of(stream) : std::vector<PrefixKey>());
 }
 
+std::size_t DecoderStreams::free_count() const {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (!parts_.workers.takes_streams(i) || has_suspect(groups_[i])) continue;
+    const std::size_t most = options_.streams_most;
+    count += most - std::min(most, groups_[i].load());
+  }
+  return count;
+}
+
 // None where it makes no difference who gets it.
 std::vector<PrefixKey> DecoderStreams::keys_of(const Stream& stream) const {
   if (!options_.has_prefix_cache || groups_.size() < 2) return {};

@@ -82,6 +82,8 @@ class DecoderStreams final {
 
   std::size_t waiting_count() const { return waiting_.size(); }
   std::size_t running_count() const { return streams_.size() - waiting_.size(); }
+  /// Streams that the workers could be given now, beside those that they have.
+  std::size_t free_count() const;
   /// The group that has a stream; nullopt for one that waits or has ended.
   std::optional<std::size_t> group_of(StreamId id) const;
   /// What of a worker's view is about its streams.

@@ -7,6 +7,30 @@ namespace {
 
 class GenerationAdmissionTest : public GenerationServiceTest {};
 
+// ---- How many may wait ----
+
+// A worker has places for 32, and 64 may wait. None of them is tokenised or with it yet.
+TEST_F(GenerationAdmissionTest, WhoFindsAPlaceIsNotCountedAmongThoseThatWait) {
+  start("wait_at=1");
+  std::vector<Outcome> outcomes(97);
+  for (auto& outcome : outcomes) ask({.text = "a"}, outcome);
+  EXPECT_FALSE(outcomes[95].error) << message(outcomes[95]);
+  EXPECT_EQ(message(outcomes[96]), "64 requests wait for this model");
+  EXPECT_EQ(service_->status().refused_count, 1U);
+  run_until([&] { return service_->status().running_count == 32; });
+  EXPECT_EQ(service_->status().waiting_count, 64U);
+}
+
+TEST_F(GenerationAdmissionTest, TheChoicesOfThreeCallsFindPlacesOrWait) {
+  start("wait_at=1");
+  std::vector<Outcome> outcomes(3);
+  for (auto& outcome : outcomes) ask({.text = "a", .choice_count = 32}, outcome);
+  EXPECT_FALSE(outcomes[2].error) << message(outcomes[2]);
+  Outcome late;
+  ask({.text = "a", .choice_count = 2}, late);
+  EXPECT_EQ(message(late), "64 requests wait for this model, and 2 more are too many");
+}
+
 // ---- A caller's own limits ----
 
 TEST_F(GenerationAdmissionTest, EachReplyOfACallCountsForItsCallersRequests) {

@@ -98,9 +98,12 @@ std::optional<CallError> GenerationService::admit(Call& call) {
         .error = {ErrorKind::Unavailable, fmt::format("{} is being loaded", decoder.name)},
         .retry_after = kRetryLeast};
   }
-  const auto waiting = decoder.fleet->waiting_count() + unsent_count(decoder);
-  if (waiting + count > kWaitingMost) {
+  // Those for whom there is a place do not wait: they are being tokenised, or given away.
+  const auto unplaced = decoder.fleet->waiting_count() + unsent_count(decoder);
+  const auto free = decoder.fleet->free_count();
+  if (unplaced + count > kWaitingMost + free) {
     ++counts_.refused_count;
+    const auto waiting = unplaced - std::min(unplaced, free);
     const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
     return CallError{.error = {ErrorKind::ResourceExhausted,
                                fmt::format("{} requests wait for this model{}", waiting, more)},
