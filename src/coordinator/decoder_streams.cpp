@@ -33,14 +33,19 @@ DecoderStreams::DecoderStreams(const DecoderFleetOptions& options, Parts parts)
 StreamId DecoderStreams::submit(StreamRequest request) {
   const StreamId id = next_id_++;
   const bool has_scores = request.scores_prompt && request.ids.size() > 1;
+  const auto cost = request.ids.size() + std::min(request.token_limit, kReplyEstimate);
+  const auto rank = order_.add(request.flow, cost);
   streams_.emplace(id, Stream{.request = {.ids = std::move(request.ids),
                                           .token_limit = request.token_limit,
                                           .stop_ids = std::move(request.stop_ids),
                                           .prefix_scope = request.prefix_scope,
                                           .score_from = has_scores ? 1U : 0U,
                                           .sampling = std::move(request.sampling)},
+                              .flow = request.flow,
+                              .cost = cost,
+                              .rank = rank,
                               .group = std::nullopt});
-  waiting_.insert(id);
+  waiting_.emplace(rank, id);
   parts_.signal.wake();
   return id;
 }
@@ -56,7 +61,8 @@ bool DecoderStreams::cancel(StreamId id) {
     cancelled_.emplace_back(*stream.group, id);
   }
   const bool was_given = stream.was_given;
-  waiting_.erase(id);
+  // One that was just lost may not be among these yet.
+  if (waiting_.erase({stream.rank, id}) > 0) leave_order(stream);
   streams_.erase(found);
   parts_.signal.wake();
   return was_given;
@@ -183,7 +189,7 @@ void DecoderStreams::lose(std::size_t group, StreamId id, const DecoderLoss& los
   if (loss.is_own_fault && !stream.has_token) ++stream.strikes;
   if (loss.is_own_fault) ++stream.death_count;
   if (stream.strikes < kStrikesMost && stream.death_count < kDeathsMost) {
-    waiting_.insert(id);
+    wait_again(id, stream);
     return;
   }
   const auto deaths = stream.death_count;
@@ -193,6 +199,20 @@ void DecoderStreams::lose(std::size_t group, StreamId id, const DecoderLoss& los
       {ErrorKind::Internal,
        fmt::format("{} workers ended with this request, the last one by: {}", deaths, loss.reason)},
       true);
+}
+
+void DecoderStreams::wait_again(StreamId id, const Stream& stream) {
+  order_.add_again(stream.flow, stream.cost);
+  waiting_.emplace(stream.rank, id);
+}
+
+// It waits no more and is not given to a worker. What one has computed at is charged.
+void DecoderStreams::leave_order(const Stream& stream) {
+  if (stream.was_given) {
+    order_.on_given(stream.flow, stream.cost, stream.rank);
+  } else {
+    order_.on_removed(stream.flow, stream.cost, stream.rank);
+  }
 }
 
 std::size_t DecoderStreams::owed_token_count(std::size_t group) const {
@@ -211,7 +231,7 @@ void DecoderStreams::settle() {
     parts_.workers.send(group, MessageType::Cancel, id, {});
   }
   std::optional<std::size_t> reserved;  // becomes empty, for a stream that is to run alone
-  for (const auto id : std::vector<StreamId>(waiting_.begin(), waiting_.end())) {
+  for (const auto& [rank, id] : std::vector(waiting_.begin(), waiting_.end())) {
     const auto& stream = streams_.at(id);
     if (const auto group = place_for(stream, reserved)) {
       give(id, *group);
@@ -227,7 +247,8 @@ void DecoderStreams::give(StreamId id, std::size_t index) {
   auto& stream = streams_.at(id);
   auto& group = groups_[index];
   if (group.load() == 0) parts_.workers.on_first_given(index);
-  waiting_.erase(id);
+  waiting_.erase({stream.rank, id});
+  order_.on_given(stream.flow, stream.cost, stream.rank);
   group.streams.insert(id);
   stream.group = index;
   stream.has_token = false;
@@ -284,7 +305,10 @@ std::optional<std::size_t> DecoderStreams::least_busy() const {
 void DecoderStreams::fail_all_if_none_can_work() {
   if (waiting_.empty() || parts_.workers.can_work()) return;
   const auto error = parts_.workers.cannot_work_error();
-  for (const auto id : std::exchange(waiting_, {})) {
+  const auto all = std::exchange(waiting_, {});
+  // From the last one, as the order wants it, and all of them before the first callback.
+  for (auto one = all.rbegin(); one != all.rend(); ++one) leave_order(streams_.at(one->second));
+  for (const auto& [rank, id] : all) {
     const auto found = streams_.find(id);
     if (found == streams_.end()) continue;  // cancelled from within what was told of another
     const bool was_given = found->second.was_given;

@@ -15,6 +15,7 @@
 #include "coordinator/decoder_workers.h"
 #include "coordinator/prefix_places.h"
 #include "coordinator/step_signal.h"
+#include "scheduler/fair_order.h"
 #include "spec/generation.h"
 #include "wire/generation_messages.h"
 
@@ -22,12 +23,16 @@ namespace muster {
 
 using StreamId = std::uint64_t;
 
+/// Tokens of a reply, before it is there: its limit says little, as most end before it.
+inline constexpr std::uint32_t kReplyEstimate = 256;
+
 /// What is to be continued.
 struct StreamRequest {
   std::vector<std::uint32_t> ids = {};
   std::uint32_t token_limit = 0;  // 0: it ends behind its prompt
   std::vector<std::uint32_t> stop_ids = {};
   std::uint64_t prefix_scope = 0;  // it shares keys and values within this alone
+  FlowId flow = 0;                 // streams of different flows take turns
   /// The ids are told as well, from the second on, with their log-probabilities; with
   /// sampling.logprob_count.
   bool scores_prompt = false;
@@ -54,11 +59,12 @@ struct DecoderFleetEvents {
 /// depends on seed, choice and position alone.
 ///
 /// A stream goes to the worker that has the fewest, and of several such to the one that was given
-/// the longest beginning of it before; where each has `streams_most`, it waits in the order of
-/// arrival. A worker's death by its own fault is a strike against those that had got no
-/// token since they were given to it; one with a strike runs alone until its next token, and fails
-/// at the third, so that a prompt which kills workers takes no other stream with it. Where no
-/// worker can work, what waits fails.
+/// the longest beginning of it before. Where each has `streams_most`, it waits: flows have equal
+/// shares, by the tokens of their prompts and replies (at most kReplyEstimate of one), and those of
+/// one flow keep their order. One that was lost has its turn again. A worker's death by its own
+/// fault is a strike against those that had got no token since they were given to it; one with a
+/// strike runs alone until its next token, and fails at the third, so that a prompt which kills
+/// workers takes no other stream with it. Where no worker can work, what waits fails.
 ///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderStreams final {
@@ -98,7 +104,10 @@ class DecoderStreams final {
 
  private:
   struct Stream {
-    Generate request;                  // grows with every token
+    Generate request;        // grows with every token
+    FlowId flow = 0;         // these three: its turn among those that wait
+    std::uint64_t cost = 0;  // tokens
+    std::uint64_t rank = 0;
     std::optional<std::size_t> group;  // that has it
     bool has_token = false;            // since it was given to that
     bool was_given = false;            // to any
@@ -119,6 +128,8 @@ class DecoderStreams final {
   Status on_tokens(std::size_t group, const Tokens& message);
   static Status add_token(Stream& stream, const GeneratedToken& token);
   bool take(std::size_t group, StreamId id);
+  void wait_again(StreamId id, const Stream& stream);
+  void leave_order(const Stream& stream);
   void lose(std::size_t group, StreamId id, const DecoderLoss& loss);
   void give(StreamId id, std::size_t group);
   std::optional<std::size_t> place_for(const Stream& stream,
@@ -133,7 +144,8 @@ class DecoderStreams final {
   std::vector<Group> groups_;
   std::map<StreamId, Stream> streams_;
   PrefixPlaces prefixes_;
-  std::set<StreamId> waiting_;                               // of these; ids grow with arrival
+  std::set<std::pair<std::uint64_t, StreamId>> waiting_;  // of these, by rank
+  FairOrder order_;
   std::vector<std::pair<std::size_t, StreamId>> cancelled_;  // whose worker is not told yet
   StreamId next_id_ = 1;
 };

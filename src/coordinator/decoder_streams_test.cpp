@@ -2,8 +2,10 @@
 // (stand_ins/counting_worker).
 #include "coordinator/decoder_streams.h"
 
+#include <signal.h>
+
 #include <algorithm>
-#include <string>
+#include <cstdlib>
 #include <vector>
 
 #include "coordinator/decoder_fleet_fixture.h"
@@ -45,6 +47,58 @@ TEST_F(DecoderStreamsTest, PlacesAreFreeAsLongAsAWorkerMayBeGivenMore) {
   EXPECT_LE(fleet_->free_count(), 1U);
   fleet_->workers().drain(0);
   EXPECT_EQ(fleet_->free_count(), 0U);
+}
+
+// ---- Turns ----
+
+// One place, and each stream counts 10 tokens: 1 and 9. Flow 1 has asked for four, flow 2 for one.
+TEST_F(DecoderStreamsTest, StreamsOfTwoFlowsTakeTurns) {
+  start("wait_at=1", 1, 1);
+  std::vector<StreamId> ids;
+  for (const FlowId flow : {1U, 1U, 1U, 1U, 2U}) {
+    ids.push_back(fleet_->submit({.ids = {10}, .token_limit = 9, .flow = flow}));
+  }
+  for (const auto next : {ids[0], ids[4], ids[1], ids[2], ids[3]}) {
+    run_until([&] { return !tokens_.empty(); });
+    EXPECT_EQ(tokens_.begin()->first, next);
+    fleet_->cancel(next);
+    tokens_.clear();
+  }
+}
+
+// What is cancelled before its turn has cost its flow nothing: both have asked for 10 tokens then.
+TEST_F(DecoderStreamsTest, AStreamThatIsCancelledBeforeItsTurnIsNotCharged) {
+  start("wait_at=1", 1, 1);
+  std::vector<StreamId> ids;
+  for (const FlowId flow : {1U, 2U, 2U, 2U}) {
+    ids.push_back(fleet_->submit({.ids = {10}, .token_limit = 9, .flow = flow}));
+  }
+  EXPECT_FALSE(fleet_->cancel(ids[3]));
+  EXPECT_FALSE(fleet_->cancel(ids[2]));
+  ids[2] = fleet_->submit({.ids = {10}, .token_limit = 9, .flow = 2});
+  ids[3] = fleet_->submit({.ids = {10}, .token_limit = 9, .flow = 1});
+  for (const auto next : {ids[0], ids[1], ids[2], ids[3]}) {
+    run_until([&] { return !tokens_.empty(); });
+    EXPECT_EQ(tokens_.begin()->first, next);
+    fleet_->cancel(next);
+    tokens_.clear();
+  }
+}
+
+TEST_F(DecoderStreamsTest, ALostStreamHasItsTurnAgain) {
+  start("wait_at=1", 1, 1);
+  std::vector<StreamId> ends;
+  on_end_ = [&](StreamId id) { ends.push_back(id); };
+  std::vector<StreamId> ids;
+  for (const FlowId flow : {1U, 1U, 2U}) {
+    ids.push_back(fleet_->submit({.ids = {10}, .token_limit = 3, .flow = flow}));
+  }
+  run_until([&] { return tokens_.count(ids[0]) > 0; });
+  ::setenv("COUNTING_WORKER", "", 1);
+  ASSERT_EQ(::kill(*fleet_->groups()[0].pid, SIGKILL), 0);
+  run();
+  EXPECT_EQ(ends, (std::vector<StreamId>{ids[0], ids[2], ids[1]}));
+  for (const auto id : ids) EXPECT_EQ(tokens_[id], counted(11, 3));
 }
 
 }  // namespace

@@ -31,6 +31,55 @@ TEST_F(GenerationAdmissionTest, TheChoicesOfThreeCallsFindPlacesOrWait) {
   EXPECT_EQ(message(late), "64 requests wait for this model, and 2 more are too many");
 }
 
+// ---- Keys beside each other ----
+
+// 32 of "a" run. Of the room for 64 a key that has some waiting may take half where it is alone,
+// and less where others wait too.
+TEST_F(GenerationAdmissionTest, AKeyLeavesRoomForOthersAndTakesTurnsWithThem) {
+  start("wait_at=1");
+  std::vector<Outcome> of_a(65);
+  std::vector<CallId> ids(65);
+  for (std::size_t i = 0; i < 32; ++i) ids[i] = ask({.caller = "a", .text = "a"}, of_a[i]);
+  run_until([&] { return service_->status().reply_token_count == 32; });
+  for (std::size_t i = 32; i < 65; ++i) ids[i] = ask({.caller = "a", .text = "a"}, of_a[i]);
+  EXPECT_FALSE(of_a[63].error) << message(of_a[63]);
+  EXPECT_EQ(message(of_a[64]),
+            "32 requests of key a wait for this model, and the room that is left is for others");
+  EXPECT_EQ(of_a[64].error->error.kind, ErrorKind::ResourceExhausted);
+  EXPECT_TRUE(of_a[64].error->retry_after);
+  EXPECT_EQ(service_->status().refused_count, 1U);
+
+  Outcome of_b;
+  ask({.caller = "b", .text = "a"}, of_b);
+  EXPECT_FALSE(of_b.error) << message(of_b);
+  run_until([&] { return service_->status().prompt_token_count == 65; });  // all with the fleet
+  // Of the next two places one is that of "b", though 32 of "a" have waited longer.
+  service_->cancel(ids[0]);
+  service_->cancel(ids[1]);
+  run_until([&] { return of_b.text == "b"; });
+  const auto given = std::count_if(of_a.begin() + 32, of_a.end(),
+                                   [](const Outcome& one) { return !one.text.empty(); });
+  EXPECT_EQ(given, 1);
+}
+
+TEST_F(GenerationAdmissionTest, WhoHasNoneWaitingMayTakeAllThatIsLeft) {
+  start("wait_at=1");
+  Outcome running;
+  ask({.caller = "a", .text = "a", .choice_count = 32}, running);
+  run_until([&] { return service_->status().running_count == 32; });
+  std::vector<Outcome> outcomes(3);
+  ask({.caller = "a", .text = "a", .choice_count = 32}, outcomes[0]);
+  ask({.caller = "b", .text = "a", .choice_count = 31}, outcomes[1]);
+  EXPECT_FALSE(outcomes[0].error) << message(outcomes[0]);
+  EXPECT_FALSE(outcomes[1].error) << message(outcomes[1]);
+  ask({.caller = "b", .text = "a"}, outcomes[2]);
+  EXPECT_EQ(message(outcomes[2]),
+            "31 requests of key b wait for this model, and the room that is left is for others");
+  Outcome last;
+  ask({.caller = "c", .text = "a"}, last);
+  EXPECT_FALSE(last.error) << message(last);
+}
+
 // ---- A caller's own limits ----
 
 TEST_F(GenerationAdmissionTest, EachReplyOfACallCountsForItsCallersRequests) {

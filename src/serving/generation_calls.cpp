@@ -89,6 +89,55 @@ std::size_t GenerationService::unsent_count(const ServingDecoder& decoder) const
   return count;
 }
 
+// Replies of a decoder that no worker has, by their callers.
+std::map<std::string_view, std::size_t> GenerationService::unplaced(
+    const ServingDecoder& decoder) const {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& [id, call] : calls_) {
+    if (call.decoder != &decoder) continue;
+    auto& count = counts[call.admitted.caller];
+    count += call.choices.size() - call.sent_count;
+    for (const auto& choice : call.choices) {
+      if (choice.stream && !decoder.fleet->group_of(*choice.stream)) ++count;
+    }
+  }
+  return counts;
+}
+
+// Those for whom there is a place do not wait: they are being tokenised, or given away. A caller of
+// whom some wait has at most as much of the room as it leaves, so that there is always some for one
+// of whom none does.
+// Source: Choudhury and Hahne 1998, "Dynamic queue length thresholds for shared-memory packet
+// switches", IEEE/ACM Transactions on Networking 6(2); the factor is 1.
+std::optional<CallError> GenerationService::ask_queue(const Call& call) const {
+  const auto& decoder = *call.decoder;
+  const auto& caller = call.asked->caller;
+  const auto count = call.choices.size();
+  const auto by_caller = unplaced(decoder);
+  std::size_t all = 0;
+  for (const auto& [name, number] : by_caller) all += number;
+  const auto found = by_caller.find(caller);
+  const auto own = found == by_caller.end() ? 0 : found->second;
+  const auto free = decoder.fleet->free_count();
+  const auto behind_free = [free](std::size_t number) { return number - std::min(number, free); };
+  const auto refuse = [&](std::string reason) {
+    return CallError{.error = {ErrorKind::ResourceExhausted, std::move(reason)},
+                     .retry_after = retry_after(decoder)};
+  };
+  if (behind_free(all + count) > kWaitingMost) {
+    const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
+    return refuse(fmt::format("{} requests wait for this model{}", behind_free(all), more));
+  }
+  const auto room_left = kWaitingMost - behind_free(all + count);
+  if (caller.empty() || behind_free(own) == 0 || behind_free(own + count) <= room_left) {
+    return std::nullopt;
+  }
+  return refuse(
+      fmt::format("{} requests of key {} wait for this model, and the room that is left "
+                  "is for others",
+                  behind_free(own), caller));
+}
+
 std::optional<CallError> GenerationService::admit(Call& call) {
   const auto& decoder = *call.decoder;
   const auto count = call.choices.size();
@@ -98,16 +147,9 @@ std::optional<CallError> GenerationService::admit(Call& call) {
         .error = {ErrorKind::Unavailable, fmt::format("{} is being loaded", decoder.name)},
         .retry_after = kRetryLeast};
   }
-  // Those for whom there is a place do not wait: they are being tokenised, or given away.
-  const auto unplaced = decoder.fleet->waiting_count() + unsent_count(decoder);
-  const auto free = decoder.fleet->free_count();
-  if (unplaced + count > kWaitingMost + free) {
+  if (auto refused = ask_queue(call)) {
     ++counts_.refused_count;
-    const auto waiting = unplaced - std::min(unplaced, free);
-    const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
-    return CallError{.error = {ErrorKind::ResourceExhausted,
-                               fmt::format("{} requests wait for this model{}", waiting, more)},
-                     .retry_after = retry_after(decoder)};
+    return refused;
   }
   // Clients ask for more tokens than the context has room for, to say "as many as there are". The
   // prompt counts once, as it does in what is charged.
@@ -198,9 +240,13 @@ void GenerationService::on_prepared(CallId id, Prepared prepared) {
   counts_.prompt_token_count += call.usage.prompt_tokens;
 }
 
+FlowId GenerationService::flow_of(const std::string& caller) {
+  return caller.empty() ? 0 : hash64(caller);
+}
+
 // A quick first token would tell one key's owner that another has asked what begins like this.
 std::uint64_t GenerationService::prefix_scope(const std::string& caller) const {
-  return shares_prefixes_ || caller.empty() ? 0 : hash64(caller);
+  return shares_prefixes_ ? 0 : flow_of(caller);
 }
 
 // Those on one worker share what the first of them computes of the prompt. One that is scored is
@@ -217,6 +263,7 @@ void GenerationService::submit(CallId id, Call& call, const GenerationCall& aske
                   .stop_ids = asked.ignores_stop_ids || keeps_stop ? std::vector<std::uint32_t>{}
                                                                    : decoder.prompts->text.stop_ids,
                   .prefix_scope = prefix_scope(asked.caller),
+                  .flow = flow_of(asked.caller),
                   .scores_prompt = asked.scores_prompt(),
                   .sampling = asked.sampling};
   if (call.is_ranked() && !call.shows_logprobs) call.request.sampling.logprob_count = 0;
@@ -284,7 +331,10 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
   auto call = std::move(found->second);
   calls_.erase(found);
   is_computed |= call.usage.reply_tokens > 0;
-  for (auto& choice : call.choices) is_computed |= release(*call.decoder, choice);
+  // From the last one, so that its key's turn is charged for none that waited.
+  for (auto choice = call.choices.rbegin(); choice != call.choices.rend(); ++choice) {
+    is_computed |= release(*call.decoder, *choice);
+  }
   const std::uint64_t tokens = std::uint64_t{call.usage.prompt_tokens} + call.usage.reply_tokens;
   limits_.on_end(call.admitted, is_computed ? tokens : 0, clock_.now());
   decoders_.on_call_end(*call.decoder);

@@ -28,7 +28,8 @@ namespace muster {
 /// to the workers; tokens back to text.
 ///
 /// A call is let in unless too many replies wait for a device (429), its decoder is being loaded
-/// (503), or its caller's own limits say no; these count apart from those of vectors. Each of a
+/// (503), or its caller's own limits say no; these count apart from those of vectors. A caller of
+/// whom some wait leaves as much room as they take, and callers' replies take turns. Each of a
 /// call's replies is a stream of its own, that goes on when its worker dies. Where one of them
 /// fails, so does the call, and the others are cancelled. A client that goes is cancelled within a
 /// step of the workers.
@@ -82,8 +83,6 @@ class GenerationService {
   }
 
  private:
-  static constexpr std::uint32_t kReplyEstimate = 256;  // tokens of one that names no limit
-
   /// One of the replies.
   struct Choice {
     DecoderReply reply;
@@ -128,6 +127,8 @@ class GenerationService {
                     Events events, const Clock& clock);
   ServingDecoders::Events decoder_events(Events events);
   std::optional<CallError> admit(Call& call);
+  std::optional<CallError> ask_queue(const Call& call) const;
+  std::map<std::string_view, std::size_t> unplaced(const ServingDecoder& decoder) const;
   Duration retry_after(const ServingDecoder& decoder) const;
   static CallError no_device(const ServingDecoder& decoder);
   std::size_t unsent_count(const ServingDecoder& decoder) const;
@@ -135,6 +136,7 @@ class GenerationService {
                                                   const GenerationCall& asked);
   void prepare(CallId id, const Call& call);
   void on_prepared(CallId id, Prepared prepared);
+  static FlowId flow_of(const std::string& caller);
   std::uint64_t prefix_scope(const std::string& caller) const;
   void submit(CallId id, Call& call, const GenerationCall& asked,
               const std::vector<std::uint32_t>& ids);
