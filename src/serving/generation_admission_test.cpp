@@ -84,7 +84,7 @@ TEST_F(GenerationAdmissionTest, WhoHasNoneWaitingMayTakeAllThatIsLeft) {
 
 TEST_F(GenerationAdmissionTest, EachReplyOfACallCountsForItsCallersRequests) {
   start("wait_at=1");
-  service_->set_limits({{"ci", {.requests_at_once = 2}}, {"slow", {.requests_per_minute = 4}}});
+  set_limits({{"ci", {.requests_at_once = 2}}, {"slow", {.requests_per_minute = 4}}});
   Outcome two;
   ask({.caller = "ci", .text = "a", .choice_count = 2}, two);
   EXPECT_FALSE(two.error) << message(two);
@@ -105,7 +105,7 @@ TEST_F(GenerationAdmissionTest, EachReplyOfACallCountsForItsCallersRequests) {
 // Nobody should come again with it.
 TEST_F(GenerationAdmissionTest, MoreRepliesThanACallerMayHaveAreNotHisToAskFor) {
   start("wait_at=1");
-  service_->set_limits({{"ci", {.requests_at_once = 2}}});
+  set_limits({{"ci", {.requests_at_once = 2}}});
   Outcome outcome;
   ask({.caller = "ci", .text = "a", .choice_count = 1, .candidate_count = 3}, outcome);
   EXPECT_EQ(message(outcome), "key ci: 2 requests at once, and 3 are asked for");
@@ -120,7 +120,7 @@ TEST_F(GenerationAdmissionTest, MoreRepliesThanACallerMayHaveAreNotHisToAskFor) 
 TEST_F(GenerationAdmissionTest, ALongReplyIsChargedWhileItRuns) {
   write_counting_decoder(counting(), 1024);
   start("length_max=1024 wait_at=400");
-  service_->set_limits({{"ci", {.tokens_per_minute = 1000}}});
+  set_limits({{"ci", {.tokens_per_minute = 1000}}});
   Outcome outcome;
   const auto id = ask({.caller = "ci", .text = "a", .ignores_stop_ids = true}, outcome);
   run_until([&] { return outcome.usage.reply_tokens == 400; });

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -106,12 +107,16 @@ class GenerationServiceTest : public testing::Test {
   }
 
   void run_until(const std::function<bool()>& is_so) {
+    bool is_late = false;
+    const auto patience = loop_.timer([&] { is_late = true; });
+    patience->set(clock_.now() + std::chrono::seconds(60));
     std::function<void()> look = [&] {
-      if (is_so()) return loop_.stop();
+      if (is_late || is_so()) return loop_.stop();
       loop_.post(look);
     };
     loop_.post(look);
     loop_.run();
+    EXPECT_FALSE(is_late) << "what was waited for has not come; told: " << notices_;
   }
 
   Outcome answer(GenerationCall call) {
@@ -119,6 +124,10 @@ class GenerationServiceTest : public testing::Test {
     ask(std::move(call), outcome);
     run_until([&] { return outcome.is_over(); });
     return outcome;
+  }
+
+  void set_limits(std::map<std::string, CallerLimits> limits) {
+    service_->reconfigure(options_, std::move(limits));
   }
 
   using Loaded = Result<ServedDecoderStatus>;

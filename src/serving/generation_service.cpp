@@ -93,8 +93,10 @@ std::uint32_t GenerationService::length_max(const std::string& name) const {
   return decoder == nullptr ? 0 : (*decoder)->length_max();
 }
 
-void GenerationService::set_limits(std::map<std::string, CallerLimits> limits) {
+void GenerationService::reconfigure(const ServeOptions& options,
+                                    std::map<std::string, CallerLimits> limits) {
   limits_.set_limits(std::move(limits));
+  decoders_.set_drain_limit(options.drain_limit);
 }
 
 }  // namespace muster

@@ -141,7 +141,7 @@ TEST_F(GenerationServiceTest, WhenTooManyWaitOthersAreToldToComeAgain) {
 
 TEST_F(GenerationServiceTest, ACallersOwnLimitsHold) {
   start();
-  service_->set_limits({{"ci", {.requests_per_minute = 1}}});
+  set_limits({{"ci", {.requests_per_minute = 1}}});
   EXPECT_EQ(answer({.caller = "ci", .text = "a", .token_limit = 1}).text, "b");
   const auto second = answer({.caller = "ci", .text = "a", .token_limit = 1});
   ASSERT_TRUE(second.error);
@@ -153,7 +153,7 @@ TEST_F(GenerationServiceTest, ACallersOwnLimitsHold) {
 // A caller of one token a minute: whatever is charged, nothing is left of it for minutes.
 TEST_F(GenerationServiceTest, WhatADeviceHasComputedIsCharged) {
   start("length_max=20");
-  service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
+  set_limits({{"ci", {.tokens_per_minute = 1}}});
   const auto left = [&] { return service_->usage_of("ci")->tokens->remaining; };
   ASSERT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");  // the worker is ready now
   EXPECT_TRUE(answer({.caller = "ci", .text = std::string(20, 'a')}).error);
@@ -168,7 +168,7 @@ TEST_F(GenerationServiceTest, WhatADeviceHasComputedIsCharged) {
 
 TEST_F(GenerationServiceTest, WhatWorkersDiedOfIsCharged) {
   start("poison=1");  // "a"
-  service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
+  set_limits({{"ci", {.tokens_per_minute = 1}}});
   EXPECT_TRUE(answer({.caller = "ci", .text = "a"}).error);
   EXPECT_LT(service_->usage_of("ci")->tokens->remaining, 0.5) << "of one";
 }
@@ -184,7 +184,7 @@ TEST_F(GenerationServiceTest, AModelWhoseWorkersDieAtEachLoadIsNotWaitedFor) {
 
 TEST_F(GenerationServiceTest, WhatWasComputedForOneThatWentIsCharged) {
   start("wait_at=1");
-  service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
+  set_limits({{"ci", {.tokens_per_minute = 1}}});
   Outcome outcome;
   const auto id = ask({.caller = "ci", .text = "a"}, outcome);
   run_until([&] { return outcome.text == "b"; });
@@ -352,7 +352,7 @@ TEST_F(GenerationServiceTest, EveryChoiceCountsAmongThoseThatWait) {
 
 TEST_F(GenerationServiceTest, TheTokensOfAllChoicesAreCharged) {
   start();
-  service_->set_limits({{"ci", {.tokens_per_minute = 20}}});
+  set_limits({{"ci", {.tokens_per_minute = 20}}});
   const auto reply = answer({.caller = "ci", .text = "a", .token_limit = 5, .choice_count = 4});
   EXPECT_EQ(reply.usage.reply_tokens, 20U);
   // 21 of 20, of which one comes back in three seconds; one reply alone would have left 14.

@@ -159,7 +159,7 @@ Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache
                               .streams_most = ServingDecoder::kStreamsMost,
                               .has_prefix_cache = options_.has_prefix_cache,
                               .ends_with_other_build = is_at_start,
-                              .drain_limit = options_.drain_limit};
+                              .drain_limit = drain_limit_};
   for (const auto device : decoder.devices) {
     if (resting_.contains(device)) options.resting.push_back(options.devices.size());
     options.devices.push_back(options_.devices[device]);
@@ -216,7 +216,7 @@ void ServingDecoders::leave(ServingDecoder& decoder, const Error& why_not_loaded
                        {ErrorKind::Unavailable,
                         fmt::format("{} was unloaded before the end of the reply", decoder.name)});
   });
-  decoder.leave_timer->set(clock_.now() + options_.drain_limit);
+  decoder.leave_timer->set(clock_.now() + drain_limit_);
   loop_.post([this, id = decoder.id] { let_go(id); });
   if (decoder.on_loaded) std::exchange(decoder.on_loaded, nullptr)(why_not_loaded);
 }

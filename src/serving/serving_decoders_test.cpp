@@ -133,6 +133,26 @@ TEST_F(ServingDecodersTest, AtTheDrainLimitAnUnloadEndsWhatIsLeft) {
   EXPECT_EQ(running.error->error.kind, ErrorKind::Unavailable);
 }
 
+// It may be changed while replies run, for those who are unloaded and for devices that are drained.
+TEST_F(ServingDecodersTest, ADrainLimitThatIsChangedHoldsFromThenOn) {
+  options_.drain_limit = std::chrono::hours(1);
+  start("wait_at=2");
+  ASSERT_TRUE(load(second()));
+  Outcome drained;
+  Outcome unloaded;
+  ask({.model = "chat", .text = "a"}, drained);
+  ask({.model = "second", .text = "a"}, unloaded);
+  run_until([&] { return drained.text == "bc" && unloaded.text == "bc"; });
+  options_.drain_limit = std::chrono::milliseconds(50);
+  service_->reconfigure(options_, {});
+  ASSERT_TRUE(service_->decoders().unload("second"));
+  run_until([&] { return !hosted("second"); });
+  EXPECT_EQ(message(unloaded), "second was unloaded before the end of the reply");
+  service_->decoders().drain(0);
+  run_until([&] { return drained.is_over(); });
+  EXPECT_EQ(message(drained), "every device of chat is drained");
+}
+
 // Its worker dies again and again, and each next one goes on with the reply.
 TEST_F(ServingDecodersTest, AReplyOfAnUnloadedDecoderSurvivesItsWorkers) {
   start("die_after=4");
