@@ -3,7 +3,19 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "base/clock.h"
+
 namespace muster {
+
+/// Runs as the steady clock does, and can be set ahead.
+class SetClock final : public Clock {
+ public:
+  TimePoint now() const override { return steady_.now() + ahead; }
+  Duration ahead{0};
+
+ private:
+  SteadyClock steady_;
+};
 
 /// Writes a decoder's folder without weights, for workers that only count
 /// (stand_ins/counting_worker). Its tokens are single bytes, and the next one is the last one plus

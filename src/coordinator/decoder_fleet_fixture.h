@@ -101,16 +101,6 @@ class DecoderFleetTest : public testing::Test {
     return tokens;
   }
 
-  /// Runs as the steady clock does, and can be set ahead.
-  class SetClock final : public Clock {
-   public:
-    TimePoint now() const override { return steady_.now() + ahead; }
-    Duration ahead{0};
-
-   private:
-    SteadyClock steady_;
-  };
-
   SetClock clock_;
   Duration silence_most_ = std::chrono::seconds(60);
   Duration load_most_ = std::chrono::seconds(900);

@@ -230,17 +230,34 @@ void DecoderStreams::settle() {
   for (const auto& [group, id] : std::exchange(cancelled_, {})) {
     parts_.workers.send(group, MessageType::Cancel, id, {});
   }
+  watch_places(give_all());
+}
+
+// What was given while all places were taken went to places that have come free.
+void DecoderStreams::watch_places(std::size_t given_count) {
+  const auto now = parts_.clock.now();
+  const auto free = free_count();
+  if (given_count + free > 0) forecast_.on_freed(given_count + free, now);
+  // While no worker is ready none has a place that could come free.
+  forecast_.set_full(free == 0 && parts_.workers.is_ready(), now);
+}
+
+// How many were.
+std::size_t DecoderStreams::give_all() {
+  std::size_t count = 0;
   std::optional<std::size_t> reserved;  // becomes empty, for a stream that is to run alone
   for (const auto& [rank, id] : std::vector(waiting_.begin(), waiting_.end())) {
     const auto& stream = streams_.at(id);
     if (const auto group = place_for(stream, reserved)) {
       give(id, *group);
+      ++count;
     } else if (stream.strikes > 0 && !reserved) {
       reserved = least_busy();
     } else if (stream.strikes == 0) {
-      return;  // what finds no place here leaves none for those behind it
+      break;  // what finds no place here leaves none for those behind it
     }
   }
+  return count;
 }
 
 void DecoderStreams::give(StreamId id, std::size_t index) {
@@ -272,12 +289,13 @@ std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
   return prefixes_.choose(candidates, is_choice ? keys_of(stream) : std::vector<PrefixKey>());
 }
 
+// What is cancelled gives its place back within a step.
 std::size_t DecoderStreams::free_count() const {
   std::size_t count = 0;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (!parts_.workers.takes_streams(i) || has_suspect(groups_[i])) continue;
     const std::size_t most = options_.streams_most;
-    count += most - std::min(most, groups_[i].load());
+    count += most - std::min(most, groups_[i].streams.size());
   }
   return count;
 }

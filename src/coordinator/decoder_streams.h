@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "coordinator/decoder_workers.h"
 #include "coordinator/prefix_places.h"
 #include "coordinator/step_signal.h"
 #include "scheduler/fair_order.h"
+#include "scheduler/place_forecast.h"
 #include "spec/generation.h"
 #include "wire/generation_messages.h"
 
@@ -74,6 +76,7 @@ class DecoderStreams final {
     DecoderWorkers& workers;
     const DecoderFleetEvents& events;
     StepSignal& signal;
+    const Clock& clock;
   };
 
   /// options: outlives it too.
@@ -88,8 +91,11 @@ class DecoderStreams final {
 
   std::size_t waiting_count() const { return waiting_.size(); }
   std::size_t running_count() const { return streams_.size() - waiting_.size(); }
-  /// Streams that the workers could be given now, beside those that they have.
+  // As DecoderFleet's.
   std::size_t free_count() const;
+  std::optional<Duration> wait_for_places(std::size_t count) const {
+    return forecast_.wait(count, parts_.clock.now());
+  }
   /// The group that has a stream; nullopt for one that waits or has ended.
   std::optional<std::size_t> group_of(StreamId id) const;
   /// What of a worker's view is about its streams.
@@ -131,7 +137,9 @@ class DecoderStreams final {
   void wait_again(StreamId id, const Stream& stream);
   void leave_order(const Stream& stream);
   void lose(std::size_t group, StreamId id, const DecoderLoss& loss);
+  std::size_t give_all();
   void give(StreamId id, std::size_t group);
+  void watch_places(std::size_t given_count);
   std::optional<std::size_t> place_for(const Stream& stream,
                                        std::optional<std::size_t> reserved) const;
   std::vector<PrefixKey> keys_of(const Stream& stream) const;
@@ -146,6 +154,7 @@ class DecoderStreams final {
   PrefixPlaces prefixes_;
   std::set<std::pair<std::uint64_t, StreamId>> waiting_;  // of these, by rank
   FairOrder order_;
+  PlaceForecast forecast_;
   std::vector<std::pair<std::size_t, StreamId>> cancelled_;  // whose worker is not told yet
   StreamId next_id_ = 1;
 };

@@ -39,14 +39,36 @@ TEST_F(DecoderStreamsTest, PlacesAreFreeAsLongAsAWorkerMayBeGivenMore) {
   EXPECT_EQ(fleet_->free_count(), 4U) << "they are given away in the next step";
   run_until([&] { return tokens_.size() == 4; });
   EXPECT_EQ(fleet_->free_count(), 0U);
-  EXPECT_TRUE(fleet_->cancel(ids[0]));
-  EXPECT_EQ(fleet_->free_count(), 0U) << "its worker has not answered for it";
   EXPECT_FALSE(fleet_->cancel(ids[4]));
-  run_until([&] { return fleet_->free_count() == 1; });
+  EXPECT_TRUE(fleet_->cancel(ids[0]));
+  EXPECT_EQ(fleet_->free_count(), 1U) << "its worker answers for it within a step";
   fleet_->workers().drain(1);
   EXPECT_LE(fleet_->free_count(), 1U);
   fleet_->workers().drain(0);
   EXPECT_EQ(fleet_->free_count(), 0U);
+}
+
+// One place. It was held for 10 s, and then for 2.
+TEST_F(DecoderStreamsTest, TheWaitForPlacesIsPredictedByHowTheyComeFree) {
+  start("wait_at=1", 1, 1);
+  run_until_ready();
+  EXPECT_FALSE(fleet_->wait_for_places(1)) << "nobody has had to wait";
+  const auto first = fleet_->submit({.ids = {10}, .token_limit = 9});
+  const auto second = fleet_->submit({.ids = {20}, .token_limit = 9});
+  run_until([&] { return tokens_.count(first) > 0; });
+  clock_.ahead += std::chrono::seconds(10);
+  EXPECT_GE(fleet_->wait_for_places(1), std::chrono::seconds(10)) << "as long as it has taken";
+  fleet_->cancel(first);
+  run_until([&] { return tokens_.count(second) > 0; });
+  EXPECT_GE(fleet_->wait_for_places(2), std::chrono::seconds(20));
+  clock_.ahead += std::chrono::seconds(2);
+  fleet_->cancel(second);
+  run_until([&] { return fleet_->free_count() == 1; });
+  ASSERT_TRUE(step());
+  clock_.ahead += std::chrono::seconds(1000);
+  // (10 x 31/32 + 2) / (1 x 31/32 + 1) and what the steps have taken
+  EXPECT_GE(fleet_->wait_for_places(1), std::chrono::milliseconds(5936));
+  EXPECT_LT(fleet_->wait_for_places(1), std::chrono::seconds(500));
 }
 
 // ---- Turns ----

@@ -31,6 +31,60 @@ TEST_F(GenerationAdmissionTest, TheChoicesOfThreeCallsFindPlacesOrWait) {
   EXPECT_EQ(message(late), "64 requests wait for this model, and 2 more are too many");
 }
 
+// ---- How long they may wait ----
+
+TEST_F(GenerationAdmissionTest, WhoWouldWaitForTooLongIsTold) {
+  start("wait_at=1");
+  Outcome running;
+  const auto id = ask({.text = "a", .choice_count = 32}, running);
+  run_until([&] { return running.usage.reply_tokens == 32; });
+  clock_.ahead += std::chrono::seconds(20);  // and no place has come free
+  Outcome refused;
+  ask({.text = "a"}, refused);
+  EXPECT_EQ(message(refused).substr(0, 29), "too busy: the wait would be 2");
+  EXPECT_EQ(refused.error->error.kind, ErrorKind::ResourceExhausted);
+  EXPECT_GE(refused.error->retry_after, std::chrono::seconds(18)) << "20 s, of which 2 may be";
+  EXPECT_LE(refused.error->retry_after, std::chrono::seconds(60));
+  EXPECT_EQ(service_->status().refused_count, 1U);
+
+  options_.admission.queue_budget = std::chrono::hours(1);
+  set_limits({});
+  Outcome waiting;
+  ask({.text = "a"}, waiting);
+  EXPECT_FALSE(waiting.error) << "the setting is another now";
+
+  options_.admission.queue_budget = std::chrono::seconds(2);
+  set_limits({});
+  service_->cancel(id);
+  Outcome placed;
+  ask({.text = "a"}, placed);
+  EXPECT_FALSE(placed.error) << "places are free: " << message(placed);
+}
+
+// One of 32 places came free in 30 s. 20 of "a" wait: another one waits for 21 places, and "b" for
+// the next of "a" and its own.
+TEST_F(GenerationAdmissionTest, AKeysWaitIsPredictedByItsTurn) {
+  options_.admission.queue_budget = std::chrono::seconds(150);
+  start("wait_at=1");
+  std::vector<Outcome> running(3);
+  ask({.caller = "a", .text = "a", .choice_count = 31}, running[0]);
+  const auto id = ask({.caller = "a", .text = "a"}, running[1]);
+  run_until([&] { return service_->status().reply_token_count == 32; });
+  clock_.ahead += std::chrono::seconds(30);
+  service_->cancel(id);
+  ask({.caller = "a", .text = "a"}, running[2]);
+  run_until([&] { return running[2].text == "b"; });
+  Outcome waiting;
+  ask({.caller = "a", .text = "a", .choice_count = 20}, waiting);
+  EXPECT_FALSE(waiting.error) << message(waiting);
+  Outcome of_a;
+  ask({.caller = "a", .text = "a"}, of_a);
+  EXPECT_EQ(message(of_a).substr(0, 28), "too busy: the wait would be ");
+  Outcome of_b;
+  ask({.caller = "b", .text = "a"}, of_b);
+  EXPECT_FALSE(of_b.error) << message(of_b);
+}
+
 // ---- Keys beside each other ----
 
 // 32 of "a" run. Of the room for 64 a key that has some waiting may take half where it is alone,

@@ -129,13 +129,31 @@ std::optional<CallError> GenerationService::ask_queue(const Call& call) const {
     return refuse(fmt::format("{} requests wait for this model{}", behind_free(all), more));
   }
   const auto room_left = kWaitingMost - behind_free(all + count);
-  if (caller.empty() || behind_free(own) == 0 || behind_free(own + count) <= room_left) {
-    return std::nullopt;
+  if (!caller.empty() && behind_free(own) > 0 && behind_free(own + count) > room_left) {
+    return refuse(
+        fmt::format("{} requests of key {} wait for this model, and the room that is "
+                    "left is for others",
+                    behind_free(own), caller));
   }
-  return refuse(
-      fmt::format("{} requests of key {} wait for this model, and the room that is left "
-                  "is for others",
-                  behind_free(own), caller));
+  // Keys take turns: of each other one as many are before it as this one has.
+  auto ahead = own;
+  for (const auto& [name, number] : by_caller) {
+    if (name != caller) ahead += std::min(number, own + 1);
+  }
+  return ask_wait(decoder, behind_free(ahead + 1));
+}
+
+// place_count: that have to come free before it has one.
+std::optional<CallError> GenerationService::ask_wait(const ServingDecoder& decoder,
+                                                     std::size_t place_count) const {
+  if (place_count == 0) return std::nullopt;
+  const auto wait = decoder.fleet->wait_for_places(place_count);
+  if (!wait || *wait <= queue_budget_) return std::nullopt;
+  return CallError{
+      .error = {ErrorKind::ResourceExhausted,
+                fmt::format("too busy: the wait would be {:.1f} s long and may be {:.1f} s",
+                            seconds(*wait), seconds(queue_budget_))},
+      .retry_after = std::clamp<Duration>(*wait - queue_budget_, kRetryLeast, kRetryMost)};
 }
 
 std::optional<CallError> GenerationService::admit(Call& call) {

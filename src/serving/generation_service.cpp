@@ -29,6 +29,7 @@ GenerationService::GenerationService(const ServeOptions& options, ModelRoster& r
       loop_(loop),
       clock_(clock),
       limits_(AdmissionOptions{}),
+      queue_budget_(options.admission.queue_budget),
       decoders_(options, roster, loop, decoder_events(std::move(events)), clock),
       prompts_(kPromptsMost),
       prompt_thread_([this] {
@@ -96,6 +97,7 @@ std::uint32_t GenerationService::length_max(const std::string& name) const {
 void GenerationService::reconfigure(const ServeOptions& options,
                                     std::map<std::string, CallerLimits> limits) {
   limits_.set_limits(std::move(limits));
+  queue_budget_ = options.admission.queue_budget;
   decoders_.set_drain_limit(options.drain_limit);
 }
 

@@ -27,12 +27,12 @@ namespace muster {
 /// Calls for replies on the decoders of a server: prompts to ids, on a thread of their own; streams
 /// to the workers; tokens back to text.
 ///
-/// A call is let in unless too many replies wait for a device (429), its decoder is being loaded
-/// (503), or its caller's own limits say no; these count apart from those of vectors. A caller of
-/// whom some wait leaves as much room as they take, and callers' replies take turns. Each of a
-/// call's replies is a stream of its own, that goes on when its worker dies. Where one of them
-/// fails, so does the call, and the others are cancelled. A client that goes is cancelled within a
-/// step of the workers.
+/// A call is let in unless too many replies wait for a device or it would wait for longer than the
+/// queue budget (429), its decoder is being loaded (503), or its caller's own limits say no; these
+/// count apart from those of vectors. A caller of whom some wait leaves as much room as they take,
+/// and callers' replies take turns. Each of a call's replies is a stream of its own, that goes on
+/// when its worker dies. Where one of them fails, so does the call, and the others are cancelled. A
+/// client that goes is cancelled within a step of the workers.
 ///
 /// Threads: every method belongs to the loop's thread, and callbacks come on it.
 class GenerationService {
@@ -75,7 +75,8 @@ class GenerationService {
   std::uint32_t length_max(const std::string& name) const;
   GenerationStatus status() const;
   bool is_ready() const { return decoders_.is_ready(); }
-  /// Changes what may change while running: limits of callers, the drain limit.
+  /// Changes what may change while running: limits of callers, the queue budget,
+  /// the drain limit.
   void reconfigure(const ServeOptions& options, std::map<std::string, CallerLimits> limits);
 
   /// What a caller with limits has left of them; nullopt: he has none per minute.
@@ -129,6 +130,7 @@ class GenerationService {
   ServingDecoders::Events decoder_events(Events events);
   std::optional<CallError> admit(Call& call);
   std::optional<CallError> ask_queue(const Call& call) const;
+  std::optional<CallError> ask_wait(const ServingDecoder& decoder, std::size_t place_count) const;
   std::map<std::string_view, std::size_t> unplaced(const ServingDecoder& decoder) const;
   Duration retry_after(const ServingDecoder& decoder) const;
   static CallError no_device(const ServingDecoder& decoder);
@@ -165,6 +167,7 @@ class GenerationService {
   EventLoop& loop_;
   const Clock& clock_;
   Admission limits_;
+  Duration queue_budget_;  // predicted wait for a place
   ServingDecoders decoders_;
   std::map<CallId, Call> calls_;
   CallId next_call_ = 1;
