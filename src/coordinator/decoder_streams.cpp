@@ -44,7 +44,8 @@ StreamId DecoderStreams::submit(StreamRequest request) {
                               .flow = request.flow,
                               .cost = cost,
                               .rank = rank,
-                              .group = std::nullopt});
+                              .group = std::nullopt,
+                              .waits_since = parts_.clock.now()});
   waiting_.emplace(rank, id);
   parts_.signal.wake();
   return id;
@@ -71,6 +72,12 @@ bool DecoderStreams::cancel(StreamId id) {
 std::optional<std::size_t> DecoderStreams::group_of(StreamId id) const {
   const auto found = streams_.find(id);
   return found == streams_.end() ? std::nullopt : found->second.group;
+}
+
+std::optional<TimePoint> DecoderStreams::waits_since(StreamId id) const {
+  const auto found = streams_.find(id);
+  if (found == streams_.end() || found->second.group) return std::nullopt;
+  return found->second.waits_since;
 }
 
 void DecoderStreams::add_to_view(std::size_t index, DecoderGroupView& view) const {
@@ -168,7 +175,11 @@ std::size_t DecoderStreams::on_lost(std::size_t group, const DecoderLoss& loss) 
   prefixes_.forget(group);
   groups_[group].owed.clear();
   const auto lost = std::exchange(groups_[group].streams, {});
-  for (const auto id : lost) streams_.at(id).group.reset();
+  for (const auto id : lost) {
+    auto& stream = streams_.at(id);
+    stream.group.reset();
+    stream.waits_since = parts_.clock.now();
+  }
   for (const auto id : lost) lose(group, id, loss);
   return lost.size();
 }

@@ -98,6 +98,8 @@ class DecoderStreams final {
   }
   /// The group that has a stream; nullopt for one that waits or has ended.
   std::optional<std::size_t> group_of(StreamId id) const;
+  /// Since when one waits; nullopt for one that a worker has, or that has ended.
+  std::optional<TimePoint> waits_since(StreamId id) const;
   /// What of a worker's view is about its streams.
   void add_to_view(std::size_t group, DecoderGroupView& view) const;
 
@@ -115,6 +117,7 @@ class DecoderStreams final {
     std::uint64_t cost = 0;  // tokens
     std::uint64_t rank = 0;
     std::optional<std::size_t> group;  // that has it
+    TimePoint waits_since{};           // of one that no group has
     bool has_token = false;            // since it was given to that
     bool was_given = false;            // to any
     std::uint32_t strikes = 0;

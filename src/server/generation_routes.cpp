@@ -234,6 +234,9 @@ void answer_reply(const ExchangePtr& exchange, GenerationRequest request) {
   if (!service.has_model(call.model)) {
     if (const auto other = other_task(*exchange, call.model)) return exchange->refuse(*other);
   }
+  auto deadline = deadline_of(*exchange);
+  if (!deadline) return exchange->refuse(deadline.error());
+  call.deadline = *deadline;
   if (!request.is_stream) {
     const auto room = hold_answer(*exchange, call, service.length_max(call.model));
     if (!room) return exchange->refuse(room.error());

@@ -208,6 +208,33 @@ TEST_F(GenerationRoutes, AClientThatGoesEndsItsReply) {
       << text;
 }
 
+// Before its first token it has a status of its own, and behind that it is an event of the stream.
+TEST_F(GenerationRoutes, AReplyEndsAtItsDeadline) {
+  start_counting("wait_at=1");
+  const auto late = call("POST", "/v1/completions", {kJsonBody, {"X-Request-Timeout-Ms", "50"}},
+                         R"({"model":"chat","prompt":"a"})");
+  EXPECT_EQ(late.status, 504) << late.body;
+  EXPECT_EQ(json(late)["error"]["code"], "deadline_exceeded");
+  EXPECT_EQ(message(late), "no end of the reply within the time allowed: 0.05 s");
+  EXPECT_EQ(find_header(late.headers, "x-should-retry"), "false");
+
+  const auto all =
+      events(call("POST", "/v1/completions", {kJsonBody, {"X-Request-Timeout-Ms", "1000"}},
+                  R"({"model":"chat","prompt":"a","stream":true})"));
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0]["choices"][0]["text"], "b");
+  EXPECT_EQ(all[1]["error"]["code"], "deadline_exceeded");
+  EXPECT_EQ(metric("generation_running"), "0");
+  EXPECT_NE(get("/metrics").body.find("muster_generation_ended_total{reason=\"expired\"} 2\n"),
+            std::string::npos);
+
+  const auto wrong =
+      call("POST", "/v1/chat/completions", {kJsonBody, {"X-Request-Timeout-Ms", "soon"}},
+           R"({"model":"chat","messages":[{"role":"user","content":"a"}]})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(json(wrong)["error"]["param"], "X-Request-Timeout-Ms");
+}
+
 TEST_F(GenerationRoutes, AnEndOfTheServerIsToldInTheStream) {
   start_counting("wait_at=2");
   const auto client = begin_stream();

@@ -153,6 +153,7 @@ void add_generation(MetricText& text, const GenerationStatus& generation) {
   text.add("", label("reason", "length"), number(generation.length_count));
   text.add("", label("reason", "failed"), number(generation.failed_count));
   text.add("", label("reason", "cancelled"), number(generation.cancelled_count));
+  text.add("", label("reason", "expired"), number(generation.expired_count));
   add_one(text, "generation_running", number(generation.running_count));
   add_one(text, "generation_waiting", number(generation.waiting_count));
   add_one(text, "generation_prompt_tokens_total", number(generation.prompt_token_count));

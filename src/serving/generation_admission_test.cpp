@@ -1,5 +1,7 @@
 // Which calls for replies are let in, and what they are charged, on real worker processes that
 // count (stand_ins/counting_worker).
+#include <signal.h>
+
 #include "serving/generation_fixture.h"
 
 namespace muster {
@@ -83,6 +85,46 @@ TEST_F(GenerationAdmissionTest, AKeysWaitIsPredictedByItsTurn) {
   Outcome of_b;
   ask({.caller = "b", .text = "a"}, of_b);
   EXPECT_FALSE(of_b.error) << message(of_b);
+}
+
+TEST_F(GenerationAdmissionTest, ADeadlineCoversWaitingAndComputing) {
+  start("wait_at=1");
+  Outcome running;
+  ask({.deadline = std::chrono::seconds(3), .text = "a", .choice_count = 32}, running);
+  Outcome waiting;
+  ask({.deadline = std::chrono::milliseconds(20), .text = "a"}, waiting);
+  run_until([&] { return running.is_over() && waiting.is_over(); });
+  EXPECT_EQ(running.error->error.kind, ErrorKind::DeadlineExceeded);
+  EXPECT_EQ(message(running), "no end of the reply within the time allowed: 3 s");
+  EXPECT_EQ(running.usage.reply_tokens, 32U) << "it was computed meanwhile";
+  EXPECT_EQ(message(waiting), "no end of the reply within the time allowed: 0.02 s");
+  EXPECT_EQ(waiting.text, "");
+  const auto status = service_->status();
+  EXPECT_EQ(status.expired_count, 33U);
+  EXPECT_EQ(status.failed_count, 0U);
+  EXPECT_EQ(status.running_count + status.waiting_count, 0U);
+}
+
+// 32 run and one waits. The limit of the server is that of waiting, not of computing.
+TEST_F(GenerationAdmissionTest, WithoutADeadlineAReplyWaitsAsLongAsTheServerSays) {
+  start("wait_at=1");
+  Outcome running;
+  ask({.text = "a", .choice_count = 32}, running);
+  run_until([&] { return running.usage.reply_tokens == 32; });
+  options_.deadline = std::chrono::milliseconds(50);
+  set_limits({});
+  Outcome waiting;
+  ask({.text = "a"}, waiting);
+  run_until([&] { return waiting.is_over(); });
+  EXPECT_EQ(message(waiting), "no worker for the reply within the time allowed: 0.05 s");
+  EXPECT_EQ(waiting.error->error.kind, ErrorKind::DeadlineExceeded);
+  EXPECT_FALSE(running.is_over());
+
+  // Its worker is lost, and the next one does not come to load the model.
+  ::setenv("COUNTING_WORKER", "hang_at_load", 1);
+  ::kill(*service_->models()[0].devices[0].pid, SIGKILL);
+  run_until([&] { return running.is_over(); });
+  EXPECT_EQ(message(running), "no worker for the reply within the time allowed: 0.05 s");
 }
 
 // ---- Keys beside each other ----

@@ -31,6 +31,9 @@ inline constexpr std::uint32_t kChoicesMost = 32;
 struct GenerationCall {
   std::string model = {};   // a served name; empty: the first decoder
   std::string caller = {};  // the name of an API key; empty without keys
+  /// From now to the end of all replies. nullopt: they may be without a worker for as long as the
+  /// server says.
+  std::optional<Duration> deadline = {};
   std::vector<ChatTurn> turns = {};
   std::string text = {};                          // without turns; valid UTF-8
   std::vector<std::uint32_t> ids = {};            // without turns and text
@@ -140,8 +143,9 @@ struct GenerationStatus {
   // Replies, of which a request may have several.
   std::uint64_t failed_count = 0;
   std::uint64_t cancelled_count = 0;
-  std::uint64_t stop_count = 0;    // ended by a stop token or a stop string
-  std::uint64_t length_count = 0;  // by the limit of tokens or the context
+  std::uint64_t expired_count = 0;  // past their deadline
+  std::uint64_t stop_count = 0;     // ended by a stop token or a stop string
+  std::uint64_t length_count = 0;   // by the limit of tokens or the context
   std::uint64_t prompt_token_count = 0;
   std::uint64_t reply_token_count = 0;
   std::uint64_t prefix_query_token_count = 0;  // looked up in a prefix cache

@@ -69,14 +69,17 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
             .choice_count = kept->choice_count,
             .shows_logprobs = kept->sampling.logprob_count.has_value(),
             .shown_prompt = ShownTokens(*decoder->prompts->text.tokenizer, false),
-            .asked_at = clock_.now()};
+            .asked_at = clock_.now(),
+            .deadline = kept->deadline};
   if (const auto refused = admit(call)) {
     call.events->on_failed(*refused);
     return id;
   }
   ++decoder->request_count;
   ++counts_.request_count;
-  prepare(id, calls_.emplace(id, std::move(call)).first->second);
+  auto& taken = calls_.emplace(id, std::move(call)).first->second;
+  set_timer(id, taken);
+  prepare(id, taken);
   return id;
 }
 
@@ -360,7 +363,8 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
 }
 
 void GenerationService::fail(CallId id, const CallError& error, bool is_computed) {
-  counts_.failed_count += open_count(calls_.at(id));
+  const bool is_expired = error.error.kind == ErrorKind::DeadlineExceeded;
+  (is_expired ? counts_.expired_count : counts_.failed_count) += open_count(calls_.at(id));
   take(id, is_computed).events->on_failed(error);
 }
 

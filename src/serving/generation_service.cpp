@@ -30,6 +30,7 @@ GenerationService::GenerationService(const ServeOptions& options, ModelRoster& r
       clock_(clock),
       limits_(AdmissionOptions{}),
       queue_budget_(options.admission.queue_budget),
+      wait_most_(options.deadline),
       decoders_(options, roster, loop, decoder_events(std::move(events)), clock),
       prompts_(kPromptsMost),
       prompt_thread_([this] {
@@ -98,6 +99,8 @@ void GenerationService::reconfigure(const ServeOptions& options,
                                     std::map<std::string, CallerLimits> limits) {
   limits_.set_limits(std::move(limits));
   queue_budget_ = options.admission.queue_budget;
+  wait_most_ = options.deadline;
+  for (auto& [id, call] : calls_) call.timer->set(due(call));
   decoders_.set_drain_limit(options.drain_limit);
 }
 

@@ -32,7 +32,7 @@ namespace muster {
 /// count apart from those of vectors. A caller of whom some wait leaves as much room as they take,
 /// and callers' replies take turns. Each of a call's replies is a stream of its own, that goes on
 /// when its worker dies. Where one of them fails, so does the call, and the others are cancelled. A
-/// client that goes is cancelled within a step of the workers.
+/// client that goes is cancelled within a step of the workers, and so is one past its deadline.
 ///
 /// Threads: every method belongs to the loop's thread, and callbacks come on it.
 class GenerationService {
@@ -76,7 +76,7 @@ class GenerationService {
   GenerationStatus status() const;
   bool is_ready() const { return decoders_.is_ready(); }
   /// Changes what may change while running: limits of callers, the queue budget,
-  /// the drain limit.
+  /// the limit of requests that name none, the drain limit.
   void reconfigure(const ServeOptions& options, std::map<std::string, CallerLimits> limits);
 
   /// What a caller with limits has left of them; nullopt: he has none per minute.
@@ -116,6 +116,8 @@ class GenerationService {
     ShownTokens shown_prompt;  // the tokens of a prompt that is scored
     std::size_t echo_at = 0;   // bytes of the echo that these have stood for
     TimePoint asked_at;
+    std::optional<Duration> deadline = {};  // since then
+    std::unique_ptr<EventLoop::Timer> timer = {};
 
     bool is_ranked() const { return choices.size() > choice_count; }
   };
@@ -158,6 +160,9 @@ class GenerationService {
   static std::size_t open_count(const Call& call);
   std::size_t reply_count(const ServingDecoder& decoder) const;
   static std::vector<std::uint32_t> wanted(const Call& call);
+  TimePoint due(const Call& call) const;
+  void set_timer(CallId id, Call& call);
+  void on_time(CallId id);
   void fail(CallId id, const CallError& error, bool is_computed = false);
   void fail_all(const Error& error, const ServingDecoder* of_decoder = nullptr);
   Call take(CallId id, bool is_computed);
@@ -168,6 +173,7 @@ class GenerationService {
   const Clock& clock_;
   Admission limits_;
   Duration queue_budget_;  // predicted wait for a place
+  Duration wait_most_;     // for one, of a call that names no deadline
   ServingDecoders decoders_;
   std::map<CallId, Call> calls_;
   CallId next_call_ = 1;
