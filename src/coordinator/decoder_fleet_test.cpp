@@ -153,6 +153,7 @@ TEST_F(DecoderFleetTest, WhatTheWorkerRefusesFailsAlone) {
   const auto taken = fleet_->submit({.ids = {5}, .token_limit = 1});
   run();
   EXPECT_EQ(failures_[refused], "no room for a reply");
+  EXPECT_FALSE(was_given_[refused]) << "nothing of it was computed";
   EXPECT_EQ(tokens_[taken], counted(6, 1));
 }
 

@@ -106,7 +106,9 @@ Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& hea
     }
     case MessageType::Failed: {
       const auto failed = MUSTER_TRY(decode_failed(payload));
-      if (take(group, header.id)) parts_.events.on_failed(header.id, failed.error, true);
+      const auto found = streams_.find(header.id);
+      const bool has_begun = found != streams_.end() && found->second.has_begun;
+      if (take(group, header.id)) parts_.events.on_failed(header.id, failed.error, has_begun);
       return Done{};
     }
     case MessageType::Cancel:
@@ -128,6 +130,7 @@ Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
                    fmt::format("the worker begins behind {} tokens of a stream that has {}",
                                begun.cached_count, known)};
     }
+    found->second.has_begun = true;
     parts_.events.on_begun(begun.sequence, begun.cached_count);
   }
   if (!message.tokens.empty()) parts_.workers.on_served(group);

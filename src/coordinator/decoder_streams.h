@@ -50,7 +50,8 @@ struct DecoderFleetEvents {
   /// Of its prompt first, where that is scored (`is_prompt`), each once and in order, too.
   std::function<void(StreamId, const GeneratedToken&)> on_token;
   std::function<void(StreamId, FinishReason)> on_finished;
-  /// was_given: a worker had it at some time, and so may have computed at it.
+  /// was_given: a worker had it at some time, and so may have computed at it; not where it refused
+  /// it before it had begun.
   std::function<void(StreamId, const Error&, bool was_given)> on_failed;
   std::function<void()> on_change;  // a worker is ready, or is not any more
   std::function<void(const std::string&, std::size_t group)> on_notice;  // for people
@@ -120,6 +121,7 @@ class DecoderStreams final {
     TimePoint waits_since{};           // of one that no group has
     bool has_token = false;            // since it was given to that
     bool was_given = false;            // to any
+    bool has_begun = false;            // one has said so
     std::uint32_t strikes = 0;
     std::uint32_t death_count = 0;  // of workers that had it, each by its own fault
   };

@@ -175,6 +175,7 @@ ApiError call_error(const CallError& error, const CallFieldNames& names) {
       return invalid(names.normalize);
     case CallField::Prompt:
     case CallField::PromptLength:
+    case CallField::LogitBias:
     case CallField::Choices:
     case CallField::Other:
       break;

@@ -134,6 +134,8 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
       case CallField::Prompt:
       case CallField::PromptLength:
         return is_chat_ ? "messages" : "prompt";
+      case CallField::LogitBias:
+        return "logit_bias";
       case CallField::Choices:
         return is_ranked_ ? "best_of" : "n";
       case CallField::TokenIds:

@@ -136,6 +136,7 @@ TEST_F(GenerationRoutes, WhatIsWrongIsNamed) {
   refused(ask_chat(R"(,"max_tokens":0)"), 400, "max_tokens");
   refused(ask_chat(R"(,"temperature":-1)"), 400, "temperature");
   refused(ask_chat(R"(,"functions":[])"), 400, "functions");
+  refused(ask_chat(R"(,"logit_bias":{"999999":1})"), 400, "logit_bias");
   refused(ask_chat("", "no"), 400, "messages");
   ASSERT_EQ(ask_chat(R"(,"max_tokens":1)").status, 200);
   const auto longest = ask_chat(R"(,"stream":true)", std::string(20, 'a'));

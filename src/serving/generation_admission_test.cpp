@@ -211,6 +211,19 @@ TEST_F(GenerationAdmissionTest, MoreRepliesThanACallerMayHaveAreNotHisToAskFor) 
   EXPECT_EQ(service_->status().limited_count, 0U);
 }
 
+// The fixture's model has 48 tokens. What is refused has no place, and costs nothing.
+TEST_F(GenerationAdmissionTest, ABiasForATokenThatTheModelDoesNotHaveIsRefusedAtOnce) {
+  start();
+  set_limits({{"ci", {.tokens_per_minute = 1}}});
+  Outcome outcome;
+  ask({.caller = "ci", .text = "a", .sampling = {.logit_bias = {{47, 1}, {48, 1}}}}, outcome);
+  EXPECT_EQ(message(outcome), "a token id is not in the vocabulary of 48: 48");
+  EXPECT_EQ(outcome.error->field, CallField::LogitBias);
+  EXPECT_EQ(service_->usage_of("ci")->tokens->remaining, 1);
+  EXPECT_EQ(service_->status().request_count, 0U);
+  EXPECT_EQ(service_->status().failed_count, 0U);
+}
+
 // One that names no limit counts as 256 tokens, and as 256 more with its 257th: of 1,000 a minute,
 // of which 17 come back in a second, 488 are left.
 TEST_F(GenerationAdmissionTest, ALongReplyIsChargedWhileItRuns) {

@@ -31,6 +31,19 @@ std::uint64_t prompt_bytes(const GenerationCall& call) {
   return bytes;
 }
 
+// The worker would say so as well, behind the wait for a place.
+std::optional<CallError> wrong_bias(const ServingDecoder& decoder, const GenerationCall& call) {
+  const auto most = decoder.spec.vocab_size;
+  for (const auto& [id, bias] : call.sampling.logit_bias) {
+    if (id < most) continue;
+    return CallError{
+        .error = {ErrorKind::InvalidArgument,
+                  fmt::format("a token id is not in the vocabulary of {}: {}", most, id)},
+        .field = CallField::LogitBias};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<GenerationService::Choice>> GenerationService::make_choices(
@@ -54,6 +67,10 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
     return id;
   }
   auto* const decoder = *std::get_if<ServingDecoder*>(&found);
+  if (const auto wrong = wrong_bias(*decoder, asked)) {
+    events.on_failed(*wrong);
+    return id;
+  }
   auto choices = make_choices(*decoder, asked);
   if (!choices) {
     events.on_failed({.error = choices.error()});

@@ -111,6 +111,7 @@ enum class CallField : std::uint8_t {
   Normalize,     // rows of their own length, of a model that has none
   Prompt,        // what is to be continued, for the model's template or tokenizer
   PromptLength,  // it leaves no room for a reply
+  LogitBias,     // of a token that the model does not have
   Choices,       // more replies than its caller may have at once
 };
 
