@@ -17,6 +17,10 @@ namespace {
 constexpr std::uint32_t kStrikesMost = 3;
 // So many died with it, be it with some tokens each time.
 constexpr std::uint32_t kDeathsMost = 64;
+// So many died with it since its last token, whoever killed them; the last ones had it alone.
+// Restarts are half a minute apart by then (coordinator/restart_policy.h).
+constexpr std::uint32_t kBarrenMost = 8;
+constexpr std::uint32_t kBarrenAlone = 4;
 
 Error not_scored() {
   return {ErrorKind::Corrupt, "the worker told other tokens of a prompt than it was asked for"};
@@ -162,7 +166,7 @@ Status DecoderStreams::add_token(Stream& stream, const GeneratedToken& token) {
     if (request.token_limit > 0) --request.token_limit;
   }
   stream.has_token = true;
-  stream.strikes = 0;
+  stream.strikes = stream.barren_count = 0;
   return Done{};
 }
 
@@ -202,17 +206,25 @@ void DecoderStreams::lose(std::size_t group, StreamId id, const DecoderLoss& los
   }
   if (loss.is_own_fault && !stream.has_token) ++stream.strikes;
   if (loss.is_own_fault) ++stream.death_count;
-  if (stream.strikes < kStrikesMost && stream.death_count < kDeathsMost) {
-    wait_again(id, stream);
-    return;
-  }
-  const auto deaths = stream.death_count;
+  if (loss.is_death && !stream.has_token) ++stream.barren_count;
+  const auto error = give_up_error(stream, loss);
+  if (!error) return wait_again(id, stream);
   streams_.erase(found);
-  parts_.events.on_failed(
-      id,
-      {ErrorKind::Internal,
-       fmt::format("{} workers ended with this request, the last one by: {}", deaths, loss.reason)},
-      true);
+  parts_.events.on_failed(id, *error, true);
+}
+
+// nullopt: another worker may go on with it.
+std::optional<Error> DecoderStreams::give_up_error(const Stream& stream, const DecoderLoss& loss) {
+  if (stream.strikes >= kStrikesMost || stream.death_count >= kDeathsMost) {
+    return Error{ErrorKind::Internal,
+                 fmt::format("{} workers ended with this request, the last one by: {}",
+                             stream.death_count, loss.reason)};
+  }
+  if (stream.barren_count < kBarrenMost) return std::nullopt;
+  return Error{ErrorKind::Unavailable,
+               fmt::format("{} workers were ended before they had a token of this request, the "
+                           "last one by: {}",
+                           stream.barren_count, loss.reason)};
 }
 
 void DecoderStreams::wait_again(StreamId id, const Stream& stream) {
@@ -265,9 +277,9 @@ std::size_t DecoderStreams::give_all() {
     if (const auto group = place_for(stream, reserved)) {
       give(id, *group);
       ++count;
-    } else if (stream.strikes > 0 && !reserved) {
+    } else if (is_suspect(stream) && !reserved) {
       reserved = least_busy();
-    } else if (stream.strikes == 0) {
+    } else if (!is_suspect(stream)) {
       break;  // what finds no place here leaves none for those behind it
     }
   }
@@ -296,7 +308,7 @@ std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
     const auto count = group.load();
     const bool is_full = count >= options_.streams_most;
     if (!parts_.workers.takes_streams(i) || is_full || i == reserved) continue;
-    if (count > 0 && (stream.strikes > 0 || has_suspect(group))) continue;
+    if (count > 0 && (is_suspect(stream) || has_suspect(group))) continue;
     candidates.push_back({.group = i, .load = count});
   }
   const bool is_choice = candidates.size() > 1;
@@ -320,9 +332,13 @@ std::vector<PrefixKey> DecoderStreams::keys_of(const Stream& stream) const {
   return prefix_keys(stream.request.prefix_scope, stream.request.ids, StepOptions{}.block_tokens);
 }
 
+bool DecoderStreams::is_suspect(const Stream& stream) {
+  return stream.strikes > 0 || stream.barren_count >= kBarrenAlone;
+}
+
 bool DecoderStreams::has_suspect(const Group& group) const {
   return std::any_of(group.streams.begin(), group.streams.end(),
-                     [&](StreamId id) { return streams_.at(id).strikes > 0; });
+                     [&](StreamId id) { return is_suspect(streams_.at(id)); });
 }
 
 std::optional<std::size_t> DecoderStreams::least_busy() const {

@@ -123,7 +123,8 @@ class DecoderStreams final {
     bool was_given = false;            // to any
     bool has_begun = false;            // one has said so
     std::uint32_t strikes = 0;
-    std::uint32_t death_count = 0;  // of workers that had it, each by its own fault
+    std::uint32_t death_count = 0;   // of workers that had it, each by its own fault
+    std::uint32_t barren_count = 0;  // of those that died since its last token, by whoever's fault
   };
   struct Group {
     std::set<StreamId> streams;
@@ -148,6 +149,8 @@ class DecoderStreams final {
   std::optional<std::size_t> place_for(const Stream& stream,
                                        std::optional<std::size_t> reserved) const;
   std::vector<PrefixKey> keys_of(const Stream& stream) const;
+  static bool is_suspect(const Stream& stream);
+  static std::optional<Error> give_up_error(const Stream& stream, const DecoderLoss& loss);
   bool has_suspect(const Group& group) const;
   std::optional<std::size_t> least_busy() const;
   void fail_all_if_none_can_work();

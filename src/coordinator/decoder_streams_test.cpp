@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <vector>
 
@@ -69,6 +70,39 @@ TEST_F(DecoderStreamsTest, TheWaitForPlacesIsPredictedByHowTheyComeFree) {
   // (10 x 31/32 + 2) / (1 x 31/32 + 1) and what the steps have taken
   EXPECT_GE(fleet_->wait_for_places(1), std::chrono::milliseconds(5936));
   EXPECT_LT(fleet_->wait_for_places(1), std::chrono::seconds(500));
+}
+
+// ---- Deaths that are nobody's fault ----
+
+// As by a daemon that ends what takes too much memory, which the first one's prompt may do.
+TEST_F(DecoderStreamsTest, AStreamWhoseWorkersAreAlwaysKilledFailsAloneInTheEnd) {
+  start("kill_on=7");
+  const auto heavy = fleet_->submit({.ids = {7}, .token_limit = 3});
+  const auto first = fleet_->submit({.ids = {30}, .token_limit = 3});
+  const auto second = fleet_->submit({.ids = {40}, .token_limit = 3});
+  run();
+  EXPECT_EQ(failures_[heavy].substr(0, 61),
+            "8 workers were ended before they had a token of this request,");
+  EXPECT_TRUE(was_given_[heavy]);
+  EXPECT_EQ(tokens_[first], counted(31, 3)) << failures_[first];
+  EXPECT_EQ(tokens_[second], counted(41, 3)) << failures_[second];
+}
+
+// What an operator does to a worker is no death.
+TEST_F(DecoderStreamsTest, RestartsByAnOperatorFailNoStream) {
+  drain_limit_ = Duration{0};
+  start("wait_at=0");
+  run_until_ready();
+  const auto id = fleet_->submit({.ids = {10}, .token_limit = 3});
+  for (std::uint32_t restarts = 1; restarts <= 9; ++restarts) {
+    run_until([&] { return fleet_->group_of(id).has_value(); });
+    fleet_->workers().restart(0);
+    run_until([&] { return fleet_->groups()[0].restart_count == restarts; });
+  }
+  ::setenv("COUNTING_WORKER", "", 1);
+  fleet_->workers().restart(0);
+  run();
+  EXPECT_EQ(tokens_[id], counted(11, 3)) << failures_[id];
 }
 
 // ---- Turns ----

@@ -74,6 +74,7 @@ struct DecoderGroupView {
 /// What the worker had is for others: it has ended, or will not answer.
 struct DecoderLoss {
   bool is_own_fault = false;
+  bool is_death = true;  // false: it was told to end
   std::string reason;
 };
 

@@ -13,6 +13,7 @@
 //   no_logprobs   tells none, whatever is asked
 //   no_scores     tells nothing of a prompt, whatever is asked
 //   poison=7      aborts when it is given a prompt that holds this id
+//   kill_on=7     the same by a signal that looks as if somebody outside had sent it
 //   hang_on=7     stops (SIGSTOP) at such a prompt
 //   length_max=80 tokens of prompt and reply at most; 100 without it
 //   lose_end      aborts in place of saying that a sequence has ended
@@ -120,6 +121,7 @@ class Counting {
       MUSTER_TRY(send(MessageType::Tokens, 0, encode(Tokens{})));  // of a part of the prompt
       std::abort();
     }
+    if (is_told("kill_on", request.ids)) ::raise(SIGKILL);
     if (is_told("hang_on", request.ids)) ::raise(SIGSTOP);
     const auto length_max = order("length_max", kLengthMax);
     if (request.ids.size() + (request.token_limit > 0 ? 1 : 0) > length_max) {
