@@ -121,7 +121,10 @@ void DecoderLane::run() {
        .weights_bytes = decoder.weights_bytes(),
        .decoder_class = engine::decoder_class()});
   Generation generation(decoder, loaded->steps,
-                        {events_.on_tokens, events_.on_finished, events_.on_failed});
+                        {.on_tokens = events_.on_tokens,
+                         .on_finished = events_.on_finished,
+                         .on_failed = events_.on_failed,
+                         .on_broken = events_.on_broken});
   serve(generation);
 }
 

@@ -90,7 +90,8 @@ std::vector<BegunSequence> Generation::begun(const std::vector<StepPart>& parts)
   return all;
 }
 
-// A step that fails fails for all of its sequences: what they share is at fault, not one of them.
+// A step that fails is no fault of one of its sequences: none of them fails for it. Another worker
+// can go on with each, as after a crash.
 bool Generation::compute(const std::vector<StepPart>& parts) {
   std::vector<engine::StepSequence> steps;
   std::size_t wanted = 0;
@@ -104,12 +105,8 @@ bool Generation::compute(const std::vector<StepPart>& parts) {
   logits_.resize(std::max(logits_.size(), wanted * decoder_.vocab_size()));
   const auto computed =
       decoder_.step(steps, std::span(logits_).first(wanted * decoder_.vocab_size()));
-  if (computed) return true;
-  for (const auto& part : parts) {
-    end(part.sequence);
-    events_.on_failed(part.sequence, computed.error());
-  }
-  return false;
+  if (!computed) events_.on_broken(computed.error());
+  return computed.has_value();
 }
 
 // The logits of a token score the id behind it. False where the sequence has failed.

@@ -19,6 +19,9 @@ struct GenerationEvents {
   std::function<void(const Tokens&)> on_tokens;  // of each step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
+  /// A step could not be computed. What its sequences share is at fault, and what has become of it
+  /// nobody knows: there is no further step.
+  std::function<void(const Error&)> on_broken;
 };
 
 /// Sequences that a decoder continues, step by step.
@@ -42,7 +45,7 @@ class Generation {
   std::uint64_t preemption_count() const { return scheduler_.preemption_count(); }
 
   /// Computes one step, scores ids of prompts where that is asked for, and chooses the next token
-  /// of each sequence that is due.
+  /// of each sequence that is due. Not behind on_broken.
   void step();
 
  private:

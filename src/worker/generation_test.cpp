@@ -22,7 +22,9 @@ using Reply = std::vector<std::uint32_t>;
 /// A decoder of the engine's test data with a small cache, and what its sequences gave.
 class TestGeneration {
  public:
-  TestGeneration(const StepOptions& steps, DecoderPrecision precision, std::size_t threads) {
+  // blocks_missing: of those that the scheduler counts on.
+  TestGeneration(const StepOptions& steps, DecoderPrecision precision, std::size_t threads,
+                 std::uint32_t blocks_missing = 0) {
     engine::DecoderOptions options;
     options.source =
         std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
@@ -31,7 +33,7 @@ class TestGeneration {
     options.thread_count = threads;
     options.step_tokens_max = steps.step_tokens_most;
     options.logits_max = steps.sequences_most + steps.scored_most;
-    options.block_count = steps.block_count;
+    options.block_count = steps.block_count - blocks_missing;
     decoder_ = *engine::Decoder::load(options);
     GenerationEvents events;
     events.on_tokens = [this](const Tokens& told) {
@@ -44,6 +46,7 @@ class TestGeneration {
     };
     events.on_finished = [this](SequenceId id, FinishReason reason) { ends[id] = reason; };
     events.on_failed = [this](SequenceId id, const Error& error) { errors[id] = error.message; };
+    events.on_broken = [this](const Error& error) { broken.push_back(error.message); };
     generation.emplace(*decoder_, steps, events);
   }
 
@@ -58,6 +61,7 @@ class TestGeneration {
   std::map<SequenceId, std::vector<TokenLogprobs>> logprobs;
   std::map<SequenceId, FinishReason> ends;
   std::map<SequenceId, std::string> errors;
+  std::vector<std::string> broken;
 
  private:
   std::unique_ptr<engine::Decoder> decoder_;
@@ -164,6 +168,21 @@ TEST(GenerationTest, TheLikeliestIsTheGreedyToken) {
     }
     EXPECT_LE(sum, 1 + 1e-6);
   }
+}
+
+// The second block of 16 is not there, and the first sequence needs it. What both were asked for is
+// another worker's: neither has failed.
+TEST(GenerationTest, AStepThatCannotBeComputedFailsNoSequence) {
+  auto steps = roomy();
+  steps.block_count = 3;
+  TestGeneration one(steps, DecoderPrecision::Fp32, 1, /*blocks_missing=*/2);
+  ASSERT_TRUE(one.generation->add(1, {.ids = Reply(20, 5), .token_limit = 3}));
+  ASSERT_TRUE(one.generation->add(2, {.ids = Reply(3, 7), .token_limit = 3}));
+  one.generation->step();
+  EXPECT_EQ(one.broken, std::vector<std::string>{"2 blocks of the cache do not hold 20 tokens"});
+  EXPECT_TRUE(one.errors.empty()) << one.errors.begin()->second;
+  EXPECT_TRUE(one.ends.empty());
+  EXPECT_TRUE(one.tokens.empty());
 }
 
 // Another worker gets the prompt and what was chosen before, and goes on as if nothing had been.

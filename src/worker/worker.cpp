@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "base/build_info.h"
@@ -55,13 +56,17 @@ void pause_shortly() {
   }
 }
 
-// The parent gives the texts to another worker and starts a new one. Its words are the reason that
-// is shown, so the first line says what happened.
-[[noreturn]] void end_without_device(const Error& error) {
+// The parent gives what it had to another worker and starts a new one. Its words are the reason
+// that is shown, so the first line says what happened.
+[[noreturn]] void end_process(std::string_view what, const Error& error, ErrorKind kind) {
   const auto line = error.message.substr(0, error.message.find('\n'));
-  fmt::print(stderr, "muster-worker: the GPU cannot be used any more by this process: {}\n", line);
+  fmt::print(stderr, "muster-worker: {}: {}\n", what, line);
   std::fflush(stderr);
-  ::_exit(exit_code(ErrorKind::Unavailable));
+  ::_exit(exit_code(kind));
+}
+
+[[noreturn]] void end_without_device(const Error& error) {
+  end_process("the GPU cannot be used any more by this process", error, ErrorKind::Unavailable);
 }
 
 }  // namespace
@@ -234,6 +239,9 @@ Status Worker::on_load_decoder(LoadDecoder load) {
   };
   events.on_failed = [tell](SequenceId of, const Error& error) {
     tell(MessageType::Failed, of, encode(Failed{error}));
+  };
+  events.on_broken = [](const Error& error) {
+    end_process("a step of the decoder could not be computed", error, error.kind);
   };
   events.on_cancelled = [tell](SequenceId of) { tell(MessageType::Cancel, of, {}); };
   decoder_id_ = id;
