@@ -161,9 +161,12 @@ Status DecoderStreams::add_token(Stream& stream, const GeneratedToken& token) {
     if (request.score_from == request.ids.size()) request.score_from = 0;
   } else {
     if (request.score_from > 0) return not_scored();
+    if (request.token_limit == 0) {
+      return Error{ErrorKind::Corrupt, "the worker told more tokens than it was asked for"};
+    }
     request.ids.push_back(token.token);
     ++request.reply_count;
-    if (request.token_limit > 0) --request.token_limit;
+    --request.token_limit;
   }
   stream.has_token = true;
   stream.strikes = stream.barren_count = 0;

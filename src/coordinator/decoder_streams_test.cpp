@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "coordinator/decoder_fleet_fixture.h"
@@ -103,6 +104,17 @@ TEST_F(DecoderStreamsTest, RestartsByAnOperatorFailNoStream) {
   fleet_->workers().restart(0);
   run();
   EXPECT_EQ(tokens_[id], counted(11, 3)) << failures_[id];
+}
+
+// All that was asked for has come: the stream is at its end, and the worker is not trusted.
+TEST_F(DecoderStreamsTest, AWorkerThatTellsMoreThanItWasAskedForIsEnded) {
+  start("one_more");
+  const auto id = fleet_->submit({.ids = {10}, .token_limit = 2});
+  run();
+  EXPECT_EQ(tokens_[id], counted(11, 2));
+  EXPECT_EQ(ends_[id], FinishReason::Length);
+  EXPECT_NE(notices_.find("the worker told more tokens than it was asked for"), std::string::npos)
+      << notices_;
 }
 
 // ---- Turns ----

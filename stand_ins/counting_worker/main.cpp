@@ -9,6 +9,7 @@
 //   die_after=5   aborts as soon as it has sent so many tokens; at 0 in place of the first one
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
+//   one_more      tells a token more than it is asked for
 //   fail_choice=1 answers that this choice cannot be computed
 //   no_logprobs   tells none, whatever is asked
 //   no_scores     tells nothing of a prompt, whatever is asked
@@ -157,7 +158,8 @@ class Counting {
   Status count(std::uint64_t id, Generate& request) {
     const auto length_max = order("length_max", kLengthMax);
     const auto wait_at = order("wait_at", UINT32_MAX);
-    for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < length_max; ++i) {
+    const auto limit = request.token_limit + order("one_more", 0);
+    for (std::uint32_t i = 0; i < limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
       die_if_due();
       const bool is_first = request.reply_count + i == 0;
