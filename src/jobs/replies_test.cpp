@@ -127,6 +127,18 @@ TEST_F(RepliesTest, AReplyEndsAtItsLimitTheContextOrAStopString) {
   EXPECT_EQ(lines()[0]["completion_tokens"], 40);
 }
 
+// Behind "x" come "y", "z" and the first byte of "é": at the limit a character is not whole, and is
+// shown as one, which ends the reply.
+TEST_F(RepliesTest, AStopStringThatIsWholeOnlyAtTheEndIsTold) {
+  write_input("in.txt", "x\n");
+  options_.token_limit = 3;
+  options_.stops = {"\uFFFD"};
+  run_well();
+  EXPECT_EQ(lines()[0]["text"], "yz");
+  EXPECT_EQ(lines()[0]["finish_reason"], "stop");
+  EXPECT_EQ(lines()[0]["completion_tokens"], 3);
+}
+
 TEST_F(RepliesTest, TakesTextsConversationsAndIdsOfJson) {
   write_input("in.jsonl",
               R"({"id":"k1","text":"c"})"
