@@ -303,6 +303,8 @@ TEST(GenerationApi, EachFaultOfAMessageIsNamed) {
   EXPECT_EQ(refused(R"([{"role":"tool","content":"x"}])"),
             "messages.role: Unsupported 'messages.role': expected 'system', 'developer', 'user' or "
             "'assistant'.");
+  EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"text"}]}])"),
+            "messages.content.text: Missing required parameter: 'messages.content.text'.");
   EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"image_url"}]}])"),
             "messages.content.type: Unsupported 'messages.content.type': expected 'text'.");
   EXPECT_EQ(refusal(parse_chat(R"({"model":"m"})", {})),

@@ -3,6 +3,8 @@
 #include "server/generation_prompt.h"
 
 #include <array>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "server/call_fields.h"
@@ -30,7 +32,7 @@ ApiStatus read_content(JsonValue& value, const GenerationLimits& limits, std::st
     JsonValue part;
     if (const auto fault = item.get(part)) return broken_json(fault);
     std::string type;
-    std::string text;
+    std::optional<std::string> text;
     const std::array<BodyField, 2> fields{
         BodyField{"type",
                   [&](JsonValue& inner) -> ApiStatus {
@@ -45,11 +47,12 @@ ApiStatus read_content(JsonValue& value, const GenerationLimits& limits, std::st
                   }}};
     MUSTER_TRY(read_object(part, "messages.content", fields));
     if (type.empty()) return missing_field("messages.content.type");
-    if (content.size() + text.size() > limits.prompt_bytes_most) {
+    if (!text) return missing_field("messages.content.text");
+    if (content.size() + text->size() > limits.prompt_bytes_most) {
       return wrong_field("messages.content", "string_above_max_length",
                          "Invalid 'messages.content': its parts are too long together.");
     }
-    content += text;
+    content += *text;
   }
   return Done{};
 }
