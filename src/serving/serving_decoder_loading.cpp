@@ -97,8 +97,16 @@ void ServingDecoders::on_opened(std::uint64_t id, Result<Opened> opened) {
 
 Result<ServingDecoder*> ServingDecoders::place(Opened opened, ModelRoster::Ticket ticket,
                                                bool is_at_start) {
-  const auto cache_bytes = MUSTER_TRY(fit_memory(opened));
   auto& decoder = *opened.decoder;
+  const auto asked_length = decoder.length_most;
+  const auto cache_bytes = MUSTER_TRY(fit_memory(opened));
+  if (decoder.length_most < asked_length) {
+    events_.on_notice(
+        fmt::format("{}: a prompt and its reply may have {} tokens instead of {}, as there are {} "
+                    "for keys and values on each device",
+                    decoder.name, decoder.length_most, asked_length, human_bytes(cache_bytes)),
+        std::nullopt);
+  }
   if (!opened.demand) {
     events_.on_notice(fmt::format("{}: loaded without a look at memory, since what it takes is not "
                                   "known: {}",

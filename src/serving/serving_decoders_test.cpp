@@ -84,6 +84,17 @@ TEST_F(ServingDecodersTest, WhileADecoderIsLoadedClientsAreToldToComeAgain) {
   EXPECT_EQ(message(answer({.model = "second", .text = "a"})), "second is being loaded");
 }
 
+// What the device has is not known: 256 MiB are for keys and values, of which a token takes 128
+// bytes (two layers of two heads of eight, keys and values of two bytes).
+TEST_F(ServingDecodersTest, AContextThatIsCutToItsRoomIsTold) {
+  write_counting_decoder(counting(), 4'000'000);
+  start();
+  EXPECT_NE(notices_.find("chat: a prompt and its reply may have 2097152 tokens instead of "
+                          "4000000, as there are 268 MB for keys and values on each device"),
+            std::string::npos)
+      << notices_;
+}
+
 TEST_F(ServingDecodersTest, AnUnloadLetsRepliesEnd) {
   start("wait_at=2");
   Outcome running;
