@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint32_t kStrikesMost = 3;
 // So many died with it, be it with some tokens each time.
 constexpr std::uint32_t kDeathsMost = 64;
-// So many died with it since its last token, whoever killed them; the last ones had it alone.
-// Restarts are half a minute apart by then (coordinator/restart_policy.h).
+// So many died with it since its last token, whoever killed them; the last ones had it alone. An
+// operator or a test that kills at random does not meet one stream so often before its first token.
 constexpr std::uint32_t kBarrenMost = 8;
 constexpr std::uint32_t kBarrenAlone = 4;
 
@@ -327,6 +327,12 @@ std::size_t DecoderStreams::free_count() const {
     count += most - std::min(most, groups_[i].streams.size());
   }
   return count;
+}
+
+// Where no worker is ready the wait is for one of them to come back, and nobody knows when.
+std::optional<Duration> DecoderStreams::wait_for_places(std::size_t count) const {
+  if (!parts_.workers.is_ready()) return std::nullopt;
+  return forecast_.wait(count, parts_.clock.now());
 }
 
 // None where it makes no difference who gets it.

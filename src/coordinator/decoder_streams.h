@@ -67,7 +67,10 @@ struct DecoderFleetEvents {
 /// one flow keep their order. One that was lost has its turn again. A worker's death by its own
 /// fault is a strike against those that had got no token since they were given to it; one with a
 /// strike runs alone until its next token, and fails at the third, so that a prompt which kills
-/// workers takes no other stream with it. Where no worker can work, what waits fails.
+/// workers takes no other stream with it. A worker that is killed from outside is nobody's fault;
+/// but one that is killed whenever it has a stream may be killed for the memory that this one
+/// takes: after four such deaths without a token it runs alone, and it fails at the eighth. Where
+/// no worker can work, what waits fails.
 ///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderStreams final {
@@ -94,9 +97,7 @@ class DecoderStreams final {
   std::size_t running_count() const { return streams_.size() - waiting_.size(); }
   // As DecoderFleet's.
   std::size_t free_count() const;
-  std::optional<Duration> wait_for_places(std::size_t count) const {
-    return forecast_.wait(count, parts_.clock.now());
-  }
+  std::optional<Duration> wait_for_places(std::size_t count) const;
   /// The group that has a stream; nullopt for one that waits or has ended.
   std::optional<std::size_t> group_of(StreamId id) const;
   /// Since when one waits; nullopt for one that a worker has, or that has ended.

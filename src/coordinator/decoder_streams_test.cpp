@@ -71,6 +71,8 @@ TEST_F(DecoderStreamsTest, TheWaitForPlacesIsPredictedByHowTheyComeFree) {
   // (10 x 31/32 + 2) / (1 x 31/32 + 1) and what the steps have taken
   EXPECT_GE(fleet_->wait_for_places(1), std::chrono::milliseconds(5936));
   EXPECT_LT(fleet_->wait_for_places(1), std::chrono::seconds(500));
+  fleet_->workers().drain(0);
+  EXPECT_FALSE(fleet_->wait_for_places(1)) << "none has a place that could come free";
 }
 
 // ---- Deaths that are nobody's fault ----

@@ -75,8 +75,8 @@ class GenerationService {
   std::uint32_t length_max(const std::string& name) const;
   GenerationStatus status() const;
   bool is_ready() const { return decoders_.is_ready(); }
-  /// Changes what may change while running: limits of callers, the queue budget,
-  /// the limit of requests that name none, the drain limit.
+  /// Changes what may change while running: limits of callers, the queue budget, the limit of
+  /// requests that name none, the drain limit.
   void reconfigure(const ServeOptions& options, std::map<std::string, CallerLimits> limits);
 
   /// What a caller with limits has left of them; nullopt: he has none per minute.
