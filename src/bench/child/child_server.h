@@ -47,6 +47,12 @@ class ChildServer {
   Status wait_until_ready(std::string_view target, Duration limit,
                           const std::function<bool()>& is_cancelled) const;
 
+  /// Errors: Unavailable (it has ended; with what it said).
+  Status check_running() const;
+
+  /// Its own process id and those of the processes that it has started, as far as they live.
+  std::vector<pid_t> processes() const;
+
   /// CPU seconds that it and the processes it has started have taken, as far as they live.
   double cpu_seconds() const;
 

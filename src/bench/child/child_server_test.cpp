@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,28 @@ TEST(ChildServer, ReadsTheAddressThatTheProgramPrints) {
   // It computes; the kernel counts in ticks of ten milliseconds.
   while ((*child)->cpu_seconds() == 0) {
   }
+}
+
+TEST(ChildServer, KnowsTheProcessesThatItHasStarted) {
+  const auto child =
+      ChildServer::start(shell("sleep 1000 >/dev/null 2>&1 & trap 'kill $!; exit' "
+                               "TERM; echo listening on http://127.0.0.1:8123; wait"),
+                         seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  EXPECT_EQ((*child)->processes().size(), 2U);
+  EXPECT_TRUE((*child)->check_running());
+}
+
+TEST(ChildServer, SaysThatTheProgramHasEnded) {
+  const auto child = ChildServer::start(shell("trap 'echo no memory >&2; exit 1' TERM; echo "
+                                              "listening on http://127.0.0.1:8123; while :; do :; "
+                                              "done"),
+                                        seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  ASSERT_EQ(::kill((*child)->processes().front(), SIGTERM), 0);
+  while ((*child)->check_running()) {
+  }
+  EXPECT_EQ((*child)->check_running().error().message, "the server ended: no memory");
 }
 
 TEST(ChildServer, GivesTheProgramTheEnvironmentThatIsAskedFor) {
