@@ -34,13 +34,15 @@ constexpr std::size_t kTextsLeast = 1'000;
 struct TaskName {
   std::string_view name;
   BenchTask task;
+  char letter;
 };
 constexpr std::array kTasks{
-    TaskName{"http", BenchTask::Http},     TaskName{"embed", BenchTask::Embed},
-    TaskName{"rerank", BenchTask::Rerank}, TaskName{"generate", BenchTask::Generate},
-    TaskName{"diff", BenchTask::Diff},     TaskName{"selftest", BenchTask::Selftest}};
+    TaskName{"http", BenchTask::Http, 'h'},     TaskName{"embed", BenchTask::Embed, 'e'},
+    TaskName{"rerank", BenchTask::Rerank, 'r'}, TaskName{"generate", BenchTask::Generate, 'g'},
+    TaskName{"run", BenchTask::Run, 'R'},       TaskName{"init", BenchTask::Init, 'i'},
+    TaskName{"diff", BenchTask::Diff, 'd'},     TaskName{"selftest", BenchTask::Selftest, 's'}};
 
-// Letters of the tasks for which a flag counts: h e r g (measuring), d, s.
+// Letters of the tasks for which a flag counts: h e r g (measuring), R (a file's points), i, d, s.
 struct FlagUse {
   std::string_view flag;
   std::string_view tasks;
@@ -64,6 +66,7 @@ constexpr std::array kUses{FlagUse{"--clients", "herg"},
                            FlagUse{"--ignore-eos", "g"},
                            FlagUse{"--completions", "g"},
                            FlagUse{"--tokenizer", "g"},
+                           FlagUse{"--extra-body", "erg"},
                            FlagUse{"--model", "erg"},
                            FlagUse{"--api-key-file", "herg"},
                            FlagUse{"--ca-file", "herg"},
@@ -71,8 +74,11 @@ constexpr std::array kUses{FlagUse{"--clients", "herg"},
                            FlagUse{"--client-key", "herg"},
                            FlagUse{"--slo", "herg"},
                            FlagUse{"--find-peak", "herg"},
-                           FlagUse{"--out", "herg"},
-                           FlagUse{"--json", "hergds"},
+                           FlagUse{"--resume", "R"},
+                           FlagUse{"--restart", "R"},
+                           FlagUse{"--allow-missing", "R"},
+                           FlagUse{"--out", "hergi"},
+                           FlagUse{"--json", "hergdsR"},
                            FlagUse{"--confidence", "d"},
                            FlagUse{"--tolerance", "d"},
                            FlagUse{"--full", "s"}};
@@ -234,9 +240,13 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   if (!arguments.values("--input").empty() && arguments.has("--prompt-words")) {
     return refuse("--input and --prompt-words are two kinds of texts");
   }
-  if (plan.is_url() && !arguments.settings.empty()) {
-    return refuse(fmt::format("{} is for a server that is started here, and {} runs already",
-                              arguments.settings.front().place, plan.subject));
+  for (const auto& given : arguments.settings) {
+    if (given.id == SettingId::Field) {
+      if (plan.inputs.empty()) return refuse("--field counts with --input");
+    } else if (plan.is_url()) {
+      return refuse(fmt::format("{} is for a server that is started here, and {} runs already",
+                                given.place, plan.subject));
+    }
   }
   if (!plan.is_url() && (arguments.has("--model") || arguments.has("--api-key-file"))) {
     return refuse("--model and --api-key-file are for a server that runs already");
@@ -293,14 +303,20 @@ Result<BenchTask> bench_task(const Arguments& arguments) {
                              nearest ? fmt::format("did you mean {}?", *nearest)
                                      : fmt::format("it knows {}", fmt::join(names, ", ")))};
   }
-  // The first letters of the tasks differ, which the table above relies on.
-  const char letter = word.front();
   for (const auto& use : kUses) {
     const bool is_given = arguments.has(use.flag) || !arguments.values(use.flag).empty();
-    if (is_given && use.tasks.find(letter) == std::string_view::npos) {
+    if (is_given && use.tasks.find(found->letter) == std::string_view::npos) {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("{} has no meaning for muster bench {}", use.flag, word)};
     }
+  }
+  constexpr std::string_view kMeasuring = "herg";
+  const bool is_measuring = kMeasuring.find(found->letter) != std::string_view::npos;
+  if (!is_measuring && !arguments.settings.empty()) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("{} has no meaning for muster bench {}{}", arguments.settings.front().place,
+                    word, found->task == BenchTask::Run ? ": its file says it" : "")};
   }
   return found->task;
 }
@@ -317,8 +333,11 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   plan.seed = MUSTER_TRY(number_or<std::uint64_t>(arguments, "--seed", 1, 0, ~0ULL));
   plan.warm_up = MUSTER_TRY(warm_up_rule(arguments));
   plan.finds_peak = arguments.has("--find-peak");
-  if (const auto slo = arguments.value("--slo"))
-    plan.objectives = MUSTER_TRY(parse_objectives(*slo));
+  if (const auto slo = arguments.value("--slo")) {
+    auto objectives = parse_objectives(*slo);
+    if (!objectives) return Error{objectives.error().kind, "--slo: " + objectives.error().message};
+    plan.objectives = std::move(*objectives);
+  }
   MUSTER_TRY(add_points(arguments, plan.points));
   plan.inputs = arguments.values("--input");
   plan.tokenizer = arguments.value("--tokenizer");
@@ -332,6 +351,10 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   plan.api.output_tokens = MUSTER_TRY(
       parse_length_law("--output-tokens", arguments.value("--output-tokens").value_or("64")));
   plan.api.ignores_eos = arguments.has("--ignore-eos");
+  if (const auto body = arguments.value("--extra-body")) {
+    MUSTER_TRY(check_extra_body(*body));
+    plan.api.extra_body = *body;
+  }
   plan.api.seed = plan.seed;
   MUSTER_TRY(check_together(arguments, plan));
   return plan;

@@ -98,21 +98,9 @@ std::string task_of(const Json& model) {
   return "";
 }
 
-Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {
-  // To any URL a line is sent as it is, JSON too.
-  const auto format =
-      plan.task == BenchTask::Http ? std::optional(TextFormat::Lines) : std::optional<TextFormat>();
-  const auto reader = MUSTER_TRY(TextReader::open({.inputs = plan.inputs, .format = format}));
-  std::vector<std::string> texts;
-  TextRecord record;
-  while (MUSTER_TRY(reader->next(record))) {
-    if (record.fault) return stopping_fault(record);
-    if (texts.size() == kTextsMost) {
-      return Error{ErrorKind::ResourceExhausted,
-                   fmt::format("--input has more than {} texts", kTextsMost)};
-    }
-    texts.push_back(record.text);
-  }
+// A run of no request would be a run of nothing.
+Result<std::vector<std::string>> sendable_texts(const BenchPlan& plan) {
+  auto texts = MUSTER_TRY(read_bench_texts(plan));
   if (texts.empty()) {
     return Error{ErrorKind::InvalidArgument, "--input has no text: nothing can be sent"};
   }
@@ -120,6 +108,26 @@ Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> read_bench_texts(const BenchPlan& plan) {
+  TextReaderOptions options{
+      .inputs = plan.inputs, .field = plan.field, .is_field_asked_for = plan.is_field_asked_for};
+  // To any URL a line is sent as it is, JSON too.
+  if (plan.task == BenchTask::Http) options.format = TextFormat::Lines;
+  const auto reader = MUSTER_TRY(TextReader::open(std::move(options)));
+  std::vector<std::string> texts;
+  TextRecord record;
+  while (MUSTER_TRY(reader->next(record))) {
+    if (record.fault) return *record.fault;
+    if (texts.size() == kTextsMost) {
+      return Error{
+          ErrorKind::ResourceExhausted,
+          fmt::format("{} has more than {} texts", fmt::join(plan.inputs, ", "), kTextsMost)};
+    }
+    texts.push_back(record.text);
+  }
+  return texts;
+}
 
 Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan) {
   return plan.is_url() ? find_server(context, plan) : start_server(context, plan);
@@ -157,12 +165,12 @@ Result<std::string> fitting_model(const std::string& body, BenchTask task) {
 Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchServer& server) {
   if (plan.task == BenchTask::Http) {
     std::vector<std::string> bodies;
-    if (!plan.inputs.empty()) bodies = MUSTER_TRY(read_texts(plan));
+    if (!plan.inputs.empty()) bodies = MUSTER_TRY(sendable_texts(plan));
     return prepare_plain_requests(server.target.url, server.plain_target, bodies, server.headers);
   }
   const auto texts = plan.inputs.empty()
                          ? generate_texts(plan.prompt_words, plan.texts_wanted(), plan.seed)
-                         : MUSTER_TRY(read_texts(plan));
+                         : MUSTER_TRY(sendable_texts(plan));
   auto api = plan.api;
   api.headers = server.headers;
   return prepare_requests(server.target.url, api, texts, plan.tokenizer.has_value());

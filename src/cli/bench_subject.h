@@ -41,6 +41,12 @@ Result<std::string> first_listed_model(const CommandContext& context, const Benc
 /// Errors: NotFound, with what there is, where no model is for the task. Threads: pure.
 Result<std::string> fitting_model(const std::string& body, BenchTask task);
 
+/// The texts of a run's files: lines, or a field of each record.
+///
+/// Errors: those of TextReader, of the first record that is broken; ResourceExhausted for more than
+/// a million.
+Result<std::vector<std::string>> read_bench_texts(const BenchPlan& plan);
+
 /// The requests of a run, of the texts of its files or of generated ones.
 ///
 /// Errors: those of reading texts; InvalidArgument when there is none; ResourceExhausted for more

@@ -1,0 +1,173 @@
+// The availability check of document 1: which devices were asked for, which are there, and why the
+// others are not. Unlike there, a missing device ends the command unless somebody has said that it
+// may be missing. One look at the devices answers for all points.
+#include "cli/sweep/availability_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/build_info.h"
+#include "base/environment.h"
+#include "base/text.h"
+#include "cli/find_machine.h"
+#include "cli/telemetry_options.h"
+#include "doctor/availability.h"
+#include "doctor/checks.h"
+#include "hw/device_names.h"
+#include "hw/inventory.h"
+#include "sweep/sweep_points.h"
+#include "telemetry/collector.h"
+
+namespace muster {
+namespace {
+
+// What the checks of devices are made from, without what only `muster doctor` looks at. Where only
+// CPUs are asked for no driver is opened.
+Result<DoctorFacts> look_at_devices(const CommandContext& context, bool wants_gpus) {
+  auto options = MUSTER_TRY(collector_options(context.config));
+  options.history = Duration{};
+  DoctorFacts facts;
+  facts.build = std::string(build_name());
+  MachineSources sources;
+  sources.root = options.root;
+  facts.inventory = MUSTER_TRY(find_inventory(sources));
+  if (!wants_gpus) {
+    facts.inventory.gpu_absent_reason = "GPUs were not looked for";
+    return facts;
+  }
+  const auto collector = Collector::start(options, context.clock);
+  if (!collector) {
+    facts.inventory.gpu_absent_reason = collector.error().message;
+    return facts;
+  }
+  const auto& machine = (*collector)->machine();
+  facts.cuda_visible_devices = environment_variable("CUDA_VISIBLE_DEVICES");
+  facts.inventory.gpus = devices_for_work(machine, facts.cuda_visible_devices);
+  facts.inventory.gpu_absent_reason = machine.gpu_absent_reason;
+  facts.snapshot = (*collector)->snapshot();
+  return facts;
+}
+
+std::vector<Check> checks_of(const DoctorFacts& facts) {
+  std::vector<Check> checks;
+  for (const auto& status : facts.snapshot.devices) {
+    for (auto& check : check_device(status, facts)) checks.push_back(std::move(check));
+  }
+  return checks;
+}
+
+// Whether a list is a rule and no names: it is resolved, so that a point says what it was.
+bool is_rule(const std::string& list) { return list == "auto" || list == "cuda" || list == "cpu"; }
+
+Result<std::string> names_of(const std::string& list, const DoctorFacts& facts,
+                             const Config& config) {
+  if (!is_rule(list)) return list;
+  const auto devices =
+      MUSTER_TRY(parse_devices(list, facts.inventory, config.count(SettingId::CoresPerDevice)));
+  std::vector<std::string> names;
+  for (const auto& device : devices) names.push_back(device.name());
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+PointAvailability as_point(const Availability& found) {
+  PointAvailability point{.requested = found.requested,
+                          .available = found.available,
+                          .unavailable = found.unavailable,
+                          .errors = {}};
+  for (const auto& name : found.unavailable) {
+    const auto& why = found.errors.at(name);
+    // Most reasons begin with the device's name already.
+    point.errors.push_back(why.find(name) == std::string::npos ? name + ": " + why : why);
+  }
+  return point;
+}
+
+// What of a list is there: devices by the names that results have, whatever they were called. Only
+// "2xcpu" stays, since its cpu:0 is a half of what cpu:0 alone is.
+std::string used_of(const std::string& names, const PointAvailability& point) {
+  if (names.find("xcpu") == std::string::npos) {
+    return fmt::format("{}", fmt::join(point.available, ","));
+  }
+  auto pieces = split(names, ',');
+  std::erase_if(pieces, [&](const std::string& piece) {
+    return std::ranges::find(point.unavailable, piece) != point.unavailable.end();
+  });
+  return fmt::format("{}", fmt::join(pieces, ","));
+}
+
+void add_new(std::vector<std::string>& all, const std::vector<std::string>& more) {
+  for (const auto& one : more) {
+    if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+  }
+}
+
+void add_to(PointAvailability& all, const PointAvailability& more) {
+  add_new(all.requested, more.requested);
+  add_new(all.available, more.available);
+  add_new(all.unavailable, more.unavailable);
+  add_new(all.errors, more.errors);
+}
+
+}  // namespace
+
+Result<SweepDevices> check_sweep_devices(const CommandContext& context, const SweepConfig& config) {
+  SweepDevices devices;
+  const auto lists = named_devices(config);
+  if (lists.empty()) return devices;
+  const bool wants_gpus =
+      std::ranges::any_of(lists, [](const NamedDevices& one) { return may_name_gpus(one.list); });
+  const auto facts = MUSTER_TRY(look_at_devices(context, wants_gpus));
+  const auto checks = checks_of(facts);
+  for (const auto& [list, place] : lists) {
+    const auto at_place = [&place = place](const Error& error) {
+      return Error{error.kind, fmt::format("{}: {}", place, error.message)};
+    };
+    const auto names = names_of(list, facts, context.config);
+    if (!names) return at_place(names.error());
+    auto found =
+        request_devices(*names, facts.inventory, context.config.count(SettingId::CoresPerDevice));
+    if (!found) return at_place(found.error());
+    leave_out_unfit(*found, checks);
+    const auto point = as_point(*found);
+    add_to(devices.all, point);
+    devices.used[list] = used_of(*names, point);
+    devices.by_list[list] = point;
+  }
+  return devices;
+}
+
+Result<std::vector<Device>> fit_devices(const CommandContext& context, const std::string& list) {
+  const auto facts = MUSTER_TRY(look_at_devices(context, may_name_gpus(list)));
+  const auto names = MUSTER_TRY(names_of(list, facts, context.config));
+  auto found = MUSTER_TRY(
+      request_devices(names, facts.inventory, context.config.count(SettingId::CoresPerDevice)));
+  leave_out_unfit(found, checks_of(facts));
+  std::erase_if(found.devices, [&](const Device& device) {
+    return std::ranges::find(found.available, device.name()) == found.available.end();
+  });
+  if (!found.devices.empty()) return found.devices;
+  return Error{ErrorKind::Unavailable,
+               fmt::format("no device is fit: {}", fmt::join(as_point(found).errors, "; "))};
+}
+
+std::vector<std::string> availability_lines(const PointAvailability& availability) {
+  if (availability.requested.empty()) return {"devices: none were asked for"};
+  std::vector<std::string> lines{
+      fmt::format("devices: {} requested, {} available{}", availability.requested.size(),
+                  availability.available.size(), availability.all_available() ? ": all" : "")};
+  for (const auto& error : availability.errors) lines.push_back("unavailable: " + error);
+  return lines;
+}
+
+Status refuse_missing(const SweepConfig& config, const PointAvailability& availability) {
+  if (availability.all_available()) return Done{};
+  const auto key = config.is_given(SweepKey::DeviceIds) ? SweepKey::DeviceIds : SweepKey::Device;
+  return Error{ErrorKind::NotFound,
+               fmt::format("{}: {} of {} devices cannot be used: {}; --allow-missing measures "
+                           "without",
+                           config.place_of(key), availability.unavailable.size(),
+                           availability.requested.size(), fmt::join(availability.errors, "; "))};
+}
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+// A server goes on when one of its devices fails, which is what servers are for. A point that was
+// measured on fewer devices than it names is not that point, so it is asked at the end.
+#include "cli/sweep/server_account.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+Json member(const Json& json, const char* name) {
+  return json.is_object() && json.contains(name) ? json[name] : Json();
+}
+
+std::string text_of(const Json& json, const char* name) {
+  const auto value = member(json, name);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::uint64_t number_of(const Json& json, const char* name) {
+  const auto value = member(json, name);
+  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+}
+
+std::uint64_t held_by(const Json& device) {
+  std::uint64_t weights = 0;
+  std::uint64_t load_peak = 0;
+  for (const auto& model : member(device, "models")) {
+    weights += number_of(model, "weights_bytes");
+    load_peak = std::max(load_peak, number_of(model, "load_peak_bytes"));
+  }
+  return std::max(load_peak, weights + number_of(device, "activation_peak_bytes"));
+}
+
+std::string not_ready(std::string_view name, const Json& json) {
+  const auto state = text_of(json, "state");
+  if (state.empty() || state == "ready") return {};
+  const auto reason = text_of(json, "reason");
+  return fmt::format("{} is {}{}{}", name, state, reason.empty() ? "" : ": ", reason);
+}
+
+// The first that is wrong; empty: it worked all the time. Of decoders' devices it is their places
+// that have a state.
+std::string fault_of(const std::string& name, const Json& device) {
+  for (const auto& decoder : member(device, "decoders")) {
+    if (auto fault = not_ready(name, decoder); !fault.empty()) return fault;
+  }
+  if (member(device, "models").empty()) return {};
+  if (auto fault = not_ready(name, device); !fault.empty()) return fault;
+  for (const auto& model : member(device, "models")) {
+    if (auto fault = not_ready(name, model); !fault.empty()) return fault;
+  }
+  const bool was_away =
+      number_of(device, "restart_count") + number_of(device, "quarantine_count") > 0;
+  return was_away ? name + " was not ready all the time: its worker was started again or checked"
+                  : std::string();
+}
+
+}  // namespace
+
+ServerAccount read_server_account(const std::string& models_answer,
+                                  const std::string& devices_answer) {
+  ServerAccount account;
+  const auto models = Json::parse(models_answer, nullptr, /*allow_exceptions=*/false);
+  const auto listed = member(models, "data");
+  if (listed.is_array() && !listed.empty()) {
+    const auto precision = text_of(listed.front(), "precision");
+    if (!precision.empty()) account.precision = precision;
+  }
+  const auto answer = Json::parse(devices_answer, nullptr, /*allow_exceptions=*/false);
+  for (const auto& device : member(answer, "devices")) {
+    const auto name = text_of(device, "name");
+    if (name.empty()) continue;
+    if (const auto most = held_by(device); most > 0) account.held[name] = most;
+    if (auto fault = fault_of(name, device); !fault.empty()) {
+      account.faults.push_back(std::move(fault));
+    }
+  }
+  return account;
+}
+
+}  // namespace muster

@@ -1,0 +1,275 @@
+// `muster bench run` where something is wrong: a file that cannot be measured, a run that is killed
+// or interrupted, a server that is lost, files of others.
+
+#include "bench_run_fixture.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::vector<std::string> kSlow{"--law", "deterministic", "--mean", "0.02"};
+
+TEST_F(BenchRunCommand, DoesNotStartWhereADeviceIsMissing) {
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[{"model":"H200"},{"model":"H200"}]})");
+  muster_.write("b.yaml", "backend:\n  model: " + tiny_model() +
+                              "\n  device_ids: [[0], [1, 2], [3]]\n  torch_dtype: fp32\n"
+                              "scenario: {num_samples: 4, warm_up: none}\n"
+                              "reporter: {output_file: x.csv}\n");
+  const auto refused = run({});
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_NE(refused.err.find("devices: 4 requested, 2 available\nmuster: unavailable: no such "
+                             "device: cuda:2; there is cuda:0, cuda:1\n"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("muster: b.yaml:3: backend.device_ids: 2 of 4 devices cannot be used: "
+                             "no such device: cuda:2; there is cuda:0, cuda:1; no such device: "),
+            std::string::npos)
+      << refused.err;
+  EXPECT_FALSE(muster_.exists("x.csv"));
+  measure({"--allow-missing"});
+  const auto all = records();
+  ASSERT_EQ(all.size(), 2U) << "[3] has no device and is left out";
+  std::set<std::string> ids;
+  for (const auto& [id, record] : all) {
+    ids.insert(record["config"]["device_ids"].dump());
+    const auto& availability = record["availability"];
+    if (record["config"]["device_ids"] == Json{0}) continue;
+    EXPECT_EQ(availability["requested"], (Json{"cuda:1", "cuda:2"}));
+    EXPECT_EQ(availability["available"], Json{"cuda:1"});
+    EXPECT_EQ(availability["unavailable"], Json{"cuda:2"});
+    EXPECT_EQ(availability["all_available"], false);
+  }
+  EXPECT_EQ(ids, (std::set<std::string>{"[0]", "[1]"}));
+}
+
+TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenItIsKilled) {
+  write_slow_sweep(null_server(kSlow));
+  const auto pid = muster_.start({"bench", "run", "b.yaml"});
+  wait_for_points(2, pid);
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  muster_.wait(pid);
+  const auto kept = records();  // each reads as a whole
+  EXPECT_GE(kept.size(), 2U);
+  EXPECT_LT(kept.size(), 6U);
+  const auto rows = table().row_count();
+  EXPECT_LE(kept.size() - rows, 1U) << "the row comes behind its point";
+  const auto resumed = measure({"--resume"});
+  EXPECT_EQ(records().size(), 6U);
+  expect_table_equals_files();
+  for (const auto& [id, record] : kept) {
+    if (!record["valid"]) continue;  // it was measured again
+    EXPECT_EQ(records()[id], record);
+  }
+}
+
+TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenItIsInterrupted) {
+  write_slow_sweep(null_server(kSlow));
+  const auto pid = muster_.start({"bench", "run", "b.yaml"});
+  wait_for_points(1, pid);
+  ASSERT_EQ(::kill(pid, SIGINT), 0);
+  const auto finished = muster_.wait(pid);
+  EXPECT_EQ(finished.exit_code, 130) << finished.err;
+  EXPECT_NE(finished.err.find("muster: interrupted; "), std::string::npos) << finished.err;
+  EXPECT_TRUE(finished.err.ends_with(" of 6 points are in x.csv; --resume measures the others\n"));
+  EXPECT_LT(records().size(), 6U);
+  expect_table_equals_files();
+  measure({"--resume"});
+  EXPECT_EQ(table().row_count(), 6U);
+}
+
+TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenTheServerIsLost) {
+  const auto url = null_server(kSlow);
+  write_slow_sweep(url);
+  const auto pid = muster_.start({"bench", "run", "b.yaml"});
+  wait_for_points(1, pid);
+  server_.reset();
+  const auto finished = muster_.wait(pid);
+  EXPECT_EQ(finished.exit_code, 6) << finished.err;
+  EXPECT_NE(finished.err.find(" of 6 points are in x.csv; --resume measures the others\n"),
+            std::string::npos)
+      << finished.err;
+  const auto kept = records().size();
+  EXPECT_GE(kept, 1U);
+  EXPECT_LT(kept, 6U);
+  expect_table_equals_files();
+  null_server(kSlow, url.substr(7));
+  measure({"--resume"});
+  EXPECT_EQ(table().row_count(), 6U);
+}
+
+// A point that cannot be measured costs itself; the others are measured.
+TEST_F(BenchRunCommand, GoesOnWithTheOtherPoints) {
+  muster_.write("b.yaml", small_file());
+  muster_.set("MUSTER_MAX_CLIENT_BATCH_SIZE", "4");  // of the server that it starts
+  const auto finished = run({});
+  EXPECT_EQ(finished.exit_code, 6) << finished.err;
+  EXPECT_NE(finished.err.find("muster: point 2 of 2"), std::string::npos) << finished.err;
+  EXPECT_NE(finished.err.find("muster: not measured: no request was answered: "), std::string::npos)
+      << finished.err;
+  EXPECT_NE(finished.err.find("muster: batch_size=8: no request was answered: "),
+            std::string::npos);
+  EXPECT_TRUE(
+      finished.err.ends_with("; 1 of 2 points are in x.csv; --resume measures the others\n"));
+  ASSERT_EQ(records().size(), 1U);
+  EXPECT_EQ(records().begin()->second["config"]["batch_size"], 1);
+  expect_table_equals_files();
+}
+
+// Two of them are too long for the time limit; the server is there all the same.
+TEST_F(BenchRunCommand, GoesOnWithTheOtherPointsOfAServerThatAnswers) {
+  muster_.write("b.yaml", "backend: {url: \"" + null_server({"--token-gap", "0.02"}) +
+                              "\", model: \"null\"}\n"
+                              "scenario: {num_samples: 2, warm_up: none, timeout: 500ms, "
+                              "generate_kwargs: {max_new_tokens: [100, 2, 200]}}\n"
+                              "metrics: {enabled: false}\nreporter: {output_file: x.csv}\n");
+  const auto finished = run({});
+  EXPECT_EQ(finished.exit_code, 6) << finished.err;
+  EXPECT_NE(finished.err.find("muster: point 3 of 3"), std::string::npos) << finished.err;
+  ASSERT_EQ(records().size(), 1U);
+  EXPECT_EQ(records().begin()->second["config"]["max_new_tokens"], 2);
+}
+
+// The server answers with the other device, and that is not what the point says.
+TEST_F(BenchRunCommand, DoesNotTrustAPointWhoseDeviceFailed) {
+  muster_.set("ZERO_WORKER", "echo dim=32 exit_on=1");
+  muster_.write("b.yaml", "backend: {model: " + tiny_model() +
+                              ", device_ids: 2xcpu, torch_dtype: fp32}\n"
+                              "scenario: {num_samples: 16, warm_up: none}\n"
+                              "reporter: {output_file: x.csv}\n");
+  const auto finished = run({});
+  EXPECT_EQ(finished.exit_code, kInvalid) << finished.err;
+  ASSERT_EQ(records().size(), 1U);
+  const auto reasons = records().begin()->second["invalid_reasons"];
+  ASSERT_FALSE(reasons.empty());
+  EXPECT_EQ(reasons.back().get<std::string>().substr(0, 6), "cpu:1 ") << reasons;
+}
+
+TEST_F(BenchRunCommand, HasATableForItselfAlone) {
+  write_slow_sweep(null_server(kSlow));
+  const auto pid = muster_.start({"bench", "run", "b.yaml"});
+  wait_for_points(1, pid);
+  const auto second = muster_.run({"bench", "run", "b.yaml", "--restart"});
+  ASSERT_EQ(::kill(pid, SIGINT), 0);
+  muster_.wait(pid);
+  EXPECT_EQ(second.exit_code, 6) << second.err;
+  EXPECT_TRUE(second.err.ends_with("muster: x.csv: another run is writing it (process " +
+                                   std::to_string(pid) +
+                                   "): wait for its end, or name another file by "
+                                   "reporter.output_file\n"))
+      << second.err;
+  EXPECT_GE(records().size(), 1U) << "nothing was dropped";
+}
+
+// What only shows when the first point is measured, or kept, is looked for before.
+TEST_F(BenchRunCommand, StartsNothingThatCouldNotBeKept) {
+  muster_.write("taken", "mine");
+  const auto refused = [&](const Words& more, const std::string& place) {
+    const auto finished = run(more);
+    EXPECT_EQ(finished.err.find("point 1 of"), std::string::npos) << finished.err;
+    EXPECT_NE(finished.exit_code, 0);
+    EXPECT_NE(finished.err.find("muster: " + place), std::string::npos) << finished.err;
+    EXPECT_FALSE(muster_.exists("x.csv"));
+  };
+  muster_.write("b.yaml", small_file());
+  refused({"output_dir=taken/points"}, "taken/points: ");
+  refused({"metrics.output_dir=taken/recordings"}, "taken/recordings: ");
+  muster_.write("b.yaml",
+                "backend: {url: \"http://127.0.0.1:1\", task: generate}\n"
+                "scenario: {num_samples: 2}\nreporter: {output_file: x.csv}\n");
+  refused({"backend.tokenizer=no/such"}, "command line: backend.tokenizer: no/such");
+  refused({"backend.api_key_file=no.key"}, "command line: backend.api_key_file: no.key");
+}
+
+TEST_F(BenchRunCommand, SaysInASentenceWhatIsWrong) {
+  const auto backend = "backend: {model: " + tiny_model() + ", device_ids: 1xcpu}\n";
+  const std::string reporter = "reporter: {output_file: x.csv}\n";
+  const auto refuse_file = [&](const std::string& scenario, int code, const std::string& message) {
+    muster_.write("b.yaml", backend + reporter + scenario);
+    refuse({}, code, message);
+  };
+  refuse_file("scenario: {num_sampels: 3}\n", 2,
+              "b.yaml:3: scenario.num_sampels is not known; did you mean scenario.num_samples?");
+  muster_.write("empty.txt", "\n\n");
+  refuse_file("scenario: {dataset_name: empty.txt}\n", 2,
+              "b.yaml:3: scenario.dataset_name has no text: empty.txt");
+  muster_.write("texts.jsonl", "{\"body\": \"a\"}\n");
+  muster_.write("texts.csv", "body,id\na,1\n");
+  refuse_file("scenario: {dataset_name: AIEnergyScore/text_generation}\n", 3,
+              "b.yaml:3: scenario.dataset_name: AIEnergyScore/text_generation: no such file; data "
+              "sets are files here (.txt, .jsonl, .csv)");
+  for (const std::string file : {"texts.jsonl", "texts.csv"}) {
+    muster_.write("b.yaml", backend + reporter + "scenario: {dataset_name: " + file +
+                                ", text_column_name: prompt}\n");
+    const auto finished = run({});
+    EXPECT_EQ(finished.exit_code, 2) << finished.err;
+    EXPECT_TRUE(finished.err.starts_with("muster: b.yaml:3: scenario.dataset_name: " + file));
+    EXPECT_NE(finished.err.find("prompt"), std::string::npos) << finished.err;
+    EXPECT_EQ(finished.err.find("--skip-bad"), std::string::npos) << finished.err;
+  }
+  refuse_file("scenario: {num_samples: 4, input_shapes: {batch_size: [1, 64]}}\n", 2,
+              "b.yaml:3: scenario.input_shapes.batch_size wants 64 texts at once, and there are 4");
+  refuse_file("scenario: {rate: fast}\n", 2,
+              "b.yaml:3: scenario.rate must be requests a second above 0 and up to 1000000, as "
+              "100, or 10..200 for a rate that rises: \"fast\"");
+  refuse_file("scenario: {rate: \"1,2\"}\n", 2,
+              "b.yaml:3: scenario.rate is one rate; a sweep of rates is a list, as [10, 20]");
+  refuse_file("scenario: {slo: \"latency_p99<fast\"}\n", 2,
+              "b.yaml:3: scenario.slo: latency_p99 wants a time with its unit, as 500ms: \"fast\"");
+  refuse_file("scenario: {dataset_name: \"-\"}\n", 2,
+              "b.yaml:3: scenario.dataset_name must be a file, which each point reads: \"-\"");
+  refuse_file("scenario: {generate_kwargs: {max_new_tokens: 5}}\n", 2,
+              "b.yaml:3: scenario.generate_kwargs.max_new_tokens means nothing for the task embed");
+  muster_.write("b.yaml", "backend: {model: no/such}\n");
+  EXPECT_EQ(run({}).exit_code, 3);
+  refuse({"backend.model=" + tiny_model(), "backend.device_ids=gpu0"}, 2,
+         "command line: backend.device_ids: unknown device \"gpu0\": did you mean cuda:0?");
+  EXPECT_EQ(run({}, "none.yaml").exit_code, 3);
+  EXPECT_EQ(run({"--devices", "1xcpu"}).err,
+            "muster: --devices has no meaning for muster bench run: its file says it\n");
+}
+
+TEST_F(BenchRunCommand, HoldsModelsToTheirPlacement) {
+  muster_.write("b.yaml", "backend:\n  model: " + tiny_model() +
+                              "\n  device_ids: 2xcpu\n  max_memory: {0: 1GB, 1: 1KB}\n"
+                              "scenario: {num_samples: 4}\nreporter: {output_file: x.csv}\n");
+  const auto small = run({});
+  EXPECT_EQ(small.exit_code, 8) << small.err;
+  EXPECT_NE(small.err.find("muster: b.yaml:4: backend.max_memory: a whole copy of "),
+            std::string::npos)
+      << small.err;
+  const auto map = run({"backend.max_memory={0: 1GB}", "backend.device_map=balanced"});
+  EXPECT_EQ(map.exit_code, 2);
+  EXPECT_TRUE(map.err.ends_with(
+      "muster: command line: backend.device_map: balanced cuts one model over 2 devices, and "
+      "muster runs a whole copy on each: write auto, or one device\n"))
+      << map.err;
+  const auto other = run({"backend.max_memory={3: 1GB}"});
+  EXPECT_TRUE(
+      other.err.ends_with("muster: command line: backend.max_memory: no device 3 in "
+                          "backend.device_ids, which are cpu:0, cpu:1\n"))
+      << other.err;
+  EXPECT_FALSE(muster_.exists("x.csv"));
+  measure({"backend.max_memory={0: 4GB, 1: 4GB}", "backend.device_map=auto"});
+  EXPECT_EQ(records().begin()->second["config"]["max_memory"], "0=4GB,1=4GB");
+  // A limit of a device that only other points have holds for those alone.
+  measure({"backend.max_memory={0: 4GB, 1: 4GB}", "backend.device_ids=[[1xcpu], [2xcpu]]"});
+  EXPECT_EQ(records().size(), 3U);
+}
+
+TEST_F(BenchRunCommand, WritesOverNothingOfOthers) {
+  muster_.write("b.yaml", small_file());
+  muster_.write("x.csv", "my,own\n1,2\n");
+  const auto finished = run({"--restart"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_TRUE(
+      finished.err.ends_with("muster: x.csv: that is no table of muster bench run, and it "
+                             "would be overwritten: remove it, or name another file\n"))
+      << finished.err;
+  EXPECT_EQ(muster_.read("x.csv"), "my,own\n1,2\n");
+}
+
+}  // namespace
+}  // namespace muster
