@@ -103,19 +103,4 @@ std::string gpu_info_json(const TelemetrySnapshot& snapshot) {
   return text(gpus);
 }
 
-std::string benchmark_gpu_stats_json(const TelemetrySnapshot& snapshot) {
-  auto gpus = Json::object();
-  for_each_gpu(snapshot, [&](const DeviceStatus& status) {
-    const auto& readings = status.readings;
-    gpus[key(status)] = {
-        {"utilization_percent", or_null(times(readings.get(Reading::GpuUtilization), 100))},
-        {"memory_used_mb", or_null(times(readings.get(Reading::GpuMemoryUsed), 1 / kMb))},
-        {"memory_total_mb", or_null(times(memory_size(status), 1 / kMb))},
-        {"memory_percent", or_null(times(memory_share(status), 100))},
-        {"temperature_c", or_null(chip_temperature(readings))},
-        {"power_draw_w", or_null(power(status))}};
-  });
-  return text(gpus);
-}
-
 }  // namespace muster
