@@ -11,10 +11,10 @@
 #include <charconv>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/json_values.h"
 #include "base/text.h"
+#include "sweep/device_stats.h"
 #include "sweep/point_energy.h"
 #include "sweep/sweep_keys.h"
 
@@ -23,9 +23,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using K = SweepKey;
-
-constexpr double kMb = 1 << 20;  // as nvidia-smi counts
-constexpr double kPerCent = 100;
 
 // "2026-11-26T21:30:00Z".
 std::string utc_text(double unix_seconds) {
@@ -75,8 +72,6 @@ Json availability_json(const PointAvailability& availability) {
           {"errors", availability.errors},
           {"all_available", availability.all_available()}};
 }
-
-// ---- What was asked and answered ----
 
 Json figure(const FigureMap& figures, std::string_view name) {
   const auto found = figures.find(name);
@@ -161,97 +156,6 @@ Json summary_json(const BenchPoint& point, const PointWork& work, double texts_p
   return json;
 }
 
-// ---- What the devices did ----
-
-// One reading over the trials: least, mean, most, 95th percentile.
-struct ReadingRange {
-  std::optional<double> mean, least, most, p95;
-};
-
-template <typename Get>
-ReadingRange range_of(const std::vector<const PointDevice*>& trials, double factor, Get get) {
-  ReadingRange range;
-  double sum = 0;
-  double p95 = 0;
-  std::size_t count = 0;
-  for (const auto* device : trials) {
-    const std::optional<ReadingStatistics> one = get(device->use);
-    if (!one) continue;
-    ++count;
-    sum += one->mean;
-    p95 += one->p95;
-    range.least = std::min(range.least.value_or(one->min * factor), one->min * factor);
-    range.most = std::max(range.most.value_or(one->max * factor), one->max * factor);
-  }
-  if (count == 0) return range;
-  range.mean = factor * sum / static_cast<double>(count);
-  range.p95 = factor * p95 / static_cast<double>(count);
-  return range;
-}
-
-void add_range(Json& json, const std::string& name, const ReadingRange& range) {
-  json[name] = or_null(range.mean);
-  json[name + "_min"] = or_null(range.least);
-  json[name + "_max"] = or_null(range.most);
-  json[name + "_p95"] = or_null(range.p95);
-}
-
-Json gpu_json(const std::vector<const PointDevice*>& trials) {
-  const auto& identity = trials.front()->identity;
-  const auto total = identity.device.memory_total_bytes;
-  const auto memory =
-      range_of(trials, 1 / kMb, [](const DeviceUse& use) { return use.memory_bytes(); });
-  Json json{{"name", identity.device.model}, {"uuid", or_null(identity.device.uuid)}};
-  add_range(json, "utilization_percent",
-            range_of(trials, kPerCent, [](const DeviceUse& use) { return use.utilization(); }));
-  add_range(json, "memory_used_mb", memory);
-  json["memory_total_mb"] = total ? Json(static_cast<double>(*total) / kMb) : Json();
-  json["memory_percent"] = total && memory.mean
-                               ? Json(*memory.mean * kMb / static_cast<double>(*total) * kPerCent)
-                               : Json();
-  add_range(json, "temperature_c",
-            range_of(trials, 1, [](const DeviceUse& use) { return use.temperature(); }));
-  add_range(json, "power_draw_w",
-            range_of(trials, 1, [](const DeviceUse& use) { return use.power_watts(); }));
-  json["energy_joules"] = or_null(joules_of(trials));
-  json["samples"] = std::accumulate(trials.begin(), trials.end(), std::uint64_t{0},
-                                    [](std::uint64_t sum, const PointDevice* device) {
-                                      return sum + device->use.sample_count();
-                                    });
-  return json;
-}
-
-// The CPUs of the machine together: on most machines one device.
-Json cpu_json(const DevicesOverTrials& devices) {
-  std::vector<const PointDevice*> all;
-  for (const auto& [name, trials] : devices) {
-    if (trials.front()->identity.device.kind == DeviceKind::Cpu) {
-      all.insert(all.end(), trials.begin(), trials.end());
-    }
-  }
-  Json json;
-  add_range(json, "utilization_percent",
-            range_of(all, kPerCent, [](const DeviceUse& use) { return use.utilization(); }));
-  return json;
-}
-
-// "gpu_3" of cuda:3, "gpu_1_0" of the slice cuda:1:0.
-std::string gpu_key(const std::string& name) {
-  auto number = name.substr(name.find(':') + 1);
-  std::ranges::replace(number, ':', '_');
-  return "gpu_" + number;
-}
-
-Json gpus_json(const DevicesOverTrials& devices) {
-  auto json = Json::object();
-  for (const auto& [name, trials] : devices) {
-    const auto& identity = trials.front()->identity;
-    if (!trials.front()->is_own || identity.device.kind == DeviceKind::Cpu) continue;
-    json[gpu_key(name)] = gpu_json(trials);
-  }
-  return json;
-}
-
 std::vector<std::string> reasons_of(const PointReport& report) {
   auto reasons = report.invalid_reasons;
   if (!report.result->is_valid()) {
@@ -286,8 +190,9 @@ Json point_record(const PointReport& report) {
   json["environment"] = {{"cpu", result.environment.cpu_model},
                          {"logical_cpus", result.environment.logical_cpus},
                          {"kernel", result.environment.kernel}};
-  json["cpu_stats"] = cpu_json(devices);
-  json["gpu_stats"] = gpus_json(devices);
+  const auto& none = report.telemetry.empty() ? report.unwatched_reason : std::string();
+  json["cpu_stats"] = cpu_stats_json(devices, work.seconds, none);
+  json["gpu_stats"] = gpu_stats_json(devices, work.seconds);
   return json;
 }
 
@@ -296,15 +201,6 @@ Json record_value(const Json& record, std::string_view part, std::string_view ke
   if (found == record.end() || !found->is_object()) return nullptr;
   const auto value = found->find(std::string(key));
   return value == found->end() ? Json(nullptr) : *value;
-}
-
-// Of a device that told nothing, so that the keys have one source.
-std::vector<std::string> gpu_stat_keys() {
-  const PointDevice none{.identity = {}, .name = {}};
-  const auto json = gpu_json({&none});
-  std::vector<std::string> keys;
-  for (const auto& item : json.items()) keys.push_back(item.key());
-  return keys;
 }
 
 }  // namespace muster

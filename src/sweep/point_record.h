@@ -67,7 +67,4 @@ nlohmann::ordered_json point_record(const PointReport& report);
 nlohmann::ordered_json record_value(const nlohmann::ordered_json& record, std::string_view part,
                                     std::string_view key);
 
-/// The keys of one GPU in `gpu_stats`, in their order.
-std::vector<std::string> gpu_stat_keys();
-
 }  // namespace muster

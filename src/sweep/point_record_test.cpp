@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sweep/device_stats.h"
+
 namespace muster {
 namespace {
 
@@ -128,6 +130,28 @@ TEST(PointRecord, HasTheNamesOfDocumentOne) {
   EXPECT_EQ(gpu["temperature_c"], nullptr);
   EXPECT_FALSE(record["gpu_stats"].contains("cpu_0"));
   EXPECT_EQ(record["gpu_stats"].size(), 2U);
+}
+
+// A trial may be over before a reading is taken: nothing stands in its place but the reason.
+TEST(PointRecord, SaysWhichReadingsNeverCame) {
+  const auto point = point_of(kFile);
+  const auto result = result_of({trial_of()});
+  auto cpu = cpu_of(std::nullopt);
+  const auto early = point_record(report_of(point, result, {{.devices = {gpu_of(0, 1), cpu}}}));
+  EXPECT_EQ(early["cpu_stats"]["utilization_percent"], nullptr);
+  EXPECT_EQ(early["cpu_stats"]["missing_reason"],
+            "no reading came in the 1 s of its requests: utilization_percent");
+  EXPECT_EQ(early["gpu_stats"]["gpu_0"]["missing_reason"],
+            "no reading came in the 1 s of its requests: temperature_c");
+  DeviceSample sample;
+  sample.readings.set(Reading::CpuUtilization, 0.25);
+  cpu.use.add(sample);
+  const auto late = point_record(report_of(point, result, {{.devices = {cpu}}}))["cpu_stats"];
+  EXPECT_DOUBLE_EQ(late["utilization_percent"], 25);
+  EXPECT_EQ(late["missing_reason"], nullptr);
+  const auto unwatched = point_record(report_of(point, result, {}))["cpu_stats"];
+  EXPECT_EQ(unwatched["utilization_percent"], nullptr);
+  EXPECT_EQ(unwatched["missing_reason"], "metrics.enabled is false");
 }
 
 TEST(PointRecord, CountsTheJoulesOfTheWindowOfTheRequests) {

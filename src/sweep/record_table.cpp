@@ -11,7 +11,7 @@
 #include <optional>
 #include <set>
 
-#include "sweep/point_record.h"
+#include "sweep/device_stats.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "sweep/point_record.h"
+#include "sweep/device_stats.h"
 
 namespace muster {
 namespace {
