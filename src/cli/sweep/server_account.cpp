@@ -44,21 +44,26 @@ std::string not_ready(std::string_view name, const Json& json) {
   return fmt::format("{} is {}{}{}", name, state, reason.empty() ? "" : ": ", reason);
 }
 
-// The first that is wrong; empty: it worked all the time. Of decoders' devices it is their places
-// that have a state.
+// One that is ready now and was not in between: others, or a new process, had its work meanwhile.
+std::string was_away(std::string_view name, const Json& worker) {
+  const auto times = number_of(worker, "restart_count") + number_of(worker, "quarantine_count");
+  if (times == 0) return {};
+  return fmt::format("{} was not ready all the time: its worker was started again or checked",
+                     name);
+}
+
+// The first that is wrong; empty: it worked all the time. A decoder has a worker of its own.
 std::string fault_of(const std::string& name, const Json& device) {
   for (const auto& decoder : member(device, "decoders")) {
     if (auto fault = not_ready(name, decoder); !fault.empty()) return fault;
+    if (auto fault = was_away(name, decoder); !fault.empty()) return fault;
   }
   if (member(device, "models").empty()) return {};
   if (auto fault = not_ready(name, device); !fault.empty()) return fault;
   for (const auto& model : member(device, "models")) {
     if (auto fault = not_ready(name, model); !fault.empty()) return fault;
   }
-  const bool was_away =
-      number_of(device, "restart_count") + number_of(device, "quarantine_count") > 0;
-  return was_away ? name + " was not ready all the time: its worker was started again or checked"
-                  : std::string();
+  return was_away(name, device);
 }
 
 }  // namespace

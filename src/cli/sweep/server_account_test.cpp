@@ -40,9 +40,20 @@ TEST(ServerAccount, NamesTheDevicesThatDidNotWorkAllTheTime) {
 TEST(ServerAccount, LooksAtTheDecodersOfADevice) {
   EXPECT_EQ(of_devices(R"(
     {"name":"cpu:0","state":"given up","models":[],"decoders":[{"name":"d","state":"ready"}]},
-    {"name":"cpu:1","state":"ready","models":[],"decoders":[{"name":"d","state":"loading"}]})")
+    {"name":"cpu:1","state":"ready","models":[],"decoders":[{"name":"d","state":"starting"}]})")
                 .faults,
-            Faults{"cpu:1 is loading"});
+            Faults{"cpu:1 is starting"});
+}
+
+// A reply whose worker is lost goes on in a new one, and is answered all the same.
+TEST(ServerAccount, NamesTheDeviceWhoseDecoderWasStartedAgain) {
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cpu:0","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"ready","restart_count":0}]},
+    {"name":"cpu:1","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"ready","restart_count":1}]})")
+                .faults,
+            Faults{"cpu:1 was not ready all the time: its worker was started again or checked"});
 }
 
 TEST(ServerAccount, SaysWhatTheModelComputesIn) {
