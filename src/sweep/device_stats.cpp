@@ -62,7 +62,7 @@ Json missing_json(const Json& readings, std::initializer_list<const char*> names
     if (readings.at(name).is_null()) missing.emplace_back(name);
   }
   if (missing.empty()) return nullptr;
-  return fmt::format("no reading came in the {:.3g} s of its requests: {}", seconds,
+  return fmt::format("no reading came in the {:.3f} s of its requests: {}", seconds,
                      fmt::join(missing, ", "));
 }
 

@@ -140,9 +140,9 @@ TEST(PointRecord, SaysWhichReadingsNeverCame) {
   const auto early = point_record(report_of(point, result, {{.devices = {gpu_of(0, 1), cpu}}}));
   EXPECT_EQ(early["cpu_stats"]["utilization_percent"], nullptr);
   EXPECT_EQ(early["cpu_stats"]["missing_reason"],
-            "no reading came in the 1 s of its requests: utilization_percent");
+            "no reading came in the 1.000 s of its requests: utilization_percent");
   EXPECT_EQ(early["gpu_stats"]["gpu_0"]["missing_reason"],
-            "no reading came in the 1 s of its requests: temperature_c");
+            "no reading came in the 1.000 s of its requests: temperature_c");
   DeviceSample sample;
   sample.readings.set(Reading::CpuUtilization, 0.25);
   cpu.use.add(sample);

@@ -1,6 +1,8 @@
 // A point's file is the truth and the table follows from it: the file is durable before the table
 // is touched. Nothing is removed or written over that muster bench has not made; a point's file is
-// known by its name, of hexadecimal digits, and by what is in it.
+// known by its name, of hexadecimal digits, and by what is in it. A folder has the points of one
+// table, which a note in it names: two tables whose points may have the same ids would otherwise
+// drop each other's.
 #include "sweep/point_store.h"
 
 #include <fmt/format.h>
@@ -24,6 +26,9 @@ constexpr std::uint64_t kTableBytesMost = 256ULL << 20;  // 10,000 points of som
 constexpr std::string_view kEnding = ".json";
 constexpr std::size_t kIdSize = 16;
 constexpr std::size_t kRandomSize = 16;  // as write_file_atomically names what it has not finished
+constexpr std::string_view kNoteFile = ".table";
+constexpr std::string_view kNoteHead = "points of muster bench run: ";  // and the table behind it
+constexpr std::uint64_t kNoteBytesMost = 8192;                          // PATH_MAX is 4096
 
 Error no_point(std::string_view name, std::string_view why) {
   return corrupt_error(fmt::format("{}: this is no point of muster bench run: {}", name, why));
@@ -62,6 +67,41 @@ Status remove_file(const fs::path& file) {
   return Done{};
 }
 
+// Absolute first: where nothing of a relative path is there, it would stay one.
+fs::path real_path(const fs::path& path) {
+  std::error_code fault;
+  const auto whole = fs::absolute(path, fault);
+  auto real = fs::weakly_canonical(whole, fault);
+  return fault ? whole : real;
+}
+
+// From the folder on, so that folder and table can be moved or copied together.
+std::string note_of(const SweepFiles& files) {
+  const auto table = real_path(files.table).lexically_proximate(real_path(files.folder));
+  return fmt::format("{}{}\n", kNoteHead, table.string());
+}
+
+// A table that is gone has no points any more.
+Status check_owner(const SweepFiles& files) {
+  const auto file = files.folder / kNoteFile;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return Done{};
+  const auto note = MUSTER_TRY(read_file(file, kNoteBytesMost));
+  if (note == note_of(files)) return Done{};
+  if (!note.starts_with(kNoteHead) || !note.ends_with('\n')) {
+    return invalid_error(fmt::format(
+        "{}: that is no note of muster bench run, and it would be overwritten: remove it",
+        file.string()));
+  }
+  const auto named = note.substr(kNoteHead.size(), note.size() - kNoteHead.size() - 1);
+  const auto owner = (real_path(files.folder) / named).lexically_normal();
+  if (real_path(owner) == real_path(files.table) || !fs::exists(owner, ignored)) return Done{};
+  return invalid_error(
+      fmt::format("{} has the points of {}: name another table by reporter.output_file, or "
+                  "another folder by output_dir",
+                  files.folder.string(), owner.string()));
+}
+
 }  // namespace
 
 Status make_folder(const fs::path& folder) {
@@ -81,8 +121,7 @@ SweepFiles sweep_files(const SweepConfig& config) {
   files.folder = files.table;
   files.folder.replace_extension(".points");
   if (const auto folder = config.text(SweepKey::OutputDir)) {
-    files.folder = *folder;
-    files.is_folder_shared = true;
+    files.folder = fs::path(*folder) / files.folder.filename();
   }
   return files;
 }
@@ -117,6 +156,7 @@ Result<PointStore> PointStore::open(SweepFiles files) {
         fmt::format("{}: the points of the run go into a folder of this name, and it is a file",
                     files.folder.string()));
   }
+  MUSTER_TRY(check_owner(files));
   return PointStore(std::move(files), std::move(table));
 }
 
@@ -138,17 +178,20 @@ Result<std::optional<KeptPoint>> PointStore::find(const std::string& id) const {
   return std::optional<KeptPoint>(std::move(*kept));
 }
 
-Status PointStore::begin(const std::set<std::string>& ids) {
+Status PointStore::begin() {
   MUSTER_TRY(make_folder(files_.folder));
   for (const auto& file : files_in(files_.folder)) {
-    const auto id = id_of(left_over_of(file));
-    const bool is_meant = !id.empty() && (!files_.is_folder_shared || ids.contains(id));
-    if (is_meant) MUSTER_TRY(remove_file(file));
+    const auto whole = left_over_of(file);
+    const bool is_ours = whole == kNoteFile || !id_of(whole).empty();
+    if (is_ours) MUSTER_TRY(remove_file(file));
   }
   for (const auto& file : files_in(files_.table.parent_path())) {
     if (left_over_of(file) == files_.table.filename()) MUSTER_TRY(remove_file(file));
   }
-  return Done{};
+  const auto note = note_of(files_);
+  const auto there = read_file(files_.folder / kNoteFile, kNoteBytesMost);
+  if (there && *there == note) return Done{};
+  return write_file_atomically(files_.folder / kNoteFile, note);
 }
 
 Status PointStore::keep(const std::string& json, const KeptPoint& point) {
@@ -160,7 +203,7 @@ Status PointStore::keep(const std::string& json, const KeptPoint& point) {
 Status PointStore::complete(const std::vector<KeptPoint>& points) {
   bool is_changed = false;
   for (const auto& point : points) {
-    if (table_.has(point.id)) continue;
+    if (table_.is_up_to_date(point.record)) continue;
     table_.put(point.record);
     is_changed = true;
   }
@@ -171,13 +214,9 @@ Status PointStore::write_table() const {
   return write_file_atomically(files_.table, table_.text());
 }
 
-Status PointStore::drop(const std::set<std::string>& ids) {
-  auto dropped = ids;
-  for (auto& id : table_.points()) dropped.insert(std::move(id));
+Status PointStore::drop() {
   for (const auto& file : files_in(files_.folder)) {
-    const auto id = id_of(file);
-    const bool is_meant = !id.empty() && (!files_.is_folder_shared || dropped.contains(id));
-    if (!is_meant) continue;
+    if (id_of(file).empty()) continue;
     const auto text = MUSTER_TRY(read_file(file, kPointBytesMost));
     if (read_kept_point(text, file.string())) MUSTER_TRY(remove_file(file));
   }

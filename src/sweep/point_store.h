@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,12 +15,11 @@ namespace muster {
 
 /// Where a sweep's results lie.
 struct SweepFiles {
-  std::filesystem::path table;    // results/x.csv
-  std::filesystem::path folder;   // of a file for each point: results/x.points
-  bool is_folder_shared = false;  // the file names it: other sweeps may have points there
+  std::filesystem::path table;   // results/x.csv
+  std::filesystem::path folder;  // of a file for each point: results/x.points
 };
 
-/// By `reporter.output_file` and `output_dir`. Threads: pure.
+/// By `reporter.output_file` and `output_dir`: each table has a folder of its own. Threads: pure.
 SweepFiles sweep_files(const SweepConfig& config);
 
 /// Makes a folder and those above it, so that files can be put there. An empty path is the folder
@@ -51,7 +49,8 @@ class PointStore {
  public:
   /// Reads the table. Makes no file and no folder.
   ///
-  /// Errors: those of RecordTable::read; InvalidArgument (the folder is a file).
+  /// Errors: those of RecordTable::read; InvalidArgument (the folder is a file, or has the points
+  /// of another table that is there).
   static Result<PointStore> open(SweepFiles files);
 
   /// Of a point that is there; nullopt: it is not.
@@ -59,9 +58,9 @@ class PointStore {
   /// Errors: InvalidArgument (a file of its name that is no such result: it would be written over).
   Result<std::optional<KeptPoint>> find(const std::string& id) const;
 
-  /// Makes the points' folder, and removes what a kill has left half-written: of the table, of the
-  /// points `ids`, and of every other point where the folder is its own.
-  Status begin(const std::set<std::string>& ids);
+  /// Makes the points' folder, notes in it whose it is, and removes what a kill has left
+  /// half-written of the table and of points.
+  Status begin();
 
   /// After `begin`: keeps a point, in the place of an earlier one. json: the whole result, with its
   /// record.
@@ -69,12 +68,12 @@ class PointStore {
   /// Errors: those of writing; ResourceExhausted (the disk is full).
   Status keep(const std::string& json, const KeptPoint& point);
 
-  /// Puts rows into the table that their points' files have and it has not.
+  /// Puts rows into the table that it has not, or of an earlier measurement than their points'
+  /// files.
   Status complete(const std::vector<KeptPoint>& points);
 
-  /// Removes the table, the points of its rows and of `ids`, and, in a folder of its own, every
-  /// other point. What is no result of muster bench stays.
-  Status drop(const std::set<std::string>& ids);
+  /// Removes the table and every point in its folder. What is no result of muster bench stays.
+  Status drop();
 
   const RecordTable& table() const { return table_; }
   const SweepFiles& files() const { return files_; }

@@ -64,7 +64,7 @@ TEST_F(PointStoreTest, KeepsPointsOneByOne) {
   auto store = open();
   EXPECT_FALSE(*store.find(kA));
   EXPECT_TRUE(fs::is_empty(folder_ / "r")) << "looking makes nothing";
-  ASSERT_TRUE(store.begin({}));
+  ASSERT_TRUE(store.begin());
   const auto point = point_of(kA);
   ASSERT_TRUE(store.keep(result_of(point), point));
   EXPECT_EQ(read(file_of(kA)), result_of(point));
@@ -81,19 +81,37 @@ TEST_F(PointStoreTest, KeepsPointsOneByOne) {
 // Killed between the point and the table: the row is put in from the point's file.
 TEST_F(PointStoreTest, PutsInARowThatIsMissing) {
   auto store = open();
-  ASSERT_TRUE(store.begin({}));
+  ASSERT_TRUE(store.begin());
   ASSERT_TRUE(store.keep(result_of(point_of(kA)), point_of(kA)));
   std::ofstream(file_of(kB)) << result_of(point_of(kB));
   auto again = open();
-  EXPECT_FALSE(again.table().has(kB));
+  EXPECT_EQ(again.table().points(), std::vector<std::string>{kA});
   ASSERT_TRUE(again.complete({**again.find(kA), **again.find(kB)}));
   EXPECT_EQ(open().table().points(), (std::vector<std::string>{kA, kB}));
+}
+
+// Killed there when it measured a point again: the row is not left with what was measured before.
+TEST_F(PointStoreTest, BringsARowUpToDate) {
+  auto store = open();
+  ASSERT_TRUE(store.begin());
+  ASSERT_TRUE(store.keep(result_of(point_of(kA, false)), point_of(kA, false)));
+  std::ofstream(file_of(kA)) << result_of(point_of(kA));
+  auto again = open();
+  ASSERT_TRUE(again.complete({**again.find(kA)}));
+  EXPECT_EQ(open().table().cell(0, "valid"), "true");
+  EXPECT_EQ(open().table().row_count(), 1U);
+  // What somebody has added stays where nothing was measured since.
+  std::ofstream(files_.table) << "point,timestamp,valid,config_name,remark\n"
+                              << kA << ",t,true,n,mine\n";
+  auto edited = open();
+  ASSERT_TRUE(edited.complete({point_of(kA)}));
+  EXPECT_EQ(open().table().cell(0, "remark"), "mine");
 }
 
 // No byte of what was finished is lost where there is no room for more, and no half is left.
 TEST_F(PointStoreTest, KeepsWhatIsFinishedWhenTheDiskIsFull) {
   auto store = open();
-  ASSERT_TRUE(store.begin({}));
+  ASSERT_TRUE(store.begin());
   ASSERT_TRUE(store.keep(result_of(point_of(kA)), point_of(kA)));
   const auto table = read(files_.table);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -107,7 +125,8 @@ TEST_F(PointStoreTest, KeepsWhatIsFinishedWhenTheDiskIsFull) {
   EXPECT_EQ(kept.error().kind, ErrorKind::ResourceExhausted);
   EXPECT_EQ(read(files_.table), table);
   EXPECT_EQ(read(file_of(kA)), result_of(point_of(kA)));
-  EXPECT_EQ(std::distance(fs::directory_iterator(files_.folder), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(files_.folder), fs::directory_iterator()), 2)
+      << "the point, and whose it is";
   EXPECT_FALSE(*open().find(kB));
 }
 
@@ -117,60 +136,81 @@ TEST_F(PointStoreTest, RemovesWhatAKillHasLeftHalfWritten) {
     std::ofstream(file.string() + ".0123456789abcdef.tmp") << "half";
   };
   auto store = open();
-  ASSERT_TRUE(store.begin({}));
+  ASSERT_TRUE(store.begin());
   half(file_of(kA));
   half(files_.table);
+  half(files_.folder / ".table");
   half(files_.folder / "notes");
   std::ofstream(folder_ / "r/x.csv.mine.tmp") << "mine";
-  ASSERT_TRUE(open().begin({}));
-  EXPECT_EQ(std::distance(fs::directory_iterator(files_.folder), fs::directory_iterator()), 1);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "r"), fs::directory_iterator()), 2);
-  files_.is_folder_shared = true;
-  half(file_of(kA));
-  half(file_of(kB));
-  ASSERT_TRUE(open().begin({kA}));
+  ASSERT_TRUE(open().begin());
   EXPECT_EQ(std::distance(fs::directory_iterator(files_.folder), fs::directory_iterator()), 2)
-      << "another run may be writing the other one";
+      << "the notes, and whose points they are";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "r"), fs::directory_iterator()), 2);
 }
 
 TEST_F(PointStoreTest, SaysBeforeThatNothingCanBePutIntoTheFolder) {
   std::ofstream(folder_ / "file") << "mine";
   files_.folder = folder_ / "file" / "points";
-  const auto begun = open().begin({});
+  const auto begun = open().begin();
   ASSERT_FALSE(begun);
   EXPECT_NE(begun.error().message.find(files_.folder.string()), std::string::npos);
 }
 
 TEST_F(PointStoreTest, DropsAllThatIsItsOwn) {
   auto store = open();
-  ASSERT_TRUE(store.begin({}));
+  ASSERT_TRUE(store.begin());
   ASSERT_TRUE(store.keep(result_of(point_of(kA)), point_of(kA)));
   std::ofstream(file_of(kB)) << result_of(point_of(kB));  // without a row
   std::ofstream(files_.folder / "notes.json") << "mine";
   std::ofstream(file_of("000000000000000c")) << "mine, too";
-  ASSERT_TRUE(store.drop({}));
+  ASSERT_TRUE(store.drop());
   EXPECT_FALSE(fs::exists(files_.table));
   EXPECT_FALSE(fs::exists(file_of(kA)));
   EXPECT_FALSE(fs::exists(file_of(kB)));
   EXPECT_EQ(read(files_.folder / "notes.json"), "mine");
   EXPECT_EQ(read(file_of("000000000000000c")), "mine, too");
-  EXPECT_EQ(std::distance(fs::directory_iterator(files_.folder), fs::directory_iterator()), 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(files_.folder), fs::directory_iterator()), 3);
   EXPECT_EQ(store.table().row_count(), 0U);
-  EXPECT_TRUE(store.drop({})) << "nothing there is nothing to do";
+  EXPECT_TRUE(store.drop()) << "nothing there is nothing to do";
 }
 
-// A folder that the file names may be shared: what is of no row of this table is another's.
-TEST_F(PointStoreTest, LeavesThePointsOfOthersInASharedFolder) {
-  files_.is_folder_shared = true;
+// As of two tables of one name with one output_dir.
+TEST_F(PointStoreTest, HasAFolderForOneTableAlone) {
   auto store = open();
-  ASSERT_TRUE(store.begin({}));
+  ASSERT_TRUE(store.begin());
   ASSERT_TRUE(store.keep(result_of(point_of(kA)), point_of(kA)));
-  std::ofstream(file_of(kB)) << result_of(point_of(kB));
-  std::ofstream(file_of("000000000000000c")) << result_of(point_of("000000000000000c"));
-  ASSERT_TRUE(store.drop({"000000000000000c"}));
-  EXPECT_FALSE(fs::exists(file_of(kA)));
-  EXPECT_FALSE(fs::exists(file_of("000000000000000c")));
-  EXPECT_TRUE(fs::exists(file_of(kB)));
+  fs::create_directories(folder_ / "s");
+  const auto taken = PointStore::open({.table = folder_ / "s/x.csv", .folder = files_.folder});
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().message,
+            files_.folder.string() + " has the points of " + files_.table.string() +
+                ": name another table by reporter.output_file, or another folder by output_dir");
+  EXPECT_TRUE(PointStore::open({.table = folder_ / "s/../r/x.csv", .folder = files_.folder}));
+}
+
+TEST_F(PointStoreTest, GoesWithItsTableToAnyPlace) {
+  auto store = open();
+  ASSERT_TRUE(store.begin());
+  ASSERT_TRUE(store.keep(result_of(point_of(kA)), point_of(kA)));
+  fs::copy(folder_ / "r", folder_ / "copy", fs::copy_options::recursive);
+  EXPECT_TRUE(
+      PointStore::open({.table = folder_ / "copy/x.csv", .folder = folder_ / "copy/x.points"}));
+  fs::rename(files_.table, folder_ / "r/y.csv");
+  auto moved = PointStore::open({.table = folder_ / "r/y.csv", .folder = files_.folder});
+  ASSERT_TRUE(moved) << "nothing has the old name any more";
+  ASSERT_TRUE(moved->begin());
+  std::ofstream(files_.table) << "point,timestamp,valid,\n";
+  EXPECT_FALSE(PointStore::open(files_)) << "the folder is the other one's now";
+}
+
+TEST_F(PointStoreTest, WritesOverNoNoteOfOthers) {
+  fs::create_directories(files_.folder);
+  std::ofstream(files_.folder / ".table") << "mine\n";
+  const auto foreign = PointStore::open(files_);
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().message,
+            (files_.folder / ".table").string() +
+                ": that is no note of muster bench run, and it would be overwritten: remove it");
 }
 
 TEST_F(PointStoreTest, WritesOverNothingOfOthers) {
@@ -197,10 +237,9 @@ TEST(SweepFilesOf, FollowFromTheFile) {
   EXPECT_EQ(files_of("").table, "./results/benchmark_results.csv");
   const auto usual = files_of("reporter: {output_file: a/x.csv}\n");
   EXPECT_EQ(usual.folder, "a/x.points");
-  EXPECT_FALSE(usual.is_folder_shared);
-  const auto named = files_of("output_dir: o\n");
-  EXPECT_EQ(named.folder, "o");
-  EXPECT_TRUE(named.is_folder_shared);
+  const auto named = files_of("output_dir: o\nreporter: {output_file: a/x.csv}\n");
+  EXPECT_EQ(named.table, "a/x.csv");
+  EXPECT_EQ(named.folder, "o/x.points");
 }
 
 TEST(ReadKeptPoint, SaysWhatIsMissing) {

@@ -196,10 +196,19 @@ void RecordTable::put(const Json& record) {
   }
 }
 
-bool RecordTable::has(std::string_view point) const {
+// By when it was measured and what came of it. The other cells may have been changed by whoever
+// looks at the table, and there may be columns of theirs.
+bool RecordTable::is_up_to_date(const Json& record) const {
+  std::map<std::string, std::string> wanted;
+  for (const auto* column : {"point", "timestamp", "valid"}) {
+    const auto found = record.find(column);
+    if (found != record.end()) wanted[column] = scalar_text(*found);
+  }
   return std::ranges::any_of(rows_, [&](const Row& row) {
-    const auto found = row.find(kKeyColumn);
-    return found != row.end() && found->second == point;
+    return std::ranges::all_of(wanted, [&](const auto& cell) {
+      const auto found = row.find(cell.first);
+      return found != row.end() && found->second == cell.second;
+    });
   });
 }
 

@@ -32,7 +32,9 @@ class RecordTable {
   /// Adds the row of a record, or puts it in the place of the one with the same `point`.
   void put(const nlohmann::ordered_json& record);
 
-  bool has(std::string_view point) const;
+  /// Whether the row of the record's point is there, and of the same measurement.
+  bool is_up_to_date(const nlohmann::ordered_json& record) const;
+
   std::vector<std::string> points() const;
   const std::vector<std::string>& columns() const { return columns_; }
   std::size_t row_count() const { return rows_.size(); }

@@ -98,8 +98,11 @@ TEST(RecordTable, PutsAPointInThePlaceOfTheSamePoint) {
   table.put(better);
   ASSERT_EQ(table.row_count(), 2U);
   EXPECT_EQ(table.cell(0, "energy_joules"), "9");
-  EXPECT_TRUE(table.has("b"));
-  EXPECT_FALSE(table.has("c"));
+  EXPECT_TRUE(table.is_up_to_date(record_of("b", 1)));
+  EXPECT_FALSE(table.is_up_to_date(record_of("c", 1)));
+  auto later = record_of("b", 1);
+  later["timestamp"] = "later";
+  EXPECT_FALSE(table.is_up_to_date(later));
   EXPECT_EQ(table.points(), (Columns{"a", "b"}));
 }
 

@@ -1,7 +1,7 @@
 // From the file to its points. A point's identity is a hash of every setting as it counts, those of
-// muster.yaml and the environment too, the texts and the model's files: a point of yesterday is
-// today's only if nothing that is measured has changed, also where the changed key is swept by
-// neither file.
+// muster.yaml and the environment too, the texts, the model's files and the build that serves it: a
+// point of yesterday is today's only if nothing that is measured has changed, also where the
+// changed key is swept by neither file.
 #include "sweep/sweep_points.h"
 
 #include <fmt/format.h>
@@ -116,6 +116,7 @@ std::string identity_of(const SweepPoint& point, const SweepFacts& facts) {
   const auto model = facts.models.find(point.at(K::Model));
   json["model files"] = model == facts.models.end() ? "" : model->second;
   json["server settings"] = facts.settings;
+  json["build"] = facts.build;
   const auto text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return hash_hex(text).substr(0, kIdSize);
 }

@@ -24,6 +24,8 @@ struct SweepFacts {
   std::map<std::string, std::string> devices = {};
   /// What muster.yaml and the environment say to a server that is started here, as flags.
   std::string settings = {};
+  /// Of muster, where it serves the models itself: what is measured then.
+  std::string build = {};
 };
 
 /// One combination of the values of a sweep, every setting resolved.

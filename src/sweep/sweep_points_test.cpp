@@ -95,6 +95,9 @@ TEST(SweepPoints, AreKnownByAllThatTheyDependOn) {
   auto other_settings = facts;
   other_settings.settings = "--batch-tokens=512";
   EXPECT_NE(id(base, other_settings), first) << "the server would be another";
+  auto other_build = facts;
+  other_build.build = "0.1.0 (abc)";
+  EXPECT_NE(id(base, other_build), first) << "so would it be here";
   auto other_devices = facts;
   other_devices.devices["auto"] = "cuda:0";
   EXPECT_NE(id(base, other_devices), first);

@@ -147,6 +147,29 @@ TEST_F(BenchRunCommand, DoesNotTrustAPointWhoseDeviceFailed) {
   EXPECT_EQ(reasons.back().get<std::string>().substr(0, 6), "cpu:1 ") << reasons;
 }
 
+// The second reply loses its worker behind its second token, and a new worker ends it. All ten
+// tokens have come, and the point has waited for a worker meanwhile.
+TEST_F(BenchRunCommand, DoesNotTrustAPointWhoseDecoderCameBack) {
+  write_tiny_decoder(muster_, muster_.folder() / "model");
+  muster_.set("MUSTER_WORKER_PROGRAM", MUSTER_BINARY_DIR "/bin/counting_worker");
+  muster_.set("COUNTING_WORKER", "kill_after=7");
+  muster_.write("prompts.txt", "a b\nb c\n");
+  muster_.write("b.yaml",
+                "backend: {model: model, device_ids: 1xcpu}\n"
+                "scenario: {dataset_name: prompts.txt, warm_up: none, generate_kwargs: "
+                "{max_new_tokens: 5, min_new_tokens: 5}}\n"
+                "reporter: {output_file: x.csv}\n");
+  const auto finished = run({});
+  EXPECT_EQ(finished.exit_code, kInvalid) << finished.err;
+  ASSERT_EQ(records().size(), 1U);
+  const auto record = records().begin()->second;
+  EXPECT_EQ(record["summary"]["total_completion_tokens"], 10);
+  const auto reasons = record["invalid_reasons"];
+  ASSERT_FALSE(reasons.empty());
+  EXPECT_EQ(reasons.back(),
+            "cpu:0 was not ready all the time: its worker was started again or checked");
+}
+
 TEST_F(BenchRunCommand, HasATableForItselfAlone) {
   write_slow_sweep(null_server(kSlow));
   const auto pid = muster_.start({"bench", "run", "b.yaml"});
@@ -161,6 +184,61 @@ TEST_F(BenchRunCommand, HasATableForItselfAlone) {
                                    "reporter.output_file\n"))
       << second.err;
   EXPECT_GE(records().size(), 1U) << "nothing was dropped";
+}
+
+// Equal settings have equal ids: in one output_dir each table has a folder of its own.
+TEST_F(BenchRunCommand, KeepsThePointsOfTwoTablesApart) {
+  write_slow_sweep(null_server({"--law", "deterministic", "--mean", "0.001"}));
+  const Words least{"scenario.clients=[1, 2]", "output_dir=o"};
+  const auto with = [&](const Words& more) {
+    Words words = least;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  measure(least);
+  measure(with({"reporter.output_file=y.csv"}));
+  EXPECT_EQ(records("o/x.points").size(), 2U);
+  const auto others = records("o/y.points");
+  EXPECT_EQ(others.size(), 2U);
+  measure(with({"--restart"}));
+  EXPECT_EQ(records("o/y.points"), others);
+  expect_table_equals_files("x.csv", "o/x.points");
+  expect_table_equals_files("y.csv", "o/y.points");
+  const auto same = run(with({"reporter.output_file=other/x.csv"}));
+  EXPECT_EQ(same.exit_code, 2) << same.err;
+  EXPECT_NE(same.err.find("muster: o/x.points has the points of "), std::string::npos) << same.err;
+  EXPECT_FALSE(muster_.exists("other/x.csv"));
+}
+
+TEST_F(BenchRunCommand, HasAFolderForItselfAlone) {
+  write_slow_sweep(null_server(kSlow));
+  const auto pid = muster_.start({"bench", "run", "b.yaml", "output_dir=o"});
+  wait_for_points(1, pid, "o/x.points");
+  const auto second = run({"output_dir=o", "reporter.output_file=other/x.csv"});
+  ASSERT_EQ(::kill(pid, SIGINT), 0);
+  muster_.wait(pid);
+  EXPECT_EQ(second.exit_code, 6) << second.err;
+  EXPECT_NE(second.err.find("muster: o/x.points: another run is writing it (process "),
+            std::string::npos)
+      << second.err;
+}
+
+// A server that runs already is the same one, whatever build of muster sends the requests.
+TEST_F(BenchRunCommand, SaysThatAnotherBuildHasMeasured) {
+  write_slow_sweep(null_server({"--law", "deterministic", "--mean", "0.001"}));
+  measure({"scenario.clients=1"});
+  const auto point = records().begin()->first;
+  auto result = Json::parse(muster_.read("x.points/" + point + ".json"));
+  result["run"]["valid"] = true;
+  result["run"]["backend_info"]["build"] = "0.0.1 (old)";
+  muster_.write("x.points/" + point + ".json", result.dump());
+  std::filesystem::remove(muster_.folder() / "x.csv");  // it is made anew from the points
+  const auto resumed = measure({"scenario.clients=[1, 2]", "--resume"});
+  EXPECT_NE(resumed.err.find("muster: x.csv has 1 point of another build of muster (0.0.1 (old)): "
+                             "the server is what is measured, so they count\n"),
+            std::string::npos)
+      << resumed.err;
+  EXPECT_NE(resumed.err.find("muster: point 1 of 1: "), std::string::npos) << resumed.err;
 }
 
 // What only shows when the first point is measured, or kept, is looked for before.

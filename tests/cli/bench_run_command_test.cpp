@@ -1,6 +1,8 @@
 // `muster bench run` and `bench init` on the real program: what is measured, and what stands in the
 // files then.
 
+#include <unistd.h>
+
 #include "base/text.h"
 #include "bench_run_fixture.h"
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/build_info.h"
 #include "base/hash.h"
 #include "cli/bench_options.h"
 #include "cli/bench_subject.h"
@@ -134,6 +135,7 @@ Result<SweepFacts> find_sweep_facts(const Config& settings, const SweepConfig& c
   } else {
     MUSTER_TRY(find_models(config, facts));
     facts.settings = settings_text(settings);
+    facts.build = build_name();
   }
   MUSTER_TRY(config.check_task(facts.task));
   MUSTER_TRY(find_texts(settings, config, facts));

@@ -12,9 +12,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
+#include "base/build_info.h"
 #include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
 #include "cli/sweep/point_run.h"
@@ -83,9 +83,7 @@ class SweepRun {
 
 Status SweepRun::start(SweepStart start) {
   std::map<std::string, bool> valid;
-  std::set<std::string> ids;
   for (const auto& point : plan_.points) {
-    ids.insert(point.id);
     auto kept = MUSTER_TRY(store_.find(point.id));
     if (!kept) continue;
     valid[point.id] = kept->is_valid;
@@ -93,17 +91,21 @@ Status SweepRun::start(SweepStart start) {
   }
   wanted_ =
       MUSTER_TRY(points_to_measure(plan_.points, valid, start, store_.files().folder.string()));
-  MUSTER_TRY(store_.begin(ids));
+  MUSTER_TRY(store_.begin());
   if (const auto folder = plan_.config.text(SweepKey::MetricsOutputDir)) {
     MUSTER_TRY(make_folder(*folder));
   }
   if (start == SweepStart::Restart) {
     kept_.clear();
-    return store_.drop(ids);
+    return store_.drop();
   }
   std::vector<KeptPoint> there;
   for (const auto& [id, point] : kept_) there.push_back(point);
-  return store_.complete(there);
+  MUSTER_TRY(store_.complete(there));
+  const auto others = other_builds_text(store_.table(), store_.files().table.string(), build_name(),
+                                        plan_.config.is_remote());
+  if (!others.empty()) say_bench_step(others);
+  return Done{};
 }
 
 PointOrder SweepRun::order_of(const SweepPoint& point) const {
@@ -220,6 +222,12 @@ Result<int> SweepRun::finish() const {
   return exit_code_of_points();
 }
 
+Result<OutputLock> take_lock(const std::filesystem::path& out) {
+  auto file = out;
+  file += ".lock";
+  return OutputLock::take(file, out, "by reporter.output_file");
+}
+
 }  // namespace
 
 Result<int> run_bench_file(const CommandContext& context) {
@@ -227,9 +235,9 @@ Result<int> run_bench_file(const CommandContext& context) {
   const auto plan = MUSTER_TRY(plan_sweep(context));
   const auto files = sweep_files(plan.config);
   MUSTER_TRY(make_folder(files.table.parent_path()));
-  auto lock_file = files.table;
-  lock_file += ".lock";
-  const auto lock = MUSTER_TRY(OutputLock::take(lock_file, files.table, "by reporter.output_file"));
+  MUSTER_TRY(make_folder(files.folder.parent_path()));
+  const auto table_lock = MUSTER_TRY(take_lock(files.table));
+  const auto folder_lock = MUSTER_TRY(take_lock(files.folder));
   auto store = MUSTER_TRY(PointStore::open(files));
   SweepRun run(context, plan, std::move(store));
   MUSTER_TRY(run.start(start));

@@ -10,10 +10,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "sweep/point_record.h"
 #include "terminal/table.h"
+#include "terminal/text_wrap.h"
 
 namespace muster {
 namespace {
@@ -81,15 +83,18 @@ std::string label_of(const Json& record, const std::vector<std::string>& swept) 
   return label;
 }
 
-std::string verdict_line(const std::vector<Json>& records, const std::vector<std::string>& swept) {
+std::string verdict_text(const std::vector<Json>& records, const std::vector<std::string>& swept,
+                         std::size_t width) {
   const auto best = std::ranges::max_element(records, {}, [](const Json& record) {
     return is_valid(record) ? value_of(record, kFigures[0]).value_or(-1) : -1;
   });
   if (!is_valid(*best)) return "no point is valid\n";
   const auto label = label_of(*best, swept);
-  return fmt::format("{}{}{} prompts/s\n",
-                     swept.empty() ? "" : "highest throughput: ", label.empty() ? "" : label + ", ",
-                     number_text(value_of(*best, kFigures[0])));
+  const auto text =
+      fmt::format("{}{}{} prompts/s",
+                  swept.empty() ? "" : "highest throughput: ", label.empty() ? "" : label + ", ",
+                  number_text(value_of(*best, kFigures[0])));
+  return wrapped(text, {.width = width, .indent = 2});
 }
 
 }  // namespace
@@ -117,7 +122,24 @@ std::string sweep_text(const std::vector<Json>& records, const std::vector<std::
     cells.emplace_back(std::string(remark_of(record)));
     table.add_row(std::move(cells));
   }
-  return verdict_line(records, swept) + "\n" + table.render(width);
+  return verdict_text(records, swept, width) + "\n" + table.render(width);
+}
+
+std::string other_builds_text(const RecordTable& table, std::string_view name,
+                              std::string_view build, bool is_remote) {
+  std::set<std::string> builds;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < table.row_count(); ++row) {
+    auto other = table.cell(row, "backend_info_build");
+    if (other.empty() || other == build) continue;
+    builds.insert(std::move(other));
+    ++count;
+  }
+  if (count == 0) return {};
+  return fmt::format("{} has {} point{} of another build of muster ({}): {}", name, count,
+                     count == 1 ? "" : "s", fmt::join(builds, ", "),
+                     is_remote ? "the server is what is measured, so they count"
+                               : "kept beside those of this one");
 }
 
 }  // namespace muster

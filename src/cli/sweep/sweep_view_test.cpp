@@ -60,6 +60,21 @@ TEST(SweepText, ShowsAnyNumber) {
   EXPECT_TRUE(sweep_text({record_of(1, 1e19)}, {}, 80).starts_with("10000000000000000000 "));
 }
 
+TEST(OtherBuildsText, SaysWhichPointsOtherBuildsHaveMeasured) {
+  RecordTable table;
+  for (const auto* build : {"0.1.0 (abc)", "0.1.0 (def)", "0.1.0 (abc)"}) {
+    table.put({{"point", std::string("p") + std::to_string(table.row_count())},
+               {"backend_info", {{"build", build}}}});
+  }
+  EXPECT_EQ(other_builds_text(table, "x.csv", "0.1.0 (abc)", false),
+            "x.csv has 1 point of another build of muster (0.1.0 (def)): kept beside those of this "
+            "one");
+  EXPECT_EQ(other_builds_text(table, "x.csv", "0.2.0", true),
+            "x.csv has 3 points of another build of muster (0.1.0 (abc), 0.1.0 (def)): the server "
+            "is what is measured, so they count");
+  EXPECT_EQ(other_builds_text({}, "x.csv", "0.2.0", false), "");
+}
+
 TEST(SweepText, FitsTheTerminal) {
   const auto text = sweep_text({record_of(1, 100)}, {"batch_size", "torch_dtype"}, 60);
   for (std::size_t at = 0; at < text.size();) {
