@@ -21,7 +21,7 @@ struct EncoderOptions {
   Pooling pooling = Pooling::Mean;
   bool normalize = false;
   Precision precision = Precision::Fp32;
-  DeviceKind device = DeviceKind::Cpu;  // Cuda: the one device that is visible to the process
+  DeviceKind device = DeviceKind::Cpu;  // a GPU: the one that is visible to the process
   /// Of a cross-encoder: rows are the scores of its head, before their activation, instead of
   /// pooled vectors.
   std::optional<RerankSpec> rerank = std::nullopt;

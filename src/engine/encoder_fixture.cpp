@@ -50,6 +50,12 @@ std::vector<float> EncoderFixture::expected(const std::string& name) const {
   return values_of<float>(file_, header_.tensors.at(name));
 }
 
+DeviceKind gpu_under_test() {
+  const char* named = std::getenv("GPU_TEST_DEVICE");
+  const bool is_standin = named != nullptr && device_kind_name(DeviceKind::Standin) == named;
+  return is_standin ? DeviceKind::Standin : DeviceKind::Cuda;
+}
+
 fs::path minilm_folder() {
   const char* named = std::getenv("MUSTER_MINILM");
   const auto folder = named != nullptr

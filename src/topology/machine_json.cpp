@@ -106,7 +106,7 @@ class Fields {
 
 std::optional<DeviceKind> parse_kind(std::string_view text) {
   for (const auto kind : {DeviceKind::Cpu, DeviceKind::Cuda, DeviceKind::Rocm, DeviceKind::Mps,
-                          DeviceKind::Simulated}) {
+                          DeviceKind::Simulated, DeviceKind::Standin}) {
     if (device_kind_name(kind) == text) return kind;
   }
   return std::nullopt;

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "base/build_info.h"
-#include "engine/cuda.h"
+#include "engine/gpu.h"
 #include "net/frame_channel.h"
 #include "spec/row_blocks.h"
 #include "worker/compute_product.h"
@@ -143,9 +143,9 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
 
 Status Worker::on_probe(const Probe& probe) {
   pin_to(std::span(probe.cpus).first(probe.cpus.empty() ? 0 : 1));
-  // Without CUDA the measuring says why.
-  const bool has_gpu = device_ == DeviceKind::Cuda && engine::open_cuda();
-  engine::enter_lane(has_gpu ? DeviceKind::Cuda : DeviceKind::Cpu);
+  // Without its library the measuring says why.
+  const bool has_gpu = runs_as_gpu(device_) && engine::open_gpu(device_);
+  engine::enter_lane(has_gpu ? device_ : DeviceKind::Cpu);
   const auto verdict = measure_precisions(probe);
   if (!verdict) return send_error(0, verdict.error());
   const auto payload = encode(*verdict);
@@ -260,7 +260,7 @@ Status Worker::on_generate(std::uint64_t id, Generate request) {
 
 // A lane for each core, each pinned to its own, so lanes never move and their caches stay warm.
 std::size_t Worker::lane_count() const {
-  return device_ == DeviceKind::Cuda ? kGpuLanes : std::max<std::size_t>(1, cpus_.size());
+  return runs_as_gpu(device_) ? kGpuLanes : std::max<std::size_t>(1, cpus_.size());
 }
 
 void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
@@ -340,8 +340,8 @@ void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
 
 // Only an unexpected error may be a lost device: what names texts, memory or a precision is none.
 void Worker::end_if_device_is_lost(const Error& error) const {
-  if (device_ != DeviceKind::Cuda || error.kind != ErrorKind::Internal) return;
-  if (engine::open_cuda() && !engine::is_cuda_usable()) end_without_device(error);
+  if (!runs_as_gpu(device_) || error.kind != ErrorKind::Internal) return;
+  if (engine::open_gpu(device_) && !engine::is_gpu_usable(device_)) end_without_device(error);
 }
 
 // Only the engine's own time is reported; what the frame costs is the parent's to see.
