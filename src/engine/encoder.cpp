@@ -238,6 +238,8 @@ std::uint64_t Encoder::activation_peak_bytes() const {
   return peak - std::min(peak, device_weights_bytes.load());
 }
 
+std::size_t Encoder::pass_tokens() const { return parts_->model.layers->tokens_per_pass(); }
+
 std::span<const std::uint32_t> Encoder::row_counts() const {
   return parts_->model.layers->row_counts();
 }

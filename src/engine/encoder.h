@@ -78,6 +78,10 @@ class Encoder {
   /// together.
   std::uint64_t activation_peak_bytes() const;
 
+  /// How many tokens are computed at once, give or take a text. On a GPU fewer while its memory is
+  /// short, and more again when it is not.
+  std::size_t pass_tokens() const;
+
   /// The row counts that the self-test allowed, ascending; none where products take any number.
   std::span<const std::uint32_t> row_counts() const;
 

@@ -69,6 +69,14 @@ void pause_shortly() {
   end_process("the GPU cannot be used any more by this process", error, ErrorKind::Unavailable);
 }
 
+// For the log: a device whose memory others take is slower, and nothing else would say why.
+void tell_of_memory(std::size_t pass_tokens_before, std::size_t pass_tokens) {
+  if (pass_tokens == pass_tokens_before) return;
+  const bool is_short = pass_tokens < pass_tokens_before;
+  fmt::print(stderr, "muster-worker: the GPU's memory {}: it computes {} tokens at once, not {}\n",
+             is_short ? "is short" : "is there again", pass_tokens, pass_tokens_before);
+}
+
 }  // namespace
 
 Worker::Worker(UniqueFd socket, DeviceKind device, char* models_argument)
@@ -349,10 +357,12 @@ Status Worker::answer(const Job& job, std::vector<float>& rows) {
   const auto begin = std::chrono::steady_clock::now();
   const auto& encoder = *job.model;
   rows.resize(job.batch.lengths.size() * encoder.dim());
+  const auto pass_tokens = encoder.pass_tokens();
   const auto encoded = encoder.encode({.ids = job.batch.ids,
                                        .lengths = job.batch.lengths,
                                        .first_segments = job.batch.first_segments},
                                       rows);
+  tell_of_memory(pass_tokens, encoder.pass_tokens());
   if (!encoded) {
     end_if_device_is_lost(encoded.error());
     return send_error(job.id, encoded.error());

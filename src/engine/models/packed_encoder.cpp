@@ -106,7 +106,9 @@ std::uint64_t PackedEncoder::device_bytes() const {
   return sum;
 }
 
-std::size_t PackedEncoder::tokens_per_pass() const { return kGpuRowCounts[0]; }
+std::size_t PackedEncoder::tokens_per_pass() const {
+  return std::min<std::size_t>(kGpuRowCounts[0], budget_.now());
+}
 
 at::Tensor PackedEncoder::to_model(const at::Tensor& weights) const { return weights.to(floats_); }
 

@@ -252,6 +252,7 @@ TEST_F(GpuTest, WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain) {
   const auto expected = texts.encode(*encoder, order);
   const auto needed = encoder->activation_peak_bytes();
   ASSERT_GT(needed, 0);
+  const auto whole = encoder->pass_tokens();
   auto* allocator = c10::getDeviceAllocator(torch_device(gpu_under_test()).type());
   for (const std::uint64_t part : {2, 4, 10}) {
     SCOPED_TRACE(part);
@@ -261,7 +262,13 @@ TEST_F(GpuTest, WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain) {
     const auto taken = at::empty({static_cast<std::int64_t>(free_bytes - needed / part)},
                                  on_gpu().dtype(at::kByte));
     EXPECT_EQ(texts.encode(*encoder, order), expected);
+    EXPECT_LT(encoder->pass_tokens(), whole);
   }
+  // A budget that was halved n times is whole after n x kPassesToGrow passes.
+  for (std::size_t pass = 0; pass < 16 * PassBudget::kPassesToGrow; ++pass) {
+    (void)texts.encode(*encoder, {0});
+  }
+  EXPECT_EQ(encoder->pass_tokens(), whole);
   EXPECT_EQ(texts.encode(*encoder, order), expected);
 }
 
