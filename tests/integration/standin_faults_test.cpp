@@ -1,0 +1,122 @@
+// Faults of a GPU, planted in the stand-in for one, under the real programs: no text is lost, the
+// device is named, and it is replaced or put aside.
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include "dataset/vector_file.h"
+#include "integration/embedding_runs.h"
+#include "integration/standin_reports.h"
+
+namespace muster {
+namespace {
+
+class StandinFaultsTest : public testing::Test {
+ protected:
+  static constexpr int kTexts = 6000;
+
+  StandinFaultsTest() {
+    runs_.write_input("in.txt", EmbeddingRuns::texts(kTexts));
+    EXPECT_EQ(run("whole.npy", "{}"), 0) << runs_.log();
+  }
+  ~StandinFaultsTest() override { ::unsetenv("STANDIN"); }
+
+  // Small batches, so that every device has many.
+  int run(const std::string& out, const std::string& standin) const {
+    ::setenv("STANDIN", standin.c_str(), 1);
+    return runs_
+        .start("in.txt", out,
+               {"--devices", "2xstandin", "--precision", "fp32", "--batch-tokens", "2048",
+                "--color", "never"})
+        .wait();
+  }
+
+  // Words for standin:1 alone: how many of its starts they count for, and what they are.
+  std::string faults_of_second(int starts, const std::string& words) const {
+    return R"({"standin:1": {"state_file": ")" + (runs_.folder() / "state").string() +
+           R"(", "faulty_starts": )" + std::to_string(starts) + ", " + words + "}}";
+  }
+
+  void expect_every_text_in_spite_of(const std::string& standin) const {
+    EXPECT_EQ(run("out.npy", standin), 0) << runs_.log();
+    EXPECT_TRUE(runs_.rows_of("out.npy") == runs_.rows_of("whole.npy"));
+  }
+
+  void expect_words(const std::string& words) const {
+    EXPECT_NE(runs_.log().find(words), std::string::npos) << words << "\n" << runs_.log();
+  }
+
+  const EmbeddingRuns runs_{"standin_faults"};
+  const StandinReports reports_{runs_.folder()};
+};
+
+TEST_F(StandinFaultsTest, VectorsAreNearThoseOfTheCpu) {
+  ASSERT_EQ(runs_.start("in.txt", "cpu.npy", {"--devices", "1xcpu", "--precision", "fp32"}).wait(),
+            0)
+      << runs_.log();
+  const auto standin = VectorFile::open(runs_.folder() / "whole.npy");
+  const auto cpu = VectorFile::open(runs_.folder() / "cpu.npy");
+  ASSERT_TRUE(standin && cpu);
+  for (std::size_t row = 0; row < kTexts; ++row) {
+    const auto expected = (*cpu)->row(row);
+    const auto found = (*standin)->row(row);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-5);
+  }
+}
+
+TEST_F(StandinFaultsTest, AnErrorThatStaysEndsTheWorkerAndANewOneGoesOn) {
+  for (const char* error : {"illegal address", "ecc", "launch failure", "timeout"}) {
+    SCOPED_TRACE(error);
+    std::filesystem::remove(runs_.folder() / "state");
+    expect_every_text_in_spite_of(faults_of_second(
+        1, R"("in_lanes": 1, "fail_at_kernel": 300, "error": ")" + std::string(error) + '"'));
+    expect_words("standin:1 error:");
+    expect_words("the GPU cannot be used any more by this process");
+  }
+}
+
+TEST_F(StandinFaultsTest, AnErrorInACopyIsOneToo) {
+  expect_every_text_in_spite_of(faults_of_second(1, R"("in_lanes": 1, "fail_at_copy": 5)"));
+  expect_words("planted at aten::_copy_from");
+}
+
+TEST_F(StandinFaultsTest, ADeviceThatIsLostIsPutAside) {
+  expect_every_text_in_spite_of(faults_of_second(
+      0, R"("in_lanes": 1, "fail_at_kernel": 200, "error": "lost", "lost_for_s": 1e9)"));
+  expect_words("standin:1 is lost: it does not answer");
+}
+
+TEST_F(StandinFaultsTest, ACopyThatHangsIsNoticedAndItsTextsGoElsewhere) {
+  expect_every_text_in_spite_of(faults_of_second(1, R"("in_lanes": 1, "hang_at_copy": 9)"));
+  expect_words("no answer in ");
+}
+
+TEST_F(StandinFaultsTest, MemoryThatIsNotThereForTheModelLeavesTheOtherDevice) {
+  expect_every_text_in_spite_of(
+      faults_of_second(0, R"("full_at_allocation": 1, "full_count": 1e9)"));
+  expect_words("standin:1: the model cannot be loaded: standin:1 is out of memory");
+}
+
+TEST_F(StandinFaultsTest, MemoryThatIsNotThereForAPassIsWaitedForInSmallerOnes) {
+  for (const int first : {1, 2, 50, 1000}) {
+    SCOPED_TRACE(first);
+    std::filesystem::remove(runs_.folder() / "state");
+    expect_every_text_in_spite_of(faults_of_second(
+        0, R"("in_lanes": 1, "full_count": 3, "full_at_allocation": )" + std::to_string(first)));
+    EXPECT_EQ(reports_.number(1, offsetof(StandinReport, full)), 3U);
+  }
+}
+
+TEST_F(StandinFaultsTest, ASlowDeviceLosesNothing) {
+  expect_every_text_in_spite_of(R"({"standin:1": {"slow_after_s": 0, "slow_factor": 20}})");
+  constexpr auto kKernels = offsetof(StandinReport, kernels);
+  EXPECT_LT(reports_.number(1, kKernels), reports_.number(0, kKernels));
+}
+
+}  // namespace
+}  // namespace muster
