@@ -21,8 +21,8 @@ inline constexpr std::uint64_t kStandinMemoryBytes = std::uint64_t{1} << 30;
 /// watched. The library writes what it knows into those that are there.
 inline constexpr std::string_view kStandinReportsVariable = "STANDIN_REPORTS";
 
-/// The content of such a file, mapped by both sides. Counts are of one process: a new one begins at
-/// zero. Threads: each number by itself.
+/// The content of such a file, mapped by both sides. Counts are of one process, and a new one
+/// begins at zero, but for XIDs: those are the driver's. Threads: each number by itself.
 struct StandinReport {
   std::atomic<std::uint64_t> pid;  // of the process that has the device; 0: none had it yet
   std::atomic<std::uint64_t> memory_bytes;
@@ -34,6 +34,9 @@ struct StandinReport {
   std::atomic<std::uint64_t> bytes_to_host;
   std::atomic<std::uint64_t> full;   // times that memory was asked for which was not there
   std::atomic<std::uint64_t> error;  // CUDA's number for why it computes no more; 0: it computes
+  std::atomic<std::uint64_t> allocations;  // those that `full_at_allocation` counts
+  std::atomic<std::uint64_t> xid;          // the last one that was reported,
+  std::atomic<std::uint64_t> xid_count;    // and how many were
 };
 
 }  // namespace muster

@@ -62,7 +62,7 @@ Stream& Device::stream(std::size_t index) {
 bool Device::is_planted_full(std::size_t stream) {
   if (!is_counted(stream)) return false;
   const auto first = settings_.full_at_allocation;
-  ++allocations_;
+  report_.numbers().allocations = ++allocations_;
   return first > 0 && allocations_ >= first && allocations_ < first + settings_.full_count;
 }
 
@@ -125,7 +125,12 @@ void Device::compute(const std::string& operation, const Stream::Work& work) {
 void Device::fail(DeviceError error, std::string reason) {
   const MutexLock lock(mutex_);
   if (failure_) return;
-  report_.numbers().error = static_cast<std::uint64_t>(error);
+  auto& report = report_.numbers();
+  report.error = static_cast<std::uint64_t>(error);
+  if (const auto xid = xid_of(error)) {
+    report.xid = *xid;
+    ++report.xid_count;  // behind the code: who sees the count finds it
+  }
   failure_ = DeviceFailure{
       error, fmt::format("{} error: {} ({})", settings_.name, device_error_text(error), reason)};
   if (error == DeviceError::DeviceLost && !settings_.state_file.empty()) {

@@ -400,6 +400,20 @@ TEST_F(WatchedDevice, IsNotBusyWhileItWaits) {
   EXPECT_EQ(told()[4], 1U) << "in_lanes leaves it out of the planted faults alone";
 }
 
+TEST_F(WatchedDevice, ADriverRemembersItsXidsAndAProcessBeginsAtZero) {
+  for (std::uint64_t life = 1; life <= 2; ++life) {
+    const auto machine = open({.fail_at_kernel = 1, .error = DeviceError::EccUncorrectable});
+    EXPECT_EQ(told()[9], 0U);
+    ASSERT_TRUE(machine->allocate({0, 1}, 1));
+    ASSERT_TRUE(machine->launch({.place = {0, 1}, .operation = "x", .uses = {}, .work = [] {}}));
+    EXPECT_FALSE(machine->wait({0, 1}));
+    EXPECT_EQ(told()[9], 214U);
+    EXPECT_EQ(told()[10], 1U) << "allocations";
+    EXPECT_EQ(told()[11], 48U);
+    EXPECT_EQ(told()[12], life);
+  }
+}
+
 class LittleMemory : public MachineTest {
  protected:
   static constexpr std::uint64_t kMemory = 64 * 1024;

@@ -1,13 +1,12 @@
 // The file is made by whoever watches, so that two runs at once do not write into one. What cannot
-// be mapped is not watched: a device works without.
+// be mapped is not watched: a device works without. XIDs are the driver's and outlive the process,
+// so they are never set back, not even for a moment in which somebody looks.
 
 #include "standin/report.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <new>
 
 #include "base/environment.h"
 #include "base/unique_fd.h"
@@ -30,7 +29,12 @@ void* map_file(const std::string& device) {
 }  // namespace
 
 Report::Report(const std::string& device, std::uint64_t memory_bytes) {
-  if (void* place = map_file(device)) numbers_ = new (place) StandinReport{};
+  if (void* place = map_file(device)) numbers_ = static_cast<StandinReport*>(place);
+  for (auto* count : {&numbers_->taken_bytes, &numbers_->busy_ns, &numbers_->kernels,
+                      &numbers_->copies, &numbers_->bytes_to_device, &numbers_->bytes_to_host,
+                      &numbers_->full, &numbers_->error, &numbers_->allocations}) {
+    *count = 0;  // of an earlier process
+  }
   numbers_->memory_bytes = memory_bytes;
   numbers_->pid = static_cast<std::uint64_t>(::getpid());
 }

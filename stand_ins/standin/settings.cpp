@@ -199,6 +199,23 @@ const char* device_error_text(DeviceError error) {
   return "unknown error";
 }
 
+std::optional<std::uint32_t> xid_of(DeviceError error) {
+  switch (error) {
+    case DeviceError::EccUncorrectable:
+      return 48;
+    case DeviceError::IllegalAddress:
+      return 31;
+    case DeviceError::LaunchFailure:
+      return 13;
+    case DeviceError::DeviceLost:
+      return 79;
+    case DeviceError::LaunchTimeout:
+    case DeviceError::Assert:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 Result<std::vector<DeviceSettings>> read_settings() {
   const auto all = Json::parse(environment_variable("STANDIN").value_or("{}"), nullptr, false);
   if (!all.is_object()) return invalid("it is no JSON object");

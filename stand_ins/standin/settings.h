@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ enum class DeviceError : std::int32_t {
   DeviceLost = 999,  // cudaErrorUnknown: what a GPU that fell off the bus answers
 };
 const char* device_error_text(DeviceError error);
+
+/// The XID that a driver reports with it; nullopt: none.
+///
+/// Source: NVIDIA, XID Errors (r570): 48 double-bit ECC error, 31 GPU memory page fault, 13
+/// graphics engine exception, 79 GPU has fallen off the bus.
+std::optional<std::uint32_t> xid_of(DeviceError error);
 
 /// What one device has, and what is wrong with it. The words of STANDIN have these names.
 struct DeviceSettings {

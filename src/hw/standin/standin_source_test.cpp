@@ -23,8 +23,9 @@ class StandinSourceTest : public testing::Test {
 
   // As the library leaves it.
   void report(std::uint32_t index, std::uint64_t pid, std::uint64_t taken, std::uint64_t busy_ns,
-              std::uint64_t error = 0) const {
-    std::vector<std::uint64_t> numbers{pid, 1000, taken, busy_ns, 0, 0, 0, 0, 0, error};
+              std::uint64_t error = 0, std::uint64_t xid = 0, std::uint64_t xid_count = 0) const {
+    std::vector<std::uint64_t> numbers{pid, 1000, taken, busy_ns, 0,   0,        0,
+                                       0,   0,    error, 0,       xid, xid_count};
     std::ofstream file(folder_ / ("standin-" + std::to_string(index)), std::ios::binary);
     file.write(reinterpret_cast<const char*>(numbers.data()),
                static_cast<std::streamsize>(numbers.size() * sizeof(std::uint64_t)));
@@ -70,6 +71,23 @@ TEST_F(StandinSourceTest, TellsMemoryAndHowBusyItWasSinceTheLastVisit) {
   report(0, self_, 250, 4'000'000);  // 3 ms of 10
   const auto second = visit(sampler, milliseconds(20));
   EXPECT_DOUBLE_EQ(second.readings.get(Reading::GpuUtilization).value_or(-1), 0.3);
+}
+
+TEST_F(StandinSourceTest, AnXidIsAnEventOfItsDeviceAndComesOnce) {
+  report(0, self_, 0, 0);
+  report(3, self_, 0, 0, 0, 31, 7);
+  const auto source = open_standins(folder_);
+  ASSERT_TRUE(source);
+  ASSERT_TRUE(source->events);
+  EXPECT_TRUE(source->events->wait(Duration{0})->empty()) << "older than the watching";
+  report(3, self_, 0, 0, 214, 48, 8);
+  const auto events = source->events->wait(std::chrono::seconds(10));
+  ASSERT_TRUE(events);
+  ASSERT_EQ(events->size(), 1U);
+  EXPECT_EQ((*events)[0].device, 1U) << "the second one that is watched";
+  EXPECT_EQ((*events)[0].kind, DeviceEventKind::Xid);
+  EXPECT_EQ((*events)[0].code, 48U);
+  EXPECT_TRUE(source->events->wait(Duration{0})->empty());
 }
 
 TEST_F(StandinSourceTest, ADeviceThatFailedIsDownWhileItsProcessLives) {
