@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/device.h"
+#include "spec/telemetry.h"
+
+namespace muster {
+
+/// What the drivers of the devices for work report that spoils what a device computes, or stops it:
+/// who has such a device lets it compute nothing more.
+///
+/// Faults are what `judge` (health.h) calls unfit by XIDs and by the recovery that the driver asks
+/// for, and uncorrected memory errors that came since the first look: the driver counts them from
+/// its own start on, and rows that failed then may be remapped.
+///
+/// Threads: not thread-safe; owned by one loop.
+class DeviceFaults {
+ public:
+  explicit DeviceFaults(const std::vector<Device>& devices);
+
+  /// Those that began, changed or are over since the last look. CPUs have none. Where a
+  /// device is down, or does not tell what it told before, what was known stays.
+  std::vector<DeviceFault> changes(const TelemetrySnapshot& snapshot);
+
+ private:
+  struct Known {
+    Device device;
+    std::optional<double> ecc_before{};  // uncorrected memory errors at the first look
+    bool has_recovery = false;           // it tells what recovery it asks for
+    std::optional<std::string> fault{};
+  };
+
+  std::vector<Known> devices_;
+};
+
+}  // namespace muster
