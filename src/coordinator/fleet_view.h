@@ -22,7 +22,8 @@ namespace muster {
 enum class GroupState : std::uint8_t {
   Starting,     // its processes greet or load
   Ready,        // takes work
-  Quarantined,  // it hung, was far slower than its own calibration, or gave a wrong canary
+  Quarantined,  // it hung, was far slower than its own calibration, gave a wrong canary, or its
+                // driver reported a fault
   Draining,     // ends what it has
   Drained,      // by an operator; no process runs
   Restarting,   // waits for its back-off

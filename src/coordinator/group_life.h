@@ -56,7 +56,9 @@ struct GroupLife {
   TimePoint drain_until{};
   bool is_quarantined = false;
   bool was_slow = false;  // that was the reason, also while it starts again
-  std::string reason;     // why it does not serve, in words
+  std::optional<std::string>
+      fault;           // of its devices, by their driver: no processes until it is over
+  std::string reason;  // why it does not serve, in words
   std::optional<TimePoint> first_ready_at;
   std::uint32_t restart_count = 0;
   std::uint32_t quarantine_count = 0;
