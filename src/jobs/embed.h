@@ -14,6 +14,7 @@
 #include "spec/device.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
+#include "spec/telemetry.h"
 
 namespace muster {
 
@@ -42,6 +43,9 @@ struct EmbedOptions : CorpusOptions {
   std::filesystem::path worker_program;     // muster-worker
   std::filesystem::path torch_root;  // the wheel's folder `torch`; put on the worker's library path
   std::filesystem::path cache_folder;  // precision verdicts
+  /// Which of `devices` can be relied on no more, or again: what changed since the last call. It is
+  /// asked once a second, by the loop, and waits for nothing; may be empty.
+  std::function<std::vector<DeviceFault>()> device_faults = {};
 };
 
 struct EmbedReport : CorpusReport {

@@ -20,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kTokenizeThreadsMost = 16;
+constexpr Duration kLookPeriod = std::chrono::seconds(1);        // at what drivers report
 constexpr Duration kEncodeWait = std::chrono::milliseconds(10);  // a chunk takes about one
 
 // The cores that this process may use: a container or taskset may leave it few of those there are.
@@ -49,9 +50,10 @@ class LocalBackend final : public EmbedBackend {
  public:
   LocalBackend(EmbeddingSession session,
                std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens,
-               const Clock& clock)
+               std::function<std::vector<DeviceFault>()> device_faults, const Clock& clock)
       : session_(std::move(session)),
         on_tokens_(std::move(on_tokens)),
+        device_faults_(std::move(device_faults)),
         clock_(clock),
         pool_(*session_.model.text_encoder, tokenize_threads_most()) {
     model_ = describe(session_.model);
@@ -68,6 +70,7 @@ class LocalBackend final : public EmbedBackend {
 
   Status step(Duration timeout) override {
     pool_.flush();
+    look_for_faults();
     // Where devices have nothing at all, these texts go first: the next record may be long in
     // coming.
     const bool is_idle = session_.fleet->texts().pending_count() == 0 && pool_.pending_count() > 0;
@@ -107,6 +110,14 @@ class LocalBackend final : public EmbedBackend {
   std::optional<double> stop() override { return session_.fleet->loop().stop(); }
 
  private:
+  void look_for_faults() {
+    if (!device_faults_ || clock_.now() < next_look_) return;
+    next_look_ = clock_.now() + kLookPeriod;
+    for (const auto& [device, fault] : device_faults_()) {
+      session_.fleet->admin().set_fault(device, fault);
+    }
+  }
+
   // True where there were some: the fleet has work to place.
   bool take_encoded() {
     auto texts = pool_.take();
@@ -133,7 +144,9 @@ class LocalBackend final : public EmbedBackend {
 
   EmbeddingSession session_;
   const std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens_;
+  const std::function<std::vector<DeviceFault>()> device_faults_;
   const Clock& clock_;
+  TimePoint next_look_{};
   EncodePool pool_;
   EmbedModel model_;
 };
@@ -162,8 +175,8 @@ Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& opt
                        const std::string& notice, std::optional<std::size_t>) { tell(notice); },
       .on_change = {}};
   auto session = MUSTER_TRY(open_session(options, std::move(heard), clock, cancelled, on_phase));
-  return std::unique_ptr<EmbedBackend>(
-      std::make_unique<LocalBackend>(std::move(session), std::move(events.on_tokens), clock));
+  return std::unique_ptr<EmbedBackend>(std::make_unique<LocalBackend>(
+      std::move(session), std::move(events.on_tokens), options.device_faults, clock));
 }
 
 }  // namespace muster
