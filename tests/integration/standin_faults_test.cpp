@@ -5,9 +5,12 @@
 #include <stdlib.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "base/error.h"
 #include "dataset/vector_file.h"
 #include "integration/embedding_runs.h"
 #include "integration/standin_reports.h"
@@ -26,13 +29,12 @@ class StandinFaultsTest : public testing::Test {
   ~StandinFaultsTest() override { ::unsetenv("STANDIN"); }
 
   // Small batches, so that every device has many.
-  int run(const std::string& out, const std::string& standin) const {
+  int run(const std::string& out, const std::string& standin,
+          const std::string& devices = "2xstandin", std::vector<std::string> more = {}) const {
     ::setenv("STANDIN", standin.c_str(), 1);
-    return runs_
-        .start("in.txt", out,
-               {"--devices", "2xstandin", "--precision", "fp32", "--batch-tokens", "2048",
-                "--color", "never"})
-        .wait();
+    more.insert(more.end(), {"--devices", devices, "--precision", "fp32", "--batch-tokens", "2048",
+                             "--color", "never"});
+    return runs_.start("in.txt", out, more).wait();
   }
 
   // Words for standin:1 alone: how many of its starts they count for, and what they are.
@@ -41,8 +43,9 @@ class StandinFaultsTest : public testing::Test {
            R"(", "faulty_starts": )" + std::to_string(starts) + ", " + words + "}}";
   }
 
-  void expect_every_text_in_spite_of(const std::string& standin) const {
-    EXPECT_EQ(run("out.npy", standin), 0) << runs_.log();
+  void expect_every_text_in_spite_of(const std::string& standin,
+                                     const std::string& devices = "2xstandin") const {
+    EXPECT_EQ(run("out.npy", standin, devices), 0) << runs_.log();
     EXPECT_TRUE(runs_.rows_of("out.npy") == runs_.rows_of("whole.npy"));
   }
 
@@ -70,7 +73,7 @@ TEST_F(StandinFaultsTest, VectorsAreNearThoseOfTheCpu) {
 }
 
 TEST_F(StandinFaultsTest, AnErrorThatStaysEndsTheWorkerAndANewOneGoesOn) {
-  for (const char* error : {"illegal address", "ecc", "launch failure", "timeout"}) {
+  for (const char* error : {"illegal address", "launch failure", "timeout"}) {
     SCOPED_TRACE(error);
     std::filesystem::remove(runs_.folder() / "state");
     expect_every_text_in_spite_of(faults_of_second(
@@ -85,10 +88,32 @@ TEST_F(StandinFaultsTest, AnErrorInACopyIsOneToo) {
   expect_words("planted at aten::_copy_from");
 }
 
+// Its driver says so, or its next worker, whoever comes first.
 TEST_F(StandinFaultsTest, ADeviceThatIsLostIsPutAside) {
   expect_every_text_in_spite_of(faults_of_second(
       0, R"("in_lanes": 1, "fail_at_kernel": 200, "error": "lost", "lost_for_s": 1e9)"));
-  expect_words("standin:1 is lost: it does not answer");
+  expect_words("standin:1 error: unknown error");
+  expect_words("it is given up");
+}
+
+TEST_F(StandinFaultsTest, MemoryThatFailsLosesNoText) {
+  expect_every_text_in_spite_of(
+      faults_of_second(1, R"("in_lanes": 1, "fail_at_kernel": 300, "error": "ecc")"));
+  expect_words("standin:1 error: uncorrectable ECC error encountered");
+}
+
+// A new worker takes longer to start than the driver's report is on its way, so none gets so far as
+// to fail again.
+TEST_F(StandinFaultsTest, AnXidOfTheOnlyDeviceEndsTheRunWithItsReasonAndAnotherOneGoesOn) {
+  EXPECT_EQ(
+      run("out.npy", faults_of_second(0, R"("in_lanes": 1, "fail_at_kernel": 300, "error": "ecc")"),
+          "standin:1"),
+      exit_code(ErrorKind::Unavailable))
+      << runs_.log();
+  expect_words("standin:1: the driver reported XID 48");
+  expect_words("no device can work");
+  EXPECT_EQ(run("out.npy", "{}", "standin:0", {"--resume"}), 0) << runs_.log();
+  EXPECT_TRUE(runs_.rows_of("out.npy") == runs_.rows_of("whole.npy"));
 }
 
 TEST_F(StandinFaultsTest, ACopyThatHangsIsNoticedAndItsTextsGoElsewhere) {
@@ -102,13 +127,27 @@ TEST_F(StandinFaultsTest, MemoryThatIsNotThereForTheModelLeavesTheOtherDevice) {
   expect_words("standin:1: the model cannot be loaded: standin:1 is out of memory");
 }
 
+TEST_F(StandinFaultsTest, MemoryThatIsNotThereForTheFirstTextEndsTheWorkerAndANewOneGoesOn) {
+  expect_every_text_in_spite_of(faults_of_second(1, R"("in_lanes": 1, "full_at_allocation": 1)"),
+                                "standin:1");
+  expect_words("it failed at its canary: standin:1 is out of memory");
+}
+
+// One device alone, so that it has all batches. How they are cut is a matter of time, so
+// allocations are counted first, and what is planted lies well within them.
 TEST_F(StandinFaultsTest, MemoryThatIsNotThereForAPassIsWaitedForInSmallerOnes) {
-  for (const int first : {1, 2, 50, 1000}) {
+  ASSERT_EQ(run("alone.npy", R"({"all": {"in_lanes": 1}})", "standin:1"), 0) << runs_.log();
+  const auto allocations = reports_.number(1, offsetof(StandinReport, allocations));
+  ASSERT_GT(allocations, 400U);
+  for (const auto first : {allocations / 4, allocations / 2}) {
     SCOPED_TRACE(first);
     std::filesystem::remove(runs_.folder() / "state");
-    expect_every_text_in_spite_of(faults_of_second(
-        0, R"("in_lanes": 1, "full_count": 3, "full_at_allocation": )" + std::to_string(first)));
+    expect_every_text_in_spite_of(
+        faults_of_second(
+            0, R"("in_lanes": 1, "full_count": 3, "full_at_allocation": )" + std::to_string(first)),
+        "standin:1");
     EXPECT_EQ(reports_.number(1, offsetof(StandinReport, full)), 3U);
+    expect_words("the GPU's memory is short");
   }
 }
 

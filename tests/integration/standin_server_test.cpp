@@ -94,12 +94,20 @@ class StandinServerTest : public testing::Test {
     return result;
   }
 
-  /// The first device, as the server tells of it.
-  Json devices() const {
+  /// A device, as the server tells of it.
+  Json device(std::size_t index) const {
     const auto client = *HttpClient::open("http://127.0.0.1:" + std::to_string(port_), {});
     const auto answer = client->call("GET", "/v1/devices", {}, "");
     EXPECT_TRUE(answer && answer->status == 200);
-    return Json::parse(answer->body)["devices"][0];
+    return Json::parse(answer->body)["devices"][index];
+  }
+
+  void restart(const std::string& device) const {
+    const auto client = *HttpClient::open("http://127.0.0.1:" + std::to_string(port_), {});
+    const auto answer =
+        client->call("POST", "/v1/admin/restart", {{"Content-Type", "application/json"}},
+                     Json{{"device", device}}.dump());
+    EXPECT_TRUE(answer && answer->status == 200) << (answer ? answer->body : "");
   }
 
   /// How often either device had no memory.
@@ -143,7 +151,7 @@ TEST_F(StandinServerTest, MemoryThatOthersTakeMakesPassesSmallerAndComesBack) {
   start_server(R"({"all": {"held_file": ")" + held.string() + R"("}})");
   const auto rows = expected();
   EXPECT_EQ(ask(), rows);
-  const auto whole = devices();
+  const auto whole = device(0);
   const auto needed = whole["activation_peak_bytes"].get<std::uint64_t>();
   const auto weights = whole["models"][0]["weights_bytes"].get<std::uint64_t>();
   for (const std::uint64_t part : {2, 4, 10}) {
@@ -170,6 +178,23 @@ TEST_F(StandinServerTest, AFailedDeviceIsNamedAndTheAnswersStay) {
   }
   EXPECT_NE(server_log().find(words), std::string::npos) << server_log();
   EXPECT_EQ(ask(), rows);
+}
+
+TEST_F(StandinServerTest, ADeviceWhoseDriverReportsDamageRestsUntilAnOperatorStartsIt) {
+  reports_ = std::make_unique<StandinReports>(runs_.folder());
+  const auto state = (runs_.folder() / "state").string();
+  start_server(R"({"standin:1": {"in_lanes": 1, "fail_at_kernel": 200, "error": "ecc",
+                   "faulty_starts": 1, "state_file": ")" +
+               state + R"("}})");
+  const auto rows = expected();
+  const std::string words = "standin:1: quarantined: the driver reported XID 48 (1 times)";
+  while (server_log().find(words) == std::string::npos) ASSERT_EQ(ask(), rows) << server_log();
+  for (int round = 0; round < 10; ++round) EXPECT_EQ(ask(), rows);
+  EXPECT_EQ(device(1)["state"], "quarantined");
+  EXPECT_EQ(device(1)["reason"], "the driver reported XID 48 (1 times)");
+  EXPECT_TRUE(device(1)["pid"].is_null());
+  restart("standin:1");
+  while (device(1)["state"] != "ready") ASSERT_EQ(ask(), rows) << server_log();
 }
 
 }  // namespace
