@@ -5,7 +5,6 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,17 +18,8 @@ namespace muster::standin {
 class StandinTest : public testing::Test {
  protected:
   static constexpr auto kType = c10::DeviceType::PrivateUse1;
-  static constexpr const char* kLibrary = MUSTER_BINARY_DIR "/bin/libmuster-standin.so";
 
-  static void SetUpTestSuite() {
-    static void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << ::dlerror();
-    using Open = const char* (*)();
-    const auto open = reinterpret_cast<Open>(::dlsym(library, "muster_standin_open"));
-    ASSERT_NE(open, nullptr);
-    const char* reason = open();
-    ASSERT_EQ(reason, nullptr) << reason;
-  }
+  static void SetUpTestSuite();
 
   static c10::Device device(int index = 0) { return {kType, static_cast<c10::DeviceIndex>(index)}; }
 
