@@ -9,8 +9,8 @@
 namespace muster::engine {
 
 /// The one GPU that is visible, or its stand-in, through what its library has registered with torch
-/// (gpu.h): no header of CUDA is needed, and the same code runs on both. All but `to_host` and
-/// `release_cached_memory` want it open.
+/// (gpu.h): no header of CUDA is needed, and the same code runs on both. All but `torch_device`
+/// want it open; `to_host` and `release_cached_memory` do not for what is on the CPU.
 ///
 /// Threads: any. Errors: throw what torch throws.
 
