@@ -1,16 +1,30 @@
 // One rule decides what a fault is, in health.cpp; here is only which of its findings are about
 // what a device computes, and what has changed. A slice has its GPU's faults.
+//
+// Changes are found by causes and not by sentences. Those say less when an XID expires or a reading
+// is missing for a moment, and a device that an operator has started in spite of its fault must not
+// be stopped for that.
 
 #include "telemetry/device_faults.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "telemetry/health.h"
 #include "telemetry/watched_status.h"
 
 namespace muster {
 namespace {
+
+constexpr const char* kEcc = "ecc";
+
+struct FoundFault {
+  std::string sentences;
+  std::map<std::string, double> causes;  // how often; empty: there is no fault
+  bool has_xid = false;
+};
 
 const DeviceStatus* parent_of(const DeviceStatus& slice, const TelemetrySnapshot& snapshot) {
   if (!slice.identity.parent) return nullptr;
@@ -20,16 +34,38 @@ const DeviceStatus* parent_of(const DeviceStatus& slice, const TelemetrySnapshot
   return nullptr;
 }
 
-std::optional<std::string> fault_of(const DeviceStatus& status, std::optional<double> ecc_before) {
+FoundFault fault_of(const DeviceStatus& status, double unix_seconds,
+                    std::optional<double> ecc_before) {
+  FoundFault fault;
   const auto errors = status.readings.get(Reading::GpuEccUncorrectedVolatile);
-  const bool are_more = errors && *errors > ecc_before.value_or(*errors);
-  std::string fault;
   for (const auto& [watch, state, sentence] : status.health) {
     if (state != HealthState::Unfit) continue;
-    const bool is_fault = watch == "xid" || watch == "recovery" || (watch == "ecc" && are_more);
-    if (is_fault) fault += fmt::format("{}{}", fault.empty() ? "" : "; ", sentence);
+    if (watch == "xid") {
+      for (const auto code : unfit_xids(status, unix_seconds)) {
+        fault.causes[fmt::format("xid {}", code)] = static_cast<double>(status.xids.at(code).count);
+        fault.has_xid = true;
+      }
+    } else if (watch == "recovery") {
+      const auto action = status.readings.get(Reading::GpuRecoveryAction);
+      fault.causes[fmt::format("recovery {}", action.value_or(0))] = 1;
+    } else if (watch == "ecc" && errors && *errors > ecc_before.value_or(*errors)) {
+      fault.causes[kEcc] = *errors;
+    } else {
+      continue;
+    }
+    fault.sentences += fmt::format("{}{}", fault.sentences.empty() ? "" : "; ", sentence);
   }
-  return fault.empty() ? std::nullopt : std::optional(std::move(fault));
+  return fault;
+}
+
+// Memory errors are read every few seconds, and so after the XID that the driver reported for them
+// at once. While one counts, more errors are what was told; others have an XID of their own.
+bool is_news(const FoundFault& fault, const std::map<std::string, double>& told) {
+  return std::any_of(fault.causes.begin(), fault.causes.end(), [&](const auto& cause) {
+    const auto known = told.find(cause.first);
+    const bool is_known = known != told.end() && cause.second <= known->second;
+    return !is_known && !(cause.first == kEcc && fault.has_xid);
+  });
 }
 
 }  // namespace
@@ -52,13 +88,22 @@ std::vector<DeviceFault> DeviceFaults::changes(const TelemetrySnapshot& snapshot
     const bool has_recovery = status->readings.has(Reading::GpuRecoveryAction);
     if (!known.ecc_before) known.ecc_before = errors;
     known.has_recovery |= has_recovery;
-    auto fault = fault_of(*status, known.ecc_before);
-    // A reading that is missing says nothing.
-    const bool is_told =
-        status->is_up && (errors || !known.ecc_before) && (has_recovery || !known.has_recovery);
-    if (fault == known.fault || (!fault && !is_told)) continue;
-    known.fault = fault;
-    changes.push_back({.device = i, .fault = std::move(fault)});
+    auto fault = fault_of(*status, snapshot.unix_seconds, known.ecc_before);
+    if (fault.causes.empty()) {
+      // A reading that is missing says nothing.
+      const bool is_told =
+          status->is_up && (errors || !known.ecc_before) && (has_recovery || !known.has_recovery);
+      if (known.told.empty() || !is_told) continue;
+      known.told.clear();
+      changes.push_back({.device = i, .fault = std::nullopt});
+      continue;
+    }
+    if (is_news(fault, known.told)) {
+      changes.push_back({.device = i, .fault = std::move(fault.sentences)});
+    }
+    for (const auto& [cause, count] : fault.causes) {
+      known.told[cause] = std::max(known.told[cause], count);
+    }
   }
   return changes;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ class DeviceFaults {
  public:
   explicit DeviceFaults(const std::vector<Device>& devices);
 
-  /// Those that began, changed or are over since the last look. CPUs have none. Where a
-  /// device is down, or does not tell what it told before, what was known stays.
+  /// Those that began, became more or are over since the last look. CPUs have none. One that became
+  /// less is no change: whoever started the device in spite of it knew of more. Where a device is
+  /// down, or does not tell what it told before, what was known stays.
   std::vector<DeviceFault> changes(const TelemetrySnapshot& snapshot);
 
  private:
@@ -30,7 +32,8 @@ class DeviceFaults {
     Device device;
     std::optional<double> ecc_before{};  // uncorrected memory errors at the first look
     bool has_recovery = false;           // it tells what recovery it asks for
-    std::optional<std::string> fault{};
+    /// How often each cause of the fault was told: "xid 48", "ecc". Empty: there is no fault.
+    std::map<std::string, double> told{};
   };
 
   std::vector<Known> devices_;

@@ -9,8 +9,6 @@ namespace {
 
 class DeviceFaultsTest : public testing::Test {
  protected:
-  static constexpr double kUnix = 10'000;
-
   DeviceFaultsTest() {
     snapshot_.devices.resize(3);
     identity(0).device.kind = identity(1).device.kind = DeviceKind::Cuda;
@@ -32,12 +30,13 @@ class DeviceFaultsTest : public testing::Test {
   void report_xid(std::size_t device, std::uint32_t code) {
     auto& xid = snapshot_.devices[device].xids[code];
     ++xid.count;
-    xid.last_unix_seconds = kUnix;
+    xid.last_unix_seconds = now_;
   }
 
   // "1 fault; 0 over; " for what has changed.
   std::string look(DeviceFaults& faults) {
-    for (auto& status : snapshot_.devices) status.health = judge(status, kUnix);
+    snapshot_.unix_seconds = now_;
+    for (auto& status : snapshot_.devices) status.health = judge(status, now_);
     std::string text;
     for (const auto& [device, fault] : faults.changes(snapshot_)) {
       text += std::to_string(device) + " " + fault.value_or("over") + "; ";
@@ -46,6 +45,7 @@ class DeviceFaultsTest : public testing::Test {
   }
 
   TelemetrySnapshot snapshot_;
+  double now_ = 10'000;  // Unix time
 };
 
 TEST_F(DeviceFaultsTest, AnXidThatMeansDamageIsOneAndIsToldOnce) {
@@ -82,6 +82,77 @@ TEST_F(DeviceFaultsTest, AFaultIsNotOverBecauseADeviceIsSilent) {
   status.is_up = true;
   status.readings.set(Reading::GpuRecoveryAction, 0);
   EXPECT_EQ(look(faults), "0 over; ");
+}
+
+// Who started the device in spite of a fault knows what was told: less of it is no reason to stop
+// it again. An XID counts for an hour.
+TEST_F(DeviceFaultsTest, AFaultOfWhichAPartIsOverIsNoNews) {
+  auto& readings = snapshot_.devices[0].readings;
+  readings.set(Reading::GpuEccUncorrectedVolatile, 0);
+  DeviceFaults faults({gpu("GPU-a")});
+  EXPECT_EQ(look(faults), "");
+  report_xid(0, 48);
+  readings.set(Reading::GpuEccUncorrectedVolatile, 1);
+  EXPECT_EQ(look(faults),
+            "0 the driver reported XID 48 (1 times); uncorrected memory errors since the driver "
+            "was loaded: 1; ");
+  now_ += 3601;
+  EXPECT_EQ(look(faults), "") << "the XID has expired";
+  readings.set(Reading::GpuEccUncorrectedVolatile, 0);
+  EXPECT_EQ(look(faults), "0 over; ");
+  report_xid(0, 48);
+  EXPECT_EQ(look(faults), "0 the driver reported XID 48 (2 times); ") << "what is over may return";
+}
+
+TEST_F(DeviceFaultsTest, OneOfTwoXidsThatExpiresOrOneThatOnlyWarnsIsNoNews) {
+  DeviceFaults faults({gpu("GPU-a")});
+  report_xid(0, 48);
+  EXPECT_EQ(look(faults), "0 the driver reported XID 48 (1 times); ");
+  now_ += 1800;
+  report_xid(0, 79);
+  EXPECT_EQ(look(faults), "0 the driver reported XID 48 (1 times), 79 (1 times); ");
+  now_ += 1801;
+  EXPECT_EQ(look(faults), "") << "48 has expired";
+  report_xid(0, 94);
+  EXPECT_EQ(look(faults), "") << "a warning";
+  report_xid(0, 79);
+  EXPECT_EQ(look(faults), "0 the driver reported XID 79 (2 times), 94 (1 times); ");
+}
+
+TEST_F(DeviceFaultsTest, AReadingThatIsMissingForAMomentIsNoNewsWhenItIsBack) {
+  auto& status = snapshot_.devices[0];
+  status.readings.set(Reading::GpuRecoveryAction, 0);
+  DeviceFaults faults({gpu("GPU-a")});
+  EXPECT_EQ(look(faults), "");
+  report_xid(0, 79);
+  status.readings.set(Reading::GpuRecoveryAction, 2);
+  const auto told = status.readings;
+  EXPECT_EQ(look(faults),
+            "0 the driver reported XID 79 (1 times); the driver asks to restart the machine; ");
+  status.readings = {};
+  status.is_up = false;
+  EXPECT_EQ(look(faults), "");
+  status.is_up = true;
+  EXPECT_EQ(look(faults), "") << "up, and not read yet";
+  status.readings = told;
+  EXPECT_EQ(look(faults), "");
+}
+
+// Memory errors are read every ten seconds, so they are known later than the XID that was for them.
+TEST_F(DeviceFaultsTest, MemoryErrorsThatAnXidWasForAreNoNews) {
+  auto& readings = snapshot_.devices[0].readings;
+  readings.set(Reading::GpuEccUncorrectedVolatile, 0);
+  DeviceFaults faults({gpu("GPU-a")});
+  EXPECT_EQ(look(faults), "");
+  report_xid(0, 48);
+  EXPECT_EQ(look(faults), "0 the driver reported XID 48 (1 times); ");
+  readings.set(Reading::GpuEccUncorrectedVolatile, 1);
+  EXPECT_EQ(look(faults), "");
+  now_ += 3601;
+  EXPECT_EQ(look(faults), "") << "the XID has expired";
+  readings.set(Reading::GpuEccUncorrectedVolatile, 2);
+  EXPECT_EQ(look(faults), "0 uncorrected memory errors since the driver was loaded: 2; ")
+      << "another one, without an XID";
 }
 
 TEST_F(DeviceFaultsTest, ASliceHasTheFaultsOfItsGpu) {
