@@ -74,6 +74,16 @@ DeviceFaults::DeviceFaults(const std::vector<Device>& devices) {
   for (const auto& device : devices) devices_.push_back({.device = device});
 }
 
+// A counter that has fallen began at zero again, so all that it shows is new.
+void DeviceFaults::Known::take_errors(double errors) {
+  if (!ecc_before) ecc_before = errors;
+  if (ecc_last && errors < *ecc_last) {
+    ecc_before = 0;
+    if (const auto ecc = told.find(kEcc); ecc != told.end()) ecc->second = 0;
+  }
+  ecc_last = errors;
+}
+
 std::vector<DeviceFault> DeviceFaults::changes(const TelemetrySnapshot& snapshot) {
   std::vector<DeviceFault> changes;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
@@ -86,7 +96,7 @@ std::vector<DeviceFault> DeviceFaults::changes(const TelemetrySnapshot& snapshot
     if (status == nullptr) continue;
     const auto errors = status->readings.get(Reading::GpuEccUncorrectedVolatile);
     const bool has_recovery = status->readings.has(Reading::GpuRecoveryAction);
-    if (!known.ecc_before) known.ecc_before = errors;
+    if (errors) known.take_errors(*errors);
     known.has_recovery |= has_recovery;
     auto fault = fault_of(*status, snapshot.unix_seconds, known.ecc_before);
     if (fault.causes.empty()) {

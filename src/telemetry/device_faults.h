@@ -15,7 +15,7 @@ namespace muster {
 ///
 /// Faults are what `judge` (health.h) calls unfit by XIDs and by the recovery that the driver asks
 /// for, and uncorrected memory errors that came since the first look: the driver counts them from
-/// its own start on, and rows that failed then may be remapped.
+/// its own start on, and rows that failed then may be remapped. A reset begins the count anew.
 ///
 /// Threads: not thread-safe; owned by one loop.
 class DeviceFaults {
@@ -30,10 +30,13 @@ class DeviceFaults {
  private:
   struct Known {
     Device device;
-    std::optional<double> ecc_before{};  // uncorrected memory errors at the first look
+    std::optional<double> ecc_before{};  // memory errors at the first look; 0 after a reset
+    std::optional<double> ecc_last{};    // at the last look that had them
     bool has_recovery = false;           // it tells what recovery it asks for
     /// How often each cause of the fault was told: "xid 48", "ecc". Empty: there is no fault.
     std::map<std::string, double> told{};
+
+    void take_errors(double errors);
   };
 
   std::vector<Known> devices_;

@@ -70,6 +70,27 @@ TEST_F(DeviceFaultsTest, MemoryErrorsCountFromTheFirstLookOn) {
   EXPECT_EQ(look(faults), "0 uncorrected memory errors since the driver was loaded: 3; ");
 }
 
+// A counter that falls began at zero again: the GPU was reset, and is watched as a new one.
+TEST_F(DeviceFaultsTest, MemoryErrorsAfterAResetCountFromZero) {
+  auto& readings = snapshot_.devices[0].readings;
+  readings.set(Reading::GpuEccUncorrectedVolatile, 2);
+  DeviceFaults faults({gpu("GPU-a")});
+  EXPECT_EQ(look(faults), "");
+  readings.set(Reading::GpuEccUncorrectedVolatile, 0);
+  EXPECT_EQ(look(faults), "");
+  readings.set(Reading::GpuEccUncorrectedVolatile, 1);
+  EXPECT_EQ(look(faults), "0 uncorrected memory errors since the driver was loaded: 1; ");
+  readings.set(Reading::GpuEccUncorrectedVolatile, 3);
+  EXPECT_EQ(look(faults), "0 uncorrected memory errors since the driver was loaded: 3; ");
+  readings.clear(Reading::GpuEccUncorrectedVolatile);
+  EXPECT_EQ(look(faults), "") << "missing while it is reset";
+  readings.set(Reading::GpuEccUncorrectedVolatile, 2);
+  EXPECT_EQ(look(faults), "0 uncorrected memory errors since the driver was loaded: 2; ")
+      << "two since a reset that came between two looks";
+  readings.set(Reading::GpuEccUncorrectedVolatile, 0);
+  EXPECT_EQ(look(faults), "0 over; ");
+}
+
 TEST_F(DeviceFaultsTest, AFaultIsNotOverBecauseADeviceIsSilent) {
   auto& status = snapshot_.devices[0];
   status.readings.set(Reading::GpuRecoveryAction, 1);
