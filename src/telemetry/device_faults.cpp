@@ -1,6 +1,10 @@
 // One rule decides what a fault is, in health.cpp; here is only which of its findings are about
 // what a device computes, and what has changed. A slice has its GPU's faults.
 //
+// Memory errors are one only where the driver does not say by itself whether a reset is needed. By
+// those that it has contained nobody got wrong results, and one process has ended; the counter
+// stays until a reset. Source: NVIDIA, GPU Memory Error Management, section "Error Containment".
+//
 // Changes are found by causes and not by sentences. Those say less when an XID expires or a reading
 // is missing for a moment, and a device that an operator has started in spite of its fault must not
 // be stopped for that.
@@ -34,6 +38,7 @@ const DeviceStatus* parent_of(const DeviceStatus& slice, const TelemetrySnapshot
   return nullptr;
 }
 
+// ecc_before: memory errors beyond so many are a fault; nullopt: they are none.
 FoundFault fault_of(const DeviceStatus& status, double unix_seconds,
                     std::optional<double> ecc_before) {
   FoundFault fault;
@@ -98,12 +103,12 @@ std::vector<DeviceFault> DeviceFaults::changes(const TelemetrySnapshot& snapshot
     const bool has_recovery = status->readings.has(Reading::GpuRecoveryAction);
     if (errors) known.take_errors(*errors);
     known.has_recovery |= has_recovery;
-    auto fault = fault_of(*status, snapshot.unix_seconds, known.ecc_before);
+    const auto ecc_before = known.has_recovery ? std::nullopt : known.ecc_before;
+    auto fault = fault_of(*status, snapshot.unix_seconds, ecc_before);
     if (fault.causes.empty()) {
       // A reading that is missing says nothing.
-      const bool is_told =
-          status->is_up && (errors || !known.ecc_before) && (has_recovery || !known.has_recovery);
-      if (known.told.empty() || !is_told) continue;
+      const bool is_told = known.has_recovery ? has_recovery : errors || !known.ecc_before;
+      if (known.told.empty() || !status->is_up || !is_told) continue;
       known.told.clear();
       changes.push_back({.device = i, .fault = std::nullopt});
       continue;

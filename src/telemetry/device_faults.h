@@ -15,7 +15,9 @@ namespace muster {
 ///
 /// Faults are what `judge` (health.h) calls unfit by XIDs and by the recovery that the driver asks
 /// for, and uncorrected memory errors that came since the first look: the driver counts them from
-/// its own start on, and rows that failed then may be remapped. A reset begins the count anew.
+/// its own start on, and rows that failed then may be remapped. A reset begins the count anew. A
+/// driver that tells which recovery it asks for decides on memory errors by that, since it may have
+/// contained them.
 ///
 /// Threads: not thread-safe; owned by one loop.
 class DeviceFaults {

@@ -91,6 +91,25 @@ TEST_F(DeviceFaultsTest, MemoryErrorsAfterAResetCountFromZero) {
   EXPECT_EQ(look(faults), "0 over; ");
 }
 
+// XID 94: the process that had the memory has ended, and the rest of the GPU and its slices go on.
+// The counter stays until a reset all the same.
+TEST_F(DeviceFaultsTest, ADriverThatTellsWhatRecoveryItAsksForDecidesOnMemoryErrors) {
+  auto& readings = snapshot_.devices[0].readings;
+  readings.set(Reading::GpuRecoveryAction, 0);
+  readings.set(Reading::GpuEccUncorrectedVolatile, 0);
+  DeviceFaults faults({gpu("GPU-a")});
+  EXPECT_EQ(look(faults), "");
+  report_xid(0, 94);
+  readings.set(Reading::GpuEccUncorrectedVolatile, 1);
+  EXPECT_EQ(look(faults), "");
+  readings.clear(Reading::GpuRecoveryAction);
+  EXPECT_EQ(look(faults), "") << "missing for a moment";
+  readings.set(Reading::GpuRecoveryAction, 4);
+  EXPECT_EQ(look(faults), "0 the driver asks to drain the GPU and reset it; ");
+  readings.set(Reading::GpuRecoveryAction, 0);
+  EXPECT_EQ(look(faults), "0 over; ");
+}
+
 TEST_F(DeviceFaultsTest, AFaultIsNotOverBecauseADeviceIsSilent) {
   auto& status = snapshot_.devices[0];
   status.readings.set(Reading::GpuRecoveryAction, 1);
