@@ -136,7 +136,7 @@ void WorkerSupervisor::plan_restart(std::size_t index, const WorkerDeath& death,
   const bool is_at_fault = std::exchange(life.is_at_fault, false);
   if (life.is_given_up) return;
   if (life.goal == GroupGoal::Drain) {
-    life.reason = "drained";
+    life.reason = life.drained_reason();
     return;
   }
   if (life.goal == GroupGoal::Restart) {
@@ -223,9 +223,9 @@ void WorkerSupervisor::begin_drain(std::size_t index) {
   if (!life.has_processes) life.restart_at.reset();
   life.is_quarantined = false;
   life.was_slow = false;
-  life.fault.reset();
   life.is_asked_for = true;
-  life.reason = life.goal == GroupGoal::Drain ? "drained" : "started again by an operator";
+  life.reason =
+      life.goal == GroupGoal::Drain ? life.drained_reason() : "started again by an operator";
   parts_.client.on_state(index);
   parts_.signal.change();
 }
@@ -241,6 +241,7 @@ void WorkerSupervisor::resume(std::size_t group) {
     if (!life.has_processes && !life.is_idle) life.restart_at = parts_.clock.now();
   }
   life.is_asked_for = true;
+  life.fault.reset();  // its reason told of it
   life.reason.clear();
   parts_.client.on_state(group);
   parts_.signal.change();

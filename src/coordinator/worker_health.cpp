@@ -80,9 +80,10 @@ void WorkerSupervisor::quarantine(std::size_t index, const std::string& reason) 
 // may be wrong all the same.
 void WorkerSupervisor::set_fault(std::size_t index, const std::optional<std::string>& fault) {
   auto& life = groups_[index].life;
-  if (life.is_given_up || life.goal == GroupGoal::Drain) return;
+  if (life.is_given_up) return;
   const auto before = std::exchange(life.fault, fault);
   if (!fault && !before) return;
+  if (life.goal == GroupGoal::Drain) return show_fault_of_drained(index);
   if (!fault) {
     life.reason = "the fault is over: " + *before;
     return start_after_fault(index);
@@ -94,6 +95,19 @@ void WorkerSupervisor::set_fault(std::size_t index, const std::optional<std::str
   if (!before) life.is_quarantined = life.was_slow = false;  // this is another reason
   quarantine(index, *fault);
   if (life.is_alive()) end_group(index, EndReason::Health, *fault, WorkerEnd::Innocent);
+}
+
+// It rests in any case; who resumes it starts it in spite of the fault, and shall know of it.
+void WorkerSupervisor::show_fault_of_drained(std::size_t index) {
+  auto& life = groups_[index].life;
+  if (life.fault) {
+    notice(index, *life.fault);
+    if (life.is_alive()) {
+      end_group(index, EndReason::Health, std::string(*life.fault), WorkerEnd::Innocent);
+    }
+  }
+  life.reason = life.drained_reason();
+  parts_.signal.change();
 }
 
 // Those that have not ended yet start again when they have. It stays quarantined until its new

@@ -198,6 +198,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
   void watch_quarantine(std::size_t index, TimePoint now);
   void end_quarantine(std::size_t index, const std::string& why);
   void start_after_fault(std::size_t index);
+  void show_fault_of_drained(std::size_t index);
   bool has_stand_in(std::size_t index, bool must_be_fast) const;
   TimePoint group_deadline(std::size_t index, TimePoint now) const;
 

@@ -499,8 +499,12 @@ TEST_F(WorkerSupervisorTest, AnOperatorStartsAGroupInSpiteOfItsFault) {
   supervisor_->restart(0);
   supervisor_->drain(1);
   EXPECT_EQ(status(1).state, GroupState::Drained);
+  EXPECT_EQ(status(1).reason, "drained; the driver asks to reset the GPU");
+  notices_.clear();
   supervisor_->set_fault(1, "the driver reported XID 48 (1 times)");
   EXPECT_EQ(status(1).state, GroupState::Drained) << "it rests anyway";
+  EXPECT_EQ(status(1).reason, "drained; the driver reported XID 48 (1 times)");
+  EXPECT_EQ(notices_, "cpu:1: the driver reported XID 48 (1 times)\n");
   supervisor_->resume(1);
   pass(milliseconds(0));
   for (const std::size_t group : {0U, 1U}) {
@@ -512,6 +516,30 @@ TEST_F(WorkerSupervisorTest, AnOperatorStartsAGroupInSpiteOfItsFault) {
   }
   supervisor_->set_fault(0, "the driver reported XID 48 (1 times)");
   EXPECT_EQ(status(0).state, GroupState::Quarantined) << "this one is new";
+}
+
+// Who resumes it shall see the fault; what it still computed may be wrong.
+TEST_F(WorkerSupervisorTest, AFaultEndsADrainedGroupAtOnceAndIsShownUntilItIsOver) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  send(0);
+  supervisor_->drain(0);
+  EXPECT_EQ(status(0).reason, "drained");
+  supervisor_->set_fault(0, "the driver reported XID 48 (1 times)");
+  EXPECT_EQ(processes_->groups[0].endings, std::vector<GroupEnding>{GroupEnding::Kill});
+  ASSERT_EQ(lost_.size(), 1U);
+  EXPECT_EQ(lost_[0].second.end, WorkerEnd::Innocent) << "its texts are not to blame";
+  die(0, kKilled);
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+  EXPECT_EQ(status(0).state, GroupState::Drained);
+  EXPECT_EQ(status(0).reason, "drained; the driver reported XID 48 (1 times)");
+  supervisor_->set_fault(0, std::nullopt);
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U) << "it rests until an operator resumes it";
+  EXPECT_EQ(status(0).reason, "drained");
+  supervisor_->resume(0);
+  pass(milliseconds(0));
+  EXPECT_EQ(processes_->groups[0].start_count, 2U);
 }
 
 TEST_F(WorkerSupervisorTest, AnIdleGroupWithAFaultIsNotStartedWhenItIsWoken) {
