@@ -69,14 +69,6 @@ void pause_shortly() {
   end_process("the GPU cannot be used any more by this process", error, ErrorKind::Unavailable);
 }
 
-// For the log: a device whose memory others take is slower, and nothing else would say why.
-void tell_of_memory(std::size_t pass_tokens_before, std::size_t pass_tokens) {
-  if (pass_tokens == pass_tokens_before) return;
-  const bool is_short = pass_tokens < pass_tokens_before;
-  fmt::print(stderr, "muster-worker: the GPU's memory {}: it computes {} tokens at once, not {}\n",
-             is_short ? "is short" : "is there again", pass_tokens, pass_tokens_before);
-}
-
 }  // namespace
 
 Worker::Worker(UniqueFd socket, DeviceKind device, char* models_argument)
@@ -301,7 +293,7 @@ Status Worker::load_model(const Load& load) {
     end_if_device_is_lost(encoder.error());
     return fail_load(load.model_id, encoder.error());
   }
-  const Model model = *std::move(encoder);
+  const auto model = std::make_shared<LoadedModel>(*std::move(encoder));
   // Before Ready is sent, since a batch may follow at once.
   if (!put_model(load.model_id, model)) {
     return fail_load(load.model_id,
@@ -309,10 +301,10 @@ Status Worker::load_model(const Load& load) {
   }
   shown_models_.add(load.model_id, load.model.model_folder);
   const auto ready = encode(Ready{.model_id = load.model_id,
-                                  .dim = model->dim(),
+                                  .dim = model->encoder->dim(),
                                   .lane_count = static_cast<std::uint32_t>(lane_count()),
-                                  .weights_bytes = model->weights_bytes(),
-                                  .load_peak_bytes = model->load_peak_bytes()});
+                                  .weights_bytes = model->encoder->weights_bytes(),
+                                  .load_peak_bytes = model->encoder->load_peak_bytes()});
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
 }
 
@@ -355,19 +347,21 @@ void Worker::end_if_device_is_lost(const Error& error) const {
 // Only the engine's own time is reported; what the frame costs is the parent's to see.
 Status Worker::answer(const Job& job, std::vector<float>& rows) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto& encoder = *job.model;
+  const auto& encoder = *job.model->encoder;
   rows.resize(job.batch.lengths.size() * encoder.dim());
-  const auto pass_tokens = encoder.pass_tokens();
   const auto encoded = encoder.encode({.ids = job.batch.ids,
                                        .lengths = job.batch.lengths,
                                        .first_segments = job.batch.first_segments},
                                       rows);
-  tell_of_memory(pass_tokens, encoder.pass_tokens());
+  const auto end = std::chrono::steady_clock::now();
+  if (const auto notice = job.model->memory_notices.look(encoder.pass_tokens(), end)) {
+    fmt::print(stderr, "muster-worker: {}\n", *notice);
+  }
   if (!encoded) {
     end_if_device_is_lost(encoded.error());
     return send_error(job.id, encoded.error());
   }
-  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
+  const std::chrono::nanoseconds elapsed = end - begin;
   const auto head = encode_rows_head({.engine_ns = static_cast<std::uint64_t>(elapsed.count()),
                                       .activation_peak_bytes = encoder.activation_peak_bytes(),
                                       .dim = encoder.dim(),

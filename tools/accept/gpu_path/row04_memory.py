@@ -19,7 +19,7 @@ MODEL = ROOT / "tests" / "models" / "tiny"
 MEMORY = 1 << 30  # of a stand-in: spec/standin_device.h
 TEXTS = 2000
 BACK_S = 60
-BUDGET = re.compile(r"the GPU's memory is .*: it computes (\d+) tokens at once, not (\d+)")  # src/worker/worker.cpp
+BUDGET = re.compile(r"the GPU's memory is .*: it computes (\d+) tokens at once, not (\d+)")  # src/worker/memory_notices.h
 
 
 def device(server):
