@@ -44,7 +44,7 @@ struct EmbedOptions : CorpusOptions {
   std::filesystem::path torch_root;  // the wheel's folder `torch`; put on the worker's library path
   std::filesystem::path cache_folder;  // precision verdicts
   /// Which of `devices` can be relied on no more, or again: what changed since the last call. It is
-  /// asked once a second, by the loop, and waits for nothing; may be empty.
+  /// asked ten times a second, by the loop, and waits for nothing; may be empty.
   std::function<std::vector<DeviceFault>()> device_faults = {};
 };
 

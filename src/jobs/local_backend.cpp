@@ -20,7 +20,8 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kTokenizeThreadsMost = 16;
-constexpr Duration kLookPeriod = std::chrono::seconds(1);        // at what drivers report
+// At what drivers report: before a new worker, which takes longer to start, computes there again.
+constexpr Duration kLookPeriod = std::chrono::milliseconds(100);
 constexpr Duration kEncodeWait = std::chrono::milliseconds(10);  // a chunk takes about one
 
 // The cores that this process may use: a container or taskset may leave it few of those there are.
