@@ -184,7 +184,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
   const auto devices = MUSTER_TRY(devices_of_plan(context, options.model));
   MUSTER_TRY(fill_machine_options(config, context.clock, devices, options));
-  options.device_faults = watch_for_faults(config, options.devices, context.clock);
+  options.device_news = MUSTER_TRY(watch_for_faults(config, options.devices, context.clock));
   return options;
 }
 

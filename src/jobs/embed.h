@@ -27,6 +27,12 @@ struct EmbedServer {
   Duration first_wait = std::chrono::milliseconds(250);
 };
 
+/// What is new of the devices of a run, from whoever watches them.
+struct DeviceNews {
+  std::vector<DeviceFault> faults;    // by their places in EmbedOptions::devices
+  std::optional<std::string> notice;  // a sentence for people: they cannot be watched
+};
+
 /// What `muster embed` is asked to do; every field is already checked for form by the caller.
 struct EmbedOptions : CorpusOptions {
   std::string model;  // folder or hub id; with a server the name there, empty for its only one
@@ -45,7 +51,7 @@ struct EmbedOptions : CorpusOptions {
   std::filesystem::path cache_folder;  // precision verdicts
   /// Which of `devices` can be relied on no more, or again: what changed since the last call. It is
   /// asked ten times a second, by the loop, and waits for nothing; may be empty.
-  std::function<std::vector<DeviceFault>()> device_faults = {};
+  std::function<DeviceNews()> device_news = {};
 };
 
 struct EmbedReport : CorpusReport {

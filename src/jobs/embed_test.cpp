@@ -342,6 +342,25 @@ TEST_F(EmbedTest, AFinishedOutputBehindALinkIsComplete) {
   EXPECT_TRUE(report->was_complete);
 }
 
+TEST_F(EmbedTest, WhatIsNewOfItsDevicesIsHeeded) {
+  write_input("in.txt", many_lines(300));
+  int look_count = 0;
+  options_.device_news = [&]() -> DeviceNews {
+    if (++look_count > 1) return {};
+    return {.faults = {{.device = 1, .fault = "the driver reported XID 79 (1 times)"}},
+            .notice = "it cannot be watched"};
+  };
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.text_count, 300U);
+  const auto told = notices_.find("it cannot be watched\n");
+  EXPECT_NE(told, std::string::npos) << notices_;
+  EXPECT_EQ(told, notices_.rfind("it cannot be watched\n"));
+  EXPECT_NE(notices_.find("cpu:1: the driver reported XID 79 (1 times); it is given up\n"),
+            std::string::npos)
+      << notices_;
+}
+
 TEST_F(EmbedTest, TwoFormatsOfOneNameKeepTheirOwnIndexes) {
   write_input("cats.txt", "a\n");
   ASSERT_TRUE(run());

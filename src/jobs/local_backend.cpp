@@ -51,10 +51,12 @@ class LocalBackend final : public EmbedBackend {
  public:
   LocalBackend(EmbeddingSession session,
                std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens,
-               std::function<std::vector<DeviceFault>()> device_faults, const Clock& clock)
+               std::function<void(const std::string&)> on_notice,
+               std::function<DeviceNews()> device_news, const Clock& clock)
       : session_(std::move(session)),
         on_tokens_(std::move(on_tokens)),
-        device_faults_(std::move(device_faults)),
+        on_notice_(std::move(on_notice)),
+        device_news_(std::move(device_news)),
         clock_(clock),
         pool_(*session_.model.text_encoder, tokenize_threads_most()) {
     model_ = describe(session_.model);
@@ -112,9 +114,11 @@ class LocalBackend final : public EmbedBackend {
 
  private:
   void look_for_faults() {
-    if (!device_faults_ || clock_.now() < next_look_) return;
+    if (!device_news_ || clock_.now() < next_look_) return;
     next_look_ = clock_.now() + kLookPeriod;
-    for (const auto& [device, fault] : device_faults_()) {
+    const auto news = device_news_();
+    if (news.notice) on_notice_(*news.notice);
+    for (const auto& [device, fault] : news.faults) {
       session_.fleet->admin().set_fault(device, fault);
     }
   }
@@ -145,7 +149,8 @@ class LocalBackend final : public EmbedBackend {
 
   EmbeddingSession session_;
   const std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens_;
-  const std::function<std::vector<DeviceFault>()> device_faults_;
+  const std::function<void(const std::string&)> on_notice_;
+  const std::function<DeviceNews()> device_news_;
   const Clock& clock_;
   TimePoint next_look_{};
   EncodePool pool_;
@@ -172,12 +177,13 @@ Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& opt
       .on_row = [tell = std::move(events.on_row)](ItemKey key, std::span<const std::byte> row,
                                                   std::size_t) { tell(key, row); },
       .on_item_failed = std::move(events.on_item_failed),
-      .on_notice = [tell = std::move(events.on_notice)](
-                       const std::string& notice, std::optional<std::size_t>) { tell(notice); },
+      .on_notice = [tell = events.on_notice](const std::string& notice,
+                                             std::optional<std::size_t>) { tell(notice); },
       .on_change = {}};
   auto session = MUSTER_TRY(open_session(options, std::move(heard), clock, cancelled, on_phase));
-  return std::unique_ptr<EmbedBackend>(std::make_unique<LocalBackend>(
-      std::move(session), std::move(events.on_tokens), options.device_faults, clock));
+  return std::unique_ptr<EmbedBackend>(
+      std::make_unique<LocalBackend>(std::move(session), std::move(events.on_tokens),
+                                     std::move(events.on_notice), options.device_news, clock));
 }
 
 }  // namespace muster

@@ -53,10 +53,12 @@ class Collector {
  public:
   /// Starts the sampler and waits until it has told what there is and visited each device once.
   ///
-  /// Errors: Unavailable (it cannot be started, or dies at once), DeadlineExceeded,
+  /// is_cancelled: asked ten times a second, on the calling thread; may be empty.
+  /// Errors: Unavailable (it cannot be started, or dies at once), DeadlineExceeded, Cancelled,
   /// InvalidArgument (a broken machine file or scenario, in the sampler's own words).
   static Result<std::unique_ptr<Collector>> start(const CollectorOptions& options,
-                                                  const Clock& clock);
+                                                  const Clock& clock,
+                                                  const std::function<bool()>& is_cancelled = {});
   virtual ~Collector() = default;
 
   virtual const WatchedMachine& machine() const = 0;
