@@ -25,14 +25,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An empty file becomes as long as the library makes it: whoever comes first.
+// An empty file becomes as long as the library makes it: whoever comes first. One of another length
+// is something else's, and stays as it is.
 std::shared_ptr<const StandinReport> map_report(const fs::path& path) {
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file.is_open()) return nullptr;
   struct stat known {};
   if (::fstat(file.get(), &known) != 0) return nullptr;
-  const bool is_short = known.st_size < static_cast<off_t>(sizeof(StandinReport));
-  if (is_short && ::ftruncate(file.get(), sizeof(StandinReport)) != 0) return nullptr;
+  const bool is_whole = known.st_size == static_cast<off_t>(sizeof(StandinReport));
+  if (!is_whole && known.st_size != 0) return nullptr;
+  if (!is_whole && ::ftruncate(file.get(), sizeof(StandinReport)) != 0) return nullptr;
   void* place = ::mmap(nullptr, sizeof(StandinReport), PROT_READ, MAP_SHARED, file.get(), 0);
   if (place == MAP_FAILED) return nullptr;
   return {static_cast<const StandinReport*>(place),

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "hw/device_sources.h"
@@ -56,6 +57,16 @@ TEST_F(StandinSourceTest, AFileIsADevice) {
   EXPECT_EQ(source->samplers[0]->identity().device.name(), "standin:3");
   const auto sample = visit(*source->samplers[0], milliseconds(0));
   EXPECT_EQ(sample.readings.get(Reading::GpuMemoryUsed), 0) << "nobody had it yet";
+}
+
+TEST_F(StandinSourceTest, AFileOfSomethingElseIsNoneAndStaysAsItIs) {
+  for (const std::size_t length : {1U, 103U, 105U}) {  // a report has 13 numbers of 8 bytes
+    std::ofstream(folder_ / "standin-2") << std::string(length, 'a');
+    const auto source = open_standins(folder_);
+    ASSERT_FALSE(source) << length;
+    EXPECT_EQ(source.error().kind, ErrorKind::Unavailable);
+    EXPECT_EQ(fs::file_size(folder_ / "standin-2"), length);
+  }
 }
 
 TEST_F(StandinSourceTest, TellsMemoryAndHowBusyItWasSinceTheLastVisit) {
