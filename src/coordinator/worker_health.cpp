@@ -92,7 +92,11 @@ void WorkerSupervisor::set_fault(std::size_t index, const std::optional<std::str
   life.restart_at.reset();
   life.goal = GroupGoal::Serve;
   life.is_asked_for = false;
-  if (!before) life.is_quarantined = life.was_slow = false;  // this is another reason
+  if (before) {
+    notice(index, *fault);  // it is quarantined, and for more than was said
+  } else {
+    life.is_quarantined = life.was_slow = false;  // this is another reason
+  }
   quarantine(index, *fault);
   if (life.is_alive()) end_group(index, EndReason::Health, *fault, WorkerEnd::Innocent);
 }

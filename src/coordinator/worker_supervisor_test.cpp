@@ -468,8 +468,10 @@ TEST_F(WorkerSupervisorTest, AGroupWithAFaultHasNoProcessesUntilItIsOver) {
   EXPECT_EQ(status(0).state, GroupState::Quarantined);
   EXPECT_EQ(status(0).reason, "the driver reported XID 48 (1 times)");
   EXPECT_TRUE(status(0).is_failing);
+  notices_.clear();
   supervisor_->set_fault(0, "the driver reported XID 48 (2 times)");
   EXPECT_EQ(status(0).reason, "the driver reported XID 48 (2 times)");
+  EXPECT_EQ(notices_, "cpu:0: the driver reported XID 48 (2 times)\n");
   EXPECT_EQ(status(0).quarantine_count, 1U);
   supervisor_->set_fault(0, std::nullopt);
   pass(milliseconds(0));
