@@ -11,11 +11,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/child_process.h"
+#include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
 #include "cli/server_client.h"
+#include "cli/sweep/server_account.h"
 #include "dataset/text_reader.h"
+#include "net/http_client.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
@@ -58,6 +62,20 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
   return server;
 }
 
+// A server is ready with its first device. Requests that were sent then would measure fewer devices
+// than were asked for, until the others have come.
+Status wait_for_devices(const ChildServer& server) {
+  bool is_told = false;
+  const auto have_all_come = [&is_told](const HttpAnswer& answer) {
+    const auto coming = read_server_account("", answer.body).coming;
+    if (!coming.empty() && !std::exchange(is_told, true)) {
+      say_bench_step(fmt::format("waiting for {}", fmt::join(coming, ", ")));
+    }
+    return coming.empty();
+  };
+  return server.wait_for_answer("/v1/devices", have_all_come, kStartLimit, is_cancelled);
+}
+
 Result<BenchServer> start_server(const CommandContext& context, const BenchPlan& plan) {
   if (plan.task == BenchTask::Http) {
     return Error{
@@ -78,6 +96,7 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,
                                              own_server_environment(context.sources.environment)));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
+  MUSTER_TRY(wait_for_devices(*server.own));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
   return server;  // it asks for no key
 }

@@ -25,7 +25,7 @@ struct BenchServer {
 };
 
 /// Finds the server of a URL, or starts `muster serve` with a model, without its cache, and waits
-/// until it is ready.
+/// until each of its devices is ready or has failed.
 ///
 /// Errors: those of HttpClientTarget::find and ChildServer; InvalidArgument (`http` without a URL);
 /// NotFound (no such key file).

@@ -1,6 +1,10 @@
 // `muster bench run` where something is wrong: a file that cannot be measured, a run that is killed
 // or interrupted, a server that is lost, files of others.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/unique_fd.h"
 #include "bench_run_fixture.h"
 
 namespace muster {
@@ -145,6 +149,26 @@ TEST_F(BenchRunCommand, DoesNotTrustAPointWhoseDeviceFailed) {
   const auto reasons = records().begin()->second["invalid_reasons"];
   ASSERT_FALSE(reasons.empty());
   EXPECT_EQ(reasons.back().get<std::string>().substr(0, 6), "cpu:1 ") << reasons;
+}
+
+// The server is ready with cpu:0 alone, and cpu:1 loads when this test says so.
+TEST_F(BenchRunCommand, SendsNothingBeforeEveryDeviceIsReady) {
+  const auto go = muster_.folder() / "go";
+  ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
+  muster_.set("ZERO_WORKER", "echo dim=32 hold_on=1");
+  muster_.write("b.yaml", "backend: {model: " + tiny_model() +
+                              ", device_ids: 2xcpu, torch_dtype: fp32}\n"
+                              "scenario: {num_samples: 16, warm_up: none}\n"
+                              "reporter: {output_file: x.csv}\n");
+  const auto pid = muster_.start({"bench", "run", "b.yaml"});
+  EXPECT_TRUE(wait_for_words("muster: waiting for cpu:1\n", pid)) << "it has measured cpu:0 alone";
+  const UniqueFd writer(::open(go.c_str(), O_RDWR | O_CLOEXEC));  // which waits for no reader
+  const auto finished = muster_.wait(pid);
+  EXPECT_TRUE(finished.exit_code == 0 || finished.exit_code == kInvalid) << finished.err;
+  ASSERT_EQ(records().size(), 1U);
+  for (const auto& reason : records().begin()->second["invalid_reasons"]) {
+    EXPECT_EQ(reason, "the load generator was late: the machine was too busy");
+  }
 }
 
 // The second reply loses its worker behind its second token, and a new worker ends it. All ten

@@ -161,6 +161,19 @@ class BenchRunCommand : public ::testing::Test {
     }
   }
 
+  // Until it has said this on standard error; false: it has ended without.
+  bool wait_for_words(const std::string& words, pid_t pid) const {
+    siginfo_t ended{};
+    for (;;) {
+      const bool has_ended =
+          ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          ended.si_pid != 0;
+      if (muster_.read("stderr").find(words) != std::string::npos) return true;
+      if (has_ended) return false;
+      std::this_thread::yield();
+    }
+  }
+
   Muster muster_{"bench_run_command"};
   std::unique_ptr<ChildServer> server_;
 };

@@ -204,13 +204,15 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(
                            child->last_words())};
 }
 
-Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
-                                     const std::function<bool()>& is_cancelled) const {
+Status ChildServer::wait_for_answer(std::string_view target,
+                                    const std::function<bool(const HttpAnswer&)>& is_enough,
+                                    Duration limit,
+                                    const std::function<bool()>& is_cancelled) const {
   const auto until = now() + limit;
   const auto client = MUSTER_TRY(HttpClient::open(url_));
   while (now() < until) {
     const auto answer = client->call("GET", target);
-    if (answer && answer->status == kOk) return Done{};
+    if (answer && is_enough(*answer)) return Done{};
     if (has_ended()) {
       return Error{ErrorKind::Unavailable, fmt::format("the server ended: {}", last_words())};
     }
@@ -220,6 +222,12 @@ Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
   return Error{
       ErrorKind::DeadlineExceeded,
       fmt::format("the server is not ready within {:.0f} s: {}", seconds(limit), last_words())};
+}
+
+Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
+                                     const std::function<bool()>& is_cancelled) const {
+  return wait_for_answer(
+      target, [](const HttpAnswer& answer) { return answer.status == kOk; }, limit, is_cancelled);
 }
 
 Status ChildServer::check_running() const {

@@ -18,6 +18,8 @@
 
 namespace muster {
 
+struct HttpAnswer;
+
 /// A server program that is started for a benchmark, on a port that it chooses itself, and ended
 /// with it.
 ///
@@ -41,9 +43,14 @@ class ChildServer {
   /// "http://127.0.0.1:41234".
   const std::string& url() const { return url_; }
 
-  /// Asks `target` until it answers 200: "/readyz".
+  /// Asks `target` until `is_enough` of an answer: "/v1/devices".
   ///
   /// Errors: as `start`.
+  Status wait_for_answer(std::string_view target,
+                         const std::function<bool(const HttpAnswer&)>& is_enough, Duration limit,
+                         const std::function<bool()>& is_cancelled) const;
+
+  /// The same until it answers 200: "/readyz".
   Status wait_until_ready(std::string_view target, Duration limit,
                           const std::function<bool()>& is_cancelled) const;
 

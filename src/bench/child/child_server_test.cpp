@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "net/http_client.h"
 #include "net/http_server.h"
 
 namespace muster {
@@ -99,6 +100,10 @@ TEST(ChildServer, WaitsUntilTheServerIsReady) {
   ASSERT_TRUE(child) << child.error().message;
   EXPECT_TRUE((*child)->wait_until_ready("/readyz", seconds(20), kNever));
   EXPECT_EQ(asked, 3);
+  // Whatever an answer is to say: here the same word from the sixth question on.
+  const auto is_sixth = [&](const HttpAnswer& answer) { return answer.body == "x" && asked == 6; };
+  EXPECT_TRUE((*child)->wait_for_answer("/v1/devices", is_sixth, seconds(20), kNever));
+  EXPECT_EQ(asked, 6);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A server goes on when one of its devices fails, which is what servers are for. A point that was
-// measured on fewer devices than it names is not that point, so it is asked at the end.
+// measured on fewer devices than it names is not that point, so it is asked at the end; and it is
+// ready with the first of them, so it is asked at the begin, too.
 #include "cli/sweep/server_account.h"
 
 #include <fmt/format.h>
@@ -52,6 +53,26 @@ std::string was_away(std::string_view name, const Json& worker) {
                      name);
 }
 
+// It has not worked yet, and will: nothing has gone wrong so far.
+bool is_coming(const Json& worker) {
+  if (number_of(worker, "restart_count") > 0) return false;
+  const auto state = text_of(worker, "state");
+  if (state != "ready") return state == "starting";
+  for (const auto& model : member(worker, "models")) {
+    const auto model_state = text_of(model, "state");
+    if (model_state == "absent" || model_state == "loading") return true;
+  }
+  return false;
+}
+
+// A decoder has a worker of its own; a device without models has none.
+bool has_one_coming(const Json& device) {
+  for (const auto& decoder : member(device, "decoders")) {
+    if (is_coming(decoder)) return true;
+  }
+  return !member(device, "models").empty() && is_coming(device);
+}
+
 // The first that is wrong; empty: it worked all the time. A decoder has a worker of its own.
 std::string fault_of(const std::string& name, const Json& device) {
   for (const auto& decoder : member(device, "decoders")) {
@@ -82,6 +103,7 @@ ServerAccount read_server_account(const std::string& models_answer,
     const auto name = text_of(device, "name");
     if (name.empty()) continue;
     if (const auto most = held_by(device); most > 0) account.held[name] = most;
+    if (has_one_coming(device)) account.coming.push_back(name);
     if (auto fault = fault_of(name, device); !fault.empty()) {
       account.faults.push_back(std::move(fault));
     }

@@ -8,11 +8,13 @@
 
 namespace muster {
 
-/// What a server that was started for a point says of itself when the point was measured.
+/// What a server that was started for a benchmark says of itself: at first whether all of it has
+/// come, at the end how it went.
 struct ServerAccount {
   std::optional<std::string> precision = {};       // of its one model: "bf16"
   std::map<std::string, std::uint64_t> held = {};  // bytes that a device's worker held at most
   std::vector<std::string> faults = {};            // of devices that did not work all the time
+  std::vector<std::string> coming = {};            // devices that start or load for the first time
 };
 
 /// From its answers of GET /v1/models and GET /v1/devices. held: while a worker loaded, or weights

@@ -7,6 +7,7 @@ namespace {
 
 using Held = std::map<std::string, std::uint64_t>;
 using Faults = std::vector<std::string>;
+using Names = std::vector<std::string>;
 
 ServerAccount of_devices(const std::string& devices) {
   return read_server_account("", R"({"devices":[)" + devices + "]}");
@@ -56,6 +57,32 @@ TEST(ServerAccount, NamesTheDeviceWhoseDecoderWasStartedAgain) {
             Faults{"cpu:1 was not ready all the time: its worker was started again or checked"});
 }
 
+// A server is ready with its first device. The others are waited for while nothing is wrong with
+// them; what is wrong is told when the point was measured.
+TEST(ServerAccount, NamesTheDevicesThatAreStillToCome) {
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cuda:0","state":"ready","restart_count":0,"models":[{"state":"ready"}]},
+    {"name":"cuda:1","state":"starting","restart_count":0,"models":[{"state":"absent"}]},
+    {"name":"cuda:2","state":"ready","restart_count":0,
+     "models":[{"state":"ready"},{"state":"loading"}]},
+    {"name":"cuda:3","state":"starting","restart_count":1,"models":[{"state":"loading"}]},
+    {"name":"cuda:4","state":"given up","restart_count":0,"models":[{"state":"absent"}]},
+    {"name":"cuda:5","state":"restarting","restart_count":0,"models":[{"state":"absent"}]},
+    {"name":"cuda:6","state":"ready","restart_count":0,"models":[{"state":"failed"}]},
+    {"name":"cuda:7","state":"starting","restart_count":0,"models":[]})")
+                .coming,
+            (Names{"cuda:1", "cuda:2"}));
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cpu:0","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"starting","restart_count":0}]},
+    {"name":"cpu:1","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"restarting","restart_count":1}]},
+    {"name":"cpu:2","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"ready","restart_count":0}]})")
+                .coming,
+            Names{"cpu:0"});
+}
+
 TEST(ServerAccount, SaysWhatTheModelComputesIn) {
   EXPECT_EQ(read_server_account(R"({"data":[{"id":"m","precision":"bf16"}]})", "").precision,
             "bf16");
@@ -67,7 +94,9 @@ TEST(ServerAccount, IsEmptyOfWhatIsNoAnswer) {
        {"", "[]", "{}", R"({"devices":3,"data":4})", R"({"devices":[3,{"name":4}],"data":[5]})",
         R"({"devices":[{"name":"a","models":[3]}]})"}) {
     const auto account = read_server_account(text, text);
-    EXPECT_TRUE(account.held.empty() && account.faults.empty() && !account.precision) << text;
+    EXPECT_TRUE(account.held.empty() && account.faults.empty() && account.coming.empty() &&
+                !account.precision)
+        << text;
   }
 }
 
