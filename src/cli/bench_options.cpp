@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -131,8 +132,7 @@ Result<ArrivalLaw> arrival_law(const Arguments& arguments) {
   return invalid("--arrivals", "poisson or constant", text);
 }
 
-// "100" or "10..200".
-// A ramp takes the whole time of sending; one rate has no ramp.
+// "100" or "10..200". A ramp takes so long; one rate has no ramp.
 Result<ArrivalPlan> rate_plan(std::string_view text, ArrivalLaw law, double seconds) {
   constexpr std::string_view kTo = "..";
   const auto to = text.find(kTo);
@@ -154,6 +154,11 @@ Result<ArrivalPlan> rate_plan(std::string_view text, ArrivalLaw law, double seco
                      .ramp_seconds = to == std::string_view::npos ? 0 : seconds};
 }
 
+// A number of requests alone takes as long as it takes.
+bool is_by_count(const Arguments& arguments) {
+  return arguments.has("--requests") && !arguments.has("--duration");
+}
+
 Result<LoadOptions> common_load(const Arguments& arguments) {
   LoadOptions load;
   load.connections_most = MUSTER_TRY(
@@ -162,11 +167,9 @@ Result<LoadOptions> common_load(const Arguments& arguments) {
       MUSTER_TRY(seconds_or(arguments, "--timeout", load.answer_limit_seconds));
   load.requests_most =
       MUSTER_TRY(number_or<std::uint64_t>(arguments, "--requests", kSamplesMost, 1, kSamplesMost));
-  // A number of requests alone takes as long as it takes.
   constexpr double kLong = 86'400;
-  const bool is_by_count = arguments.has("--requests") && !arguments.has("--duration");
-  load.seconds =
-      MUSTER_TRY(seconds_or(arguments, "--duration", is_by_count ? kLong : kDefaultSeconds));
+  const double usual = is_by_count(arguments) ? kLong : kDefaultSeconds;
+  load.seconds = MUSTER_TRY(seconds_or(arguments, "--duration", usual));
   return load;
 }
 
@@ -190,7 +193,13 @@ Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
   if (const auto rates = arguments.value("--rate")) {
     for (const auto& rate : split(*rates, ',')) {
       auto load = common;
-      load.arrivals = MUSTER_TRY(rate_plan(trim(rate), law, load.seconds));
+      auto arrivals = MUSTER_TRY(rate_plan(trim(rate), law, load.seconds));
+      if (is_by_count(arguments) && arrivals.ramp_seconds > 0) {
+        // In which so many requests are expected, at the mean of both rates.
+        arrivals.ramp_seconds = 2.0 * static_cast<double>(load.requests_most) /
+                                (arrivals.rate_begin + arrivals.rate_end);
+      }
+      load.arrivals = std::move(arrivals);
       add(load);
     }
     return Done{};

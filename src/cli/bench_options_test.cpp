@@ -69,6 +69,19 @@ TEST(BenchPlan, RunsByCountForAsLongAsItTakes) {
             1);
 }
 
+// 105 requests at 10 to 200 a second, 105 at the mean: a second.
+TEST(BenchPlan, RaisesARateByCountOverTheRequests) {
+  const auto ramp_of = [](std::vector<std::string> more) {
+    std::vector<std::string> words{"embed", "http://h:1", "--requests=105"};
+    words.insert(words.end(), more.begin(), more.end());
+    return plan(words)->points[0].load.arrivals->ramp_seconds;
+  };
+  EXPECT_EQ(ramp_of({"--rate=10..200"}), 1);
+  EXPECT_EQ(ramp_of({"--rate=200..10"}), 1);
+  EXPECT_EQ(ramp_of({"--rate=10..200", "--duration=20s"}), 20) << "whichever ends first";
+  EXPECT_EQ(ramp_of({"--rate=10"}), 0);
+}
+
 TEST(BenchPlan, ReadsATrace) {
   const auto file = ::testing::TempDir() + "bench_trace." + std::to_string(::getpid());
   std::ofstream(file) << "0\n1.5\n";

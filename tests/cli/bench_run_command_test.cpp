@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/text.h"
 #include "bench_run_fixture.h"
 
@@ -209,6 +212,25 @@ TEST_F(BenchRunCommand, MeasuresRepliesOfAnyServer) {
   EXPECT_NE(finished.err.find("no request was answered: the stream has an event that is no JSON"),
             std::string::npos)
       << finished.err;
+}
+
+// 40 requests at 20 to 60 a second take one: 20 t + 20 t^2 are sent within t, so the 21st is sent
+// where that is 20 and the last one where it is 39.
+TEST_F(BenchRunCommand, RaisesTheRateOverTheRequestsOfAPoint) {
+  muster_.write("b.yaml",
+                "backend: {url: \"" + null_server() +
+                    "\", model: \"null\", task: embed}\n"
+                    "scenario: {num_samples: 40, rate: 20..60, arrivals: constant, warm_up: none}\n"
+                    "metrics: {enabled: false}\nreporter: {output_file: x.csv}\n");
+  measure();
+  ASSERT_EQ(records().size(), 1U);
+  const auto result = Json::parse(muster_.read("x.points/" + records().begin()->first + ".json"));
+  auto times =
+      result["points"][0]["trials"][0]["samples"]["intended_ns"].get<std::vector<double>>();
+  ASSERT_EQ(times.size(), 40U);
+  std::ranges::sort(times);  // they come in the order of their answers
+  EXPECT_NEAR(times[20], 1e9 * (std::sqrt(5.0) - 1) / 2, 1e3);
+  EXPECT_NEAR(times[39], 1e9 * (std::sqrt(8.8) - 1) / 2, 1e3);
 }
 
 TEST_F(BenchRunCommand, MeasuresADecoderByItself) {
