@@ -11,14 +11,14 @@ namespace muster {
 
 Result<std::vector<std::size_t>> points_to_measure(std::span<const SweepPoint> points,
                                                    const std::map<std::string, bool>& kept,
-                                                   SweepStart start, std::string_view folder) {
+                                                   SweepStart start, std::string_view place) {
   const auto there = static_cast<std::size_t>(std::ranges::count_if(
       points, [&](const SweepPoint& point) { return kept.contains(point.id); }));
   if (start == SweepStart::Fresh && there > 0) {
     return invalid_error(
-        fmt::format("{} has {} of the {} points already: --resume measures what is missing, "
+        fmt::format("{} have {} of the {} points already: --resume measures what is missing, "
                     "--restart drops them and measures all",
-                    folder, there, points.size()));
+                    place, there, points.size()));
   }
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -22,11 +22,12 @@ enum class SweepStart : std::uint8_t {
 
 /// The points that are to be measured, as indices in their order.
 ///
-/// kept: of the points that are there, whether each is valid. folder: theirs, for the message.
-/// Errors: InvalidArgument (a fresh start where some of the points are there, with the two flags).
-/// Threads: pure.
+/// kept: of the points that are there, whether each is valid; false for one of which the table has
+/// a row alone. place: where they are, for the message: "x.csv and x.points". Errors:
+/// InvalidArgument (a fresh start where some of the points are there, with the two flags). Threads:
+/// pure.
 Result<std::vector<std::size_t>> points_to_measure(std::span<const SweepPoint> points,
                                                    const std::map<std::string, bool>& kept,
-                                                   SweepStart start, std::string_view folder);
+                                                   SweepStart start, std::string_view place);
 
 }  // namespace muster

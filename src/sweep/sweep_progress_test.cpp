@@ -18,23 +18,27 @@ std::vector<SweepPoint> three_points() {
 TEST(PointsToMeasure, AreThoseThatAreMissingOrNotValid) {
   const auto points = three_points();
   const std::map<std::string, bool> kept{{"a", true}, {"b", false}, {"of another file", true}};
-  EXPECT_EQ(*points_to_measure(points, kept, SweepStart::Resume, "x.points"), (Indices{1, 2}));
-  EXPECT_EQ(*points_to_measure(points, kept, SweepStart::Restart, "x.points"), (Indices{0, 1, 2}));
+  EXPECT_EQ(*points_to_measure(points, kept, SweepStart::Resume, "x.csv and x.points"),
+            (Indices{1, 2}));
+  EXPECT_EQ(*points_to_measure(points, kept, SweepStart::Restart, "x.csv and x.points"),
+            (Indices{0, 1, 2}));
   EXPECT_EQ(*points_to_measure(points, {{"a", true}, {"b", true}, {"c", true}}, SweepStart::Resume,
-                               "x.points"),
+                               "x.csv and x.points"),
             Indices{});
 }
 
 TEST(PointsToMeasure, AreNotMeasuredTwiceUnasked) {
   const auto points = three_points();
-  EXPECT_EQ(*points_to_measure(points, {{"of another file", true}}, SweepStart::Fresh, "x.points"),
+  EXPECT_EQ(*points_to_measure(points, {{"of another file", true}}, SweepStart::Fresh,
+                               "x.csv and x.points"),
             (Indices{0, 1, 2}));
-  const auto refused = points_to_measure(points, {{"b", true}}, SweepStart::Fresh, "x.points");
+  const auto refused =
+      points_to_measure(points, {{"b", true}}, SweepStart::Fresh, "x.csv and x.points");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
   EXPECT_EQ(refused.error().message,
-            "x.points has 1 of the 3 points already: --resume measures what is missing, --restart "
-            "drops them and measures all");
+            "x.csv and x.points have 1 of the 3 points already: --resume measures what is missing, "
+            "--restart drops them and measures all");
 }
 
 }  // namespace

@@ -234,6 +234,25 @@ TEST_F(BenchRunCommand, KeepsThePointsOfTwoTablesApart) {
   EXPECT_FALSE(muster_.exists("other/x.csv"));
 }
 
+// Neither where the points' files are gone nor where they lie elsewhere.
+TEST_F(BenchRunCommand, WritesOverNoRowUnasked) {
+  write_slow_sweep(null_server({"--law", "deterministic", "--mean", "0.001"}));
+  measure({"scenario.clients=[1, 2]"});
+  const auto before = muster_.read("x.csv");
+  const auto elsewhere = run({"scenario.clients=[2, 3]", "output_dir=o"});
+  EXPECT_EQ(elsewhere.exit_code, 2) << elsewhere.err;
+  EXPECT_TRUE(elsewhere.err.ends_with(
+      "muster: x.csv and o/x.points have 1 of the 2 points already: --resume measures what is "
+      "missing, --restart drops them and measures all\n"))
+      << elsewhere.err;
+  std::filesystem::remove_all(muster_.folder() / "x.points");
+  EXPECT_EQ(run({"scenario.clients=[1, 2]"}).exit_code, 2);
+  EXPECT_EQ(muster_.read("x.csv"), before);
+  measure({"scenario.clients=[1, 2]", "--resume"});
+  EXPECT_EQ(table().row_count(), 2U);
+  expect_table_equals_files();
+}
+
 TEST_F(BenchRunCommand, HasAFolderForItselfAlone) {
   write_slow_sweep(null_server(kSlow));
   const auto pid = muster_.start({"bench", "run", "b.yaml", "output_dir=o"});

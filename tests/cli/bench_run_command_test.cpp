@@ -66,8 +66,8 @@ TEST_F(BenchRunCommand, ResumesWhatIsMissingOrNotValid) {
   const auto refused = run({});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_TRUE(refused.err.ends_with(
-      "muster: x.points has 2 of the 2 points already: --resume measures what is missing, "
-      "--restart drops them and measures all\n"))
+      "muster: x.csv and x.points have 2 of the 2 points already: --resume measures what is "
+      "missing, --restart drops them and measures all\n"))
       << refused.err;
   const auto nothing = run({"--resume"});
   EXPECT_EQ(nothing.exit_code, 0) << nothing.err;

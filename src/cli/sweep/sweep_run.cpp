@@ -89,8 +89,13 @@ Status SweepRun::start(SweepStart start) {
     valid[point.id] = kept->is_valid;
     kept_.emplace(point.id, std::move(*kept));
   }
-  wanted_ =
-      MUSTER_TRY(points_to_measure(plan_.points, valid, start, store_.files().folder.string()));
+  if (start == SweepStart::Fresh) {
+    // Rows whose points' files are gone, or lie in another folder: they would be written over.
+    for (const auto& id : store_.table().points()) valid.emplace(id, false);
+  }
+  const auto place =
+      fmt::format("{} and {}", store_.files().table.string(), store_.files().folder.string());
+  wanted_ = MUSTER_TRY(points_to_measure(plan_.points, valid, start, place));
   MUSTER_TRY(store_.begin());
   if (const auto folder = plan_.config.text(SweepKey::MetricsOutputDir)) {
     MUSTER_TRY(make_folder(*folder));
