@@ -6,6 +6,7 @@
 
 #include "base/unique_fd.h"
 #include "bench_run_fixture.h"
+#include "net/http_server.h"
 
 namespace muster {
 namespace {
@@ -134,6 +135,25 @@ TEST_F(BenchRunCommand, GoesOnWithTheOtherPointsOfAServerThatAnswers) {
   EXPECT_NE(finished.err.find("muster: point 3 of 3"), std::string::npos) << finished.err;
   ASSERT_EQ(records().size(), 1U);
   EXPECT_EQ(records().begin()->second["config"]["max_new_tokens"], 2);
+}
+
+// The server is this process. It answers, and knows no key: no point can be measured.
+TEST_F(BenchRunCommand, EndsWhereTheFirstThreePointsCannotBeMeasured) {
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  const auto server =
+      HttpServer::start(options, [](const HttpRequest&, const HttpRespond& respond) {
+        respond({.status = 401, .body = R"({"error":{"message":"no such key"}})"});
+      });
+  ASSERT_TRUE(server) << server.error().message;
+  write_slow_sweep("http://127.0.0.1:" + std::to_string((*server)->port()));
+  const auto finished = run({"scenario.num_samples=3"});
+  EXPECT_EQ(finished.exit_code, 6) << finished.err;
+  EXPECT_NE(finished.err.find("muster: point 3 of 6: "), std::string::npos) << finished.err;
+  EXPECT_EQ(finished.err.find("muster: point 4 of 6: "), std::string::npos) << finished.err;
+  EXPECT_TRUE(
+      finished.err.ends_with("; 0 of 6 points are in x.csv; --resume measures the others\n"))
+      << finished.err;
 }
 
 // The server answers with the other device, and that is not what the point says.

@@ -122,11 +122,12 @@ PointOrder SweepRun::order_of(const SweepPoint& point) const {
   return order;
 }
 
-// Behind a point that could not be measured. A server that runs already may refuse one point and
-// take the next, but one that is gone is gone for all. Where nothing can be measured, something
-// else than a point is wrong.
+// Behind a point that could not be measured. Where nothing can be measured, something else than a
+// point is wrong: a key, the name of a model. A server that runs already may refuse one point and
+// take the next, but one that is gone is gone for all.
 bool SweepRun::goes_on() const {
-  if (!plan_.config.is_remote()) return !kept_.empty() || failed_.size() < kFailuresMost;
+  if (kept_.empty() && failed_.size() >= kFailuresMost) return false;
+  if (!plan_.config.is_remote()) return true;
   const auto client = HttpClient::open(*plan_.config.text(SweepKey::Url),
                                        HttpClientOptions{.answer_limit = kSignOfLife});
   return client && (*client)->call("GET", "/models");
