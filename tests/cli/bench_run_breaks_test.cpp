@@ -372,6 +372,24 @@ TEST_F(BenchRunCommand, SaysInASentenceWhatIsWrong) {
             "muster: --devices has no meaning for muster bench run: its file says it\n");
 }
 
+// The server would leave the second one out. A rule means what is left.
+TEST_F(BenchRunCommand, NamesNoMoreDevicesThanTheServerMayHave) {
+  muster_.set("MUSTER_DEVICE_COUNT_MOST", "1");
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[{"model":"H200"},{"model":"H200"}]})");
+  muster_.write("b.yaml", "backend:\n  model: " + tiny_model() +
+                              "\n  device_ids: [[0], [0, 1]]\n  torch_dtype: fp32\n"
+                              "scenario: {num_samples: 4, warm_up: none}\n"
+                              "reporter: {output_file: x.csv}\n");
+  refuse({}, 2,
+         "b.yaml:3: backend.device_ids names 2 devices, and device_count_most is 1 "
+         "(MUSTER_DEVICE_COUNT_MOST)");
+  measure({"backend.device_ids=cuda"});
+  ASSERT_EQ(records().size(), 1U);
+  EXPECT_EQ(records().begin()->second["config"]["device_ids"], Json{0});
+}
+
 TEST_F(BenchRunCommand, HoldsModelsToTheirPlacement) {
   muster_.write("b.yaml", "backend:\n  model: " + tiny_model() +
                               "\n  device_ids: 2xcpu\n  max_memory: {0: 1GB, 1: 1KB}\n"

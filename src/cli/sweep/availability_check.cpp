@@ -10,6 +10,7 @@
 #include "base/build_info.h"
 #include "base/environment.h"
 #include "base/text.h"
+#include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/telemetry_options.h"
 #include "doctor/availability.h"
@@ -60,11 +61,13 @@ std::vector<Check> checks_of(const DoctorFacts& facts) {
 // Whether a list is a rule and no names: it is resolved, so that a point says what it was.
 bool is_rule(const std::string& list) { return list == "auto" || list == "cuda" || list == "cpu"; }
 
+// Of a server that is started here it means what device_count_most leaves.
 Result<std::string> names_of(const std::string& list, const DoctorFacts& facts,
-                             const Config& config) {
+                             const Config& settings, bool is_remote) {
   if (!is_rule(list)) return list;
-  const auto devices =
-      MUSTER_TRY(parse_devices(list, facts.inventory, config.count(SettingId::CoresPerDevice)));
+  const auto devices = MUSTER_TRY(
+      is_remote ? parse_devices(list, facts.inventory, settings.count(SettingId::CoresPerDevice))
+                : chosen_devices(settings, list, facts.inventory));
   std::vector<std::string> names;
   for (const auto& device : devices) names.push_back(device.name());
   return fmt::format("{}", fmt::join(names, ","));
@@ -96,6 +99,15 @@ std::string used_of(const std::string& names, const PointAvailability& point) {
   return fmt::format("{}", fmt::join(pieces, ","));
 }
 
+// The server is told device_count_most, too, and leaves out without a word what is beyond it.
+Status check_count(const Config& settings, const NamedDevices& named, std::size_t count) {
+  const auto most = settings.count(SettingId::DeviceCountMost);
+  if (!most || count <= *most) return Done{};
+  return invalid_error(fmt::format("{} names {} devices, and device_count_most is {} ({})",
+                                   named.place, count, *most,
+                                   settings.at(SettingId::DeviceCountMost).place));
+}
+
 void add_new(std::vector<std::string>& all, const std::vector<std::string>& more) {
   for (const auto& one : more) {
     if (std::ranges::find(all, one) == all.end()) all.push_back(one);
@@ -119,15 +131,19 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
       std::ranges::any_of(lists, [](const NamedDevices& one) { return may_name_gpus(one.list); });
   const auto facts = MUSTER_TRY(look_at_devices(context, wants_gpus));
   const auto checks = checks_of(facts);
-  for (const auto& [list, place] : lists) {
-    const auto at_place = [&place = place](const Error& error) {
-      return Error{error.kind, fmt::format("{}: {}", place, error.message)};
+  for (const auto& named : lists) {
+    const auto& list = named.list;
+    const auto at_place = [&named](const Error& error) {
+      return Error{error.kind, fmt::format("{}: {}", named.place, error.message)};
     };
-    const auto names = names_of(list, facts, context.config);
+    const auto names = names_of(list, facts, context.config, config.is_remote());
     if (!names) return at_place(names.error());
     auto found =
         request_devices(*names, facts.inventory, context.config.count(SettingId::CoresPerDevice));
     if (!found) return at_place(found.error());
+    if (!config.is_remote()) {
+      MUSTER_TRY(check_count(context.config, named, found->requested.size()));
+    }
     leave_out_unfit(*found, checks);
     const auto point = as_point(*found);
     add_to(devices.all, point);
@@ -139,7 +155,7 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
 
 Result<std::vector<Device>> fit_devices(const CommandContext& context, const std::string& list) {
   const auto facts = MUSTER_TRY(look_at_devices(context, may_name_gpus(list)));
-  const auto names = MUSTER_TRY(names_of(list, facts, context.config));
+  const auto names = MUSTER_TRY(names_of(list, facts, context.config, /*is_remote=*/false));
   auto found = MUSTER_TRY(
       request_devices(names, facts.inventory, context.config.count(SettingId::CoresPerDevice)));
   leave_out_unfit(found, checks_of(facts));

@@ -22,8 +22,8 @@ struct SweepDevices {
 /// Looks for every device that the file names: whether it is here, answers, and is fit, as
 /// `muster doctor` judges it without computing.
 ///
-/// Errors: InvalidArgument (no name of a device), with its place in the file; those of looking
-/// for devices.
+/// Errors: InvalidArgument (no name of a device; more than the setting device_count_most leaves to
+/// a server that is started here), with its place in the file; those of looking for devices.
 Result<SweepDevices> check_sweep_devices(const CommandContext& context, const SweepConfig& config);
 
 /// The devices that a list means here and that are fit, for a file that is to be written.
