@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "base/build_info.h"
 #include "base/environment.h"
@@ -86,17 +88,10 @@ PointAvailability as_point(const Availability& found) {
   return point;
 }
 
-// What of a list is there: devices by the names that results have, whatever they were called. Only
-// "2xcpu" stays, since its cpu:0 is a half of what cpu:0 alone is.
-std::string used_of(const std::string& names, const PointAvailability& point) {
-  if (names.find("xcpu") == std::string::npos) {
-    return fmt::format("{}", fmt::join(point.available, ","));
-  }
-  auto pieces = split(names, ',');
-  std::erase_if(pieces, [&](const std::string& piece) {
-    return std::ranges::find(point.unavailable, piece) != point.unavailable.end();
-  });
-  return fmt::format("{}", fmt::join(pieces, ","));
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
 }
 
 // The server is told device_count_most, too, and leaves out without a word what is beyond it.
@@ -123,6 +118,32 @@ void add_to(PointAvailability& all, const PointAvailability& more) {
 
 }  // namespace
 
+// GPUs stand where the first of them was named.
+std::string used_devices(const std::string& names, const PointAvailability& point) {
+  const auto pieces = split(lower(names), ',');
+  const auto is_share = [](const std::string& piece) { return trim(piece).ends_with("xcpu"); };
+  if (std::ranges::none_of(pieces, is_share)) {
+    return fmt::format("{}", fmt::join(point.available, ","));
+  }
+  std::vector<std::string> gpus;
+  for (const auto& name : point.available) {
+    if (!name.starts_with("cpu:")) gpus.push_back(name);
+  }
+  std::vector<std::string> used;
+  for (const auto& piece : pieces) {
+    const std::string name(trim(piece));
+    if (!name.starts_with("cpu") && !is_share(name)) {
+      used.insert(used.end(), gpus.begin(), gpus.end());
+      gpus.clear();
+      continue;
+    }
+    const bool is_missing = std::ranges::any_of(
+        point.unavailable, [&](const std::string& other) { return lower(other) == name; });
+    if (!is_missing) used.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(used, ","));
+}
+
 Result<SweepDevices> check_sweep_devices(const CommandContext& context, const SweepConfig& config) {
   SweepDevices devices;
   const auto lists = named_devices(config);
@@ -147,7 +168,7 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
     leave_out_unfit(*found, checks);
     const auto point = as_point(*found);
     add_to(devices.all, point);
-    devices.used[list] = used_of(*names, point);
+    devices.used[list] = used_devices(*names, point);
     devices.by_list[list] = point;
   }
   return devices;

@@ -26,6 +26,12 @@ struct SweepDevices {
 /// a server that is started here), with its place in the file; those of looking for devices.
 Result<SweepDevices> check_sweep_devices(const CommandContext& context, const SweepConfig& config);
 
+/// What of a list is there: devices by the names that results have, whatever they were called. Only
+/// "2xcpu" stays, since its cpu:0 is a half of what cpu:0 alone is.
+///
+/// names: as --devices takes them, no rule. point: what was found of them. Threads: pure.
+std::string used_devices(const std::string& names, const PointAvailability& point);
+
 /// The devices that a list means here and that are fit, for a file that is to be written.
 ///
 /// Errors: those of parse_devices and of looking for devices; Unavailable (none is fit).
