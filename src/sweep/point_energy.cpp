@@ -156,8 +156,8 @@ std::optional<double> joules_of(const std::vector<const PointDevice*>& trials) {
 
 Json energy_json(const PointReport& report, const DevicesOverTrials& devices, const PointWork& work,
                  double texts_per_request) {
-  const auto& none = report.telemetry.empty() ? report.unwatched_reason
-                                              : std::string("no device of the point was watched");
+  auto none = unwatched_trial_reason(report);
+  if (none.empty()) none = "no device of the point was watched";
   const auto own =
       energy_of(devices, none, [](const PointDevice& device) { return device.is_own; });
   const auto gpus = energy_of(

@@ -166,6 +166,14 @@ std::vector<std::string> reasons_of(const PointReport& report) {
 
 }  // namespace
 
+std::string unwatched_trial_reason(const PointReport& report) {
+  if (report.telemetry.empty()) return report.unwatched_reason;
+  for (const auto& trial : report.telemetry) {
+    if (!trial.missing_reason.empty()) return trial.missing_reason;
+  }
+  return {};
+}
+
 Json point_record(const PointReport& report) {
   const auto& point = *report.point;
   const auto& result = *report.result;
@@ -190,8 +198,7 @@ Json point_record(const PointReport& report) {
   json["environment"] = {{"cpu", result.environment.cpu_model},
                          {"logical_cpus", result.environment.logical_cpus},
                          {"kernel", result.environment.kernel}};
-  const auto& none = report.telemetry.empty() ? report.unwatched_reason : std::string();
-  json["cpu_stats"] = cpu_stats_json(devices, work.seconds, none);
+  json["cpu_stats"] = cpu_stats_json(devices, work.seconds, unwatched_trial_reason(report));
   json["gpu_stats"] = gpu_stats_json(devices, work.seconds);
   return json;
 }

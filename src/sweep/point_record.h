@@ -35,9 +35,10 @@ struct PointDevice {
 
 /// The devices during one trial, from before its first request to behind its last answer.
 struct TrialTelemetry {
-  std::vector<PointDevice> devices;
+  std::vector<PointDevice> devices;  // empty: nothing was watched
   /// Nobody else's process was seen on the point's devices; nullopt: it cannot be told.
   std::optional<bool> is_exclusive = {};
+  std::string missing_reason = {};  // why nothing was watched
 };
 
 /// Everything that a record is made of.
@@ -53,6 +54,9 @@ struct PointReport {
   std::string settings = {};
   std::vector<std::string> invalid_reasons;  // beside a generator that was late
 };
+
+/// Why not every trial was watched; empty: each was. Threads: pure.
+std::string unwatched_trial_reason(const PointReport& report);
 
 /// A point as its file and the table have it: docs/formats/bench-run.md. Every key is always there,
 /// with null for what is not known, but for those of `gpu_stats`: a member for each GPU of the

@@ -206,6 +206,20 @@ TEST(PointRecord, HasNoJoulesWhereThereIsNoCounter) {
   EXPECT_EQ(unwatched["missing_reason"], "metrics.enabled is false");
 }
 
+// Of one trial the counters' edges were not found: its joules are not those of the other.
+TEST(PointRecord, HasNoJoulesWhereATrialWasNotWatched) {
+  const auto point = point_of(kFile);
+  const auto result = result_of({trial_of(), trial_of()});
+  const TrialTelemetry one{.devices = {gpu_of(0, 36), gpu_of(1, 36), cpu_of(18)}};
+  const TrialTelemetry none{.devices = {}, .missing_reason = "the sampler does not answer"};
+  const auto record = point_record(report_of(point, result, {one, none}));
+  EXPECT_EQ(record["valid"], true) << "its times were measured";
+  EXPECT_EQ(record["energy"]["joules"], nullptr);
+  EXPECT_EQ(record["energy"]["missing_reason"], "the sampler does not answer");
+  EXPECT_EQ(record["energy"]["total_energy_wh"], nullptr);
+  EXPECT_EQ(record["cpu_stats"]["missing_reason"], "the sampler does not answer");
+}
+
 TEST(PointRecord, TellsGramsOfAStatedIntensity) {
   const auto point = point_of(kFile +
                               "metrics: {carbon_intensity_g_per_kwh: 500, "

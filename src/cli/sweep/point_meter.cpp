@@ -53,6 +53,11 @@ Result<std::unique_ptr<PointMeter>> PointMeter::start(const Config& config, cons
   auto collecting = MUSTER_TRY(collector_options(config));
   collecting.history = Duration{};
   auto collector = MUSTER_TRY(Collector::start(collecting, clock));
+  return start(std::move(collector), clock, std::move(options));
+}
+
+Result<std::unique_ptr<PointMeter>> PointMeter::start(std::unique_ptr<Collector> collector,
+                                                      const Clock& clock, Options options) {
   collector->set_viewer(true);  // who else is on the devices is asked each second
   std::unique_ptr<PointMeter> meter(
       new PointMeter(std::move(options), clock, std::move(collector)));
@@ -99,13 +104,18 @@ std::optional<bool> PointMeter::is_exclusive() const {
   return exclusive_use(devices, options_.own_processes());
 }
 
-Status PointMeter::begin_trial() {
+void PointMeter::begin_trial() {
   was_exclusive_ = is_exclusive();
-  trial_ = MUSTER_TRY(CommandMeter::start(*collector_, clock_));
-  return Done{};
+  auto trial = CommandMeter::start(*collector_, clock_);
+  trial_fault_ = trial ? std::string() : trial.error().message;
+  trial_ = trial ? *std::move(trial) : nullptr;
 }
 
-Status PointMeter::end_trial() {
+void PointMeter::end_trial() {
+  if (!trial_) {
+    telemetry_.push_back({.devices = {}, .missing_reason = trial_fault_});
+    return;
+  }
   const auto use = trial_->finish(*collector_);
   TrialTelemetry telemetry;
   telemetry.is_exclusive = both(was_exclusive_, is_exclusive());
@@ -119,7 +129,6 @@ Status PointMeter::end_trial() {
                                  .energy = device.energy});
   }
   telemetry_.push_back(std::move(telemetry));
-  return Done{};
 }
 
 }  // namespace muster

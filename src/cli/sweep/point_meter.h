@@ -43,11 +43,16 @@ class PointMeter {
   /// Starts a sampler. Errors: those of collector_options, Collector::start and LineRecorder::open.
   static Result<std::unique_ptr<PointMeter>> start(const Config& config, const Clock& clock,
                                                    Options options);
+
+  /// With a sampler that was started. Errors: those of LineRecorder::open.
+  static Result<std::unique_ptr<PointMeter>> start(std::unique_ptr<Collector> collector,
+                                                   const Clock& clock, Options options);
   ~PointMeter();
 
-  /// Around each trial. Errors: those of finding the counters' edges.
-  Status begin_trial();
-  Status end_trial();
+  /// Around each trial. Where the counters' edges cannot be found at its begin, it has no devices
+  /// and the reason: its requests are measured all the same.
+  void begin_trial();
+  void end_trial();
 
   /// Ends the recording. Errors: those of writing it.
   Status finish();
@@ -66,7 +71,8 @@ class PointMeter {
   const Options options_;
   const Clock& clock_;
   const std::unique_ptr<Collector> collector_;
-  std::shared_ptr<CommandMeter> trial_;
+  std::shared_ptr<CommandMeter> trial_;     // nullptr: it could not begin
+  std::string trial_fault_;                 // why
   std::optional<bool> was_exclusive_ = {};  // at the begin of the trial
   std::vector<TrialTelemetry> telemetry_;
   std::optional<LineRecorder> recorder_;  // of the thread, as `record_status_` until it is joined

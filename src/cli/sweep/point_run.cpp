@@ -51,8 +51,14 @@ class PointWatch {
   BenchHooks hooks() {
     BenchHooks hooks;
     hooks.on_ready = [this](const BenchServer& server) { return start(server); };
-    hooks.on_trial_begin = [this] { return meter_ ? meter_->begin_trial() : Done{}; };
-    hooks.on_trial_end = [this] { return meter_ ? meter_->end_trial() : Done{}; };
+    hooks.on_trial_begin = [this] {
+      if (meter_) meter_->begin_trial();
+      return Done{};
+    };
+    hooks.on_trial_end = [this] {
+      if (meter_) meter_->end_trial();
+      return Done{};
+    };
     hooks.on_measured = [this](const BenchServer& server, const BenchResult& result) {
       return finish(server, result);
     };
