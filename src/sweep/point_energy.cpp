@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_values.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -52,6 +53,16 @@ EnergySum energy_of(const DevicesOverTrials& devices, const std::string& none, C
   }
   if (sum.joules) sum.missing_reason.clear();
   return sum;
+}
+
+// A device of the point that not every trial has watched: the joules of the others are not the
+// point's. CPUs are watched by their nodes, whatever the point calls them.
+std::string unwatched_device(const SweepPoint& point, const DevicesOverTrials& devices) {
+  for (const auto& name : split(point.at(K::DeviceIds), ',')) {
+    const bool is_cpus = name.starts_with("cpu") || name.ends_with("xcpu");
+    if (!name.empty() && !is_cpus && !devices.contains(name)) return name;
+  }
+  return {};
 }
 
 bool is_cpu(const PointDevice& device) { return device.identity.device.kind == DeviceKind::Cpu; }
@@ -157,14 +168,18 @@ std::optional<double> joules_of(const std::vector<const PointDevice*>& trials) {
 Json energy_json(const PointReport& report, const DevicesOverTrials& devices, const PointWork& work,
                  double texts_per_request) {
   auto none = unwatched_trial_reason(report);
+  const auto unwatched = none.empty() ? unwatched_device(*report.point, devices) : std::string();
   if (none.empty()) none = "no device of the point was watched";
-  const auto own =
-      energy_of(devices, none, [](const PointDevice& device) { return device.is_own; });
-  const auto gpus = energy_of(
-      devices, none, [](const PointDevice& device) { return device.is_own && !is_cpu(device); });
+  const auto sum_of = [&](auto counts) {
+    if (!unwatched.empty()) return EnergySum{.missing_reason = unwatched + " was not watched"};
+    return energy_of(devices, none, counts);
+  };
+  const auto own = sum_of([](const PointDevice& device) { return device.is_own; });
+  const auto gpus =
+      sum_of([](const PointDevice& device) { return device.is_own && !is_cpu(device); });
   const auto cpus =
       energy_of(devices, none, [](const PointDevice& device) { return is_cpu(device); });
-  const bool has_gpu = std::ranges::any_of(devices, [](const auto& one) {
+  const bool has_gpu = !unwatched.empty() || std::ranges::any_of(devices, [](const auto& one) {
     return one.second.front()->is_own && !is_cpu(*one.second.front());
   });
   const auto& joules = own.joules;

@@ -42,8 +42,9 @@ DevicesOverTrials devices_over_trials(const std::vector<TrialTelemetry>& telemet
 std::optional<double> joules_of(const std::vector<const PointDevice*>& trials);
 
 /// `energy` of a record: the point's devices (its GPUs, else the CPUs), and the machine's CPUs.
-/// Joules without a counter and without power readings are null, with the reason. Grams of CO2
-/// need an intensity that the file states. Threads: pure.
+/// Joules without a counter and without power readings are null, with the reason, and so are those
+/// of a point one of whose devices was not watched. Grams of CO2 need an intensity that the file
+/// states. Threads: pure.
 nlohmann::ordered_json energy_json(const PointReport& report, const DevicesOverTrials& devices,
                                    const PointWork& work, double texts_per_request);
 

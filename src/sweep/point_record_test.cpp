@@ -94,6 +94,7 @@ PointReport report_of(const SweepPoint& point, const BenchResult& result,
 }
 
 const std::string kFile = "backend: {model: m, device_ids: [0, 1]}\nscenario: {num_samples: 10}\n";
+const std::string kOneGpu = "backend: {model: m, device_ids: [0]}\nscenario: {num_samples: 10}\n";
 
 TEST(PointRecord, HasTheNamesOfDocumentOne) {
   const auto point = point_of(kFile);
@@ -220,8 +221,35 @@ TEST(PointRecord, HasNoJoulesWhereATrialWasNotWatched) {
   EXPECT_EQ(record["cpu_stats"]["missing_reason"], "the sampler does not answer");
 }
 
+// One of its two GPUs is not there for who watches, or was lost before the second trial.
+TEST(PointRecord, HasNoJoulesOfAPartOfItsDevices) {
+  const auto point = point_of(kFile);
+  const auto one = result_of({trial_of()});
+  const auto energy =
+      point_record(report_of(point, one, {{.devices = {gpu_of(0, 36), cpu_of(18)}}}))["energy"];
+  EXPECT_EQ(energy["joules"], nullptr);
+  EXPECT_EQ(energy["missing_reason"], "cuda:1 was not watched");
+  EXPECT_EQ(energy["gpu_energy_wh"], nullptr);
+  EXPECT_DOUBLE_EQ(energy["cpu_energy_wh"], 0.005);
+  EXPECT_EQ(energy["total_energy_wh"], nullptr);
+  const auto two = result_of({trial_of(), trial_of()});
+  const auto lost = point_record(report_of(
+      point, two,
+      {{.devices = {gpu_of(0, 36), gpu_of(1, 36)}}, {.devices = {gpu_of(0, 36)}}}))["energy"];
+  EXPECT_EQ(lost["joules"], nullptr);
+  EXPECT_EQ(lost["missing_reason"], "cuda:1 was not watched");
+  // The CPUs beside a GPU are watched as what they are.
+  const auto mixed =
+      point_of("backend: {model: m, device_ids: [0, 1xcpu]}\nscenario: {num_samples: 10}\n");
+  auto cpu = cpu_of(18);
+  cpu.is_own = true;
+  EXPECT_DOUBLE_EQ(
+      point_record(report_of(mixed, one, {{.devices = {gpu_of(0, 36), cpu}}}))["energy"]["joules"],
+      54);
+}
+
 TEST(PointRecord, TellsGramsOfAStatedIntensity) {
-  const auto point = point_of(kFile +
+  const auto point = point_of(kOneGpu +
                               "metrics: {carbon_intensity_g_per_kwh: 500, "
                               "carbon_intensity_source: \"a report\", region: north}\n");
   const auto result = result_of({trial_of()});
@@ -248,7 +276,7 @@ TEST(PointRecord, CountsTextsAndNotRequests) {
 
 // A server that does not count its prompts: they are not none.
 TEST(PointRecord, CountsNoTokensThatTheServerDoesNotSay) {
-  const auto point = point_of(kFile);
+  const auto point = point_of(kOneGpu);
   auto result = result_of({trial_of()});
   for (auto& sample : result.points[0].trials[0].samples.samples) {
     sample.input_tokens = -1;
@@ -267,7 +295,7 @@ TEST(PointRecord, CountsNoTokensThatTheServerDoesNotSay) {
 
 // A vector has no tokens of its own: none is said, and the prompts' are known.
 TEST(PointRecord, KnowsThePromptsOfAnEncoderAlone) {
-  const auto point = point_of("backend: {model: m}\n", "embed");
+  const auto point = point_of("backend: {model: m, device_ids: [0]}\n", "embed");
   auto result = result_of({trial_of()});
   for (auto& sample : result.points[0].trials[0].samples.samples) sample.output_tokens = -1;
   const auto& trial = result.points[0].trials[0].samples;
