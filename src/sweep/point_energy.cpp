@@ -25,13 +25,17 @@ struct EnergySum {
   double error_joules = 0;
   std::string method = {};  // "counter", "integrated", "mixed"
   std::string missing_reason = {};
+  std::string counter_missing_reason = {};  // of the first one without the counter
   bool was_throttled = false;
 };
 
-void add_window(EnergySum& sum, const WindowEnergy& energy) {
+void add_window(EnergySum& sum, const std::string& name, const WindowEnergy& energy) {
   sum.joules = sum.joules.value_or(0) + *energy.joules;
   sum.error_joules += energy.error_joules.value_or(0);
   sum.was_throttled = sum.was_throttled || energy.was_throttled;
+  if (sum.counter_missing_reason.empty() && !energy.counter_missing_reason.empty()) {
+    sum.counter_missing_reason = name + ": " + energy.counter_missing_reason;
+  }
   if (sum.method.empty()) {
     sum.method = energy.method;
   } else if (sum.method != energy.method) {
@@ -48,7 +52,7 @@ EnergySum energy_of(const DevicesOverTrials& devices, const std::string& none, C
       if (!device->energy.joules) {
         return {.missing_reason = name + ": " + device->energy.missing_reason};
       }
-      add_window(sum, device->energy);
+      add_window(sum, name, device->energy);
     }
   }
   if (sum.joules) sum.missing_reason.clear();
@@ -188,6 +192,8 @@ Json energy_json(const PointReport& report, const DevicesOverTrials& devices, co
       {"error_joules", joules ? Json(own.error_joules) : Json()},
       {"method", joules ? Json(own.method) : Json()},
       {"missing_reason", joules ? Json() : Json(own.missing_reason)},
+      {"counter_missing_reason",
+       joules && !own.counter_missing_reason.empty() ? Json(own.counter_missing_reason) : Json()},
       {"exclusive", or_null(is_exclusive(report.telemetry))},
       {"throttled", joules ? Json(own.was_throttled) : Json()},
       {"joules_per_prompt", share(joules, static_cast<double>(work.answered) * texts_per_request)},

@@ -221,6 +221,27 @@ TEST(PointRecord, HasNoJoulesWhereATrialWasNotWatched) {
   EXPECT_EQ(record["cpu_stats"]["missing_reason"], "the sampler does not answer");
 }
 
+// On a busy machine an edge of the counter may be missed in one trial.
+TEST(PointRecord, SaysWhyEnergyWasIntegrated) {
+  const auto point = point_of(kOneGpu);
+  const auto result = result_of({trial_of(), trial_of()});
+  auto integrated = gpu_of(0, 36);
+  integrated.energy.method = "integrated";
+  integrated.energy.counter_missing_reason = "no edge in 250 ms";
+  const auto energy_of = [&](const PointDevice& first, const PointDevice& second) {
+    return point_record(
+        report_of(point, result, {{.devices = {first}}, {.devices = {second}}}))["energy"];
+  };
+  const auto all = energy_of(integrated, integrated);
+  EXPECT_EQ(all["method"], "integrated");
+  EXPECT_EQ(all["missing_reason"], nullptr);
+  EXPECT_EQ(all["counter_missing_reason"], "cuda:0: no edge in 250 ms");
+  const auto one = energy_of(gpu_of(0, 36), integrated);
+  EXPECT_EQ(one["method"], "mixed");
+  EXPECT_EQ(one["counter_missing_reason"], "cuda:0: no edge in 250 ms");
+  EXPECT_EQ(energy_of(gpu_of(0, 36), gpu_of(0, 36))["counter_missing_reason"], nullptr);
+}
+
 // One of its two GPUs is not there for who watches, or was lost before the second trial.
 TEST(PointRecord, HasNoJoulesOfAPartOfItsDevices) {
   const auto point = point_of(kFile);

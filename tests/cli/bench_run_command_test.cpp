@@ -171,7 +171,10 @@ TEST_F(BenchRunCommand, KeepsTheColumnsInTheirPlacesHoweverManyGpusThereAre) {
         EXPECT_EQ(cell(key).empty(), !is_there) << key << " of " << gpu;
       }
     }
-    EXPECT_EQ(all.cell(row, "energy_method"), "counter");
+    // A busy machine may miss an edge of a counter, and the row says so then.
+    EXPECT_EQ(all.cell(row, "energy_method") == "counter",
+              all.cell(row, "energy_counter_missing_reason").empty())
+        << all.cell(row, "energy_method");
     EXPECT_GT(std::stod(all.cell(row, "energy_joules")), 0);
     EXPECT_NE(all.cell(row, "cpu_stats_utilization_percent"), "") << "two seconds are enough";
     // The driver shows no process of the worker's: who else is there is not known, but where one
