@@ -76,6 +76,9 @@ Axes axes_of(const SweepConfig& config, const SweepFacts& facts) {
     if (axis.empty()) axis = {std::string()};
   }
   axes[static_cast<std::size_t>(K::Task)] = {facts.task};
+  if (!facts.served_model.empty()) {
+    axes[static_cast<std::size_t>(K::Model)] = {facts.served_model};
+  }
   return axes;
 }
 

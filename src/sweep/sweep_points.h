@@ -20,6 +20,8 @@ struct SweepFacts {
   std::uint64_t text_count = 0;                    // of the data set
   std::uint64_t longest_text = 0;                  // of the data set, in bytes
   std::map<std::string, std::string> models = {};  // of a model: what its files are
+  /// Where the file leaves the model to a server that runs already: the first that it lists.
+  std::string served_model = {};
   /// Of a list of devices: those that it means here.
   std::map<std::string, std::string> devices = {};
   /// What muster.yaml and the environment say to a server that is started here, as flags.

@@ -106,6 +106,17 @@ TEST(SweepPoints, AreKnownByAllThatTheyDependOn) {
             id(data, {.task = "embed", .texts_hash = "b", .text_count = 9}));
 }
 
+// A server that has another model tomorrow has other points.
+TEST(SweepPoints, AreKnownByTheModelThatAServerLists) {
+  const std::string text = "backend: {url: \"http://h:1\"}\n";
+  const auto first = points_of(text, {.task = "embed", .served_model = "a"}).front();
+  EXPECT_EQ(first.at(K::Model), "a");
+  EXPECT_NE(points_of(text, {.task = "embed", .served_model = "b"}).front().id, first.id);
+  EXPECT_EQ(points_of("backend: {url: \"http://h:1\", model: a}\n", {.task = "embed"}).front().id,
+            first.id)
+      << "whoever has named it";
+}
+
 TEST(SweepPoints, TakeAsManyTextsAsTheDataSetHas) {
   const std::string data = "backend: {model: m}\nscenario:\n  dataset_name: a.txt\n";
   EXPECT_EQ(points_of(data, {.task = "embed", .text_count = 7}).front().at(K::NumSamples), "7");

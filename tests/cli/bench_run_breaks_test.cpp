@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <atomic>
+
 #include "base/unique_fd.h"
 #include "bench_run_fixture.h"
 #include "net/http_server.h"
@@ -304,6 +306,37 @@ TEST_F(BenchRunCommand, SaysThatAnotherBuildHasMeasured) {
   EXPECT_NE(resumed.err.find("muster: point 1 of 1: "), std::string::npos) << resumed.err;
 }
 
+// The server is this process, and the file leaves the model to it.
+TEST_F(BenchRunCommand, MeasuresAgainWhatAServerHasAnotherModelFor) {
+  std::atomic<bool> has_second = false;
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  const auto server =
+      HttpServer::start(options, [&](const HttpRequest& request, const HttpRespond& respond) {
+        const std::string name = has_second ? "second" : "first";
+        const std::string vector =
+            R"({"data":[{"index":0,"embedding":[0.5]}],"usage":{"prompt_tokens":1}})";
+        respond({.status = 200,
+                 .body = request.path == "/v1/models" ? R"({"data":[{"id":")" + name + R"("}]})"
+                                                      : vector});
+      });
+  ASSERT_TRUE(server) << server.error().message;
+  muster_.write("b.yaml", "backend: {url: \"http://127.0.0.1:" + std::to_string((*server)->port()) +
+                              "\", task: embed}\n"
+                              "scenario: {num_samples: 4, warm_up: none}\n"
+                              "metrics: {enabled: false}\nreporter: {output_file: x.csv}\n");
+  EXPECT_NE(measure().err.find("muster: model: first, the first that the server lists\n"),
+            std::string::npos);
+  has_second = true;
+  const auto resumed = measure({"--resume"});
+  EXPECT_NE(resumed.err.find("muster: point 1 of 1\n"), std::string::npos) << resumed.err;
+  const auto csv = table();
+  ASSERT_EQ(csv.row_count(), 2U);
+  EXPECT_EQ(csv.cell(0, "config_model"), "first");
+  EXPECT_EQ(csv.cell(1, "config_model"), "second");
+  expect_table_equals_files();
+}
+
 // What only shows when the first point is measured, or kept, is looked for before.
 TEST_F(BenchRunCommand, StartsNothingThatCouldNotBeKept) {
   muster_.write("taken", "mine");
@@ -322,6 +355,7 @@ TEST_F(BenchRunCommand, StartsNothingThatCouldNotBeKept) {
                 "scenario: {num_samples: 2}\nreporter: {output_file: x.csv}\n");
   refused({"backend.tokenizer=no/such"}, "command line: backend.tokenizer: no/such");
   refused({"backend.api_key_file=no.key"}, "command line: backend.api_key_file: no.key");
+  refused({}, "b.yaml:1: backend.url: 127.0.0.1:1: cannot connect: Connection refused\n");
 }
 
 TEST_F(BenchRunCommand, SaysInASentenceWhatIsWrong) {

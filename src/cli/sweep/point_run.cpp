@@ -162,6 +162,19 @@ Status check_point_files(const CommandContext& context, const SweepConfig& confi
   return access ? Status(Done{}) : at(K::ApiKeyFile, access.error());
 }
 
+Result<std::string> find_served_model(const CommandContext& context, const SweepConfig& config,
+                                      PointCommand command) {
+  const auto own = own_context(context, command);
+  const auto find = [&]() -> Result<std::string> {
+    const auto server = MUSTER_TRY(open_bench_server(own, command.plan));
+    return first_listed_model(own, server);
+  };
+  auto model = find();
+  if (model) return model;
+  return Error{model.error().kind,
+               fmt::format("{}: {}", config.place_of(K::Url), model.error().message)};
+}
+
 Result<MeasuredPoint> measure_point(const CommandContext& context, const SweepConfig& config,
                                     const PointOrder& order) {
   auto command = MUSTER_TRY(point_command(context, config, *order.point, order.task));

@@ -36,6 +36,13 @@ Result<PointCommand> point_command(const CommandContext& context, const SweepCon
 Status check_point_files(const CommandContext& context, const SweepConfig& config,
                          PointCommand command);
 
+/// The first model that the server of a file lists, where the file leaves it to the server; empty
+/// where it lists none.
+///
+/// Errors: those of finding the server and of first_listed_model, with the place.
+Result<std::string> find_served_model(const CommandContext& context, const SweepConfig& config,
+                                      PointCommand command);
+
 /// A point to be measured.
 struct PointOrder {
   const SweepPoint* point = nullptr;

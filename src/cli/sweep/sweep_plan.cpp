@@ -48,6 +48,19 @@ Status check_commands(const CommandContext& context, const SweepPlan& plan) {
   return Done{};
 }
 
+// The name under which `measure` would ask for every point: with it a point knows what it is of.
+Status name_model(const CommandContext& context, const SweepConfig& config, SweepFacts& facts) {
+  if (!config.is_remote() || config.is_given(SweepKey::Model)) return Done{};
+  const auto points = MUSTER_TRY(sweep_points(config, facts));
+  if (points.empty()) return Done{};  // which is told later
+  auto command = MUSTER_TRY(point_command(context, config, points.front(), facts.task));
+  MUSTER_TRY(check_point_files(context, config, command));
+  facts.served_model = MUSTER_TRY(find_served_model(context, config, std::move(command)));
+  if (facts.served_model.empty()) return Done{};
+  say_bench_step(fmt::format("model: {}, the first that the server lists", facts.served_model));
+  return Done{};
+}
+
 }  // namespace
 
 Result<SweepPlan> plan_sweep(const CommandContext& context) {
@@ -57,6 +70,7 @@ Result<SweepPlan> plan_sweep(const CommandContext& context) {
   for (const auto& line : availability_lines(devices.all)) say_bench_step(line);
   if (!context.arguments.has("--allow-missing")) MUSTER_TRY(refuse_missing(config, devices.all));
   facts.devices = devices.used;
+  MUSTER_TRY(name_model(context, config, facts));
   SweepPlan plan{
       .config = std::move(config), .facts = std::move(facts), .devices = std::move(devices)};
   plan.points = MUSTER_TRY(sweep_points(plan.config, plan.facts));

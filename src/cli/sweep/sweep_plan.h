@@ -23,7 +23,8 @@ struct SweepPlan {
 };
 
 /// Reads the file and checks it against its data set, models, devices and placement, and the
-/// command of every point. Says on standard error which devices there are. Writes nothing.
+/// command of every point. Asks a server that runs already for its model where the file has none.
+/// Says on standard error which devices there are. Writes nothing.
 ///
 /// Errors: those of the checks, with the place in the file; NotFound where a device is missing and
 /// `--allow-missing` is not given, or no point has one.
