@@ -1,13 +1,14 @@
 // From the file to its points. A point's identity is a hash of every setting as it counts, those of
-// muster.yaml and the environment too, the texts, the model's files and the build that serves it: a
-// point of yesterday is today's only if nothing that is measured has changed, also where the
-// changed key is swept by neither file.
+// muster.yaml and the environment too, the texts, the model's files, the build that serves it and
+// the hardware: a point of yesterday is today's only if nothing that is measured has changed, also
+// where the changed key is swept by neither file, or the table was made on another machine.
 #include "sweep/sweep_points.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -110,16 +111,22 @@ Status check_batch(const SweepConfig& config, const SweepPoint& point, const std
                            samples == 1 ? "is" : "are", samples));
 }
 
+std::string value_of(const std::map<std::string, std::string>& values, const std::string& key) {
+  const auto found = values.find(key);
+  return found == values.end() ? std::string() : found->second;
+}
+
 std::string identity_of(const SweepPoint& point, const SweepFacts& facts) {
   nlohmann::ordered_json json;
   for (const auto& row : sweep_keys()) {
     if (!row.column.empty()) json[std::string(row.path)] = point.at(row.key);
   }
   json["texts"] = facts.texts_hash;
-  const auto model = facts.models.find(point.at(K::Model));
-  json["model files"] = model == facts.models.end() ? "" : model->second;
+  json["model files"] = value_of(facts.models, point.at(K::Model));
   json["server settings"] = facts.settings;
   json["build"] = facts.build;
+  json["torch"] = facts.torch;
+  json["machine"] = value_of(facts.machines, point.named_devices);
   const auto text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return hash_hex(text).substr(0, kIdSize);
 }

@@ -24,10 +24,13 @@ struct SweepFacts {
   std::string served_model = {};
   /// Of a list of devices: those that it means here.
   std::map<std::string, std::string> devices = {};
+  /// Of a list of devices: the hardware behind it, where muster serves the models itself.
+  std::map<std::string, std::string> machines = {};
   /// What muster.yaml and the environment say to a server that is started here, as flags.
   std::string settings = {};
-  /// Of muster, where it serves the models itself: what is measured then.
+  /// Of muster and of torch, where muster serves the models itself: what is measured then.
   std::string build = {};
+  std::string torch = {};
 };
 
 /// One combination of the values of a sweep, every setting resolved.

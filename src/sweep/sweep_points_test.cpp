@@ -98,6 +98,14 @@ TEST(SweepPoints, AreKnownByAllThatTheyDependOn) {
   auto other_build = facts;
   other_build.build = "0.1.0 (abc)";
   EXPECT_NE(id(base, other_build), first) << "so would it be here";
+  auto other_torch = facts;
+  other_torch.torch = "2.11.1";
+  EXPECT_NE(id(base, other_torch), first);
+  auto other_machine = facts;
+  other_machine.machines["auto"] = "AMD EPYC";
+  EXPECT_NE(id(base, other_machine), first) << "its cpu:0 is another";
+  other_machine.machines = {{"cuda:0", "H200 GPU-1"}};
+  EXPECT_EQ(id(base, other_machine), first) << "that is none of its devices";
   auto other_devices = facts;
   other_devices.devices["auto"] = "cuda:0";
   EXPECT_NE(id(base, other_devices), first);

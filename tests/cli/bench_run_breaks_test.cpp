@@ -125,6 +125,25 @@ TEST_F(BenchRunCommand, GoesOnWithTheOtherPoints) {
   expect_table_equals_files();
 }
 
+// cuda:0 of a table that was made elsewhere is another GPU than cuda:0 here.
+TEST_F(BenchRunCommand, MeasuresAgainOnAnotherMachine) {
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[{"model":"H200"}]})");
+  muster_.write("b.yaml", "backend: {model: " + tiny_model() +
+                              ", device_ids: [0], torch_dtype: fp32}\n"
+                              "scenario: {num_samples: 4, warm_up: none}\n"
+                              "reporter: {output_file: x.csv}\n");
+  measure();
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[{"model":"L4"}]})");
+  measure({"--resume"});
+  muster_.write("torch/version.py", "__version__ = '2.11.1+cpu'\n");
+  measure({"--resume"});
+  const auto csv = table();
+  ASSERT_EQ(csv.row_count(), 3U);
+  for (std::size_t row = 0; row < 3; ++row) EXPECT_EQ(csv.cell(row, "config_device_ids"), "0");
+}
+
 // Two of them are too long for the time limit; the server is there all the same.
 TEST_F(BenchRunCommand, GoesOnWithTheOtherPointsOfAServerThatAnswers) {
   muster_.write("b.yaml", "backend: {url: \"" + null_server({"--token-gap", "0.02"}) +

@@ -15,7 +15,6 @@
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
 #include "cli/telemetry_options.h"
-#include "doctor/availability.h"
 #include "doctor/checks.h"
 #include "hw/device_names.h"
 #include "hw/inventory.h"
@@ -144,6 +143,18 @@ std::string used_devices(const std::string& names, const PointAvailability& poin
   return fmt::format("{}", fmt::join(used, ","));
 }
 
+std::string hardware_of(const Availability& found, const Inventory& inventory) {
+  auto text =
+      fmt::format("{}, {} logical CPUs", inventory.cpu_model, inventory.allowed_cpus.size());
+  for (const auto& device : found.devices) {
+    if (std::ranges::find(found.available, device.name()) == found.available.end()) continue;
+    text += device.kind == DeviceKind::Cpu
+                ? fmt::format("; {} cores", device.cpus.size())
+                : fmt::format("; {} {}", device.model, device.uuid.value_or(device.name()));
+  }
+  return text;
+}
+
 Result<SweepDevices> check_sweep_devices(const CommandContext& context, const SweepConfig& config) {
   SweepDevices devices;
   const auto lists = named_devices(config);
@@ -166,6 +177,7 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
       MUSTER_TRY(check_count(context.config, named, found->requested.size()));
     }
     leave_out_unfit(*found, checks);
+    if (!config.is_remote()) devices.machines[list] = hardware_of(*found, facts.inventory);
     const auto point = as_point(*found);
     add_to(devices.all, point);
     devices.used[list] = used_devices(*names, point);

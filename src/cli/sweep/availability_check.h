@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "doctor/availability.h"
 #include "spec/device.h"
 #include "sweep/point_record.h"
 #include "sweep/sweep_config.h"
@@ -17,6 +18,7 @@ struct SweepDevices {
   PointAvailability all;                             // over all lists, each device once
   std::map<std::string, PointAvailability> by_list;  // of each list of the file
   std::map<std::string, std::string> used;           // of each list: what of it is there
+  std::map<std::string, std::string> machines = {};  // SweepFacts::machines
 };
 
 /// Looks for every device that the file names: whether it is here, answers, and is fit, as
@@ -31,6 +33,11 @@ Result<SweepDevices> check_sweep_devices(const CommandContext& context, const Sw
 ///
 /// names: as --devices takes them, no rule. point: what was found of them. Threads: pure.
 std::string used_devices(const std::string& names, const PointAvailability& point);
+
+/// What tells the hardware of a point from another of the same names: the CPU and how many of its
+/// logical CPUs there are, model and UUID of each GPU that can be used, cores of the CPU devices.
+/// Threads: pure.
+std::string hardware_of(const Availability& found, const Inventory& inventory);
 
 /// The devices that a list means here and that are fit, for a file that is to be written.
 ///

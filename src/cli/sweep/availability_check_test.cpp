@@ -38,5 +38,18 @@ TEST(UsedDevices, AreGpusByNameBesideAShareOfTheCpus) {
   EXPECT_EQ(used_devices("cuda:7,1xcpu", found({"cpu:0"}, {"cuda:7"})), "1xcpu");
 }
 
+TEST(HardwareOf, TellsMachinesApartWhoseDevicesHaveTheSameNames) {
+  Inventory inventory;
+  inventory.cpu_model = "AMD EPYC";
+  inventory.allowed_cpus = {0, 1, 2, 3};
+  Availability found;
+  found.available = {"cuda:0", "cpu:0"};
+  found.devices = {{.kind = DeviceKind::Cuda, .index = 0, .model = "H200", .uuid = "GPU-1"},
+                   {.kind = DeviceKind::Cuda, .index = 1, .model = "H200", .uuid = "GPU-2"},
+                   {.kind = DeviceKind::Cpu, .cpus = {0, 2}}};
+  EXPECT_EQ(hardware_of(found, inventory), "AMD EPYC, 4 logical CPUs; H200 GPU-1; 2 cores")
+      << "the second GPU is unfit";
+}
+
 }  // namespace
 }  // namespace muster

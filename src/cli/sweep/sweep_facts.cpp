@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "cli/bench_options.h"
 #include "cli/bench_subject.h"
+#include "cli/places.h"
 #include "jobs/decoder_source.h"
 #include "modelfile/model_folder.h"
 
@@ -136,6 +137,8 @@ Result<SweepFacts> find_sweep_facts(const Config& settings, const SweepConfig& c
     MUSTER_TRY(find_models(config, facts));
     facts.settings = settings_text(settings);
     facts.build = build_name();
+    // Where there is none, the first point says so.
+    if (const auto torch = find_torch_root(settings)) facts.torch = torch_version(torch->path);
   }
   MUSTER_TRY(config.check_task(facts.task));
   MUSTER_TRY(find_texts(settings, config, facts));

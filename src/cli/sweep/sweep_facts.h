@@ -16,7 +16,7 @@ Result<std::string> task_of_model(const std::string& model);
 
 /// What the points of a file depend on: the task, by the models where the file does not say it;
 /// the texts of the data set; what the models' files are; what `settings` say to a server that is
-/// started here, and its build. Not yet the devices.
+/// started here, and the builds of muster and torch. Not yet the devices.
 ///
 /// Errors: InvalidArgument (models of different tasks, a model that does something else than the
 /// file says, a key that means nothing for the task, a data set that is no file), those of finding

@@ -70,6 +70,7 @@ Result<SweepPlan> plan_sweep(const CommandContext& context) {
   for (const auto& line : availability_lines(devices.all)) say_bench_step(line);
   if (!context.arguments.has("--allow-missing")) MUSTER_TRY(refuse_missing(config, devices.all));
   facts.devices = devices.used;
+  facts.machines = devices.machines;
   MUSTER_TRY(name_model(context, config, facts));
   SweepPlan plan{
       .config = std::move(config), .facts = std::move(facts), .devices = std::move(devices)};
