@@ -125,6 +125,25 @@ TEST_F(BenchRunCommand, GoesOnWithTheOtherPoints) {
   expect_table_equals_files();
 }
 
+// They are there where their library lies beside the worker.
+TEST_F(BenchRunCommand, MeasuresOnStandInsForGpus) {
+  muster_.write("b.yaml", "backend: {model: " + tiny_model() +
+                              ", device_ids: 2xstandin, torch_dtype: fp32}\n"
+                              "scenario: {num_samples: 4, warm_up: none}\n"
+                              "reporter: {output_file: x.csv}\n");
+  const auto worker = muster_.folder() / "bin/zero_worker";
+  std::filesystem::create_directory(worker.parent_path());
+  std::filesystem::create_symlink(MUSTER_BINARY_DIR "/bin/zero_worker", worker);
+  muster_.set("MUSTER_WORKER_PROGRAM", worker.string());
+  EXPECT_EQ(run({}).exit_code, 3);
+  muster_.write("bin/libmuster-standin.so", "");
+  measure();
+  ASSERT_EQ(records().size(), 1U);
+  const auto record = records().begin()->second;
+  EXPECT_EQ(record["config"]["device_ids"], (Json{"standin:0", "standin:1"}));
+  EXPECT_EQ(record["energy"]["missing_reason"], "standin:0 was not watched");
+}
+
 // cuda:0 of a table that was made elsewhere is another GPU than cuda:0 here.
 TEST_F(BenchRunCommand, MeasuresAgainOnAnotherMachine) {
   muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");

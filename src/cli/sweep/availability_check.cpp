@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/device_choice.h"
 #include "cli/find_machine.h"
+#include "cli/places.h"
 #include "cli/telemetry_options.h"
 #include "doctor/checks.h"
 #include "hw/device_names.h"
@@ -34,6 +35,10 @@ Result<DoctorFacts> look_at_devices(const CommandContext& context, bool wants_gp
   MachineSources sources;
   sources.root = options.root;
   facts.inventory = MUSTER_TRY(find_inventory(sources));
+  // Without a worker there is nothing that could open them; its server says so.
+  if (const auto worker = find_worker_program(context.config)) {
+    facts.inventory.standins = find_standins(worker->path);
+  }
   if (!wants_gpus) {
     facts.inventory.gpu_absent_reason = "GPUs were not looked for";
     return facts;
