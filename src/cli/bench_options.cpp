@@ -29,7 +29,6 @@ constexpr std::uint32_t kBatchMost = 4'096;
 constexpr double kDefaultSeconds = 10;
 // Where the search for a peak begins when --rate does not say: low enough for most servers.
 constexpr double kDefaultPeakRate = 10;
-constexpr std::size_t kTextsMost = 20'000;  // that are generated: memory, and time before the run
 constexpr std::size_t kTextsLeast = 1'000;
 
 struct TaskName {
@@ -284,7 +283,7 @@ std::size_t BenchPlan::texts_wanted() const {
   double requests = 0;
   for (const auto& point : points) {
     // A closed loop may be as fast as it likes.
-    double count = static_cast<double>(kTextsMost);
+    double count = static_cast<double>(kMadeTextsMost);
     if (point.load.arrivals) {
       const auto& arrivals = *point.load.arrivals;
       count = arrivals.law == ArrivalLaw::Trace
@@ -294,9 +293,9 @@ std::size_t BenchPlan::texts_wanted() const {
     requests = std::max(requests, std::min(count, static_cast<double>(point.load.requests_most)));
   }
   const double per_request = api.texts_per_request + (task == BenchTask::Rerank ? 1 : 0);
-  return std::clamp(
-      static_cast<std::size_t>(std::min(requests * per_request, static_cast<double>(kTextsMost))),
-      kTextsLeast, kTextsMost);
+  return std::clamp(static_cast<std::size_t>(
+                        std::min(requests * per_request, static_cast<double>(kMadeTextsMost))),
+                    kTextsLeast, kMadeTextsMost);
 }
 
 Result<BenchTask> bench_task(const Arguments& arguments) {

@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "bench/load/api_requests.h"
 #include "bench/statistics/random_stream.h"
 
 namespace muster {
@@ -87,7 +88,14 @@ Result<std::uint64_t> sample_count(const SweepConfig& config, const SweepFacts& 
   const auto given = config.text(K::NumSamples);
   std::uint64_t count = 0;
   if (given) std::from_chars(given->data(), given->data() + given->size(), count);
-  if (!config.is_given(K::DatasetName)) return given ? count : kMadeTexts;
+  if (!config.is_given(K::DatasetName)) {
+    if (count <= kMadeTextsMost) return given ? count : kMadeTexts;
+    return wrong(
+        config, K::NumSamples,
+        fmt::format("asks for {} made texts, and beyond {} they begin again, which a cache "
+                    "answers: name a file by scenario.dataset_name",
+                    count, kMadeTextsMost));
+  }
   if (facts.text_count == 0) {
     return wrong(config, K::DatasetName,
                  fmt::format("has no text: {}", *config.text(K::DatasetName)));

@@ -59,8 +59,9 @@ std::vector<NamedDevices> named_devices(const SweepConfig& config);
 /// Every combination of the values of the keys that are swept, in an order that `scenario.seed`
 /// shuffles. Points that turn out to be the same one, because devices are missing, are one.
 ///
-/// Errors: InvalidArgument, with the place: a data set without texts or with too few, a batch that
-/// is larger than the samples, more than 10,000 points. Threads: pure.
+/// Errors: InvalidArgument, with the place: a data set without texts or with too few, more made
+/// texts than a run has, a batch that is larger than the samples, more than 10,000 points. Threads:
+/// pure.
 Result<std::vector<SweepPoint>> sweep_points(const SweepConfig& config, const SweepFacts& facts);
 
 /// The requests of a point and the texts that each takes; the texts of the last one may begin

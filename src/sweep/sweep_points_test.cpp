@@ -133,6 +133,19 @@ TEST(SweepPoints, TakeAsManyTextsAsTheDataSetHas) {
             "b.yaml:4: scenario.num_samples asks for 10 texts, and a.txt has 5");
 }
 
+// From 20,000 on the requests would begin again, and a server may have kept their answers.
+TEST(SweepPoints, AreOfMadeTextsThatComeOnce) {
+  const std::string most = "backend: {model: m}\nscenario: {num_samples: 20000}\n";
+  EXPECT_EQ(points_of(most, {.task = "embed"}).front().at(K::NumSamples), "20000");
+  EXPECT_EQ(refusal("backend: {model: m}\nscenario: {num_samples: 20001}\n", {.task = "embed"}),
+            "b.yaml:2: scenario.num_samples asks for 20001 made texts, and beyond 20000 they begin "
+            "again, which a cache answers: name a file by scenario.dataset_name");
+  const std::string data =
+      "backend: {model: m}\nscenario: {num_samples: 20001, dataset_name: a.txt}\n";
+  EXPECT_EQ(points_of(data, {.task = "embed", .text_count = 30'000}).front().at(K::NumSamples),
+            "20001");
+}
+
 TEST(SweepPoints, RefuseASweepThatCannotBe) {
   EXPECT_EQ(refusal("backend: {model: m}\n"
                     "scenario: {num_samples: 10, input_shapes: {batch_size: [1, 64]}}\n",

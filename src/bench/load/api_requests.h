@@ -58,6 +58,9 @@ PreparedRequests prepare_plain_requests(const HttpUrl& url, const std::string& t
                                         std::span<const std::string> bodies,
                                         const HttpHeaders& headers);
 
+/// Of one run: bounds memory, and the time before it.
+inline constexpr std::size_t kMadeTextsMost = 20'000;
+
 /// Texts of common English words, each of which is about one token, of drawn lengths in words. No
 /// two are alike where they have three words, so that no cache of the server answers in its place
 /// (of up to 262,144 texts).
