@@ -52,6 +52,28 @@ TEST_F(BenchRunCommand, DoesNotStartWhereADeviceIsMissing) {
   EXPECT_EQ(ids, (std::set<std::string>{"[0]", "[1]"}));
 }
 
+// A kind that is not here is missing as a device is.
+TEST_F(BenchRunCommand, DoesNotStartWhereThereIsNoGpu) {
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[]})");
+  muster_.write("b.yaml", "backend: {model: " + tiny_model() +
+                              ", device: cuda, torch_dtype: fp32}\n"
+                              "reporter: {output_file: x.csv}\n");
+  const auto refused = run({});
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_NE(refused.err.find("muster: b.yaml:1: backend.device: 1 of 1 devices cannot be used: "
+                             "cuda needs a GPU, and there is none: "),
+            std::string::npos)
+      << refused.err;
+  const auto allowed = run({"--allow-missing"});
+  EXPECT_EQ(allowed.exit_code, 3) << allowed.err;
+  EXPECT_NE(allowed.err.find("muster: no point has a device that can be used: cuda needs a GPU"),
+            std::string::npos)
+      << allowed.err;
+  EXPECT_FALSE(muster_.exists("x.csv"));
+}
+
 TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenItIsKilled) {
   write_slow_sweep(null_server(kSlow));
   const auto pid = muster_.start({"bench", "run", "b.yaml"});

@@ -67,15 +67,18 @@ std::vector<Check> checks_of(const DoctorFacts& facts) {
 // Whether a list is a rule and no names: it is resolved, so that a point says what it was.
 bool is_rule(const std::string& list) { return list == "auto" || list == "cuda" || list == "cpu"; }
 
-// Of a server that is started here it means what device_count_most leaves.
+// Of a server that is started here it means what device_count_most leaves. A kind of which there
+// is none stays, as a device that is missing.
 Result<std::string> names_of(const std::string& list, const DoctorFacts& facts,
                              const Config& settings, bool is_remote) {
   if (!is_rule(list)) return list;
-  const auto devices = MUSTER_TRY(
+  const auto devices =
       is_remote ? parse_devices(list, facts.inventory, settings.count(SettingId::CoresPerDevice))
-                : chosen_devices(settings, list, facts.inventory));
+                : chosen_devices(settings, list, facts.inventory);
+  if (!devices && devices.error().kind == ErrorKind::Unavailable) return list;
+  if (!devices) return devices.error();
   std::vector<std::string> names;
-  for (const auto& device : devices) names.push_back(device.name());
+  for (const auto& device : *devices) names.push_back(device.name());
   return fmt::format("{}", fmt::join(names, ","));
 }
 
