@@ -90,6 +90,17 @@ TEST_F(PointStoreTest, PutsInARowThatIsMissing) {
   EXPECT_EQ(open().table().points(), (std::vector<std::string>{kA, kB}));
 }
 
+// Whatever ends it in between: here something of a point's name that cannot be read.
+TEST_F(PointStoreTest, DropsNoPointBeforeItsRow) {
+  auto store = open();
+  ASSERT_TRUE(store.begin());
+  ASSERT_TRUE(store.keep(result_of(point_of(kA)), point_of(kA)));
+  fs::create_directory(file_of(kB));
+  EXPECT_FALSE(store.drop());
+  EXPECT_FALSE(fs::exists(files_.table));
+  EXPECT_EQ(store.table().row_count(), 0U);
+}
+
 // Killed there when it measured a point again: the row is not left with what was measured before.
 TEST_F(PointStoreTest, BringsARowUpToDate) {
   auto store = open();
