@@ -116,6 +116,24 @@ TEST_F(BenchRunCommand, KnowsPointsByAllOfTheirSettings) {
   EXPECT_EQ(told, 2U);
 }
 
+// How its vectors are pooled stands in a folder within.
+TEST_F(BenchRunCommand, KnowsPointsByAllFilesOfTheModel) {
+  fs::copy(tiny_model(), muster_.folder() / "model", fs::copy_options::recursive);
+  muster_.write("b.yaml",
+                "backend: {model: model, device_ids: 1xcpu, torch_dtype: fp32}\n"
+                "scenario: {num_samples: 4, warm_up: none}\nreporter: {output_file: x.csv}\n");
+  measure();
+  const auto pooling = muster_.read("model/1_Pooling/config.json");
+  ASSERT_NE(pooling, "");
+  muster_.write("model/1_Pooling/config.json", pooling + "\n");
+  muster_.write("model/.cache", "notes of a downloader");
+  measure({"--resume"});
+  EXPECT_EQ(table().row_count(), 2U);
+  muster_.write("model/.cache", "others");
+  measure({"--resume"});
+  EXPECT_EQ(table().row_count(), 2U) << "which are no part of the model";
+}
+
 TEST_F(BenchRunCommand, ReadsTheFieldThatTheSettingsName) {
   muster_.set("MUSTER_FIELD", "body");
   muster_.write("texts.jsonl", "{\"body\": \"a\"}\n{\"body\": \"b\"}\n");
@@ -282,6 +300,15 @@ TEST_F(BenchRunCommand, WritesAFileThatRunsUnedited) {
   const auto found = muster_.run({"bench", "init"});
   EXPECT_EQ(found.exit_code, 0) << found.err;
   EXPECT_NE(found.out.find("  model: \"org/tiny\"\n"), std::string::npos) << found.out;
+}
+
+TEST_F(BenchRunCommand, WritesAFileForItsCpusWhereNoGpuIsFit) {
+  muster_.set("MUSTER_NVML_PATH", MUSTER_BINARY_DIR "/lib/libfakenvml.so");
+  muster_.set("FAKENVML_SCENARIO", (muster_.folder() / "gpus.json").string());
+  muster_.write("gpus.json", R"({"fake_nvml":1,"gpus":[{"model":"H200","compute_mode":2}]})");
+  const auto written = muster_.run({"bench", "init", tiny_model()});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_NE(written.out.find("  device: cpu\n"), std::string::npos) << written.out;
 }
 
 // The files of examples/bench, with the model and the devices of this test.

@@ -128,6 +128,15 @@ Result<std::string> chosen_model(const Arguments& arguments) {
                "sentence-transformers/all-MiniLM-L6-v2"};
 }
 
+// GPUs that are all unfit leave the CPUs. Decoders run on CPUs in this build.
+Result<std::vector<Device>> devices_for(const CommandContext& context, const std::string& task) {
+  if (task != "generate") {
+    auto devices = fit_devices(context, "auto");
+    if (devices || devices.error().kind != ErrorKind::Unavailable) return devices;
+  }
+  return fit_devices(context, "cpu");
+}
+
 }  // namespace
 
 std::string bench_file_text(const std::string& model, const std::string& task,
@@ -149,8 +158,7 @@ Result<int> write_bench_file(const CommandContext& context) {
   }
   const auto model = MUSTER_TRY(chosen_model(context.arguments));
   const auto task = MUSTER_TRY(task_of_model(model));
-  // Decoders run on CPUs in this build.
-  auto devices = MUSTER_TRY(fit_devices(context, task == "generate" ? "cpu" : "auto"));
+  auto devices = MUSTER_TRY(devices_for(context, task));
   const auto kind = devices.front().kind;
   std::erase_if(devices, [kind](const Device& device) { return device.kind != kind; });
   const auto text = bench_file_text(model, task, devices);

@@ -26,17 +26,23 @@ Error at_place(const SweepConfig& config, SweepKey key, const Error& error) {
   return {error.kind, fmt::format("{}: {}", config.place_of(key), error.message)};
 }
 
-// "config.json:612,model.safetensors:90868376" of a folder, "FILE:SIZE" of a file.
+// "1_Pooling/config.json:190,config.json:612,…" of a folder, "FILE:SIZE" of a file. What is hidden
+// in a folder (".git", a downloader's notes) is no part of the model.
 std::string files_text(const fs::path& source) {
   std::error_code ignored;
   if (!fs::is_directory(source, ignored)) {
     return fmt::format("{}:{}", source.filename().string(), fs::file_size(source, ignored));
   }
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(source, ignored)) {
-    if (!entry.is_regular_file(ignored)) continue;
-    files.push_back(
-        fmt::format("{}:{}", entry.path().filename().string(), entry.file_size(ignored)));
+  std::error_code fault;
+  fs::recursive_directory_iterator entry(source, fault);
+  for (; entry != fs::recursive_directory_iterator(); entry.increment(fault)) {
+    if (entry->path().filename().string().starts_with('.')) {
+      entry.disable_recursion_pending();
+    } else if (entry->is_regular_file(ignored)) {
+      files.push_back(fmt::format("{}:{}", entry->path().lexically_relative(source).string(),
+                                  entry->file_size(ignored)));
+    }
   }
   std::ranges::sort(files);
   return fmt::format("{}", fmt::join(files, ","));
