@@ -146,14 +146,14 @@ class BenchRunCommand : public ::testing::Test {
   }
 
   // Until so many points are kept, or the run has ended by itself.
-  void wait_for_points(std::size_t count, pid_t pid, const std::string& folder = "x.points") const {
+  void wait_for_points(std::size_t count, pid_t pid) const {
     siginfo_t ended{};
     while (ended.si_pid == 0) {
       ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT), 0);
       std::size_t there = 0;
       std::error_code none;
       for (const auto& entry :
-           std::filesystem::directory_iterator(muster_.folder() / folder, none)) {
+           std::filesystem::directory_iterator(muster_.folder() / "x.points", none)) {
         there += entry.path().extension() == ".json" ? 1 : 0;
       }
       if (there >= count) return;
