@@ -24,7 +24,10 @@ std::vector<T> values_of(const std::vector<std::byte>& file,
 }  // namespace
 
 EncoderFixture::EncoderFixture(const std::string& name, DeviceKind device) {
-  const auto folder = fs::path(MUSTER_SOURCE_DIR) / "src/engine/testdata" / name;
+  const char* testdata = std::getenv("MUSTER_TESTDATA");  // of a program that was sent elsewhere
+  const auto folder = (testdata != nullptr ? fs::path(testdata)
+                                           : fs::path(MUSTER_SOURCE_DIR) / "src/engine/testdata") /
+                      name;
   options.model_folder = name == "minilm" ? minilm_folder() : folder;
   const auto model = read_model_folder(options.model_folder);
   MUSTER_CHECK(model.has_value());

@@ -1,5 +1,5 @@
-"""The rows of the list `gpu-path` that need no GPU, most of them on the stand-in for one. One module a row; tools/gpu_check is
-what runs on a GPU."""
+"""The rows of the list `gpu-path` that need no GPU, most of them on the stand-in for one. One module a row; what
+tools/gpu_check packs runs on a GPU."""
 
 ROWS = {
     1: "row01_same_rows",
@@ -8,4 +8,5 @@ ROWS = {
     4: "row04_memory",
     5: "row05_errors",
     7: "row07_feeding",
+    8: "row08_the_kit",
 }
