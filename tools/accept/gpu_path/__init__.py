@@ -7,6 +7,7 @@ ROWS = {
     3: "row03_equality",
     4: "row04_memory",
     5: "row05_errors",
+    6: "row06_traffic",
     7: "row07_feeding",
     8: "row08_the_kit",
 }
