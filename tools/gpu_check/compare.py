@@ -42,7 +42,7 @@ def main():
             largest = difference if math.isnan(difference) else max(largest, difference) if not math.isnan(largest) else largest
             cosines.append(dot(a, b) / math.sqrt(dot(a, a) * dot(b, b)))
         print(json.dumps({"vectors": name.split("/")[-1], "rows": len(vectors), "largest_difference": largest,
-                          "cosine_worst": min(cosines), "cosine_mean": sum(cosines) / len(cosines)}))
+                          "cosine_worst": math.nan if any(map(math.isnan, cosines)) else min(cosines), "cosine_mean": sum(cosines) / len(cosines)}))
 
 
 if __name__ == "__main__":
