@@ -20,11 +20,13 @@ class RepliesResumeTest : public RepliesFixture {
   RepliesResumeTest() : RepliesFixture("replies_resume", 2) {}
 
   // The first one holds the token at which a worker stops, told so. others: all but that one.
-  void write_prompts(int count, const std::string& first = "why?", const std::string& others = "") {
+  // `other`: each of that many in turn reads so instead of as usual, but not the first of all.
+  void write_prompts(int count, const std::string& first = "why?", const std::string& other = "",
+                     int every = 1) {
     std::string prompts = first + "\n";
     for (int i = 1; i < count; ++i) {
       const auto usual = std::string(1 + i % 3, 'b') + static_cast<char>('a' + i * 7 % 26);
-      prompts += (others.empty() ? usual : others) + "\n";
+      prompts += (other.empty() || i % every != 1 % every ? usual : other) + "\n";
     }
     write_input("in.txt", prompts);
   }
@@ -118,6 +120,21 @@ TEST_F(RepliesResumeTest, AReplyIsNotUsedForAnotherPrompt) {
   write_prompts(200, "why?", "other");
   options_.resume = true;
   EXPECT_EQ(run_well().progress.resumed_count, 0U);
+  EXPECT_TRUE(output() == undisturbed);
+}
+
+TEST_F(RepliesResumeTest, WhatStandsBesideAChangedPromptIsUsed) {
+  write_prompts(200, "why?", "other", 2);
+  const auto undisturbed = undisturbed_bytes();
+  write_prompts(200);
+  const auto kept_count = interrupt_at(150);
+  write_prompts(200, "why?", "other", 2);
+  options_.resume = true;
+  const auto report = run_well();
+  // A hundred changed, and the first of the others was not finished.
+  EXPECT_GE(report.progress.resumed_count + 100, kept_count);
+  EXPECT_LE(report.progress.resumed_count, 99U);
+  EXPECT_EQ(computed_count(), 200 - report.progress.resumed_count);
   EXPECT_TRUE(output() == undisturbed);
 }
 

@@ -43,7 +43,7 @@ constexpr std::uint32_t kStrikesMax = 2;
 // An answer about edges may come so much later than asked: the frame's way, and a machine on which
 // the sampler waits for a core. Without it the command that is to be measured would not be run at
 // all.
-constexpr Duration kAnswerGrace = seconds(10);
+constexpr Duration kAnswerGrace = seconds(12);
 
 // While it lives, threads that are started inherit a mask without signals: those are for the
 // threads of the program, which wait for them.
