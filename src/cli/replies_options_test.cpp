@@ -18,7 +18,7 @@ TEST(RepliesOptions, TheWeightsAreNotLeftToKeysAndValues) {
   const auto folder =
       std::filesystem::path(testing::TempDir()) / ("replies_options." + std::to_string(::getpid()));
   write_counting_decoder(folder);
-  // 9,984 weights (serving/decoder_memory_test.cpp), and a step.
+  // 17,056 weights (serving/decoder_memory_test.cpp), and a step.
   constexpr std::uint64_t kWeights = 48 * 32 + 2 * (3 * 1024 + 3 * 48 * 32 + 2 * 32) + 32;
   for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
     const std::uint64_t element = precision == DecoderPrecision::Fp32 ? 4 : 2;

@@ -19,8 +19,8 @@ class RepliesResumeTest : public RepliesFixture {
  protected:
   RepliesResumeTest() : RepliesFixture("replies_resume", 2) {}
 
-  // The first one holds the token at which a worker stops, told so. others: all but that one.
-  // `other`: each of that many in turn reads so instead of as usual, but not the first of all.
+  // The first one holds the token at which a worker stops, told so. Of the others each of `every`
+  // in turn reads `other` instead of as usual, if there is one.
   void write_prompts(int count, const std::string& first = "why?", const std::string& other = "",
                      int every = 1) {
     std::string prompts = first + "\n";

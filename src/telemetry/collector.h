@@ -73,8 +73,8 @@ class Collector {
   virtual void subscribe(std::function<void(const DeviceSample&)> on_sample) = 0;
 
   /// Has each CPU visited at once and asks for the next edge of every energy counter, at most for
-  /// `limit`. Blocks until the sampler has answered, at most twelve seconds longer. Subscribers have
-  /// got the samples of the visits when it returns.
+  /// `limit`. Blocks until the sampler has answered, at most twelve seconds longer. Subscribers
+  /// have got the samples of the visits when it returns.
   ///
   /// Errors: DeadlineExceeded (no answer), Unavailable (the sampler ended meanwhile).
   virtual Result<std::vector<EnergyEdge>> find_edges(Duration limit) = 0;

@@ -1,6 +1,5 @@
-// Three clients expect the same readings under three sets of names and units, so each has its
-// own table here and none is derived from another. A value that is not known becomes null, never
-// 0.
+// Two clients expect the same readings under two sets of names and units, so each has its own table
+// here and none is derived from another. A value that is not known becomes null, never 0.
 
 #include "telemetry/gpu_stats.h"
 

@@ -237,14 +237,16 @@ bool has_same_bits(const std::vector<GeneratedToken>& one, std::vector<Generated
 }
 
 // A reply that is known is scored with the bits with which it was chosen: in chunks, in company,
-// with a cache that preempts, and though its beginning is kept. Nothing is chosen behind it.
+// with a cache that preempts, and though its beginning is kept. Nothing is chosen behind it. They
+// do not grow, so it is for an older one, which does, that one of them is preempted.
 TEST(GenerationTest, WhatIsKnownIsScoredWithTheBitsOfItsChoice) {
   auto tight = roomy();
-  tight.block_count = 7;
+  tight.block_count = 6;
   tight.step_tokens_most = 20;
   tight.scored_most = 3;
   for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
     TestGeneration crowd(tight, precision, 2);
+    ASSERT_TRUE(crowd.generation->add(7, {.ids = Reply(10, 5), .token_limit = 60}));
     std::map<SequenceId, std::vector<GeneratedToken>> wanted;
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       auto request = request_behind(seed);

@@ -248,7 +248,8 @@ TEST_F(BenchRunCommand, SendsNothingBeforeEveryDeviceIsReady) {
   const auto finished = muster_.wait(pid);
   EXPECT_TRUE(finished.exit_code == 0 || finished.exit_code == kInvalid) << finished.err;
   ASSERT_EQ(records().size(), 1U);
-  for (const auto& reason : records().begin()->second["invalid_reasons"]) {
+  const auto record = records().begin()->second;
+  for (const auto& reason : record["invalid_reasons"]) {
     EXPECT_EQ(reason, "the load generator was late: the machine was too busy");
   }
 }

@@ -119,11 +119,11 @@ class BenchRunCommand : public ::testing::Test {
             std::string text;
             if (value.is_array()) {
               for (const auto& one : value) {
-                text +=
-                    (text.empty() ? "" : ",") + (one.is_string() ? std::string(one) : one.dump());
+                text += (text.empty() ? "" : ",") +
+                        (one.is_string() ? one.get<std::string>() : one.dump());
               }
             } else if (!value.is_null()) {
-              text = value.is_string() ? std::string(value) : value.dump();
+              text = value.is_string() ? value.get<std::string>() : value.dump();
             }
             seen.insert(name);
             EXPECT_EQ(csv.cell(row, name), text) << name;
