@@ -202,7 +202,7 @@ TEST_F(StandinServerTest, ADeviceWhoseDriverReportsDamageRestsUntilAnOperatorSta
                    "faulty_starts": 1, "state_file": ")" +
                state + R"("}})");
   const auto rows = expected();
-  const std::string words = "standin:1: quarantined: the driver reported XID 48 (1 times)";
+  const std::string words = "standin:1 quarantined: the driver reported XID 48 (1 times)";
   ASSERT_TRUE(ask_until([&] { return has_logged(words); }, rows)) << server_log();
   for (int round = 0; round < 10; ++round) EXPECT_EQ(ask(), rows);
   EXPECT_EQ(device(1)["state"], "quarantined");
