@@ -214,6 +214,17 @@ configure() {
   printf '%s' "$*" >"$tree/.options"
 }
 
+# The programs as ./quickstart builds them.
+configure_programs() {
+  configure build -DCMAKE_BUILD_TYPE=Release -DMUSTER_UNITY=ON -DBUILD_TESTING=OFF -DMUSTER_TORCH_ROOT="$(torch_root)"
+}
+
+# configure_plain FOLDER: the programs and tests with torch, as ./test builds them.
+configure_plain() {
+  configure "$1" -DCMAKE_BUILD_TYPE=Release -DMUSTER_WERROR=ON -DMUSTER_UNITY=ON -DMUSTER_UNIT_TESTS=OFF -DMUSTER_OPTIMISATION=-O0 \
+    -DMUSTER_TORCH_ROOT="$(torch_root)"
+}
+
 # clock SECONDS: "0:40", "12:05".
 clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 

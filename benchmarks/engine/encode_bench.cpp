@@ -1,7 +1,8 @@
 // Tokens per second of the encoder on this machine's CPU or GPU, without tokenizing: random ids in
 // batches of a fixed shape.
 //
-//   encode_bench MODEL_FOLDER [--device cpu|cuda] [--precision fp32|bf16|fp16] [--shape 32x128]...
+//   encode_bench MODEL_FOLDER [--device cpu|cuda|standin] [--precision fp32|bf16|fp16] [--shape
+//   32x128]...
 //                [--lanes N] [--seconds S]
 //   encode_bench MODEL_FOLDER ... --serve     a shape per line on stdin, a JSON line for each
 //
@@ -20,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -67,6 +69,13 @@ std::optional<Shape> parse_shape(const std::string& text) {
   return shape;
 }
 
+std::optional<DeviceKind> parse_device(std::string_view name) {
+  for (const auto kind : {DeviceKind::Cpu, DeviceKind::Cuda, DeviceKind::Standin}) {
+    if (name == device_kind_name(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
 std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) {
   Arguments arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -84,7 +93,9 @@ std::optional<Arguments> parse_arguments(const std::vector<std::string>& words) 
     } else if (word == "--seconds") {
       arguments.seconds = std::atof(words[++i].c_str());
     } else if (word == "--device") {
-      arguments.device = words[++i] == "cuda" ? DeviceKind::Cuda : DeviceKind::Cpu;
+      const auto device = parse_device(words[++i]);
+      if (!device) return std::nullopt;
+      arguments.device = *device;
     } else if (word == "--precision") {
       const auto precision = parse_precision(words[++i]);
       if (!precision) return std::nullopt;
@@ -216,9 +227,10 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   const auto arguments = muster::parse_arguments({argv + 1, argv + argc});
   if (!arguments) {
-    fmt::print(stderr,
-               "usage: encode_bench MODEL_FOLDER [--device cpu|cuda] [--precision fp32|bf16|fp16] "
-               "[--shape 32x128]... [--lanes N] [--seconds S] [--serve]\n");
+    fmt::print(
+        stderr,
+        "usage: encode_bench MODEL_FOLDER [--device cpu|cuda|standin] [--precision fp32|bf16|fp16] "
+        "[--shape 32x128]... [--lanes N] [--seconds S] [--serve]\n");
     return muster::exit_code(muster::ErrorKind::InvalidArgument);
   }
   return muster::run(*arguments);

@@ -9,6 +9,7 @@ from panels import GREEN, HOST, ORANGE, RED, annotation, dashboard_of, label_var
 POST = HOST + ',method="POST"'
 DEVICE = HOST + ',device=~"$device"'
 MODEL = HOST + ',model=~"$model"'
+DEVICE_ALONE = 'device=~"$device"'
 ONE = "{{instance}} {{device}}"
 RATE = "[$__rate_interval]"
 STATES = {"0": ("ready", GREEN), "1": ("drained", "blue"), "2": ("starting", ORANGE), "3": ("not fit", RED)}
@@ -130,6 +131,56 @@ def work():
     ]
 
 
+def replies():
+    """Of decoders. Requests may ask for several replies; tokens are those of replies unless it is said."""
+    ended = f"muster_generation_ended_total{{{HOST}}}"
+    hits, queries = (f"muster_prefix_cache_{what}_total{{{HOST}}}" for what in ("hits", "queries"))
+    by_model = {what: rate_by("model", f"muster_generation_model_{what}_total{{{MODEL}}}")
+                for what in ("requests", "prompt_tokens", "tokens")}
+    state = of_states(f"muster_generation_worker_state{{{MODEL},{DEVICE_ALONE}", "model, device", "ready",
+                      "draining|drained|idle", "starting|restarting", "quarantined|given up")
+    return [
+        panel("Requests for replies a second", "timeseries",
+              [(f"sum(rate(muster_generation_requests_total{{{HOST}}}{RATE}))", "let in"),
+               (rate_by("reason", f"muster_generation_refused_total{{{HOST}}}"), "{{reason}}: 429")], "reqps"),
+        panel("Replies ended a second, by reason", "timeseries", [(rate_by("reason", ended), "{{reason}}")], stack=True,
+              help="stop: a token or text that ends a reply. cancelled: the client went."),
+        panel("Replies at once", "timeseries", [(f"muster_generation_running{{{HOST}}}", "{{instance}} with a device"),
+                                                (f"muster_generation_waiting{{{HOST}}}", "{{instance}} waiting")]),
+        *(panel(title, "timeseries",
+                [(quantile(q, f"muster_generation_{what}_seconds_bucket{{{HOST}}}"), f"p{q * 100:g}") for q in (0.5, 0.95, 0.99)],
+                "s", help=help)
+          for title, what, help in (("Time to the first token", "first_token", "From asking; waiting included."),
+                                    ("Time between two tokens", "token", ""),
+                                    ("Time to the end of a reply", "duration", "Of replies that came to their end."))),
+        panel("Tokens a second", "timeseries",
+              [(f"sum(rate(muster_generation_tokens_total{{{HOST}}}{RATE}))", "of replies"),
+               (f"sum(rate(muster_generation_prompt_tokens_total{{{HOST}}}{RATE}))", "of prompts"),
+               (f"sum(rate({hits}{RATE}))", "not computed: in a prefix cache")]),
+        panel("Found in prefix caches", "timeseries",
+              [(f"sum by (instance) (rate({hits}{RATE})) / sum by (instance) (rate({queries}{RATE}))", "{{instance}}")],
+              "percentunit", share=True, help="Of the tokens looked up as replies begin; they are not computed again."),
+        panel("Requests a second, by model", "timeseries", [(by_model["requests"], "{{model}}")], "reqps", stack=True),
+        panel("Tokens of replies a second, by model", "timeseries", [(by_model["tokens"], "{{model}}")], stack=True),
+        panel("Tokens of prompts a second, by model", "timeseries", [(by_model["prompt_tokens"], "{{model}}")], stack=True),
+        panel("Replies with a worker", "timeseries",
+              [(f"muster_generation_worker_running{{{MODEL},{DEVICE_ALONE}}}", "{{instance}} {{device}} {{model}}")]),
+        panel("Workers of decoders", "state-timeline", [(state, "{{instance}} {{device}} {{model}}")], width=16, names=STATES),
+    ]
+
+
+def searches():
+    return [
+        panel("Searches a second", "timeseries",
+              [(f"sum(rate(muster_searches_total{{{HOST}}}{RATE}))", "begun"),
+               (f"sum(rate(muster_searches_refused_total{{{HOST}}}{RATE}))", "refused")], "reqps"),
+        panel("Time in searches", "timeseries", [(f"rate(muster_search_seconds_total{{{HOST}}}{RATE})", "{{instance}}")],
+              "percentunit", share=True, help="1: the thread that searches is always busy."),
+        panel("Time until all searches are done", "timeseries",
+              [(f"muster_search_backlog_seconds{{{HOST}}}", "{{instance}}")], "s", help="As predicted."),
+    ]
+
+
 def devices():
     state = of_states(f"muster_device_state{{{DEVICE}", "device", "ready", "draining|drained|idle", "starting|restarting",
                       "quarantined|given up")
@@ -197,8 +248,8 @@ def records():
     ]
 
 
-ROWS = [("What is wrong", wrong), ("Requests", requests), ("Queue", queue), ("Work", work), ("Devices and models", devices),
-        ("Cache", cache), ("Connections and memory", door), ("Logs", records)]
+ROWS = [("What is wrong", wrong), ("Requests", requests), ("Queue", queue), ("Work", work), ("Replies", replies),
+        ("Searches", searches), ("Devices and models", devices), ("Cache", cache), ("Connections and memory", door), ("Logs", records)]
 
 
 def dashboard():

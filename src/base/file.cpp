@@ -21,11 +21,6 @@
 namespace muster {
 namespace {
 
-struct OpenedFile {
-  UniqueFd fd;
-  std::uint64_t size = 0;
-};
-
 // For the name of a temporary file. A process id would not do: threads share theirs, and each of
 // two containers that share a folder may be process 1.
 std::uint64_t random_number() {
@@ -35,21 +30,33 @@ std::uint64_t random_number() {
 }
 
 // Pipes and devices too: /dev/stdin is a file like others to whoever names it.
-Result<OpenedFile> open_for_reading(const std::filesystem::path& path) {
-  OpenedFile file;
-  file.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.fd.is_open()) {
+Result<UniqueFd> open_for_reading(const std::filesystem::path& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) {
     return system_error(path.string(), "open", errno);
   }
   struct stat info {};
-  if (::fstat(file.fd.get(), &info) != 0) {
+  if (::fstat(file.get(), &info) != 0) {
     return system_error(path.string(), "read", errno);
   }
   if (S_ISDIR(info.st_mode)) {
     return system_error(path.string(), "read", EISDIR);
   }
-  file.size = static_cast<std::uint64_t>(info.st_size);
   return file;
+}
+
+std::string_view kind_of_mode(mode_t mode) {
+  if (S_ISREG(mode)) return "a file";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+Status check_mode(mode_t mode, const std::filesystem::path& path) {
+  if (S_ISREG(mode)) return Done{};
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("{}: {}, not a file", path.string(), kind_of_mode(mode))};
 }
 
 Status give_to_group(int fd, const FileAccess& access, const std::filesystem::path& path) {
@@ -62,7 +69,7 @@ Status give_to_group(int fd, const FileAccess& access, const std::filesystem::pa
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const auto file = MUSTER_TRY(open_for_reading(path));
+  const auto file = MUSTER_TRY(open_regular_file(path, O_RDONLY));
   if (file.size == 0) {
     return MappedFile(nullptr, 0);
   }
@@ -88,21 +95,34 @@ MappedFile::~MappedFile() {
   }
 }
 
+std::string_view kind_of_file(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? kind_of_mode(info.st_mode) : "nothing";
+}
+
+Status check_regular_file(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) return check_mode(info.st_mode, path);
+  if (errno != ENOENT && errno != ENOTDIR) return system_error(path.string(), "open", errno);
+  return Error{ErrorKind::NotFound, fmt::format("{}: no such file", path.string())};
+}
+
 Result<RegularFile> open_regular_file(const std::filesystem::path& path, int flags,
                                       std::uint32_t mode) {
   RegularFile file;
   file.fd.reset(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, mode));
   if (!file.fd.is_open()) {
-    return system_error(path.string(), "open", errno);
+    const int error_number = errno;
+    if (error_number == ENXIO) MUSTER_TRY(check_regular_file(path));  // a socket cannot be opened
+    return system_error(path.string(), "open", error_number);
   }
   struct stat info {};
   if (::fstat(file.fd.get(), &info) != 0) {
     return system_error(path.string(), "read", errno);
   }
-  if (!S_ISREG(info.st_mode)) {
-    return Error{ErrorKind::InvalidArgument, fmt::format("{}: not a regular file", path.string())};
-  }
+  MUSTER_TRY(check_mode(info.st_mode, path));
   file.mode = info.st_mode & 07777;
+  file.size = static_cast<std::uint64_t>(info.st_size);
   return file;
 }
 
@@ -133,6 +153,11 @@ Result<std::string> read_all(int fd, std::uint64_t size_max, const std::filesyst
 
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t size_max) {
   const auto file = MUSTER_TRY(open_for_reading(path));
+  return read_all(file.get(), size_max, path);
+}
+
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t size_max) {
+  const auto file = MUSTER_TRY(open_regular_file(path, O_RDONLY));
   return read_all(file.fd.get(), size_max, path);
 }
 

@@ -13,14 +13,13 @@
 
 namespace muster {
 
-/// A whole file mapped read-only; the bytes stay valid while this lives. Where another process may
-/// cut the file shorter, they are read by `read_mapped`.
+/// A whole regular file mapped read-only; the bytes stay valid while this lives. Where another
+/// process may cut the file shorter, they are read by `read_mapped`.
 ///
 /// Threads: immutable.
 class MappedFile {
  public:
-  /// Errors: NotFound, InvalidArgument (a folder, no permission); an empty file maps to an empty
-  /// span.
+  /// Errors: those of open_regular_file; an empty file maps to an empty span.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -41,12 +40,22 @@ class MappedFile {
 struct RegularFile {
   UniqueFd fd;
   std::uint32_t mode = 0;  // 0640: who may use it
+  std::uint64_t size = 0;  // in bytes
 };
+
+/// What lies at `path`, links followed: "a file", "a folder", "a pipe", "a socket", "a device";
+/// "nothing" where nothing can be seen. For messages.
+std::string_view kind_of_file(const std::filesystem::path& path);
+
+/// Whether `path` leads to a regular file. Nothing is opened.
+///
+/// Errors: NotFound; InvalidArgument, with what lies there instead; those of the system.
+Status check_regular_file(const std::filesystem::path& path);
 
 /// Opens a regular file and nothing else; a pipe that nobody writes keeps nobody waiting.
 ///
 /// flags: of open(2); O_CLOEXEC is added. mode: of a file that O_CREAT makes, less the umask.
-/// Errors: InvalidArgument (a folder, a device, a pipe); those of the system.
+/// Errors: InvalidArgument (a folder, a pipe, a socket, a device: named); those of the system.
 Result<RegularFile> open_regular_file(const std::filesystem::path& path, int flags,
                                       std::uint32_t mode = 0);
 
@@ -60,6 +69,13 @@ Result<std::string> read_all(int fd, std::uint64_t size_max, const std::filesyst
 /// Errors: NotFound, InvalidArgument; ResourceExhausted when it is larger.
 Result<std::string> read_file(const std::filesystem::path& path,
                               std::uint64_t size_max = 1ULL << 30);
+
+/// As read_file, of a regular file alone: for those of which a name leads to a pipe only by mistake
+/// and where nobody may wait for its writer.
+///
+/// Errors: those of open_regular_file; ResourceExhausted when it is larger.
+Result<std::string> read_regular_file(const std::filesystem::path& path,
+                                      std::uint64_t size_max = 1ULL << 30);
 
 /// Who may use a file that is written.
 struct FileAccess {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -115,17 +116,33 @@ TEST_F(FileTest, AWrittenFileIsForThoseWhoAreNamed) {
 TEST_F(FileTest, OnlyARegularFileIsOpenedAsOne) {
   const auto pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto socket = folder_ / "socket";
+  ASSERT_EQ(::mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);
   // Nobody writes the pipe; opening it as others do would wait for that.
-  for (const auto& path : {pipe, folder_, std::filesystem::path("/dev/null")}) {
-    EXPECT_EQ(open_regular_file(path, O_RDONLY).error().message,
-              path.string() + ": not a regular file");
+  const std::vector<std::pair<std::filesystem::path, std::string>> others{
+      {pipe, "a pipe"}, {folder_, "a folder"}, {socket, "a socket"}, {"/dev/null", "a device"}};
+  for (const auto& [path, kind] : others) {
+    const auto wanted = path.string() + ": " + kind + ", not a file";
+    EXPECT_EQ(kind_of_file(path), kind);
+    for (const auto& error :
+         {check_regular_file(path).error(), open_regular_file(path, O_RDONLY).error(),
+          read_regular_file(path).error(), MappedFile::open(path).error()}) {
+      EXPECT_EQ(error.message, wanted);
+      EXPECT_EQ(error.kind, ErrorKind::InvalidArgument);
+    }
   }
+  EXPECT_EQ(check_regular_file(folder_ / "no").error().message,
+            (folder_ / "no").string() + ": no such file");
+  EXPECT_EQ(kind_of_file(folder_ / "no"), "nothing");
   EXPECT_EQ(open_regular_file(folder_ / "no", O_RDONLY).error().kind, ErrorKind::NotFound);
   const auto made = open_regular_file(folder_ / "new", O_RDWR | O_CREAT, 0600);
   ASSERT_TRUE(made);
   EXPECT_EQ(made->mode, 0600U);
+  EXPECT_TRUE(check_regular_file(folder_ / "new"));
   ASSERT_TRUE(write_all(made->fd.get(), "hello", "new"));
   EXPECT_EQ(*read_file(folder_ / "new"), "hello");
+  EXPECT_EQ(*read_regular_file(folder_ / "new"), "hello");
+  EXPECT_EQ(open_regular_file(folder_ / "new", O_RDONLY)->size, 5U);
 }
 
 // Nothing is read before the pipe is full, so that a write must find no room.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +11,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <utility>
 
 #include "base/file.h"
+#include "base/full_disk_fixture.h"
 #include "cache/block_pool.h"
 #include "cache/cache_fixture.h"
 
@@ -228,13 +230,9 @@ TEST_F(CacheFileTest, AFileThatShrinksUnderneathIsNoSignal) {
 
 // The disk is full for a while: no put comes any more, and what memory has is in the file again.
 TEST_F(CacheFileTest, CatchesUpWhenTheDiskHasRoomAgain) {
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  const auto old = ::signal(SIGXFSZ, SIG_IGN);
   const auto cache = open_it();
   cache->put(key_of(0), vector_of(0, 384), 0);
-  const rlimit small{.rlim_cur = kCacheHeaderSize + 8 * kBlockSize, .rlim_max = before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::optional<FullDisk> disk(std::in_place, kCacheHeaderSize + 8 * kBlockSize);
   for (std::uint64_t i = 1; i < 20; ++i) cache->put(key_of(i), vector_of(i, 384), 0);
   ASSERT_TRUE(cache->file_error());
   EXPECT_EQ(cache->status().file_failure_count, 1) << "however many puts did not come there";
@@ -243,7 +241,7 @@ TEST_F(CacheFileTest, CatchesUpWhenTheDiskHasRoomAgain) {
   cache->tend(now += 0.5);  // too early
   cache->tend(now += 0.6);  // still full: again in 2 s
   EXPECT_TRUE(cache->file_error());
-  ::setrlimit(RLIMIT_FSIZE, &before);
+  disk.reset();
   cache->tend(now);
   cache->tend(now += 1.9);
   EXPECT_TRUE(cache->file_error()) << "it waits longer each time";
@@ -252,7 +250,6 @@ TEST_F(CacheFileTest, CatchesUpWhenTheDiskHasRoomAgain) {
   EXPECT_EQ(cache->status().entry_count, 20) << "memory was never without them";
   cache->put(key_of(20), vector_of(20, 384), 0);
   EXPECT_EQ(cache->status().file_failure_count, 1);
-  ::signal(SIGXFSZ, old);
 
   fs::copy(path(), folder_ / "as-after-kill-9");
   const auto copy = VectorCache::open({.size_most = kSize, .file = folder_ / "as-after-kill-9"});
@@ -264,23 +261,9 @@ TEST_F(CacheFileTest, CatchesUpWhenTheDiskHasRoomAgain) {
   }
 }
 
-// A file that may not become larger is a disk that is full.
 TEST_F(CacheFileTest, AFullDiskTurnsTheFileOffAndNotTheCache) {
-  struct Limit {
-    rlimit before{};
-    Limit() {
-      ::signal(SIGXFSZ, SIG_IGN);
-      ::getrlimit(RLIMIT_FSIZE, &before);
-      const rlimit small{.rlim_cur = place_of(7 * 5 + 2), .rlim_max = before.rlim_max};
-      ::setrlimit(RLIMIT_FSIZE, &small);
-    }
-    ~Limit() {
-      ::setrlimit(RLIMIT_FSIZE, &before);
-      ::signal(SIGXFSZ, SIG_DFL);
-    }
-  };
   {
-    const Limit limit;
+    const FullDisk disk(place_of(7 * 5 + 2));
     const auto cache = open_it();
     for (std::uint64_t i = 0; i < 10; ++i) cache->put(key_of(i), vector_of(i, 384), 0);
     ASSERT_TRUE(cache->file_error());

@@ -55,7 +55,69 @@ Result<ChatValue> read_message(const ChatValue& value, std::size_t index) {
   return ChatValue(std::move(message));
 }
 
+/// The value with that of one of its keys changed; itself where it has no such key.
+template <typename Change>
+ChatValue with_changed(const ChatValue& value, std::string_view key, const Change& change) {
+  if (value.find(key) == nullptr) return value;
+  auto map = *value.as_map();
+  for (auto& [name, each] : map) {
+    if (name == key) each = change(each);
+  }
+  return ChatValue(std::move(map));
+}
+
+/// The list with each item changed; another value as it is.
+template <typename Change>
+ChatValue with_each_changed(const ChatValue& value, const Change& change) {
+  if (value.as_list() == nullptr) return value;
+  auto list = *value.as_list();
+  for (auto& item : list) item = change(item);
+  return ChatValue(std::move(list));
+}
+
+/// Messages with the arguments of their tool calls changed, where they are a text.
+template <typename Change>
+ChatValue with_arguments(const ChatValue& messages, const Change& change) {
+  const auto of_call = [&](const ChatValue& call) {
+    return with_changed(call, "function", [&](const ChatValue& function) {
+      return with_changed(function, "arguments", [&](const ChatValue& arguments) {
+        return arguments.as_text() == nullptr ? arguments : change(arguments);
+      });
+    });
+  };
+  return with_each_changed(messages, [&](const ChatValue& message) {
+    return with_changed(message, "tool_calls",
+                        [&](const ChatValue& calls) { return with_each_changed(calls, of_call); });
+  });
+}
+
+// Whether the template writes such a text as it is. A text takes the arguments' place that stands
+// nowhere else in the conversation, and that no quoting leaves unchanged. Source: caps of minja,
+// the templates of llama.cpp, which tries its templates with a word that it looks for.
+bool takes_texts(const ChatTemplate& chat_template, ChatInput input) {
+  constexpr std::string_view kProbe = R"({"which form":"is it"})";
+  input.messages =
+      with_arguments(input.messages, [&](const ChatValue&) { return ChatValue(kProbe); });
+  const auto rendered = chat_template.render(input);
+  return rendered && rendered->find(kProbe) != std::string::npos;
+}
+
 }  // namespace
+
+Result<std::string> render_conversation(const ChatTemplate& chat_template, const ChatInput& input) {
+  bool has_texts = false;
+  auto objects = input;
+  objects.messages = with_arguments(input.messages, [&](const ChatValue& text) {
+    const auto object = ChatValue::parse(*text.as_text());
+    if (!object || object->as_map() == nullptr) return text;
+    has_texts = true;
+    return *object;
+  });
+  if (!has_texts || takes_texts(chat_template, input)) return chat_template.render(input);
+  auto rendered = chat_template.render(objects);
+  if (rendered) return rendered;
+  return chat_template.render(input);  // it takes neither, or calls of one kind alone
+}
 
 ChatValue chat_value_of(const std::vector<ChatMessage>& messages) {
   ChatValue::List list;

@@ -49,6 +49,7 @@ ChatValue function_of(Body body) {
 
 // A step may pass the end of 64 bits; the overflow ends the range as reaching its end would.
 Value range(const ChatArguments& arguments, ChatBudget& budget) {
+  MUSTER_TRY(check_arguments("range", arguments, SIZE_MAX, ""));
   std::array<std::int64_t, 3> bounds{0, 0, 1};
   const auto& values = arguments.values;
   if (values.empty() || values.size() > 3)
@@ -73,45 +74,53 @@ Value range(const ChatArguments& arguments, ChatBudget& budget) {
   return ChatValue(std::move(list));
 }
 
+// A name that is given twice keeps its place and takes the later value.
+void put_entry(const std::string& name, const ChatValue& value, ChatValue::Map& map) {
+  for (auto& [key, each] : map) {
+    if (key != name) continue;
+    each = value;
+    return;
+  }
+  map.emplace_back(name, value);
+}
+
 // The one value that a template may change after it was made: assignments in a loop do not leave
 // it.
 Value make_namespace(const ChatArguments& arguments, ChatBudget& budget) {
+  if (arguments.values.size() > 1) return invalid_error("namespace takes one map");
   auto made = std::make_shared<ChatValue::Namespace>();
   if (!arguments.values.empty()) {
     if (arguments.values.front().as_map() == nullptr) return invalid_error("namespace takes a map");
     made->fields = *arguments.values.front().as_map();
   }
-  made->fields.insert(made->fields.end(), arguments.named.begin(), arguments.named.end());
   for (const auto& [name, value] : arguments.named) {
-    if (value.as_namespace() == nullptr) continue;
-    return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
+    if (value.as_namespace() != nullptr) {
+      return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
+    }
+    MUSTER_TRY(budget.spend(made->fields.size()));
+    put_entry(name, value, made->fields);
   }
   MUSTER_TRY(budget.take(made->fields.size() * sizeof(ChatValue)));
   return ChatValue(std::move(made));
 }
 
-// A name that is given twice keeps its place and takes the later value.
 Value make_map(const ChatArguments& arguments, ChatBudget& budget) {
+  if (arguments.values.size() > 1) return invalid_error("dict takes one map");
   ChatValue::Map map;
   if (!arguments.values.empty()) {
     if (arguments.values.front().as_map() == nullptr) return invalid_error("dict takes a map");
     map = *arguments.values.front().as_map();
   }
   for (const auto& [name, value] : arguments.named) {
-    bool is_new = true;
     MUSTER_TRY(budget.spend(map.size()));
-    for (auto& [key, each] : map) {
-      if (key != name) continue;
-      each = value;
-      is_new = false;
-    }
-    if (is_new) map.emplace_back(name, value);
+    put_entry(name, value, map);
   }
   MUSTER_TRY(budget.take(map.size() * sizeof(ChatValue)));
   return ChatValue(std::move(map));
 }
 
 Value raise(const ChatArguments& arguments, ChatBudget& budget) {
+  MUSTER_TRY(check_arguments("raise_exception", arguments, 1, "message"));
   const auto* message = arguments.find(0, "message");
   const auto reason = message == nullptr ? std::string("no reason given")
                                          : MUSTER_TRY(paid_text_of(*message, budget));
@@ -121,6 +130,7 @@ Value raise(const ChatArguments& arguments, ChatBudget& budget) {
 // In UTC, so that the result does not depend on the machine. The length is bounded because some
 // fields of a format can be given any width.
 Value show_time(std::int64_t now, const ChatArguments& arguments) {
+  MUSTER_TRY(check_arguments("strftime_now", arguments, 1, "format"));
   const auto* format = arguments.find(0, "format");
   const auto* text = format == nullptr ? nullptr : format->as_text();
   if (text == nullptr || text->size() > 200) return invalid_error("strftime_now takes a format");

@@ -113,7 +113,7 @@ Status read_templates(const JsonFields& config, std::vector<NamedChatTemplate>& 
 Status read_tokenizer_config(const fs::path& folder, DecoderText& text) {
   for (const auto* name : {"tokenizer_config.json", "chat_template.json"}) {
     if (!is_there(folder / name)) continue;
-    const auto content = MUSTER_TRY(read_file(folder / name, kConfigBytesMax));
+    const auto content = MUSTER_TRY(read_regular_file(folder / name, kConfigBytesMax));
     const auto config = MUSTER_TRY(JsonFields::parse((folder / name).string(), content));
     MUSTER_TRY(read_templates(config, text.templates));
     auto bos = MUSTER_TRY(special_token(config, "bos_token"));
@@ -128,7 +128,7 @@ Status read_tokenizer_config(const fs::path& folder, DecoderText& text) {
 // on it.
 Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate>& templates) {
   if (is_there(folder / "chat_template.jinja")) {
-    auto content = MUSTER_TRY(read_file(folder / "chat_template.jinja", kConfigBytesMax));
+    auto content = MUSTER_TRY(read_regular_file(folder / "chat_template.jinja", kConfigBytesMax));
     put_template(std::string(kDefault), std::move(content), templates);
   }
   std::error_code error;
@@ -137,17 +137,26 @@ Status read_template_files(const fs::path& folder, std::vector<NamedChatTemplate
     if (entry.path().extension() == ".jinja") others.insert(entry.path());
   }
   for (const auto& path : others) {
-    auto content = MUSTER_TRY(read_file(path, kConfigBytesMax));
+    auto content = MUSTER_TRY(read_regular_file(path, kConfigBytesMax));
     put_template(path.stem().string(), std::move(content), templates);
   }
   return Done{};
+}
+
+// What is wrong within a tokenizer is told by the file's name alone; which folder's it is, is known
+// here. That it cannot be read is told by its path.
+Error in_folder(const fs::path& folder, const Error& error) {
+  if (!error.message.starts_with("tokenizer.json: ")) return error;
+  return Error{error.kind, (folder / error.message).string()};
 }
 
 // Generation may stop at tokens of two sources, the model's configuration and the tokenizer's; a
 // set keeps each once and in order.
 Result<DecoderText> load_folder(const fs::path& folder) {
   DecoderText text;
-  text.tokenizer = MUSTER_TRY(Tokenizer::load(folder / "tokenizer.json"));
+  auto tokenizer = Tokenizer::load(folder / "tokenizer.json");
+  if (!tokenizer) return in_folder(folder, tokenizer.error());
+  text.tokenizer = *std::move(tokenizer);
   MUSTER_TRY(read_tokenizer_config(folder, text));
   MUSTER_TRY(read_template_files(folder, text.templates));
   std::set<TokenId> stops;

@@ -27,8 +27,8 @@ struct DecoderText {
   std::vector<NamedChatTemplate> templates;  // in the files' order; empty: the model has none
   std::string bos_token;                     // texts that templates write; empty: none
   std::string eos_token;
-  std::vector<TokenId>
-      stop_ids;  // ascending: each of them ends a reply; never empty of a GGUF file
+  std::vector<TokenId> stop_ids;  // ascending: each of them ends a reply; empty where the files
+                                  // state none and no token is a known end
 
   /// The template of a name, read. Without a name: "tool_use" where there is one and the
   /// conversation has tools, else "default".

@@ -129,6 +129,21 @@ TEST_F(FolderTest, NewerFilesGoBeforeAndNamedTemplatesAreFound) {
             "the model has no chat template of that name: nothing (it has default, rag, tool_use)");
 }
 
+TEST_F(FolderTest, ABrokenTokenizerIsNamedWithItsFolder) {
+  const auto path = (folder_ / "tokenizer.json").string();
+  write("tokenizer.json", R"({"model": {"type": "WordLevel"}})");
+  const auto unknown = load_decoder_text(folder_);
+  ASSERT_FALSE(unknown);
+  EXPECT_TRUE(unknown.error().message.starts_with(path + ": ")) << unknown.error().message;
+  fs::remove(path);
+  const auto missing = load_decoder_text(folder_);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::NotFound);
+  const auto at = missing.error().message.find(path);
+  ASSERT_NE(at, std::string::npos) << missing.error().message;
+  EXPECT_EQ(missing.error().message.find(path, at + 1), std::string::npos) << "named once";
+}
+
 TEST_F(FolderTest, AModelWithoutATemplateSaysSo) {
   const auto text = load_decoder_text(folder_);
   ASSERT_TRUE(text) << text.error().message;

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <optional>
+#include <system_error>
 
 #include "chat/list_filters.h"
 #include "chat/text_work.h"
@@ -165,21 +167,52 @@ std::optional<double> number_in(const std::string& text) {
   return number;
 }
 
-// What is no number gives the default and no error, as in Jinja.
+Error too_large() { return invalid_error("an integer beyond 64 bits"); }
+
+/// The integer at the whole of a text, as int() reads it: a sign, and digits with single
+/// underscores between them. nullopt: it is none.
+Result<std::optional<std::int64_t>> integer_in(const std::string& text) {
+  auto left = stripped_text(text, StripEnds::Both, std::nullopt);
+  std::string digits;
+  if (left.starts_with('-')) digits = "-";
+  if (left.starts_with('-') || left.starts_with('+')) left.remove_prefix(1);
+  bool was_digit = false;
+  for (const char c : left) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit && !(c == '_' && was_digit)) return std::optional<std::int64_t>();
+    was_digit = is_digit;
+    if (is_digit) digits += c;
+  }
+  if (!was_digit) return std::optional<std::int64_t>();
+  std::int64_t number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc()) return too_large();
+  return std::optional(number);
+}
+
+// What is no number gives the default and no error, as in Jinja. An integer is not read through a
+// double, which has 53 bits.
 Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
-  const auto absent = integer_argument(arguments, 0, "default").value_or(0);
   if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
   if (value.as_integer() != nullptr) return value;
   std::optional<double> number;
   if (const auto* real = value.as_float()) number = *real;
-  if (const auto* text = value.as_text()) number = number_in(*text);
-  // Beyond these a double has no 64-bit integer.
-  if (!number || !(std::abs(*number) < 9.2e18)) return ChatValue(absent);
+  if (const auto* text = value.as_text()) {
+    if (const auto integer = MUSTER_TRY(integer_in(*text))) return ChatValue(*integer);
+    number = number_in(*text);
+    if (number && std::isinf(*number)) number.reset();
+  }
+  if (!number || std::isnan(*number)) {
+    const auto* absent = arguments.find(0, "default");
+    return absent == nullptr ? ChatValue(std::int64_t{0}) : *absent;
+  }
+  if (!(std::abs(*number) < 0x1p63)) return too_large();
   return ChatValue(static_cast<std::int64_t>(*number));
 }
 
 Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
   if (const auto* integer = value.as_integer()) return ChatValue(static_cast<double>(*integer));
+  if (const auto* flag = value.as_flag()) return ChatValue(*flag ? 1.0 : 0.0);
   if (value.as_float() != nullptr) return value;
   if (const auto* text = value.as_text()) {
     if (const auto number = number_in(*text)) return ChatValue(*number);
@@ -197,66 +230,76 @@ Value absolute(const ChatValue& value, const ChatArguments&, ChatBudget&) {
   return invalid_error(fmt::format("abs of {}", kind_name(value)));
 }
 
-/// Source: Jinja 3.1, do_round, method "common": halves to even, a float.
+/// To the decimal number of so many places that is nearest to the very value, of two the even one:
+/// 2.675 is 2.67499... and so 2.67. Source: CPython 3.11, double_round of floatobject.c.
+double rounded(double number, int precision) {
+  if (!std::isfinite(number)) return number;
+  std::array<char, 400> buffer{};  // 309 digits before the point at most, and 15 behind it
+  const auto* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                  std::chars_format::fixed, precision)
+                        .ptr;
+  double value = 0;
+  std::from_chars(buffer.data(), end, value);
+  return value;
+}
+
+/// Source: Jinja 3.1, do_round, method "common", which is Python's round(): of an integer itself.
 Value round(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
   const auto precision = integer_argument(arguments, 0, "precision").value_or(0);
   if (text_argument(arguments, 1, "method").value_or("common") != "common" || precision < 0 ||
       precision > 15) {
     return Error{ErrorKind::Unsupported, "round by another method than common is not known"};
   }
-  double number = 0;
-  if (const auto* integer = value.as_integer()) {
-    number = static_cast<double>(*integer);
-  } else if (const auto* real = value.as_float()) {
-    number = *real;
-  } else {
-    return invalid_error(fmt::format("round of {}", kind_name(value)));
+  if (value.as_integer() != nullptr) return value;
+  if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
+  if (const auto* real = value.as_float()) {
+    return ChatValue(rounded(*real, static_cast<int>(precision)));
   }
-  const double scale = std::pow(10.0, static_cast<double>(precision));
-  return ChatValue(std::nearbyint(number * scale) / scale);
+  return invalid_error(fmt::format("round of {}", kind_name(value)));
 }
 
 using Filter = Value (*)(const ChatValue&, const ChatArguments&, ChatBudget&);
 struct Row {
   std::string_view name;
   Filter apply;
+  std::string_view parameters;  // that are read, in their order; "*": it looks at them itself
 };
 constexpr auto kFilters = std::to_array<Row>({
-    {"abs", absolute},
-    {"capitalize", capitalize},
-    {"count", length},
-    {"d", fallback},
-    {"default", fallback},
-    {"dictsort", sorted_items},
-    {"first", first_item},
-    {"float", to_float},
-    {"indent", indent},
-    {"int", to_integer},
-    {"items", map_items},
-    {"join", joined_items},
-    {"last", last_item},
-    {"length", length},
-    {"list", as_list_value},
-    {"lower", lower},
-    {"map", mapped_items},
-    {"max", largest_item},
-    {"min", smallest_item},
-    {"reject", rejected_items},
-    {"rejectattr", rejected_by_attribute},
-    {"replace", replace},
-    {"reverse", reversed_items},
-    {"round", round},
-    {"safe", safe},
-    {"select", selected_items},
-    {"selectattr", selected_by_attribute},
-    {"sort", ordered_items},
-    {"string", to_text},
-    {"sum", sum_of_items},
-    {"title", title},
-    {"tojson", to_json},
-    {"trim", trim},
-    {"unique", unique_items},
-    {"upper", upper},
+    {"abs", absolute, ""},
+    {"capitalize", capitalize, ""},
+    {"count", length, ""},
+    {"d", fallback, "default_value boolean"},
+    {"default", fallback, "default_value boolean"},
+    {"dictsort", sorted_items, "case_sensitive by reverse"},
+    {"first", first_item, ""},
+    {"float", to_float, "default"},
+    {"indent", indent, "width first blank"},
+    {"int", to_integer, "default"},
+    {"items", map_items, ""},
+    {"join", joined_items, "d attribute"},
+    {"last", last_item, ""},
+    {"length", length, ""},
+    {"list", as_list_value, ""},
+    {"lower", lower, ""},
+    {"map", mapped_items, "*"},
+    {"max", largest_item, "case_sensitive attribute"},
+    {"min", smallest_item, "case_sensitive attribute"},
+    {"reject", rejected_items, "*"},
+    {"rejectattr", rejected_by_attribute, "*"},
+    {"replace", replace, "old new count"},
+    {"reverse", reversed_items, ""},
+    {"round", round, "precision method"},
+    {"safe", safe, ""},
+    {"select", selected_items, "*"},
+    {"selectattr", selected_by_attribute, "*"},
+    {"sort", ordered_items, "reverse case_sensitive attribute"},
+    {"string", to_text, ""},
+    {"sum", sum_of_items, "attribute start"},
+    {"title", title, ""},
+    {"tojson", to_json, "ensure_ascii indent separators sort_keys"},
+    {"trim", trim, "chars"},
+    {"unique", unique_items, "case_sensitive attribute"},
+    {"upper", upper, ""},
 });
 
 const Row* find_row(std::string_view name) {
@@ -265,7 +308,30 @@ const Row* find_row(std::string_view name) {
   return row == kFilters.end() ? nullptr : row;
 }
 
+bool is_among(std::string_view name, std::string_view names) {
+  const auto parts = split_text(names, " ", std::nullopt);
+  return std::find(parts.begin(), parts.end(), name) != parts.end();
+}
+
+std::size_t count_of(std::string_view names) {
+  const auto blanks = std::count(names.begin(), names.end(), ' ');
+  return names.empty() ? 0 : static_cast<std::size_t>(blanks) + 1;
+}
+
 }  // namespace
+
+Status check_arguments(std::string_view callee, const ChatArguments& arguments,
+                       std::size_t place_count, std::string_view names) {
+  const auto unknown = [&](std::string_view argument) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("an argument of {} that is not known: {}", callee, argument)};
+  };
+  if (arguments.values.size() > place_count) return unknown(std::to_string(place_count + 1));
+  for (const auto& [name, value] : arguments.named) {
+    if (!is_among(name, names)) return unknown(name.substr(0, 40));
+  }
+  return Done{};
+}
 
 Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget) {
   if (value.as_list() != nullptr || value.as_map() != nullptr) {
@@ -303,6 +369,9 @@ Result<ChatValue> apply_filter(std::string_view name, const ChatValue& value,
   MUSTER_TRY(budget.check_depth());
   const auto* text = value.as_text();
   MUSTER_TRY(budget.spend(text == nullptr ? 0 : text->size()));
+  if (row->parameters != "*") {
+    MUSTER_TRY(check_arguments(name, arguments, count_of(row->parameters), row->parameters));
+  }
   return row->apply(value, arguments, budget);
 }
 

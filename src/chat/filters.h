@@ -43,8 +43,8 @@ Status pay_for_comparisons(const ChatValue::List& items, const ChatValue& value,
 Result<ChatValue> call_method(const ChatValue& object, std::string_view name,
                               const ChatArguments& arguments, ChatBudget& budget);
 
-/// Whether a map has a method of this name, which then hides a key.
-bool is_map_method(std::string_view name);
+/// Whether Python's text, list or map has a method of this name, which then hides a map's key.
+bool has_method(const ChatValue& value, std::string_view name);
 
 /// Python's and Jinja's operators: "+", "//", "~", "<", "in".
 ///

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,14 @@ struct ChatArguments {
     return nullptr;
   }
 };
+
+/// Refuses an argument that is not read: one by place beyond the first `place_count`, or by another
+/// name than these, with blanks between them. What is read by place too, stands first.
+///
+/// Errors: Unsupported, with what is called and the argument: "an argument of find that is not
+/// known: 2".
+Status check_arguments(std::string_view callee, const ChatArguments& arguments,
+                       std::size_t place_count, std::string_view names);
 
 class ChatBudget;
 

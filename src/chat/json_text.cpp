@@ -21,7 +21,7 @@ namespace {
 void append_escape(unsigned code, std::string& out) { out += fmt::format("\\u{:04x}", code); }
 
 // Only what JSON forbids is escaped unless ASCII is asked for; then every other character becomes
-// UTF-16 units.
+// UTF-16 units, and so does DEL, as Python prints from ' ' to '~'.
 void append_quoted(std::string_view text, bool ensures_ascii, std::string& out) {
   out += '"';
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -39,7 +39,7 @@ void append_quoted(std::string_view text, bool ensures_ascii, std::string& out) 
       out += "\\b";
     } else if (c == '\f') {
       out += "\\f";
-    } else if (c < 0x20) {
+    } else if (c < 0x20 || (c == 0x7F && ensures_ascii)) {
       append_escape(c, out);
     } else if (c < 0x80 || !ensures_ascii) {
       out += static_cast<char>(c);

@@ -80,8 +80,9 @@ struct Choice {
 // its truth; further arguments belong to the test.
 Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choice,
              ChatBudget& budget) {
+  MUSTER_TRY(check_arguments(choice.is_kept ? "select" : "reject", arguments, SIZE_MAX, ""));
   const std::size_t first = choice.by_attribute ? 1 : 0;
-  const auto* attribute = choice.by_attribute ? arguments.find(0, "attribute") : nullptr;
+  const auto* attribute = choice.by_attribute ? arguments.find(0, "") : nullptr;
   if (choice.by_attribute && attribute == nullptr)
     return invalid_error("an attribute's name is missing");
   const auto* test = arguments.find(first, "");
@@ -160,18 +161,22 @@ Result<ChatValue> joined_items(const ChatValue& value, const ChatArguments& argu
   return ChatValue(std::move(out));
 }
 
-// With an attribute's name this looks it up; else the first argument names a filter and the rest
-// are its arguments.
+// The first argument names a filter, and the others are its own; without one an attribute is looked
+// up.
 Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
+  const auto* filter = arguments.values.empty() ? nullptr : arguments.values.data();
+  if (filter == nullptr) MUSTER_TRY(check_arguments("map", arguments, 0, "attribute default"));
   const auto* attribute = arguments.find(SIZE_MAX, "attribute");
   const auto* absent = arguments.find(SIZE_MAX, "default");
-  const auto* filter = attribute == nullptr ? arguments.find(0, "") : nullptr;
-  if (attribute == nullptr && (filter == nullptr || filter->as_text() == nullptr)) {
+  if (filter == nullptr ? attribute == nullptr : filter->as_text() == nullptr) {
     return invalid_error("map takes a filter's name or an attribute");
   }
   ChatArguments rest;
-  if (filter != nullptr) rest.values.assign(arguments.values.begin() + 1, arguments.values.end());
+  if (filter != nullptr) {
+    rest.values.assign(arguments.values.begin() + 1, arguments.values.end());
+    rest.named = arguments.named;
+  }
   ChatValue::List mapped;
   for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
     if (filter != nullptr) {

@@ -21,6 +21,57 @@ using Value = Result<ChatValue>;
 constexpr std::array<std::string_view, 11> kMapMethods{
     "clear", "copy",    "fromkeys",   "get",    "items", "keys",
     "pop",   "popitem", "setdefault", "update", "values"};
+constexpr auto kTextMethods = std::to_array<std::string_view>(
+    {"capitalize",   "casefold",    "center",    "count",      "encode",       "endswith",
+     "expandtabs",   "find",        "format",    "format_map", "index",        "isalnum",
+     "isalpha",      "isascii",     "isdecimal", "isdigit",    "isidentifier", "islower",
+     "isnumeric",    "isprintable", "isspace",   "istitle",    "isupper",      "join",
+     "ljust",        "lower",       "lstrip",    "maketrans",  "partition",    "removeprefix",
+     "removesuffix", "replace",     "rfind",     "rindex",     "rjust",        "rpartition",
+     "rsplit",       "rstrip",      "split",     "splitlines", "startswith",   "strip",
+     "swapcase",     "title",       "translate", "upper",      "zfill"});
+// Of a list and a tuple. Jinja's sandbox leaves out those that change a list.
+constexpr auto kListMethods = std::to_array<std::string_view>({"count", "index"});
+
+/// What of a method's arguments is read: so many by place, and these by name.
+struct Method {
+  std::string_view name;
+  std::size_t place_count;
+  std::string_view names = {};
+};
+// `join`, `get` and the like are not there without their first argument; they look themselves.
+constexpr auto kTextArguments = std::to_array<Method>({
+    {"capitalize", 0},
+    {"count", 1},
+    {"endswith", 1},
+    {"find", 1},
+    {"isdigit", 0},
+    {"join", 1},
+    {"lower", 0},
+    {"lstrip", 1},
+    {"replace", 3},
+    {"rfind", 1},
+    {"rstrip", 1},
+    {"split", 2, "sep maxsplit"},
+    {"splitlines", 0},
+    {"startswith", 1},
+    {"strip", 1},
+    {"upper", 0},
+});
+constexpr auto kMapArguments =
+    std::to_array<Method>({{"copy", 0}, {"get", 2}, {"items", 0}, {"keys", 0}, {"values", 0}});
+constexpr auto kListArguments = std::to_array<Method>({{"count", 1}, {"index", 1}});
+
+/// Python has more arguments of some methods: where a search begins, whether ends of lines are
+/// kept.
+template <std::size_t kCount>
+Status check_method(const std::array<Method, kCount>& methods, std::string_view name,
+                    const ChatArguments& arguments) {
+  const auto* found = std::find_if(methods.begin(), methods.end(),
+                                   [&](const Method& each) { return each.name == name; });
+  if (found == methods.end()) return Done{};
+  return check_arguments(name, arguments, found->place_count, found->names);
+}
 
 Error unknown(const ChatValue& object, std::string_view name) {
   return Error{ErrorKind::Unsupported, fmt::format("a method of {} that is not known: {}",
@@ -128,6 +179,7 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
                 ChatBudget& budget) {
   const auto& text = *object.as_text();
   MUSTER_TRY(budget.spend(text.size()));
+  MUSTER_TRY(check_method(kTextArguments, name, arguments));
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     return strip(text, name, arguments, budget);
   }
@@ -157,6 +209,7 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
                ChatBudget& budget) {
   const auto& map = *object.as_map();
   MUSTER_TRY(budget.spend(map.size()));
+  MUSTER_TRY(check_method(kMapArguments, name, arguments));
   if (name == "get") {
     const auto* key = arguments.find(0, "");
     if (key == nullptr) return invalid_error("get takes a key");
@@ -179,6 +232,7 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
 Value call_loop(const ChatValue& object, std::string_view name, const ChatArguments& arguments) {
   const auto& fields = **object.as_namespace();
   if (!fields.is_loop || name != "cycle" || arguments.values.empty()) return unknown(object, name);
+  MUSTER_TRY(check_arguments(name, arguments, SIZE_MAX, ""));
   std::int64_t index = 0;
   for (const auto& [key, value] : fields.fields) {
     if (key == "index0") index = *value.as_integer();
@@ -190,6 +244,7 @@ Value call_loop(const ChatValue& object, std::string_view name, const ChatArgume
 Value call_list(const ChatValue& object, std::string_view name, const ChatArguments& arguments,
                 ChatBudget& budget) {
   const auto& list = *object.as_list();
+  MUSTER_TRY(check_method(kListArguments, name, arguments));
   const auto* item = arguments.find(0, "");
   if (item == nullptr || (name != "index" && name != "count")) return unknown(object, name);
   MUSTER_TRY(pay_for_comparisons(list, *item, budget));
@@ -205,9 +260,15 @@ Value call_list(const ChatValue& object, std::string_view name, const ChatArgume
 }  // namespace
 
 // Also names that are not callable here: a map without such a field must not read as undefined
-// where Python has a method.
-bool is_map_method(std::string_view name) {
-  return std::find(kMapMethods.begin(), kMapMethods.end(), name) != kMapMethods.end();
+// where Python has a method, and templates tell a text from a list by what it has.
+bool has_method(const ChatValue& value, std::string_view name) {
+  const auto is_in = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (value.as_map() != nullptr) return is_in(kMapMethods);
+  if (value.as_text() != nullptr) return is_in(kTextMethods);
+  if (value.as_list() == nullptr) return false;
+  return is_in(kListMethods) || (name == "copy" && !value.is_tuple());
 }
 
 Result<ChatValue> call_method(const ChatValue& object, std::string_view name,

@@ -145,10 +145,11 @@ Result<ChatValue> apply_operator(std::string_view name, const ChatValue& left,
     return joined(*text, *right.as_text(), budget);
   }
   if (name == "+" && left.as_list() != nullptr && right.as_list() != nullptr) {
+    if (left.is_tuple() != right.is_tuple()) return wrong_kinds(name, left, right);
     auto list = *left.as_list();
     MUSTER_TRY(budget.take((list.size() + right.as_list()->size()) * sizeof(ChatValue)));
     list.insert(list.end(), right.as_list()->begin(), right.as_list()->end());
-    return ChatValue(std::move(list));
+    return left.is_tuple() ? ChatValue::tuple(std::move(list)) : ChatValue(std::move(list));
   }
   const auto a = integer_of(left);
   const auto b = integer_of(right);

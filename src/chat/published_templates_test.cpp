@@ -39,6 +39,16 @@ ChatInput input_of(const ChatValue& conversation) {
   return input;
 }
 
+/// By the template itself or for what the conversation is, not for want of a filter or a function.
+/// In Python a list and None do not have a text's methods, and Jinja's sandbox has no append.
+bool is_for_the_conversation(const Error& error) {
+  const auto lacks_method = [&](const char* kind) {
+    const auto words = std::string("a method of ") + kind + " that is not known: ";
+    return error.message.find(words) != std::string::npos;
+  };
+  return error.kind == ErrorKind::InvalidArgument || lacks_method("list") || lacks_method("None");
+}
+
 TEST(PublishedTemplates, GiveTheTextsThatTransformersGives) {
   const auto conversations = read_json(kFolder + "conversations.json");
   std::map<std::string, ChatTemplate> templates;
@@ -59,7 +69,8 @@ TEST(PublishedTemplates, GiveTheTextsThatTransformersGives) {
     }
     const auto text = templates.at(name).render(input_of(*conversations.find(conversation)));
     if (row.find("refused") != nullptr) {
-      EXPECT_FALSE(text) << *text;
+      ASSERT_FALSE(text) << *text;
+      EXPECT_TRUE(is_for_the_conversation(text.error())) << text.error().message;
       continue;
     }
     ASSERT_TRUE(text) << text.error().message;

@@ -81,6 +81,15 @@ class Parser : private ExpressionParser {
     return block;
   }
 
+  // A body that is called has no loop around it, whatever encloses its definition: a break there
+  // would leave a call.
+  Result<TemplateBlock> read_called_body(std::string_view end) {
+    const auto loops = std::exchange(loops_, 0);
+    auto block = MUSTER_TRY(read_body(end));
+    loops_ = loops;
+    return block;
+  }
+
   Result<std::unique_ptr<const Statement>> read_statement() {
     auto statement = std::make_unique<Statement>();
     statement->line = now().line;
@@ -99,7 +108,7 @@ class Parser : private ExpressionParser {
       statement->blocks.push_back(MUSTER_TRY(read_body("endfilter")));
     } else if (name == "generation") {
       statement->kind = Statement::Kind::Generation;
-      statement->blocks.push_back(MUSTER_TRY(read_body("endgeneration")));
+      statement->blocks.push_back(MUSTER_TRY(read_called_body("endgeneration")));
     } else if (name == "break" || name == "continue") {
       if (loops_ == 0) return fault(fmt::format("{} outside of a for", name));
       statement->kind = name == "break" ? Statement::Kind::Break : Statement::Kind::Continue;
@@ -191,8 +200,6 @@ class Parser : private ExpressionParser {
     return block;
   }
 
-  // A macro's body has no loop around it, whatever encloses its definition: a break there would
-  // leave a call.
   Status read_macro(Statement& statement) {
     statement.kind = Statement::Kind::Macro;
     statement.text = MUSTER_TRY(expect_name());
@@ -207,9 +214,7 @@ class Parser : private ExpressionParser {
       }
     }
     next();
-    const auto loops = std::exchange(loops_, 0);
-    statement.blocks.push_back(MUSTER_TRY(read_body("endmacro")));
-    loops_ = loops;
+    statement.blocks.push_back(MUSTER_TRY(read_called_body("endmacro")));
     return Done{};
   }
 

@@ -136,27 +136,25 @@ Result<TemplateRun::Flow> TemplateRun::run_statement(const Statement& statement,
       return run_if(statement, scope, out);
     case Statement::Kind::For:
       return run_for(statement, scope, out);
-    case Statement::Kind::Set:
-    case Statement::Kind::SetBlock: {
-      auto value =
-          MUSTER_TRY(statement.kind == Statement::Kind::Set ? value_of(*statement.expression, scope)
-                                                            : block_text(statement, scope));
+    case Statement::Kind::Set: {
+      auto value = MUSTER_TRY(value_of(*statement.expression, scope));
       MUSTER_TRY(assign(statement, scope, std::move(value)));
       return Flow::Next;
     }
+    case Statement::Kind::SetBlock:
+    case Statement::Kind::Filter:
+      return run_block_statement(statement, scope, out);
     case Statement::Kind::Macro: {
       std::shared_ptr<const ChatFunction> macro = std::make_shared<Macro>(*this, statement, scope);
       scope->set(statement.text, ChatValue(std::move(macro)));
       return Flow::Next;
     }
-    case Statement::Kind::Filter: {
-      const auto value = MUSTER_TRY(block_text(statement, scope));
-      const auto text = MUSTER_TRY(paid_text_of(value, budget_));
-      MUSTER_TRY(append(text, out));
-      return Flow::Next;
+    case Statement::Kind::Generation: {
+      // transformers runs it as a call with a block: what it sets is gone behind it.
+      auto inner = std::make_shared<ChatScope>();
+      inner->parent = scope;
+      return run(statement.blocks.front(), inner, out);
     }
-    case Statement::Kind::Generation:
-      return run(statement.blocks.front(), scope, out);
     case Statement::Kind::Break:
       return Flow::Break;
     case Statement::Kind::Continue:
@@ -194,10 +192,12 @@ Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, cons
 }
 
 // Each pass has a scope of its own. The items are a copy, so the body cannot change what the loop
-// goes over.
+// goes over. The else is for a loop without a pass that came to the end of its body: Jinja notes
+// that one has where the body ends. Source: Jinja 3.1, compiler.py, visit_For.
 Result<TemplateRun::Flow> TemplateRun::run_for(const Statement& statement, const Scope& scope,
                                                std::string& out) {
   const auto items = MUSTER_TRY(loop_items(statement, scope));
+  bool was_through = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
     MUSTER_TRY(budget_.spend());
     auto inner = std::make_shared<ChatScope>();
@@ -206,8 +206,9 @@ Result<TemplateRun::Flow> TemplateRun::run_for(const Statement& statement, const
     inner->set("loop", loop_of(items, i));
     const auto flow = MUSTER_TRY(run(statement.blocks.front(), inner, out));
     if (flow == Flow::Break) break;
+    was_through = was_through || flow == Flow::Next;
   }
-  if (items.empty() && statement.blocks.size() > 1) {
+  if (!was_through && statement.blocks.size() > 1) {
     auto inner = std::make_shared<ChatScope>();
     inner->parent = scope;
     return run(statement.blocks.back(), inner, out);
@@ -270,13 +271,30 @@ Status TemplateRun::append(std::string_view text, std::string& out) {
 }
 
 // The text is bound to a hidden name, by which the block's filters find it.
-Result<ChatValue> TemplateRun::block_text(const Statement& statement, const Scope& scope) {
+Result<TemplateRun::BlockText> TemplateRun::block_text(const Statement& statement,
+                                                       const Scope& scope) {
   auto inner = std::make_shared<ChatScope>();
   inner->parent = scope;
   std::string text;
-  MUSTER_TRY(run(statement.blocks.front(), inner, text));
+  const auto flow = MUSTER_TRY(run(statement.blocks.front(), inner, text));
+  if (flow != Flow::Next) return BlockText{.flow = flow};
   inner->set(kBlockText, ChatValue(std::move(text)));
-  return value_of(*statement.expression, inner);
+  auto made = MUSTER_TRY(value_of(*statement.expression, inner));
+  return BlockText{.text = std::move(made)};
+}
+
+// A block that a break or continue leaves sets and prints nothing.
+Result<TemplateRun::Flow> TemplateRun::run_block_statement(const Statement& statement,
+                                                           const Scope& scope, std::string& out) {
+  auto block = MUSTER_TRY(block_text(statement, scope));
+  if (block.flow != Flow::Next) return block.flow;
+  if (statement.kind == Statement::Kind::SetBlock) {
+    MUSTER_TRY(assign(statement, scope, std::move(block.text)));
+    return Flow::Next;
+  }
+  const auto text = MUSTER_TRY(paid_text_of(block.text, budget_));
+  MUSTER_TRY(append(text, out));
+  return Flow::Next;
 }
 
 // The scope is the one that the macro was defined in, not the caller's. A default may use the
@@ -426,8 +444,8 @@ Result<ChatValue> TemplateRun::map_of(const Expression& expression, const Scope&
   return ChatValue(std::move(map));
 }
 
-// A map's method that is not called would be a function in Python; a template that prints one is
-// broken, so it is refused.
+// A method that is not called would be a function in Python. A template that prints one is broken,
+// and one that asks whether it is defined would be told otherwise, so it is refused.
 Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const Scope& scope) {
   const auto value = MUSTER_TRY(value_of(*expression.parts[0], scope));
   if (const auto* fields = value.as_namespace()) {
@@ -435,7 +453,7 @@ Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const 
     if (const auto* field = field_of(**fields, expression.text)) return *field;
     return ChatValue(ChatValue::Undefined{expression.text});
   }
-  if (value.as_map() != nullptr && is_map_method(expression.text)) {
+  if (has_method(value, expression.text)) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("a method that is not called: {}", expression.text)};
   }
@@ -464,7 +482,7 @@ Result<ChatValue> TemplateRun::slice_of(const Expression& expression, const Scop
     MUSTER_TRY(budget_.take(places.size() * sizeof(ChatValue)));
     ChatValue::List taken;
     for (const auto place : places) taken.push_back((*list)[place]);
-    return ChatValue(std::move(taken));
+    return value.is_tuple() ? ChatValue::tuple(std::move(taken)) : ChatValue(std::move(taken));
   }
   if (const auto* text = value.as_text()) {
     MUSTER_TRY(budget_.take(text->size()));

@@ -54,8 +54,15 @@ class TemplateRun {
   Status assign(const TemplateStatement& statement, const Scope& scope, ChatValue value);
   Status unpack(const std::vector<std::string>& names, const Scope& scope, const ChatValue& value);
   Status append(std::string_view text, std::string& out);
-  /// The text of a statement's block, through its filters if it has any.
-  Result<ChatValue> block_text(const TemplateStatement& statement, const Scope& scope);
+  /// The text of a statement's block, through its filters if it has any; none where a break or
+  /// continue of the loop around it ends the block.
+  struct BlockText {
+    Flow flow = Flow::Next;
+    ChatValue text = {};
+  };
+  Result<BlockText> block_text(const TemplateStatement& statement, const Scope& scope);
+  Result<Flow> run_block_statement(const TemplateStatement& statement, const Scope& scope,
+                                   std::string& out);
 
   Result<ChatValue> value_of(const TemplateExpression& expression, const Scope& scope);
   Result<ChatValue> value_by_kind(const TemplateExpression& expression, const Scope& scope);

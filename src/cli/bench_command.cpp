@@ -13,17 +13,17 @@
 #include "base/child_process.h"
 #include "base/file.h"
 #include "bench/result/result_json.h"
-#include "bench/run/bench_run.h"
 #include "bench/selftest/selftest.h"
+#include "cli/bench_measurement.h"
 #include "cli/bench_options.h"
 #include "cli/bench_output.h"
-#include "cli/bench_subject.h"
 #include "cli/bench_view.h"
 #include "cli/command.h"
 #include "cli/flag_number.h"
 #include "cli/interrupt.h"
+#include "cli/sweep/init_file.h"
+#include "cli/sweep/sweep_run.h"
 #include "terminal/terminal_info.h"
-#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -36,8 +36,6 @@ constexpr int kObjectiveExit = 24;
 constexpr int kSignalBase = 128;
 
 bool is_cancelled() { return interrupt_signal() != 0; }
-
-void say(std::string_view text) { fmt::print(stderr, "muster: {}\n", printable(text)); }
 
 Status keep_result(const CommandContext& context, const std::string& json) {
   const auto file = context.arguments.value("--out");
@@ -60,58 +58,11 @@ Result<int> report(const CommandContext& context, const BenchResult& result) {
   return result.meets_objectives() ? 0 : kObjectiveExit;
 }
 
-// Figures of a run without a single answer would be figures of nothing.
-// The first problem that was seen goes into the error, because it is most likely why all of them
-// failed.
-Status check_answered(const BenchResult& result) {
-  std::string problem = "the time was over before the first";
-  for (const auto& point : result.points) {
-    for (const auto& trial : point.trials) {
-      if (trial.summary.answered > 0) return Done{};
-      if (!trial.samples.problems.empty()) problem = trial.samples.problems.front();
-    }
-  }
-  return Error{ErrorKind::Unavailable, "no request was answered: " + problem};
-}
-
 Result<int> run_measurement(const CommandContext& context, BenchTask task) {
-  auto plan = MUSTER_TRY(bench_plan(context.arguments, task));
+  const auto plan = MUSTER_TRY(bench_plan(context.arguments, task));
   // Before minutes are measured.
   if (const auto file = context.arguments.value("--out")) MUSTER_TRY(check_bench_output(*file));
-  BenchRunOptions options{.points = plan.points,
-                          .trials = plan.trials,
-                          .cooldown_seconds = plan.cooldown_seconds,
-                          .seed = plan.seed,
-                          .warm_up = plan.warm_up,
-                          .objectives = plan.objectives,
-                          .finds_peak = plan.finds_peak,
-                          .is_cancelled = is_cancelled,
-                          .on_step = say};
-  if (plan.tokenizer) options.count_tokens = MUSTER_TRY(token_counter(*plan.tokenizer));
-  catch_interrupts();
-  if (!plan.is_url()) say(fmt::format("starting a server with {}", plan.subject));
-  const auto server = MUSTER_TRY(open_bench_server(context, plan));
-  // A server that this command has started serves the one model of the plan; another one is asked
-  // for its list.
-  if (task != BenchTask::Http && plan.api.model.empty() && plan.is_url()) {
-    plan.api.model = MUSTER_TRY(first_listed_model(context, server));
-  }
-  const auto requests = MUSTER_TRY(make_bench_requests(plan, server));
-  options.target = &server.target;
-  options.requests = &requests;
-  if (server.own) options.server_cpu_seconds = [&server] { return server.own->cpu_seconds(); };
-  BenchResult result{.api = std::string(bench_api_name(plan.api.api)),
-                     .url = plan.subject.substr(0, plan.subject.find('?')),
-                     .model = plan.api.model,
-                     .server = {},
-                     .command = context.words,
-                     .settings = given_flags(context.arguments),
-                     .environment = find_environment(),
-                     .points = {},
-                     .order = {}};
-  MUSTER_TRY(run_bench(options, result));
-  MUSTER_TRY(check_answered(result));
-  return report(context, result);
+  return report(context, MUSTER_TRY(measure(context, plan)));
 }
 
 Result<double> percent(const Arguments& arguments, std::string_view flag, double usual) {
@@ -196,7 +147,7 @@ Result<int> run_selftest(const CommandContext& context) {
   SelftestOptions options{.null_server = program_beside("muster-null-server").string(),
                           .is_full = context.arguments.has("--full"),
                           .is_cancelled = is_cancelled,
-                          .on_step = say};
+                          .on_step = say_bench_step};
   if (const auto seed = context.arguments.value("--seed")) {
     options.seed = MUSTER_TRY(whole_number_of("--seed", *seed, {.example = 7}));
   }
@@ -217,11 +168,14 @@ Result<int> run_selftest(const CommandContext& context) {
 
 Result<int> run_bench_command(const CommandContext& context) {
   const auto task = MUSTER_TRY(bench_task(context.arguments));
+  // It keeps what was finished and says so itself.
+  if (task == BenchTask::Run) return run_bench_file(context);
+  if (task == BenchTask::Init) return write_bench_file(context);
   const auto ended = task == BenchTask::Diff       ? run_diff(context)
                      : task == BenchTask::Selftest ? run_selftest(context)
                                                    : run_measurement(context, task);
   if (!ended && interrupt_signal() != 0) {
-    say("interrupted; nothing of this run is kept");
+    say_bench_step("interrupted; nothing of this run is kept");
     return kSignalBase + interrupt_signal();
   }
   return ended;

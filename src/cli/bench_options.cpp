@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -28,19 +29,20 @@ constexpr std::uint32_t kBatchMost = 4'096;
 constexpr double kDefaultSeconds = 10;
 // Where the search for a peak begins when --rate does not say: low enough for most servers.
 constexpr double kDefaultPeakRate = 10;
-constexpr std::size_t kTextsMost = 20'000;  // that are generated: memory, and time before the run
 constexpr std::size_t kTextsLeast = 1'000;
 
 struct TaskName {
   std::string_view name;
   BenchTask task;
+  char letter;
 };
 constexpr std::array kTasks{
-    TaskName{"http", BenchTask::Http},     TaskName{"embed", BenchTask::Embed},
-    TaskName{"rerank", BenchTask::Rerank}, TaskName{"generate", BenchTask::Generate},
-    TaskName{"diff", BenchTask::Diff},     TaskName{"selftest", BenchTask::Selftest}};
+    TaskName{"http", BenchTask::Http, 'h'},     TaskName{"embed", BenchTask::Embed, 'e'},
+    TaskName{"rerank", BenchTask::Rerank, 'r'}, TaskName{"generate", BenchTask::Generate, 'g'},
+    TaskName{"run", BenchTask::Run, 'R'},       TaskName{"init", BenchTask::Init, 'i'},
+    TaskName{"diff", BenchTask::Diff, 'd'},     TaskName{"selftest", BenchTask::Selftest, 's'}};
 
-// Letters of the tasks for which a flag counts: h e r g (measuring), d, s.
+// Letters of the tasks for which a flag counts: h e r g (measuring), R (a file's points), i, d, s.
 struct FlagUse {
   std::string_view flag;
   std::string_view tasks;
@@ -64,6 +66,7 @@ constexpr std::array kUses{FlagUse{"--clients", "herg"},
                            FlagUse{"--ignore-eos", "g"},
                            FlagUse{"--completions", "g"},
                            FlagUse{"--tokenizer", "g"},
+                           FlagUse{"--extra-body", "erg"},
                            FlagUse{"--model", "erg"},
                            FlagUse{"--api-key-file", "herg"},
                            FlagUse{"--ca-file", "herg"},
@@ -71,8 +74,11 @@ constexpr std::array kUses{FlagUse{"--clients", "herg"},
                            FlagUse{"--client-key", "herg"},
                            FlagUse{"--slo", "herg"},
                            FlagUse{"--find-peak", "herg"},
-                           FlagUse{"--out", "herg"},
-                           FlagUse{"--json", "hergds"},
+                           FlagUse{"--resume", "R"},
+                           FlagUse{"--restart", "R"},
+                           FlagUse{"--allow-missing", "R"},
+                           FlagUse{"--out", "hergi"},
+                           FlagUse{"--json", "hergdsR"},
                            FlagUse{"--confidence", "d"},
                            FlagUse{"--tolerance", "d"},
                            FlagUse{"--full", "s"}};
@@ -125,8 +131,7 @@ Result<ArrivalLaw> arrival_law(const Arguments& arguments) {
   return invalid("--arrivals", "poisson or constant", text);
 }
 
-// "100" or "10..200".
-// A ramp takes the whole time of sending; one rate has no ramp.
+// "100" or "10..200". A ramp takes so long; one rate has no ramp.
 Result<ArrivalPlan> rate_plan(std::string_view text, ArrivalLaw law, double seconds) {
   constexpr std::string_view kTo = "..";
   const auto to = text.find(kTo);
@@ -148,6 +153,11 @@ Result<ArrivalPlan> rate_plan(std::string_view text, ArrivalLaw law, double seco
                      .ramp_seconds = to == std::string_view::npos ? 0 : seconds};
 }
 
+// A number of requests alone takes as long as it takes.
+bool is_by_count(const Arguments& arguments) {
+  return arguments.has("--requests") && !arguments.has("--duration");
+}
+
 Result<LoadOptions> common_load(const Arguments& arguments) {
   LoadOptions load;
   load.connections_most = MUSTER_TRY(
@@ -156,11 +166,9 @@ Result<LoadOptions> common_load(const Arguments& arguments) {
       MUSTER_TRY(seconds_or(arguments, "--timeout", load.answer_limit_seconds));
   load.requests_most =
       MUSTER_TRY(number_or<std::uint64_t>(arguments, "--requests", kSamplesMost, 1, kSamplesMost));
-  // A number of requests alone takes as long as it takes.
   constexpr double kLong = 86'400;
-  const bool is_by_count = arguments.has("--requests") && !arguments.has("--duration");
-  load.seconds =
-      MUSTER_TRY(seconds_or(arguments, "--duration", is_by_count ? kLong : kDefaultSeconds));
+  const double usual = is_by_count(arguments) ? kLong : kDefaultSeconds;
+  load.seconds = MUSTER_TRY(seconds_or(arguments, "--duration", usual));
   return load;
 }
 
@@ -184,7 +192,13 @@ Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
   if (const auto rates = arguments.value("--rate")) {
     for (const auto& rate : split(*rates, ',')) {
       auto load = common;
-      load.arrivals = MUSTER_TRY(rate_plan(trim(rate), law, load.seconds));
+      auto arrivals = MUSTER_TRY(rate_plan(trim(rate), law, load.seconds));
+      if (is_by_count(arguments) && arrivals.ramp_seconds > 0) {
+        // In which so many requests are expected, at the mean of both rates.
+        arrivals.ramp_seconds = 2.0 * static_cast<double>(load.requests_most) /
+                                (arrivals.rate_begin + arrivals.rate_end);
+      }
+      load.arrivals = std::move(arrivals);
       add(load);
     }
     return Done{};
@@ -234,9 +248,13 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   if (!arguments.values("--input").empty() && arguments.has("--prompt-words")) {
     return refuse("--input and --prompt-words are two kinds of texts");
   }
-  if (plan.is_url() && !arguments.settings.empty()) {
-    return refuse(fmt::format("{} is for a server that is started here, and {} runs already",
-                              arguments.settings.front().place, plan.subject));
+  for (const auto& given : arguments.settings) {
+    if (given.id == SettingId::Field) {
+      if (plan.inputs.empty()) return refuse("--field counts with --input");
+    } else if (plan.is_url()) {
+      return refuse(fmt::format("{} is for a server that is started here, and {} runs already",
+                                given.place, plan.subject));
+    }
   }
   if (!plan.is_url() && (arguments.has("--model") || arguments.has("--api-key-file"))) {
     return refuse("--model and --api-key-file are for a server that runs already");
@@ -265,7 +283,7 @@ std::size_t BenchPlan::texts_wanted() const {
   double requests = 0;
   for (const auto& point : points) {
     // A closed loop may be as fast as it likes.
-    double count = static_cast<double>(kTextsMost);
+    double count = static_cast<double>(kMadeTextsMost);
     if (point.load.arrivals) {
       const auto& arrivals = *point.load.arrivals;
       count = arrivals.law == ArrivalLaw::Trace
@@ -275,9 +293,9 @@ std::size_t BenchPlan::texts_wanted() const {
     requests = std::max(requests, std::min(count, static_cast<double>(point.load.requests_most)));
   }
   const double per_request = api.texts_per_request + (task == BenchTask::Rerank ? 1 : 0);
-  return std::clamp(
-      static_cast<std::size_t>(std::min(requests * per_request, static_cast<double>(kTextsMost))),
-      kTextsLeast, kTextsMost);
+  return std::clamp(static_cast<std::size_t>(
+                        std::min(requests * per_request, static_cast<double>(kMadeTextsMost))),
+                    kTextsLeast, kMadeTextsMost);
 }
 
 Result<BenchTask> bench_task(const Arguments& arguments) {
@@ -293,14 +311,20 @@ Result<BenchTask> bench_task(const Arguments& arguments) {
                              nearest ? fmt::format("did you mean {}?", *nearest)
                                      : fmt::format("it knows {}", fmt::join(names, ", ")))};
   }
-  // The first letters of the tasks differ, which the table above relies on.
-  const char letter = word.front();
   for (const auto& use : kUses) {
     const bool is_given = arguments.has(use.flag) || !arguments.values(use.flag).empty();
-    if (is_given && use.tasks.find(letter) == std::string_view::npos) {
+    if (is_given && use.tasks.find(found->letter) == std::string_view::npos) {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("{} has no meaning for muster bench {}", use.flag, word)};
     }
+  }
+  constexpr std::string_view kMeasuring = "herg";
+  const bool is_measuring = kMeasuring.find(found->letter) != std::string_view::npos;
+  if (!is_measuring && !arguments.settings.empty()) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("{} has no meaning for muster bench {}{}", arguments.settings.front().place,
+                    word, found->task == BenchTask::Run ? ": its file says it" : "")};
   }
   return found->task;
 }
@@ -317,8 +341,11 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   plan.seed = MUSTER_TRY(number_or<std::uint64_t>(arguments, "--seed", 1, 0, ~0ULL));
   plan.warm_up = MUSTER_TRY(warm_up_rule(arguments));
   plan.finds_peak = arguments.has("--find-peak");
-  if (const auto slo = arguments.value("--slo"))
-    plan.objectives = MUSTER_TRY(parse_objectives(*slo));
+  if (const auto slo = arguments.value("--slo")) {
+    auto objectives = parse_objectives(*slo);
+    if (!objectives) return Error{objectives.error().kind, "--slo: " + objectives.error().message};
+    plan.objectives = std::move(*objectives);
+  }
   MUSTER_TRY(add_points(arguments, plan.points));
   plan.inputs = arguments.values("--input");
   plan.tokenizer = arguments.value("--tokenizer");
@@ -332,6 +359,10 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
   plan.api.output_tokens = MUSTER_TRY(
       parse_length_law("--output-tokens", arguments.value("--output-tokens").value_or("64")));
   plan.api.ignores_eos = arguments.has("--ignore-eos");
+  if (const auto body = arguments.value("--extra-body")) {
+    MUSTER_TRY(check_extra_body(*body));
+    plan.api.extra_body = *body;
+  }
   plan.api.seed = plan.seed;
   MUSTER_TRY(check_together(arguments, plan));
   return plan;

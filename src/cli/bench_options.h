@@ -15,7 +15,7 @@
 namespace muster {
 
 /// What `muster bench` is asked to measure.
-enum class BenchTask : std::uint8_t { Http, Embed, Rerank, Generate, Diff, Selftest };
+enum class BenchTask : std::uint8_t { Http, Embed, Rerank, Generate, Run, Init, Diff, Selftest };
 
 /// The flags of `muster bench`, and its help.
 CommandSpec bench_spec();
@@ -38,6 +38,8 @@ struct BenchPlan {
   bool finds_peak = false;
   LengthLaw prompt_words{.median = 0};        // 0: texts come from files
   std::vector<std::string> inputs = {};       // files
+  std::string field = "text";                 // of .jsonl and .csv
+  bool is_field_asked_for = false;            // by a flag
   std::optional<std::string> tokenizer = {};  // the folder of a model, or a tokenizer.json
 
   bool is_url() const { return subject.starts_with("http://") || subject.starts_with("https://"); }

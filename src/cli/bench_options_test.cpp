@@ -69,6 +69,19 @@ TEST(BenchPlan, RunsByCountForAsLongAsItTakes) {
             1);
 }
 
+// 105 requests at 10 to 200 a second, 105 at the mean: a second.
+TEST(BenchPlan, RaisesARateByCountOverTheRequests) {
+  const auto ramp_of = [](std::vector<std::string> more) {
+    std::vector<std::string> words{"embed", "http://h:1", "--requests=105"};
+    words.insert(words.end(), more.begin(), more.end());
+    return plan(words)->points[0].load.arrivals->ramp_seconds;
+  };
+  EXPECT_EQ(ramp_of({"--rate=10..200"}), 1);
+  EXPECT_EQ(ramp_of({"--rate=200..10"}), 1);
+  EXPECT_EQ(ramp_of({"--rate=10..200", "--duration=20s"}), 20) << "whichever ends first";
+  EXPECT_EQ(ramp_of({"--rate=10"}), 0);
+}
+
 TEST(BenchPlan, ReadsATrace) {
   const auto file = ::testing::TempDir() + "bench_trace." + std::to_string(::getpid());
   std::ofstream(file) << "0\n1.5\n";
@@ -93,9 +106,36 @@ TEST(BenchPlan, WantsAsManyTextsAsTheRunCanUse) {
   EXPECT_EQ(plan({"rerank", "http://h:1", "--requests=200"})->texts_wanted(), 1'800U);
 }
 
+TEST(BenchPlan, TakesMoreMembersOfABodyAndTheFieldOfATextFile) {
+  const auto made = plan(
+      {"embed", "http://h:1", "--extra-body={\"user\":\"x\"}", "--input=a.jsonl", "--field=body"});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->api.extra_body, "{\"user\":\"x\"}");
+  EXPECT_EQ(refusal({"generate", "M", "--extra-body={\"stream\":false}"}),
+            "--extra-body has stream, which the benchmark itself sets");
+  EXPECT_EQ(refusal({"embed", "M", "--field=body"}), "--field counts with --input");
+  EXPECT_EQ(refusal({"http", "http://h", "--extra-body={}"}),
+            "--extra-body has no meaning for muster bench http");
+}
+
+TEST(BenchTaskOf, KnowsFilesOfPointsByTheirOwnFlags) {
+  EXPECT_EQ(*bench_task(parsed({"run", "b.yaml", "a.b=c", "--resume", "--json"})), BenchTask::Run);
+  EXPECT_EQ(*bench_task(parsed({"init", "-o", "b.yaml"})), BenchTask::Init);
+  EXPECT_EQ(refusal({"run", "b.yaml", "--trials=5"}),
+            "--trials has no meaning for muster bench run");
+  EXPECT_EQ(refusal({"rerank", "M", "--resume"}),
+            "--resume has no meaning for muster bench rerank");
+  EXPECT_EQ(refusal({"run", "b.yaml", "--devices=2xcpu"}),
+            "--devices has no meaning for muster bench run: its file says it");
+  EXPECT_EQ(refusal({"diff", "a", "b", "--devices=2xcpu"}),
+            "--devices has no meaning for muster bench diff");
+}
+
 TEST(BenchPlan, SaysWhatIsWrong) {
   EXPECT_EQ(refusal({"embedd", "M"}), "muster bench does not know embedd; did you mean embed?");
   EXPECT_EQ(refusal({"embed"}), "muster bench embed wants one model or URL");
+  EXPECT_EQ(refusal({"embed", "M", "--slo=latency_p99<5"}),
+            "--slo: latency_p99 wants a time with its unit, as 500ms: \"5\"");
   EXPECT_EQ(refusal({"embed", "M", "--output-tokens=5"}),
             "--output-tokens has no meaning for muster bench embed");
   EXPECT_EQ(refusal({"diff", "a", "b", "--rate=5"}), "--rate has no meaning for muster bench diff");

@@ -10,9 +10,11 @@ CommandSpec bench_spec() {
   return {
       .name = "bench",
       .summary = "measure a server, with intervals; compare two results",
-      .usage = "embed|rerank|generate MODEL-or-URL | http URL | diff A B | selftest [PART...]",
+      .usage =
+          "embed|rerank|generate MODEL-or-URL | http URL | run FILE [KEY=VALUE...] | "
+          "init [MODEL] | diff A B | selftest [PART...]",
       .positional_least = 1,
-      .positional_most = 16,
+      .positional_most = 64,
       .groups =
           {{"The load",
             {},
@@ -30,7 +32,7 @@ CommandSpec bench_spec() {
              {"--cooldown", "TIME", "between trials (default: 1s)"},
              {"--seed", "N", "of everything random (default: 1)"}}},
            {"What is sent",
-            {},
+            {SettingId::Field},
             {{.name = "--input",
               .value_name = "FILE",
               .help = "texts (.txt, .jsonl, .csv); with http a body a line",
@@ -40,9 +42,10 @@ CommandSpec bench_spec() {
              {"--output-tokens", "LENGTH", "generate: max_tokens (default: 64)"},
              {"--ignore-eos", "", "generate: exactly so many, where the server can"},
              {"--completions", "", "generate: /v1/completions instead of chat"},
-             {"--tokenizer", "MODEL", "generate: counts tokens instead of the server"}}},
+             {"--tokenizer", "MODEL", "generate: counts tokens instead of the server"},
+             {"--extra-body", "JSON", "more members of each request: {\"top_p\": 0.9}"}}},
            {"The server",
-            {SettingId::Devices, SettingId::Precision},
+            {SettingId::Devices, SettingId::Precision, SettingId::AutoTruncate},
             {{"--model", "NAME",
               "the name it has there (default: the first it lists for the task)"},
              {"--api-key-file", "FILE", "holds the key that it asks for"},
@@ -53,6 +56,11 @@ CommandSpec bench_spec() {
             {},
             {{"--slo", "LIST", "\"ttft_p99<500ms,tpot_p50<50ms,error_rate<1%\""},
              {"--find-peak", "", "the highest rate that keeps them"}}},
+           {"The points of a file",
+            {},
+            {{"--resume", "", "run: only the points that are missing or invalid"},
+             {"--restart", "", "run: drop the results that are there, and measure all points"},
+             {"--allow-missing", "", "run: also where devices are missing, on those there are"}}},
            {"Comparison and self-test",
             {},
             {{"--confidence", "PERCENT", "diff: of all verdicts together (default: 99)"},
@@ -60,25 +68,35 @@ CommandSpec bench_spec() {
              {"--full", "", "selftest: as many runs as the project's promises"}}},
            {"Output",
             {},
-            {{"--out", "FILE", "the result with all samples, for diff", "-o"},
+            {{"--out", "FILE", "the result with all samples, for diff; init: the file", "-o"},
              {"--json", "", "the result on standard output"}}}},
       .examples =
           "  muster bench embed MODEL --clients 1,8,32 --trials 5 -o before.json\n"
           "  muster bench generate http://127.0.0.1:8001 --rate 4 --duration 60s\n"
           "  muster bench generate SmolLM2-135M-Instruct.Q4_1.gguf --devices 2xcpu\n"
           "  muster bench embed http://127.0.0.1:8000 --slo \"latency_p99<50ms\" --find-peak\n"
+          "  muster bench init MODEL -o bench.yaml\n"
+          "  muster bench run bench.yaml scenario.num_samples=64 --restart\n"
           "  muster bench diff before.json after.json\n"
           "  muster bench selftest\n"
           "\n"
           "A MODEL is served here, on a free port, and the server is ended afterwards. A\n"
           "LENGTH is a number or lognormal:MEDIAN:SIGMA. Latency counts from the time at\n"
-          "which a request was meant to be sent. The exit code is 22 when this program\n"
-          "itself was too late, 23 when B is worse, 24 when an objective is missed.\n"
-          "docs/bench.md explains the figures.\n",
+          "which a request was meant to be sent.\n"
+          "\n"
+          "`init` writes a FILE with a comment for each key. `run` measures every combination\n"
+          "of the lists in it and keeps each point as it is finished: a CSV for all, a result\n"
+          "for each. KEY=VALUE takes the place of what FILE says.\n"
+          "\n"
+          "The exit code is 22 when the run, or a point, cannot be trusted, mostly because\n"
+          "this program itself was too late, 23 when B is worse, 24 when an objective is\n"
+          "missed. docs/bench.md explains the figures, docs/formats/bench-run.md the FILE.\n",
       .verbs = {{"embed", "vectors of texts: a model or a URL", WordKind::Model},
                 {"rerank", "documents ranked for a query: a model or a URL", WordKind::Model},
                 {"generate", "streamed replies: a model or a URL", WordKind::Model},
                 {"http", "any URL"},
+                {"run", "every point of a file: batch sizes, precisions, devices", WordKind::File},
+                {"init", "write such a file for this machine", WordKind::Model},
                 {"diff", "compare two results", WordKind::File},
                 {"selftest", "try the instrument itself"}},
   };

@@ -11,11 +11,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/child_process.h"
+#include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
 #include "cli/server_client.h"
+#include "cli/sweep/server_account.h"
 #include "dataset/text_reader.h"
+#include "net/http_client.h"
 #include "tokenizer/tokenizer.h"
 
 namespace muster {
@@ -58,6 +62,20 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
   return server;
 }
 
+// A server is ready with its first device. Requests that were sent then would measure fewer devices
+// than were asked for, until the others have come.
+Status wait_for_devices(const ChildServer& server) {
+  bool is_told = false;
+  const auto have_all_come = [&is_told](const HttpAnswer& answer) {
+    const auto coming = read_server_account("", answer.body).coming;
+    if (!coming.empty() && !std::exchange(is_told, true)) {
+      say_bench_step(fmt::format("waiting for {}", fmt::join(coming, ", ")));
+    }
+    return coming.empty();
+  };
+  return server.wait_for_answer("/v1/devices", have_all_come, kStartLimit, is_cancelled);
+}
+
 Result<BenchServer> start_server(const CommandContext& context, const BenchPlan& plan) {
   if (plan.task == BenchTask::Http) {
     return Error{
@@ -78,6 +96,7 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,
                                              own_server_environment(context.sources.environment)));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
+  MUSTER_TRY(wait_for_devices(*server.own));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));
   return server;  // it asks for no key
 }
@@ -98,21 +117,9 @@ std::string task_of(const Json& model) {
   return "";
 }
 
-Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {
-  // To any URL a line is sent as it is, JSON too.
-  const auto format =
-      plan.task == BenchTask::Http ? std::optional(TextFormat::Lines) : std::optional<TextFormat>();
-  const auto reader = MUSTER_TRY(TextReader::open({.inputs = plan.inputs, .format = format}));
-  std::vector<std::string> texts;
-  TextRecord record;
-  while (MUSTER_TRY(reader->next(record))) {
-    if (record.fault) return stopping_fault(record);
-    if (texts.size() == kTextsMost) {
-      return Error{ErrorKind::ResourceExhausted,
-                   fmt::format("--input has more than {} texts", kTextsMost)};
-    }
-    texts.push_back(record.text);
-  }
+// A run of no request would be a run of nothing.
+Result<std::vector<std::string>> sendable_texts(const BenchPlan& plan) {
+  auto texts = MUSTER_TRY(read_bench_texts(plan));
   if (texts.empty()) {
     return Error{ErrorKind::InvalidArgument, "--input has no text: nothing can be sent"};
   }
@@ -120,6 +127,26 @@ Result<std::vector<std::string>> read_texts(const BenchPlan& plan) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> read_bench_texts(const BenchPlan& plan) {
+  TextReaderOptions options{
+      .inputs = plan.inputs, .field = plan.field, .is_field_asked_for = plan.is_field_asked_for};
+  // To any URL a line is sent as it is, JSON too.
+  if (plan.task == BenchTask::Http) options.format = TextFormat::Lines;
+  const auto reader = MUSTER_TRY(TextReader::open(std::move(options)));
+  std::vector<std::string> texts;
+  TextRecord record;
+  while (MUSTER_TRY(reader->next(record))) {
+    if (record.fault) return *record.fault;
+    if (texts.size() == kTextsMost) {
+      return Error{
+          ErrorKind::ResourceExhausted,
+          fmt::format("{} has more than {} texts", fmt::join(plan.inputs, ", "), kTextsMost)};
+    }
+    texts.push_back(record.text);
+  }
+  return texts;
+}
 
 Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan) {
   return plan.is_url() ? find_server(context, plan) : start_server(context, plan);
@@ -157,12 +184,12 @@ Result<std::string> fitting_model(const std::string& body, BenchTask task) {
 Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchServer& server) {
   if (plan.task == BenchTask::Http) {
     std::vector<std::string> bodies;
-    if (!plan.inputs.empty()) bodies = MUSTER_TRY(read_texts(plan));
+    if (!plan.inputs.empty()) bodies = MUSTER_TRY(sendable_texts(plan));
     return prepare_plain_requests(server.target.url, server.plain_target, bodies, server.headers);
   }
   const auto texts = plan.inputs.empty()
                          ? generate_texts(plan.prompt_words, plan.texts_wanted(), plan.seed)
-                         : MUSTER_TRY(read_texts(plan));
+                         : MUSTER_TRY(sendable_texts(plan));
   auto api = plan.api;
   api.headers = server.headers;
   return prepare_requests(server.target.url, api, texts, plan.tokenizer.has_value());

@@ -25,7 +25,7 @@ struct BenchServer {
 };
 
 /// Finds the server of a URL, or starts `muster serve` with a model, without its cache, and waits
-/// until it is ready.
+/// until each of its devices is ready or has failed.
 ///
 /// Errors: those of HttpClientTarget::find and ChildServer; InvalidArgument (`http` without a URL);
 /// NotFound (no such key file).
@@ -40,6 +40,12 @@ Result<std::string> first_listed_model(const CommandContext& context, const Benc
 ///
 /// Errors: NotFound, with what there is, where no model is for the task. Threads: pure.
 Result<std::string> fitting_model(const std::string& body, BenchTask task);
+
+/// The texts of a run's files: lines, or a field of each record.
+///
+/// Errors: those of TextReader, of the first record that is broken; ResourceExhausted for more than
+/// a million.
+Result<std::vector<std::string>> read_bench_texts(const BenchPlan& plan);
 
 /// The requests of a run, of the texts of its files or of generated ones.
 ///

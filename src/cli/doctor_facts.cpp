@@ -150,6 +150,9 @@ Result<Examination> examine(const CommandContext& context) {
   if (examination.collector) machine = examination.collector->machine();
   facts.inventory = MUSTER_TRY(watched_inventory(machine, options, facts.cuda_visible_devices));
   if (!facts.is_simulated) {
+    if (const auto worker = find_worker_program(context.config)) {
+      facts.inventory.standins = find_standins(worker->path);
+    }
     facts.system = read_system_facts(options.root);
     facts.torch = torch_facts(context.config, !facts.inventory.gpus.empty());
     facts.worker = worker_facts(context.config, facts.torch);

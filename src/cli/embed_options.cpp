@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "cli/device_choice.h"
+#include "cli/device_watch.h"
 #include "cli/find_machine.h"
 #include "cli/places.h"
 #include "cli/plan_devices.h"
@@ -183,6 +184,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   options.skip_bad = config.is_on(SettingId::SkipBad).value_or(false);
   const auto devices = MUSTER_TRY(devices_of_plan(context, options.model));
   MUSTER_TRY(fill_machine_options(config, context.clock, devices, options));
+  options.device_news = MUSTER_TRY(watch_for_faults(config, options.devices, context.clock));
   return options;
 }
 

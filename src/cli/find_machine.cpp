@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/environment.h"
+#include "cli/places.h"
 #include "cli/telemetry_options.h"
 #include "hw/inventory.h"
 #include "telemetry/collector.h"
@@ -66,6 +67,10 @@ Result<FoundMachine> find_machine(const Config& config, const Clock& clock, bool
   MachineSources sources;
   sources.root = options.root;
   found.inventory = MUSTER_TRY(find_inventory(sources));
+  // Without a worker there is nothing that could open them; who needs one says so.
+  if (const auto worker = find_worker_program(config)) {
+    found.inventory.standins = find_standins(worker->path);
+  }
   if (!look_for_gpus) {
     found.inventory.gpu_absent_reason = "GPUs were not looked for";
     return found;

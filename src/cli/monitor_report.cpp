@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -33,7 +34,8 @@ EnergyEdge edge_of(const std::vector<EnergyEdge>& edges, std::uint32_t device) {
   EnergyEdge none;
   none.device = device;
   none.missing_reason =
-      "its energy counter was not read: the device is left out, or its driver is not open yet";
+      "its energy counter was not read: the device is left out or not listed any more, or its "
+      "driver is not open yet";
   return none;
 }
 
@@ -138,7 +140,12 @@ void add_rows(const CommandUse::OfDevice& device, Table& table) {
 
 Result<std::shared_ptr<CommandMeter>> CommandMeter::start(Collector& collector,
                                                           const Clock& clock) {
-  const auto edges = MUSTER_TRY(collector.find_edges(kEdgeLimit));
+  auto edges = MUSTER_TRY(collector.find_edges(kEdgeLimit));
+  // A CPU that was slow to answer has held up all others: their edges are sought once more.
+  const auto is_old = [&](const EnergyEdge& edge) {
+    return edge.at && clock.now() - *edge.at > kEdgeLimit;
+  };
+  if (std::ranges::any_of(edges, is_old)) edges = MUSTER_TRY(collector.find_edges(kEdgeLimit));
   const std::shared_ptr<CommandMeter> meter(new CommandMeter(collector, clock, edges));
   collector.subscribe([meter](const DeviceSample& sample) { meter->add(sample); });
   return meter;

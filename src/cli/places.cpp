@@ -85,6 +85,11 @@ Result<FoundPlace> find_torch_root(const Config& config) {
                   root.error().message)};
 }
 
+std::string torch_version(const fs::path& root) {
+  const auto text = read_file(root / "version.py", kVersionFileSizeMax);
+  return text ? version_in(*text) : std::string();
+}
+
 // Beside this program: the two are of one build and speak one protocol.
 Result<FoundPlace> find_worker_program(const Config& config) {
   const auto& given = config.at(SettingId::WorkerProgram);

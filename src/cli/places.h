@@ -26,6 +26,9 @@ Result<FoundPlace> find_torch_root(const Config& config);
 /// Errors: NotFound (no libtorch_cpu.so), Unsupported (another version, by name).
 Result<std::filesystem::path> check_torch_root(const std::filesystem::path& folder);
 
+/// "2.11.0+cpu": what such a folder says of itself; empty where that cannot be read.
+std::string torch_version(const std::filesystem::path& root);
+
 /// muster-worker: the setting, else the file beside this program.
 ///
 /// Errors: NotFound (nothing there), InvalidArgument (not a program).

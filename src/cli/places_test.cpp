@@ -63,6 +63,8 @@ TEST_F(PlacesTest, TakesTheFolderTorchOrTheOneThatHoldsIt) {
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_EQ(*found, root);
   }
+  EXPECT_EQ(torch_version(root), "2.11.0+cpu");
+  EXPECT_EQ(torch_version(folder_ / "none"), "");
 }
 
 TEST_F(PlacesTest, RefusesAnotherVersionByName) {

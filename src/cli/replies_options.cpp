@@ -10,6 +10,8 @@
 #include "cli/decoder_flags.h"
 #include "cli/embed_options.h"
 #include "cli/places.h"
+#include "modelfile/decoder_config.h"
+#include "serving/decoder_memory.h"
 
 namespace muster {
 namespace {
@@ -64,6 +66,12 @@ Status check_prompt_flags(const CommandContext& context) {
   return Done{};
 }
 
+std::uint64_t bytes_beside_cache(const std::filesystem::path& source, DecoderPrecision precision) {
+  const auto spec = read_decoder_spec(source);
+  const auto demand = spec ? decoder_demand(source, precision, spec->length_max) : spec.error();
+  return demand ? demand->total() : 0;
+}
+
 Result<RepliesOptions> replies_options(const CommandContext& context) {
   const auto& arguments = context.arguments;
   const auto& config = context.config;
@@ -81,7 +89,8 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   MUSTER_TRY(check_standard_output(options));
   auto found = MUSTER_TRY(decoder_devices(context));
   options.devices = std::move(found.devices);
-  options.free_bytes = found.free_bytes;
+  options.memory = {.free_bytes = found.free_bytes,
+                    .other_bytes = bytes_beside_cache(options.source, options.precision)};
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(config)).path;

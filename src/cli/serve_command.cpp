@@ -36,6 +36,7 @@
 #include "serving/generation_service.h"
 #include "serving/inference_service.h"
 #include "telemetry/collector.h"
+#include "telemetry/device_faults.h"
 #include "terminal/text_width.h"
 
 namespace muster {
@@ -114,6 +115,7 @@ class ServeRun {
   std::unique_ptr<StatsWriter> stats_;
   std::unique_ptr<EventLoop::Timer> readings_timer_;
   std::unique_ptr<EventLoop::Timer> look_timer_;
+  std::optional<DeviceFaults> faults_;  // where devices are watched
   StateWatch states_;
   bool is_cache_file_behind_ = false;
   std::unique_ptr<EventLoop::Timer> end_timer_;
@@ -226,6 +228,7 @@ Status ServeRun::start() {
            }},
       context_.clock));
   MUSTER_TRY(start_stats_file());
+  if (collector_) faults_.emplace(options().devices);
   readings_timer_ = loop_.timer([this] { feed_readings(); });
   feed_readings();
   look_timer_ = loop_.timer([this] { look_after(); });
@@ -274,8 +277,9 @@ void ServeRun::look_after() {
   look_timer_->set(context_.clock.now() + kLookPeriod);
 }
 
-// Placement by memory or load goes by these readings. Where devices are not watched, nothing is fed
-// and the timer is not set again.
+// Placement by memory or load goes by these readings, and a device that its driver reports as
+// faulty is put aside. Where devices are not watched, nothing is fed and the timer is not set
+// again.
 void ServeRun::feed_readings() {
   if (!collector_) return;
   const auto snapshot = collector_->snapshot();
@@ -283,6 +287,9 @@ void ServeRun::feed_readings() {
     if (const auto readings = readings_of(options().devices[i], snapshot)) {
       service_->set_readings(i, *readings);
     }
+  }
+  for (const auto& [device, fault] : faults_->changes(snapshot)) {
+    service_->fleet_admin().set_fault(device, fault);
   }
   readings_timer_->set(context_.clock.now() + kReadingsPeriod);
 }

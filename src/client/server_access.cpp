@@ -19,6 +19,8 @@ ErrorKind kind_of(int status) {
   switch (status) {
     case 404:
       return ErrorKind::NotFound;
+    case 409:
+      return ErrorKind::Cancelled;
     case 422:
       return ErrorKind::Unsupported;
     case 429:

@@ -196,7 +196,9 @@ TEST(ParseConfigYaml, SaysLineAndReason) {
            Case{"backend:\n  device_ids: [0]\n", ErrorKind::InvalidArgument,
                 "m.yaml:1: unknown setting: backend; the settings stand side by side here: its "
                 "device_ids is devices (cuda:0,cuda:1), its torch_dtype precision; device_map and "
-                "max_memory are flags of muster plan (--strategy, --max-memory)"},
+                "max_memory are flags of muster plan (--strategy, --max-memory); a benchmark's "
+                "file is "
+                "for muster bench run"},
            Case{"devices: [cpu, cuda]\n", ErrorKind::InvalidArgument,
                 "m.yaml:1: devices takes a single value, not a list"},
            Case{"devices:\n  a: b\n", ErrorKind::InvalidArgument,

@@ -39,7 +39,7 @@ constexpr std::pair<std::string_view, std::string_view> kSaidOtherwise[] = {
     {"backend",
      "the settings stand side by side here: its device_ids is devices (cuda:0,cuda:1), its "
      "torch_dtype precision; device_map and max_memory are flags of muster plan (--strategy, "
-     "--max-memory)"},
+     "--max-memory); a benchmark's file is for muster bench run"},
     {"device_map", "muster plan --strategy says how a model is cut, and --map reads such a map"},
     {"max_memory", "muster plan --max-memory cuda:0=20GB,cuda:1=20GB limits it"},
     {"trust_remote_code", "a model's own Python is never run"},

@@ -160,7 +160,7 @@ std::vector<Setting> server_settings() {
        .type = Time,
        .default_value = "60s",
        .value_name = "TIME",
-       .help = "a request that names no deadline of its own ends by then",
+       .help = "a request without a deadline ends by then; a reply may wait so long for a worker",
        .least = 1,
        .most = kDayMs,
        .is_live = true},

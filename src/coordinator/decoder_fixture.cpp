@@ -6,7 +6,7 @@
 
 namespace muster {
 
-void write_counting_decoder(const std::filesystem::path& folder) {
+void write_counting_decoder(const std::filesystem::path& folder, std::uint32_t length_max) {
   using Json = nlohmann::json;
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "config.json") << Json{
@@ -18,7 +18,7 @@ void write_counting_decoder(const std::filesystem::path& folder) {
       {"hidden_act", "silu"},
       {"hidden_size", 32},
       {"intermediate_size", 48},
-      {"max_position_embeddings", 128},
+      {"max_position_embeddings", length_max},
       {"num_attention_heads", 4},
       {"num_hidden_layers", 2},
       {"num_key_value_heads", 2},

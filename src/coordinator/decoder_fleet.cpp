@@ -19,7 +19,8 @@ DecoderFleet::DecoderFleet(DecoderFleetOptions options, DecoderFleetEvents event
                           .signal = signal_,
                           .clock = clock,
                           .on_notice = events_.on_notice}),
-      streams_(options_, {.workers = workers_, .events = events_, .signal = signal_}) {}
+      streams_(options_,
+               {.workers = workers_, .events = events_, .signal = signal_, .clock = clock}) {}
 
 Result<std::unique_ptr<DecoderFleet>> DecoderFleet::start(DecoderFleetOptions options,
                                                           DecoderFleetEvents events,

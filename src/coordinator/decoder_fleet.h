@@ -67,8 +67,17 @@ class DecoderFleet final : private DecoderWorkerClient {
   const std::string& decoder_class() const { return workers_.decoder_class(); }
   /// The group that has a stream; nullopt for one that waits or has ended.
   std::optional<std::size_t> group_of(StreamId id) const { return streams_.group_of(id); }
+  /// Since when one waits, for the first time or again; nullopt for one that a worker has, or that
+  /// has ended.
+  std::optional<TimePoint> waits_since(StreamId id) const { return streams_.waits_since(id); }
   std::size_t waiting_count() const { return streams_.waiting_count(); }
   std::size_t running_count() const { return streams_.running_count(); }
+  /// Streams that the workers can be given within a step: that many of those that wait soon do not.
+  std::size_t free_count() const { return streams_.free_count(); }
+  /// Predicted time until so many places have come free, where none is; nullopt: nothing is known.
+  std::optional<Duration> wait_for_places(std::size_t count) const {
+    return streams_.wait_for_places(count);
+  }
   std::vector<DecoderGroupView> groups() const;
 
  private:

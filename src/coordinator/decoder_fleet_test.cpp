@@ -1,120 +1,19 @@
 // Real processes (stand_ins/counting_worker): the next token is the last one plus one.
 #include "coordinator/decoder_fleet.h"
 
-#include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
-#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/build_info.h"
-#include "coordinator/decoder_fixture.h"
+#include "coordinator/decoder_fleet_fixture.h"
 
 namespace muster {
 namespace {
-
-constexpr Duration kPatience = std::chrono::seconds(60);
-
-class DecoderFleetTest : public testing::Test {
- protected:
-  ~DecoderFleetTest() override { ::unsetenv("COUNTING_WORKER"); }
-
-  void start(const std::string& orders, std::size_t worker_count = 1,
-             std::uint32_t streams_most = 32) {
-    ::setenv("COUNTING_WORKER", orders.c_str(), 1);
-    DecoderFleetEvents events;
-    events.on_begun = [this](StreamId id, std::uint32_t count) { cached_[id] = count; };
-    events.on_token = [this](StreamId id, const GeneratedToken& token) {
-      tokens_[id].push_back(token.token);
-      if (on_token_) on_token_(id);
-    };
-    events.on_finished = [this](StreamId id, FinishReason reason) {
-      ends_[id] = reason;
-      if (on_end_) on_end_(id);
-    };
-    events.on_failed = [this](StreamId id, const Error& error, bool was_given) {
-      failures_[id] = error.message;
-      was_given_[id] = was_given;
-      if (on_failed_) on_failed_(id);
-    };
-    events.on_change = [this] { ++change_count_; };
-    events.on_notice = [this](const std::string& text, std::size_t) { notices_ += text + "\n"; };
-    DecoderFleetOptions options;
-    options.devices.resize(worker_count);
-    for (std::uint32_t i = 0; i < worker_count; ++i) options.devices[i].index = i;
-    options.worker_program = counting_worker();
-    options.build = std::string(build_name());
-    options.source = "counting";
-    options.streams_most = streams_most;
-    options.drain_limit = drain_limit_;
-    options.silence_most = silence_most_;
-    options.load_most = load_most_;
-    options.has_prefix_cache = has_prefix_cache_;
-    options.is_change_fatal = is_change_fatal_;
-    auto fleet = DecoderFleet::start(options, events, clock_);
-    ASSERT_TRUE(fleet) << fleet.error().message;
-    fleet_ = *std::move(fleet);
-  }
-
-  Status step() {
-    const auto left =
-        std::min<Duration>(fleet_->next_deadline() - clock_.now(), std::chrono::milliseconds(100));
-    pollfd waiting{fleet_->wait_fd(), POLLIN, 0};
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration{0}));
-    (void)::poll(&waiting, 1, static_cast<int>(ms.count()));
-    return fleet_->step();
-  }
-
-  void run_until(const std::function<bool()>& is_so) {
-    const auto end = clock_.now() + kPatience;
-    while (!is_so()) {
-      ASSERT_LT(clock_.now(), end) << notices_;
-      const auto done = step();
-      ASSERT_TRUE(done) << done.error().message;
-    }
-  }
-  void run() {
-    run_until([&] { return fleet_->waiting_count() + fleet_->running_count() == 0; });
-  }
-
-  static std::vector<std::uint32_t> counted(std::uint32_t from, std::size_t count) {
-    std::vector<std::uint32_t> tokens(count);
-    std::iota(tokens.begin(), tokens.end(), from);
-    return tokens;
-  }
-
-  /// Runs as the steady clock does, and can be set ahead.
-  class SetClock final : public Clock {
-   public:
-    TimePoint now() const override { return steady_.now() + ahead; }
-    Duration ahead{0};
-
-   private:
-    SteadyClock steady_;
-  };
-
-  SetClock clock_;
-  Duration silence_most_ = std::chrono::seconds(60);
-  Duration load_most_ = std::chrono::seconds(900);
-  bool has_prefix_cache_ = true;
-  Duration drain_limit_ = std::chrono::seconds(30);
-  bool is_change_fatal_ = false;
-  std::map<StreamId, std::vector<std::uint32_t>> tokens_;
-  std::map<StreamId, std::uint32_t> cached_;
-  std::map<StreamId, FinishReason> ends_;
-  std::map<StreamId, std::string> failures_;
-  std::map<StreamId, bool> was_given_;
-  std::function<void(StreamId)> on_token_;
-  std::function<void(StreamId)> on_end_;
-  std::function<void(StreamId)> on_failed_;
-  int change_count_ = 0;
-  std::string notices_;
-  std::unique_ptr<DecoderFleet> fleet_;
-};
 
 TEST_F(DecoderFleetTest, StreamsOfTwoWorkersEndByLimitAndStop) {
   start("", 2);
@@ -254,6 +153,7 @@ TEST_F(DecoderFleetTest, WhatTheWorkerRefusesFailsAlone) {
   const auto taken = fleet_->submit({.ids = {5}, .token_limit = 1});
   run();
   EXPECT_EQ(failures_[refused], "no room for a reply");
+  EXPECT_FALSE(was_given_[refused]) << "nothing of it was computed";
   EXPECT_EQ(tokens_[taken], counted(6, 1));
 }
 
@@ -549,7 +449,10 @@ TEST_F(DecoderFleetTest, WhatIsCancelledAsAnotherFailsIsToldAtOnce) {
   const auto waiting = fleet_->submit({.ids = {20}, .token_limit = 9});
   on_failed_ = [&](StreamId) { fleet_->cancel(running); };
   fleet_->workers().drain(0);
-  run_until([&] { return fleet_->groups()[0].state == DecoderGroupView::State::Drained; });
+  while (fleet_->groups()[0].state != DecoderGroupView::State::Drained) {
+    step_when_due();
+    if (HasFatalFailure()) return;
+  }
   EXPECT_EQ(failures_[waiting], "every device is drained");
   EXPECT_EQ(ends_.count(running), 0U);
 }

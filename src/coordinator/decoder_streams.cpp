@@ -17,6 +17,14 @@ namespace {
 constexpr std::uint32_t kStrikesMost = 3;
 // So many died with it, be it with some tokens each time.
 constexpr std::uint32_t kDeathsMost = 64;
+// So many died with it since its last token, whoever killed them; the last ones had it alone. An
+// operator or a test that kills at random does not meet one stream so often before its first token.
+constexpr std::uint32_t kBarrenMost = 8;
+constexpr std::uint32_t kBarrenAlone = 4;
+
+Error not_scored() {
+  return {ErrorKind::Corrupt, "the worker told other tokens of a prompt than it was asked for"};
+}
 
 }  // namespace
 
@@ -28,13 +36,21 @@ DecoderStreams::DecoderStreams(const DecoderFleetOptions& options, Parts parts)
 
 StreamId DecoderStreams::submit(StreamRequest request) {
   const StreamId id = next_id_++;
+  const bool has_scores = request.scores_prompt && request.ids.size() > 1;
+  const auto cost = request.ids.size() + std::min(request.token_limit, kReplyEstimate);
+  const auto rank = order_.add(request.flow, cost);
   streams_.emplace(id, Stream{.request = {.ids = std::move(request.ids),
                                           .token_limit = request.token_limit,
                                           .stop_ids = std::move(request.stop_ids),
                                           .prefix_scope = request.prefix_scope,
+                                          .score_from = has_scores ? 1U : 0U,
                                           .sampling = std::move(request.sampling)},
-                              .group = std::nullopt});
-  waiting_.insert(id);
+                              .flow = request.flow,
+                              .cost = cost,
+                              .rank = rank,
+                              .group = std::nullopt,
+                              .waits_since = parts_.clock.now()});
+  waiting_.emplace(rank, id);
   parts_.signal.wake();
   return id;
 }
@@ -50,7 +66,8 @@ bool DecoderStreams::cancel(StreamId id) {
     cancelled_.emplace_back(*stream.group, id);
   }
   const bool was_given = stream.was_given;
-  waiting_.erase(id);
+  // One that was just lost may not be among these yet.
+  if (waiting_.erase({stream.rank, id}) > 0) leave_order(stream);
   streams_.erase(found);
   parts_.signal.wake();
   return was_given;
@@ -59,6 +76,12 @@ bool DecoderStreams::cancel(StreamId id) {
 std::optional<std::size_t> DecoderStreams::group_of(StreamId id) const {
   const auto found = streams_.find(id);
   return found == streams_.end() ? std::nullopt : found->second.group;
+}
+
+std::optional<TimePoint> DecoderStreams::waits_since(StreamId id) const {
+  const auto found = streams_.find(id);
+  if (found == streams_.end() || found->second.group) return std::nullopt;
+  return found->second.waits_since;
 }
 
 void DecoderStreams::add_to_view(std::size_t index, DecoderGroupView& view) const {
@@ -77,6 +100,9 @@ Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& hea
       return on_tokens(group, MUSTER_TRY(decode_tokens(payload)));
     case MessageType::Finished: {
       const auto finished = MUSTER_TRY(decode_finished(payload));
+      const auto found = streams_.find(header.id);
+      const bool is_here = found != streams_.end() && found->second.group == group;
+      if (is_here && found->second.request.score_from > 0) return not_scored();
       if (!take(group, header.id)) return Done{};
       ++groups_[group].finished_count;
       parts_.events.on_finished(header.id, finished.reason);
@@ -84,7 +110,9 @@ Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& hea
     }
     case MessageType::Failed: {
       const auto failed = MUSTER_TRY(decode_failed(payload));
-      if (take(group, header.id)) parts_.events.on_failed(header.id, failed.error, true);
+      const auto found = streams_.find(header.id);
+      const bool has_begun = found != streams_.end() && found->second.has_begun;
+      if (take(group, header.id)) parts_.events.on_failed(header.id, failed.error, has_begun);
       return Done{};
     }
     case MessageType::Cancel:
@@ -106,6 +134,7 @@ Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
                    fmt::format("the worker begins behind {} tokens of a stream that has {}",
                                begun.cached_count, known)};
     }
+    found->second.has_begun = true;
     parts_.events.on_begun(begun.sequence, begun.cached_count);
   }
   if (!message.tokens.empty()) parts_.workers.on_served(group);
@@ -113,15 +142,34 @@ Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
     // A callback may have cancelled any of them.
     const auto found = streams_.find(token.sequence);
     if (found == streams_.end() || found->second.group != group) continue;
-    auto& stream = found->second;
-    ++groups_[group].token_count;
-    stream.has_token = true;
-    stream.strikes = 0;
-    stream.request.ids.push_back(token.token);
-    ++stream.request.reply_count;
-    if (stream.request.token_limit > 0) --stream.request.token_limit;
+    MUSTER_TRY(add_token(found->second, token));
+    if (!token.is_prompt) ++groups_[group].token_count;
     parts_.events.on_token(token.sequence, token);
   }
+  return Done{};
+}
+
+// What is told of the prompt goes on where another worker has ended, as the reply does.
+Status DecoderStreams::add_token(Stream& stream, const GeneratedToken& token) {
+  auto& request = stream.request;
+  if (token.is_prompt) {
+    if (request.score_from == 0 || token.token != request.ids[request.score_from] ||
+        !token.logprobs) {
+      return not_scored();
+    }
+    ++request.score_from;
+    if (request.score_from == request.ids.size()) request.score_from = 0;
+  } else {
+    if (request.score_from > 0) return not_scored();
+    if (request.token_limit == 0) {
+      return Error{ErrorKind::Corrupt, "the worker told more tokens than it was asked for"};
+    }
+    request.ids.push_back(token.token);
+    ++request.reply_count;
+    --request.token_limit;
+  }
+  stream.has_token = true;
+  stream.strikes = stream.barren_count = 0;
   return Done{};
 }
 
@@ -137,7 +185,11 @@ std::size_t DecoderStreams::on_lost(std::size_t group, const DecoderLoss& loss) 
   prefixes_.forget(group);
   groups_[group].owed.clear();
   const auto lost = std::exchange(groups_[group].streams, {});
-  for (const auto id : lost) streams_.at(id).group.reset();
+  for (const auto id : lost) {
+    auto& stream = streams_.at(id);
+    stream.group.reset();
+    stream.waits_since = parts_.clock.now();
+  }
   for (const auto id : lost) lose(group, id, loss);
   return lost.size();
 }
@@ -157,17 +209,39 @@ void DecoderStreams::lose(std::size_t group, StreamId id, const DecoderLoss& los
   }
   if (loss.is_own_fault && !stream.has_token) ++stream.strikes;
   if (loss.is_own_fault) ++stream.death_count;
-  if (stream.strikes < kStrikesMost && stream.death_count < kDeathsMost) {
-    waiting_.insert(id);
-    return;
-  }
-  const auto deaths = stream.death_count;
+  if (loss.is_death && !stream.has_token) ++stream.barren_count;
+  const auto error = give_up_error(stream, loss);
+  if (!error) return wait_again(id, stream);
   streams_.erase(found);
-  parts_.events.on_failed(
-      id,
-      {ErrorKind::Internal,
-       fmt::format("{} workers ended with this request, the last one by: {}", deaths, loss.reason)},
-      true);
+  parts_.events.on_failed(id, *error, true);
+}
+
+// nullopt: another worker may go on with it.
+std::optional<Error> DecoderStreams::give_up_error(const Stream& stream, const DecoderLoss& loss) {
+  if (stream.strikes >= kStrikesMost || stream.death_count >= kDeathsMost) {
+    return Error{ErrorKind::Internal,
+                 fmt::format("{} workers ended with this request, the last one by: {}",
+                             stream.death_count, loss.reason)};
+  }
+  if (stream.barren_count < kBarrenMost) return std::nullopt;
+  return Error{ErrorKind::Unavailable,
+               fmt::format("{} workers were ended before they had a token of this request, the "
+                           "last one by: {}",
+                           stream.barren_count, loss.reason)};
+}
+
+void DecoderStreams::wait_again(StreamId id, const Stream& stream) {
+  order_.add_again(stream.flow, stream.cost);
+  waiting_.emplace(stream.rank, id);
+}
+
+// It waits no more and is not given to a worker. What one has computed at is charged.
+void DecoderStreams::leave_order(const Stream& stream) {
+  if (stream.was_given) {
+    order_.on_given(stream.flow, stream.cost, stream.rank);
+  } else {
+    order_.on_removed(stream.flow, stream.cost, stream.rank);
+  }
 }
 
 std::size_t DecoderStreams::owed_token_count(std::size_t group) const {
@@ -185,24 +259,42 @@ void DecoderStreams::settle() {
   for (const auto& [group, id] : std::exchange(cancelled_, {})) {
     parts_.workers.send(group, MessageType::Cancel, id, {});
   }
+  watch_places(give_all());
+}
+
+// What was given while all places were taken went to places that have come free.
+void DecoderStreams::watch_places(std::size_t given_count) {
+  const auto now = parts_.clock.now();
+  const auto free = free_count();
+  if (given_count + free > 0) forecast_.on_freed(given_count + free, now);
+  // While no worker is ready none has a place that could come free.
+  forecast_.set_full(free == 0 && parts_.workers.is_ready(), now);
+}
+
+// How many were.
+std::size_t DecoderStreams::give_all() {
+  std::size_t count = 0;
   std::optional<std::size_t> reserved;  // becomes empty, for a stream that is to run alone
-  for (const auto id : std::vector<StreamId>(waiting_.begin(), waiting_.end())) {
+  for (const auto& [rank, id] : std::vector(waiting_.begin(), waiting_.end())) {
     const auto& stream = streams_.at(id);
     if (const auto group = place_for(stream, reserved)) {
       give(id, *group);
-    } else if (stream.strikes > 0 && !reserved) {
+      ++count;
+    } else if (is_suspect(stream) && !reserved) {
       reserved = least_busy();
-    } else if (stream.strikes == 0) {
-      return;  // what finds no place here leaves none for those behind it
+    } else if (!is_suspect(stream)) {
+      break;  // what finds no place here leaves none for those behind it
     }
   }
+  return count;
 }
 
 void DecoderStreams::give(StreamId id, std::size_t index) {
   auto& stream = streams_.at(id);
   auto& group = groups_[index];
   if (group.load() == 0) parts_.workers.on_first_given(index);
-  waiting_.erase(id);
+  waiting_.erase({stream.rank, id});
+  order_.on_given(stream.flow, stream.cost, stream.rank);
   group.streams.insert(id);
   stream.group = index;
   stream.has_token = false;
@@ -219,11 +311,28 @@ std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
     const auto count = group.load();
     const bool is_full = count >= options_.streams_most;
     if (!parts_.workers.takes_streams(i) || is_full || i == reserved) continue;
-    if (count > 0 && (stream.strikes > 0 || has_suspect(group))) continue;
+    if (count > 0 && (is_suspect(stream) || has_suspect(group))) continue;
     candidates.push_back({.group = i, .load = count});
   }
   const bool is_choice = candidates.size() > 1;
   return prefixes_.choose(candidates, is_choice ? keys_of(stream) : std::vector<PrefixKey>());
+}
+
+// What is cancelled gives its place back within a step.
+std::size_t DecoderStreams::free_count() const {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (!parts_.workers.takes_streams(i) || has_suspect(groups_[i])) continue;
+    const std::size_t most = options_.streams_most;
+    count += most - std::min(most, groups_[i].streams.size());
+  }
+  return count;
+}
+
+// Where no worker is ready the wait is for one of them to come back, and nobody knows when.
+std::optional<Duration> DecoderStreams::wait_for_places(std::size_t count) const {
+  if (!parts_.workers.is_ready()) return std::nullopt;
+  return forecast_.wait(count, parts_.clock.now());
 }
 
 // None where it makes no difference who gets it.
@@ -232,9 +341,13 @@ std::vector<PrefixKey> DecoderStreams::keys_of(const Stream& stream) const {
   return prefix_keys(stream.request.prefix_scope, stream.request.ids, StepOptions{}.block_tokens);
 }
 
+bool DecoderStreams::is_suspect(const Stream& stream) {
+  return stream.strikes > 0 || stream.barren_count >= kBarrenAlone;
+}
+
 bool DecoderStreams::has_suspect(const Group& group) const {
   return std::any_of(group.streams.begin(), group.streams.end(),
-                     [&](StreamId id) { return streams_.at(id).strikes > 0; });
+                     [&](StreamId id) { return is_suspect(streams_.at(id)); });
 }
 
 std::optional<std::size_t> DecoderStreams::least_busy() const {
@@ -249,7 +362,10 @@ std::optional<std::size_t> DecoderStreams::least_busy() const {
 void DecoderStreams::fail_all_if_none_can_work() {
   if (waiting_.empty() || parts_.workers.can_work()) return;
   const auto error = parts_.workers.cannot_work_error();
-  for (const auto id : std::exchange(waiting_, {})) {
+  const auto all = std::exchange(waiting_, {});
+  // From the last one, as the order wants it, and all of them before the first callback.
+  for (auto one = all.rbegin(); one != all.rend(); ++one) leave_order(streams_.at(one->second));
+  for (const auto& [rank, id] : all) {
     const auto found = streams_.find(id);
     if (found == streams_.end()) continue;  // cancelled from within what was told of another
     const bool was_given = found->second.was_given;

@@ -11,10 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "coordinator/decoder_workers.h"
 #include "coordinator/prefix_places.h"
 #include "coordinator/step_signal.h"
+#include "scheduler/fair_order.h"
+#include "scheduler/place_forecast.h"
 #include "spec/generation.h"
 #include "wire/generation_messages.h"
 
@@ -22,12 +25,19 @@ namespace muster {
 
 using StreamId = std::uint64_t;
 
+/// Tokens of a reply, before it is there: its limit says little, as most end before it.
+inline constexpr std::uint32_t kReplyEstimate = 256;
+
 /// What is to be continued.
 struct StreamRequest {
   std::vector<std::uint32_t> ids = {};
-  std::uint32_t token_limit = 0;
+  std::uint32_t token_limit = 0;  // 0: it ends behind its prompt
   std::vector<std::uint32_t> stop_ids = {};
   std::uint64_t prefix_scope = 0;  // it shares keys and values within this alone
+  FlowId flow = 0;                 // streams of different flows take turns
+  /// The ids are told as well, from the second on, with their log-probabilities; with
+  /// sampling.logprob_count.
+  bool scores_prompt = false;
   SamplingOptions sampling = {};
 };
 
@@ -37,9 +47,11 @@ struct DecoderFleetEvents {
   /// A worker has begun with it, before any token; so many of what was known of it are not
   /// computed, since their keys and values were there. Again where it goes on elsewhere.
   std::function<void(StreamId, std::uint32_t cached_count)> on_begun;
+  /// Of its prompt first, where that is scored (`is_prompt`), each once and in order, too.
   std::function<void(StreamId, const GeneratedToken&)> on_token;
   std::function<void(StreamId, FinishReason)> on_finished;
-  /// was_given: a worker had it at some time, and so may have computed at it.
+  /// was_given: a worker had it at some time, and so may have computed at it; not where it refused
+  /// it before it had begun.
   std::function<void(StreamId, const Error&, bool was_given)> on_failed;
   std::function<void()> on_change;  // a worker is ready, or is not any more
   std::function<void(const std::string&, std::size_t group)> on_notice;  // for people
@@ -50,11 +62,15 @@ struct DecoderFleetEvents {
 /// depends on seed, choice and position alone.
 ///
 /// A stream goes to the worker that has the fewest, and of several such to the one that was given
-/// the longest beginning of it before; where each has `streams_most`, it waits in the order of
-/// arrival. A worker's death by its own fault is a strike against those that had got no
-/// token since they were given to it; one with a strike runs alone until its next token, and fails
-/// at the third, so that a prompt which kills workers takes no other stream with it. Where no
-/// worker can work, what waits fails.
+/// the longest beginning of it before. Where each has `streams_most`, it waits: flows have equal
+/// shares, by the tokens of their prompts and replies (at most kReplyEstimate of one), and those of
+/// one flow keep their order. One that was lost has its turn again. A worker's death by its own
+/// fault is a strike against those that had got no token since they were given to it; one with a
+/// strike runs alone until its next token, and fails at the third, so that a prompt which kills
+/// workers takes no other stream with it. A worker that is killed from outside is nobody's fault;
+/// but one that is killed whenever it has a stream may be killed for the memory that this one
+/// takes: after four such deaths without a token it runs alone, and it fails at the eighth. Where
+/// no worker can work, what waits fails.
 ///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderStreams final {
@@ -64,6 +80,7 @@ class DecoderStreams final {
     DecoderWorkers& workers;
     const DecoderFleetEvents& events;
     StepSignal& signal;
+    const Clock& clock;
   };
 
   /// options: outlives it too.
@@ -78,8 +95,13 @@ class DecoderStreams final {
 
   std::size_t waiting_count() const { return waiting_.size(); }
   std::size_t running_count() const { return streams_.size() - waiting_.size(); }
+  // As DecoderFleet's.
+  std::size_t free_count() const;
+  std::optional<Duration> wait_for_places(std::size_t count) const;
   /// The group that has a stream; nullopt for one that waits or has ended.
   std::optional<std::size_t> group_of(StreamId id) const;
+  /// Since when one waits; nullopt for one that a worker has, or that has ended.
+  std::optional<TimePoint> waits_since(StreamId id) const;
   /// What of a worker's view is about its streams.
   void add_to_view(std::size_t group, DecoderGroupView& view) const;
 
@@ -92,12 +114,18 @@ class DecoderStreams final {
 
  private:
   struct Stream {
-    Generate request;                  // grows with every token
+    Generate request;        // grows with every token
+    FlowId flow = 0;         // these three: its turn among those that wait
+    std::uint64_t cost = 0;  // tokens
+    std::uint64_t rank = 0;
     std::optional<std::size_t> group;  // that has it
+    TimePoint waits_since{};           // of one that no group has
     bool has_token = false;            // since it was given to that
     bool was_given = false;            // to any
+    bool has_begun = false;            // one has said so
     std::uint32_t strikes = 0;
-    std::uint32_t death_count = 0;  // of workers that had it, each by its own fault
+    std::uint32_t death_count = 0;   // of workers that had it, each by its own fault
+    std::uint32_t barren_count = 0;  // of those that died since its last token, by whoever's fault
   };
   struct Group {
     std::set<StreamId> streams;
@@ -111,12 +139,19 @@ class DecoderStreams final {
   };
 
   Status on_tokens(std::size_t group, const Tokens& message);
+  static Status add_token(Stream& stream, const GeneratedToken& token);
   bool take(std::size_t group, StreamId id);
+  void wait_again(StreamId id, const Stream& stream);
+  void leave_order(const Stream& stream);
   void lose(std::size_t group, StreamId id, const DecoderLoss& loss);
+  std::size_t give_all();
   void give(StreamId id, std::size_t group);
+  void watch_places(std::size_t given_count);
   std::optional<std::size_t> place_for(const Stream& stream,
                                        std::optional<std::size_t> reserved) const;
   std::vector<PrefixKey> keys_of(const Stream& stream) const;
+  static bool is_suspect(const Stream& stream);
+  static std::optional<Error> give_up_error(const Stream& stream, const DecoderLoss& loss);
   bool has_suspect(const Group& group) const;
   std::optional<std::size_t> least_busy() const;
   void fail_all_if_none_can_work();
@@ -126,7 +161,9 @@ class DecoderStreams final {
   std::vector<Group> groups_;
   std::map<StreamId, Stream> streams_;
   PrefixPlaces prefixes_;
-  std::set<StreamId> waiting_;                               // of these; ids grow with arrival
+  std::set<std::pair<std::uint64_t, StreamId>> waiting_;  // of these, by rank
+  FairOrder order_;
+  PlaceForecast forecast_;
   std::vector<std::pair<std::size_t, StreamId>> cancelled_;  // whose worker is not told yet
   StreamId next_id_ = 1;
 };

@@ -56,7 +56,7 @@ void DecoderWorkers::close(std::size_t index, const std::string& reason) {
   group.was_ended = true;
   parts_.processes.end(index, GroupEnding::EndOfStream);
   group.end_by = parts_.clock.now() + kEndAllowance;
-  parts_.client.on_lost(index, {.is_own_fault = false, .reason = reason});
+  parts_.client.on_lost(index, {.is_own_fault = false, .is_death = false, .reason = reason});
   parts_.signal.change();
 }
 

@@ -11,7 +11,10 @@
 namespace muster {
 
 DecoderWorkers::DecoderWorkers(const DecoderFleetOptions& options, Parts parts)
-    : options_(options), parts_(std::move(parts)), groups_(options.devices.size()) {
+    : options_(options),
+      parts_(std::move(parts)),
+      groups_(options.devices.size()),
+      drain_limit_(options.drain_limit) {
   for (const auto index : options_.resting) {
     groups_[index].goal = GroupGoal::Drain;
     groups_[index].state = State::Ended;
@@ -219,7 +222,7 @@ void DecoderWorkers::begin_drain(std::size_t index, GroupGoal goal) {
   auto& group = groups_[index];
   group.goal = goal;
   group.is_asked_for = true;
-  group.drain_until = parts_.clock.now() + options_.drain_limit;
+  group.drain_until = parts_.clock.now() + drain_limit_;
   group.reason = goal == GroupGoal::Drain ? "drained" : "started again by an operator";
   group.restart_at.reset();
   parts_.signal.change();

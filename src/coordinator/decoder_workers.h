@@ -39,7 +39,7 @@ struct DecoderFleetOptions {
   /// A worker of another build, before any was ready, ends the fleet. False, for a decoder that is
   /// loaded beside others: it counts as one that cannot load the decoder.
   bool ends_with_other_build = true;
-  Duration drain_limit = std::chrono::seconds(30);  // of `drain` and `restart`
+  Duration drain_limit = std::chrono::seconds(30);  // of `drain` and `restart`, at first
   /// A worker that owes an answer and says nothing for so long, and half a second more for each
   /// token that its next step may have to compute, counts as hung: slower than that is of no use.
   Duration silence_most = std::chrono::seconds(60);
@@ -74,6 +74,7 @@ struct DecoderGroupView {
 /// What the worker had is for others: it has ended, or will not answer.
 struct DecoderLoss {
   bool is_own_fault = false;
+  bool is_death = true;  // false: it was told to end
   std::string reason;
 };
 
@@ -152,6 +153,8 @@ class DecoderWorkers final : public GroupProcessEvents {
   void resume(std::size_t group);
   /// Drains, ends and starts again; what does not run is started at once.
   void restart(std::size_t group);
+  /// Of drains and restarts that begin from now on.
+  void set_drain_limit(Duration limit) { drain_limit_ = limit; }
   /// All end, for good: nothing is started any more.
   void stop();
   /// No process is left.
@@ -235,6 +238,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   const DecoderFleetOptions& options_;
   const Parts parts_;
   std::vector<Group> groups_;
+  Duration drain_limit_;
   std::uint32_t length_max_ = 0;
   std::uint32_t vocab_size_ = 0;
   std::uint64_t weights_bytes_ = 0;

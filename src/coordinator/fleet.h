@@ -186,6 +186,13 @@ class FleetAdmin {
   /// One that is idle starts its processes now: a model is about to be loaded there.
   virtual void wake(std::size_t group) = 0;
 
+  /// What the driver reports of the group's devices that spoils what they compute, or stops it; to
+  /// be called when that changes. The group is quarantined, without processes, until the fault is
+  /// over (nullopt), or an operator starts it again; with `gives_up` it is given up. A group that
+  /// is drained stays so, ends at once, and its reason names the fault: who resumes it starts it in
+  /// spite of that.
+  virtual void set_fault(std::size_t group, const std::optional<std::string>& fault) = 0;
+
   /// Sends a canary of each loaded model to every group that runs, and reports for each group what
   /// came of it within `limit`.
   virtual void check(Duration limit,

@@ -22,7 +22,8 @@ namespace muster {
 enum class GroupState : std::uint8_t {
   Starting,     // its processes greet or load
   Ready,        // takes work
-  Quarantined,  // it hung, was far slower than its own calibration, or gave a wrong canary
+  Quarantined,  // it hung, was far slower than its own calibration, gave a wrong canary, or its
+                // driver reported a fault
   Draining,     // ends what it has
   Drained,      // by an operator; no process runs
   Restarting,   // waits for its back-off
@@ -68,7 +69,7 @@ struct GroupStatus {
   std::string name;                   // of the leader's device
   std::vector<MemberStatus> members;  // the leader first
   GroupState state = GroupState::Starting;
-  std::string reason;       // why it is quarantined, restarting or given up
+  std::string reason;       // why it is quarantined, drained, restarting or given up
   bool is_to_rest = false;  // an operator has drained it: no work until it is resumed
   /// Its lives end one after the other, or it is given up: nobody should wait for it.
   bool is_failing = false;

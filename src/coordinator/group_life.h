@@ -56,7 +56,9 @@ struct GroupLife {
   TimePoint drain_until{};
   bool is_quarantined = false;
   bool was_slow = false;  // that was the reason, also while it starts again
-  std::string reason;     // why it does not serve, in words
+  /// Of its devices, by their driver: no processes until it is over, or an operator starts it.
+  std::optional<std::string> fault;
+  std::string reason;  // why it does not serve, in words
   std::optional<TimePoint> first_ready_at;
   std::uint32_t restart_count = 0;
   std::uint32_t quarantine_count = 0;
@@ -73,6 +75,9 @@ struct GroupLife {
   /// It may be given texts, as far as its processes go; whether it has a model for them is another
   /// question.
   bool is_serving() const { return is_up() && !is_quarantined; }
+
+  /// Why it rests, for who may resume it: "drained; the driver reported XID 48 (1 times)".
+  std::string drained_reason() const { return fault ? "drained; " + *fault : "drained"; }
 
   /// The state as it is shown. has_settled_models: no model is to be loaded, loads or waits for its
   /// canary.

@@ -136,7 +136,7 @@ void WorkerSupervisor::plan_restart(std::size_t index, const WorkerDeath& death,
   const bool is_at_fault = std::exchange(life.is_at_fault, false);
   if (life.is_given_up) return;
   if (life.goal == GroupGoal::Drain) {
-    life.reason = "drained";
+    life.reason = life.drained_reason();
     return;
   }
   if (life.goal == GroupGoal::Restart) {
@@ -146,6 +146,11 @@ void WorkerSupervisor::plan_restart(std::size_t index, const WorkerDeath& death,
     return;
   }
   life.is_asked_for = false;
+  if (life.fault) {
+    notice(index,
+           fmt::format("worker ended with {}; {} batches wait again", death.reason, frame_count));
+    return;
+  }
   const auto delay = groups_[index].health.restarts.on_death(
       now,
       {.was_ready = was_ready, .is_own_fault = death.is_own_fault, .is_at_fault = is_at_fault});
@@ -201,6 +206,7 @@ void WorkerSupervisor::restart(std::size_t group) {
   auto& life = groups_[group].life;
   if (life.goal == GroupGoal::Drain) return resume(group);
   if (life.is_given_up || life.is_idle || life.goal == GroupGoal::Restart) return;
+  if (life.fault) return start_after_fault(group);  // who asks for it knows of the fault
   // One that is not running anyway is started now, without its back-off.
   if (life.restart_at) {
     life.restart_at = parts_.clock.now();
@@ -218,7 +224,8 @@ void WorkerSupervisor::begin_drain(std::size_t index) {
   life.is_quarantined = false;
   life.was_slow = false;
   life.is_asked_for = true;
-  life.reason = life.goal == GroupGoal::Drain ? "drained" : "started again by an operator";
+  life.reason =
+      life.goal == GroupGoal::Drain ? life.drained_reason() : "started again by an operator";
   parts_.client.on_state(index);
   parts_.signal.change();
 }
@@ -234,6 +241,7 @@ void WorkerSupervisor::resume(std::size_t group) {
     if (!life.has_processes && !life.is_idle) life.restart_at = parts_.clock.now();
   }
   life.is_asked_for = true;
+  life.fault.reset();  // its reason told of it
   life.reason.clear();
   parts_.client.on_state(group);
   parts_.signal.change();
@@ -243,6 +251,7 @@ void WorkerSupervisor::resume(std::size_t group) {
 void WorkerSupervisor::wake(std::size_t group) {
   auto& life = groups_[group].life;
   if (!std::exchange(life.is_idle, false) || life.goal != GroupGoal::Serve) return;
+  if (life.fault) return;
   life.restart_at = parts_.clock.now();
   parts_.signal.change();
 }

@@ -99,7 +99,7 @@ WorkerFleet::WorkerFleet(FleetOptions options, FleetEvents events, const Clock& 
 
 bool WorkerFleet::is_waited_for(std::size_t group) const {
   const auto& life = supervisor_.life(group);
-  if (life.is_greeted || life.is_given_up || life.is_idle) return false;
+  if (life.is_greeted || life.is_given_up || life.is_idle || life.fault) return false;
   if (life.goal != GroupGoal::Serve) return false;
   return options_.gives_up || supervisor_.failed_start_count(group) < kStartsWaitedFor;
 }

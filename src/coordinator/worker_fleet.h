@@ -67,6 +67,9 @@ class WorkerFleet final : public FleetLoop,
   void resume(std::size_t group) override { supervisor_.resume(group); }
   void restart(std::size_t group) override { supervisor_.restart(group); }
   void wake(std::size_t group) override { supervisor_.wake(group); }
+  void set_fault(std::size_t group, const std::optional<std::string>& fault) override {
+    supervisor_.set_fault(group, fault);
+  }
   void check(Duration limit,
              std::function<void(const std::vector<CanaryResult>&)> on_done) override {
     models_.check(limit, std::move(on_done));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "coordinator/worker_supervisor.h"
 
@@ -72,6 +73,53 @@ void WorkerSupervisor::quarantine(std::size_t index, const std::string& reason) 
     notice(index, fmt::format("quarantined: {}", reason));
   }
   parts_.client.on_state(index);
+  parts_.signal.change();
+}
+
+// Also the last group of a model, and also one whose canary is right: what such a device computes
+// may be wrong all the same.
+void WorkerSupervisor::set_fault(std::size_t index, const std::optional<std::string>& fault) {
+  auto& life = groups_[index].life;
+  if (life.is_given_up) return;
+  const auto before = std::exchange(life.fault, fault);
+  if (!fault && !before) return;
+  if (life.goal == GroupGoal::Drain) return show_fault_of_drained(index);
+  if (!fault) {
+    life.reason = "the fault is over: " + *before;
+    return start_after_fault(index);
+  }
+  if (options_.gives_up) return give_up(index, *fault);
+  life.restart_at.reset();
+  life.goal = GroupGoal::Serve;
+  life.is_asked_for = false;
+  if (before) {
+    notice(index, *fault);  // it is quarantined, and for more than was said
+  } else {
+    life.is_quarantined = life.was_slow = false;  // this is another reason
+  }
+  quarantine(index, *fault);
+  if (life.is_alive()) end_group(index, EndReason::Health, *fault, WorkerEnd::Innocent);
+}
+
+// It rests in any case; who resumes it starts it in spite of the fault, and shall know of it.
+void WorkerSupervisor::show_fault_of_drained(std::size_t index) {
+  auto& life = groups_[index].life;
+  if (life.fault) {
+    notice(index, *life.fault);
+    if (life.is_alive()) {
+      end_group(index, EndReason::Health, std::string(*life.fault), WorkerEnd::Innocent);
+    }
+  }
+  life.reason = life.drained_reason();
+  parts_.signal.change();
+}
+
+// Those that have not ended yet start again when they have. It stays quarantined until its new
+// worker answers.
+void WorkerSupervisor::start_after_fault(std::size_t index) {
+  auto& life = groups_[index].life;
+  life.fault.reset();
+  if (!life.has_processes && !life.is_idle) life.restart_at = parts_.clock.now();
   parts_.signal.change();
 }
 

@@ -28,6 +28,7 @@
 #include "base/child_process.h"
 #include "base/cpu_time.h"
 #include "base/file.h"
+#include "spec/standin_device.h"
 #include "spec/worker_arguments.h"
 
 namespace muster {
@@ -67,6 +68,9 @@ std::vector<std::string> worker_environment(const WorkerProcess::Options& option
   }
   if (options.device.kind == DeviceKind::Cuda && options.device.uuid) {
     settings.push_back("CUDA_VISIBLE_DEVICES=" + *options.device.uuid);
+  }
+  if (options.device.kind == DeviceKind::Standin) {
+    settings.push_back(fmt::format("{}={}", kStandinVisibleVariable, options.device.index));
   }
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -256,8 +256,9 @@ void WorkerSupervisor::describe(std::size_t group, GroupStatus& status) const {
       life.state(parts_.models.has_settled_models(group), parts_.models.has_ready_model(group));
   status.reason = life.reason;
   status.is_to_rest = life.goal == GroupGoal::Drain;
-  status.is_failing = life.is_given_up || (!parts_.client.is_eligible(group) &&
-                                           health.restarts.backoff() >= kBackoffOfFailing);
+  const bool keeps_ending =
+      !parts_.client.is_eligible(group) && health.restarts.backoff() >= kBackoffOfFailing;
+  status.is_failing = life.is_given_up || life.fault || keeps_ending;
   status.is_asked_for = life.is_asked_for;
   status.engine_class = life.engine_class;
   status.lane_count = sent.lane_count();

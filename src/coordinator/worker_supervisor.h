@@ -146,6 +146,7 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
   void resume(std::size_t group);
   void restart(std::size_t group);
   void wake(std::size_t group);
+  void set_fault(std::size_t group, const std::optional<std::string>& fault);
 
   /// As FleetLoop::stop.
   double stop();
@@ -196,6 +197,8 @@ class WorkerSupervisor final : public WorkerGroups, public GroupProcessEvents {
   void quarantine(std::size_t index, const std::string& reason);
   void watch_quarantine(std::size_t index, TimePoint now);
   void end_quarantine(std::size_t index, const std::string& why);
+  void start_after_fault(std::size_t index);
+  void show_fault_of_drained(std::size_t index);
   bool has_stand_in(std::size_t index, bool must_be_fast) const;
   TimePoint group_deadline(std::size_t index, TimePoint now) const;
 

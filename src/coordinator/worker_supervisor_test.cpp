@@ -455,6 +455,120 @@ TEST_F(WorkerSupervisorTest, AConvictedGroupIsQuarantinedUntilItsNextLifeIsWell)
   EXPECT_EQ(status(0).quarantine_count, 1U);
 }
 
+TEST_F(WorkerSupervisorTest, AGroupWithAFaultHasNoProcessesUntilItIsOver) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  send(0);
+  supervisor_->set_fault(0, "the driver reported XID 48 (1 times)");
+  EXPECT_EQ(processes_->groups[0].endings, std::vector<GroupEnding>{GroupEnding::Kill});
+  ASSERT_EQ(lost_.size(), 1U);
+  EXPECT_EQ(lost_[0].second.end, WorkerEnd::Innocent) << "its texts are not to blame";
+  die(0, kKilled);
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+  EXPECT_EQ(status(0).state, GroupState::Quarantined);
+  EXPECT_EQ(status(0).reason, "the driver reported XID 48 (1 times)");
+  EXPECT_TRUE(status(0).is_failing);
+  notices_.clear();
+  supervisor_->set_fault(0, "the driver reported XID 48 (2 times)");
+  EXPECT_EQ(status(0).reason, "the driver reported XID 48 (2 times)");
+  EXPECT_EQ(notices_, "cpu:0: the driver reported XID 48 (2 times)\n");
+  EXPECT_EQ(status(0).quarantine_count, 1U);
+  supervisor_->set_fault(0, std::nullopt);
+  pass(milliseconds(0));
+  EXPECT_EQ(processes_->groups[0].start_count, 2U);
+  EXPECT_EQ(status(0).state, GroupState::Quarantined) << "its model is not loaded";
+  make_ready_again(0);
+  pass(milliseconds(0));
+  EXPECT_EQ(status(0).state, GroupState::Ready);
+  EXPECT_FALSE(status(0).is_failing);
+}
+
+TEST_F(WorkerSupervisorTest, AFaultKeepsAGroupThatHasJustDiedFromStarting) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  die(0, kAborted);
+  supervisor_->set_fault(0, "the driver reported XID 95 (1 times)");
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+  EXPECT_EQ(status(0).state, GroupState::Quarantined);
+}
+
+TEST_F(WorkerSupervisorTest, AnOperatorStartsAGroupInSpiteOfItsFault) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  for (const std::size_t group : {0U, 1U}) {
+    supervisor_->set_fault(group, "the driver asks to reset the GPU");
+    die(group, kKilled);
+  }
+  supervisor_->restart(0);
+  supervisor_->drain(1);
+  EXPECT_EQ(status(1).state, GroupState::Drained);
+  EXPECT_EQ(status(1).reason, "drained; the driver asks to reset the GPU");
+  notices_.clear();
+  supervisor_->set_fault(1, "the driver reported XID 48 (1 times)");
+  EXPECT_EQ(status(1).state, GroupState::Drained) << "it rests anyway";
+  EXPECT_EQ(status(1).reason, "drained; the driver reported XID 48 (1 times)");
+  EXPECT_EQ(notices_, "cpu:1: the driver reported XID 48 (1 times)\n");
+  supervisor_->resume(1);
+  pass(milliseconds(0));
+  for (const std::size_t group : {0U, 1U}) {
+    SCOPED_TRACE(group);
+    EXPECT_EQ(processes_->groups[group].start_count, 2U);
+    make_ready_again(group);
+    pass(milliseconds(0));
+    EXPECT_EQ(status(group).state, GroupState::Ready);
+  }
+  supervisor_->set_fault(0, "the driver reported XID 48 (1 times)");
+  EXPECT_EQ(status(0).state, GroupState::Quarantined) << "this one is new";
+}
+
+// Who resumes it shall see the fault; what it still computed may be wrong.
+TEST_F(WorkerSupervisorTest, AFaultEndsADrainedGroupAtOnceAndIsShownUntilItIsOver) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2));
+  send(0);
+  supervisor_->drain(0);
+  EXPECT_EQ(status(0).reason, "drained");
+  supervisor_->set_fault(0, "the driver reported XID 48 (1 times)");
+  EXPECT_EQ(processes_->groups[0].endings, std::vector<GroupEnding>{GroupEnding::Kill});
+  ASSERT_EQ(lost_.size(), 1U);
+  EXPECT_EQ(lost_[0].second.end, WorkerEnd::Innocent) << "its texts are not to blame";
+  die(0, kKilled);
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+  EXPECT_EQ(status(0).state, GroupState::Drained);
+  EXPECT_EQ(status(0).reason, "drained; the driver reported XID 48 (1 times)");
+  supervisor_->set_fault(0, std::nullopt);
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U) << "it rests until an operator resumes it";
+  EXPECT_EQ(status(0).reason, "drained");
+  supervisor_->resume(0);
+  pass(milliseconds(0));
+  EXPECT_EQ(processes_->groups[0].start_count, 2U);
+}
+
+TEST_F(WorkerSupervisorTest, AnIdleGroupWithAFaultIsNotStartedWhenItIsWoken) {
+  idle_ = {0};
+  ASSERT_NO_FATAL_FAILURE(make({{device(0)}}));
+  supervisor_->set_fault(0, "the driver asks to reset the GPU");
+  supervisor_->wake(0);
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 0U);
+  EXPECT_EQ(status(0).state, GroupState::Quarantined);
+  supervisor_->set_fault(0, std::nullopt);
+  pass(milliseconds(0));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+}
+
+TEST_F(WorkerSupervisorTest, AJobGivesAGroupWithAFaultUp) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(2, /*gives_up=*/true));
+  supervisor_->set_fault(0, "the driver reported XID 79 (1 times)");
+  EXPECT_EQ(notices_, "cpu:0: the driver reported XID 79 (1 times); it is given up\n");
+  die(0, kKilled);
+  supervisor_->set_fault(0, std::nullopt);
+  pass(seconds(60));
+  EXPECT_EQ(processes_->groups[0].start_count, 1U);
+  EXPECT_EQ(status(0).state, GroupState::GivenUp);
+  EXPECT_FALSE(supervisor_->are_all_given_up());
+}
+
 TEST_F(WorkerSupervisorTest, AStopKillsWhatDoesNotEndAndLeavesWhatCannotBeKilled) {
   ASSERT_NO_FATAL_FAILURE(make_ready(2));
   processes_->groups[0].death = WorkerDeath{.reason = "exit code 0", .cpu_seconds = 1.5};

@@ -2,13 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <array>
-#include <csignal>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
 
+#include "base/full_disk_fixture.h"
 #include "base/hash.h"
 #include "dataset/folder_fixture.h"
 #include "dataset/memory_source.h"
@@ -327,17 +328,12 @@ TEST_F(AheadFileTest, RowsThatTheJournalHasAreNotFoundAgain) {
 }
 
 TEST_F(AheadFileTest, AFullDiskIsOneSentenceAndTheRowsBeforeItStay) {
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   AheadFile file(path(), run_);
   ASSERT_TRUE(put(file, 1));
-  rlimit old{};
-  ::getrlimit(RLIMIT_FSIZE, &old);
-  const rlimit small{.rlim_cur = 56 + kSlotSize + 10, .rlim_max = old.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::optional<FullDisk> disk(std::in_place, 56 + kSlotSize + 10);
   const auto refused = put(file, 2);
   const auto synced = file.sync();
-  ::setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, handler);
+  disk.reset();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::ResourceExhausted);
   EXPECT_EQ(refused.error().message, path().string() + ": cannot write: File too large");
@@ -352,16 +348,11 @@ TEST_F(AheadFileTest, AFullDiskIsOneSentenceAndTheRowsBeforeItStay) {
 
 // What was begun there is no file, and the next row makes it anew.
 TEST_F(AheadFileTest, AFullDiskAtTheHeadLeavesNothingThatCounts) {
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   AheadFile file(path(), run_);
-  rlimit old{};
-  ::getrlimit(RLIMIT_FSIZE, &old);
-  const rlimit small{.rlim_cur = 20, .rlim_max = old.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::optional<FullDisk> disk(std::in_place, 20);
   const auto refused = put(file, 1);
   const auto synced = file.sync();
-  ::setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, handler);
+  disk.reset();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::ResourceExhausted);
   EXPECT_TRUE(synced);

@@ -1,11 +1,11 @@
 #include "dataset/vector_writer.h"
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
 
+#include "base/full_disk_fixture.h"
 #include "base/hash.h"
 #include "dataset/folder_fixture.h"
 
@@ -112,15 +112,11 @@ TEST_F(VectorWriterTest, ValuesThatAreNotFiniteAreRefusedWithTheirRow) {
 }
 
 TEST_F(VectorWriterTest, AFullDiskIsResourceExhaustedAndStaysSo) {
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old{};
-  ::getrlimit(RLIMIT_FSIZE, &old);
-  const rlimit small{.rlim_cur = 3 << 20, .rlim_max = old.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::optional<FullDisk> disk(std::in_place, 3 << 20);
   auto writer = VectorWriter::open(folder_ / "part", VectorFormat::Npy, 256, std::nullopt);
   const std::vector<float> rows(256 * 4096, 0.5F);  // 4 MiB
   const auto refused = (*writer)->append(rows);
-  ::setrlimit(RLIMIT_FSIZE, &old);
+  disk.reset();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::ResourceExhausted);
   EXPECT_NE(refused.error().message.find((folder_ / "part").string()), std::string::npos);

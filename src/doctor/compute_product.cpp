@@ -236,7 +236,8 @@ std::uint32_t product_size(const Device& device) {
   constexpr std::uint32_t kCpuSize = 1024;
   constexpr std::uint32_t kSmallSize = 2048;
   constexpr std::uint64_t kRoomForLarge = 4'000'000'000;  // A, B and C of the largest: 0.8 GB
-  if (device.kind == DeviceKind::Cpu) return kCpuSize;
+  const bool is_cpu = device.kind == DeviceKind::Cpu || device.kind == DeviceKind::Standin;
+  if (is_cpu) return kCpuSize;  // a stand-in's products are a CPU's
   const auto free = device.memory_free_bytes.value_or(0);
   return free >= kRoomForLarge ? TestProduct::kSizeMax : kSmallSize;
 }

@@ -13,14 +13,6 @@ namespace muster::engine {
 /// Threads: any.
 Status open_cuda();
 
-/// Whether the open device still computes: false after one of CUDA's sticky errors (an illegal
-/// address, an assertion of a kernel, a lost device), after which every call of the process fails
-/// and only a new process has the device again. Waits for the calling thread's stream.
-///
-/// Threads: any. Source: CUDA 13.0 runtime API, cudaError_t: "leaves the process in an inconsistent
-/// state".
-bool is_cuda_usable();
-
 /// The visible device's model and the driver's CUDA version, "NVIDIA H200/13.0": its part of the
 /// equality class; "none" without one. Variables that change which products are computed, as
 /// NVIDIA_TF32_OVERRIDE, are part of it where they are set.

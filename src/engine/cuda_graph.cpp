@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <new>
 
-#include "engine/cuda_device.h"
+#include "engine/gpu_device.h"
 
 namespace muster::engine {
 namespace {
@@ -76,7 +76,8 @@ void run_or_break(Call&& call) {
 }  // namespace
 
 bool CudaGraph::is_available() {
-  return !is_broken && functions().are_all_there() && has_own_stream();
+  return !is_broken && functions().are_all_there() &&
+         has_own_stream(torch_device(DeviceKind::Cuda));
 }
 
 CudaGraph::Pool CudaGraph::make_pool() { return functions().make_pool(); }

@@ -17,8 +17,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/cuda.h"
-#include "engine/cuda_device.h"
+#include "engine/gpu.h"
+#include "engine/gpu_device.h"
 #include "engine/guard.h"
 #include "engine/memory_use.h"
 #include "engine/models/batch_cut.h"
@@ -119,9 +119,9 @@ Result<Model> make_model(const EncoderOptions& options) {
     model.head.emplace(*weights->head);
     weights->head.reset();  // copied
   }
-  if (options.device == DeviceKind::Cuda) {
+  if (runs_as_gpu(options.device)) {
     model.layers = std::make_unique<PackedEncoder>(options.encoder, *weights, options.precision,
-                                                   at::Device(at::kCUDA, 0));
+                                                   torch_device(options.device));
   } else {
     model.layers =
         std::make_unique<CpuEncoder>(options.encoder, *std::move(weights), options.precision);
@@ -142,14 +142,14 @@ Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) 
 // Freed under an account of its own, as the weights were counted under one: the process-wide count
 // never had them.
 Encoder::~Encoder() {
-  if (parts_->options.device == DeviceKind::Cuda) device_weights_bytes -= parts_->weights_bytes;
+  if (runs_as_gpu(parts_->options.device)) device_weights_bytes -= parts_->weights_bytes;
   const LoadAccount account;  // as it was loaded
   parts_.reset();
 }
 
 Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
-  if (options.device == DeviceKind::Cuda) {
-    MUSTER_TRY(open_cuda());
+  if (runs_as_gpu(options.device)) {
+    MUSTER_TRY(open_gpu(options.device));
   } else if (options.device != DeviceKind::Cpu) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("encoders do not run on this kind of device: {}",
@@ -181,7 +181,7 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
   } else {
     parts->weights_bytes = layers.device_bytes();
     device_weights_bytes += parts->weights_bytes;
-    restart_peak();
+    restart_peak(torch_device(options.device));
   }
   return std::unique_ptr<Encoder>(new Encoder(std::move(parts)));
 }
@@ -232,11 +232,13 @@ std::uint64_t Encoder::activation_peak_bytes() const {
   if (parts_->options.device == DeviceKind::Cpu) return memory_use().peak_bytes;
   std::uint64_t peak = 0;
   (void)guarded([&]() -> Status {
-    peak = device_memory_use().peak_bytes;
+    peak = device_memory_use(torch_device(parts_->options.device)).peak_bytes;
     return Done{};
   });
   return peak - std::min(peak, device_weights_bytes.load());
 }
+
+std::size_t Encoder::pass_tokens() const { return parts_->model.layers->tokens_per_pass(); }
 
 std::span<const std::uint32_t> Encoder::row_counts() const {
   return parts_->model.layers->row_counts();

@@ -21,7 +21,7 @@ struct EncoderOptions {
   Pooling pooling = Pooling::Mean;
   bool normalize = false;
   Precision precision = Precision::Fp32;
-  DeviceKind device = DeviceKind::Cpu;  // Cuda: the one device that is visible to the process
+  DeviceKind device = DeviceKind::Cpu;  // a GPU: the one that is visible to the process
   /// Of a cross-encoder: rows are the scores of its head, before their activation, instead of
   /// pooled vectors.
   std::optional<RerankSpec> rerank = std::nullopt;
@@ -77,6 +77,10 @@ class Encoder {
   /// was loaded last (a GPU, in its memory), weights left out. Of all encoders of the process
   /// together.
   std::uint64_t activation_peak_bytes() const;
+
+  /// How many tokens are computed at once, give or take a text. On a GPU fewer while its memory is
+  /// short, and more again when it is not.
+  std::size_t pass_tokens() const;
 
   /// The row counts that the self-test allowed, ascending; none where products take any number.
   std::span<const std::uint32_t> row_counts() const;

@@ -24,7 +24,10 @@ std::vector<T> values_of(const std::vector<std::byte>& file,
 }  // namespace
 
 EncoderFixture::EncoderFixture(const std::string& name, DeviceKind device) {
-  const auto folder = fs::path(MUSTER_SOURCE_DIR) / "src/engine/testdata" / name;
+  const char* testdata = std::getenv("MUSTER_TESTDATA");  // of a program that was sent elsewhere
+  const auto folder = (testdata != nullptr ? fs::path(testdata)
+                                           : fs::path(MUSTER_SOURCE_DIR) / "src/engine/testdata") /
+                      name;
   options.model_folder = name == "minilm" ? minilm_folder() : folder;
   const auto model = read_model_folder(options.model_folder);
   MUSTER_CHECK(model.has_value());
@@ -48,6 +51,12 @@ EncoderFixture::EncoderFixture(const std::string& name, DeviceKind device) {
 
 std::vector<float> EncoderFixture::expected(const std::string& name) const {
   return values_of<float>(file_, header_.tensors.at(name));
+}
+
+DeviceKind gpu_under_test() {
+  const char* named = std::getenv("GPU_TEST_DEVICE");
+  const bool is_standin = named != nullptr && device_kind_name(DeviceKind::Standin) == named;
+  return is_standin ? DeviceKind::Standin : DeviceKind::Cuda;
 }
 
 fs::path minilm_folder() {

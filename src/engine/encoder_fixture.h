@@ -35,6 +35,9 @@ class EncoderFixture {
   std::vector<std::uint32_t> first_segments_;  // of a cross-encoder, else empty
 };
 
+/// The device of tests named Gpu...: the stand-in where GPU_TEST_DEVICE is "standin", else CUDA's.
+DeviceKind gpu_under_test();
+
 /// Where the real all-MiniLM-L6-v2 is: MUSTER_MINILM, else .deps/models; empty when it is not
 /// there.
 std::filesystem::path minilm_folder();

@@ -20,8 +20,8 @@
 
 #include "base/file.h"
 #include "engine/cuda.h"
-#include "engine/cuda_device.h"
 #include "engine/encoder.h"
+#include "engine/gpu_device.h"
 #include "engine/guard.h"
 #include "engine/ops/kernels.h"
 
@@ -88,10 +88,10 @@ std::string cpu_class() {
 }  // namespace
 
 std::string engine_class(DeviceKind device) {
-  const bool is_gpu = device == DeviceKind::Cuda;
+  // The stand-in's kernels are the CPU's.
   return fmt::format("{}/{}/torch-{}/engine-{}", device_kind_name(device),
-                     is_gpu ? cuda_class() : cpu_class(), torch_version(),
-                     is_gpu ? kGpuEngineVersion : kCpuEngineVersion);
+                     device == DeviceKind::Cuda ? cuda_class() : cpu_class(), torch_version(),
+                     runs_as_gpu(device) ? kGpuEngineVersion : kCpuEngineVersion);
 }
 
 // Denormal numbers are flushed because arithmetic on them is many times slower on some CPUs. The
@@ -100,10 +100,10 @@ void enter_lane(DeviceKind device) {
   at::set_num_threads(1);
   _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
   _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
-  if (device != DeviceKind::Cuda) return;
+  if (!runs_as_gpu(device)) return;
   // A lost device is found by the first batch.
-  (void)guarded([]() -> Status {
-    take_stream();
+  (void)guarded([&]() -> Status {
+    take_stream(torch_device(device));
     return Done{};
   });
 }
@@ -114,7 +114,7 @@ std::string torch_version() {
 }
 
 std::vector<Precision> precisions_to_try(DeviceKind device) {
-  if (device == DeviceKind::Cuda) return {Precision::Fp32, Precision::Bf16, Precision::Fp16};
+  if (runs_as_gpu(device)) return {Precision::Fp32, Precision::Bf16, Precision::Fp16};
   std::vector<Precision> precisions{Precision::Fp32};
   if (torch_says("mkldnn::_is_mkldnn_bf16_supported")) precisions.push_back(Precision::Bf16);
   return precisions;

@@ -14,8 +14,9 @@
 #include <span>
 #include <utility>
 
-#include "engine/cuda.h"
 #include "engine/encoder.h"
+#include "engine/gpu.h"
+#include "engine/gpu_device.h"
 #include "engine/guard.h"
 #include "engine/ops/packed_linear.h"
 
@@ -50,12 +51,11 @@ ProductBench::~ProductBench() = default;
 Result<std::unique_ptr<ProductBench>> ProductBench::load(const TestProduct& product,
                                                          DeviceKind device,
                                                          std::uint32_t lane_count) {
-  if (device == DeviceKind::Cuda) MUSTER_TRY(open_cuda());
+  if (runs_as_gpu(device)) MUSTER_TRY(open_gpu(device));
   return guarded([&]() -> Result<std::unique_ptr<ProductBench>> {
     const c10::InferenceMode no_gradients;
-    const auto options = at::TensorOptions()
-                             .device(device == DeviceKind::Cuda ? at::kCUDA : at::kCPU)
-                             .dtype(type_of(product.precision));
+    const auto options =
+        at::TensorOptions().device(torch_device(device)).dtype(type_of(product.precision));
     auto left = host_tensor(product.size);
     fill_left(product, values_of(left));
     auto right = host_tensor(product.size);
@@ -77,7 +77,7 @@ Status ProductBench::multiply(std::uint32_t lane) {
     auto& result = parts_->results.at(lane);
     at::mm_out(result, parts_->left, parts_->right);
     // A GPU works on its own; asking for one entry waits for it.
-    if (result.is_cuda()) (void)result.select(0, 0).select(0, 0).item<float>();
+    if (!result.is_cpu()) (void)result.select(0, 0).select(0, 0).item<float>();
     return Done{};
   });
 }

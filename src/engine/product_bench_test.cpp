@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/encoder.h"
+#include "engine/encoder_fixture.h"
 
 namespace muster::engine {
 namespace {
@@ -26,11 +27,11 @@ TEST(ProductBench, EveryPrecisionOfTheCpuGivesExactlyTheProduct) {
 
 TEST(GpuProductTest, EveryPrecisionOfTheGpuGivesExactlyTheProduct) {
   const TestProduct fp32{.size = 1024, .seed = 5};
-  const auto probe = ProductBench::load(fp32, DeviceKind::Cuda, 1);
+  const auto probe = ProductBench::load(fp32, gpu_under_test(), 1);
   if (!probe) GTEST_SKIP() << probe.error().message;
-  for (const auto precision : precisions_to_try(DeviceKind::Cuda)) {
+  for (const auto precision : precisions_to_try(gpu_under_test())) {
     const TestProduct product{.size = 1024, .seed = 5, .precision = precision};
-    const auto bench = ProductBench::load(product, DeviceKind::Cuda, 1);
+    const auto bench = ProductBench::load(product, gpu_under_test(), 1);
     ASSERT_TRUE(bench) << bench.error().message;
     ASSERT_TRUE((*bench)->multiply(0));
     auto expected = expected_image(product, 0);

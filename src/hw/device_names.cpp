@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "spec/standin_device.h"
 
 namespace muster {
 namespace {
@@ -49,7 +50,8 @@ struct Name {
 };
 
 bool is_kind(std::string_view word) {
-  constexpr std::array<std::string_view, 6> kKinds{"auto", "cpu", "cuda", "rocm", "mps", "sim"};
+  constexpr std::array<std::string_view, 7> kKinds{"auto", "cpu", "cuda",   "rocm",
+                                                   "mps",  "sim", "standin"};
   return std::find(kKinds.begin(), kKinds.end(), word) != kKinds.end();
 }
 
@@ -216,15 +218,21 @@ Error no_gpu_error(const Name& name, const Inventory& inventory) {
                fmt::format("{} needs a GPU, and there is none: {}", name.text, reason)};
 }
 
-Result<std::vector<Device>> gpu_choice(const Name& name, const Inventory& inventory) {
-  const auto usable = usable_gpus(inventory);
-  if (usable.empty()) return no_gpu_error(name, inventory);
+// The first of `usable`, or all of them without a count. `what` they are in plural: "GPUs".
+Result<std::vector<Device>> first_of(const std::vector<Device>& usable, const Name& name,
+                                     std::string_view what) {
   if (name.count && *name.count > usable.size()) {
-    return Error{ErrorKind::NotFound, fmt::format("{} asks for more GPUs than there are: {}",
-                                                  name.text, join(names_of(usable)))};
+    return Error{ErrorKind::NotFound, fmt::format("{} asks for more {} than there are: {}",
+                                                  name.text, what, join(names_of(usable)))};
   }
   const auto count = name.count.value_or(static_cast<std::uint32_t>(usable.size()));
   return std::vector<Device>(usable.begin(), usable.begin() + count);
+}
+
+Result<std::vector<Device>> gpu_choice(const Name& name, const Inventory& inventory) {
+  const auto usable = usable_gpus(inventory);
+  if (usable.empty()) return no_gpu_error(name, inventory);
+  return first_of(usable, name, "GPUs");
 }
 
 Result<std::vector<Device>> one_of(std::vector<Device> devices, const Name& name) {
@@ -253,6 +261,17 @@ Result<std::vector<Device>> one_gpu(const Name& name, const Inventory& inventory
   return one_of(std::move(usable), name);
 }
 
+Result<std::vector<Device>> standin_choice(const Name& name, const Inventory& inventory) {
+  if (inventory.standins.empty()) {
+    return Error{ErrorKind::Unavailable,
+                 fmt::format("{} needs {} beside muster-worker: it is built with the tests, and in "
+                             "no package",
+                             name.text, kStandinLibrary)};
+  }
+  if (name.index) return one_of(inventory.standins, name);
+  return first_of(inventory.standins, name, "stand-in devices");
+}
+
 Result<std::vector<Device>> by_kind(const Name& name, const Inventory& inventory) {
   if (name.count && (*name.count == 0 || *name.count > kDeviceCountMax)) {
     return Error{
@@ -273,6 +292,7 @@ Result<std::vector<Device>> by_kind(const Name& name, const Inventory& inventory
     auto usable = usable_gpus(inventory);
     return usable.empty() ? inventory.cpus : usable;
   }
+  if (name.kind == "standin") return standin_choice(name, inventory);
   if (name.kind == "cuda") {
     return name.index ? one_gpu(name, inventory) : gpu_choice(name, inventory);
   }
@@ -386,7 +406,7 @@ bool may_name_gpus(std::string_view text) {
   const auto pieces = split(text, ',');
   return std::any_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
     const auto name = take_apart(trim(piece));
-    return !name || name->kind != "cpu";
+    return !name || (name->kind != "cpu" && name->kind != "standin");
   });
 }
 

@@ -18,6 +18,7 @@ namespace muster {
 ///   cpu:0       one of them; cuda:1, and cuda:1:0 for a MIG slice of it
 ///   2xcpu       cpu:0 and cpu:1, which share the allowed cores evenly without overlap
 ///   2xcuda      the first two visible GPUs
+///   2xstandin   the first two stand-ins for GPUs, where there are any: never by auto
 ///   GPU-5e…     a GPU by UUID, or by any beginning of it that fits only one
 ///
 /// More CPU devices than cores share the logical CPUs instead, where there are more of those.
@@ -25,9 +26,9 @@ namespace muster {
 /// overlap.
 ///
 /// Errors: InvalidArgument (not a name, with the nearest right one; a device twice; more devices
-/// than cores), NotFound (no such device, naming those that are there), Unavailable (no GPU, with
-/// the reason), Unsupported (sim, rocm and mps devices: nothing here can run on them). Threads:
-/// pure.
+/// than cores), NotFound (no such device, naming those that are there), Unavailable (no GPU or
+/// stand-in, with the reason), Unsupported (sim, rocm and mps devices: nothing here can run on
+/// them). Threads: pure.
 Result<std::vector<Device>> parse_devices(std::string_view text, const Inventory& inventory,
                                           std::optional<std::uint32_t> cores_per_device);
 

@@ -74,6 +74,41 @@ TEST(ParseDevices, UnderstandsEveryForm) {
   EXPECT_EQ(names(parse_devices("auto", cpu_machine(), {})), "cpu:0 cpu:1");
 }
 
+Inventory standin_machine() {
+  auto inventory = two_gpu_machine();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    auto& device = inventory.standins.emplace_back();
+    device.kind = DeviceKind::Standin;
+    device.index = i;
+  }
+  return inventory;
+}
+
+TEST(ParseDevices, StandinsAreThereForWhoNamesThem) {
+  const auto machine = standin_machine();
+  EXPECT_EQ(names(parse_devices("2xstandin", machine, {})), "standin:0 standin:1");
+  EXPECT_EQ(names(parse_devices("standin:2,cpu:0", machine, {})), "standin:2 cpu:0");
+  EXPECT_EQ(names(parse_devices("standin", machine, {})), "standin:0 standin:1 standin:2");
+  EXPECT_EQ(names(parse_devices("auto", machine, {})), "cuda:0 cuda:1");
+  EXPECT_FALSE(may_name_gpus("2xstandin,cpu:0"));
+}
+
+TEST(ParseDevices, StandinsThatAreNotThereAreRefusedWithTheReason) {
+  const auto machine = standin_machine();
+  EXPECT_EQ(names(parse_devices("4xstandin", machine, {})),
+            "4xstandin asks for more stand-in devices than there are: standin:0, standin:1, "
+            "standin:2");
+  EXPECT_EQ(names(parse_devices("standin:3", machine, {})),
+            "no such device: standin:3; there is standin:0, standin:1, standin:2");
+  const auto none = parse_devices("2xstandin", two_gpu_machine(), {});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(
+      none.error().message,
+      "2xstandin needs libmuster-standin.so beside muster-worker: it is built with the tests, "
+      "and in no package");
+}
+
 TEST(ParseDevices, SharesTheCoresEvenlyWithoutOverlap) {
   // Five cores 0 2 4 6 8 in two shares: floor(5/2) = 2 and 3.
   const auto devices = parse_devices("2xcpu", cpu_machine(), {});

@@ -40,6 +40,12 @@ Result<DeviceSource> open_nvml(const NvmlOptions& options, CallWatch& watch);
 /// kgd_pp_interface.h for gpu_metrics.
 Result<DeviceSource> open_amd(const std::filesystem::path& root);
 
+/// Stand-ins for GPUs (spec/standin_device.h), for tests: those with a file in the folder
+/// (standin_source.cpp).
+///
+/// Errors: Unavailable when there is none.
+Result<DeviceSource> open_standins(const std::filesystem::path& folder);
+
 /// The CPU devices of an inventory (cpu_source.cpp): load, frequency, RAPL energy, memory within
 /// the cgroups; cpu:0 carries what is the machine's.
 DeviceSource open_cpu(const Inventory& inventory, const std::filesystem::path& root);

@@ -25,6 +25,8 @@ muster::Inventory machine() {
                     device(DeviceKind::Cpu, 1, {4, 5}, {})};
   inventory.gpus = {device(DeviceKind::Cuda, 0, {}, "GPU-0a"),
                     device(DeviceKind::Cuda, 1, {}, "GPU-0b")};
+  inventory.standins = {device(DeviceKind::Standin, 0, {}, {}),
+                        device(DeviceKind::Standin, 1, {}, {})};
   return inventory;
 }
 

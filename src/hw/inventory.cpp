@@ -15,6 +15,7 @@
 #include "hw/cpu/cpu_features.h"
 #include "hw/cpu/cpu_layout.h"
 #include "hw/cpu/host_memory.h"
+#include "spec/standin_device.h"
 
 namespace muster {
 namespace {
@@ -96,6 +97,20 @@ Result<Inventory> find_inventory(const MachineSources& sources) {
   }
 
   return inventory;
+}
+
+std::vector<Device> find_standins(const fs::path& worker_program) {
+  std::error_code ignored;
+  std::vector<Device> devices;
+  if (!fs::exists(worker_program.parent_path() / kStandinLibrary, ignored)) return devices;
+  for (std::uint32_t i = 0; i < kStandinCount; ++i) {
+    auto& device = devices.emplace_back();
+    device.kind = DeviceKind::Standin;
+    device.index = i;
+    device.model = "stand-in for a GPU";
+    device.memory_total_bytes = kStandinMemoryBytes;
+  }
+  return devices;
 }
 
 }  // namespace muster

@@ -29,4 +29,7 @@ struct MachineSources {
 /// Errors: Unavailable when the topology cannot be read. Cost: about 5 ms. Threads: thread-safe.
 Result<Inventory> find_inventory(const MachineSources& sources = {});
 
+/// The stand-ins for GPUs that this worker can open: those of the library beside it, else none.
+std::vector<Device> find_standins(const std::filesystem::path& worker_program);
+
 }  // namespace muster

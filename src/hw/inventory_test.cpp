@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 namespace muster {
 namespace {
 
@@ -35,6 +37,17 @@ TEST(FindInventory, MakesADeviceOfEachNode) {
   EXPECT_FALSE(found->memory_limit_bytes);
   EXPECT_EQ(found->memory_available_bytes, 9000000ULL * 1024) << "no cgroup says otherwise";
   EXPECT_TRUE(found->gpus.empty());
+}
+
+TEST(FindStandins, AreThoseOfTheLibraryBesideTheWorker) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "standins";
+  std::filesystem::create_directories(folder);
+  EXPECT_TRUE(find_standins(folder / "muster-worker").empty());
+  std::ofstream(folder / "libmuster-standin.so").flush();
+  const auto found = find_standins(folder / "muster-worker");
+  ASSERT_EQ(found.size(), 8U);
+  EXPECT_EQ(found[7].name(), "standin:7");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(FindInventory, ReadsThisMachine) {

@@ -46,7 +46,10 @@ struct Conversation::Inside {
     session->cancel(id);  // of no effect where it has ended
     reply = nullptr;
     if (went && error) went = *error;
-    return went ? into.finish() : went;
+    if (!went) return went;
+    MUSTER_TRY(into.finish());
+    if (end) end = end_with(into, *end);
+    return Done{};
   }
 
   DecoderText text;

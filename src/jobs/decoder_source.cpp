@@ -5,20 +5,21 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "modelfile/decoder_config.h"
 #include "modelfile/model_folder.h"
 
 namespace muster {
 
 Result<std::filesystem::path> find_decoder_source(const std::string& model) {
+  if (model.ends_with(".gguf")) {
+    MUSTER_TRY(check_regular_file(model));
+    return std::filesystem::path(model);
+  }
   std::error_code ignored;
   if (std::filesystem::is_regular_file(model, ignored)) {
-    if (model.ends_with(".gguf")) return std::filesystem::path(model);
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("{}: a model is a .gguf file or a folder", model)};
-  }
-  if (model.ends_with(".gguf")) {
-    return Error{ErrorKind::NotFound, fmt::format("{}: no such file", model)};
   }
   return find_model(model);
 }

@@ -14,6 +14,7 @@
 #include "spec/device.h"
 #include "spec/encoder_spec.h"
 #include "spec/precision.h"
+#include "spec/telemetry.h"
 
 namespace muster {
 
@@ -24,6 +25,12 @@ struct EmbedServer {
   /// Before a lost connection is tried again, doubled each time; where the server says
   /// `Retry-After` that counts.
   Duration first_wait = std::chrono::milliseconds(250);
+};
+
+/// What is new of the devices of a run, from whoever watches them.
+struct DeviceNews {
+  std::vector<DeviceFault> faults;    // by their places in EmbedOptions::devices
+  std::optional<std::string> notice;  // a sentence for people: they cannot be watched
 };
 
 /// What `muster embed` is asked to do; every field is already checked for form by the caller.
@@ -42,6 +49,9 @@ struct EmbedOptions : CorpusOptions {
   std::filesystem::path worker_program;     // muster-worker
   std::filesystem::path torch_root;  // the wheel's folder `torch`; put on the worker's library path
   std::filesystem::path cache_folder;  // precision verdicts
+  /// Which of `devices` can be relied on no more, or again: what changed since the last call. It is
+  /// asked ten times a second, by the loop, and waits for nothing; may be empty.
+  std::function<DeviceNews()> device_news = {};
 };
 
 struct EmbedReport : CorpusReport {

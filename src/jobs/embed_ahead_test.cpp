@@ -2,15 +2,14 @@
 // behind it, and the run is interrupted. What was computed must be there for the next run.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <set>
 
 #include "base/file.h"
+#include "base/full_disk_fixture.h"
 #include "dataset/ahead_file.h"
 #include "dataset/run_journal.h"
 #include "dataset/vector_file.h"
@@ -174,12 +173,8 @@ TEST_F(EmbedAheadTest, NoRoomForThemIsToldOnceAndKeepsTheRunFromNothing) {
   ::setenv("ZERO_WORKER", worker_.c_str(), 1);
   write_lines();
   const auto undisturbed = undisturbed_bytes();
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   // Rows take 56 + 4 * 64 = 312 bytes ahead and 256 in the output, which is 768,128 bytes at last.
-  const rlimit small{800'000, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const FullDisk disk(800'000);
   notices_.clear();
   const auto sentence = files_.ahead.string() +
                         ": cannot write: File too large; the run goes on, but --resume may find "
@@ -195,8 +190,6 @@ TEST_F(EmbedAheadTest, NoRoomForThemIsToldOnceAndKeepsTheRunFromNothing) {
   EXPECT_EQ(notices_.find(sentence), notices_.rfind(sentence));
   options_.resume = true;
   const auto report = run();
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
   EXPECT_EQ(kept_count, 2563U);  // (800,000 - 56) / 312
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->progress.resumed_count, kept_count);

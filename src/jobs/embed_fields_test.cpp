@@ -109,6 +109,11 @@ TEST_F(EmbedFieldsTest, AResumedRunKeepsTheSameFields) {
   options_.input.keep.clear();
   EXPECT_NE(run().error().message.find("--keep was lang, meta.year and is now not set"),
             std::string::npos);
+  // One field of that name is not two.
+  options_.input.keep = {"lang, meta.year"};
+  EXPECT_NE(
+      run().error().message.find("--keep was lang, meta.year and is now [\"lang, meta.year\"]"),
+      std::string::npos);
   options_.input.keep = {"lang", "meta.year"};
   auto changed = records;
   changed.replace(changed.find("1990"), 4, "1890");  // of the first record

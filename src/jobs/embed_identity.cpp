@@ -2,8 +2,7 @@
 
 #include "jobs/embed_identity.h"
 
-#include <fmt/format.h>
-
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,17 +19,17 @@ RunIdentity embed_identity(const EmbedOptions& options, const EmbedModel& model)
   auto identity = input_identity(options.input);
   // Only where they are used, so that what was begun before they existed can be resumed.
   const auto& kept = options.input.keep;
-  if (!kept.empty()) identity.emplace_back("--keep", fmt::format("{}", fmt::join(kept, ", ")));
+  if (!kept.empty()) identity.emplace_back("--keep", names_value(kept));
   if (writes_objects(options)) identity.emplace_back("the form of a line of OUT", "an object");
-  const RunIdentity of_model{
-      {"--max-length", std::to_string(model.length_max)},
-      {"--pooling", model.pooling},
-      {"--normalize", model.normalize ? "on" : "off"},
-      {"--prompt-name", model.prompt_name.empty() ? "none" : model.prompt_name},
-      {"--skip-bad", options.skip_bad ? "on" : "off"},
-      {"the model", model.hash},
-      {kPrecision, std::string(precision_name(model.precision))},
-      {kEqualityClassEntry, model.equality_class}};
+  const auto prompt = model.prompt_name.empty() ? std::nullopt : std::optional(model.prompt_name);
+  const RunIdentity of_model{{"--max-length", std::to_string(model.length_max)},
+                             {"--pooling", model.pooling},
+                             {"--normalize", model.normalize ? "on" : "off"},
+                             {"--prompt-name", name_value(prompt)},
+                             {"--skip-bad", options.skip_bad ? "on" : "off"},
+                             {"the model", model.hash},
+                             {kPrecision, std::string(precision_name(model.precision))},
+                             {kEqualityClassEntry, model.equality_class}};
   identity.insert(identity.end(), of_model.begin(), of_model.end());
   return identity;
 }

@@ -3,15 +3,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
 
 #include "base/file.h"
+#include "base/full_disk_fixture.h"
 #include "base/unique_fd.h"
 #include "dataset/vector_file.h"
 #include "jobs/embed_fixture.h"
@@ -256,20 +255,16 @@ TEST_F(EmbedTest, AFullDiskLeavesNoFinalNameAndCanBeResumed) {
   ASSERT_TRUE(run());
   const auto undisturbed = output_bytes();
   const auto about = *read_file(folder_ / "out.npy.run.json");
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  // A file may not become larger: its write fails, as on a full disk. 640,128 bytes of vectors, and
-  // an index that is larger still.
-  for (const rlim_t size : {rlim_t{100'000}, rlim_t{640'000}, rlim_t{1'000'000}}) {
+  // 640,128 bytes of vectors, and an index that is larger still.
+  for (const std::uint64_t size : {100'000U, 640'000U, 1'000'000U}) {
     SCOPED_TRACE(size);
     std::filesystem::remove(options_.out);
     std::filesystem::remove(index_path_of(options_.out));
     options_.resume = false;
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-    const rlimit small{size, before.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-    const auto full = run();
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto full = [&] {
+      const FullDisk disk(size);
+      return run();
+    }();
     ASSERT_FALSE(full);
     EXPECT_EQ(full.error().kind, ErrorKind::ResourceExhausted) << full.error().message;
     EXPECT_TRUE(nothing_is_final());
@@ -280,7 +275,6 @@ TEST_F(EmbedTest, AFullDiskLeavesNoFinalNameAndCanBeResumed) {
     EXPECT_TRUE(output_bytes() == undisturbed);
     EXPECT_EQ(*read_file(folder_ / "out.npy.run.json"), about);
   }
-  std::signal(SIGXFSZ, handler);
 }
 
 TEST_F(EmbedTest, AnOutputThatIsAnInputIsRefusedAndUntouched) {
@@ -346,6 +340,25 @@ TEST_F(EmbedTest, AFinishedOutputBehindALinkIsComplete) {
   const auto report = run();
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_TRUE(report->was_complete);
+}
+
+TEST_F(EmbedTest, WhatIsNewOfItsDevicesIsHeeded) {
+  write_input("in.txt", many_lines(300));
+  int look_count = 0;
+  options_.device_news = [&]() -> DeviceNews {
+    if (++look_count > 1) return {};
+    return {.faults = {{.device = 1, .fault = "the driver reported XID 79 (1 times)"}},
+            .notice = "it cannot be watched"};
+  };
+  const auto report = run();
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->progress.text_count, 300U);
+  const auto told = notices_.find("it cannot be watched\n");
+  EXPECT_NE(told, std::string::npos) << notices_;
+  EXPECT_EQ(told, notices_.rfind("it cannot be watched\n"));
+  EXPECT_NE(notices_.find("cpu:1: the driver reported XID 79 (1 times); it is given up\n"),
+            std::string::npos)
+      << notices_;
 }
 
 TEST_F(EmbedTest, TwoFormatsOfOneNameKeepTheirOwnIndexes) {

@@ -105,6 +105,10 @@ DecoderSessionEvents session_events(Watch& watch, const GenerateEvents& events) 
 
 }  // namespace
 
+GenerateEnd end_with(const ReplyText& text, GenerateEnd told) {
+  return text.is_stopped() && told == GenerateEnd::Length ? GenerateEnd::StopString : told;
+}
+
 // The tokenizer and the template read UTF-8 and do not check it.
 Status check_prompt_text(const char* what, std::string_view text) {
   const auto at = invalid_utf8_at(text);
@@ -169,7 +173,7 @@ Result<GenerateReport> generate_text(const GenerateOptions& options, const Gener
   }
   if (reply.error) return *reply.error;
   MUSTER_TRY(reply.text.finish());
-  report.end = *reply.end;
+  report.end = end_with(reply.text, *reply.end);
   report.reply_tokens = reply.text.token_count();
   report.restart_count = session->restart_count();
   if (!watch.first_at) return report;

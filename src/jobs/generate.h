@@ -14,6 +14,8 @@
 
 namespace muster {
 
+class ReplyText;
+
 /// What `muster generate` is asked to do.
 struct GenerateOptions {
   std::filesystem::path source;  // a GGUF file or a folder in Hugging Face's layout
@@ -40,6 +42,10 @@ enum class GenerateEnd : std::uint8_t {
 
 /// "stop", "stop string", "length", "interrupted".
 std::string_view generate_end_name(GenerateEnd end);
+
+/// The end of a reply whose text is finished: a stop string may be whole only with what was held
+/// back until then.
+GenerateEnd end_with(const ReplyText& text, GenerateEnd told);
 
 /// A decoder as its worker has loaded it.
 struct GenerateDecoder {

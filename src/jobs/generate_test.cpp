@@ -1,8 +1,14 @@
 #include "jobs/generate.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
+#include <string_view>
+
+#include "coordinator/decoder_fixture.h"
+#include "jobs/conversation.h"
 
 namespace muster {
 namespace {
@@ -29,6 +35,61 @@ TEST(GenerateText, RefusesWhatIsNotUtf8) {
 // A worker that was sent no token took that for a fault of its own and died.
 TEST(GenerateText, RefusesAnEmptyPromptBeforeAWorkerIsStarted) {
   EXPECT_EQ(error_of({}), "the prompt is empty: there is nothing to continue");
+}
+
+/// A decoder that counts: behind "x" come "y", "z" and the first byte of "é", which is no whole
+/// character at the limit and is shown as one (stand_ins/counting_worker).
+class CountedText : public testing::Test {
+ protected:
+  CountedText()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("generate." + std::to_string(::getpid()))) {
+    write_counting_decoder(folder_);
+  }
+  ~CountedText() override { std::filesystem::remove_all(folder_); }
+
+  Status add(std::string_view part) {
+    text_ += part;
+    return Done{};
+  }
+
+  const std::filesystem::path folder_;
+  const SteadyClock clock_;
+  std::string text_;
+};
+
+TEST_F(CountedText, AStopStringThatIsWholeOnlyAtTheEndIsTold) {
+  GenerateOptions options;
+  options.source = folder_;
+  options.prompt = "x";
+  options.is_raw = true;
+  options.token_limit = 3;
+  options.stops = {"\uFFFD"};
+  options.worker_program = counting_worker();
+  GenerateEvents events;
+  events.on_text = [this](std::string_view part) { return add(part); };
+  events.on_notice = [](const std::string&) {};
+  const auto report = generate_text(options, events, clock_, [] { return false; });
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(text_, "yz");
+  EXPECT_EQ(report->end, GenerateEnd::StopString);
+  EXPECT_EQ(report->reply_tokens, 3U);
+}
+
+TEST_F(CountedText, SoItIsInAConversation) {
+  auto conversation =
+      Conversation::start({.source = folder_, .worker_program = counting_worker()},
+                          {.on_text = [this](std::string_view part) { return add(part); },
+                           .on_notice = [](const std::string&) {}},
+                          clock_);
+  ASSERT_TRUE(conversation) << conversation.error().message;
+  const auto reply =
+      (*conversation)->say("x", {.system = {}, .token_limit = 3, .stops = {"\uFFFD"}}, [] {
+        return false;
+      });
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(text_, "yz");
+  EXPECT_EQ(reply->end, GenerateEnd::StopString);
 }
 
 }  // namespace

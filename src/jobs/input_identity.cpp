@@ -6,17 +6,46 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 namespace muster {
+namespace {
+
+constexpr std::string_view kBetween = ", ";  // two names
+constexpr const char* kNone = "none";
+
+std::string as_json(const nlohmann::json& texts) {
+  return texts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string text_value(const std::string& text) { return as_json(text); }
+std::string texts_value(const std::vector<std::string>& texts) { return as_json(texts); }
+
+// What is joined begins with no bracket and can be taken apart again; what is not begins with one.
+std::string names_value(const std::vector<std::string>& names) {
+  const bool can_be_joined = !names.empty() && !names.front().starts_with('[') &&
+                             std::none_of(names.begin(), names.end(), [](const std::string& name) {
+                               return name.find(kBetween) != std::string::npos;
+                             });
+  return can_be_joined ? fmt::format("{}", fmt::join(names, kBetween)) : texts_value(names);
+}
+
+std::string name_value(const std::optional<std::string>& name) {
+  if (!name) return kNone;
+  return *name == kNone || name->starts_with('"') ? text_value(*name) : *name;
+}
 
 RunIdentity input_identity(const TextReaderOptions& input) {
   const auto format =
       input.format ? std::to_string(static_cast<int>(*input.format)) : std::string("by name");
-  return {{"the input", fmt::format("{}", fmt::join(input.inputs, ", "))},
+  return {{"the input", names_value(input.inputs)},
           {"--format", format},
           {"--field", input.field},
-          {"--id-field", input.id_field.value_or("none")}};
+          {"--id-field", name_value(input.id_field)}};
 }
 
 RunIdentity without_entry(RunIdentity identity, const std::string& name) {

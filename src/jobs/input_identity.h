@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/hash.h"
 #include "dataset/run_journal.h"
@@ -13,6 +15,18 @@ namespace muster {
 
 /// The name of the entry of an identity that no run knows before a device is there.
 inline constexpr const char* kEqualityClassEntry = "the equality class";
+
+/// Texts as the value of an entry, so that no text reads as two, and none as no text: JSON, with
+/// what is no UTF-8 replaced.
+std::string text_value(const std::string& text);
+std::string texts_value(const std::vector<std::string>& texts);
+
+/// Names as one value, the same for no two lists: joined by ", ", as earlier versions wrote them,
+/// and as JSON where that could be read as other names. So what they have begun is resumed.
+std::string names_value(const std::vector<std::string>& names);
+
+/// One name, or "none" where there is none; a name that reads so, or as JSON, is JSON.
+std::string name_value(const std::optional<std::string>& name);
 
 /// What of the inputs, and of how they are read, can change a byte of a run's output.
 RunIdentity input_identity(const TextReaderOptions& input);

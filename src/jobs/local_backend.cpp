@@ -20,6 +20,8 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kTokenizeThreadsMost = 16;
+// At what drivers report: before a new worker, which takes longer to start, computes there again.
+constexpr Duration kLookPeriod = std::chrono::milliseconds(100);
 constexpr Duration kEncodeWait = std::chrono::milliseconds(10);  // a chunk takes about one
 
 // The cores that this process may use: a container or taskset may leave it few of those there are.
@@ -49,9 +51,12 @@ class LocalBackend final : public EmbedBackend {
  public:
   LocalBackend(EmbeddingSession session,
                std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens,
-               const Clock& clock)
+               std::function<void(const std::string&)> on_notice,
+               std::function<DeviceNews()> device_news, const Clock& clock)
       : session_(std::move(session)),
         on_tokens_(std::move(on_tokens)),
+        on_notice_(std::move(on_notice)),
+        device_news_(std::move(device_news)),
         clock_(clock),
         pool_(*session_.model.text_encoder, tokenize_threads_most()) {
     model_ = describe(session_.model);
@@ -68,6 +73,7 @@ class LocalBackend final : public EmbedBackend {
 
   Status step(Duration timeout) override {
     pool_.flush();
+    look_for_faults();
     // Where devices have nothing at all, these texts go first: the next record may be long in
     // coming.
     const bool is_idle = session_.fleet->texts().pending_count() == 0 && pool_.pending_count() > 0;
@@ -107,6 +113,16 @@ class LocalBackend final : public EmbedBackend {
   std::optional<double> stop() override { return session_.fleet->loop().stop(); }
 
  private:
+  void look_for_faults() {
+    if (!device_news_ || clock_.now() < next_look_) return;
+    next_look_ = clock_.now() + kLookPeriod;
+    const auto news = device_news_();
+    if (news.notice) on_notice_(*news.notice);
+    for (const auto& [device, fault] : news.faults) {
+      session_.fleet->admin().set_fault(device, fault);
+    }
+  }
+
   // True where there were some: the fleet has work to place.
   bool take_encoded() {
     auto texts = pool_.take();
@@ -133,7 +149,10 @@ class LocalBackend final : public EmbedBackend {
 
   EmbeddingSession session_;
   const std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens_;
+  const std::function<void(const std::string&)> on_notice_;
+  const std::function<DeviceNews()> device_news_;
   const Clock& clock_;
+  TimePoint next_look_{};
   EncodePool pool_;
   EmbedModel model_;
 };
@@ -158,12 +177,13 @@ Result<std::unique_ptr<EmbedBackend>> open_local_backend(const EmbedOptions& opt
       .on_row = [tell = std::move(events.on_row)](ItemKey key, std::span<const std::byte> row,
                                                   std::size_t) { tell(key, row); },
       .on_item_failed = std::move(events.on_item_failed),
-      .on_notice = [tell = std::move(events.on_notice)](
-                       const std::string& notice, std::optional<std::size_t>) { tell(notice); },
+      .on_notice = [tell = events.on_notice](const std::string& notice,
+                                             std::optional<std::size_t>) { tell(notice); },
       .on_change = {}};
   auto session = MUSTER_TRY(open_session(options, std::move(heard), clock, cancelled, on_phase));
   return std::unique_ptr<EmbedBackend>(
-      std::make_unique<LocalBackend>(std::move(session), std::move(events.on_tokens), clock));
+      std::make_unique<LocalBackend>(std::move(session), std::move(events.on_tokens),
+                                     std::move(events.on_notice), options.device_news, clock));
 }
 
 }  // namespace muster

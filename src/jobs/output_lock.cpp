@@ -37,14 +37,14 @@ bool is_of_a_lock(std::string_view content) {
 }
 
 // Whoever named a file of theirs so keeps it: a lock is emptied, and removed at the end.
-Status check_is_lock(int fd, const std::filesystem::path& path) {
+Status check_is_lock(int fd, const std::filesystem::path& path, std::string_view how) {
   const auto content = read_all(fd, kContentMost, path);
   if (content && is_of_a_lock(*content)) return Done{};
   if (!content && content.error().kind != ErrorKind::ResourceExhausted) return content.error();
   return Error{ErrorKind::InvalidArgument,
                fmt::format("{}: is there and no lock of muster's: remove it, or name another "
-                           "output with -o",
-                           path.string())};
+                           "output {}",
+                           path.string(), how)};
 }
 
 // " (process 4711)" as the holder has written it; nothing where it has not, or is of a machine or a
@@ -69,18 +69,18 @@ bool is_still_there(int fd, const std::filesystem::path& path) {
 }  // namespace
 
 Result<OutputLock> OutputLock::take(const std::filesystem::path& path,
-                                    const std::filesystem::path& out) {
+                                    const std::filesystem::path& out, std::string_view how) {
   for (int i = 0; i < kTriesMost; ++i) {
     auto fd = MUSTER_TRY(open_own_file(path, O_RDWR | O_CREAT));
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return system_error(path.string(), "lock", errno);
       return Error{ErrorKind::Unavailable,
                    fmt::format("{}: another run is writing it{}: wait for its end, or name "
-                               "another file with -o",
-                               out.string(), holder_of(fd.get(), path))};
+                               "another file {}",
+                               out.string(), holder_of(fd.get(), path), how)};
     }
     if (!is_still_there(fd.get(), path)) continue;
-    MUSTER_TRY(check_is_lock(fd.get(), path));
+    MUSTER_TRY(check_is_lock(fd.get(), path, how));
     // For people only; a full disk is no reason to stop here.
     const auto pid = fmt::format("{}\n", ::getpid());
     if (::ftruncate(fd.get(), 0) == 0 && ::lseek(fd.get(), 0, SEEK_SET) == 0) {

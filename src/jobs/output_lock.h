@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -14,12 +15,13 @@ namespace muster {
 /// Threads: not thread-safe.
 class OutputLock {
  public:
-  /// `path`: the lock's file. `out`: what it keeps, for the message.
+  /// `path`: the lock's file. `out`: what it keeps, and `how` another is named, for the message.
   ///
   /// Errors: Unavailable when another process has it, naming it; InvalidArgument when `path` is a
   /// link or holds anything else than a lock, which stays as it is; those of creating and locking.
   static Result<OutputLock> take(const std::filesystem::path& path,
-                                 const std::filesystem::path& out);
+                                 const std::filesystem::path& out,
+                                 std::string_view how = "with -o");
 
   /// For who only reads: whether no run that lives has OUT. Makes and changes no file; holds the
   /// lock for an instant where nobody has it.

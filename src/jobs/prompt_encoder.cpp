@@ -76,7 +76,7 @@ Result<std::vector<TokenId>> PromptEncoder::encode_messages(std::string_view jso
 Result<std::vector<TokenId>> PromptEncoder::encode_turns(ChatValue messages,
                                                          std::uint32_t length_most) {
   const auto input = chat_input_of(std::move(messages), *text_, form_.now_unix);
-  const auto rendered = MUSTER_TRY(template_->render(input));
+  const auto rendered = MUSTER_TRY(render_conversation(*template_, input));
   std::vector<TokenId> ids;
   text_->tokenizer->encode_content(rendered, length_most, *scratch_, ids);
   if (!ids.empty()) return ids;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "jobs/corpus.h"
+#include "jobs/decoder_cache.h"
 #include "spec/device.h"
 #include "spec/generation.h"
 
@@ -28,7 +29,7 @@ struct RepliesOptions : CorpusOptions {
   DecoderPrecision precision = DecoderPrecision::Own;
   bool has_prefix_cache = true;  // prompts begin where earlier ones have been
   std::vector<Device> devices;   // a worker each, with all cores of its device
-  std::uint64_t free_bytes = 0;  // memory that a worker may have a part of
+  WorkerMemory memory;           // of the device that has the least
   std::filesystem::path worker_program;
   std::filesystem::path torch_root;
 };

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <vector>
 
 #include "base/file.h"
+#include "base/full_disk_fixture.h"
 #include "dataset/checked_line.h"
 
 namespace muster {
@@ -160,14 +159,10 @@ TEST_F(RepliesAheadTest, AnotherVersionIsRefusedAndAnotherFileIsNone) {
 TEST_F(RepliesAheadTest, WhereThereIsNoRoomWhatWasKeptBeforeStays) {
   RepliesAhead ahead(files_, kRun);
   ASSERT_TRUE(keep(ahead, 0, {record(2, "\"text\":\"a\"")}));
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit small{1000, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const auto full = keep(ahead, 0, {record(4, "\"text\":\"" + std::string(2000, 'b') + "\"")});
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
+  const auto full = [&] {
+    const FullDisk disk(1000);
+    return keep(ahead, 0, {record(4, "\"text\":\"" + std::string(2000, 'b') + "\"")});
+  }();
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().kind, ErrorKind::ResourceExhausted);
   EXPECT_EQ(ahead.durable_count(), 1U);

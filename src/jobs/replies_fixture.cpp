@@ -19,7 +19,7 @@ RepliesFixture::RepliesFixture(const std::string& name, std::uint32_t device_cou
   options_.source = folder_ / "model";
   options_.out = files_.out;
   options_.input.takes_messages = true;
-  options_.free_bytes = std::uint64_t{1} << 30;
+  options_.memory.free_bytes = std::uint64_t{1} << 30;
   options_.devices.resize(device_count);
   for (std::uint32_t i = 0; i < device_count; ++i) options_.devices[i].index = i;
   options_.worker_program = counting_worker();

@@ -2,13 +2,12 @@
 // there for the next run, and the output is that of an undisturbed one.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <fstream>
 #include <random>
 
 #include "base/file.h"
+#include "base/full_disk_fixture.h"
 #include "dataset/run_journal.h"
 #include "jobs/finished_output.h"
 #include "jobs/replies_fixture.h"
@@ -20,12 +19,14 @@ class RepliesResumeTest : public RepliesFixture {
  protected:
   RepliesResumeTest() : RepliesFixture("replies_resume", 2) {}
 
-  // The first one holds the token at which a worker stops, told so. others: all but that one.
-  void write_prompts(int count, const std::string& first = "why?", const std::string& others = "") {
+  // The first one holds the token at which a worker stops, told so. Of the others each of `every`
+  // in turn reads `other` instead of as usual, if there is one.
+  void write_prompts(int count, const std::string& first = "why?", const std::string& other = "",
+                     int every = 1) {
     std::string prompts = first + "\n";
     for (int i = 1; i < count; ++i) {
       const auto usual = std::string(1 + i % 3, 'b') + static_cast<char>('a' + i * 7 % 26);
-      prompts += (others.empty() ? usual : others) + "\n";
+      prompts += (other.empty() || i % every != 1 % every ? usual : other) + "\n";
     }
     write_input("in.txt", prompts);
   }
@@ -45,6 +46,11 @@ class RepliesResumeTest : public RepliesFixture {
     EXPECT_EQ(stopped.error().kind, ErrorKind::Cancelled) << stopped.error().message;
     EXPECT_EQ(last_.text_count, 0U);
     return kept();
+  }
+
+  Result<RepliesReport> run_on_full_disk(std::uint64_t file_size) {
+    const FullDisk disk(file_size);
+    return run();
   }
 
   /// No flag, --resume, --restart: each is refused with this sentence and touches nothing.
@@ -117,6 +123,21 @@ TEST_F(RepliesResumeTest, AReplyIsNotUsedForAnotherPrompt) {
   EXPECT_TRUE(output() == undisturbed);
 }
 
+TEST_F(RepliesResumeTest, WhatStandsBesideAChangedPromptIsUsed) {
+  write_prompts(200, "why?", "other", 2);
+  const auto undisturbed = undisturbed_bytes();
+  write_prompts(200);
+  const auto kept_count = interrupt_at(150);
+  write_prompts(200, "why?", "other", 2);
+  options_.resume = true;
+  const auto report = run_well();
+  // A hundred changed, and the first of the others was not finished.
+  EXPECT_GE(report.progress.resumed_count + 100, kept_count);
+  EXPECT_LE(report.progress.resumed_count, 99U);
+  EXPECT_EQ(computed_count(), 200 - report.progress.resumed_count);
+  EXPECT_TRUE(output() == undisturbed);
+}
+
 TEST_F(RepliesResumeTest, AChangedOptionIsRefusedByName) {
   write_prompts(200);
   interrupt_at(50);
@@ -177,7 +198,7 @@ TEST_F(RepliesResumeTest, GoesOnWithTheTimeAndTheContextThatItBeganWith) {
   interrupt_at(50);
   const auto identity = RunJournal::read(files_.journal)->identity;
   options_.resume = true;
-  options_.free_bytes = 0;
+  options_.memory = {};
   run_well();
   EXPECT_TRUE(output() == undisturbed);
   const auto about = read_output_record(files_.about);
@@ -207,18 +228,11 @@ TEST_F(RepliesResumeTest, ResumingWhatIsFinishedComputesNothing) {
 TEST_F(RepliesResumeTest, AFullDiskLeavesNoFinalNameAndCanBeResumed) {
   write_prompts(2000, "a");
   const auto undisturbed = undisturbed_bytes();
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  // A file may not become larger: its write fails, as on a full disk.
-  for (const rlim_t size : {rlim_t{20'000}, rlim_t{100'000}}) {
+  for (const std::uint64_t size : {20'000U, 100'000U}) {
     SCOPED_TRACE(size);
     ASSERT_LT(size, undisturbed.size());
     options_.resume = false;
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-    const rlimit small{size, before.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-    const auto full = run();
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto full = run_on_full_disk(size);
     ASSERT_FALSE(full);
     EXPECT_EQ(full.error().kind, ErrorKind::ResourceExhausted) << full.error().message;
     EXPECT_FALSE(exists(options_.out));
@@ -228,7 +242,6 @@ TEST_F(RepliesResumeTest, AFullDiskLeavesNoFinalNameAndCanBeResumed) {
     std::filesystem::remove(options_.out);
     std::filesystem::remove(files_.about);
   }
-  std::signal(SIGXFSZ, handler);
 }
 
 TEST_F(RepliesResumeTest, NothingOfSomebodyElseIsReplaced) {

@@ -127,6 +127,18 @@ TEST_F(RepliesTest, AReplyEndsAtItsLimitTheContextOrAStopString) {
   EXPECT_EQ(lines()[0]["completion_tokens"], 40);
 }
 
+// Behind "x" come "y", "z" and the first byte of "é": at the limit a character is not whole, and is
+// shown as one, which ends the reply.
+TEST_F(RepliesTest, AStopStringThatIsWholeOnlyAtTheEndIsTold) {
+  write_input("in.txt", "x\n");
+  options_.token_limit = 3;
+  options_.stops = {"\uFFFD"};
+  run_well();
+  EXPECT_EQ(lines()[0]["text"], "yz");
+  EXPECT_EQ(lines()[0]["finish_reason"], "stop");
+  EXPECT_EQ(lines()[0]["completion_tokens"], 3);
+}
+
 TEST_F(RepliesTest, TakesTextsConversationsAndIdsOfJson) {
   write_input("in.jsonl",
               R"({"id":"k1","text":"c"})"
@@ -313,6 +325,30 @@ TEST_F(RepliesTest, GoesToAStreamInInputOrder) {
   options_.resume = true;
   EXPECT_EQ(error_of_run(),
             "standard output keeps nothing that --resume could find: name a file with -o");
+}
+
+// 2 (keys and values) x 64 layers x 64 heads x 512 x 2 bytes = 8 MiB a token. A quarter of 2 GiB
+// are 64 of them; beside 1.75 GiB of weights 256 MiB are left, which are 32.
+TEST_F(RepliesTest, TheWeightsLeaveLessForKeysAndValues) {
+  const auto file = options_.source / "config.json";
+  auto config = Json::parse(*read_file(file));
+  config["num_hidden_layers"] = config["num_attention_heads"] = 64;
+  config["num_key_value_heads"] = 64;
+  config["head_dim"] = 512;
+  config["hidden_size"] = 64 * 512;
+  std::ofstream(file) << config.dump();
+  write_input("in.txt", "a\n");
+  const auto context = [&](std::uint64_t weights_bytes) {
+    options_.memory = {.free_bytes = std::uint64_t{2} << 30U, .other_bytes = weights_bytes};
+    run_well();
+    const auto record = read_output_record(files_.about);
+    for (const auto& [name, value] : record->identity) {
+      if (name == "the context") return value;
+    }
+    return std::string("not told");
+  };
+  EXPECT_EQ(context(0), "64");
+  EXPECT_EQ(context((std::uint64_t{7} << 30U) / 4), "32");
 }
 
 }  // namespace

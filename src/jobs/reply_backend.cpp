@@ -198,6 +198,8 @@ void ReplyBackend::end(StreamId id, FinishReason reason) {
   const auto reply = std::move(found->second);
   replies_.erase(found);
   (void)reply->text.finish();
+  // A stop string may be whole only with what was held back until now.
+  if (reply->text.is_stopped()) reason = FinishReason::Stop;
   cached_token_count_ += reply->cached_count.value_or(0);
   const auto count = reply->text.token_count();
   sink_.on_result(reply->key, {.reply = reply_members({.text = reply->content,

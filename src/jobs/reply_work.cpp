@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/wall_clock.h"
@@ -34,11 +33,6 @@ std::optional<Number> number_in(const RunIdentity& identity, const char* name) {
   const auto& text = found->second;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   return read.ec == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-// So that no text reads as two, and none as no text.
-std::string as_json(const nlohmann::json& texts) {
-  return texts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string on_or_off(bool is_on) { return is_on ? "on" : "off"; }
@@ -79,7 +73,7 @@ Result<std::unique_ptr<CorpusBackend>> ReplyWork::open(CorpusSink sink,
   hash_ = MUSTER_TRY(decoder_hash(options_.source));
   const auto then = interrupted_identity(options_, files_);
   const auto length_then = number_in<std::uint32_t>(then, kContext);
-  const WorkerMemory memory{.free_bytes = options_.free_bytes};
+  const auto& memory = options_.memory;
   const auto cache = length_then && *length_then <= spec.length_max
                          ? cache_for(spec, options_.precision, *length_then, memory)
                          : fit_cache(spec, options_.precision, spec.length_max, memory);
@@ -99,8 +93,8 @@ Result<std::unique_ptr<CorpusBackend>> ReplyWork::open(CorpusSink sink,
 RunIdentity ReplyWork::identity() const {
   auto identity = input_identity(options_.input);
   identity.emplace_back("--max-tokens", std::to_string(options_.token_limit));
-  identity.emplace_back("--stop", options_.stops.empty() ? "none" : as_json(options_.stops));
-  identity.emplace_back("--system", options_.system ? as_json(*options_.system) : "none");
+  identity.emplace_back("--stop", options_.stops.empty() ? "none" : texts_value(options_.stops));
+  identity.emplace_back("--system", options_.system ? text_value(*options_.system) : "none");
   identity.emplace_back("--raw", on_or_off(options_.is_raw));
   identity.emplace_back("--ignore-eos", on_or_off(options_.ignores_stop_ids));
   add_sampling(options_.sampling, identity);

@@ -218,7 +218,7 @@ Status read_special_ids(const JsonFields& config, const Family& family,
 Result<std::optional<std::string>> read_if_there(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::optional<std::string>();
-  return std::optional(MUSTER_TRY(read_file(path, kConfigBytesMax)));
+  return std::optional(MUSTER_TRY(read_regular_file(path, kConfigBytesMax)));
 }
 
 }  // namespace
@@ -256,7 +256,7 @@ Result<DecoderSpec> read_decoder_spec(const fs::path& source) {
     const auto file = MUSTER_TRY(GgufFile::open(source));
     return file.decoder();
   }
-  const auto config = MUSTER_TRY(read_file(source / "config.json", kConfigBytesMax));
+  const auto config = MUSTER_TRY(read_regular_file(source / "config.json", kConfigBytesMax));
   const auto generation = MUSTER_TRY(read_if_there(source / "generation_config.json"));
   auto spec = parse_decoder_config(config, generation);
   if (spec) return spec;

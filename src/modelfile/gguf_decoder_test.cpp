@@ -136,6 +136,33 @@ TEST_F(GgufDecoderTest, FrequenciesOfATensorAreDivisorsAtEveryLength) {
   EXPECT_EQ(spec->rope.attention_factor, 1.0);
 }
 
+// llama.cpp divides by both. Without a type a factor means linear.
+TEST_F(GgufDecoderTest, FrequenciesOfATensorAndAScalingTogetherAreRefused) {
+  const auto with = [&](std::uint64_t more, const Keys& keys) {
+    return read("llama", 1 + more,
+                [&](GgufWriter& writer) {
+                  rms_(writer);
+                  keys(writer);
+                },
+                {{"rope_freqs.weight", {4}}});
+  };
+  const auto linear =
+      with(1, [](GgufWriter& writer) { writer.key("llama.rope.scaling.factor", 2.0F); });
+  EXPECT_EQ(error_of(linear),
+            "llama.rope.scaling.type together with frequencies in a tensor is not computed");
+  EXPECT_EQ(linear.error().kind, ErrorKind::Unsupported);
+  const auto yarn = with(2, [](GgufWriter& writer) {
+    writer.key("llama.rope.scaling.type", "yarn").key("llama.rope.scaling.factor", 4.0F);
+  });
+  EXPECT_EQ(error_of(yarn),
+            "llama.rope.scaling.type together with frequencies in a tensor is not computed");
+  const auto none = with(2, [](GgufWriter& writer) {
+    writer.key("llama.rope.scaling.type", "none").key("llama.rope.scaling.factor", 2.0F);
+  });
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_EQ(none->rope.scaling, RopeScaling::LongRope);
+}
+
 TEST_F(GgufDecoderTest, Phi3ReadsBothListsAndTheLengthTheyMeetAt) {
   const auto spec = read("phi3", 4,
                          [](GgufWriter& writer) {
@@ -165,6 +192,25 @@ TEST_F(GgufDecoderTest, YarnMultipliesItsOwnAttentionFactor) {
   EXPECT_DOUBLE_EQ(spec->rope.attention_factor, 0.1 * std::log(4.0) + 1);
 }
 
+TEST_F(GgufDecoderTest, AFactorOfZeroStandsForNone) {
+  for (const auto* type : {"none", "linear"}) {
+    const auto spec = read("llama", 3, [&](GgufWriter& writer) {
+      rms_(writer);
+      writer.key("llama.rope.scaling.type", type).key("llama.rope.scaling.factor", 0.0F);
+    });
+    ASSERT_TRUE(spec) << spec.error().message;
+    EXPECT_EQ(spec->rope.scaling, RopeScaling::None) << type;
+    EXPECT_EQ(spec->rope.factor, 1.0) << type;
+  }
+  // The older of two keys for the same thing.
+  const auto old = read("llama", 2, [&](GgufWriter& writer) {
+    rms_(writer);
+    writer.key("llama.rope.scale_linear", 0.0F);
+  });
+  ASSERT_TRUE(old) << old.error().message;
+  EXPECT_EQ(old->rope.scaling, RopeScaling::None);
+}
+
 TEST_F(GgufDecoderTest, Gemma2HasCapsScalesAndWindowsInTurn) {
   const auto spec = read("gemma2", 3, [](GgufWriter& writer) {
     writer.key("gemma2.attention.layer_norm_rms_epsilon", 1e-6F)
@@ -179,6 +225,23 @@ TEST_F(GgufDecoderTest, Gemma2HasCapsScalesAndWindowsInTurn) {
   EXPECT_DOUBLE_EQ(spec->embedding_scale, std::sqrt(32.0));
   EXPECT_EQ(spec->activation, DecoderActivation::GeluTanh);
   EXPECT_EQ(spec->windows, (std::vector<std::uint32_t>{16, 0}));
+}
+
+// Its first conversions state no window, as they state no caps: the model has them all the same.
+TEST_F(GgufDecoderTest, Gemma2HasAWindowWhereTheFileStatesNone) {
+  const auto with = [&](std::uint64_t more, const Keys& keys) {
+    return read("gemma2", 1 + more, [&](GgufWriter& writer) {
+      writer.key("gemma2.attention.layer_norm_rms_epsilon", 1e-6F);
+      keys(writer);
+    });
+  };
+  const auto unstated = with(0, [](GgufWriter&) {});
+  ASSERT_TRUE(unstated) << unstated.error().message;
+  EXPECT_EQ(unstated->windows, (std::vector<std::uint32_t>{4096, 0}));
+  const auto without =
+      with(1, [](GgufWriter& writer) { writer.key("gemma2.attention.sliding_window", 0U); });
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_EQ(without->windows, (std::vector<std::uint32_t>{0, 0}));
 }
 
 TEST_F(GgufDecoderTest, Gpt2HasATableOfPositions) {

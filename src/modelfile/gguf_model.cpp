@@ -39,11 +39,14 @@ bool has_gate(const GgufHeader& header, const std::string& architecture) {
 }
 
 /// The window of a layer, 0 for full attention. Layers of an architecture whose pattern neither the
-/// file nor this list states count as full, which is never too little.
-/// Source: llama.cpp, llama-model.cpp, set_swa_pattern of gemma2 (2) and gemma3 (6).
+/// file nor this list states count as full, which is never too little. The first conversions of
+/// Gemma 2 do not state its window.
+/// Source: llama.cpp, llama-model.cpp, set_swa_pattern of gemma2 (2) and gemma3 (6); n_swa of
+/// gemma2.
 Result<std::uint32_t> window_of(const GgufKeys& keys, std::size_t layer) {
+  const std::uint32_t unstated = keys.architecture() == "gemma2" ? 4096 : 0;
   const auto window =
-      MUSTER_TRY(keys.number("attention.sliding_window", kRowsMax, 0, 0, /*min=*/0));
+      MUSTER_TRY(keys.number("attention.sliding_window", kRowsMax, unstated, 0, /*min=*/0));
   if (window == 0) return 0U;
   if (const auto* pattern = keys.find("attention.sliding_window_pattern")) {
     if (const auto* list = std::get_if<GgufList>(pattern)) {

@@ -1,5 +1,5 @@
 // Frequencies may be scaled by a formula, or be stored as divisors in tensors of the file. Where
-// there are tensors they decide, whatever the keys say.
+// both ask for something the file is refused: llama.cpp applies both, and neither alone is right.
 
 #include "modelfile/gguf_rope.h"
 
@@ -38,6 +38,8 @@ Status read_scaling(const GgufKeys& keys, RopeSpec& rope) {
   // The older key of two for the same thing.
   const auto old_factor = MUSTER_TRY(keys.real("rope.scale_linear", 1.0));
   rope.factor = MUSTER_TRY(keys.real("rope.scaling.factor", old_factor));
+  // Source: llama-model.cpp of llama.cpp, rope_freq_scale_train: 0 stands for none.
+  if (rope.factor == 0) rope.factor = 1;
   rope.attention_factor = MUSTER_TRY(keys.real("rope.scaling.attn_factor", 1.0));
   if (kind == "none" || kind == "longrope") return Done{};
   if (kind == "linear") {
@@ -74,7 +76,14 @@ Status read_gguf_rope(const GgufKeys& keys, const GgufFile& file, DecoderSpec& s
     return corrupt_error(
         "one of rope_factors_short.weight and rope_factors_long.weight is missing");
   }
-  if (!rope.short_divisors.empty()) rope.scaling = RopeScaling::LongRope;
+  if (rope.short_divisors.empty()) return Done{};
+  if (rope.scaling != RopeScaling::None) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("{}.rope.scaling.type together with frequencies in a tensor is not "
+                             "computed",
+                             keys.architecture())};
+  }
+  rope.scaling = RopeScaling::LongRope;
   return Done{};
 }
 

@@ -68,7 +68,7 @@ bool is_hub_id_part(std::string_view part) {
 
 // The snapshot that refs/main names; empty when the cache has none.
 fs::path newest_snapshot(const fs::path& model) {
-  const auto revision = read_file(model / "refs" / "main", 4096);
+  const auto revision = read_regular_file(model / "refs" / "main", 4096);
   if (!revision) return {};
   const auto name = std::string(trim(*revision));
   if (name.empty() || name.find('/') != std::string::npos || name[0] == '.') return {};
@@ -204,7 +204,8 @@ Result<fs::path> find_model(std::string_view model) {
   std::error_code ignored;
   if (fs::is_directory(folder, ignored)) return folder;
   if (fs::exists(folder, ignored)) {
-    return Error{ErrorKind::InvalidArgument, fmt::format("{}: not a model folder", model)};
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("{}: {}, not a model folder", model, kind_of_file(folder))};
   }
   if (!is_hub_id(model)) {
     return Error{ErrorKind::NotFound, fmt::format("{}: no such model folder", model)};

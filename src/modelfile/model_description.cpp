@@ -75,7 +75,7 @@ Status check_index(const fs::path& folder, const std::vector<WeightTensor>& tens
   if (fs::exists(folder / "model.safetensors", ignored) || !fs::exists(index, ignored)) {
     return Done{};
   }
-  const auto text = MUSTER_TRY(read_file(index));
+  const auto text = MUSTER_TRY(read_regular_file(index));
   auto missing = MUSTER_TRY(parse_weight_map(text));
   for (const auto& tensor : tensors) missing.erase(tensor.name);
   if (missing.empty()) return Done{};
@@ -86,7 +86,7 @@ Status check_index(const fs::path& folder, const std::vector<WeightTensor>& tens
 
 Result<std::string> read_config(const fs::path& folder) {
   const auto path = folder / "config.json";
-  auto text = read_file(path, kConfigBytesMax);
+  auto text = read_regular_file(path, kConfigBytesMax);
   if (text || text.error().kind != ErrorKind::NotFound) return text;
   std::error_code ignored;
   for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;

@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 5> kLengthFiles{
 
 // The text of a file that may be missing.
 Result<std::optional<std::string>> read_optional(const fs::path& path) {
-  auto text = read_file(path, kConfigBytesMax);
+  auto text = read_regular_file(path, kConfigBytesMax);
   if (text) return std::optional<std::string>(*std::move(text));
   if (text.error().kind == ErrorKind::NotFound) return std::optional<std::string>();
   return text.error();
@@ -101,7 +101,7 @@ Result<SentenceSpec> read_sentence(const fs::path& folder, const EncoderSpec& en
   SentenceSpec sentence;
   if (const auto modules = MUSTER_TRY(read_pooling_modules(folder, is_cross_encoder))) {
     const auto name = (fs::path(modules->pooling_folder) / "config.json").string();
-    const auto text = MUSTER_TRY(read_file(folder / name, kConfigBytesMax));
+    const auto text = MUSTER_TRY(read_regular_file(folder / name, kConfigBytesMax));
     sentence.pooling = MUSTER_TRY(within(folder, parse_pooling_config(name, text)));
     sentence.normalize = modules->normalize;
   }
@@ -157,7 +157,7 @@ Result<ModelFolder> read_model_folder(const fs::path& folder) {
   ModelFolder model;
   model.path = folder;
   model.name = model_name_of(folder);
-  const auto config = MUSTER_TRY(read_file(folder / "config.json", kConfigBytesMax));
+  const auto config = MUSTER_TRY(read_regular_file(folder / "config.json", kConfigBytesMax));
   model.encoder = MUSTER_TRY(within(folder, parse_encoder_config(config)));
   model.rerank = MUSTER_TRY(read_rerank(folder, config, model.encoder.family));
   model.sentence = MUSTER_TRY(read_sentence(folder, model.encoder, model.rerank.has_value()));

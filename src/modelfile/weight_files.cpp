@@ -96,7 +96,7 @@ Result<std::vector<std::string>> weight_files(const fs::path& folder) {
 
   const auto index = folder / kIndex;
   if (fs::exists(index, ignored)) {
-    const auto text = MUSTER_TRY(read_file(index, kIndexBytesMax));
+    const auto text = MUSTER_TRY(read_regular_file(index, kIndexBytesMax));
     auto names = parse_weight_index(text);
     if (names) return names;
     return corrupt_error(fmt::format("{}: {}", index.string(), names.error().message));

@@ -27,6 +27,7 @@ constexpr std::array kStatusTexts{
     StatusText{404, "Not Found"},
     StatusText{405, "Method Not Allowed"},
     StatusText{408, "Request Timeout"},
+    StatusText{409, "Conflict"},
     StatusText{413, "Content Too Large"},
     StatusText{415, "Unsupported Media Type"},
     StatusText{422, "Unprocessable Content"},

@@ -23,8 +23,13 @@ constexpr std::uint64_t kTextsPerRequest = 32;
 // A request with many texts counts as several, or a limit on requests could be evaded by large
 // ones.
 double requests_of(const AdmissionRequest& request) {
+  if (request.request_count > 0) return static_cast<double>(request.request_count);
   const auto parts = (request.text_count + kTextsPerRequest - 1) / kTextsPerRequest;
   return static_cast<double>(std::max<std::uint64_t>(1, parts));
+}
+
+std::uint64_t at_once_of(const AdmissionRequest& request) {
+  return std::max<std::uint64_t>(1, request.request_count);
 }
 
 /// Whole seconds, as the header Retry-After counts them (RFC 9110, section 10.2.3), never 0; a day
@@ -99,7 +104,7 @@ std::optional<Refused> Admission::ask(const AdmissionRequest& request, const Que
     caller.requests.use(requests_of(request), *limits.requests_per_minute, now);
   }
   if (limits.tokens_per_minute) caller.tokens.use(tokens, *limits.tokens_per_minute, now);
-  ++caller.running_count;
+  caller.running_count += at_once_of(request);
   if (request.is_interactive) caller.interactive_tokens += request.token_estimate;
   return std::nullopt;
 }
@@ -109,7 +114,14 @@ std::optional<Refused> Admission::ask_caller(const std::string& name, const Call
                                              TimePoint now) const {
   const auto& [requests_per_minute, tokens_per_minute, requests_at_once] = caller.limits;
   const auto who = name.empty() ? std::string("without a key") : "key " + name;
-  if (requests_at_once && caller.running_count >= *requests_at_once) {
+  const auto asked = at_once_of(request);
+  if (requests_at_once && asked > *requests_at_once) {
+    return Refused{.reason = fmt::format("{}: {} at once, and {} are asked for", who,
+                                         counted(*requests_at_once, "request"), asked),
+                   .is_own_limit = true,
+                   .is_final = true};
+  }
+  if (requests_at_once && caller.running_count + asked > *requests_at_once) {
     return Refused{retry_after(1),
                    fmt::format("{}: {} at once", who, counted(*requests_at_once, "request")), true};
   }
@@ -192,11 +204,21 @@ Lane Admission::lane(const AdmissionRequest& request, double tokens_most) {
   return is_too_much || is_flood ? Lane::Bulk : Lane::Interactive;
 }
 
+void Admission::grow(AdmissionRequest& request, std::uint64_t tokens, TimePoint now) {
+  request.token_estimate += tokens;
+  const auto found = callers_.find(request.caller);
+  if (found == callers_.end() || found->second.running_count == 0) return;
+  auto& caller = found->second;
+  if (request.is_interactive) caller.interactive_tokens += tokens;
+  const auto& limit = caller.limits.tokens_per_minute;
+  if (limit) caller.tokens.use(static_cast<double>(tokens), *limit, now);
+}
+
 void Admission::on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now) {
   const auto found = callers_.find(request.caller);
   if (found == callers_.end() || found->second.running_count == 0) return;
   auto& caller = found->second;
-  --caller.running_count;
+  caller.running_count -= std::min(caller.running_count, at_once_of(request));
   if (request.is_interactive) {
     caller.interactive_tokens -= std::min(caller.interactive_tokens, request.token_estimate);
   }

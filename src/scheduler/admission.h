@@ -39,6 +39,9 @@ struct AdmissionOptions {
 struct AdmissionRequest {
   std::string caller;  // the name of an API key; empty without keys
   std::uint64_t text_count = 0;
+  /// Of replies, which are computed side by side: each of them counts as a request. 0: texts, which
+  /// count as below.
+  std::uint64_t request_count = 0;
   std::uint64_t token_estimate = 0;  // scheduler/token_estimate.h
   bool is_interactive = false;       // as it was asked for, whichever lane it is given
 };
@@ -56,6 +59,7 @@ struct Refused {
   Duration retry_after{};     // from the measured rate; at least a second, as the header counts
   std::string reason;         // "key ci has used its 60 requests a minute"
   bool is_own_limit = false;  // the caller's, not the server's
+  bool is_final = false;      // it is more than the limit allows at any time
 };
 
 /// What stands for a speed that is not known, before a device has loaded its model or where it
@@ -66,15 +70,17 @@ inline constexpr double kUnknownTokensPerSecond = 500;
 
 /// Decides by tokens and predicted time whether work is let in. A text of k requests and k texts of
 /// one request are treated alike: tokens count, and for the caller's requests_per_minute a request
-/// counts as one for each 32 texts or part of them.
+/// counts as one for each 32 texts or part of them. For requests_at_once it counts as one, however
+/// many texts it has. A request for several replies counts as so many for both.
 ///
 /// The predicted wait is (tokens ahead + this request's) / tokens a second: bulk texts that wait
 /// are not ahead of an interactive request. While no speed is known, `kUnknownTokensPerSecond`
 /// stands for it. A request that alone is longer than the budget is let in when nothing is ahead.
 ///
 /// A caller's limits are token buckets that hold what a minute allows and start full, so that a
-/// caller may use a minute's worth at once. Tokens are charged by the estimate and put right at the
-/// end. A request of more than a minute's worth is let in when the bucket is full.
+/// caller may use a minute's worth at once. Tokens are charged by the estimate, by more where it
+/// turns out too low, and put right at the end. A request of more than a minute's worth is let in
+/// when the bucket is full.
 ///
 /// A caller's requests are interactive as long as those under way are little work: the rest waits
 /// with the bulk texts, whatever lane it asks for.
@@ -104,6 +110,10 @@ class Admission {
 
   /// What a caller has left now; nullopt: he has no limit per minute.
   std::optional<CallerUsage> usage_of(const std::string& caller, TimePoint now) const;
+
+  /// What was let in takes so many tokens more than it was estimated at: they are charged from now
+  /// on, and its estimate is greater by them.
+  void grow(AdmissionRequest& request, std::uint64_t tokens, TimePoint now);
 
   /// A request that was let in has ended, and so many tokens were computed for it.
   void on_end(const AdmissionRequest& request, std::uint64_t token_count, TimePoint now);

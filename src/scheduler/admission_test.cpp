@@ -186,6 +186,30 @@ TEST(Admission, TokensOfAKeyArePutRightAtTheEnd) {
   EXPECT_FALSE(admission.ask(request_of(300, 1, "ci"), queue_of(0), kStart));
 }
 
+TEST(Admission, TokensBeyondTheEstimateAreChargedBeforeTheEnd) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.tokens_per_minute = 600}}});
+  auto request = request_of(200, 1, "ci");
+  EXPECT_FALSE(admission.ask(request, queue_of(0), kStart));
+  EXPECT_EQ(admission.usage_of("ci", kStart)->tokens->remaining, 400);
+  admission.grow(request, 300, kStart);
+  EXPECT_EQ(request.token_estimate, 500U);
+  EXPECT_EQ(admission.usage_of("ci", kStart)->tokens->remaining, 100);
+  EXPECT_TRUE(admission.ask(request_of(101, 1, "ci"), queue_of(0), kStart));
+  admission.on_end(request, 350, kStart);
+  EXPECT_EQ(admission.usage_of("ci", kStart)->tokens->remaining, 250);
+}
+
+TEST(Admission, AQueryThatGrowsIsMoreInteractiveWork) {
+  Admission admission({});
+  auto query = query_of(20);
+  EXPECT_FALSE(admission.ask(query, queue_of(0), kStart));
+  admission.grow(query, 50, kStart);
+  EXPECT_EQ(admission.lane(query_of(31), 100), Lane::Bulk);
+  admission.on_end(query, 70, kStart);
+  EXPECT_EQ(admission.lane(query_of(100), 100), Lane::Interactive);
+}
+
 TEST(Admission, CountsTheRequestsOfAKeyThatRun) {
   Admission admission({});
   admission.set_limits({{"ci", {.requests_at_once = 2}}});
@@ -196,6 +220,45 @@ TEST(Admission, CountsTheRequestsOfAKeyThatRun) {
   EXPECT_EQ(refused->reason, "key ci: 2 requests at once");
   admission.on_end(request_of(2, 1, "ci"), 2, kStart);
   EXPECT_FALSE(admission.ask(request_of(3, 1, "ci"), queue_of(0), kStart));
+}
+
+AdmissionRequest replies_of(std::uint64_t count) {
+  return {.caller = "ci", .text_count = count, .request_count = count, .token_estimate = count};
+}
+
+TEST(Admission, EachOfSeveralRepliesIsARequestThatRuns) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.requests_at_once = 4}}});
+  EXPECT_FALSE(admission.ask(replies_of(3), queue_of(0), kStart));
+  EXPECT_EQ(admission.ask(replies_of(2), queue_of(0), kStart)->reason,
+            "key ci: 4 requests at once");
+  EXPECT_FALSE(admission.ask(replies_of(1), queue_of(0), kStart));
+  admission.on_end(replies_of(3), 3, kStart);
+  EXPECT_FALSE(admission.ask(replies_of(3), queue_of(0), kStart));
+  EXPECT_TRUE(admission.ask(replies_of(1), queue_of(0), kStart));
+}
+
+TEST(Admission, MoreRepliesThanMayRunAtOnceAreRefusedForGood) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.requests_at_once = 1}}});
+  const auto refused = admission.ask(replies_of(2), queue_of(0), kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->is_final);
+  EXPECT_TRUE(refused->is_own_limit);
+  EXPECT_EQ(refused->reason, "key ci: 1 request at once, and 2 are asked for");
+  EXPECT_FALSE(admission.ask(replies_of(1), queue_of(0), kStart));
+  EXPECT_FALSE(admission.ask(replies_of(1), queue_of(0), kStart)->is_final);
+}
+
+// Of four a minute three are used, and another one comes in each 15 s.
+TEST(Admission, EachOfSeveralRepliesIsARequestOfAMinute) {
+  Admission admission({});
+  admission.set_limits({{"ci", {.requests_per_minute = 4}}});
+  EXPECT_FALSE(admission.ask(replies_of(3), queue_of(0), kStart));
+  const auto refused = admission.ask(replies_of(2), queue_of(0), kStart);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->retry_after, seconds(15));
+  EXPECT_FALSE(admission.ask(replies_of(1), queue_of(0), kStart));
 }
 
 TEST(Admission, TellsWhatAKeyHasLeft) {

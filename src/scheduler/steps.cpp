@@ -18,31 +18,37 @@ StepScheduler::StepScheduler(const StepOptions& options)
 
 Status StepScheduler::add(SequenceId id, StepRequest request) {
   const auto token_count = static_cast<std::uint32_t>(request.ids.size());
-  if (token_count == 0 || request.token_limit == 0) {
-    return Error{ErrorKind::InvalidArgument,
-                 "a prompt and its reply must have at least one token each"};
+  if (token_count == 0) {
+    return Error{ErrorKind::InvalidArgument, "a prompt must have at least one token"};
   }
-  if (token_count >= options_.length_max) {
+  if (token_count > options_.length_max) {
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("the prompt is longer than the model's {} tokens: {}",
+                             options_.length_max, token_count)};
+  }
+  const std::uint32_t room = options_.length_max - token_count;
+  if (room == 0 && request.token_limit > 0) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("the prompt leaves no room for a reply in the model's {} tokens: {}",
                              options_.length_max, token_count)};
   }
-  const std::uint32_t room = options_.length_max - token_count;
-  const std::uint32_t end = token_count + std::min(request.token_limit, room);
-  // The last token is chosen and never computed.
+  const std::uint32_t reply = std::min(request.token_limit, room);
+  // The last token is chosen and never computed; one that has no reply ends where it would be.
+  const std::uint32_t end = token_count + std::max(1U, reply);
   if (blocks_for(end - 1) > options_.block_count) {
     return Error{
         ErrorKind::ResourceExhausted,
         fmt::format("the cache of {} tokens does not hold a prompt of {} with a reply of {}",
                     std::uint64_t{options_.block_count} * options_.block_tokens, token_count,
-                    end - token_count)};
+                    reply)};
   }
-  MUSTER_CHECK(sequences_.count(id) == 0);
+  MUSTER_CHECK(sequences_.count(id) == 0 && request.score_from < token_count);
   const auto arrival = arrival_count_++;
   sequences_[id] = {.arrival = arrival,
                     .ids = std::move(request.ids),
                     .end = end,
                     .scope = request.prefix_scope,
+                    .score_from = request.score_from,
                     .can_keep = options_.keeps_prefixes};
   waiting_[arrival] = id;
   return Done{};
@@ -50,31 +56,94 @@ Status StepScheduler::add(SequenceId id, StepRequest request) {
 
 const std::vector<StepPart>& StepScheduler::next() {
   parts_.clear();
+  scores_left_ = options_.scored_most;
   std::uint32_t budget = options_.step_tokens_most;
-  schedule_running(/*is_generating=*/true, budget);
-  schedule_running(/*is_generating=*/false, budget);
+  schedule_generating(budget);
+  schedule_prompts(budget);
   schedule_waiting(budget);
+  share_out(budget);  // what those that wait have left
   return parts_;
 }
 
-// Those that need one token, or those that need more. A sequence that is preempted on the way is in
-// `running_` no longer; one that is planned is never preempted, as only older ones could want to,
-// and they were planned before.
-void StepScheduler::schedule_running(bool is_generating, std::uint32_t& budget) {
+const StepPart* StepScheduler::planned(SequenceId id) const {
+  const auto found = std::find_if(parts_.begin(), parts_.end(),
+                                  [id](const StepPart& part) { return part.sequence == id; });
+  return found == parts_.end() ? nullptr : &*found;
+}
+
+// A sequence that is preempted on the way is in `running_` no longer. None that is planned is
+// preempted here, as only older ones could want to, and they were planned before.
+void StepScheduler::schedule_generating(std::uint32_t& budget) {
   std::uint64_t from = 0;
   while (budget > 0) {
     const auto found = running_.lower_bound(from);
     if (found == running_.end()) return;
     from = found->first + 1;
-    const SequenceId id = found->second;
-    const auto& sequence = sequences_.at(id);
-    const std::uint32_t left = sequence.known() - sequence.computed;
-    const bool is_planned = std::any_of(parts_.begin(), parts_.end(),
-                                        [&](const StepPart& part) { return part.sequence == id; });
-    if (is_planned || (left == 1) != is_generating) continue;
-    const std::uint32_t count = std::min(left, budget);
-    if (reserve(id, sequence.computed + count)) plan(id, count, budget);
+    const auto& sequence = sequences_.at(found->second);
+    if (sequence.known() - sequence.computed == 1) compute_more(found->second, 1, budget);
   }
+}
+
+// The running sequences that need more than their next token, oldest first.
+std::vector<SequenceId> StepScheduler::prompts() const {
+  std::vector<SequenceId> all;
+  for (const auto& [arrival, id] : running_) {
+    const auto& sequence = sequences_.at(id);
+    if (sequence.known() - sequence.computed > 1) all.push_back(id);
+  }
+  return all;
+}
+
+// An older prompt may take the blocks of a younger sequence that is planned already: that one is
+// not computed in this step then, and its tokens of the budget are nobody's.
+void StepScheduler::schedule_prompts(std::uint32_t& budget) {
+  constexpr std::uint32_t kShareOfNew = 4;
+  const auto all = prompts();
+  if (all.empty()) return;
+  const std::uint32_t for_new = waiting_.empty() ? 0 : budget / kShareOfNew;
+  budget -= for_new;
+  compute_more(all.front(), all.size() == 1 ? budget : budget - budget / 2, budget);
+  share_out(budget);
+  budget += for_new;
+}
+
+// To the prompts with the fewest tokens left first. Prompts of one length are computed one after
+// the other so, as the one that was begun first has the fewest.
+void StepScheduler::share_out(std::uint32_t& budget) {
+  auto order = prompts();
+  const auto left = [this](SequenceId id) {
+    const auto& sequence = sequences_.at(id);
+    return sequence.known() - sequence.computed;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](SequenceId a, SequenceId b) { return left(a) < left(b); });
+  for (const auto id : order) {
+    const bool is_preempted = running_.count(sequences_.at(id).arrival) == 0;
+    if (!is_preempted) compute_more(id, budget, budget);
+  }
+}
+
+// Behind what the step computes of it already. One that is scored gets one part of a step: its
+// scores bound that, not the budget.
+void StepScheduler::compute_more(SequenceId id, std::uint32_t most, std::uint32_t& budget) {
+  const auto& sequence = sequences_.at(id);
+  const auto* const part = planned(id);
+  if (part != nullptr && sequence.score_from > 0) return;
+  const std::uint32_t computed = sequence.computed + (part == nullptr ? 0 : part->count);
+  const std::uint32_t count = chunk(sequence, computed, most);
+  if (count == 0) return;  // all is planned, or others score all that a step can
+  if (reserve(id, computed + count)) plan(id, count, budget);
+}
+
+// Tokens of its next part. Where ids are scored, those before the first of them, and as many behind
+// that as can be scored; the last one known, from which the next is chosen, scores none.
+std::uint32_t StepScheduler::chunk(const Sequence& sequence, std::uint32_t computed,
+                                   std::uint32_t budget) const {
+  const std::uint32_t count = std::min(sequence.known() - computed, budget);
+  if (sequence.score_from == 0 || sequence.known() - sequence.score_from <= scores_left_) {
+    return count;
+  }
+  return std::min(count, sequence.score_from - 1 + scores_left_ - computed);
 }
 
 // Whoever waits for another's blocks is overtaken, but only while that one computes them; whoever
@@ -90,9 +159,12 @@ void StepScheduler::schedule_waiting(std::uint32_t& budget) {
     auto found = kept_beginning(sequence);
     const auto found_count = static_cast<std::uint32_t>(found.size());
     if (awaits_another(sequence, found_count)) continue;
+    const std::uint32_t computed = found_count * options_.block_tokens;
+    const std::uint32_t count = chunk(sequence, computed, budget);
+    if (count == 0) continue;  // others score all that a step can
     // Of the whole cache at most: a sequence that fits alone must not wait for more than there is.
     const std::uint32_t needed =
-        std::min(blocks_for(sequence.known()) + 1, blocks_for(sequence.end - 1));
+        promised_count() + std::min(blocks_for(sequence.known()) + 1, blocks_for(sequence.end - 1));
     // Found blocks that nobody holds are among those available, and are not there for the rest.
     if (cache_.available_count() + found_count - cache_.idle_count(found) < needed) return;
     waiting_.erase(arrival);
@@ -100,18 +172,33 @@ void StepScheduler::schedule_waiting(std::uint32_t& budget) {
     cache_.share(found);
     sequence.blocks = std::move(found);
     sequence.kept_count = found_count;
-    sequence.computed = found_count * options_.block_tokens;
-    const std::uint32_t count = std::min(sequence.known() - sequence.computed, budget);
-    MUSTER_CHECK(reserve(id, sequence.computed + count));
+    sequence.computed = computed;
+    MUSTER_CHECK(reserve(id, computed + count));
     plan(id, count, budget);
   }
 }
 
-// Without the last token that is known: its logits are wanted, so it is computed in any case, and
-// never into a block that others read.
+// Blocks that running sequences still need for what is known of them.
+std::uint32_t StepScheduler::promised_count() const {
+  std::uint32_t count = 0;
+  for (const auto& [arrival, id] : running_) {
+    const auto& sequence = sequences_.at(id);
+    const auto held = static_cast<std::uint32_t>(sequence.blocks.size());
+    count += std::max(blocks_for(sequence.known()), held) - held;
+  }
+  return count;
+}
+
+// Without the last token that is known, and those that score the ids behind them: their logits are
+// wanted, so they are computed in any case, and never into a block that others read.
+std::span<const std::uint32_t> StepScheduler::shareable(const Sequence& sequence) {
+  const auto wanted = sequence.score_from > 0 ? sequence.score_from : sequence.known();
+  return std::span(sequence.ids).first(wanted - 1);
+}
+
 std::vector<std::uint32_t> StepScheduler::kept_beginning(const Sequence& sequence) const {
   if (!options_.keeps_prefixes) return {};
-  return cache_.find(sequence.scope, std::span(sequence.ids).first(sequence.ids.size() - 1));
+  return cache_.find(sequence.scope, shareable(sequence));
 }
 
 // A running sequence is about to compute more than half of what this one would have to. For less it
@@ -119,10 +206,11 @@ std::vector<std::uint32_t> StepScheduler::kept_beginning(const Sequence& sequenc
 bool StepScheduler::awaits_another(const Sequence& sequence, std::uint32_t found_count) const {
   const auto size = options_.block_tokens;
   const auto left = sequence.known() - found_count * size;
-  const auto shared = std::span(sequence.ids).first(sequence.ids.size() - 1);
+  const auto shared = shareable(sequence);
   return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
     const auto& other = sequences_.at(entry.second);
     if (!other.can_keep || other.scope != sequence.scope) return false;
+    if (other.score_from > 0) return false;  // it takes small steps
     const auto end =
         std::mismatch(shared.begin(), shared.end(), other.ids.begin(), other.ids.end()).first;
     const auto common = static_cast<std::uint32_t>(end - shared.begin()) / size;
@@ -153,12 +241,23 @@ void StepScheduler::preempt(SequenceId id) {
   ++preemption_count_;
 }
 
+// A part of its own, or more of that which it has in this step.
 void StepScheduler::plan(SequenceId id, std::uint32_t count, std::uint32_t& budget) {
   const auto& sequence = sequences_.at(id);
-  parts_.push_back({.sequence = id,
-                    .begin = sequence.computed,
-                    .count = count,
-                    .wants_logits = sequence.computed + count == sequence.known()});
+  auto part = std::find_if(parts_.begin(), parts_.end(),
+                           [id](const StepPart& one) { return one.sequence == id; });
+  if (part == parts_.end()) {
+    part = parts_.insert(part, StepPart{.sequence = id, .begin = sequence.computed});
+  }
+  part->count += count;
+  const std::uint32_t end = part->begin + part->count;
+  const bool is_last = end == sequence.known();
+  // A token scores the id behind it.
+  const std::uint32_t scored_end = is_last ? end : end + 1;
+  const bool scores = sequence.score_from > 0 && sequence.score_from < scored_end;
+  part->wants_logits = is_last;
+  part->score_count = scores ? scored_end - sequence.score_from : 0;
+  scores_left_ -= part->score_count;
   budget -= count;
 }
 
@@ -166,8 +265,11 @@ void StepScheduler::complete() {
   for (const auto& part : parts_) {
     const auto found = sequences_.find(part.sequence);
     if (found == sequences_.end()) continue;
-    found->second.computed = part.begin + part.count;
-    keep_full_blocks(found->second);
+    auto& sequence = found->second;
+    sequence.computed = part.begin + part.count;
+    if (part.score_count > 0) sequence.score_from += part.score_count;
+    if (sequence.score_from >= sequence.known()) sequence.score_from = 0;
+    keep_full_blocks(sequence);
   }
   parts_.clear();
 }

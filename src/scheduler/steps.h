@@ -18,15 +18,17 @@ struct StepOptions {
   std::uint32_t step_tokens_most = 512;  // that a step computes
   std::uint32_t sequences_most = 32;     // that have a place in the cache at once
   std::uint32_t length_max = 0;          // positions of a sequence
+  std::uint32_t scored_most = 32;        // ids that a step scores: each takes a row of logits
   bool keeps_prefixes = true;            // blocks outlive their sequences, and are shared
 };
 
 /// What a sequence is at its start.
 struct StepRequest {
   std::vector<std::uint32_t> ids = {};  // the prompt, and behind it what is known of the reply
-  std::uint32_t token_limit = 0;        // further tokens, at least 1; it gets fewer where
-                                        // length_max comes first
+  std::uint32_t token_limit = 0;        // further tokens; it gets fewer where length_max comes
+                                        // first; 0: it ends behind its prompt
   std::uint64_t prefix_scope = 0;       // it shares blocks with sequences of the same scope alone
+  std::uint32_t score_from = 0;         // the first id that is scored, and all behind it; 0: none
 };
 
 /// What a step computes of one sequence: the tokens [begin, begin + count), counted from the start
@@ -36,6 +38,9 @@ struct StepPart {
   std::uint32_t begin = 0;
   std::uint32_t count = 0;
   bool wants_logits = false;  // the last of them is the last one known: the next is to be chosen
+  /// So many ids are scored: by the logits of the last tokens of the part, before that from which
+  /// the next is chosen. Those of a token score the id behind it.
+  std::uint32_t score_count = 0;
 
   bool operator==(const StepPart&) const = default;
 };
@@ -44,9 +49,13 @@ struct StepPart {
 /// cache they get.
 ///
 /// A step takes, until its budget of tokens is used up: the next token of every sequence that
-/// generates, oldest first; then prompts that are not all in the cache, oldest first, in chunks;
-/// then new sequences, in the order in which they came, as long as the available blocks hold all of
-/// their tokens and one block more.
+/// generates, oldest first; then prompts that are not all in the cache, in chunks; then new
+/// sequences, in the order in which they came, as long as the available blocks hold all of their
+/// tokens and one block more, beside what the prompts that are under way still need.
+///
+/// While prompts are under way, the oldest of them has half of what is left for prompts, so that it
+/// ends; the rest goes to those with the fewest tokens left, so that a long prompt does not hold up
+/// a short one. A quarter is for new sequences, where some wait. What one does not use, others do.
 ///
 /// When a sequence needs a block and none is available, the youngest sequence that has blocks gives
 /// all of its own back and waits at its place in the order; its tokens are computed again later.
@@ -60,6 +69,9 @@ struct StepPart {
 /// to compute lets it do so first, where that spares it most of its own: of several replies to one
 /// prompt the first computes it for all.
 ///
+/// A sequence whose ids are scored computes the tokens before them, whoever has computed them
+/// already, in chunks of at most scored_most; each id is scored once, whatever is computed again.
+///
 /// Pure: no clock and no thread. Threads: owned by one.
 class StepScheduler {
  public:
@@ -67,8 +79,8 @@ class StepScheduler {
 
   /// Lets a sequence in.
   ///
-  /// Errors: InvalidArgument (no token, a prompt that leaves no room for a reply within
-  /// length_max); ResourceExhausted (it would not fit the cache alone).
+  /// Errors: InvalidArgument (no token, a prompt that is longer than length_max or, where a reply
+  /// is asked for, leaves no room for it); ResourceExhausted (it would not fit the cache alone).
   Status add(SequenceId id, StepRequest request);
 
   /// What to compute now; nothing when there is no sequence.
@@ -104,6 +116,7 @@ class StepScheduler {
     std::uint64_t scope = 0;
     std::vector<std::uint32_t> blocks = {};
     std::uint32_t kept_count = 0;  // of the blocks, from the first on
+    std::uint32_t score_from = 0;  // the next id to be scored; 0: none is. More than computed
     bool can_keep = true;          // false: a block was not kept, and so none behind it is
 
     std::uint32_t known() const { return static_cast<std::uint32_t>(ids.size()); }
@@ -112,8 +125,16 @@ class StepScheduler {
   std::uint32_t blocks_for(std::uint32_t token_count) const {
     return (token_count + options_.block_tokens - 1) / options_.block_tokens;
   }
-  void schedule_running(bool is_generating, std::uint32_t& budget);
+  void schedule_generating(std::uint32_t& budget);
+  void schedule_prompts(std::uint32_t& budget);
+  void share_out(std::uint32_t& budget);
   void schedule_waiting(std::uint32_t& budget);
+  std::vector<SequenceId> prompts() const;
+  void compute_more(SequenceId id, std::uint32_t most, std::uint32_t& budget);
+  std::uint32_t promised_count() const;
+  const StepPart* planned(SequenceId id) const;
+  std::uint32_t chunk(const Sequence& sequence, std::uint32_t computed, std::uint32_t budget) const;
+  static std::span<const std::uint32_t> shareable(const Sequence& sequence);
   std::vector<std::uint32_t> kept_beginning(const Sequence& sequence) const;
   bool awaits_another(const Sequence& sequence, std::uint32_t found_count) const;
   bool reserve(SequenceId id, std::uint32_t token_count);
@@ -128,6 +149,7 @@ class StepScheduler {
   std::map<std::uint64_t, SequenceId> waiting_;  // by arrival
   BlockCache cache_;
   std::vector<StepPart> parts_;
+  std::uint32_t scores_left_ = 0;  // ids that the step may still score
   std::uint64_t arrival_count_ = 0;
   std::uint64_t preemption_count_ = 0;
 };

@@ -67,8 +67,9 @@ TEST(StepSchedulerTest, RefusesWhatCouldNeverBeComputed) {
   StepScheduler steps(small());
   EXPECT_EQ(add(steps, 1, 30, 1).error().message,
             "the prompt leaves no room for a reply in the model's 30 tokens: 30");
-  EXPECT_EQ(add(steps, 1, 0, 1).error().kind, ErrorKind::InvalidArgument);
-  EXPECT_EQ(add(steps, 1, 1, 0).error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(add(steps, 1, 31, 0).error().message,
+            "the prompt is longer than the model's 30 tokens: 31");
+  EXPECT_EQ(add(steps, 1, 0, 1).error().message, "a prompt must have at least one token");
   auto options = small();
   options.block_count = 2;
   StepScheduler tight(options);
@@ -76,6 +77,21 @@ TEST(StepSchedulerTest, RefusesWhatCouldNeverBeComputed) {
   EXPECT_TRUE(add(tight, 1, 6, 3));
   EXPECT_EQ(add(tight, 2, 6, 4).error().message,
             "the cache of 8 tokens does not hold a prompt of 6 with a reply of 4");
+  EXPECT_EQ(add(tight, 2, 9, 0).error().message,
+            "the cache of 8 tokens does not hold a prompt of 9 with a reply of 0");
+}
+
+// As many tokens as the model has positions, in as many blocks as the cache has: all of them are
+// computed, and nothing comes behind them.
+TEST(StepSchedulerTest, APromptWithoutAReplyMayTakeTheModelsLength) {
+  auto options = small();
+  options.length_max = 8;
+  options.block_count = 2;
+  StepScheduler steps(options);
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 8), .token_limit = 0, .score_from = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 8, true, 7}}));
+  steps.complete();
+  EXPECT_FALSE(steps.append(1, 7));
 }
 
 TEST(StepSchedulerTest, WhereBlocksRunOutTheYoungestIsComputedAgainLater) {
@@ -102,6 +118,68 @@ TEST(StepSchedulerTest, WhereBlocksRunOutTheYoungestIsComputedAgainLater) {
   steps.complete();
   steps.remove(1);
   EXPECT_EQ(steps.next(), (Parts{{2, 0, 9, true}}));  // all of it, its own reply included
+}
+
+// ---- Prompts beside each other ----
+
+StepOptions long_prompts() {
+  return {.block_tokens = 4,
+          .block_count = 64,
+          .step_tokens_most = 16,
+          .sequences_most = 4,
+          .length_max = 200};
+}
+
+TEST(StepSchedulerTest, AShortPromptDoesNotWaitForALongOne) {
+  StepScheduler steps(long_prompts());
+  ASSERT_TRUE(add(steps, 1, 100, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 16, false}})) << "alone it has all";
+  steps.complete();
+  // A quarter of 16 is for what is new, and the one token that it leaves is the long one's.
+  ASSERT_TRUE(add(steps, 2, 3, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 16, 13, false}, {2, 0, 3, true}}));
+  steps.complete();
+  steps.append(2, 7);
+  // Of the 15 behind the token of 2 again a quarter, 3.
+  ASSERT_TRUE(add(steps, 3, 12, 9));
+  EXPECT_EQ(steps.next(), (Parts{{2, 3, 1, true}, {1, 29, 12, false}, {3, 0, 3, false}}));
+  steps.complete();
+  steps.append(2, 7);
+  // 3 has 9 left, and 1 has 59: half of 15 is the oldest's, all else goes to the shortest.
+  EXPECT_EQ(steps.next(), (Parts{{2, 4, 1, true}, {1, 41, 8, false}, {3, 3, 7, false}}));
+  steps.complete();
+  steps.append(2, 7);
+  EXPECT_EQ(steps.next(), (Parts{{2, 5, 1, true}, {1, 49, 13, false}, {3, 10, 2, true}}));
+}
+
+// Else each of them would end when the last one does.
+TEST(StepSchedulerTest, PromptsOfOneLengthAreComputedOneAfterTheOther) {
+  StepScheduler steps(long_prompts());
+  ASSERT_TRUE(add(steps, 1, 40, 9));
+  ASSERT_TRUE(add(steps, 2, 40, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 16, false}}));
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{1, 16, 12, false}, {2, 0, 4, false}}));
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{1, 28, 12, true}, {2, 4, 4, false}}));
+}
+
+// 1 has 4 blocks and needs 9 more of the 12 that are left: 2 needs 3 and one for its reply.
+TEST(StepSchedulerTest, ANewPromptDoesNotTakeTheRoomOfOneThatIsUnderWay) {
+  auto options = long_prompts();
+  options.block_count = 16;
+  StepScheduler steps(options);
+  ASSERT_TRUE(add(steps, 1, 50, 9));
+  ASSERT_TRUE(add(steps, 2, 12, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 16, false}}));
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{1, 16, 16, false}})) << "and what it leaves is not lost";
+  // One that needs a block less is let in.
+  steps.remove(2);
+  steps.complete();
+  ASSERT_TRUE(add(steps, 3, 8, 9));
+  EXPECT_EQ(steps.next(), (Parts{{1, 32, 12, false}, {3, 0, 4, false}}));
+  EXPECT_EQ(steps.preemption_count(), 0U);
 }
 
 // ---- Kept beginnings ----
@@ -288,6 +366,64 @@ TEST(StepSchedulerTest, KeptBlocksStandInNobodysWay) {
   EXPECT_EQ(compute_all(steps, 2), 0U);
   EXPECT_EQ(steps.blocks(2).size(), 8U);
   EXPECT_EQ(steps.preemption_count(), 0U);
+}
+
+// ---- Ids that are scored: the logits of a token are those of the id behind it ----
+
+StepOptions scoring() {
+  auto options = small();
+  options.scored_most = 4;
+  return options;
+}
+
+TEST(StepSchedulerTest, APromptIsScoredInChunksAndThenContinued) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(7, {.ids = numbered(7, 12), .token_limit = 2, .score_from = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{7, 0, 4, false, 4}}));  // ids 1 to 4
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{7, 4, 4, false, 4}}));  // 5 to 8
+  steps.complete();
+  EXPECT_EQ(steps.next(), (Parts{{7, 8, 4, true, 3}}));  // 9 to 11, and what comes behind them
+  steps.complete();
+  EXPECT_TRUE(steps.append(7, 7));
+  EXPECT_EQ(steps.next(), (Parts{{7, 12, 1, true, 0}}));
+}
+
+TEST(StepSchedulerTest, WhatIsScoredIsComputedThoughItIsKept) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 9), .token_limit = 1}));
+  steps.next();
+  steps.complete();
+  steps.remove(1);
+  ASSERT_TRUE(steps.add(2, {.ids = numbered(1, 9), .token_limit = 1, .score_from = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{2, 0, 4, false, 4}}));
+  steps.remove(2);
+  // As one that goes on elsewhere: 1 to 5 are told, and token 5 scores id 6. One block is before
+  // it.
+  ASSERT_TRUE(steps.add(3, {.ids = numbered(1, 9), .token_limit = 1, .score_from = 6}));
+  EXPECT_EQ(steps.next(), (Parts{{3, 4, 5, true, 3}}));
+}
+
+// It would take several steps for what one step computes.
+TEST(StepSchedulerTest, NobodyAwaitsTheBlocksOfOneThatIsScored) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 6), .token_limit = 1, .score_from = 1}));
+  ASSERT_TRUE(steps.add(2, {.ids = numbered(1, 6), .token_limit = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 4, false, 4}, {2, 0, 6, true}}));
+}
+
+TEST(StepSchedulerTest, OnePromptIsScoredAtATimeAndNobodyElseWaitsForIt) {
+  StepScheduler steps(scoring());
+  ASSERT_TRUE(steps.add(1, {.ids = numbered(1, 9), .token_limit = 1, .score_from = 1}));
+  ASSERT_TRUE(steps.add(2, {.ids = numbered(2, 7), .token_limit = 1, .score_from = 1}));
+  ASSERT_TRUE(steps.add(3, {.ids = numbered(3, 2), .token_limit = 1}));
+  EXPECT_EQ(steps.next(), (Parts{{1, 0, 4, false, 4}, {3, 0, 2, true, 0}}));
+  steps.complete();
+  steps.remove(3);
+  EXPECT_EQ(steps.next(), (Parts{{1, 4, 5, true, 4}}));  // 5 to 8: all that are left
+  steps.complete();
+  steps.remove(1);
+  EXPECT_EQ(steps.next(), (Parts{{2, 0, 4, false, 4}}));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ namespace {
 using Ids = std::vector<std::uint32_t>;
 
 /// What a world asks for.
-enum class Trace { Mixed, EqualBeginnings, Choices, LongPrompts, Bursts, NothingKept };
+enum class Trace { Mixed, EqualBeginnings, Choices, LongPrompts, Bursts, NothingKept, Scored };
 
 constexpr std::uint32_t kTokens = 3;  // different ones: beginnings are equal by chance, too
 constexpr std::uint32_t kScopes = 2;
@@ -55,6 +55,7 @@ class World {
                 .step_tokens_most = 1 + number(64),
                 .sequences_most = 1 + number(8),
                 .length_max = 2 + number(200),
+                .scored_most = 1 + number(20),
                 .keeps_prefixes = trace != Trace::NothingKept};
     steps_.emplace(options_);
     cells_.resize(std::size_t{options_.block_count} * options_.block_tokens, Histories::kNone);
@@ -85,7 +86,8 @@ class World {
     std::vector<Histories::History> histories = {};  // of each id
     std::uint64_t scope = 0;
     std::uint32_t computed = 0;
-    std::uint32_t room = 0;  // tokens that may follow
+    std::uint32_t room = 0;        // tokens that may follow
+    std::uint32_t score_from = 0;  // the next id that is to be scored; 0: none
   };
   using Sequences = std::map<SequenceId, Known>;
 
@@ -136,9 +138,13 @@ class World {
     Known known{.scope = scope};
     for (const auto token : ids) push(known, token);
     const auto limit = 1 + number(40);
-    const StepRequest request{.ids = known.ids, .token_limit = limit, .prefix_scope = known.scope};
-    if (!steps_->add(id, request)) return;
     const auto size = static_cast<std::uint32_t>(known.ids.size());
+    if (trace_ == Trace::Scored && number(2) == 0) known.score_from = number(size);
+    const StepRequest request{.ids = known.ids,
+                              .token_limit = limit,
+                              .prefix_scope = known.scope,
+                              .score_from = known.score_from};
+    if (!steps_->add(id, request)) return;
     known.room = std::min(limit, options_.length_max - size);
     known_[id] = std::move(known);
   }
@@ -160,7 +166,10 @@ class World {
     for (const auto& part : parts) {
       auto& known = known_.at(part.sequence);
       known.computed = part.begin + part.count;
+      if (known.score_from > 0) known.score_from += part.score_count;
       if (!part.wants_logits) continue;
+      ASSERT_TRUE(known.score_from == 0 || known.score_from == known.ids.size()) << "not all";
+      known.score_from = 0;
       const auto token = number(kTokens);
       push(known, token);
       const bool has_room = --known.room > 0;
@@ -172,6 +181,7 @@ class World {
 
   void check(const std::vector<StepPart>& parts) {
     std::uint32_t tokens = 0;
+    std::uint32_t scores = 0;
     std::set<SequenceId> seen;
     for (const auto& part : parts) {
       const auto& known = known_.at(part.sequence);
@@ -187,6 +197,14 @@ class World {
       const auto ids = steps_->ids(part.sequence);
       ASSERT_TRUE(std::equal(ids.begin(), ids.end(), known.ids.begin(), known.ids.end()));
       tokens += part.count;
+      scores += part.score_count;
+      ASSERT_TRUE(known.score_from > 0 || part.score_count == 0);
+      if (part.score_count > 0) {
+        // The next in order: by the last tokens of the part, but for that which chooses.
+        const auto end = part.begin + part.count - (part.wants_logits ? 1 : 0);
+        ASSERT_EQ(end - part.score_count + 1, known.score_from);
+        ASSERT_GE(known.score_from, part.begin + 1);
+      }
       const auto blocks = steps_->blocks(part.sequence);
       ASSERT_GE(blocks.size() * options_.block_tokens, part.begin + part.count);
       for (const auto block : blocks) ASSERT_LT(block, options_.block_count);
@@ -197,6 +215,7 @@ class World {
       }
     }
     ASSERT_LE(tokens, options_.step_tokens_most);
+    ASSERT_LE(scores, options_.scored_most);
     ASSERT_LE(steps_->running_count(), options_.sequences_most);
   }
 
@@ -281,7 +300,8 @@ INSTANTIATE_TEST_SUITE_P(All, StepWorldsTest,
                                          std::pair{"Choices", Trace::Choices},
                                          std::pair{"LongPrompts", Trace::LongPrompts},
                                          std::pair{"Bursts", Trace::Bursts},
-                                         std::pair{"NothingKept", Trace::NothingKept}),
+                                         std::pair{"NothingKept", Trace::NothingKept},
+                                         std::pair{"Scored", Trace::Scored}),
                          [](const auto& trace) { return std::string(trace.param.first); });
 
 }  // namespace

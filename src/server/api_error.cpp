@@ -26,6 +26,7 @@ struct StatusWords {
 constexpr StatusWords kWords[] = {
     {401, "invalid_request_error", "invalid_api_key"},
     {403, "invalid_request_error", "insufficient_permissions"},
+    {409, "invalid_request_error", "conflict"},
     {429, "rate_limit_exceeded", "rate_limit_exceeded"},
     {500, "server_error", "internal_error"},
     {501, "server_error", "not_implemented"},
@@ -48,8 +49,8 @@ int http_status(ErrorKind kind) {
       return 504;
     case ErrorKind::Unavailable:
       return 503;
-    case ErrorKind::Cancelled:
-      return 499;
+    case ErrorKind::Cancelled:  // by somebody else: who left is told nothing (exchange.cpp)
+      return 409;
     case ErrorKind::Internal:
       return 500;
   }

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/full_disk_fixture.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 
@@ -168,18 +167,14 @@ TEST_F(AuditLogTest, CountsWhatAFullDiskDoesNotTake) {
 }
 
 TEST_F(AuditLogTest, ALineThatAFullDiskCutsSpoilsNoOther) {
-  ::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
   const auto line_size = audit_line(entry_of("1"), 0).size();
   const auto log = open_log(path());
-  const rlimit small{.rlim_cur = line_size * 2 + 10, .rlim_max = before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &small);
-  for (const auto* id : {"1", "2", "3", "4"}) log->write(entry_of(id));
-  log->flush();
-  EXPECT_EQ(log->status().dropped_count, 2);
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, SIG_DFL);
+  {
+    const FullDisk disk(line_size * 2 + 10);
+    for (const auto* id : {"1", "2", "3", "4"}) log->write(entry_of(id));
+    log->flush();
+    EXPECT_EQ(log->status().dropped_count, 2);
+  }
   log->write(entry_of("5"));
   log->flush();
   EXPECT_EQ(ids_in(path()), (std::vector<std::string>{"1", "2", "5"}));
@@ -234,9 +229,6 @@ TEST_F(AuditLogTest, ItsEndDoesNotWaitForAPipeThatNobodyEmpties) {
 }
 
 TEST_F(AuditLogTest, TellsOnceThatLinesAreLostAndOnceThatTheyAreNot) {
-  ::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
   std::vector<std::optional<ErrorKind>> told;
   std::uint64_t lost = 0;
   auto opened = AuditLog::open(path(), [&](const std::optional<Error>& error, std::uint64_t count) {
@@ -251,12 +243,11 @@ TEST_F(AuditLogTest, TellsOnceThatLinesAreLostAndOnceThatTheyAreNot) {
   };
   write("1");
   EXPECT_TRUE(told.empty());
-  const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &none);
-  write("2");
-  write("3");
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, SIG_DFL);
+  {
+    const FullDisk disk(1);
+    write("2");
+    write("3");
+  }
   ASSERT_EQ(told.size(), 1U);
   EXPECT_TRUE(told[0]);
   write("4");

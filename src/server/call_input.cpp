@@ -100,13 +100,13 @@ class InputReader {
   }
 
   ApiResult<std::uint32_t> read_id(JsonValue& value) const {
-    std::uint64_t id = 0;
-    if (value.get_uint64().get(id) != simdjson::SUCCESS || id > UINT32_MAX) {
+    const auto id = whole_number(value);
+    if (!id || id->is_negative || id->magnitude > UINT32_MAX) {
       const auto type = MUSTER_TRY(type_of(value));
       if (type != json_type::number) return wrong_type(value, name_, "token ids");
       return unknown_ids(name_, "token ids must be whole numbers, 0 or greater");
     }
-    return static_cast<std::uint32_t>(id);
+    return static_cast<std::uint32_t>(id->magnitude);
   }
 
   std::string_view name_;

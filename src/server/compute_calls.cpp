@@ -18,25 +18,6 @@
 namespace muster {
 namespace {
 
-// The header's deadline, where it is sooner than the body's. Errors: 400.
-ApiStatus add_deadline(const Exchange& exchange, Duration most, CallOptions& options) {
-  const auto header = exchange.request.header("X-Request-Timeout-Ms");
-  if (!header) return Done{};
-  const auto most_ms = std::chrono::duration_cast<std::chrono::milliseconds>(most).count();
-  std::int64_t ms = 0;
-  const char* const end = header->data() + header->size();
-  const auto read = std::from_chars(header->data(), end, ms);
-  if (read.ec != std::errc() || read.ptr != end || ms < 1 || ms > most_ms) {
-    return wrong_field("X-Request-Timeout-Ms", "invalid_value",
-                       "Invalid header 'X-Request-Timeout-Ms': expected whole milliseconds from 1 "
-                       "to " +
-                           std::to_string(most_ms) + ".");
-  }
-  const Duration limit = std::chrono::milliseconds(ms);
-  options.deadline = options.deadline ? std::min(*options.deadline, limit) : limit;
-  return Done{};
-}
-
 // In one go where that is short, else a slice a turn of the loop.
 void write_answer(const ExchangePtr& exchange, RowsAnswer&& answer) {
   constexpr std::size_t kValuesOfASlice = 1 << 15;  // as numbers about a millisecond
@@ -151,6 +132,23 @@ ApiError wrong_task(const std::string& model, std::string_view task, std::string
                      fmt::format("Invalid 'model': {} {}; ask it at {}.", model, task, routes));
 }
 
+ApiResult<std::optional<Duration>> deadline_of(Exchange& exchange) {
+  const auto header = exchange.request.header("X-Request-Timeout-Ms");
+  if (!header) return std::optional<Duration>();
+  const auto most = exchange.state().options.deadline_most;
+  const auto most_ms = std::chrono::duration_cast<std::chrono::milliseconds>(most).count();
+  std::int64_t ms = 0;
+  const char* const end = header->data() + header->size();
+  const auto read = std::from_chars(header->data(), end, ms);
+  if (read.ec != std::errc() || read.ptr != end || ms < 1 || ms > most_ms) {
+    return wrong_field("X-Request-Timeout-Ms", "invalid_value",
+                       "Invalid header 'X-Request-Timeout-Ms': expected whole milliseconds from 1 "
+                       "to " +
+                           std::to_string(most_ms) + ".");
+  }
+  return std::optional<Duration>(std::chrono::milliseconds(ms));
+}
+
 ApiStatus complete(Exchange& exchange, CallOptions& options) {
   // The service behind these routes does not know of the decoders.
   if (exchange.state().generation.has_model(options.model)) {
@@ -158,7 +156,9 @@ ApiStatus complete(Exchange& exchange, CallOptions& options) {
   }
   options.caller = exchange.caller_name;
   exchange.model = options.model;
-  return add_deadline(exchange, exchange.state().options.deadline_most, options);
+  const auto limit = MUSTER_TRY(deadline_of(exchange));
+  if (limit) options.deadline = std::min(options.deadline.value_or(*limit), *limit);
+  return Done{};
 }
 
 ApiError call_error(const CallError& error, const CallFieldNames& names) {
@@ -175,6 +175,8 @@ ApiError call_error(const CallError& error, const CallFieldNames& names) {
       return invalid(names.normalize);
     case CallField::Prompt:
     case CallField::PromptLength:
+    case CallField::LogitBias:
+    case CallField::Choices:
     case CallField::Other:
       break;
   }

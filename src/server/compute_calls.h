@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "server/call_fields.h"
 #include "server/call_input.h"
 #include "server/exchange.h"
@@ -37,6 +39,9 @@ auto with_list_limits(Exchange& exchange, Parse parse) {
 /// The refusal of a served model that is asked for what it does not do: `task` is what it does
 /// ("generates"), `routes` where.
 ApiError wrong_task(const std::string& model, std::string_view task, std::string_view routes);
+
+/// What the header X-Request-Timeout-Ms says; nullopt without one. Errors: 400.
+ApiResult<std::optional<Duration>> deadline_of(Exchange& exchange);
 
 /// What the request itself adds to a call: who asks, and the header's deadline where it is sooner.
 ///

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <initializer_list>
 #include <set>
 #include <span>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/random_bits.h"
+#include "base/text.h"
 #include "server/call_fields.h"
 #include "server/generation_prompt.h"
 #include "server/json_body.h"
@@ -132,23 +132,21 @@ BodyField count_field(std::string_view name, CountRange range, std::optional<std
 
 // vLLM's -1, as 0, means all of them.
 ApiStatus read_top_k(JsonValue& value, std::uint32_t& into) {
-  const double number = MUSTER_TRY(read_number(value, "top_k", -1, UINT32_MAX));
-  if (number != std::floor(number)) {
+  const auto number = whole_number(value);
+  if (!number) MUSTER_TRY(read_number(value, "top_k", -1, UINT32_MAX));  // what is no number at all
+  if (!number || number->magnitude > (number->is_negative ? 1U : UINT32_MAX)) {
     return wrong_field("top_k", "invalid_value",
                        "Invalid 'top_k': expected an integer, -1 or greater.");
   }
-  into = number < 0 ? 0 : static_cast<std::uint32_t>(number);
+  into = number->is_negative ? 0 : static_cast<std::uint32_t>(number->magnitude);
   return Done{};
 }
 
 // Negative ones are taken as clients send them: only that the same is the same matters.
 ApiStatus read_seed(JsonValue& value, std::optional<std::uint64_t>& into) {
-  std::int64_t number = 0;
-  if (value.get_int64().get(number) == simdjson::SUCCESS) {
-    into = static_cast<std::uint64_t>(number);
-    return Done{};
-  }
-  into = MUSTER_TRY(read_integer(value, "seed", 0, UINT64_MAX));
+  const auto number = whole_number(value);
+  if (!number) MUSTER_TRY(read_integer(value, "seed", 0, UINT64_MAX));  // why not
+  into = number->is_negative ? 0 - number->magnitude : number->magnitude;
   return Done{};
 }
 
@@ -284,7 +282,8 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
   fields.push_back({"stream_options", [&](JsonValue& value) {
                       return read_stream_options(value, request, has_options);
                     }});
-  fields.push_back(count_field("max_tokens", {.most = limits.tokens_most}, call.token_limit));
+  const CountRange tokens{.least = is_chat ? 1U : 0U, .most = limits.tokens_most};
+  fields.push_back(count_field("max_tokens", tokens, call.token_limit));
   add_sampling_fields(fields, limits, call, seed);
   fields.push_back(count_field("n", {.most = limits.choices_most}, choices.count));
   std::string user;
@@ -351,10 +350,10 @@ ApiResult<GenerationRequest> parse_completion(std::string body, const Generation
       }));
   if (!has_prompt) return missing_field("prompt");
   auto& call = request.call;
-  if (call.echoes_prompt && choices.top) {
-    return wrong_field("echo", "unsupported_value",
-                       "Unsupported 'echo': expected false beside 'logprobs'; the "
-                       "log-probabilities of a prompt's tokens are not computed.");
+  if (call.token_limit == 0U && !call.echoes_prompt) {
+    return wrong_field("max_tokens", "invalid_value",
+                       "Invalid 'max_tokens': expected an integer from 1 to " +
+                           with_thousands(limits.tokens_most) + "; 0 is for 'echo' alone.");
   }
   call.sampling.logprob_count = choices.top;
   if (!call.token_limit) call.token_limit = kCompletionTokens;

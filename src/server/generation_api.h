@@ -44,7 +44,8 @@ ApiResult<GenerationRequest> parse_chat(std::string body, const GenerationLimits
 /// The same with `prompt` (a text, a list of one, token ids) in place of `messages`, and OpenAI's
 /// 16 tokens where no limit is given; `logprobs` is a number, of the likeliest tokens that are told
 /// with each; `best_of` replies are computed for the `n` that are sent, in a stream no more than
-/// these; `echo` is refused with `logprobs`, as those of a prompt are not computed.
+/// these; `echo` puts the prompt before each reply, with its `logprobs` where these are asked for,
+/// and `max_tokens` may be 0 with it: evaluations ask for nothing else.
 ///
 /// Source: OpenAI, API reference, "Create completion".
 ApiResult<GenerationRequest> parse_completion(std::string body, const GenerationLimits& limits);

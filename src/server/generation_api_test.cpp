@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -107,16 +108,26 @@ TEST(GenerationApi, TheBestAreTakenOfAtLeastAsManyAsAreWanted) {
   EXPECT_EQ(refused(R"(,"n":2.5)"), "n: Invalid 'n': expected an integer from 1 to 32.");
 }
 
-TEST(GenerationApi, APromptIsEchoedWithoutLogprobsAlone) {
+// As evaluations ask for how likely a text is: with no new token.
+TEST(GenerationApi, AnEchoMayBeScoredAndStandAlone) {
   const auto body = [](const std::string& more) {
-    return parse_completion(R"({"model":"m","prompt":"x","echo":true)" + more + "}", {});
+    return parse_completion(R"({"model":"m","prompt":"x")" + more + "}", {});
   };
-  auto request = body("");
-  ASSERT_TRUE(request);
-  EXPECT_TRUE(request->call.echoes_prompt);
-  EXPECT_EQ(refusal(body(R"(,"logprobs":0)")),
-            "echo: Unsupported 'echo': expected false beside 'logprobs'; the log-probabilities of "
-            "a prompt's tokens are not computed.");
+  auto scored = body(R"(,"echo":true,"logprobs":1,"max_tokens":0)");
+  ASSERT_TRUE(scored) << scored.error().message;
+  EXPECT_TRUE(scored->call.echoes_prompt && scored->call.scores_prompt());
+  EXPECT_EQ(scored->call.token_limit, 0U);
+  EXPECT_EQ(scored->call.sampling.logprob_count, 1U);
+  auto plain = body(R"(,"echo":true)");
+  ASSERT_TRUE(plain);
+  EXPECT_FALSE(plain->call.scores_prompt());
+  EXPECT_EQ(plain->call.token_limit, 16U);
+  EXPECT_FALSE(body(R"(,"logprobs":1)")->call.scores_prompt());
+  EXPECT_EQ(refusal(body(R"(,"max_tokens":0)")),
+            "max_tokens: Invalid 'max_tokens': expected an integer from 1 to 1,048,576; 0 is for "
+            "'echo' alone.");
+  EXPECT_EQ(refusal(body(R"(,"max_tokens":0,"echo":false,"logprobs":1)")),
+            refusal(body(R"(,"max_tokens":0)")));
 }
 
 TEST(GenerationApi, WhatIsNotGivenIsAsWithOpenAi) {
@@ -143,6 +154,7 @@ TEST(GenerationApi, APromptIsATextOrIds) {
   EXPECT_EQ(call(R"("a b")").text, "a b");
   EXPECT_EQ(call(R"(["a b"])").text, "a b");
   EXPECT_EQ(call("[3,1,2]").ids, (std::vector<std::uint32_t>{3, 1, 2}));
+  EXPECT_EQ(call("[[3,1,2]]").ids, (std::vector<std::uint32_t>{3, 1, 2})) << "a list of one";
   const auto refused = [](const std::string& prompt) {
     return refusal(parse_completion(R"({"model":"m","prompt":)" + prompt + "}", {}));
   };
@@ -152,9 +164,49 @@ TEST(GenerationApi, APromptIsATextOrIds) {
             "prompt: Invalid 'prompt': it is empty, and there is nothing to continue.");
   EXPECT_EQ(refused(R"(["",5])"), refused(R"(["a","b"])"));
   EXPECT_EQ(refused(R"([5,"a"])"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused("[[1],[2]]"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused("[1,[2]]"), refused(R"(["a","b"])"));
+  EXPECT_EQ(refused("[[1],2]"), refused(R"(["a","b"])"));
+  EXPECT_TRUE(refused("[[[1]]]").starts_with("prompt: Invalid type for 'prompt'"));
   EXPECT_TRUE(refused("[]").starts_with("prompt: Invalid 'prompt': empty array."));
+  EXPECT_EQ(refused("[[]]"), refused("[]"));
   EXPECT_TRUE(refused("true").starts_with("prompt: Invalid type for 'prompt'"));
   EXPECT_TRUE(refused("[-1]").starts_with("prompt: Invalid 'prompt': expected an integer"));
+}
+
+// JavaScript and JSON libraries of other languages write what they have computed as a float.
+TEST(GenerationApi, AWholeNumberMayBeWrittenAsAFloat) {
+  const auto completion = [](const std::string& more) {
+    auto request = parse_completion(R"({"model":"m","prompt":[3.0,1e0,2])" + more + "}", {});
+    EXPECT_TRUE(request) << request.error().message;
+    return request ? request->call : GenerationCall{};
+  };
+  const auto call = completion(
+      R"(,"n":1.0,"best_of":2.0,"max_tokens":1.6e1,"top_k":4.0,"logprobs":5.0,"seed":-7.0)");
+  EXPECT_EQ(call.ids, (std::vector<std::uint32_t>{3, 1, 2}));
+  EXPECT_EQ(call.choice_count, 1U);
+  EXPECT_EQ(call.candidate_count, 2U);
+  EXPECT_EQ(call.token_limit, 16U);
+  EXPECT_EQ(call.sampling.top_k, 4U);
+  EXPECT_EQ(call.sampling.logprob_count, 5U);
+  EXPECT_EQ(call.sampling.seed, UINT64_MAX - 6);
+  const auto seed = [&](const std::string& number) {
+    return completion(R"(,"seed":)" + number).sampling.seed;
+  };
+  EXPECT_EQ(seed("7.0"), 7U);
+  EXPECT_EQ(seed("18446744073709551615"), UINT64_MAX) << "no double holds it";
+  EXPECT_EQ(seed("-9223372036854775808"), std::uint64_t{1} << 63U);
+  const auto refused = [](const std::string& more) { return refusal(parse_chat(chat(more), {})); };
+  for (const char* number : {"1.5", "1e-1", "-1.0", "1e30", "33.0"}) {
+    EXPECT_EQ(refused(std::string(R"(,"n":)") + number),
+              "n: Invalid 'n': expected an integer from 1 to 32.")
+        << number;
+  }
+  EXPECT_EQ(refused(R"(,"top_k":-2)"),
+            "top_k: Invalid 'top_k': expected an integer, -1 or greater.");
+  EXPECT_TRUE(refused(R"(,"n":"1")").starts_with("n: Invalid type for 'n'"));
+  EXPECT_TRUE(refused(R"(,"seed":1.5)").starts_with("seed: Invalid 'seed'"));
+  EXPECT_TRUE(refused(R"(,"seed":"a")").starts_with("seed: Invalid type for 'seed'"));
 }
 
 TEST(GenerationApi, EachFaultIsNamed) {
@@ -251,6 +303,8 @@ TEST(GenerationApi, EachFaultOfAMessageIsNamed) {
   EXPECT_EQ(refused(R"([{"role":"tool","content":"x"}])"),
             "messages.role: Unsupported 'messages.role': expected 'system', 'developer', 'user' or "
             "'assistant'.");
+  EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"text"}]}])"),
+            "messages.content.text: Missing required parameter: 'messages.content.text'.");
   EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"image_url"}]}])"),
             "messages.content.type: Unsupported 'messages.content.type': expected 'text'.");
   EXPECT_EQ(refusal(parse_chat(R"({"model":"m"})", {})),

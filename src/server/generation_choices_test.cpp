@@ -197,6 +197,39 @@ TEST_F(GenerationChoices, AnAnswerThatTheServerCannotHoldIsRefused) {
   EXPECT_EQ(json(echo(false))["error"]["param"], "prompt") << "it is longer than the context";
 }
 
+// Two choices of 100 tokens, each with 21 of 96 bytes and a text of 8, may take 404,800 bytes, and
+// 458,752 may be held. Both requests wait behind their first tokens.
+TEST_F(GenerationChoices, AnAnswerHoldsAQuarterAtFirst) {
+  options_.http.memory_most = 512 << 10;
+  start_counting("wait_at=1");
+  const std::string body =
+      R"({"model":"chat","messages":[{"role":"user","content":"a"}],"n":2,"max_tokens":100,)"
+      R"("logprobs":true,"top_logprobs":20})";
+  const auto first = begin_post("/v1/chat/completions", body);
+  while (metric("generation_tokens_total") != "2") std::this_thread::yield();
+  const auto second =
+      call("POST", "/v1/chat/completions",
+           {{"Content-Type", "application/json"}, {"X-Request-Timeout-Ms", "300"}}, body);
+  EXPECT_EQ(second.status, 504) << "it was let in, and waited: " << second.body;
+}
+
+// The first holds a quarter and, for twice 90 tokens, a piece of 262,144 bytes more. The second is
+// small at first, and has no room for a piece when it is not.
+TEST_F(GenerationChoices, AnAnswerForWhichThereIsNoMoreRoomIsGivenUp) {
+  options_.http.memory_most = 512 << 10;
+  start_counting("wait_at=90");
+  const std::string body =
+      R"({"model":"chat","messages":[{"role":"user","content":"a"}],"max_tokens":95,)"
+      R"("ignore_eos":true,"logprobs":true,"top_logprobs":20,"n":)";
+  const auto first = begin_post("/v1/chat/completions", body + "2}");
+  while (metric("generation_tokens_total") != "180") std::this_thread::yield();
+  EXPECT_GT(std::stoull(metric("http_memory_bytes")), 262'144U);
+  const auto second = post("/v1/chat/completions", body + "1}");
+  EXPECT_EQ(second.status, 503) << second.body;
+  EXPECT_EQ(message(second), "The server holds as much for its clients as it may");
+  EXPECT_EQ(metric("generation_running"), "2") << "those of the first";
+}
+
 TEST_F(GenerationChoices, APromptIsEchoed) {
   start_counting();
   const auto reply = json(post(
@@ -207,6 +240,41 @@ TEST_F(GenerationChoices, APromptIsEchoed) {
       events(post("/v1/completions",
                   R"({"model":"chat","prompt":[23,24],"echo":true,"max_tokens":1,"stream":true})"));
   EXPECT_EQ(all[0]["choices"][0]["text"], "wxy");
+}
+
+// What lm-eval-harness sends for the likelihood of a text. The log-probability of token t is
+// (t - 64) / 8, and b is 2, c is 3.
+TEST_F(GenerationChoices, AnEchoIsScoredWithoutANewToken) {
+  start_counting();
+  const auto reply = json(post(
+      "/v1/completions",
+      R"({"model":"chat","prompt":"abc","echo":true,"logprobs":1,"max_tokens":0,"temperature":0})"));
+  const auto& choice = reply["choices"][0];
+  EXPECT_EQ(choice["text"], "abc");
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["logprobs"],
+            Json({{"tokens", {"a", "b", "c"}},
+                  {"token_logprobs", {nullptr, -7.75, -7.625}},
+                  {"top_logprobs", {nullptr, Json{{"b", -7.75}}, Json{{"c", -7.625}}}},
+                  {"text_offset", {0, 1, 2}}}));
+  EXPECT_EQ(reply["usage"], Json({{"prompt_tokens", 3},
+                                  {"completion_tokens", 0},
+                                  {"total_tokens", 3},
+                                  {"prompt_tokens_details", {{"cached_tokens", 0}}}}));
+  // The same of ids and with a reply behind it, in a stream.
+  const auto all = events(post(
+      "/v1/completions",
+      R"({"model":"chat","prompt":[1,2,3],"echo":true,"logprobs":0,"max_tokens":1,"stream":true})"));
+  std::string text;
+  auto scores = Json::array();
+  for (const auto& event : all) {
+    const auto& part = event["choices"][0];
+    text += part["text"].get<std::string>();
+    if (part["logprobs"].is_null()) continue;
+    for (const auto& score : part["logprobs"]["token_logprobs"]) scores.push_back(score);
+  }
+  EXPECT_EQ(text, "abcd");
+  EXPECT_EQ(scores, Json::array({nullptr, -7.75, -7.625, -7.5}));
 }
 
 }  // namespace

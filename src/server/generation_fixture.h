@@ -64,11 +64,16 @@ class GenerationFixture : public ServerFixture {
   // Asks for a stream on a connection of its own.
   UniqueFd begin_stream(
       const std::string& body = R"({"model":"chat","prompt":"a","stream":true})") {
+    return begin_post("/v1/completions", body);
+  }
+
+  // Sends a request on a connection of its own and does not wait for the answer.
+  UniqueFd begin_post(const std::string& path, const std::string& body) {
     auto client = connect_to(server_->port());
-    const std::string request =
-        "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-        "Content-Length: " +
-        std::to_string(body.size()) + "\r\n\r\n" + body;
+    const std::string request = "POST " + path +
+                                " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                                "Content-Length: " +
+                                std::to_string(body.size()) + "\r\n\r\n" + body;
     EXPECT_EQ(::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(request.size()));
     return client;

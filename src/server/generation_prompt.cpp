@@ -3,6 +3,8 @@
 #include "server/generation_prompt.h"
 
 #include <array>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "server/call_fields.h"
@@ -30,7 +32,7 @@ ApiStatus read_content(JsonValue& value, const GenerationLimits& limits, std::st
     JsonValue part;
     if (const auto fault = item.get(part)) return broken_json(fault);
     std::string type;
-    std::string text;
+    std::optional<std::string> text;
     const std::array<BodyField, 2> fields{
         BodyField{"type",
                   [&](JsonValue& inner) -> ApiStatus {
@@ -45,11 +47,12 @@ ApiStatus read_content(JsonValue& value, const GenerationLimits& limits, std::st
                   }}};
     MUSTER_TRY(read_object(part, "messages.content", fields));
     if (type.empty()) return missing_field("messages.content.type");
-    if (content.size() + text.size() > limits.prompt_bytes_most) {
+    if (!text) return missing_field("messages.content.text");
+    if (content.size() + text->size() > limits.prompt_bytes_most) {
       return wrong_field("messages.content", "string_above_max_length",
                          "Invalid 'messages.content': its parts are too long together.");
     }
-    content += text;
+    content += *text;
   }
   return Done{};
 }
@@ -86,28 +89,47 @@ ApiStatus read_turn(JsonValue& value, const GenerationLimits& limits, ChatTurn& 
   return Done{};
 }
 
-// A list of one text, or of token ids.
+ApiStatus one_prompt_only() {
+  return unsupported_value("prompt", "one text, as a request has one prompt");
+}
+
+// The ids of a prompt.
+ApiStatus read_prompt_ids(JsonValue& value, const GenerationLimits& limits, GenerationCall& call) {
+  simdjson::ondemand::array ids;
+  if (const auto fault = value.get_array().get(ids)) return broken_json(fault);
+  for (auto item : ids) {
+    JsonValue element;
+    if (const auto fault = item.get(element)) return broken_json(fault);
+    if (call.ids.size() == limits.tokens_most) return list_too_long("prompt", limits.tokens_most);
+    call.ids.push_back(
+        static_cast<std::uint32_t>(MUSTER_TRY(read_integer(element, "prompt", 0, UINT32_MAX))));
+  }
+  if (call.ids.empty()) return empty_list("prompt");
+  return Done{};
+}
+
+// A list of token ids, or of one prompt: a text or its ids.
 ApiStatus read_prompt_list(JsonValue& value, const GenerationLimits& limits, GenerationCall& call) {
   simdjson::ondemand::array list;
   if (const auto fault = value.get_array().get(list)) return broken_json(fault);
   std::size_t count = 0;
-  bool has_text = false;
+  bool has_prompt = false;
   for (auto item : list) {
     JsonValue element;
     if (const auto fault = item.get(element)) return broken_json(fault);
-    ++count;
-    const bool is_text = MUSTER_TRY(type_of(element)) == json_type::string;
-    if (is_text && count == 1) {
-      has_text = true;
+    const auto type = MUSTER_TRY(type_of(element));
+    const bool is_prompt = type == json_type::string || type == json_type::array;
+    if (has_prompt || (is_prompt && count > 0)) return one_prompt_only();
+    if (++count > limits.tokens_most) return list_too_long("prompt", limits.tokens_most);
+    if (type == json_type::string) {
       call.text = MUSTER_TRY(read_text(element, "prompt", limits.prompt_bytes_most));
-    } else if (is_text || has_text) {
-      return unsupported_value("prompt", "one text, as a request has one prompt");
-    } else if (count > limits.tokens_most) {
-      return list_too_long("prompt", limits.tokens_most);
+    } else if (type == json_type::array) {
+      MUSTER_TRY(read_prompt_ids(element, limits, call));
     } else {
       call.ids.push_back(
           static_cast<std::uint32_t>(MUSTER_TRY(read_integer(element, "prompt", 0, UINT32_MAX))));
     }
+    has_prompt = is_prompt;
   }
   if (count == 0) return empty_list("prompt");
   return Done{};

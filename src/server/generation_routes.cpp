@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,12 @@ namespace {
 // for the server's memory then, and who takes nothing is cut off.
 constexpr std::size_t kKeptMost = 256 << 10;
 
+// Of a whole answer a part of the most that it may take is held from the start, and more of it in
+// pieces as it comes: few replies have their limit of tokens, and a request that held all of that
+// would keep others out for as long as it runs.
+constexpr std::uint64_t kHeldAtFirst = 4;  // a quarter
+constexpr std::uint64_t kHeldPiece = 256 << 10;
+
 /// One request from its body to the end of its answer. Owned by what the service calls.
 class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
  public:
@@ -38,6 +46,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
         is_chat_(request.is_chat),
         is_stream_(request.is_stream),
         has_logprobs_(request.call.sampling.logprob_count.has_value()),
+        is_ranked_(request.call.candidate_count > request.call.choice_count),
         choices_(std::max(request.call.choice_count, request.call.candidate_count),
                  Choice{.logprobs = LogprobsJson(is_chat_)}),
         answer_(GenerationAnswer::Head{.request_id = exchange_->request_id,
@@ -45,6 +54,11 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
                                        .created = static_cast<std::int64_t>(unix_seconds()),
                                        .is_chat = request.is_chat,
                                        .includes_usage = request.includes_usage}) {}
+
+  /// Of a whole answer: what is held for it, and how its call is cancelled where more is not to be
+  /// had.
+  void set_held(std::uint64_t bytes) { held_bytes_ = bytes; }
+  void set_cancel(std::function<void()> cancel) { cancel_ = std::move(cancel); }
 
   GenerationSink events() {
     const auto self = shared_from_this();
@@ -68,11 +82,24 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
     count(usage);
     auto& choice = choices_[part.choice];
     if (is_stream_) begin();
+    const auto kept = choice.logprobs.size();
     choice.text += part.text;
     if (part.token != nullptr) choice.logprobs.add(*part.token);
-    if (!is_stream_) return;
+    if (!is_stream_) return keep(part.text.size() + choice.logprobs.size() - kept);
     const bool is_much = choice.text.size() + choice.logprobs.size() > kKeptMost;
     if (has_room_ || is_much) write_choice(part.choice);
+  }
+
+  // Of a whole answer, until its end.
+  void keep(std::uint64_t bytes) {
+    kept_bytes_ += bytes;
+    while (kept_bytes_ > held_bytes_) {
+      if (const auto held = hold_bytes(*exchange_, kHeldPiece); !held) {
+        exchange_->refuse(held.error());
+        return cancel_();
+      }
+      held_bytes_ += kHeldPiece;
+    }
   }
 
   void on_choice_end(std::uint32_t index, FinishReason reason) {
@@ -119,16 +146,30 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   // What the fault of a prompt is about is named as the body names it. A template that refuses it,
   // or that it takes beyond a limit, would do so again: nobody should come again with it.
   ApiError error_of(const CallError& error) const {
-    const char* const field = is_chat_ ? "messages" : "prompt";
-    if (error.field == CallField::PromptLength) {
-      return wrong_field(field, "context_length_exceeded",
-                         "Invalid '" + std::string(field) + "': " + error.error.message + ".");
+    const auto name = name_of(error.field);
+    if (name.empty()) return api_error(error);
+    const bool is_length = error.field == CallField::PromptLength;
+    return wrong_field(name, is_length ? "context_length_exceeded" : "invalid_value",
+                       fmt::format("Invalid '{}': {}.", name, error.error.message));
+  }
+
+  // Empty: none of the body's.
+  std::string_view name_of(CallField field) const {
+    switch (field) {
+      case CallField::Prompt:
+      case CallField::PromptLength:
+        return is_chat_ ? "messages" : "prompt";
+      case CallField::LogitBias:
+        return "logit_bias";
+      case CallField::Choices:
+        return is_ranked_ ? "best_of" : "n";
+      case CallField::TokenIds:
+      case CallField::Dimensions:
+      case CallField::Normalize:
+      case CallField::Other:
+        break;
     }
-    if (error.field == CallField::Prompt) {
-      return wrong_field(field, "invalid_value",
-                         "Invalid '" + std::string(field) + "': " + error.error.message + ".");
-    }
-    return api_error(error);
+    return {};
   }
 
   void begin() {
@@ -165,10 +206,14 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   const bool is_chat_;
   const bool is_stream_;
   const bool has_logprobs_;
+  const bool is_ranked_;  // more replies are computed than are wanted
   std::vector<Choice> choices_;
   const GenerationAnswer answer_;
   bool has_begun_ = false;
   bool has_room_ = true;
+  std::uint64_t kept_bytes_ = 0;
+  std::uint64_t held_bytes_ = 0;
+  std::function<void()> cancel_;
 };
 
 // A model of the other service, which is asked to generate.
@@ -181,18 +226,29 @@ std::optional<ApiError> other_task(Exchange& exchange, const std::string& name) 
   return std::nullopt;
 }
 
-// What is kept of a whole answer until its end, held for the request; a stream keeps little. What
-// could not be held is not computed: with log-probabilities an answer is far longer than its text.
-ApiStatus hold_answer(Exchange& exchange, const GenerationCall& call, std::uint32_t length_max) {
+// What is held at first of what is kept of a whole answer until its end; a stream keeps little.
+// What could never be held is not computed: with log-probabilities an answer is far longer than its
+// text.
+ApiResult<std::uint64_t> hold_answer(Exchange& exchange, const GenerationCall& call,
+                                     std::uint32_t length_max) {
   constexpr std::uint64_t kBytesOfAText = 8;      // of a token, as JSON
   constexpr std::uint64_t kBytesOfALogprob = 96;  // one of eight letters, with name and bytes
-  const std::uint64_t tokens = std::min(length_max, call.token_limit.value_or(length_max));
+  // A scored prompt has as many tokens as it has bytes, at most.
+  const std::uint64_t scored = call.scores_prompt() ? call.text.size() + call.ids.size() : 0;
+  const std::uint64_t tokens =
+      std::min<std::uint64_t>(length_max, call.token_limit.value_or(length_max) + scored);
   const auto& top = call.sampling.logprob_count;
   const auto bytes = kBytesOfAText + (top ? (1 + *top) * kBytesOfALogprob : 0);
-  const auto echo = call.echoes_prompt ? call.text.size() + call.ids.size() * kBytesOfAText : 0;
+  // A scored prompt stands in the lists as well: as tokens, and among the likeliest of each place.
+  const std::uint64_t times = call.scores_prompt() ? 3 : 1;
+  const auto echo =
+      call.echoes_prompt ? times * (call.text.size() + call.ids.size() * kBytesOfAText) : 0;
   const auto all = std::max(call.choice_count, call.candidate_count) * (echo + tokens * bytes);
   const auto most = MemoryBudget::most_of_one(exchange.state().http->memory().most());
-  if (all <= most) return hold_bytes(exchange, all);
+  if (all <= most) {
+    MUSTER_TRY(hold_bytes(exchange, all / kHeldAtFirst));
+    return std::max(all / kHeldAtFirst, MemoryBudget::kSmallBytes);
+  }
   return wrong_field("max_tokens", "invalid_value",
                      fmt::format("Invalid 'max_tokens': the answer may take {} with its choices, "
                                  "echo and log-probabilities, and the server holds {} for a "
@@ -213,14 +269,20 @@ void answer_reply(const ExchangePtr& exchange, GenerationRequest request) {
   if (!service.has_model(call.model)) {
     if (const auto other = other_task(*exchange, call.model)) return exchange->refuse(*other);
   }
-  if (!request.is_stream) {
-    const auto room = hold_answer(*exchange, call, service.length_max(call.model));
-    if (!room) return exchange->refuse(room.error());
-  }
+  auto deadline = deadline_of(*exchange);
+  if (!deadline) return exchange->refuse(deadline.error());
+  call.deadline = *deadline;
   call.caller = exchange->caller_name;
   const auto answer = std::make_shared<ReplyAnswer>(exchange, request);
+  if (!request.is_stream) {
+    auto held = hold_answer(*exchange, call, service.length_max(call.model));
+    if (!held) return exchange->refuse(held.error());
+    answer->set_held(*held);
+  }
   const auto id = service.generate(std::move(call), answer->events());
-  exchange->on_client_gone([&service, id] { service.cancel(id); });
+  const auto cancel = [&service, id] { service.cancel(id); };
+  answer->set_cancel(cancel);
+  exchange->on_client_gone(cancel);
 }
 
 template <typename Parse>

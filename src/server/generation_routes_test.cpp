@@ -136,6 +136,7 @@ TEST_F(GenerationRoutes, WhatIsWrongIsNamed) {
   refused(ask_chat(R"(,"max_tokens":0)"), 400, "max_tokens");
   refused(ask_chat(R"(,"temperature":-1)"), 400, "temperature");
   refused(ask_chat(R"(,"functions":[])"), 400, "functions");
+  refused(ask_chat(R"(,"logit_bias":{"999999":1})"), 400, "logit_bias");
   refused(ask_chat("", "no"), 400, "messages");
   ASSERT_EQ(ask_chat(R"(,"max_tokens":1)").status, 200);
   const auto longest = ask_chat(R"(,"stream":true)", std::string(20, 'a'));
@@ -206,6 +207,33 @@ TEST_F(GenerationRoutes, AClientThatGoesEndsItsReply) {
   const auto text = get("/metrics").body;
   EXPECT_NE(text.find("muster_generation_ended_total{reason=\"cancelled\"} 1\n"), std::string::npos)
       << text;
+}
+
+// Before its first token it has a status of its own, and behind that it is an event of the stream.
+TEST_F(GenerationRoutes, AReplyEndsAtItsDeadline) {
+  start_counting("wait_at=1");
+  const auto late = call("POST", "/v1/completions", {kJsonBody, {"X-Request-Timeout-Ms", "50"}},
+                         R"({"model":"chat","prompt":"a"})");
+  EXPECT_EQ(late.status, 504) << late.body;
+  EXPECT_EQ(json(late)["error"]["code"], "deadline_exceeded");
+  EXPECT_EQ(message(late), "no end of the reply within the time allowed: 0.05 s");
+  EXPECT_EQ(find_header(late.headers, "x-should-retry"), "false");
+
+  const auto all =
+      events(call("POST", "/v1/completions", {kJsonBody, {"X-Request-Timeout-Ms", "1000"}},
+                  R"({"model":"chat","prompt":"a","stream":true})"));
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0]["choices"][0]["text"], "b");
+  EXPECT_EQ(all[1]["error"]["code"], "deadline_exceeded");
+  EXPECT_EQ(metric("generation_running"), "0");
+  EXPECT_NE(get("/metrics").body.find("muster_generation_ended_total{reason=\"expired\"} 2\n"),
+            std::string::npos);
+
+  const auto wrong =
+      call("POST", "/v1/chat/completions", {kJsonBody, {"X-Request-Timeout-Ms", "soon"}},
+           R"({"model":"chat","messages":[{"role":"user","content":"a"}]})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(json(wrong)["error"]["param"], "X-Request-Timeout-Ms");
 }
 
 TEST_F(GenerationRoutes, AnEndOfTheServerIsToldInTheStream) {
@@ -281,54 +309,18 @@ TEST_F(GenerationRoutes, AKeyIsToldWhatIsLeftOfItsLimitsOnReplies) {
   EXPECT_EQ(call("POST", "/v1/completions", headers, kAskX).status, 429);
 }
 
-TEST_F(GenerationRoutes, ADecoderIsLoadedAndUnloadedBesideModelsThatEmbed) {
-  add_decoder("");
-  start();
-  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
-  const auto loaded = post("/v1/models/load", wanted.dump());
-  ASSERT_EQ(loaded.status, 200) << loaded.body;
-  EXPECT_EQ(json(loaded)["id"], "second");
-  EXPECT_EQ(json(loaded)["task"], "generate");
-  EXPECT_EQ(json(loaded)["state"], "ready");
-  EXPECT_EQ(json(post("/v1/completions",
-                      R"({"model":"second","prompt":"x","max_tokens":1})"))["choices"][0]["text"],
-            "y");
-  EXPECT_EQ(message(post("/v1/models/load", wanted.dump())),
-            "Invalid 'name': a model of that name is there: second.");
-  const Json as_tiny{{"model", (folder_ / "counting").string()}, {"name", "tiny"}};
-  EXPECT_EQ(message(post("/v1/models/load", as_tiny.dump())),
-            "Invalid 'name': a model of that name is there: tiny.");
-
-  const auto unloaded = post("/v1/models/unload", R"({"model":"second"})");
-  EXPECT_EQ(
-      json(unloaded),
-      Json({{"id", "second"}, {"object", "model"}, {"state", "absent"}, {"in_flight_replies", 0}}));
-  EXPECT_EQ(get("/v1/models/second").status, 404);
-  const auto gone = post("/v1/completions", R"({"model":"second","prompt":"x"})");
-  EXPECT_EQ(gone.status, 404) << gone.body;
-  EXPECT_EQ(json(gone)["error"]["code"], "model_not_found");
-  EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 404);
-  EXPECT_EQ(post("/v1/embeddings", R"({"model":"tiny","input":"a"})").status, 200);
-}
-
-TEST_F(GenerationRoutes, WhatDecodersDoNotHaveIsNamedByItsField) {
+TEST_F(GenerationRoutes, MoreRepliesThanAKeyMayHaveAtOnceAreRefusedByName) {
+  use_keys(std::string(kKeys) + "    requests_at_once: 1\n");
   start_counting();
-  const auto refused = [&](const char* field, const Json& value) {
-    const auto answer =
-        post("/v1/models/load",
-             Json{{"model", (folder_ / "counting").string()}, {"name", "second"}, {field, value}}
-                 .dump());
+  for (const std::string field : {"n", "best_of"}) {
+    const Json body{{"model", "chat"}, {"prompt", "x"}, {"max_tokens", 1}, {field, 2}};
+    const auto answer = call("POST", "/v1/completions", {kKeyHeader, kJsonBody}, body.dump());
     EXPECT_EQ(answer.status, 400) << answer.body;
-    EXPECT_EQ(json(answer)["error"]["param"], field) << answer.body;
-    return message(answer);
-  };
-  EXPECT_EQ(refused("pooling", "mean"),
-            "Invalid 'pooling': second: a model that generates has no pooling.");
-  refused("normalize", true);
-  refused("prompt_name", "query");
-  refused("precision", "fp16");
-  refused("devices", Json::array({"cpu:9"}));
-  EXPECT_EQ(post("/v1/models/load", R"({"model":"/no/such/file.gguf"})").status, 404);
+    EXPECT_EQ(json(answer)["error"]["param"], field);
+    EXPECT_EQ(message(answer),
+              "Invalid '" + field + "': key reader: 1 request at once, and 2 are asked for.");
+  }
+  EXPECT_EQ(call("POST", "/v1/completions", {kKeyHeader, kJsonBody}, kAskX).status, 200);
 }
 
 TEST_F(GenerationRoutes, ARequestForADecoderThatIsBeingLoadedIsToComeAgain) {
@@ -477,6 +469,36 @@ TEST_F(GenerationRoutes, WhatOfAPromptWasCachedIsToldAndCounted) {
   EXPECT_EQ(metric("prefix_cache_queries_total"), "80");
   EXPECT_EQ(metric("prefix_cache_hits_total"), "32");
 }
+
+// SHA-256 of "other-key", by coreutils' sha256sum, behind the other's entry.
+constexpr std::string_view kOtherKey = R"(  - name: other
+    sha256: 580843d03d2216ff1a275d0991bad66e4d1af871171d929e9de604b7959f9bca
+    scopes: [embed]
+)";
+
+class SharedBeginnings : public GenerationFixture, public testing::WithParamInterface<bool> {};
+
+// What `cache_scope` says of vectors it says of prompts.
+TEST_P(SharedBeginnings, OfTwoKeysAreFoundWhereTheyAreToldTo) {
+  options_.is_cache_shared = GetParam();
+  use_keys(std::string(kKeys) + std::string(kOtherKey));
+  start_counting();
+  const auto cached = [&](const char* key) {
+    const Json body{{"model", "chat"}, {"prompt", std::string(40, 'a')}, {"max_tokens", 2}};
+    const auto answer =
+        call("POST", "/v1/completions",
+             {{"Authorization", std::string("Bearer ") + key}, kJsonBody}, body.dump());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(json(answer)["choices"][0]["text"], "bc");
+    return json(answer)["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+  };
+  EXPECT_EQ(cached("test-key"), 0);
+  EXPECT_EQ(cached("other-key"), GetParam() ? 32 : 0);
+  EXPECT_EQ(cached("test-key"), 32) << "its own";
+  EXPECT_EQ(cached("other-key"), 32);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scopes, SharedBeginnings, testing::Bool());
 
 TEST_F(GenerationRoutes, WithoutAPrefixCacheNothingIsLookedUp) {
   options_.has_prefix_cache = false;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <bitset>
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -187,19 +188,34 @@ ApiResult<bool> read_bool(JsonValue& value, std::string_view name) {
   return is_so;
 }
 
+// First as integers: a double does not hold all of those that are above 2^53.
+std::optional<WholeNumber> whole_number(JsonValue& value) {
+  std::uint64_t natural = 0;
+  if (value.get_uint64().get(natural) == simdjson::SUCCESS) return WholeNumber{natural, false};
+  std::int64_t integer = 0;
+  if (value.get_int64().get(integer) == simdjson::SUCCESS) {
+    return WholeNumber{0 - static_cast<std::uint64_t>(integer), integer < 0};
+  }
+  double number = 0;
+  if (value.get_double().get(number) != simdjson::SUCCESS) return std::nullopt;
+  constexpr double kEnd = 18446744073709551616.0;  // 2^64
+  const double magnitude = std::fabs(number);
+  if (magnitude != std::floor(magnitude) || !(magnitude < kEnd)) return std::nullopt;
+  return WholeNumber{static_cast<std::uint64_t>(magnitude), number < 0};
+}
+
 ApiResult<std::uint64_t> read_integer(JsonValue& value, std::string_view name, std::uint64_t least,
                                       std::uint64_t most) {
   simdjson::ondemand::json_type type{};
   if (const auto fault = value.type().get(type)) return broken_json(fault);
   if (type != simdjson::ondemand::json_type::number) return wrong_type(value, name, "an integer");
-  std::uint64_t number = 0;
-  const bool is_integer = value.get_uint64().get(number) == simdjson::SUCCESS;
-  if (!is_integer || number < least || number > most) {
+  const auto number = whole_number(value);
+  if (!number || number->is_negative || number->magnitude < least || number->magnitude > most) {
     return wrong_field(name, "invalid_value",
                        fmt::format("Invalid '{}': expected an integer from {} to {}.", name, least,
                                    with_thousands(most)));
   }
-  return number;
+  return number->magnitude;
 }
 
 ApiResult<double> read_number(JsonValue& value, std::string_view name, double least, double most) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,17 @@ ApiStatus read_object(JsonValue& value, std::string_view name, std::span<const B
 /// The value as text; one with half of a surrogate pair is refused. Errors: 400.
 ApiResult<std::string> read_text(JsonValue& value, std::string_view name, std::uint64_t bytes_most);
 ApiResult<bool> read_bool(JsonValue& value, std::string_view name);
+
+/// A whole number, with its sign apart: a seed may be anything from -2^63 to 2^64 - 1.
+struct WholeNumber {
+  std::uint64_t magnitude = 0;
+  bool is_negative = false;  // not of 0
+};
+/// The number of a value; nullopt where it is none, not whole or of more than 64 bits. It may be
+/// written as 16, 16.0 or 1.6e1: languages without integers send what they compute.
+std::optional<WholeNumber> whole_number(JsonValue& value);
+
+/// As `whole_number`.
 ApiResult<std::uint64_t> read_integer(JsonValue& value, std::string_view name, std::uint64_t least,
                                       std::uint64_t most);
 ApiResult<double> read_number(JsonValue& value, std::string_view name, double least, double most);

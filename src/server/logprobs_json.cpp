@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -23,8 +24,12 @@ namespace {
 // Source: OpenAI, API reference, "The chat completion object", `logprob`.
 constexpr float kLogprobLeast = -9999;
 
-void append_logprob(float logprob, std::string& out) {
-  const float shown = std::max(logprob, kLogprobLeast);
+void append_logprob(std::optional<float> logprob, std::string& out) {
+  if (!logprob) {
+    out += "null";
+    return;
+  }
+  const float shown = std::max(*logprob, kLogprobLeast);
   append_floats(std::span(&shown, 1), out);
 }
 
@@ -42,6 +47,9 @@ std::string escaped(std::string_view bytes) {
   }
   return text;
 }
+
+// Before what a token is shown as in the lists where that is no text.
+constexpr std::string_view kMark = "bytes:";
 
 // `mark` stands before the bytes of a token that is no text by itself.
 std::string text_of(const ShownToken& token, std::string_view mark) {
@@ -89,15 +97,29 @@ void LogprobsJson::add(const ReplyToken& token) {
   chosen_ += "]}";
 }
 
-// `top_logprobs` has the chosen token too, so that it may have one more than was asked for. Of
-// tokens with one text the likeliest is shown: an object has a name once.
 void LogprobsJson::add_to_lists(const ReplyToken& token) {
-  constexpr std::string_view kMark = "bytes:";
   const auto& chosen = token.chosen;
   append_quoted(text_of(chosen, kMark), chosen_);
   append_comma(logprobs_);
   append_logprob(chosen.logprob, logprobs_);
   append_comma(top_);
+  append_top(token);
+  const auto& bytes = chosen.bytes;
+  const bool is_within =
+      chosen.is_text && characters_ > 0 && !bytes.empty() && continues_character(bytes[0]);
+  append_comma(offsets_);
+  offsets_ += std::to_string(characters_ - (is_within ? 1 : 0));
+  if (!chosen.is_text && !chosen.is_echoed) return;
+  for (const char byte : bytes) characters_ += continues_character(byte) ? 0 : 1;
+}
+
+// It has the chosen token too, so that it may have one more than was asked for. Of tokens with one
+// text the likeliest is shown: an object has a name once.
+void LogprobsJson::append_top(const ReplyToken& token) {
+  if (!token.chosen.logprob) {
+    top_ += "null";
+    return;
+  }
   top_ += '{';
   std::vector<std::string> names;
   const auto add_name = [&](const ShownToken& shown) {
@@ -110,15 +132,8 @@ void LogprobsJson::add_to_lists(const ReplyToken& token) {
     names.push_back(std::move(name));
   };
   for (const auto& other : token.top) add_name(other);
-  add_name(chosen);
+  add_name(token.chosen);
   top_ += '}';
-  const auto& bytes = chosen.bytes;
-  const bool is_within =
-      chosen.is_text && characters_ > 0 && !bytes.empty() && continues_character(bytes[0]);
-  append_comma(offsets_);
-  offsets_ += std::to_string(characters_ - (is_within ? 1 : 0));
-  if (!chosen.is_text) return;
-  for (const char byte : bytes) characters_ += continues_character(byte) ? 0 : 1;
 }
 
 std::string LogprobsJson::take() {

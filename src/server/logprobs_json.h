@@ -13,7 +13,8 @@ namespace muster {
 ///
 /// A token that is only a part of a character is shown as its bytes, "\xe2\x80", and in the lists
 /// as "bytes:\xe2\x80". `bytes` are null for a token that is no text: a special one. `text_offset`
-/// counts characters from the beginning of the reply, as long as its bytes are UTF-8.
+/// counts characters from the beginning of the reply, as long as its bytes are UTF-8. Of a prompt's
+/// first token, which nothing foretells, log-probability and `top_logprobs` are null.
 ///
 /// Threads: not thread-safe; owned by one answer.
 /// Source: OpenAI, API reference, "The chat completion object" and "The completion object"; OpenAI
@@ -36,9 +37,10 @@ class LogprobsJson {
 
  private:
   void add_to_lists(const ReplyToken& token);
+  void append_top(const ReplyToken& token);
 
   bool is_chat_;
-  std::uint64_t characters_ = 0;  // of the reply that have begun
+  std::uint64_t characters_ = 0;  // of the reply that have begun, its echo included
   std::string chosen_;            // `content`, or `tokens`; items with commas between them
   std::string logprobs_;          // the other lists
   std::string top_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace muster {
@@ -49,6 +50,15 @@ TEST(LogprobsJson, ACompletionHasFourLists) {
             R"({"tokens":[],"token_logprobs":[],"top_logprobs":[],"text_offset":[]})");
 }
 
+// The first token of a prompt that is echoed: nothing is before it.
+TEST(LogprobsJson, WhatNothingForetellsIsNull) {
+  LogprobsJson logprobs(false);
+  logprobs.add({.chosen = {.bytes = "<s>", .is_text = false, .logprob = std::nullopt}});
+  logprobs.add({.chosen = {.bytes = "a", .logprob = -0.5F}});
+  EXPECT_EQ(logprobs.take(), R"({"tokens":["<s>","a"],"token_logprobs":[null,-0.5],)"
+                             R"("top_logprobs":[null,{"a":-0.5}],"text_offset":[0,0]})");
+}
+
 // "é" is C3 A9, and U+1F499 is F0 9F 92 99, here in two tokens as in OpenAI's example.
 TEST(LogprobsJson, PartsOfACharacterAreShownAsBytes) {
   LogprobsJson chat(true);
@@ -84,6 +94,17 @@ TEST(LogprobsJson, ATokenThatIsNoTextTakesNoPlaceInIt) {
   EXPECT_EQ(logprobs.take(), R"({"tokens":["a","<|x|>","b"],"token_logprobs":[0,0,0],)"
                              R"("top_logprobs":[{"a":0},{"<|x|>":0},{"b":0}],)"
                              R"("text_offset":[0,1,1]})");
+}
+
+// It has five letters, and no bytes of the text are its own.
+TEST(LogprobsJson, ASpecialTokenThatAnEchoShowsTakesItsPlace) {
+  LogprobsJson logprobs(false);
+  logprobs.add(token("a", 0));
+  logprobs.add({.chosen = {.bytes = "<|x|>", .is_text = false, .is_echoed = true}});
+  logprobs.add(token("b", 0));
+  EXPECT_EQ(logprobs.take(), R"({"tokens":["a","<|x|>","b"],"token_logprobs":[0,0,0],)"
+                             R"("top_logprobs":[{"a":0},{"<|x|>":0},{"b":0}],)"
+                             R"("text_offset":[0,1,6]})");
 }
 
 // The logarithm of zero has no form in JSON.

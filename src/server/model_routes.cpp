@@ -194,10 +194,7 @@ ApiError loading_error(const Error& error) {
       return api_error(error);
   }
   ApiError answer = api_error(
-      404,
-      "The model cannot be loaded: it is no hub id of this machine's cache and no folder "
-      "with a model that this server can serve, or one of its name is there; the server's "
-      "log says which under the id of this request");
+      404, "The model cannot be loaded: the server's log says why, under the id of this request");
   answer.param = "model";
   answer.code = "model_not_found";
   return answer;

@@ -72,7 +72,7 @@ class ServerOnLoop final : public Server {
     state_->log = std::make_unique<RequestLog>(state_->hooks.log, serving.log.level, state_->loop,
                                                state_->clock);
     state_->keys = MUSTER_TRY(keys_of(serving));
-    if (state_->keys) set_limits();
+    if (state_->keys) reconfigure();
     if (!serving.audit_file.empty()) {
       state_->audit = MUSTER_TRY(AuditLog::open(
           serving.audit_file,
@@ -126,7 +126,7 @@ class ServerOnLoop final : public Server {
   void apply(const ServeOptions& options) override {
     state_->options = options;
     state_->log->set_level(options.log.level);
-    set_limits();
+    reconfigure();
   }
 
   void begin_drain(std::function<void()> on_sent) override { http_->drain(std::move(on_sent)); }
@@ -242,9 +242,9 @@ class ServerOnLoop final : public Server {
                           .reason = words.code.value_or(words.type)});
   }
 
-  void set_limits() {
+  void reconfigure() {
     state_->service.reconfigure(state_->options, limits());
-    state_->generation.set_limits(limits());
+    state_->generation.reconfigure(state_->options, limits());
   }
 
   std::map<std::string, CallerLimits> limits() const {

@@ -5,8 +5,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <cstring>
 #include <future>
 
+#include "base/full_disk_fixture.h"
 #include "base/unique_fd.h"
 #include "net/connect_fixture.h"
 #include "server/api_error.h"
@@ -626,19 +625,14 @@ TEST_F(ServerTest, LostLinesAreToldOfOnceAndCounted) {
   EXPECT_GE(std::stoi(metrics.substr(at + lost.size())), 1) << "those of /readyz";
 }
 
-// A file that may not become larger is a disk that is full.
 TEST_F(ServerTest, ACacheFileThatIsBehindIsCounted) {
   options_.cache.file = folder_ / "vectors";
   start();
   const auto whole = get("/metrics").body;
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  const auto old = ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &none);
-  const auto answer = post("/v1/embeddings", R"({"input":["a","b"],"model":"tiny"})");
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, old);
+  const auto answer = [this] {
+    const FullDisk disk(1);
+    return post("/v1/embeddings", R"({"input":["a","b"],"model":"tiny"})");
+  }();
   EXPECT_EQ(answer.status, 200) << answer.body;
   const auto behind = get("/metrics").body;
   EXPECT_NE(whole.find("\nmuster_cache_file_ok 1\n"), std::string::npos) << whole;

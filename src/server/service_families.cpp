@@ -88,7 +88,7 @@ constexpr std::array kFamilies{
                    "reason", "", kCounter},
     ComputedFamily{"generation_ended_total",
                    "Replies ended: stop (a stop token or string), length, "
-                   "failed, cancelled (the client went)",
+                   "failed, cancelled (the client went), expired (past the deadline)",
                    "reason", "", kCounter},
     ComputedFamily{"generation_running", "Replies that are with a device", "", "", kGauge},
     ComputedFamily{"generation_waiting", "Replies that wait for a device", "", "", kGauge},

@@ -153,6 +153,7 @@ void add_generation(MetricText& text, const GenerationStatus& generation) {
   text.add("", label("reason", "length"), number(generation.length_count));
   text.add("", label("reason", "failed"), number(generation.failed_count));
   text.add("", label("reason", "cancelled"), number(generation.cancelled_count));
+  text.add("", label("reason", "expired"), number(generation.expired_count));
   add_one(text, "generation_running", number(generation.running_count));
   add_one(text, "generation_waiting", number(generation.waiting_count));
   add_one(text, "generation_prompt_tokens_total", number(generation.prompt_token_count));
@@ -168,16 +169,21 @@ void add_generation(MetricText& text, const GenerationStatus& generation) {
   add("generation_duration_seconds", generation.duration);
 }
 
+// A family that counts for each model, of those that embed or of those that generate.
+template <typename Model>
+void add_counts(MetricText& text, std::string_view name, const std::vector<Model>& models,
+                std::uint64_t Model::*count) {
+  begin(text, name);
+  for (const auto& model : models) {
+    text.add(label("model", model.name), "", number(model.*count));
+  }
+}
+
 void add_decoders(MetricText& text, const std::vector<ServedDecoderStatus>& decoders) {
-  const auto add = [&](std::string_view name, std::uint64_t ServedDecoderStatus::*count) {
-    begin(text, name);
-    for (const auto& decoder : decoders) {
-      text.add(label("model", decoder.name), "", number(decoder.*count));
-    }
-  };
-  add("generation_model_requests_total", &ServedDecoderStatus::request_count);
-  add("generation_model_prompt_tokens_total", &ServedDecoderStatus::prompt_token_count);
-  add("generation_model_tokens_total", &ServedDecoderStatus::reply_token_count);
+  using Decoder = ServedDecoderStatus;
+  add_counts(text, "generation_model_requests_total", decoders, &Decoder::request_count);
+  add_counts(text, "generation_model_prompt_tokens_total", decoders, &Decoder::prompt_token_count);
+  add_counts(text, "generation_model_tokens_total", decoders, &Decoder::reply_token_count);
   const auto add_worker = [&](std::string_view name, auto value_of) {
     begin(text, name);
     for (const auto& decoder : decoders) {
@@ -211,15 +217,9 @@ void add_models(MetricText& text, const std::vector<ServedModelStatus>& models,
   };
   for (const auto& model : models) add_state(model);
   for (const auto& decoder : decoders) add_state(decoder);
-  const auto add = [&](std::string_view name, std::uint64_t ServedModelStatus::*count) {
-    begin(text, name);
-    for (const auto& model : models) {
-      text.add(label("model", model.name), "", number(model.*count));
-    }
-  };
-  add("model_calls_total", &ServedModelStatus::request_count);
-  add("model_texts_total", &ServedModelStatus::text_count);
-  add("model_tokens_total", &ServedModelStatus::token_count);
+  add_counts(text, "model_calls_total", models, &ServedModelStatus::request_count);
+  add_counts(text, "model_texts_total", models, &ServedModelStatus::text_count);
+  add_counts(text, "model_tokens_total", models, &ServedModelStatus::token_count);
 }
 
 void add_devices(MetricText& text, const std::vector<GroupStatus>& devices) {

@@ -7,9 +7,11 @@
 
 #include "coordinator/decoder_workers.h"
 #include "modelfile/model_description.h"
+#include "planner/memory/activation_memory.h"
 #include "planner/memory/memory_model.h"
 #include "planner/plan/device_budget.h"
 #include "planner/plan/plan.h"
+#include "scheduler/steps.h"
 
 namespace muster {
 namespace {
@@ -45,10 +47,12 @@ Result<DecoderDemand> decoder_demand(const std::filesystem::path& source,
   const StageShare whole{.last_unit = static_cast<std::uint32_t>(model.units.size()),
                          .is_gpu = false};
   const auto parts = MUSTER_TRY(stage_memory(model, workload, whole));
+  const std::uint64_t rows = DecoderFleetOptions{}.streams_most + StepOptions{}.scored_most;
   const bool is_as_stored = precision == DecoderPrecision::Own;
   return DecoderDemand{
       .weights_bytes = is_as_stored ? parts.weights : converted_bytes(model, precision),
-      .work_bytes = parts.activations + parts.logits + parts.workspace};
+      .work_bytes = parts.activations + parts.workspace,
+      .logits_bytes = muster::logits_bytes(model.shape.vocab_size, rows, 1)};
 }
 
 // A machine with GPUs has its CPUs as host memory alone: each of the server's has an equal share.

@@ -16,14 +16,17 @@ namespace muster {
 /// What one worker of a decoder takes beside its keys and values.
 struct DecoderDemand {
   std::uint64_t weights_bytes = 0;
-  std::uint64_t work_bytes = 0;  // activations and logits of a step
+  std::uint64_t work_bytes = 0;    // activations of a step
+  std::uint64_t logits_bytes = 0;  // of a step
 
-  std::uint64_t total() const { return weights_bytes + work_bytes; }
+  std::uint64_t step_bytes() const { return work_bytes + logits_bytes; }
+  std::uint64_t total() const { return weights_bytes + step_bytes(); }
 };
 
 /// As `muster plan` counts it for a sequence of `length_max` tokens, in steps of as many tokens as
 /// a worker computes; but of a file whose weights are converted (fp32, bf16), every weight counts
-/// in that precision, since the engine undoes a quantisation.
+/// in that precision, since the engine undoes a quantisation. A worker has a row of logits for each
+/// sequence, which chooses by it, and for each id that a step may score.
 ///
 /// Errors: those of describe_model and of stage_memory. Cost: reads the headers of the files.
 /// Threads: thread-safe. Source: docs/memory-model.md.

@@ -75,6 +75,7 @@ TEST(DecoderMemory, WeightsAreCountedInThePrecisionThatTheyAreKeptIn) {
   ASSERT_TRUE(fp32) << fp32.error().message;
   EXPECT_EQ(fp32->weights_bytes, 4 * kWeights);
   EXPECT_GT(fp32->work_bytes, 0U);
+  EXPECT_EQ(fp32->logits_bytes, 4U * 48 * (32 + 32)) << "32 that choose, and 32 ids of prompts";
   const auto bf16 = decoder_demand(folder, DecoderPrecision::Bf16, 128);
   ASSERT_TRUE(bf16);
   EXPECT_EQ(bf16->weights_bytes, 2 * kWeights);

@@ -31,13 +31,18 @@ inline constexpr std::uint32_t kChoicesMost = 32;
 struct GenerationCall {
   std::string model = {};   // a served name; empty: the first decoder
   std::string caller = {};  // the name of an API key; empty without keys
+  /// From now to the end of all replies. nullopt: they may be without a worker for as long as the
+  /// server says.
+  std::optional<Duration> deadline = {};
   std::vector<ChatTurn> turns = {};
   std::string text = {};                          // without turns; valid UTF-8
   std::vector<std::uint32_t> ids = {};            // without turns and text
-  std::optional<std::uint32_t> token_limit = {};  // nullopt: as many as the context has room for
+  std::optional<std::uint32_t> token_limit = {};  // nullopt: as many as the context has room for;
+                                                  // 0: none, for the echo of a prompt
   std::vector<std::string> stops = {};            // texts that end the reply and are left out
   bool ignores_stop_ids = false;                  // tokens that end a reply do not
-  bool echoes_prompt = false;                     // each reply begins with the prompt's text
+  bool echoes_prompt = false;                     // each reply begins with the prompt's text, and
+                                                  // log-probabilities with those of its tokens
   SamplingOptions sampling = {};                  // `choice` is set for each reply
   std::uint32_t choice_count = 1;                 // replies that are wanted; from 1
   /// Replies that are computed, at most kChoicesMost; fewer than are wanted count as so many. Of
@@ -45,6 +50,8 @@ struct GenerationCall {
   /// Source: OpenAI, API reference, "Create completion": best_of takes "the one with the highest
   /// log probability per token".
   std::uint32_t candidate_count = 1;
+
+  bool scores_prompt() const { return echoes_prompt && sampling.logprob_count.has_value(); }
 };
 
 /// Tokens of a call so far: of its prompt once, and of all replies that are computed for it.
@@ -57,12 +64,13 @@ struct GenerationUsage {
 
 /// A token as a client is shown it.
 struct ShownToken {
-  std::string bytes = {};  // that it adds to the text, maybe a part of a character
-  bool is_text = true;     // false: it adds nothing, and `bytes` is its name
-  float logprob = 0;
+  std::string bytes = {};            // that it adds to the text, maybe a part of a character
+  bool is_text = true;               // false: it adds nothing, and `bytes` is its name
+  bool is_echoed = false;            // no text, and yet its name stands in the echo of a prompt
+  std::optional<float> logprob = 0;  // nullopt: none, of a prompt's first one
 };
 
-/// A token of a reply, where log-probabilities are asked for.
+/// A token of a reply, or of the prompt that it begins with, where log-probabilities are asked for.
 struct ReplyToken {
   ShownToken chosen = {};
   std::vector<ShownToken> top = {};  // the likeliest in its place, the likeliest first
@@ -84,7 +92,7 @@ struct GenerationEnd {
 /// the two others, once. None of it comes behind a cancel, which each of them may ask for.
 /// `on_failed` may come before `generate` returns.
 struct GenerationSink {
-  /// The first of a reply comes with its first token.
+  /// The first of a reply comes with its first token; an echo whose tokens are scored before that.
   std::function<void(const ReplyPart&, const GenerationUsage&)> on_part;
   std::function<void(std::uint32_t choice, FinishReason)> on_choice_end;
   std::function<void(const GenerationEnd&)> on_end;
@@ -135,8 +143,9 @@ struct GenerationStatus {
   // Replies, of which a request may have several.
   std::uint64_t failed_count = 0;
   std::uint64_t cancelled_count = 0;
-  std::uint64_t stop_count = 0;    // ended by a stop token or a stop string
-  std::uint64_t length_count = 0;  // by the limit of tokens or the context
+  std::uint64_t expired_count = 0;  // past their deadline
+  std::uint64_t stop_count = 0;     // ended by a stop token or a stop string
+  std::uint64_t length_count = 0;   // by the limit of tokens or the context
   std::uint64_t prompt_token_count = 0;
   std::uint64_t reply_token_count = 0;
   std::uint64_t prefix_query_token_count = 0;  // looked up in a prefix cache

@@ -18,9 +18,8 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kWaitingMost = 64;       // replies that wait for a worker, of one decoder
-constexpr std::uint64_t kBytesOfAToken = 4;    // of a prompt, before it is tokenised
-constexpr std::uint32_t kReplyEstimate = 256;  // tokens of a reply that names no limit
+constexpr std::size_t kWaitingMost = 64;     // replies that wait for a worker, of one decoder
+constexpr std::uint64_t kBytesOfAToken = 4;  // of a prompt, before it is tokenised
 constexpr Duration kRetryLeast = std::chrono::seconds(1);
 constexpr Duration kRetryMost = std::chrono::seconds(60);
 static_assert(kChoicesMost == ServingDecoder::kStreamsMost && kChoicesMost <= kWaitingMost,
@@ -30,6 +29,19 @@ std::uint64_t prompt_bytes(const GenerationCall& call) {
   std::uint64_t bytes = call.text.size() + call.ids.size() * kBytesOfAToken;
   for (const auto& turn : call.turns) bytes += turn.content.size();
   return bytes;
+}
+
+// The worker would say so as well, behind the wait for a place.
+std::optional<CallError> wrong_bias(const ServingDecoder& decoder, const GenerationCall& call) {
+  const auto most = decoder.spec.vocab_size;
+  for (const auto& [id, bias] : call.sampling.logit_bias) {
+    if (id < most) continue;
+    return CallError{
+        .error = {ErrorKind::InvalidArgument,
+                  fmt::format("a token id is not in the vocabulary of {}: {}", most, id)},
+        .field = CallField::LogitBias};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -55,6 +67,10 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
     return id;
   }
   auto* const decoder = *std::get_if<ServingDecoder*>(&found);
+  if (const auto wrong = wrong_bias(*decoder, asked)) {
+    events.on_failed(*wrong);
+    return id;
+  }
   auto choices = make_choices(*decoder, asked);
   if (!choices) {
     events.on_failed({.error = choices.error()});
@@ -69,24 +85,95 @@ CallId GenerationService::generate(GenerationCall asked, GenerationSink events) 
             .choices = *std::move(choices),
             .choice_count = kept->choice_count,
             .shows_logprobs = kept->sampling.logprob_count.has_value(),
-            .asked_at = clock_.now()};
+            .shown_prompt = ShownTokens(*decoder->prompts->text.tokenizer, false),
+            .asked_at = clock_.now(),
+            .deadline = kept->deadline};
   if (const auto refused = admit(call)) {
     call.events->on_failed(*refused);
     return id;
   }
   ++decoder->request_count;
   ++counts_.request_count;
-  prepare(id, calls_.emplace(id, std::move(call)).first->second);
+  auto& taken = calls_.emplace(id, std::move(call)).first->second;
+  set_timer(id, taken);
+  prepare(id, taken);
   return id;
 }
 
-// Replies whose prompt is not with the fleet yet.
+// Replies that are not with the fleet yet.
 std::size_t GenerationService::unsent_count(const ServingDecoder& decoder) const {
   std::size_t count = 0;
   for (const auto& [id, call] : calls_) {
-    if (call.decoder == &decoder && !call.is_sent) count += call.choices.size();
+    if (call.decoder == &decoder) count += call.choices.size() - call.sent_count;
   }
   return count;
+}
+
+// Replies of a decoder that no worker has, by their callers.
+std::map<std::string_view, std::size_t> GenerationService::unplaced(
+    const ServingDecoder& decoder) const {
+  std::map<std::string_view, std::size_t> counts;
+  for (const auto& [id, call] : calls_) {
+    if (call.decoder != &decoder) continue;
+    auto& count = counts[call.admitted.caller];
+    count += call.choices.size() - call.sent_count;
+    for (const auto& choice : call.choices) {
+      if (choice.stream && !decoder.fleet->group_of(*choice.stream)) ++count;
+    }
+  }
+  return counts;
+}
+
+// Those for whom there is a place do not wait: they are being tokenised, or given away. A caller of
+// whom some wait has at most as much of the room as it leaves, so that there is always some for one
+// of whom none does.
+// Source: Choudhury and Hahne 1998, "Dynamic queue length thresholds for shared-memory packet
+// switches", IEEE/ACM Transactions on Networking 6(2); the factor is 1.
+std::optional<CallError> GenerationService::ask_queue(const Call& call) const {
+  const auto& decoder = *call.decoder;
+  const auto& caller = call.asked->caller;
+  const auto count = call.choices.size();
+  const auto by_caller = unplaced(decoder);
+  std::size_t all = 0;
+  for (const auto& [name, number] : by_caller) all += number;
+  const auto found = by_caller.find(caller);
+  const auto own = found == by_caller.end() ? 0 : found->second;
+  const auto free = decoder.fleet->free_count();
+  const auto behind_free = [free](std::size_t number) { return number - std::min(number, free); };
+  const auto refuse = [&](std::string reason) {
+    return CallError{.error = {ErrorKind::ResourceExhausted, std::move(reason)},
+                     .retry_after = retry_after(decoder)};
+  };
+  if (behind_free(all + count) > kWaitingMost) {
+    const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
+    return refuse(fmt::format("{} requests wait for this model{}", behind_free(all), more));
+  }
+  const auto room_left = kWaitingMost - behind_free(all + count);
+  if (!caller.empty() && behind_free(own) > 0 && behind_free(own + count) > room_left) {
+    return refuse(
+        fmt::format("{} requests of key {} wait for this model, and the room that is "
+                    "left is for others",
+                    behind_free(own), caller));
+  }
+  // Keys take turns: of each other one as many are before it as this one has.
+  auto ahead = own;
+  for (const auto& [name, number] : by_caller) {
+    if (name != caller) ahead += std::min(number, own + 1);
+  }
+  return ask_wait(decoder, behind_free(ahead + 1));
+}
+
+// place_count: that have to come free before it has one.
+std::optional<CallError> GenerationService::ask_wait(const ServingDecoder& decoder,
+                                                     std::size_t place_count) const {
+  if (place_count == 0) return std::nullopt;
+  const auto wait = decoder.fleet->wait_for_places(place_count);
+  if (!wait || *wait <= queue_budget_) return std::nullopt;
+  return CallError{
+      .error = {ErrorKind::ResourceExhausted,
+                fmt::format("too busy: the wait would be {:.1f} s long and may be {:.1f} s",
+                            seconds(*wait), seconds(queue_budget_))},
+      .retry_after = std::clamp<Duration>(*wait - queue_budget_, kRetryLeast, kRetryMost)};
 }
 
 std::optional<CallError> GenerationService::admit(Call& call) {
@@ -98,13 +185,9 @@ std::optional<CallError> GenerationService::admit(Call& call) {
         .error = {ErrorKind::Unavailable, fmt::format("{} is being loaded", decoder.name)},
         .retry_after = kRetryLeast};
   }
-  const auto waiting = decoder.fleet->waiting_count() + unsent_count(decoder);
-  if (waiting + count > kWaitingMost) {
+  if (auto refused = ask_queue(call)) {
     ++counts_.refused_count;
-    const auto more = count == 1 ? "" : fmt::format(", and {} more are too many", count);
-    return CallError{.error = {ErrorKind::ResourceExhausted,
-                               fmt::format("{} requests wait for this model{}", waiting, more)},
-                     .retry_after = retry_after(decoder)};
+    return refused;
   }
   // Clients ask for more tokens than the context has room for, to say "as many as there are". The
   // prompt counts once, as it does in what is charged.
@@ -114,12 +197,17 @@ std::optional<CallError> GenerationService::admit(Call& call) {
   const std::uint64_t first = std::min(most, prompt_bytes(*call.asked) / kBytesOfAToken + reply);
   call.admitted = {.caller = call.asked->caller,
                    .text_count = count,
+                   .request_count = count,
                    .token_estimate = first + (count - 1) * reply,
                    .is_interactive = false};
   // The queue is judged above: of the caller's own limits alone.
   const auto refused = limits_.ask(
       call.admitted, {.tokens_per_second = 1e9, .eligible_device_count = 1}, clock_.now());
   if (!refused) return std::nullopt;
+  if (refused->is_final) {
+    return CallError{.error = {ErrorKind::InvalidArgument, refused->reason},
+                     .field = CallField::Choices};
+  }
   ++counts_.limited_count;
   return CallError{.error = {ErrorKind::ResourceExhausted, refused->reason},
                    .retry_after = refused->retry_after};
@@ -148,8 +236,9 @@ CallError GenerationService::no_device(const ServingDecoder& decoder) {
 
 // A call that has ended meanwhile has let go of its prompt: nothing is computed for it.
 void GenerationService::prepare(CallId id, const Call& call) {
+  // One token more than the longest context: one of exactly its length may be scored.
   const auto job = [this, id, asked = std::weak_ptr(call.asked), prompts = call.decoder->prompts,
-                    most = call.decoder->length_most] {
+                    most = call.decoder->length_most + 1] {
     const auto prompt = asked.lock();
     if (!prompt) return;
     const auto prepared = std::make_shared<Prepared>(
@@ -172,9 +261,10 @@ void GenerationService::on_prepared(CallId id, Prepared prepared) {
   const auto asked = std::exchange(call.asked, nullptr);
   auto& decoder = *call.decoder;
   const auto most = decoder.length_max();
-  if (ids->size() >= most) {
+  const bool is_continued = asked->token_limit != 0U;
+  if (ids->size() + (is_continued ? 1 : 0) > most) {
     // As many as that are read, and no more.
-    const bool is_cut = ids->size() >= decoder.length_most;
+    const bool is_cut = ids->size() > decoder.length_most;
     return fail(id, {.error = {ErrorKind::InvalidArgument,
                                fmt::format("the context is {} tokens, prompt and reply together, "
                                            "and the prompt has {}{}",
@@ -188,31 +278,52 @@ void GenerationService::on_prepared(CallId id, Prepared prepared) {
   counts_.prompt_token_count += call.usage.prompt_tokens;
 }
 
-// A quick first token would tell one key's owner that another has asked what begins like this.
-std::uint64_t GenerationService::prefix_scope(const std::string& caller) const {
-  return shares_prefixes_ || caller.empty() ? 0 : hash64(caller);
+FlowId GenerationService::flow_of(const std::string& caller) {
+  return caller.empty() ? 0 : hash64(caller);
 }
 
-// Each reply is a stream that the fleet knows nothing more of: it may run on any worker. Those on
-// one worker share what the first of them computes of the prompt.
+// A quick first token would tell one key's owner that another has asked what begins like this.
+std::uint64_t GenerationService::prefix_scope(const std::string& caller) const {
+  return shares_prefixes_ ? 0 : flow_of(caller);
+}
+
+// Those on one worker share what the first of them computes of the prompt. One that is scored is
+// computed whole, whatever is cached: one reply has it scored for all, and the others come behind.
 void GenerationService::submit(CallId id, Call& call, const GenerationCall& asked,
                                const std::vector<std::uint32_t>& ids) {
   auto& decoder = *call.decoder;
   const auto room = decoder.length_max() - call.usage.prompt_tokens;
-  StreamRequest request{.ids = ids,
-                        .token_limit = std::min(room, asked.token_limit.value_or(room)),
-                        .stop_ids = asked.ignores_stop_ids ? std::vector<std::uint32_t>{}
-                                                           : decoder.prompts->text.stop_ids,
-                        .prefix_scope = prefix_scope(asked.caller),
-                        .sampling = asked.sampling};
-  if (call.is_ranked() && !call.shows_logprobs) request.sampling.logprob_count = 0;
-  for (std::uint32_t i = 0; i < call.choices.size(); ++i) {
-    request.sampling.choice = i;
-    const auto stream = decoder.fleet->submit(request);
-    call.choices[i].stream = stream;
-    decoder.streams.emplace(stream, StreamOwner{.call = id, .choice = i});
+  // lm-eval-harness asks for one token behind a text that it has scored, and takes the last one
+  // off: a token that only ends the reply has to be there, too.
+  const bool keeps_stop = asked.scores_prompt() && asked.token_limit == 1U;
+  call.request = {.ids = ids,
+                  .token_limit = std::min(room, asked.token_limit.value_or(room)),
+                  .stop_ids = asked.ignores_stop_ids || keeps_stop ? std::vector<std::uint32_t>{}
+                                                                   : decoder.prompts->text.stop_ids,
+                  .prefix_scope = prefix_scope(asked.caller),
+                  .flow = flow_of(asked.caller),
+                  .scores_prompt = asked.scores_prompt(),
+                  .sampling = asked.sampling};
+  if (call.is_ranked() && !call.shows_logprobs) call.request.sampling.logprob_count = 0;
+  if (!asked.scores_prompt()) return send(id, call, call.choices.size());
+  call.scored_first = ids.front();
+  send(id, call, 1);
+}
+
+// Each reply is a stream that the fleet knows nothing more of: it may run on any worker.
+// count: of the choices that are to be with it then.
+void GenerationService::send(CallId id, Call& call, std::size_t count) {
+  if (call.sent_count >= count) return;
+  auto& decoder = *call.decoder;
+  for (; call.sent_count < count; ++call.sent_count) {
+    const auto choice = static_cast<std::uint32_t>(call.sent_count);
+    call.request.sampling.choice = choice;
+    const auto stream = decoder.fleet->submit(call.request);
+    call.choices[choice].stream = stream;
+    decoder.streams.emplace(stream, StreamOwner{.call = id, .choice = choice});
   }
-  call.is_sent = true;
+  call.request.scores_prompt = false;
+  if (count == call.choices.size()) call.request = {};
 }
 
 void GenerationService::cancel(CallId id) {
@@ -258,7 +369,10 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
   auto call = std::move(found->second);
   calls_.erase(found);
   is_computed |= call.usage.reply_tokens > 0;
-  for (auto& choice : call.choices) is_computed |= release(*call.decoder, choice);
+  // From the last one, so that its key's turn is charged for none that waited.
+  for (auto choice = call.choices.rbegin(); choice != call.choices.rend(); ++choice) {
+    is_computed |= release(*call.decoder, *choice);
+  }
   const std::uint64_t tokens = std::uint64_t{call.usage.prompt_tokens} + call.usage.reply_tokens;
   limits_.on_end(call.admitted, is_computed ? tokens : 0, clock_.now());
   decoders_.on_call_end(*call.decoder);
@@ -266,7 +380,8 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
 }
 
 void GenerationService::fail(CallId id, const CallError& error, bool is_computed) {
-  counts_.failed_count += open_count(calls_.at(id));
+  const bool is_expired = error.error.kind == ErrorKind::DeadlineExceeded;
+  (is_expired ? counts_.expired_count : counts_.failed_count) += open_count(calls_.at(id));
   take(id, is_computed).events->on_failed(error);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,7 @@ class GenerationServiceTest : public testing::Test {
     std::string text;  // of the first choice, as are `end` and `tokens`
     std::map<std::uint32_t, std::string> texts;
     std::vector<ReplyToken> tokens;
+    std::map<std::uint32_t, std::size_t> token_counts;  // that were told of each choice
     GenerationUsage usage;
     std::optional<FinishReason> end;
     std::vector<std::uint32_t> ended;   // choices, in the order of their ends
@@ -82,6 +84,7 @@ class GenerationServiceTest : public testing::Test {
       EXPECT_FALSE(outcome.is_over());
       outcome.texts[part.choice] += part.text;
       outcome.text = outcome.texts[0];
+      if (part.token != nullptr) ++outcome.token_counts[part.choice];
       if (part.choice == 0 && part.token != nullptr) outcome.tokens.push_back(*part.token);
       outcome.usage = usage;
     };
@@ -104,12 +107,16 @@ class GenerationServiceTest : public testing::Test {
   }
 
   void run_until(const std::function<bool()>& is_so) {
+    bool is_late = false;
+    const auto patience = loop_.timer([&] { is_late = true; });
+    patience->set(std::chrono::steady_clock::now() + std::chrono::seconds(60));
     std::function<void()> look = [&] {
-      if (is_so()) return loop_.stop();
+      if (is_late || is_so()) return loop_.stop();
       loop_.post(look);
     };
     loop_.post(look);
     loop_.run();
+    EXPECT_FALSE(is_late) << "what was waited for has not come; told: " << notices_;
   }
 
   Outcome answer(GenerationCall call) {
@@ -117,6 +124,10 @@ class GenerationServiceTest : public testing::Test {
     ask(std::move(call), outcome);
     run_until([&] { return outcome.is_over(); });
     return outcome;
+  }
+
+  void set_limits(std::map<std::string, CallerLimits> limits) {
+    service_->reconfigure(options_, std::move(limits));
   }
 
   using Loaded = Result<ServedDecoderStatus>;
@@ -133,7 +144,7 @@ class GenerationServiceTest : public testing::Test {
   }
 
   const std::filesystem::path folder_;
-  const SteadyClock clock_;
+  SetClock clock_;
   EventLoop loop_;
   ModelRoster roster_{16};
   ServeOptions options_;

@@ -24,7 +24,9 @@ void GenerationService::on_begun(ServingDecoder& decoder, StreamId stream,
     auto& cached = call.usage.cached_tokens;
     cached = std::exchange(call.has_begun, true) ? std::min(cached, cached_count) : cached_count;
   }
-  if (!looks_up_prefixes_) return;
+  // A prompt that is scored is computed, whatever is cached.
+  const bool is_scored = call.scored_first && owner.choice == 0 && token_count == 0;
+  if (!looks_up_prefixes_ || is_scored) return;
   counts_.prefix_query_token_count += std::uint64_t{call.usage.prompt_tokens} + token_count;
   counts_.prefix_hit_token_count += cached_count;
 }
@@ -42,12 +44,62 @@ void GenerationService::count_token(Call& call, Choice& choice, const GeneratedT
   ++call.usage.reply_tokens;
   ++call.decoder->reply_token_count;
   ++counts_.reply_token_count;
+  charge_so_far(call);
+}
+
+// A key that has used its tokens asks for no more, though none of its replies has ended: what a
+// reply without a limit will have nobody knows before. A step at a time, as at the beginning.
+void GenerationService::charge_so_far(Call& call) {
+  const std::uint64_t used = std::uint64_t{call.usage.prompt_tokens} + call.usage.reply_tokens;
+  const auto charged = call.admitted.token_estimate;
+  if (used <= charged) return;
+  limits_.grow(call.admitted, std::max<std::uint64_t>(used - charged, kReplyEstimate),
+               clock_.now());
+}
+
+// The echo, with the first of its tokens, which nothing foretells. False where the call was
+// cancelled from within.
+bool GenerationService::begin_scored(CallId id) {
+  auto& call = calls_.at(id);
+  if (!call.scored_first || std::exchange(call.is_echoed, true)) return true;
+  for (auto& choice : call.choices) choice.has_begun = true;
+  return tell_prompt(id, std::string(call.echo),
+                     call.shown_prompt.next_unscored(*call.scored_first));
+}
+
+// Of each of the replies, whichever of them has it scored. An echo shows the special tokens that
+// were written into the prompt, and not those that the tokenizer has added. False where the call
+// was cancelled from within.
+bool GenerationService::tell_prompt(CallId id, const std::string& text, ReplyToken token) {
+  auto& call = calls_.at(id);
+  auto& chosen = token.chosen;
+  const auto at = std::min(call.echo_at, call.echo.size());
+  chosen.is_echoed =
+      !chosen.is_text && call.echo.compare(at, chosen.bytes.size(), chosen.bytes) == 0;
+  if (chosen.is_text || chosen.is_echoed) call.echo_at += chosen.bytes.size();
+  const auto usage = call.usage;
+  const auto events = call.events;
+  const auto count = static_cast<std::uint32_t>(call.choices.size());
+  for (std::uint32_t i = 0; i < count && calls_.count(id) > 0; ++i) {
+    events->on_part({.choice = i, .text = text, .token = &token}, usage);
+  }
+  return calls_.count(id) > 0;
+}
+
+// It adds no text: all of that has come with the first one.
+void GenerationService::on_prompt_token(StreamOwner owner, const GeneratedToken& token) {
+  if (!begin_scored(owner.call)) return;
+  auto& shown = calls_.at(owner.call).shown_prompt;
+  tell_prompt(owner.call, {}, shown.next(token.token, *token.logprobs));
 }
 
 void GenerationService::on_token(ServingDecoder& decoder, StreamId stream,
                                  const GeneratedToken& token) {
   const auto owner = decoder.streams.at(stream);
+  if (token.is_prompt) return on_prompt_token(owner, token);
+  if (!begin_scored(owner.call)) return;
   auto& call = calls_.at(owner.call);
+  send(owner.call, call, call.choices.size());
   if ((call.shows_logprobs || call.is_ranked()) && !token.logprobs) {
     return fail(owner.call,
                 {.error = {ErrorKind::Internal, "the worker told no log-probabilities"}}, true);
@@ -68,7 +120,9 @@ void GenerationService::on_token(ServingDecoder& decoder, StreamId stream,
 
 void GenerationService::on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason) {
   const auto owner = decoder.streams.at(stream);
+  if (!begin_scored(owner.call)) return;
   auto& call = calls_.at(owner.call);
+  send(owner.call, call, call.choices.size());
   auto& choice = call.choices[owner.choice];
   auto text = std::exchange(choice.has_begun, true) ? std::string() : call.echo;
   text += choice.reply.finish();

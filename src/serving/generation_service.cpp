@@ -29,6 +29,8 @@ GenerationService::GenerationService(const ServeOptions& options, ModelRoster& r
       loop_(loop),
       clock_(clock),
       limits_(AdmissionOptions{}),
+      queue_budget_(options.admission.queue_budget),
+      wait_most_(options.deadline),
       decoders_(options, roster, loop, decoder_events(std::move(events)), clock),
       prompts_(kPromptsMost),
       prompt_thread_([this] {
@@ -93,8 +95,13 @@ std::uint32_t GenerationService::length_max(const std::string& name) const {
   return decoder == nullptr ? 0 : (*decoder)->length_max();
 }
 
-void GenerationService::set_limits(std::map<std::string, CallerLimits> limits) {
+void GenerationService::reconfigure(const ServeOptions& options,
+                                    std::map<std::string, CallerLimits> limits) {
   limits_.set_limits(std::move(limits));
+  queue_budget_ = options.admission.queue_budget;
+  wait_most_ = options.deadline;
+  for (auto& [id, call] : calls_) call.timer->set(due(call));
+  decoders_.set_drain_limit(options.drain_limit);
 }
 
 }  // namespace muster

@@ -27,11 +27,12 @@ namespace muster {
 /// Calls for replies on the decoders of a server: prompts to ids, on a thread of their own; streams
 /// to the workers; tokens back to text.
 ///
-/// A call is let in unless too many replies wait for a device (429), its decoder is being loaded
-/// (503), or its caller's own limits say no; these count apart from those of vectors. Each of a
-/// call's replies is a stream of its own, that goes on when its worker dies. Where one of them
-/// fails, so does the call, and the others are cancelled. A client that goes is cancelled within a
-/// step of the workers.
+/// A call is let in unless too many replies wait for a device or it would wait for longer than the
+/// queue budget (429), its decoder is being loaded (503), or its caller's own limits say no; these
+/// count apart from those of vectors. A caller of whom some wait leaves as much room as they take,
+/// and callers' replies take turns. Each of a call's replies is a stream of its own, that goes on
+/// when its worker dies. Where one of them fails, so does the call, and the others are cancelled. A
+/// client that goes is cancelled within a step of the workers, and so is one past its deadline.
 ///
 /// Threads: every method belongs to the loop's thread, and callbacks come on it.
 class GenerationService {
@@ -74,7 +75,9 @@ class GenerationService {
   std::uint32_t length_max(const std::string& name) const;
   GenerationStatus status() const;
   bool is_ready() const { return decoders_.is_ready(); }
-  void set_limits(std::map<std::string, CallerLimits> limits);
+  /// Changes what may change while running: limits of callers, the queue budget, the limit of
+  /// requests that name none, the drain limit.
+  void reconfigure(const ServeOptions& options, std::map<std::string, CallerLimits> limits);
 
   /// What a caller with limits has left of them; nullopt: he has none per minute.
   std::optional<CallerUsage> usage_of(const std::string& caller) const {
@@ -103,10 +106,18 @@ class GenerationService {
     std::vector<Choice> choices;
     std::uint32_t choice_count = 1;  // that are wanted
     bool shows_logprobs = false;
-    bool is_sent = false;    // its prompt is with the fleet
-    bool has_begun = false;  // a worker has begun with one of its replies
-    std::string echo = {};   // what each reply begins with
+    std::size_t sent_count = 0;  // of the choices, that are with the fleet or were
+    StreamRequest request = {};  // of those that are not
+    bool has_begun = false;      // a worker has begun with one of its replies
+    std::string echo = {};       // what each reply begins with
+    /// The first token of a prompt that is scored: it comes with the echo, and before all others.
+    std::optional<std::uint32_t> scored_first = {};
+    bool is_echoed = false;    // that has come
+    ShownTokens shown_prompt;  // the tokens of a prompt that is scored
+    std::size_t echo_at = 0;   // bytes of the echo that these have stood for
     TimePoint asked_at;
+    std::optional<Duration> deadline = {};  // since then
+    std::unique_ptr<EventLoop::Timer> timer = {};
 
     bool is_ranked() const { return choices.size() > choice_count; }
   };
@@ -120,6 +131,9 @@ class GenerationService {
                     Events events, const Clock& clock);
   ServingDecoders::Events decoder_events(Events events);
   std::optional<CallError> admit(Call& call);
+  std::optional<CallError> ask_queue(const Call& call) const;
+  std::optional<CallError> ask_wait(const ServingDecoder& decoder, std::size_t place_count) const;
+  std::map<std::string_view, std::size_t> unplaced(const ServingDecoder& decoder) const;
   Duration retry_after(const ServingDecoder& decoder) const;
   static CallError no_device(const ServingDecoder& decoder);
   std::size_t unsent_count(const ServingDecoder& decoder) const;
@@ -127,19 +141,28 @@ class GenerationService {
                                                   const GenerationCall& asked);
   void prepare(CallId id, const Call& call);
   void on_prepared(CallId id, Prepared prepared);
+  static FlowId flow_of(const std::string& caller);
   std::uint64_t prefix_scope(const std::string& caller) const;
   void submit(CallId id, Call& call, const GenerationCall& asked,
               const std::vector<std::uint32_t>& ids);
+  static void send(CallId id, Call& call, std::size_t count);
   void on_begun(ServingDecoder& decoder, StreamId stream, std::uint32_t cached_count);
   void on_token(ServingDecoder& decoder, StreamId stream, const GeneratedToken& token);
   void on_finished(ServingDecoder& decoder, StreamId stream, FinishReason reason);
   void on_failed(ServingDecoder& decoder, StreamId stream, const Error& error, bool was_given);
+  bool begin_scored(CallId id);
+  bool tell_prompt(CallId id, const std::string& text, ReplyToken token);
+  void on_prompt_token(StreamOwner owner, const GeneratedToken& token);
   void count_token(Call& call, Choice& choice, const GeneratedToken& token);
+  void charge_so_far(Call& call);
   void end_choice(StreamOwner owner, FinishReason reason);
   static bool release(ServingDecoder& decoder, Choice& choice);
   static std::size_t open_count(const Call& call);
   std::size_t reply_count(const ServingDecoder& decoder) const;
   static std::vector<std::uint32_t> wanted(const Call& call);
+  TimePoint due(const Call& call) const;
+  void set_timer(CallId id, Call& call);
+  void on_time(CallId id);
   void fail(CallId id, const CallError& error, bool is_computed = false);
   void fail_all(const Error& error, const ServingDecoder* of_decoder = nullptr);
   Call take(CallId id, bool is_computed);
@@ -149,6 +172,8 @@ class GenerationService {
   EventLoop& loop_;
   const Clock& clock_;
   Admission limits_;
+  Duration queue_budget_;  // predicted wait for a place
+  Duration wait_most_;     // for one, of a call that names no deadline
   ServingDecoders decoders_;
   std::map<CallId, Call> calls_;
   CallId next_call_ = 1;

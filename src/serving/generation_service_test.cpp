@@ -114,8 +114,8 @@ TEST_F(GenerationServiceTest, WhatCannotBeDoneIsRefused) {
   EXPECT_EQ(longest.error->field, CallField::PromptLength);
   EXPECT_EQ(answer({.text = std::string(19, 'a')}).text, "b") << "there is room for one token";
   EXPECT_EQ(message(answer({.text = std::string(1000, 'a')})),
-            "the context is 20 tokens, prompt and reply together, and the prompt has 128 or more")
-      << "no more is read than the longest context";
+            "the context is 20 tokens, prompt and reply together, and the prompt has 129 or more")
+      << "no more is read than the longest context and one token";
   const auto refused = answer({.turns = {{.role = "user", .content = "no"}}});
   EXPECT_NE(message(refused).find("not this"), std::string::npos) << message(refused);
   EXPECT_EQ(refused.error->field, CallField::Prompt);
@@ -141,7 +141,7 @@ TEST_F(GenerationServiceTest, WhenTooManyWaitOthersAreToldToComeAgain) {
 
 TEST_F(GenerationServiceTest, ACallersOwnLimitsHold) {
   start();
-  service_->set_limits({{"ci", {.requests_per_minute = 1}}});
+  set_limits({{"ci", {.requests_per_minute = 1}}});
   EXPECT_EQ(answer({.caller = "ci", .text = "a", .token_limit = 1}).text, "b");
   const auto second = answer({.caller = "ci", .text = "a", .token_limit = 1});
   ASSERT_TRUE(second.error);
@@ -153,7 +153,7 @@ TEST_F(GenerationServiceTest, ACallersOwnLimitsHold) {
 // A caller of one token a minute: whatever is charged, nothing is left of it for minutes.
 TEST_F(GenerationServiceTest, WhatADeviceHasComputedIsCharged) {
   start("length_max=20");
-  service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
+  set_limits({{"ci", {.tokens_per_minute = 1}}});
   const auto left = [&] { return service_->usage_of("ci")->tokens->remaining; };
   ASSERT_EQ(answer({.text = "a", .token_limit = 1}).text, "b");  // the worker is ready now
   EXPECT_TRUE(answer({.caller = "ci", .text = std::string(20, 'a')}).error);
@@ -168,7 +168,7 @@ TEST_F(GenerationServiceTest, WhatADeviceHasComputedIsCharged) {
 
 TEST_F(GenerationServiceTest, WhatWorkersDiedOfIsCharged) {
   start("poison=1");  // "a"
-  service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
+  set_limits({{"ci", {.tokens_per_minute = 1}}});
   EXPECT_TRUE(answer({.caller = "ci", .text = "a"}).error);
   EXPECT_LT(service_->usage_of("ci")->tokens->remaining, 0.5) << "of one";
 }
@@ -184,7 +184,7 @@ TEST_F(GenerationServiceTest, AModelWhoseWorkersDieAtEachLoadIsNotWaitedFor) {
 
 TEST_F(GenerationServiceTest, WhatWasComputedForOneThatWentIsCharged) {
   start("wait_at=1");
-  service_->set_limits({{"ci", {.tokens_per_minute = 1}}});
+  set_limits({{"ci", {.tokens_per_minute = 1}}});
   Outcome outcome;
   const auto id = ask({.caller = "ci", .text = "a"}, outcome);
   run_until([&] { return outcome.text == "b"; });
@@ -352,7 +352,7 @@ TEST_F(GenerationServiceTest, EveryChoiceCountsAmongThoseThatWait) {
 
 TEST_F(GenerationServiceTest, TheTokensOfAllChoicesAreCharged) {
   start();
-  service_->set_limits({{"ci", {.tokens_per_minute = 20}}});
+  set_limits({{"ci", {.tokens_per_minute = 20}}});
   const auto reply = answer({.caller = "ci", .text = "a", .token_limit = 5, .choice_count = 4});
   EXPECT_EQ(reply.usage.reply_tokens, 20U);
   // 21 of 20, of which one comes back in three seconds; one reply alone would have left 14.
@@ -424,6 +424,158 @@ TEST_F(GenerationServiceTest, AReplyMayBeginWithItsPrompt) {
   EXPECT_EQ(text.texts, (std::map<std::uint32_t, std::string>{{0, "wxyz"}, {1, "wxz\uFFFD"}}));
   EXPECT_EQ(answer({.ids = {23, 24}, .token_limit = 1, .echoes_prompt = true}).text, "wxy");
   EXPECT_EQ(answer({.text = "8", .echoes_prompt = true}).text, "8") << "and nothing follows";
+}
+
+// Its workers die behind every third token that they tell, of the prompt or of the reply.
+TEST_F(GenerationServiceTest, AScoredPromptSurvivesItsWorkersWithoutATokenTwiceOrMissing) {
+  start("die_after=3");
+  const auto reply = answer({.text = "abcdef",
+                             .token_limit = 2,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 1}});
+  EXPECT_EQ(reply.text, "abcdefgh");
+  ASSERT_EQ(reply.tokens.size(), 8U) << message(reply);
+  EXPECT_EQ(reply.tokens[0].chosen.bytes, "a");
+  EXPECT_EQ(reply.tokens[0].chosen.logprob, std::nullopt) << "nothing is before it";
+  EXPECT_TRUE(reply.tokens[0].top.empty());
+  for (std::size_t i = 1; i < 8; ++i) {
+    EXPECT_EQ(reply.tokens[i].chosen.bytes, std::string(1, static_cast<char>('a' + i)));
+    EXPECT_EQ(reply.tokens[i].chosen.logprob, (static_cast<float>(i) + 1 - 64) / 8.0F);
+    EXPECT_EQ(reply.tokens[i].top.size(), 1U);
+  }
+  EXPECT_EQ(reply.usage.prompt_tokens, 6U);
+  EXPECT_EQ(reply.usage.reply_tokens, 2U);
+  EXPECT_EQ(service_->status().reply_token_count, 2U);
+}
+
+// Five ids are scored and three chosen: the worker would end with the ninth.
+TEST_F(GenerationServiceTest, APromptIsScoredOnceForAllChoices) {
+  start("die_after=9");
+  const auto reply = answer({.text = "abcdef",
+                             .token_limit = 1,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 1},
+                             .choice_count = 3});
+  EXPECT_EQ(reply.texts,
+            (std::map<std::uint32_t, std::string>{{0, "abcdefg"}, {1, "abcdefh"}, {2, "abcdefi"}}));
+  EXPECT_EQ(reply.token_counts, (std::map<std::uint32_t, std::size_t>{{0, 7U}, {1, 7U}, {2, 7U}}));
+  EXPECT_EQ(reply.usage.prompt_tokens, 6U);
+  EXPECT_EQ(service_->models()[0].devices[0].restart_count, 0U);
+}
+
+// The best of three is wanted, and workers die amid the prompt and behind it.
+TEST_F(GenerationServiceTest, CandidatesWithAScoredPromptSurviveTheirWorkers) {
+  start("die_after=3");
+  const auto reply = answer({.text = "abcdef",
+                             .token_limit = 2,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 0},
+                             .candidate_count = 3});
+  EXPECT_EQ(reply.wanted, std::vector<std::uint32_t>{2}) << message(reply);
+  EXPECT_EQ(reply.texts.at(2), "abcdefij");
+  EXPECT_EQ(reply.token_counts.at(2), 8U);
+  EXPECT_EQ(reply.usage.reply_tokens, 6U) << "none twice";
+}
+
+// Id 0 is special: it stands in the echo of ids that have it, and adds nothing to a reply.
+TEST_F(GenerationServiceTest, AnEchoShowsTheSpecialTokensOfItsPrompt) {
+  start();
+  const auto reply = answer({.ids = {23, 0, 24},
+                             .token_limit = 1,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 0}});
+  EXPECT_EQ(reply.text, "w<end>xy");
+  ASSERT_EQ(reply.tokens.size(), 4U) << message(reply);
+  EXPECT_FALSE(reply.tokens[1].chosen.is_text);
+  EXPECT_TRUE(reply.tokens[1].chosen.is_echoed);
+  EXPECT_FALSE(reply.tokens[2].chosen.is_echoed) << "it is text";
+}
+
+// As lm-eval-harness asks: it takes the last token off, which is not one of its text.
+TEST_F(GenerationServiceTest, AScoredPromptHasOneTokenBehindItThoughThatEndsTheReply) {
+  start();
+  const auto reply = answer(
+      {.text = "8", .token_limit = 1, .echoes_prompt = true, .sampling = {.logprob_count = 0}});
+  EXPECT_EQ(reply.tokens.size(), 2U) << message(reply);
+  EXPECT_EQ(reply.end, FinishReason::Length);
+}
+
+TEST_F(GenerationServiceTest, AnEchoMayStandAlone) {
+  start();
+  const auto ended = [&](GenerationCall call) {
+    call.token_limit = 0;
+    call.echoes_prompt = true;
+    auto reply = answer(std::move(call));
+    EXPECT_EQ(reply.end, FinishReason::Length) << message(reply);
+    EXPECT_EQ(reply.usage.reply_tokens, 0U);
+    return reply;
+  };
+  EXPECT_EQ(ended({.text = "abc"}).text, "abc");
+  const auto scored = ended({.text = "abc", .sampling = {.logprob_count = 0}, .choice_count = 2});
+  EXPECT_EQ(scored.texts, (std::map<std::uint32_t, std::string>{{0, "abc"}, {1, "abc"}}));
+  EXPECT_EQ(scored.tokens.size(), 3U);
+  const auto single = ended({.ids = {5}, .sampling = {.logprob_count = 0}});
+  EXPECT_EQ(single.text, "e");
+  ASSERT_EQ(single.tokens.size(), 1U);
+  EXPECT_EQ(single.tokens[0].chosen.logprob, std::nullopt);
+}
+
+GenerationCall echo_of(std::size_t size) {
+  return {.text = std::string(size, 'a'), .token_limit = 0, .echoes_prompt = true};
+}
+
+TEST_F(GenerationServiceTest, AnEchoThatStandsAloneMayBeAsLongAsTheContext) {
+  start("length_max=20");
+  auto call = echo_of(20);
+  call.sampling.logprob_count = 0;
+  const auto whole = answer(std::move(call));
+  EXPECT_EQ(whole.text, std::string(20, 'a')) << message(whole);
+  EXPECT_EQ(whole.tokens.size(), 20U);
+  EXPECT_EQ(message(answer(echo_of(21))),
+            "the context is 20 tokens, prompt and reply together, and the prompt has 21");
+}
+
+TEST_F(GenerationServiceTest, AnEchoThatStandsAloneMayBeAsLongAsTheModel) {
+  start("length_max=128");
+  EXPECT_EQ(answer(echo_of(128)).text, std::string(128, 'a'));
+  EXPECT_EQ(message(answer(echo_of(129))),
+            "the context is 128 tokens, prompt and reply together, and the prompt has 129 or more");
+}
+
+TEST_F(GenerationServiceTest, AWorkerThatDoesNotScoreAPromptFailsTheCall) {
+  start("no_scores");
+  const GenerationCall call{
+      .text = "abc", .token_limit = 1, .echoes_prompt = true, .sampling = {.logprob_count = 0}};
+  const std::string why = "the worker told other tokens of a prompt than it was asked for";
+  EXPECT_NE(message(answer(call)).find(why), std::string::npos);
+  auto alone = call;
+  alone.token_limit = 0;
+  EXPECT_NE(message(answer(alone)).find(why), std::string::npos);
+}
+
+// From within any part of it.
+TEST_F(GenerationServiceTest, AScoredPromptMayBeCancelledFromWithin) {
+  start();
+  for (const std::size_t part_count : {1U, 2U, 3U, 4U, 6U, 7U}) {
+    std::size_t count = 0;
+    CallId id = 0;
+    GenerationSink events;
+    events.on_part = [&](const ReplyPart&, const GenerationUsage&) {
+      if (++count == part_count) service_->cancel(id);
+    };
+    events.on_choice_end = [](std::uint32_t, FinishReason) { FAIL(); };
+    events.on_end = [](const GenerationEnd&) { FAIL(); };
+    events.on_failed = [](const CallError& error) { FAIL() << error.error.message; };
+    id = service_->generate({.text = "abc",
+                             .token_limit = 2,
+                             .echoes_prompt = true,
+                             .sampling = {.logprob_count = 0},
+                             .choice_count = 2},
+                            std::move(events));
+    run_until([&] { return count == part_count; });
+    EXPECT_EQ(answer({.text = "x", .token_limit = 1}).text, "y");
+    EXPECT_EQ(count, part_count);
+  }
 }
 
 TEST_F(GenerationServiceTest, SettingsThatDecodersDoNotHaveAreRefused) {

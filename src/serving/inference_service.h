@@ -111,6 +111,8 @@ enum class CallField : std::uint8_t {
   Normalize,     // rows of their own length, of a model that has none
   Prompt,        // what is to be continued, for the model's template or tokenizer
   PromptLength,  // it leaves no room for a reply
+  LogitBias,     // of a token that the model does not have
+  Choices,       // more replies than its caller may have at once
 };
 
 /// Why a call was not done: an Error, and when to come again for one that the server cannot take

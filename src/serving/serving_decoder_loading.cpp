@@ -97,8 +97,16 @@ void ServingDecoders::on_opened(std::uint64_t id, Result<Opened> opened) {
 
 Result<ServingDecoder*> ServingDecoders::place(Opened opened, ModelRoster::Ticket ticket,
                                                bool is_at_start) {
-  const auto cache_bytes = MUSTER_TRY(fit_memory(opened));
   auto& decoder = *opened.decoder;
+  const auto asked_length = decoder.length_most;
+  const auto cache_bytes = MUSTER_TRY(fit_memory(opened));
+  if (decoder.length_most < asked_length) {
+    events_.on_notice(
+        fmt::format("{}: a prompt and its reply may have {} tokens instead of {}, as there are {} "
+                    "for keys and values on each device",
+                    decoder.name, decoder.length_most, asked_length, human_bytes(cache_bytes)),
+        std::nullopt);
+  }
   if (!opened.demand) {
     events_.on_notice(fmt::format("{}: loaded without a look at memory, since what it takes is not "
                                   "known: {}",
@@ -142,7 +150,7 @@ Result<std::uint64_t> ServingDecoders::fit_memory(const Opened& opened) const {
       fmt::format("{} needs {} on each device (weights {}, a step {}, keys and values {}), and {} "
                   "has {} left: unload another model or name fewer tokens (length_max)",
                   decoder.name, human_bytes(decoder.planned_bytes),
-                  human_bytes(demand.weights_bytes), human_bytes(demand.work_bytes),
+                  human_bytes(demand.weights_bytes), human_bytes(demand.step_bytes()),
                   human_bytes(cache.bytes), options_.devices[tightest].name(),
                   human_bytes(*least))};
 }
@@ -159,7 +167,7 @@ Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache
                               .streams_most = ServingDecoder::kStreamsMost,
                               .has_prefix_cache = options_.has_prefix_cache,
                               .ends_with_other_build = is_at_start,
-                              .drain_limit = options_.drain_limit};
+                              .drain_limit = drain_limit_};
   for (const auto device : decoder.devices) {
     if (resting_.contains(device)) options.resting.push_back(options.devices.size());
     options.devices.push_back(options_.devices[device]);
@@ -216,7 +224,7 @@ void ServingDecoders::leave(ServingDecoder& decoder, const Error& why_not_loaded
                        {ErrorKind::Unavailable,
                         fmt::format("{} was unloaded before the end of the reply", decoder.name)});
   });
-  decoder.leave_timer->set(clock_.now() + options_.drain_limit);
+  decoder.leave_timer->set(clock_.now() + drain_limit_);
   loop_.post([this, id = decoder.id] { let_go(id); });
   if (decoder.on_loaded) std::exchange(decoder.on_loaded, nullptr)(why_not_loaded);
 }

@@ -24,7 +24,8 @@ ServingDecoders::ServingDecoders(const ServeOptions& options, ModelRoster& roste
       loop_(loop),
       events_(std::move(events)),
       clock_(clock),
-      memory_(options.machine, options.devices) {}
+      memory_(options.machine, options.devices),
+      drain_limit_(options.drain_limit) {}
 
 ServingDecoders::~ServingDecoders() {
   is_ending_ = true;
@@ -127,6 +128,11 @@ void ServingDecoders::for_workers_on(std::size_t device,
       if (decoder->devices[i] == device) (decoder->fleet->workers().*change)(i);
     }
   }
+}
+
+void ServingDecoders::set_drain_limit(Duration limit) {
+  drain_limit_ = limit;
+  for (const auto& decoder : decoders_) decoder->fleet->workers().set_drain_limit(limit);
 }
 
 void ServingDecoders::drain(std::size_t device) {

@@ -90,6 +90,9 @@ class ServingDecoders {
   /// A call of it has ended.
   void on_call_end(const ServingDecoder& decoder);
 
+  /// How long replies may go on after an unload, a drain or a restart that begins from now on.
+  void set_drain_limit(Duration limit);
+
   // What an operator does to a device, for the workers of all decoders on it.
   void drain(std::size_t device);
   void resume(std::size_t device);
@@ -144,6 +147,7 @@ class ServingDecoders {
   std::vector<std::unique_ptr<ServingDecoder>> decoders_;  // in the order they came
   std::map<std::uint64_t, Opening> openings_;
   std::set<std::size_t> resting_;  // devices that an operator has drained
+  Duration drain_limit_;
   std::uint64_t next_id_ = 1;
 
   static constexpr std::size_t kFilesMost = 16;  // models that may wait to be read

@@ -84,6 +84,17 @@ TEST_F(ServingDecodersTest, WhileADecoderIsLoadedClientsAreToldToComeAgain) {
   EXPECT_EQ(message(answer({.model = "second", .text = "a"})), "second is being loaded");
 }
 
+// What the device has is not known: 256 MiB are for keys and values, of which a token takes 128
+// bytes (two layers of two heads of eight, keys and values of two bytes).
+TEST_F(ServingDecodersTest, AContextThatIsCutToItsRoomIsTold) {
+  write_counting_decoder(counting(), 4'000'000);
+  start();
+  EXPECT_NE(notices_.find("chat: a prompt and its reply may have 2097152 tokens instead of "
+                          "4000000, as there are 268 MB for keys and values on each device"),
+            std::string::npos)
+      << notices_;
+}
+
 TEST_F(ServingDecodersTest, AnUnloadLetsRepliesEnd) {
   start("wait_at=2");
   Outcome running;
@@ -131,6 +142,26 @@ TEST_F(ServingDecodersTest, AtTheDrainLimitAnUnloadEndsWhatIsLeft) {
   run_until([&] { return !hosted("chat"); });
   EXPECT_EQ(message(running), "chat was unloaded before the end of the reply");
   EXPECT_EQ(running.error->error.kind, ErrorKind::Unavailable);
+}
+
+// It may be changed while replies run, for those who are unloaded and for devices that are drained.
+TEST_F(ServingDecodersTest, ADrainLimitThatIsChangedHoldsFromThenOn) {
+  options_.drain_limit = std::chrono::hours(1);
+  start("wait_at=2");
+  ASSERT_TRUE(load(second()));
+  Outcome drained;
+  Outcome unloaded;
+  ask({.model = "chat", .text = "a"}, drained);
+  ask({.model = "second", .text = "a"}, unloaded);
+  run_until([&] { return drained.text == "bc" && unloaded.text == "bc"; });
+  options_.drain_limit = std::chrono::milliseconds(50);
+  service_->reconfigure(options_, {});
+  ASSERT_TRUE(service_->decoders().unload("second"));
+  run_until([&] { return !hosted("second"); });
+  EXPECT_EQ(message(unloaded), "second was unloaded before the end of the reply");
+  service_->decoders().drain(0);
+  run_until([&] { return drained.is_over(); });
+  EXPECT_EQ(message(drained), "every device of chat is drained");
 }
 
 // Its worker dies again and again, and each next one goes on with the reply.

@@ -16,7 +16,13 @@ ReplyToken ShownTokens::next(std::uint32_t token, const TokenLogprobs& logprobs)
   return reply;
 }
 
-ShownToken ShownTokens::shown(std::uint32_t token, float logprob) const {
+ReplyToken ShownTokens::next_unscored(std::uint32_t token) {
+  ReplyToken reply{.chosen = shown(token, std::nullopt)};
+  continues_text_ |= reply.chosen.is_text;
+  return reply;
+}
+
+ShownToken ShownTokens::shown(std::uint32_t token, std::optional<float> logprob) const {
   if (auto bytes = tokenizer_->token_bytes(token, continues_text_)) {
     return {.bytes = *std::move(bytes), .is_text = true, .logprob = logprob};
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "serving/generation_call.h"
 #include "spec/generation.h"
@@ -8,12 +9,12 @@
 
 namespace muster {
 
-/// The tokens of one reply as its client is shown them, with how likely each was.
+/// The tokens of one reply, or of a prompt, as its client is shown them, with how likely each was.
 ///
 /// Threads: not thread-safe; owned by one reply. The tokenizer outlives it.
 class ShownTokens {
  public:
-  /// continues_text: the tokens follow a text instead of a chat template's.
+  /// continues_text: the tokens follow a text instead of a chat template's, or of nothing.
   ShownTokens(const Tokenizer& tokenizer, bool continues_text)
       : tokenizer_(&tokenizer), continues_text_(continues_text) {}
 
@@ -23,8 +24,11 @@ class ShownTokens {
   /// Source of that form: vLLM, `return_tokens_as_token_ids`.
   ReplyToken next(std::uint32_t token, const TokenLogprobs& logprobs);
 
+  /// The same of a token that nothing is before, and so nothing could foretell.
+  ReplyToken next_unscored(std::uint32_t token);
+
  private:
-  ShownToken shown(std::uint32_t token, float logprob) const;
+  ShownToken shown(std::uint32_t token, std::optional<float> logprob) const;
 
   const Tokenizer* tokenizer_;
   bool continues_text_;  // true from the first token on that is text

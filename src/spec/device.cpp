@@ -16,8 +16,14 @@ std::string_view device_kind_name(DeviceKind kind) {
       return "mps";
     case DeviceKind::Simulated:
       return "sim";
+    case DeviceKind::Standin:
+      return "standin";
   }
   return "?";
+}
+
+bool runs_as_gpu(DeviceKind kind) {
+  return kind == DeviceKind::Cuda || kind == DeviceKind::Standin;
 }
 
 // This form is read back from flags and shown in answers, so it is part of the interface.

@@ -8,10 +8,15 @@
 
 namespace muster {
 
-enum class DeviceKind : std::uint8_t { Cpu, Cuda, Rocm, Mps, Simulated };
+/// Standin: a stand-in for a GPU, for tests (spec/standin_device.h).
+enum class DeviceKind : std::uint8_t { Cpu, Cuda, Rocm, Mps, Simulated, Standin };
+inline constexpr DeviceKind kDeviceKindLast = DeviceKind::Standin;
 
-/// "cpu", "cuda", "rocm", "mps", "sim".
+/// "cpu", "cuda", "rocm", "mps", "sim", "standin".
 std::string_view device_kind_name(DeviceKind kind);
+
+/// Whether the engine computes on it as on a GPU, with the weights in a memory of the device's own.
+bool runs_as_gpu(DeviceKind kind);
 
 /// One device as it is found or asked for. Identity is `uuid` or `pci_address`; the index is shown.
 struct Device {
@@ -46,6 +51,7 @@ struct Inventory {
   std::optional<double> cpu_limit_cores;  // the same for its CPU quota; `cpus` keeps to it
   std::vector<Device> cpus;               // a NUMA node each
   std::vector<Device> gpus;               // in PCI order; the slices of one that is split
+  std::vector<Device> standins;           // none where their library is not there
   std::optional<std::string>
       gpu_absent_reason;  // why `gpus` is empty: "no NVIDIA driver (libnvidia-ml.so.1)"
 };

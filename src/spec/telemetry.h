@@ -142,6 +142,12 @@ struct DeviceStatus {
   std::vector<HealthFinding> health;                   // every watch that applies
 };
 
+/// A device can be relied on no more, or again.
+struct DeviceFault {
+  std::size_t device = 0;            // by its place among the devices for work
+  std::optional<std::string> fault;  // "the driver reported XID 48 (1 times)"; nullopt: it is over
+};
+
 /// What watching costs.
 struct CollectorStatus {
   static constexpr std::array<double, 10> kTickBounds{0.0001, 0.00025, 0.0005, 0.001, 0.0025,

@@ -43,7 +43,7 @@ constexpr std::uint32_t kStrikesMax = 2;
 // An answer about edges may come so much later than asked: the frame's way, and a machine on which
 // the sampler waits for a core. Without it the command that is to be measured would not be run at
 // all.
-constexpr Duration kAnswerGrace = seconds(10);
+constexpr Duration kAnswerGrace = seconds(12);
 
 // While it lives, threads that are started inherit a mask without signals: those are for the
 // threads of the program, which wait for them.
@@ -74,7 +74,7 @@ class SamplerCollector final : public Collector {
         ring_(std::move(ring)) {}
   ~SamplerCollector() override;
 
-  Status begin();
+  Status begin(const std::function<bool()>& is_cancelled);
 
   const WatchedMachine& machine() const override { return state_->machine(); }
   TelemetrySnapshot snapshot() const override;
@@ -156,7 +156,7 @@ SamplerCollector::~SamplerCollector() {
   wake();
 }
 
-Status SamplerCollector::begin() {
+Status SamplerCollector::begin(const std::function<bool()>& is_cancelled) {
   {
     const SignalsBlocked blocked;
     loop_ = std::jthread([this] { run(); });
@@ -168,7 +168,12 @@ Status SamplerCollector::begin() {
   };
   // A device that hangs tells nobody: it is looked for again from time to time.
   constexpr Duration kLook = milliseconds(100);
-  while (!is_ready() && clock_.now() < deadline) changed_.wait_for(lock, kLook);
+  while (!is_ready() && clock_.now() < deadline) {
+    if (is_cancelled && is_cancelled()) {
+      return Error{ErrorKind::Cancelled, "the sampler is not wanted any more"};
+    }
+    changed_.wait_for(lock, kLook);
+  }
   has_started_ = true;
   wish_notices();
   if (start_error_) return *start_error_;
@@ -518,7 +523,8 @@ void SamplerCollector::set_viewer(bool is_there) {
 }  // namespace
 
 Result<std::unique_ptr<Collector>> Collector::start(const CollectorOptions& options,
-                                                    const Clock& clock) {
+                                                    const Clock& clock,
+                                                    const std::function<bool()>& is_cancelled) {
   auto program = MUSTER_TRY(SamplerProgram::open(options.program));
   auto page = MUSTER_TRY(CallPage::create());
   auto ring = MUSTER_TRY(SampleRing::create());
@@ -526,7 +532,7 @@ Result<std::unique_ptr<Collector>> Collector::start(const CollectorOptions& opti
   if (!wake.is_open()) return system_error("collector", "create an eventfd", errno);
   auto collector = std::make_unique<SamplerCollector>(
       options, std::move(program), clock, std::move(page), std::move(ring), std::move(wake));
-  MUSTER_TRY(collector->begin());
+  MUSTER_TRY(collector->begin(is_cancelled));
   return std::unique_ptr<Collector>(std::move(collector));
 }
 

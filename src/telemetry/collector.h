@@ -53,10 +53,12 @@ class Collector {
  public:
   /// Starts the sampler and waits until it has told what there is and visited each device once.
   ///
-  /// Errors: Unavailable (it cannot be started, or dies at once), DeadlineExceeded,
+  /// is_cancelled: asked ten times a second, on the calling thread; may be empty.
+  /// Errors: Unavailable (it cannot be started, or dies at once), DeadlineExceeded, Cancelled,
   /// InvalidArgument (a broken machine file or scenario, in the sampler's own words).
   static Result<std::unique_ptr<Collector>> start(const CollectorOptions& options,
-                                                  const Clock& clock);
+                                                  const Clock& clock,
+                                                  const std::function<bool()>& is_cancelled = {});
   virtual ~Collector() = default;
 
   virtual const WatchedMachine& machine() const = 0;
@@ -71,8 +73,8 @@ class Collector {
   virtual void subscribe(std::function<void(const DeviceSample&)> on_sample) = 0;
 
   /// Has each CPU visited at once and asks for the next edge of every energy counter, at most for
-  /// `limit`. Blocks until the sampler has answered, at most ten seconds longer. Subscribers have
-  /// got the samples of the visits when it returns.
+  /// `limit`. Blocks until the sampler has answered, at most twelve seconds longer. Subscribers
+  /// have got the samples of the visits when it returns.
   ///
   /// Errors: DeadlineExceeded (no answer), Unavailable (the sampler ended meanwhile).
   virtual Result<std::vector<EnergyEdge>> find_edges(Duration limit) = 0;

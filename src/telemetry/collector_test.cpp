@@ -126,6 +126,19 @@ TEST(Collector, AProgramThatCannotBeStartedIsNamed) {
   EXPECT_EQ(ended.error().kind, ErrorKind::Unavailable);
 }
 
+TEST(Collector, AStartThatIsCancelledWaitsForNoDriver) {
+  const SteadyClock clock;
+  const FakeDriver driver(R"({"fake_nvml": 1, "gpus": [{"model": "T4"}],
+    "hang": {"from": 0, "functions": ["nvmlInit_v2"]}})");
+  auto options = FakeDriver::options();
+  options.start_limit = std::chrono::hours(1);
+  int asked_count = 0;
+  const auto collector = Collector::start(options, clock, [&] { return ++asked_count > 2; });
+  ASSERT_FALSE(collector);
+  EXPECT_EQ(collector.error().kind, ErrorKind::Cancelled);
+  EXPECT_EQ(asked_count, 3);
+}
+
 TEST(Collector, AKilledSamplerIsStartedAgain) {
   const SteadyClock clock;
   const auto collector = Collector::start(simulated("sim:1xL4-24G"), clock);

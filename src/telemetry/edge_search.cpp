@@ -19,7 +19,7 @@ constexpr Duration kGrace = std::chrono::milliseconds(250);
 constexpr Duration kCpuGrace = std::chrono::seconds(5);
 // And a thread so much longer to tell what it found.
 constexpr Duration kReturn = std::chrono::milliseconds(20);
-constexpr const char* kNoCounter = "there is no energy counter";
+constexpr const char* kNoCounter = "there is no energy counter that can be read";
 
 EdgeFound missing(std::uint32_t device, std::string reason) {
   return {device, std::nullopt, 0, {}, std::move(reason)};
@@ -59,7 +59,8 @@ bool EdgeSearch::pause(TimePoint until) {
 // The limit counts from the first look: a thread that came late has all of it, too, up to `latest`.
 EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint latest) {
   if (counter.visit && !counter.visit()) return missing(counter.device, kNoCounter);
-  const auto deadline = std::min(clock_.now() + limit, latest);
+  const auto whole = clock_.now() + limit;
+  const auto deadline = std::min(whole, latest);
   EdgeDetector detector;
   for (;;) {
     std::unique_lock use(*counter.in_use, std::defer_lock);
@@ -75,7 +76,9 @@ EdgeFound EdgeSearch::look(const EdgeCounter& counter, Duration limit, TimePoint
     }
     if (after >= deadline || !pause(std::min(deadline, after + kBetweenLooks))) break;
   }
-  return missing(counter.device, "the energy counter stood still");
+  return missing(counter.device, deadline < whole
+                                     ? "the machine was too busy to watch the energy counter"
+                                     : "the energy counter stood still");
 }
 
 // Of the thread that holds mutex_.
@@ -87,7 +90,10 @@ void EdgeSearch::begin_look(const EdgeCounter& counter, Duration limit,
       counter.device, fmt::format("there was no answer within {} ms", in_ms(limit + grace))));
   round->open_until.emplace_back();
   // One that still hangs from an earlier search gets no second thread.
-  if (std::ranges::find(looks_, counter.device, &Look::device) != looks_.end()) return;
+  if (std::ranges::find(looks_, counter.device, &Look::device) != looks_.end()) {
+    round->found.back().missing_reason = "a call of an earlier search has not come back";
+    return;
+  }
   round->open_until.back() = latest + kReturn;
   auto& look = looks_.emplace_back();
   look.device = counter.device;

@@ -21,8 +21,9 @@ struct WindowEnergy {
   std::string method;  // "counter", "integrated"; empty without joules
   /// The true value is at most so far away by the times of the readings alone. Where an edge lies
   /// further away from the window than a refresh of the counter, as on a busy machine, what the
-  /// device used between them counts as error, too. The sensor's own
-  /// error, about 5 % of a board's reading, comes on top and is the same for every run of a board.
+  /// device used between them counts as error, too, at the highest power seen in the window: more
+  /// is possible where it worked harder before or after. The sensor's own error, about 5 % of a
+  /// board's reading, comes on top and is the same for every run of a board.
   /// Source: Yang et al. 2024, "Part-time Power Measurements: nvidia-smi's Lack of Attention".
   std::optional<double> error_joules;
   std::string missing_reason;

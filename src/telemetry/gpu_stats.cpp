@@ -1,6 +1,5 @@
-// Three clients expect the same readings under three sets of names and units, so each has its
-// own table here and none is derived from another. A value that is not known becomes null, never
-// 0.
+// Two clients expect the same readings under two sets of names and units, so each has its own table
+// here and none is derived from another. A value that is not known becomes null, never 0.
 
 #include "telemetry/gpu_stats.h"
 
@@ -99,21 +98,6 @@ std::string gpu_info_json(const TelemetrySnapshot& snapshot) {
         {"gpu_utilization", or_null(times(readings.get(Reading::GpuUtilization), 100))},
         {"temperature", or_null(chip_temperature(readings))},
         {"power_draw", or_null(power(status))}};
-  });
-  return text(gpus);
-}
-
-std::string benchmark_gpu_stats_json(const TelemetrySnapshot& snapshot) {
-  auto gpus = Json::object();
-  for_each_gpu(snapshot, [&](const DeviceStatus& status) {
-    const auto& readings = status.readings;
-    gpus[key(status)] = {
-        {"utilization_percent", or_null(times(readings.get(Reading::GpuUtilization), 100))},
-        {"memory_used_mb", or_null(times(readings.get(Reading::GpuMemoryUsed), 1 / kMb))},
-        {"memory_total_mb", or_null(times(memory_size(status), 1 / kMb))},
-        {"memory_percent", or_null(times(memory_share(status), 100))},
-        {"temperature_c", or_null(chip_temperature(readings))},
-        {"power_draw_w", or_null(power(status))}};
   });
   return text(gpus);
 }

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-/// Statistics of the GPUs in the names and units of three kinds of clients; docs/gpu-statistics.md
+/// Statistics of the GPUs in the names and units of two kinds of clients; docs/gpu-statistics.md
 /// has the table. What is not known is null. GPUs are those that are no slices, by their index.
 /// Errors: none. Threads: pure.
 
@@ -16,8 +16,5 @@ std::string gpu_stats_json(const TelemetrySnapshot& snapshot);
 
 /// `{"gpu_0": {"id", "name", "memory_total", …}}`: gpu_info of /multigpu/stats.
 std::string gpu_info_json(const TelemetrySnapshot& snapshot);
-
-/// `{"gpu_0": {"utilization_percent", "memory_used_mb", …}}`: gpu_stats of a benchmark's result.
-std::string benchmark_gpu_stats_json(const TelemetrySnapshot& snapshot);
 
 }  // namespace muster

@@ -42,13 +42,6 @@ TEST(GpuStats, OfSeveralGpus) {
             R"("temperature":null,"power_draw":60.0}})");
 }
 
-TEST(GpuStats, OfABenchmark) {
-  EXPECT_EQ(benchmark_gpu_stats_json(one_gpu_a_slice_and_a_cpu()),
-            R"({"gpu_0":{"utilization_percent":50.0,"memory_used_mb":250.0,)"
-            R"("memory_total_mb":1000.0,"memory_percent":25.0,"temperature_c":null,)"
-            R"("power_draw_w":60.0}})");
-}
-
 TEST(GpuStats, WithoutGpusAreEmpty) {
   EXPECT_EQ(gpu_info_json({}), "{}");
   EXPECT_EQ(gpu_stats_json({}), R"({"timestamp":"1970-01-01T00:00:00Z","devices":[]})");

@@ -44,12 +44,17 @@ HealthState xid_state(std::uint32_t code) {
   return Warning;  // 94, contained ECC, and codes that no class is known of
 }
 
+// Well: it is harmless, or it has expired.
+HealthState xid_state(std::uint32_t code, const XidCount& xid, double now_unix_seconds) {
+  return now_unix_seconds - xid.last_unix_seconds > kXidSeconds ? Well : xid_state(code);
+}
+
 HealthFinding judge_xids(const DeviceStatus& status, double now_unix_seconds) {
   auto worst = Well;
   std::string codes;
   for (const auto& [code, xid] : status.xids) {
-    const auto state = xid_state(code);
-    if (state == Well || now_unix_seconds - xid.last_unix_seconds > kXidSeconds) continue;
+    const auto state = xid_state(code, xid, now_unix_seconds);
+    if (state == Well) continue;
     worst = std::max(worst, state);
     codes += fmt::format("{}{} ({} times)", codes.empty() ? "" : ", ", code, xid.count);
   }
@@ -208,6 +213,14 @@ std::vector<HealthFinding> judge(const DeviceStatus& status, double now_unix_sec
   judge_pcie(status, findings);
   judge_memory(status, findings);
   return findings;
+}
+
+std::vector<std::uint32_t> unfit_xids(const DeviceStatus& status, double now_unix_seconds) {
+  std::vector<std::uint32_t> codes;
+  for (const auto& [code, xid] : status.xids) {
+    if (xid_state(code, xid, now_unix_seconds) == Unfit) codes.push_back(code);
+  }
+  return codes;
 }
 
 std::string why_slow(const DeviceStatus& status,

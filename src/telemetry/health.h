@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -17,6 +18,11 @@ using ClockEventShare =
 /// Watches: present, xid, recovery, ecc, remap, pages, thermal, power_brake, nvlink, pcie, memory.
 /// Threads: pure. Source: each rule's threshold in health.cpp.
 std::vector<HealthFinding> judge(const DeviceStatus& status, double now_unix_seconds);
+
+/// The XIDs for which `judge` calls the device unfit now, by code.
+///
+/// Threads: pure. Source: kUnfitXids and kXidSeconds in health.cpp.
+std::vector<std::uint32_t> unfit_xids(const DeviceStatus& status, double now_unix_seconds);
 
 /// Why a device is slower than it could be, from the last minute, the largest share first:
 /// "power cap 62 % of the last minute". Empty: nothing held it back.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -67,6 +69,10 @@ TEST(Health, XidsAreOfThreeClasses) {
   status.xids[13] = {5, kNow};
   status.xids[79] = {2, kNow};
   EXPECT_EQ(finding(status, "xid").sentence, "the driver reported XID 79 (2 times)");
+  status.xids[48] = {1, kNow - 3601};
+  status.xids[94] = {1, kNow};
+  status.xids[119] = {1, kNow - 3600};
+  EXPECT_EQ(unfit_xids(status, kNow), (std::vector<std::uint32_t>{79, 119}));
 }
 
 TEST(Health, EachThresholdFromBothSides) {

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "hw/device_sources.h"
 #include "hw/inventory.h"
+#include "spec/standin_device.h"
 #include "topology/links.h"
 #include "topology/machine_json.h"
 #include "topology/machine_text.h"
@@ -85,6 +86,9 @@ Result<OpenedSources> open_sources(const Watch& watch, const Clock& clock, CallW
     if (nvidia) add(opened, *std::move(nvidia));
     if (amd) add(opened, *std::move(amd));
     if (opened.machine.devices.empty()) opened.machine.gpu_absent_reason = absent_reason;
+    if (const auto folder = environment_variable(kStandinReportsVariable.data())) {
+      if (auto standins = open_standins(*folder)) add(opened, *std::move(standins));
+    }
     const auto inventory = MUSTER_TRY(find_inventory(sources));
     add(opened, open_cpu(inventory, watch.root));
   }

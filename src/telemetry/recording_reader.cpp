@@ -126,7 +126,7 @@ Status take_enum(const Fields& fields, const char* key, Enum last, Name name_of,
 
 Status take_identity(const Fields& fields, DeviceIdentity& identity) {
   auto& device = identity.device;
-  MUSTER_TRY(take_enum(fields, "kind", DeviceKind::Simulated, device_kind_name, device.kind));
+  MUSTER_TRY(take_enum(fields, "kind", kDeviceKindLast, device_kind_name, device.kind));
   MUSTER_TRY(fields.required("index", device.index));
   MUSTER_TRY(fields.required("model", device.model));
   MUSTER_TRY(fields.optional("uuid", device.uuid));

@@ -18,7 +18,8 @@ namespace {
 
 // Below this a thread that merely was not scheduled would be taken for one that hangs.
 constexpr Duration kStuckLeast = std::chrono::milliseconds(20);
-// How long a visit waits for a look at the energy counter: one call of a driver that answers.
+// How long a visit waits for a look at the energy counter, or for a visit beside the rounds: calls
+// of a driver that answers.
 constexpr Duration kInUseWait = std::chrono::milliseconds(5);
 
 TierSet only(Tier tier) { return TierSet().set(static_cast<std::size_t>(tier)); }
@@ -101,12 +102,15 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
     self.visit_since = clock_.now();
     lock.unlock();
     DeviceSample sample;
-    const bool was_visited = visit(device, self, sample);
+    // Held until the sample is given away: that of a visit beside the rounds comes after it.
+    std::unique_lock<DeviceLock> use;
+    const bool was_visited = visit(device, self, sample, use);
     const auto took = clock_.now() - self.visit_since;
     if (was_visited) {
       const MutexLock taking(sink_mutex_);
       sink_.take(sample);
     }
+    if (use) use.unlock();
     lock.lock();
     self.is_visiting = false;
     devices_[device]->calm_ticks = took < stuck_after_ ? devices_[device]->calm_ticks + 1 : 0;
@@ -123,8 +127,10 @@ void Sampling::visit_round(Poller& self, std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-// Of the thread of `self`, which is the one that visits this device.
-bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& sample) {
+// Of the thread of `self`, which is the one that visits this device. `use`: the lock of a device
+// that was visited.
+bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& sample,
+                     std::unique_lock<DeviceLock>& use) {
   auto& device = *devices_[index];
   const auto tick = self.tick;
   // The next one is about a period after it.
@@ -142,19 +148,15 @@ bool Sampling::visit(std::uint32_t index, const Poller& self, DeviceSample& samp
     if (has(due, Tier::Slow)) due |= only(Tier::Medium);  // it reads nothing without that
   }
   if (due.none() || (device.is_lost && !has(due, Tier::Medium))) return false;
-  sample.device = index;
-  sample.at = self.visit_since;
-  std::unique_lock use(device.in_use, std::try_to_lock);
-  if (!use) {
-    if (!use.try_lock_until(clock_.now() + kInUseWait)) {
-      const std::lock_guard lock(mutex_);
-      ++ticks_[static_cast<std::size_t>(Tier::Fast)].missed;
-      return false;
-    }
-    if (device.visited_beside != kNoTick)
-      return false;  // just now: the load since then says little
-    sample.at = clock_.now();
+  use = std::unique_lock(device.in_use, std::defer_lock);
+  if (!use.try_lock_until(clock_.now() + kInUseWait)) {
+    const std::lock_guard lock(mutex_);
+    ++ticks_[static_cast<std::size_t>(Tier::Fast)].missed;
+    return false;
   }
+  if (device.visited_beside != kNoTick) return false;  // just now: the load since says little
+  sample.device = index;
+  sample.at = clock_.now();
   sample.tiers = due;
   device.sampler->sample(due, *device.watch, sample);
   device.is_lost = sample.lost_reason.has_value();

@@ -57,8 +57,9 @@ class Sampling {
 
   void set_viewer(bool is_there) { has_viewer_ = is_there; }
 
-  /// Visits each CPU now, since its load is what happened between two visits a second apart, and
-  /// then finds the next edge of every energy counter; blocks as long as `EdgeSearch::find`.
+  /// Finds the next edge of every energy counter. Each CPU is visited first, since its load is what
+  /// happened between two visits a second apart; GPUs are looked at meanwhile. Blocks as long as
+  /// `EdgeSearch::find`.
   std::vector<EdgeFound> find_edges(Duration limit);
 
   std::array<CollectorStatus::TierTicks, kTierCount> ticks();
@@ -95,7 +96,8 @@ class Sampling {
   void add_poller(std::unique_ptr<Poller> poller);
   void run(Poller& self);
   void visit_round(Poller& self, std::unique_lock<std::mutex>& lock);
-  bool visit(std::uint32_t index, const Poller& self, DeviceSample& sample);
+  bool visit(std::uint32_t index, const Poller& self, DeviceSample& sample,
+             std::unique_lock<DeviceLock>& use);
   bool visit_now(std::uint32_t index);
   void count_visit(Poller& self, const DeviceSample& sample, Duration took);
   void count_missed(Poller& poller, std::uint64_t tick);

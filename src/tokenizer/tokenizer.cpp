@@ -70,7 +70,7 @@ Tokenizer::~Tokenizer() = default;
 
 Result<std::unique_ptr<const Tokenizer>> Tokenizer::load(
     const std::filesystem::path& tokenizer_json) {
-  const std::string text = MUSTER_TRY(read_file(tokenizer_json, kFileSizeMax));
+  const std::string text = MUSTER_TRY(read_regular_file(tokenizer_json, kFileSizeMax));
   return parse(text);
 }
 

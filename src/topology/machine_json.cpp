@@ -106,7 +106,7 @@ class Fields {
 
 std::optional<DeviceKind> parse_kind(std::string_view text) {
   for (const auto kind : {DeviceKind::Cpu, DeviceKind::Cuda, DeviceKind::Rocm, DeviceKind::Mps,
-                          DeviceKind::Simulated}) {
+                          DeviceKind::Simulated, DeviceKind::Standin}) {
     if (device_kind_name(kind) == text) return kind;
   }
   return std::nullopt;
@@ -120,7 +120,7 @@ Result<DeviceClass> read_class(const Fields& fields) {
   if (!model) return fields.bad("model", "a text");
   const auto kind_name = MUSTER_TRY(fields.text("kind"));
   const auto kind = parse_kind(kind_name.value_or("cuda"));
-  if (!kind) return fields.bad("kind", "cpu, cuda, rocm, mps or sim");
+  if (!kind) return fields.bad("kind", "cpu, cuda, rocm, mps, sim or standin");
   DeviceClass made{*model, *kind, 0, std::nullopt, std::nullopt};
   made.memory_bytes = MUSTER_TRY(fields.count("memory_bytes", 0, kBytesMax, 0));
   made.flops_per_second = MUSTER_TRY(fields.rate("flops_per_second"));

@@ -86,6 +86,18 @@ TEST(MachineJson, TakesAPrintedMatrixAndWhatItAlreadyKnows) {
   EXPECT_FALSE(machine->classes[machine->devices[2].device_class].flops_per_second);
 }
 
+TEST(MachineJson, EveryKindIsReadByItsName) {
+  for (int i = 0; i <= static_cast<int>(kDeviceKindLast); ++i) {
+    const auto kind = static_cast<DeviceKind>(i);
+    const auto text = R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "m"}]}], )"
+                      R"("classes": [{"model": "m", "memory_bytes": 9, "kind": ")" +
+                      std::string(device_kind_name(kind)) + R"("}]})";
+    const auto machine = parse_machine_json("m.json", text);
+    ASSERT_TRUE(machine) << machine.error().message;
+    EXPECT_EQ(machine->classes[machine->devices[0].device_class].kind, kind);
+  }
+}
+
 TEST(MachineJson, NamesWhatIsWrong) {
   struct Case {
     const char* text;
@@ -100,6 +112,8 @@ TEST(MachineJson, NamesWhatIsWrong) {
         Case{R"({"muster_machine": 1, "node": []})",
              "m.json: unknown key node: did you mean nodes?"},
         Case{R"({"muster_machine": 1, "nodes": [3]})", "m.json: node 0: not a JSON object"},
+        Case{R"({"muster_machine": 1, "nodes": [], "classes": [{"model": "m", "kind": "gpu"}]})",
+             "m.json: class 0: kind must be cpu, cuda, rocm, mps, sim or standin"},
         Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L5-24G"}]}]})",
              "no such GPU is known: L5-24G: did you mean L4-24G?"},
         Case{R"({"muster_machine": 1, "nodes": [{"devices": [{"model": "L4", "count": -1}]}]})",

@@ -172,6 +172,7 @@ std::vector<std::byte> encode(const Generate& message) {
   writer.number(message.token_limit);
   writer.numbers<std::uint32_t>(message.stop_ids);
   writer.number(message.prefix_scope);
+  writer.number(message.score_from);
   write_sampling(writer, message.sampling);
   return writer.take();
 }
@@ -186,12 +187,19 @@ Result<Generate> decode_generate(std::span<const std::byte> payload) {
   message.token_limit = MUSTER_TRY(reader.number<std::uint32_t>());
   message.stop_ids = MUSTER_TRY(reader.numbers<std::uint32_t>());
   message.prefix_scope = MUSTER_TRY(reader.number<std::uint64_t>());
+  message.score_from = MUSTER_TRY(reader.number<std::uint32_t>());
   message.sampling = MUSTER_TRY(read_sampling(reader));
   MUSTER_TRY(reader.end());
   if (message.ids.size() <= message.reply_count) {
     return Error{ErrorKind::Corrupt,
                  fmt::format("a sequence has no prompt: {} ids, {} of them a reply's",
                              message.ids.size(), message.reply_count)};
+  }
+  const bool can_score = message.score_from < message.ids.size() && message.reply_count == 0 &&
+                         message.sampling.logprob_count;
+  if (message.score_from > 0 && !can_score) {
+    return Error{ErrorKind::Corrupt, fmt::format("a sequence of {} ids is to be scored from {}",
+                                                 message.ids.size(), message.score_from)};
   }
   return message;
 }
@@ -209,6 +217,7 @@ std::vector<std::byte> encode(const Tokens& message) {
   for (const auto& token : message.tokens) {
     writer.number(token.sequence);
     writer.number(token.token);
+    writer.number(static_cast<std::uint8_t>(token.is_prompt));
     write_logprobs(writer, token.logprobs);
   }
   return writer.take();
@@ -230,6 +239,7 @@ Result<Tokens> decode_tokens(std::span<const std::byte> payload) {
     GeneratedToken token;
     token.sequence = MUSTER_TRY(reader.number<std::uint64_t>());
     token.token = MUSTER_TRY(reader.number<std::uint32_t>());
+    token.is_prompt = MUSTER_TRY(read_flag(reader));
     token.logprobs = MUSTER_TRY(read_logprobs(reader));
     message.tokens.push_back(std::move(token));
   }

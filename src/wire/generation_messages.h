@@ -49,16 +49,20 @@ struct Generate {
   ModelId model_id = 0;
   std::vector<std::uint32_t> ids = {};       // the prompt, and behind it what is known of the reply
   std::uint32_t reply_count = 0;             // of the ids; another worker has chosen them before
-  std::uint32_t token_limit = 0;             // further tokens at most
+  std::uint32_t token_limit = 0;             // further tokens at most; 0: it ends behind its prompt
   std::vector<std::uint32_t> stop_ids = {};  // each of them ends the reply
   std::uint64_t prefix_scope = 0;            // it shares keys and values within this alone
-  SamplingOptions sampling = {};
+  /// Ids from this one on are told with their log-probabilities, before the reply begins; 0: none
+  /// are, and the first id, which nothing is before, never is. Of a prompt without a reply alone.
+  std::uint32_t score_from = 0;
+  SamplingOptions sampling = {};  // with logprob_count where ids are scored
 };
 
-/// One token of one sequence.
+/// One token of one sequence: chosen, or of its prompt where those are asked for (`score_from`).
 struct GeneratedToken {
   std::uint64_t sequence = 0;
   std::uint32_t token = 0;
+  bool is_prompt = false;
   std::optional<TokenLogprobs> logprobs = {};  // where the sequence asks for them
 
   bool operator==(const GeneratedToken&) const = default;
@@ -92,7 +96,8 @@ std::vector<std::byte> encode(const Tokens& message);
 std::vector<std::byte> encode(const Finished& message);
 
 /// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator, a
-/// sequence without ids, or with more of a reply than it has ids, a log-probability above 0 or that
+/// sequence without ids, or with more of a reply than it has ids, one to be scored from beyond its
+/// ids, behind a reply or without a count of log-probabilities, a log-probability above 0 or that
 /// is no number, or more of the likeliest than kLogprobsMost.
 Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload);
 Result<DecoderReady> decode_decoder_ready(std::span<const std::byte> payload);

@@ -19,9 +19,10 @@ std::vector<std::byte> bytes(std::initializer_list<int> values) {
 
 TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
   const TokenLogprobs logprobs{.chosen = -1.0F, .top = {{4, -0.5F}}};
-  const Tokens message{.begun = {{.sequence = 259, .cached_count = 32}},
-                       .tokens = {{.sequence = 258, .token = 3, .logprobs = logprobs},
-                                  {.sequence = 1, .token = 2, .logprobs = {}}}};
+  const Tokens message{
+      .begun = {{.sequence = 259, .cached_count = 32}},
+      .tokens = {{.sequence = 258, .token = 3, .is_prompt = true, .logprobs = logprobs},
+                 {.sequence = 1, .token = 2, .logprobs = {}}}};
   // -1.0 is 0xbf800000, -0.5 is 0xbf000000.
   EXPECT_EQ(encode(message), bytes({1,  0, 0, 0,                    // one has begun
                                     3,  1, 0, 0,    0,    0, 0, 0,  // 259
@@ -29,10 +30,11 @@ TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
                                     2,  0, 0, 0,                    // two tokens
                                     2,  1, 0, 0,    0,    0, 0, 0,  // of sequence 258
                                     3,  0, 0, 0,                    // its id
+                                    1,                              // of the prompt
                                     1,  0, 0, 0x80, 0xbf,           // its log-probability
                                     1,  0, 0, 0,    4,    0, 0, 0, 0, 0, 0, 0xbf,  // the likeliest
                                     1,  0, 0, 0,    0,    0, 0, 0,                 // of sequence 1
-                                    2,  0, 0, 0,    0}));                          // its id alone
+                                    2,  0, 0, 0,    0,    0}));  // its id, chosen, alone
 }
 
 TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
@@ -75,7 +77,13 @@ TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
   EXPECT_EQ(generated->token_limit, 11U);
   EXPECT_EQ(generated->stop_ids, generate.stop_ids);
   EXPECT_EQ(generated->prefix_scope, 1ULL << 62U);
+  EXPECT_EQ(generated->score_from, 0U);
   EXPECT_EQ(generated->sampling, generate.sampling);
+
+  const Generate scored{.ids = {5, 6, 7}, .score_from = 2, .sampling = {.logprob_count = 0}};
+  const auto back = decode_generate(encode(scored));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->score_from, 2U);
 }
 
 TEST(GenerationMessagesTest, EveryFieldOfTheWorkersComesBack) {
@@ -116,7 +124,7 @@ TEST(GenerationMessagesTest, LogprobsComeBackOrNone) {
   const Tokens tokens{
       .begun = {},
       .tokens = {{.sequence = 1, .token = 2, .logprobs = {}},
-                 {.sequence = 3, .token = 4, .logprobs = with_other},
+                 {.sequence = 3, .token = 4, .is_prompt = true, .logprobs = with_other},
                  {.sequence = 6, .token = 7, .logprobs = TokenLogprobs{.chosen = 0}}}};
   const auto told = decode_tokens(encode(tokens));
   ASSERT_TRUE(told);
@@ -129,6 +137,12 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_finished(bytes({1, 0})));
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {}})));
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1, 2}, .reply_count = 2})));
+  // To be scored from beyond its ids, behind a reply, without a count.
+  const SamplingOptions counted{.logprob_count = 1};
+  EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1}, .score_from = 1, .sampling = counted})));
+  EXPECT_FALSE(decode_generate(
+      encode(Generate{.ids = {1, 2, 3}, .reply_count = 1, .score_from = 1, .sampling = counted})));
+  EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1, 2}, .score_from = 1})));
   EXPECT_FALSE(decode_load_decoder(encode(LoadDecoder{.sequences_most = 0})));
   auto no_flag = encode(LoadDecoder{});
   no_flag.back() = std::byte{2};
@@ -157,8 +171,8 @@ TEST(GenerationMessagesTest, RefusesLogprobsThatAreNone) {
   auto token = encode(Tokens{.begun = {}, .tokens = {{.sequence = 1}}});
   token.back() = std::byte{2};
   EXPECT_FALSE(decode_tokens(token));
-  EXPECT_FALSE(
-      decode_tokens(bytes({0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0})))
+  EXPECT_FALSE(decode_tokens(
+      bytes({0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 1, 0, 0})))
       << "it ends within";
 }
 

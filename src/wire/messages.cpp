@@ -34,7 +34,7 @@ void write_model(ByteWriter& writer, const ModelRequest& model) {
 Result<ModelRequest> read_model(ByteReader& reader) {
   ModelRequest model;
   model.model_folder = MUSTER_TRY(reader.text());
-  model.device = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
+  model.device = MUSTER_TRY(reader.enumerator(kDeviceKindLast, "device kind"));
   model.pooling = MUSTER_TRY(reader.enumerator(Pooling::Last, "pooling"));
   model.normalize = MUSTER_TRY(read_bool(reader));
   model.task = MUSTER_TRY(reader.enumerator(ModelTask::Rerank, "model task"));
@@ -311,7 +311,7 @@ std::vector<std::byte> encode(const ComputeTest& message) {
 Result<ComputeTest> decode_compute_test(std::span<const std::byte> payload) {
   ByteReader reader(payload);
   ComputeTest message;
-  message.device = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
+  message.device = MUSTER_TRY(reader.enumerator(kDeviceKindLast, "device kind"));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
   message.size = MUSTER_TRY(reader.number<std::uint32_t>());
   message.seed = MUSTER_TRY(reader.number<std::uint64_t>());

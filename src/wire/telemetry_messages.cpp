@@ -104,7 +104,7 @@ void write_device(ByteWriter& writer, const Device& device) {
 // Used within an identity only: no message carries a device alone.
 Result<Device> read_device(ByteReader& reader) {
   Device device;
-  device.kind = MUSTER_TRY(reader.enumerator(DeviceKind::Simulated, "device kind"));
+  device.kind = MUSTER_TRY(reader.enumerator(kDeviceKindLast, "device kind"));
   device.index = MUSTER_TRY(reader.number<std::uint32_t>());
   device.model = MUSTER_TRY(reader.text());
   device.uuid = MUSTER_TRY(read_optional(reader, read_text));

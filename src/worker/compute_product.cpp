@@ -15,8 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/cuda.h"
 #include "engine/encoder.h"
+#include "engine/gpu.h"
 #include "engine/product_bench.h"
 #include "worker/pinning.h"
 
@@ -143,7 +143,7 @@ class Rounds {
 }  // namespace
 
 Result<ComputeResult> run_compute_test(const ComputeTest& test) {
-  if (test.device == DeviceKind::Cuda) MUSTER_TRY(engine::open_cuda());
+  if (runs_as_gpu(test.device)) MUSTER_TRY(engine::open_gpu(test.device));
   const auto lane_count = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(test.cpus.size()));
   ComputeResult result;
   for (const auto precision : engine::precisions_to_try(test.device)) {

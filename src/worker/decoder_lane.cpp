@@ -33,7 +33,8 @@ Result<Loaded> load_decoder(const LoadDecoder& load) {
     engine::enter_lane();
   };
   options.step_tokens_max = load.step_tokens_most;
-  options.sequences_max = load.sequences_most;
+  // Each sequence chooses by one, and the ids of prompts are scored by others.
+  options.logits_max = load.sequences_most + StepOptions{}.scored_most;
   const bool is_wide = load.precision == DecoderPrecision::Fp32;
   const auto block_bytes = engine::kv_block_bytes(options.spec, is_wide);
   // A cache of less than one block would hold nothing; of more than all sequences can fill, waste.
@@ -120,7 +121,10 @@ void DecoderLane::run() {
        .weights_bytes = decoder.weights_bytes(),
        .decoder_class = engine::decoder_class()});
   Generation generation(decoder, loaded->steps,
-                        {events_.on_tokens, events_.on_finished, events_.on_failed});
+                        {.on_tokens = events_.on_tokens,
+                         .on_finished = events_.on_finished,
+                         .on_failed = events_.on_failed,
+                         .on_broken = events_.on_broken});
   serve(generation);
 }
 

@@ -22,6 +22,7 @@ struct DecoderLaneEvents {
   std::function<void(const Tokens&)> on_tokens;  // of a step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
+  std::function<void(const Error&)> on_broken;   // as GenerationEvents's; it does not return
   std::function<void(SequenceId)> on_cancelled;  // for each `cancel`; nothing of it comes behind
 };
 

@@ -10,6 +10,15 @@
 
 namespace muster {
 
+namespace {
+
+// Tokens of a part whose logits are wanted: its last ones.
+std::uint32_t logit_count(const StepPart& part) {
+  return part.score_count + (part.wants_logits ? 1 : 0);
+}
+
+}  // namespace
+
 Generation::Generation(engine::Decoder& decoder, const StepOptions& options,
                        GenerationEvents events)
     : decoder_(decoder), scheduler_(options), events_(std::move(events)) {}
@@ -37,9 +46,11 @@ Status Generation::add(SequenceId id, Generate request) {
   }
   MUSTER_TRY(scheduler_.add(id, {.ids = std::move(request.ids),
                                  .token_limit = request.token_limit,
-                                 .prefix_scope = request.prefix_scope}));
+                                 .prefix_scope = request.prefix_scope,
+                                 .score_from = request.score_from}));
   sequences_.emplace(
-      id, Sequence{std::move(request.stop_ids), std::move(request.sampling), std::move(history)});
+      id, Sequence{std::move(request.stop_ids), std::move(request.sampling), std::move(history),
+                   /*is_continued=*/request.token_limit > 0});
   return Done{};
 }
 
@@ -58,8 +69,10 @@ void Generation::step() {
   std::size_t row = 0;
   const std::size_t vocab = decoder_.vocab_size();
   for (const auto& part : parts) {
-    if (!part.wants_logits) continue;
-    choose(part.sequence, std::span(logits_).subspan(row++ * vocab, vocab), told.tokens);
+    const auto rows = std::span(logits_).subspan(row * vocab, logit_count(part) * vocab);
+    row += logit_count(part);
+    if (!score(part, rows, told.tokens) || !part.wants_logits) continue;
+    choose(part.sequence, rows.last(vocab), told.tokens);
   }
   events_.on_tokens(told);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
@@ -77,7 +90,8 @@ std::vector<BegunSequence> Generation::begun(const std::vector<StepPart>& parts)
   return all;
 }
 
-// A step that fails fails for all of its sequences: what they share is at fault, not one of them.
+// A step that fails is no fault of one of its sequences: none of them fails for it. Another worker
+// can go on with each, as after a crash.
 bool Generation::compute(const std::vector<StepPart>& parts) {
   std::vector<engine::StepSequence> steps;
   std::size_t wanted = 0;
@@ -85,23 +99,44 @@ bool Generation::compute(const std::vector<StepPart>& parts) {
     steps.push_back({.tokens = scheduler_.ids(part.sequence).subspan(part.begin, part.count),
                      .position = part.begin,
                      .blocks = scheduler_.blocks(part.sequence),
-                     .wants_logits = part.wants_logits});
-    wanted += part.wants_logits ? 1 : 0;
+                     .logit_count = logit_count(part)});
+    wanted += logit_count(part);
   }
   logits_.resize(std::max(logits_.size(), wanted * decoder_.vocab_size()));
   const auto computed =
       decoder_.step(steps, std::span(logits_).first(wanted * decoder_.vocab_size()));
-  if (computed) return true;
-  for (const auto& part : parts) {
-    end(part.sequence);
-    events_.on_failed(part.sequence, computed.error());
+  if (!computed) events_.on_broken(computed.error());
+  return computed.has_value();
+}
+
+// The logits of a token score the id behind it. False where the sequence has failed.
+bool Generation::score(const StepPart& part, std::span<const float> logits,
+                       std::vector<GeneratedToken>& tokens) {
+  const auto id = part.sequence;
+  const auto top = sequences_.at(id).sampling.logprob_count.value_or(0);
+  const std::size_t vocab = decoder_.vocab_size();
+  const std::size_t first = part.begin + part.count - logit_count(part) + 1;
+  for (std::size_t i = 0; i < part.score_count; ++i) {
+    const auto token = scheduler_.ids(id)[first + i];
+    auto logprobs = engine::score(logits.subspan(i * vocab, vocab), token, top);
+    if (!logprobs) {
+      failed_.emplace(id, logprobs.error());
+      end(id);
+      return false;
+    }
+    tokens.push_back(
+        {.sequence = id, .token = token, .is_prompt = true, .logprobs = *std::move(logprobs)});
   }
-  return false;
+  return true;
 }
 
 void Generation::choose(SequenceId id, std::span<float> logits,
                         std::vector<GeneratedToken>& tokens) {
   auto& sequence = sequences_.at(id);
+  if (!sequence.is_continued) {
+    finished_.emplace(id, FinishReason::Length);
+    return end(id);
+  }
   // The position of the token that is chosen, counted from the start of the prompt: the same when
   // another worker goes on with the sequence.
   auto sampled =
@@ -116,8 +151,10 @@ void Generation::choose(SequenceId id, std::span<float> logits,
     finished_.emplace(id, FinishReason::Stop);
     return end(id);
   }
-  tokens.push_back(
-      {.sequence = id, .token = sampled->token, .logprobs = std::move(sampled->logprobs)});
+  tokens.push_back({.sequence = id,
+                    .token = sampled->token,
+                    .is_prompt = false,
+                    .logprobs = std::move(sampled->logprobs)});
   sequence.history.add_reply(sampled->token);
   if (scheduler_.append(id, sampled->token)) return;
   finished_.emplace(id, FinishReason::Length);

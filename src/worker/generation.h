@@ -19,6 +19,9 @@ struct GenerationEvents {
   std::function<void(const Tokens&)> on_tokens;  // of each step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
+  /// A step could not be computed. What its sequences share is at fault, and what has become of it
+  /// nobody knows: there is no further step.
+  std::function<void(const Error&)> on_broken;
 };
 
 /// Sequences that a decoder continues, step by step.
@@ -41,7 +44,8 @@ class Generation {
 
   std::uint64_t preemption_count() const { return scheduler_.preemption_count(); }
 
-  /// Computes one step and chooses the next token of each sequence that is due.
+  /// Computes one step, scores ids of prompts where that is asked for, and chooses the next token
+  /// of each sequence that is due. Not behind on_broken.
   void step();
 
  private:
@@ -50,11 +54,14 @@ class Generation {
     std::vector<std::uint32_t> stop_ids;
     SamplingOptions sampling;
     engine::TokenHistory history;
-    bool has_begun = false;  // that it has is told
+    bool is_continued = true;  // false: it ends behind its prompt
+    bool has_begun = false;    // that it has is told
   };
 
   bool compute(const std::vector<StepPart>& parts);
   std::vector<BegunSequence> begun(const std::vector<StepPart>& parts);
+  bool score(const StepPart& part, std::span<const float> logits,
+             std::vector<GeneratedToken>& tokens);
   void choose(SequenceId id, std::span<float> logits, std::vector<GeneratedToken>& tokens);
   void end(SequenceId id);
 
@@ -62,7 +69,7 @@ class Generation {
   StepScheduler scheduler_;
   GenerationEvents events_;
   std::map<SequenceId, Sequence> sequences_;
-  std::vector<float> logits_;                    // [sequences of a step that want them, vocab]
+  std::vector<float> logits_;                    // [tokens of a step that want them, vocab]
   std::map<SequenceId, FinishReason> finished_;  // in this step; told behind its tokens
   std::map<SequenceId, Error> failed_;
 };

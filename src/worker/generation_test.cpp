@@ -22,7 +22,9 @@ using Reply = std::vector<std::uint32_t>;
 /// A decoder of the engine's test data with a small cache, and what its sequences gave.
 class TestGeneration {
  public:
-  TestGeneration(const StepOptions& steps, DecoderPrecision precision, std::size_t threads) {
+  // blocks_missing: of those that the scheduler counts on.
+  TestGeneration(const StepOptions& steps, DecoderPrecision precision, std::size_t threads,
+                 std::uint32_t blocks_missing = 0) {
     engine::DecoderOptions options;
     options.source =
         std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
@@ -30,8 +32,8 @@ class TestGeneration {
     options.precision = precision;
     options.thread_count = threads;
     options.step_tokens_max = steps.step_tokens_most;
-    options.sequences_max = steps.sequences_most;
-    options.block_count = steps.block_count;
+    options.logits_max = steps.sequences_most + steps.scored_most;
+    options.block_count = steps.block_count - blocks_missing;
     decoder_ = *engine::Decoder::load(options);
     GenerationEvents events;
     events.on_tokens = [this](const Tokens& told) {
@@ -44,6 +46,7 @@ class TestGeneration {
     };
     events.on_finished = [this](SequenceId id, FinishReason reason) { ends[id] = reason; };
     events.on_failed = [this](SequenceId id, const Error& error) { errors[id] = error.message; };
+    events.on_broken = [this](const Error& error) { broken.push_back(error.message); };
     generation.emplace(*decoder_, steps, events);
   }
 
@@ -58,6 +61,7 @@ class TestGeneration {
   std::map<SequenceId, std::vector<TokenLogprobs>> logprobs;
   std::map<SequenceId, FinishReason> ends;
   std::map<SequenceId, std::string> errors;
+  std::vector<std::string> broken;
 
  private:
   std::unique_ptr<engine::Decoder> decoder_;
@@ -166,6 +170,21 @@ TEST(GenerationTest, TheLikeliestIsTheGreedyToken) {
   }
 }
 
+// The second block of 16 is not there, and the first sequence needs it. What both were asked for is
+// another worker's: neither has failed.
+TEST(GenerationTest, AStepThatCannotBeComputedFailsNoSequence) {
+  auto steps = roomy();
+  steps.block_count = 3;
+  TestGeneration one(steps, DecoderPrecision::Fp32, 1, /*blocks_missing=*/2);
+  ASSERT_TRUE(one.generation->add(1, {.ids = Reply(20, 5), .token_limit = 3}));
+  ASSERT_TRUE(one.generation->add(2, {.ids = Reply(3, 7), .token_limit = 3}));
+  one.generation->step();
+  EXPECT_EQ(one.broken, std::vector<std::string>{"2 blocks of the cache do not hold 20 tokens"});
+  EXPECT_TRUE(one.errors.empty()) << one.errors.begin()->second;
+  EXPECT_TRUE(one.ends.empty());
+  EXPECT_TRUE(one.tokens.empty());
+}
+
 // Another worker gets the prompt and what was chosen before, and goes on as if nothing had been.
 TEST(GenerationTest, ASequenceGoesOnElsewhere) {
   for (const std::uint64_t seed : {4U, 5U}) {
@@ -215,6 +234,80 @@ std::vector<GeneratedToken> computed_whole(Generate request, DecoderPrecision pr
 bool has_same_bits(const std::vector<GeneratedToken>& one, std::vector<GeneratedToken> other) {
   for (auto& token : other) token.sequence = one.empty() ? 0 : one.front().sequence;
   return one == other;
+}
+
+// A reply that is known is scored with the bits with which it was chosen: in chunks, in company,
+// with a cache that preempts, and though its beginning is kept. Nothing is chosen behind it. They
+// do not grow, so it is for an older one, which does, that one of them is preempted.
+TEST(GenerationTest, WhatIsKnownIsScoredWithTheBitsOfItsChoice) {
+  auto tight = roomy();
+  tight.block_count = 6;
+  tight.step_tokens_most = 20;
+  tight.scored_most = 3;
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    TestGeneration crowd(tight, precision, 2);
+    ASSERT_TRUE(crowd.generation->add(7, {.ids = Reply(10, 5), .token_limit = 60}));
+    std::map<SequenceId, std::vector<GeneratedToken>> wanted;
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      auto request = request_behind(seed);
+      wanted[seed] = computed_whole(request, precision);
+      for (auto& token : wanted[seed]) token.is_prompt = true;
+      request.score_from = static_cast<std::uint32_t>(request.ids.size());
+      for (const auto& token : wanted[seed]) request.ids.push_back(token.token);
+      request.token_limit = 0;
+      ASSERT_TRUE(crowd.generation->add(seed, std::move(request)));
+    }
+    crowd.run();
+    EXPECT_GT(crowd.generation->preemption_count(), 0U);
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      EXPECT_TRUE(has_same_bits(crowd.tokens[seed], wanted[seed])) << "seed " << seed;
+      EXPECT_EQ(crowd.ends[seed], FinishReason::Length);
+    }
+  }
+}
+
+// The model has 128 positions: each of them is computed, and no token comes behind.
+TEST(GenerationTest, APromptOfTheModelsLengthIsScored) {
+  Reply ids(128);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(3 + i * 7 % 60);
+  const Generate request{
+      .ids = ids, .token_limit = 0, .score_from = 1, .sampling = {.logprob_count = 0}};
+  TestGeneration whole(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(whole.generation->add(1, request));
+  whole.run();
+  ASSERT_EQ(whole.tokens[1].size(), 127U);
+  EXPECT_EQ(whole.ends[1], FinishReason::Length);
+  // What is before the last id does not depend on it.
+  auto shorter = request;
+  shorter.ids.pop_back();
+  TestGeneration less(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(less.generation->add(1, shorter));
+  less.run();
+  auto told = whole.tokens[1];
+  EXPECT_EQ(told.back().token, ids.back());
+  EXPECT_TRUE(told.back().is_prompt && told.back().logprobs);
+  told.pop_back();
+  EXPECT_EQ(told, less.tokens[1]);
+}
+
+TEST(GenerationTest, AScoredPromptIsContinuedAsWithoutScores) {
+  auto request = request_of(5, false);
+  request.sampling.logprob_count = 1;
+  TestGeneration plain(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(plain.generation->add(1, request));
+  plain.run();
+  request.score_from = 1;
+  TestGeneration scored(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(scored.generation->add(1, request));
+  scored.run();
+  auto told = scored.tokens[1];
+  ASSERT_EQ(told.size(), request.ids.size() - 1 + plain.tokens[1].size());
+  for (std::size_t i = 1; i < request.ids.size(); ++i) {
+    EXPECT_EQ(told[i - 1].token, request.ids[i]);
+    EXPECT_TRUE(told[i - 1].is_prompt && told[i - 1].logprobs);
+  }
+  told.erase(told.begin(), told.begin() + static_cast<std::ptrdiff_t>(request.ids.size() - 1));
+  EXPECT_EQ(told, plain.tokens[1]);
 }
 
 TEST(GenerationTest, BehindAKeptBeginningEveryBitIsAsWithoutIt) {
@@ -268,6 +361,42 @@ TEST(GenerationTest, SharedBeginningsInCompanyAndAfterPreemptionChangeNothing) {
         << "seed " << seed;
   }
   EXPECT_GT(shared_count, 0U);
+}
+
+// A cache of ten blocks: what ended replies have left is evicted for others while these run. It is
+// computed again, with the same bits.
+TEST(GenerationTest, WhatIsEvictedWhileRepliesRunChangesNothing) {
+  auto tight = roomy();
+  tight.block_count = 10;
+  tight.step_tokens_most = 20;
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    TestGeneration crowd(tight, precision, 2);
+    std::map<SequenceId, Generate> asked;
+    const auto ask = [&](SequenceId id, Generate request) {
+      asked[id] = request;
+      ASSERT_TRUE(crowd.generation->add(id, std::move(request)));
+    };
+    ask(1, request_behind(1));
+    crowd.run();
+    ask(2, request_behind(2));
+    crowd.run();
+    EXPECT_EQ(crowd.cached.at(2), 32U) << "it is still there";
+    for (std::uint64_t seed = 3; seed <= 14; ++seed) {
+      auto unrelated = request_of(seed, seed % 2 == 0);
+      unrelated.sampling.logprob_count = 5;
+      ask(seed, std::move(unrelated));
+    }
+    ask(15, request_behind(15));
+    crowd.run();
+    EXPECT_LT(crowd.cached.at(15), 32U) << "it is gone";
+    ask(16, request_behind(16));
+    crowd.run();
+    EXPECT_EQ(crowd.cached.at(16), 32U) << "the one before it has computed it anew";
+    for (const auto& [id, request] : asked) {
+      EXPECT_TRUE(has_same_bits(crowd.tokens[id], computed_whole(request, precision)))
+          << id << " in " << decoder_precision_name(precision);
+    }
+  }
 }
 
 // Of 60 ids three whole blocks are kept once the first one has computed them in its first step; the
@@ -340,6 +469,8 @@ TEST(GenerationTest, WhatCannotBeDoneIsRefusedByName) {
             "temperature must be from 0 to 100: -1");
   EXPECT_EQ(message({.ids = Reply(128, 5), .token_limit = 1}),
             "the prompt leaves no room for a reply in the model's 128 tokens: 128");
+  EXPECT_EQ(message({.ids = Reply(129, 5), .token_limit = 0}),
+            "the prompt is longer than the model's 128 tokens: 129");
   EXPECT_EQ(message({.ids = {5}, .token_limit = 1}), "");
   EXPECT_EQ(message({.ids = {5}, .token_limit = 1}), "a sequence has this id: 1");
 }

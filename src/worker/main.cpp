@@ -30,8 +30,12 @@ std::optional<Arguments> parse_arguments(int argc, char** argv) {
     const std::string_view value = argv[i + 1];
     if (name == muster::kWorkerDeviceFlag) {
       const auto kind = value.substr(0, value.find(':'));
-      has_device = kind == "cpu" || kind == "cuda";
-      arguments.device = kind == "cuda" ? muster::DeviceKind::Cuda : muster::DeviceKind::Cpu;
+      for (const auto known :
+           {muster::DeviceKind::Cpu, muster::DeviceKind::Cuda, muster::DeviceKind::Standin}) {
+        if (kind != muster::device_kind_name(known)) continue;
+        has_device = true;
+        arguments.device = known;
+      }
     } else if (name == "--socket-fd") {
       std::from_chars(value.data(), value.data() + value.size(), arguments.socket);
     } else if (name == muster::kWorkerModelsFlag) {

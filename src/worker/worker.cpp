@@ -16,10 +16,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "base/build_info.h"
-#include "engine/cuda.h"
+#include "engine/gpu.h"
 #include "net/frame_channel.h"
 #include "spec/row_blocks.h"
 #include "worker/compute_product.h"
@@ -55,13 +56,17 @@ void pause_shortly() {
   }
 }
 
-// The parent gives the texts to another worker and starts a new one. Its words are the reason that
-// is shown, so the first line says what happened.
-[[noreturn]] void end_without_device(const Error& error) {
+// The parent gives what it had to another worker and starts a new one. Its words are the reason
+// that is shown, so the first line says what happened.
+[[noreturn]] void end_process(std::string_view what, const Error& error, ErrorKind kind) {
   const auto line = error.message.substr(0, error.message.find('\n'));
-  fmt::print(stderr, "muster-worker: the GPU cannot be used any more by this process: {}\n", line);
+  fmt::print(stderr, "muster-worker: {}: {}\n", what, line);
   std::fflush(stderr);
-  ::_exit(exit_code(ErrorKind::Unavailable));
+  ::_exit(exit_code(kind));
+}
+
+[[noreturn]] void end_without_device(const Error& error) {
+  end_process("the GPU cannot be used any more by this process", error, ErrorKind::Unavailable);
 }
 
 }  // namespace
@@ -138,9 +143,9 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
 
 Status Worker::on_probe(const Probe& probe) {
   pin_to(std::span(probe.cpus).first(probe.cpus.empty() ? 0 : 1));
-  // Without CUDA the measuring says why.
-  const bool has_gpu = device_ == DeviceKind::Cuda && engine::open_cuda();
-  engine::enter_lane(has_gpu ? DeviceKind::Cuda : DeviceKind::Cpu);
+  // Without its library the measuring says why.
+  const bool has_gpu = runs_as_gpu(device_) && engine::open_gpu(device_);
+  engine::enter_lane(has_gpu ? device_ : DeviceKind::Cpu);
   const auto verdict = measure_precisions(probe);
   if (!verdict) return send_error(0, verdict.error());
   const auto payload = encode(*verdict);
@@ -235,6 +240,9 @@ Status Worker::on_load_decoder(LoadDecoder load) {
   events.on_failed = [tell](SequenceId of, const Error& error) {
     tell(MessageType::Failed, of, encode(Failed{error}));
   };
+  events.on_broken = [](const Error& error) {
+    end_process("a step of the decoder could not be computed", error, error.kind);
+  };
   events.on_cancelled = [tell](SequenceId of) { tell(MessageType::Cancel, of, {}); };
   decoder_id_ = id;
   decoder_lane_ = std::make_unique<DecoderLane>(std::move(load), std::move(events));
@@ -252,7 +260,7 @@ Status Worker::on_generate(std::uint64_t id, Generate request) {
 
 // A lane for each core, each pinned to its own, so lanes never move and their caches stay warm.
 std::size_t Worker::lane_count() const {
-  return device_ == DeviceKind::Cuda ? kGpuLanes : std::max<std::size_t>(1, cpus_.size());
+  return runs_as_gpu(device_) ? kGpuLanes : std::max<std::size_t>(1, cpus_.size());
 }
 
 void Worker::start_lanes(const std::vector<std::uint32_t>& cpus) {
@@ -285,7 +293,7 @@ Status Worker::load_model(const Load& load) {
     end_if_device_is_lost(encoder.error());
     return fail_load(load.model_id, encoder.error());
   }
-  const Model model = *std::move(encoder);
+  const auto model = std::make_shared<LoadedModel>(*std::move(encoder));
   // Before Ready is sent, since a batch may follow at once.
   if (!put_model(load.model_id, model)) {
     return fail_load(load.model_id,
@@ -293,10 +301,10 @@ Status Worker::load_model(const Load& load) {
   }
   shown_models_.add(load.model_id, load.model.model_folder);
   const auto ready = encode(Ready{.model_id = load.model_id,
-                                  .dim = model->dim(),
+                                  .dim = model->encoder->dim(),
                                   .lane_count = static_cast<std::uint32_t>(lane_count()),
-                                  .weights_bytes = model->weights_bytes(),
-                                  .load_peak_bytes = model->load_peak_bytes()});
+                                  .weights_bytes = model->encoder->weights_bytes(),
+                                  .load_peak_bytes = model->encoder->load_peak_bytes()});
   return send(MessageType::Ready, 0, std::array{bytes_of(ready)});
 }
 
@@ -332,24 +340,28 @@ void Worker::run_lane(std::uint32_t cpu, bool is_pinned) {
 
 // Only an unexpected error may be a lost device: what names texts, memory or a precision is none.
 void Worker::end_if_device_is_lost(const Error& error) const {
-  if (device_ != DeviceKind::Cuda || error.kind != ErrorKind::Internal) return;
-  if (engine::open_cuda() && !engine::is_cuda_usable()) end_without_device(error);
+  if (!runs_as_gpu(device_) || error.kind != ErrorKind::Internal) return;
+  if (engine::open_gpu(device_) && !engine::is_gpu_usable(device_)) end_without_device(error);
 }
 
 // Only the engine's own time is reported; what the frame costs is the parent's to see.
 Status Worker::answer(const Job& job, std::vector<float>& rows) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto& encoder = *job.model;
+  const auto& encoder = *job.model->encoder;
   rows.resize(job.batch.lengths.size() * encoder.dim());
   const auto encoded = encoder.encode({.ids = job.batch.ids,
                                        .lengths = job.batch.lengths,
                                        .first_segments = job.batch.first_segments},
                                       rows);
+  const auto end = std::chrono::steady_clock::now();
+  if (const auto notice = job.model->memory_notices.look(encoder.pass_tokens(), end)) {
+    fmt::print(stderr, "muster-worker: {}\n", *notice);
+  }
   if (!encoded) {
     end_if_device_is_lost(encoded.error());
     return send_error(job.id, encoded.error());
   }
-  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
+  const std::chrono::nanoseconds elapsed = end - begin;
   const auto head = encode_rows_head({.engine_ns = static_cast<std::uint64_t>(elapsed.count()),
                                       .activation_peak_bytes = encoder.activation_peak_bytes(),
                                       .dim = encoder.dim(),

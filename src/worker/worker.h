@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/inbox.h"
@@ -17,6 +18,7 @@
 #include "wire/messages.h"
 #include "wire/shown_models.h"
 #include "worker/decoder_lane.h"
+#include "worker/memory_notices.h"
 
 namespace muster {
 
@@ -40,7 +42,14 @@ class Worker {
   Status run();
 
  private:
-  using Model = std::shared_ptr<const engine::Encoder>;
+  struct LoadedModel {
+    explicit LoadedModel(std::unique_ptr<const engine::Encoder> loaded)
+        : encoder(std::move(loaded)), memory_notices(encoder->pass_tokens()) {}
+
+    const std::unique_ptr<const engine::Encoder> encoder;
+    MemoryNotices memory_notices;
+  };
+  using Model = std::shared_ptr<LoadedModel>;
 
   struct Job {
     std::uint64_t id = 0;

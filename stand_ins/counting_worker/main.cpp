@@ -4,14 +4,17 @@
 // with a prefix cache does that never evicts. Choices of one request differ: the reply of choice 2
 // begins two tokens further on. The log-probability of token t is (t - 64) / 8 below 64 and 0 from
 // there on, so that greater ids are likelier; the alternatives told beside it are t itself, t - 1,
-// t - 2, …
+// t - 2, … The ids of a prompt are scored so, too, and count as sent.
 // COUNTING_WORKER holds its orders as words:
 //   die_after=5   aborts as soon as it has sent so many tokens; at 0 in place of the first one
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
+//   one_more      tells a token more than it is asked for
 //   fail_choice=1 answers that this choice cannot be computed
 //   no_logprobs   tells none, whatever is asked
+//   no_scores     tells nothing of a prompt, whatever is asked
 //   poison=7      aborts when it is given a prompt that holds this id
+//   kill_on=7     the same by a signal that looks as if somebody outside had sent it
 //   hang_on=7     stops (SIGSTOP) at such a prompt
 //   length_max=80 tokens of prompt and reply at most; 100 without it
 //   lose_end      aborts in place of saying that a sequence has ended
@@ -119,9 +122,10 @@ class Counting {
       MUSTER_TRY(send(MessageType::Tokens, 0, encode(Tokens{})));  // of a part of the prompt
       std::abort();
     }
+    if (is_told("kill_on", request.ids)) ::raise(SIGKILL);
     if (is_told("hang_on", request.ids)) ::raise(SIGSTOP);
     const auto length_max = order("length_max", kLengthMax);
-    if (request.token_limit == 0 || request.ids.size() >= length_max) {
+    if (request.ids.size() + (request.token_limit > 0 ? 1 : 0) > length_max) {
       return send(MessageType::Failed, id,
                   encode(Failed{{ErrorKind::InvalidArgument, "no room for a reply"}}));
     }
@@ -131,15 +135,31 @@ class Counting {
     }
     MUSTER_TRY(send(MessageType::Tokens, 0,
                     encode(Tokens{.begun = {{id, cached_count(request)}}, .tokens = {}})));
+    MUSTER_TRY(score(id, request));
     MUSTER_TRY(count(id, request));
     served_.push_back(std::move(request));
+    return Done{};
+  }
+
+  Status score(std::uint64_t id, const Generate& request) {
+    if (request.score_from == 0 || orders_.count("no_scores") > 0) return Done{};
+    for (std::size_t i = request.score_from; i < request.ids.size(); ++i) {
+      die_if_due();
+      const GeneratedToken told{.sequence = id,
+                                .token = request.ids[i],
+                                .is_prompt = true,
+                                .logprobs = logprobs_of(request.sampling, request.ids[i])};
+      MUSTER_TRY(send(MessageType::Tokens, 0, encode(Tokens{.begun = {}, .tokens = {told}})));
+      ++sent_;
+    }
     return Done{};
   }
 
   Status count(std::uint64_t id, Generate& request) {
     const auto length_max = order("length_max", kLengthMax);
     const auto wait_at = order("wait_at", UINT32_MAX);
-    for (std::uint32_t i = 0; i < request.token_limit && request.ids.size() < length_max; ++i) {
+    const auto limit = request.token_limit + order("one_more", 0);
+    for (std::uint32_t i = 0; i < limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
       die_if_due();
       const bool is_first = request.reply_count + i == 0;
@@ -149,8 +169,10 @@ class Counting {
       if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
         return finish(id, FinishReason::Stop);
       }
-      const GeneratedToken told{
-          .sequence = id, .token = token, .logprobs = logprobs_of(request.sampling, token)};
+      const GeneratedToken told{.sequence = id,
+                                .token = token,
+                                .is_prompt = false,
+                                .logprobs = logprobs_of(request.sampling, token)};
       MUSTER_TRY(send(MessageType::Tokens, 0, encode(Tokens{.begun = {}, .tokens = {told}})));
       request.ids.push_back(token);
       ++sent_;

@@ -13,6 +13,7 @@
 //   exit_on=1     the same on the CPU device of that index
 //   fail_load     cannot load the model
 //   hang_load=2   stops at loading the model of that number
+//   hold_on=1     loads on the CPU device of that index once somebody writes into the FIFO `go`
 //   hang_probe    stops at measuring precisions
 //   other_on=1    is of another engine class on the CPU device of that index
 //   wrong_product answers a compute test with one entry of a product wrong
@@ -21,6 +22,7 @@
 //   hang_product  stops at it
 //   other_build   claims to be of another build
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -39,6 +41,7 @@
 
 #include "base/build_info.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "modelfile/model_folder.h"
 #include "net/frame_channel.h"
 #include "spec/test_product.h"
@@ -55,6 +58,7 @@ using Orders = std::map<std::string, std::uint32_t>;
 struct Models {
   std::map<ModelId, std::uint32_t> dims;  // of what is loaded
   std::uint32_t expect_count = 0;         // since the last batch
+  bool is_held = false;                   // it loads nothing before it is told to
   ShownModels shown;
 
   explicit Models(char* argument) : shown(argument) {}
@@ -178,6 +182,10 @@ Result<std::uint32_t> dim_of(const Orders& orders, const ModelRequest& model) {
 Status on_load(const Orders& orders, const Load& load, Models& models) {
   const auto hang = orders.find("hang_load");
   if (hang != orders.end() && hang->second == load.model_id) ::raise(SIGSTOP);
+  // To open it for reading takes until somebody opens it for writing.
+  if (models.is_held) {
+    const UniqueFd go(::open("go", O_RDONLY | O_CLOEXEC));
+  }
   if (orders.count("fail_load") > 0) {
     return send(MessageType::LoadFailed, 0,
                 encode(LoadFailed{load.model_id, {ErrorKind::Corrupt, "told not to load"}}));
@@ -245,6 +253,7 @@ Status run(std::string_view device, char* models_argument) {
       MessageType::Hello, 0,
       encode(Hello{.build = claimed_build(orders), .engine_class = class_of(orders, device)})));
   Models models(models_argument);
+  models.is_held = is_on(orders, "hold_on", device);
   return read_frames(kSocket, [&](const FrameHeader& header, std::span<const std::byte> payload) {
     return on_frame(orders, models, header, payload);
   });

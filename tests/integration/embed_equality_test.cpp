@@ -1,88 +1,59 @@
 // The real programs with the real engine on a tiny model: the same bytes whatever devices, batches
-// and order, and whoever is killed meanwhile.
+// and order, and whoever is killed meanwhile. On CPUs, and by the code for GPUs on its stand-in.
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "dataset/vector_file.h"
-#include "integration/program.h"
+#include "integration/embedding_runs.h"
 
 namespace muster {
 namespace {
 
-namespace fs = std::filesystem;
+struct Subject {
+  std::string precision;
+  std::string kind;
+  int many_texts;  // that a run takes a while for
+};
 
-class EmbedEqualityTest : public testing::TestWithParam<const char*> {
+class EmbedEqualityTest : public testing::TestWithParam<Subject> {
  protected:
-  EmbedEqualityTest()
-      : folder_(fs::path(testing::TempDir()) / ("embed_equality." + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~EmbedEqualityTest() override { fs::remove_all(folder_); }
-
-  static std::vector<std::string> texts(int count) {
-    std::vector<std::string> result;
-    for (int i = 0; i < count; ++i) {
-      std::string text = "text " + std::to_string(i * 7919LL % 100'003);
-      for (int j = 0; j < i % 17; ++j) text += " the";
-      result.push_back(std::move(text));
-    }
-    return result;
-  }
-
-  void write_input(const std::string& name, const std::vector<std::string>& lines) const {
-    std::ofstream file(folder_ / name);
-    for (const auto& line : lines) file << line << "\n";
-  }
+  static std::string devices(int count) { return std::to_string(count) + "x" + GetParam().kind; }
 
   Program start(const std::string& input, const std::string& out,
                 std::vector<std::string> more) const {
-    std::vector<std::string> words{std::string(MUSTER_BINARY_DIR) + "/bin/muster",
-                                   "embed",
-                                   std::string(MUSTER_SOURCE_DIR) + "/tests/models/tiny",
-                                   (folder_ / input).string(),
-                                   "-o",
-                                   (folder_ / out).string(),
-                                   "--precision",
-                                   GetParam(),
-                                   "--quiet",
-                                   "--cache-dir",
-                                   (folder_ / "cache").string()};
-    words.insert(words.end(), more.begin(), more.end());
-    return Program(std::move(words), (folder_ / "log").string());
+    more.insert(more.end(), {"--quiet", "--precision", GetParam().precision});
+    return runs_.start(input, out, more);
   }
+  std::string rows_of(const std::string& out) const { return runs_.rows_of(out); }
+  std::string log() const { return runs_.log(); }
 
-  std::string rows_of(const std::string& out) const { return *read_file(folder_ / out); }
-  std::string log() const { return *read_file(folder_ / "log"); }
-
-  const fs::path folder_;
+  const EmbeddingRuns runs_{"embed_equality"};
 };
 
 TEST_P(EmbedEqualityTest, DevicesAndBatchesDoNotShowInTheBits) {
-  write_input("in.txt", texts(3000));
-  ASSERT_EQ(start("in.txt", "a.npy", {"--devices", "1xcpu", "--cores-per-device", "1"}).wait(), 0)
+  runs_.write_input("in.txt", EmbeddingRuns::texts(3000));
+  ASSERT_EQ(start("in.txt", "a.npy", {"--devices", devices(1), "--cores-per-device", "1"}).wait(),
+            0)
       << log();
   const auto expected = rows_of("a.npy");
-  ASSERT_EQ(start("in.txt", "b.npy", {"--devices", "1xcpu", "--batch-tokens", "64"}).wait(), 0)
+  ASSERT_EQ(start("in.txt", "b.npy", {"--devices", devices(1), "--batch-tokens", "64"}).wait(), 0)
       << log();
-  EXPECT_TRUE(rows_of("b.npy") == expected) << "batches of 64 tokens, a lane per core";
-  ASSERT_EQ(start("in.txt", "c.npy", {"--devices", "2xcpu", "--batch-tokens", "16384"}).wait(), 0)
+  EXPECT_TRUE(rows_of("b.npy") == expected) << "batches of 64 tokens, every lane";
+  ASSERT_EQ(start("in.txt", "c.npy", {"--devices", devices(2), "--batch-tokens", "16384"}).wait(),
+            0)
       << log();
   EXPECT_TRUE(rows_of("c.npy") == expected) << "two devices";
 }
 
 TEST_P(EmbedEqualityTest, OrderDoesNotShowInTheBits) {
-  const auto lines = texts(3000);
+  const auto lines = EmbeddingRuns::texts(3000);
   std::vector<std::size_t> order(lines.size());
   std::iota(order.begin(), order.end(), 0U);
   const auto seed = std::random_device{}();
@@ -90,12 +61,12 @@ TEST_P(EmbedEqualityTest, OrderDoesNotShowInTheBits) {
   std::shuffle(order.begin(), order.end(), std::mt19937(seed));
   std::vector<std::string> shuffled;
   for (const auto i : order) shuffled.push_back(lines[i]);
-  write_input("in.txt", lines);
-  write_input("shuffled.txt", shuffled);
-  ASSERT_EQ(start("in.txt", "a.npy", {"--devices", "2xcpu"}).wait(), 0) << log();
-  ASSERT_EQ(start("shuffled.txt", "b.npy", {"--devices", "2xcpu"}).wait(), 0) << log();
-  const auto straight = VectorFile::open(folder_ / "a.npy");
-  const auto mixed = VectorFile::open(folder_ / "b.npy");
+  runs_.write_input("in.txt", lines);
+  runs_.write_input("shuffled.txt", shuffled);
+  ASSERT_EQ(start("in.txt", "a.npy", {"--devices", devices(2)}).wait(), 0) << log();
+  ASSERT_EQ(start("shuffled.txt", "b.npy", {"--devices", devices(2)}).wait(), 0) << log();
+  const auto straight = VectorFile::open(runs_.folder() / "a.npy");
+  const auto mixed = VectorFile::open(runs_.folder() / "b.npy");
   ASSERT_TRUE(straight && mixed);
   for (std::size_t row = 0; row < order.size(); ++row) {
     const auto here = (*mixed)->row(row);
@@ -105,13 +76,13 @@ TEST_P(EmbedEqualityTest, OrderDoesNotShowInTheBits) {
 }
 
 TEST_P(EmbedEqualityTest, KilledAndStoppedWorkersDoNotShowInTheBits) {
-  write_input("in.txt", texts(150'000));
-  ASSERT_EQ(start("in.txt", "a.npy", {"--devices", "2xcpu"}).wait(), 0) << log();
+  runs_.write_input("in.txt", EmbeddingRuns::texts(GetParam().many_texts));
+  ASSERT_EQ(start("in.txt", "a.npy", {"--devices", devices(2)}).wait(), 0) << log();
 
   const auto seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
-  const auto program = start("in.txt", "b.npy", {"--devices", "2xcpu"});
+  const auto program = start("in.txt", "b.npy", {"--devices", devices(2)});
   int kill_count = 0;
   while (!ends_within(program.pidfd(), static_cast<int>(100 + random() % 300))) {
     const auto workers = program.children();
@@ -128,7 +99,11 @@ TEST_P(EmbedEqualityTest, KilledAndStoppedWorkersDoNotShowInTheBits) {
   EXPECT_TRUE(rows_of("b.npy") == rows_of("a.npy"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, EmbedEqualityTest, testing::Values("fp32", "auto"));
+INSTANTIATE_TEST_SUITE_P(
+    Subjects, EmbedEqualityTest,
+    testing::Values(Subject{"fp32", "cpu", 150'000}, Subject{"auto", "cpu", 150'000},
+                    Subject{"fp32", "standin", 30'000}, Subject{"bf16", "standin", 30'000}),
+    [](const auto& subject) { return subject.param.precision + "_" + subject.param.kind; });
 
 }  // namespace
 }  // namespace muster

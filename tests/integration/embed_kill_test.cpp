@@ -7,16 +7,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "dataset/ahead_file.h"
 #include "dataset/run_journal.h"
+#include "integration/killed_runs.h"
 #include "integration/program.h"
 
 namespace muster {
@@ -136,47 +135,22 @@ class EmbedStdinTest : public EmbedRuns, public testing::Test {
 TEST_P(EmbedKillTest, GoesOnWithTheSameBytesAndLeavesNoWorker) {
   const std::string input = GetParam().input;
   if (input == "in.jsonl") write_records();
-  const auto start = std::chrono::steady_clock::now();
-  ASSERT_EQ(run("whole.npy", false, input).wait(), 0);
-  const auto whole_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::steady_clock::now() - start);
-
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
-  int kill_count = 0;
-  int exit_code = -1;
-  // The moments spread over start, work and end; a machine that was busy before and is not now only
-  // makes them earlier.
-  auto moment_max = static_cast<int>(whole_ms.count()) + 1;
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const Program program = run("killed.npy", kill_count > 0, input);
-    if (!ends_within(program.pidfd(), static_cast<int>(random() % moment_max))) {
-      std::vector<UniqueFd> workers;
-      for (const auto pid : program.children()) workers.push_back(open_pidfd(pid));
-      ::kill(program.pid(), GetParam().signal_number);
-      ++kill_count;
-      exit_code = program.wait();
-      for (const auto& worker : workers)
-        EXPECT_TRUE(ends_within(worker, 20'000)) << "a worker outlives its parent";
-      // The kill may come in the instant between the last rename and the exit.
-      if (fs::exists(folder_ / "killed.npy")) {
-        EXPECT_TRUE(bytes_of("killed") == bytes_of("whole")) << "not whole under its final name";
-        break;
-      }
-    } else {
-      exit_code = program.wait();
-      if (kill_count > 0) break;
-      for (const char* name : {"killed.npy", "killed.npy.index.jsonl", "killed.npy.run.json"})
-        fs::remove(folder_ / name);
-      moment_max = moment_max / 2 + 1;
-    }
-  }
-  EXPECT_GT(kill_count, 0);
-  if (exit_code != 0) {
-    exit_code = run("killed.npy", true, input).wait();
-  }
-  EXPECT_EQ(exit_code, 0);
+  const KilledRuns runs{.run = [&](bool resume) { return run("killed.npy", resume, input); },
+                        .signal_number = GetParam().signal_number,
+                        .is_complete =
+                            [&] {
+                              if (!fs::exists(folder_ / "killed.npy")) return false;
+                              EXPECT_TRUE(bytes_of("killed") == bytes_of("whole"))
+                                  << "not whole under its final name";
+                              return true;
+                            },
+                        .remove_output =
+                            [&] {
+                              for (const char* ending : {"", ".index.jsonl", ".run.json"})
+                                fs::remove(folder_ / (std::string("killed.npy") + ending));
+                            }};
+  const auto whole = [&] { return run("whole.npy", false, input).wait(); };
+  EXPECT_EQ(run_until_it_ends(runs, whole), 0);
   EXPECT_TRUE(bytes_of("killed") == bytes_of("whole"));
 }
 

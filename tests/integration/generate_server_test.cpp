@@ -108,12 +108,20 @@ class GenerateServerTest : public testing::Test {
         .dump();
   }
 
-  Json answered() const {
+  Json answer_of(const std::string& path, const std::string& body) const {
     const auto client = *HttpClient::open("http://127.0.0.1:" + std::to_string(port_), {});
-    const auto answer = client->call("POST", "/v1/chat/completions",
-                                     {{"Content-Type", "application/json"}}, chat_body(false));
+    const auto answer = client->call("POST", path, {{"Content-Type", "application/json"}}, body);
     EXPECT_TRUE(answer && answer->status == 200) << (answer ? answer->body : "");
     return answer ? Json::parse(answer->body) : Json();
+  }
+
+  Json answered() const { return answer_of("/v1/chat/completions", chat_body(false)); }
+
+  /// Of `prompt`: text and log-probabilities.
+  Json continued(const std::string& prompt, int token_limit, bool is_echo) const {
+    const Json body{{"model", "chat"},           {"prompt", prompt}, {"temperature", 0},
+                    {"max_tokens", token_limit}, {"logprobs", 3},    {"echo", is_echo}};
+    return answer_of("/v1/completions", body.dump()).at("choices").at(0);
   }
 
   static std::string content_of(const Json& answer) {
@@ -223,6 +231,29 @@ TEST_F(GenerateServerTest, SaysTheSameBehindWhatItHasKept) {
   start_server({"--no-prefix-cache"});
   EXPECT_EQ(content_of(answered()), content_of(first));
   EXPECT_EQ(cached(answered()), 0U);
+}
+
+// How likely each token was when it was chosen, to the last bit, is how likely it is found to be in
+// a text that is given. A token is a byte, but for "th".
+TEST_F(GenerateServerTest, ATextIsScoredAsItsTokensWereChosen) {
+  start_server();
+  const auto reply = continued(kPrompt, 100, false);
+  auto text = reply.at("text").get<std::string>();
+  text.resize(std::min(text.find("th"), text.size()));
+  ASSERT_GT(text.size(), 40U) << reply;
+  const auto scored = continued(kPrompt + text, 0, true);
+  EXPECT_EQ(scored.at("text"), kPrompt + text);
+  EXPECT_EQ(scored.at("finish_reason"), "length");
+  const auto& told = scored.at("logprobs");
+  EXPECT_EQ(told.at("token_logprobs").at(0), Json(nullptr));
+  ASSERT_GT(told.at("tokens").size(), text.size());
+  const auto prompt_size = told.at("tokens").size() - text.size();
+  for (const char* list : {"tokens", "token_logprobs", "top_logprobs"}) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      EXPECT_EQ(told.at(list).at(prompt_size + i), reply.at("logprobs").at(list).at(i))
+          << list << " " << i;
+    }
+  }
 }
 
 }  // namespace

@@ -6,16 +6,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "coordinator/decoder_fixture.h"
 #include "dataset/run_journal.h"
+#include "integration/killed_runs.h"
 #include "integration/program.h"
 #include "jobs/replies_ahead.h"
 
@@ -78,42 +77,17 @@ TEST_P(PromptsKillTest, GoesOnWithTheSameLinesAndLeavesNoWorker) {
             << static_cast<char>('a' + i * 7 % 26) << "\n";
     }
   }
-  const auto start = std::chrono::steady_clock::now();
-  ASSERT_EQ(run("whole.jsonl", false).wait(), 0) << log();
-  const auto whole_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::steady_clock::now() - start);
-  const auto whole = lines_of("whole.jsonl");
-
-  const auto seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
-  int kill_count = 0;
-  int exit_code = -1;
-  auto moment_max = static_cast<int>(whole_ms.count()) + 1;
-  for (int attempt = 0; attempt < 6; ++attempt) {
-    const Program program = run("killed.jsonl", kill_count > 0);
-    if (ends_within(program.pidfd(), static_cast<int>(random() % moment_max))) {
-      exit_code = program.wait();
-      if (kill_count > 0) break;
-      for (const char* name : {"killed.jsonl", "killed.jsonl.run.json"}) fs::remove(folder_ / name);
-      moment_max = moment_max / 2 + 1;
-      continue;
-    }
-    std::vector<UniqueFd> workers;
-    for (const auto pid : program.children()) workers.push_back(open_pidfd(pid));
-    ::kill(program.pid(), GetParam());
-    ++kill_count;
-    exit_code = program.wait();
-    for (const auto& worker : workers) {
-      EXPECT_TRUE(ends_within(worker, 20'000)) << "a worker outlives its parent";
-    }
-    // The kill may come in the instant between the last rename and the exit.
-    if (fs::exists(folder_ / "killed.jsonl")) break;
-  }
-  EXPECT_GT(kill_count, 0);
-  if (exit_code != 0) exit_code = run("killed.jsonl", true).wait();
-  EXPECT_EQ(exit_code, 0) << log();
-  EXPECT_TRUE(lines_of("killed.jsonl") == whole);
+  const KilledRuns runs{.run = [&](bool resume) { return run("killed.jsonl", resume); },
+                        .signal_number = GetParam(),
+                        .attempts_most = 6,
+                        .is_complete = [&] { return fs::exists(folder_ / "killed.jsonl"); },
+                        .remove_output =
+                            [&] {
+                              for (const char* name : {"killed.jsonl", "killed.jsonl.run.json"})
+                                fs::remove(folder_ / name);
+                            }};
+  EXPECT_EQ(run_until_it_ends(runs, [&] { return run("whole.jsonl", false).wait(); }), 0) << log();
+  EXPECT_TRUE(lines_of("killed.jsonl") == lines_of("whole.jsonl"));
 }
 
 // The first prompt stops the worker that has it, and the other one computes what is behind it.

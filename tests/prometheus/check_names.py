@@ -10,6 +10,8 @@ from server_metrics import ROOT, device_names, families, label_values, series
 FOLDER = ROOT / "packaging"
 RULES = ("muster", "muster_server")
 DASHBOARDS = ("muster.json", "muster_server.json")
+# Families that need no panel of their own, and why.
+SHOWN_OTHERWISE = {"muster_calls_total": "by model"}
 # What Prometheus adds, and what aggregation and joins of the devices' metrics may name.
 ADDED = {"instance", "job"}
 SEVERITIES = {"critical", "warning", "info"}
@@ -127,6 +129,13 @@ def faults_in_dashboard(dashboard, exported, is_of_server):
     return faults + unknown_labels(text, exported) if is_of_server else faults
 
 
+def unshown_metrics(dashboard, exported, shown_otherwise):
+    """Families of which no panel shows a series."""
+    named = METRIC.findall("\n".join(expressions(dashboard)))
+    shown = {exported.series[name][0] for name in named if name in exported.series} | set(shown_otherwise)
+    return [f"no panel shows {family}" for family in sorted({family for family, _ in exported.series.values()} - shown)]
+
+
 def main():
     exported = Exported(families(), label_values(), device_names())
     faults = []
@@ -137,7 +146,10 @@ def main():
         faults += [f"{name}.rules.yml: {fault}" for fault in found]
     for name in DASHBOARDS:
         dashboard = json.loads((FOLDER / "grafana" / name).read_text())
-        faults += [f"{name}: {fault}" for fault in faults_in_dashboard(dashboard, exported, name == "muster_server.json")]
+        is_of_server = name == "muster_server.json"
+        found = faults_in_dashboard(dashboard, exported, is_of_server)
+        found += unshown_metrics(dashboard, exported, SHOWN_OTHERWISE) if is_of_server else []
+        faults += [f"{name}: {fault}" for fault in found]
     print("\n".join(faults) if faults else "rules and dashboards name what is exported")
     sys.exit(1 if faults else 0)
 

@@ -83,6 +83,21 @@ class Dashboards(unittest.TestCase):
                          ["no metric muster_a", "no metric muster_b", "no metric muster_c"])
 
 
+class Panels(unittest.TestCase):
+    def faults(self, *queries, shown_otherwise=()):
+        dashboard = {"panels": [{"targets": [{"expr": query} for query in queries]}], "annotations": {"list": []},
+                     "templating": {"list": []}}
+        return check_names.unshown_metrics(dashboard, EXPORTED, shown_otherwise)
+
+    def test_a_family_that_no_panel_shows(self):
+        missing = ["no panel shows muster_call_duration_seconds"]
+        self.assertEqual(self.faults("rate(muster_calls_refused_total[5m])"), missing)
+        self.assertEqual(self.faults("muster_calls_refused_total", shown_otherwise=["muster_call_duration_seconds"]), [])
+
+    def test_a_part_of_a_histogram_shows_it(self):
+        self.assertEqual(self.faults("muster_calls_refused_total", "rate(muster_call_duration_seconds_bucket[5m])"), [])
+
+
 class Sources(unittest.TestCase):
     """What is read out of documents and sources is what a look at them gives."""
 

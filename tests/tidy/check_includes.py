@@ -1,5 +1,5 @@
-"""Only engine/ and worker/ include torch, the pure folders include nothing that reads the world, nobody includes a
-.cpp file (clang-tidy cannot say so where sources are grouped), and no header wants what only a test program defines."""
+"""Only engine/, worker/ and the stand-in device include torch, the pure folders include nothing that reads the world, nobody
+includes a .cpp file (clang-tidy cannot say so where sources are grouped), and no header wants what only a test program defines."""
 
 import re
 
@@ -7,7 +7,7 @@ from sources import code_files, module_of, report, root_from_arguments
 
 TORCH = re.compile(r'#include [<"](ATen|c10|torch|caffe2)/')
 SOURCE = re.compile(r'^\s*#\s*include\s+[<"][^>"]+\.(cpp|cc|cxx|c)[>"]')
-TORCH_FOLDERS = {"engine", "worker"}
+TORCH_FOLDERS = {"engine", "worker", "standin"}
 # cmake/muster_module.cmake defines them for sources of tests; ./test --long compiles each header without.
 OF_TEST_PROGRAMS = re.compile(r"\bMUSTER_(BINARY|SOURCE)_DIR\b")
 
@@ -27,7 +27,7 @@ def faults_in(root):
         is_test = path.stem.endswith(("_test", "_fuzz", "_bench"))
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             if TORCH.search(line) and module not in TORCH_FOLDERS:
-                faults.append(f"{name}:{number}: torch belongs to engine/ and worker/")
+                faults.append(f"{name}:{number}: torch belongs to engine/, worker/ and the stand-in device")
             if SOURCE.search(line):
                 faults.append(f"{name}:{number}: a source is compiled, not included: {line.strip()}")
             if path.suffix == ".h" and OF_TEST_PROGRAMS.search(line):

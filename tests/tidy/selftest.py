@@ -96,7 +96,7 @@ class Includes(Tree):
         self.write({"src/engine/a.cpp": "#include <ATen/core/Tensor.h>\n",
                     "src/planner/a.cpp": "#include <ATen/core/Tensor.h>\n"})
         self.assertEqual(check_includes.faults_in(self.root),
-                         ["src/planner/a.cpp:1: torch belongs to engine/ and worker/"])
+                         ["src/planner/a.cpp:1: torch belongs to engine/, worker/ and the stand-in device"])
 
     def test_a_clock_in_a_pure_folder_is_refused(self):
         self.write({"src/scheduler/a.cpp": "auto t = std::chrono::steady_clock::now();\n",

@@ -88,7 +88,7 @@ def main():
     for number, module in rows_of(arguments.what):
         name = f"{arguments.what.partition('.')[0]}.{number}"
         report = run_row(name, module, arguments)
-        raw = report.write(programs.DEPS / "accept", host)
+        raw = report.write(programs.RESULTS, host)
         print(f"        raw: {short(raw)}")
         if arguments.save and not arguments.anyway:
             day = datetime.date.today().isoformat()

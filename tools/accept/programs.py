@@ -14,7 +14,16 @@ CORPUS = DEPS / "corpus" / "packages.txt"
 BUILD = ROOT / os.environ.pop("MUSTER_BUILD", "build")  # popped: muster refuses variables it does not know
 MUSTER = BUILD / "bin" / "muster"
 TESTS = ROOT / os.environ.pop("MUSTER_TEST_BUILD", "build-test")  # what ./test builds; popped for the same reason
-SCRATCH = DEPS / "accept" / "scratch"
+KIND = os.environ.pop("ACCEPT_DEVICES", "cpu")  # rows that say `devices(2)` run on such ones: gpu-path.1
+RESULTS = DEPS / "accept" if KIND == "cpu" else DEPS / "accept" / KIND
+SCRATCH = RESULTS / "scratch"
+# Where a row is about lives and not about numbers: a stand-in computes MiniLM too slowly to be started again and again.
+LIFE_MODEL = MODEL if KIND == "cpu" else ROOT / "tests" / "models" / "tiny"
+
+
+def devices(count):
+    """What `--devices` names: so many of the kind that rows are measured on."""
+    return f"{count}x{KIND}"
 
 
 def stand_in(name):

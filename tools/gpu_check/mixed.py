@@ -6,6 +6,8 @@ usage: mixed.py MUSTER MODEL TEXTS DEVICES PRECISION      one line of JSON a cas
 import http.client
 import json
 import multiprocessing
+import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -49,15 +51,27 @@ def wait_until_ready(port):
         time.sleep(0.05)
 
 
+def kill_workers():
+    """kill -9 to every worker of this machine, without pkill, which a bare machine lacks."""
+    for comm in pathlib.Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().strip() == "muster-worker":
+                os.kill(int(comm.parent.name), signal.SIGKILL)
+        except OSError:
+            pass  # it ended meanwhile
+
+
 def case(name, port, texts, steps, kill=False):
     """Runs one client for each of `steps` and prints what the queries took. True where no answer failed."""
     answers, until = multiprocessing.Queue(), time.time() + SECONDS
-    clients = [multiprocessing.Process(target=client, args=(port, texts[i * 5000:], step, until, answers)) for i, step in enumerate(steps)]
+    # Each has texts of its own, and enough of them for its step where the corpus is short.
+    own = [[texts[(i * 5000 + k) % len(texts)] for k in range(max(len(texts), 2 * step))] for i, step in enumerate(steps)]
+    clients = [multiprocessing.Process(target=client, args=(port, own[i], step, until, answers)) for i, step in enumerate(steps)]
     for process in clients:
         process.start()
     if kill:
         time.sleep(SECONDS / 3)
-        subprocess.run(["pkill", "-9", "-x", "muster-worker"], check=True)
+        kill_workers()
     results = [answers.get(timeout=60) for _ in clients]
     for process in clients:
         process.join()

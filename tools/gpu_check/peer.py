@@ -1,4 +1,4 @@
-"""sentence-transformers on the GPU: peer.py MODEL TEXTS OUT.npy prints a JSON line for each way of running it.
+"""sentence-transformers on the GPU: peer.py MODEL TEXTS OUT.npy [RUNS] prints a JSON line for each way of running it.
 
 OUT.npy gets its float32 vectors. Only `encode` is timed: no imports, no loading, and a batch of each size before.
 """

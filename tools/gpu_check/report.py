@@ -1,4 +1,4 @@
-"""report.py RESULTS OUT.json COMMIT: what check.sh printed, step by step, as one result file.
+"""report.py RESULTS OUT.json: what `run` printed, step by step, as one result file.
 
 Lines of JSON become objects, the others stay text.
 """
@@ -14,7 +14,7 @@ def steps(log):
     result = {}
     name = None
     for line in log.splitlines():
-        head = re.match(r"=== \[(\d+) s\] (\w+)", line)
+        head = re.match(r"\[(\d+) s\] step (\w+)$", line)
         if head:
             name = head[2]
             result[name] = {"begins_s": int(head[1]), "lines": []}
@@ -27,10 +27,11 @@ def steps(log):
 
 
 def main():
-    results, out, commit = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+    results, out = map(pathlib.Path, sys.argv[1:3])
     machine = (results / "machine.txt").read_text().splitlines()
+    commit = next(line.removeprefix("muster ") for line in machine if line.startswith("muster "))
     report = {"commit": commit, "date": datetime.date.today().isoformat(), "machine": machine,
-              "command": "tools/gpu_check/check.sh BUNDLE RESULTS", "steps": steps((results / "log.txt").read_text())}
+              "command": "muster-gpu-check/run RESULTS", "steps": steps((results / "log.txt").read_text())}
     out.write_text(json.dumps(report, indent=1) + "\n")
 
 

@@ -35,6 +35,7 @@ constexpr auto kCancelPeriod = std::chrono::milliseconds(100);  // nothing wakes
 constexpr auto kLastWordsLimit = std::chrono::seconds(1);  // children of its own may hold the pipe
 constexpr auto kEndLimit = std::chrono::seconds(30);
 constexpr int kOk = 200;
+constexpr std::size_t kProcessesMost = 4'096;  // of a server: a worker a device, and some around
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
@@ -71,13 +72,6 @@ std::vector<pid_t> children_of(pid_t pid) {
     for (pid_t child = 0; file >> child;) children.push_back(child);
   }
   return children;
-}
-
-double tree_cpu_seconds(pid_t pid, int depth_left) {
-  double sum = own_cpu_seconds(pid);
-  if (depth_left == 0) return sum;
-  for (const auto child : children_of(pid)) sum += tree_cpu_seconds(child, depth_left - 1);
-  return sum;
 }
 
 // As execve wants them; `texts` stays where it is.
@@ -210,13 +204,15 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(
                            child->last_words())};
 }
 
-Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
-                                     const std::function<bool()>& is_cancelled) const {
+Status ChildServer::wait_for_answer(std::string_view target,
+                                    const std::function<bool(const HttpAnswer&)>& is_enough,
+                                    Duration limit,
+                                    const std::function<bool()>& is_cancelled) const {
   const auto until = now() + limit;
   const auto client = MUSTER_TRY(HttpClient::open(url_));
   while (now() < until) {
     const auto answer = client->call("GET", target);
-    if (answer && answer->status == kOk) return Done{};
+    if (answer && is_enough(*answer)) return Done{};
     if (has_ended()) {
       return Error{ErrorKind::Unavailable, fmt::format("the server ended: {}", last_words())};
     }
@@ -228,9 +224,31 @@ Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
       fmt::format("the server is not ready within {:.0f} s: {}", seconds(limit), last_words())};
 }
 
+Status ChildServer::wait_until_ready(std::string_view target, Duration limit,
+                                     const std::function<bool()>& is_cancelled) const {
+  return wait_for_answer(
+      target, [](const HttpAnswer& answer) { return answer.status == kOk; }, limit, is_cancelled);
+}
+
+Status ChildServer::check_running() const {
+  if (!has_ended()) return Done{};
+  return Error{ErrorKind::Unavailable, fmt::format("the server ended: {}", last_words())};
+}
+
+std::vector<pid_t> ChildServer::processes() const {
+  std::vector<pid_t> all{pid_};
+  // Each is looked at once: what was started since stands behind it.
+  for (std::size_t i = 0; i < all.size() && all.size() < kProcessesMost; ++i) {
+    const auto children = children_of(all[i]);
+    all.insert(all.end(), children.begin(), children.end());
+  }
+  return all;
+}
+
 double ChildServer::cpu_seconds() const {
-  constexpr int kDepthMost = 8;  // of processes that start processes
-  return tree_cpu_seconds(pid_, kDepthMost);
+  double sum = 0;
+  for (const auto pid : processes()) sum += own_cpu_seconds(pid);
+  return sum;
 }
 
 }  // namespace muster

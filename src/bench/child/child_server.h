@@ -18,6 +18,8 @@
 
 namespace muster {
 
+struct HttpAnswer;
+
 /// A server program that is started for a benchmark, on a port that it chooses itself, and ended
 /// with it.
 ///
@@ -41,11 +43,22 @@ class ChildServer {
   /// "http://127.0.0.1:41234".
   const std::string& url() const { return url_; }
 
-  /// Asks `target` until it answers 200: "/readyz".
+  /// Asks `target` until `is_enough` of an answer: "/v1/devices".
   ///
   /// Errors: as `start`.
+  Status wait_for_answer(std::string_view target,
+                         const std::function<bool(const HttpAnswer&)>& is_enough, Duration limit,
+                         const std::function<bool()>& is_cancelled) const;
+
+  /// The same until it answers 200: "/readyz".
   Status wait_until_ready(std::string_view target, Duration limit,
                           const std::function<bool()>& is_cancelled) const;
+
+  /// Errors: Unavailable (it has ended; with what it said).
+  Status check_running() const;
+
+  /// Its own process id and those of the processes that it has started, as far as they live.
+  std::vector<pid_t> processes() const;
 
   /// CPU seconds that it and the processes it has started have taken, as far as they live.
   double cpu_seconds() const;

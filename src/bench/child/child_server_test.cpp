@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <vector>
 
+#include "net/http_client.h"
 #include "net/http_server.h"
 
 namespace muster {
@@ -28,6 +30,28 @@ TEST(ChildServer, ReadsTheAddressThatTheProgramPrints) {
   // It computes; the kernel counts in ticks of ten milliseconds.
   while ((*child)->cpu_seconds() == 0) {
   }
+}
+
+TEST(ChildServer, KnowsTheProcessesThatItHasStarted) {
+  const auto child =
+      ChildServer::start(shell("sleep 1000 >/dev/null 2>&1 & trap 'kill $!; exit' "
+                               "TERM; echo listening on http://127.0.0.1:8123; wait"),
+                         seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  EXPECT_EQ((*child)->processes().size(), 2U);
+  EXPECT_TRUE((*child)->check_running());
+}
+
+TEST(ChildServer, SaysThatTheProgramHasEnded) {
+  const auto child = ChildServer::start(shell("trap 'echo no memory >&2; exit 1' TERM; echo "
+                                              "listening on http://127.0.0.1:8123; while :; do :; "
+                                              "done"),
+                                        seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  ASSERT_EQ(::kill((*child)->processes().front(), SIGTERM), 0);
+  while ((*child)->check_running()) {
+  }
+  EXPECT_EQ((*child)->check_running().error().message, "the server ended: no memory");
 }
 
 TEST(ChildServer, GivesTheProgramTheEnvironmentThatIsAskedFor) {
@@ -76,6 +100,10 @@ TEST(ChildServer, WaitsUntilTheServerIsReady) {
   ASSERT_TRUE(child) << child.error().message;
   EXPECT_TRUE((*child)->wait_until_ready("/readyz", seconds(20), kNever));
   EXPECT_EQ(asked, 3);
+  // Whatever an answer is to say: here the same word from the sixth question on.
+  const auto is_sixth = [&](const HttpAnswer& answer) { return answer.body == "x" && asked == 6; };
+  EXPECT_TRUE((*child)->wait_for_answer("/v1/devices", is_sixth, seconds(20), kNever));
+  EXPECT_EQ(asked, 6);
 }
 
 }  // namespace

@@ -67,6 +67,12 @@ Json generation_body(const ApiOptions& options, const std::string& text, std::ui
   return body;
 }
 
+// What a benchmark says of its own: another value would be another benchmark, whose answers could
+// not be read.
+constexpr std::array<std::string_view, 9> kOwnMembers{"model",  "messages",       "prompt",
+                                                      "input",  "query",          "documents",
+                                                      "stream", "stream_options", "max_tokens"};
+
 AnswerReaderMaker reader_maker(const ApiOptions& options, bool keeps_text) {
   const auto count = static_cast<std::size_t>(options.texts_per_request);
   switch (options.api) {
@@ -101,6 +107,21 @@ std::string_view bench_api_name(BenchApi api) {
   return "";
 }
 
+Status check_extra_body(std::string_view json) {
+  const auto parsed = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) {
+    return Error{
+        ErrorKind::InvalidArgument,
+        fmt::format("--extra-body must be a JSON object, as {{\"top_p\": 0.9}}: \"{}\"", json)};
+  }
+  for (const auto& [name, value] : parsed.items()) {
+    if (std::ranges::find(kOwnMembers, name) == kOwnMembers.end()) continue;
+    return Error{ErrorKind::InvalidArgument,
+                 fmt::format("--extra-body has {}, which the benchmark itself sets", name)};
+  }
+  return Done{};
+}
+
 PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
                                   std::span<const std::string> texts, bool keeps_text) {
   PreparedRequests prepared{.bytes = {},
@@ -113,6 +134,7 @@ PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
   const auto per_request =
       is_streaming(options.api) ? 1 : in_query + std::max(1U, options.texts_per_request);
   RandomStream lengths(options.seed);
+  const auto extra = options.extra_body.empty() ? Json::object() : Json::parse(options.extra_body);
   for (std::size_t at = 0; at < texts.size(); at += per_request) {
     Json body;
     if (is_streaming(options.api)) {
@@ -124,6 +146,7 @@ PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
     } else {
       body = {{"model", options.model}, {"input", texts_from(texts, at, per_request)}};
     }
+    body.update(extra);
     // The texts of files are UTF-8; what is not is replaced.
     const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
     prepared.bytes.push_back(http_request_head(url, "POST", prepared.target, headers, text.size()) +

@@ -28,6 +28,8 @@ struct ApiOptions {
   LengthLaw output_tokens{.median = 64};  // chat and completions: at most so many
   bool ignores_eos = false;  // the same: exactly so many, of servers that know `ignore_eos`
   std::uint64_t seed = 1;    // of the lengths
+  /// More members of each body, as a JSON object that `check_extra_body` has taken; empty: none.
+  std::string extra_body = {};
   HttpHeaders headers = {};  // of each request, beside Content-Type
 };
 
@@ -37,6 +39,10 @@ struct PreparedRequests {
   AnswerReaderMaker make_reader;
   std::string target;  // "/v1/embeddings"
 };
+
+/// Errors: InvalidArgument (no JSON object, a member that the benchmark itself sets). Threads:
+/// pure.
+Status check_extra_body(std::string_view json);
 
 /// One request for each text, or for each group of `texts_per_request`: a text that is left over
 /// alone is filled up with the first ones. Of rerank the first text of a group is the query.
@@ -51,6 +57,9 @@ PreparedRequests prepare_requests(const HttpUrl& url, const ApiOptions& options,
 PreparedRequests prepare_plain_requests(const HttpUrl& url, const std::string& target,
                                         std::span<const std::string> bodies,
                                         const HttpHeaders& headers);
+
+/// Of one run: bounds memory, and the time before it.
+inline constexpr std::size_t kMadeTextsMost = 20'000;
 
 /// Texts of common English words, each of which is about one token, of drawn lengths in words. No
 /// two are alike where they have three words, so that no cache of the server answers in its place

@@ -64,6 +64,21 @@ TEST(PrepareRequests, MakesStreamsOfGeneratedText) {
   EXPECT_FALSE(text.contains("ignore_eos"));
 }
 
+TEST(PrepareRequests, AddsWhatABodyIsToHaveBesides) {
+  const std::string extra = R"({"temperature":0.7,"top_k":3})";
+  ASSERT_TRUE(check_extra_body(extra));
+  const auto chat =
+      prepare_requests(url(), {.api = BenchApi::Chat, .extra_body = extra}, kTexts, false);
+  EXPECT_EQ(body_of(chat.bytes[2])["temperature"], 0.7);
+  EXPECT_EQ(body_of(chat.bytes[2])["top_k"], 3);
+  const auto plain = prepare_requests(url(), {.api = BenchApi::Chat}, kTexts, false);
+  EXPECT_EQ(body_of(plain.bytes[2])["temperature"], 0) << "so that runs can be repeated";
+  EXPECT_EQ(check_extra_body("[1]").error().message,
+            "--extra-body must be a JSON object, as {\"top_p\": 0.9}: \"[1]\"");
+  EXPECT_EQ(check_extra_body(R"({"max_tokens":3})").error().message,
+            "--extra-body has max_tokens, which the benchmark itself sets");
+}
+
 TEST(PreparePlainRequests, GetsOrPosts) {
   const auto get = prepare_plain_requests(url(), "?a=b", {}, {});
   EXPECT_EQ(get.bytes,

@@ -38,13 +38,14 @@ std::optional<double> ArrivalSchedule::next_seconds() {
   const double expected = expected_;
   if (is_constant) expected_ += 1;
   if (plan_.ramp_seconds <= 0) return expected / plan_.rate_begin;
+  // A run by count may have more requests than its ramp was expected to: chance draws them.
+  const double in_ramp = (plan_.rate_begin + plan_.rate_end) / 2 * plan_.ramp_seconds;
+  if (expected > in_ramp) return plan_.ramp_seconds + (expected - in_ramp) / plan_.rate_end;
   // expected = begin t + (end - begin) t^2 / (2 T), solved in the form that keeps its digits when
   // both rates are alike.
   const double bend = (plan_.rate_end - plan_.rate_begin) / plan_.ramp_seconds;
   const double square = plan_.rate_begin * plan_.rate_begin + 2 * bend * expected;
-  if (square < 0) return std::nullopt;
-  const double at = 2 * expected / (plan_.rate_begin + std::sqrt(square));
-  return at <= plan_.ramp_seconds ? std::optional(at) : std::nullopt;
+  return 2 * expected / (plan_.rate_begin + std::sqrt(std::max(square, 0.0)));
 }
 
 std::optional<Duration> ArrivalSchedule::next() {

@@ -20,7 +20,7 @@ std::string_view arrival_law_name(ArrivalLaw law);
 struct ArrivalPlan {
   ArrivalLaw law = ArrivalLaw::Poisson;
   double rate_begin = 0;           // requests a second; of a trace unused
-  double rate_end = 0;             // the same but for a ramp, which reaches it at `ramp_seconds`
+  double rate_end = 0;             // of a ramp: reached at `ramp_seconds`, and kept behind it
   double ramp_seconds = 0;         // 0: no ramp
   std::vector<double> trace = {};  // seconds from the start, ascending
 };
@@ -36,7 +36,7 @@ class ArrivalSchedule {
  public:
   ArrivalSchedule(const ArrivalPlan& plan, std::uint64_t seed) : plan_(plan), random_(seed) {}
 
-  /// From the start of the run; nullopt at the end of a trace or of a ramp.
+  /// From the start of the run; nullopt at the end of a trace.
   std::optional<Duration> next();
 
  private:

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -25,18 +26,31 @@ TEST(ArrivalSchedule, ConstantGapsAreAllAlike) {
 }
 
 // Rates 1 to 3 in ten seconds: t + t^2 / 10 requests by t, 20 in all; the 12th where it is 11.
+// Behind the ramp the last rate goes on.
 TEST(ArrivalSchedule, ARampFollowsTheIntegralOfItsRate) {
   const auto times =
-      first({.law = ArrivalLaw::Constant, .rate_begin = 1, .rate_end = 3, .ramp_seconds = 10}, 100);
-  ASSERT_EQ(times.size(), 21U);
+      first({.law = ArrivalLaw::Constant, .rate_begin = 1, .rate_end = 3, .ramp_seconds = 10}, 27);
+  ASSERT_EQ(times.size(), 27U);
   EXPECT_EQ(times.front(), 0);
   EXPECT_NEAR(times[11], (std::sqrt(5.4) - 1) / 0.2, 1e-8);
-  EXPECT_NEAR(times.back(), 10, 1e-8);
+  EXPECT_NEAR(times[20], 10, 1e-8);
+  EXPECT_NEAR(times[26], 12, 1e-8);
   // And down again.
   const auto falling =
-      first({.law = ArrivalLaw::Constant, .rate_begin = 3, .rate_end = 1, .ramp_seconds = 10}, 100);
-  ASSERT_EQ(falling.size(), 21U);
+      first({.law = ArrivalLaw::Constant, .rate_begin = 3, .rate_end = 1, .ramp_seconds = 10}, 23);
+  ASSERT_EQ(falling.size(), 23U);
   EXPECT_NEAR(falling[9], 10 - times[11], 1e-8);
+  EXPECT_NEAR(falling[22], 12, 1e-8);
+}
+
+// The draws of a Poisson process do not stop where the ramp was expected to have had them all.
+TEST(ArrivalSchedule, ARampHasAsManyArrivalsAsAreWanted) {
+  const ArrivalPlan plan{.rate_begin = 10, .rate_end = 200, .ramp_seconds = 1};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto times = first(plan, 105, seed);
+    EXPECT_EQ(times.size(), 105U) << "seed " << seed;
+    EXPECT_TRUE(std::is_sorted(times.begin(), times.end())) << "seed " << seed;
+  }
 }
 
 TEST(ArrivalSchedule, PoissonHasTheRateAndTheSpreadOfItsLaw) {

@@ -47,6 +47,7 @@ struct BenchResult {
   std::vector<BenchPoint> points;
   std::vector<std::size_t> order;  // the point of each trial, as they were run
   std::optional<PeakResult> peak = {};
+  std::string run = {};  // of a point of `bench run`: its record, as JSON; empty: it is none
 
   bool is_valid() const;
   bool meets_objectives() const;

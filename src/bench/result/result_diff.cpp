@@ -58,6 +58,21 @@ Result<ResultFigures::Point> read_point(const Json& json, std::string_view name)
   return point;
 }
 
+// A point of `bench run` knows more than whether its requests were sent in time: a device may have
+// been away meanwhile.
+void read_run(const Json& run, ResultFigures& result) {
+  const auto* valid = member(run, "valid");
+  if (valid == nullptr || *valid != false) return;
+  std::vector<std::string> reasons;
+  const auto* given = member(run, "invalid_reasons");
+  for (const auto& reason : given != nullptr && given->is_array() ? *given : Json::array()) {
+    if (reason.is_string()) reasons.push_back(reason.get<std::string>());
+  }
+  if (reasons.empty()) reasons.emplace_back("it says no reason");
+  result.invalid_reason = fmt::format("{}", fmt::join(reasons, "; "));
+  for (auto& point : result.points) point.is_valid = false;
+}
+
 const ResultFigures::Point* point_of(const ResultFigures& result, const std::string& load) {
   const auto found = std::ranges::find(result.points, load, &ResultFigures::Point::load);
   return found == result.points.end() ? nullptr : &*found;
@@ -91,6 +106,10 @@ std::vector<Pair> common_figures(const ResultFigures& a, const ResultFigures& b)
 void add_notes(const ResultFigures& a, const ResultFigures& b, std::vector<std::string>& notes) {
   if (a.environment != b.environment) notes.emplace_back("the environments differ");
   for (const auto& [side, result] : {std::pair("A", &a), std::pair("B", &b)}) {
+    if (!result->invalid_reason.empty()) {
+      notes.push_back(fmt::format("{} is not valid: {}", side, result->invalid_reason));
+      continue;
+    }
     for (const auto& point : result->points) {
       if (!point.is_valid) {
         notes.push_back(fmt::format("{}: a trial of {} is invalid", side, point.load));
@@ -135,6 +154,7 @@ Result<ResultFigures> read_result_figures(std::string_view json, std::string_vie
     result.environment = rest.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   for (const auto& point : *points) result.points.push_back(MUSTER_TRY(read_point(point, name)));
+  if (const auto* run = member(parsed, "run")) read_run(*run, result);
   return result;
 }
 

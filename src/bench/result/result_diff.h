@@ -15,11 +15,12 @@ struct ResultFigures {
   struct Point {
     std::string load;
     std::size_t trial_count = 0;
-    bool is_valid = true;  // of all trials
+    bool is_valid = true;  // all trials are, and what the result is of as a whole
     std::map<std::string, std::vector<double>, std::less<>> figures = {};
   };
   std::string environment;  // as JSON, to see whether it is the same
   std::vector<Point> points;
+  std::string invalid_reason = {};  // of a point of `bench run`; empty: it is valid, or no such
 };
 
 /// Reads a result that `result_json` wrote, without its samples.

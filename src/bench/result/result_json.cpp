@@ -242,6 +242,7 @@ std::string result_json(const BenchResult& result) {
             {"command", result.command},
             {"settings", result.settings},
             {"environment", environment_json(result.environment)}};
+  if (!result.run.empty()) json["run"] = Json::parse(result.run);
   json["peak"] = nullptr;
   if (result.peak) {
     json["peak"] = {{"rate", or_null(result.peak->rate)}, {"missed", or_null(result.peak->missed)}};

@@ -84,6 +84,26 @@ TEST(ReadResultFigures, ReadsWhatWasWritten) {
   EXPECT_NEAR(point.figures.at("latency_p50")[1], 0.0202, 1e-9);
 }
 
+// Its requests were in time, and a device was not there: no verdict comes of it.
+TEST(ReadResultFigures, KnowsThatAPointOfARunIsNotValid) {
+  auto made = result(0.02);
+  const auto read = [&made](const std::string& run) {
+    made.run = run;
+    const auto figures = read_result_figures(result_json(made), "a.json");
+    EXPECT_TRUE(figures) << figures.error().message;
+    return figures ? *figures : ResultFigures();
+  };
+  EXPECT_TRUE(read(R"({"valid":true,"invalid_reasons":[]})").points[0].is_valid);
+  EXPECT_TRUE(read("[1]").points[0].is_valid);
+  EXPECT_EQ(read(R"({"valid":false,"invalid_reasons":3})").invalid_reason, "it says no reason");
+  const auto lost = read(R"({"valid":false,"invalid_reasons":["cpu:0 is given up","b",4]})");
+  EXPECT_FALSE(lost.points[0].is_valid);
+  const auto compared = compare_results(lost, read("{}"), {});
+  ASSERT_TRUE(compared) << compared.error().message;
+  EXPECT_TRUE(compared->is_invalid());
+  EXPECT_EQ(compared->notes, std::vector<std::string>{"A is not valid: cpu:0 is given up; b"});
+}
+
 TEST(ReadResultFigures, SaysWhatIsWrong) {
   const auto message = [](std::string_view text) {
     return read_result_figures(text, "a.json").error().message;

@@ -54,10 +54,12 @@ Result<BenchTrial> run_trial(const BenchRunOptions& options, const LoadOptions& 
   load.keeps_text = static_cast<bool>(options.count_tokens);
   load.is_cancelled = options.is_cancelled;
   BenchTrial trial{.seed = seed, .started_at = unix_seconds()};
+  MUSTER_TRY(options.on_trial_begin());
   const MachineWatch machine;
   const double server_before = options.server_cpu_seconds();
   trial.samples = MUSTER_TRY(
       run_load(*options.target, options.requests->bytes, options.requests->make_reader, load));
+  MUSTER_TRY(options.on_trial_end());
   const double server = options.server_cpu_seconds() - server_before;
   trial.machine = machine.use(trial.samples.own_cpu_seconds + server);
   count_output_tokens(options, trial.samples);

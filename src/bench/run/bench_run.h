@@ -42,6 +42,10 @@ struct BenchRunOptions {
   std::function<std::uint64_t(std::string_view)> count_tokens = {};
   /// CPU seconds of a server that was started for the run; what is not ours counts as others'.
   std::function<double()> server_cpu_seconds = [] { return 0.0; };
+  /// Called just before the first request of each trial, and behind its last answer: what watches
+  /// the devices has the same window as the requests. An error ends the run.
+  std::function<Status()> on_trial_begin = [] { return Status(Done{}); };
+  std::function<Status()> on_trial_end = [] { return Status(Done{}); };
   std::function<bool()> is_cancelled = [] { return false; };
   std::function<void(std::string_view)> on_step = [](std::string_view) {};
 };
@@ -53,7 +57,7 @@ struct BenchRunOptions {
 /// peak tries one trial at each rate; a rate is kept when the objectives are met, the generator was
 /// in time and 95 % of what was sent was answered meanwhile.
 ///
-/// Errors: those of run_load. Threads: blocks the calling thread.
+/// Errors: those of run_load, and of the two calls. Threads: blocks the calling thread.
 Status run_bench(const BenchRunOptions& options, BenchResult& result);
 
 }  // namespace muster

@@ -60,6 +60,26 @@ TEST_F(BenchRunTest, RunsEachLoadAsOftenAsItIsTold) {
   EXPECT_EQ(again.order, result.order);
 }
 
+TEST_F(BenchRunTest, CallsAroundTheRequestsOfEachTrial) {
+  auto run = options({{.clients = 1, .requests_most = 10}});
+  run.trials = 2;
+  std::string calls;
+  run.on_trial_begin = [&calls] {
+    calls += "b";
+    return Status(Done{});
+  };
+  run.on_trial_end = [&calls] {
+    calls += "e";
+    return Status(Done{});
+  };
+  BenchResult result;
+  ASSERT_TRUE(run_bench(run, result));
+  EXPECT_EQ(calls, "bebe");
+  run.on_trial_end = [] { return Status(Error{ErrorKind::Unavailable, "no sampler"}); };
+  BenchResult ended;
+  EXPECT_EQ(run_bench(run, ended).error().message, "no sampler");
+}
+
 TEST_F(BenchRunTest, JudgesObjectives) {
   auto run = options({{.clients = 1, .requests_most = 100}});
   run.objectives = *parse_objectives("error_rate<1%,latency_p50<1us");

@@ -52,7 +52,7 @@ Result<std::unique_ptr<Decoder>> Decoder::load(DecoderOptions options) {
     parts->weights = *std::move(weights);
     parts->pool = KvPool(given.spec, given.block_count, given.precision == DecoderPrecision::Fp32);
     parts->pass = std::make_unique<DecoderPass>(given.spec, parts->weights, parts->team,
-                                                given.step_tokens_max, given.sequences_max);
+                                                given.step_tokens_max, given.logits_max);
     return std::unique_ptr<Decoder>(new Decoder(std::move(parts)));
   });
 }
@@ -80,11 +80,15 @@ Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> l
       }
     }
     tokens += sequence.tokens.size();
-    wanted += sequence.wants_logits ? 1 : 0;
+    if (sequence.logit_count > sequence.tokens.size()) {
+      return invalid(fmt::format("a sequence of a step has {} tokens, and logits are wanted of {}",
+                                 sequence.tokens.size(), sequence.logit_count));
+    }
+    wanted += sequence.logit_count;
   }
-  if (tokens > options.step_tokens_max || wanted > options.sequences_max) {
-    return invalid(fmt::format("a step has at most {} tokens and {} sequences: {} and {}",
-                               options.step_tokens_max, options.sequences_max, tokens, wanted));
+  if (tokens > options.step_tokens_max || wanted > options.logits_max) {
+    return invalid(fmt::format("a step has at most {} tokens and the logits of {}: {} and {}",
+                               options.step_tokens_max, options.logits_max, tokens, wanted));
   }
   if (logits.size() != wanted * vocab_size()) {
     return invalid(
@@ -103,11 +107,13 @@ std::uint64_t Decoder::weights_bytes() const { return parts_->weights.bytes(); }
 std::uint64_t Decoder::block_bytes() const { return parts_->pool.block_bytes(); }
 
 std::size_t decoder_length_max(const DecoderSpec& spec) {
+  const auto& rope = spec.rope;
+  // A list in a tensor of a GGUF file is both, the short one and the long one.
   const bool changes =
-      spec.rope.scaling == RopeScaling::Dynamic || spec.rope.scaling == RopeScaling::LongRope;
-  return changes && spec.rope.original_length > 0
-             ? std::min(spec.length_max, spec.rope.original_length)
-             : spec.length_max;
+      rope.scaling == RopeScaling::Dynamic ||
+      (rope.scaling == RopeScaling::LongRope && rope.short_divisors != rope.long_divisors);
+  return changes && rope.original_length > 0 ? std::min(spec.length_max, rope.original_length)
+                                             : spec.length_max;
 }
 
 std::string decoder_class() {

@@ -22,7 +22,7 @@ struct DecoderOptions {
   /// What each thread but the caller's calls first, with its number from 1 on.
   std::function<void(std::size_t)> on_thread_start = {};
   std::size_t step_tokens_max = 512;
-  std::size_t sequences_max = 32;
+  std::size_t logits_max = 64;  // rows of them that a step gives
   std::size_t block_count = 0;  // of the cache of keys and values, 16 positions each
 };
 
@@ -41,10 +41,10 @@ class Decoder {
   static Result<std::unique_ptr<Decoder>> load(DecoderOptions options);
   ~Decoder();
 
-  /// Computes the tokens of all sequences and the logits of those that want them.
+  /// Computes the tokens of all sequences and the logits that are wanted.
   ///
-  /// Shapes: logits [sequences that want them, vocab].
-  /// Errors: InvalidArgument (no token, an id outside of the vocabulary, more tokens, sequences or
+  /// Shapes: logits [tokens that want them, vocab], in the order of the sequences and their tokens.
+  /// Errors: InvalidArgument (no token, an id outside of the vocabulary, more tokens, logits or
   /// positions than there is room for, blocks that do not cover the positions).
   Status step(std::span<const StepSequence> sequences, std::span<float> logits);
 

@@ -86,7 +86,7 @@ TestSequence::TestSequence(Decoder& decoder, std::uint32_t first_block, const Te
 StepSequence TestSequence::next(std::span<const std::uint32_t> tokens) {
   const auto position = position_;
   position_ += static_cast<std::uint32_t>(tokens.size());
-  return {.tokens = tokens, .position = position, .blocks = blocks_, .wants_logits = true};
+  return {.tokens = tokens, .position = position, .blocks = blocks_, .logit_count = 1};
 }
 
 std::vector<float> TestSequence::push(std::span<const std::uint32_t> tokens) {

@@ -290,7 +290,7 @@ void DecoderPass::head(std::span<const StepSequence> sequences, float* logits) {
   std::size_t next = 0;
   for (const auto& sequence : sequences) {
     next += sequence.tokens.size();
-    if (sequence.wants_logits) rows.push_back(next - 1);
+    for (auto row = next - sequence.logit_count; row < next; ++row) rows.push_back(row);
   }
   if (rows.empty()) return;
   for_rows(rows.size(), [&](std::size_t i) {

@@ -20,7 +20,7 @@ struct StepSequence {
   std::uint32_t position = 0;             // of the first: so many are in the cache
   std::span<const std::uint32_t> blocks;  // enough for position + tokens; others may share those
                                           // that end before position
-  bool wants_logits = false;              // of the last token
+  std::uint32_t logit_count = 0;          // of its last tokens the logits are wanted
 };
 
 /// The forward pass of a decoder over the new tokens of many sequences at once. A token's logits
@@ -30,11 +30,11 @@ struct StepSequence {
 /// Threads: owned by one; it shares work out over the team.
 class DecoderPass {
  public:
-  /// row_count_max: tokens of a step in all; logits_max: sequences of a step that want logits.
+  /// row_count_max: tokens of a step in all; logits_max: those of them whose logits are wanted.
   DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights, ThreadTeam& team,
               std::size_t row_count_max, std::size_t logits_max);
 
-  /// Shapes: logits [sequences that want them, vocab], in the order of the sequences.
+  /// Shapes: logits [tokens that want them, vocab], in the order of the sequences and their tokens.
   void run(std::span<const StepSequence> sequences, KvPool& pool, float* logits);
 
   std::uint64_t buffer_bytes() const;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/decoder/decoder_fixture.h"
@@ -80,6 +82,35 @@ TEST_P(DecoderModelTest, LogitsDoNotDependOnCompanyChunksOrThreads) {
       }
       EXPECT_EQ(std::memcmp(expected.data(), logits.data() + vocab, vocab * sizeof(float)), 0)
           << "chunk " << chunk << " in " << decoder_precision_name(precision);
+    }
+  }
+}
+
+// As many as are wanted, of the last tokens of a chunk: each has the bits that it has by itself.
+TEST_P(DecoderModelTest, LogitsOfSeveralTokensOfAStepAreThoseOfEach) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    DecoderFixture fixture(GetParam());
+    fixture.options.precision = precision;
+    const auto prompt = fixture.prompt(0);
+    const auto decoder = fixture.load();
+    const std::size_t vocab = decoder->vocab_size();
+    TestSequence single(*decoder, 0);
+    std::vector<float> expected;
+    for (std::size_t t = 0; t < prompt.size(); ++t) {
+      const auto logits = single.push(prompt.subspan(t, 1));
+      expected.insert(expected.end(), logits.begin(), logits.end());
+    }
+    for (const std::size_t wanted : {std::size_t{2}, prompt.size()}) {
+      TestSequence whole(*decoder, 1);
+      TestSequence company(*decoder, 2);
+      auto step = whole.next(prompt);
+      step.logit_count = static_cast<std::uint32_t>(wanted);
+      const StepSequence steps[] = {step, company.next(fixture.prompt(1).first(3))};
+      std::vector<float> logits((wanted + 1) * vocab);
+      ASSERT_TRUE(decoder->step(steps, logits));
+      logits.resize(wanted * vocab);
+      const auto first = static_cast<std::ptrdiff_t>((prompt.size() - wanted) * vocab);
+      EXPECT_TRUE(std::equal(logits.begin(), logits.end(), expected.begin() + first)) << wanted;
     }
   }
 }
@@ -162,8 +193,9 @@ TEST(DecoderTest, RefusesWhatDoesNotFit) {
   const auto decoder = fixture.load();
   std::vector<float> logits(decoder->vocab_size());
   const std::vector<std::uint32_t> blocks{0, 1};
-  const auto message_of = [&](std::vector<std::uint32_t> tokens, std::uint32_t position) {
-    const StepSequence step{tokens, position, blocks, true};
+  const auto message_of = [&](std::vector<std::uint32_t> tokens, std::uint32_t position,
+                              std::uint32_t wanted = 1) {
+    const StepSequence step{tokens, position, blocks, wanted};
     const auto outcome = decoder->step(std::span(&step, 1), logits);
     return outcome ? std::string() : outcome.error().message;
   };
@@ -171,7 +203,66 @@ TEST(DecoderTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message_of({67}, 0), "a token id is not in the vocabulary of 67: 67");
   EXPECT_EQ(message_of({5}, 32), "2 blocks of the cache do not hold 33 tokens");
   EXPECT_EQ(message_of({5}, 128), "a sequence has at most 128 tokens: 129");
+  EXPECT_EQ(message_of({5}, 0, 2), "a sequence of a step has 1 tokens, and logits are wanted of 2");
   EXPECT_EQ(message_of({5}, 0), "");
+}
+
+/// The logits of the last position of a prompt, by the weights of "llama" and another spec.
+std::vector<float> logits_by(const DecoderSpec& spec) {
+  DecoderFixture fixture("llama");
+  fixture.options.spec = spec;
+  const auto decoder = fixture.load();
+  return TestSequence(*decoder, 0).push(fixture.prompt(0));
+}
+
+// Sines and cosines times two make queries and keys twice as long, and their scores four times as
+// great. All of it is exact, and so the same bits as by the scale of attention.
+TEST(DecoderTest, AnAttentionFactorOfRopeLengthensQueriesAndKeys) {
+  const auto plain = DecoderFixture("llama").options.spec;
+  auto longer = plain;
+  longer.rope.scaling = RopeScaling::LongRope;
+  longer.rope.short_divisors = longer.rope.long_divisors =
+      std::vector<float>(plain.rope.size / 2, 1.0F);
+  EXPECT_EQ(logits_by(longer), logits_by(plain)) << "divisors of one change nothing";
+  longer.rope.attention_factor = 2;
+  auto steeper = plain;
+  steeper.attention_scale *= 4;
+  EXPECT_EQ(logits_by(longer), logits_by(steeper));
+  EXPECT_NE(logits_by(longer), logits_by(plain));
+}
+
+// A division by two is exact, too.
+TEST(DecoderTest, FrequenciesAreScaledAsTheSpecSays) {
+  const auto plain = DecoderFixture("llama").options.spec;
+  auto linear = plain;
+  linear.rope.scaling = RopeScaling::Linear;
+  linear.rope.factor = 2;
+  auto divided = plain;
+  divided.rope.scaling = RopeScaling::LongRope;
+  divided.rope.short_divisors = divided.rope.long_divisors =
+      std::vector<float>(plain.rope.size / 2, 2.0F);
+  EXPECT_EQ(logits_by(linear), logits_by(divided));
+  EXPECT_NE(logits_by(linear), logits_by(plain));
+  // Of two lists the one that holds up to the length that a sequence may have.
+  divided.rope.original_length = 64;
+  divided.rope.long_divisors.assign(plain.rope.size / 2, 3.0F);
+  EXPECT_EQ(logits_by(linear), logits_by(divided));
+}
+
+TEST(DecoderTest, ALengthIsCutWhereFrequenciesChangeAndNowhereElse) {
+  DecoderSpec spec;
+  spec.length_max = 128;
+  spec.rope.original_length = 64;
+  spec.rope.short_divisors = {1, 2};
+  const auto length_with = [&](RopeScaling scaling, std::vector<float> long_divisors) {
+    spec.rope.scaling = scaling;
+    spec.rope.long_divisors = std::move(long_divisors);
+    return decoder_length_max(spec);
+  };
+  EXPECT_EQ(length_with(RopeScaling::LongRope, {1, 4}), 64U);
+  EXPECT_EQ(length_with(RopeScaling::LongRope, {1, 2}), 128U);
+  EXPECT_EQ(length_with(RopeScaling::Dynamic, {1, 2}), 64U);
+  EXPECT_EQ(length_with(RopeScaling::Yarn, {}), 128U);
 }
 
 TEST(DecoderTest, AMissingTensorIsNamed) {

@@ -43,7 +43,7 @@ class EncoderModel {
   /// Bytes of the weights in a memory of the device's own.
   virtual std::uint64_t device_bytes() const { return 0; }
 
-  /// How many tokens to hand over at once, give or take a text.
+  /// How many tokens to hand over at once, give or take a text: fewer where memory was short.
   virtual std::size_t tokens_per_pass() const = 0;
 };
 

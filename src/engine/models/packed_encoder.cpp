@@ -19,7 +19,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/cuda_device.h"
+#include "engine/gpu_device.h"
 #include "engine/guard.h"
 #include "engine/models/batch_cut.h"
 #include "engine/ops/packed_linear.h"
@@ -83,9 +83,9 @@ PackedEncoder::PackedEncoder(const EncoderSpec& encoder, const EncoderWeights& w
   }
   try_attention();
   row_counts_ = find_row_counts();
-  if (device.is_cuda()) {
-    wait_for_stream();        // lanes have streams of their own
-    release_cached_memory();  // the self-test's blocks are of a stream that no lane uses
+  if (!device.is_cpu()) {
+    wait_for_stream(device);        // lanes have streams of their own
+    release_cached_memory(device);  // the self-test's blocks are of a stream that no lane uses
   }
 }
 
@@ -106,7 +106,9 @@ std::uint64_t PackedEncoder::device_bytes() const {
   return sum;
 }
 
-std::size_t PackedEncoder::tokens_per_pass() const { return kGpuRowCounts[0]; }
+std::size_t PackedEncoder::tokens_per_pass() const {
+  return std::min<std::size_t>(kGpuRowCounts[0], budget_.now());
+}
 
 at::Tensor PackedEncoder::to_model(const at::Tensor& weights) const { return weights.to(floats_); }
 
@@ -203,7 +205,7 @@ at::Tensor PackedEncoder::compute(const PackedPass& pass) const {
 }
 
 PackedPass PackedEncoder::arrange(const TextBatch& batch, const PassShape& shape) const {
-  return arrange_pass(batch, places_rule_, shape, floats_.device().is_cuda());
+  return arrange_pass(batch, places_rule_, shape, !floats_.device().is_cpu());
 }
 
 at::Tensor PackedEncoder::last_hidden_state(const TextBatch& batch) const {
@@ -224,6 +226,7 @@ at::Tensor PackedEncoder::rows_on_device(const TextBatch& batch, const RowForm& 
   const auto device = floats_.device();
   const auto row_count = rows_for(batch.ids.size());
   const auto work = [&](const PackedPass& pass) { return pooled(pass, form); };
+  // On the stand-in every launch is to be checked by itself, so it has none.
   const bool has_graphs = device.is_cuda() && CudaGraph::is_available();
   if (const auto shape = PassGraphs::shape_for(batch, row_count); has_graphs && shape) {
     return graphs_.run(arrange(batch, *shape), *shape, device, work);
@@ -245,7 +248,7 @@ void PackedEncoder::make_rows(const TextBatch& batch, const RowForm& form,
       left = rest;
     } catch (const c10::Error& error) {
       if (!is_out_of_memory(error)) throw;
-      release_cached_memory();  // blocks kept for passes of other sizes
+      release_cached_memory(floats_.device());  // blocks kept for passes of other sizes
       if (part.lengths.size() == 1) throw;
       budget_.on_out_of_memory(part.ids.size());
     }

@@ -22,13 +22,14 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// e^x for x <= 0, about 1 unit in the last place; below -87 it stays at e^-87 (1.6e-38).
+/// e^x for x <= 0, about 1 unit in the last place; below -87 it stays at e^-87 (1.6e-38). What is
+/// not a number stays none.
 /// Source: range reduction by Cody and Waite 1980; Taylor's coefficients to degree 7 on +-ln(2)/2,
 /// where the next term is below 6e-9 of the value.
 template <typename Simd>
 typename Simd::Vector exp_of_negative(typename Simd::Vector x) {
   constexpr float kTerms[] = {1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F};
-  x = Simd::max(x, Simd::broadcast(-87.0F));
+  x = Simd::max(Simd::broadcast(-87.0F), x);  // the second one where x is not a number
   const auto n = Simd::round(Simd::multiply(x, Simd::broadcast(1.44269504F)));  // x / ln 2
   auto r = Simd::multiply_add(n, Simd::broadcast(-0.693359375F), x);  // upper bits of ln 2
   r = Simd::multiply_add(n, Simd::broadcast(2.12194440e-4F), r);      // the rest

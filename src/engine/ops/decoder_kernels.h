@@ -82,12 +82,13 @@ struct DecoderKernels {
   void (*add)(std::size_t size, const float* x, float* to);
 
   void (*narrow)(std::size_t size, const float* x, Bfloat16* out);
-  /// Blocks of 32: d = max |x| / 127, q = x / d to the nearest. Shapes: quants [size], scales, sums
-  /// and scaled_sums [size / 32].
+  /// Blocks of 32: d = max |x| / 127, q = x / d to the nearest; of a block with a value that is not
+  /// finite d is NaN. Shapes: quants [size], scales, sums and scaled_sums [size / 32].
   void (*quantize)(std::size_t size, const float* x, std::int8_t* quants, float* scales,
                    std::int32_t* sums, float* scaled_sums);
 
-  /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys.
+  /// out = softmax(query keys^T) values for rows of one sequence that share a head of keys; all NaN
+  /// for a row that sees a score that is none.
   /// scratch: [attention_rows x (longest end rounded up to 16)] floats.
   void (*attend_fp32)(const PagedHead<float>& head, std::span<const AttentionRow> rows,
                       const AttentionExtras& extras, float* scratch);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace muster::engine {
@@ -61,19 +63,41 @@ TEST(DecoderKernelsTest, NormsAreTheirFormulas) {
   }
 }
 
+/// The activations as their papers write them; the tanh approximation is Hendrycks and Gimpel's.
+double activation_by_formula(DecoderActivation activation, double x) {
+  switch (activation) {
+    case DecoderActivation::Silu:
+      return x / (1 + std::exp(-x));
+    case DecoderActivation::Gelu:
+      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case DecoderActivation::GeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case DecoderActivation::Relu:
+      return std::max(0.0, x);
+  }
+  return 0;
+}
+
+// With what they gate and without, as the families that are not gated have them.
 TEST(DecoderKernelsTest, GatesAreTheirFormulasFromOneEndToTheOther) {
-  const std::vector<float> x{-100, -20, -5, -1, -0.1F, 0, 0.1F, 1, 5, 20, 100};
+  const std::vector<float> x{-100, -20, -5, -2.5F, -1, -0.1F, 0, 0.1F, 1, 2.5F, 5, 20, 100};
+  const std::vector<float> up(x.size(), 2.0F);
   for (const auto& kernels : decoder_kernels_available()) {
-    auto gate = x;
-    const std::vector<float> up(x.size(), 2.0F);
-    kernels.gate(DecoderActivation::Silu, x.size(), gate.data(), up.data());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      ASSERT_NEAR(gate[i], 2 * x[i] / (1 + std::exp(-double{x[i]})), 1e-5 * (1 + std::abs(x[i])))
-          << kernels.name << " " << x[i];
+    for (const auto activation : {DecoderActivation::Silu, DecoderActivation::Gelu,
+                                  DecoderActivation::GeluTanh, DecoderActivation::Relu}) {
+      auto gated = x;
+      kernels.gate(activation, x.size(), gated.data(), up.data());
+      auto plain = x;
+      kernels.gate(activation, x.size(), plain.data(), nullptr);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double expected = activation_by_formula(activation, x[i]);
+        const double limit = 1e-5 * (1 + std::abs(x[i]));
+        ASSERT_NEAR(plain[i], expected, limit)
+            << kernels.name << " " << static_cast<int>(activation) << " " << x[i];
+        ASSERT_NEAR(gated[i], 2 * expected, limit)
+            << kernels.name << " " << static_cast<int>(activation) << " " << x[i];
+      }
     }
-    gate = x;
-    kernels.gate(DecoderActivation::Relu, x.size(), gate.data(), nullptr);
-    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(gate[i], std::max(0.0F, x[i]));
   }
 }
 
@@ -112,6 +136,28 @@ TEST(DecoderKernelsTest, ABlockTooSmallForAScaleIsNothing) {
     EXPECT_EQ(quants, std::vector<std::int8_t>(32, 0)) << kernels.name;
     EXPECT_EQ(sum, 0) << kernels.name;
     EXPECT_EQ(scaled_sum, 0.0F) << kernels.name;
+  }
+}
+
+// Of no vector of a block is it lost; a quant could not hold it, so the scale does.
+TEST(DecoderKernelsTest, ABlockWithAValueThatIsNotFiniteHasNoScale) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const std::size_t place : {0U, 8U, 16U, 31U}) {
+      for (const float value :
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        auto x = random_row(64, 4);
+        x[32 + place] = value;
+        std::vector<std::int8_t> quants(64);
+        std::vector<float> scales(2), scaled_sums(2);
+        std::vector<std::int32_t> sums(2, 7);
+        kernels.quantize(64, x.data(), quants.data(), scales.data(), sums.data(),
+                         scaled_sums.data());
+        EXPECT_TRUE(std::isfinite(scales[0]) && std::isfinite(scaled_sums[0])) << kernels.name;
+        EXPECT_TRUE(std::isnan(scales[1]) && std::isnan(scaled_sums[1]))
+            << kernels.name << ": " << value << " at " << place;
+        EXPECT_EQ(sums[1], 0) << kernels.name;
+      }
+    }
   }
 }
 
@@ -201,6 +247,50 @@ TEST(DecoderKernelsTest, AttentionIsItsFormulaAndARowIsTheSameInAnyCompany) {
       }
       EXPECT_EQ(out, alone) << kernels.name;
       for (std::size_t i = 0; i < half.size(); ++i) ASSERT_NEAR(half[i], out[i], 5e-3);
+    }
+  }
+}
+
+// attend(rows, scratch) over a head whose key at one position holds what is not a number: a row
+// that sees the position is none; another is, in the same strip, what it is without.
+template <typename T, typename Attend>
+void expect_lost(const TestHead<T>& whole, T none, std::size_t attention_rows, Attend attend) {
+  constexpr std::size_t kSize = TestHead<T>::kSize;
+  const auto query = random_row(kSize, 7);
+  for (const std::uint32_t place : {0U, 20U, 39U}) {
+    auto broken = whole;
+    broken.pool[(broken.blocks[place / kKvBlockTokens] * 2 * kSize + 3) * kKvBlockTokens +
+                place % kKvBlockTokens] = none;
+    std::vector<float> sees(kSize), does_not(kSize), expected(kSize);
+    std::vector<float> scratch(attention_rows * 48);
+    const std::uint32_t begin = place == 0 ? 1U : 0U;
+    const std::uint32_t end = place == 0 ? 40U : place;
+    AttentionRow rows[] = {
+        {.query = query.data(), .out = sees.data(), .begin = 0, .end = 40},
+        {.query = query.data(), .out = does_not.data(), .begin = begin, .end = end}};
+    attend(broken.head(), std::span<const AttentionRow>(rows), scratch.data());
+    rows[1].out = expected.data();
+    attend(whole.head(), std::span<const AttentionRow>(rows).subspan(1), scratch.data());
+    EXPECT_EQ(does_not, expected) << "a key at " << place;
+    for (const float value : sees) EXPECT_TRUE(std::isnan(value)) << "a key at " << place;
+  }
+}
+
+TEST(DecoderKernelsTest, AKeyThatIsNoNumberIsNotLost) {
+  const TestHead<float> wide(same);
+  const TestHead<Float16> narrow(to_float16);
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  for (const auto& kernels : decoder_kernels_available()) {
+    SCOPED_TRACE(std::string(kernels.name));
+    for (const float cap : {0.0F, 2.0F}) {
+      expect_lost(wide, none, kernels.attention_rows,
+                  [&](const auto& head, auto rows, float* scratch) {
+                    kernels.attend_fp32(head, rows, {cap}, scratch);
+                  });
+      expect_lost(narrow, to_float16(none), kernels.attention_rows,
+                  [&](const auto& head, auto rows, float* scratch) {
+                    kernels.attend_fp16(head, rows, {cap}, scratch);
+                  });
     }
   }
 }

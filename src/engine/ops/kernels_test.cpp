@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -93,6 +94,22 @@ TEST_P(KernelsTest, AttentionSurvivesScoresFarApart) {
   EXPECT_FLOAT_EQ(out[0], 5);  // q 100: keys 100, -100, 1
   EXPECT_FLOAT_EQ(out[1], 5);
   EXPECT_FLOAT_EQ(out[2], 9);  // q -100: the key -100
+}
+
+// It is in one key of one text, which every row of the text sees.
+TEST_P(KernelsTest, AKeyThatIsNoNumberIsNotLost) {
+  const AttentionShape shape{.head_count = 1, .head_size = 8};
+  const std::size_t length = 21;
+  for (const std::size_t place : {0U, 9U, 20U}) {
+    auto qkv = random_values(length * 24, 3, 12);
+    qkv[place * 24 + 8 + 3] = std::numeric_limits<float>::quiet_NaN();
+    std::vector<const float*> rows;
+    for (std::size_t i = 0; i < length; ++i) rows.push_back(qkv.data() + i * 24);
+    std::vector<float> out(length * 8);
+    std::vector<float> scratch(GetParam()->attention_scratch_size(shape, length));
+    GetParam()->attend_fp32(shape, rows, out.data(), scratch.data());
+    for (const float value : out) ASSERT_TRUE(std::isnan(value)) << "a key at " << place;
+  }
 }
 
 TEST_P(KernelsTest, Bf16AttentionIsTheSameArithmeticOnRoundedInputs) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -101,15 +102,12 @@ class TestRows {
         count_(count) {
     std::normal_distribution<float> normal;
     for (auto& value : fp32_) value = normal(random);
-    const std::size_t blocks = in / kBlockInputs;
-    for (std::size_t r = 0; r < count; ++r) {
-      kernels.narrow(in, fp32_.data() + r * in, bf16_.data() + r * even_);
-      if (in % kBlockInputs == 0) {
-        kernels.quantize(in, fp32_.data() + r * in, quants_.data() + r * in,
-                         scales_.data() + r * blocks, sums_.data() + r * blocks,
-                         scaled_sums_.data() + r * blocks);
-      }
-    }
+    for (std::size_t r = 0; r < count; ++r) form(kernels, r);
+  }
+
+  void put(const DecoderKernels& kernels, std::size_t row, std::size_t k, float value) {
+    fp32_[row * in_ + k] = value;
+    form(kernels, row);
   }
 
   ProductRows rows(std::size_t begin, std::size_t count) const {
@@ -132,6 +130,15 @@ class TestRows {
   std::size_t count() const { return count_; }
 
  private:
+  void form(const DecoderKernels& kernels, std::size_t row) {
+    const std::size_t blocks = in_ / kBlockInputs;
+    kernels.narrow(in_, fp32_.data() + row * in_, bf16_.data() + row * even_);
+    if (in_ % kBlockInputs != 0) return;
+    kernels.quantize(in_, fp32_.data() + row * in_, quants_.data() + row * in_,
+                     scales_.data() + row * blocks, sums_.data() + row * blocks,
+                     scaled_sums_.data() + row * blocks);
+  }
+
   std::size_t in_, even_;
   std::vector<float> fp32_;
   std::vector<Bfloat16> bf16_;
@@ -189,6 +196,31 @@ TEST(PanelProductTest, AnOddNumberOfInputsAndABiasCount) {
           sum += x.seen(format, i / 5, k) * weight.values[i % 5 * 7 + k];
         }
         ASSERT_NEAR(y[i], sum, 1e-4) << kernels.name << " " << weight_format_name(format);
+      }
+    }
+  }
+}
+
+TEST(PanelProductTest, AValueThatIsNoNumberMakesItsRowNoneAndNoOther) {
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto format : kFormats) {
+      std::mt19937 random(10);
+      const std::size_t in = 96, out = 37, count = 3;
+      const TestWeight weight(format, out, in, random);
+      TestRows x(kernels, count, in, random);
+      const auto expected = multiply(kernels, weight, x);
+      for (const std::size_t place : {0U, 40U, 95U}) {
+        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(weight_format_name(format)));
+        auto broken = x;
+        broken.put(kernels, 1, place, std::numeric_limits<float>::quiet_NaN());
+        const auto y = multiply(kernels, weight, broken);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          if (i / out == 1) {
+            ASSERT_TRUE(std::isnan(y[i])) << "output " << i % out;
+          } else {
+            ASSERT_EQ(y[i], expected[i]) << "row " << i / out;
+          }
+        }
       }
     }
   }

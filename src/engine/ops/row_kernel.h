@@ -152,9 +152,13 @@ void quantize_row(std::size_t size, const float* x, std::int8_t* quants, float* 
       Simd::store_bytes(quants + at + v * Simd::kWidth, rounded);
     }
     const float sum = Simd::sum(total);
-    scales[at / kBlockInputs] = scale;
-    sums[at / kBlockInputs] = static_cast<std::int32_t>(sum);
-    scaled_sums[at / kBlockInputs] = scale * sum;
+    // One value that is not finite is in the sum, whether or not `most` has it: infinity x 0 is no
+    // number. The scale carries it on, since quants cannot.
+    const bool is_number = sum == sum;
+    const float kept = is_number ? scale : std::numeric_limits<float>::quiet_NaN();
+    scales[at / kBlockInputs] = kept;
+    sums[at / kBlockInputs] = is_number ? static_cast<std::int32_t>(sum) : 0;
+    scaled_sums[at / kBlockInputs] = kept * sum;
   }
 }
 

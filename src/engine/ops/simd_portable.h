@@ -109,7 +109,9 @@ struct SimdPortable {
   /// a x 2^n for whole n of -126..127.
   static Vector scale_by_power(const Vector& a, const Vector& n) {
     return map([&](std::size_t i) {
-      const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(n.lane[i]) + 127);
+      // What is not a number has no power; `a` is none then, either.
+      const float power = n.lane[i] >= -126.0F && n.lane[i] <= 127.0F ? n.lane[i] : 0.0F;
+      const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(power) + 127);
       return a.lane[i] * std::bit_cast<float>(exponent << 23U);
     });
   }

@@ -1,5 +1,6 @@
 // A fork and join by two counters: items are claimed by taking one off `left_` and counted in
 // `done_`. A helper that the system keeps off its core holds nobody up: the others claim its share.
+// Work throws where memory is short; that must reach the caller, and not while others still work.
 
 #include "engine/ops/thread_team.h"
 
@@ -48,6 +49,9 @@ void ThreadTeam::start(std::size_t count, Call call, void* work) {
   while (do_one(0)) {
   }
   while (done_.load(std::memory_order_acquire) != count) pause_briefly();
+  if (failure_ == nullptr) return;
+  has_failed_.clear();
+  std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 bool ThreadTeam::do_one(std::size_t member) {
@@ -55,9 +59,19 @@ bool ThreadTeam::do_one(std::size_t member) {
   do {
     if (left == 0 || left == kEnd) return false;
   } while (!left_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel));
-  call_(work_, count_ - left, member);
+  // An item that throws is done as well: nobody would count it otherwise, and in a helper nobody
+  // would catch it.
+  try {
+    call_(work_, count_ - left, member);
+  } catch (...) {
+    keep_failure();
+  }
   done_.fetch_add(1, std::memory_order_release);
   return true;
+}
+
+void ThreadTeam::keep_failure() {
+  if (!has_failed_.test_and_set()) failure_ = std::current_exception();
 }
 
 void ThreadTeam::help(std::size_t member) {

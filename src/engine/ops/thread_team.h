@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <thread>
 #include <type_traits>
@@ -35,7 +36,9 @@ class ThreadTeam {
   std::size_t sleeper_count() const { return sleeping_.load(); }
 
   /// Calls `item(index, member)` for every index below `count`, each once, in any thread of the
-  /// team (`member` says which: 0 to size() - 1), and returns when all have returned.
+  /// team (`member` says which: 0 to size() - 1), and returns when all have returned. What an item
+  /// throws is thrown here, of several items what one of them does, when none is at work any more;
+  /// some may not have been called then.
   template <typename Item>
   void share(std::size_t count, Item&& item) {
     if (helpers_.empty() || count < 2) {
@@ -55,6 +58,7 @@ class ThreadTeam {
 
   void start(std::size_t count, Call call, void* work);
   bool do_one(std::size_t member);
+  void keep_failure();
   void help(std::size_t member);
   bool await_work();
 
@@ -66,6 +70,9 @@ class ThreadTeam {
   std::size_t count_ = 0;
   Call call_ = nullptr;
   void* work_ = nullptr;
+  // Written by the first item that throws, read when all are done.
+  std::atomic_flag has_failed_;
+  std::exception_ptr failure_;
   std::vector<std::thread> helpers_;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -35,6 +36,32 @@ TEST(ThreadTeamTest, ASleepingTeamWakes) {
     ASSERT_EQ(sum, 4950);
   }
   EXPECT_EQ(started, 2);
+}
+
+// In a helper an exception would end the program, and in the caller leave the others at work that
+// is gone.
+TEST(ThreadTeamTest, WhatAnItemThrowsIsThrownWhenAllAreDone) {
+  ThreadTeam team(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int> done(100);
+    auto with_fault = [&](std::size_t index, std::size_t) {
+      if (index == 7) throw std::bad_alloc();
+      ++done[index];
+    };
+    EXPECT_THROW(team.share(done.size(), with_fault), std::bad_alloc);
+    for (std::size_t i = 0; i < done.size(); ++i) ASSERT_EQ(done[i], i == 7 ? 0 : 1) << i;
+    auto fault = [](std::size_t, std::size_t) { throw std::bad_alloc(); };
+    EXPECT_THROW(team.share(100, fault), std::bad_alloc);
+    std::atomic<int> sum{0};
+    team.share(100, [&](std::size_t index, std::size_t) { sum += static_cast<int>(index); });
+    ASSERT_EQ(sum, 4950);
+  }
+}
+
+TEST(ThreadTeamTest, AloneItThrowsWhatItsItemThrows) {
+  ThreadTeam team(1);
+  auto fault = [](std::size_t, std::size_t) { throw std::bad_alloc(); };
+  EXPECT_THROW(team.share(3, fault), std::bad_alloc);
 }
 
 TEST(ThreadTeamTest, ItEndsWithoutEverHavingWorked) { ThreadTeam team(4); }

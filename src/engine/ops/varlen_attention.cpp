@@ -71,8 +71,8 @@ at::Tensor attend_text_by_text(const at::Tensor& qkv, const at::Tensor& offsets,
 
 at::Tensor attend_texts(const at::Tensor& qkv, const at::Tensor& offsets, std::int64_t longest,
                         const at::Tensor& bias) {
-  return qkv.is_cuda() ? attend_on_gpu(qkv, offsets, longest, bias)
-                       : attend_text_by_text(qkv, offsets, bias);
+  return qkv.is_cpu() ? attend_text_by_text(qkv, offsets, bias)
+                      : attend_on_gpu(qkv, offsets, longest, bias);
 }
 
 at::Tensor shared_bias(const at::Tensor& by_offset, std::int64_t length_max,

@@ -89,6 +89,13 @@ class RawLogprobs {
 
 Error not_finite() { return {ErrorKind::Internal, "the model's logits are not finite numbers"}; }
 
+// Before any comparison of two: what is no number has no order.
+Result<RawLogprobs> raw_logprobs(std::span<const float> logits) {
+  const float largest = logits[best_decoder_kernels().largest(logits.size(), logits.data())];
+  if (!std::isfinite(largest)) return not_finite();
+  return RawLogprobs(logits, largest);
+}
+
 /// The candidates that top_k leaves, weighed against the largest.
 std::vector<Candidate> weigh(std::span<const float> logits, float largest,
                              const SamplingOptions& options) {
@@ -168,12 +175,7 @@ Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& opti
   SampledToken sampled;
   const auto& kernels = best_decoder_kernels();
   std::optional<RawLogprobs> logprobs;
-  if (options.logprob_count) {
-    // Before any comparison of two: what is no number has no order.
-    const float largest = logits[kernels.largest(logits.size(), logits.data())];
-    if (!std::isfinite(largest)) return not_finite();
-    logprobs.emplace(logits, largest);
-  }
+  if (options.logprob_count) logprobs = MUSTER_TRY(raw_logprobs(logits));
   penalize(logits, options, history);
   sampled.token = static_cast<std::uint32_t>(kernels.largest(logits.size(), logits.data()));
   const float largest = logits[sampled.token];
@@ -181,6 +183,12 @@ Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& opti
   if (options.temperature > 0) sampled.token = draw(logits, largest, options, position);
   if (logprobs) sampled.logprobs = logprobs->with_top(sampled.token, *options.logprob_count);
   return sampled;
+}
+
+Result<TokenLogprobs> score(std::span<const float> logits, std::uint32_t token,
+                            std::size_t top_count) {
+  const auto logprobs = MUSTER_TRY(raw_logprobs(logits));
+  return logprobs.with_top(token, top_count);
 }
 
 Status check_sampling(const SamplingOptions& options, std::size_t vocab_size) {

@@ -47,6 +47,13 @@ struct SampledToken {
 Result<SampledToken> sample(std::span<float> logits, const SamplingOptions& options,
                             const TokenHistory& history, std::uint64_t position);
 
+/// How likely `token` is by the logits before it, and which `top_count` would have been the
+/// likeliest there.
+///
+/// Errors: Internal where a logit is not finite.
+Result<TokenLogprobs> score(std::span<const float> logits, std::uint32_t token,
+                            std::size_t top_count);
+
 /// Errors: InvalidArgument, naming the field and what it may be: a temperature, top_p or min_p out
 /// of range, a penalty that is none, more logprobs than kLogprobsMost, a bias for an id outside of
 /// the vocabulary.

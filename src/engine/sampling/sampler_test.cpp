@@ -193,6 +193,17 @@ TEST(SamplerTest, LogprobsComeAsManyAsAreAskedFor) {
   EXPECT_EQ(ids, (std::vector<std::uint32_t>{1, 3, 0, 2}));
 }
 
+// One that is known already, by the logits before it.
+TEST(SamplerTest, AKnownTokenIsScoredAsAChosenOne) {
+  const auto chosen = sampled_of(kLogits, {.logprob_count = 2});
+  const auto scored = score(kLogits, chosen.token, 2);
+  ASSERT_TRUE(scored);
+  EXPECT_EQ(*scored, *chosen.logprobs);
+  EXPECT_NEAR(score(kLogits, 1, 0)->chosen, std::log(0.25), 1e-6);
+  const std::vector<float> lost{0, std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_FALSE(score(lost, 0, 1));
+}
+
 // e^1000 is beyond float64, and e^-1000 is 0 there.
 TEST(SamplerTest, LogprobsOfLargeLogitsAreExact) {
   const auto large = sampled_of({1000, 999}, {.logprob_count = 2}).logprobs;

@@ -1,12 +1,15 @@
 // PCRE2 with its just-in-time compiler searches patterns that come from a model file, so its
-// work is bounded: steps and heap per match, and the length of the pattern. A match beyond the
-// bound counts as none rather than as an error, and the rest of the text stays one piece.
+// work is bounded: steps and heap per match, and the length of the pattern. Steps are bounded in
+// proportion to the text: a pattern that takes a run of letters or blanks whole and then gives it
+// back takes as many. A match beyond the bound counts as none rather than as an error, and the rest
+// of the text stays one piece.
 
 #include "tokenizer/split/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -16,12 +19,30 @@
 namespace muster {
 namespace {
 
-constexpr std::uint32_t kMatchStepsMax = 100'000;  // a split pattern needs a few per character
+constexpr std::uint32_t kMatchStepsLeast = 100'000;
+// A split pattern has two or three alternatives that give a run back, a step for each character.
+constexpr std::size_t kMatchStepsPerByte = 8;
+// More than the longest context has characters: what comes behind such a run is in none.
+constexpr std::uint32_t kMatchStepsMost = 4'000'000;
 constexpr std::uint32_t kHeapMaxKib = 16 * 1024;
 constexpr std::size_t kPatternSizeMax = 16 * 1024;  // the longest known is 0.5 kB
 
 constexpr std::uint32_t kOptions =
     PCRE2_UTF | PCRE2_MULTILINE | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C;
+
+// Of a text so short that it needs no more than all others have: no limit of its own.
+std::uint32_t match_steps(std::size_t text_size) {
+  const auto wanted = std::min<std::size_t>(text_size, kMatchStepsMost) * kMatchStepsPerByte;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(wanted, kMatchStepsLeast, kMatchStepsMost));
+}
+
+pcre2_match_context* make_limits(std::uint32_t steps) {
+  auto* limits = pcre2_match_context_create(nullptr);
+  pcre2_set_match_limit(limits, steps);
+  pcre2_set_heap_limit(limits, kHeapMaxKib);
+  return limits;
+}
 
 }  // namespace
 
@@ -35,12 +56,20 @@ struct Regex::Program {
 };
 
 struct Regex::Search::Working {
-  explicit Working(const pcre2_code* code)
-      : data(pcre2_match_data_create_from_pattern(code, nullptr)) {}
-  ~Working() { pcre2_match_data_free(data); }
+  Working(const Program& program, std::size_t text_size)
+      : data(pcre2_match_data_create_from_pattern(program.code, nullptr)), limits(program.limits) {
+    const auto steps = match_steps(text_size);
+    if (steps > kMatchStepsLeast) limits = own_limits = make_limits(steps);
+  }
+  ~Working() {
+    pcre2_match_context_free(own_limits);
+    pcre2_match_data_free(data);
+  }
   Working(const Working&) = delete;
   Working& operator=(const Working&) = delete;
   pcre2_match_data* data;
+  pcre2_match_context* limits;                // the pattern's, or of a long text its own
+  pcre2_match_context* own_limits = nullptr;  // freed where it is nullptr, too
 };
 
 Regex::Regex(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
@@ -82,24 +111,33 @@ Result<Regex> Regex::compile_translated(std::string_view pattern, std::string_vi
   }
   // Without a JIT for this machine the interpreter gives the same matches, so failing is no error.
   pcre2_jit_compile(program->code, PCRE2_JIT_COMPLETE);
-  program->limits = pcre2_match_context_create(nullptr);
-  pcre2_set_match_limit(program->limits, kMatchStepsMax);
-  pcre2_set_heap_limit(program->limits, kHeapMaxKib);
+  program->limits = make_limits(kMatchStepsLeast);
   return Regex(std::unique_ptr<const Program>(std::move(program)));
 }
 
 Regex::Search::Search(const Regex& regex, std::string_view text)
-    : regex_(regex), text_(text), working_(std::make_unique<Working>(regex.program_->code)) {}
+    : regex_(regex),
+      text_(text),
+      working_(std::make_unique<Working>(*regex.program_, text.size())) {}
 Regex::Search::~Search() = default;
+
+// The code of the just-in-time compiler has a stack of 32 kB for the passes of a group; where that
+// is full the interpreter goes on, which has the heap. Source: pcre2jit(3) 10.42.
+int Regex::Search::match() {
+  const auto* subject =
+      text_.empty() ? PCRE2_SPTR8("") : reinterpret_cast<PCRE2_SPTR>(text_.data());
+  const auto match_with = [&](std::uint32_t options) {
+    return pcre2_match(regex_.program_->code, subject, text_.size(), from_,
+                       PCRE2_NO_UTF_CHECK | options, working_->data, working_->limits);
+  };
+  const int count = match_with(0);
+  return count == PCRE2_ERROR_JIT_STACKLIMIT ? match_with(PCRE2_NO_JIT) : count;
+}
 
 // The rules for empty matches are those of the iterator that the library uses (the onig crate).
 bool Regex::Search::advance() {
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text_.data());
   while (from_ <= text_.size()) {
-    const int count =
-        pcre2_match(regex_.program_->code, text_.empty() ? PCRE2_SPTR8("") : subject, text_.size(),
-                    from_, PCRE2_NO_UTF_CHECK, working_->data, regex_.program_->limits);
-    if (count < 0) {
+    if (match() < 0) {
       return false;
     }
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(working_->data);

@@ -25,8 +25,9 @@ class Regex {
   ~Regex();
 
   /// Calls `visit(begin, end)` for each match from left to right, none overlapping. An empty match
-  /// counts unless it touches the end of the one before. A match that would take more steps than
-  /// kMatchStepsMax does not count.
+  /// counts unless it touches the end of the one before. A match that would take more than 8 steps
+  /// a byte of the text does not count, nor does any behind it; 100,000 steps are allowed in any
+  /// case, and 4,000,000 at most.
   template <typename Visit>
   void for_each_match(std::string_view text, Visit&& visit) const {
     Search search(*this, text);
@@ -52,6 +53,8 @@ class Regex {
 
    private:
     struct Working;
+    int match();
+
     const Regex& regex_;
     const std::string_view text_;
     std::unique_ptr<Working> working_;

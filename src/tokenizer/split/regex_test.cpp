@@ -84,6 +84,26 @@ TEST(Regex, RefusesByNameWhatItCannotPromise) {
   }
 }
 
+// The first alternative takes the whole run and gives it back letter by letter, as marks may be
+// either; the second takes it.
+TEST(Regex, ALongRunThatIsGivenBackHidesNothingBehindIt) {
+  const auto* split =
+      R"([\p{Lu}\p{M}]*[\p{Ll}\p{M}]+|[\p{Lu}\p{M}]+| ?\p{L}+|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  const std::string letters(150'000, 'A');
+  EXPECT_EQ(matches(split, letters + " hello world"), (Matches{letters, " hello", " world"}));
+  const std::string blanks(150'000, ' ');
+  EXPECT_EQ(matches(split, "a" + blanks + " b c"), (Matches{"a", blanks, " b", " c"}));
+}
+
+// Each pass of the group takes room on a stack, which one of 5,000 letters does not have.
+TEST(Regex, AGroupOfManyPassesIsFoundAsOneOfFew) {
+  const auto* group = "(?:[a-z]|x[0-9])+ ";
+  for (const std::size_t size : {5U, 5'000U}) {
+    const std::string word = std::string(size, 'a') + " ";
+    EXPECT_EQ(matches(group, word + "b "), (Matches{word, "b "})) << size;
+  }
+}
+
 TEST(Regex, GivesUpOnAPatternThatExplodes) {
   EXPECT_EQ(matches("(a+)+$", std::string(40, 'a') + "b"), Matches{});
   EXPECT_FALSE(Regex::compile(std::string(20'000, 'a')));

@@ -10,7 +10,7 @@ import sys
 import numpy
 import openai
 
-from programs import MODEL, ROOT, embed, scratch
+from programs import MODEL, ROOT, devices, embed, scratch
 from report import holds
 from serve.running import serving
 from texts import corpus_lines
@@ -103,9 +103,9 @@ def measure(report, arguments):
     file = scratch("clients.txt")
     file.write_text("\n".join(texts) + "\n")
     out = scratch("clients.npy")
-    embed(file, out, "--devices", "2xcpu")
+    embed(file, out, "--devices", devices(2))
     expected = numpy.array(load(out), dtype=numpy.float32)
-    with serving(MODEL, "--devices", "2xcpu", name="clients") as server:
+    with serving(MODEL, "--devices", devices(2), name="clients") as server:
         model = check_vectors(report, server, texts, expected)
         check_langchain(report, server, model, texts, expected)
         run_example(report, sys.executable, EXAMPLES / "openai_client.py", server.url)

@@ -2,7 +2,7 @@
 
 import time
 
-from programs import MODEL, kill
+from programs import LIFE_MODEL, devices, kill
 from report import at_most, holds
 from serve.running import serving
 from serve.watching import Watch, asking, right_answers, texts
@@ -45,7 +45,7 @@ class Kills:
 
 def measure(report, arguments):
     lines = texts(TEXTS)
-    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--queue-budget", "60s", name="kill") as server:
+    with serving(LIFE_MODEL, "--devices", devices(2), "--no-cache-enabled", "--queue-budget", "60s", name="kill") as server:
         known, watch = right_answers(server, lines), Watch(server)
         kills, missed = Kills(watch), 0
         with asking(server, lines, known, IN_FLIGHT) as outcome:

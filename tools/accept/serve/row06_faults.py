@@ -5,7 +5,7 @@ import json
 import signal
 import time
 
-from programs import MODEL, kill, scratch
+from programs import KIND, LIFE_MODEL, devices, kill, scratch
 from report import at_most, holds
 from serve.running import serving
 from serve.watching import FAULTY_WORKER, SEEN_S, Watch, asking, right_answers, texts
@@ -18,11 +18,13 @@ US_PER_TOKEN = 50       # of every device; a batch of all texts in flight takes 
 LIMIT_S = 1.0           # max(1 s, 5x predicted batch time)
 ILL_AFTER_S, WELL_AFTER_S = 8, 20
 BACK_S = 45             # after it is well; a worker that crashed waits for its back-off
-ILL = "cpu:1"
+WELL, ILL = f"{KIND}:0", f"{KIND}:1"
+MEMORY = 1 << 30        # of a stand-in: spec/standin_device.h
 
 
 def skip_reason():
-    return None if FAULTY_WORKER.exists() else "muster-worker-faulty is not built (./test builds it)"
+    missing = KIND == "cpu" and not FAULTY_WORKER.exists()
+    return "muster-worker-faulty is not built (./test builds it)" if missing else None
 
 
 @contextlib.contextmanager
@@ -30,10 +32,14 @@ def faulty_server(name, **faults):
     """A server whose second device has these faults; yields it and the file of that device's starts."""
     state = scratch(f"faulty-{name}.state")
     state.unlink(missing_ok=True)
-    words = {"cpu:0": {"batch_us_per_token": US_PER_TOKEN},
-             ILL: {"batch_us_per_token": US_PER_TOKEN, "state_file": str(state), **faults}}
-    with serving(MODEL, "--devices", "2xcpu", "--no-cache-enabled", "--queue-budget", "60s", "--canary-interval", "500ms",
-                 "--worker-program", FAULTY_WORKER, environment={"FAULTY_WORKER": json.dumps(words)}, name=f"faulty-{name}") as server:
+    if KIND == "cpu":
+        words = {WELL: {"batch_us_per_token": US_PER_TOKEN},
+                 ILL: {"batch_us_per_token": US_PER_TOKEN, "state_file": str(state), **faults}}
+        program, environment = ("--worker-program", FAULTY_WORKER), {"FAULTY_WORKER": json.dumps(words)}
+    else:
+        program, environment = (), {"STANDIN": json.dumps({ILL: {"state_file": str(state), **faults}})}
+    with serving(LIFE_MODEL, "--devices", devices(2), "--no-cache-enabled", "--queue-budget", "60s", "--canary-interval", "500ms",
+                 *program, environment=environment, name=f"faulty-{name}") as server:
         yield server, state
 
 
@@ -87,10 +93,25 @@ def crash_at_start(report, lines):
         report.add(holds("crash at start: tries", devices[ILL]["restart_count"] == 6, f"{devices[ILL]['restart_count']} restarts", "6"))
 
 
+def full_faults():
+    """Words for a device without memory for more than 256 tokens, or for a pass of a text that is not short."""
+    if KIND == "cpu":
+        return {"oom_above_tokens": 256, "recover_after_s": WELL_AFTER_S}
+    held = scratch("faulty-held")
+    held.write_text("0")
+    return {"held_file": str(held)}
+
+
+def hold_memory(bytes_held):
+    if KIND != "cpu":
+        scratch("faulty-held").write_text(str(bytes_held))
+
+
 def out_of_memory(report, lines):
-    with faulty_server("full", oom_above_tokens=256, recover_after_s=WELL_AFTER_S) as (server, state):
+    with faulty_server("full", **full_faults()) as (server, state):
         known, watch = right_answers(server, lines), Watch(server)
-        whole = watch.devices()["cpu:0"]["batch_tokens_limit"]
+        whole = watch.devices()[WELL]["batch_tokens_limit"]
+        hold_memory(MEMORY)  # all of it: what the process has already it keeps
         # Requests of many texts, so that batches are as large as they may be.
         smallest, end = whole, time.monotonic() + WELL_AFTER_S + BACK_S
         failed = wrong = asked = 0
@@ -98,6 +119,8 @@ def out_of_memory(report, lines):
         with asking(server, lines, known, IN_FLIGHT) as outcome:
             at = 0
             while back is None and time.monotonic() < end:
+                if time.monotonic() > first_start(state) + WELL_AFTER_S:
+                    hold_memory(0)
                 part = [lines[(at + k) % len(lines)] for k in range(256)]
                 at += 256
                 asked += 1

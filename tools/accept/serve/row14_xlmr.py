@@ -6,7 +6,7 @@ import subprocess
 
 import numpy
 
-from programs import MUSTER, PEER_PYTHON, ROOT, scratch
+from programs import KIND, MUSTER, PEER_PYTHON, ROOT, devices, scratch
 from report import at_most, holds
 from serve.running import serving
 from texts import corpus_lines
@@ -93,7 +93,7 @@ def measure(report, arguments):
     models = scratch("rerank-models")
     encoder = write_encoder(models, folder)
     crosses = write_cross_encoders(models, folder)
-    with serving(encoder, *crosses, "--devices", "cpu", "--precision", "fp32", name="xlmr") as server:
+    with serving(encoder, *crosses, "--devices", "cpu" if KIND == "cpu" else devices(1), "--precision", "fp32", name="xlmr") as server:
         check_vectors(report, server, encoder, some_texts(folder, TEXTS, 1))
         queries, documents = some_texts(folder, QUERIES, 2), some_texts(folder, DOCUMENTS, 3)
         for cross in crosses:

@@ -6,13 +6,14 @@ import numpy
 
 import texts
 import vectors
-from programs import MODEL, PEER_PYTHON, PEERS, embed, scratch
+from programs import KIND, MODEL, PEER_PYTHON, PEERS, devices, embed, scratch
 from report import at_least, at_most, holds
 
 TITLE = "MiniLM against sentence-transformers 6.0.1 fp32 on 1,000 texts of all lengths and scripts"
 IS_TIMED = False
 
 TEXT_COUNT = 1000
+ON = () if KIND == "cpu" else ("--devices", devices(2))
 
 
 def measure(report, arguments):
@@ -22,7 +23,7 @@ def measure(report, arguments):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     theirs = vectors.load(theirs_file)
 
-    report.raw["fp32"] = embed(source, scratch("parity-fp32.npy"), "--precision", "fp32")
+    report.raw["fp32"] = embed(source, scratch("parity-fp32.npy"), "--precision", "fp32", *ON)
     ours = vectors.load(scratch("parity-fp32.npy"))
     report.add(holds("rows", ours.shape == theirs.shape, str(ours.shape), str(theirs.shape)))
     difference = float(numpy.abs(ours - theirs).max())
@@ -30,7 +31,7 @@ def measure(report, arguments):
     cosine = vectors.cosines(ours, theirs)
     report.add(at_least("fp32 cosine, the worst", float(cosine.min()), 0.999999, digits=8))
 
-    report.raw["bf16"] = embed(source, scratch("parity-bf16.npy"), "--precision", "bf16")
+    report.raw["bf16"] = embed(source, scratch("parity-bf16.npy"), "--precision", "bf16", *ON)
     cosine = vectors.cosines(vectors.load(scratch("parity-bf16.npy")), theirs)
     report.raw["bf16_cosines_sorted"] = sorted(map(float, cosine))[:20]
     report.add(at_least("bf16 cosine, the worst", float(cosine.min()), 0.999, digits=6))

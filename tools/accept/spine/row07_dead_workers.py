@@ -8,7 +8,7 @@ import time
 
 import texts
 import vectors
-from programs import (CORPUS, children_of, embed, embed_command, is_alive, kill, remove_output, restart_count, scratch,
+from programs import (CORPUS, LIFE_MODEL, children_of, devices, embed, embed_command, is_alive, kill, remove_output, restart_count, scratch,
                       wait_for_growth)
 from report import at_least, holds
 
@@ -16,7 +16,7 @@ TITLE = "kill -9 of a random worker 20 times, SIGSTOP of one, all workers at onc
 IS_TIMED = False
 
 KILL_COUNT = 20
-DEVICES = ("--devices", "2xcpu", "--precision", "fp32")
+DEVICES = ("--devices", devices(2), "--precision", "fp32")
 
 
 class DisturbedRun:
@@ -25,7 +25,7 @@ class DisturbedRun:
     def __init__(self, source, out):
         remove_output(out)
         self.out = out
-        self.process = subprocess.Popen(embed_command(source, out, *DEVICES, "--json", "--quiet"),
+        self.process = subprocess.Popen(embed_command(source, out, *DEVICES, "--json", "--quiet", model=LIFE_MODEL),
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def workers(self):
@@ -99,10 +99,10 @@ def measure(report, arguments):
     report.raw["seed"] = arguments.seed
 
     out = scratch("faults-whole.npy")
-    whole = embed(CORPUS, out, *DEVICES)
+    whole = embed(CORPUS, out, *DEVICES, model=LIFE_MODEL)
     kill_spread_over_the_run(report, CORPUS, generator, whole["wall_seconds"], vectors.file_hash(out))
 
     sample, out = texts.sample_file(), scratch("faults-sample.npy")
-    part = embed(sample, out, *DEVICES)
+    part = embed(sample, out, *DEVICES, model=LIFE_MODEL)
     stop_one(report, sample, generator, part["wall_seconds"], vectors.file_hash(out))
     kill_all(report, sample, part["wall_seconds"], vectors.file_hash(out))

@@ -1,0 +1,88 @@
+// One measurement, from the plan to the result: for the command line, and for each point of a
+// file. Everything that can be refused without a server is refused before one is started.
+#include "cli/bench_measurement.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "bench/run/bench_run.h"
+#include "cli/interrupt.h"
+#include "terminal/text_width.h"
+
+namespace muster {
+namespace {
+
+bool is_cancelled() { return interrupt_signal() != 0; }
+
+// Figures of a run without a single answer would be figures of nothing.
+// The first problem that was seen goes into the error, because it is most likely why all of them
+// failed.
+Status check_answered(const BenchResult& result) {
+  std::string problem = "the time was over before the first";
+  for (const auto& point : result.points) {
+    for (const auto& trial : point.trials) {
+      if (trial.summary.answered > 0) return Done{};
+      if (!trial.samples.problems.empty()) problem = trial.samples.problems.front();
+    }
+  }
+  return Error{ErrorKind::Unavailable, "no request was answered: " + problem};
+}
+
+BenchRunOptions run_options(const BenchPlan& plan, const BenchHooks& hooks) {
+  BenchRunOptions options{.points = plan.points,
+                          .trials = plan.trials,
+                          .cooldown_seconds = plan.cooldown_seconds,
+                          .seed = plan.seed,
+                          .warm_up = plan.warm_up,
+                          .objectives = plan.objectives,
+                          .finds_peak = plan.finds_peak};
+  options.on_trial_begin = hooks.on_trial_begin;
+  options.on_trial_end = hooks.on_trial_end;
+  options.is_cancelled = is_cancelled;
+  options.on_step = say_bench_step;
+  return options;
+}
+
+}  // namespace
+
+void say_bench_step(std::string_view text) { fmt::print(stderr, "muster: {}\n", printable(text)); }
+
+Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
+                            const BenchHooks& hooks) {
+  const auto& field = context.config.at(SettingId::Field);
+  plan.field = field.value.value_or(plan.field);
+  plan.is_field_asked_for = field.origin == Origin::Flag;
+  auto options = run_options(plan, hooks);
+  if (plan.tokenizer) options.count_tokens = MUSTER_TRY(token_counter(*plan.tokenizer));
+  catch_interrupts();
+  if (!plan.is_url()) say_bench_step(fmt::format("starting a server with {}", plan.subject));
+  const auto server = MUSTER_TRY(open_bench_server(context, plan));
+  // A server that this command has started serves the one model of the plan; another one is asked
+  // for its list.
+  if (plan.task != BenchTask::Http && plan.api.model.empty() && plan.is_url()) {
+    plan.api.model = MUSTER_TRY(first_listed_model(context, server));
+  }
+  const auto requests = MUSTER_TRY(make_bench_requests(plan, server));
+  options.target = &server.target;
+  options.requests = &requests;
+  if (server.own) options.server_cpu_seconds = [&server] { return server.own->cpu_seconds(); };
+  BenchResult result{.api = std::string(bench_api_name(plan.api.api)),
+                     .url = plan.subject.substr(0, plan.subject.find('?')),
+                     .model = plan.api.model,
+                     .server = {},
+                     .command = context.words,
+                     .settings = given_flags(context.arguments),
+                     .environment = find_environment(),
+                     .points = {},
+                     .order = {}};
+  MUSTER_TRY(hooks.on_ready(server));
+  MUSTER_TRY(run_bench(options, result));
+  if (server.own) MUSTER_TRY(server.own->check_running());
+  MUSTER_TRY(check_answered(result));
+  MUSTER_TRY(hooks.on_measured(server, result));
+  return result;
+}
+
+}  // namespace muster

@@ -1,0 +1,114 @@
+// A server goes on when one of its devices fails, which is what servers are for. A point that was
+// measured on fewer devices than it names is not that point, so it is asked at the end; and it is
+// ready with the first of them, so it is asked at the begin, too.
+#include "cli/sweep/server_account.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+Json member(const Json& json, const char* name) {
+  return json.is_object() && json.contains(name) ? json[name] : Json();
+}
+
+std::string text_of(const Json& json, const char* name) {
+  const auto value = member(json, name);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::uint64_t number_of(const Json& json, const char* name) {
+  const auto value = member(json, name);
+  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+}
+
+std::uint64_t held_by(const Json& device) {
+  std::uint64_t weights = 0;
+  std::uint64_t load_peak = 0;
+  for (const auto& model : member(device, "models")) {
+    weights += number_of(model, "weights_bytes");
+    load_peak = std::max(load_peak, number_of(model, "load_peak_bytes"));
+  }
+  return std::max(load_peak, weights + number_of(device, "activation_peak_bytes"));
+}
+
+std::string not_ready(std::string_view name, const Json& json) {
+  const auto state = text_of(json, "state");
+  if (state.empty() || state == "ready") return {};
+  const auto reason = text_of(json, "reason");
+  return fmt::format("{} is {}{}{}", name, state, reason.empty() ? "" : ": ", reason);
+}
+
+// One that is ready now and was not in between: others, or a new process, had its work meanwhile.
+std::string was_away(std::string_view name, const Json& worker) {
+  const auto times = number_of(worker, "restart_count") + number_of(worker, "quarantine_count");
+  if (times == 0) return {};
+  return fmt::format("{} was not ready all the time: its worker was started again or checked",
+                     name);
+}
+
+// It has not worked yet, and will: nothing has gone wrong so far.
+bool is_coming(const Json& worker) {
+  if (number_of(worker, "restart_count") > 0) return false;
+  const auto state = text_of(worker, "state");
+  if (state != "ready") return state == "starting";
+  for (const auto& model : member(worker, "models")) {
+    const auto model_state = text_of(model, "state");
+    if (model_state == "absent" || model_state == "loading") return true;
+  }
+  return false;
+}
+
+// A decoder has a worker of its own; a device without models has none.
+bool has_one_coming(const Json& device) {
+  for (const auto& decoder : member(device, "decoders")) {
+    if (is_coming(decoder)) return true;
+  }
+  return !member(device, "models").empty() && is_coming(device);
+}
+
+// The first that is wrong; empty: it worked all the time. A decoder has a worker of its own.
+std::string fault_of(const std::string& name, const Json& device) {
+  for (const auto& decoder : member(device, "decoders")) {
+    if (auto fault = not_ready(name, decoder); !fault.empty()) return fault;
+    if (auto fault = was_away(name, decoder); !fault.empty()) return fault;
+  }
+  if (member(device, "models").empty()) return {};
+  if (auto fault = not_ready(name, device); !fault.empty()) return fault;
+  for (const auto& model : member(device, "models")) {
+    if (auto fault = not_ready(name, model); !fault.empty()) return fault;
+  }
+  return was_away(name, device);
+}
+
+}  // namespace
+
+ServerAccount read_server_account(const std::string& models_answer,
+                                  const std::string& devices_answer) {
+  ServerAccount account;
+  const auto models = Json::parse(models_answer, nullptr, /*allow_exceptions=*/false);
+  const auto listed = member(models, "data");
+  if (listed.is_array() && !listed.empty()) {
+    const auto precision = text_of(listed.front(), "precision");
+    if (!precision.empty()) account.precision = precision;
+  }
+  const auto answer = Json::parse(devices_answer, nullptr, /*allow_exceptions=*/false);
+  for (const auto& device : member(answer, "devices")) {
+    const auto name = text_of(device, "name");
+    if (name.empty()) continue;
+    if (const auto most = held_by(device); most > 0) account.held[name] = most;
+    if (has_one_coming(device)) account.coming.push_back(name);
+    if (auto fault = fault_of(name, device); !fault.empty()) {
+      account.faults.push_back(std::move(fault));
+    }
+  }
+  return account;
+}
+
+}  // namespace muster

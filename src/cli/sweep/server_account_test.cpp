@@ -1,0 +1,104 @@
+#include "cli/sweep/server_account.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using Held = std::map<std::string, std::uint64_t>;
+using Faults = std::vector<std::string>;
+using Names = std::vector<std::string>;
+
+ServerAccount of_devices(const std::string& devices) {
+  return read_server_account("", R"({"devices":[)" + devices + "]}");
+}
+
+TEST(ServerAccount, HasTheMostThatAWorkerCounted) {
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cuda:0","activation_peak_bytes":30,
+     "models":[{"weights_bytes":100,"load_peak_bytes":120},{"weights_bytes":5,"load_peak_bytes":9}]},
+    {"name":"cuda:1","activation_peak_bytes":0,
+     "models":[{"weights_bytes":100,"load_peak_bytes":190}]},
+    {"name":"cpu:0","activation_peak_bytes":0,"models":[]})")
+                .held,
+            (Held{{"cuda:0", 135}, {"cuda:1", 190}}));
+}
+
+TEST(ServerAccount, NamesTheDevicesThatDidNotWorkAllTheTime) {
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cuda:0","state":"ready","restart_count":0,"models":[{"state":"ready"}]},
+    {"name":"cuda:1","state":"ready","restart_count":1,"models":[{"state":"ready"}]},
+    {"name":"cuda:2","state":"given up","reason":"exit code 3","models":[{"state":"absent"}]},
+    {"name":"cuda:3","state":"ready","models":[{"state":"failed","reason":"no memory"}]},
+    {"name":"cuda:4","state":"ready","quarantine_count":1,"models":[{"state":"ready"}]})")
+                .faults,
+            (Faults{"cuda:1 was not ready all the time: its worker was started again or checked",
+                    "cuda:2 is given up: exit code 3", "cuda:3 is failed: no memory",
+                    "cuda:4 was not ready all the time: its worker was started again or checked"}));
+}
+
+// Where only a decoder is served, the device itself has no worker of the other kind.
+TEST(ServerAccount, LooksAtTheDecodersOfADevice) {
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cpu:0","state":"given up","models":[],"decoders":[{"name":"d","state":"ready"}]},
+    {"name":"cpu:1","state":"ready","models":[],"decoders":[{"name":"d","state":"starting"}]})")
+                .faults,
+            Faults{"cpu:1 is starting"});
+}
+
+// A reply whose worker is lost goes on in a new one, and is answered all the same.
+TEST(ServerAccount, NamesTheDeviceWhoseDecoderWasStartedAgain) {
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cpu:0","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"ready","restart_count":0}]},
+    {"name":"cpu:1","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"ready","restart_count":1}]})")
+                .faults,
+            Faults{"cpu:1 was not ready all the time: its worker was started again or checked"});
+}
+
+// A server is ready with its first device. The others are waited for while nothing is wrong with
+// them; what is wrong is told when the point was measured.
+TEST(ServerAccount, NamesTheDevicesThatAreStillToCome) {
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cuda:0","state":"ready","restart_count":0,"models":[{"state":"ready"}]},
+    {"name":"cuda:1","state":"starting","restart_count":0,"models":[{"state":"absent"}]},
+    {"name":"cuda:2","state":"ready","restart_count":0,
+     "models":[{"state":"ready"},{"state":"loading"}]},
+    {"name":"cuda:3","state":"starting","restart_count":1,"models":[{"state":"loading"}]},
+    {"name":"cuda:4","state":"given up","restart_count":0,"models":[{"state":"absent"}]},
+    {"name":"cuda:5","state":"restarting","restart_count":0,"models":[{"state":"absent"}]},
+    {"name":"cuda:6","state":"ready","restart_count":0,"models":[{"state":"failed"}]},
+    {"name":"cuda:7","state":"starting","restart_count":0,"models":[]})")
+                .coming,
+            (Names{"cuda:1", "cuda:2"}));
+  EXPECT_EQ(of_devices(R"(
+    {"name":"cpu:0","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"starting","restart_count":0}]},
+    {"name":"cpu:1","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"restarting","restart_count":1}]},
+    {"name":"cpu:2","state":"ready","models":[],
+     "decoders":[{"name":"d","state":"ready","restart_count":0}]})")
+                .coming,
+            Names{"cpu:0"});
+}
+
+TEST(ServerAccount, SaysWhatTheModelComputesIn) {
+  EXPECT_EQ(read_server_account(R"({"data":[{"id":"m","precision":"bf16"}]})", "").precision,
+            "bf16");
+  EXPECT_EQ(read_server_account(R"({"data":[]})", "").precision, std::nullopt);
+}
+
+TEST(ServerAccount, IsEmptyOfWhatIsNoAnswer) {
+  for (const auto* text :
+       {"", "[]", "{}", R"({"devices":3,"data":4})", R"({"devices":[3,{"name":4}],"data":[5]})",
+        R"({"devices":[{"name":"a","models":[3]}]})"}) {
+    const auto account = read_server_account(text, text);
+    EXPECT_TRUE(account.held.empty() && account.faults.empty() && account.coming.empty() &&
+                !account.precision)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster

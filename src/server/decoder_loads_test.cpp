@@ -1,0 +1,154 @@
+// Decoders that are loaded and unloaded over HTTP while a server runs, and why one is not loaded.
+// They count (stand_ins/counting_worker).
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "base/text.h"
+#include "server/generation_fixture.h"
+#include "serving/decoder_memory.h"
+
+namespace muster {
+namespace {
+
+class DecoderLoads : public GenerationFixture {};
+
+TEST_F(DecoderLoads, ADecoderIsLoadedAndUnloadedBesideModelsThatEmbed) {
+  add_decoder("");
+  start();
+  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
+  const auto loaded = post("/v1/models/load", wanted.dump());
+  ASSERT_EQ(loaded.status, 200) << loaded.body;
+  EXPECT_EQ(json(loaded)["id"], "second");
+  EXPECT_EQ(json(loaded)["task"], "generate");
+  EXPECT_EQ(json(loaded)["state"], "ready");
+  EXPECT_EQ(json(post("/v1/completions",
+                      R"({"model":"second","prompt":"x","max_tokens":1})"))["choices"][0]["text"],
+            "y");
+  EXPECT_EQ(message(post("/v1/models/load", wanted.dump())),
+            "Invalid 'name': a model of that name is there: second.");
+  const Json as_tiny{{"model", (folder_ / "counting").string()}, {"name", "tiny"}};
+  EXPECT_EQ(message(post("/v1/models/load", as_tiny.dump())),
+            "Invalid 'name': a model of that name is there: tiny.");
+
+  const auto unloaded = post("/v1/models/unload", R"({"model":"second"})");
+  EXPECT_EQ(
+      json(unloaded),
+      Json({{"id", "second"}, {"object", "model"}, {"state", "absent"}, {"in_flight_replies", 0}}));
+  EXPECT_EQ(get("/v1/models/second").status, 404);
+  const auto gone = post("/v1/completions", R"({"model":"second","prompt":"x"})");
+  EXPECT_EQ(gone.status, 404) << gone.body;
+  EXPECT_EQ(json(gone)["error"]["code"], "model_not_found");
+  EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 404);
+  EXPECT_EQ(post("/v1/embeddings", R"({"model":"tiny","input":"a"})").status, 200);
+}
+
+// What lies at a path is told to the log alone, by its name.
+TEST_F(DecoderLoads, WhatIsNoModelFileIsNamedInTheLog) {
+  std::string log;
+  hooks_.log = [&log](const LogLine& line) { log += std::string(line.message) + "\n"; };
+  start_counting();
+  ASSERT_EQ(::mkfifo((folder_ / "p.gguf").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder_ / "f.gguf");
+  for (const auto* name : {"p.gguf", "f.gguf", "none.gguf", "pipe"}) {
+    const auto answer =
+        post("/v1/models/load", Json{{"model", (folder_ / name).string()}, {"name", "x"}}.dump());
+    EXPECT_EQ(answer.status, 404) << answer.body;
+    EXPECT_EQ(
+        message(answer),
+        "The model cannot be loaded: the server's log says why, under the id of this request");
+  }
+  loop_.stop();
+  thread_.join();
+  for (const std::string cause : {"p.gguf: a pipe, not a file", "f.gguf: a folder, not a file",
+                                  "none.gguf: no such file", "pipe: a pipe, not a model folder"}) {
+    const auto line = "model x: not loaded: " + (folder_ / cause).string() + ", asked for by ";
+    EXPECT_NE(log.find(line), std::string::npos) << cause << "\n" << log;
+  }
+}
+
+// 499 is for clients that left; this one is still there.
+TEST_F(DecoderLoads, ALoadThatAnUnloadOvertakesIsToldSo) {
+  add_decoder("");
+  start();
+  ::setenv("COUNTING_WORKER", "hang_at_load", 1);
+  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
+  const auto client = begin_post("/v1/models/load", wanted.dump());
+  while (get("/v1/models/second").status != 200) std::this_thread::yield();
+  EXPECT_EQ(post("/v1/models/unload", R"({"model":"second"})").status, 200);
+  const auto answer = read_until(client, "conflict");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 409 Conflict\r\n")) << answer;
+  EXPECT_NE(answer.find("the model was unloaded while it was loading: second"), std::string::npos)
+      << answer;
+  EXPECT_EQ(get("/metrics").body.find(R"(status="499")"), std::string::npos);
+}
+
+TEST_F(DecoderLoads, WhatDecodersDoNotHaveIsNamedByItsField) {
+  start_counting();
+  const auto refused = [&](const char* field, const Json& value) {
+    const auto answer =
+        post("/v1/models/load",
+             Json{{"model", (folder_ / "counting").string()}, {"name", "second"}, {field, value}}
+                 .dump());
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    EXPECT_EQ(json(answer)["error"]["param"], field) << answer.body;
+    return message(answer);
+  };
+  EXPECT_EQ(refused("pooling", "mean"),
+            "Invalid 'pooling': second: a model that generates has no pooling.");
+  refused("normalize", true);
+  refused("prompt_name", "query");
+  refused("precision", "fp16");
+  refused("devices", Json::array({"cpu:9"}));
+  EXPECT_EQ(post("/v1/models/load", R"({"model":"/no/such/file.gguf"})").status, 404);
+}
+
+// Each of two devices holds one and a half workers. Keys and values of one: 4 contexts of 128
+// tokens and a block of 16, each token 2 x 2 layers x 2 heads x 8 values x 2 bytes.
+TEST_F(DecoderLoads, OneThatDoesNotFitIsRefusedWithItsFigures) {
+  add_decoder("");
+  options_.models.clear();
+  const auto demand = decoder_demand(folder_ / "counting", DecoderPrecision::Own, 128);
+  ASSERT_TRUE(demand) << demand.error().message;
+  const auto needed = demand->total() + 4ULL * (128 + 16) * 128;
+  options_.machine.classes.push_back({.model = "CPU", .kind = DeviceKind::Cpu, .memory_bytes = 0});
+  for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+    options_.machine.devices.push_back(
+        {.kind = DeviceKind::Cpu, .free_bytes = needed + needed / 2});
+  }
+  start();
+  const Json wanted{{"model", (folder_ / "counting").string()}, {"name", "second"}};
+  const auto refused = post("/v1/models/load", wanted.dump());
+  EXPECT_EQ(refused.status, 429) << refused.body;
+  EXPECT_EQ(json(refused)["error"]["code"], "rate_limit_exceeded");
+  EXPECT_TRUE(message(refused).starts_with("second needs " + human_bytes(needed) +
+                                           " on each device (weights "))
+      << refused.body;
+  EXPECT_NE(message(refused).find(" and cpu:0 has " + human_bytes(needed / 2) + " left: unload "),
+            std::string::npos)
+      << refused.body;
+  EXPECT_EQ(get("/v1/models/second").status, 404);
+  const auto ask = [&](const char* model) {
+    return post("/v1/completions",
+                Json{{"model", model}, {"prompt", "x"}, {"max_tokens", 1}}.dump())
+        .status;
+  };
+  EXPECT_EQ(ask("chat"), 200) << "the one that is there is as ever";
+  EXPECT_EQ(ask("second"), 404);
+
+  EXPECT_EQ(post("/v1/models/unload", R"({"model":"chat"})").status, 200);
+  // Its workers count until they are gone.
+  int status = 429;
+  while (status == 429) status = post("/v1/models/load", wanted.dump()).status;
+  EXPECT_EQ(status, 200);
+  EXPECT_EQ(ask("second"), 200);
+}
+
+}  // namespace
+}  // namespace muster

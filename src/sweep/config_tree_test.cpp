@@ -1,0 +1,59 @@
+#include "sweep/config_tree.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+std::string refusal(const std::string& text) {
+  const auto tree = parse_config_tree(text, "b.yaml");
+  EXPECT_FALSE(tree) << text;
+  return tree ? "" : tree.error().message;
+}
+
+TEST(ConfigTree, KeepsTheLinesOfKeys) {
+  const auto tree = parse_config_tree("a: 1\nb:\n  - x\n  - [y, 'z']\nc: {d:\n  2}\n", "b.yaml");
+  ASSERT_TRUE(tree) << tree.error().message;
+  ASSERT_EQ(tree->kind, Kind::Mapping);
+  EXPECT_EQ(tree->keys, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(tree->values[0].text, "1");
+  EXPECT_EQ(tree->values[0].line, 1);
+  const auto& list = tree->values[1];
+  EXPECT_EQ(list.line, 2) << "where its key stands";
+  ASSERT_EQ(list.values.size(), 2U);
+  EXPECT_EQ(list.values[1].line, 4);
+  EXPECT_EQ(list.values[1].values[1].text, "z");
+  EXPECT_EQ(tree->values[2].values[0].line, 5) << "and not where the value does";
+}
+
+TEST(ConfigTree, TellsWhatIsEmptyFromWhatIsNot) {
+  EXPECT_EQ(parse_config_tree("", "b.yaml")->kind, Kind::Nothing);
+  EXPECT_EQ(parse_config_tree("# nothing\n", "b.yaml")->kind, Kind::Nothing);
+  EXPECT_EQ(parse_config_tree("a:\n", "b.yaml")->values[0].kind, Kind::Nothing);
+  EXPECT_EQ(parse_config_tree("a: null\n", "b.yaml")->values[0].kind, Kind::Nothing);
+  EXPECT_EQ(parse_config_tree("a: \"\"\n", "b.yaml")->values[0].kind, Kind::Plain);
+  EXPECT_EQ(parse_config_tree("[0, 1]", "b.yaml")->kind, Kind::List);
+}
+
+TEST(ConfigTree, SaysLineAndReason) {
+  EXPECT_EQ(refusal("a: 1\nb: @x\n"), "b.yaml:2: no YAML: unknown token");
+  EXPECT_EQ(refusal("a: 1\nb: 2\na: 3\n"), "b.yaml:3: a stands twice");
+  EXPECT_EQ(refusal("a: &x 1\nb: *x\n"), "b.yaml:2: references (*name) are not allowed here");
+  EXPECT_EQ(refusal("a: 1\n---\nb: 2\n"),
+            "b.yaml: more than one document (a line \"---\" begins another)");
+  EXPECT_EQ(refusal("? [a]\n: 1\n"), "b.yaml:1: a key must be a plain name");
+  EXPECT_EQ(refusal("[[[[[[[[[1]]]]]]]]]"), "b.yaml:1: too many levels");
+}
+
+TEST(ConfigTree, SurvivesDeepNestingAndManyValues) {
+  EXPECT_FALSE(parse_config_tree(std::string(100'000, '['), "b.yaml"));
+  EXPECT_FALSE(parse_config_tree(std::string(100'000, '{'), "b.yaml"));
+  std::string many = "[0";
+  for (int i = 0; i < 100'001; ++i) many += ",0";
+  EXPECT_EQ(refusal(many + "]"), "b.yaml:1: too many values");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,73 @@
+"""A device whose memory others take while a server uses it, and give back."""
+
+import json
+import re
+import time
+
+import numpy
+
+from gpu_path.standin import BIN, run_tests, skip_reason  # noqa: F401  a row is asked for it
+from programs import ROOT, scratch
+from report import holds
+from serve.running import serving
+from texts import corpus_lines
+
+TITLE = "Memory for 1/2, 1/4 and 1/10 of what a batch needs: right vectors, and whole batches again"
+IS_TIMED = False
+
+MODEL = ROOT / "tests" / "models" / "tiny"
+MEMORY = 1 << 30  # of a stand-in: spec/standin_device.h
+TEXTS = 2000
+BACK_S = 60
+BUDGET = re.compile(r"the GPU's memory is .*: it computes (\d+) tokens at once, not (\d+)")  # src/worker/memory_notices.h
+
+
+def device(server):
+    return json.loads(server.get("/v1/devices")[1])["devices"][0]
+
+
+def whole_pass(budgets):
+    """The tokens at once before memory was short."""
+    return int(budgets[0][1])
+
+
+def ask(server, lines):
+    return numpy.array([row for at in range(0, len(lines), 500) for row in server.embed(lines[at:at + 500], timeout_s=120)])
+
+
+def measure(report, arguments):
+    run_tests(report, "engine_test", {
+        "GpuTest.WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain": "passes in the engine: the same bits, and whole ones again",
+    }, {"GPU_TEST_DEVICE": "standin"})
+    lines = [line for line in corpus_lines() if line.strip()][:TEXTS]
+    held = scratch("memory-held")
+    held.write_text("0")
+    words = {"standin:0": {"held_file": str(held)}}
+    with serving(MODEL, "--devices", "1xstandin", "--no-cache-enabled", "--precision", "fp32", muster=BIN / "muster",
+                 environment={"STANDIN": json.dumps(words)}, name="memory") as server:
+        expected = ask(server, lines)
+        before = device(server)
+        report.raw["before"] = before
+        needed, weights = before["activation_peak_bytes"], before["models"][0]["weights_bytes"]
+        for part in (2, 4, 10):
+            # The weights and what a pass keeps stay; beyond them so much is left.
+            held.write_text(str(MEMORY - weights - needed // part))
+            same = numpy.array_equal(ask(server, lines), expected)
+            report.raw[f"1/{part}"] = device(server)
+            report.add(holds(f"1/{part} of {needed:,} bytes: vectors", same, "the same bits" if same else "others", "the same bits"))
+            budgets = BUDGET.findall(server.log.read_text(errors="replace"))
+            report.add(holds(f"1/{part}: the budget is printed", bool(budgets) and int(budgets[-1][0]) < whole_pass(budgets),
+                             f"{budgets[-1][0]} tokens at once" if budgets else "no", "yes"))
+        held.write_text("0")
+        end = time.monotonic() + BACK_S
+        while time.monotonic() < end:
+            ask(server, lines)
+            budgets = BUDGET.findall(server.log.read_text(errors="replace"))
+            now = device(server)
+            if int(budgets[-1][0]) == whole_pass(budgets) and now["batch_tokens_limit"] == before["batch_tokens_limit"]:
+                break
+        report.raw |= {"after": now, "budgets": budgets}
+        report.add(holds("memory is back: tokens in a batch", now["batch_tokens_limit"] == before["batch_tokens_limit"],
+                         str(now["batch_tokens_limit"]), str(before["batch_tokens_limit"])))
+        report.add(holds("memory is back: tokens at once", int(budgets[-1][0]) == whole_pass(budgets), budgets[-1][0],
+                         str(whole_pass(budgets))))

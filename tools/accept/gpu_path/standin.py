@@ -1,0 +1,29 @@
+"""What rows on the stand-in share: the tree of ./test, where the stand-in lies beside the worker, and its tests."""
+
+import json
+import os
+import subprocess
+
+from programs import TESTS, scratch
+from report import holds
+
+TREE = TESTS / "plain"
+BIN = TREE / "bin"
+
+
+def skip_reason():
+    return None if (BIN / "libmuster-standin.so").exists() else "there is no stand-in device (./test builds it)"
+
+
+def run_tests(report, program, names, environment=None):
+    """A check for each of the tests: {name: what it shows}."""
+    results = scratch(f"{program}.json")
+    done = subprocess.run([BIN / program, f"--gtest_filter={':'.join(names)}", f"--gtest_output=json:{results}"],
+                          capture_output=True, text=True, env={**os.environ, **(environment or {})})
+    report.raw[program] = json.loads(results.read_text()) if results.exists() else done.stdout[-4000:]
+    suites = report.raw[program].get("testsuites", []) if results.exists() else []
+    found = {f"{suite['name']}.{test['name']}": test for suite in suites for test in suite["testsuite"]}
+    for name, words in names.items():
+        test = found.get(name)
+        is_well = test is not None and test["result"] == "COMPLETED" and not test.get("failures")
+        report.add(holds(words, is_well, f"{name} {'passed' if is_well else 'did not pass'}", "passed"))
