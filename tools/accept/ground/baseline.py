@@ -10,6 +10,7 @@ import time
 
 import engine_bench
 import programs
+import run_interleaved
 import texts
 from programs import MODEL, embed, scratch
 from report import at_least, at_most, holds
@@ -112,15 +113,14 @@ def parts():
 
 
 def pairs(rounds):
-    """Figures of each build, a dict a round. The builds take turns part by part and not round by round: a machine that others
-    use, too, has been seen to become a quarter slower within minutes."""
-    measured = parts()
+    """Figures of each build, a dict a round. The builds take turns part by part: a machine that others use, too, has been seen to
+    become a quarter slower within minutes."""
     samples = {name: [{} for _ in range(rounds)] for name in sides()}
-    for index in range(rounds):
-        for at, part in enumerate(measured):
-            order = list(sides().items())
-            for name, muster in order if (index + at) % 2 == 0 else reversed(order):
-                samples[name][index] |= part(muster)
+    for part in parts():
+        found = run_interleaved.interleave({name: functools.partial(part, muster) for name, muster in sides().items()}, rounds)
+        for name, rounds_of_part in found.items():
+            for figures, more in zip(samples[name], rounds_of_part):
+                figures |= more
     return samples
 
 
