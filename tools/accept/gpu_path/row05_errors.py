@@ -64,8 +64,11 @@ def case(report, what, words, can_mend, lines):
                      f"{outcome.get('failed', [])[:2]}", "0"))
     if can_mend is None:
         return
-    took = aside - gone if gone is not None and aside is not None else 99
-    report.add(at_most(f"{what}: {'replaced' if can_mend is True else 'put aside'} within", took, ASIDE_S + SEEN_S, 2, " s"))
+    within = f"{what}: {'replaced' if can_mend is True else 'put aside'} within"
+    if gone is None or aside is None:
+        report.add(holds(within, False, f"not seen in {NOTICED_S} s", f"<= {ASIDE_S + SEEN_S} s"))
+    else:
+        report.add(at_most(within, aside - gone, ASIDE_S + SEEN_S, 2, " s"))
     report.add(holds(f"{what}: the device is named", ILL in log, "yes" if ILL in log else "no"))
 
 
