@@ -83,10 +83,11 @@ std::string label_of(const Json& record, const std::vector<std::string>& swept) 
   return label;
 }
 
+// A valid point is before every other, also where its rate is not known.
 std::string verdict_text(const std::vector<Json>& records, const std::vector<std::string>& swept,
                          std::size_t width) {
   const auto best = std::ranges::max_element(records, {}, [](const Json& record) {
-    return is_valid(record) ? value_of(record, kFigures[0]).value_or(-1) : -1;
+    return is_valid(record) ? value_of(record, kFigures[0]).value_or(-1) : -2;
   });
   if (!is_valid(*best)) return "no point is valid\n";
   const auto label = label_of(*best, swept);

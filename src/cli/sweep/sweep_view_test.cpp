@@ -45,6 +45,10 @@ TEST(SweepText, SaysWhereNothingCanBeTrusted) {
   EXPECT_EQ(sweep_text({}, {}, 80), "no point was measured\n");
   EXPECT_TRUE(sweep_text({record_of(1, 5, false)}, {}, 80).starts_with("no point is valid\n"));
   EXPECT_TRUE(sweep_text({record_of(1, 5)}, {}, 80).starts_with("5 prompts/s\n"));
+  auto unknown = record_of(8, 5);
+  unknown["summary"]["throughput_prompts_per_second"] = nullptr;
+  EXPECT_TRUE(sweep_text({record_of(1, 5, false), unknown}, {}, 80).starts_with("- prompts/s\n"))
+      << "one point is valid";
 }
 
 TEST(SweepText, SaysThatARowIsNotSteady) {
