@@ -119,6 +119,17 @@ Status check_batch(const SweepConfig& config, const SweepPoint& point, const std
                            samples == 1 ? "is" : "are", samples));
 }
 
+// More would be told in the result than were ever under way.
+Status check_clients(const SweepConfig& config, const SweepPoint& point, const std::string& task) {
+  const auto clients = point.count(K::Clients);
+  const auto requests = load_of(point, task).requests;
+  if (clients <= requests) return Done{};
+  return wrong(config, K::Clients,
+               fmt::format("asks for {} requests at once, and there {} {}, of {} texts each",
+                           clients, requests == 1 ? "is" : "are", requests,
+                           point.count(K::BatchSize) + (task == "rerank" ? 1 : 0)));
+}
+
 std::string value_of(const std::map<std::string, std::string>& values, const std::string& key) {
   const auto found = values.find(key);
   return found == values.end() ? std::string() : found->second;
@@ -212,6 +223,7 @@ Result<std::vector<SweepPoint>> sweep_points(const SweepConfig& config, const Sw
     point.label = label_of(point, axes);
     point.number = number++;
     MUSTER_TRY(check_batch(config, point, facts.task));
+    MUSTER_TRY(check_clients(config, point, facts.task));
     point.named_devices = point.at(K::DeviceIds);
     const auto devices = facts.devices.find(point.named_devices);
     if (devices != facts.devices.end()) point.at(K::DeviceIds) = devices->second;

@@ -60,8 +60,8 @@ std::vector<NamedDevices> named_devices(const SweepConfig& config);
 /// shuffles. Points that turn out to be the same one, because devices are missing, are one.
 ///
 /// Errors: InvalidArgument, with the place: a data set without texts or with too few, more made
-/// texts than a run has, a batch that is larger than the samples, more than 10,000 points. Threads:
-/// pure.
+/// texts than a run has, a batch that is larger than the samples, more clients than requests, more
+/// than 10,000 points. Threads: pure.
 Result<std::vector<SweepPoint>> sweep_points(const SweepConfig& config, const SweepFacts& facts);
 
 /// The requests of a point and the texts that each takes; the texts of the last one may begin

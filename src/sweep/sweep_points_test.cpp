@@ -156,6 +156,14 @@ TEST(SweepPoints, RefuseASweepThatCannotBe) {
                     {.task = "rerank"}),
             "b.yaml: scenario.input_shapes.batch_size wants 2 texts at once, and there is 1")
       << "a query and a document";
+  const auto with_clients = [](const std::string& clients) {
+    return "backend: {model: m}\nscenario: {num_samples: 64, clients: " + clients +
+           ", input_shapes: {batch_size: 8}}\n";
+  };
+  EXPECT_EQ(refusal(with_clients("[1, 16]"), {.task = "embed"}),
+            "b.yaml:2: scenario.clients asks for 16 requests at once, and there are 8, of 8 texts "
+            "each");
+  EXPECT_EQ(points_of(with_clients("[1, 8]"), {.task = "embed"}).size(), 2U);
   std::string many;
   for (int i = 1; i <= 101; ++i) many += (i > 1 ? "," : "") + std::to_string(i);
   EXPECT_EQ(refusal("backend: {model: m}\nscenario: {num_samples: 1000, clients: [" + many +

@@ -209,7 +209,7 @@ TEST_F(BenchRunCommand, EndsWhereTheFirstThreePointsCannotBeMeasured) {
       });
   ASSERT_TRUE(server) << server.error().message;
   write_slow_sweep("http://127.0.0.1:" + std::to_string((*server)->port()));
-  const auto finished = run({"scenario.num_samples=3"});
+  const auto finished = run({"scenario.num_samples=6"});
   EXPECT_EQ(finished.exit_code, 6) << finished.err;
   EXPECT_NE(finished.err.find("muster: point 3 of 6: "), std::string::npos) << finished.err;
   EXPECT_EQ(finished.err.find("muster: point 4 of 6: "), std::string::npos) << finished.err;
