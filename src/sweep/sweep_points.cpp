@@ -38,7 +38,8 @@ bool is_number(std::string_view text) {
 // "0,1" of cuda is "cuda:0,cuda:1"; names stay as they are.
 std::string device_names(const std::string& ids, const std::string& kind) {
   std::vector<std::string> names;
-  for (const auto& id : split(ids, ',')) {
+  for (const auto& piece : split(ids, ',')) {
+    const std::string id(trim(piece));  // of "0, 1", one text
     names.push_back(is_number(id) ? fmt::format("{}:{}", kind, id) : id);
   }
   return fmt::format("{}", fmt::join(names, ","));

@@ -190,6 +190,8 @@ TEST(NamedDevices, SayWhereTheyStand) {
   EXPECT_EQ(named[1].list, "2xcpu");
   EXPECT_EQ(named[2].list, "cpu:0,cuda:1");
   EXPECT_EQ(named[2].place, "b.yaml:4: backend.device_ids");
+  EXPECT_EQ(named_devices(config_of("backend: {model: m, device_ids: \"0, 1\"}\n")).front().list,
+            "cuda:0,cuda:1");
   EXPECT_EQ(named_devices(config_of("backend: {model: m, device: gpu}\n")).front().list, "cuda");
   EXPECT_EQ(named_devices(config_of("backend: {model: m}\n")).front().list, "auto");
   EXPECT_TRUE(named_devices(config_of("backend: {url: \"http://h\"}\n")).empty());
