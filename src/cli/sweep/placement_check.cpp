@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -26,9 +27,9 @@ using K = SweepKey;
 // sixty thousand, and a word is two tokens at most.
 constexpr std::uint64_t kMadeTokens = 1'024;
 
-// "1" is the device of that number among those of the file; a name is itself.
-bool names(const std::string& key, const std::string& device) {
-  return device == key || device.ends_with(":" + key);
+// "1" is the device of that number, and "1:0" a slice of it; a name is itself.
+bool names(std::string_view key, std::string_view device) {
+  return device == key || device.substr(device.find(':') + 1) == key;
 }
 
 std::string names_of(const std::vector<Device>& devices) {
@@ -62,6 +63,37 @@ Workload workload_of(const SweepPoint& point, const SweepFacts& facts,
 
 }  // namespace
 
+Result<MemoryLimits> limits_of(std::string_view max_memory, const std::string& place,
+                               const std::vector<std::string>& requested,
+                               const std::vector<Device>& devices) {
+  MemoryLimits limits;
+  if (max_memory.empty()) return limits;
+  for (const auto& entry : split(max_memory, ',')) {
+    const auto equals = entry.find('=');
+    const auto key = entry.substr(0, equals);
+    const auto is_it = [&key](const std::string& device) { return names(key, device); };
+    if (std::ranges::none_of(requested, is_it)) {
+      return invalid_error(
+          fmt::format("{}: no device {} in backend.device_ids, which are {}{}", place, key,
+                      fmt::join(requested, ", "),
+                      key == "cpu" || key == "disk" ? "; nothing is offloaded to it" : ""));
+    }
+    const auto bytes = parse_memory_size(entry.substr(equals + 1));
+    if (!bytes) return Error{bytes.error().kind, place + ": " + bytes.error().message};
+    std::vector<Device> meant;
+    std::ranges::copy_if(devices, std::back_inserter(meant), is_it, &Device::name);
+    if (meant.size() > 1) {
+      return invalid_error(fmt::format("{}: {} is one of {}: write its whole name", place, key,
+                                       names_of(meant)));
+    }
+    if (meant.empty()) continue;
+    if (!limits.emplace(meant.front().name(), *bytes).second) {
+      return invalid_error(fmt::format("{}: {} has two limits", place, meant.front().name()));
+    }
+  }
+  return limits;
+}
+
 Result<PlacementCheck> PlacementCheck::create(const CommandContext& context,
                                               const SweepConfig& config, const SweepFacts& facts,
                                               std::vector<std::string> requested) {
@@ -71,29 +103,6 @@ Result<PlacementCheck> PlacementCheck::create(const CommandContext& context,
       std::ranges::any_of(lists, [](const NamedDevices& one) { return may_name_gpus(one.list); });
   made.machine_ = MUSTER_TRY(find_machine(context.config, context.clock, wants_gpus));
   return made;
-}
-
-Result<MemoryLimits> PlacementCheck::limits_of(const SweepPoint& point,
-                                               const std::vector<Device>& devices) const {
-  MemoryLimits limits;
-  if (!point.has(K::MaxMemory)) return limits;
-  const auto place = config_.place_of(K::MaxMemory);
-  for (const auto& entry : split(point.at(K::MaxMemory), ',')) {
-    const auto equals = entry.find('=');
-    const auto key = entry.substr(0, equals);
-    const auto is_it = [&key](const std::string& device) { return names(key, device); };
-    if (std::ranges::none_of(requested_, is_it)) {
-      return invalid_error(
-          fmt::format("{}: no device {} in backend.device_ids, which are {}{}", place, key,
-                      fmt::join(requested_, ", "),
-                      key == "cpu" || key == "disk" ? "; nothing is offloaded to it" : ""));
-    }
-    const auto bytes = parse_memory_size(entry.substr(equals + 1));
-    if (!bytes) return Error{bytes.error().kind, place + ": " + bytes.error().message};
-    const auto device = std::ranges::find_if(devices, is_it, &Device::name);
-    if (device != devices.end()) limits[device->name()] = *bytes;
-  }
-  return limits;
 }
 
 Status PlacementCheck::check_fit(const SweepPoint& point, const std::vector<Device>& devices,
@@ -125,7 +134,8 @@ Result<MemoryLimits> PlacementCheck::check(const SweepPoint& point) const {
         "or one device",
         config_.place_of(K::DeviceMap), map, devices.size()));
   }
-  auto limits = MUSTER_TRY(limits_of(point, devices));
+  auto limits = MUSTER_TRY(
+      limits_of(point.at(K::MaxMemory), config_.place_of(K::MaxMemory), requested_, devices));
   if (!map.empty() || !limits.empty()) MUSTER_TRY(check_fit(point, devices, limits));
   return limits;
 }

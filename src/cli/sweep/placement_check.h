@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,16 @@ namespace muster {
 /// Bytes that a device may hold, by its name.
 using MemoryLimits = std::map<std::string, std::uint64_t>;
 
+/// The limits of a point's devices by its `max_memory`: "0=20GB,cuda:1=1GiB". Those of other
+/// devices are passed over. A number is the device of that number, of whatever kind.
+///
+/// place: for messages. requested: the devices of all points, here or not.
+/// Errors: InvalidArgument (a device that no point has, a number that several of the point's
+/// devices have, a second limit of one device, no size), with the place. Threads: pure.
+Result<MemoryLimits> limits_of(std::string_view max_memory, const std::string& place,
+                               const std::vector<std::string>& requested,
+                               const std::vector<Device>& devices);
+
 /// Whether models fit their devices as `backend.device_map` and `backend.max_memory` ask for it:
 /// the planner counts a whole copy on each, which is what muster runs, to the byte.
 class PlacementCheck {
@@ -29,8 +40,8 @@ class PlacementCheck {
   /// The limits of a point; empty where the file has none. Those of other points' devices are
   /// passed over.
   ///
-  /// Errors: InvalidArgument (a device that no point has, no size, a map that cuts one model over
-  /// several devices), ResourceExhausted (it does not fit, with the bytes), with the place.
+  /// Errors: those of limits_of; InvalidArgument (a map that cuts one model over several devices),
+  /// ResourceExhausted (it does not fit, with the bytes), with the place.
   Result<MemoryLimits> check(const SweepPoint& point) const;
 
  private:
@@ -38,7 +49,6 @@ class PlacementCheck {
                  std::vector<std::string> requested)
       : context_(context), config_(config), facts_(facts), requested_(std::move(requested)) {}
 
-  Result<MemoryLimits> limits_of(const SweepPoint& point, const std::vector<Device>& devices) const;
   Status check_fit(const SweepPoint& point, const std::vector<Device>& devices,
                    const MemoryLimits& limits) const;
 
