@@ -420,6 +420,10 @@ TEST_F(BenchRunCommand, StartsNothingThatCouldNotBeKept) {
   refused({"backend.tokenizer=no/such"}, "command line: backend.tokenizer: no/such");
   refused({"backend.api_key_file=no.key"}, "command line: backend.api_key_file: no.key");
   refused({}, "b.yaml:1: backend.url: 127.0.0.1:1: cannot connect: Connection refused\n");
+  // With a model it would be connected to with the first point.
+  refused({"backend.model=m", "backend.url=http://a b/v1", "output_dir=o"},
+          "command line: backend.url: \"http://a b/v1\" is no server's URL; ");
+  EXPECT_FALSE(muster_.exists("o"));
 }
 
 TEST_F(BenchRunCommand, SaysInASentenceWhatIsWrong) {

@@ -153,6 +153,10 @@ Status check_point_files(const CommandContext& context, const SweepConfig& confi
   const auto at = [&config](K key, const Error& error) {
     return Error{error.kind, fmt::format("{}: {}", config.place_of(key), error.message)};
   };
+  if (config.is_remote()) {
+    const auto url = parse_http_url(command.plan.subject);
+    if (!url) return at(K::Url, url.error());
+  }
   if (command.plan.tokenizer) {
     const auto counter = token_counter(*command.plan.tokenizer);
     if (!counter) return at(K::Tokenizer, counter.error());

@@ -29,10 +29,10 @@ struct PointCommand {
 Result<PointCommand> point_command(const CommandContext& context, const SweepConfig& config,
                                    const SweepPoint& point, std::string_view task);
 
-/// Whether the files that every point reads beside its texts can be read: the tokenizer, the key of
-/// a server.
+/// Whether a server's address is one, and whether the files that every point reads beside its texts
+/// can be read: the tokenizer, the key of a server. Nobody is asked yet.
 ///
-/// Errors: those of reading them, with the place.
+/// Errors: those of parse_http_url and of reading files, with the place.
 Status check_point_files(const CommandContext& context, const SweepConfig& config,
                          PointCommand command);
 
