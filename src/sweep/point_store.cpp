@@ -86,7 +86,7 @@ Status check_owner(const SweepFiles& files) {
   const auto file = files.folder / kNoteFile;
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return Done{};
-  const auto note = MUSTER_TRY(read_file(file, kNoteBytesMost));
+  const auto note = MUSTER_TRY(read_regular_file(file, kNoteBytesMost));
   if (note == note_of(files)) return Done{};
   if (!note.starts_with(kNoteHead) || !note.ends_with('\n')) {
     return invalid_error(fmt::format(
@@ -148,7 +148,7 @@ Result<PointStore> PointStore::open(SweepFiles files) {
   std::error_code ignored;
   std::string text;
   if (fs::exists(files.table, ignored)) {
-    text = MUSTER_TRY(read_file(files.table, kTableBytesMost));
+    text = MUSTER_TRY(read_regular_file(files.table, kTableBytesMost));
   }
   auto table = MUSTER_TRY(RecordTable::read(text, files.table.string()));
   if (fs::exists(files.folder, ignored) && !fs::is_directory(files.folder, ignored)) {
@@ -168,7 +168,7 @@ Result<std::optional<KeptPoint>> PointStore::find(const std::string& id) const {
   const auto file = file_of(id);
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return std::optional<KeptPoint>();
-  const auto text = MUSTER_TRY(read_file(file, kPointBytesMost));
+  const auto text = MUSTER_TRY(read_regular_file(file, kPointBytesMost));
   auto kept = read_kept_point(text, file.string());
   if (!kept || kept->id != id) {
     return invalid_error(fmt::format(
@@ -189,7 +189,7 @@ Status PointStore::begin() {
     if (left_over_of(file) == files_.table.filename()) MUSTER_TRY(remove_file(file));
   }
   const auto note = note_of(files_);
-  const auto there = read_file(files_.folder / kNoteFile, kNoteBytesMost);
+  const auto there = read_regular_file(files_.folder / kNoteFile, kNoteBytesMost);
   if (there && *there == note) return Done{};
   return write_file_atomically(files_.folder / kNoteFile, note);
 }
@@ -221,7 +221,7 @@ Status PointStore::drop() {
   table_ = {};
   for (const auto& file : files_in(files_.folder)) {
     if (id_of(file).empty()) continue;
-    const auto text = MUSTER_TRY(read_file(file, kPointBytesMost));
+    const auto text = MUSTER_TRY(read_regular_file(file, kPointBytesMost));
     if (read_kept_point(text, file.string())) MUSTER_TRY(remove_file(file));
   }
   return Done{};

@@ -49,8 +49,8 @@ class PointStore {
  public:
   /// Reads the table. Makes no file and no folder.
   ///
-  /// Errors: those of RecordTable::read; InvalidArgument (the folder is a file, or has the points
-  /// of another table that is there).
+  /// Errors: those of RecordTable::read; InvalidArgument (the table is no regular file, the folder
+  /// is a file, or has the points of another table that is there).
   static Result<PointStore> open(SweepFiles files);
 
   /// Of a point that is there; nullopt: it is not.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -239,6 +240,20 @@ TEST_F(PointStoreTest, WritesOverNothingOfOthers) {
   EXPECT_EQ(found.error().message,
             file_of(kA).string() +
                 ": that is no point of muster bench run, and it would be overwritten: remove it");
+}
+
+// Of which there are no bytes until somebody writes them: nobody waits for that.
+TEST_F(PointStoreTest, WaitsForNoPipe) {
+  ASSERT_EQ(::mkfifo(files_.table.c_str(), 0600), 0);
+  const auto table = PointStore::open(files_);
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_TRUE(table.error().message.starts_with(files_.table.string() + ":"))
+      << table.error().message;
+  fs::remove(files_.table);
+  fs::create_directories(files_.folder);
+  ASSERT_EQ(::mkfifo(file_of(kA).c_str(), 0600), 0);
+  EXPECT_FALSE(open().find(kA));
 }
 
 TEST(SweepFilesOf, FollowFromTheFile) {
