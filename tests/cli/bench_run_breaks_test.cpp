@@ -295,6 +295,26 @@ TEST_F(BenchRunCommand, HasATableForItselfAlone) {
   EXPECT_EQ(records().size(), 1U) << "nothing was dropped";
 }
 
+// A link is another name of the same table, and one to nothing is told before anything is measured.
+TEST_F(BenchRunCommand, HasATableForItselfAloneByAnyName) {
+  write_slow_sweep(null_server(kSlow));
+  std::filesystem::create_symlink("x.csv", muster_.folder() / "y.csv");
+  const auto unfinished = run({"reporter.output_file=y.csv"});
+  EXPECT_EQ(unfinished.exit_code, 3) << unfinished.err;
+  EXPECT_NE(unfinished.err.find("muster: y.csv: cannot follow the link: "), std::string::npos)
+      << unfinished.err;
+  measure({"scenario.clients=1", "scenario.num_samples=2"});
+  const auto pid = muster_.start({"bench", "run", "b.yaml", "scenario.num_samples=400"});
+  ASSERT_TRUE(wait_for_words("muster: point 1 of 6", pid));
+  const auto second = muster_.run({"bench", "run", "b.yaml", "reporter.output_file=y.csv"});
+  ASSERT_EQ(::kill(pid, SIGINT), 0);
+  muster_.wait(pid);
+  EXPECT_EQ(second.exit_code, 6) << second.err;
+  EXPECT_NE(second.err.find("muster: y.csv: another run is writing it (process "),
+            std::string::npos)
+      << second.err;
+}
+
 // Equal settings have equal ids: in one output_dir each table has a folder of its own.
 TEST_F(BenchRunCommand, KeepsThePointsOfTwoTablesApart) {
   write_slow_sweep(null_server({"--law", "deterministic", "--mean", "0.001"}));

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/build_info.h"
+#include "base/file.h"
 #include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
 #include "cli/sweep/point_run.h"
@@ -228,8 +229,9 @@ Result<int> SweepRun::finish() const {
   return exit_code_of_points();
 }
 
+// Of a link the file behind it is locked: two names of one table are one table.
 Result<OutputLock> take_lock(const std::filesystem::path& out) {
-  auto file = out;
+  auto file = MUSTER_TRY(followed_path(out));
   file += ".lock";
   return OutputLock::take(file, out, "by reporter.output_file");
 }
