@@ -129,6 +129,33 @@ TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenTheServerIsLost) {
   EXPECT_EQ(table().row_count(), 6U);
 }
 
+// Each point reads its texts anew, and is known by those that there were at the begin.
+TEST_F(BenchRunCommand, EndsWhereItsTextsChangeMeanwhile) {
+  const auto texts_of = [](const std::string& word) {
+    std::string texts;
+    for (int i = 0; i < 40; ++i) texts += word + " " + std::to_string(i) + "\n";
+    return texts;
+  };
+  write_slow_sweep(null_server(kSlow));
+  muster_.write("texts.txt", texts_of("one"));
+  muster_.write("other.txt", texts_of("two"));
+  const auto pid = muster_.start({"bench", "run", "b.yaml", "scenario.dataset_name=texts.txt"});
+  wait_for_points(1, pid);
+  std::filesystem::rename(muster_.folder() / "other.txt", muster_.folder() / "texts.txt");
+  const auto finished = muster_.wait(pid);
+  EXPECT_EQ(finished.exit_code, 2) << finished.err;
+  EXPECT_NE(finished.err.find("muster: command line: scenario.dataset_name: its files have changed "
+                              "since the run began; "),
+            std::string::npos)
+      << finished.err;
+  EXPECT_TRUE(finished.err.ends_with(" of 6 points are in x.csv; --resume measures the others\n"))
+      << finished.err;
+  EXPECT_LT(records().size(), 6U);
+  expect_table_equals_files();
+  measure({"scenario.dataset_name=texts.txt", "--resume"});
+  EXPECT_GE(table().row_count(), 7U) << "those of the new texts are others";
+}
+
 // A point that cannot be measured costs itself; the others are measured.
 TEST_F(BenchRunCommand, GoesOnWithTheOtherPoints) {
   muster_.write("b.yaml", small_file());

@@ -151,4 +151,18 @@ Result<SweepFacts> find_sweep_facts(const Config& settings, const SweepConfig& c
   return facts;
 }
 
+Status check_sweep_facts(const Config& settings, const SweepConfig& config,
+                         const SweepFacts& facts) {
+  SweepFacts now{.task = facts.task};
+  if (!config.is_remote()) MUSTER_TRY(find_models(config, now));
+  MUSTER_TRY(find_texts(settings, config, now));
+  const auto changed = [&config](SweepKey key) {
+    return invalid_error(
+        fmt::format("{}: its files have changed since the run began", config.place_of(key)));
+  };
+  if (now.models != facts.models) return changed(SweepKey::Model);
+  if (now.texts_hash != facts.texts_hash) return changed(SweepKey::DatasetName);
+  return Done{};
+}
+
 }  // namespace muster

@@ -23,4 +23,11 @@ Result<std::string> task_of_model(const std::string& model);
 /// models and reading texts, each with its place in the file.
 Result<SweepFacts> find_sweep_facts(const Config& settings, const SweepConfig& config);
 
+/// Whether the texts of the data set and the models' files still are those of `facts`: each point
+/// reads them anew, and is known by what they were.
+///
+/// Errors: InvalidArgument (they are not), those of find_sweep_facts.
+Status check_sweep_facts(const Config& settings, const SweepConfig& config,
+                         const SweepFacts& facts);
+
 }  // namespace muster

@@ -19,6 +19,7 @@
 #include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
 #include "cli/sweep/point_run.h"
+#include "cli/sweep/sweep_facts.h"
 #include "cli/sweep/sweep_plan.h"
 #include "cli/sweep/sweep_view.h"
 #include "jobs/output_lock.h"
@@ -60,7 +61,7 @@ class SweepRun {
 
   /// Reads what is there; drops it where that was asked for.
   Status start(SweepStart start);
-  /// Errors: those of keeping a point.
+  /// Errors: those of check_sweep_facts and of keeping a point.
   Status measure_all();
   Result<int> finish() const;
 
@@ -134,7 +135,8 @@ bool SweepRun::goes_on() const {
   return client && (*client)->call("GET", "/models");
 }
 
-// Whether the sweep goes on.
+// Whether the sweep goes on. A point whose files changed under it is not the one of its name, and
+// no other point would be.
 Result<bool> SweepRun::measure_one(const SweepPoint& point, std::size_t number) {
   say_bench_step(fmt::format("point {} of {}{}{}", number, wanted_.size(),
                              point.label.empty() ? "" : ": ", point.label));
@@ -145,6 +147,7 @@ Result<bool> SweepRun::measure_one(const SweepPoint& point, std::size_t number) 
     failed_.push_back({&point, measured.error()});
     return goes_on();
   }
+  MUSTER_TRY(check_sweep_facts(context_.config, plan_.config, plan_.facts));
   MUSTER_TRY(store_.keep(measured->json, measured->kept));
   kept_.insert_or_assign(point.id, std::move(measured->kept));
   return interrupt_signal() == 0;
