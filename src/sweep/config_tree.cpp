@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kDepthMost = 8;
 constexpr std::size_t kValuesMost = 100'000;
+constexpr std::size_t kKeysMost = 2'000;  // of a mapping: each is compared with all before it
 
 using Kind = ConfigNode::Kind;
 
@@ -80,6 +81,7 @@ class TreeReader final : public YAML::EventHandler {
     if (std::ranges::find(frame.node.keys, name) != frame.node.keys.end()) {
       return fail(line, fmt::format("{} stands twice", name));
     }
+    if (frame.node.keys.size() >= kKeysMost) return fail(line, "too many keys");
     frame.key = name;
     frame.key_line = line;
   }

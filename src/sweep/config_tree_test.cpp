@@ -55,5 +55,14 @@ TEST(ConfigTree, SurvivesDeepNestingAndManyValues) {
   EXPECT_EQ(refusal(many + "]"), "b.yaml:1: too many values");
 }
 
+// Each is compared with all before it: 100,000 would be five billion comparisons.
+TEST(ConfigTree, BoundsTheKeysOfAMapping) {
+  std::string keys;
+  for (int i = 0; i < 2'000; ++i) keys += "k" + std::to_string(i) + ":\n";
+  EXPECT_TRUE(parse_config_tree(keys, "b.yaml"));
+  EXPECT_EQ(refusal(keys + "one_more:\n"), "b.yaml:2001: too many keys");
+  EXPECT_EQ(refusal(keys + "k7:\n"), "b.yaml:2001: k7 stands twice");
+}
+
 }  // namespace
 }  // namespace muster
