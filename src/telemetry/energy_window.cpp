@@ -1,13 +1,16 @@
 // Energy between two moments, by the counter where its edges are known and else by integrating
 // power. The method is part of the answer, and so is how far off it may be by its times. A
 // counter that went back, or a window without edges or readings, gives a reason instead of a
-// number.
+// number, and so does a device that was silent for long.
 
 #include "telemetry/energy_window.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -24,6 +27,23 @@ constexpr Duration kRefresh = std::chrono::milliseconds(100);
 
 // What of the time between an edge and its end of the window is no refresh.
 Duration beyond_refresh(Duration gap) { return std::max(gap - kRefresh, Duration(0)); }
+
+// Power is read ten times a second, or as seldom as the settings say. A busy machine leaves out a
+// few readings; a device that says nothing for longer is lost or hangs, and its joules would be a
+// guess.
+constexpr Duration kSilenceMost = std::chrono::seconds(2);
+constexpr int kGapsMost = 5;
+constexpr int kPartsLeast = 20;  // 5 % of the window are what the sensor itself may be wrong by
+
+// The longest time without a reading, where it is too long. gaps: between two readings each, at
+// least one. ends: the longer of the times before the first reading and behind the last.
+std::optional<Duration> long_silence(std::vector<Duration> gaps, Duration ends, Duration window) {
+  std::ranges::sort(gaps);
+  const auto longest = std::max(ends, gaps.back());
+  const auto usual = gaps[gaps.size() / 2];
+  const auto most = std::max({kSilenceMost, usual * kGapsMost, window / kPartsLeast});
+  return longest > most ? std::optional(longest) : std::nullopt;
+}
 
 }  // namespace
 
@@ -74,17 +94,25 @@ WindowEnergy EnergyWindow::by_power(TimePoint end, const std::string& why) const
   double joules = 0;
   double covered = 0;
   double rough = 0;  // by rectangles from the left: how much the form of the curve can matter
+  std::vector<Duration> gaps;
   for (std::size_t i = 1; i < powers_.size(); ++i) {
     const auto from = std::max(powers_[i - 1].at, begin_);
     const auto to = std::min(powers_[i].at, end);
     if (to <= from) continue;
     const double step = seconds(to - from);
+    gaps.push_back(to - from);
     joules += step * (powers_[i - 1].watts + powers_[i].watts) / 2;
     rough += step * std::abs(powers_[i].watts - powers_[i - 1].watts) / 2;
     covered += step;
   }
   if (covered <= 0) {
     energy.missing_reason = why + ", and there are no two power readings";
+    return energy;
+  }
+  const auto ends = std::max(powers_.front().at - begin_, end - powers_.back().at);
+  if (const auto silent = long_silence(std::move(gaps), ends, end - begin_)) {
+    energy.missing_reason =
+        fmt::format("{}, and for {:.1f} s no power was read", why, seconds(*silent));
     return energy;
   }
   const double length = seconds(end - begin_);

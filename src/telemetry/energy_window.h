@@ -39,7 +39,9 @@ struct WindowEnergy {
 /// By the counter: between two edges of it the energy is exact, P = (E1 - E0) / (t1 - t0). The
 /// moments that were asked for lie up to a refresh away from the edges; what is told is
 /// P * (end - begin). A counter that goes back makes the window invalid. Without edges the power
-/// readings are integrated by trapezoids, and the method says so.
+/// readings are integrated by trapezoids, and the method says so; there are no joules where none
+/// came for two seconds, five of their usual gaps and 5 % of the window, as of a device that is
+/// lost.
 ///
 /// Not thread-safe; owned by whoever subscribed. Source of the method: ±0.5 % over a second with
 /// looks a millisecond apart: the error is the looks' gap over the window.

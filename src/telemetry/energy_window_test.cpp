@@ -90,6 +90,47 @@ TEST(EnergyWindow, WhatIsNotKnownIsNeverZero) {
   EXPECT_EQ(energy.method, "");
 }
 
+// Its power up to then is not what it took in the nine seconds behind, nor in those between.
+TEST(EnergyWindow, ADeviceThatIsLostInTheWindowHasNoTotal) {
+  EnergyWindow lost(at_ms(0), edge(0, 5000));
+  for (int i = 0; i <= 10; ++i) lost.add(sample(100 * i, Reading::GpuPowerInstant, 300));
+  const auto none = lost.close(at_ms(10'000), no_edge("the GPU is lost"));
+  EXPECT_EQ(none.joules, std::nullopt);
+  EXPECT_EQ(none.missing_reason, "the GPU is lost, and for 9.0 s no power was read");
+  EXPECT_EQ(none.method, "");
+  for (int i = 98; i <= 100; ++i) lost.add(sample(100 * i, Reading::GpuPowerInstant, 80));
+  const auto back = lost.close(at_ms(10'000), no_edge("it has no counter any more"));
+  EXPECT_EQ(back.missing_reason, "it has no counter any more, and for 8.8 s no power was read");
+  EnergyWindow late(at_ms(0), no_edge("there is no energy counter"));
+  late.add(sample(9'000, Reading::GpuPowerInstant, 300));
+  late.add(sample(9'100, Reading::GpuPowerInstant, 300));
+  EXPECT_EQ(late.close(at_ms(9'200), no_edge("there is no energy counter")).missing_reason,
+            "there is no energy counter, and for 9.0 s no power was read");
+}
+
+// By a setting it is read every five seconds.
+TEST(EnergyWindow, PowerThatIsReadSeldomIsIntegrated) {
+  EnergyWindow window(at_ms(0), no_edge("there is no energy counter"));
+  window.add(sample(4'000, Reading::GpuPowerInstant, 100));
+  window.add(sample(9'000, Reading::GpuPowerInstant, 100));
+  const auto energy = window.close(at_ms(12'000), no_edge("there is no energy counter"));
+  EXPECT_EQ(energy.method, "integrated");
+  EXPECT_DOUBLE_EQ(*energy.joules, 1200);
+  // As much again may have been taken in the four seconds before and the three behind.
+  EXPECT_DOUBLE_EQ(*energy.error_joules, 700);
+}
+
+// 4 s of 100 are less than what the sensor itself may be wrong by.
+TEST(EnergyWindow, AShortSilenceInALongWindowIsPassedOver) {
+  EnergyWindow window(at_ms(0), no_edge("there is no energy counter"));
+  for (int i = 0; i <= 200; ++i) {
+    const bool is_silent = i > 100 && i < 108;
+    if (!is_silent) window.add(sample(500 * i, Reading::GpuPowerInstant, 100));
+  }
+  EXPECT_DOUBLE_EQ(*window.close(at_ms(100'000), no_edge("there is no energy counter")).joules,
+                   10'000);
+}
+
 TEST(EnergyWindow, AWindowWithinOneRefreshIsNoZeroEither) {
   const EnergyWindow window(at_ms(1000), edge(990, 5000));
   const auto energy = window.close(at_ms(1001), edge(990, 5000));
