@@ -185,8 +185,9 @@ Status PointStore::begin() {
     const bool is_ours = whole == kNoteFile || !id_of(whole).empty();
     if (is_ours) MUSTER_TRY(remove_file(file));
   }
-  for (const auto& file : files_in(files_.table.parent_path())) {
-    if (left_over_of(file) == files_.table.filename()) MUSTER_TRY(remove_file(file));
+  const auto table = MUSTER_TRY(followed_path(files_.table));  // which is written beside itself
+  for (const auto& file : files_in(table.parent_path())) {
+    if (left_over_of(file) == table.filename()) MUSTER_TRY(remove_file(file));
   }
   const auto note = note_of(files_);
   const auto there = read_regular_file(files_.folder / kNoteFile, kNoteBytesMost);
@@ -215,9 +216,11 @@ Status PointStore::write_table() const {
 }
 
 // The table first: a kill in between leaves points without rows, which `complete` puts in, and no
-// rows without points.
+// rows without points. Whoever has made a link of the table keeps it: an empty file has no rows.
 Status PointStore::drop() {
-  MUSTER_TRY(remove_file(files_.table));
+  std::error_code ignored;
+  MUSTER_TRY(fs::is_symlink(files_.table, ignored) ? write_file_atomically(files_.table, "")
+                                                   : remove_file(files_.table));
   table_ = {};
   for (const auto& file : files_in(files_.folder)) {
     if (id_of(file).empty()) continue;

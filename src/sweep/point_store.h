@@ -72,7 +72,8 @@ class PointStore {
   /// files.
   Status complete(const std::vector<KeptPoint>& points);
 
-  /// Removes the table and every point in its folder. What is no result of muster bench stays.
+  /// Removes the table and every point in its folder; of a link the file behind it is emptied. What
+  /// is no result of muster bench stays.
   Status drop();
 
   const RecordTable& table() const { return table_; }

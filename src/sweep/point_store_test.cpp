@@ -186,6 +186,27 @@ TEST_F(PointStoreTest, DropsAllThatIsItsOwn) {
   EXPECT_TRUE(store.drop()) << "nothing there is nothing to do";
 }
 
+// The table lies elsewhere, and has another name there.
+TEST_F(PointStoreTest, FollowsALinkToItsTable) {
+  fs::create_directories(folder_ / "s");
+  const auto real = folder_ / "s/real.csv";
+  std::ofstream(real.string()) << "";
+  fs::create_symlink(real, files_.table);
+  std::ofstream(real.string() + ".0123456789abcdef.tmp") << "half";
+  auto store = open();
+  ASSERT_TRUE(store.begin());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "s"), fs::directory_iterator()), 1)
+      << "what a kill has left half-written is gone";
+  ASSERT_TRUE(store.keep(result_of(point_of(kA)), point_of(kA)));
+  ASSERT_TRUE(store.drop());
+  EXPECT_TRUE(fs::is_symlink(files_.table));
+  EXPECT_EQ(read(real), "");
+  EXPECT_FALSE(fs::exists(file_of(kA)));
+  ASSERT_TRUE(store.keep(result_of(point_of(kB)), point_of(kB)));
+  EXPECT_EQ(read(real), "point,timestamp,valid,config_name\n000000000000000b,t,true,n\n");
+  EXPECT_EQ(open().table().points(), std::vector<std::string>{kB});
+}
+
 // As of two tables of one name with one output_dir.
 TEST_F(PointStoreTest, HasAFolderForOneTableAlone) {
   auto store = open();
