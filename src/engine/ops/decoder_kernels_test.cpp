@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -58,6 +61,27 @@ TEST(DecoderKernelsTest, NormsAreTheirFormulas) {
         ASSERT_NEAR(layer[i], (x[i] - mean) / std::sqrt(variance / n + 1e-5) * weight[i] + bias[i],
                     1e-5)
             << kernels.name;
+      }
+    }
+  }
+}
+
+// By hand: bfloat16 has 7 bits of a fraction, so 2^-8 is half a unit at 1. Of what is not a number
+// the upper half stays, with the bit that makes it quiet: 0x7fffffff is all ones, as erased memory
+// is, and a rounding would carry it into the sign; 0x7f800001 has nothing in its upper half.
+TEST(DecoderKernelsTest, NarrowingRoundsToEvenAndKeepsWhatIsNoNumber) {
+  const std::pair<std::uint32_t, std::uint16_t> cases[] = {
+      {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82},
+      {0xbf808000, 0xbf80}, {0x7f7fffff, 0x7f80}, {0x7f800000, 0x7f80}, {0xff800000, 0xff80},
+      {0x7fc00000, 0x7fc0}, {0x7fffffff, 0x7fff}, {0xffffffff, 0xffff}, {0x7f800001, 0x7fc0}};
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto& [bits, expected] : cases) {
+      // Whole vectors and a part of one.
+      const std::vector<float> x(37, std::bit_cast<float>(bits));
+      std::vector<Bfloat16> narrow(x.size());
+      kernels.narrow(x.size(), x.data(), narrow.data());
+      for (const auto value : narrow) {
+        ASSERT_EQ(value.bits, expected) << kernels.name << " " << std::hex << bits;
       }
     }
   }
