@@ -179,6 +179,25 @@ TEST_F(GgufDecoderTest, Phi3ReadsBothListsAndTheLengthTheyMeetAt) {
   EXPECT_EQ(spec->windows, (std::vector<std::uint32_t>{50, 50}));
 }
 
+// Plain frequencies would be computed in their place.
+TEST_F(GgufDecoderTest, LongRopeWithoutItsListsIsRefused) {
+  const auto with = [&](const std::vector<Tensor>& lists) {
+    return read(
+        "llama", 2,
+        [&](GgufWriter& writer) {
+          rms_(writer);
+          writer.key("llama.rope.scaling.type", "longrope");
+        },
+        lists);
+  };
+  EXPECT_EQ(error_of(with({})),
+            "llama.rope.scaling.type is longrope, and rope_factors_short.weight and "
+            "rope_factors_long.weight are missing");
+  const auto whole = with({{"rope_factors_long.weight", {4}}, {"rope_factors_short.weight", {4}}});
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->rope.scaling, RopeScaling::LongRope);
+}
+
 TEST_F(GgufDecoderTest, YarnMultipliesItsOwnAttentionFactor) {
   const auto spec = read("llama", 4, [&](GgufWriter& writer) {
     rms_(writer);

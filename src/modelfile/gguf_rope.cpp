@@ -94,7 +94,15 @@ Status read_gguf_rope(const GgufKeys& keys, const GgufFile& file, DecoderSpec& s
     return corrupt_error(
         "one of rope_factors_short.weight and rope_factors_long.weight is missing");
   }
-  if (rope.short_divisors.empty()) return Done{};
+  if (rope.short_divisors.empty()) {
+    // The converter writes the type for every architecture, and the lists for few.
+    const auto kind = MUSTER_TRY(keys.text("rope.scaling.type", ""));
+    if (kind != "longrope") return Done{};
+    return corrupt_error(
+        fmt::format("{}.rope.scaling.type is longrope, and rope_factors_short.weight and "
+                    "rope_factors_long.weight are missing",
+                    keys.architecture()));
+  }
   if (rope.scaling != RopeScaling::None) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("{}.rope.scaling.type together with frequencies in a tensor is not "
