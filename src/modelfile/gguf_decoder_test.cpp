@@ -179,6 +179,25 @@ TEST_F(GgufDecoderTest, Phi3ReadsBothListsAndTheLengthTheyMeetAt) {
   EXPECT_EQ(spec->windows, (std::vector<std::uint32_t>{50, 50}));
 }
 
+// Plain frequencies would be computed in their place.
+TEST_F(GgufDecoderTest, LongRopeWithoutItsListsIsRefused) {
+  const auto with = [&](const std::vector<Tensor>& lists) {
+    return read(
+        "llama", 2,
+        [&](GgufWriter& writer) {
+          rms_(writer);
+          writer.key("llama.rope.scaling.type", "longrope");
+        },
+        lists);
+  };
+  EXPECT_EQ(error_of(with({})),
+            "llama.rope.scaling.type is longrope, and rope_factors_short.weight and "
+            "rope_factors_long.weight are missing");
+  const auto whole = with({{"rope_factors_long.weight", {4}}, {"rope_factors_short.weight", {4}}});
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->rope.scaling, RopeScaling::LongRope);
+}
+
 TEST_F(GgufDecoderTest, YarnMultipliesItsOwnAttentionFactor) {
   const auto spec = read("llama", 4, [&](GgufWriter& writer) {
     rms_(writer);
@@ -190,6 +209,29 @@ TEST_F(GgufDecoderTest, YarnMultipliesItsOwnAttentionFactor) {
   EXPECT_EQ(spec->rope.scaling, RopeScaling::Yarn);
   EXPECT_EQ(spec->rope.original_length, 32U);
   EXPECT_DOUBLE_EQ(spec->rope.attention_factor, 0.1 * std::log(4.0) + 1);
+}
+
+// A config's attention_factor takes the place of 0.1 ln 4 + 1 = 1.13863, its attn_factor multiplies
+// that; the converter writes one key for both.
+TEST_F(GgufDecoderTest, FactorsOfYarnThatAreNotTheNaturalOnesAreRefused) {
+  const auto with = [&](const char* name, float value) {
+    return read("llama", 4, [&](GgufWriter& writer) {
+      rms_(writer);
+      writer.key("llama.rope.scaling.type", "yarn")
+          .key("llama.rope.scaling.factor", 4.0F)
+          .key(name, value);
+    });
+  };
+  const auto usual = with("llama.rope.scaling.yarn_attn_factor", 1.1386294F);
+  ASSERT_TRUE(usual) << usual.error().message;
+  EXPECT_DOUBLE_EQ(usual->rope.attention_factor, 0.1 * std::log(4.0) + 1);
+  EXPECT_TRUE(with("llama.rope.scaling.yarn_ext_factor", 1.0F));
+  const auto other = with("llama.rope.scaling.yarn_attn_factor", 1.5F);
+  EXPECT_EQ(error_of(other),
+            "llama.rope.scaling.yarn_attn_factor is computed only as 1.13863: 1.5");
+  EXPECT_EQ(other.error().kind, ErrorKind::Unsupported);
+  EXPECT_EQ(error_of(with("llama.rope.scaling.yarn_ext_factor", 0.5F)),
+            "llama.rope.scaling.yarn_ext_factor is computed only as 1: 0.5");
 }
 
 TEST_F(GgufDecoderTest, AFactorOfZeroStandsForNone) {

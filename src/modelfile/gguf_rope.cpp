@@ -33,6 +33,23 @@ Result<std::vector<float>> read_divisors(const GgufFile& file, const char* name,
   return corrupt_error(fmt::format("{} holds a number that is not positive", name));
 }
 
+/// What the converter writes where a config has attention_factor or attn_factor, or
+/// extrapolation_factor. The first two have one key: one takes the place of the natural factor, the
+/// other multiplies it, and a file does not tell which it is. So each may say what is natural only.
+/// Source: conversion/base.py of llama.cpp; transformers 5.17, _compute_yarn_parameters.
+Status check_yarn_factors(const GgufKeys& keys, double natural) {
+  const std::pair<const char*, double> usual[] = {{"rope.scaling.yarn_ext_factor", 1.0},
+                                                  {"rope.scaling.yarn_attn_factor", natural}};
+  constexpr double kRounding = 1e-6;  // of a float32
+  for (const auto& [name, value] : usual) {
+    const auto stated = MUSTER_TRY(keys.real(name, value));
+    if (std::abs(stated - value) <= kRounding * value) continue;
+    return Error{ErrorKind::Unsupported, fmt::format("{}.{} is computed only as {:.6g}: {:.6g}",
+                                                     keys.architecture(), name, value, stated)};
+  }
+  return Done{};
+}
+
 Status read_scaling(const GgufKeys& keys, RopeSpec& rope) {
   const auto kind = MUSTER_TRY(keys.text("rope.scaling.type", "linear"));
   // The older key of two for the same thing.
@@ -54,8 +71,9 @@ Status read_scaling(const GgufKeys& keys, RopeSpec& rope) {
   rope.beta_fast = MUSTER_TRY(keys.real("rope.scaling.yarn_beta_fast", 32.0));
   rope.beta_slow = MUSTER_TRY(keys.real("rope.scaling.yarn_beta_slow", 1.0));
   // Source: llama-context.cpp, yarn_attn_factor; the same as transformers' get_mscale.
-  if (rope.factor > 1) rope.attention_factor *= 0.1 * std::log(rope.factor) + 1;
-  return Done{};
+  const double natural = rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1;
+  rope.attention_factor *= natural;
+  return check_yarn_factors(keys, natural);
 }
 
 }  // namespace
@@ -76,7 +94,15 @@ Status read_gguf_rope(const GgufKeys& keys, const GgufFile& file, DecoderSpec& s
     return corrupt_error(
         "one of rope_factors_short.weight and rope_factors_long.weight is missing");
   }
-  if (rope.short_divisors.empty()) return Done{};
+  if (rope.short_divisors.empty()) {
+    // The converter writes the type for every architecture, and the lists for few.
+    const auto kind = MUSTER_TRY(keys.text("rope.scaling.type", ""));
+    if (kind != "longrope") return Done{};
+    return corrupt_error(
+        fmt::format("{}.rope.scaling.type is longrope, and rope_factors_short.weight and "
+                    "rope_factors_long.weight are missing",
+                    keys.architecture()));
+  }
   if (rope.scaling != RopeScaling::None) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("{}.rope.scaling.type together with frequencies in a tensor is not "

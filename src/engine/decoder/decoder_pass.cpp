@@ -313,9 +313,4 @@ void DecoderPass::head(std::span<const StepSequence> sequences, float* logits) {
   });
 }
 
-std::uint64_t DecoderPass::buffer_bytes() const {
-  return hidden_.bytes() + part_.bytes() + qkv_.bytes() + inner_.bytes() + cosines_.bytes() +
-         sines_.bytes();
-}
-
 }  // namespace muster::engine

@@ -37,8 +37,6 @@ class DecoderPass {
   /// Shapes: logits [tokens that want them, vocab], in the order of the sequences and their tokens.
   void run(std::span<const StepSequence> sequences, KvPool& pool, float* logits);
 
-  std::uint64_t buffer_bytes() const;
-
  private:
   /// Some rows of one sequence that attend with the same head of keys.
   struct AttentionItem {

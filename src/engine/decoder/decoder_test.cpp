@@ -1,15 +1,20 @@
 #include "engine/decoder/decoder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "engine/decoder/decoder_fixture.h"
 #include "modelfile/decoder_config.h"
 
@@ -263,6 +268,34 @@ TEST(DecoderTest, ALengthIsCutWhereFrequenciesChangeAndNowhereElse) {
   EXPECT_EQ(length_with(RopeScaling::LongRope, {1, 2}), 128U);
   EXPECT_EQ(length_with(RopeScaling::Dynamic, {1, 2}), 64U);
   EXPECT_EQ(length_with(RopeScaling::Yarn, {}), 128U);
+}
+
+// By the names of the base model, which transformers knows too.
+TEST(DecoderTest, AnOptWithoutTheFirstPrefixIsTheSame) {
+  DecoderFixture fixture("opt");
+  const auto expected = TestSequence(*fixture.load(), 0).push(fixture.prompt(0));
+  auto file = read_file(fixture.options.source / "model.safetensors");
+  ASSERT_TRUE(file);
+  std::uint64_t size = 0;  // of the header, behind these eight bytes
+  std::memcpy(&size, file->data(), sizeof size);
+  auto header = file->substr(sizeof size, size);
+  constexpr std::string_view kPrefix = "model.";
+  for (auto at = header.find("model.decoder."); at != std::string::npos;) {
+    header.erase(at, kPrefix.size());
+    at = header.find("model.decoder.", at);
+  }
+  ASSERT_LT(header.size(), size);
+  header.resize(size, ' ');  // the format allows spaces at its end
+  file->replace(sizeof size, size, header);
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("opt_names." + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(write_file_atomically(folder / "model.safetensors", *file));
+  fixture.options.source = folder;
+  auto decoder = Decoder::load(fixture.options);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(decoder) << decoder.error().message;
+  EXPECT_EQ(TestSequence(**decoder, 0).push(fixture.prompt(0)), expected);
 }
 
 TEST(DecoderTest, AMissingTensorIsNamed) {

@@ -9,13 +9,12 @@
 namespace muster::engine {
 namespace {
 
-constexpr const char* kBase = "model.decoder.";
-
-Result<DecoderLayer> load_layer(const WeightLoading& loading, std::size_t index) {
+Result<DecoderLayer> load_layer(const WeightLoading& loading, const std::string& base,
+                                std::size_t index) {
   const auto& spec = loading.spec;
   const std::size_t hidden = spec.hidden_size;
   const std::size_t inner = spec.intermediate_size;
-  const auto prefix = kBase + ("layers." + std::to_string(index)) + ".";
+  const auto prefix = base + "layers." + std::to_string(index) + ".";
   const auto linear = [&](const char* name, std::size_t rows, std::size_t columns, bool has_bias,
                           PanelMatrix& to) {
     return load_linear(
@@ -43,14 +42,16 @@ Result<DecoderWeights> load_opt_family(const WeightLoading& loading) {
     return Error{ErrorKind::Unsupported,
                  "an OPT with norms behind its parts or a narrower table (350m) is not computed"};
   }
+  // 6.7b, 13b and 30b are published by the names of the base model.
+  const std::string base =
+      loading.source.has("decoder.embed_tokens.weight") ? "decoder." : "model.decoder.";
   DecoderWeights weights;
-  const std::string base = kBase;
   weights.embedding = MUSTER_TRY(
       loading.source.matrix(base + "embed_tokens.weight", spec.vocab_size, spec.hidden_size));
   weights.positions = MUSTER_TRY(
       loading.source.matrix(base + "embed_positions.weight", spec.position_rows, spec.hidden_size));
   for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
-    weights.layers.push_back(MUSTER_TRY(load_layer(loading, layer)));
+    weights.layers.push_back(MUSTER_TRY(load_layer(loading, base, layer)));
   }
   if (spec.has_final_norm) {
     weights.final_norm =

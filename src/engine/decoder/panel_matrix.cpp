@@ -74,8 +74,8 @@ std::size_t panels_per_item(std::size_t panel_count, std::size_t team_size) {
 Result<WeightFormat> weight_format(const SourceMatrix& matrix, DecoderPrecision precision) {
   if (precision == DecoderPrecision::Fp32) return WeightFormat::Fp32;
   if (precision == DecoderPrecision::Bf16) return WeightFormat::Bf16;
-  const auto own = own_format(*matrix.type);
-  if (own && !matrix.is_transposed) return *own;
+  // One that is stored the other way round is of plain floats, which are packed one by one.
+  if (const auto own = own_format(*matrix.type)) return *own;
   return Error{ErrorKind::Unsupported,
                fmt::format("precision own multiplies F32, BF16, Q4_0, Q4_1 and Q8_0 as they are, "
                            "and the file has a matrix of {}: use bf16 or fp32",

@@ -40,7 +40,6 @@ class PanelMatrix {
 
   std::size_t in_size() const { return parts_.front().in_size(); }
   std::size_t out_size() const { return out_size_; }
-  bool is_empty() const { return parts_.empty(); }
   std::uint64_t bytes() const;
 
   /// The forms of its input rows that the products read.

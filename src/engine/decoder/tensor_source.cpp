@@ -38,13 +38,6 @@ bool is_shape(const std::vector<std::int64_t>& shape, std::size_t rows, std::siz
 
 }  // namespace
 
-SourceMatrix SourceMatrix::rows(std::size_t begin, std::size_t count) const {
-  SourceMatrix part = *this;
-  part.row_count = count;
-  part.data = data.subspan(begin * row_bytes(), count * row_bytes());
-  return part;
-}
-
 void SourceMatrix::read_row(std::size_t row, std::span<float> out) const {
   if (!is_transposed) {
     // Sizes and type were checked when the matrix was found.

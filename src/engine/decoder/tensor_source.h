@@ -16,7 +16,7 @@
 
 namespace muster::engine {
 
-/// A matrix [rows, columns] of a weight file, or a vector as one row; some or all of its rows.
+/// A matrix [rows, columns] of a weight file, or a vector as one row.
 struct SourceMatrix {
   const GgmlType* type = nullptr;
   std::size_t row_count = 0;
@@ -28,9 +28,6 @@ struct SourceMatrix {
 
   /// Bytes of one row; of no use for a transposed one.
   std::size_t row_bytes() const { return column_count / type->block_elements * type->block_bytes; }
-
-  /// The rows [begin, begin + count), for projections that share one tensor.
-  SourceMatrix rows(std::size_t begin, std::size_t count) const;
 
   /// Shapes: out [column_count].
   void read_row(std::size_t row, std::span<float> out) const;

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -58,6 +61,27 @@ TEST(DecoderKernelsTest, NormsAreTheirFormulas) {
         ASSERT_NEAR(layer[i], (x[i] - mean) / std::sqrt(variance / n + 1e-5) * weight[i] + bias[i],
                     1e-5)
             << kernels.name;
+      }
+    }
+  }
+}
+
+// By hand: bfloat16 has 7 bits of a fraction, so 2^-8 is half a unit at 1. Of what is not a number
+// the upper half stays, with the bit that makes it quiet: 0x7fffffff is all ones, as erased memory
+// is, and a rounding would carry it into the sign; 0x7f800001 has nothing in its upper half.
+TEST(DecoderKernelsTest, NarrowingRoundsToEvenAndKeepsWhatIsNoNumber) {
+  const std::pair<std::uint32_t, std::uint16_t> cases[] = {
+      {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82},
+      {0xbf808000, 0xbf80}, {0x7f7fffff, 0x7f80}, {0x7f800000, 0x7f80}, {0xff800000, 0xff80},
+      {0x7fc00000, 0x7fc0}, {0x7fffffff, 0x7fff}, {0xffffffff, 0xffff}, {0x7f800001, 0x7fc0}};
+  for (const auto& kernels : decoder_kernels_available()) {
+    for (const auto& [bits, expected] : cases) {
+      // Whole vectors and a part of one.
+      const std::vector<float> x(37, std::bit_cast<float>(bits));
+      std::vector<Bfloat16> narrow(x.size());
+      kernels.narrow(x.size(), x.data(), narrow.data());
+      for (const auto value : narrow) {
+        ASSERT_EQ(value.bits, expected) << kernels.name << " " << std::hex << bits;
       }
     }
   }
@@ -251,46 +275,81 @@ TEST(DecoderKernelsTest, AttentionIsItsFormulaAndARowIsTheSameInAnyCompany) {
   }
 }
 
-// attend(rows, scratch) over a head whose key at one position holds what is not a number: a row
-// that sees the position is none; another is, in the same strip, what it is without.
+/// What two rows of one strip get: one sees all 40 positions, the other all but `place` and, where
+/// that is not the first, those behind it.
+struct TwoRows {
+  std::vector<float> sees, does_not;
+};
+
 template <typename T, typename Attend>
-void expect_lost(const TestHead<T>& whole, T none, std::size_t attention_rows, Attend attend) {
+TwoRows attend_two(const TestHead<T>& head, std::uint32_t place, std::size_t attention_rows,
+                   Attend attend) {
   constexpr std::size_t kSize = TestHead<T>::kSize;
   const auto query = random_row(kSize, 7);
+  std::vector<float> scratch(attention_rows * 48);
+  TwoRows out{std::vector<float>(kSize), std::vector<float>(kSize)};
+  const AttentionRow rows[] = {
+      {.query = query.data(), .out = out.sees.data(), .begin = 0, .end = 40},
+      {.query = query.data(),
+       .out = out.does_not.data(),
+       .begin = place == 0 ? 1U : 0U,
+       .end = place == 0 ? 40U : place}};
+  attend(head.head(), std::span<const AttentionRow>(rows), scratch.data());
+  return out;
+}
+
+// attend(head, rows, scratch) where a key of one position holds what is not a number: a row that
+// sees the position is none; another is, in the same strip, what it is without.
+template <typename T, typename Attend>
+void expect_lost_by_key(const TestHead<T>& whole, T none, std::size_t attention_rows,
+                        Attend attend) {
+  constexpr std::size_t kSize = TestHead<T>::kSize;
   for (const std::uint32_t place : {0U, 20U, 39U}) {
     auto broken = whole;
     broken.pool[(broken.blocks[place / kKvBlockTokens] * 2 * kSize + 3) * kKvBlockTokens +
                 place % kKvBlockTokens] = none;
-    std::vector<float> sees(kSize), does_not(kSize), expected(kSize);
-    std::vector<float> scratch(attention_rows * 48);
-    const std::uint32_t begin = place == 0 ? 1U : 0U;
-    const std::uint32_t end = place == 0 ? 40U : place;
-    AttentionRow rows[] = {
-        {.query = query.data(), .out = sees.data(), .begin = 0, .end = 40},
-        {.query = query.data(), .out = does_not.data(), .begin = begin, .end = end}};
-    attend(broken.head(), std::span<const AttentionRow>(rows), scratch.data());
-    rows[1].out = expected.data();
-    attend(whole.head(), std::span<const AttentionRow>(rows).subspan(1), scratch.data());
-    EXPECT_EQ(does_not, expected) << "a key at " << place;
+    const auto [sees, does_not] = attend_two(broken, place, attention_rows, attend);
+    EXPECT_EQ(does_not, attend_two(whole, place, attention_rows, attend).does_not)
+        << "a key at " << place;
     for (const float value : sees) EXPECT_TRUE(std::isnan(value)) << "a key at " << place;
   }
 }
 
-TEST(DecoderKernelsTest, AKeyThatIsNoNumberIsNotLost) {
+// The same of a value, which is one column's.
+template <typename T, typename Attend>
+void expect_lost_by_value(const TestHead<T>& whole, T none, std::size_t attention_rows,
+                          Attend attend) {
+  constexpr std::size_t kSize = TestHead<T>::kSize;
+  constexpr std::size_t kColumn = 3;
+  for (const std::uint32_t place : {0U, 20U, 39U}) {
+    auto broken = whole;
+    const std::size_t block = broken.blocks[place / kKvBlockTokens];
+    const std::size_t values = (2 * block + 1) * kSize * kKvBlockTokens;
+    broken.pool[values + place % kKvBlockTokens * kSize + kColumn] = none;
+    const auto [sees, does_not] = attend_two(broken, place, attention_rows, attend);
+    EXPECT_EQ(does_not, attend_two(whole, place, attention_rows, attend).does_not)
+        << "a value at " << place;
+    EXPECT_TRUE(std::isnan(sees[kColumn])) << "a value at " << place;
+  }
+}
+
+TEST(DecoderKernelsTest, AKeyOrAValueThatIsNoNumberIsNotLostAndSpoilsNoRowThatDoesNotSeeIt) {
   const TestHead<float> wide(same);
   const TestHead<Float16> narrow(to_float16);
   const float none = std::numeric_limits<float>::quiet_NaN();
   for (const auto& kernels : decoder_kernels_available()) {
     SCOPED_TRACE(std::string(kernels.name));
     for (const float cap : {0.0F, 2.0F}) {
-      expect_lost(wide, none, kernels.attention_rows,
-                  [&](const auto& head, auto rows, float* scratch) {
-                    kernels.attend_fp32(head, rows, {cap}, scratch);
-                  });
-      expect_lost(narrow, to_float16(none), kernels.attention_rows,
-                  [&](const auto& head, auto rows, float* scratch) {
-                    kernels.attend_fp16(head, rows, {cap}, scratch);
-                  });
+      const auto attend_wide = [&](const auto& head, auto rows, float* scratch) {
+        kernels.attend_fp32(head, rows, {cap}, scratch);
+      };
+      const auto attend_narrow = [&](const auto& head, auto rows, float* scratch) {
+        kernels.attend_fp16(head, rows, {cap}, scratch);
+      };
+      expect_lost_by_key(wide, none, kernels.attention_rows, attend_wide);
+      expect_lost_by_key(narrow, to_float16(none), kernels.attention_rows, attend_narrow);
+      expect_lost_by_value(wide, none, kernels.attention_rows, attend_wide);
+      expect_lost_by_value(narrow, to_float16(none), kernels.attention_rows, attend_narrow);
     }
   }
 }

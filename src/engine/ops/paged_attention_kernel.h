@@ -18,6 +18,7 @@ namespace muster::engine {
 // three steps: scores of all positions that any row of the strip sees, softmax of each row's own
 // positions, weighted sum of the values. A position that a row does not see gets weight zero, which
 // changes no bit of its sums: a row's result depends on its own positions alone, in their order.
+// Where the value of such a position is not finite, the row is computed once more, alone.
 
 /// scores[i][p] = query_i key_p for the positions of the blocks [first, last).
 template <typename Simd, std::size_t kRows, typename T>
@@ -137,6 +138,18 @@ template <typename Simd, std::size_t kRows, std::size_t kVectors, typename T>
   }
 }
 
+/// Whether something of a row's result is not finite: times zero it is not zero.
+template <typename Simd>
+bool is_lost(const AttentionRow& row, std::size_t head_size) {
+  const auto zero = Simd::broadcast(0);
+  auto zeros = zero;
+  for (std::size_t at = 0; at < head_size; at += Simd::kWidth) {
+    const std::size_t count = std::min(Simd::kWidth, head_size - at);
+    zeros = Simd::multiply_add(load_some<Simd>(row.out + at, count), zero, zeros);
+  }
+  return Simd::sum(zeros) != 0;
+}
+
 template <typename Simd, std::size_t kRows, typename T>
 void attend_strip(const PagedHead<T>& head, std::span<const AttentionRow> rows,
                   const AttentionExtras& extras, float* scratch) {
@@ -161,6 +174,13 @@ void attend_strip(const PagedHead<T>& head, std::span<const AttentionRow> rows,
                                           head, rows, begin, end, scratch, stride, inverse_sums,
                                           vector * Simd::kWidth);
                                     });
+  if constexpr (kRows > 1) {
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const bool sees_all = rows[i].begin == begin && rows[i].end == end;
+      if (sees_all || !is_lost<Simd>(rows[i], head.head_size)) continue;
+      attend_strip<Simd, 1>(head, rows.subspan(i, 1), extras, scratch);
+    }
+  }
 }
 
 template <typename Simd, typename T>

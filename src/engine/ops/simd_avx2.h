@@ -42,13 +42,17 @@ struct SimdAvx2 {
     return load(whole);
   }
   static void store(float* to, Vector value) { _mm256_storeu_ps(to, value); }
+  // What is not a number would be rounded into the sign, so it keeps its upper half, made quiet.
   static void store(Bfloat16* to, Vector value) {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i rounded = _mm256_srli_epi32(
-        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+    const __m256i rounded =
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i is_none = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    const __m256i kept = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, is_none), 16);
     const __m128i packed =
-        _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
+        _mm_packus_epi32(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
   }
   // The second operand is the one that stays where it is not a number.

@@ -25,14 +25,16 @@ struct SimdAvx512 {
   static Vector widen(__m256i bits) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
-  // Round to nearest even in integers: the conversion instruction needs AVX512-BF16. A NaN stays
-  // one, as the upper half of the NaNs that arithmetic makes is not zero after the addition.
+  // Round to nearest even in integers: the conversion instruction needs AVX512-BF16. What is not a
+  // number would carry over into the sign, so it keeps its upper half, made quiet.
   static __m256i narrow(Vector value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i rounded =
         _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+    const __mmask16 is_none = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i kept = _mm512_mask_or_epi32(rounded, is_none, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
   }
 
   static Vector broadcast(float value) { return _mm512_set1_ps(value); }

@@ -23,16 +23,25 @@ constexpr std::uint32_t kEnd = 0xffffffffU;
 
 }  // namespace
 
+// Where a helper cannot be started, those before it must have ended before the exception goes on: a
+// thread that is let go of while it runs ends the process.
 ThreadTeam::ThreadTeam(std::size_t size, std::function<void(std::size_t)> on_start) {
-  for (std::size_t member = 1; member < size; ++member) {
-    helpers_.emplace_back([this, member, on_start] {
-      if (on_start) on_start(member);
-      help(member);
-    });
+  try {
+    for (std::size_t member = 1; member < size; ++member) {
+      helpers_.emplace_back([this, member, on_start] {
+        if (on_start) on_start(member);
+        help(member);
+      });
+    }
+  } catch (...) {
+    end_helpers();
+    throw;
   }
 }
 
-ThreadTeam::~ThreadTeam() {
+ThreadTeam::~ThreadTeam() { end_helpers(); }
+
+void ThreadTeam::end_helpers() {
   left_.store(kEnd);
   left_.notify_all();
   for (auto& helper : helpers_) helper.join();

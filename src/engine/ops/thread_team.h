@@ -25,6 +25,9 @@ class ThreadTeam {
 
   /// size: threads in all, at least 1. on_start: what each helper calls first, with its number from
   /// 1 on; to choose its core, for example.
+  ///
+  /// Errors: std::system_error where the system has no more threads, std::bad_alloc; no helper is
+  /// left then.
   explicit ThreadTeam(std::size_t size, std::function<void(std::size_t)> on_start = {});
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -57,6 +60,7 @@ class ThreadTeam {
   using Call = void (*)(void* work, std::size_t index, std::size_t member);
 
   void start(std::size_t count, Call call, void* work);
+  void end_helpers();
   bool do_one(std::size_t member);
   void keep_failure();
   void help(std::size_t member);

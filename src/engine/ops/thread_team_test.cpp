@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -62,6 +65,27 @@ TEST(ThreadTeamTest, AloneItThrowsWhatItsItemThrows) {
   ThreadTeam team(1);
   auto fault = [](std::size_t, std::size_t) { throw std::bad_alloc(); };
   EXPECT_THROW(team.share(3, fault), std::bad_alloc);
+}
+
+/// What a helper calls first, of which there can be so many copies.
+struct FewCopies {
+  std::shared_ptr<int> left;
+
+  explicit FewCopies(std::shared_ptr<int> count) : left(std::move(count)) {}
+  FewCopies(const FewCopies& other) : left(other.left) {
+    if (*left == 0) throw std::bad_alloc();
+    --*left;
+  }
+  FewCopies& operator=(const FewCopies&) = delete;
+  void operator()(std::size_t /*member*/) const {}
+};
+
+// The first helper runs and the second cannot be started, as where the system has no more threads.
+TEST(ThreadTeamTest, AHelperThatCannotBeStartedIsAnExceptionAndLeavesNone) {
+  const auto left = std::make_shared<int>(8);
+  std::function<void(std::size_t)> on_start = FewCopies(left);
+  *left = 1;
+  EXPECT_THROW(ThreadTeam(3, std::move(on_start)), std::bad_alloc);
 }
 
 TEST(ThreadTeamTest, ItEndsWithoutEverHavingWorked) { ThreadTeam team(4); }
