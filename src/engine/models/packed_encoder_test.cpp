@@ -323,6 +323,16 @@ TEST(Guard, WhatIsShortOfMemoryIsToldFromOtherErrors) {
   EXPECT_EQ(kind_of("CUDA error: an illegal memory access was encountered"), ErrorKind::Internal);
 }
 
+// More than any machine has addresses for.
+TEST(Guard, MemoryThatTheHostDoesNotHaveIsShortToo) {
+  const auto status = guarded([]() -> Status {
+    (void)at::empty({std::int64_t{1} << 60}, at::TensorOptions().dtype(at::kByte));
+    return Done{};
+  });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::ResourceExhausted) << status.error().message;
+}
+
 TEST(Guard, WhatTorchDoesNotHaveHereIsUnsupported) {
   const auto status = guarded([]() -> Status { TORCH_CHECK_NOT_IMPLEMENTED(false, "no kernel"); });
   EXPECT_EQ(status.error().kind, ErrorKind::Unsupported);
