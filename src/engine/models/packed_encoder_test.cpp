@@ -117,6 +117,11 @@ class GpuTest : public testing::Test {
     return *c10::getDeviceAllocator(torch_device(gpu_under_test()).type());
   }
 
+  /// Bytes that the allocator has from the device, given out or not.
+  static std::int64_t taken_bytes() {
+    return allocator().getDeviceStats(0).reserved_bytes[0].current;
+  }
+
   /// Takes the device's memory but for so many bytes, and all that the allocator keeps free beside
   /// blocks in use: a small model's passes would find room there. What is left the device has, if
   /// it is in whole segments: of 2 MiB where CUDA's allocator is asked for up to 1 MiB. It wants
@@ -311,6 +316,25 @@ TEST_F(GpuTest, WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain) {
   }
   EXPECT_EQ(encoder->pass_tokens(), whole);
   EXPECT_EQ(texts.encode(*encoder, order), expected);
+}
+
+TEST_F(GpuTest, AModelThatIsGoneOrCannotBeLoadedGivesItsMemoryBack) {
+  const EncoderFixture fixture("bert", gpu_under_test());
+  const Texts texts(300, fixture.options.encoder, 5);
+  const auto use = [&] { (void)texts.encode(*load("bert", Precision::Fp32), texts.order()); };
+  use();  // what the libraries keep for good they have then
+  release_cached_memory(torch_device(gpu_under_test()));
+  const auto before = taken_bytes();
+  use();
+  EXPECT_LE(taken_bytes(), before);
+
+  constexpr std::uint64_t kPartOfWeights = 64 << 10;
+  const auto taken = take_all_but(kPartOfWeights);
+  const auto full = taken_bytes();
+  const auto encoder = Encoder::load(fixture.options);
+  ASSERT_FALSE(encoder);
+  EXPECT_EQ(encoder.error().kind, ErrorKind::ResourceExhausted) << encoder.error().message;
+  EXPECT_LE(taken_bytes(), full);
 }
 
 // In a process of its own: the error stays with the process.
