@@ -20,6 +20,7 @@
 #include "engine/gpu.h"
 #include "engine/gpu_device.h"
 #include "engine/guard.h"
+#include "engine/ops/row_counts.h"
 
 namespace muster::engine {
 namespace {
@@ -283,6 +284,22 @@ TEST_F(GpuTest, TwoLanesAtOnceGiveTheBitsOfOne) {
       for (int round = 0; round < 50; ++round) EXPECT_EQ(texts.encode(*encoder, order), expected);
     });
   }
+}
+
+TEST_F(GpuTest, RowCountsAreTriedOnRowsThatBeginAnAllocationAsThoseOfAPassDo) {
+  const c10::InferenceMode inference;
+  const std::vector<std::uint32_t> counts{256, 64, 32};
+  bool do_all_begin_one = true;
+  std::size_t tried = 0;
+  const RowProduct product{21, [&](const at::Tensor& rows) {
+                             do_all_begin_one = do_all_begin_one && rows.storage_offset() == 0;
+                             ++tried;
+                             return rows.mul(2);
+                           }};
+  const auto device = torch_device(gpu_under_test());
+  EXPECT_EQ(agreeing_row_counts({&product, 1}, counts, at::kHalf, device), counts);
+  EXPECT_TRUE(do_all_begin_one);
+  EXPECT_EQ(tried, 1U + 1 + 2 + 4) << "the largest, moved; then 128 rows of each other count";
 }
 
 TEST_F(GpuTest, WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain) {
