@@ -516,6 +516,17 @@ TEST_F(FleetFaultsTest, AServerPutsADeviceAsideThatCannotLoadUntilAnOperatorStar
   expect_nothing_lost();
 }
 
+TEST_F(FleetFaultsTest, ADeviceThatCannotLoadAfterItsQuarantineIsNotSaidToAnswer) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 2}})");
+  ::setenv("FAULTY_WORKER", R"({"cpu:1": {"fail_load": "ResourceExhausted"}})", 1);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::GivenUp); }));
+  EXPECT_GT(device(1).quarantine_count, 0U);
+  EXPECT_EQ(device(1).reason, "a model cannot be loaded: told not to load");
+  EXPECT_NE(notices_.find("its new worker cannot load a model"), std::string::npos) << notices_;
+  EXPECT_EQ(notices_.find("answers as it should"), std::string::npos) << notices_;
+  expect_nothing_lost();
+}
+
 TEST_F(FleetFaultsTest, AWorkerThatNoSignalEndsHoldsNobodyUp) {
   start(R"({"cpu:1": {"unkillable_s": 60}})");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 100; }));
