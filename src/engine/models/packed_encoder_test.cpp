@@ -103,7 +103,10 @@ class GpuTest : public testing::Test {
   // Other processes shall find memory: a test that takes nearly all of it leaves it with the
   // allocator. A test that is skipped comes here too: where no device is open there is none.
   void TearDown() override {
-    if (!IsSkipped()) release_cached_memory(torch_device(gpu_under_test()));
+    if (IsSkipped()) return;
+    const auto device = torch_device(gpu_under_test());
+    wait_for_stream(device);  // here the stand-in tells of memory that was given back in use
+    release_cached_memory(device);
   }
 
   static at::TensorOptions on_gpu() {
