@@ -491,6 +491,42 @@ TEST_F(FleetFaultsTest, AJobGoesOnWithoutADeviceThatCannotLoad) {
   expect_nothing_lost();
 }
 
+TEST_F(FleetFaultsTest, AServerPutsADeviceAsideThatCannotLoadUntilAnOperatorStartsIt) {
+  start("{}");
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready(); }));
+  ::setenv("FAULTY_WORKER", R"({"cpu:1": {"fail_load": "ResourceExhausted"}})", 1);
+  ::kill(*device(1).pid(), SIGKILL);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::GivenUp); }));
+  EXPECT_EQ(device(1).reason, "a model cannot be loaded: told not to load")
+      << "and not how the life before this one ended";
+  ASSERT_NO_FATAL_FAILURE(run_until(rows_since(500)));
+  EXPECT_TRUE(is(1, GroupState::GivenUp)) << states();
+
+  std::vector<CanaryResult> results;
+  fleet_->admin().check(std::chrono::seconds(10), [&](const auto& all) { results = all; });
+  ASSERT_NO_FATAL_FAILURE(run_until([&] { return results.size() == 2; }));
+  EXPECT_TRUE(results[0].is_well) << results[0].reason;
+  EXPECT_FALSE(results[1].is_well);
+  EXPECT_EQ(results[1].reason, "given up: a model cannot be loaded: told not to load");
+
+  ::setenv("FAULTY_WORKER", "{}", 1);
+  fleet_->admin().restart(1);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::Ready); }));
+  EXPECT_EQ(device(1).reason, "");
+  expect_nothing_lost();
+}
+
+TEST_F(FleetFaultsTest, ADeviceThatCannotLoadAfterItsQuarantineIsNotSaidToAnswer) {
+  start(R"({"cpu:0": {"batch_us_per_token": 5}, "cpu:1": {"fail_from_batch": 2}})");
+  ::setenv("FAULTY_WORKER", R"({"cpu:1": {"fail_load": "ResourceExhausted"}})", 1);
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return is(1, GroupState::GivenUp); }));
+  EXPECT_GT(device(1).quarantine_count, 0U);
+  EXPECT_EQ(device(1).reason, "a model cannot be loaded: told not to load");
+  EXPECT_NE(notices_.find("its new worker cannot load a model"), std::string::npos) << notices_;
+  EXPECT_EQ(notices_.find("answers as it should"), std::string::npos) << notices_;
+  expect_nothing_lost();
+}
+
 TEST_F(FleetFaultsTest, AWorkerThatNoSignalEndsHoldsNobodyUp) {
   start(R"({"cpu:1": {"unkillable_s": 60}})");
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return are_ready() && row_count_ > 100; }));

@@ -328,6 +328,8 @@ TEST_F(FleetTest, AModelThatCannotBeLoadedIsAStateOfAServer) {
   for (const auto& device : fleet_->groups()) {
     EXPECT_EQ(device.models.at(kModel).state, ModelState::Failed);
     EXPECT_EQ(device.models.at(kModel).reason, "told not to load");
+    EXPECT_EQ(device.state, GroupState::GivenUp);
+    EXPECT_EQ(device.reason, "a model cannot be loaded: told not to load");
   }
 }
 

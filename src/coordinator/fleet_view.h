@@ -27,8 +27,9 @@ enum class GroupState : std::uint8_t {
   Draining,     // ends what it has
   Drained,      // by an operator; no process runs
   Restarting,   // waits for its back-off
-  GivenUp,
-  Idle,  // no model is to be on it yet; no process runs
+  GivenUp,      // by a job, for good; by a server, which cannot load a model there, until it is
+                // started again or has another model
+  Idle,         // no model is to be on it yet; no process runs
 };
 
 /// "starting", "ready", "quarantined", "draining", "drained", "restarting", "given up", "idle".
@@ -69,9 +70,10 @@ struct GroupStatus {
   std::string name;                   // of the leader's device
   std::vector<MemberStatus> members;  // the leader first
   GroupState state = GroupState::Starting;
-  std::string reason;       // why it is quarantined, drained, restarting or given up
+  std::string reason;       // why it is quarantined, drained, restarting or given up, or which of
+                            // its models it lacks
   bool is_to_rest = false;  // an operator has drained it: no work until it is resumed
-  /// Its lives end one after the other, or it is given up: nobody should wait for it.
+  /// Its lives end one after the other, or it is given up for good: nobody should wait for it.
   bool is_failing = false;
   /// What it does an operator has asked for: it rests, or it starts again.
   bool is_asked_for = false;

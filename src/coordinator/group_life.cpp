@@ -5,7 +5,7 @@
 
 namespace muster {
 
-GroupState GroupLife::state(bool has_settled_models, bool has_ready_model) const {
+GroupState GroupLife::state(ModelsTogether models) const {
   if (is_given_up) return GroupState::GivenUp;
   if (goal == GroupGoal::Drain && !has_processes) return GroupState::Drained;
   if (goal != GroupGoal::Serve) return GroupState::Draining;
@@ -13,8 +13,11 @@ GroupState GroupLife::state(bool has_settled_models, bool has_ready_model) const
   if (is_quarantined) return GroupState::Quarantined;
   if (serial == 0) return GroupState::Starting;  // it was idle until now
   if (restart_at || end_by || !has_processes) return GroupState::Restarting;
-  const bool is_settled = is_greeted && !is_probing && has_settled_models;
-  if (is_settled || has_ready_model) return GroupState::Ready;
+  if (models == ModelsTogether::Ready) return GroupState::Ready;
+  const bool is_settled = is_greeted && !is_probing && models != ModelsTogether::Coming;
+  if (is_settled) {
+    return models == ModelsTogether::Failed ? GroupState::GivenUp : GroupState::Ready;
+  }
   return restart_count > 0 ? GroupState::Restarting : GroupState::Starting;
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "coordinator/fleet_view.h"
+#include "coordinator/model_table.h"
 #include "spec/device.h"
 
 namespace muster {
@@ -79,9 +80,8 @@ struct GroupLife {
   /// Why it rests, for who may resume it: "drained; the driver reported XID 48 (1 times)".
   std::string drained_reason() const { return fault ? "drained; " + *fault : "drained"; }
 
-  /// The state as it is shown. has_settled_models: no model is to be loaded, loads or waits for its
-  /// canary.
-  GroupState state(bool has_settled_models, bool has_ready_model) const;
+  /// The state as it is shown. models: what ModelTable says of the group.
+  GroupState state(ModelsTogether models) const;
 };
 
 }  // namespace muster

@@ -172,8 +172,7 @@ void InFlightWork::update_group(std::size_t group) {
   state.weight = groups_[group].weight;
   state.models.clear();
   state.coming.clear();
-  const bool is_starting = life.state(parts_.models.has_settled_models(group),
-                                      parts_.models.has_ready_model(group)) == GroupState::Starting;
+  const bool is_starting = life.state(parts_.models.together(group)) == GroupState::Starting;
   for (const auto& [id, here] : parts_.models.on(group)) {
     if (here.takes_work()) state.models.push_back(id);
     if (is_starting && !here.is_ready()) state.coming.push_back(id);

@@ -138,15 +138,13 @@ void ModelRegistry::check(Duration limit, CanaryChecks::OnDone on_done) {
   std::set<std::pair<std::size_t, ModelId>> asked;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& life = parts_.groups.life(i);
-    const auto state =
-        life.state(parts_.table.has_settled_models(i), parts_.table.has_ready_model(i));
+    const auto state = life.state(parts_.table.together(i));
     auto& result = results.emplace_back();
     result.group = i;
     result.is_well = state == GroupState::Ready;
     result.reason = result.is_well ? "" : std::string(group_state_name(state));
-    if (!result.is_well && !life.reason.empty() && life.reason != result.reason) {
-      result.reason += ": " + life.reason;
-    }
+    const auto why = life.reason.empty() ? load_failure(i) : life.reason;
+    if (!result.is_well && !why.empty() && why != result.reason) result.reason += ": " + why;
     for (const auto& [id, here] : parts_.table.on(i)) {
       if (!here.takes_work() || !life.is_alive() || !parts_.table.has_canary(id)) continue;
       if (!parts_.groups.sent(i).has_canary(id)) ask_canary(i, id);

@@ -225,14 +225,17 @@ std::uint32_t ModelRegistry::dim(ModelId model) const {
   return found == models_.end() ? 0 : found->second.dim;
 }
 
-void ModelRegistry::describe(std::size_t group, GroupStatus& status) const {
+std::string ModelRegistry::load_failure(std::size_t group) const {
   for (const auto& [id, here] : parts_.table.on(group)) {
-    status.models.emplace(id, here.status);
-    const bool has_failed = here.status.state == ModelState::Failed;
-    if (has_failed && status.reason.empty()) {
-      status.reason = fmt::format("a model cannot be loaded: {}", here.status.reason);
-    }
+    if (here.status.state != ModelState::Failed) continue;
+    return fmt::format("a model cannot be loaded: {}", here.status.reason);
   }
+  return {};
+}
+
+void ModelRegistry::describe(std::size_t group, GroupStatus& status) const {
+  for (const auto& [id, here] : parts_.table.on(group)) status.models.emplace(id, here.status);
+  if (status.reason.empty()) status.reason = load_failure(group);
   status.last_canary = groups_[group].last_canary;
 }
 

@@ -147,6 +147,8 @@ class ModelRegistry final : public FleetModels {
   void believe(std::size_t group, ModelId id);
   void begin_trial(std::size_t group, ModelId id);
   void send_trial(std::size_t group, ModelId id, const LoadTrial::Round& round);
+  /// Why the first model that the group cannot load is not there; empty: there is none.
+  std::string load_failure(std::size_t group) const;
 
   // model_canaries.cpp
   void ask_due_canaries(std::size_t group, TimePoint now);

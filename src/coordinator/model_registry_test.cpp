@@ -365,6 +365,8 @@ TEST_F(ModelRegistryTest, AModelThatCannotBeLoadedIsAStateWithItsReason) {
   EXPECT_FALSE(registry_.on_load_failed(0, {kModel + 1, {ErrorKind::Corrupt, "no weights"}}));
   EXPECT_EQ(status(0).reason, "a model cannot be loaded: no weights");
   EXPECT_TRUE(table_.may_be_loaded(kModel)) << "the other group may still load it";
+  EXPECT_EQ(table_.together(0), ModelsTogether::Failed);
+  EXPECT_EQ(table_.together(1), ModelsTogether::Coming);
   EXPECT_TRUE(registry_.on_load_failed(1, {kModel, {ErrorKind::Corrupt, "no weights"}}));
   EXPECT_FALSE(table_.may_be_loaded(kModel));
 }

@@ -45,6 +45,16 @@ bool ModelTable::has_settled_models(std::size_t group) const {
   });
 }
 
+ModelsTogether ModelTable::together(std::size_t group) const {
+  if (has_ready_model(group)) return ModelsTogether::Ready;
+  if (!has_settled_models(group)) return ModelsTogether::Coming;
+  const auto& models = groups_[group];
+  const bool has_failed = std::any_of(models.begin(), models.end(), [](const auto& entry) {
+    return entry.second.status.state == ModelState::Failed && !entry.second.is_leaving;
+  });
+  return has_failed ? ModelsTogether::Failed : ModelsTogether::None;
+}
+
 bool ModelTable::has_ready_canary(std::size_t group) const {
   const auto& models = groups_[group];
   return std::any_of(models.begin(), models.end(), [this](const auto& entry) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
@@ -23,6 +24,14 @@ struct ModelHere {
   bool is_ready() const { return status.state == ModelState::Ready; }
   /// Its canary was right, and it is to stay.
   bool takes_work() const { return is_ready() && !is_leaving; }
+};
+
+/// What the models of one group come to.
+enum class ModelsTogether : std::uint8_t {
+  None,    // it is to have none, or is to let go those that it has
+  Coming,  // none takes work, and one is to be loaded, loads or waits for its canary
+  Ready,   // one at least takes work
+  Failed,  // none takes work or will: what it is to have it cannot load
 };
 
 /// Which model is where, and in which state. ModelRegistry alone changes it; the supervisor and the
@@ -57,6 +66,8 @@ class ModelTable {
   bool has_ready_model(std::size_t group) const;
   /// No model is to be loaded, loads or waits for its canary.
   bool has_settled_models(std::size_t group) const;
+  /// The two above, and whether what is settled has failed.
+  ModelsTogether together(std::size_t group) const;
   /// A loaded model has a canary by which the group can show that it is well again.
   bool has_ready_canary(std::size_t group) const;
 

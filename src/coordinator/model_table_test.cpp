@@ -31,6 +31,23 @@ TEST(ModelTable, SaysWhatAGroupIsReadyFor) {
   EXPECT_NE(table.find(0, 1), nullptr) << "its memory is not given back yet";
 }
 
+TEST(ModelTable, AGroupHasFailedWhenNoneOfItsModelsIsThereOrComes) {
+  ModelTable table(1);
+  EXPECT_EQ(table.together(0), ModelsTogether::None);
+  auto& first = table.on(0)[1];
+  auto& second = table.on(0)[2];
+  first.status.state = ModelState::Failed;
+  EXPECT_EQ(table.together(0), ModelsTogether::Coming) << "the second is still to be loaded";
+  second.status.state = ModelState::Ready;
+  EXPECT_EQ(table.together(0), ModelsTogether::Ready) << "it works for the second";
+  second.status.state = ModelState::Failed;
+  EXPECT_EQ(table.together(0), ModelsTogether::Failed);
+  first.is_leaving = true;
+  EXPECT_EQ(table.together(0), ModelsTogether::Failed);
+  second.is_leaving = true;
+  EXPECT_EQ(table.together(0), ModelsTogether::None) << "nobody wants them there any more";
+}
+
 TEST(ModelTable, AModelMayBeLoadedWhileOneGroupHasNotFailed) {
   ModelTable table(2);
   table.add(1, false);

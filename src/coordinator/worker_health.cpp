@@ -166,6 +166,8 @@ void WorkerSupervisor::watch_quarantine(std::size_t index, TimePoint now) {
   if (!is_settled) return;
   if (life.was_slow && parts_.models.has_ready_model(index)) {
     group.health.slow.emplace(now);
+  } else if (parts_.models.together(index) == ModelsTogether::Failed) {
+    end_quarantine(index, "its new worker cannot load a model, and waits to be started again");
   } else {
     end_quarantine(index, "its new worker answers as it should");
   }

@@ -170,7 +170,10 @@ std::optional<SentFrame> WorkerSupervisor::take_sent(std::size_t group, std::uin
 
 void WorkerSupervisor::on_load_answered(std::size_t group, std::uint32_t lane_count) {
   groups_[group].sent.restart_clocks(parts_.clock.now());
-  if (lane_count > 0) groups_[group].sent.set_lane_count(lane_count);
+  if (lane_count > 0) return groups_[group].sent.set_lane_count(lane_count);
+  // How its last life ended is no longer why it does not serve.
+  auto& life = groups_[group].life;
+  if (!life.is_quarantined && life.goal == GroupGoal::Serve) life.reason.clear();
 }
 
 void WorkerSupervisor::on_model_ready(std::size_t group) {
@@ -252,8 +255,7 @@ void WorkerSupervisor::describe(std::size_t group, GroupStatus& status) const {
     status.members.push_back({.device = life.devices[i],
                               .pid = pids.empty() ? std::nullopt : std::optional<pid_t>(pids[i])});
   }
-  status.state =
-      life.state(parts_.models.has_settled_models(group), parts_.models.has_ready_model(group));
+  status.state = life.state(parts_.models.together(group));
   status.reason = life.reason;
   status.is_to_rest = life.goal == GroupGoal::Drain;
   const bool keeps_ending =

@@ -45,6 +45,17 @@ Status check_precision(const EncoderOptions& options) {
 // Of all encoders that live on the GPU.
 std::atomic<std::uint64_t> device_weights_bytes = 0;
 
+// torch's allocator keeps what a model has held, for later tensors of the same stream: until it is
+// told, no other process and no other stream has it.
+void give_memory_back(DeviceKind device) {
+  if (!runs_as_gpu(device)) return;
+  // A device that is lost has nothing to give.
+  (void)guarded([&]() -> Status {
+    release_cached_memory(torch_device(device));
+    return Done{};
+  });
+}
+
 struct RowsShape {
   std::size_t count = 0;
   std::size_t dim = 0;
@@ -142,9 +153,13 @@ Encoder::Encoder(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) 
 // Freed under an account of its own, as the weights were counted under one: the process-wide count
 // never had them.
 Encoder::~Encoder() {
-  if (runs_as_gpu(parts_->options.device)) device_weights_bytes -= parts_->weights_bytes;
-  const LoadAccount account;  // as it was loaded
-  parts_.reset();
+  const auto device = parts_->options.device;
+  if (runs_as_gpu(device)) device_weights_bytes -= parts_->weights_bytes;
+  {
+    const LoadAccount account;  // as it was loaded
+    parts_.reset();
+  }
+  give_memory_back(device);
 }
 
 Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
@@ -171,6 +186,7 @@ Result<std::unique_ptr<Encoder>> Encoder::load(const EncoderOptions& options) {
     });
     use = account.use();
   }).join();
+  if (!*model) give_memory_back(options.device);  // what it had until then
   auto parts = std::make_unique<Parts>();
   parts->options = options;
   parts->model = MUSTER_TRY(*std::move(model));

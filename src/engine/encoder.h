@@ -53,6 +53,7 @@ class Encoder {
   /// Unsupported (a precision or device this machine cannot do); ResourceExhausted.
   static Result<std::unique_ptr<Encoder>> load(const EncoderOptions& options);
 
+  /// A GPU has the memory back afterwards, as it has after a load that failed.
   ~Encoder();
 
   /// Shapes: rows [texts, dim] float32, row-major; of a cross-encoder dim is the label count.

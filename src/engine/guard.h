@@ -11,17 +11,19 @@
 namespace muster::engine {
 
 /// Whether the error says that memory was short. torch has an exception of its own only for its
-/// allocator; cuBLAS and CUDA's own allocations (a kernel that is loaded at its first use) tell it
-/// by text.
+/// allocator of a GPU; the one of the host, cuBLAS and CUDA's own allocations (a kernel that is
+/// loaded at its first use) tell it by text.
 ///
-/// Source: torch 2.11, CUDABlas.cpp (_cublasGetErrorEnum), CUDA 13.0, cudaErrorMemoryAllocation.
+/// Source: torch 2.11, CUDABlas.cpp (_cublasGetErrorEnum), c10/core/impl/alloc_cpu.cpp; CUDA 13.0,
+/// cudaErrorMemoryAllocation.
 inline bool is_out_of_memory(const c10::Error& error) {
   const std::string_view text = error.what_without_backtrace();
   return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
          text.find("CUBLAS_STATUS_ALLOC_FAILED") != std::string_view::npos ||
          text.find("CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate") !=
              std::string_view::npos ||
-         text.find("CUDA error: out of memory") != std::string_view::npos;
+         text.find("CUDA error: out of memory") != std::string_view::npos ||
+         text.find("DefaultCPUAllocator: can't allocate memory") != std::string_view::npos;
 }
 
 /// The seam between torch, which throws, and the rest of the program, which does not.

@@ -23,7 +23,7 @@
 namespace muster {
 
 /// The program that owns one device: greets, loads the models that it is told, and turns batches of
-/// any of them into rows, a lane (one thread) per CPU or one for a GPU, until the parent's end of
+/// any of them into rows, a lane (one thread) per CPU or two for a GPU, until the parent's end of
 /// the socket closes.
 ///
 /// Owner: main. Threads: `run` reads on the calling thread, which also computes a small batch that

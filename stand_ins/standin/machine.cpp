@@ -197,8 +197,8 @@ Status Machine::let_wait(Place place, const Event& event) {
   return Done{};
 }
 
-Status Machine::wait_for(const Event& event) {
-  if (!event.place) return Done{};
+// Of an event that was recorded.
+void Machine::come_to(const Event& event) {
   Stream* stream = nullptr;
   {
     const MutexLock lock(mutex_);
@@ -207,6 +207,12 @@ Status Machine::wait_for(const Event& event) {
   stream->wait_for(event.count);
   const MutexLock lock(mutex_);
   learn({number_of(*event.place), event.count}, event.past);
+}
+
+Status Machine::wait_for(const Event& event) {
+  if (!event.place) return Done{};
+  come_to(event);
+  const MutexLock lock(mutex_);
   return trouble(event.place->device);
 }
 

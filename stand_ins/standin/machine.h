@@ -76,7 +76,8 @@ class Machine {
   void free(void* address);
   /// It is used on this stream too: `free` lets its own stream wait for it.
   void add_user(const void* address, Place place);
-  /// Waits for the device's streams and gives back what is kept for later.
+  /// Waits for the device's streams and gives back what is kept for later. Who asks for it often
+  /// has nobody to tell, so a block that was given back in use is told by the next launch or wait.
   Status release_kept(std::size_t device);
 
   MemoryCounts memory_counts(std::size_t device) const;
@@ -123,6 +124,7 @@ class Machine {
 
   Stream& stream_of(Place place) MUSTER_REQUIRES(mutex_);
   Status trouble(std::size_t device) MUSTER_REQUIRES(mutex_);
+  void come_to(const Event& event);
   Past done() const MUSTER_REQUIRES(mutex_);
   MemoryUse next_use(Place place, const std::string& operation, bool is_write)
       MUSTER_REQUIRES(mutex_);

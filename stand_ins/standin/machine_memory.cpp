@@ -138,12 +138,21 @@ void Machine::add_user(const void* address, Place place) {
 }
 
 Status Machine::release_kept(std::size_t device) {
-  auto outcome = wait_for_device(device);
+  for (std::size_t i = 0; i < Device::kStreamCount; ++i) {
+    {
+      const MutexLock lock(mutex_);
+      if (devices_.at(device)->started_stream(i) == nullptr) continue;
+    }
+    Event now;
+    record(now, {device, i});
+    come_to(now);
+  }
   const MutexLock lock(mutex_);
   auto& one = *devices_.at(device);
   one.memory().flush(done());
   one.report().taken_bytes = one.memory().counts().taken_bytes;
-  return outcome;
+  if (const auto failure = one.failure()) return Error{ErrorKind::Unavailable, failure->text};
+  return Done{};
 }
 
 MemoryCounts Machine::memory_counts(std::size_t device) const {

@@ -199,6 +199,15 @@ TEST_F(OneDevice, MemoryGivenBackWhileAnotherStreamUsesItIsToldNext) {
   EXPECT_TRUE(machine_->wait(kFirst)) << "told once";
 }
 
+TEST_F(OneDevice, WhoEmptiesTheCacheDoesNotTakeThatAway) {
+  auto* memory = allocate(kFirst, 8);
+  ASSERT_TRUE(machine_->wait(kFirst));
+  ASSERT_TRUE(fill(kSecond, memory, 8, 'x'));
+  machine_->free(memory);
+  EXPECT_TRUE(machine_->release_kept(0));
+  EXPECT_FALSE(machine_->wait(kFirst)) << "it is still to be told";
+}
+
 TEST_F(OneDevice, AUserOfMemoryIsWaitedForWhenItIsGivenBack) {
   auto* memory = allocate(kFirst, 8);
   ASSERT_TRUE(machine_->wait(kFirst));

@@ -184,6 +184,21 @@ TEST_F(StandinServerTest, MemoryThatOthersTakeMakesPassesSmallerAndComesBack) {
   EXPECT_EQ(full_count(), full_before);
 }
 
+TEST_F(StandinServerTest, ADeviceWithoutMemoryForTheModelIsGivenUpUntilAnOperatorStartsIt) {
+  const auto state = (runs_.folder() / "state").string();
+  start_server(R"({"standin:1": {"full_at_allocation": 1, "full_count": 1e9, "faulty_starts": 1,
+                   "state_file": ")" +
+               state + R"("}})");
+  const auto rows = expected();
+  ASSERT_TRUE(ask_until([&] { return device(1)["state"] == "given up"; }, rows)) << server_log();
+  const std::string words = "a model cannot be loaded: standin:1 is out of memory";
+  EXPECT_TRUE(device(1)["reason"].get<std::string>().starts_with(words)) << device(1)["reason"];
+  EXPECT_EQ(device(1)["models"][0]["state"], "failed");
+  EXPECT_EQ(device(0)["state"], "ready");
+  restart("standin:1");
+  EXPECT_TRUE(ask_until([&] { return device(1)["state"] == "ready"; }, rows)) << server_log();
+}
+
 TEST_F(StandinServerTest, AFailedDeviceIsNamedAndTheAnswersStay) {
   const auto state = (runs_.folder() / "state").string();
   start_server(R"({"standin:1": {"in_lanes": 1, "fail_at_kernel": 200, "error": "ecc",

@@ -30,11 +30,11 @@ def dot(a, b):
 
 
 def main():
-    reference = load(sys.argv[1])
+    reference, are_numbers = load(sys.argv[1]), True
     for name in sys.argv[2:]:
         vectors = load(name)
-        if len(vectors) != len(reference):
-            sys.exit(f"compare.py: {name} has {len(vectors)} rows, {sys.argv[1]} has {len(reference)}")
+        if [*map(len, vectors)] != [*map(len, reference)]:
+            sys.exit(f"compare.py: {name} has not the {len(reference)} x {len(reference[0])} numbers of {sys.argv[1]}: {len(vectors)} rows")
         largest, cosines = 0.0, []
         for a, b in zip(reference, vectors):
             # max() would pass over a NaN.
@@ -42,7 +42,10 @@ def main():
             largest = difference if math.isnan(difference) else max(largest, difference) if not math.isnan(largest) else largest
             cosines.append(dot(a, b) / math.sqrt(dot(a, a) * dot(b, b)))
         print(json.dumps({"vectors": name.split("/")[-1], "rows": len(vectors), "largest_difference": largest,
-                          "cosine_worst": math.nan if any(map(math.isnan, cosines)) else min(cosines), "cosine_mean": sum(cosines) / len(cosines)}))
+                          "cosine_worst": math.nan if any(map(math.isnan, cosines)) else min(cosines),
+                          "cosine_mean": sum(cosines) / len(cosines)}), flush=True)
+        are_numbers = are_numbers and not math.isnan(largest)
+    sys.exit(0 if are_numbers else "compare.py: some of these vectors are no numbers")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -21,6 +20,7 @@
 #include "engine/gpu.h"
 #include "engine/gpu_device.h"
 #include "engine/guard.h"
+#include "engine/ops/row_counts.h"
 
 namespace muster::engine {
 namespace {
@@ -103,7 +103,10 @@ class GpuTest : public testing::Test {
   // Other processes shall find memory: a test that takes nearly all of it leaves it with the
   // allocator. A test that is skipped comes here too: where no device is open there is none.
   void TearDown() override {
-    if (!IsSkipped()) release_cached_memory(torch_device(gpu_under_test()));
+    if (IsSkipped()) return;
+    const auto device = torch_device(gpu_under_test());
+    wait_for_stream(device);  // here the stand-in tells of memory that was given back in use
+    release_cached_memory(device);
   }
 
   static at::TensorOptions on_gpu() {
@@ -114,15 +117,29 @@ class GpuTest : public testing::Test {
     return at::empty({static_cast<std::int64_t>(count)}, on_gpu().dtype(at::kByte));
   }
 
+  static c10::DeviceAllocator& allocator() {
+    return *c10::getDeviceAllocator(torch_device(gpu_under_test()).type());
+  }
+
+  /// Bytes that the allocator has from the device, given out or not.
+  static std::int64_t taken_bytes() {
+    return allocator().getDeviceStats(0).reserved_bytes[0].current;
+  }
+
   /// Takes the device's memory but for so many bytes, and all that the allocator keeps free beside
-  /// blocks in use: a small model's passes would find room there.
+  /// blocks in use: a small model's passes would find room there. What is left the device has, if
+  /// it is in whole segments: of 2 MiB where CUDA's allocator is asked for up to 1 MiB. It wants
+  /// one of 20 MiB for what is larger.
   static std::vector<at::Tensor> take_all_but(std::uint64_t left_bytes) {
-    auto* allocator = c10::getDeviceAllocator(torch_device(gpu_under_test()).type());
-    allocator->emptyCache();
-    std::optional left = bytes_on_gpu(left_bytes);
+    allocator().emptyCache();
+    constexpr std::uint64_t kPiece = 1 << 20;
+    std::vector<at::Tensor> left;
+    for (std::uint64_t begin = 0; begin < left_bytes; begin += kPiece) {
+      left.push_back(bytes_on_gpu(std::min(kPiece, left_bytes - begin)));
+    }
     std::vector<at::Tensor> taken;
     constexpr std::uint64_t kLargeBlock = 32 << 20;
-    auto size = std::max<std::uint64_t>(allocator->getMemoryInfo(0).first, kLargeBlock);
+    auto size = std::max<std::uint64_t>(allocator().getMemoryInfo(0).first, kLargeBlock);
     while (size >= 64 << 10) {
       try {
         taken.push_back(bytes_on_gpu(size));
@@ -130,7 +147,8 @@ class GpuTest : public testing::Test {
         size /= 2;
       }
     }
-    left.reset();
+    left.clear();
+    allocator().emptyCache();
     return taken;
   }
 
@@ -271,27 +289,72 @@ TEST_F(GpuTest, TwoLanesAtOnceGiveTheBitsOfOne) {
   }
 }
 
+TEST_F(GpuTest, RowCountsAreTriedOnRowsThatBeginAnAllocationAsThoseOfAPassDo) {
+  const c10::InferenceMode inference;
+  const std::vector<std::uint32_t> counts{256, 64, 32};
+  bool do_all_begin_one = true;
+  std::size_t tried = 0;
+  const RowProduct product{21, [&](const at::Tensor& rows) {
+                             do_all_begin_one = do_all_begin_one && rows.storage_offset() == 0;
+                             ++tried;
+                             return rows.mul(2);
+                           }};
+  const auto device = torch_device(gpu_under_test());
+  EXPECT_EQ(agreeing_row_counts({&product, 1}, counts, at::kHalf, device), counts);
+  EXPECT_TRUE(do_all_begin_one);
+  EXPECT_EQ(tried, 1U + 1 + 2 + 4) << "the largest, moved; then 128 rows of each other count";
+}
+
 TEST_F(GpuTest, WithLittleMemoryABatchIsComputedInPartsAndGrowsAgain) {
   const EncoderFixture fixture("bert", gpu_under_test());
+  const auto device = torch_device(gpu_under_test());
   const auto encoder = load("bert", Precision::Fp32);
   const Texts texts(3000, fixture.options.encoder, 5);
-  auto order = texts.order();
+  const auto order = texts.order();
+  // While there is memory: the libraries' workspaces, which stay, and the kernels of small passes.
+  for (std::size_t count = 1; count < order.size(); count += count / 4 + 1) {
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(count);
+    (void)texts.encode(*encoder, {order.begin(), end});
+  }
+  restart_peak(device);
+  const auto held = device_memory_use(device).live_bytes;
   const auto expected = texts.encode(*encoder, order);
-  const auto needed = encoder->activation_peak_bytes();
+  const auto needed = device_memory_use(device).peak_bytes - held;
   ASSERT_GT(needed, 0);
   const auto whole = encoder->pass_tokens();
   for (const std::uint64_t part : {2, 4, 10}) {
     SCOPED_TRACE(part);
-    const auto taken = take_all_but(needed / part);
+    constexpr std::uint64_t kSegment = 2 << 20;
+    const auto taken = take_all_but((needed / part + kSegment - 1) / kSegment * kSegment);
     EXPECT_EQ(texts.encode(*encoder, order), expected);
     EXPECT_LT(encoder->pass_tokens(), whole);
   }
+  release_cached_memory(device);  // what was taken
   // A budget that was halved n times is whole after n x kPassesToGrow passes.
   for (std::size_t pass = 0; pass < 16 * PassBudget::kPassesToGrow; ++pass) {
     (void)texts.encode(*encoder, {0});
   }
   EXPECT_EQ(encoder->pass_tokens(), whole);
   EXPECT_EQ(texts.encode(*encoder, order), expected);
+}
+
+TEST_F(GpuTest, AModelThatIsGoneOrCannotBeLoadedGivesItsMemoryBack) {
+  const EncoderFixture fixture("bert", gpu_under_test());
+  const Texts texts(300, fixture.options.encoder, 5);
+  const auto use = [&] { (void)texts.encode(*load("bert", Precision::Fp32), texts.order()); };
+  use();  // what the libraries keep for good they have then
+  release_cached_memory(torch_device(gpu_under_test()));
+  const auto before = taken_bytes();
+  use();
+  EXPECT_LE(taken_bytes(), before);
+
+  constexpr std::uint64_t kPartOfWeights = 64 << 10;
+  const auto taken = take_all_but(kPartOfWeights);
+  const auto full = taken_bytes();
+  const auto encoder = Encoder::load(fixture.options);
+  ASSERT_FALSE(encoder);
+  EXPECT_EQ(encoder.error().kind, ErrorKind::ResourceExhausted) << encoder.error().message;
+  EXPECT_LE(taken_bytes(), full);
 }
 
 // In a process of its own: the error stays with the process.
@@ -321,6 +384,16 @@ TEST(Guard, WhatIsShortOfMemoryIsToldFromOtherErrors) {
   EXPECT_EQ(kind_of("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(h)`"),
             ErrorKind::ResourceExhausted);
   EXPECT_EQ(kind_of("CUDA error: an illegal memory access was encountered"), ErrorKind::Internal);
+}
+
+// More than any machine has addresses for.
+TEST(Guard, MemoryThatTheHostDoesNotHaveIsShortToo) {
+  const auto status = guarded([]() -> Status {
+    (void)at::empty({std::int64_t{1} << 60}, at::TensorOptions().dtype(at::kByte));
+    return Done{};
+  });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::ResourceExhausted) << status.error().message;
 }
 
 TEST(Guard, WhatTorchDoesNotHaveHereIsUnsupported) {

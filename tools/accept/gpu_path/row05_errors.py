@@ -1,5 +1,6 @@
 """Errors of a device, planted in one of two stand-ins under a server that is asked all the time."""
 
+import datetime
 import json
 
 from gpu_path.standin import BIN, skip_reason  # noqa: F401  a row is asked for it
@@ -17,6 +18,7 @@ IN_FLIGHT, TEXTS, FIRST = 32, 1000, 2000  # the kernel that fails: after the rig
 ASIDE_S, NOTICED_S = 2.0, 60
 
 XID = "the driver reported XID 48"  # double-bit ECC
+NO_MODEL = "a model cannot be loaded"
 
 # What is planted, and whether a new worker can mend it, for which only the first one has it; None: no worker ends; words: why the
 # device is put aside.
@@ -26,7 +28,7 @@ CASES = {
     "uncorrectable ECC": ({"fail_at_kernel": FIRST, "error": "ecc"}, XID),
     "a hang in a copy": ({"hang_at_copy": FIRST // 10}, True),
     "a lost device": ({"fail_at_kernel": FIRST, "error": "lost", "lost_for_s": 1e9}, False),
-    "no memory for the model": ({"full_at_allocation": 1, "full_count": 1 << 40, "in_lanes": 0}, False),
+    "no memory for the model": ({"full_at_allocation": 1, "full_count": 1 << 40, "in_lanes": 0}, NO_MODEL),
     "no memory for the first text": ({"full_at_allocation": 1}, True),
     "no memory for later passes": ({"full_at_allocation": FIRST, "full_count": 40}, None),
 }
@@ -34,8 +36,18 @@ CASES = {
 
 def is_over(device, can_mend):
     if isinstance(can_mend, str):
-        return device["state"] == "quarantined" and can_mend in (device["reason"] or "")
+        return device["state"] in ("quarantined", "given up") and can_mend in (device["reason"] or "")
     return (device["state"] == "ready") == can_mend
+
+
+def seconds_to_failed_load(log):
+    """From the start of the device to the line that says that it has no model: both come before a server takes requests."""
+    def time_of(words):
+        line = next((line for line in log.splitlines() if words in line), None)
+        return line and datetime.datetime.fromisoformat(line.split()[0].replace("Z", "+00:00"))
+
+    started, failed = time_of(f"device {ILL}: starting"), time_of(f"{ILL} {NO_MODEL}")
+    return (failed - started).total_seconds() if started and failed else None
 
 
 def case(report, what, words, can_mend, lines):
@@ -65,10 +77,13 @@ def case(report, what, words, can_mend, lines):
     if can_mend is None:
         return
     within = f"{what}: {'replaced' if can_mend is True else 'put aside'} within"
-    if gone is None or aside is None:
+    took_s = None if gone is None or aside is None else aside - gone
+    if can_mend == NO_MODEL and took_s is not None:
+        took_s = seconds_to_failed_load(log)
+    if took_s is None:
         report.add(holds(within, False, f"not seen in {NOTICED_S} s", f"<= {ASIDE_S + SEEN_S} s"))
     else:
-        report.add(at_most(within, aside - gone, ASIDE_S + SEEN_S, 2, " s"))
+        report.add(at_most(within, took_s, ASIDE_S + SEEN_S, 2, " s"))
     report.add(holds(f"{what}: the device is named", ILL in log, "yes" if ILL in log else "no"))
 
 
