@@ -67,7 +67,7 @@ struct FleetItem {
 /// What the owner of the texts hears, on the thread that calls `step`. It may call the fleet from
 /// within.
 struct FleetEvents {
-  /// The row of a text: [dim] float32 as bytes (they may be unaligned).
+  /// The row of a text: [dim] float32 as bytes (they may be unaligned), all of them finite.
   std::function<void(ItemKey, std::span<const std::byte>, std::size_t group)> on_row;
   /// This text alone cannot be computed; all others are unaffected.
   std::function<void(ItemKey, const Error&)> on_item_failed;

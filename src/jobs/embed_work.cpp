@@ -54,7 +54,8 @@ Result<std::unique_ptr<CorpusBackend>> EmbedWork::open(CorpusSink sink,
 void EmbedWork::on_row(ItemKey key, std::span<const std::byte> bytes) {
   std::vector<float> row(bytes.size() / sizeof(float));
   std::memcpy(row.data(), bytes.data(), bytes.size());
-  if (!is_all_finite(row)) {
+  // A device's rows have been looked at: one that is not finite is a fault of the device first.
+  if (options_.server && !is_all_finite(row)) {
     return sink_.on_failed(key, not_finite(backend_->model().precision));
   }
   sink_.on_result(key, {.row = std::move(row)});
