@@ -406,12 +406,11 @@ std::optional<std::uint64_t> Dispatcher::tokens_within(Duration time, std::size_
   return budget;
 }
 
-/// Takes a batch off the books of its device: its texts that came back. Those that did not are
-/// forgotten.
-std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const DispatchBatch& batch) {
+/// Takes a batch off the books of its device. Its texts are still known.
+Dispatcher::Given Dispatcher::take_given(std::size_t device, const DispatchBatch& batch) {
   const auto found = given_.find(batch.work.id);
   MUSTER_CHECK(found != given_.end() && found->second.device == device);
-  const auto given = std::move(found->second);
+  auto given = std::move(found->second);
   given_.erase(found);
   auto& account = books_->at(device);
   --account.in_flight_batches;
@@ -419,7 +418,12 @@ std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const Disp
   account.in_flight_long -= given.is_long ? 1 : 0;
   account.in_flight_slow -= given.holds_queries_up ? 1 : 0;
   books_->work(device, batch.model).in_flight_tokens -= given.token_count;
+  return given;
+}
 
+/// The same: its texts that came back. All of the batch are forgotten.
+std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const DispatchBatch& batch) {
+  const auto given = take_given(device, batch);
   std::vector<Known> items;
   items.reserve(batch.work.items.size());
   for (const auto& item : batch.work.items) items.push_back(known_.at(item.key));
@@ -438,9 +442,9 @@ Dispatcher::Known& Dispatcher::wait_again(Known known) {
 }
 
 void Dispatcher::on_served(std::size_t device, const DispatchBatch& batch, Duration engine) {
-  const auto token_count = given_.at(batch.work.id).token_count;
-  settle(device, batch);
-  books_->work(device, batch.model).cost.learn(token_count, engine);
+  const auto given = take_given(device, batch);
+  for (const auto key : given.keys) known_.erase(key);
+  books_->work(device, batch.model).cost.learn(given.token_count, engine);
   purge(batch.model);
 }
 
