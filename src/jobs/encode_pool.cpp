@@ -47,6 +47,10 @@ void EncodePool::start_thread() {
 }
 
 void EncodePool::give(ItemKey key, std::string_view text) {
+  if (gathered_.sizes.empty()) {
+    gathered_.text.reserve(kChunkBytes);
+    gathered_.sizes.reserve(kChunkTexts);
+  }
   gathered_.text += text;
   gathered_.sizes.emplace_back(key, text.size());
   if (gathered_.text.size() >= kChunkBytes || gathered_.sizes.size() >= kChunkTexts) flush();
