@@ -95,7 +95,7 @@ class RecordWriter {
   bool is_busy_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_commit_asked_for_ MUSTER_GUARDED_BY(mutex_) = false;
   std::vector<RecordPtr> waiting_ MUSTER_GUARDED_BY(mutex_);
-  std::uint64_t waiting_size_ MUSTER_GUARDED_BY(mutex_) = 0;  // bytes
+  std::uint64_t waiting_size_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::uint64_t held_size_ MUSTER_GUARDED_BY(mutex_) = 0;  // bytes of these and of what is written
   RecordSpares spares_ MUSTER_GUARDED_BY(mutex_);
   Status status_ MUSTER_GUARDED_BY(mutex_) = Done{};
