@@ -62,7 +62,7 @@ void InFlightWork::submit(FleetItem item) {
     return;
   }
   dispatcher_.add(item.item, parts_.clock.now());
-  texts_.emplace(key, Text{.item = std::move(item)});
+  texts_.add(key, Text{.item = std::move(item)});
 }
 
 // Only where nothing is in flight: a worker that is busy has its core awake already.
@@ -87,7 +87,7 @@ bool InFlightWork::cancel(ItemKey key) {
     refused_.erase(refused);
     return true;
   }
-  if (texts_.erase(key) == 0) return false;
+  if (!texts_.erase(key)) return false;
   // One that is with a group comes back to nobody.
   dispatcher_.remove(key);
   return true;
@@ -215,7 +215,7 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (is_finite(row_of(i))) {
       finite.push_back(i);
-    } else if (texts_.count(items[i].key) > 0) {  // not cancelled
+    } else if (texts_.contains(items[i].key)) {  // not cancelled
       others.push_back(items[i]);
     }
   }
@@ -228,7 +228,7 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   groups_[group].text_count += finite.size();
   ++groups_[group].batch_count;
   for (const auto i : finite) {
-    if (texts_.erase(items[i].key) == 0) continue;  // cancelled
+    if (!texts_.erase(items[i].key)) continue;  // cancelled
     parts_.events.on_row(items[i].key, row_of(i), group);
   }
 }
