@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "coordinator/fleet_view.h"
+#include "coordinator/text_ids.h"
 #include "scheduler/dispatcher.h"
 #include "spec/device.h"
 #include "spec/serving.h"
@@ -60,7 +61,7 @@ struct FleetModel {
 /// A text for the fleet.
 struct FleetItem {
   DispatchItem item;
-  std::vector<std::uint32_t> ids;
+  TextIds ids;
   std::uint32_t first_segment = 0;  // of a pair: how many ids are of segment 0; 0: all
 };
 

@@ -139,11 +139,13 @@ void InFlightWork::send_batch(std::size_t index, DispatchBatch batch) {
   message.model_id = batch.model;
   message.lengths.reserve(batch.work.items.size());
   message.ids.reserve(batch.work.token_count);
+  message.first_segments.reserve(batch.work.items.size());
   bool has_pairs = false;
   for (const auto& item : batch.work.items) {
     const auto& text = texts_.at(item.key).item;
-    message.lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
-    message.ids.insert(message.ids.end(), text.ids.begin(), text.ids.end());
+    const auto ids = text.ids.values();
+    message.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
+    message.ids.insert(message.ids.end(), ids.begin(), ids.end());
     message.first_segments.push_back(text.first_segment);
     has_pairs |= text.first_segment != 0;
   }
