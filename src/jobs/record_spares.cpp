@@ -12,8 +12,8 @@ namespace muster {
 namespace {
 
 // Little beside the window, and more than what comes back between two looks at the writer.
-constexpr std::size_t kRecordsMost = 8192;
-constexpr std::uint64_t kRowsMost = 12ULL << 20;  // bytes: as many rows of 384 values
+constexpr std::size_t kRecordsMost = 8192;        // and as many rows
+constexpr std::uint64_t kRowsMost = 12ULL << 20;  // bytes: those of 384 values
 
 // Of each text of a record, in bytes: a longer one is rare, or takes its device long.
 constexpr std::size_t kTextKept = 512;
@@ -88,11 +88,12 @@ void RecordSpares::take_from(RecordSpares& other) {
 }
 
 bool RecordSpares::is_low() const {
-  return records_.size() < kRecordsMost / 2 || rows_size_ < kRowsMost / 2;
+  const bool has_rows = rows_.size() >= kRecordsMost / 2 || rows_size_ >= kRowsMost / 2;
+  return records_.size() < kRecordsMost / 2 || !has_rows;
 }
 
 bool RecordSpares::has_room_for(const std::vector<float>& row) const {
-  return rows_size_ + size_of(row) <= kRowsMost;
+  return rows_.size() < kRecordsMost && rows_size_ + size_of(row) <= kRowsMost;
 }
 
 void RecordSpares::add_row(std::vector<float> row) {

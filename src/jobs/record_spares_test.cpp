@@ -86,7 +86,7 @@ TEST(RecordSpares, ALongTextAndALargeRowAreGivenBack) {
 }
 
 // 12 MiB of rows at most, whoever they come from; what there is no room for stays where it is.
-TEST(RecordSpares, OnlySoManyRowsAreKept) {
+TEST(RecordSpares, LargeRowsAreKeptByTheirBytes) {
   RecordSpares spares;
   EXPECT_TRUE(spares.is_low());
   for (int i = 0; i < 13; ++i) spares.add(used_record((1 << 20) / sizeof(float)));
@@ -100,16 +100,20 @@ TEST(RecordSpares, OnlySoManyRowsAreKept) {
   EXPECT_EQ(count, 7U) << "five more fit beside the small ones";
 }
 
-TEST(RecordSpares, OnlySoManyRecordsAreKept) {
+TEST(RecordSpares, OnlySoManyRecordsAndRowsAreKept) {
   RecordSpares spares;
   for (int i = 0; i < 10'000; ++i) {
-    auto used = used_record(0);
+    auto used = used_record();
     used->entry.text.assign(100, 'x');
     spares.add(std::move(used));
   }
-  std::size_t count = 0;
-  while (spares.take_record()->entry.text.capacity() >= 100) ++count;
-  EXPECT_EQ(count, 8192U);
+  EXPECT_FALSE(spares.is_low());
+  std::size_t record_count = 0;
+  while (spares.take_record()->entry.text.capacity() >= 100) ++record_count;
+  EXPECT_EQ(record_count, 8192U);
+  std::size_t row_count = 0;
+  while (spares.take_row().capacity() > 0) ++row_count;
+  EXPECT_EQ(row_count, 8192U);
 }
 
 }  // namespace
