@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "coordinator/fleet_view.h"
+#include "coordinator/text_ids.h"
 #include "scheduler/dispatcher.h"
 #include "spec/device.h"
 #include "spec/serving.h"
@@ -60,14 +61,14 @@ struct FleetModel {
 /// A text for the fleet.
 struct FleetItem {
   DispatchItem item;
-  std::vector<std::uint32_t> ids;
+  TextIds ids;
   std::uint32_t first_segment = 0;  // of a pair: how many ids are of segment 0; 0: all
 };
 
 /// What the owner of the texts hears, on the thread that calls `step`. It may call the fleet from
 /// within.
 struct FleetEvents {
-  /// The row of a text: [dim] float32 as bytes (they may be unaligned).
+  /// The row of a text: [dim] float32 as bytes (they may be unaligned), all of them finite.
   std::function<void(ItemKey, std::span<const std::byte>, std::size_t group)> on_row;
   /// This text alone cannot be computed; all others are unaffected.
   std::function<void(ItemKey, const Error&)> on_item_failed;

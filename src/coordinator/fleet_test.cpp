@@ -168,6 +168,16 @@ TEST_F(FleetTest, TellsAnIdleWorkerToExpectABatch) {
   EXPECT_EQ(expects_[0], 0);
 }
 
+// Rows of 1.2 MB, so that a batch's answer is read in many steps, most of which find nothing whole.
+TEST_F(FleetTest, RowsThatComeInPartsAreAllHere) {
+  start("echo dim=300000");
+  load_all();
+  submit(40);
+  ASSERT_TRUE(run_until_done());
+  expect_every_row_once(40);
+  EXPECT_EQ(notices_, "");
+}
+
 // As after `docker pause`, in an owner that waits by itself and steps when something has come.
 TEST_F(FleetTest, APauseOutsideOfItsStepIsNoSilenceOfAWorker) {
   start("hang_on=1000", 1);

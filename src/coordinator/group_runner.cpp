@@ -133,8 +133,11 @@ Status GroupRunner::wait(Duration limit) {
 
 Status GroupRunner::handle(GroupProcessEvents& events) {
   const auto count = std::exchange(ready_count_, 0);
+  had_only_parts_ = count > 0;
   for (std::size_t i = 0; i < count; ++i) {
     const auto source = unpacked(ready_[i].data.u64);
+    // A socket that can be written again is for `watch_writes`, too.
+    if (source.part != kSocket || ready_[i].events != EPOLLIN) had_only_parts_ = false;
     if (source.part == kWake) continue;
     auto& group = groups_[source.group];
     if (!group.processes || group.serial != source.serial) continue;
@@ -169,9 +172,11 @@ Status GroupRunner::on_event(Group& group, std::size_t member, std::uint32_t par
 Status GroupRunner::read_frames_of(Group& group, std::size_t member, GroupProcessEvents& events) {
   const auto more = group.processes->member(member).channel().read_available(
       [&](const FrameHeader& header, std::span<const std::byte> payload) {
+        had_only_parts_ = false;
         return events.on_frame(group.index, member, header, payload);
       });
   if (more && *more) return Done{};
+  had_only_parts_ = false;
   if (!more && more.error().kind != ErrorKind::Unavailable) {
     return events.on_broken(group.index, more.error());
   }

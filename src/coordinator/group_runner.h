@@ -56,6 +56,10 @@ class GroupRunner final : public GroupProcesses {
   /// Errors: those of GroupProcessEvents.
   Status handle(GroupProcessEvents& events);
 
+  /// Whether all that the last `handle` has found were parts of frames that are not whole yet:
+  /// nobody was told of anything, and nothing follows from it.
+  bool had_only_parts() const { return had_only_parts_; }
+
   /// Reads what the leader has sent, without asking whether it has. Errors: as `handle`.
   Status read_frames(std::size_t group, GroupProcessEvents& events) {
     return read_frames_of(groups_[group], kLeader, events);
@@ -76,7 +80,7 @@ class GroupRunner final : public GroupProcesses {
 
   Status on_event(Group& group, std::size_t member, std::uint32_t part, std::uint32_t ready,
                   GroupProcessEvents& events);
-  static Status read_frames_of(Group& group, std::size_t member, GroupProcessEvents& events);
+  Status read_frames_of(Group& group, std::size_t member, GroupProcessEvents& events);
 
   const Options options_;
   const Clock& clock_;
@@ -84,6 +88,7 @@ class GroupRunner final : public GroupProcesses {
   std::vector<Group> groups_;
   std::array<epoll_event, 64> ready_{};
   std::size_t ready_count_ = 0;
+  bool had_only_parts_ = false;
 };
 
 }  // namespace muster

@@ -51,6 +51,7 @@ class GroupRunnerTest : public testing::Test, protected GroupProcessEvents {
                   std::span<const std::byte>) override {
     if (header.type == static_cast<std::uint8_t>(MessageType::Hello)) greeted_.insert(member);
     if (header.type == static_cast<std::uint8_t>(MessageType::Ready)) loaded_.insert(member);
+    if (header.type == static_cast<std::uint8_t>(MessageType::Rows)) answered_.insert(header.id);
     return Done{};
   }
   Status on_broken(std::size_t, const Error& error) override { return error; }
@@ -63,6 +64,7 @@ class GroupRunnerTest : public testing::Test, protected GroupProcessEvents {
   std::vector<pid_t> pids_;
   std::set<std::size_t> greeted_;
   std::set<std::size_t> loaded_;
+  std::set<std::uint64_t> answered_;  // frames
   bool is_stream_ended_ = false;
   bool has_exited_ = false;
   std::optional<WorkerDeath> death_;
@@ -82,6 +84,33 @@ TEST_F(GroupRunnerTest, EveryMemberGreetsAndTheLeaderGetsTheFrames) {
   runner_.send(0, MessageType::Load, 0, encode(load));
   ASSERT_NO_FATAL_FAILURE(run_until([this] { return !loaded_.empty(); }));
   EXPECT_EQ(loaded_, std::set<std::size_t>{0});
+}
+
+// 16 MB of rows: many times what a socket holds.
+TEST_F(GroupRunnerTest, OfAPartOfAFrameNobodyIsTold) {
+  ::setenv("ZERO_WORKER", "echo dim=1000000", 1);
+  ASSERT_NO_FATAL_FAILURE(start(1));
+  Load load;
+  load.model_id = 1;
+  runner_.send(0, MessageType::Load, 0, encode(load));
+  ASSERT_NO_FATAL_FAILURE(run_until([this] { return !loaded_.empty(); }));
+  EXPECT_FALSE(runner_.had_only_parts()) << "a whole one";
+  Batch batch;
+  batch.model_id = 1;
+  batch.lengths = {1, 1, 1, 1};
+  batch.ids = {5, 6, 7, 8};
+  runner_.send(0, MessageType::Batch, 9, encode(batch));
+  std::size_t part_count = 0;
+  ASSERT_NO_FATAL_FAILURE(run_until([&] {
+    if (runner_.had_only_parts()) {
+      EXPECT_TRUE(answered_.empty());
+      ++part_count;
+    }
+    return !answered_.empty();
+  }));
+  EXPECT_GT(part_count, 0U);
+  EXPECT_FALSE(runner_.had_only_parts()) << "the last part makes it whole";
+  EXPECT_EQ(answered_, std::set<std::uint64_t>{9});
 }
 
 TEST_F(GroupRunnerTest, TheDeathOfOneMemberKillsTheOthersAndIsHowTheGroupEnded) {

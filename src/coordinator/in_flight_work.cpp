@@ -12,16 +12,26 @@
 namespace muster {
 namespace {
 
-/// Of float32 as bytes: an exponent of all ones is an infinity or no number.
+/// Of float32 as bytes: an exponent of all ones is an infinity or no number. Two values at a time:
+/// one more in the exponent's lowest bit carries into the sign's where all were ones, and nowhere
+/// else, so the loop over all that comes back has no comparison in it.
 bool is_finite(std::span<const std::byte> row) {
-  constexpr std::uint32_t kExponent = 0x7F800000;
-  bool is_all = true;
-  for (std::size_t at = 0; at + sizeof(float) <= row.size(); at += sizeof(float)) {
+  constexpr std::uint64_t kExponents = 0x7F800000'7F800000;
+  constexpr std::uint64_t kLowestBits = 0x00800000'00800000;
+  constexpr std::uint64_t kSigns = 0x80000000'80000000;
+  std::uint64_t found = 0;
+  std::size_t at = 0;
+  for (; at + sizeof found <= row.size(); at += sizeof found) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, row.data() + at, sizeof bits);
+    found |= (bits & kExponents) + kLowestBits;
+  }
+  if (at + sizeof(float) <= row.size()) {  // the last one of an odd number
     std::uint32_t bits = 0;
     std::memcpy(&bits, row.data() + at, sizeof bits);
-    is_all &= (bits & kExponent) != kExponent;
+    found |= (bits & kExponents) + kLowestBits;
   }
-  return is_all;
+  return (found & kSigns) == 0;
 }
 
 }  // namespace
@@ -52,7 +62,7 @@ void InFlightWork::submit(FleetItem item) {
     return;
   }
   dispatcher_.add(item.item, parts_.clock.now());
-  texts_.emplace(key, Text{.item = std::move(item)});
+  texts_.add(key, Text{.item = std::move(item)});
 }
 
 // Only where nothing is in flight: a worker that is busy has its core awake already.
@@ -77,7 +87,7 @@ bool InFlightWork::cancel(ItemKey key) {
     refused_.erase(refused);
     return true;
   }
-  if (texts_.erase(key) == 0) return false;
+  if (!texts_.erase(key)) return false;
   // One that is with a group comes back to nobody.
   dispatcher_.remove(key);
   return true;
@@ -129,11 +139,13 @@ void InFlightWork::send_batch(std::size_t index, DispatchBatch batch) {
   message.model_id = batch.model;
   message.lengths.reserve(batch.work.items.size());
   message.ids.reserve(batch.work.token_count);
+  message.first_segments.reserve(batch.work.items.size());
   bool has_pairs = false;
   for (const auto& item : batch.work.items) {
     const auto& text = texts_.at(item.key).item;
-    message.lengths.push_back(static_cast<std::uint32_t>(text.ids.size()));
-    message.ids.insert(message.ids.end(), text.ids.begin(), text.ids.end());
+    const auto ids = text.ids.values();
+    message.lengths.push_back(static_cast<std::uint32_t>(ids.size()));
+    message.ids.insert(message.ids.end(), ids.begin(), ids.end());
     message.first_segments.push_back(text.first_segment);
     has_pairs |= text.first_segment != 0;
   }
@@ -204,7 +216,7 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (is_finite(row_of(i))) {
       finite.push_back(i);
-    } else if (texts_.count(items[i].key) > 0) {  // not cancelled
+    } else if (texts_.contains(items[i].key)) {  // not cancelled
       others.push_back(items[i]);
     }
   }
@@ -217,7 +229,7 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   groups_[group].text_count += finite.size();
   ++groups_[group].batch_count;
   for (const auto i : finite) {
-    if (texts_.erase(items[i].key) == 0) continue;  // cancelled
+    if (!texts_.erase(items[i].key)) continue;  // cancelled
     parts_.events.on_row(items[i].key, row_of(i), group);
   }
 }

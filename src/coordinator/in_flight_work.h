@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "coordinator/token_budget.h"
 #include "coordinator/worker_groups.h"
 #include "scheduler/dispatcher.h"
+#include "scheduler/key_table.h"
 #include "wire/messages.h"
 
 namespace muster {
@@ -181,7 +181,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   const bool is_low_latency_;
   Dispatcher dispatcher_;
   std::vector<Group> groups_;
-  std::unordered_map<ItemKey, Text> texts_;         // not yet answered
+  KeyTable<Text> texts_;                            // not yet answered
   std::vector<std::pair<ItemKey, Error>> refused_;  // reported by the next step
   std::size_t last_fed_ = 0;                        // the group that had the last batch
   TimePoint expected_at_{};                         // the last time that one was told to expect one

@@ -388,6 +388,30 @@ TEST_F(InFlightWorkTest, ARowThatIsNoNumberIsNotDeliveredAndTheSecondTimeTheText
   EXPECT_TRUE(groups_.convicted.empty());
 }
 
+// Two values are looked at together, and of three the last one alone.
+TEST_F(InFlightWorkTest, OnlyAnInfinityOrNoNumberIsRefusedWhereverItStands) {
+  using Limits = std::numeric_limits<float>;
+  submit_short(6);
+  const auto frame = groups_.sent(0).all().front();
+  ASSERT_EQ(keys_of(frame.id), keys_from(1, 6));
+  std::vector<float> rows;
+  const auto add = [&rows](float key, float second, float third) {
+    for (const auto value : {key, second, third}) rows.push_back(value);
+  };
+  add(1, Limits::max(), -0.0F);
+  add(2, 0, Limits::infinity());
+  add(3, -Limits::quiet_NaN(), 0);
+  add(4, Limits::lowest(), Limits::denorm_min());
+  add(5, -Limits::infinity(), -Limits::infinity());
+  add(6, -Limits::min(), -Limits::max());
+  groups_.sent_of(0).take(frame.id, clock_.now());
+  work_.on_rows(0, frame.id,
+                {.engine_ns = 1'000'000, .dim = 3, .rows = std::as_bytes(std::span(rows))});
+  expect_rows({1, 4, 6});
+  EXPECT_EQ(asked_, (std::vector<std::size_t>{0})) << "once for all three";
+  EXPECT_EQ(work_.pending_count(), 3U);
+}
+
 // Once: it would have been a wrong vector.
 TEST_F(InFlightWorkTest, AGroupWhoseRowIsNoNumberWhereAnothersIsOneIsConvictedAtOnce) {
   rest(1, true);

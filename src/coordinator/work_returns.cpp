@@ -84,7 +84,7 @@ void InFlightWork::strike(std::size_t index, DispatchBatch batch, const Error& e
 void InFlightWork::after_return(const std::vector<WorkItem>& items, ModelId model) {
   const bool is_served = parts_.models.is_served(model);
   for (const auto& item : items) {
-    const bool is_wanted = texts_.count(item.key) > 0;
+    const bool is_wanted = texts_.contains(item.key);
     if (is_wanted && is_served) continue;
     dispatcher_.remove(item.key);
     if (is_wanted) fail_item(item.key, {ErrorKind::NotFound, "the model was unloaded"});
@@ -133,10 +133,10 @@ void InFlightWork::accuse(std::size_t index, DispatchBatch batch, const Error& e
   auto& group = groups_[index];
   const auto& life = parts_.groups.life(index);
   for (const auto& item : batch.work.items) {
-    const auto text = texts_.find(item.key);
-    if (text == texts_.end()) continue;
+    auto* text = texts_.find(item.key);
+    if (text == nullptr) continue;
     const std::pair worker{index, life.serial};
-    if (std::exchange(text->second.failed_in, worker) != worker) ++text->second.fault_count;
+    if (std::exchange(text->failed_in, worker) != worker) ++text->fault_count;
   }
   // What else it had when it failed waits for the same verdict.
   if (group.accusation) return return_failed(index, std::move(batch), error);
@@ -188,10 +188,10 @@ void InFlightWork::try_elsewhere(std::size_t index, DispatchBatch batch, const E
 void InFlightWork::return_failed(std::size_t index, DispatchBatch batch, const Error& error) {
   bool is_suspected = false;
   for (const auto& item : batch.work.items) {
-    const auto text = texts_.find(item.key);
-    if (text == texts_.end()) continue;
-    text->second.not_finite_on.reset();
-    is_suspected |= text->second.fault_count >= DeviceBlame::kTextFaultsMost;
+    auto* text = texts_.find(item.key);
+    if (text == nullptr) continue;
+    text->not_finite_on.reset();
+    is_suspected |= text->fault_count >= DeviceBlame::kTextFaultsMost;
   }
   if (is_suspected) return strike(index, std::move(batch), error);
   give_back(index, std::move(batch));
@@ -203,9 +203,9 @@ void InFlightWork::blame_outdone(std::size_t index, const DispatchBatch& batch) 
   if (!work.is_retry || !work.struck_device || *work.struck_device == index) return;
   const auto outdone = *work.struck_device;
   const auto& life = parts_.groups.life(outdone);
-  const auto text = texts_.find(work.items.front().key);
-  if (text == texts_.end() || text->second.failed_in != std::pair{outdone, life.serial}) return;
-  const bool was_not_finite = text->second.not_finite_on.has_value();
+  const auto* text = texts_.find(work.items.front().key);
+  if (text == nullptr || text->failed_in != std::pair{outdone, life.serial}) return;
+  const bool was_not_finite = text->not_finite_on.has_value();
   if (!life.is_alive() || !groups_[outdone].blame.on_outdone(was_not_finite)) return;
   parts_.groups.convict(outdone, fmt::format("{} that {} can",
                                              was_not_finite ? "it gives no finite vector for texts"
@@ -223,14 +223,14 @@ void InFlightWork::deliver_refusals() {
 }
 
 void InFlightWork::fail_item(ItemKey key, const Error& error) {
-  if (texts_.erase(key) > 0) parts_.events.on_item_failed(key, error);
+  if (texts_.erase(key)) parts_.events.on_item_failed(key, error);
 }
 
 void InFlightWork::fail_waiting(ModelId model, const Error& error) {
   std::vector<ItemKey> waiting;
-  for (const auto& [key, text] : texts_) {
+  texts_.visit([&](ItemKey key, const Text& text) {
     if (text.item.item.model == model && dispatcher_.remove(key)) waiting.push_back(key);
-  }
+  });
   std::sort(waiting.begin(), waiting.end());
   for (const auto key : waiting) fail_item(key, error);
 }

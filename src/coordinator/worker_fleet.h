@@ -23,7 +23,8 @@ namespace muster {
 ///
 /// A step has two halves. First comes what has happened: frames, ends, times; whoever hears of it
 /// changes its own state alone. Then `settle` does what follows for the groups (loads, drains,
-/// canaries, batches), outside of every callback.
+/// canaries, batches), outside of every callback. Nothing follows from a part of a frame: where
+/// there is nothing else, and its time has not come, a step ends with reading it.
 ///
 /// The lone query. On an idle machine one text's answer takes a millisecond, of which waking
 /// threads is a tenth. Four steps save that, and only while nothing else is going on:

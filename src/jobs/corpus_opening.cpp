@@ -108,6 +108,7 @@ CorpusSink CorpusRun::sink() {
       .on_tokens = [this](ItemKey key,
                           const Tokenizer::Encoded& tokens) { on_tokens(key, tokens); },
       .on_result = [this](ItemKey key, RecordResult result) { on_result(key, std::move(result)); },
+      .on_row = [this](ItemKey key, std::span<const std::byte> bytes) { on_row(key, bytes); },
       .on_failed = [this](ItemKey key, const Error& error) { on_failed(key, error); },
       .on_notice = [this](const std::string& notice) { events_.on_notice(notice); },
       .on_phase = [this](const std::string& phase) { begin_phase(phase); }};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -17,12 +18,10 @@ constexpr Duration kCommitInterval = std::chrono::seconds(1);  // what a crash c
 }  // namespace
 
 Status CorpusRun::read_turn() {
+  const Stopwatch watch(clock_, time_.read);  // not each record: looking costs as much as reading
   for (int i = 0; i < kRecordsPerTurn && window_.has_room(); ++i) {
     position_before_ = reader_->size_consumed();
-    {
-      const Stopwatch watch(clock_, time_.read);
-      is_at_end_ = !MUSTER_TRY(reader_->next(record_));
-    }
+    is_at_end_ = !MUSTER_TRY(reader_->next(record_));
     if (is_at_end_) return check_has_texts();
     MUSTER_TRY(take_record());
   }
@@ -45,28 +44,28 @@ Status CorpusRun::check_has_texts() const {
 Status CorpusRun::take_record() {
   ++progress_.read_count;
   note_id();
-  WindowRecord taken;
-  taken.number = first_record_ + window_.next_key();
-  taken.entry.input = options_.input.inputs[record_.input_index];
-  taken.entry.line = record_.line;
-  taken.entry.id = record_.id;
-  taken.entry.fields = record_.fields;
-  taken.is_conversation = record_.is_conversation;
-  taken.input_position = reader_->size_consumed();
+  auto taken = spares_.take_record();
+  auto& record = *taken;
+  record.number = first_record_ + window_.next_key();
+  record.entry.input = options_.input.inputs[record_.input_index];
+  record.entry.line = record_.line;
+  record.entry.id = record_.id;
+  record.entry.fields = record_.fields;
+  record.is_conversation = record_.is_conversation;
+  record.input_position = reader_->size_consumed();
   if (record_.fault) {
     if (!options_.skip_bad) return stopping_fault(record_);
-    taken.entry.reason = record_.fault->message;
-    taken.is_done = true;
+    record.entry.reason = record_.fault->message;
+    record.is_done = true;
     window_.push(std::move(taken));
     return Done{};
   }
-  taken.entry.text = record_.text;
-  if (take_ahead(taken)) {
-    window_.push(std::move(taken));
-    return Done{};
-  }
+  record.entry.text.swap(record_.text);  // whose memory is used again
+  const bool is_done = take_ahead(record);
+  window_.push(std::move(taken));
+  if (is_done) return Done{};
   if (form_.knows_tokens && unknown_count_++ == 0) encoded_position_ = position_before_;
-  backend_->submit(*window_.find(window_.push(std::move(taken))));
+  backend_->submit(record);
   return Done{};
 }
 
@@ -108,6 +107,17 @@ void CorpusRun::on_result(ItemKey key, RecordResult result) {
   window_.note_result(key, std::move(result));
 }
 
+void CorpusRun::on_row(ItemKey key, std::span<const std::byte> bytes) {
+  auto* record = window_.find(key);
+  MUSTER_CHECK(record != nullptr && !record->is_done);
+  if (!first_result_at_) first_result_at_ = clock_.now();
+  auto& row = record->result.row;
+  row = spares_.take_row();
+  row.resize(bytes.size() / sizeof(float));
+  std::memcpy(row.data(), bytes.data(), bytes.size());
+  record->is_done = true;
+}
+
 void CorpusRun::on_failed(ItemKey key, const Error& error) {
   auto* record = window_.find(key);
   MUSTER_CHECK(record != nullptr && !record->is_done);
@@ -134,13 +144,14 @@ Status CorpusRun::write_done() {
   if (!writer_) return Done{};
   MUSTER_TRY(writer_->status());
   while (window_.front_if_done() != nullptr && writer_->has_room()) {
-    std::vector<WindowRecord> done;
+    std::vector<RecordPtr> done;
+    done.reserve(kRecordsPerTurn);
     for (int i = 0; i < kRecordsPerTurn && window_.front_if_done() != nullptr; ++i) {
-      done.push_back(std::move(*window_.front_if_done()));
-      window_.pop_front();
+      done.push_back(window_.pop_front());
     }
     writer_->give(std::move(done));
   }
+  if (spares_.is_low()) writer_->return_to(spares_);
   if (clock_.now() - last_commit_ >= kCommitInterval) return commit();
   return Done{};
 }
@@ -174,7 +185,7 @@ Status CorpusRun::put_ahead(bool only_waiting) {
   if (!ahead_) return Done{};
   std::vector<const WindowRecord*> waiting;
   if (!only_waiting) {
-    for (const auto& record : writer_->unwritten()) waiting.push_back(&record);
+    for (const auto& record : writer_->unwritten()) waiting.push_back(record.get());
   }
   MUSTER_TRY(window_.visit_done(only_waiting, [&](const WindowRecord& record) -> Status {
     waiting.push_back(&record);

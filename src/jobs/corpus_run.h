@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "jobs/duplicate_ids.h"
 #include "jobs/output_lock.h"
 #include "jobs/output_taking.h"
+#include "jobs/record_spares.h"
 #include "jobs/record_window.h"
 #include "jobs/record_writer.h"
 #include "jobs/records_ahead.h"
@@ -80,6 +82,7 @@ class CorpusRun {
   void note_id();
   void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
   void on_result(ItemKey key, RecordResult result);
+  void on_row(ItemKey key, std::span<const std::byte> bytes);
   void on_failed(ItemKey key, const Error& error);
   Status open_output();
   Status write_done();
@@ -121,6 +124,7 @@ class CorpusRun {
   std::optional<RunResumption> resumption_;
   std::unique_ptr<RecordWriter> writer_;  // once the shape of a result is known
   RecordWindow window_;
+  RecordSpares spares_;
   std::unique_ptr<RecordsAhead> ahead_;  // nullptr where nothing can be resumed
   TimeShare ahead_share_;                // of keeping results ahead
   bool has_told_of_no_room_ = false;     // for them

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,8 @@ struct CorpusSink {
   /// The tokens of a text; before its result.
   std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens;
   std::function<void(ItemKey, RecordResult)> on_result;
+  /// A result that is a row: [dim] float32 as bytes (they may be unaligned), all of them finite.
+  std::function<void(ItemKey, std::span<const std::byte>)> on_row;
   /// This record alone cannot be computed.
   std::function<void(ItemKey, const Error&)> on_failed;
   std::function<void(const std::string&)> on_notice;

@@ -35,7 +35,8 @@ struct EmbedModel {
 struct EmbedBackendEvents {
   /// The tokens of a text; before its row.
   std::function<void(ItemKey, const Tokenizer::Encoded&)> on_tokens;
-  /// The row of a text: [dim] float32 as bytes (they may be unaligned).
+  /// The row of a text: [dim] float32 as bytes (they may be unaligned). A device's are finite; a
+  /// server's are as it sent them.
   std::function<void(ItemKey, std::span<const std::byte>)> on_row;
   /// This text alone cannot be computed.
   std::function<void(ItemKey, const Error&)> on_item_failed;

@@ -39,19 +39,23 @@ Result<std::unique_ptr<CorpusBackend>> EmbedWork::open(CorpusSink sink,
                                                        const std::function<bool()>& cancelled) {
   sink_ = std::move(sink);
   const auto open = options_.server ? open_remote_backend : open_local_backend;
-  auto backend = MUSTER_TRY(
-      open(options_,
-           {.on_tokens = sink_.on_tokens,
-            .on_row = [this](ItemKey key, std::span<const std::byte> bytes) { on_row(key, bytes); },
-            .on_item_failed = sink_.on_failed,
-            .on_notice = sink_.on_notice,
-            .on_phase = sink_.on_phase},
-           clock_, cancelled));
+  // A device's rows have been looked at: one that is not finite is a fault of the device first.
+  EmbedBackendEvents events{.on_tokens = sink_.on_tokens,
+                            .on_row = sink_.on_row,
+                            .on_item_failed = sink_.on_failed,
+                            .on_notice = sink_.on_notice,
+                            .on_phase = sink_.on_phase};
+  if (options_.server) {
+    events.on_row = [this](ItemKey key, std::span<const std::byte> bytes) {
+      on_server_row(key, bytes);
+    };
+  }
+  auto backend = MUSTER_TRY(open(options_, std::move(events), clock_, cancelled));
   backend_ = backend.get();
   return std::unique_ptr<CorpusBackend>(std::move(backend));
 }
 
-void EmbedWork::on_row(ItemKey key, std::span<const std::byte> bytes) {
+void EmbedWork::on_server_row(ItemKey key, std::span<const std::byte> bytes) {
   std::vector<float> row(bytes.size() / sizeof(float));
   std::memcpy(row.data(), bytes.data(), bytes.size());
   if (!is_all_finite(row)) {

@@ -40,7 +40,7 @@ class EmbedWork final : public CorpusWork {
   }
 
  private:
-  void on_row(ItemKey key, std::span<const std::byte> bytes);
+  void on_server_row(ItemKey key, std::span<const std::byte> bytes);
   Result<EmbedModel> described() const;
 
   const EmbedOptions& options_;

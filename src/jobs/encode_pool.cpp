@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <system_error>
 
 #include "base/clock.h"
@@ -47,6 +48,10 @@ void EncodePool::start_thread() {
 }
 
 void EncodePool::give(ItemKey key, std::string_view text) {
+  if (gathered_.sizes.empty()) {
+    gathered_.text.reserve(kChunkBytes);
+    gathered_.sizes.reserve(kChunkTexts);
+  }
   gathered_.text += text;
   gathered_.sizes.emplace_back(key, text.size());
   if (gathered_.text.size() >= kChunkBytes || gathered_.sizes.size() >= kChunkTexts) flush();
@@ -124,13 +129,18 @@ void EncodePool::run(TextEncoder& encoder) {
 void EncodePool::encode(Chunk& chunk, TextEncoder& encoder) {
   const SteadyClock clock;
   const auto begin = clock.now();
-  chunk.done.reserve(chunk.sizes.size());
+  const auto count = chunk.sizes.size();
+  const auto all = std::make_shared<TextIds::List>();
+  all->reserve(std::min(chunk.text.size() / kBytesOfToken + 8 * count,
+                        count * std::size_t{encoder.length_max()}));
+  chunk.done.reserve(count);
+  std::vector<TokenId> ids;
   std::string_view rest = chunk.text;
   for (const auto& [key, size] : chunk.sizes) {
-    auto& done = chunk.done.emplace_back();
-    done.key = key;
-    done.ids.reserve(std::min<std::size_t>(size / kBytesOfToken + 8, encoder.length_max()));
-    done.is_truncated = encoder.encode(rest.substr(0, size), done.ids).is_truncated;
+    const bool is_truncated = encoder.encode(rest.substr(0, size), ids).is_truncated;
+    const TextIds::Part part{.begin = all->size(), .size = ids.size()};
+    all->insert(all->end(), ids.begin(), ids.end());
+    chunk.done.push_back({.key = key, .ids = TextIds(all, part), .is_truncated = is_truncated});
     rest.remove_prefix(size);
   }
   chunk.text = {};

@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/unique_fd.h"
+#include "coordinator/text_ids.h"
 #include "jobs/text_encoder.h"
 #include "scheduler/batch_queue.h"
 
@@ -22,7 +23,7 @@ namespace muster {
 /// A text as its model sees it.
 struct PoolText {
   ItemKey key = 0;
-  std::vector<TokenId> ids;
+  TextIds ids;  // a part of those of its chunk
   bool is_truncated = false;
 };
 

@@ -17,11 +17,11 @@ RecordWindow::RecordWindow(std::size_t record_max, std::size_t record_most, std:
 
 bool RecordWindow::has_room() const { return records_.size() < record_max_ && size_ < size_max_; }
 
-ItemKey RecordWindow::push(WindowRecord record) {
+ItemKey RecordWindow::push(RecordPtr record) {
   const auto key = next_key();
-  record.key = key;
-  record.size = size_of(record);
-  size_ += record.size;
+  record->key = key;
+  record->size = size_of(*record);
+  size_ += record->size;
   records_.push_back(std::move(record));
   return key;
 }
@@ -51,27 +51,29 @@ void RecordWindow::note_result(ItemKey key, RecordResult result) {
 
 WindowRecord* RecordWindow::find(ItemKey key) {
   if (key < first_key_ || key - first_key_ >= records_.size()) return nullptr;
-  return &records_[key - first_key_];
+  return records_[key - first_key_].get();
 }
 
 WindowRecord* RecordWindow::front_if_done() {
-  return !records_.empty() && records_.front().is_done ? &records_.front() : nullptr;
+  return !records_.empty() && records_.front()->is_done ? records_.front().get() : nullptr;
 }
 
 Status RecordWindow::visit_done(bool only_waiting,
                                 const std::function<Status(const WindowRecord&)>& visit) const {
   bool waits = !only_waiting;
   for (const auto& record : records_) {
-    if (record.is_done && waits) MUSTER_TRY(visit(record));
-    waits |= !record.is_done;
+    if (record->is_done && waits) MUSTER_TRY(visit(*record));
+    waits |= !record->is_done;
   }
   return Done{};
 }
 
-void RecordWindow::pop_front() {
-  size_ -= records_.front().size;
+RecordPtr RecordWindow::pop_front() {
+  auto record = std::move(records_.front());
   records_.pop_front();
+  size_ -= record->size;
   ++first_key_;
+  return record;
 }
 
 void RecordWindow::recount(WindowRecord& record) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,9 @@ struct WindowRecord {
   bool has_result() const { return !result.row.empty() || !result.reply.empty(); }
 };
 
+/// It stays where it is on its way from the reader to the writer and back (record_spares.h).
+using RecordPtr = std::unique_ptr<WindowRecord>;
+
 /// The records that are read and not yet written, in input order: results come back in any order
 /// and leave in this one. It is bounded by records and by bytes, which is what keeps the memory of
 /// a run flat.
@@ -54,7 +58,7 @@ class RecordWindow {
   bool is_empty() const { return records_.empty(); }
 
   /// Takes a record at the end; its key is what `find` knows it by.
-  ItemKey push(WindowRecord record);
+  ItemKey push(RecordPtr record);
 
   /// Room for half a second of records at the pace in which they have left since the last call,
   /// `since` ago, and never for fewer than at first: fast devices need more texts on their way,
@@ -80,7 +84,8 @@ class RecordWindow {
 
   /// The oldest record if it is done.
   WindowRecord* front_if_done();
-  void pop_front();
+  /// The oldest record, which leaves.
+  RecordPtr pop_front();
 
  private:
   static std::uint64_t size_of(const WindowRecord& record);
@@ -90,7 +95,7 @@ class RecordWindow {
   const std::size_t record_most_;
   std::size_t record_max_;  // between them
   const std::uint64_t size_max_;
-  std::deque<WindowRecord> records_;
+  std::deque<RecordPtr> records_;
   ItemKey first_key_ = 0;       // of records_.front()
   ItemKey first_key_then_ = 0;  // when `fit_to_pace` was called last
   std::uint64_t size_ = 0;

@@ -5,9 +5,9 @@
 namespace muster {
 namespace {
 
-WindowRecord record_of(std::string text) {
-  WindowRecord record;
-  record.entry.text = std::move(text);
+RecordPtr record_of(std::string text) {
+  auto record = std::make_unique<WindowRecord>();
+  record->entry.text = std::move(text);
   return record;
 }
 
@@ -19,8 +19,11 @@ TEST(RecordWindow, LetsRecordsLeaveInInputOrder) {
   EXPECT_EQ(window.front_if_done(), nullptr);  // a comes first
   window.find(a)->is_done = true;
   ASSERT_NE(window.front_if_done(), nullptr);
-  EXPECT_EQ(window.front_if_done()->entry.text, "a");
-  window.pop_front();
+  const auto* first = window.find(a);
+  EXPECT_EQ(window.front_if_done(), first);
+  const auto left = window.pop_front();
+  EXPECT_EQ(left.get(), first) << "it is moved nowhere";
+  EXPECT_EQ(left->entry.text, "a");
   EXPECT_EQ(window.find(a), nullptr);
   EXPECT_EQ(window.front_if_done()->entry.text, "b");
   window.pop_front();

@@ -41,13 +41,14 @@ bool RecordWriter::has_room() const {
   return held_size_ < kHeldMost;
 }
 
-void RecordWriter::give(std::vector<WindowRecord> records) {
+void RecordWriter::give(std::vector<RecordPtr> records) {
   if (records.empty()) return;
   std::uint64_t size = 0;
-  for (const auto& record : records) size += size_of(record);
+  for (const auto& record : records) size += size_of(*record);
   {
     const MutexLock lock(mutex_);
     held_size_ += size;
+    waiting_size_ += size;
     if (waiting_.empty()) {
       waiting_ = std::move(records);
     } else {
@@ -55,6 +56,11 @@ void RecordWriter::give(std::vector<WindowRecord> records) {
     }
   }
   changed_.notify_all();
+}
+
+void RecordWriter::return_to(RecordSpares& spares) {
+  const MutexLock lock(mutex_);
+  spares.take_from(spares_);
 }
 
 void RecordWriter::begin_commit() {
@@ -93,6 +99,7 @@ Status RecordWriter::finish(OutputRecord record) {
 void RecordWriter::drop_waiting() {
   const MutexLock lock(mutex_);
   waiting_.clear();
+  waiting_size_ = 0;
   is_dropping_ = is_busy_;
 }
 
@@ -109,7 +116,8 @@ WrittenCounts RecordWriter::counts() const {
 void RecordWriter::run() {
   const SteadyClock clock;
   for (;;) {
-    std::vector<WindowRecord> records;
+    std::vector<RecordPtr> records;
+    RecordSpares written;
     bool commits = false;
     WrittenCounts counts;
     Status status = Done{};
@@ -118,6 +126,7 @@ void RecordWriter::run() {
       while (waiting_.empty() && !is_commit_asked_for_ && !is_over_) changed_.wait(mutex_);
       if (is_over_) return;
       records.swap(waiting_);
+      waiting_size_ = 0;
       commits = std::exchange(is_commit_asked_for_, false);
       is_busy_ = true;
       counts = counts_;
@@ -125,19 +134,19 @@ void RecordWriter::run() {
     }
     const auto begin = clock.now();
     if (status) {
-      status = write(records, counts);
+      status = write(records, counts, written);
     } else {
       std::move(records.begin(), records.end(), std::back_inserter(unwritten_));
     }
     if (status && commits) status = output_->begin_commit(records_hash_.hex());
     counts.durable_record_count = output_->durable_record_count();
-    records.clear();  // before the clock is looked at: giving memory back is part of the work
+    records.clear();  // what was dropped
     counts.busy_seconds += seconds(clock.now() - begin);
     {
       const MutexLock lock(mutex_);
       is_busy_ = is_dropping_ = false;
-      held_size_ = 0;
-      for (const auto& record : waiting_) held_size_ += size_of(record);
+      held_size_ = waiting_size_;
+      spares_.take_from(written);
       counts_ = counts;
       status_ = status;
     }
@@ -145,10 +154,11 @@ void RecordWriter::run() {
   }
 }
 
-Status RecordWriter::write(std::vector<WindowRecord>& records, WrittenCounts& counts) {
+Status RecordWriter::write(std::vector<RecordPtr>& records, WrittenCounts& counts,
+                           RecordSpares& written) {
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (is_dropping_) break;
-    auto& record = records[i];
+    auto& record = *records[i];
     auto& entry = record.entry;
     if (const auto appended = output_->append(record); !appended) {
       const auto from = records.begin() + static_cast<std::ptrdiff_t>(i);
@@ -165,6 +175,7 @@ Status RecordWriter::write(std::vector<WindowRecord>& records, WrittenCounts& co
       counts.truncated_count += entry.is_truncated ? 1 : 0;
     }
     counts.input_size_consumed = record.input_position;
+    written.add(std::move(records[i]));
   }
   return Done{};
 }

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "jobs/record_output.h"
+#include "jobs/record_spares.h"
 #include "jobs/record_window.h"
 
 namespace muster {
@@ -50,7 +51,10 @@ class RecordWriter {
   bool has_room() const;
 
   /// Records that are done.
-  void give(std::vector<WindowRecord> records);
+  void give(std::vector<RecordPtr> records);
+
+  /// Gives records that are written to `spares`, as far as there is room for them.
+  void return_to(RecordSpares& spares);
 
   /// RecordOutput::begin_commit behind all that was given.
   void begin_commit();
@@ -71,18 +75,18 @@ class RecordWriter {
   WrittenCounts counts() const;
 
   /// After `commit` has failed: what was given and not written, in order.
-  const std::vector<WindowRecord>& unwritten() const { return unwritten_; }
+  const std::vector<RecordPtr>& unwritten() const { return unwritten_; }
 
   /// RecordOutput::is_finished, once `commit` or `finish` has returned.
   bool is_finished() const { return output_->is_finished(); }
 
  private:
   void run();
-  Status write(std::vector<WindowRecord>& records, WrittenCounts& counts);
+  Status write(std::vector<RecordPtr>& records, WrittenCounts& counts, RecordSpares& written);
 
   const std::unique_ptr<RecordOutput> output_;
   Hash128 records_hash_;
-  std::vector<WindowRecord> unwritten_;    // the thread's while it is busy
+  std::vector<RecordPtr> unwritten_;       // the thread's while it is busy
   std::atomic<bool> is_dropping_ = false;  // what the thread has not written yet
 
   mutable Mutex mutex_;
@@ -90,8 +94,10 @@ class RecordWriter {
   bool is_over_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_busy_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_commit_asked_for_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::vector<WindowRecord> waiting_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<RecordPtr> waiting_ MUSTER_GUARDED_BY(mutex_);
+  std::uint64_t waiting_size_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::uint64_t held_size_ MUSTER_GUARDED_BY(mutex_) = 0;  // bytes of these and of what is written
+  RecordSpares spares_ MUSTER_GUARDED_BY(mutex_);
   Status status_ MUSTER_GUARDED_BY(mutex_) = Done{};
   WrittenCounts counts_ MUSTER_GUARDED_BY(mutex_);
   std::jthread thread_;

@@ -63,9 +63,11 @@ WindowRecord record_of(std::string text, std::uint32_t token_count = 3) {
   return record;
 }
 
-std::vector<WindowRecord> records_of(std::initializer_list<const char*> texts) {
-  std::vector<WindowRecord> records;
-  for (const auto* text : texts) records.push_back(record_of(text));
+std::vector<RecordPtr> records_of(std::initializer_list<const char*> texts) {
+  std::vector<RecordPtr> records;
+  for (const auto* text : texts) {
+    records.push_back(std::make_unique<WindowRecord>(record_of(text)));
+  }
   return records;
 }
 
@@ -87,10 +89,10 @@ TEST_F(RecordWriterTest, WritesInOrderAndCountsWhatIsOfThisRun) {
   RecordWriter writer(std::move(made_), Hash128());
   writer.give(records_of({"a", "b"}));
   auto last = records_of({"c", "d", "e"});
-  last[0].result.row.clear();  // a bad record
-  last[1].is_resumed = true;
-  last[2].entry.is_truncated = true;
-  last[2].input_position = 500;
+  last[0]->result.row.clear();  // a bad record
+  last[1]->is_resumed = true;
+  last[2]->entry.is_truncated = true;
+  last[2]->input_position = 500;
   writer.give(std::move(last));
   ASSERT_TRUE(writer.wait());
   EXPECT_EQ(output_.texts, "abcde");
@@ -146,7 +148,7 @@ TEST_F(RecordWriterTest, WritesNothingAfterAFailureAndCountsWhatIsDurable) {
   EXPECT_EQ(output_.commits, "commit " + hash_of({"a"}) + "\n");
   EXPECT_EQ(writer.counts().text_count, 2U);
   std::string unwritten;
-  for (const auto& record : writer.unwritten()) unwritten += record.entry.text;
+  for (const auto& record : writer.unwritten()) unwritten += record->entry.text;
   EXPECT_EQ(unwritten, "cde");
 }
 
@@ -164,6 +166,27 @@ TEST_F(RecordWriterTest, WhatWaitsCanBeDropped) {
   EXPECT_LE(output_.texts.size(), 2U) << output_.texts;
 }
 
+TEST_F(RecordWriterTest, ReturnsWhatIsWrittenAndNothingElse) {
+  output_.fails_at = "c";
+  RecordWriter writer(std::move(made_), Hash128());
+  auto records = records_of({"a", "b", "c", "d"});
+  const std::vector<const WindowRecord*> written{records[0].get(), records[1].get()};
+  const auto* row = records[1]->result.row.data();
+  writer.give(std::move(records));
+  ASSERT_FALSE(writer.wait());
+  RecordSpares spares;
+  writer.return_to(spares);
+  const auto last = spares.take_record();
+  const auto first = spares.take_record();
+  EXPECT_EQ((std::vector<const WindowRecord*>{first.get(), last.get()}), written);
+  EXPECT_EQ(last->entry.text, "");
+  EXPECT_EQ(spares.take_row().data(), row);
+  EXPECT_EQ(spares.take_row().size(), 2U);
+  EXPECT_TRUE(spares.take_row().empty()) << "the others are unwritten, and still have theirs";
+  ASSERT_EQ(writer.unwritten().size(), 2U);
+  EXPECT_EQ(writer.unwritten()[0]->result.row.size(), 2U);
+}
+
 // The disk stutters: the loop goes on, and is told when it is too far ahead.
 TEST_F(RecordWriterTest, HasNoRoomWhileMuchWaits) {
   std::promise<void> disk;
@@ -172,7 +195,7 @@ TEST_F(RecordWriterTest, HasNoRoomWhileMuchWaits) {
   writer.give(records_of({"a"}));
   EXPECT_TRUE(writer.has_room());
   auto large = records_of({"b", "c"});
-  for (auto& record : large) record.result.row.resize(6 << 20);  // 24 MiB each
+  for (auto& record : large) record->result.row.resize(6 << 20);  // 24 MiB each
   writer.give(std::move(large));
   EXPECT_FALSE(writer.has_room()) << "what the thread has counts, too";
   disk.set_value();

@@ -36,7 +36,7 @@ void BatchQueue::add(const WorkItem& item) {
     if (!turns.empty()) first_.erase({*turns.begin(), item.token_count});
     first_.insert({turn, item.token_count});
   }
-  turns.insert(turn);
+  turns.insert(turns.end(), turn);  // texts come in the order of their turns, most of them
   ++item_count_;
   token_count_ += item.token_count;
 }

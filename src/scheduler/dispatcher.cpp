@@ -90,42 +90,40 @@ const DispatchDevice& Dispatcher::device(std::size_t device) const {
 }
 
 void Dispatcher::add(const DispatchItem& item, TimePoint now) {
-  const auto [entry, is_new] = known_.try_emplace(item.key);
-  MUSTER_CHECK(is_new);
+  auto& known = known_.add(item.key, {});
   queued_in(item.lane).add(1, item.token_count);
   if (item.lane == Lane::Interactive) last_query_at_ = now;
-  auto& known = entry->second;
   known.item = item;
   known.rank = order(item.lane).add(item.flow, item.token_count);
   bind_or_wait(known, now);
 }
 
 bool Dispatcher::remove(ItemKey key) {
-  const auto found = known_.find(key);
-  if (found == known_.end() || found->second.is_given) return false;
-  const auto& [item, bound, is_given, rank] = found->second;
+  const auto* found = known_.find(key);
+  if (found == nullptr || found->is_given) return false;
+  const auto& [item, bound, is_given, rank] = *found;
   auto& waiting = queues(item.model, item.lane);
-  const auto work = found->second.work();
+  const auto work = found->work();
   const bool was_there = bound ? waiting.bound[*bound].remove(work) : waiting.shared.remove(work);
   MUSTER_CHECK(was_there);
   order(item.lane).on_removed(item.flow, item.token_count, rank);
   if (bound) books_->work(*bound, item.model).bound_tokens -= item.token_count;
   queued_in(item.lane).take(1, item.token_count);
   const auto model = item.model;
-  known_.erase(found);
+  known_.erase(key);
   purge(model);
   return true;
 }
 
 void Dispatcher::lift(ItemKey key, FlowId flow, TimePoint now) {
-  const auto found = known_.find(key);
-  if (found == known_.end() || found->second.is_given) return;
-  if (found->second.item.lane == Lane::Interactive) return;
-  auto item = found->second.item;
+  auto* found = known_.find(key);
+  if (found == nullptr || found->is_given) return;
+  auto& known = *found;
+  if (known.item.lane == Lane::Interactive) return;
+  auto item = known.item;
   const auto& shared = queues(item.model, item.lane).shared;
-  if (!found->second.bound && shared.is_suspect(key)) return;  // alone it runs whenever it can
+  if (!known.bound && shared.is_suspect(key)) return;  // alone it runs whenever it can
   // Not by `remove`, which might take the last text of a model that is to be forgotten.
-  auto& known = found->second;
   auto& waiting = queues(item.model, item.lane);
   (known.bound ? waiting.bound[*known.bound] : waiting.shared).remove(known.work());
   if (known.bound) books_->work(*known.bound, item.model).bound_tokens -= item.token_count;
@@ -141,8 +139,8 @@ void Dispatcher::lift(ItemKey key, FlowId flow, TimePoint now) {
 }
 
 bool Dispatcher::is_with_device(ItemKey key) const {
-  const auto found = known_.find(key);
-  return found != known_.end() && found->second.is_given;
+  const auto* found = known_.find(key);
+  return found != nullptr && found->is_given;
 }
 
 Dispatcher::Queues& Dispatcher::queues(ModelId model, Lane lane) {
@@ -406,12 +404,11 @@ std::optional<std::uint64_t> Dispatcher::tokens_within(Duration time, std::size_
   return budget;
 }
 
-/// Takes a batch off the books of its device: its texts that came back. Those that did not are
-/// forgotten.
-std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const DispatchBatch& batch) {
+/// Takes a batch off the books of its device. Its texts are still known.
+Dispatcher::Given Dispatcher::take_given(std::size_t device, const DispatchBatch& batch) {
   const auto found = given_.find(batch.work.id);
   MUSTER_CHECK(found != given_.end() && found->second.device == device);
-  const auto given = std::move(found->second);
+  auto given = std::move(found->second);
   given_.erase(found);
   auto& account = books_->at(device);
   --account.in_flight_batches;
@@ -419,7 +416,12 @@ std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const Disp
   account.in_flight_long -= given.is_long ? 1 : 0;
   account.in_flight_slow -= given.holds_queries_up ? 1 : 0;
   books_->work(device, batch.model).in_flight_tokens -= given.token_count;
+  return given;
+}
 
+/// The same: its texts that came back. All of the batch are forgotten.
+std::vector<Dispatcher::Known> Dispatcher::settle(std::size_t device, const DispatchBatch& batch) {
+  const auto given = take_given(device, batch);
   std::vector<Known> items;
   items.reserve(batch.work.items.size());
   for (const auto& item : batch.work.items) items.push_back(known_.at(item.key));
@@ -434,13 +436,13 @@ Dispatcher::Known& Dispatcher::wait_again(Known known) {
   order(item.lane).add_again(item.flow, item.token_count);
   known.bound.reset();
   known.is_given = false;
-  return known_.emplace(item.key, known).first->second;
+  return known_.add(item.key, known);
 }
 
 void Dispatcher::on_served(std::size_t device, const DispatchBatch& batch, Duration engine) {
-  const auto token_count = given_.at(batch.work.id).token_count;
-  settle(device, batch);
-  books_->work(device, batch.model).cost.learn(token_count, engine);
+  const auto given = take_given(device, batch);
+  for (const auto key : given.keys) known_.erase(key);
+  books_->work(device, batch.model).cost.learn(given.token_count, engine);
   purge(batch.model);
 }
 
@@ -492,9 +494,9 @@ void Dispatcher::forget(ModelId model) {
 // The books of a model go with its last text: a batch in flight still has to be settled in them.
 void Dispatcher::purge(ModelId model) {
   if (!gone_.contains(model)) return;
-  for (const auto& [key, known] : known_) {
-    if (known.item.model == model) return;
-  }
+  bool is_known = false;
+  known_.visit([&](ItemKey, const Known& known) { is_known |= known.item.model == model; });
+  if (is_known) return;
   for (const auto lane : {Lane::Interactive, Lane::Bulk}) queues_.erase({lane, model});
   books_->forget(model);
   gone_.erase(model);

@@ -18,6 +18,7 @@
 #include "scheduler/batch_queue.h"
 #include "scheduler/dispatch_options.h"
 #include "scheduler/fair_order.h"
+#include "scheduler/key_table.h"
 #include "spec/serving.h"
 
 namespace muster {
@@ -206,6 +207,7 @@ class Dispatcher {
   std::optional<std::uint64_t> tokens_within(Duration time, std::size_t device,
                                              ModelId model) const;
   std::uint64_t worthwhile_tokens(std::size_t device, const Source& source) const;
+  Given take_given(std::size_t device, const DispatchBatch& batch);
   std::vector<Known> settle(std::size_t device, const DispatchBatch& batch);
   QueuedWork& queued_in(Lane lane) { return queued_.at(static_cast<std::size_t>(lane)); }
   FairOrder& order(Lane lane) { return orders_.at(static_cast<std::size_t>(lane)); }
@@ -216,7 +218,7 @@ class Dispatcher {
   std::unique_ptr<DispatchBooks> books_;
   std::unique_ptr<Placer> placer_;
   std::map<std::pair<Lane, ModelId>, Queues> queues_;
-  std::unordered_map<ItemKey, Known> known_;        // every text that waits or is with a device
+  KeyTable<Known> known_;                           // every text that waits or is with a device
   std::unordered_map<std::uint64_t, Given> given_;  // by batch: what is with a device
   std::set<ModelId> gone_;                    // told by `forget`, but with texts that are not back
   std::optional<std::size_t> suspect_taker_;  // the device that empties itself for a suspect
