@@ -18,6 +18,9 @@ namespace {
 constexpr Duration kReapLimit = std::chrono::seconds(1);
 // So many workers are given the same sequences and die without a token before that is the end.
 constexpr std::uint32_t kFruitlessDeathsMost = 3;
+// The same where somebody outside kills them: a guard of memory (systemd-oomd) does so to a worker
+// that takes too much, whenever it loads the decoder or has these sequences.
+constexpr std::uint32_t kBarrenDeathsMost = 8;
 
 }  // namespace
 
@@ -170,7 +173,7 @@ Status DecoderSession::on_tokens(std::span<const std::byte> payload) {
   // A step without a token is no fruit: the next one may be what kills every worker.
   if (message.tokens.empty()) return Done{};
   restarts_.on_batch_served();
-  fruitless_deaths_ = 0;
+  fruitless_deaths_ = barren_deaths_ = 0;
   for (auto& token : message.tokens) {
     const auto found = sequences_.find(token.sequence);
     if (found == sequences_.end()) continue;  // cancelled meanwhile
@@ -195,17 +198,18 @@ Status DecoderSession::on_death() {
       clock_.now(), {.was_ready = was_ready, .is_own_fault = death.is_own_fault});
   const auto words = last_words_.empty() ? "" : ": " + std::exchange(last_words_, {});
   if (was_ready && death.is_own_fault) ++fruitless_deaths_;
-  if (!delay || fruitless_deaths_ >= kFruitlessDeathsMost) {
-    fruitless_deaths_ = 0;  // whoever asks again begins anew
+  const bool is_killed_again = ++barren_deaths_ >= kBarrenDeathsMost;
+  if (!delay || fruitless_deaths_ >= kFruitlessDeathsMost || is_killed_again) {
+    fruitless_deaths_ = barren_deaths_ = 0;  // whoever asks again begins anew
     return Error{ErrorKind::Unavailable, fmt::format("{}: the worker cannot be kept alive: {}{}",
                                                      options_.device.name(), death.reason, words)};
   }
   std::vector<std::uint64_t> complete;
   for (const auto& [id, sequence] : sequences_) {
     const auto& request = sequence.request;
-    if (request.token_limit == 0 || (length_max_ > 0 && request.ids.size() >= length_max_)) {
-      complete.push_back(id);
-    }
+    const bool is_full = length_max_ > 0 && request.ids.size() >= length_max_;
+    // A prompt that leaves no room has no end to lose: the next worker says what is wrong with it.
+    if (request.reply_count > 0 && (request.token_limit == 0 || is_full)) complete.push_back(id);
   }
   for (const auto id : complete) {
     sequences_.erase(id);

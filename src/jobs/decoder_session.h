@@ -107,6 +107,7 @@ class DecoderSession {
   bool is_ready_ = false;
   std::uint32_t length_max_ = 0;        // of the decoder; 0: not loaded yet
   std::uint32_t fruitless_deaths_ = 0;  // of its own fault, since the last token
+  std::uint32_t barren_deaths_ = 0;     // by whoever's fault, since then
   std::uint32_t restart_count_ = 0;
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Sequence> sequences_;

@@ -111,6 +111,28 @@ TEST_F(DecoderSessionTest, WhatKillsEveryWorkerWithoutATokenIsTheEnd) {
   EXPECT_NE(outcome.error().message.find("the worker cannot be kept alive"), std::string::npos);
 }
 
+// As a guard of memory kills a worker that takes too much, whenever it has this prompt.
+TEST_F(DecoderSessionTest, AWorkerThatIsKilledEachTimeIsTheEnd) {
+  start("kill_on=10");
+  session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  const auto outcome = run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(outcome.error().message.find("the worker cannot be kept alive: signal 9"),
+            std::string::npos)
+      << outcome.error().message;
+  EXPECT_EQ(session_->restart_count(), 7U) << "eight have died";
+}
+
+// The context of 100 is full with the prompt alone: nothing has been lost with its worker.
+TEST_F(DecoderSessionTest, APromptWithoutRoomForAReplyHasNotComeToItsEnd) {
+  start("poison=7");
+  const auto id = session_->submit(
+      {.ids = std::vector<std::uint32_t>(100, 7), .token_limit = 4, .stop_ids = {}});
+  EXPECT_FALSE(run()) << "three workers have died of it";
+  EXPECT_EQ(ends_.count(id), 0U);
+}
+
 TEST_F(DecoderSessionTest, AWorkerThatIsKilledFromOutsideIsReplaced) {
   start("");
   while (ready_count_ == 0) ASSERT_TRUE(session_->step(std::chrono::seconds(10)));
