@@ -258,6 +258,27 @@ TEST_F(DecoderFleetTest, AnotherModelThanTheFirstEndsARunAndNoServerIsSpokenOf) 
   EXPECT_EQ(tokens_[stream], counted(11, 3));
 }
 
+// Its memory has begun to fail, or its file was changed by one that is as large.
+TEST_F(DecoderFleetTest, AWorkerThatAnswersItsCanaryOtherwiseIsGivenNoStream) {
+  asks_canary_ = true;
+  start("", 2);
+  run_until([&] {
+    const auto groups = fleet_->groups();
+    return groups[0].state == DecoderGroupView::State::Ready &&
+           groups[1].state == DecoderGroupView::State::Ready;
+  });
+  ::setenv("COUNTING_WORKER", "wrong_canary", 1);
+  ::kill(*fleet_->groups()[0].pid, SIGKILL);
+  run_until([&] {
+    return notices_.find("it gave a wrong answer to its canary") != std::string::npos;
+  });
+  EXPECT_FALSE(fleet_->groups()[0].state == DecoderGroupView::State::Ready);
+  const auto id = fleet_->submit({.ids = {10}, .token_limit = 4});
+  run();
+  EXPECT_EQ(tokens_[id], counted(11, 4)) << "the other one works";
+  EXPECT_EQ(fleet_->groups()[1].finished_count, 1U);
+}
+
 TEST_F(DecoderFleetTest, WhatEachWorkerHasDoneIsCountedOverItsLives) {
   start("die_after=4");
   const auto first = fleet_->submit({.ids = {10}, .token_limit = 6});

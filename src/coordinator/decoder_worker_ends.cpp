@@ -149,6 +149,7 @@ void DecoderWorkers::look_at_end(std::size_t index, TimePoint now) {
 
 void DecoderWorkers::check_time(TimePoint now) {
   forgive_pause(now);
+  apply(canaries_.on_time(now));
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
     if (group.end_by && now >= *group.end_by) look_at_end(i, now);
@@ -177,6 +178,10 @@ void DecoderWorkers::forgive_pause(TimePoint now) {
 // most so many tokens, of prompts or of replies whose keys gave way to others.
 std::optional<TimePoint> DecoderWorkers::silent_at(std::size_t index) const {
   const auto& group = groups_[index];
+  if (group.state == State::Loading && group.canary) {
+    if (group.canary->is_judged) return std::nullopt;  // another one is waited for
+    return group.heard_at + options_.silence_most + kTokenAllowance * long{kCanaryTokensMost};
+  }
   if (group.state == State::Loading) {
     if (!group.started_at) return group.heard_at + options_.load_most;
     return *group.started_at + greeting_allowed(longest_greeting_, group.failed_start_count);
@@ -188,7 +193,7 @@ std::optional<TimePoint> DecoderWorkers::silent_at(std::size_t index) const {
 }
 
 TimePoint DecoderWorkers::next_deadline() const {
-  auto next = TimePoint::max();
+  auto next = canaries_.deadline().value_or(TimePoint::max());
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
     for (const auto& at : {group.restart_at, group.end_by, silent_at(i)}) {

@@ -23,6 +23,9 @@
 //   die_at_load   aborts in place of loading it
 //   hang_at_load  stops (SIGSTOP) there
 //   other_build   claims to be of another build
+//   wrong_canary  answers its canary otherwise
+// All but the last are about streams and about loading: whatever else it is told, it answers its
+// canary.
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -54,6 +57,7 @@ constexpr std::uint32_t kVocabSize = 1000;
 constexpr std::uint32_t kLengthMax = 100;
 constexpr std::uint32_t kBlockCount = 1000;
 constexpr std::uint32_t kBlockTokens = 16;
+constexpr std::uint64_t kCanary = UINT64_MAX;  // coordinator/decoder_canary.h
 
 using Orders = std::map<std::string, std::uint32_t>;
 
@@ -90,6 +94,7 @@ class Counting {
       case MessageType::LoadDecoder:
         return on_load(MUSTER_TRY(decode_load_decoder(payload)));
       case MessageType::Generate:
+        if (header.id == kCanary) return answer_canary(MUSTER_TRY(decode_generate(payload)));
         return on_generate(header.id, MUSTER_TRY(decode_generate(payload)));
       case MessageType::Cancel:
         return send(MessageType::Cancel, header.id, {});
@@ -115,6 +120,20 @@ class Counting {
                                     .block_count = kBlockCount,
                                     .thread_count = 1,
                                     .decoder_class = "counting"}));
+  }
+
+  Status answer_canary(const Generate& request) const {
+    const std::uint32_t step = orders_.count("wrong_canary") > 0 ? 2 : 1;
+    Tokens told;
+    for (std::uint32_t i = 1; i <= request.token_limit; ++i) {
+      const std::uint32_t token = (request.ids.back() + i * step) % kVocabSize;
+      told.tokens.push_back({.sequence = kCanary,
+                             .token = token,
+                             .is_prompt = false,
+                             .logprobs = TokenLogprobs{.chosen = logprob_of(token), .top = {}}});
+    }
+    MUSTER_TRY(send(MessageType::Tokens, 0, encode(told)));
+    return send(MessageType::Finished, kCanary, encode(Finished{FinishReason::Length}));
   }
 
   Status on_generate(std::uint64_t id, Generate request) {
