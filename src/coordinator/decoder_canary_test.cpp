@@ -49,8 +49,11 @@ TEST(CanaryAnswerTest, HoldsTokensAndLogprobsByTheirBits) {
   EXPECT_FALSE(answer.is_whole());
   ASSERT_TRUE(answer.add(told(8, -2)));
   EXPECT_TRUE(answer.is_whole());
-  const std::vector<float> expected{std::bit_cast<float>(7U), -1, std::bit_cast<float>(9U), -0.5F,
-                                    std::bit_cast<float>(8U), -2, std::bit_cast<float>(9U), -0.5F};
+  std::vector<float> expected;
+  for (const auto& [token, logprob] : {std::pair(7U, -1.0F), std::pair(8U, -2.0F)}) {
+    const std::vector row{std::bit_cast<float>(token), logprob, std::bit_cast<float>(9U), -0.5F};
+    expected.insert(expected.end(), row.begin(), row.end());
+  }
   EXPECT_EQ(answer.row(), expected);
   EXPECT_EQ(answer.add(told(8, -2)).error().kind, ErrorKind::Corrupt) << "one too many";
 }

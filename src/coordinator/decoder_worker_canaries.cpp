@@ -61,7 +61,7 @@ void DecoderWorkers::apply(const std::vector<CanaryVerdict>& verdicts) {
 
 // One that has ended or begun anew since it answered is not meant.
 void DecoderWorkers::on_verdict(const CanaryVerdict& verdict) {
-  const auto& group = groups_[verdict.device];
+  auto& group = groups_[verdict.device];
   const bool is_asked = group.state == State::Loading && group.canary.has_value();
   const bool has_answered = is_asked && group.canary->is_judged;
   if (!has_answered && group.state != State::Ready) return;
@@ -69,12 +69,11 @@ void DecoderWorkers::on_verdict(const CanaryVerdict& verdict) {
     if (has_answered) become_ready(verdict.device);
     return;
   }
-  const std::string reason = verdict.outcome == CanaryOutcome::Wrong
-                                 ? "it gave a wrong answer to its canary"
-                                 : "another worker of its class answers the canary differently";
-  parts_.on_notice(fmt::format("the worker is ended: {}", reason), verdict.device);
-  groups_[verdict.device].reason = reason;
-  close(verdict.device, reason);
+  const bool is_wrong = verdict.outcome == CanaryOutcome::Wrong;
+  std::string reason = "another worker of its class answers the canary differently";
+  if (is_wrong) reason = "it gave a wrong answer to its canary";
+  group.was_at_fault = is_wrong;
+  close_for(verdict.device, reason);
 }
 
 }  // namespace muster

@@ -33,7 +33,7 @@ Status DecoderWorkers::start_group(std::size_t index) {
   auto& group = groups_[index];
   const auto pids = MUSTER_TRY(parts_.processes.start(index, {options_.devices[index]}));
   group.pid = pids.front();
-  group.was_ready = group.was_ended = false;
+  group.was_ready = group.was_ended = group.was_at_fault = false;
   group.canary.reset();
   group.state = State::Loading;
   group.started_at = group.heard_at = parts_.clock.now();

@@ -149,6 +149,11 @@ class DecoderWorkers final : public GroupProcessEvents {
   /// It had nothing to answer for until now.
   void on_first_given(std::size_t group) { groups_[group].heard_at = parts_.clock.now(); }
   void on_served(std::size_t group) { groups_[group].restarts.on_batch_served(); }
+  /// Which of its processes it has now, counted from 0.
+  std::uint32_t life(std::size_t group) const { return groups_[group].restart_count; }
+  /// Another worker could do what it could not: it is ended and starts again. Nothing where that
+  /// was an earlier life.
+  void end_at_fault(std::size_t group, std::uint32_t life);
 
   // What an operator asks for.
 
@@ -219,11 +224,12 @@ class DecoderWorkers final : public GroupProcessEvents {
     TimePoint heard_at{};
     std::optional<TimePoint> started_at;  // until it greets
     std::optional<TimePoint> restart_at;
-    std::optional<TimePoint> end_by;  // its process is to end; looked at then
     std::optional<AskedCanary> canary;
+    std::optional<TimePoint> end_by;  // its process is to end; looked at then
     bool was_ready = false;           // in this life
     bool was_ever_ready = false;
     bool was_ended = false;                // in this life, for `reason`
+    bool was_at_fault = false;             // for what it has computed, or has not
     std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
     std::uint32_t restart_count = 0;
 
@@ -250,6 +256,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   // decoder_worker_ends.cpp
   void kill(std::size_t group, const std::string& reason);
   void close(std::size_t group, const std::string& reason);
+  void close_for(std::size_t group, const std::string& reason);
   void end_life(std::size_t group, const WorkerDeath& death);
   void plan_restart(std::size_t group, const WorkerDeath& death, std::size_t stream_count);
   void start_again(std::size_t group, TimePoint now);

@@ -10,6 +10,7 @@
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
 //   one_more      tells a token more than it is asked for
+//   fail_at=5     answers that a sequence cannot be computed that has so many tokens of a reply
 //   fail_choice=1 answers that this choice cannot be computed
 //   no_logprobs   tells none, whatever is asked
 //   no_scores     tells nothing of a prompt, whatever is asked
@@ -180,6 +181,10 @@ class Counting {
     const auto limit = request.token_limit + order("one_more", 0);
     for (std::uint32_t i = 0; i < limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
+      if (request.reply_count + i == order("fail_at", UINT32_MAX)) {
+        return send(MessageType::Failed, id,
+                    encode(Failed{{ErrorKind::Internal, "told to fail here"}}));
+      }
       die_if_due();
       const bool is_first = request.reply_count + i == 0;
       const std::uint32_t step = 1 + (is_first ? request.sampling.choice : 0);
