@@ -21,6 +21,11 @@ constexpr std::uint32_t kFruitlessDeathsMost = 3;
 // The same where somebody outside kills them: a guard of memory (systemd-oomd) does so to a worker
 // that takes too much, whenever it loads the decoder or has these sequences.
 constexpr std::uint32_t kBarrenDeathsMost = 8;
+// As in a server (coordinator/decoder_worker_ends.cpp): of each token of a step, of which it
+// computes so many at most.
+constexpr Duration kTokenAllowance = std::chrono::milliseconds(500);
+// Nobody has looked for so long: this process was stopped itself (Ctrl-Z).
+constexpr Duration kPause = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -71,6 +76,7 @@ std::uint64_t DecoderSession::submit(SequenceRequest request) {
                     .token_limit = request.token_limit,
                     .stop_ids = std::move(request.stop_ids),
                     .sampling = std::move(request.sampling)};
+  if (sequences_.empty()) heard_at_ = clock_.now();
   send(MessageType::Generate, id, encode(generate));
   sequences_.emplace(id, Sequence{std::move(generate)});
   return id;
@@ -95,7 +101,25 @@ Status DecoderSession::step(Duration timeout) {
     ++restart_count_;
     return start_worker();
   }
-  return wait(timeout);
+  MUSTER_TRY(wait(timeout));
+  end_if_hung(timeout);
+  return Done{};
+}
+
+// It speaks after each of its steps. What it is killed for counts as its own fault.
+void DecoderSession::end_if_hung(Duration timeout) {
+  const auto now = clock_.now();
+  if (now - std::exchange(looked_at_, now) > timeout + kPause) heard_at_ = now;
+  if (!process_ || !is_ready_ || sequences_.empty()) return;
+  std::size_t tokens = 0;
+  for (const auto& [id, sequence] : sequences_) tokens += sequence.request.ids.size();
+  const std::size_t most = LoadDecoder{}.step_tokens_most;
+  const auto allowed = kTokenAllowance * static_cast<long>(std::min(tokens, most));
+  if (now - heard_at_ < options_.silence_most + allowed) return;
+  heard_at_ = now;
+  events_.on_notice(fmt::format("{}: the worker has said nothing for too long and is ended",
+                                options_.device.name()));
+  process_->kill();
 }
 
 Status DecoderSession::wait(Duration timeout) {
@@ -127,6 +151,7 @@ Status DecoderSession::read() {
 }
 
 Status DecoderSession::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  heard_at_ = clock_.now();
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Hello:
       return on_hello(payload);
