@@ -93,6 +93,7 @@ class ChatLoop {
         is_quiet_(context.arguments.has("--quiet")),
         is_terminal_(::isatty(STDIN_FILENO) != 0),
         shows_prompt_(is_terminal_ && ::isatty(STDERR_FILENO) != 0),
+        is_read_by_person_(::isatty(STDOUT_FILENO) != 0),
         reader_(STDIN_FILENO, [this](bool is_first) { prompt(is_first); }) {}
 
   Result<int> run(ConversationOptions options) {
@@ -138,8 +139,10 @@ class ChatLoop {
     muster::say(Tone::Error, error.message, context_.color);
   }
 
+  // A reply is text from outside: a person's terminal does nothing that it says.
   Status put(std::string_view text) {
-    auto done = context_.output.append(text);
+    auto done = is_read_by_person_ ? context_.output.append(printable_lines(text))
+                                   : context_.output.append(text);
     if (done) done = context_.output.flush();
     is_output_broken_ |= !done;
     return done;
@@ -308,8 +311,9 @@ class ChatLoop {
   const ReplySettings first_;  // as the command line has them
   ReplySettings settings_;
   const bool is_quiet_;
-  const bool is_terminal_;   // a person types
-  const bool shows_prompt_;  // and sees what is said
+  const bool is_terminal_;        // a person types
+  const bool shows_prompt_;       // and sees what is said
+  const bool is_read_by_person_;  // what the model says
   MessageReader reader_;
   std::unique_ptr<Conversation> conversation_;
   bool is_over_ = false;

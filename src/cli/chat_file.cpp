@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -30,11 +31,18 @@ const std::string* text_of(const Json& message, const char* name) {
   return found == message.end() ? nullptr : found->get_ptr<const std::string*>();
 }
 
-// What is not of a conversation (a request's "temperature" or "tools") would be lost.
+// What is not of a conversation would be lost: a request's "temperature" or "tools", the "name" of
+// a message.
 bool is_chat_alone(const std::filesystem::path& path) {
   if (!load_chat(path)) return false;
   const auto text = read_file(path, kBytesMost);
-  return text && Json::parse(*text, nullptr, /*allow_exceptions=*/false).size() == 1;
+  if (!text) return false;
+  const auto json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || json.size() != 1 || !json.contains("messages")) return false;
+  const auto& messages = json["messages"];
+  return std::all_of(messages.begin(), messages.end(), [](const Json& message) {
+    return message.size() == 2;  // role and content, as `load_chat` has seen
+  });
 }
 
 }  // namespace

@@ -53,6 +53,15 @@ TEST_F(ChatFileTest, ARequestWithMoreThanMessagesIsNotWrittenOver) {
   EXPECT_EQ(*read_file(path_), request);
 }
 
+TEST_F(ChatFileTest, MessagesWithMoreThanATextAreNotWrittenOver) {
+  const std::string talk = R"({"messages": [{"role": "user", "name": "ann", "content": "x"},
+                                            {"role": "assistant", "content": "y"}]})";
+  ASSERT_TRUE(write_file_atomically(path_, talk));
+  ASSERT_TRUE(load_chat(path_));
+  EXPECT_FALSE(save_chat(path_, {}));
+  EXPECT_EQ(*read_file(path_), talk);
+}
+
 TEST_F(ChatFileTest, IsTheUsersAloneUnlessItWasOpenedToOthers) {
   namespace fs = std::filesystem;
   constexpr auto kOwn = fs::perms::owner_read | fs::perms::owner_write;

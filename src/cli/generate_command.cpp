@@ -20,6 +20,7 @@
 #include "cli/places.h"
 #include "cli/replies_options.h"
 #include "jobs/generate.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -114,6 +115,8 @@ Result<int> run_generate(const CommandContext& context) {
   const auto options = MUSTER_TRY(generate_options(context));
   const bool wants_json = context.arguments.has("--json");
   const bool is_quiet = context.arguments.has("--quiet");
+  // A reply is text from outside: a person's terminal does nothing that it says.
+  const bool is_read_by_person = ::isatty(STDOUT_FILENO) != 0;
   catch_interrupts();
   std::string reply;
   GenerateEvents events;
@@ -122,7 +125,11 @@ Result<int> run_generate(const CommandContext& context) {
       reply += text;
       return Done{};
     }
-    MUSTER_TRY(context.output.append(text));
+    if (is_read_by_person) {
+      MUSTER_TRY(context.output.append(printable_lines(text)));
+    } else {
+      MUSTER_TRY(context.output.append(text));
+    }
     return context.output.flush();
   };
   events.on_notice = [is_quiet](const std::string& sentence) {

@@ -57,6 +57,7 @@ class DecoderFleetTest : public testing::Test {
     options.silence_most = silence_most_;
     options.load_most = load_most_;
     options.has_prefix_cache = has_prefix_cache_;
+    options.asks_canary = asks_canary_;
     options.is_change_fatal = is_change_fatal_;
     auto fleet = DecoderFleet::start(options, events, clock_);
     ASSERT_TRUE(fleet) << fleet.error().message;
@@ -105,6 +106,7 @@ class DecoderFleetTest : public testing::Test {
   Duration silence_most_ = std::chrono::seconds(60);
   Duration load_most_ = std::chrono::seconds(900);
   bool has_prefix_cache_ = true;
+  bool asks_canary_ = false;
   Duration drain_limit_ = std::chrono::seconds(30);
   bool is_change_fatal_ = false;
   std::map<StreamId, std::vector<std::uint32_t>> tokens_;

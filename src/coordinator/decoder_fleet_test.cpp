@@ -258,6 +258,69 @@ TEST_F(DecoderFleetTest, AnotherModelThanTheFirstEndsARunAndNoServerIsSpokenOf) 
   EXPECT_EQ(tokens_[stream], counted(11, 3));
 }
 
+// Its memory has begun to fail, or its file was changed by one that is as large.
+TEST_F(DecoderFleetTest, AWorkerThatAnswersItsCanaryOtherwiseIsGivenNoStream) {
+  asks_canary_ = true;
+  start("", 2);
+  run_until([&] {
+    const auto groups = fleet_->groups();
+    return groups[0].state == DecoderGroupView::State::Ready &&
+           groups[1].state == DecoderGroupView::State::Ready;
+  });
+  ::setenv("COUNTING_WORKER", "wrong_canary", 1);
+  ::kill(*fleet_->groups()[0].pid, SIGKILL);
+  run_until([&] {
+    return notices_.find("it gave a wrong answer to its canary") != std::string::npos;
+  });
+  EXPECT_FALSE(fleet_->groups()[0].state == DecoderGroupView::State::Ready);
+  const auto id = fleet_->submit({.ids = {10}, .token_limit = 4});
+  run();
+  EXPECT_EQ(tokens_[id], counted(11, 4)) << "the other one works";
+  EXPECT_EQ(fleet_->groups()[1].finished_count, 1U);
+}
+
+// It ends its streams so soon that it is the least busy one all the time.
+TEST_F(DecoderFleetTest, AWorkerThatFailsAtWhatAnotherOneDoesIsStartedAgain) {
+  start("", 2);
+  const auto is_ready = [&](std::size_t index, std::uint32_t restart_count) {
+    const auto group = fleet_->groups()[index];
+    return group.state == DecoderGroupView::State::Ready && group.restart_count == restart_count;
+  };
+  run_until([&] { return is_ready(0, 0) && is_ready(1, 0); });
+  ::setenv("COUNTING_WORKER", "fail_at=2", 1);
+  ::kill(*fleet_->groups()[0].pid, SIGKILL);
+  run_until([&] { return is_ready(0, 1); });
+  ::setenv("COUNTING_WORKER", "", 1);
+  const auto first = fleet_->submit({.ids = {10}, .token_limit = 5});
+  const auto second = fleet_->submit({.ids = {20}, .token_limit = 5});
+  run();
+  EXPECT_EQ(tokens_[first], counted(11, 5)) << "two of the first worker, three of the other one";
+  EXPECT_EQ(tokens_[second], counted(21, 5));
+  EXPECT_TRUE(failures_.empty());
+  run_until([&] { return is_ready(0, 2); });
+  EXPECT_NE(notices_.find("it failed at a reply that another worker has gone on with"),
+            std::string::npos)
+      << notices_;
+}
+
+TEST_F(DecoderFleetTest, AStreamAtWhichTwoWorkersFailFailsAndIsNotTheirFault) {
+  start("fail_at=2", 2);
+  run_until([&] {
+    const auto groups = fleet_->groups();
+    return groups[0].state == DecoderGroupView::State::Ready &&
+           groups[1].state == DecoderGroupView::State::Ready;
+  });
+  const auto id = fleet_->submit({.ids = {10}, .token_limit = 5});
+  run();
+  EXPECT_EQ(tokens_[id], counted(11, 2));
+  EXPECT_EQ(failures_[id], "told to fail here");
+  EXPECT_TRUE(was_given_[id]);
+  for (const auto& group : fleet_->groups()) {
+    EXPECT_EQ(group.restart_count, 0U);
+    EXPECT_EQ(group.state, DecoderGroupView::State::Ready);
+  }
+}
+
 TEST_F(DecoderFleetTest, WhatEachWorkerHasDoneIsCountedOverItsLives) {
   start("die_after=4");
   const auto first = fleet_->submit({.ids = {10}, .token_limit = 6});

@@ -98,23 +98,11 @@ Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& hea
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Tokens:
       return on_tokens(group, MUSTER_TRY(decode_tokens(payload)));
-    case MessageType::Finished: {
-      const auto finished = MUSTER_TRY(decode_finished(payload));
-      const auto found = streams_.find(header.id);
-      const bool is_here = found != streams_.end() && found->second.group == group;
-      if (is_here && found->second.request.score_from > 0) return not_scored();
-      if (!take(group, header.id)) return Done{};
-      ++groups_[group].finished_count;
-      parts_.events.on_finished(header.id, finished.reason);
+    case MessageType::Finished:
+      return on_finished(group, header.id, MUSTER_TRY(decode_finished(payload)).reason);
+    case MessageType::Failed:
+      on_stream_failed(group, header.id, MUSTER_TRY(decode_failed(payload)).error);
       return Done{};
-    }
-    case MessageType::Failed: {
-      const auto failed = MUSTER_TRY(decode_failed(payload));
-      const auto found = streams_.find(header.id);
-      const bool has_begun = found != streams_.end() && found->second.has_begun;
-      if (take(group, header.id)) parts_.events.on_failed(header.id, failed.error, has_begun);
-      return Done{};
-    }
     case MessageType::Cancel:
       groups_[group].owed.erase(header.id);
       return Done{};
@@ -122,6 +110,48 @@ Status DecoderStreams::on_stream_frame(std::size_t group, const FrameHeader& hea
       return Error{ErrorKind::Corrupt,
                    fmt::format("the worker sent an unknown message: type {}", header.type)};
   }
+}
+
+Status DecoderStreams::on_finished(std::size_t group, StreamId id, FinishReason reason) {
+  const auto found = streams_.find(id);
+  const bool is_here = found != streams_.end() && found->second.group == group;
+  if (!is_here) return Done{};
+  if (found->second.request.score_from > 0) return not_scored();
+  const auto failed = found->second.failed_on;
+  take(group, id);
+  ++groups_[group].finished_count;
+  parts_.events.on_finished(id, reason);
+  if (failed && failed->group != group) {
+    parts_.workers.end_at_fault(failed->group, failed->life);
+  }
+  return Done{};
+}
+
+// It may be the worker's fault or its own: once, another worker is to try, who knows what has come
+// until then. What is wrong with a request, and what was refused before it began, others say too.
+void DecoderStreams::on_stream_failed(std::size_t group, StreamId id, const Error& error) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end() || found->second.group != group) return;
+  auto& stream = found->second;
+  const bool may_try = stream.has_begun && error.kind == ErrorKind::Internal && has_another(group);
+  if (!may_try || std::exchange(stream.was_tried_again, true)) {
+    const bool has_begun = stream.has_begun;
+    take(group, id);
+    return parts_.events.on_failed(id, error, has_begun);
+  }
+  groups_[group].streams.erase(id);
+  stream.group.reset();
+  stream.waits_since = parts_.clock.now();
+  stream.failed_on = {.group = group, .life = parts_.workers.life(group)};
+  wait_again(id, stream);
+  parts_.signal.wake();
+}
+
+bool DecoderStreams::has_another(std::size_t group) const {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (i != group && parts_.workers.takes_streams(i)) return true;
+  }
+  return false;
 }
 
 Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
@@ -138,14 +168,19 @@ Status DecoderStreams::on_tokens(std::size_t group, const Tokens& message) {
     parts_.events.on_begun(begun.sequence, begun.cached_count);
   }
   if (!message.tokens.empty()) parts_.workers.on_served(group);
+  std::vector<FailedWorker> at_fault;
   for (const auto& token : message.tokens) {
     // A callback may have cancelled any of them.
     const auto found = streams_.find(token.sequence);
     if (found == streams_.end() || found->second.group != group) continue;
     MUSTER_TRY(add_token(found->second, token));
+    const auto failed = std::exchange(found->second.failed_on, std::nullopt);
+    if (failed && failed->group != group) at_fault.push_back(*failed);
     if (!token.is_prompt) ++groups_[group].token_count;
     parts_.events.on_token(token.sequence, token);
   }
+  // Last: it loses the streams of another worker, and whoever hears of that may cancel any.
+  for (const auto& failed : at_fault) parts_.workers.end_at_fault(failed.group, failed.life);
   return Done{};
 }
 
@@ -282,7 +317,7 @@ std::size_t DecoderStreams::give_all() {
       ++count;
     } else if (is_suspect(stream) && !reserved) {
       reserved = least_busy();
-    } else if (!is_suspect(stream)) {
+    } else if (!is_suspect(stream) && !stream.failed_on) {
       break;  // what finds no place here leaves none for those behind it
     }
   }
@@ -305,12 +340,15 @@ void DecoderStreams::give(StreamId id, std::size_t index) {
 
 std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
                                                      std::optional<std::size_t> reserved) const {
+  const auto& failed = stream.failed_on;
+  const auto excluded =
+      failed && has_another(failed->group) ? std::optional(failed->group) : std::nullopt;
   std::vector<PrefixCandidate> candidates;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
     const auto count = group.load();
     const bool is_full = count >= options_.streams_most;
-    if (!parts_.workers.takes_streams(i) || is_full || i == reserved) continue;
+    if (!parts_.workers.takes_streams(i) || is_full || i == reserved || i == excluded) continue;
     if (count > 0 && (is_suspect(stream) || has_suspect(group))) continue;
     candidates.push_back({.group = i, .load = count});
   }

@@ -72,6 +72,10 @@ struct DecoderFleetEvents {
 /// takes: after four such deaths without a token it runs alone, and it fails at the eighth. Where
 /// no worker can work, what waits fails.
 ///
+/// A stream at which a worker fails without dying is tried on another one, where there is one, and
+/// fails with it only if that one fails, too. Where that one goes on with it, the first one is at
+/// fault and is started again: it ends what it is given so quickly that it would get most of it.
+///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderStreams final {
  public:
@@ -113,6 +117,11 @@ class DecoderStreams final {
   std::size_t owed_token_count(std::size_t group) const;
 
  private:
+  /// A worker that could not compute a stream.
+  struct FailedWorker {
+    std::size_t group = 0;
+    std::uint32_t life = 0;  // as DecoderWorkers counts them
+  };
   struct Stream {
     Generate request;        // grows with every token
     FlowId flow = 0;         // these three: its turn among those that wait
@@ -126,6 +135,9 @@ class DecoderStreams final {
     std::uint32_t strikes = 0;
     std::uint32_t death_count = 0;   // of workers that had it, each by its own fault
     std::uint32_t barren_count = 0;  // of those that died since its last token, by whoever's fault
+    /// Without dying, until one goes on with it.
+    std::optional<FailedWorker> failed_on = {};
+    bool was_tried_again = false;
   };
   struct Group {
     std::set<StreamId> streams;
@@ -139,6 +151,9 @@ class DecoderStreams final {
   };
 
   Status on_tokens(std::size_t group, const Tokens& message);
+  Status on_finished(std::size_t group, StreamId id, FinishReason reason);
+  void on_stream_failed(std::size_t group, StreamId id, const Error& error);
+  bool has_another(std::size_t group) const;
   static Status add_token(Stream& stream, const GeneratedToken& token);
   bool take(std::size_t group, StreamId id);
   void wait_again(StreamId id, const Stream& stream);

@@ -60,6 +60,20 @@ void DecoderWorkers::close(std::size_t index, const std::string& reason) {
   parts_.signal.change();
 }
 
+// For something that no operator has asked for.
+void DecoderWorkers::close_for(std::size_t index, const std::string& reason) {
+  parts_.on_notice(fmt::format("the worker is ended: {}", reason), index);
+  groups_[index].reason = reason;
+  close(index, reason);
+}
+
+void DecoderWorkers::end_at_fault(std::size_t index, std::uint32_t life) {
+  auto& group = groups_[index];
+  if (group.state != State::Ready || group.restart_count != life) return;
+  group.was_at_fault = true;
+  close_for(index, "it failed at a reply that another worker has gone on with");
+}
+
 void DecoderWorkers::finish_drains(TimePoint now) {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
@@ -101,9 +115,10 @@ void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
   const auto now = parts_.clock.now();
   // Memory that is too small for a model shows as kills from outside, load after load.
   const bool is_own_fault = death.is_own_fault || group.failed_start_count >= kFailedStartsMost;
-  const auto delay =
-      group.restarts.on_death(now, {.was_ready = group.was_ready, .is_own_fault = is_own_fault})
-          .value_or(Duration{0});
+  const RestartPolicy::Death ended{.was_ready = group.was_ready,
+                                   .is_own_fault = is_own_fault,
+                                   .is_at_fault = group.was_at_fault};
+  const auto delay = group.restarts.on_death(now, ended).value_or(Duration{0});
   group.restart_at = now + delay;
   parts_.on_notice(
       fmt::format("worker ended with {}; {} replies go on elsewhere, restart {}", death.reason,
@@ -149,6 +164,7 @@ void DecoderWorkers::look_at_end(std::size_t index, TimePoint now) {
 
 void DecoderWorkers::check_time(TimePoint now) {
   forgive_pause(now);
+  apply(canaries_.on_time(now));
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
     if (group.end_by && now >= *group.end_by) look_at_end(i, now);
@@ -177,6 +193,10 @@ void DecoderWorkers::forgive_pause(TimePoint now) {
 // most so many tokens, of prompts or of replies whose keys gave way to others.
 std::optional<TimePoint> DecoderWorkers::silent_at(std::size_t index) const {
   const auto& group = groups_[index];
+  if (group.state == State::Loading && group.canary) {
+    if (group.canary->is_judged) return std::nullopt;  // another one is waited for
+    return group.heard_at + options_.silence_most + kTokenAllowance * long{kCanaryTokensMost};
+  }
   if (group.state == State::Loading) {
     if (!group.started_at) return group.heard_at + options_.load_most;
     return *group.started_at + greeting_allowed(longest_greeting_, group.failed_start_count);
@@ -188,7 +208,7 @@ std::optional<TimePoint> DecoderWorkers::silent_at(std::size_t index) const {
 }
 
 TimePoint DecoderWorkers::next_deadline() const {
-  auto next = TimePoint::max();
+  auto next = canaries_.deadline().value_or(TimePoint::max());
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
     for (const auto& at : {group.restart_at, group.end_by, silent_at(i)}) {

@@ -1,5 +1,5 @@
 // The workers of a decoder from their start until they are ready, and what an operator asks of
-// them. How they end is in decoder_worker_ends.cpp.
+// them. How they end is in decoder_worker_ends.cpp, their canaries in decoder_worker_canaries.cpp.
 
 #include "coordinator/decoder_workers.h"
 
@@ -33,7 +33,8 @@ Status DecoderWorkers::start_group(std::size_t index) {
   auto& group = groups_[index];
   const auto pids = MUSTER_TRY(parts_.processes.start(index, {options_.devices[index]}));
   group.pid = pids.front();
-  group.was_ready = group.was_ended = false;
+  group.was_ready = group.was_ended = group.was_at_fault = false;
+  group.canary.reset();
   group.state = State::Loading;
   group.started_at = group.heard_at = parts_.clock.now();
   // The worker reads it once it has greeted; nothing is lost if that greeting is refused.
@@ -125,6 +126,9 @@ Status DecoderWorkers::on_frame(std::size_t index, std::size_t /*member*/,
       on_load_failed(index, MUSTER_TRY(decode_load_failed(payload)).error);
       return Done{};
     default:
+      if (group.state == State::Loading && group.canary) {
+        return on_canary_frame(index, header, payload);
+      }
       return parts_.client.on_stream_frame(index, header, payload);
   }
 }
@@ -157,18 +161,16 @@ Status DecoderWorkers::on_decoder_ready(std::size_t index, const DecoderReady& r
   const bool is_same = ready.length_max == length_max_ && ready.vocab_size == vocab_size_ &&
                        ready.weights_bytes == weights_bytes_;
   if (!is_first && !is_same) return changed_source();
-  auto& group = groups_[index];
-  group.state = State::Ready;
-  group.is_asked_for = false;
-  group.reason.clear();
-  group.was_ready = group.was_ever_ready = true;
-  group.failed_start_count = 0;
   length_max_ = ready.length_max;
   vocab_size_ = ready.vocab_size;
   weights_bytes_ = ready.weights_bytes;
   block_count_ = ready.block_count;
   decoder_class_ = ready.decoder_class;
-  parts_.signal.change();
+  if (options_.asks_canary) {
+    ask_canary(index, ready);
+  } else {
+    become_ready(index);
+  }
   return Done{};
 }
 

@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "coordinator/canary_book.h"
+#include "coordinator/decoder_canary.h"
 #include "coordinator/group_life.h"
 #include "coordinator/group_processes.h"
 #include "coordinator/restart_policy.h"
@@ -35,6 +37,8 @@ struct DecoderFleetOptions {
   std::uint64_t cache_bytes = 0;    // for keys and values, of each worker
   std::uint32_t streams_most = 32;  // that one worker has at once
   bool has_prefix_cache = true;     // streams begin behind what earlier ones have computed
+  /// A worker gets no stream before it has continued a known prompt as the others of its class.
+  bool asks_canary = false;
   std::uint32_t step_tokens_most = LoadDecoder{}.step_tokens_most;  // that a worker computes in one
   /// A worker of another build, before any was ready, ends the fleet. False, for a decoder that is
   /// loaded beside others: it counts as one that cannot load the decoder.
@@ -108,7 +112,9 @@ class DecoderWorkerClient {
 /// A worker that ends before it has loaded is started again, as any other, three times without a
 /// pause. One that says that it cannot load the decoder, and never could, is not, until an operator
 /// asks for it. A worker that loads another model than the first one did, since the file has
-/// changed, is ended, or ends all work.
+/// changed, is ended, or ends all work. Where canaries are asked for (decoder_canary.h), one that
+/// has loaded is ready once its answer is right; one whose answer is wrong is ended and started
+/// again.
 ///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderWorkers final : public GroupProcessEvents {
@@ -143,6 +149,11 @@ class DecoderWorkers final : public GroupProcessEvents {
   /// It had nothing to answer for until now.
   void on_first_given(std::size_t group) { groups_[group].heard_at = parts_.clock.now(); }
   void on_served(std::size_t group) { groups_[group].restarts.on_batch_served(); }
+  /// Which of its processes it has now, counted from 0.
+  std::uint32_t life(std::size_t group) const { return groups_[group].restart_count; }
+  /// Another worker could do what it could not: it is ended and starts again. Nothing where that
+  /// was an earlier life.
+  void end_at_fault(std::size_t group, std::uint32_t life);
 
   // What an operator asks for.
 
@@ -195,6 +206,13 @@ class DecoderWorkers final : public GroupProcessEvents {
 
   static constexpr std::uint32_t kFailedStartsMost = 3;
 
+  /// What was asked of a worker that has loaded, until it is ready.
+  struct AskedCanary {
+    CanaryAnswer answer;
+    std::string decoder_class;
+    bool is_judged = false;  // or its verdict waits for another's answer
+  };
+
   struct Group {
     State state = State::Loading;
     GroupGoal goal = GroupGoal::Serve;
@@ -206,10 +224,12 @@ class DecoderWorkers final : public GroupProcessEvents {
     TimePoint heard_at{};
     std::optional<TimePoint> started_at;  // until it greets
     std::optional<TimePoint> restart_at;
+    std::optional<AskedCanary> canary;
     std::optional<TimePoint> end_by;  // its process is to end; looked at then
     bool was_ready = false;           // in this life
     bool was_ever_ready = false;
     bool was_ended = false;                // in this life, for `reason`
+    bool was_at_fault = false;             // for what it has computed, or has not
     std::uint32_t failed_start_count = 0;  // lives in a row that ended before they were ready
     std::uint32_t restart_count = 0;
 
@@ -225,9 +245,18 @@ class DecoderWorkers final : public GroupProcessEvents {
   void start_soon(std::size_t group);
   void begin_drain(std::size_t group, GroupGoal goal);
 
+  // decoder_worker_canaries.cpp
+  void become_ready(std::size_t group);
+  void ask_canary(std::size_t group, const DecoderReady& ready);
+  Status on_canary_frame(std::size_t group, const FrameHeader& header,
+                         std::span<const std::byte> payload);
+  void apply(const std::vector<CanaryVerdict>& verdicts);
+  void on_verdict(const CanaryVerdict& verdict);
+
   // decoder_worker_ends.cpp
   void kill(std::size_t group, const std::string& reason);
   void close(std::size_t group, const std::string& reason);
+  void close_for(std::size_t group, const std::string& reason);
   void end_life(std::size_t group, const WorkerDeath& death);
   void plan_restart(std::size_t group, const WorkerDeath& death, std::size_t stream_count);
   void start_again(std::size_t group, TimePoint now);
@@ -238,6 +267,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   const DecoderFleetOptions& options_;
   const Parts parts_;
   std::vector<Group> groups_;
+  CanaryBook canaries_ = CanaryBook({});
   Duration drain_limit_;
   std::uint32_t length_max_ = 0;
   std::uint32_t vocab_size_ = 0;

@@ -48,9 +48,10 @@ class DecoderWorkersTest : public testing::Test, protected DecoderWorkerClient {
     for (std::size_t i = 0; i < count; ++i) load(i);
   }
 
-  Status say(std::size_t group, MessageType type, const std::vector<std::byte>& payload) {
+  Status say(std::size_t group, MessageType type, const std::vector<std::byte>& payload,
+             std::uint64_t id = 0) {
     const auto done =
-        workers_->on_frame(group, 0, {.type = static_cast<std::uint8_t>(type)}, payload);
+        workers_->on_frame(group, 0, {.type = static_cast<std::uint8_t>(type), .id = id}, payload);
     return done ? Status(Done{}) : workers_->on_broken(group, done.error());
   }
   Status greet(std::size_t group, const std::string& build = "this") {
@@ -65,6 +66,16 @@ class DecoderWorkersTest : public testing::Test, protected DecoderWorkerClient {
     ASSERT_TRUE(greet(group));
     ASSERT_TRUE(say(group, MessageType::LoadFailed,
                     encode(LoadFailed{0, {ErrorKind::Corrupt, "no weights"}})));
+  }
+  // Four tokens, each as likely as this one.
+  void answer_canary(std::size_t group, float logprob) {
+    const TokenLogprobs logprobs{.chosen = logprob, .top = {}};
+    const GeneratedToken token{.sequence = kCanarySequence, .token = 5, .logprobs = logprobs};
+    Tokens tokens;
+    tokens.tokens.assign(4, token);
+    ASSERT_TRUE(say(group, MessageType::Tokens, encode(tokens)));
+    ASSERT_TRUE(say(group, MessageType::Finished, encode(Finished{FinishReason::Length}),
+                    kCanarySequence));
   }
   void die(std::size_t group, const WorkerDeath& death) {
     processes_->groups[group].death = death;
@@ -298,6 +309,86 @@ TEST_F(DecoderWorkersTest, AProcessThatNoSignalEndsHoldsNobodyUp) {
   EXPECT_EQ(processes_->groups[0].left_count, 1U);
   EXPECT_TRUE(workers_->is_stopped());
   EXPECT_NE(notices_.find("does not end: it is left to the system"), std::string::npos) << notices_;
+}
+
+TEST_F(DecoderWorkersTest, AWorkerTakesStreamsOnceItsCanaryIsRight) {
+  options_.asks_canary = true;
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  EXPECT_EQ(state(0), State::Loading);
+  const auto& sent = processes_->groups[0].sent;
+  EXPECT_EQ(sent.back(), std::pair(MessageType::Generate, kCanarySequence));
+  ASSERT_NO_FATAL_FAILURE(answer_canary(0, -1));
+  EXPECT_EQ(state(0), State::Ready);
+  ASSERT_NO_FATAL_FAILURE(load(1));
+  ASSERT_NO_FATAL_FAILURE(answer_canary(1, -1));
+  EXPECT_EQ(state(1), State::Ready);
+  EXPECT_EQ(frame_count_, 0U) << "none of it is about streams";
+
+  die(1, kKilled);
+  pass(milliseconds(0));
+  ASSERT_NO_FATAL_FAILURE(load(1));
+  ASSERT_NO_FATAL_FAILURE(answer_canary(1, -2));
+  EXPECT_EQ(state(1), State::Ended) << "two have given the other answer";
+  EXPECT_EQ(workers_->view(1).reason, "it gave a wrong answer to its canary");
+  ASSERT_EQ(processes_->groups[1].endings, std::vector{GroupEnding::EndOfStream});
+  EXPECT_EQ(state(0), State::Ready);
+}
+
+TEST_F(DecoderWorkersTest, OfTwoThatAnswerTheirCanaryDifferentlyBothAreAskedAgain) {
+  options_.asks_canary = true;
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  for (std::size_t i = 0; i < 2; ++i) ASSERT_NO_FATAL_FAILURE(load(i));
+  ASSERT_NO_FATAL_FAILURE(answer_canary(0, -1));
+  owed_[0] = 1;
+  ASSERT_NO_FATAL_FAILURE(answer_canary(1, -2));
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(state(i), State::Ended);
+    EXPECT_FALSE(losses_[i].second.is_own_fault) << "nobody knows whose it is";
+    die(i, kExited);
+  }
+  pass(milliseconds(0));
+  for (std::size_t i = 0; i < 2; ++i) ASSERT_NO_FATAL_FAILURE(load(i));
+  ASSERT_NO_FATAL_FAILURE(answer_canary(0, -2));
+  EXPECT_EQ(state(0), State::Ready) << "that is what the other one has said";
+  ASSERT_NO_FATAL_FAILURE(answer_canary(1, -2));
+  EXPECT_EQ(state(1), State::Ready);
+}
+
+// The one that does not come back holds nobody up.
+TEST_F(DecoderWorkersTest, AVerdictIsWaitedForAMinute) {
+  options_.asks_canary = true;
+  ASSERT_NO_FATAL_FAILURE(make(2));
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_NO_FATAL_FAILURE(load(i));
+    ASSERT_NO_FATAL_FAILURE(answer_canary(i, -1 - static_cast<float>(i)));
+  }
+  for (std::size_t i = 0; i < 2; ++i) die(i, kExited);
+  pass(milliseconds(0));
+  ASSERT_TRUE(greet(1));  // and loads
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  ASSERT_NO_FATAL_FAILURE(answer_canary(0, -1));
+  EXPECT_EQ(state(0), State::Loading);
+  EXPECT_EQ(workers_->next_deadline(), clock_.now() + seconds(60));
+  pass(seconds(60));
+  EXPECT_EQ(state(0), State::Ready);
+}
+
+TEST_F(DecoderWorkersTest, OneThatDoesNotAnswerItsCanaryIsEnded) {
+  options_.asks_canary = true;
+  ASSERT_NO_FATAL_FAILURE(make(3));
+  for (std::size_t i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(load(i));
+  const auto end = encode(Finished{FinishReason::Length});
+  ASSERT_TRUE(say(0, MessageType::Finished, end, kCanarySequence));
+  EXPECT_EQ(workers_->view(0).reason, "the worker ended its canary before its end, or twice");
+  ASSERT_TRUE(say(1, MessageType::Failed, encode(Failed{{ErrorKind::Internal, "no numbers"}}),
+                  kCanarySequence));
+  EXPECT_EQ(workers_->view(1).reason, "it failed at its canary: no numbers");
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(state(i), State::Ended);
+  EXPECT_EQ(state(2), State::Loading);
+  pass(seconds(72));  // 60, and half a second for each of 24 tokens
+  EXPECT_EQ(state(2), State::Ended);
+  EXPECT_EQ(workers_->view(2).reason, "it has said nothing for too long");
 }
 
 // Of a decoder that is loaded beside others: a program that was replaced ends none of them.

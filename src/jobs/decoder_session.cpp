@@ -18,6 +18,14 @@ namespace {
 constexpr Duration kReapLimit = std::chrono::seconds(1);
 // So many workers are given the same sequences and die without a token before that is the end.
 constexpr std::uint32_t kFruitlessDeathsMost = 3;
+// The same where somebody outside kills them: a guard of memory (systemd-oomd) does so to a worker
+// that takes too much, whenever it loads the decoder or has these sequences.
+constexpr std::uint32_t kBarrenDeathsMost = 8;
+// As in a server (coordinator/decoder_worker_ends.cpp): of each token of a step, of which it
+// computes so many at most.
+constexpr Duration kTokenAllowance = std::chrono::milliseconds(500);
+// Nobody has looked for so long: this process was stopped itself (Ctrl-Z).
+constexpr Duration kPause = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -68,6 +76,7 @@ std::uint64_t DecoderSession::submit(SequenceRequest request) {
                     .token_limit = request.token_limit,
                     .stop_ids = std::move(request.stop_ids),
                     .sampling = std::move(request.sampling)};
+  if (sequences_.empty()) heard_at_ = clock_.now();
   send(MessageType::Generate, id, encode(generate));
   sequences_.emplace(id, Sequence{std::move(generate)});
   return id;
@@ -92,7 +101,25 @@ Status DecoderSession::step(Duration timeout) {
     ++restart_count_;
     return start_worker();
   }
-  return wait(timeout);
+  MUSTER_TRY(wait(timeout));
+  end_if_hung(timeout);
+  return Done{};
+}
+
+// It speaks after each of its steps. What it is killed for counts as its own fault.
+void DecoderSession::end_if_hung(Duration timeout) {
+  const auto now = clock_.now();
+  if (now - std::exchange(looked_at_, now) > timeout + kPause) heard_at_ = now;
+  if (!process_ || !is_ready_ || sequences_.empty()) return;
+  std::size_t tokens = 0;
+  for (const auto& [id, sequence] : sequences_) tokens += sequence.request.ids.size();
+  const std::size_t most = LoadDecoder{}.step_tokens_most;
+  const auto allowed = kTokenAllowance * static_cast<long>(std::min(tokens, most));
+  if (now - heard_at_ < options_.silence_most + allowed) return;
+  heard_at_ = now;
+  events_.on_notice(fmt::format("{}: the worker has said nothing for too long and is ended",
+                                options_.device.name()));
+  process_->kill();
 }
 
 Status DecoderSession::wait(Duration timeout) {
@@ -124,6 +151,7 @@ Status DecoderSession::read() {
 }
 
 Status DecoderSession::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  heard_at_ = clock_.now();
   switch (static_cast<MessageType>(header.type)) {
     case MessageType::Hello:
       return on_hello(payload);
@@ -170,7 +198,7 @@ Status DecoderSession::on_tokens(std::span<const std::byte> payload) {
   // A step without a token is no fruit: the next one may be what kills every worker.
   if (message.tokens.empty()) return Done{};
   restarts_.on_batch_served();
-  fruitless_deaths_ = 0;
+  fruitless_deaths_ = barren_deaths_ = 0;
   for (auto& token : message.tokens) {
     const auto found = sequences_.find(token.sequence);
     if (found == sequences_.end()) continue;  // cancelled meanwhile
@@ -195,17 +223,18 @@ Status DecoderSession::on_death() {
       clock_.now(), {.was_ready = was_ready, .is_own_fault = death.is_own_fault});
   const auto words = last_words_.empty() ? "" : ": " + std::exchange(last_words_, {});
   if (was_ready && death.is_own_fault) ++fruitless_deaths_;
-  if (!delay || fruitless_deaths_ >= kFruitlessDeathsMost) {
-    fruitless_deaths_ = 0;  // whoever asks again begins anew
+  const bool is_killed_again = ++barren_deaths_ >= kBarrenDeathsMost;
+  if (!delay || fruitless_deaths_ >= kFruitlessDeathsMost || is_killed_again) {
+    fruitless_deaths_ = barren_deaths_ = 0;  // whoever asks again begins anew
     return Error{ErrorKind::Unavailable, fmt::format("{}: the worker cannot be kept alive: {}{}",
                                                      options_.device.name(), death.reason, words)};
   }
   std::vector<std::uint64_t> complete;
   for (const auto& [id, sequence] : sequences_) {
     const auto& request = sequence.request;
-    if (request.token_limit == 0 || (length_max_ > 0 && request.ids.size() >= length_max_)) {
-      complete.push_back(id);
-    }
+    const bool is_full = length_max_ > 0 && request.ids.size() >= length_max_;
+    // A prompt that leaves no room has no end to lose: the next worker says what is wrong with it.
+    if (request.reply_count > 0 && (request.token_limit == 0 || is_full)) complete.push_back(id);
   }
   for (const auto id : complete) {
     sequences_.erase(id);

@@ -29,6 +29,9 @@ struct DecoderSessionOptions {
   DecoderPrecision precision = DecoderPrecision::Own;
   std::uint64_t cache_bytes = 0;  // for keys and values
   bool has_prefix_cache = true;   // sequences begin behind what earlier ones have computed
+  /// A worker that owes tokens and says nothing for so long, and half a second more for each token
+  /// that its next step may have to compute, counts as hung and is ended.
+  Duration silence_most = std::chrono::seconds(60);
 };
 
 /// What is to be continued.
@@ -96,6 +99,7 @@ class DecoderSession {
   Status on_hello(std::span<const std::byte> payload);
   Status on_tokens(std::span<const std::byte> payload);
   Status on_death();
+  void end_if_hung(Duration timeout);
   void send(MessageType type, std::uint64_t id, std::vector<std::byte> payload);
 
   const DecoderSessionOptions options_;
@@ -104,9 +108,12 @@ class DecoderSession {
   RestartPolicy restarts_;
   std::unique_ptr<WorkerProcess> process_;  // nullptr: waits for restart_at_
   TimePoint restart_at_{};
+  TimePoint heard_at_{};   // the worker said something, or was given the first sequence
+  TimePoint looked_at_{};  // whether it is hung
   bool is_ready_ = false;
   std::uint32_t length_max_ = 0;        // of the decoder; 0: not loaded yet
   std::uint32_t fruitless_deaths_ = 0;  // of its own fault, since the last token
+  std::uint32_t barren_deaths_ = 0;     // by whoever's fault, since then
   std::uint32_t restart_count_ = 0;
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Sequence> sequences_;

@@ -34,7 +34,8 @@ class DecoderSessionTest : public testing::Test {
                                           .worker_program = counting_worker(),
                                           .torch_root = {},
                                           .build = std::string(build_name()),
-                                          .source = "counting"},
+                                          .source = "counting",
+                                          .silence_most = silence_most_},
                                          events, clock_);
     ASSERT_TRUE(session);
     session_ = *std::move(session);
@@ -54,6 +55,7 @@ class DecoderSessionTest : public testing::Test {
   }
 
   SteadyClock clock_;
+  Duration silence_most_ = std::chrono::seconds(60);
   std::unique_ptr<DecoderSession> session_;
   int ready_count_ = 0;
   std::map<std::uint64_t, std::vector<std::uint32_t>> tokens_;
@@ -109,6 +111,45 @@ TEST_F(DecoderSessionTest, WhatKillsEveryWorkerWithoutATokenIsTheEnd) {
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().kind, ErrorKind::Unavailable);
   EXPECT_NE(outcome.error().message.find("the worker cannot be kept alive"), std::string::npos);
+}
+
+// As a guard of memory kills a worker that takes too much, whenever it has this prompt.
+TEST_F(DecoderSessionTest, AWorkerThatIsKilledEachTimeIsTheEnd) {
+  start("kill_on=10");
+  session_->submit({.ids = {10}, .token_limit = 4, .stop_ids = {}});
+  const auto outcome = run();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(outcome.error().message.find("the worker cannot be kept alive: signal 9"),
+            std::string::npos)
+      << outcome.error().message;
+  EXPECT_EQ(session_->restart_count(), 7U) << "eight have died";
+}
+
+// It is stopped as soon as it has the prompt, each time.
+TEST_F(DecoderSessionTest, AWorkerThatHangsIsEnded) {
+  silence_most_ = std::chrono::milliseconds(200);
+  start("hang_on=7");
+  session_->submit({.ids = {7}, .token_limit = 4, .stop_ids = {}});
+  Status outcome = Done{};
+  while (outcome && session_->pending_count() > 0) {
+    outcome = session_->step(std::chrono::milliseconds(50));
+  }
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message.find("cannot be kept alive: signal 9 (Killed) by muster"),
+            std::string::npos)
+      << outcome.error().message;
+  EXPECT_EQ(session_->restart_count(), 2U) << "three have hung";
+  EXPECT_NE(notices_.find("cpu:0: the worker has said nothing for too long"), std::string::npos);
+}
+
+// The context of 100 is full with the prompt alone: nothing has been lost with its worker.
+TEST_F(DecoderSessionTest, APromptWithoutRoomForAReplyHasNotComeToItsEnd) {
+  start("poison=7");
+  const auto id = session_->submit(
+      {.ids = std::vector<std::uint32_t>(100, 7), .token_limit = 4, .stop_ids = {}});
+  EXPECT_FALSE(run()) << "three workers have died of it";
+  EXPECT_EQ(ends_.count(id), 0U);
 }
 
 TEST_F(DecoderSessionTest, AWorkerThatIsKilledFromOutsideIsReplaced) {

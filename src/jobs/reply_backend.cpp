@@ -65,6 +65,7 @@ Result<std::unique_ptr<ReplyBackend>> ReplyBackend::open(const RepliesOptions& o
                                       .precision = options.precision,
                                       .cache_bytes = cache.bytes,
                                       .has_prefix_cache = options.has_prefix_cache,
+                                      .asks_canary = true,
                                       .is_change_fatal = true},
                                      backend->fleet_events(), clock));
   MUSTER_TRY(backend->open_text(now_unix));

@@ -166,6 +166,7 @@ Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache
                               .cache_bytes = cache_bytes,
                               .streams_most = ServingDecoder::kStreamsMost,
                               .has_prefix_cache = options_.has_prefix_cache,
+                              .asks_canary = true,
                               .ends_with_other_build = is_at_start,
                               .drain_limit = drain_limit_};
   for (const auto device : decoder.devices) {

@@ -74,6 +74,25 @@ std::size_t width_of(const Character& character) {
   return is_in(kDoubleWidth, character.code) ? 2 : 1;
 }
 
+// `kept`: control characters that stay.
+std::string without_controls(std::string_view text, std::string_view kept) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const auto character = next_character(text);
+    const auto bytes = text.substr(0, character.size);
+    if (!character.is_valid) {
+      result += '?';
+    } else if (is_control(character.code) && kept.find(bytes) == std::string_view::npos) {
+      result += ' ';
+    } else {
+      result += bytes;
+    }
+    text.remove_prefix(character.size);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
@@ -88,22 +107,9 @@ std::size_t display_width(std::string_view text) {
 
 std::size_t first_character_size(std::string_view text) { return next_character(text).size; }
 
-std::string printable(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  while (!text.empty()) {
-    const auto character = next_character(text);
-    if (!character.is_valid) {
-      result += '?';
-    } else if (is_control(character.code)) {
-      result += ' ';
-    } else {
-      result += text.substr(0, character.size);
-    }
-    text.remove_prefix(character.size);
-  }
-  return result;
-}
+std::string printable(std::string_view text) { return without_controls(text, ""); }
+
+std::string printable_lines(std::string_view text) { return without_controls(text, "\n\t"); }
 
 std::string fit_width(std::string_view text, std::size_t width) {
   if (display_width(text) <= width) return std::string(text);

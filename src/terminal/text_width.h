@@ -19,6 +19,9 @@ std::size_t first_character_size(std::string_view text);
 /// spaces, bytes that are no valid UTF-8 become "?". For showing what came from outside.
 std::string printable(std::string_view text);
 
+/// The same, but line ends and tabs stay: for a text that goes on line by line.
+std::string printable_lines(std::string_view text);
+
 /// The text if it fits into `width` columns, else its beginning and "…".
 std::string fit_width(std::string_view text, std::size_t width);
 

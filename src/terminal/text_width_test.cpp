@@ -35,5 +35,12 @@ TEST(Printable, LeavesNothingThatMovesACursor) {
   EXPECT_EQ(printable("naïve 日本"), "naïve 日本");
 }
 
+TEST(PrintableLines, LeavesLinesAndTabsAndNothingElseThatMovesACursor) {
+  EXPECT_EQ(printable_lines("a\n\tb\n"), "a\n\tb\n");
+  EXPECT_EQ(printable_lines("a\rb\033]0;x\007\n"), "a b ]0;x \n");
+  EXPECT_EQ(printable_lines("x\u202Ey"), "x y");
+  EXPECT_EQ(printable_lines(std::string_view("x\0y", 3)), "x y");
+}
+
 }  // namespace
 }  // namespace muster

@@ -10,6 +10,7 @@
 //   kill_after=5  the same by a signal that looks as if somebody outside had sent it
 //   wait_at=5     says no more of a sequence that has so many tokens of a reply
 //   one_more      tells a token more than it is asked for
+//   fail_at=5     answers that a sequence cannot be computed that has so many tokens of a reply
 //   fail_choice=1 answers that this choice cannot be computed
 //   no_logprobs   tells none, whatever is asked
 //   no_scores     tells nothing of a prompt, whatever is asked
@@ -23,6 +24,9 @@
 //   die_at_load   aborts in place of loading it
 //   hang_at_load  stops (SIGSTOP) there
 //   other_build   claims to be of another build
+//   wrong_canary  answers its canary otherwise
+// All but the last are about streams and about loading: whatever else it is told, it answers its
+// canary.
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -54,6 +58,7 @@ constexpr std::uint32_t kVocabSize = 1000;
 constexpr std::uint32_t kLengthMax = 100;
 constexpr std::uint32_t kBlockCount = 1000;
 constexpr std::uint32_t kBlockTokens = 16;
+constexpr std::uint64_t kCanary = UINT64_MAX;  // coordinator/decoder_canary.h
 
 using Orders = std::map<std::string, std::uint32_t>;
 
@@ -90,6 +95,7 @@ class Counting {
       case MessageType::LoadDecoder:
         return on_load(MUSTER_TRY(decode_load_decoder(payload)));
       case MessageType::Generate:
+        if (header.id == kCanary) return answer_canary(MUSTER_TRY(decode_generate(payload)));
         return on_generate(header.id, MUSTER_TRY(decode_generate(payload)));
       case MessageType::Cancel:
         return send(MessageType::Cancel, header.id, {});
@@ -115,6 +121,20 @@ class Counting {
                                     .block_count = kBlockCount,
                                     .thread_count = 1,
                                     .decoder_class = "counting"}));
+  }
+
+  Status answer_canary(const Generate& request) const {
+    const std::uint32_t step = orders_.count("wrong_canary") > 0 ? 2 : 1;
+    Tokens told;
+    for (std::uint32_t i = 1; i <= request.token_limit; ++i) {
+      const std::uint32_t token = (request.ids.back() + i * step) % kVocabSize;
+      told.tokens.push_back({.sequence = kCanary,
+                             .token = token,
+                             .is_prompt = false,
+                             .logprobs = TokenLogprobs{.chosen = logprob_of(token), .top = {}}});
+    }
+    MUSTER_TRY(send(MessageType::Tokens, 0, encode(told)));
+    return send(MessageType::Finished, kCanary, encode(Finished{FinishReason::Length}));
   }
 
   Status on_generate(std::uint64_t id, Generate request) {
@@ -161,6 +181,10 @@ class Counting {
     const auto limit = request.token_limit + order("one_more", 0);
     for (std::uint32_t i = 0; i < limit && request.ids.size() < length_max; ++i) {
       if (request.reply_count + i == wait_at) return Done{};
+      if (request.reply_count + i == order("fail_at", UINT32_MAX)) {
+        return send(MessageType::Failed, id,
+                    encode(Failed{{ErrorKind::Internal, "told to fail here"}}));
+      }
       die_if_due();
       const bool is_first = request.reply_count + i == 0;
       const std::uint32_t step = 1 + (is_first ? request.sampling.choice : 0);

@@ -1,15 +1,20 @@
 // muster generate on the real program, with a stand-in for the engine that counts.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "run_muster.h"
 
 namespace muster {
@@ -59,6 +64,48 @@ TEST(GenerateCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
   words.emplace_back("--no-prefix-cache");
   const auto finished = muster.run(words);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
+}
+
+// Behind "a" come the byte 27, which begins what a terminal obeys, and "b".
+TEST(GenerateCommand, ATerminalDoesNothingThatAReplySays) {
+  Muster muster("generate_terminal");
+  write_tiny_decoder(muster, muster.folder() / "model");
+  muster.write("model/tokenizer.json", R"({"version": "1.0", "truncation": null, "padding": null,
+      "added_tokens": [], "normalizer": null, "post_processor": null,
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+                        "use_regex": true},
+      "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+                  "use_regex": true},
+      "model": {"type": "BPE", "dropout": null, "unk_token": null,
+                "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": false,
+                "byte_fallback": false, "ignore_merges": false, "merges": [],
+                "vocab": {"!": 0, "a": 1, "\u011b": 2, "b": 3}}})");
+  const UniqueFd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_GE(terminal.get(), 0);
+  ASSERT_EQ(::grantpt(terminal.get()), 0);
+  ASSERT_EQ(::unlockpt(terminal.get()), 0);
+  const std::string name = ::ptsname(terminal.get());
+  const UniqueFd other_end(::open(name.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_GE(other_end.get(), 0);
+  const auto generate = [&](const std::string& output) {
+    return muster.run({"generate", "model", "-p", "a", "--raw", "--max-tokens", "2", "--quiet",
+                       "--devices", "cpu:0", "--torch-root", "torch", "--worker-program",
+                       MUSTER_BINARY_DIR "/bin/counting_worker"},
+                      "/dev/null", output);
+  };
+  const auto piped = generate("stdout");
+  ASSERT_EQ(piped.exit_code, 0) << piped.err;
+  EXPECT_EQ(piped.out, "\033b\n") << "a program gets what was generated";
+  const auto shown = generate(name);
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  std::string screen;
+  while (screen.find('\n') == std::string::npos) {
+    std::array<char, 64> piece{};
+    const auto size = ::read(terminal.get(), piece.data(), piece.size());
+    ASSERT_GT(size, 0);
+    screen.append(piece.data(), static_cast<std::size_t>(size));
+  }
+  EXPECT_EQ(screen, " b\r\n") << "the terminal adds the return";
 }
 
 // Its worker loads for ever.
