@@ -354,6 +354,35 @@ TEST(ChatTemplate, ComparisonsArePaidFor) {
   }
 }
 
+// Long texts beside a short one: what is walked over or copied is not the text that is asked.
+TEST(ChatTemplate, LongArgumentsAndKeysArePaidFor) {
+  const std::string begin =
+      "{% set long = 'ab' * 5000 %}{% set k = long ~ 'k' %}{% set map = {long ~ 'a': 1, k: 2} %}"
+      "{% for i in range(1000) %}{% if ";
+  const auto refusal = [&](const std::string& test, const ChatLimits& limits) {
+    const auto out = render(begin + test + " %}{% endif %}{% endfor %}", limits);
+    return out ? "rendered" : out.error().message;
+  };
+  ChatLimits few_bytes;
+  few_bytes.bytes_max = 1'000'000;
+  for (const auto* test : {"'c'.strip(long)", "'c' | trim(long)", "[] | join(long)"}) {
+    EXPECT_NE(refusal(test, few_bytes).find("more bytes"), std::string::npos) << test;
+  }
+  ChatLimits few_steps;
+  few_steps.steps_max = 100'000;
+  for (const auto* test : {"map[k]", "map.get(k)", "k in map"}) {
+    EXPECT_NE(refusal(test, few_steps).find("more steps"), std::string::npos) << test;
+  }
+}
+
+TEST(ChatTemplate, QuotingIsTheSameInEveryPartOfALongText) {
+  // Characters of three bytes, which no part of 4096 bytes holds in whole numbers.
+  EXPECT_EQ(shown(R"({{ ('中\n' * 2000) | tojson == '"' ~ '中\\n' * 2000 ~ '"' }})"), "True");
+  EXPECT_EQ(
+      shown(R"({{ ('中' * 4000) | tojson(ensure_ascii=true) == '"' ~ '\\u4e2d' * 4000 ~ '"' }})"),
+      "True");
+}
+
 TEST(ChatTemplate, DeepAndLongTemplatesAreRefused) {
   const auto kind_of = [](const std::string& text) {
     const auto made = ChatTemplate::parse(text);

@@ -53,9 +53,9 @@ bool flag_argument(const ChatArguments& arguments, std::size_t place, std::strin
 
 Value trim(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   const auto text = MUSTER_TRY(paid_text_of(value, budget));
-  return made(
-      std::string(stripped_text(text, StripEnds::Both, text_argument(arguments, 0, "chars"))),
-      budget);
+  const auto characters = text_argument(arguments, 0, "chars");
+  if (characters) MUSTER_TRY(budget.take(characters->size() * sizeof(char32_t)));
+  return made(std::string(stripped_text(text, StripEnds::Both, characters)), budget);
 }
 
 Value lower(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {

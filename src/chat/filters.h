@@ -35,6 +35,9 @@ Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget);
 Status pay_for_comparisons(const ChatValue::List& items, const ChatValue& value,
                            ChatBudget& budget);
 
+/// Pays for looking a key up in a map or among the fields of a namespace.
+Status pay_for_look_up(const ChatValue::Map& map, std::string_view key, ChatBudget& budget);
+
 /// Calls a method of a text, map, list or loop: "strip", "items", "cycle".
 ///
 /// Errors: Unsupported for a method that is not known, by name; as apply_filter.

@@ -147,6 +147,7 @@ Result<ChatValue> joined_items(const ChatValue& value, const ChatArguments& argu
   const auto* separator = arguments.find(0, "d");
   const auto between =
       separator == nullptr ? std::string() : MUSTER_TRY(paid_text_of(*separator, budget));
+  MUSTER_TRY(budget.take(between.size()));
   const auto* attribute = arguments.find(1, "attribute");
   std::string out;
   bool is_first = true;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 
 #include "chat/filters.h"
 #include "chat/list_filters.h"
@@ -99,6 +100,7 @@ std::optional<std::int64_t> integer_at(const ChatArguments& arguments, std::size
 Value strip(const std::string& text, std::string_view name, const ChatArguments& arguments,
             ChatBudget& budget) {
   const auto characters = MUSTER_TRY(text_at(arguments, 0, "chars"));
+  if (characters) MUSTER_TRY(budget.take(characters->size() * sizeof(char32_t)));
   const auto ends = name == "lstrip"   ? StripEnds::Left
                     : name == "rstrip" ? StripEnds::Right
                                        : StripEnds::Both;
@@ -112,7 +114,9 @@ Value meets(const std::string& text, std::string_view name, const ChatArguments&
             ChatBudget& budget) {
   const auto* found = arguments.find(0, "");
   if (found == nullptr) return invalid_error(fmt::format("{} takes a text", name));
-  const auto options = found->as_list() != nullptr ? *found->as_list() : ChatValue::List{*found};
+  const auto* list = found->as_list();
+  const auto options = list != nullptr ? std::span<const ChatValue>(*list)
+                                       : std::span<const ChatValue>(found, 1);
   for (const auto& option : options) {
     MUSTER_TRY(budget.spend(std::min<std::uint64_t>(option.measure().weight, text.size())));
     if (option.as_text() == nullptr) return invalid_error(fmt::format("{} takes a text", name));
@@ -213,8 +217,10 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
   if (name == "get") {
     const auto* key = arguments.find(0, "");
     if (key == nullptr) return invalid_error("get takes a key");
-    const auto* found = key->as_text() == nullptr ? nullptr : object.find(*key->as_text());
-    if (found != nullptr) return *found;
+    if (const auto* text = key->as_text()) {
+      MUSTER_TRY(pay_for_look_up(map, *text, budget));
+      if (const auto* found = object.find(*text)) return *found;
+    }
     const auto* absent = arguments.find(1, "");
     return absent == nullptr ? ChatValue() : *absent;
   }

@@ -125,14 +125,22 @@ Result<bool> contains(const ChatValue& holder, const ChatValue& item, ChatBudget
                        [&](const ChatValue& each) { return are_equal(each, item); });
   }
   if (const auto* map = holder.as_map()) {
-    MUSTER_TRY(budget.spend(map->size()));
-    return item.as_text() != nullptr && holder.find(*item.as_text()) != nullptr;
+    if (item.as_text() == nullptr) return false;
+    MUSTER_TRY(pay_for_look_up(*map, *item.as_text(), budget));
+    return holder.find(*item.as_text()) != nullptr;
   }
   if (holder.is_undefined()) return false;
   return wrong_kinds("in", item, holder);
 }
 
 }  // namespace
+
+// Names of another size are told apart by it; the others may differ in their last byte alone.
+Status pay_for_look_up(const ChatValue::Map& map, std::string_view key, ChatBudget& budget) {
+  std::size_t size = map.size();
+  for (const auto& [name, value] : map) size += name.size() == key.size() ? key.size() : 0;
+  return budget.spend(size);
+}
 
 Result<ChatValue> apply_operator(std::string_view name, const ChatValue& left,
                                  const ChatValue& right, ChatBudget& budget) {
@@ -222,36 +230,33 @@ Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, Cha
         key != nullptr ? key->substr(0, 60) : MUSTER_TRY(paid_text_of(index, budget)).substr(0, 60);
     return ChatValue(ChatValue::Undefined{name});
   };
+  const auto* name = index.as_text();
   if (const auto* map = value.as_map()) {
-    MUSTER_TRY(budget.spend(map->size()));
-    const auto* found = index.as_text() == nullptr ? nullptr : value.find(*index.as_text());
+    if (name == nullptr) return absent();
+    MUSTER_TRY(pay_for_look_up(*map, *name, budget));
+    const auto* found = value.find(*name);
     return found == nullptr ? absent() : Value(*found);
   }
   if (const auto* fields = value.as_namespace()) {
-    MUSTER_TRY(budget.spend((*fields)->fields.size() * 4));
+    if (name == nullptr) return absent();
+    MUSTER_TRY(pay_for_look_up((*fields)->fields, *name, budget));
     for (const auto& [key, field] : (*fields)->fields) {
-      if (index.as_text() != nullptr && key == *index.as_text()) return field;
+      if (key == *name) return field;
     }
     return absent();
   }
   const auto at = integer_of(index);
   if (!at) return absent();
-  const auto placed = [&](std::size_t count) -> std::optional<std::size_t> {
-    const auto size = static_cast<std::int64_t>(count);
-    const auto place = *at < 0 ? *at + size : *at;
-    if (place < 0 || place >= size) return std::nullopt;
-    return static_cast<std::size_t>(place);
-  };
   if (const auto* list = value.as_list()) {
-    const auto place = placed(list->size());
-    return place ? Value((*list)[*place]) : absent();
+    const auto size = static_cast<std::int64_t>(list->size());
+    const auto place = *at < 0 ? *at + size : *at;
+    if (place < 0 || place >= size) return absent();
+    return (*list)[static_cast<std::size_t>(place)];
   }
   if (const auto* text = value.as_text()) {
     MUSTER_TRY(budget.spend(text->size()));
-    const auto begins = character_places(*text);
-    const auto place = placed(begins.size() - 1);
-    if (!place) return absent();
-    return ChatValue(text->substr(begins[*place], begins[*place + 1] - begins[*place]));
+    const auto character = character_at(*text, *at);
+    return character ? Value(ChatValue(*character)) : absent();
   }
   return absent();
 }

@@ -247,8 +247,8 @@ Status TemplateRun::assign(const Statement& statement, const Scope& scope, ChatV
   if (value.as_namespace() != nullptr) {
     return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
   }
-  MUSTER_TRY(budget_.spend((*fields)->fields.size() * kFieldCost));
   const auto name = target.substr(dot + 1);
+  MUSTER_TRY(pay_for_look_up((*fields)->fields, name, budget_));
   for (auto& [key, field] : (*fields)->fields) {
     if (key != name) continue;
     field = std::move(value);
@@ -432,7 +432,7 @@ Result<ChatValue> TemplateRun::map_of(const Expression& expression, const Scope&
                    fmt::format("a key that is no text but {}", kind_name(key))};
     }
     MUSTER_TRY(budget_.take(sizeof(ChatValue) + text->size()));
-    MUSTER_TRY(budget_.spend(map.size()));
+    MUSTER_TRY(pay_for_look_up(map, *text, budget_));
     const auto same = std::find_if(map.begin(), map.end(),
                                    [&](const auto& entry) { return entry.first == *text; });
     if (same == map.end()) {
@@ -449,7 +449,7 @@ Result<ChatValue> TemplateRun::map_of(const Expression& expression, const Scope&
 Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const Scope& scope) {
   const auto value = MUSTER_TRY(value_of(*expression.parts[0], scope));
   if (const auto* fields = value.as_namespace()) {
-    MUSTER_TRY(budget_.spend((*fields)->fields.size() * kFieldCost));
+    MUSTER_TRY(pay_for_look_up((*fields)->fields, expression.text, budget_));
     if (const auto* field = field_of(**fields, expression.text)) return *field;
     return ChatValue(ChatValue::Undefined{expression.text});
   }
@@ -486,12 +486,7 @@ Result<ChatValue> TemplateRun::slice_of(const Expression& expression, const Scop
   }
   if (const auto* text = value.as_text()) {
     MUSTER_TRY(budget_.take(text->size()));
-    const auto begins = character_places(*text);
-    std::string taken;
-    for (const auto place : slice_places(begins.size() - 1, bounds[0], bounds[1], step)) {
-      taken.append(*text, begins[place], begins[place + 1] - begins[place]);
-    }
-    return ChatValue(std::move(taken));
+    return ChatValue(sliced_text(*text, bounds[0], bounds[1], step));
   }
   if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   return invalid_error(fmt::format("a slice of {}", kind_name(value)));

@@ -33,11 +33,19 @@ std::string title_text(std::string_view text);
 
 std::size_t character_count(std::string_view text);
 
-/// The characters of a slice `text[begin:end:step]` by their places; step is not 0.
+/// The items of a slice `list[begin:end:step]` by their places; step is not 0.
 std::vector<std::size_t> slice_places(std::size_t count, std::optional<std::int64_t> begin,
                                       std::optional<std::int64_t> end, std::int64_t step);
 
+/// The slice `text[begin:end:step]`; step is not 0. Cost: no memory but the slice.
+std::string sliced_text(std::string_view text, std::optional<std::int64_t> begin,
+                        std::optional<std::int64_t> end, std::int64_t step);
+
+/// `text[place]`; nullopt where there is none. Cost: no memory.
+std::optional<std::string_view> character_at(std::string_view text, std::int64_t place);
+
 /// Where each character begins, and the size of the text behind them all.
+/// Cost: the places take eight bytes for each byte of the text.
 std::vector<std::size_t> character_places(std::string_view text);
 
 /// Where a text is found from byte `from` on, and where it is found last; npos: nowhere. An empty
