@@ -179,6 +179,11 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
       {"{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ x is not string }}{{ true is true }}{{ 1 is "
        "boolean }}",
        "TrueTrueTrueTrueFalse"},
+      {"{{ 'a\\r\\nb\\u2028c\\n'.splitlines() }}{{ 'a\\r\\nb\\u2028\\f' | indent(2) }}|",
+       "['a', 'b', 'c']a\n  b\n\n|"},
+      {"{{ 'a\\n\\nb\\n' | indent(2, true) }}|{{ 'a\\n' | indent(2, false, true) }}|",
+       "  a\n\n  b\n|a\n  |"},
+      {"{{ '' | indent(2, true) }}|{{ ' a b '.split(none, 1) }}", "  |['a', 'b ']"},
       {"{{ 'a b c'.split(maxsplit=1) }}{{ ['x'] | map('int', default=7) | list }}",
        "['a', 'b c'][7]"},
       {"{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"},

@@ -86,7 +86,8 @@ Value replace(const ChatValue& value, const ChatArguments& arguments, ChatBudget
   return ChatValue(replaced_text(text, *from, *to, integer_argument(arguments, 2, "count")));
 }
 
-/// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for.
+/// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for, every end of a
+/// line becomes a line feed, and one is put behind the text first, as splitlines needs it.
 Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   const auto width = integer_argument(arguments, 0, "width").value_or(4);
   if (width < 0 || width > 1000) return invalid_error("indent takes a width of 0 to 1000");
@@ -94,21 +95,20 @@ Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget&
   const auto space = mark ? std::string(*mark) : std::string(static_cast<std::size_t>(width), ' ');
   const bool takes_first = flag_argument(arguments, 1, "first", false);
   const bool takes_blank = flag_argument(arguments, 2, "blank", false);
-  const auto text = MUSTER_TRY(paid_text_of(value, budget));
+  auto text = MUSTER_TRY(paid_text_of(value, budget));
+  text += '\n';
   std::string out;
-  bool is_first = true;
-  for (std::string_view left = text;;) {
-    const auto end = left.find('\n');
-    const auto line = left.substr(0, end);
-    const bool is_indented = is_first ? takes_first : takes_blank || !line.empty();
-    MUSTER_TRY(budget.take(line.size() + space.size()));
+  for (std::string_view left = text; !left.empty();) {
+    const bool is_first = left.size() == text.size();
+    const auto line = first_line(left);
+    const bool is_indented = is_first ? takes_first : takes_blank || !line.text.empty();
+    MUSTER_TRY(budget.take(line.size + space.size()));
+    if (!is_first) out += '\n';
     if (is_indented) out += space;
-    out += line;
-    is_first = false;
-    if (end == std::string_view::npos) return ChatValue(std::move(out));
-    out += '\n';
-    left.remove_prefix(end + 1);
+    out += line.text;
+    left.remove_prefix(line.size);
   }
+  return ChatValue(std::move(out));
 }
 
 // An undefined value always takes the default; a false one only where the second argument asks for

@@ -138,15 +138,13 @@ Value split(const std::string& text, const ChatArguments& arguments, ChatBudget&
   return ChatValue(std::move(list));
 }
 
-// Line feed and carriage return alone end a line, both together once; Python knows rarer ends.
 Value split_lines(const std::string& text, ChatBudget& budget) {
   MUSTER_TRY(budget.take(text.size() * 2));
   ChatValue::List list;
   for (std::string_view left = text; !left.empty();) {
-    const auto end = std::min(left.find_first_of("\r\n"), left.size());
-    list.emplace_back(left.substr(0, end));
-    const bool is_pair = left.substr(end).starts_with("\r\n");
-    left.remove_prefix(std::min(left.size(), end + (is_pair ? 2 : 1)));
+    const auto line = first_line(left);
+    list.emplace_back(line.text);
+    left.remove_prefix(line.size);
     MUSTER_TRY(budget.take(sizeof(ChatValue)));
   }
   return ChatValue(std::move(list));
@@ -192,9 +190,7 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
   if (name == "splitlines") return split_lines(text, budget);
   if (name == "find" || name == "rfind") return find(text, name, arguments);
   if (name == "count") return count(text, arguments);
-  if (name == "isdigit") {
-    return ChatValue(!text.empty() && text.find_first_not_of("0123456789") == std::string::npos);
-  }
+  if (name == "isdigit") return ChatValue(is_digits(text));
   if (name == "join") {
     ChatArguments separator;
     separator.values.push_back(object);

@@ -23,6 +23,12 @@ bool is_space(UChar32 c) {
   return (c >= 0x2000 && c <= 0x200A) || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+/// Whether a line ends there. Source: as leading_space_size, _PyUnicode_IsLinebreak.
+bool ends_line(UChar32 c) {
+  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+         c == 0x2029;
+}
+
 struct Character {
   UChar32 code_point;
   std::size_t size;
@@ -244,6 +250,22 @@ std::size_t find_last_text(std::string_view text, std::string_view part) {
   return found == std::string_view::npos ? found : text.size() - found - part.size();
 }
 
+TextLine first_line(std::string_view text) {
+  const auto size = leading_size(text, [](UChar32 c) { return !ends_line(c); });
+  if (size == text.size()) return {text, size};
+  const auto end = text.substr(size);
+  return {text.substr(0, size), size + (end.starts_with("\r\n") ? 2 : first_of(end).size)};
+}
+
+// Source: CPython 3.11, unicode_isdigit: also what has a digit's value without being a decimal one.
+bool is_digits(std::string_view text) {
+  const auto size = leading_size(text, [](UChar32 c) {
+    const auto kind = u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE);
+    return kind == U_NT_DECIMAL || kind == U_NT_DIGIT;
+  });
+  return !text.empty() && size == text.size();
+}
+
 std::size_t most_parts(std::string_view text, std::optional<std::string_view> separator) {
   std::size_t count = 1;
   if (!separator) {
@@ -287,7 +309,8 @@ std::string replaced_text(std::string_view text, std::string_view from, std::str
   return out.append(text.substr(at));
 }
 
-// Without a separator white space separates in runs, and none of it is left at the ends.
+// Without a separator white space separates in runs, and none of it is left at the ends but behind
+// the part at which the count ends.
 std::vector<std::string> split_text(std::string_view text,
                                     std::optional<std::string_view> separator,
                                     std::optional<std::int64_t> count) {
@@ -307,7 +330,7 @@ std::vector<std::string> split_text(std::string_view text,
     text.remove_prefix(leading_space_size(text));
     if (text.empty()) return parts;
     if (left-- <= 0) {
-      parts.emplace_back(text.substr(0, text.size() - trailing_space_size(text)));
+      parts.emplace_back(text);
       return parts;
     }
     const auto size = leading_size(text, [](UChar32 c) { return !is_space(c); });

@@ -58,10 +58,21 @@ std::string replaced_text(std::string_view text, std::string_view from, std::str
                           std::optional<std::int64_t> count);
 
 /// str.split: at white space, empty parts left out, or at each `separator`, which is not empty; at
-/// most `count` times.
+/// most `count` times, and what is left is the last part with the white space at its end.
 std::vector<std::string> split_text(std::string_view text,
                                     std::optional<std::string_view> separator,
                                     std::optional<std::int64_t> count);
+
+/// The first of the lines that str.splitlines makes of a text that is not empty.
+/// Source: CPython 3.11, Objects/unicodetype_db.h, _PyUnicode_IsLinebreak.
+struct TextLine {
+  std::string_view text;  // without its end
+  std::size_t size = 0;   // bytes with its end
+};
+TextLine first_line(std::string_view text);
+
+/// str.isdigit: characters that are digits, and at least one.
+bool is_digits(std::string_view text);
 
 /// At least as many parts as `split_text` makes without a count.
 std::size_t most_parts(std::string_view text, std::optional<std::string_view> separator);

@@ -82,7 +82,8 @@ TEST(TextWork, SlicesOfTextsFollowPython) {
 
 TEST(TextWork, SplittingAndReplacingFollowPython) {
   EXPECT_EQ(split_text("  a b\u3000c ", {}, {}), (Parts{"a", "b", "c"}));
-  EXPECT_EQ(split_text(" a b c ", {}, 1), (Parts{"a", "b c"}));
+  EXPECT_EQ(split_text(" a b c ", {}, 1), (Parts{"a", "b c "}));
+  EXPECT_EQ(split_text(" a b ", {}, 0), (Parts{"a b "}));
   EXPECT_EQ(split_text("a--b--", "--", {}), (Parts{"a", "b", ""}));
   EXPECT_EQ(split_text("a-b-c", "-", 1), (Parts{"a", "b-c"}));
   EXPECT_EQ(split_text("", {}, {}), Parts{});
@@ -92,6 +93,25 @@ TEST(TextWork, SplittingAndReplacingFollowPython) {
   EXPECT_EQ(replaced_text("éa", "", "-", 2), "-é-a");
   EXPECT_EQ(replaced_text("", "", "-", {}), "-");
   EXPECT_EQ(replaced_text("aaa", "a", "b", 2), "bba");
+}
+
+TEST(TextWork, LinesEndWherePythonEndsThem) {
+  Parts lines;
+  const std::string text = "a\r\nb\u2028c\x0c\x0b\x1c\x1d\x1e\u2029\u0085\rd\x1f\n";
+  for (std::string_view left = text; !left.empty();) {
+    const auto line = first_line(left);
+    lines.emplace_back(line.text);
+    left.remove_prefix(line.size);
+  }
+  EXPECT_EQ(lines, (Parts{"a", "b", "c", "", "", "", "", "", "", "", "d\x1f"}));
+}
+
+TEST(TextWork, DigitsArePythons) {
+  EXPECT_TRUE(is_digits("0129"));
+  EXPECT_TRUE(is_digits("\u00b2\u0663"));  // a superscript two, an Arabic three
+  EXPECT_FALSE(is_digits("\u00bd"));       // a half
+  EXPECT_FALSE(is_digits("1.5"));
+  EXPECT_FALSE(is_digits(""));
 }
 
 TEST(TextWork, EscapesAreResolved) {
