@@ -139,6 +139,11 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
       {"{{ m | tojson }} {{ 'é\\n\"' | tojson }} {{ [1.0, none, true] | tojson }}",
        "{\"a\": 1, \"b\": \"two\"} \"é\\n\\\"\" [1.0, null, true]"},
       {"{{ {'a': [1]} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ]\n}"},
+      {"{{ {'a': [1]} | tojson(indent='\\t') }}", "{\n\t\"a\": [\n\t\t1\n\t]\n}"},
+      {"{{ [1] | tojson(indent=0) }}{{ [1] | tojson(indent=-1) }}{{ [1] | tojson(indent=true) }}",
+       "[\n1\n][\n1\n][\n 1\n]"},
+      {"{{ [1, 2] | tojson(indent=none) }}{{ ([1] | tojson(indent=200)) | length }}",
+       "[1, 2]205"},  // two brackets, two line feeds, the number
       {"{{ [3, 1, 2] | sort | list }} {{ ['b', 'A'] | sort }} {{ [1, 2] | reverse | list }}",
        "[1, 2, 3] ['A', 'b'] [2, 1]"},
       {"{{ [m] | map(attribute='b') | list }} {{ ['a', 'b'] | map('upper') | join }}",

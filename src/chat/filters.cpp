@@ -136,14 +136,29 @@ Value length(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   return ChatValue(static_cast<std::int64_t>(count));
 }
 
+/// What tojson indents each level by, as json.dumps takes it: a text, or so many spaces. A negative
+/// count breaks lines without any, as 0 does.
+Result<std::optional<std::string>> json_indent(const ChatValue* given, ChatBudget& budget) {
+  if (given == nullptr || given->is_none()) return std::optional<std::string>();
+  if (const auto* text = given->as_text()) return std::optional(*text);
+  const auto* flag = given->as_flag();
+  const auto* integer = given->as_integer();
+  if (flag == nullptr && integer == nullptr) {
+    return invalid_error(fmt::format("tojson takes an indent, not {}", kind_name(*given)));
+  }
+  const auto width = flag != nullptr ? std::int64_t{*flag ? 1 : 0} : *integer;
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(width, 0));
+  MUSTER_TRY(budget.take(size));
+  return std::optional(std::string(size, ' '));
+}
+
 // A filter argument named indent changes the separator behind items as Python does: no space before
 // a line break.
 Value to_json(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   JsonStyle style;
   style.ensures_ascii = flag_argument(arguments, 0, "ensure_ascii", false);
-  style.indent = static_cast<int>(
-      std::clamp<std::int64_t>(integer_argument(arguments, 1, "indent").value_or(-1), -1, 100));
-  if (style.indent >= 0) style.item_separator = ",";
+  style.indent = MUSTER_TRY(json_indent(arguments.find(1, "indent"), budget));
+  if (style.indent) style.item_separator = ",";
   if (const auto* separators = arguments.find(2, "separators")) {
     const auto* list = separators->as_list();
     if (list != nullptr && list->size() == 2) {

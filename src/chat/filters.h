@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,9 +66,9 @@ Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget);
 /// where there is none. Errors: InvalidArgument when `value` is undefined itself.
 Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget);
 
-/// json.dumps. `indent` below 0: on one line.
+/// json.dumps.
 struct JsonStyle {
-  int indent = -1;
+  std::optional<std::string> indent;  // of each level; nullopt: on one line
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool ensures_ascii = false;

@@ -72,7 +72,7 @@ class Writer {
 
   Status write(const ChatValue& value, std::size_t depth) {
     // What stands around it: a line break with its indent, and a separator.
-    const auto indent = depth * static_cast<std::size_t>(std::max(style_.indent, 0));
+    const auto indent = style_.indent ? depth * style_.indent->size() : 0;
     MUSTER_TRY(budget_.take(indent + style_.item_separator.size() + style_.key_separator.size()));
     if (const auto* list = value.as_list()) return write_list(*list, depth);
     if (const auto* map = value.as_map()) return write_map(*map, depth);
@@ -119,11 +119,10 @@ class Writer {
     return budget_.take(2);
   }
 
-  // A negative indent stands for one line, as None does in Python.
   void break_line(std::size_t depth) {
-    if (style_.indent < 0) return;
+    if (!style_.indent) return;
     out_ += '\n';
-    out_.append(depth * static_cast<std::size_t>(style_.indent), ' ');
+    for (std::size_t i = 0; i < depth; ++i) out_ += *style_.indent;
   }
 
   Status write_list(const ChatValue::List& list, std::size_t depth) {
