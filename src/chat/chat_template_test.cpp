@@ -59,6 +59,11 @@ TEST(ChatTemplate, ExpressionsAreJinjas) {
   check({
       {"{{ 1 + 2 * 3 - 4 // 3 }} {{ 7 / 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 2 ** 3 }}",
        "6 3.5 -4 2 8"},
+      {"{{ 1 // 0.1 }} {{ 5.5 % 0.1 }} {{ -1.0 % 3 }} {{ 1 % -3.0 }} {{ 7.0 // -2 }}",
+       "9.0 0.0999999999999997 2.0 -2.0 -4.0"},
+      {"{{ -0.0 // 1 }} {{ 6.0 % -3 }} {{ -0.0 }} {{ +0.5 }} {{ 2 ** -1 }} {{ 2 ** 0.5 }}",
+       "-0.0 -0.0 -0.0 0.5 0.5 1.4142135623730951"},
+      {"{{ 9007199254740993 > 9007199254740992 }} {{ 2 ** 62 <= 2 ** 62 - 1 }}", "True False"},
       {"{{ 'a' ~ 1 ~ none ~ true }}", "a1NoneTrue"},
       {"{{ 'ab' * 2 }} {{ [1] + [2, 'x'] }}", "abab [1, 2, 'x']"},
       {"{{ 1 < 2 < 3 }} {{ 1 < 2 > 3 }} {{ 'a' in 'cat' }} {{ 2 not in x }} {{ 'a' in m }}",
@@ -262,6 +267,10 @@ TEST(ChatTemplate, FaultsNameTheirLine) {
       {"\n{{ t + 1 }}", "error: chat template, line 2: + between str and int"},
       {"{{ x + (1,) }}", "error: chat template, line 1: + between list and tuple"},
       {"{{ 1 // 0 }}", "error: chat template, line 1: a division by zero"},
+      {"{{ 0 ** -1 }}", "error: chat template, line 1: a division by zero"},
+      {"{{ 10.0 ** 400 }}", "error: chat template, line 1: a power beyond the floats"},
+      {"{{ (-8) ** 0.5 }}",
+       "error: chat template, line 1: a power that is a complex number is not known"},
       // Python's integers have no end.
       {"{{ '9223372036854775808' | int }}",
        "error: chat template, line 1: an integer beyond 64 bits"},

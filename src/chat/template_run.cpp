@@ -389,6 +389,10 @@ Result<ChatValue> TemplateRun::value_by_kind(const Expression& expression, const
       return comparison_of(expression, scope);
     case Expression::Kind::Unary: {
       const auto value = MUSTER_TRY(part(0));
+      // 0 - 0.0 has no sign, -0.0 has.
+      if (const auto* real = value.as_float()) {
+        return ChatValue(expression.text == "-" ? -*real : *real);
+      }
       return apply_operator(expression.text, ChatValue(std::int64_t{0}), value, budget_);
     }
     case Expression::Kind::Binary: {
