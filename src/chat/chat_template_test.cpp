@@ -153,6 +153,13 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
        "[1, 2, 3] ['A', 'b'] [2, 1]"},
       {"{{ [m] | map(attribute='b') | list }} {{ ['a', 'b'] | map('upper') | join }}",
        "['two'] AB"},
+      {"{{ [[1, 2]] | map(attribute='0') | list }} {{ [{'a': [5, 6]}] | map(attribute='a.1') | list "
+       "}}",
+       "[1] [6]"},
+      {"{{ [m] | map(attribute='c.d', default='-') | list }} {{ [m] | map(attribute='c') | list }}",
+       "['-'] [Undefined]"},
+      {"{{ z | map('upper') | list }} {{ z | selectattr('a') | list }} {{ 0 | select | list }}",
+       "[] [] []"},
       {"{{ x | select('odd') | list }} {{ x | reject('gt', 1) | list }}", "[1, 3] [1]"},
       {"{{ [m] | selectattr('a', 'equalto', 1) | list | length }}{{ [m] | rejectattr('c') | list | "
        "length }}",
@@ -196,7 +203,7 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
       {"{{ '' | indent(2, true) }}|{{ ' a b '.split(none, 1) }}", "  |['a', 'b ']"},
       {"{{ 'a b c'.split(maxsplit=1) }}{{ ['x'] | map('int', default=7) | list }}",
        "['a', 'b c'][7]"},
-      {"{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"},
+      {"{{ strftime_now('%Y-%m-%d') }} {{ strftime_now('%d%') }}", "1970-01-01 01%"},
   });
 }
 
@@ -277,6 +284,12 @@ TEST(ChatTemplate, FaultsNameTheirLine) {
       {"{{ 1e300 | int }}", "error: chat template, line 1: an integer beyond 64 bits"},
       {"{{ u.a }}", "error: chat template, line 1: u is undefined"},
       {"{{ u + 'a' }}", "error: chat template, line 1: u is undefined"},
+      {"{{ u | int }}", "error: chat template, line 1: u is undefined"},
+      {"{{ u | float(1) }}", "error: chat template, line 1: u is undefined"},
+      {"{{ ', '.join(x) }}", "error: chat template, line 1: join takes texts, not int"},
+      {"{{ m | dictsort(by='values') }}",
+       "error: chat template, line 1: dictsort sorts by \"key\" or \"value\""},
+      {"{{ strftime_now('%Y\\0') }}", "error: chat template, line 1: a time format with a NUL"},
       {"{{ u | tojson }}", "error: chat template, line 1: tojson of u, undefined"},
       {"{% for a, b in x %}{% endfor %}", "error: chat template, line 1: int cannot be gone over"},
       {"\n{{ raise_exception('no system role') }}",

@@ -208,6 +208,7 @@ Result<std::optional<std::int64_t>> integer_in(const std::string& text) {
 // What is no number gives the default and no error, as in Jinja. An integer is not read through a
 // double, which has 53 bits.
 Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
   if (value.as_integer() != nullptr) return value;
   std::optional<double> number;
@@ -226,6 +227,7 @@ Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBud
 }
 
 Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   if (const auto* integer = value.as_integer()) return ChatValue(static_cast<double>(*integer));
   if (const auto* flag = value.as_flag()) return ChatValue(*flag ? 1.0 : 0.0);
   if (value.as_float() != nullptr) return value;
@@ -238,6 +240,7 @@ Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudge
 
 // The smallest integer has no positive counterpart and is refused.
 Value absolute(const ChatValue& value, const ChatArguments&, ChatBudget&) {
+  if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
   const auto* integer = value.as_integer();
   if (integer != nullptr && *integer != INT64_MIN)
     return ChatValue(std::int64_t{std::abs(*integer)});

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "chat/filters.h"
 #include "chat/text_work.h"
@@ -19,16 +21,32 @@ namespace {
 
 using Value = Result<ChatValue>;
 
-/// "function.name" of an item, or its first level; the item itself without a name.
+/// A part of an attribute's name: digits are a place in a list.
+// More than 18 digits are no place that a list has.
+ChatValue index_of(const std::string& part) {
+  const bool is_place = !part.empty() && part.size() <= 18 &&
+                        part.find_first_not_of("0123456789") == std::string::npos;
+  return is_place ? ChatValue(std::int64_t{std::stoll(part)}) : ChatValue(part);
+}
+
+/// "function.name" of an item, or its first level; the item itself without a name. absent: stands
+/// for what is undefined at any level; nullptr: nothing does.
 // Dots lead into nested values; an integer is a place in a list and is taken whole.
-Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& budget) {
+// Source: Jinja 3.1, filters.py, make_attrgetter.
+Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& budget,
+                   const ChatValue* absent = nullptr) {
   if (name == nullptr || name->is_none()) return item;
-  if (name->as_integer() != nullptr) return element_of(item, *name, budget);
+  std::vector<ChatValue> indexes{*name};
+  if (name->as_integer() == nullptr) {
+    const auto path = MUSTER_TRY(paid_text_of(*name, budget));
+    MUSTER_TRY(budget.take(path.size() * (sizeof(std::string) + sizeof(ChatValue))));
+    indexes.clear();
+    for (const auto& part : split_text(path, ".", std::nullopt)) indexes.push_back(index_of(part));
+  }
   ChatValue value = item;
-  const auto path = MUSTER_TRY(paid_text_of(*name, budget));
-  MUSTER_TRY(budget.take(path.size() * sizeof(std::string)));
-  for (const auto& part : split_text(path, ".", std::nullopt)) {
-    value = MUSTER_TRY(element_of(value, ChatValue(part), budget));
+  for (const auto& index : indexes) {
+    value = MUSTER_TRY(element_of(value, index, budget));
+    if (value.is_undefined() && absent != nullptr) value = *absent;
   }
   return value;
 }
@@ -66,6 +84,13 @@ Value taken(ChatValue::List list, ChatBudget& budget) {
   return ChatValue(std::move(list));
 }
 
+/// What map and select go over: of a value that is not true, such as None, nothing.
+/// Source: Jinja 3.1, filters.py, sync_do_map and select_or_reject.
+Result<ChatValue::List> items_if_any(const ChatValue& value, ChatBudget& budget) {
+  if (!is_true(value)) return ChatValue::List();
+  return elements_of(value, budget);
+}
+
 bool flag_of(const ChatArguments& arguments, std::size_t place, std::string_view name) {
   const auto* found = arguments.find(place, name);
   return found != nullptr && is_true(*found);
@@ -97,7 +122,7 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
                        arguments.values.end());
   }
   ChatValue::List kept;
-  for (auto& item : MUSTER_TRY(elements_of(value, budget))) {
+  for (auto& item : MUSTER_TRY(items_if_any(value, budget))) {
     MUSTER_TRY(budget.spend());
     const auto tested = MUSTER_TRY(attribute_of(item, attribute, budget));
     const bool holds = test == nullptr
@@ -170,6 +195,7 @@ Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& argu
   if (filter == nullptr) MUSTER_TRY(check_arguments("map", arguments, 0, "attribute default"));
   const auto* attribute = arguments.find(SIZE_MAX, "attribute");
   const auto* absent = arguments.find(SIZE_MAX, "default");
+  if (absent != nullptr && absent->is_none()) absent = nullptr;
   if (filter == nullptr ? attribute == nullptr : filter->as_text() == nullptr) {
     return invalid_error("map takes a filter's name or an attribute");
   }
@@ -179,14 +205,10 @@ Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& argu
     rest.named = arguments.named;
   }
   ChatValue::List mapped;
-  for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
-    if (filter != nullptr) {
-      mapped.push_back(MUSTER_TRY(apply_filter(*filter->as_text(), item, rest, budget)));
-      continue;
-    }
-    auto found = MUSTER_TRY(attribute_of(item, attribute, budget));
-    if (found.is_undefined() && absent != nullptr) found = *absent;
-    mapped.push_back(std::move(found));
+  for (const auto& item : MUSTER_TRY(items_if_any(value, budget))) {
+    mapped.push_back(MUSTER_TRY(filter != nullptr
+                                    ? apply_filter(*filter->as_text(), item, rest, budget)
+                                    : attribute_of(item, attribute, budget, absent)));
   }
   return taken(std::move(mapped), budget);
 }
@@ -238,8 +260,11 @@ Result<ChatValue> ordered_items(const ChatValue& value, const ChatArguments& arg
 Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
   const auto* by = arguments.find(1, "by");
-  const auto* by_name = by == nullptr ? nullptr : by->as_text();
-  const std::int64_t place = by_name != nullptr && *by_name == "value" ? 1 : 0;
+  const auto by_name = by == nullptr ? std::string("key") : MUSTER_TRY(paid_text_of(*by, budget));
+  if (by_name != "key" && by_name != "value") {
+    return invalid_error("dictsort sorts by \"key\" or \"value\"");
+  }
+  const std::int64_t place = by_name == "value" ? 1 : 0;
   const auto pairs = MUSTER_TRY(map_items(value, {}, budget));
   ChatValue::List keys;
   const ChatValue attribute(place);

@@ -196,6 +196,11 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
     separator.values.push_back(object);
     const auto* items = arguments.find(0, "");
     if (items == nullptr) return invalid_error("join takes a list");
+    // The filter of that name writes any value.
+    for (const auto& item : MUSTER_TRY(elements_of(*items, budget))) {
+      if (item.as_text() != nullptr) continue;
+      return invalid_error(fmt::format("join takes texts, not {}", kind_name(item)));
+    }
     return joined_items(*items, separator, budget);
   }
   for (const auto* each : {"lower", "upper", "capitalize", "replace"}) {
