@@ -81,7 +81,16 @@ TEST(ChatTemplate, ExpressionsAreJinjas) {
       {"{{ -x[0] }} {{ +1 }} {{ - 2 | abs }}", "-1 1 2"},
       {"{{ 1 == 1.0 }} {{ true == 1 }} {{ 'a' != 'b' }} {{ none == none }}", "True True True True"},
       {"{{ unknown }}|{{ unknown is defined }}|{{ unknown == unknown }}", "|False|True"},
+      // A method that is not called is a function, behind a key of its name in a subscript.
+      {"{{ 'x'.split is defined }} {{ x.index is defined }} {{ x.copy is callable }}",
+       "True True True"},
+      {"{{ m['items'] is defined }} {{ 'yes' if m['keys'] }} {{ m['items']['type'] is defined }}",
+       "True yes False"},
+      {"{{ {'items': 1}['items'] }} {{ {'items': 1}.items is callable }}", "1 True"},
+      {"{{ 'x'['upper'] is string }} {{ [m] | map(attribute='keys') | first is callable }}",
+       "False True"},
       // What the sandbox does not let through is undefined.
+      {"{{ m['pop'] is defined }} {{ m.update is defined }}", "False False"},
       {"{{ 'x'.role is defined }} {{ x.append is defined }} {{ (1, 2).copy is defined }}",
        "False False False"},
   });
@@ -222,12 +231,10 @@ TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithItsLine) {
       {"{{ x.append(1) }}",
        "error: chat template, line 1: a method of list that is not known: append"},
       {"{{ f(*x) }}", "error: chat template, line 1: arguments from a list or map are not known"},
-      {"{{ 'x'.split is defined }}",
-       "error: chat template, line 1: a method that is not called: split"},
-      {"{{ x.index is defined }}",
-       "error: chat template, line 1: a method that is not called: index"},
-      {"{{ x.copy is defined }}",
-       "error: chat template, line 1: a method that is not called: copy"},
+      {"{{ m['items']() }}",
+       "error: chat template, line 1: a method that is called by a value is not known: items"},
+      {"{{ m.items }}", "error: chat template, line 1: the text of a function is not known"},
+      {"{{ m.items ~ '' }}", "error: chat template, line 1: the text of a function is not known"},
       // Python and Jinja have them, and give something else than without them.
       {"{{ 'abab'.find('a', 1) }}",
        "error: chat template, line 1: an argument of find that is not known: 2"},

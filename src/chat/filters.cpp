@@ -355,6 +355,10 @@ Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget) {
   if (value.as_list() != nullptr || value.as_map() != nullptr) {
     MUSTER_TRY(budget.take(value.measure().weight));
   }
+  // Python writes where it is in memory.
+  if (value.as_function() != nullptr) {
+    return Error{ErrorKind::Unsupported, "the text of a function is not known"};
+  }
   return text_of(value);
 }
 

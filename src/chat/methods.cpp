@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "chat/filters.h"
 #include "chat/list_filters.h"
@@ -264,7 +267,30 @@ Value call_list(const ChatValue& object, std::string_view name, const ChatArgume
   return ChatValue(std::int64_t{found - list.begin()});
 }
 
+class UncalledMethod final : public ChatFunction {
+ public:
+  explicit UncalledMethod(std::string_view name) : name_(name) {}
+  Value call(const ChatArguments& /*arguments*/, ChatBudget& /*budget*/) const override {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("a method that is called by a value is not known: {}", name_)};
+  }
+
+ private:
+  const std::string name_;
+};
+
 }  // namespace
+
+// Source: Jinja 3.1, sandbox.py, modifies_known_mutable.
+ChatValue uncalled_method(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kChanging{"clear", "pop", "popitem", "setdefault",
+                                                      "update"};
+  if (std::find(kChanging.begin(), kChanging.end(), name) != kChanging.end()) {
+    return ChatValue(ChatValue::Undefined{std::string(name)});
+  }
+  std::shared_ptr<const ChatFunction> method = std::make_shared<UncalledMethod>(name);
+  return ChatValue(std::move(method));
+}
 
 // Also names that are not callable here: a map without such a field must not read as undefined
 // where Python has a method, and templates tell a text from a list by what it has.

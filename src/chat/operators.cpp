@@ -263,8 +263,10 @@ Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget) 
 // undefined is an error at once. Negative places count from the end.
 Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget) {
   if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
+  // Jinja looks for an attribute where there is no element: m['items'] is a method.
   const auto absent = [&]() -> Value {
     const auto* key = index.as_text();
+    if (key != nullptr && has_method(value, *key)) return uncalled_method(*key);
     const auto name =
         key != nullptr ? key->substr(0, 60) : MUSTER_TRY(paid_text_of(index, budget)).substr(0, 60);
     return ChatValue(ChatValue::Undefined{name});

@@ -448,8 +448,7 @@ Result<ChatValue> TemplateRun::map_of(const Expression& expression, const Scope&
   return ChatValue(std::move(map));
 }
 
-// A method that is not called would be a function in Python. A template that prints one is broken,
-// and one that asks whether it is defined would be told otherwise, so it is refused.
+// A method goes before a map's key of its name, as in Jinja; as a subscript it would be behind it.
 Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const Scope& scope) {
   const auto value = MUSTER_TRY(value_of(*expression.parts[0], scope));
   if (const auto* fields = value.as_namespace()) {
@@ -457,10 +456,7 @@ Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const 
     if (const auto* field = field_of(**fields, expression.text)) return *field;
     return ChatValue(ChatValue::Undefined{expression.text});
   }
-  if (has_method(value, expression.text)) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("a method that is not called: {}", expression.text)};
-  }
+  if (has_method(value, expression.text)) return uncalled_method(expression.text);
   if (value.as_map() != nullptr || value.is_undefined()) {
     return element_of(value, ChatValue(expression.text), budget_);
   }
