@@ -216,6 +216,36 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
   });
 }
 
+// Generators and iterators in Python: true whatever is in them, and gone over once.
+TEST(ChatTemplate, WhatFiltersMakeIsAnIterator) {
+  check({
+      {"{{ 'yes' if x | select('gt', 9) }} {{ 'yes' if [] | reverse }} {{ 'no' if [] | list }}|",
+       "yes yes |"},
+      {"{% set g = x | map('string') %}{% for i in g %}{{ i }}{% endfor %}|"
+       "{% for i in g %}{{ i }}{% else %}none{% endfor %}",
+       "123|none"},
+      {"{% set g = x | reject('odd') %}{{ 9 in g }}{{ g | list }}", "False[]"},
+      {"{% for i in x | reverse %}{{ i }}{{ loop.length }}{% endfor %}", "332313"},
+      {"{{ x | map('string') | reverse }} {{ x | reverse | first }} {{ 'ab' | reverse }}",
+       "['3', '2', '1'] 3 ba"},
+      {"{{ (x | select)[0] is defined }} {{ (x | select) is iterable }} {{ (x | select) is sequence "
+       "}}",
+       "False True False"},
+      {"{{ x | unique | sum }} {{ m | items | map('first') | join }} {{ x | reverse == [3, 2, 1] }}",
+       "6 ab False"},
+      {"{{ x | select | length }}", "error: chat template, line 1: the length of iterator"},
+      {"{{ x | select | last }}", "error: chat template, line 1: the last of an iterator"},
+      {"{{ x | select | tojson }}", "error: chat template, line 1: tojson of iterator"},
+      {"{{ (x | select) + [1] }}", "error: chat template, line 1: + between iterator and list"},
+      {"{{ x | select }}",
+       "error: chat template, line 1: the text of an iterator is not known; that of a list is"},
+      {"{% set g = x | select %}{{ g | first }}{{ g | list }}",
+       "error: chat template, line 1: what is left of an iterator is not known"},
+      {"{% set g = x | select %}{% for i in g %}{% break %}{% endfor %}{{ g | list }}",
+       "error: chat template, line 1: what is left of an iterator is not known"},
+  });
+}
+
 TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithItsLine) {
   check({
       {"a\n{% include 'x' %}",

@@ -293,7 +293,7 @@ constexpr auto kFilters = std::to_array<Row>({
     {"float", to_float, "default"},
     {"indent", indent, "width first blank"},
     {"int", to_integer, "default"},
-    {"items", map_items, ""},
+    {"items", iterated_items, ""},
     {"join", joined_items, "d attribute"},
     {"last", last_item, ""},
     {"length", length, ""},
@@ -358,6 +358,9 @@ Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget) {
   // Python writes where it is in memory.
   if (value.as_function() != nullptr) {
     return Error{ErrorKind::Unsupported, "the text of a function is not known"};
+  }
+  if (value.is_iterator()) {
+    return Error{ErrorKind::Unsupported, "the text of an iterator is not known; that of a list is"};
   }
   return text_of(value);
 }

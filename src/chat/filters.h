@@ -63,8 +63,8 @@ Result<ChatValue> apply_operator(std::string_view name, const ChatValue& left,
 Result<bool> compare_values(std::string_view name, const ChatValue& left, const ChatValue& right,
                             ChatBudget& budget);
 
-/// The elements that a for goes over: of a list, of a map its keys, of a text its characters, of
-/// what is undefined none.
+/// The elements that a for goes over: of a list, of an iterator once, of a map its keys, of a text
+/// its characters, of what is undefined none.
 Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget);
 
 /// `value[index]` or `value.index`: an element of a list, a character, a key's value; where there

@@ -84,6 +84,11 @@ Value taken(ChatValue::List list, ChatBudget& budget) {
   return ChatValue(std::move(list));
 }
 
+Value iterated(ChatValue::List list, ChatBudget& budget) {
+  MUSTER_TRY(budget.take(list.size() * sizeof(ChatValue)));
+  return ChatValue::iterator(std::move(list));
+}
+
 /// What map and select go over: of a value that is not true, such as None, nothing.
 /// Source: Jinja 3.1, filters.py, sync_do_map and select_or_reject.
 Result<ChatValue::List> items_if_any(const ChatValue& value, ChatBudget& budget) {
@@ -130,7 +135,7 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
                            : MUSTER_TRY(apply_test(*test->as_text(), tested, rest, budget));
     if (holds == choice.is_kept) kept.push_back(item);
   }
-  return taken(std::move(kept), budget);
+  return iterated(std::move(kept), budget);
 }
 
 // The key of the best item is kept, so an attribute is looked up once for each item.
@@ -155,10 +160,13 @@ Value extreme(const ChatValue& value, const ChatArguments& arguments, bool is_la
 
 Result<ChatValue> first_item(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   const auto items = MUSTER_TRY(elements_of(value, budget));
-  return items.empty() ? ChatValue(ChatValue::Undefined{"the first of no items"}) : items.front();
+  if (items.empty()) return ChatValue(ChatValue::Undefined{"the first of no items"});
+  value.leave_walk();
+  return items.front();
 }
 
 Result<ChatValue> last_item(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  if (value.is_iterator()) return invalid_error("the last of an iterator");
   const auto items = MUSTER_TRY(elements_of(value, budget));
   return items.empty() ? ChatValue(ChatValue::Undefined{"the last of no items"}) : items.back();
 }
@@ -210,7 +218,7 @@ Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& argu
                                     ? apply_filter(*filter->as_text(), item, rest, budget)
                                     : attribute_of(item, attribute, budget, absent)));
   }
-  return taken(std::move(mapped), budget);
+  return iterated(std::move(mapped), budget);
 }
 
 Result<ChatValue> selected_items(const ChatValue& value, const ChatArguments& arguments,
@@ -234,7 +242,8 @@ Result<ChatValue> rejected_by_attribute(const ChatValue& value, const ChatArgume
 Result<ChatValue> reversed_items(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   auto items = MUSTER_TRY(elements_of(value, budget));
   std::reverse(items.begin(), items.end());
-  if (value.as_text() == nullptr) return ChatValue(std::move(items));
+  if (value.is_iterator()) return ChatValue(std::move(items));
+  if (value.as_text() == nullptr) return ChatValue::iterator(std::move(items));
   std::string out;
   for (const auto& item : items) out += *item.as_text();
   return ChatValue(std::move(out));
@@ -296,7 +305,7 @@ Result<ChatValue> unique_items(const ChatValue& value, const ChatArguments& argu
     keys.push_back(std::move(key));
     kept.push_back(item);
   }
-  return taken(std::move(kept), budget);
+  return iterated(std::move(kept), budget);
 }
 
 Result<ChatValue> largest_item(const ChatValue& value, const ChatArguments& arguments,
@@ -332,6 +341,12 @@ Result<ChatValue> map_items(const ChatValue& value, const ChatArguments&, ChatBu
     pairs.push_back(ChatValue::tuple({ChatValue(key), item}));
   }
   return ChatValue(std::move(pairs));
+}
+
+Result<ChatValue> iterated_items(const ChatValue& value, const ChatArguments& arguments,
+                                 ChatBudget& budget) {
+  const auto pairs = MUSTER_TRY(map_items(value, arguments, budget));
+  return ChatValue::iterator(*pairs.as_list());
 }
 
 }  // namespace muster

@@ -163,6 +163,15 @@ Result<bool> contains(const ChatValue& holder, const ChatValue& item, ChatBudget
     MUSTER_TRY(pay_for_look_up(*map, *item.as_text(), budget));
     return holder.find(*item.as_text()) != nullptr;
   }
+  if (holder.is_iterator()) {
+    const auto items = MUSTER_TRY(elements_of(holder, budget));
+    MUSTER_TRY(pay_for_comparisons(items, item, budget));
+    const bool is_found = std::any_of(items.begin(), items.end(), [&](const ChatValue& each) {
+      return are_equal(each, item);
+    });
+    if (is_found) holder.leave_walk();
+    return is_found;
+  }
   if (holder.is_undefined()) return false;
   return wrong_kinds("in", item, holder);
 }
@@ -253,6 +262,11 @@ Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget) 
     for (std::size_t i = 0; i + 1 < places.size(); ++i) {
       items.emplace_back(text->substr(places[i], places[i + 1] - places[i]));
     }
+    return items;
+  }
+  if (value.is_iterator()) {
+    items = MUSTER_TRY(value.walk());
+    MUSTER_TRY(budget.take(items.size() * sizeof(ChatValue)));
     return items;
   }
   if (value.is_undefined()) return items;

@@ -176,8 +176,8 @@ Result<TemplateRun::Flow> TemplateRun::run_if(const Statement& statement, const 
 }
 
 /// What the loop goes over: with a condition, only the items that meet it.
-Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, const Scope& scope) {
-  const auto whole = MUSTER_TRY(value_of(*statement.expression, scope));
+Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, const ChatValue& whole,
+                                                const Scope& scope) {
   auto items = MUSTER_TRY(elements_of(whole, budget_));
   if (statement.condition == nullptr) return items;
   ChatValue::List kept;
@@ -196,7 +196,8 @@ Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, cons
 // that one has where the body ends. Source: Jinja 3.1, compiler.py, visit_For.
 Result<TemplateRun::Flow> TemplateRun::run_for(const Statement& statement, const Scope& scope,
                                                std::string& out) {
-  const auto items = MUSTER_TRY(loop_items(statement, scope));
+  const auto whole = MUSTER_TRY(value_of(*statement.expression, scope));
+  const auto items = MUSTER_TRY(loop_items(statement, whole, scope));
   bool was_through = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
     MUSTER_TRY(budget_.spend());
@@ -205,7 +206,10 @@ Result<TemplateRun::Flow> TemplateRun::run_for(const Statement& statement, const
     MUSTER_TRY(unpack(statement.names, inner, items[i]));
     inner->set("loop", loop_of(items, i));
     const auto flow = MUSTER_TRY(run(statement.blocks.front(), inner, out));
-    if (flow == Flow::Break) break;
+    if (flow == Flow::Break) {
+      whole.leave_walk();
+      break;
+    }
     was_through = was_through || flow == Flow::Next;
   }
   if (!was_through && statement.blocks.size() > 1) {

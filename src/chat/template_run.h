@@ -50,7 +50,8 @@ class TemplateRun {
                              std::string& out);
   Result<Flow> run_if(const TemplateStatement& statement, const Scope& scope, std::string& out);
   Result<Flow> run_for(const TemplateStatement& statement, const Scope& scope, std::string& out);
-  Result<ChatValue::List> loop_items(const TemplateStatement& statement, const Scope& scope);
+  Result<ChatValue::List> loop_items(const TemplateStatement& statement, const ChatValue& whole,
+                                     const Scope& scope);
   Status assign(const TemplateStatement& statement, const Scope& scope, ChatValue value);
   Status unpack(const std::vector<std::string>& names, const Scope& scope, const ChatValue& value);
   Status append(std::string_view text, std::string& out);
