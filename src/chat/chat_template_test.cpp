@@ -150,29 +150,8 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
        "1-2-3 1 3 4"},
       {"{{ u | default('d') }} {{ '' | default('d', true) }} {{ x | first }} {{ x | last }}",
        "d d 1 3"},
-      {"{{ m | tojson }} {{ 'é\\n\"' | tojson }} {{ [1.0, none, true] | tojson }}",
-       "{\"a\": 1, \"b\": \"two\"} \"é\\n\\\"\" [1.0, null, true]"},
-      {"{{ {'a': [1]} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ]\n}"},
-      {"{{ {'a': [1]} | tojson(indent='\\t') }}", "{\n\t\"a\": [\n\t\t1\n\t]\n}"},
-      {"{{ [1] | tojson(indent=0) }}{{ [1] | tojson(indent=-1) }}{{ [1] | tojson(indent=true) }}",
-       "[\n1\n][\n1\n][\n 1\n]"},
-      {"{{ [1, 2] | tojson(indent=none) }}{{ ([1] | tojson(indent=200)) | length }}",
-       "[1, 2]205"},  // two brackets, two line feeds, the number
       {"{{ [3, 1, 2] | sort | list }} {{ ['b', 'A'] | sort }} {{ [1, 2] | reverse | list }}",
        "[1, 2, 3] ['A', 'b'] [2, 1]"},
-      {"{{ [m] | map(attribute='b') | list }} {{ ['a', 'b'] | map('upper') | join }}",
-       "['two'] AB"},
-      {"{{ [[1, 2]] | map(attribute='0') | list }} {{ [{'a': [5, 6]}] | map(attribute='a.1') | list "
-       "}}",
-       "[1] [6]"},
-      {"{{ [m] | map(attribute='c.d', default='-') | list }} {{ [m] | map(attribute='c') | list }}",
-       "['-'] [Undefined]"},
-      {"{{ z | map('upper') | list }} {{ z | selectattr('a') | list }} {{ 0 | select | list }}",
-       "[] [] []"},
-      {"{{ x | select('odd') | list }} {{ x | reject('gt', 1) | list }}", "[1, 3] [1]"},
-      {"{{ [m] | selectattr('a', 'equalto', 1) | list | length }}{{ [m] | rejectattr('c') | list | "
-       "length }}",
-       "11"},
       {"{{ {'b': 1, 'a': 2} | dictsort }} {{ m | items | list }}",
        "[('a', 2), ('b', 1)] [('a', 1), ('b', 'two')]"},
       {"{{ 'a\\nb' | indent(2) }} {{ 'aXb' | replace('X', '-') }} {{ '7' | int + 1 }}",
@@ -191,12 +170,6 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
        "9223372036854775807 1 1000 0"},
       {"{{ 'x' | int('none') }} {{ '' | int(default=7) }} {{ '_1' | int }} {{ '1_' | int }}",
        "none 7 0 0"},
-      {"{{ '\x7f' | tojson(ensure_ascii=true) }}{{ '\x7f' | tojson }}", "\"\\u007f\"\"\x7f\""},
-      {"{{ 'xaxb'.split('x') }} {{ ' a  b '.split() }} {{ 'a,b,c'.split(',', 1)[1] }}",
-       "['', 'a', 'b'] ['a', 'b'] b,c"},
-      {"{{ '..a.'.strip('.') }}{{ ' a '.rstrip() }}|{{ 'ab'.startswith('a') }}{{ "
-       "'ab'.endswith(('x', 'b')) }}",
-       "a a|TrueTrue"},
       {"{{ m.get('a') }}{{ m.get('q') }}{{ m.get('q', 0) }}{{ m.keys() | list }}{{ m.values() | "
        "list }}",
        "1None0['a', 'b'][1, 'two']"},
@@ -205,6 +178,50 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
       {"{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ x is not string }}{{ true is true }}{{ 1 is "
        "boolean }}",
        "TrueTrueTrueTrueFalse"},
+      {"{{ strftime_now('%Y-%m-%d') }} {{ strftime_now('%d%') }}", "1970-01-01 01%"},
+  });
+}
+
+TEST(ChatTemplate, JsonIsThatOfJsonDumps) {
+  check({
+      {"{{ m | tojson }} {{ 'é\\n\"' | tojson }} {{ [1.0, none, true] | tojson }}",
+       "{\"a\": 1, \"b\": \"two\"} \"é\\n\\\"\" [1.0, null, true]"},
+      {"{{ {'a': [1]} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ]\n}"},
+      {"{{ {'a': [1]} | tojson(indent='\\t') }}", "{\n\t\"a\": [\n\t\t1\n\t]\n}"},
+      {"{{ [1] | tojson(indent=0) }}{{ [1] | tojson(indent=-1) }}{{ [1] | tojson(indent=true) }}",
+       "[\n1\n][\n1\n][\n 1\n]"},
+      {"{{ [1, 2] | tojson(indent=none) }}{{ ([1] | tojson(indent=200)) | length }}",
+       "[1, 2]205"},  // two brackets, two line feeds, the number
+      {"{{ '\x7f' | tojson(ensure_ascii=true) }}{{ '\x7f' | tojson }}", "\"\\u007f\"\"\x7f\""},
+  });
+}
+
+TEST(ChatTemplate, ItemsAreMappedAndSelectedAsInJinja) {
+  check({
+      {"{{ [m] | map(attribute='b') | list }} {{ ['a', 'b'] | map('upper') | join }}",
+       "['two'] AB"},
+      {"{{ [[1, 2]] | map(attribute='0') | list }} {{ [{'a': [5, 6]}] | map(attribute='a.1') | "
+       "list "
+       "}}",
+       "[1] [6]"},
+      {"{{ [m] | map(attribute='c.d', default='-') | list }} {{ [m] | map(attribute='c') | list }}",
+       "['-'] [Undefined]"},
+      {"{{ z | map('upper') | list }} {{ z | selectattr('a') | list }} {{ 0 | select | list }}",
+       "[] [] []"},
+      {"{{ x | select('odd') | list }} {{ x | reject('gt', 1) | list }}", "[1, 3] [1]"},
+      {"{{ [m] | selectattr('a', 'equalto', 1) | list | length }}{{ [m] | rejectattr('c') | list | "
+       "length }}",
+       "11"},
+  });
+}
+
+TEST(ChatTemplate, TextsAreCutAsInPython) {
+  check({
+      {"{{ 'xaxb'.split('x') }} {{ ' a  b '.split() }} {{ 'a,b,c'.split(',', 1)[1] }}",
+       "['', 'a', 'b'] ['a', 'b'] b,c"},
+      {"{{ '..a.'.strip('.') }}{{ ' a '.rstrip() }}|{{ 'ab'.startswith('a') }}{{ "
+       "'ab'.endswith(('x', 'b')) }}",
+       "a a|TrueTrue"},
       {"{{ 'a\\r\\nb\\u2028c\\n'.splitlines() }}{{ 'a\\r\\nb\\u2028\\f' | indent(2) }}|",
        "['a', 'b', 'c']a\n  b\n\n|"},
       {"{{ 'a\\n\\nb\\n' | indent(2, true) }}|{{ 'a\\n' | indent(2, false, true) }}|",
@@ -212,7 +229,6 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
       {"{{ '' | indent(2, true) }}|{{ ' a b '.split(none, 1) }}", "  |['a', 'b ']"},
       {"{{ 'a b c'.split(maxsplit=1) }}{{ ['x'] | map('int', default=7) | list }}",
        "['a', 'b c'][7]"},
-      {"{{ strftime_now('%Y-%m-%d') }} {{ strftime_now('%d%') }}", "1970-01-01 01%"},
   });
 }
 
@@ -228,10 +244,12 @@ TEST(ChatTemplate, WhatFiltersMakeIsAnIterator) {
       {"{% for i in x | reverse %}{{ i }}{{ loop.length }}{% endfor %}", "332313"},
       {"{{ x | map('string') | reverse }} {{ x | reverse | first }} {{ 'ab' | reverse }}",
        "['3', '2', '1'] 3 ba"},
-      {"{{ (x | select)[0] is defined }} {{ (x | select) is iterable }} {{ (x | select) is sequence "
+      {"{{ (x | select)[0] is defined }} {{ (x | select) is iterable }} {{ (x | select) is "
+       "sequence "
        "}}",
        "False True False"},
-      {"{{ x | unique | sum }} {{ m | items | map('first') | join }} {{ x | reverse == [3, 2, 1] }}",
+      {"{{ x | unique | sum }} {{ m | items | map('first') | join }} {{ x | reverse == [3, 2, 1] "
+       "}}",
        "6 ab False"},
       {"{{ x | select | length }}", "error: chat template, line 1: the length of iterator"},
       {"{{ x | select | last }}", "error: chat template, line 1: the last of an iterator"},

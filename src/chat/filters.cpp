@@ -86,8 +86,8 @@ Value replace(const ChatValue& value, const ChatArguments& arguments, ChatBudget
   return ChatValue(replaced_text(text, *from, *to, integer_argument(arguments, 2, "count")));
 }
 
-/// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for, every end of a
-/// line becomes a line feed, and one is put behind the text first, as splitlines needs it.
+/// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for, every end of
+/// a line becomes a line feed, and one is put behind the text first, as splitlines needs it.
 Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   const auto width = integer_argument(arguments, 0, "width").value_or(4);
   if (width < 0 || width > 1000) return invalid_error("indent takes a width of 0 to 1000");

@@ -51,8 +51,8 @@ Result<ChatValue> call_method(const ChatValue& object, std::string_view name,
 bool has_method(const ChatValue& value, std::string_view name);
 
 /// A method that is looked up and not called: a function, which is true and defined; undefined for
-/// one that changes a map, which Jinja's sandbox does not let through. The function holds no object,
-/// so that no value can hold itself, and a call of it is refused by name.
+/// one that changes a map, which Jinja's sandbox does not let through. The function holds no
+/// object, so that no value can hold itself, and a call of it is refused by name.
 ChatValue uncalled_method(std::string_view name);
 
 /// Python's and Jinja's operators: "+", "//", "~", "<", "in".
@@ -68,7 +68,8 @@ Result<bool> compare_values(std::string_view name, const ChatValue& left, const 
 Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget);
 
 /// `value[index]` or `value.index`: an element of a list, a character, a key's value; where there
-/// is none a method of that name, else undefined. Errors: InvalidArgument when `value` is undefined itself.
+/// is none a method of that name, else undefined. Errors: InvalidArgument when `value` is undefined
+/// itself.
 Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget);
 
 /// json.dumps.

@@ -118,8 +118,8 @@ Value meets(const std::string& text, std::string_view name, const ChatArguments&
   const auto* found = arguments.find(0, "");
   if (found == nullptr) return invalid_error(fmt::format("{} takes a text", name));
   const auto* list = found->as_list();
-  const auto options = list != nullptr ? std::span<const ChatValue>(*list)
-                                       : std::span<const ChatValue>(found, 1);
+  const auto options =
+      list != nullptr ? std::span<const ChatValue>(*list) : std::span<const ChatValue>(found, 1);
   for (const auto& option : options) {
     MUSTER_TRY(budget.spend(std::min<std::uint64_t>(option.measure().weight, text.size())));
     if (option.as_text() == nullptr) return invalid_error(fmt::format("{} takes a text", name));

@@ -166,9 +166,8 @@ Result<bool> contains(const ChatValue& holder, const ChatValue& item, ChatBudget
   if (holder.is_iterator()) {
     const auto items = MUSTER_TRY(elements_of(holder, budget));
     MUSTER_TRY(pay_for_comparisons(items, item, budget));
-    const bool is_found = std::any_of(items.begin(), items.end(), [&](const ChatValue& each) {
-      return are_equal(each, item);
-    });
+    const bool is_found = std::any_of(items.begin(), items.end(),
+                                      [&](const ChatValue& each) { return are_equal(each, item); });
     if (is_found) holder.leave_walk();
     return is_found;
   }
