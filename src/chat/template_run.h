@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,7 +25,10 @@ struct ChatScope {
   void set(std::string_view name, ChatValue value);
 };
 
-/// Runs a template's statements.
+/// The error with the line before its message, unless that has one.
+Error at_template_line(const Error& error, std::uint32_t line);
+
+/// Runs a template's statements, and evaluates their expressions (template_values.cpp).
 ///
 /// Owner: one rendering; not thread-safe. Errors: those of `ChatTemplate::render`.
 class TemplateRun {
