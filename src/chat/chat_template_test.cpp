@@ -342,6 +342,7 @@ TEST(ChatTemplate, FaultsNameTheirLine) {
       {"{{ u | int }}", "error: chat template, line 1: u is undefined"},
       {"{{ u | float(1) }}", "error: chat template, line 1: u is undefined"},
       {"{{ ', '.join(x) }}", "error: chat template, line 1: join takes texts, not int"},
+      {"{{ u | dictsort }}", "error: chat template, line 1: u is undefined"},
       {"{{ m | dictsort(by='values') }}",
        "error: chat template, line 1: dictsort sorts by \"key\" or \"value\""},
       {"{{ strftime_now('%Y\\0') }}", "error: chat template, line 1: a time format with a NUL"},

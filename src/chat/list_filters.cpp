@@ -268,6 +268,7 @@ Result<ChatValue> ordered_items(const ChatValue& value, const ChatArguments& arg
 // Pairs are ordered by one of their places, so keys and values share the code.
 Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   const auto* by = arguments.find(1, "by");
   const auto by_name = by == nullptr ? std::string("key") : MUSTER_TRY(paid_text_of(*by, budget));
   if (by_name != "key" && by_name != "value") {
