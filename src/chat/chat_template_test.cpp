@@ -463,6 +463,18 @@ TEST(ChatTemplate, LongArgumentsAndKeysArePaidFor) {
   }
 }
 
+// Letters change their case by way of UTF-16, and a text in a list is written with escapes.
+TEST(ChatTemplate, WhatATextIsChangedThroughIsPaidFor) {
+  ChatLimits limits;
+  limits.bytes_max = 1'000'000;
+  for (const auto* text :
+       {"{{ ('A' * 200000) | lower | length }}", "{{ ['A' * 200000] | string | length }}"}) {
+    const auto out = render(text, limits);
+    ASSERT_FALSE(out) << text;
+    EXPECT_NE(out.error().message.find("more bytes"), std::string::npos) << out.error().message;
+  }
+}
+
 TEST(ChatTemplate, QuotingIsTheSameInEveryPartOfALongText) {
   // Characters of three bytes, which no part of 4096 bytes holds in whole numbers.
   EXPECT_EQ(shown(R"({{ ('中\n' * 2000) | tojson == '"' ~ '中\\n' * 2000 ~ '"' }})"), "True");

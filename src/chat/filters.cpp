@@ -58,17 +58,24 @@ Value trim(const ChatValue& value, const ChatArguments& arguments, ChatBudget& b
   return made(std::string(stripped_text(text, StripEnds::Both, characters)), budget);
 }
 
+/// A text with its letters in another case.
+Value in_case(std::string (*change)(std::string_view), const ChatValue& value, ChatBudget& budget) {
+  const auto text = MUSTER_TRY(paid_text_of(value, budget));
+  MUSTER_TRY(budget.take(text.size() * kCaseCost));
+  return made(change(text), budget);
+}
+
 Value lower(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(lower_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(lower_text, value, budget);
 }
 Value upper(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(upper_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(upper_text, value, budget);
 }
 Value title(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(title_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(title_text, value, budget);
 }
 Value capitalize(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(capitalized_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(capitalized_text, value, budget);
 }
 Value to_text(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   return made(MUSTER_TRY(paid_text_of(value, budget)), budget);
@@ -353,7 +360,8 @@ Status check_arguments(std::string_view callee, const ChatArguments& arguments,
 
 Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget) {
   if (value.as_list() != nullptr || value.as_map() != nullptr) {
-    MUSTER_TRY(budget.take(value.measure().weight));
+    // A byte may become an escape of four, "\x01".
+    MUSTER_TRY(budget.take(value.measure().weight * 4));
   }
   // Python writes where it is in memory.
   if (value.as_function() != nullptr) {

@@ -57,7 +57,7 @@ Value key_of(const ChatValue& item, const ChatValue* attribute, bool counts_case
   auto value = MUSTER_TRY(attribute_of(item, attribute, budget));
   const auto* text = value.as_text();
   if (counts_case || text == nullptr) return value;
-  MUSTER_TRY(budget.take(text->size()));
+  MUSTER_TRY(budget.take(text->size() * (1 + kCaseCost)));
   return ChatValue(lower_text(*text));
 }
 

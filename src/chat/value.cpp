@@ -113,25 +113,23 @@ ChatValue ChatValue::iterator(List list) {
 }
 
 Result<ChatValue::List> ChatValue::walk() const {
-  auto& iterator = *std::get<std::shared_ptr<Iterator>>(value_);
-  if (iterator.state == Iterator::State::Left) {
+  auto& walked = *std::get<std::shared_ptr<Iterator>>(value_);
+  if (walked.state == Iterator::State::Left) {
     return Error{ErrorKind::Unsupported, "what is left of an iterator is not known"};
   }
-  if (std::exchange(iterator.state, Iterator::State::Spent) == Iterator::State::Spent) {
+  if (std::exchange(walked.state, Iterator::State::Spent) == Iterator::State::Spent) {
     return List();
   }
-  return iterator.items->list;
+  return walked.items->list;
 }
 
 void ChatValue::leave_walk() const {
-  const auto* iterator = std::get_if<std::shared_ptr<Iterator>>(&value_);
-  if (iterator != nullptr) (*iterator)->state = Iterator::State::Left;
+  const auto* walked = std::get_if<std::shared_ptr<Iterator>>(&value_);
+  if (walked != nullptr) (*walked)->state = Iterator::State::Left;
 }
 
 ChatValue::Measure ChatValue::measure() const {
-  if (const auto* iterator = pointer_of<std::shared_ptr<Iterator>>()) {
-    return iterator->items->measure;
-  }
+  if (const auto* walked = pointer_of<std::shared_ptr<Iterator>>()) return walked->items->measure;
   if (const auto* items = pointer_of<std::shared_ptr<const Items>>()) return items->measure;
   if (const auto* entries = pointer_of<std::shared_ptr<const Entries>>()) return entries->measure;
   const auto* text = as_text();

@@ -105,7 +105,8 @@ Result<bool> apply_test(std::string_view name, const ChatValue& value,
     return is_multiple(value, divisor == nullptr || *divisor == INT64_MIN ? 0 : std::abs(*divisor),
                        0);
   }
-  if (name == "lower" || name == "upper") MUSTER_TRY(budget.take(value.measure().weight));
+  if (name == "lower" || name == "upper")
+    MUSTER_TRY(budget.take(value.measure().weight * kCaseCost));
   return has_kind(name, value);
 }
 
