@@ -24,14 +24,13 @@ std::string_view stripped_text(std::string_view text, StripEnds ends,
                                std::optional<std::string_view> characters);
 
 /// str.lower, upper, capitalize, and Jinja's title: of every word behind white space, '-', '(',
-/// '{',
-/// '[' or '<' the first letter is upper, the rest lower. Full case mappings, by ICU.
-/// Cost: kCaseCost bytes of memory for each of the text, two copies in UTF-16.
-inline constexpr std::size_t kCaseCost = 4;
+/// '{', '[' or '<' the first letter is upper, the rest lower. Full case mappings, by ICU.
+/// Cost: two copies in UTF-16, kCaseCost bytes for each of the text.
 std::string lower_text(std::string_view text);
 std::string upper_text(std::string_view text);
 std::string capitalized_text(std::string_view text);
 std::string title_text(std::string_view text);
+inline constexpr std::size_t kCaseCost = 4;
 
 std::size_t character_count(std::string_view text);
 
