@@ -137,11 +137,13 @@ Value show_time(std::int64_t now, const ChatArguments& arguments) {
   const std::time_t seconds = now;
   std::tm parts{};
   if (gmtime_r(&seconds, &parts) == nullptr) return invalid_error("a time out of range");
-  // strftime says neither how long its text is nor whether an empty one is a fault.
+  if (text->find('\0') != std::string::npos) return invalid_error("a time format with a NUL");
+  // strftime says neither how long its text is nor whether an empty one is a fault. The mark stands
+  // first, as a format may end in a lone %.
   std::array<char, 4096> buffer{};
-  const auto size = std::strftime(buffer.data(), buffer.size(), (*text + "x").c_str(), &parts);
+  const auto size = std::strftime(buffer.data(), buffer.size(), ("x" + *text).c_str(), &parts);
   if (size == 0) return invalid_error("a time format that gives more than 4095 bytes");
-  return ChatValue(std::string(buffer.data(), size - 1));
+  return ChatValue(std::string(buffer.data() + 1, size - 1));
 }
 
 std::shared_ptr<ChatScope> environment(std::int64_t now) {

@@ -59,6 +59,11 @@ TEST(ChatTemplate, ExpressionsAreJinjas) {
   check({
       {"{{ 1 + 2 * 3 - 4 // 3 }} {{ 7 / 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 2 ** 3 }}",
        "6 3.5 -4 2 8"},
+      {"{{ 1 // 0.1 }} {{ 5.5 % 0.1 }} {{ -1.0 % 3 }} {{ 1 % -3.0 }} {{ 7.0 // -2 }}",
+       "9.0 0.0999999999999997 2.0 -2.0 -4.0"},
+      {"{{ -0.0 // 1 }} {{ 6.0 % -3 }} {{ -0.0 }} {{ +0.5 }} {{ 2 ** -1 }} {{ 2 ** 0.5 }}",
+       "-0.0 -0.0 -0.0 0.5 0.5 1.4142135623730951"},
+      {"{{ 9007199254740993 > 9007199254740992 }} {{ 2 ** 62 <= 2 ** 62 - 1 }}", "True False"},
       {"{{ 'a' ~ 1 ~ none ~ true }}", "a1NoneTrue"},
       {"{{ 'ab' * 2 }} {{ [1] + [2, 'x'] }}", "abab [1, 2, 'x']"},
       {"{{ 1 < 2 < 3 }} {{ 1 < 2 > 3 }} {{ 'a' in 'cat' }} {{ 2 not in x }} {{ 'a' in m }}",
@@ -76,7 +81,16 @@ TEST(ChatTemplate, ExpressionsAreJinjas) {
       {"{{ -x[0] }} {{ +1 }} {{ - 2 | abs }}", "-1 1 2"},
       {"{{ 1 == 1.0 }} {{ true == 1 }} {{ 'a' != 'b' }} {{ none == none }}", "True True True True"},
       {"{{ unknown }}|{{ unknown is defined }}|{{ unknown == unknown }}", "|False|True"},
+      // A method that is not called is a function, behind a key of its name in a subscript.
+      {"{{ 'x'.split is defined }} {{ x.index is defined }} {{ x.copy is callable }}",
+       "True True True"},
+      {"{{ m['items'] is defined }} {{ 'yes' if m['keys'] }} {{ m['items']['type'] is defined }}",
+       "True yes False"},
+      {"{{ {'items': 1}['items'] }} {{ {'items': 1}.items is callable }}", "1 True"},
+      {"{{ 'x'['upper'] is string }} {{ [m] | map(attribute='keys') | first is callable }}",
+       "False True"},
       // What the sandbox does not let through is undefined.
+      {"{{ m['pop'] is defined }} {{ m.update is defined }}", "False False"},
       {"{{ 'x'.role is defined }} {{ x.append is defined }} {{ (1, 2).copy is defined }}",
        "False False False"},
   });
@@ -136,17 +150,8 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
        "1-2-3 1 3 4"},
       {"{{ u | default('d') }} {{ '' | default('d', true) }} {{ x | first }} {{ x | last }}",
        "d d 1 3"},
-      {"{{ m | tojson }} {{ 'é\\n\"' | tojson }} {{ [1.0, none, true] | tojson }}",
-       "{\"a\": 1, \"b\": \"two\"} \"é\\n\\\"\" [1.0, null, true]"},
-      {"{{ {'a': [1]} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ]\n}"},
       {"{{ [3, 1, 2] | sort | list }} {{ ['b', 'A'] | sort }} {{ [1, 2] | reverse | list }}",
        "[1, 2, 3] ['A', 'b'] [2, 1]"},
-      {"{{ [m] | map(attribute='b') | list }} {{ ['a', 'b'] | map('upper') | join }}",
-       "['two'] AB"},
-      {"{{ x | select('odd') | list }} {{ x | reject('gt', 1) | list }}", "[1, 3] [1]"},
-      {"{{ [m] | selectattr('a', 'equalto', 1) | list | length }}{{ [m] | rejectattr('c') | list | "
-       "length }}",
-       "11"},
       {"{{ {'b': 1, 'a': 2} | dictsort }} {{ m | items | list }}",
        "[('a', 2), ('b', 1)] [('a', 1), ('b', 'two')]"},
       {"{{ 'a\\nb' | indent(2) }} {{ 'aXb' | replace('X', '-') }} {{ '7' | int + 1 }}",
@@ -165,12 +170,6 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
        "9223372036854775807 1 1000 0"},
       {"{{ 'x' | int('none') }} {{ '' | int(default=7) }} {{ '_1' | int }} {{ '1_' | int }}",
        "none 7 0 0"},
-      {"{{ '\x7f' | tojson(ensure_ascii=true) }}{{ '\x7f' | tojson }}", "\"\\u007f\"\"\x7f\""},
-      {"{{ 'xaxb'.split('x') }} {{ ' a  b '.split() }} {{ 'a,b,c'.split(',', 1)[1] }}",
-       "['', 'a', 'b'] ['a', 'b'] b,c"},
-      {"{{ '..a.'.strip('.') }}{{ ' a '.rstrip() }}|{{ 'ab'.startswith('a') }}{{ "
-       "'ab'.endswith(('x', 'b')) }}",
-       "a a|TrueTrue"},
       {"{{ m.get('a') }}{{ m.get('q') }}{{ m.get('q', 0) }}{{ m.keys() | list }}{{ m.values() | "
        "list }}",
        "1None0['a', 'b'][1, 'two']"},
@@ -179,9 +178,89 @@ TEST(ChatTemplate, FiltersTestsAndMethodsAreJinjasAndPythons) {
       {"{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ x is not string }}{{ true is true }}{{ 1 is "
        "boolean }}",
        "TrueTrueTrueTrueFalse"},
+      {"{{ strftime_now('%Y-%m-%d') }} {{ strftime_now('%d%') }}", "1970-01-01 01%"},
+  });
+}
+
+TEST(ChatTemplate, JsonIsThatOfJsonDumps) {
+  check({
+      {"{{ m | tojson }} {{ 'é\\n\"' | tojson }} {{ [1.0, none, true] | tojson }}",
+       "{\"a\": 1, \"b\": \"two\"} \"é\\n\\\"\" [1.0, null, true]"},
+      {"{{ {'a': [1]} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ]\n}"},
+      {"{{ {'a': [1]} | tojson(indent='\\t') }}", "{\n\t\"a\": [\n\t\t1\n\t]\n}"},
+      {"{{ [1] | tojson(indent=0) }}{{ [1] | tojson(indent=-1) }}{{ [1] | tojson(indent=true) }}",
+       "[\n1\n][\n1\n][\n 1\n]"},
+      {"{{ [1, 2] | tojson(indent=none) }}{{ ([1] | tojson(indent=200)) | length }}",
+       "[1, 2]205"},  // two brackets, two line feeds, the number
+      {"{{ '\x7f' | tojson(ensure_ascii=true) }}{{ '\x7f' | tojson }}", "\"\\u007f\"\"\x7f\""},
+  });
+}
+
+TEST(ChatTemplate, ItemsAreMappedAndSelectedAsInJinja) {
+  check({
+      {"{{ [m] | map(attribute='b') | list }} {{ ['a', 'b'] | map('upper') | join }}",
+       "['two'] AB"},
+      {"{{ [[1, 2]] | map(attribute='0') | list }} {{ [{'a': [5, 6]}] | map(attribute='a.1') | "
+       "list "
+       "}}",
+       "[1] [6]"},
+      {"{{ [m] | map(attribute='c.d', default='-') | list }} {{ [m] | map(attribute='c') | list }}",
+       "['-'] [Undefined]"},
+      {"{{ z | map('upper') | list }} {{ z | selectattr('a') | list }} {{ 0 | select | list }}",
+       "[] [] []"},
+      {"{{ x | select('odd') | list }} {{ x | reject('gt', 1) | list }}", "[1, 3] [1]"},
+      {"{{ [m] | selectattr('a', 'equalto', 1) | list | length }}{{ [m] | rejectattr('c') | list | "
+       "length }}",
+       "11"},
+  });
+}
+
+TEST(ChatTemplate, TextsAreCutAsInPython) {
+  check({
+      {"{{ 'xaxb'.split('x') }} {{ ' a  b '.split() }} {{ 'a,b,c'.split(',', 1)[1] }}",
+       "['', 'a', 'b'] ['a', 'b'] b,c"},
+      {"{{ '..a.'.strip('.') }}{{ ' a '.rstrip() }}|{{ 'ab'.startswith('a') }}{{ "
+       "'ab'.endswith(('x', 'b')) }}",
+       "a a|TrueTrue"},
+      {"{{ 'a\\r\\nb\\u2028c\\n'.splitlines() }}{{ 'a\\r\\nb\\u2028\\f' | indent(2) }}|",
+       "['a', 'b', 'c']a\n  b\n\n|"},
+      {"{{ 'a\\n\\nb\\n' | indent(2, true) }}|{{ 'a\\n' | indent(2, false, true) }}|",
+       "  a\n\n  b\n|a\n  |"},
+      {"{{ '' | indent(2, true) }}|{{ ' a b '.split(none, 1) }}", "  |['a', 'b ']"},
       {"{{ 'a b c'.split(maxsplit=1) }}{{ ['x'] | map('int', default=7) | list }}",
        "['a', 'b c'][7]"},
-      {"{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"},
+  });
+}
+
+// Generators and iterators in Python: true whatever is in them, and gone over once.
+TEST(ChatTemplate, WhatFiltersMakeIsAnIterator) {
+  check({
+      {"{{ 'yes' if x | select('gt', 9) }} {{ 'yes' if [] | reverse }} {{ 'no' if [] | list }}|",
+       "yes yes |"},
+      {"{% set g = x | map('string') %}{% for i in g %}{{ i }}{% endfor %}|"
+       "{% for i in g %}{{ i }}{% else %}none{% endfor %}",
+       "123|none"},
+      {"{% set g = x | reject('odd') %}{{ 9 in g }}{{ g | list }}", "False[]"},
+      {"{% for i in x | reverse %}{{ i }}{{ loop.length }}{% endfor %}", "332313"},
+      {"{{ x | map('string') | reverse }} {{ x | reverse | first }} {{ 'ab' | reverse }}",
+       "['3', '2', '1'] 3 ba"},
+      {"{{ (x | select)[0] is defined }} {{ (x | select) is iterable }} {{ (x | select) is "
+       "sequence "
+       "}}",
+       "False True False"},
+      {"{{ x | unique | sum }} {{ m | items | map('first') | join }} {{ x | reverse == [3, 2, 1] "
+       "}}",
+       "6 ab False"},
+      {"{{ x | select | length }}", "error: chat template, line 1: the length of iterator"},
+      {"{{ x | select | last }}", "error: chat template, line 1: the last of an iterator"},
+      {"{{ x | select | tojson }}", "error: chat template, line 1: tojson of iterator"},
+      {"{{ (x | select) + [1] }}", "error: chat template, line 1: + between iterator and list"},
+      {"{{ x | select }}",
+       "error: chat template, line 1: the text of an iterator is not known; that of a list is"},
+      {"{% set g = x | select %}{{ g | first }}{{ g | list }}",
+       "error: chat template, line 1: what is left of an iterator is not known"},
+      {"{% set g = x | select %}{% for i in g %}{% break %}{% endfor %}{{ g | list }}",
+       "error: chat template, line 1: what is left of an iterator is not known"},
   });
 }
 
@@ -200,12 +279,10 @@ TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithItsLine) {
       {"{{ x.append(1) }}",
        "error: chat template, line 1: a method of list that is not known: append"},
       {"{{ f(*x) }}", "error: chat template, line 1: arguments from a list or map are not known"},
-      {"{{ 'x'.split is defined }}",
-       "error: chat template, line 1: a method that is not called: split"},
-      {"{{ x.index is defined }}",
-       "error: chat template, line 1: a method that is not called: index"},
-      {"{{ x.copy is defined }}",
-       "error: chat template, line 1: a method that is not called: copy"},
+      {"{{ m['items']() }}",
+       "error: chat template, line 1: a method that is called by a value is not known: items"},
+      {"{{ m.items }}", "error: chat template, line 1: the text of a function is not known"},
+      {"{{ m.items ~ '' }}", "error: chat template, line 1: the text of a function is not known"},
       // Python and Jinja have them, and give something else than without them.
       {"{{ 'abab'.find('a', 1) }}",
        "error: chat template, line 1: an argument of find that is not known: 2"},
@@ -252,12 +329,23 @@ TEST(ChatTemplate, FaultsNameTheirLine) {
       {"\n{{ t + 1 }}", "error: chat template, line 2: + between str and int"},
       {"{{ x + (1,) }}", "error: chat template, line 1: + between list and tuple"},
       {"{{ 1 // 0 }}", "error: chat template, line 1: a division by zero"},
+      {"{{ 0 ** -1 }}", "error: chat template, line 1: a division by zero"},
+      {"{{ 10.0 ** 400 }}", "error: chat template, line 1: a power beyond the floats"},
+      {"{{ (-8) ** 0.5 }}",
+       "error: chat template, line 1: a power that is a complex number is not known"},
       // Python's integers have no end.
       {"{{ '9223372036854775808' | int }}",
        "error: chat template, line 1: an integer beyond 64 bits"},
       {"{{ 1e300 | int }}", "error: chat template, line 1: an integer beyond 64 bits"},
       {"{{ u.a }}", "error: chat template, line 1: u is undefined"},
       {"{{ u + 'a' }}", "error: chat template, line 1: u is undefined"},
+      {"{{ u | int }}", "error: chat template, line 1: u is undefined"},
+      {"{{ u | float(1) }}", "error: chat template, line 1: u is undefined"},
+      {"{{ ', '.join(x) }}", "error: chat template, line 1: join takes texts, not int"},
+      {"{{ u | dictsort }}", "error: chat template, line 1: u is undefined"},
+      {"{{ m | dictsort(by='values') }}",
+       "error: chat template, line 1: dictsort sorts by \"key\" or \"value\""},
+      {"{{ strftime_now('%Y\\0') }}", "error: chat template, line 1: a time format with a NUL"},
       {"{{ u | tojson }}", "error: chat template, line 1: tojson of u, undefined"},
       {"{% for a, b in x %}{% endfor %}", "error: chat template, line 1: int cannot be gone over"},
       {"\n{{ raise_exception('no system role') }}",
@@ -352,6 +440,47 @@ TEST(ChatTemplate, ComparisonsArePaidFor) {
     ASSERT_FALSE(out) << test;
     EXPECT_NE(out.error().message.find("more steps"), std::string::npos) << out.error().message;
   }
+}
+
+// Long texts beside a short one: what is walked over or copied is not the text that is asked.
+TEST(ChatTemplate, LongArgumentsAndKeysArePaidFor) {
+  const std::string begin =
+      "{% set long = 'ab' * 5000 %}{% set k = long ~ 'k' %}{% set map = {long ~ 'a': 1, k: 2} %}"
+      "{% for i in range(1000) %}{% if ";
+  const auto refusal = [&](const std::string& test, const ChatLimits& limits) {
+    const auto out = render(begin + test + " %}{% endif %}{% endfor %}", limits);
+    return out ? "rendered" : out.error().message;
+  };
+  ChatLimits few_bytes;
+  few_bytes.bytes_max = 1'000'000;
+  for (const auto* test : {"'c'.strip(long)", "'c' | trim(long)", "[] | join(long)"}) {
+    EXPECT_NE(refusal(test, few_bytes).find("more bytes"), std::string::npos) << test;
+  }
+  ChatLimits few_steps;
+  few_steps.steps_max = 100'000;
+  for (const auto* test : {"map[k]", "map.get(k)", "k in map"}) {
+    EXPECT_NE(refusal(test, few_steps).find("more steps"), std::string::npos) << test;
+  }
+}
+
+// Letters change their case by way of UTF-16, and a text in a list is written with escapes.
+TEST(ChatTemplate, WhatATextIsChangedThroughIsPaidFor) {
+  ChatLimits limits;
+  limits.bytes_max = 1'000'000;
+  for (const auto* text :
+       {"{{ ('A' * 200000) | lower | length }}", "{{ ['A' * 200000] | string | length }}"}) {
+    const auto out = render(text, limits);
+    ASSERT_FALSE(out) << text;
+    EXPECT_NE(out.error().message.find("more bytes"), std::string::npos) << out.error().message;
+  }
+}
+
+TEST(ChatTemplate, QuotingIsTheSameInEveryPartOfALongText) {
+  // Characters of three bytes, which no part of 4096 bytes holds in whole numbers.
+  EXPECT_EQ(shown(R"({{ ('中\n' * 2000) | tojson == '"' ~ '中\\n' * 2000 ~ '"' }})"), "True");
+  EXPECT_EQ(
+      shown(R"({{ ('中' * 4000) | tojson(ensure_ascii=true) == '"' ~ '\\u4e2d' * 4000 ~ '"' }})"),
+      "True");
 }
 
 TEST(ChatTemplate, DeepAndLongTemplatesAreRefused) {

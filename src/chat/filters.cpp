@@ -53,22 +53,29 @@ bool flag_argument(const ChatArguments& arguments, std::size_t place, std::strin
 
 Value trim(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   const auto text = MUSTER_TRY(paid_text_of(value, budget));
-  return made(
-      std::string(stripped_text(text, StripEnds::Both, text_argument(arguments, 0, "chars"))),
-      budget);
+  const auto characters = text_argument(arguments, 0, "chars");
+  if (characters) MUSTER_TRY(budget.take(characters->size() * sizeof(char32_t)));
+  return made(std::string(stripped_text(text, StripEnds::Both, characters)), budget);
+}
+
+/// A text with its letters in another case.
+Value in_case(std::string (*change)(std::string_view), const ChatValue& value, ChatBudget& budget) {
+  const auto text = MUSTER_TRY(paid_text_of(value, budget));
+  MUSTER_TRY(budget.take(text.size() * kCaseCost));
+  return made(change(text), budget);
 }
 
 Value lower(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(lower_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(lower_text, value, budget);
 }
 Value upper(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(upper_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(upper_text, value, budget);
 }
 Value title(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(title_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(title_text, value, budget);
 }
 Value capitalize(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
-  return made(capitalized_text(MUSTER_TRY(paid_text_of(value, budget))), budget);
+  return in_case(capitalized_text, value, budget);
 }
 Value to_text(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   return made(MUSTER_TRY(paid_text_of(value, budget)), budget);
@@ -86,7 +93,8 @@ Value replace(const ChatValue& value, const ChatArguments& arguments, ChatBudget
   return ChatValue(replaced_text(text, *from, *to, integer_argument(arguments, 2, "count")));
 }
 
-/// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for.
+/// Source: Jinja 3.1, do_indent: the first line and blank ones stay unless asked for, every end of
+/// a line becomes a line feed, and one is put behind the text first, as splitlines needs it.
 Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   const auto width = integer_argument(arguments, 0, "width").value_or(4);
   if (width < 0 || width > 1000) return invalid_error("indent takes a width of 0 to 1000");
@@ -94,21 +102,20 @@ Value indent(const ChatValue& value, const ChatArguments& arguments, ChatBudget&
   const auto space = mark ? std::string(*mark) : std::string(static_cast<std::size_t>(width), ' ');
   const bool takes_first = flag_argument(arguments, 1, "first", false);
   const bool takes_blank = flag_argument(arguments, 2, "blank", false);
-  const auto text = MUSTER_TRY(paid_text_of(value, budget));
+  auto text = MUSTER_TRY(paid_text_of(value, budget));
+  text += '\n';
   std::string out;
-  bool is_first = true;
-  for (std::string_view left = text;;) {
-    const auto end = left.find('\n');
-    const auto line = left.substr(0, end);
-    const bool is_indented = is_first ? takes_first : takes_blank || !line.empty();
-    MUSTER_TRY(budget.take(line.size() + space.size()));
+  for (std::string_view left = text; !left.empty();) {
+    const bool is_first = left.size() == text.size();
+    const auto line = first_line(left);
+    const bool is_indented = is_first ? takes_first : takes_blank || !line.text.empty();
+    MUSTER_TRY(budget.take(line.size + space.size()));
+    if (!is_first) out += '\n';
     if (is_indented) out += space;
-    out += line;
-    is_first = false;
-    if (end == std::string_view::npos) return ChatValue(std::move(out));
-    out += '\n';
-    left.remove_prefix(end + 1);
+    out += line.text;
+    left.remove_prefix(line.size);
   }
+  return ChatValue(std::move(out));
 }
 
 // An undefined value always takes the default; a false one only where the second argument asks for
@@ -136,14 +143,29 @@ Value length(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   return ChatValue(static_cast<std::int64_t>(count));
 }
 
+/// What tojson indents each level by, as json.dumps takes it: a text, or so many spaces. A negative
+/// count breaks lines without any, as 0 does.
+Result<std::optional<std::string>> json_indent(const ChatValue* given, ChatBudget& budget) {
+  if (given == nullptr || given->is_none()) return std::optional<std::string>();
+  if (const auto* text = given->as_text()) return std::optional(*text);
+  const auto* flag = given->as_flag();
+  const auto* integer = given->as_integer();
+  if (flag == nullptr && integer == nullptr) {
+    return invalid_error(fmt::format("tojson takes an indent, not {}", kind_name(*given)));
+  }
+  const auto width = flag != nullptr ? std::int64_t{*flag ? 1 : 0} : *integer;
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(width, 0));
+  MUSTER_TRY(budget.take(size));
+  return std::optional(std::string(size, ' '));
+}
+
 // A filter argument named indent changes the separator behind items as Python does: no space before
 // a line break.
 Value to_json(const ChatValue& value, const ChatArguments& arguments, ChatBudget& budget) {
   JsonStyle style;
   style.ensures_ascii = flag_argument(arguments, 0, "ensure_ascii", false);
-  style.indent = static_cast<int>(
-      std::clamp<std::int64_t>(integer_argument(arguments, 1, "indent").value_or(-1), -1, 100));
-  if (style.indent >= 0) style.item_separator = ",";
+  style.indent = MUSTER_TRY(json_indent(arguments.find(1, "indent"), budget));
+  if (style.indent) style.item_separator = ",";
   if (const auto* separators = arguments.find(2, "separators")) {
     const auto* list = separators->as_list();
     if (list != nullptr && list->size() == 2) {
@@ -193,6 +215,7 @@ Result<std::optional<std::int64_t>> integer_in(const std::string& text) {
 // What is no number gives the default and no error, as in Jinja. An integer is not read through a
 // double, which has 53 bits.
 Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
   if (value.as_integer() != nullptr) return value;
   std::optional<double> number;
@@ -211,6 +234,7 @@ Value to_integer(const ChatValue& value, const ChatArguments& arguments, ChatBud
 }
 
 Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudget&) {
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   if (const auto* integer = value.as_integer()) return ChatValue(static_cast<double>(*integer));
   if (const auto* flag = value.as_flag()) return ChatValue(*flag ? 1.0 : 0.0);
   if (value.as_float() != nullptr) return value;
@@ -223,6 +247,7 @@ Value to_float(const ChatValue& value, const ChatArguments& arguments, ChatBudge
 
 // The smallest integer has no positive counterpart and is refused.
 Value absolute(const ChatValue& value, const ChatArguments&, ChatBudget&) {
+  if (const auto* flag = value.as_flag()) return ChatValue(std::int64_t{*flag ? 1 : 0});
   const auto* integer = value.as_integer();
   if (integer != nullptr && *integer != INT64_MIN)
     return ChatValue(std::int64_t{std::abs(*integer)});
@@ -275,7 +300,7 @@ constexpr auto kFilters = std::to_array<Row>({
     {"float", to_float, "default"},
     {"indent", indent, "width first blank"},
     {"int", to_integer, "default"},
-    {"items", map_items, ""},
+    {"items", iterated_items, ""},
     {"join", joined_items, "d attribute"},
     {"last", last_item, ""},
     {"length", length, ""},
@@ -335,7 +360,15 @@ Status check_arguments(std::string_view callee, const ChatArguments& arguments,
 
 Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget) {
   if (value.as_list() != nullptr || value.as_map() != nullptr) {
-    MUSTER_TRY(budget.take(value.measure().weight));
+    // A byte may become an escape of four, "\x01".
+    MUSTER_TRY(budget.take(value.measure().weight * 4));
+  }
+  // Python writes where it is in memory.
+  if (value.as_function() != nullptr) {
+    return Error{ErrorKind::Unsupported, "the text of a function is not known"};
+  }
+  if (value.is_iterator()) {
+    return Error{ErrorKind::Unsupported, "the text of an iterator is not known; that of a list is"};
   }
   return text_of(value);
 }

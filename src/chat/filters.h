@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ Result<std::string> paid_text_of(const ChatValue& value, ChatBudget& budget);
 Status pay_for_comparisons(const ChatValue::List& items, const ChatValue& value,
                            ChatBudget& budget);
 
+/// Pays for looking a key up in a map or among the fields of a namespace.
+Status pay_for_look_up(const ChatValue::Map& map, std::string_view key, ChatBudget& budget);
+
 /// Calls a method of a text, map, list or loop: "strip", "items", "cycle".
 ///
 /// Errors: Unsupported for a method that is not known, by name; as apply_filter.
@@ -46,6 +50,11 @@ Result<ChatValue> call_method(const ChatValue& object, std::string_view name,
 /// Whether Python's text, list or map has a method of this name, which then hides a map's key.
 bool has_method(const ChatValue& value, std::string_view name);
 
+/// A method that is looked up and not called: a function, which is true and defined; undefined for
+/// one that changes a map, which Jinja's sandbox does not let through. The function holds no
+/// object, so that no value can hold itself, and a call of it is refused by name.
+ChatValue uncalled_method(std::string_view name);
+
 /// Python's and Jinja's operators: "+", "//", "~", "<", "in".
 ///
 /// Errors: InvalidArgument for kinds of values that do not go together, by their names.
@@ -54,17 +63,18 @@ Result<ChatValue> apply_operator(std::string_view name, const ChatValue& left,
 Result<bool> compare_values(std::string_view name, const ChatValue& left, const ChatValue& right,
                             ChatBudget& budget);
 
-/// The elements that a for goes over: of a list, of a map its keys, of a text its characters, of
-/// what is undefined none.
+/// The elements that a for goes over: of a list, of an iterator once, of a map its keys, of a text
+/// its characters, of what is undefined none.
 Result<ChatValue::List> elements_of(const ChatValue& value, ChatBudget& budget);
 
-/// `value[index]` or `value.index`: an element of a list, a character, a key's value; undefined
-/// where there is none. Errors: InvalidArgument when `value` is undefined itself.
+/// `value[index]` or `value.index`: an element of a list, a character, a key's value; where there
+/// is none a method of that name, else undefined. Errors: InvalidArgument when `value` is undefined
+/// itself.
 Result<ChatValue> element_of(const ChatValue& value, const ChatValue& index, ChatBudget& budget);
 
-/// json.dumps. `indent` below 0: on one line.
+/// json.dumps.
 struct JsonStyle {
-  int indent = -1;
+  std::optional<std::string> indent;  // of each level; nullopt: on one line
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool ensures_ascii = false;

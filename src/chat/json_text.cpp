@@ -22,8 +22,7 @@ void append_escape(unsigned code, std::string& out) { out += fmt::format("\\u{:0
 
 // Only what JSON forbids is escaped unless ASCII is asked for; then every other character becomes
 // UTF-16 units, and so does DEL, as Python prints from ' ' to '~'.
-void append_quoted(std::string_view text, bool ensures_ascii, std::string& out) {
-  out += '"';
+void append_inner(std::string_view text, bool ensures_ascii, std::string& out) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if (c == '"' || c == '\\') {
@@ -58,7 +57,13 @@ void append_quoted(std::string_view text, bool ensures_ascii, std::string& out) 
       }
     }
   }
-  out += '"';
+}
+
+/// The beginning of a text that is quoted at a time: some thousand bytes of whole characters.
+std::string_view quoted_part(std::string_view text) {
+  auto size = std::min<std::size_t>(text.size(), 4096);
+  while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) ++size;
+  return text.substr(0, size);
 }
 
 class Writer {
@@ -67,18 +72,14 @@ class Writer {
 
   Status write(const ChatValue& value, std::size_t depth) {
     // What stands around it: a line break with its indent, and a separator.
-    const auto indent = depth * static_cast<std::size_t>(std::max(style_.indent, 0));
+    const auto indent = style_.indent ? depth * style_.indent->size() : 0;
     MUSTER_TRY(budget_.take(indent + style_.item_separator.size() + style_.key_separator.size()));
+    if (const auto* list = value.as_list()) return write_list(*list, depth);
+    if (const auto* map = value.as_map()) return write_map(*map, depth);
+    if (const auto* text = value.as_text()) return write_text(*text);
     const auto before = out_.size();
-    if (const auto* list = value.as_list()) {
-      MUSTER_TRY(write_list(*list, depth));
-    } else if (const auto* map = value.as_map()) {
-      MUSTER_TRY(write_map(*map, depth));
-    } else {
-      MUSTER_TRY(write_scalar(value));
-      MUSTER_TRY(budget_.take(out_.size() - before));
-    }
-    return Done{};
+    MUSTER_TRY(write_scalar(value));
+    return budget_.take(out_.size() - before);
   }
 
   std::string take() { return std::move(out_); }
@@ -95,8 +96,6 @@ class Writer {
       out_ += std::isnan(*real)   ? "NaN"
               : std::isinf(*real) ? (*real < 0 ? "-Infinity" : "Infinity")
                                   : float_text(*real);
-    } else if (const auto* text = value.as_text()) {
-      append_quoted(*text, style_.ensures_ascii, out_);
     } else {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("tojson of {}", value.is_undefined()
@@ -106,11 +105,24 @@ class Writer {
     return Done{};
   }
 
-  // A negative indent stands for one line, as None does in Python.
+  // A text is paid for part by part, as escapes may make it six times as long.
+  Status write_text(std::string_view text) {
+    out_ += '"';
+    while (!text.empty()) {
+      const auto part = quoted_part(text);
+      const auto before = out_.size();
+      append_inner(part, style_.ensures_ascii, out_);
+      MUSTER_TRY(budget_.take(out_.size() - before));
+      text.remove_prefix(part.size());
+    }
+    out_ += '"';
+    return budget_.take(2);
+  }
+
   void break_line(std::size_t depth) {
-    if (style_.indent < 0) return;
+    if (!style_.indent) return;
     out_ += '\n';
-    out_.append(depth * static_cast<std::size_t>(style_.indent), ' ');
+    for (std::size_t i = 0; i < depth; ++i) out_ += *style_.indent;
   }
 
   Status write_list(const ChatValue::List& list, std::size_t depth) {
@@ -138,8 +150,7 @@ class Writer {
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (i > 0) out_ += style_.item_separator;
       break_line(depth + 1);
-      MUSTER_TRY(budget_.take(map[order[i]].first.size()));
-      append_quoted(map[order[i]].first, style_.ensures_ascii, out_);
+      MUSTER_TRY(write_text(map[order[i]].first));
       out_ += style_.key_separator;
       MUSTER_TRY(write(map[order[i]].second, depth + 1));
     }

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "chat/filters.h"
 #include "chat/text_work.h"
@@ -19,16 +21,32 @@ namespace {
 
 using Value = Result<ChatValue>;
 
-/// "function.name" of an item, or its first level; the item itself without a name.
+/// A part of an attribute's name: digits are a place in a list.
+// More than 18 digits are no place that a list has.
+ChatValue index_of(const std::string& part) {
+  const bool is_place = !part.empty() && part.size() <= 18 &&
+                        part.find_first_not_of("0123456789") == std::string::npos;
+  return is_place ? ChatValue(std::int64_t{std::stoll(part)}) : ChatValue(part);
+}
+
+/// "function.name" of an item, or its first level; the item itself without a name. absent: stands
+/// for what is undefined at any level; nullptr: nothing does.
 // Dots lead into nested values; an integer is a place in a list and is taken whole.
-Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& budget) {
+// Source: Jinja 3.1, filters.py, make_attrgetter.
+Value attribute_of(const ChatValue& item, const ChatValue* name, ChatBudget& budget,
+                   const ChatValue* absent = nullptr) {
   if (name == nullptr || name->is_none()) return item;
-  if (name->as_integer() != nullptr) return element_of(item, *name, budget);
+  std::vector<ChatValue> indexes{*name};
+  if (name->as_integer() == nullptr) {
+    const auto path = MUSTER_TRY(paid_text_of(*name, budget));
+    MUSTER_TRY(budget.take(path.size() * (sizeof(std::string) + sizeof(ChatValue))));
+    indexes.clear();
+    for (const auto& part : split_text(path, ".", std::nullopt)) indexes.push_back(index_of(part));
+  }
   ChatValue value = item;
-  const auto path = MUSTER_TRY(paid_text_of(*name, budget));
-  MUSTER_TRY(budget.take(path.size() * sizeof(std::string)));
-  for (const auto& part : split_text(path, ".", std::nullopt)) {
-    value = MUSTER_TRY(element_of(value, ChatValue(part), budget));
+  for (const auto& index : indexes) {
+    value = MUSTER_TRY(element_of(value, index, budget));
+    if (value.is_undefined() && absent != nullptr) value = *absent;
   }
   return value;
 }
@@ -39,7 +57,7 @@ Value key_of(const ChatValue& item, const ChatValue* attribute, bool counts_case
   auto value = MUSTER_TRY(attribute_of(item, attribute, budget));
   const auto* text = value.as_text();
   if (counts_case || text == nullptr) return value;
-  MUSTER_TRY(budget.take(text->size()));
+  MUSTER_TRY(budget.take(text->size() * (1 + kCaseCost)));
   return ChatValue(lower_text(*text));
 }
 
@@ -64,6 +82,18 @@ Result<std::vector<std::size_t>> order_of(const ChatValue::List& keys, bool is_r
 Value taken(ChatValue::List list, ChatBudget& budget) {
   MUSTER_TRY(budget.take(list.size() * sizeof(ChatValue)));
   return ChatValue(std::move(list));
+}
+
+Value iterated(ChatValue::List list, ChatBudget& budget) {
+  MUSTER_TRY(budget.take(list.size() * sizeof(ChatValue)));
+  return ChatValue::iterator(std::move(list));
+}
+
+/// What map and select go over: of a value that is not true, such as None, nothing.
+/// Source: Jinja 3.1, filters.py, sync_do_map and select_or_reject.
+Result<ChatValue::List> items_if_any(const ChatValue& value, ChatBudget& budget) {
+  if (!is_true(value)) return ChatValue::List();
+  return elements_of(value, budget);
 }
 
 bool flag_of(const ChatArguments& arguments, std::size_t place, std::string_view name) {
@@ -97,7 +127,7 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
                        arguments.values.end());
   }
   ChatValue::List kept;
-  for (auto& item : MUSTER_TRY(elements_of(value, budget))) {
+  for (auto& item : MUSTER_TRY(items_if_any(value, budget))) {
     MUSTER_TRY(budget.spend());
     const auto tested = MUSTER_TRY(attribute_of(item, attribute, budget));
     const bool holds = test == nullptr
@@ -105,7 +135,7 @@ Value choose(const ChatValue& value, const ChatArguments& arguments, Choice choi
                            : MUSTER_TRY(apply_test(*test->as_text(), tested, rest, budget));
     if (holds == choice.is_kept) kept.push_back(item);
   }
-  return taken(std::move(kept), budget);
+  return iterated(std::move(kept), budget);
 }
 
 // The key of the best item is kept, so an attribute is looked up once for each item.
@@ -130,10 +160,13 @@ Value extreme(const ChatValue& value, const ChatArguments& arguments, bool is_la
 
 Result<ChatValue> first_item(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   const auto items = MUSTER_TRY(elements_of(value, budget));
-  return items.empty() ? ChatValue(ChatValue::Undefined{"the first of no items"}) : items.front();
+  if (items.empty()) return ChatValue(ChatValue::Undefined{"the first of no items"});
+  value.leave_walk();
+  return items.front();
 }
 
 Result<ChatValue> last_item(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
+  if (value.is_iterator()) return invalid_error("the last of an iterator");
   const auto items = MUSTER_TRY(elements_of(value, budget));
   return items.empty() ? ChatValue(ChatValue::Undefined{"the last of no items"}) : items.back();
 }
@@ -147,6 +180,7 @@ Result<ChatValue> joined_items(const ChatValue& value, const ChatArguments& argu
   const auto* separator = arguments.find(0, "d");
   const auto between =
       separator == nullptr ? std::string() : MUSTER_TRY(paid_text_of(*separator, budget));
+  MUSTER_TRY(budget.take(between.size()));
   const auto* attribute = arguments.find(1, "attribute");
   std::string out;
   bool is_first = true;
@@ -169,6 +203,7 @@ Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& argu
   if (filter == nullptr) MUSTER_TRY(check_arguments("map", arguments, 0, "attribute default"));
   const auto* attribute = arguments.find(SIZE_MAX, "attribute");
   const auto* absent = arguments.find(SIZE_MAX, "default");
+  if (absent != nullptr && absent->is_none()) absent = nullptr;
   if (filter == nullptr ? attribute == nullptr : filter->as_text() == nullptr) {
     return invalid_error("map takes a filter's name or an attribute");
   }
@@ -178,16 +213,12 @@ Result<ChatValue> mapped_items(const ChatValue& value, const ChatArguments& argu
     rest.named = arguments.named;
   }
   ChatValue::List mapped;
-  for (const auto& item : MUSTER_TRY(elements_of(value, budget))) {
-    if (filter != nullptr) {
-      mapped.push_back(MUSTER_TRY(apply_filter(*filter->as_text(), item, rest, budget)));
-      continue;
-    }
-    auto found = MUSTER_TRY(attribute_of(item, attribute, budget));
-    if (found.is_undefined() && absent != nullptr) found = *absent;
-    mapped.push_back(std::move(found));
+  for (const auto& item : MUSTER_TRY(items_if_any(value, budget))) {
+    mapped.push_back(MUSTER_TRY(filter != nullptr
+                                    ? apply_filter(*filter->as_text(), item, rest, budget)
+                                    : attribute_of(item, attribute, budget, absent)));
   }
-  return taken(std::move(mapped), budget);
+  return iterated(std::move(mapped), budget);
 }
 
 Result<ChatValue> selected_items(const ChatValue& value, const ChatArguments& arguments,
@@ -211,7 +242,8 @@ Result<ChatValue> rejected_by_attribute(const ChatValue& value, const ChatArgume
 Result<ChatValue> reversed_items(const ChatValue& value, const ChatArguments&, ChatBudget& budget) {
   auto items = MUSTER_TRY(elements_of(value, budget));
   std::reverse(items.begin(), items.end());
-  if (value.as_text() == nullptr) return ChatValue(std::move(items));
+  if (value.is_iterator()) return ChatValue(std::move(items));
+  if (value.as_text() == nullptr) return ChatValue::iterator(std::move(items));
   std::string out;
   for (const auto& item : items) out += *item.as_text();
   return ChatValue(std::move(out));
@@ -236,9 +268,13 @@ Result<ChatValue> ordered_items(const ChatValue& value, const ChatArguments& arg
 // Pairs are ordered by one of their places, so keys and values share the code.
 Result<ChatValue> sorted_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget) {
+  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
   const auto* by = arguments.find(1, "by");
-  const auto* by_name = by == nullptr ? nullptr : by->as_text();
-  const std::int64_t place = by_name != nullptr && *by_name == "value" ? 1 : 0;
+  const auto by_name = by == nullptr ? std::string("key") : MUSTER_TRY(paid_text_of(*by, budget));
+  if (by_name != "key" && by_name != "value") {
+    return invalid_error("dictsort sorts by \"key\" or \"value\"");
+  }
+  const std::int64_t place = by_name == "value" ? 1 : 0;
   const auto pairs = MUSTER_TRY(map_items(value, {}, budget));
   ChatValue::List keys;
   const ChatValue attribute(place);
@@ -270,7 +306,7 @@ Result<ChatValue> unique_items(const ChatValue& value, const ChatArguments& argu
     keys.push_back(std::move(key));
     kept.push_back(item);
   }
-  return taken(std::move(kept), budget);
+  return iterated(std::move(kept), budget);
 }
 
 Result<ChatValue> largest_item(const ChatValue& value, const ChatArguments& arguments,
@@ -306,6 +342,12 @@ Result<ChatValue> map_items(const ChatValue& value, const ChatArguments&, ChatBu
     pairs.push_back(ChatValue::tuple({ChatValue(key), item}));
   }
   return ChatValue(std::move(pairs));
+}
+
+Result<ChatValue> iterated_items(const ChatValue& value, const ChatArguments& arguments,
+                                 ChatBudget& budget) {
+  const auto pairs = MUSTER_TRY(map_items(value, arguments, budget));
+  return ChatValue::iterator(*pairs.as_list());
 }
 
 }  // namespace muster

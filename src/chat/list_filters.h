@@ -7,7 +7,8 @@
 
 namespace muster {
 
-// Jinja's filters on lists; `apply_filter` has them by their names.
+// Jinja's filters on lists; `apply_filter` has them by their names. Where Jinja makes a generator,
+// they make an iterator.
 // Errors: as `apply_filter`. Source: Jinja 3.1, filters.py.
 
 Result<ChatValue> first_item(const ChatValue& value, const ChatArguments& arguments,
@@ -31,7 +32,7 @@ Result<ChatValue> selected_by_attribute(const ChatValue& value, const ChatArgume
                                         ChatBudget& budget);
 Result<ChatValue> rejected_by_attribute(const ChatValue& value, const ChatArguments& arguments,
                                         ChatBudget& budget);
-/// reverse: of a text its characters.
+/// reverse: of a text its characters, of an iterator a list, else an iterator.
 Result<ChatValue> reversed_items(const ChatValue& value, const ChatArguments& arguments,
                                  ChatBudget& budget);
 /// sort(reverse, case_sensitive, attribute); dictsort(case_sensitive, by, reverse).
@@ -48,8 +49,11 @@ Result<ChatValue> smallest_item(const ChatValue& value, const ChatArguments& arg
                                 ChatBudget& budget);
 Result<ChatValue> sum_of_items(const ChatValue& value, const ChatArguments& arguments,
                                ChatBudget& budget);
-/// The pairs of a map, each a tuple of key and value.
+/// The pairs of a map, each a tuple of key and value; as a list, and as the filter `items` gives
+/// them.
 Result<ChatValue> map_items(const ChatValue& value, const ChatArguments& arguments,
                             ChatBudget& budget);
+Result<ChatValue> iterated_items(const ChatValue& value, const ChatArguments& arguments,
+                                 ChatBudget& budget);
 
 }  // namespace muster

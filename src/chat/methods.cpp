@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "chat/filters.h"
 #include "chat/list_filters.h"
@@ -99,6 +103,7 @@ std::optional<std::int64_t> integer_at(const ChatArguments& arguments, std::size
 Value strip(const std::string& text, std::string_view name, const ChatArguments& arguments,
             ChatBudget& budget) {
   const auto characters = MUSTER_TRY(text_at(arguments, 0, "chars"));
+  if (characters) MUSTER_TRY(budget.take(characters->size() * sizeof(char32_t)));
   const auto ends = name == "lstrip"   ? StripEnds::Left
                     : name == "rstrip" ? StripEnds::Right
                                        : StripEnds::Both;
@@ -112,7 +117,9 @@ Value meets(const std::string& text, std::string_view name, const ChatArguments&
             ChatBudget& budget) {
   const auto* found = arguments.find(0, "");
   if (found == nullptr) return invalid_error(fmt::format("{} takes a text", name));
-  const auto options = found->as_list() != nullptr ? *found->as_list() : ChatValue::List{*found};
+  const auto* list = found->as_list();
+  const auto options =
+      list != nullptr ? std::span<const ChatValue>(*list) : std::span<const ChatValue>(found, 1);
   for (const auto& option : options) {
     MUSTER_TRY(budget.spend(std::min<std::uint64_t>(option.measure().weight, text.size())));
     if (option.as_text() == nullptr) return invalid_error(fmt::format("{} takes a text", name));
@@ -134,15 +141,13 @@ Value split(const std::string& text, const ChatArguments& arguments, ChatBudget&
   return ChatValue(std::move(list));
 }
 
-// Line feed and carriage return alone end a line, both together once; Python knows rarer ends.
 Value split_lines(const std::string& text, ChatBudget& budget) {
   MUSTER_TRY(budget.take(text.size() * 2));
   ChatValue::List list;
   for (std::string_view left = text; !left.empty();) {
-    const auto end = std::min(left.find_first_of("\r\n"), left.size());
-    list.emplace_back(left.substr(0, end));
-    const bool is_pair = left.substr(end).starts_with("\r\n");
-    left.remove_prefix(std::min(left.size(), end + (is_pair ? 2 : 1)));
+    const auto line = first_line(left);
+    list.emplace_back(line.text);
+    left.remove_prefix(line.size);
     MUSTER_TRY(budget.take(sizeof(ChatValue)));
   }
   return ChatValue(std::move(list));
@@ -188,14 +193,17 @@ Value call_text(const ChatValue& object, std::string_view name, const ChatArgume
   if (name == "splitlines") return split_lines(text, budget);
   if (name == "find" || name == "rfind") return find(text, name, arguments);
   if (name == "count") return count(text, arguments);
-  if (name == "isdigit") {
-    return ChatValue(!text.empty() && text.find_first_not_of("0123456789") == std::string::npos);
-  }
+  if (name == "isdigit") return ChatValue(is_digits(text));
   if (name == "join") {
     ChatArguments separator;
     separator.values.push_back(object);
     const auto* items = arguments.find(0, "");
     if (items == nullptr) return invalid_error("join takes a list");
+    // The filter of that name writes any value.
+    for (const auto& item : MUSTER_TRY(elements_of(*items, budget))) {
+      if (item.as_text() != nullptr) continue;
+      return invalid_error(fmt::format("join takes texts, not {}", kind_name(item)));
+    }
     return joined_items(*items, separator, budget);
   }
   for (const auto* each : {"lower", "upper", "capitalize", "replace"}) {
@@ -213,8 +221,10 @@ Value call_map(const ChatValue& object, std::string_view name, const ChatArgumen
   if (name == "get") {
     const auto* key = arguments.find(0, "");
     if (key == nullptr) return invalid_error("get takes a key");
-    const auto* found = key->as_text() == nullptr ? nullptr : object.find(*key->as_text());
-    if (found != nullptr) return *found;
+    if (const auto* text = key->as_text()) {
+      MUSTER_TRY(pay_for_look_up(map, *text, budget));
+      if (const auto* found = object.find(*text)) return *found;
+    }
     const auto* absent = arguments.find(1, "");
     return absent == nullptr ? ChatValue() : *absent;
   }
@@ -257,7 +267,30 @@ Value call_list(const ChatValue& object, std::string_view name, const ChatArgume
   return ChatValue(std::int64_t{found - list.begin()});
 }
 
+class UncalledMethod final : public ChatFunction {
+ public:
+  explicit UncalledMethod(std::string_view name) : name_(name) {}
+  Value call(const ChatArguments& /*arguments*/, ChatBudget& /*budget*/) const override {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("a method that is called by a value is not known: {}", name_)};
+  }
+
+ private:
+  const std::string name_;
+};
+
 }  // namespace
+
+// Source: Jinja 3.1, sandbox.py, modifies_known_mutable.
+ChatValue uncalled_method(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kChanging{"clear", "pop", "popitem", "setdefault",
+                                                      "update"};
+  if (std::find(kChanging.begin(), kChanging.end(), name) != kChanging.end()) {
+    return ChatValue(ChatValue::Undefined{std::string(name)});
+  }
+  std::shared_ptr<const ChatFunction> method = std::make_shared<UncalledMethod>(name);
+  return ChatValue(std::move(method));
+}
 
 // Also names that are not callable here: a map without such a field must not read as undefined
 // where Python has a method, and templates tell a text from a list by what it has.

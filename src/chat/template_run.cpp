@@ -1,38 +1,24 @@
-// Walks the tree with scopes that are linked upwards: a name is looked up outwards and set in the
-// innermost scope, which is why an assignment in a loop is gone after it. Break and continue travel
-// as results, not as exceptions. Steps, depth and bytes are charged as they are used. An error gets
-// the line of the innermost statement or expression that failed, once. Source: Jinja 3.1,
-// compiler.py and runtime.py.
+// Runs the statements of a tree with scopes that are linked upwards: a name is looked up outwards
+// and set in the innermost scope, which is why an assignment in a loop is gone after it. Break and
+// continue travel as results, not as exceptions. Expressions are in template_values.cpp. Source:
+// Jinja 3.1, compiler.py and runtime.py.
 
 #include "chat/template_run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "chat/filters.h"
-#include "chat/text_work.h"
-
-// A tree walk. Every node costs a step and every level counts, so that a template that loops or
-// calls itself without an end is stopped; a text that is made costs its bytes.
 
 namespace muster {
 namespace {
 
-using Expression = TemplateExpression;
 using Statement = TemplateStatement;
 using Value = Result<ChatValue>;
 
 // Of a name that is compared, in bytes: so that 16 of them are a step.
 constexpr std::size_t kFieldCost = 4;
-
-/// Puts the line before a message that has none yet.
-Error at_line(const Error& error, std::uint32_t line) {
-  constexpr std::string_view kStart = "chat template, line ";
-  if (error.message.starts_with(kStart)) return error;
-  return Error{error.kind, fmt::format("{}{}: {}", kStart, line, error.message)};
-}
 
 class Macro final : public ChatFunction {
  public:
@@ -77,13 +63,6 @@ ChatValue loop_of(const ChatValue::List& items, std::size_t index) {
   return ChatValue(std::move(loop));
 }
 
-const ChatValue* field_of(const ChatValue::Namespace& fields, std::string_view name) {
-  for (const auto& [key, value] : fields.fields) {
-    if (key == name) return &value;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 ChatValue* ChatScope::find_here(std::string_view name) {
@@ -101,7 +80,11 @@ void ChatScope::set(std::string_view name, ChatValue value) {
   }
 }
 
-// --- statements ---
+Error at_template_line(const Error& error, std::uint32_t line) {
+  constexpr std::string_view kStart = "chat template, line ";
+  if (error.message.starts_with(kStart)) return error;
+  return Error{error.kind, fmt::format("{}{}: {}", kStart, line, error.message)};
+}
 
 Result<TemplateRun::Flow> TemplateRun::run(const TemplateBlock& block, const Scope& scope,
                                            std::string& out) {
@@ -110,7 +93,7 @@ Result<TemplateRun::Flow> TemplateRun::run(const TemplateBlock& block, const Sco
   for (const auto& statement : block) {
     MUSTER_TRY(budget_.spend());
     auto flow = run_statement(*statement, scope, out);
-    if (!flow) return at_line(flow.error(), statement->line);
+    if (!flow) return at_template_line(flow.error(), statement->line);
     if (*flow != Flow::Next) return flow;
   }
   return Flow::Next;
@@ -176,8 +159,8 @@ Result<TemplateRun::Flow> TemplateRun::run_if(const Statement& statement, const 
 }
 
 /// What the loop goes over: with a condition, only the items that meet it.
-Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, const Scope& scope) {
-  const auto whole = MUSTER_TRY(value_of(*statement.expression, scope));
+Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, const ChatValue& whole,
+                                                const Scope& scope) {
   auto items = MUSTER_TRY(elements_of(whole, budget_));
   if (statement.condition == nullptr) return items;
   ChatValue::List kept;
@@ -196,7 +179,8 @@ Result<ChatValue::List> TemplateRun::loop_items(const Statement& statement, cons
 // that one has where the body ends. Source: Jinja 3.1, compiler.py, visit_For.
 Result<TemplateRun::Flow> TemplateRun::run_for(const Statement& statement, const Scope& scope,
                                                std::string& out) {
-  const auto items = MUSTER_TRY(loop_items(statement, scope));
+  const auto whole = MUSTER_TRY(value_of(*statement.expression, scope));
+  const auto items = MUSTER_TRY(loop_items(statement, whole, scope));
   bool was_through = false;
   for (std::size_t i = 0; i < items.size(); ++i) {
     MUSTER_TRY(budget_.spend());
@@ -205,7 +189,10 @@ Result<TemplateRun::Flow> TemplateRun::run_for(const Statement& statement, const
     MUSTER_TRY(unpack(statement.names, inner, items[i]));
     inner->set("loop", loop_of(items, i));
     const auto flow = MUSTER_TRY(run(statement.blocks.front(), inner, out));
-    if (flow == Flow::Break) break;
+    if (flow == Flow::Break) {
+      whole.leave_walk();
+      break;
+    }
     was_through = was_through || flow == Flow::Next;
   }
   if (!was_through && statement.blocks.size() > 1) {
@@ -247,8 +234,8 @@ Status TemplateRun::assign(const Statement& statement, const Scope& scope, ChatV
   if (value.as_namespace() != nullptr) {
     return Error{ErrorKind::Unsupported, "a namespace within a namespace is not known"};
   }
-  MUSTER_TRY(budget_.spend((*fields)->fields.size() * kFieldCost));
   const auto name = target.substr(dot + 1);
+  MUSTER_TRY(pay_for_look_up((*fields)->fields, name, budget_));
   for (auto& [key, field] : (*fields)->fields) {
     if (key != name) continue;
     field = std::move(value);
@@ -327,225 +314,6 @@ Result<ChatValue> TemplateRun::call_macro(const Statement& macro, const Scope& s
   std::string text;
   MUSTER_TRY(run(macro.blocks.front(), inner, text));
   return ChatValue(std::move(text));
-}
-
-// --- expressions ---
-
-Result<ChatValue> TemplateRun::value_of(const Expression& expression, const Scope& scope) {
-  const ChatBudget::Level level(budget_);
-  MUSTER_TRY(budget_.check_depth());
-  MUSTER_TRY(budget_.spend());
-  auto value = value_by_kind(expression, scope);
-  if (!value) return at_line(value.error(), expression.line);
-  const auto checked = budget_.check(*value);
-  if (!checked) return at_line(checked.error(), expression.line);
-  return value;
-}
-
-Result<ChatValue> TemplateRun::value_by_kind(const Expression& expression, const Scope& scope) {
-  const auto part = [&](std::size_t i) { return value_of(*expression.parts[i], scope); };
-  switch (expression.kind) {
-    case Expression::Kind::Constant:
-      return expression.constant;
-    case Expression::Kind::Name:
-      return look_up(expression.text, scope);
-    case Expression::Kind::List:
-    case Expression::Kind::Tuple: {
-      ChatValue::List list;
-      for (std::size_t i = 0; i < expression.parts.size(); ++i) list.push_back(MUSTER_TRY(part(i)));
-      MUSTER_TRY(budget_.take(list.size() * sizeof(ChatValue)));
-      const bool is_tuple = expression.kind == Expression::Kind::Tuple;
-      return is_tuple ? ChatValue::tuple(std::move(list)) : ChatValue(std::move(list));
-    }
-    case Expression::Kind::Map:
-      return map_of(expression, scope);
-    case Expression::Kind::Attribute:
-      return attribute_of(expression, scope);
-    case Expression::Kind::Subscript: {
-      const auto value = MUSTER_TRY(part(0));
-      return element_of(value, MUSTER_TRY(part(1)), budget_);
-    }
-    case Expression::Kind::Slice:
-      return slice_of(expression, scope);
-    case Expression::Kind::Call:
-      return call_of(expression, scope);
-    case Expression::Kind::Filter: {
-      const auto value = MUSTER_TRY(part(0));
-      const auto arguments = MUSTER_TRY(arguments_of(expression.arguments, scope));
-      return apply_filter(expression.text, value, arguments, budget_);
-    }
-    case Expression::Kind::Test: {
-      const auto value = MUSTER_TRY(part(0));
-      const auto arguments = MUSTER_TRY(arguments_of(expression.arguments, scope));
-      return ChatValue(MUSTER_TRY(apply_test(expression.text, value, arguments, budget_)));
-    }
-    case Expression::Kind::Not:
-      return ChatValue(!is_true(MUSTER_TRY(part(0))));
-    case Expression::Kind::And:
-    case Expression::Kind::Or:
-    case Expression::Kind::Conditional:
-      return choice_of(expression, scope);
-    case Expression::Kind::Compare:
-      return comparison_of(expression, scope);
-    case Expression::Kind::Unary: {
-      const auto value = MUSTER_TRY(part(0));
-      return apply_operator(expression.text, ChatValue(std::int64_t{0}), value, budget_);
-    }
-    case Expression::Kind::Binary: {
-      const auto left = MUSTER_TRY(part(0));
-      return apply_operator(expression.text, left, MUSTER_TRY(part(1)), budget_);
-    }
-  }
-  return ChatValue();
-}
-
-/// What one of the parts decides.
-Result<ChatValue> TemplateRun::choice_of(const Expression& expression, const Scope& scope) {
-  if (expression.kind == Expression::Kind::Conditional) {
-    const auto test = MUSTER_TRY(value_of(*expression.parts[1], scope));
-    if (is_true(test)) return value_of(*expression.parts[0], scope);
-    if (expression.parts[2] != nullptr) return value_of(*expression.parts[2], scope);
-    return ChatValue(ChatValue::Undefined{"the value of an if without else"});
-  }
-  auto left = MUSTER_TRY(value_of(*expression.parts[0], scope));
-  if (is_true(left) == (expression.kind == Expression::Kind::Or)) return left;
-  return value_of(*expression.parts[1], scope);
-}
-
-// A name that is nowhere is undefined and no error: templates ask for optional variables.
-Result<ChatValue> TemplateRun::look_up(std::string_view name, const Scope& scope) {
-  for (auto* at = scope.get(); at != nullptr; at = at->parent.get()) {
-    MUSTER_TRY(budget_.spend(at->names.size()));
-    if (const auto* found = at->find_here(name)) return *found;
-  }
-  return ChatValue(ChatValue::Undefined{std::string(name)});
-}
-
-Result<ChatValue> TemplateRun::map_of(const Expression& expression, const Scope& scope) {
-  ChatValue::Map map;
-  for (std::size_t i = 0; i + 1 < expression.parts.size(); i += 2) {
-    const auto key = MUSTER_TRY(value_of(*expression.parts[i], scope));
-    auto value = MUSTER_TRY(value_of(*expression.parts[i + 1], scope));
-    const auto* text = key.as_text();
-    if (text == nullptr) {
-      return Error{ErrorKind::Unsupported,
-                   fmt::format("a key that is no text but {}", kind_name(key))};
-    }
-    MUSTER_TRY(budget_.take(sizeof(ChatValue) + text->size()));
-    MUSTER_TRY(budget_.spend(map.size()));
-    const auto same = std::find_if(map.begin(), map.end(),
-                                   [&](const auto& entry) { return entry.first == *text; });
-    if (same == map.end()) {
-      map.emplace_back(*text, std::move(value));
-    } else {
-      same->second = std::move(value);
-    }
-  }
-  return ChatValue(std::move(map));
-}
-
-// A method that is not called would be a function in Python. A template that prints one is broken,
-// and one that asks whether it is defined would be told otherwise, so it is refused.
-Result<ChatValue> TemplateRun::attribute_of(const Expression& expression, const Scope& scope) {
-  const auto value = MUSTER_TRY(value_of(*expression.parts[0], scope));
-  if (const auto* fields = value.as_namespace()) {
-    MUSTER_TRY(budget_.spend((*fields)->fields.size() * kFieldCost));
-    if (const auto* field = field_of(**fields, expression.text)) return *field;
-    return ChatValue(ChatValue::Undefined{expression.text});
-  }
-  if (has_method(value, expression.text)) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("a method that is not called: {}", expression.text)};
-  }
-  if (value.as_map() != nullptr || value.is_undefined()) {
-    return element_of(value, ChatValue(expression.text), budget_);
-  }
-  return ChatValue(ChatValue::Undefined{expression.text});
-}
-
-Result<ChatValue> TemplateRun::slice_of(const Expression& expression, const Scope& scope) {
-  const auto value = MUSTER_TRY(value_of(*expression.parts[0], scope));
-  std::optional<std::int64_t> bounds[3];
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (expression.parts[i + 1] == nullptr) continue;
-    const auto bound = MUSTER_TRY(value_of(*expression.parts[i + 1], scope));
-    if (bound.is_none()) continue;
-    if (bound.as_integer() == nullptr) {
-      return invalid_error(fmt::format("a slice takes integers, not {}", kind_name(bound)));
-    }
-    bounds[i] = *bound.as_integer();
-  }
-  const auto step = bounds[2].value_or(1);
-  if (step == 0) return invalid_error("a slice with a step of 0");
-  if (const auto* list = value.as_list()) {
-    const auto places = slice_places(list->size(), bounds[0], bounds[1], step);
-    MUSTER_TRY(budget_.take(places.size() * sizeof(ChatValue)));
-    ChatValue::List taken;
-    for (const auto place : places) taken.push_back((*list)[place]);
-    return value.is_tuple() ? ChatValue::tuple(std::move(taken)) : ChatValue(std::move(taken));
-  }
-  if (const auto* text = value.as_text()) {
-    MUSTER_TRY(budget_.take(text->size()));
-    const auto begins = character_places(*text);
-    std::string taken;
-    for (const auto place : slice_places(begins.size() - 1, bounds[0], bounds[1], step)) {
-      taken.append(*text, begins[place], begins[place + 1] - begins[place]);
-    }
-    return ChatValue(std::move(taken));
-  }
-  if (value.is_undefined()) return invalid_error(value.as_undefined()->name + " is undefined");
-  return invalid_error(fmt::format("a slice of {}", kind_name(value)));
-}
-
-Result<ChatArguments> TemplateRun::arguments_of(const TemplateArguments& arguments,
-                                                const Scope& scope) {
-  ChatArguments values;
-  for (const auto& each : arguments.values) {
-    values.values.push_back(MUSTER_TRY(value_of(*each, scope)));
-  }
-  for (const auto& [name, each] : arguments.named) {
-    values.named.emplace_back(name, MUSTER_TRY(value_of(*each, scope)));
-  }
-  return values;
-}
-
-// A call on an attribute is a method unless the attribute holds a function; the object is evaluated
-// once.
-Result<ChatValue> TemplateRun::call_of(const Expression& expression, const Scope& scope) {
-  const auto& callee = *expression.parts[0];
-  if (callee.kind == Expression::Kind::Attribute) {
-    const auto object = MUSTER_TRY(value_of(*callee.parts[0], scope));
-    const auto arguments = MUSTER_TRY(arguments_of(expression.arguments, scope));
-    const ChatValue* field = object.find(callee.text);
-    if (const auto* fields = object.as_namespace()) field = field_of(**fields, callee.text);
-    const auto* function = field == nullptr ? nullptr : field->as_function();
-    if (function != nullptr) return function->call(arguments, budget_);
-    return call_method(object, callee.text, arguments, budget_);
-  }
-  const auto value = MUSTER_TRY(value_of(callee, scope));
-  const auto* function = value.as_function();
-  if (function != nullptr) {
-    const auto arguments = MUSTER_TRY(arguments_of(expression.arguments, scope));
-    return function->call(arguments, budget_);
-  }
-  if (value.is_undefined()) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("a function that is not known: {}", value.as_undefined()->name)};
-  }
-  return invalid_error(fmt::format("a call of {}", kind_name(value)));
-}
-
-// A chain ends at the first comparison that fails, and what stands behind it is not evaluated.
-Result<ChatValue> TemplateRun::comparison_of(const Expression& expression, const Scope& scope) {
-  auto left = MUSTER_TRY(value_of(*expression.parts[0], scope));
-  for (std::size_t i = 0; i < expression.operators.size(); ++i) {
-    auto right = MUSTER_TRY(value_of(*expression.parts[i + 1], scope));
-    if (!MUSTER_TRY(compare_values(expression.operators[i], left, right, budget_))) {
-      return ChatValue(false);
-    }
-    left = std::move(right);
-  }
-  return ChatValue(true);
 }
 
 }  // namespace muster

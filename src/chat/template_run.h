@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,7 +25,10 @@ struct ChatScope {
   void set(std::string_view name, ChatValue value);
 };
 
-/// Runs a template's statements.
+/// The error with the line before its message, unless that has one.
+Error at_template_line(const Error& error, std::uint32_t line);
+
+/// Runs a template's statements, and evaluates their expressions (template_values.cpp).
 ///
 /// Owner: one rendering; not thread-safe. Errors: those of `ChatTemplate::render`.
 class TemplateRun {
@@ -50,7 +55,8 @@ class TemplateRun {
                              std::string& out);
   Result<Flow> run_if(const TemplateStatement& statement, const Scope& scope, std::string& out);
   Result<Flow> run_for(const TemplateStatement& statement, const Scope& scope, std::string& out);
-  Result<ChatValue::List> loop_items(const TemplateStatement& statement, const Scope& scope);
+  Result<ChatValue::List> loop_items(const TemplateStatement& statement, const ChatValue& whole,
+                                     const Scope& scope);
   Status assign(const TemplateStatement& statement, const Scope& scope, ChatValue value);
   Status unpack(const std::vector<std::string>& names, const Scope& scope, const ChatValue& value);
   Status append(std::string_view text, std::string& out);

@@ -23,6 +23,12 @@ bool is_space(UChar32 c) {
   return (c >= 0x2000 && c <= 0x200A) || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+/// Whether a line ends there. Source: as leading_space_size, _PyUnicode_IsLinebreak.
+bool ends_line(UChar32 c) {
+  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+         c == 0x2029;
+}
+
 struct Character {
   UChar32 code_point;
   std::size_t size;
@@ -71,6 +77,32 @@ std::size_t trailing_size(std::string_view text, const Takes& takes) {
     size += next.size;
   }
   return size;
+}
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
+
+/// Where the first character at or behind a byte begins; the text's size: there is none.
+std::size_t character_from(std::string_view text, std::size_t at) {
+  while (at < text.size() && !begins_character(text[at])) ++at;
+  return at;
+}
+
+/// The places of the first and behind the last item of a slice, in the direction of its step.
+struct SliceBounds {
+  std::int64_t first;
+  std::int64_t last;
+};
+
+/// Source: CPython 3.11, PySlice_AdjustIndices.
+SliceBounds slice_bounds(std::size_t count, std::optional<std::int64_t> begin,
+                         std::optional<std::int64_t> end, std::int64_t step) {
+  const auto size = static_cast<std::int64_t>(count);
+  const auto placed = [&](std::optional<std::int64_t> at, std::int64_t absent) {
+    if (!at) return absent;
+    if (*at < 0) return std::max(*at + size, std::int64_t{step < 0 ? -1 : 0});
+    return std::min(*at, step < 0 ? size - 1 : size);
+  };
+  return {placed(begin, step < 0 ? size - 1 : 0), placed(end, step < 0 ? -1 : size)};
 }
 
 icu::UnicodeString wide(std::string_view text) {
@@ -141,35 +173,65 @@ std::string title_text(std::string_view text) {
 std::vector<std::size_t> character_places(std::string_view text) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) places.push_back(i);
+    if (begins_character(text[i])) places.push_back(i);
   }
   places.push_back(text.size());
   return places;
 }
 
 std::size_t character_count(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::optional<std::string_view> character_at(std::string_view text, std::int64_t place) {
+  const auto count = static_cast<std::int64_t>(character_count(text));
+  auto left = place < 0 ? place + count : place;
+  if (left < 0 || left >= count) return std::nullopt;
+  auto at = character_from(text, 0);
+  for (; left > 0; --left) at = character_from(text, at + 1);
+  return text.substr(at, character_from(text, at + 1) - at);
 }
 
 std::vector<std::size_t> slice_places(std::size_t count, std::optional<std::int64_t> begin,
                                       std::optional<std::int64_t> end, std::int64_t step) {
-  // Source: CPython 3.11, PySlice_AdjustIndices.
-  const auto size = static_cast<std::int64_t>(count);
-  const auto placed = [&](std::optional<std::int64_t> at, std::int64_t absent) {
-    if (!at) return absent;
-    if (*at < 0) return std::max(*at + size, std::int64_t{step < 0 ? -1 : 0});
-    return std::min(*at, step < 0 ? size - 1 : size);
-  };
-  const auto first = placed(begin, step < 0 ? size - 1 : 0);
-  const auto last = placed(end, step < 0 ? -1 : size);
+  const auto bounds = slice_bounds(count, begin, end, step);
   std::vector<std::size_t> places;
-  for (auto i = first; step < 0 ? i > last : i < last;) {
+  for (auto i = bounds.first; step < 0 ? i > bounds.last : i < bounds.last;) {
     places.push_back(static_cast<std::size_t>(i));
     if (__builtin_add_overflow(i, step, &i)) break;
   }
   return places;
+}
+
+// Walks towards the end of the slice, forwards or backwards, as a list of places would be eight
+// times as large as the text.
+std::string sliced_text(std::string_view text, std::optional<std::int64_t> begin,
+                        std::optional<std::int64_t> end, std::int64_t step) {
+  const auto count = character_count(text);
+  const auto bounds = slice_bounds(count, begin, end, step);
+  std::string out;
+  if (step > 0) {
+    auto at = character_from(text, 0);
+    for (std::int64_t i = 0; i < bounds.last; ++i) {
+      const auto next = character_from(text, at + 1);
+      if (i >= bounds.first && (i - bounds.first) % step == 0) {
+        out.append(text.substr(at, next - at));
+      }
+      at = next;
+    }
+    return out;
+  }
+  auto at = text.size();
+  for (auto i = static_cast<std::int64_t>(count) - 1; i > bounds.last; --i) {
+    const auto next = at;
+    do {
+      --at;
+    } while (!begins_character(text[at]));
+    if (i <= bounds.first && (i - bounds.first) % step == 0) {
+      out.append(text.substr(at, next - at));
+    }
+  }
+  return out;
 }
 
 // memmem's time is linear whatever the texts are; that of std::string::find is their product.
@@ -182,9 +244,26 @@ std::size_t find_text(std::string_view text, std::string_view part, std::size_t 
 }
 
 std::size_t find_last_text(std::string_view text, std::string_view part) {
+  if (part.size() > text.size()) return std::string_view::npos;  // before either is copied
   const std::string backwards(text.rbegin(), text.rend());
   const auto found = find_text(backwards, std::string(part.rbegin(), part.rend()), 0);
   return found == std::string_view::npos ? found : text.size() - found - part.size();
+}
+
+TextLine first_line(std::string_view text) {
+  const auto size = leading_size(text, [](UChar32 c) { return !ends_line(c); });
+  if (size == text.size()) return {text, size};
+  const auto end = text.substr(size);
+  return {text.substr(0, size), size + (end.starts_with("\r\n") ? 2 : first_of(end).size)};
+}
+
+// Source: CPython 3.11, unicode_isdigit: also what has a digit's value without being a decimal one.
+bool is_digits(std::string_view text) {
+  const auto size = leading_size(text, [](UChar32 c) {
+    const auto kind = u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE);
+    return kind == U_NT_DECIMAL || kind == U_NT_DIGIT;
+  });
+  return !text.empty() && size == text.size();
 }
 
 std::size_t most_parts(std::string_view text, std::optional<std::string_view> separator) {
@@ -211,11 +290,13 @@ std::string replaced_text(std::string_view text, std::string_view from, std::str
   auto left = count && *count >= 0 ? *count : INT64_MAX;
   std::string out;
   if (from.empty()) {
-    const auto places = character_places(text);
-    for (std::size_t i = 0; i < places.size(); ++i) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const auto next = character_from(text, begin + 1);
       if (left-- > 0) out.append(to);
-      if (i + 1 < places.size()) out.append(text.substr(places[i], places[i + 1] - places[i]));
+      out.append(text.substr(begin, next - begin));
+      begin = next;
     }
+    if (left > 0) out.append(to);
     return out;
   }
   std::size_t at = 0;
@@ -228,7 +309,8 @@ std::string replaced_text(std::string_view text, std::string_view from, std::str
   return out.append(text.substr(at));
 }
 
-// Without a separator white space separates in runs, and none of it is left at the ends.
+// Without a separator white space separates in runs, and none of it is left at the ends but behind
+// the part at which the count ends.
 std::vector<std::string> split_text(std::string_view text,
                                     std::optional<std::string_view> separator,
                                     std::optional<std::int64_t> count) {
@@ -248,7 +330,7 @@ std::vector<std::string> split_text(std::string_view text,
     text.remove_prefix(leading_space_size(text));
     if (text.empty()) return parts;
     if (left-- <= 0) {
-      parts.emplace_back(text.substr(0, text.size() - trailing_space_size(text)));
+      parts.emplace_back(text);
       return parts;
     }
     const auto size = leading_size(text, [](UChar32 c) { return !is_space(c); });

@@ -32,6 +32,7 @@ TEST(TextWork, PlacesOfATextAreThoseOfPythonsFind) {
   EXPECT_EQ(find_last_text("abcabc", "abc"), 3U);
   EXPECT_EQ(find_last_text("abcabc", ""), 6U);
   EXPECT_EQ(find_last_text("abcabc", "x"), std::string_view::npos);
+  EXPECT_EQ(find_last_text("abc", "abcd"), std::string_view::npos);
 }
 
 TEST(TextWork, NoSplitHasMorePartsThanAreForeseen) {
@@ -59,16 +60,58 @@ TEST(TextWork, SlicesFollowPython) {
   EXPECT_EQ(slice_places(4, 1, {}, INT64_MAX), Places{1});
 }
 
+TEST(TextWork, SlicesOfTextsFollowPython) {
+  EXPECT_EQ(sliced_text("aé中😀", {}, {}, 1), "aé中😀");
+  EXPECT_EQ(sliced_text("aé中😀", 1, -1, 1), "é中");
+  EXPECT_EQ(sliced_text("aé中😀", {}, {}, -1), "😀中éa");
+  EXPECT_EQ(sliced_text("aé中😀", -99, 99, 2), "a中");
+  EXPECT_EQ(sliced_text("aé中😀", 99, {}, -3), "😀a");
+  EXPECT_EQ(sliced_text("aé中😀", 3, 1, 1), "");
+  EXPECT_EQ(sliced_text("aé中😀", 1, 3, -1), "");
+  EXPECT_EQ(sliced_text("aé中😀", 2, 0, -1), "中é");
+  EXPECT_EQ(sliced_text("aé中😀", 1, {}, INT64_MAX), "é");
+  EXPECT_EQ(sliced_text("aé中😀", -1, {}, INT64_MIN), "😀");
+  EXPECT_EQ(sliced_text("", {}, {}, -1), "");
+  EXPECT_EQ(character_at("aé中😀", 1), "é");
+  EXPECT_EQ(character_at("aé中😀", -1), "😀");
+  EXPECT_EQ(character_at("aé中😀", -4), "a");
+  EXPECT_EQ(character_at("aé中😀", 4), std::nullopt);
+  EXPECT_EQ(character_at("aé中😀", -5), std::nullopt);
+  EXPECT_EQ(character_at("", 0), std::nullopt);
+}
+
 TEST(TextWork, SplittingAndReplacingFollowPython) {
   EXPECT_EQ(split_text("  a b\u3000c ", {}, {}), (Parts{"a", "b", "c"}));
-  EXPECT_EQ(split_text(" a b c ", {}, 1), (Parts{"a", "b c"}));
+  EXPECT_EQ(split_text(" a b c ", {}, 1), (Parts{"a", "b c "}));
+  EXPECT_EQ(split_text(" a b ", {}, 0), (Parts{"a b "}));
   EXPECT_EQ(split_text("a--b--", "--", {}), (Parts{"a", "b", ""}));
   EXPECT_EQ(split_text("a-b-c", "-", 1), (Parts{"a", "b-c"}));
   EXPECT_EQ(split_text("", {}, {}), Parts{});
   EXPECT_EQ(split_text("", "-", {}), Parts{""});
   EXPECT_EQ(replaced_text("aaa", "aa", "b", {}), "ba");
   EXPECT_EQ(replaced_text("é", "", "-", {}), "-é-");
+  EXPECT_EQ(replaced_text("éa", "", "-", 2), "-é-a");
+  EXPECT_EQ(replaced_text("", "", "-", {}), "-");
   EXPECT_EQ(replaced_text("aaa", "a", "b", 2), "bba");
+}
+
+TEST(TextWork, LinesEndWherePythonEndsThem) {
+  Parts lines;
+  const std::string text = "a\r\nb\u2028c\x0c\x0b\x1c\x1d\x1e\u2029\u0085\rd\x1f\n";
+  for (std::string_view left = text; !left.empty();) {
+    const auto line = first_line(left);
+    lines.emplace_back(line.text);
+    left.remove_prefix(line.size);
+  }
+  EXPECT_EQ(lines, (Parts{"a", "b", "c", "", "", "", "", "", "", "", "d\x1f"}));
+}
+
+TEST(TextWork, DigitsArePythons) {
+  EXPECT_TRUE(is_digits("0129"));
+  EXPECT_TRUE(is_digits("\u00b2\u0663"));  // a superscript two, an Arabic three
+  EXPECT_FALSE(is_digits("\u00bd"));       // a half
+  EXPECT_FALSE(is_digits("1.5"));
+  EXPECT_FALSE(is_digits(""));
 }
 
 TEST(TextWork, EscapesAreResolved) {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <variant>
 
 #include "chat/function.h"
 
@@ -104,7 +106,30 @@ ChatValue ChatValue::tuple(List list) {
   return value;
 }
 
+ChatValue ChatValue::iterator(List list) {
+  ChatValue value;
+  value.value_ = std::make_shared<Iterator>(Iterator{items_of(std::move(list), false)});
+  return value;
+}
+
+Result<ChatValue::List> ChatValue::walk() const {
+  auto& walked = *std::get<std::shared_ptr<Iterator>>(value_);
+  if (walked.state == Iterator::State::Left) {
+    return Error{ErrorKind::Unsupported, "what is left of an iterator is not known"};
+  }
+  if (std::exchange(walked.state, Iterator::State::Spent) == Iterator::State::Spent) {
+    return List();
+  }
+  return walked.items->list;
+}
+
+void ChatValue::leave_walk() const {
+  const auto* walked = std::get_if<std::shared_ptr<Iterator>>(&value_);
+  if (walked != nullptr) (*walked)->state = Iterator::State::Left;
+}
+
 ChatValue::Measure ChatValue::measure() const {
+  if (const auto* walked = pointer_of<std::shared_ptr<Iterator>>()) return walked->items->measure;
   if (const auto* items = pointer_of<std::shared_ptr<const Items>>()) return items->measure;
   if (const auto* entries = pointer_of<std::shared_ptr<const Entries>>()) return entries->measure;
   const auto* text = as_text();
@@ -144,10 +169,11 @@ std::string_view kind_name(const ChatValue& value) {
   if (value.as_text() != nullptr) return "str";
   if (value.as_list() != nullptr) return value.is_tuple() ? "tuple" : "list";
   if (value.as_map() != nullptr) return "dict";
+  if (value.is_iterator()) return "iterator";
   return value.as_namespace() != nullptr ? "namespace" : "function";
 }
 
-// Functions and namespaces are true, as objects are in Python.
+// Functions, namespaces and iterators are true, as objects are in Python.
 bool is_true(const ChatValue& value) {
   if (const auto number = number_of(value)) return *number != 0;
   if (const auto* text = value.as_text()) return !text->empty();

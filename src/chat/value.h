@@ -18,7 +18,7 @@ class ChatFunction;
 /// what only a running template has: undefined values, namespaces and functions.
 ///
 /// A copy shares texts, lists and maps with its original; nothing ever changes them. The fields of
-/// a namespace can change, for all that share it.
+/// a namespace can change, for all that share it, and an iterator is gone over once for all.
 class ChatValue {
  public:
   using List = std::vector<ChatValue>;
@@ -52,6 +52,10 @@ class ChatValue {
   /// A list that prints in round brackets.
   static ChatValue tuple(List list);
 
+  /// What map, select, reverse and their like make: true whatever it holds, without a length or
+  /// places, and gone over once.
+  static ChatValue iterator(List list);
+
   /// Of equal keys the last value stays, as in Python.
   /// Errors: InvalidArgument for broken JSON, an integer beyond 64 bits, or nesting above 64.
   static Result<ChatValue> parse(std::string_view json);
@@ -71,6 +75,13 @@ class ChatValue {
     const auto* items = pointer_of<std::shared_ptr<const Items>>();
     return items != nullptr && items->is_tuple;
   }
+  bool is_iterator() const { return std::holds_alternative<std::shared_ptr<Iterator>>(value_); }
+  /// The items of an iterator the first time, none after that.
+  /// Errors: Unsupported where the first walk was left, as what remains is not known.
+  Result<List> walk() const;
+  /// The walk over an iterator has ended before its last item; nothing for another kind.
+  void leave_walk() const;
+
   const Map* as_map() const {
     const auto* entries = pointer_of<std::shared_ptr<const Entries>>();
     return entries == nullptr ? nullptr : &entries->map;
@@ -106,6 +117,11 @@ class ChatValue {
     Map map;
     Measure measure = {};
   };
+  struct Iterator {
+    enum class State : std::uint8_t { Fresh, Left, Spent };
+    std::shared_ptr<const Items> items;
+    State state = State::Fresh;
+  };
   static std::shared_ptr<const Items> items_of(List list, bool is_tuple);
   static std::shared_ptr<const Entries> entries_of(Map map);
 
@@ -117,7 +133,8 @@ class ChatValue {
 
   std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<const std::string>,
                std::shared_ptr<const Items>, std::shared_ptr<const Entries>, Undefined,
-               std::shared_ptr<Namespace>, std::shared_ptr<const ChatFunction>>
+               std::shared_ptr<Namespace>, std::shared_ptr<const ChatFunction>,
+               std::shared_ptr<Iterator>>
       value_;
 };
 

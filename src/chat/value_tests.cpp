@@ -66,7 +66,8 @@ bool has_kind(std::string_view name, const ChatValue& value) {
   if (name == "callable") return value.as_function() != nullptr;
   const bool is_list = value.as_list() != nullptr || value.as_map() != nullptr ||
                        value.as_text() != nullptr || value.is_undefined();
-  if (name == "iterable" || name == "sequence") return is_list;
+  if (name == "iterable") return is_list || value.is_iterator();
+  if (name == "sequence") return is_list;
   // A text with letters, all of the case.
   const auto text = text_of(value);
   if (name == "lower") return text == lower_text(text) && text != upper_text(text);
@@ -104,7 +105,8 @@ Result<bool> apply_test(std::string_view name, const ChatValue& value,
     return is_multiple(value, divisor == nullptr || *divisor == INT64_MIN ? 0 : std::abs(*divisor),
                        0);
   }
-  if (name == "lower" || name == "upper") MUSTER_TRY(budget.take(value.measure().weight));
+  if (name == "lower" || name == "upper")
+    MUSTER_TRY(budget.take(value.measure().weight * kCaseCost));
   return has_kind(name, value);
 }
 

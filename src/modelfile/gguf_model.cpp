@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -203,14 +204,14 @@ std::string module_of(const ModelUnit& unit, const std::string& tensor) {
 
 Status group(const GgufHeader& header, ModelDescription& model) {
   model.units = make_chain(model.shape);
+  std::set<std::pair<std::size_t, std::string>> modules;  // of all units, for the look-up
   for (const auto& tensor : header.tensors) {
-    auto& unit = model.units[unit_index(model.shape, tensor.name)];
+    const auto index = unit_index(model.shape, tensor.name);
+    auto& unit = model.units[index];
     unit.tensors.push_back(static_cast<std::uint32_t>(model.tensors.size()));
     unit.stored_bytes += tensor.size;
-    const auto module = module_of(unit, tensor.name);
-    if (std::find(unit.modules.begin(), unit.modules.end(), module) == unit.modules.end()) {
-      unit.modules.push_back(module);
-    }
+    auto module = module_of(unit, tensor.name);
+    if (modules.emplace(index, module).second) unit.modules.push_back(std::move(module));
     // The reverse of ggml's order, as everywhere else: the fastest dimension last.
     model.tensors.push_back({tensor.name, std::string(tensor.type->name),
                              std::vector<std::int64_t>(tensor.shape.rbegin(), tensor.shape.rend()),

@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "modelfile/family_table.h"
 #include "modelfile/unit_names.h"
@@ -21,11 +23,10 @@ void add_module(ModelUnit& unit, const std::string& module) {
   }
 }
 
-void add_tensor(ModelUnit& unit, std::uint32_t index, const WeightTensor& tensor,
-                const std::string& module) {
-  unit.tensors.push_back(index);
-  unit.stored_bytes += tensor.bytes;
-  add_module(unit, module);
+// The index in the chain of Embedding, blocks, Head.
+std::size_t unit_index(const UnitNames::Place& place, std::size_t unit_count) {
+  if (place.kind == UnitKind::Embedding) return 0;
+  return place.kind == UnitKind::Head ? unit_count - 1 : std::size_t{1} + place.layer;
 }
 
 /// Modules that have no tensor of their own and still stand in the class: a device map names them.
@@ -119,12 +120,15 @@ std::uint64_t table_bytes(const TransformerConfig& config, const UnitNames& name
 Status group_into_units(const TransformerConfig& config, ModelDescription& model) {
   const UnitNames names(config);
   model.units = make_chain(config, names);
+  // Of all units: a file may name a million modules that no family has, all of them in the head.
+  std::set<std::pair<std::size_t, std::string>> modules;
   for (std::uint32_t i = 0; i < model.tensors.size(); ++i) {
     const auto place = names.place(model.tensors[i].name);
-    auto& unit = place.kind == UnitKind::Embedding ? model.units.front()
-                 : place.kind == UnitKind::Head    ? model.units.back()
-                                                   : model.units[1 + place.layer];
-    add_tensor(unit, i, model.tensors[i], place.module);
+    const auto index = unit_index(place, model.units.size());
+    auto& unit = model.units[index];
+    unit.tensors.push_back(i);
+    unit.stored_bytes += model.tensors[i].bytes;
+    if (modules.emplace(index, place.module).second) unit.modules.push_back(place.module);
   }
   for (const auto& unit : model.units) {
     if (unit.kind == UnitKind::Head || !unit.tensors.empty()) continue;

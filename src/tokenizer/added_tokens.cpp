@@ -13,6 +13,10 @@
 namespace muster {
 namespace {
 
+// A trie has a node for each byte, which takes some seventy. Models with a hundred thousand added
+// tokens have 3 MB of them.
+constexpr std::size_t kTextBytesMax = std::size_t{16} << 20;
+
 bool ends_with_word(std::string_view text) {
   return !text.empty() &&
          is_in_class(utf8_char_before(text, text.size()).code_point, CharacterClass::Word);
@@ -136,6 +140,7 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, con
   AddedTokens added;
   // The file states ids too, but the library counts on from the size of the vocabulary.
   added.next_id_ = static_cast<TokenId>(model.vocabulary().count());
+  std::size_t text_bytes = 0;
   for (const AddedToken& token : tokens) {
     if (token.content.empty()) {
       continue;
@@ -145,6 +150,12 @@ Result<AddedTokens> AddedTokens::make(const std::vector<AddedToken>& tokens, con
     if (token.normalized && normalizer != nullptr) {
       std::string spare;
       normalizer->normalize(text, spare, SegmentEdges{});
+    }
+    text_bytes += text.size();
+    if (text_bytes > kTextBytesMax) {
+      return Error{
+          ErrorKind::Unsupported,
+          "tokenizer.json: the added tokens have more bytes than " + std::to_string(kTextBytesMax)};
     }
     added.ids_[token.content] = id;
     added.entries_[id] = Entry{token, text};

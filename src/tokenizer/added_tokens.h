@@ -79,7 +79,8 @@ class AddedTokens {
 
   /// `model` gives the ids of contents that it knows; `normalizer` may be null.
   ///
-  /// Errors: Unsupported for two tokens that come out equal, or one that comes out empty.
+  /// Errors: Unsupported for two tokens that come out equal, one that comes out empty, or more than
+  /// 16 MiB of them.
   static Result<AddedTokens> make(const std::vector<AddedToken>& tokens, const Model& model,
                                   const Normalizer* normalizer);
 

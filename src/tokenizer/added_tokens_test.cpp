@@ -104,6 +104,17 @@ TEST(AddedTokens, AreRefusedWhenTwoBecomeTheSame) {
   EXPECT_EQ(made.error().message, "tokenizer.json: two added tokens are the same text: a");
 }
 
+// Their tries would take 1.4 GB.
+TEST(AddedTokens, OfManyBytesAreRefused) {
+  const std::size_t nine_mb = std::size_t{9} << 20;
+  const std::vector<AddedToken> tokens{{.content = std::string(nine_mb, 'a')},
+                                       {.content = std::string(nine_mb, 'b')}};
+  const auto made = AddedTokens::make(tokens, *model_of({"[UNK]"}), nullptr);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, ErrorKind::Unsupported);
+  EXPECT_EQ(made.error().message, "tokenizer.json: the added tokens have more bytes than 16777216");
+}
+
 TEST(AddedTokens, SayWhetherTextsMayBeCut) {
   EXPECT_TRUE(added({{.content = "a b", .rstrip = true}}).allows_cuts());
   EXPECT_TRUE(added({{.content = "<s>", .lstrip = true, .normalized = true}}).allows_cuts());
