@@ -269,9 +269,8 @@ TEST_F(DecoderFleetTest, AWorkerThatAnswersItsCanaryOtherwiseIsGivenNoStream) {
   });
   ::setenv("COUNTING_WORKER", "wrong_canary", 1);
   ::kill(*fleet_->groups()[0].pid, SIGKILL);
-  run_until([&] {
-    return notices_.find("it gave a wrong answer to its canary") != std::string::npos;
-  });
+  run_until(
+      [&] { return notices_.find("it gave a wrong answer to its canary") != std::string::npos; });
   EXPECT_FALSE(fleet_->groups()[0].state == DecoderGroupView::State::Ready);
   const auto id = fleet_->submit({.ids = {10}, .token_limit = 4});
   run();

@@ -74,8 +74,8 @@ class DecoderWorkersTest : public testing::Test, protected DecoderWorkerClient {
     Tokens tokens;
     tokens.tokens.assign(4, token);
     ASSERT_TRUE(say(group, MessageType::Tokens, encode(tokens)));
-    ASSERT_TRUE(say(group, MessageType::Finished, encode(Finished{FinishReason::Length}),
-                    kCanarySequence));
+    ASSERT_TRUE(
+        say(group, MessageType::Finished, encode(Finished{FinishReason::Length}), kCanarySequence));
   }
   void die(std::size_t group, const WorkerDeath& death) {
     processes_->groups[group].death = death;

@@ -83,8 +83,8 @@ Result<MemoryLimits> limits_of(std::string_view max_memory, const std::string& p
     std::vector<Device> meant;
     std::ranges::copy_if(devices, std::back_inserter(meant), is_it, &Device::name);
     if (meant.size() > 1) {
-      return invalid_error(fmt::format("{}: {} is one of {}: write its whole name", place, key,
-                                       names_of(meant)));
+      return invalid_error(
+          fmt::format("{}: {} is one of {}: write its whole name", place, key, names_of(meant)));
     }
     if (meant.empty()) continue;
     if (!limits.emplace(meant.front().name(), *bytes).second) {
