@@ -72,12 +72,18 @@ std::string point_verdict(const BenchPoint& point) {
   const auto& summary = point.trials.front().summary;
   if (point.trials.size() > 1) {
     const auto figures = trial_figures(point);
-    const auto rate = mean_over_trials(figures.at("throughput"), kUsualConfidence);
+    const auto rates = figures.find("throughput");
+    if (rates == figures.end()) {
+      return fmt::format("{}: no rate, {} trials", point.load, point.trials.size());
+    }
+    const auto rate = mean_over_trials(rates->second, kUsualConfidence);
     return fmt::format("{}: {}/s ({} to {}), {} trials", point.load, rate_text(rate.mean),
                        rate_text(rate.low), rate_text(rate.high), point.trials.size());
   }
   if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(summary));
-  return fmt::format("{}: {}/s, {}, {}; {}", point.load, rate_text(summary.answered_per_second),
+  return fmt::format("{}: {}, {}, {}; {}", point.load,
+                     summary.counted_seconds > 0 ? rate_text(summary.answered_per_second) + "/s"
+                                                 : std::string("no rate"),
                      percentile_words(*summary.latency, kMedian, "p50"),
                      percentile_words(*summary.latency, kTail, "p99"), failures_words(summary));
 }
@@ -177,6 +183,7 @@ std::string requests_line(const TrialSummary& summary) {
   for (const auto& [name, count] : summary.failed) {
     line += fmt::format(", {} {}", with_thousands(count), name);
   }
+  if (summary.counted_seconds <= 0) return line + "; no rate\n";
   if (summary.offered_per_second) {
     line += fmt::format("; {}/s offered, {}/s sent", rate_text(*summary.offered_per_second),
                         rate_text(summary.sent_per_second));

@@ -80,6 +80,16 @@ TEST(BenchText, ShowsMeansOverTrials) {
   EXPECT_NE(text.find("latency_p50 (ms)   21.0"), std::string::npos) << text;
 }
 
+// All requests of a trace may be meant for one moment, and nothing was sent for any time.
+TEST(BenchText, ALoadOfOneMomentHasNoRate) {
+  auto one = trial(0.02);
+  one.summary.counted_seconds = 0;
+  EXPECT_EQ(first_line(bench_text(result({one, one}), 80)), "poisson 50/s: no rate, 2 trials");
+  const auto text = bench_text(result({one}), 80);
+  EXPECT_TRUE(text.starts_with("poisson 50/s: no rate, p50 20.0 ms")) << text;
+  EXPECT_NE(text.find("requests: 500 sent, 500 answered; no rate\n"), std::string::npos) << text;
+}
+
 TEST(BenchText, ShowsObjectivesAndPeaks) {
   auto made = result({trial(0.02)});
   made.points[0].objectives = judge_objectives(*parse_objectives("latency_p50<10ms"),
