@@ -27,6 +27,12 @@ constexpr double kReconnectSeconds = 0.1;
 constexpr std::uint32_t kOpenAtStart = 16;
 constexpr std::size_t kSentAtOnce = 64;
 
+/// A request without a connection.
+struct Waiting {
+  double intended = 0;
+  double late = 0;  // that this program came to it
+};
+
 class Trial final : public LoadClientOwner {
  public:
   Trial(const HttpClientTarget& target, std::span<const std::string> requests,
@@ -60,6 +66,7 @@ class Trial final : public LoadClientOwner {
   void send_next();
   std::optional<std::size_t> free_place();
   void start(std::size_t place, double intended, double ready);
+  void start_waiting(std::size_t place, double at);
   void ask_again(std::size_t place);
   void tick();
   void enforce_limits(double at);
@@ -80,8 +87,8 @@ class Trial final : public LoadClientOwner {
   TimePoint begin_{};
   TimePoint next_tick_{};
   std::vector<std::unique_ptr<LoadClient>> clients_;
-  std::deque<std::size_t> free_;             // connections that wait for a request, longest first
-  std::deque<double> waiting_;               // intended times that wait for a connection
+  std::deque<std::size_t> free_;  // connections that wait for a request, longest first
+  std::deque<Waiting> waiting_;
   std::map<std::size_t, double> closed_at_;  // connections to open again
   std::optional<double> next_arrival_;
   std::optional<double> armed_for_;  // what the timer of arrivals is set to
@@ -178,7 +185,7 @@ void Trial::send_next() {
   if (const auto place = free_place()) {
     start(*place, intended, intended);
   } else {
-    waiting_.push_back(intended);
+    waiting_.push_back({.intended = intended, .late = std::max(0.0, now() - intended)});
   }
 }
 
@@ -211,6 +218,14 @@ void Trial::start(std::size_t place, double intended, double ready) {
       requests_[request]);
 }
 
+// What this program was late itself is no wait for a connection: in time, the request would have
+// been as much further ahead.
+void Trial::start_waiting(std::size_t place, double at) {
+  const auto waiting = waiting_.front();
+  waiting_.pop_front();
+  start(place, waiting.intended, std::max(waiting.intended, at - waiting.late));
+}
+
 // Closed loop: the next request is meant to be sent now.
 void Trial::ask_again(std::size_t place) {
   const double at = now();
@@ -226,9 +241,7 @@ void Trial::on_free(std::size_t place) {
   if (is_closed_loop()) {
     ask_again(place);
   } else if (!waiting_.empty()) {
-    const double intended = waiting_.front();
-    waiting_.pop_front();
-    start(place, intended, now());
+    start_waiting(place, now());
   } else {
     free_.push_back(place);
   }
@@ -262,9 +275,7 @@ void Trial::reopen_closed(double at) {
     if (is_closed_loop()) {
       ask_again(place);
     } else if (!waiting_.empty()) {
-      const double intended = waiting_.front();
-      waiting_.pop_front();
-      start(place, intended, at);
+      start_waiting(place, at);
     } else {
       free_.push_back(place);
     }
@@ -319,7 +330,7 @@ void Trial::end() {
   for (auto& client : clients_) {
     if (client->is_busy()) client->give_up(SampleEnd::TimedOut);
   }
-  for (const double intended : waiting_) recorder_.add_unsent(intended, at);
+  for (const auto& waiting : waiting_) recorder_.add_unsent(waiting.intended, at);
   // A closed loop is busy to its end; a schedule that ended sooner than the time for it counts to
   // its last request.
   const double sent_until = is_closed_loop() ? at

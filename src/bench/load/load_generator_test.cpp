@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <mutex>
+#include <utility>
 
 #include "bench/load/api_requests.h"
 #include "net/http_server.h"
@@ -108,9 +110,42 @@ TEST_F(LoadGeneratorTest, ARequestWithoutAConnectionWaitsAndTheWaitIsLatency) {
   EXPECT_EQ(trial->connections_opened, 1U);
   for (std::size_t i = 1; i < 4; ++i) {
     const auto& sample = trial->samples[i];
-    EXPECT_GE(sample.ready, trial->samples[0].end) << i;
+    EXPECT_GE(sample.started, trial->samples[0].end) << i;
+    EXPECT_GT(sample.ready, sample.intended) << i;
     EXPECT_GE(sample.latency(), sample.ready - sample.intended) << i;
     EXPECT_LT(sample.service(), sample.latency()) << i;
+  }
+}
+
+// Of a burst that was noticed late only as many would show it as there are connections, and the
+// others would say that the server had been busy.
+TEST_F(LoadGeneratorTest, WhatTheGeneratorIsLateIsNoWaitForAConnection) {
+  std::atomic<bool> has_begun = false;
+  start([&](const HttpRequest&, const HttpRespond& respond) {
+    has_begun = true;
+    respond({.body = "ok"});
+  });
+  bool has_stalled = false;
+  const auto trial =
+      run({.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace, .trace = {0, 0.4, 0.4, 0.4}},
+           .connections_most = 1,
+           .is_cancelled = [&] {
+             // The stall that is meant: it begins before the last three are due, at one of the
+             // first ticks, and ends a tenth of a second behind that.
+             if (!has_begun || std::exchange(has_stalled, true)) return false;
+             const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+             while (std::chrono::steady_clock::now() < until) {
+             }
+             return false;
+           }});
+  ASSERT_TRUE(trial) << trial.error().message;
+  ASSERT_EQ(trial->samples.size(), 4U);
+  for (std::size_t i = 1; i < 4; ++i) {
+    const auto& sample = trial->samples[i];
+    EXPECT_GE(sample.lag(), 0.1) << i;
+    EXPECT_NEAR((sample.ready - sample.intended) + sample.lag() + sample.service(),
+                sample.latency(), 1e-9)
+        << i;
   }
 }
 
