@@ -72,6 +72,7 @@ class Trial final : public LoadClientOwner {
   void enforce_limits(double at);
   void reopen_closed(double at);
   bool is_over(double at) const;
+  double sent_until() const;
   void end();
 
   const HttpClientTarget& target_;
@@ -93,6 +94,7 @@ class Trial final : public LoadClientOwner {
   std::optional<double> next_arrival_;
   std::optional<double> armed_for_;  // what the timer of arrivals is set to
   double last_intended_ = 0;
+  double last_end_ = 0;        // of the requests that have ended
   bool is_exhausted_ = false;  // the schedule, before the time for sending was over
   std::size_t connected_ = 0;  // before the start
   std::uint64_t planned_ = 0;  // requests that have their intended time
@@ -284,6 +286,7 @@ void Trial::reopen_closed(double at) {
 
 void Trial::keep(EndedRequest ended) {
   --busy_;
+  last_end_ = std::max(last_end_, ended.sample.end);
   recorder_.add(std::move(ended));
 }
 
@@ -325,18 +328,20 @@ bool Trial::is_over(double at) const {
   return (busy_ == 0 && waiting_.empty()) || at > options_.seconds + options_.answer_limit_seconds;
 }
 
+// A closed loop is busy to its end, which by count is its last answer and not the next tick; a
+// schedule that ended sooner than the time for it counts to its last request.
+double Trial::sent_until() const {
+  if (is_closed_loop()) return planned_ == requests_most_ ? last_end_ : options_.seconds;
+  return is_exhausted_ ? last_intended_ : options_.seconds;
+}
+
 void Trial::end() {
   const double at = now();
   for (auto& client : clients_) {
     if (client->is_busy()) client->give_up(SampleEnd::TimedOut);
   }
   for (const auto& waiting : waiting_) recorder_.add_unsent(waiting.intended, at);
-  // A closed loop is busy to its end; a schedule that ended sooner than the time for it counts to
-  // its last request.
-  const double sent_until = is_closed_loop() ? at
-                            : is_exhausted_  ? last_intended_
-                                             : options_.seconds;
-  counted_.sending_seconds = std::min(sent_until, options_.seconds);
+  counted_.sending_seconds = std::min(sent_until(), options_.seconds);
   counted_.own_cpu_seconds = process_cpu_seconds() - cpu_at_begin_;
   loop_.stop();
 }

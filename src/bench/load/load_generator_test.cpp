@@ -187,6 +187,8 @@ TEST_F(LoadGeneratorTest, ReconnectsWhenTheServerEndsConnections) {
   EXPECT_EQ(trial->samples.size(), 20U);
   EXPECT_TRUE(std::ranges::all_of(trial->samples, &Sample::is_answered));
   EXPECT_GE(trial->connections_opened, 20U);
+  // It ends with the last answer, not with the tick that sees it.
+  EXPECT_EQ(trial->sending_seconds, std::ranges::max(trial->samples, {}, &Sample::end).end);
 }
 
 TEST_F(LoadGeneratorTest, FailsWhereNobodyListens) {
