@@ -111,8 +111,13 @@ class Trial final : public LoadClientOwner {
 Status Trial::open_client() {
   const auto place = clients_.size();
   clients_.push_back(std::make_unique<LoadClient>(*this, place, make_reader_()));
-  ++counted_.connections_opened;
-  return clients_.back()->open(loop_, target_);
+  auto opened = clients_.back()->open(loop_, target_);
+  if (opened) {
+    ++counted_.connections_opened;
+  } else {
+    clients_.pop_back();  // else its place would be taken for good by nothing
+  }
+  return opened;
 }
 
 Result<TrialSamples> Trial::run() {

@@ -1,6 +1,10 @@
 #include "bench/load/load_generator.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +14,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "bench/load/api_requests.h"
 #include "net/http_server.h"
 
@@ -147,6 +152,65 @@ TEST_F(LoadGeneratorTest, WhatTheGeneratorIsLateIsNoWaitForAConnection) {
                 sample.latency(), 1e-9)
         << i;
   }
+}
+
+// A socket that nobody accepts from, so that all descriptors are the generator's. The kernel
+// connects its clients all the same.
+class DeafServer {
+ public:
+  DeafServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(socket_.get(), any, size), 0);
+    EXPECT_EQ(::listen(socket_.get(), 128), 0);
+    EXPECT_EQ(::getsockname(socket_.get(), any, &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  const std::string& url() const { return url_; }
+
+ private:
+  UniqueFd socket_;
+  std::string url_;
+};
+
+// So many more descriptors than now, for as long as it lives.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t more) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &usual_), 0);
+    const UniqueFd next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    rlimit few = usual_;
+    few.rlim_cur = static_cast<rlim_t>(next.get()) + more;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewDescriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &usual_), 0); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit usual_{};
+};
+
+// An open loop begins with 16 connections, and its loop itself has three descriptors.
+TEST_F(LoadGeneratorTest, AConnectionWithoutADescriptorIsNone) {
+  const DeafServer server;
+  auto target = HttpClientTarget::find(server.url());
+  ASSERT_TRUE(target) << target.error().message;
+  target_ = std::move(*target);
+  const FewDescriptors few(3 + 16 + 8);
+  const auto trial =
+      run({.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace, .trace = std::vector<double>(64, 0.0)},
+           .connections_most = 64,
+           .seconds = 0.2,
+           .answer_limit_seconds = 0.2});
+  ASSERT_TRUE(trial) << trial.error().message;
+  EXPECT_EQ(trial->samples.size(), 64U);
+  EXPECT_LE(trial->connections_most, 24U);
+  // 24 that time out, as many in their place, and again before the trial is over.
+  EXPECT_LE(trial->connections_opened, 3U * 24U);
 }
 
 TEST_F(LoadGeneratorTest, NamesEachWayOfFailing) {
