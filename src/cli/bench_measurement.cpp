@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bench/run/bench_run.h"
+#include "cli/descriptor_limit.h"
 #include "cli/interrupt.h"
 #include "terminal/text_width.h"
 
@@ -57,6 +58,7 @@ Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
   auto options = run_options(plan, hooks);
   if (plan.tokenizer) options.count_tokens = MUSTER_TRY(token_counter(*plan.tokenizer));
   catch_interrupts();
+  raise_descriptor_limit();  // each client is a connection
   if (!plan.is_url()) say_bench_step(fmt::format("starting a server with {}", plan.subject));
   const auto server = MUSTER_TRY(open_bench_server(context, plan));
   // A server that this command has started serves the one model of the plan; another one is asked
