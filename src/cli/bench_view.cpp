@@ -14,6 +14,7 @@
 #include "bench/statistics/comparison.h"
 #include "bench/statistics/percentile.h"
 #include "terminal/table.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -218,7 +219,7 @@ std::string parts_lines(const TrialSummary& summary) {
     std::vector<std::string> words;
     for (const auto& stage : summary.stages) {
       sum += stage.seconds;
-      words.push_back(fmt::format("{} {}", milliseconds(stage.seconds), stage.name));
+      words.push_back(fmt::format("{} {}", milliseconds(stage.seconds), printable(stage.name)));
     }
     // What is left over is network, queues of the kernel, and what the server does not count.
     const double server_side = parts.first_byte_wait + parts.receiving;
@@ -251,7 +252,9 @@ std::string machine_line(const BenchTrial& trial) {
 
 std::string problems_lines(const BenchTrial& trial) {
   std::string lines;
-  for (const auto& problem : trial.samples.problems) lines += fmt::format("failed: {}\n", problem);
+  for (const auto& problem : trial.samples.problems) {
+    lines += fmt::format("failed: {}\n", printable(problem));
+  }
   return lines;
 }
 

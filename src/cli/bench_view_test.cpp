@@ -104,6 +104,20 @@ TEST(BenchText, ShowsObjectivesAndPeaks) {
   EXPECT_EQ(first_line(bench_text(made, 80)), "no rate that was tried keeps the objectives");
 }
 
+// What a server says of itself, and what stands in a file that somebody else has sent.
+TEST(BenchText, WhatCameFromOutsideMovesNoCursor) {
+  auto made = result({trial(0.02)});
+  auto& only = made.points[0].trials[0];
+  only.samples.problems = {"the stream reports an error: \"\u009b2J\""};
+  only.summary.stages.push_back({.name = "queue\u009b2J", .seconds = 0.01});
+  const auto text = bench_text(made, 80);
+  EXPECT_NE(text.find("failed: the stream reports an error: \" 2J\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("10.0 queue 2J"), std::string::npos) << text;
+  ResultDifference difference;
+  difference.notes = {"only A has \033[2J"};
+  EXPECT_NE(diff_text(difference, 80).find("note: only A has  [2J\n"), std::string::npos);
+}
+
 TEST(DiffText, SaysWhichSideIsWorse) {
   ResultDifference difference;
   difference.figures.push_back(
