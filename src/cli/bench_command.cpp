@@ -54,7 +54,7 @@ Result<int> report(const CommandContext& context, const BenchResult& result) {
     MUSTER_TRY(context.output.flush());  // what was measured is told all the same
     return kept.error();
   }
-  if (!result.peak && !result.is_valid()) return kInvalidExit;
+  if (!result.is_conclusive()) return kInvalidExit;
   return result.meets_objectives() ? 0 : kObjectiveExit;
 }
 

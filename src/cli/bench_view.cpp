@@ -89,10 +89,22 @@ std::string point_verdict(const BenchPoint& point) {
                      percentile_words(*summary.latency, kTail, "p99"), failures_words(summary));
 }
 
+// What ended the search: the objectives, or this program.
+std::string missed_words(const BenchResult& result) {
+  const auto& missed = result.peak->missed;
+  if (!missed) return {};
+  const bool is_late = std::ranges::any_of(result.points, [&](const BenchPoint& point) {
+    const auto& summary = point.trials.front().summary;
+    return summary.offered_per_second == missed && !summary.is_valid();
+  });
+  if (is_late) return fmt::format("; at {}/s this program was late", rate_text(*missed));
+  return fmt::format(", {}/s misses them", rate_text(*missed));
+}
+
 // In the order of importance: an invalid run says nothing, a peak is what was asked for, then
 // objectives, then figures.
 std::string verdict_line(const BenchResult& result) {
-  if (const auto* trial = first_invalid(result); trial != nullptr && !result.peak) {
+  if (const auto* trial = first_invalid(result); trial != nullptr && !result.is_conclusive()) {
     const auto& generator = trial->summary.generator;
     return fmt::format(
         "INVALID: the load generator was late: 99th percentile of the {} {} ms, limit {} ms\n",
@@ -101,9 +113,7 @@ std::string verdict_line(const BenchResult& result) {
   if (result.peak) {
     if (!result.peak->rate) return "no rate that was tried keeps the objectives\n";
     return fmt::format("peak: {}/s keeps the objectives{}\n", rate_text(*result.peak->rate),
-                       result.peak->missed
-                           ? fmt::format(", {}/s misses them", rate_text(*result.peak->missed))
-                           : std::string());
+                       missed_words(result));
   }
   if (!result.meets_objectives()) return "objectives missed\n";
   if (result.points.size() == 1) return point_verdict(result.points.front()) + "\n";

@@ -104,6 +104,20 @@ TEST(BenchText, ShowsObjectivesAndPeaks) {
   EXPECT_EQ(first_line(bench_text(made, 80)), "no rate that was tried keeps the objectives");
 }
 
+// Nothing shows that the server could not do more, nor that it cannot do this little.
+TEST(BenchText, ALateGeneratorIsNoMissedObjective) {
+  auto made = result({trial(0.02, 0.0032)});  // at 50 a second
+  made.peak = PeakResult{.rate = 40, .missed = 50};
+  EXPECT_TRUE(made.is_conclusive());
+  EXPECT_EQ(first_line(bench_text(made, 80)),
+            "peak: 40.0/s keeps the objectives; at 50.0/s this program was late");
+  made.peak = PeakResult{.rate = {}, .missed = 50};
+  EXPECT_FALSE(made.is_conclusive());
+  EXPECT_EQ(first_line(bench_text(made, 80)),
+            "INVALID: the load generator was late: 99th percentile of the send lag 3.20 ms, limit "
+            "1.00 ms");
+}
+
 // What a server says of itself, and what stands in a file that somebody else has sent.
 TEST(BenchText, WhatCameFromOutsideMovesNoCursor) {
   auto made = result({trial(0.02)});
