@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 namespace muster {
 namespace {
@@ -133,6 +134,34 @@ TEST(SummarizeTrial, AClosedLoopIsJudgedByItsTimer) {
   const auto summary = summarize_trial(trial, {.warm_up = {.seconds = 0.0}});
   EXPECT_EQ(summary.generator.what, "timer lateness");
   EXPECT_FALSE(summary.is_valid());
+}
+
+// Ten requests a second for ten seconds; the answer to number i takes `latency(i)`.
+TrialSummary tenths(const std::function<double(int)>& latency, double warm_up = 0) {
+  TrialSamples trial;
+  for (int i = 0; i < 100; ++i) trial.samples.push_back(answered(0.1 * i, latency(i)));
+  trial.sending_seconds = 10;
+  return summarize_trial(trial, {.is_open_loop = true, .warm_up = {.seconds = warm_up}});
+}
+
+// Half of the answers come when nothing is sent any more, and yet none has waited for another.
+TEST(KeepsUp, LongAnswersAreNoQueue) {
+  const auto slow = tenths([](int) { return 5.0; });
+  EXPECT_NEAR(slow.early_latency, 5, 1e-9);
+  EXPECT_LT(slow.answered_per_second, 0.6 * slow.sent_per_second);
+  EXPECT_TRUE(keeps_up(slow));
+  EXPECT_TRUE(keeps_up(tenths([](int) { return 0.01; })));
+  EXPECT_TRUE(keeps_up(tenths([](int) { return 60.0; })));
+  // The answers to the first six seconds stand for those that come behind the end.
+  EXPECT_TRUE(keeps_up(tenths([](int) { return 5.0; }, 5.95)));
+}
+
+// Of ten a second the server does eight: each waits 0.025 s longer than the one before. Those of
+// the first 7.9 s are answered within the ten.
+TEST(KeepsUp, AQueueThatGrowsIsOne) {
+  EXPECT_FALSE(keeps_up(tenths([](int i) { return 0.1 + 0.025 * i; })));
+  EXPECT_FALSE(keeps_up(tenths([](int i) { return 1 + 0.025 * i; })));
+  EXPECT_FALSE(keeps_up(tenths([](int i) { return 0.1 + 0.1 * i; })));
 }
 
 TEST(LagLimit, IsAHundredthOfLongLatencies) {
