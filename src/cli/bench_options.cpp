@@ -282,9 +282,9 @@ BenchApi api_of(BenchTask task, const Arguments& arguments) {
 std::size_t BenchPlan::texts_wanted() const {
   double requests = 0;
   for (const auto& point : points) {
-    // A closed loop may be as fast as it likes.
+    // A closed loop may be as fast as it likes, and so may the rates of a search.
     double count = static_cast<double>(kMadeTextsMost);
-    if (point.load.arrivals) {
+    if (point.load.arrivals && !finds_peak) {
       const auto& arrivals = *point.load.arrivals;
       count = arrivals.law == ArrivalLaw::Trace
                   ? static_cast<double>(arrivals.trace.size())

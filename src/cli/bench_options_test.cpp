@@ -104,6 +104,9 @@ TEST(BenchPlan, WantsAsManyTextsAsTheRunCanUse) {
   EXPECT_EQ(plan({"embed", "http://h:1", "--rate=1", "--duration=10s"})->texts_wanted(), 1'000U);
   EXPECT_EQ(plan({"embed", "http://h:1"})->texts_wanted(), 20'000U);
   EXPECT_EQ(plan({"rerank", "http://h:1", "--requests=200"})->texts_wanted(), 1'800U);
+  // It begins with ten a second, and nobody knows where it ends.
+  EXPECT_EQ(plan({"embed", "http://h:1", "--slo=latency_p99<50ms", "--find-peak"})->texts_wanted(),
+            20'000U);
 }
 
 TEST(BenchPlan, TakesMoreMembersOfABodyAndTheFieldOfATextFile) {
