@@ -256,8 +256,12 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
                                 given.place, plan.subject));
     }
   }
-  if (!plan.is_url() && (arguments.has("--model") || arguments.has("--api-key-file"))) {
-    return refuse("--model and --api-key-file are for a server that runs already");
+  constexpr std::array<std::string_view, 5> kOfServers{"--model", "--api-key-file", "--ca-file",
+                                                       "--client-cert", "--client-key"};
+  for (const auto flag : kOfServers) {
+    if (!plan.is_url() && arguments.has(flag)) {
+      return refuse(fmt::format("{} is for a server that runs already", flag));
+    }
   }
   return Done{};
 }

@@ -167,8 +167,10 @@ TEST(BenchPlan, SaysWhatIsWrong) {
             "--find-peak looks for the rate itself: --rate is one number, where it begins");
   EXPECT_EQ(refusal({"embed", "http://h:1", "--devices=2xcpu"}),
             "--devices is for a server that is started here, and http://h:1 runs already");
-  EXPECT_EQ(refusal({"embed", "M", "--model=x"}),
-            "--model and --api-key-file are for a server that runs already");
+  for (const std::string flag :
+       {"--model", "--api-key-file", "--ca-file", "--client-cert", "--client-key"}) {
+    EXPECT_EQ(refusal({"embed", "M", flag + "=x"}), flag + " is for a server that runs already");
+  }
   EXPECT_EQ(refusal({"embed", "M", "--input=a", "--prompt-words=5"}),
             "--input and --prompt-words are two kinds of texts");
 }
