@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -22,11 +23,18 @@ bool is_cancelled() { return interrupt_signal() != 0; }
 // failed.
 Status check_answered(const BenchResult& result) {
   std::string problem = "the time was over before the first";
+  bool was_any_answered = false;
   for (const auto& point : result.points) {
     for (const auto& trial : point.trials) {
       if (trial.summary.answered > 0) return Done{};
       if (!trial.samples.problems.empty()) problem = trial.samples.problems.front();
+      was_any_answered =
+          was_any_answered || std::ranges::any_of(trial.samples.samples, &Sample::is_answered);
     }
+  }
+  if (was_any_answered) {
+    return Error{ErrorKind::InvalidArgument,
+                 "no request is counted: all that were answered were sent within the warm-up"};
   }
   return Error{ErrorKind::Unavailable, "no request was answered: " + problem};
 }

@@ -245,6 +245,12 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
       return refuse("--find-peak looks for the rate itself: --rate is one number, where it begins");
     }
   }
+  // All points have the same time. A number of requests alone takes as long as it takes.
+  const double sent_seconds = plan.points.front().load.seconds;
+  if (plan.warm_up.seconds && *plan.warm_up.seconds >= sent_seconds) {
+    return refuse(fmt::format("--warm-up leaves nothing of the {} s in which requests are sent",
+                              sent_seconds));
+  }
   if (!arguments.values("--input").empty() && arguments.has("--prompt-words")) {
     return refuse("--input and --prompt-words are two kinds of texts");
   }

@@ -161,6 +161,10 @@ TEST(BenchPlan, SaysWhatIsWrong) {
             "--arrivals must be poisson or constant: \"normal\"");
   EXPECT_EQ(refusal({"embed", "M", "--warm-up=long"}),
             "--warm-up must be auto, none or a time, as 5s: \"long\"");
+  EXPECT_EQ(refusal({"embed", "M", "--warm-up=10s"}),
+            "--warm-up leaves nothing of the 10 s in which requests are sent");
+  EXPECT_EQ(refusal({"embed", "M", "--warm-up=2s", "--duration=1.5s"}),
+            "--warm-up leaves nothing of the 1.5 s in which requests are sent");
   EXPECT_EQ(refusal({"embed", "M", "--find-peak"}),
             "--find-peak needs an objective: --slo latency_p99<500ms");
   EXPECT_EQ(refusal({"embed", "M", "--find-peak", "--slo=latency_p99<1s", "--clients=4"}),

@@ -241,6 +241,8 @@ TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
                "no request was answered: the answer is no JSON");
   expect_error({"bench", "generate", url, "--requests=5", "--output-tokens=3"}, 6,
                "no request was answered: the stream has an event that is no JSON");
+  expect_error({"bench", "http", url, "--requests=5", "--warm-up=60m"}, 2,
+               "no request is counted: all that were answered were sent within the warm-up");
   server_.reset();
   expect_error({"bench", "http", url}, 6, url.substr(7) + ": cannot connect: Connection refused");
   expect_error({"bench", "http", "host"}, 2,
