@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kSchemaVersion = 1;
+constexpr int kDepthMost = 32;  // of what is read: a result has eight, and copies are recursive
 // A run may have many figures; these say most, and each further one costs the others some power.
 constexpr std::array<std::string_view, 8> kCompared{
     "throughput", "token_throughput", "latency_p50", "latency_p99",
@@ -130,8 +131,8 @@ void add_notes(const ResultFigures& a, const ResultFigures& b, std::vector<std::
 
 Result<ResultFigures> read_result_figures(std::string_view json, std::string_view name) {
   // The samples are most of a result, and no comparison needs them.
-  const auto keep = [](int /*depth*/, Json::parse_event_t event, Json& parsed) {
-    return event != Json::parse_event_t::key || parsed != "samples";
+  const auto keep = [](int depth, Json::parse_event_t event, Json& parsed) {
+    return depth < kDepthMost && (event != Json::parse_event_t::key || parsed != "samples");
   };
   const auto parsed = Json::parse(json, keep, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return not_a_result(name, "it is no JSON object");

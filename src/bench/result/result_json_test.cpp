@@ -104,6 +104,17 @@ TEST(ReadResultFigures, KnowsThatAPointOfARunIsNotValid) {
   EXPECT_EQ(compared->notes, std::vector<std::string>{"A is not valid: cpu:0 is given up; b"});
 }
 
+// Deeper than a stack: copies and texts of such a value call themselves.
+TEST(ReadResultFigures, LeavesOutWhatIsTooDeep) {
+  constexpr std::size_t kLevels = 500'000;
+  const auto figures = read_result_figures(
+      R"({"schema_version":1,"environment":{"cpu":"c","deep":)" + std::string(kLevels, '[') +
+          std::string(kLevels, ']') + R"(},"points":[]})",
+      "a.json");
+  ASSERT_TRUE(figures) << figures.error().message;
+  EXPECT_NE(figures->environment.find(R"("cpu":"c")"), std::string::npos);
+}
+
 TEST(ReadResultFigures, SaysWhatIsWrong) {
   const auto message = [](std::string_view text) {
     return read_result_figures(text, "a.json").error().message;
