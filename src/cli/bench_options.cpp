@@ -272,6 +272,11 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   return Done{};
 }
 
+// Results are shared: the places of secrets do not go into them.
+bool is_key_flag(std::string_view flag) {
+  return flag == "--api-key-file" || flag == "--client-key";
+}
+
 BenchApi api_of(BenchTask task, const Arguments& arguments) {
   switch (task) {
     case BenchTask::Embed:
@@ -439,11 +444,29 @@ std::vector<std::string> own_server_environment(std::vector<std::string> environ
   return environment;
 }
 
-// Results are shared: the places of secrets do not go into them.
+std::vector<std::string> words_to_share(std::vector<std::string> words) {
+  bool is_place = false;  // the word behind a flag that names a key
+  for (auto& word : words) {
+    const auto equals = word.find('=');
+    const bool names_key = is_key_flag(std::string_view(word).substr(0, equals));
+    const auto question = word.find('?');
+    const bool is_url = word.starts_with("http://") || word.starts_with("https://");
+    if (is_place) {
+      word = "…";
+    } else if (names_key && equals != std::string::npos) {
+      word.replace(equals + 1, std::string::npos, "…");
+    } else if (is_url && question != std::string::npos) {
+      word.replace(question + 1, std::string::npos, "…");
+    }
+    is_place = !is_place && names_key && equals == std::string::npos;
+  }
+  return words;
+}
+
 std::map<std::string, std::string> given_flags(const Arguments& arguments) {
   std::map<std::string, std::string> flags;
   for (const auto& [name, value] : arguments.flags) {
-    if (name != "--api-key-file" && name != "--client-key") flags[name] = value;
+    if (!is_key_flag(name)) flags[name] = value;
   }
   for (const auto& [name, values] : arguments.repeated) {
     flags[name] = fmt::format("{}", fmt::join(values, ","));

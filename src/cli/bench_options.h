@@ -58,6 +58,10 @@ std::vector<std::string> own_server_settings(const Config& config);
 /// The environment ("NAME=value") without what muster would read settings from.
 std::vector<std::string> own_server_environment(std::vector<std::string> environment);
 
+/// The words of a command line for the result, which is shared: without the query of a URL, which
+/// may keep a secret, and the places of keys. "…" stands for them. Threads: pure.
+std::vector<std::string> words_to_share(std::vector<std::string> words);
+
 /// The flags that were given, by name, for the result; without those that name keys.
 std::map<std::string, std::string> given_flags(const Arguments& arguments);
 

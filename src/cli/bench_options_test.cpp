@@ -202,6 +202,17 @@ TEST(OwnServer, ReadsNoSettingsFromTheEnvironment) {
             (std::vector<std::string>{"PATH=/bin", "HF_HOME=/h", "MUSTERED=1"}));
 }
 
+TEST(WordsToShare, HaveNoSecrets) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_to_share({"muster", "bench", "http", "http://h:1/x?token=s", "--api-key-file",
+                            "k", "--client-key=/home/me/k.pem", "--requests=5"}),
+            (Words{"muster", "bench", "http", "http://h:1/x?…", "--api-key-file", "…",
+                   "--client-key=…", "--requests=5"}));
+  // What is no URL keeps its marks, and the last word may be a flag without its value.
+  EXPECT_EQ(words_to_share({"bench", "http://h:1", "--input", "what?.txt", "--client-key"}),
+            (Words{"bench", "http://h:1", "--input", "what?.txt", "--client-key"}));
+}
+
 TEST(GivenFlags, NameNoKeys) {
   const auto arguments = parsed(
       {"embed", "http://h:1", "--clients=4", "--api-key-file=secret", "--input=a", "--input=b"});
