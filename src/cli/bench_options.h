@@ -42,7 +42,11 @@ struct BenchPlan {
   bool is_field_asked_for = false;            // by a flag
   std::optional<std::string> tokenizer = {};  // the folder of a model, or a tokenizer.json
 
-  bool is_url() const { return subject.starts_with("http://") || subject.starts_with("https://"); }
+  /// One of a Unix socket is a URL, too, which HttpClientTarget::find refuses by name.
+  bool is_url() const {
+    return subject.starts_with("http://") || subject.starts_with("https://") ||
+           subject.starts_with("unix:");
+  }
   /// As many different texts as the run can use.
   std::size_t texts_wanted() const;
 };

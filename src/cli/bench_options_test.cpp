@@ -36,6 +36,7 @@ TEST(BenchPlan, IsASingleStreamWithoutFlags) {
   const auto made = plan({"embed", "MODEL"});
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_FALSE(made->is_url());
+  EXPECT_TRUE(plan({"embed", "unix:/run/muster.sock"})->is_url());
   EXPECT_EQ(made->api.api, BenchApi::Embeddings);
   ASSERT_EQ(made->points.size(), 1U);
   EXPECT_EQ(made->points[0].name, "1 client");

@@ -245,6 +245,9 @@ TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
                "no request is counted: all that were answered were sent within the warm-up");
   server_.reset();
   expect_error({"bench", "http", url}, 6, url.substr(7) + ": cannot connect: Connection refused");
+  expect_error({"bench", "embed", "unix:/run/m.sock"}, 4,
+               "unix:/run/m.sock: many connections at once go to a port, not to a Unix socket: "
+               "name the server's http://HOST:PORT");
   expect_error({"bench", "http", "host"}, 2,
                "muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"");
   expect_error({"bench", "selftest", "queu"}, 2,
