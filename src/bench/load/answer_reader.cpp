@@ -83,10 +83,16 @@ class ListReader final : public AnswerReader {
 
 class StreamReader final : public AnswerReader {
  public:
-  explicit StreamReader(bool keeps_text) : keeps_text_(keeps_text) {}
+  StreamReader(bool keeps_text, std::size_t bytes_most)
+      : keeps_text_(keeps_text), bytes_most_(bytes_most) {}
 
   void on_body(std::string_view bytes, double at) override {
     if (facts_.problem) return;  // the first one counts, and nothing behind it is kept
+    byte_count_ += bytes.size();
+    if (byte_count_ > bytes_most_) {
+      facts_.problem = "the stream is too long to be read";
+      return;
+    }
     events_.put(bytes);
     while (!facts_.problem) {
       const auto event = events_.next();
@@ -108,6 +114,7 @@ class StreamReader final : public AnswerReader {
   void drop() override {
     facts_ = {};
     events_ = {};
+    byte_count_ = 0;
     is_done_ = false;
   }
 
@@ -150,7 +157,9 @@ class StreamReader final : public AnswerReader {
   }
 
   const bool keeps_text_;
+  const std::size_t bytes_most_;
   EventStream events_;
+  std::size_t byte_count_ = 0;
   simdjson::dom::parser parser_;
   AnswerFacts facts_;
   bool is_done_ = false;
@@ -164,8 +173,8 @@ std::unique_ptr<AnswerReader> list_answer_reader(std::string list, std::size_t c
   return std::make_unique<ListReader>(std::move(list), count);
 }
 
-std::unique_ptr<AnswerReader> stream_answer_reader(bool keeps_text) {
-  return std::make_unique<StreamReader>(keeps_text);
+std::unique_ptr<AnswerReader> stream_answer_reader(bool keeps_text, std::size_t bytes_most) {
+  return std::make_unique<StreamReader>(keeps_text, bytes_most);
 }
 
 }  // namespace muster

@@ -86,6 +86,18 @@ TEST(StreamAnswerReader, KeepsTheFirstThingThatIsWrong) {
   EXPECT_EQ(reader->finish().problem, "the stream has an event that is no JSON");
 }
 
+// An event takes 57 bytes: the second is one too many, and nothing behind it is kept.
+TEST(StreamAnswerReader, ReadsNoStreamWithoutAnEnd) {
+  const auto reader = stream_answer_reader(true, 100);
+  const auto event = chat_event(R"({"content":"a"})");
+  ASSERT_EQ(event.size(), 57U);
+  for (int i = 0; i < 3; ++i) reader->on_body(event, i);
+  const auto facts = reader->finish();
+  EXPECT_EQ(facts.problem, "the stream is too long to be read");
+  EXPECT_EQ(facts.text, "a");
+  EXPECT_EQ(read(*reader, event).problem, "the stream ended before its [DONE]");  // the next one
+}
+
 TEST(StreamAnswerReader, ShowsTheBeginningOfALongError) {
   const auto reader = stream_answer_reader(false);
   const auto problem =
