@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -217,6 +218,23 @@ Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
   return Done{};
 }
 
+Status check_points(const BenchPlan& plan) {
+  std::set<std::string_view> names;
+  for (const auto& point : plan.points) {
+    if (names.insert(point.name).second) continue;
+    // Whoever compares results could not tell them apart.
+    return invalid_error(
+        fmt::format("{} is named twice: --trials measures a load several times", point.name));
+  }
+  // All points have the same time. A number of requests alone takes as long as it takes.
+  const double sent_seconds = plan.points.front().load.seconds;
+  if (plan.warm_up.seconds && *plan.warm_up.seconds >= sent_seconds) {
+    return invalid_error(fmt::format(
+        "--warm-up leaves nothing of the {} s in which requests are sent", sent_seconds));
+  }
+  return Done{};
+}
+
 // Flags that say the opposite of one another, or need one that is not there.
 Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   const auto refuse = [](std::string message) {
@@ -244,12 +262,6 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
         arguments.has("--trace") || arguments.has("--trials") || arguments.has("--clients")) {
       return refuse("--find-peak looks for the rate itself: --rate is one number, where it begins");
     }
-  }
-  // All points have the same time. A number of requests alone takes as long as it takes.
-  const double sent_seconds = plan.points.front().load.seconds;
-  if (plan.warm_up.seconds && *plan.warm_up.seconds >= sent_seconds) {
-    return refuse(fmt::format("--warm-up leaves nothing of the {} s in which requests are sent",
-                              sent_seconds));
   }
   if (!arguments.values("--input").empty() && arguments.has("--prompt-words")) {
     return refuse("--input and --prompt-words are two kinds of texts");
@@ -379,6 +391,7 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
     plan.api.extra_body = *body;
   }
   plan.api.seed = plan.seed;
+  MUSTER_TRY(check_points(plan));
   MUSTER_TRY(check_together(arguments, plan));
   return plan;
 }

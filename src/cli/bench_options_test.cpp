@@ -162,6 +162,10 @@ TEST(BenchPlan, SaysWhatIsWrong) {
             "--arrivals must be poisson or constant: \"normal\"");
   EXPECT_EQ(refusal({"embed", "M", "--warm-up=long"}),
             "--warm-up must be auto, none or a time, as 5s: \"long\"");
+  EXPECT_EQ(refusal({"embed", "M", "--clients=8,1,8"}),
+            "8 clients is named twice: --trials measures a load several times");
+  EXPECT_EQ(refusal({"embed", "M", "--rate=100,1e2"}),
+            "poisson 100/s is named twice: --trials measures a load several times");
   EXPECT_EQ(refusal({"embed", "M", "--warm-up=10s"}),
             "--warm-up leaves nothing of the 10 s in which requests are sent");
   EXPECT_EQ(refusal({"embed", "M", "--warm-up=2s", "--duration=1.5s"}),
