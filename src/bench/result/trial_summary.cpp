@@ -56,9 +56,12 @@ double token_count(const Sample& sample) {
                                                        : std::int64_t{sample.token_events});
 }
 
+// An answer in one piece has one time, however many tokens it is: nothing says when they were made.
 double time_per_token(const Sample& sample) {
   const double count = token_count(sample);
-  return count > 1 ? (sample.last_token - sample.first_token) / (count - 1) : kNever;
+  return count > 1 && sample.token_events > 1
+             ? (sample.last_token - sample.first_token) / (count - 1)
+             : kNever;
 }
 
 void cut_warm_up(const TrialSamples& trial, const WarmUpRule& rule, TrialSummary& summary) {

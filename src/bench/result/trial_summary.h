@@ -76,7 +76,8 @@ struct TrialSummary {
   std::optional<Distribution> lag;
   std::optional<Distribution> first_token;  // from the intended time
   std::optional<Distribution> token_gap;    // between the pieces of a stream
-  std::optional<Distribution> per_token;    // (last - first token) / (tokens - 1) of each request
+  // (last - first token) / (tokens - 1) of each answer that came in several pieces
+  std::optional<Distribution> per_token;
   TimeParts parts;
   std::vector<StageTime> stages;
   std::optional<TokenCounts> tokens;

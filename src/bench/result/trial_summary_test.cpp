@@ -199,6 +199,23 @@ TEST(SummarizeTrial, TimesTokens) {
   EXPECT_EQ(summary.tokens->output_source, "events");
 }
 
+// A server that sends its answers whole does not make tokens in no time.
+TEST(SummarizeTrial, AnAnswerInOnePieceHasNoTimePerToken) {
+  TrialSamples trial;
+  for (int i = 0; i < 10; ++i) {
+    auto sample = answered(i, 0.9);
+    sample.first_token = sample.last_token = i + 0.8;
+    sample.token_events = 1;
+    sample.output_tokens = 16;
+    trial.samples.push_back(sample);
+  }
+  trial.sending_seconds = 10;
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_FALSE(summary.per_token);
+  EXPECT_EQ(figures_of(summary).count("tpot_p50"), 0U);
+  EXPECT_EQ(summary.tokens->output, 160U);
+}
+
 TEST(SummarizeTrial, TakesATrialWithoutAnswers) {
   TrialSamples trial;
   trial.samples.push_back({.intended = 0, .end = 1, .outcome = SampleEnd::Broken});
