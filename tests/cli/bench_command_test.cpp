@@ -252,6 +252,8 @@ TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
                "muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"");
   expect_error({"bench", "selftest", "queu"}, 2,
                "the self-test has no part queu; did you mean queue?");
+  EXPECT_EQ(muster_.run({"bench", "selftest", "intervals", "queu"}).err,
+            "muster: the self-test has no part queu; did you mean queue?\n");
 }
 
 TEST_F(BenchCommand, TriesItself) {
