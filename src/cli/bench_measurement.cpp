@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "bench/run/bench_run.h"
+#include "cli/descriptor_limit.h"
 #include "cli/interrupt.h"
 #include "terminal/text_width.h"
 
@@ -21,11 +23,18 @@ bool is_cancelled() { return interrupt_signal() != 0; }
 // failed.
 Status check_answered(const BenchResult& result) {
   std::string problem = "the time was over before the first";
+  bool was_any_answered = false;
   for (const auto& point : result.points) {
     for (const auto& trial : point.trials) {
       if (trial.summary.answered > 0) return Done{};
       if (!trial.samples.problems.empty()) problem = trial.samples.problems.front();
+      was_any_answered =
+          was_any_answered || std::ranges::any_of(trial.samples.samples, &Sample::is_answered);
     }
+  }
+  if (was_any_answered) {
+    return Error{ErrorKind::InvalidArgument,
+                 "no request is counted: all that were answered were sent within the warm-up"};
   }
   return Error{ErrorKind::Unavailable, "no request was answered: " + problem};
 }
@@ -57,6 +66,7 @@ Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
   auto options = run_options(plan, hooks);
   if (plan.tokenizer) options.count_tokens = MUSTER_TRY(token_counter(*plan.tokenizer));
   catch_interrupts();
+  raise_descriptor_limit();  // each client is a connection
   if (!plan.is_url()) say_bench_step(fmt::format("starting a server with {}", plan.subject));
   const auto server = MUSTER_TRY(open_bench_server(context, plan));
   // A server that this command has started serves the one model of the plan; another one is asked
@@ -72,7 +82,7 @@ Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
                      .url = plan.subject.substr(0, plan.subject.find('?')),
                      .model = plan.api.model,
                      .server = {},
-                     .command = context.words,
+                     .command = words_to_share(context.words),
                      .settings = given_flags(context.arguments),
                      .environment = find_environment(),
                      .points = {},

@@ -24,7 +24,8 @@ struct BenchHooks {
 ///
 /// context: its words and flags go into the result.
 /// Errors: those of opening the server and of run_bench; Unavailable (no request was answered; a
-/// server of our own ended meanwhile, with its last words).
+/// server of our own ended meanwhile, with its last words); InvalidArgument (the warm-up that was
+/// asked for leaves no answer).
 Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
                             const BenchHooks& hooks = {});
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -217,6 +218,23 @@ Status add_points(const Arguments& arguments, std::vector<LoadPoint>& points) {
   return Done{};
 }
 
+Status check_points(const BenchPlan& plan) {
+  std::set<std::string_view> names;
+  for (const auto& point : plan.points) {
+    if (names.insert(point.name).second) continue;
+    // Whoever compares results could not tell them apart.
+    return invalid_error(
+        fmt::format("{} is named twice: --trials measures a load several times", point.name));
+  }
+  // All points have the same time. A number of requests alone takes as long as it takes.
+  const double sent_seconds = plan.points.front().load.seconds;
+  if (plan.warm_up.seconds && *plan.warm_up.seconds >= sent_seconds) {
+    return invalid_error(fmt::format(
+        "--warm-up leaves nothing of the {} s in which requests are sent", sent_seconds));
+  }
+  return Done{};
+}
+
 // Flags that say the opposite of one another, or need one that is not there.
 Status check_together(const Arguments& arguments, const BenchPlan& plan) {
   const auto refuse = [](std::string message) {
@@ -256,10 +274,19 @@ Status check_together(const Arguments& arguments, const BenchPlan& plan) {
                                 given.place, plan.subject));
     }
   }
-  if (!plan.is_url() && (arguments.has("--model") || arguments.has("--api-key-file"))) {
-    return refuse("--model and --api-key-file are for a server that runs already");
+  constexpr std::array<std::string_view, 5> kOfServers{"--model", "--api-key-file", "--ca-file",
+                                                       "--client-cert", "--client-key"};
+  for (const auto flag : kOfServers) {
+    if (!plan.is_url() && arguments.has(flag)) {
+      return refuse(fmt::format("{} is for a server that runs already", flag));
+    }
   }
   return Done{};
+}
+
+// Results are shared: the places of secrets do not go into them.
+bool is_key_flag(std::string_view flag) {
+  return flag == "--api-key-file" || flag == "--client-key";
 }
 
 BenchApi api_of(BenchTask task, const Arguments& arguments) {
@@ -282,9 +309,9 @@ BenchApi api_of(BenchTask task, const Arguments& arguments) {
 std::size_t BenchPlan::texts_wanted() const {
   double requests = 0;
   for (const auto& point : points) {
-    // A closed loop may be as fast as it likes.
+    // A closed loop may be as fast as it likes, and so may the rates of a search.
     double count = static_cast<double>(kMadeTextsMost);
-    if (point.load.arrivals) {
+    if (point.load.arrivals && !finds_peak) {
       const auto& arrivals = *point.load.arrivals;
       count = arrivals.law == ArrivalLaw::Trace
                   ? static_cast<double>(arrivals.trace.size())
@@ -364,6 +391,7 @@ Result<BenchPlan> bench_plan(const Arguments& arguments, BenchTask task) {
     plan.api.extra_body = *body;
   }
   plan.api.seed = plan.seed;
+  MUSTER_TRY(check_points(plan));
   MUSTER_TRY(check_together(arguments, plan));
   return plan;
 }
@@ -429,11 +457,29 @@ std::vector<std::string> own_server_environment(std::vector<std::string> environ
   return environment;
 }
 
-// Results are shared: the places of secrets do not go into them.
+std::vector<std::string> words_to_share(std::vector<std::string> words) {
+  bool is_place = false;  // the word behind a flag that names a key
+  for (auto& word : words) {
+    const auto equals = word.find('=');
+    const bool names_key = is_key_flag(std::string_view(word).substr(0, equals));
+    const auto question = word.find('?');
+    const bool is_url = word.starts_with("http://") || word.starts_with("https://");
+    if (is_place) {
+      word = "…";
+    } else if (names_key && equals != std::string::npos) {
+      word.replace(equals + 1, std::string::npos, "…");
+    } else if (is_url && question != std::string::npos) {
+      word.replace(question + 1, std::string::npos, "…");
+    }
+    is_place = !is_place && names_key && equals == std::string::npos;
+  }
+  return words;
+}
+
 std::map<std::string, std::string> given_flags(const Arguments& arguments) {
   std::map<std::string, std::string> flags;
   for (const auto& [name, value] : arguments.flags) {
-    if (name != "--api-key-file" && name != "--client-key") flags[name] = value;
+    if (!is_key_flag(name)) flags[name] = value;
   }
   for (const auto& [name, values] : arguments.repeated) {
     flags[name] = fmt::format("{}", fmt::join(values, ","));

@@ -42,7 +42,11 @@ struct BenchPlan {
   bool is_field_asked_for = false;            // by a flag
   std::optional<std::string> tokenizer = {};  // the folder of a model, or a tokenizer.json
 
-  bool is_url() const { return subject.starts_with("http://") || subject.starts_with("https://"); }
+  /// One of a Unix socket is a URL, too, which HttpClientTarget::find refuses by name.
+  bool is_url() const {
+    return subject.starts_with("http://") || subject.starts_with("https://") ||
+           subject.starts_with("unix:");
+  }
   /// As many different texts as the run can use.
   std::size_t texts_wanted() const;
 };
@@ -57,6 +61,10 @@ std::vector<std::string> own_server_settings(const Config& config);
 
 /// The environment ("NAME=value") without what muster would read settings from.
 std::vector<std::string> own_server_environment(std::vector<std::string> environment);
+
+/// The words of a command line for the result, which is shared: without the query of a URL, which
+/// may keep a secret, and the places of keys. "…" stands for them. Threads: pure.
+std::vector<std::string> words_to_share(std::vector<std::string> words);
 
 /// The flags that were given, by name, for the result; without those that name keys.
 std::map<std::string, std::string> given_flags(const Arguments& arguments);

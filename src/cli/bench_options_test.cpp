@@ -36,6 +36,7 @@ TEST(BenchPlan, IsASingleStreamWithoutFlags) {
   const auto made = plan({"embed", "MODEL"});
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_FALSE(made->is_url());
+  EXPECT_TRUE(plan({"embed", "unix:/run/muster.sock"})->is_url());
   EXPECT_EQ(made->api.api, BenchApi::Embeddings);
   ASSERT_EQ(made->points.size(), 1U);
   EXPECT_EQ(made->points[0].name, "1 client");
@@ -104,6 +105,9 @@ TEST(BenchPlan, WantsAsManyTextsAsTheRunCanUse) {
   EXPECT_EQ(plan({"embed", "http://h:1", "--rate=1", "--duration=10s"})->texts_wanted(), 1'000U);
   EXPECT_EQ(plan({"embed", "http://h:1"})->texts_wanted(), 20'000U);
   EXPECT_EQ(plan({"rerank", "http://h:1", "--requests=200"})->texts_wanted(), 1'800U);
+  // It begins with ten a second, and nobody knows where it ends.
+  EXPECT_EQ(plan({"embed", "http://h:1", "--slo=latency_p99<50ms", "--find-peak"})->texts_wanted(),
+            20'000U);
 }
 
 TEST(BenchPlan, TakesMoreMembersOfABodyAndTheFieldOfATextFile) {
@@ -158,14 +162,24 @@ TEST(BenchPlan, SaysWhatIsWrong) {
             "--arrivals must be poisson or constant: \"normal\"");
   EXPECT_EQ(refusal({"embed", "M", "--warm-up=long"}),
             "--warm-up must be auto, none or a time, as 5s: \"long\"");
+  EXPECT_EQ(refusal({"embed", "M", "--clients=8,1,8"}),
+            "8 clients is named twice: --trials measures a load several times");
+  EXPECT_EQ(refusal({"embed", "M", "--rate=100,1e2"}),
+            "poisson 100/s is named twice: --trials measures a load several times");
+  EXPECT_EQ(refusal({"embed", "M", "--warm-up=10s"}),
+            "--warm-up leaves nothing of the 10 s in which requests are sent");
+  EXPECT_EQ(refusal({"embed", "M", "--warm-up=2s", "--duration=1.5s"}),
+            "--warm-up leaves nothing of the 1.5 s in which requests are sent");
   EXPECT_EQ(refusal({"embed", "M", "--find-peak"}),
             "--find-peak needs an objective: --slo latency_p99<500ms");
   EXPECT_EQ(refusal({"embed", "M", "--find-peak", "--slo=latency_p99<1s", "--clients=4"}),
             "--find-peak looks for the rate itself: --rate is one number, where it begins");
   EXPECT_EQ(refusal({"embed", "http://h:1", "--devices=2xcpu"}),
             "--devices is for a server that is started here, and http://h:1 runs already");
-  EXPECT_EQ(refusal({"embed", "M", "--model=x"}),
-            "--model and --api-key-file are for a server that runs already");
+  for (const std::string flag :
+       {"--model", "--api-key-file", "--ca-file", "--client-cert", "--client-key"}) {
+    EXPECT_EQ(refusal({"embed", "M", flag + "=x"}), flag + " is for a server that runs already");
+  }
   EXPECT_EQ(refusal({"embed", "M", "--input=a", "--prompt-words=5"}),
             "--input and --prompt-words are two kinds of texts");
 }
@@ -191,6 +205,17 @@ TEST(OwnServer, ReadsNoSettingsFromTheEnvironment) {
   EXPECT_EQ(own_server_environment({"PATH=/bin", "MUSTER_CONFIG=m.yaml", "MUSTER_TLS_CERT=c",
                                     "LOG_LEVEL=ERROR", "HF_HOME=/h", "MUSTERED=1"}),
             (std::vector<std::string>{"PATH=/bin", "HF_HOME=/h", "MUSTERED=1"}));
+}
+
+TEST(WordsToShare, HaveNoSecrets) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_to_share({"muster", "bench", "http", "http://h:1/x?token=s", "--api-key-file",
+                            "k", "--client-key=k.pem", "--requests=5"}),
+            (Words{"muster", "bench", "http", "http://h:1/x?…", "--api-key-file", "…",
+                   "--client-key=…", "--requests=5"}));
+  // What is no URL keeps its marks, and the last word may be a flag without its value.
+  EXPECT_EQ(words_to_share({"bench", "http://h:1", "--input", "what?.txt", "--client-key"}),
+            (Words{"bench", "http://h:1", "--input", "what?.txt", "--client-key"}));
 }
 
 TEST(GivenFlags, NameNoKeys) {

@@ -5,7 +5,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,20 +30,40 @@ bool is_bench_result(std::string head) {
   return end != std::string::npos && std::string_view(head).substr(end).starts_with(kTool);
 }
 
+Error refused(const std::filesystem::path& out, std::string_view why) {
+  return {ErrorKind::InvalidArgument, fmt::format("-o {}: {}", out.string(), why)};
+}
+
+// A file is made beside the result and takes its name when it is whole.
+Status check_folder(const std::filesystem::path& out) {
+  const auto file = MUSTER_TRY(followed_path(out));
+  const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return Error{ErrorKind::NotFound,
+                 fmt::format("-o {}: there is no folder {}", out.string(), folder.string())};
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return Done{};
+  return system_error(fmt::format("-o {}", out.string()), "write", errno);
+}
+
 }  // namespace
 
 Status check_bench_output(const std::filesystem::path& out) {
-  constexpr std::size_t kHeadSize = 4096;
+  using std::filesystem::file_type;
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(out, ignored)) return Done{};
+  const auto type = std::filesystem::status(out, ignored).type();
+  if (type == file_type::directory) return refused(out, "that is a folder: name a file in it");
+  if (type == file_type::not_found) return check_folder(out);
+  if (type != file_type::regular) return Done{};
   const auto file = MUSTER_TRY(open_regular_file(out, O_RDONLY));
+  constexpr std::size_t kHeadSize = 4096;
   std::string head(kHeadSize, '\0');
   head.resize(MUSTER_TRY(read_at(file.fd.get(), std::as_writable_bytes(std::span(head)), 0, out)));
-  if (head.empty() || is_bench_result(std::move(head))) return Done{};
-  return Error{ErrorKind::InvalidArgument,
-               fmt::format("-o {}: that is no result of muster bench, and it would be overwritten: "
-                           "remove it, or name another file",
-                           out.string())};
+  if (head.empty() || is_bench_result(std::move(head))) return check_folder(out);
+  return refused(out,
+                 "that is no result of muster bench, and it would be overwritten: remove it, or "
+                 "name another file");
 }
 
 }  // namespace muster

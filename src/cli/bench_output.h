@@ -7,9 +7,11 @@
 namespace muster {
 
 /// Whether a result of `muster bench` may be written over what is at `out`: nothing, an empty file,
-/// no file but a device or a pipe, or an earlier result. Reads its first bytes.
+/// no file but a device or a pipe, or an earlier result; and whether it can be, in its folder.
+/// Reads its first bytes.
 ///
-/// Errors: InvalidArgument, naming `out`; those of opening it.
+/// Errors, naming `out`: InvalidArgument (another file, a folder), NotFound (no such folder), those
+/// of opening it and of writing into its folder.
 Status check_bench_output(const std::filesystem::path& out);
 
 }  // namespace muster

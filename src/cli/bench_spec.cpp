@@ -48,7 +48,7 @@ CommandSpec bench_spec() {
             {SettingId::Devices, SettingId::Precision, SettingId::AutoTruncate},
             {{"--model", "NAME",
               "the name it has there (default: the first it lists for the task)"},
-             {"--api-key-file", "FILE", "holds the key that it asks for"},
+             {"--api-key-file", "FILE", "holds the key that it asks for (default: MUSTER_API_KEY)"},
              {"--ca-file", "FILE", "who signed its certificate (PEM)"},
              {"--client-cert", "FILE", "the certificate to show it (PEM)"},
              {"--client-key", "FILE", "its private key (PEM)"}}},

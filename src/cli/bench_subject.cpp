@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/child_process.h"
+#include "bench/child/cancel_watch.h"
 #include "cli/bench_measurement.h"
 #include "cli/interrupt.h"
 #include "cli/server_client.h"
@@ -153,7 +154,9 @@ Result<BenchServer> open_bench_server(const CommandContext& context, const Bench
 }
 
 Result<std::string> first_listed_model(const CommandContext& context, const BenchServer& server) {
-  const auto access = MUSTER_TRY(server_access(context));
+  auto access = MUSTER_TRY(server_access(context));
+  const CancelWatch watch(is_cancelled);
+  access.http.cancel_fd = watch.fd();
   const auto& url = server.target.url;
   const auto client = MUSTER_TRY(HttpClient::open(
       fmt::format("{}://{}{}", url.is_tls ? "https" : "http", url.address(), url.path),

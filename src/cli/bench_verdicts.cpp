@@ -8,6 +8,7 @@
 
 #include "cli/bench_view.h"
 #include "terminal/table.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -59,7 +60,7 @@ std::string diff_text(const ResultDifference& difference, std::size_t width) {
                    fmt::format("{:.3f}", one.comparison.high), difference_words(one)});
   }
   text += table.render(width);
-  for (const auto& note : difference.notes) text += fmt::format("note: {}\n", note);
+  for (const auto& note : difference.notes) text += fmt::format("note: {}\n", printable(note));
   return text;
 }
 

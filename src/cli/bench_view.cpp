@@ -14,6 +14,7 @@
 #include "bench/statistics/comparison.h"
 #include "bench/statistics/percentile.h"
 #include "terminal/table.h"
+#include "terminal/text_width.h"
 
 namespace muster {
 namespace {
@@ -72,20 +73,38 @@ std::string point_verdict(const BenchPoint& point) {
   const auto& summary = point.trials.front().summary;
   if (point.trials.size() > 1) {
     const auto figures = trial_figures(point);
-    const auto rate = mean_over_trials(figures.at("throughput"), kUsualConfidence);
+    const auto rates = figures.find("throughput");
+    if (rates == figures.end()) {
+      return fmt::format("{}: no rate, {} trials", point.load, point.trials.size());
+    }
+    const auto rate = mean_over_trials(rates->second, kUsualConfidence);
     return fmt::format("{}: {}/s ({} to {}), {} trials", point.load, rate_text(rate.mean),
                        rate_text(rate.low), rate_text(rate.high), point.trials.size());
   }
   if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(summary));
-  return fmt::format("{}: {}/s, {}, {}; {}", point.load, rate_text(summary.answered_per_second),
+  return fmt::format("{}: {}, {}, {}; {}", point.load,
+                     summary.counted_seconds > 0 ? rate_text(summary.answered_per_second) + "/s"
+                                                 : std::string("no rate"),
                      percentile_words(*summary.latency, kMedian, "p50"),
                      percentile_words(*summary.latency, kTail, "p99"), failures_words(summary));
+}
+
+// What ended the search: the objectives, or this program.
+std::string missed_words(const BenchResult& result) {
+  const auto& missed = result.peak->missed;
+  if (!missed) return {};
+  const bool is_late = std::ranges::any_of(result.points, [&](const BenchPoint& point) {
+    const auto& summary = point.trials.front().summary;
+    return summary.offered_per_second == missed && !summary.is_valid();
+  });
+  if (is_late) return fmt::format("; at {}/s this program was late", rate_text(*missed));
+  return fmt::format(", {}/s misses them", rate_text(*missed));
 }
 
 // In the order of importance: an invalid run says nothing, a peak is what was asked for, then
 // objectives, then figures.
 std::string verdict_line(const BenchResult& result) {
-  if (const auto* trial = first_invalid(result); trial != nullptr && !result.peak) {
+  if (const auto* trial = first_invalid(result); trial != nullptr && !result.is_conclusive()) {
     const auto& generator = trial->summary.generator;
     return fmt::format(
         "INVALID: the load generator was late: 99th percentile of the {} {} ms, limit {} ms\n",
@@ -94,9 +113,7 @@ std::string verdict_line(const BenchResult& result) {
   if (result.peak) {
     if (!result.peak->rate) return "no rate that was tried keeps the objectives\n";
     return fmt::format("peak: {}/s keeps the objectives{}\n", rate_text(*result.peak->rate),
-                       result.peak->missed
-                           ? fmt::format(", {}/s misses them", rate_text(*result.peak->missed))
-                           : std::string());
+                       missed_words(result));
   }
   if (!result.meets_objectives()) return "objectives missed\n";
   if (result.points.size() == 1) return point_verdict(result.points.front()) + "\n";
@@ -177,6 +194,7 @@ std::string requests_line(const TrialSummary& summary) {
   for (const auto& [name, count] : summary.failed) {
     line += fmt::format(", {} {}", with_thousands(count), name);
   }
+  if (summary.counted_seconds <= 0) return line + "; no rate\n";
   if (summary.offered_per_second) {
     line += fmt::format("; {}/s offered, {}/s sent", rate_text(*summary.offered_per_second),
                         rate_text(summary.sent_per_second));
@@ -211,7 +229,7 @@ std::string parts_lines(const TrialSummary& summary) {
     std::vector<std::string> words;
     for (const auto& stage : summary.stages) {
       sum += stage.seconds;
-      words.push_back(fmt::format("{} {}", milliseconds(stage.seconds), stage.name));
+      words.push_back(fmt::format("{} {}", milliseconds(stage.seconds), printable(stage.name)));
     }
     // What is left over is network, queues of the kernel, and what the server does not count.
     const double server_side = parts.first_byte_wait + parts.receiving;
@@ -244,7 +262,9 @@ std::string machine_line(const BenchTrial& trial) {
 
 std::string problems_lines(const BenchTrial& trial) {
   std::string lines;
-  for (const auto& problem : trial.samples.problems) lines += fmt::format("failed: {}\n", problem);
+  for (const auto& problem : trial.samples.problems) {
+    lines += fmt::format("failed: {}\n", printable(problem));
+  }
   return lines;
 }
 

@@ -80,6 +80,16 @@ TEST(BenchText, ShowsMeansOverTrials) {
   EXPECT_NE(text.find("latency_p50 (ms)   21.0"), std::string::npos) << text;
 }
 
+// All requests of a trace may be meant for one moment, and nothing was sent for any time.
+TEST(BenchText, ALoadOfOneMomentHasNoRate) {
+  auto one = trial(0.02);
+  one.summary.counted_seconds = 0;
+  EXPECT_EQ(first_line(bench_text(result({one, one}), 80)), "poisson 50/s: no rate, 2 trials");
+  const auto text = bench_text(result({one}), 80);
+  EXPECT_TRUE(text.starts_with("poisson 50/s: no rate, p50 20.0 ms")) << text;
+  EXPECT_NE(text.find("requests: 500 sent, 500 answered; no rate\n"), std::string::npos) << text;
+}
+
 TEST(BenchText, ShowsObjectivesAndPeaks) {
   auto made = result({trial(0.02)});
   made.points[0].objectives = judge_objectives(*parse_objectives("latency_p50<10ms"),
@@ -92,6 +102,34 @@ TEST(BenchText, ShowsObjectivesAndPeaks) {
             "peak: 40.0/s keeps the objectives, 42.0/s misses them");
   made.peak = PeakResult{};
   EXPECT_EQ(first_line(bench_text(made, 80)), "no rate that was tried keeps the objectives");
+}
+
+// Nothing shows that the server could not do more, nor that it cannot do this little.
+TEST(BenchText, ALateGeneratorIsNoMissedObjective) {
+  auto made = result({trial(0.02, 0.0032)});  // at 50 a second
+  made.peak = PeakResult{.rate = 40, .missed = 50};
+  EXPECT_TRUE(made.is_conclusive());
+  EXPECT_EQ(first_line(bench_text(made, 80)),
+            "peak: 40.0/s keeps the objectives; at 50.0/s this program was late");
+  made.peak = PeakResult{.rate = {}, .missed = 50};
+  EXPECT_FALSE(made.is_conclusive());
+  EXPECT_EQ(first_line(bench_text(made, 80)),
+            "INVALID: the load generator was late: 99th percentile of the send lag 3.20 ms, limit "
+            "1.00 ms");
+}
+
+// What a server says of itself, and what stands in a file that somebody else has sent.
+TEST(BenchText, WhatCameFromOutsideMovesNoCursor) {
+  auto made = result({trial(0.02)});
+  auto& only = made.points[0].trials[0];
+  only.samples.problems = {"the stream reports an error: \"\u009b2J\""};
+  only.summary.stages.push_back({.name = "queue\u009b2J", .seconds = 0.01});
+  const auto text = bench_text(made, 80);
+  EXPECT_NE(text.find("failed: the stream reports an error: \" 2J\"\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("10.0 queue 2J"), std::string::npos) << text;
+  ResultDifference difference;
+  difference.notes = {"only A has \033[2J"};
+  EXPECT_NE(diff_text(difference, 80).find("note: only A has  [2J\n"), std::string::npos);
 }
 
 TEST(DiffText, SaysWhichSideIsWorse) {

@@ -5,7 +5,6 @@
 // of it takes effect.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
@@ -19,6 +18,7 @@
 
 #include "base/large_buffers.h"
 #include "cli/command.h"
+#include "cli/descriptor_limit.h"
 #include "cli/ending_guard.h"
 #include "cli/find_machine.h"
 #include "cli/live_settings.h"
@@ -58,15 +58,6 @@ CommandSpec serve_spec() {
               "       -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": \"a text\"}'\n",
           .reads_foreign_names = true,
           .words = {WordKind::Model}};
-}
-
-// As many connections as the limits of this process can ever allow.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  // The soft limit is often 1024, for programs that use select(); this one does not.
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Of the time to end, what is left for workers to go, files to be written and threads to be joined.

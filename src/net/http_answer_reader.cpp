@@ -108,6 +108,12 @@ std::size_t HttpAnswerReader::put(std::span<const char> bytes) {
     if (failure) problem_ = "the answer cannot be read: " + failure.message();
     if (size == 0) break;
   }
+  // Beast looks for the end of a chunk's line and of the trailers for as long as more comes.
+  const auto& parser = parser_->parser;
+  if (!problem_ && parser.is_header_done() && !parser.is_done() &&
+      bytes.size() - taken > kHeaderBytes) {
+    problem_ = "the answer cannot be read: a line of its chunks has no end";
+  }
   return taken;
 }
 

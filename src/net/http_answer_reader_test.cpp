@@ -128,6 +128,19 @@ TEST(HttpAnswerReader, SaysWhyAStreamIsNoAnswer) {
   }
 }
 
+// Else a server makes its client keep as much as it likes to send.
+TEST(HttpAnswerReader, ALineOfChunksHasAnEnd) {
+  for (const std::string_view begin : {"5;a=", "2\r\nok\r\n0\r\nTrailer: "}) {
+    SCOPED_TRACE(std::string(begin));
+    Kept kept;
+    HttpAnswerReader reader(kept);
+    const auto stream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                        std::string(begin) + std::string(200'000, 'x');
+    feed(reader, stream, 16 << 10);
+    EXPECT_EQ(reader.problem(), "the answer cannot be read: a line of its chunks has no end");
+  }
+}
+
 TEST(HttpAnswerReader, AStreamThatEndsTooEarlyIsNoAnswer) {
   for (const std::string_view stream :
        {"", "HTTP/1.1 200", "HTTP/1.1 100 Continue\r\n\r\n",

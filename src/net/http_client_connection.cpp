@@ -6,11 +6,14 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -27,10 +30,32 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kReadSize = 64 << 10;
+constexpr auto kFindLimit = std::chrono::seconds(5);  // as HttpClientOptions has it
 
 struct AddressesFree {
   void operator()(addrinfo* first) const { ::freeaddrinfo(first); }
 };
+
+// Whether somebody accepts a connection there, which is let go again.
+bool is_listened_at(const SocketAddress& address, TimePoint until) {
+  const UniqueFd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return false;
+  if (::connect(socket.get(), address.get(), address.size()) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    pollfd waiting{socket.get(), POLLOUT, 0};
+    const int ready = ::poll(&waiting, 1, static_cast<int>(left.count()));
+    if (ready > 0) break;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+  int reason = 0;
+  socklen_t size = sizeof reason;
+  ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
+  return reason == 0;
+}
 
 class LoopConnection final : public HttpClientConnection,
                              private ReadySink,
@@ -257,9 +282,24 @@ Result<HttpClientTarget> HttpClientTarget::find(std::string_view url, const TlsC
   const std::unique_ptr<addrinfo, AddressesFree> addresses(first);
   HttpClientTarget target{.url = std::move(parsed), .address = {}, .tls = {}};
   if (target.url.is_tls) target.tls = MUSTER_TRY(TlsContext::for_client(tls));
-  std::memcpy(target.address.get(), first->ai_addr, first->ai_addrlen);
-  *target.address.size_in_out() = first->ai_addrlen;
+  std::vector<SocketAddress> found;
+  for (const auto* one = first; one != nullptr; one = one->ai_next) {
+    auto& address = found.emplace_back();
+    std::memcpy(address.get(), one->ai_addr, one->ai_addrlen);
+    *address.size_in_out() = one->ai_addrlen;
+  }
+  target.address = first_that_listens(found, kFindLimit);
   return target;
+}
+
+SocketAddress HttpClientTarget::first_that_listens(std::span<const SocketAddress> addresses,
+                                                   Duration limit) {
+  MUSTER_CHECK(!addresses.empty());
+  if (addresses.size() == 1) return addresses.front();
+  const auto until = std::chrono::steady_clock::now() + limit;
+  const auto found = std::ranges::find_if(
+      addresses, [&](const SocketAddress& address) { return is_listened_at(address, until); });
+  return found == addresses.end() ? addresses.front() : *found;
 }
 
 Result<std::unique_ptr<HttpClientConnection>> HttpClientConnection::open(

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,11 +42,18 @@ struct HttpClientTarget {
   SocketAddress address;            // what the host's name stands for
   std::shared_ptr<TlsContext> tls;  // for https
 
-  /// Looks the name up, which may take seconds.
+  /// Looks the name up, which may take seconds. Of several addresses it is `first_that_listens`.
   ///
   /// Errors: those of parse_http_url and of the files for TLS; NotFound (no such host), with the
   /// address; Unsupported (a Unix socket).
   static Result<HttpClientTarget> find(std::string_view url, const TlsClientOptions& tls = {});
+
+  /// The first address to which one can connect within `limit`, which is for all together; the
+  /// first of all where there is none. "localhost" is ::1 and 127.0.0.1, and most servers listen on
+  /// one of them.
+  ///
+  /// addresses: one at least. Cost: nothing for one alone.
+  static SocketAddress first_that_listens(std::span<const SocketAddress> addresses, Duration limit);
 };
 
 /// One connection of a client on an EventLoop, with one request at a time. It sets no time limits:

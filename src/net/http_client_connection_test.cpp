@@ -1,11 +1,14 @@
 #include "net/http_client_connection.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "net/http_caller_fixture.h"
 #include "net/http_server.h"
 
@@ -83,6 +86,24 @@ TEST_F(HttpClientConnectionTest, FailsWhereNobodyListens) {
   EXPECT_EQ(caller.failure->kind, ErrorKind::Unavailable);
   EXPECT_EQ(caller.failure->message, to.url.address() + ": cannot connect: Connection refused");
   EXPECT_EQ(caller.said, "");
+}
+
+// The other port belongs to a socket on which nobody listens.
+TEST_F(HttpClientConnectionTest, FindsTheAddressAtWhichSomebodyListens) {
+  start(kEcho);
+  const auto there = target().address;
+  const UniqueFd bound(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto any = SocketAddress::parse("127.0.0.1");
+  ASSERT_TRUE(any);
+  ASSERT_EQ(::bind(bound.get(), any->get(), any->size()), 0);
+  const auto silent = SocketAddress::of_socket(bound.get());
+  const auto port_of_first = [](const std::vector<SocketAddress>& addresses) {
+    return HttpClientTarget::first_that_listens(addresses, std::chrono::seconds(20)).port();
+  };
+  EXPECT_EQ(port_of_first({silent, there}), there.port());
+  EXPECT_EQ(port_of_first({there, silent}), there.port());
+  EXPECT_EQ(port_of_first({silent, silent}), silent.port());
+  EXPECT_EQ(port_of_first({silent}), silent.port());
 }
 
 TEST(HttpClientTarget, IsNoUnixSocket) {

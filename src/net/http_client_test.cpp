@@ -188,6 +188,11 @@ TEST_F(HttpClientTest, ReadsWhatOtherServersSend) {
   const auto cut = answer_of("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().kind, ErrorKind::Unavailable);
+  // All of it is read before it is refused, so that the server can send it.
+  const auto endless = answer_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=" +
+                                 std::string(70'000, 'x'));
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().kind, ErrorKind::Corrupt);
   const auto nonsense = answer_of("SSH-2.0-OpenSSH_9.2\r\n\r\n");
   ASSERT_FALSE(nonsense);
   EXPECT_EQ(nonsense.error().kind, ErrorKind::Corrupt);

@@ -241,12 +241,19 @@ TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
                "no request was answered: the answer is no JSON");
   expect_error({"bench", "generate", url, "--requests=5", "--output-tokens=3"}, 6,
                "no request was answered: the stream has an event that is no JSON");
+  expect_error({"bench", "http", url, "--requests=5", "--warm-up=60m"}, 2,
+               "no request is counted: all that were answered were sent within the warm-up");
   server_.reset();
   expect_error({"bench", "http", url}, 6, url.substr(7) + ": cannot connect: Connection refused");
+  expect_error({"bench", "embed", "unix:/run/m.sock"}, 4,
+               "unix:/run/m.sock: many connections at once go to a port, not to a Unix socket: "
+               "name the server's http://HOST:PORT");
   expect_error({"bench", "http", "host"}, 2,
                "muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"");
   expect_error({"bench", "selftest", "queu"}, 2,
                "the self-test has no part queu; did you mean queue?");
+  EXPECT_EQ(muster_.run({"bench", "selftest", "intervals", "queu"}).err,
+            "muster: the self-test has no part queu; did you mean queue?\n");
 }
 
 TEST_F(BenchCommand, TriesItself) {

@@ -21,6 +21,7 @@
 
 #include "base/child_process.h"
 #include "base/text.h"
+#include "bench/child/cancel_watch.h"
 #include "hw/cpu/process_reader.h"
 #include "net/http_client.h"
 
@@ -209,7 +210,8 @@ Status ChildServer::wait_for_answer(std::string_view target,
                                     Duration limit,
                                     const std::function<bool()>& is_cancelled) const {
   const auto until = now() + limit;
-  const auto client = MUSTER_TRY(HttpClient::open(url_));
+  const CancelWatch watch(is_cancelled);
+  const auto client = MUSTER_TRY(HttpClient::open(url_, {.cancel_fd = watch.fd()}));
   while (now() < until) {
     const auto answer = client->call("GET", target);
     if (answer && is_enough(*answer)) return Done{};

@@ -43,7 +43,8 @@ class ChildServer {
   /// "http://127.0.0.1:41234".
   const std::string& url() const { return url_; }
 
-  /// Asks `target` until `is_enough` of an answer: "/v1/devices".
+  /// Asks `target` until `is_enough` of an answer: "/v1/devices". is_cancelled: also asked on
+  /// another thread; a question under way is then not waited for.
   ///
   /// Errors: as `start`.
   Status wait_for_answer(std::string_view target,

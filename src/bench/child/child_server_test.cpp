@@ -83,6 +83,32 @@ TEST(ChildServer, GivesUpWhenTheTimeIsOverOrSomebodyAsks) {
             ErrorKind::Cancelled);
 }
 
+// It takes the question and never answers. Only the time shows that nobody has waited for that.
+TEST(ChildServer, IsNotWaitedForWhenSomebodyAsks) {
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  std::vector<HttpRespond> held;
+  std::atomic<bool> is_asked = false;
+  const auto server =
+      HttpServer::start(options, [&](const HttpRequest&, const HttpRespond& respond) {
+        held.push_back(respond);
+        is_asked = true;
+      });
+  ASSERT_TRUE(server);
+  const auto child = ChildServer::start(
+      shell("echo listening on http://127.0.0.1:" + std::to_string((*server)->port()) +
+            "; exec sleep 1000"),
+      seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ended =
+      (*child)->wait_until_ready("/readyz", seconds(600), [&] { return is_asked.load(); });
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().kind, ErrorKind::Cancelled);
+  // A call alone waits two minutes for its answer.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(60));
+}
+
 TEST(ChildServer, WaitsUntilTheServerIsReady) {
   // The server is this process; the child only names it.
   HttpServerOptions options;

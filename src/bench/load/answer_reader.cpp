@@ -16,11 +16,20 @@ namespace {
 using simdjson::dom::element;
 
 constexpr std::size_t kBodyBytesMost = 256 << 20;  // of an answer that is kept to be read
+constexpr std::size_t kErrorShown = 500;           // bytes of what a stream says of an error
 
 std::optional<std::int64_t> usage_of(const element& json, const char* name) {
   std::int64_t count = 0;
   if (json["usage"][name].get(count) != simdjson::SUCCESS) return std::nullopt;
   return count;
+}
+
+// An error may be as long as an event, and the first sentences of failures go into results.
+std::string shown_error(const element& error) {
+  auto text = simdjson::minify(error);
+  if (text.size() <= kErrorShown) return text;
+  text.resize(kErrorShown);
+  return text + "…";
 }
 
 class AnyReader final : public AnswerReader {
@@ -74,16 +83,24 @@ class ListReader final : public AnswerReader {
 
 class StreamReader final : public AnswerReader {
  public:
-  explicit StreamReader(bool keeps_text) : keeps_text_(keeps_text) {}
+  StreamReader(bool keeps_text, std::size_t bytes_most)
+      : keeps_text_(keeps_text), bytes_most_(bytes_most) {}
 
   void on_body(std::string_view bytes, double at) override {
+    if (facts_.problem) return;  // the first one counts, and nothing behind it is kept
+    byte_count_ += bytes.size();
+    if (byte_count_ > bytes_most_) {
+      facts_.problem = "the stream is too long to be read";
+      return;
+    }
     events_.put(bytes);
     while (!facts_.problem) {
       const auto event = events_.next();
       if (!event) break;
       take(*event, at);
     }
-    if (events_.is_too_long()) facts_.problem = "the stream has an event without an end";
+    if (!facts_.problem && events_.is_too_long())
+      facts_.problem = "the stream has an event without an end";
   }
 
   AnswerFacts finish() override {
@@ -97,6 +114,7 @@ class StreamReader final : public AnswerReader {
   void drop() override {
     facts_ = {};
     events_ = {};
+    byte_count_ = 0;
     is_done_ = false;
   }
 
@@ -112,7 +130,7 @@ class StreamReader final : public AnswerReader {
       return;
     }
     if (element error; json["error"].get(error) == simdjson::SUCCESS && !error.is_null()) {
-      facts_.problem = fmt::format("the stream reports an error: {}", simdjson::minify(error));
+      facts_.problem = "the stream reports an error: " + shown_error(error);
       return;
     }
     if (const auto count = usage_of(json, "prompt_tokens")) facts_.input_tokens = count;
@@ -139,7 +157,9 @@ class StreamReader final : public AnswerReader {
   }
 
   const bool keeps_text_;
+  const std::size_t bytes_most_;
   EventStream events_;
+  std::size_t byte_count_ = 0;
   simdjson::dom::parser parser_;
   AnswerFacts facts_;
   bool is_done_ = false;
@@ -153,8 +173,8 @@ std::unique_ptr<AnswerReader> list_answer_reader(std::string list, std::size_t c
   return std::make_unique<ListReader>(std::move(list), count);
 }
 
-std::unique_ptr<AnswerReader> stream_answer_reader(bool keeps_text) {
-  return std::make_unique<StreamReader>(keeps_text);
+std::unique_ptr<AnswerReader> stream_answer_reader(bool keeps_text, std::size_t bytes_most) {
+  return std::make_unique<StreamReader>(keeps_text, bytes_most);
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,10 +44,16 @@ std::unique_ptr<AnswerReader> any_answer_reader();
 /// under "usage" where there are any.
 std::unique_ptr<AnswerReader> list_answer_reader(std::string list, std::size_t count);
 
+/// What is read of a stream at most, so that one without an end cannot fill the memory: a million
+/// tokens take some 250 MB on the wire.
+inline constexpr std::size_t kStreamBytesMost = 1ULL << 30;
+
 /// Server-sent events of chat or text completions, to the final "[DONE]". Pieces of text are
-/// choices[0].delta.content (also reasoning_content) or choices[0].text.
+/// choices[0].delta.content (also reasoning_content) or choices[0].text. More than `bytes_most` are
+/// not what the API promises.
 ///
 /// Source: OpenAI API reference, "Streaming"; HTML Standard, section 9.2 (event streams).
-std::unique_ptr<AnswerReader> stream_answer_reader(bool keeps_text);
+std::unique_ptr<AnswerReader> stream_answer_reader(bool keeps_text,
+                                                   std::size_t bytes_most = kStreamBytesMost);
 
 }  // namespace muster

@@ -78,6 +78,35 @@ TEST(StreamAnswerReader, SaysWhatIsWrong) {
   EXPECT_EQ(next.token_times.size(), 1U);
 }
 
+TEST(StreamAnswerReader, KeepsTheFirstThingThatIsWrong) {
+  const auto reader = stream_answer_reader(false);
+  reader->on_body("data: {nonsense\n\n", 1);
+  const std::string piece(1 << 20, 'x');
+  for (int i = 0; i < 17; ++i) reader->on_body(piece, 2);  // longer than an event may be
+  EXPECT_EQ(reader->finish().problem, "the stream has an event that is no JSON");
+}
+
+// An event takes 57 bytes: the second is one too many, and nothing behind it is kept.
+TEST(StreamAnswerReader, ReadsNoStreamWithoutAnEnd) {
+  const auto reader = stream_answer_reader(true, 100);
+  const auto event = chat_event(R"({"content":"a"})");
+  ASSERT_EQ(event.size(), 57U);
+  for (int i = 0; i < 3; ++i) reader->on_body(event, i);
+  const auto facts = reader->finish();
+  EXPECT_EQ(facts.problem, "the stream is too long to be read");
+  EXPECT_EQ(facts.text, "a");
+  EXPECT_EQ(read(*reader, event).problem, "the stream ended before its [DONE]");  // the next one
+}
+
+TEST(StreamAnswerReader, ShowsTheBeginningOfALongError) {
+  const auto reader = stream_answer_reader(false);
+  const auto problem =
+      read(*reader, "data: {\"error\":\"" + std::string(100'000, 'x') + "\"}\n\n").problem;
+  ASSERT_TRUE(problem);
+  // Of the 500 bytes that are shown one is the quote.
+  EXPECT_EQ(*problem, "the stream reports an error: \"" + std::string(499, 'x') + "…");
+}
+
 TEST(AnyAnswerReader, TakesAnything) {
   const auto reader = any_answer_reader();
   EXPECT_FALSE(read(*reader, "<html>").problem);

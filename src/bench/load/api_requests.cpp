@@ -73,6 +73,10 @@ constexpr std::array<std::string_view, 9> kOwnMembers{"model",  "messages",     
                                                       "input",  "query",          "documents",
                                                       "stream", "stream_options", "max_tokens"};
 
+// Usage counts the tokens of all replies, and their pieces come mixed: neither first token nor time
+// per token would be of one.
+constexpr std::array<std::string_view, 2> kSeveralReplies{"n", "best_of"};
+
 AnswerReaderMaker reader_maker(const ApiOptions& options, bool keeps_text) {
   const auto count = static_cast<std::size_t>(options.texts_per_request);
   switch (options.api) {
@@ -115,6 +119,10 @@ Status check_extra_body(std::string_view json) {
         fmt::format("--extra-body must be a JSON object, as {{\"top_p\": 0.9}}: \"{}\"", json)};
   }
   for (const auto& [name, value] : parsed.items()) {
+    if (std::ranges::find(kSeveralReplies, name) != kSeveralReplies.end()) {
+      return Error{ErrorKind::InvalidArgument,
+                   fmt::format("--extra-body has {}: a request is measured with one reply", name)};
+    }
     if (std::ranges::find(kOwnMembers, name) == kOwnMembers.end()) continue;
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("--extra-body has {}, which the benchmark itself sets", name)};

@@ -40,8 +40,8 @@ struct PreparedRequests {
   std::string target;  // "/v1/embeddings"
 };
 
-/// Errors: InvalidArgument (no JSON object, a member that the benchmark itself sets). Threads:
-/// pure.
+/// Errors: InvalidArgument (no JSON object, a member that the benchmark itself sets, or that asks
+/// for several replies). Threads: pure.
 Status check_extra_body(std::string_view json);
 
 /// One request for each text, or for each group of `texts_per_request`: a text that is left over

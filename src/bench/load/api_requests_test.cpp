@@ -77,6 +77,8 @@ TEST(PrepareRequests, AddsWhatABodyIsToHaveBesides) {
             "--extra-body must be a JSON object, as {\"top_p\": 0.9}: \"[1]\"");
   EXPECT_EQ(check_extra_body(R"({"max_tokens":3})").error().message,
             "--extra-body has max_tokens, which the benchmark itself sets");
+  EXPECT_EQ(check_extra_body(R"({"top_k":1,"n":2})").error().message,
+            "--extra-body has n: a request is measured with one reply");
 }
 
 TEST(PreparePlainRequests, GetsOrPosts) {

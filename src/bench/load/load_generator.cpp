@@ -27,6 +27,12 @@ constexpr double kReconnectSeconds = 0.1;
 constexpr std::uint32_t kOpenAtStart = 16;
 constexpr std::size_t kSentAtOnce = 64;
 
+/// A request without a connection.
+struct Waiting {
+  double intended = 0;
+  double late = 0;  // that this program came to it
+};
+
 class Trial final : public LoadClientOwner {
  public:
   Trial(const HttpClientTarget& target, std::span<const std::string> requests,
@@ -60,11 +66,13 @@ class Trial final : public LoadClientOwner {
   void send_next();
   std::optional<std::size_t> free_place();
   void start(std::size_t place, double intended, double ready);
+  void start_waiting(std::size_t place, double at);
   void ask_again(std::size_t place);
   void tick();
   void enforce_limits(double at);
   void reopen_closed(double at);
   bool is_over(double at) const;
+  double sent_until() const;
   void end();
 
   const HttpClientTarget& target_;
@@ -80,12 +88,13 @@ class Trial final : public LoadClientOwner {
   TimePoint begin_{};
   TimePoint next_tick_{};
   std::vector<std::unique_ptr<LoadClient>> clients_;
-  std::deque<std::size_t> free_;             // connections that wait for a request, longest first
-  std::deque<double> waiting_;               // intended times that wait for a connection
+  std::deque<std::size_t> free_;  // connections that wait for a request, longest first
+  std::deque<Waiting> waiting_;
   std::map<std::size_t, double> closed_at_;  // connections to open again
   std::optional<double> next_arrival_;
   std::optional<double> armed_for_;  // what the timer of arrivals is set to
   double last_intended_ = 0;
+  double last_end_ = 0;        // of the requests that have ended
   bool is_exhausted_ = false;  // the schedule, before the time for sending was over
   std::size_t connected_ = 0;  // before the start
   std::uint64_t planned_ = 0;  // requests that have their intended time
@@ -102,8 +111,13 @@ class Trial final : public LoadClientOwner {
 Status Trial::open_client() {
   const auto place = clients_.size();
   clients_.push_back(std::make_unique<LoadClient>(*this, place, make_reader_()));
-  ++counted_.connections_opened;
-  return clients_.back()->open(loop_, target_);
+  auto opened = clients_.back()->open(loop_, target_);
+  if (opened) {
+    ++counted_.connections_opened;
+  } else {
+    clients_.pop_back();  // else its place would be taken for good by nothing
+  }
+  return opened;
 }
 
 Result<TrialSamples> Trial::run() {
@@ -178,7 +192,7 @@ void Trial::send_next() {
   if (const auto place = free_place()) {
     start(*place, intended, intended);
   } else {
-    waiting_.push_back(intended);
+    waiting_.push_back({.intended = intended, .late = std::max(0.0, now() - intended)});
   }
 }
 
@@ -211,6 +225,14 @@ void Trial::start(std::size_t place, double intended, double ready) {
       requests_[request]);
 }
 
+// What this program was late itself is no wait for a connection: in time, the request would have
+// been as much further ahead.
+void Trial::start_waiting(std::size_t place, double at) {
+  const auto waiting = waiting_.front();
+  waiting_.pop_front();
+  start(place, waiting.intended, std::max(waiting.intended, at - waiting.late));
+}
+
 // Closed loop: the next request is meant to be sent now.
 void Trial::ask_again(std::size_t place) {
   const double at = now();
@@ -226,9 +248,7 @@ void Trial::on_free(std::size_t place) {
   if (is_closed_loop()) {
     ask_again(place);
   } else if (!waiting_.empty()) {
-    const double intended = waiting_.front();
-    waiting_.pop_front();
-    start(place, intended, now());
+    start_waiting(place, now());
   } else {
     free_.push_back(place);
   }
@@ -262,9 +282,7 @@ void Trial::reopen_closed(double at) {
     if (is_closed_loop()) {
       ask_again(place);
     } else if (!waiting_.empty()) {
-      const double intended = waiting_.front();
-      waiting_.pop_front();
-      start(place, intended, at);
+      start_waiting(place, at);
     } else {
       free_.push_back(place);
     }
@@ -273,6 +291,7 @@ void Trial::reopen_closed(double at) {
 
 void Trial::keep(EndedRequest ended) {
   --busy_;
+  last_end_ = std::max(last_end_, ended.sample.end);
   recorder_.add(std::move(ended));
 }
 
@@ -314,18 +333,20 @@ bool Trial::is_over(double at) const {
   return (busy_ == 0 && waiting_.empty()) || at > options_.seconds + options_.answer_limit_seconds;
 }
 
+// A closed loop is busy to its end, which by count is its last answer and not the next tick; a
+// schedule that ended sooner than the time for it counts to its last request.
+double Trial::sent_until() const {
+  if (is_closed_loop()) return planned_ == requests_most_ ? last_end_ : options_.seconds;
+  return is_exhausted_ ? last_intended_ : options_.seconds;
+}
+
 void Trial::end() {
   const double at = now();
   for (auto& client : clients_) {
     if (client->is_busy()) client->give_up(SampleEnd::TimedOut);
   }
-  for (const double intended : waiting_) recorder_.add_unsent(intended, at);
-  // A closed loop is busy to its end; a schedule that ended sooner than the time for it counts to
-  // its last request.
-  const double sent_until = is_closed_loop() ? at
-                            : is_exhausted_  ? last_intended_
-                                             : options_.seconds;
-  counted_.sending_seconds = std::min(sent_until, options_.seconds);
+  for (const auto& waiting : waiting_) recorder_.add_unsent(waiting.intended, at);
+  counted_.sending_seconds = std::min(sent_until(), options_.seconds);
   counted_.own_cpu_seconds = process_cpu_seconds() - cpu_at_begin_;
   loop_.stop();
 }

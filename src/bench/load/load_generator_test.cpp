@@ -1,13 +1,20 @@
 #include "bench/load/load_generator.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <mutex>
+#include <utility>
 
+#include "base/unique_fd.h"
 #include "bench/load/api_requests.h"
 #include "net/http_server.h"
 
@@ -108,10 +115,102 @@ TEST_F(LoadGeneratorTest, ARequestWithoutAConnectionWaitsAndTheWaitIsLatency) {
   EXPECT_EQ(trial->connections_opened, 1U);
   for (std::size_t i = 1; i < 4; ++i) {
     const auto& sample = trial->samples[i];
-    EXPECT_GE(sample.ready, trial->samples[0].end) << i;
+    EXPECT_GE(sample.started, trial->samples[0].end) << i;
+    EXPECT_GT(sample.ready, sample.intended) << i;
     EXPECT_GE(sample.latency(), sample.ready - sample.intended) << i;
     EXPECT_LT(sample.service(), sample.latency()) << i;
   }
+}
+
+// Of a burst that was noticed late only as many would show it as there are connections, and the
+// others would say that the server had been busy.
+TEST_F(LoadGeneratorTest, WhatTheGeneratorIsLateIsNoWaitForAConnection) {
+  std::atomic<bool> has_begun = false;
+  start([&](const HttpRequest&, const HttpRespond& respond) {
+    has_begun = true;
+    respond({.body = "ok"});
+  });
+  bool has_stalled = false;
+  const auto trial =
+      run({.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace, .trace = {0, 0.4, 0.4, 0.4}},
+           .connections_most = 1,
+           .is_cancelled = [&] {
+             // The stall that is meant: it begins before the last three are due, at one of the
+             // first ticks, and ends a tenth of a second behind that.
+             if (!has_begun || std::exchange(has_stalled, true)) return false;
+             const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+             while (std::chrono::steady_clock::now() < until) {
+             }
+             return false;
+           }});
+  ASSERT_TRUE(trial) << trial.error().message;
+  ASSERT_EQ(trial->samples.size(), 4U);
+  for (std::size_t i = 1; i < 4; ++i) {
+    const auto& sample = trial->samples[i];
+    EXPECT_GE(sample.lag(), 0.1) << i;
+    EXPECT_NEAR((sample.ready - sample.intended) + sample.lag() + sample.service(),
+                sample.latency(), 1e-9)
+        << i;
+  }
+}
+
+// A socket that nobody accepts from, so that all descriptors are the generator's. The kernel
+// connects its clients all the same.
+class DeafServer {
+ public:
+  DeafServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(socket_.get(), any, size), 0);
+    EXPECT_EQ(::listen(socket_.get(), 128), 0);
+    EXPECT_EQ(::getsockname(socket_.get(), any, &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  const std::string& url() const { return url_; }
+
+ private:
+  UniqueFd socket_;
+  std::string url_;
+};
+
+// So many more descriptors than now, for as long as it lives.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t more) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &usual_), 0);
+    const UniqueFd next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    rlimit few = usual_;
+    few.rlim_cur = static_cast<rlim_t>(next.get()) + more;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewDescriptors() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &usual_), 0); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit usual_{};
+};
+
+// An open loop begins with 16 connections, and its loop itself has three descriptors.
+TEST_F(LoadGeneratorTest, AConnectionWithoutADescriptorIsNone) {
+  const DeafServer server;
+  auto target = HttpClientTarget::find(server.url());
+  ASSERT_TRUE(target) << target.error().message;
+  target_ = std::move(*target);
+  const FewDescriptors few(3 + 16 + 8);
+  const auto trial =
+      run({.arrivals = ArrivalPlan{.law = ArrivalLaw::Trace, .trace = std::vector<double>(64, 0.0)},
+           .connections_most = 64,
+           .seconds = 0.2,
+           .answer_limit_seconds = 0.2});
+  ASSERT_TRUE(trial) << trial.error().message;
+  EXPECT_EQ(trial->samples.size(), 64U);
+  EXPECT_LE(trial->connections_most, 24U);
+  // 24 that time out, as many in their place, and again before the trial is over.
+  EXPECT_LE(trial->connections_opened, 3U * 24U);
 }
 
 TEST_F(LoadGeneratorTest, NamesEachWayOfFailing) {
@@ -152,6 +251,8 @@ TEST_F(LoadGeneratorTest, ReconnectsWhenTheServerEndsConnections) {
   EXPECT_EQ(trial->samples.size(), 20U);
   EXPECT_TRUE(std::ranges::all_of(trial->samples, &Sample::is_answered));
   EXPECT_GE(trial->connections_opened, 20U);
+  // It ends with the last answer, not with the tick that sees it.
+  EXPECT_EQ(trial->sending_seconds, std::ranges::max(trial->samples, {}, &Sample::end).end);
 }
 
 TEST_F(LoadGeneratorTest, FailsWhereNobodyListens) {

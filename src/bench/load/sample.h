@@ -36,8 +36,10 @@ inline constexpr double kNever = std::numeric_limits<double>::quiet_NaN();
 
 /// One request. Times are in seconds from the start of its trial; `kNever` for what did not happen.
 struct Sample {
-  double intended = 0;         // when it was meant to be sent
-  double ready = kNever;       // intended, or later: when a connection became free for it
+  double intended = 0;  // when it was meant to be sent
+  /// intended, or later: when a connection became free for it, less what the generator was late
+  /// in coming to it.
+  double ready = kNever;
   double started = kNever;     // the generator began to send it, or to connect for it
   double sent = kNever;        // the system had taken its last byte
   double first_byte = kNever;  // the head of the answer was here

@@ -1,13 +1,14 @@
 // Stages that a server reports of itself, to set beside what the client has measured. The standard
 // header goes before TEI's own. A value that is no number is skipped rather than an error, since a
 // header must not spoil a trial, and the number of stages is bounded because each becomes a column.
-// Source: W3C, Server Timing; text-embeddings-inference, router/src/http/server.rs.
+// Source: W3C, Server Timing; text-embeddings-inference, router/src/http/server.rs; RFC 9110,
+// section 5.6.4 (quoted strings) and 5.3 (a field that comes several times is one list).
 
 #include "bench/load/server_timing.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <optional>
 
 #include "base/text.h"
@@ -16,7 +17,8 @@ namespace muster {
 namespace {
 
 constexpr double kMillisecond = 1e-3;
-constexpr std::size_t kStagesMost = 16;  // of one answer; each becomes a column of the result
+constexpr double kMillisecondsMost = 1e12;  // thirty years; a sum of these is still a time
+constexpr std::size_t kStagesMost = 16;     // of one answer; each becomes a column of the result
 
 struct TeiHeader {
   std::string_view header;
@@ -30,24 +32,54 @@ std::optional<double> milliseconds_in(std::string_view text) {
   double value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value) || value < 0) return std::nullopt;
+  const bool is_time = value >= 0 && value <= kMillisecondsMost;  // not so for "nan"
+  if (!is_time) return std::nullopt;
   return value * kMillisecond;
+}
+
+// The pieces between separators; one within a quoted string is none.
+std::vector<std::string_view> split_unquoted(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  std::size_t begin = 0;
+  bool is_quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (is_quoted && text[at] == '\\') {
+      ++at;  // it stands for the character behind it
+    } else if (text[at] == '"') {
+      is_quoted = !is_quoted;
+    } else if (text[at] == separator && !is_quoted) {
+      pieces.push_back(text.substr(begin, at - begin));
+      begin = at + 1;
+    }
+  }
+  pieces.push_back(text.substr(begin));
+  return pieces;
+}
+
+std::string_view without_quotes(std::string_view text) {
+  const bool is_quoted = text.size() >= 2 && text.starts_with('"') && text.ends_with('"');
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
 }
 
 // "queue;desc="waits";dur=1.5"
 std::optional<std::pair<std::string, double>> read_metric(std::string_view text) {
   std::optional<double> duration;
-  const auto parts = split(text, ';');
+  const auto parts = split_unquoted(text, ';');
   const auto name = trim(parts.front());
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    const auto parameter = trim(parts[i]);
-    constexpr std::string_view kDuration = "dur=";
-    if (parameter.starts_with(kDuration)) {
-      duration = milliseconds_in(parameter.substr(kDuration.size()));
-    }
+    const auto equals = parts[i].find('=');
+    if (equals == std::string_view::npos || trim(parts[i].substr(0, equals)) != "dur") continue;
+    duration = milliseconds_in(without_quotes(trim(parts[i].substr(equals + 1))));
   }
   if (name.empty() || !duration) return std::nullopt;
   return std::pair(std::string(name), *duration);
+}
+
+bool is_server_timing(std::string_view name) {
+  constexpr std::string_view kName = "server-timing";
+  return std::ranges::equal(name, kName, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
 }
 
 }  // namespace
@@ -56,13 +88,16 @@ std::optional<std::pair<std::string, double>> read_metric(std::string_view text)
 // twice.
 std::vector<std::pair<std::string, double>> server_stages(const HttpHeaders& headers) {
   std::vector<std::pair<std::string, double>> stages;
-  if (const auto timing = find_header(headers, "server-timing")) {
-    for (const auto& text : split(*timing, ',')) {
+  bool has_timing = false;
+  for (const auto& header : headers) {
+    if (!is_server_timing(header.first)) continue;
+    has_timing = true;
+    for (const auto text : split_unquoted(header.second, ',')) {
       if (stages.size() == kStagesMost) break;
       if (auto metric = read_metric(text)) stages.push_back(std::move(*metric));
     }
-    return stages;
   }
+  if (has_timing) return stages;
   for (const auto& tei : kTeiHeaders) {
     const auto value = find_header(headers, tei.header);
     const auto duration = value ? milliseconds_in(*value) : std::nullopt;

@@ -50,6 +50,9 @@ struct BenchResult {
   std::string run = {};  // of a point of `bench run`: its record, as JSON; empty: it is none
 
   bool is_valid() const;
+  /// Whether the verdict is about the server. A search leaves out the rates at which the generator
+  /// was late, so that only one that has found nothing depends on them.
+  bool is_conclusive() const { return is_valid() || (peak && peak->rate); }
   bool meets_objectives() const;
 };
 

@@ -119,18 +119,23 @@ std::optional<MachineTicks> parse_machine_ticks(std::string_view proc_stat) {
 
 MachineWatch::MachineWatch() : begin_(ticks_now()) {}
 
+MachineUse machine_use(const MachineTicks& begin, const MachineTicks& end, double own_ticks) {
+  const auto counted = [](std::uint64_t from, std::uint64_t to) {
+    return to > from ? static_cast<double>(to - from) : 0.0;
+  };
+  const double busy = counted(begin.busy, end.busy);
+  const double stolen = counted(begin.stolen, end.stolen);
+  const double all = std::max(busy + stolen + counted(begin.idle, end.idle), 1.0);
+  return {.busy_share = busy / all,
+          .stolen_share = stolen / all,
+          .others_share = std::max(0.0, busy - own_ticks) / all};
+}
+
 MachineUse MachineWatch::use(double own_cpu_seconds) const {
   MachineUse use;
   const auto end = ticks_now();
   if (begin_ && end) {
-    const auto busy = static_cast<double>(end->busy - begin_->busy);
-    const auto stolen = static_cast<double>(end->stolen - begin_->stolen);
-    const auto idle = static_cast<double>(end->idle) - static_cast<double>(begin_->idle);
-    const double all = std::max(busy + stolen + std::max(idle, 0.0), 1.0);
-    const double own = own_cpu_seconds * static_cast<double>(::sysconf(_SC_CLK_TCK));
-    use.busy_share = busy / all;
-    use.stolen_share = stolen / all;
-    use.others_share = std::max(0.0, busy - own) / all;
+    use = machine_use(*begin_, *end, own_cpu_seconds * static_cast<double>(::sysconf(_SC_CLK_TCK)));
   }
   if (const auto text = read_file("/proc/loadavg", kKernelFileMost)) {
     double one = 0;

@@ -50,6 +50,12 @@ struct MachineTicks {
 /// The line "cpu" of /proc/stat; nullopt when there is none. Source: proc(5). Threads: pure.
 std::optional<MachineTicks> parse_machine_ticks(std::string_view proc_stat);
 
+/// The shares of what lies between two looks; a counter that went back, as some do when a virtual
+/// machine is moved, has counted nothing. Threads: pure.
+///
+/// own_ticks: of what the machine did for us.
+MachineUse machine_use(const MachineTicks& begin, const MachineTicks& end, double own_ticks);
+
 /// Watches the machine from its making on.
 ///
 /// Threads: not thread-safe.

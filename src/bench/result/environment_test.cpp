@@ -17,6 +17,19 @@ TEST(ParseMachineTicks, ReadsTheLineOfAllCpus) {
   EXPECT_FALSE(parse_machine_ticks("cpu 1 2 3\n"));
 }
 
+TEST(MachineUse, IsOfWhatWasCountedMeanwhile) {
+  const MachineTicks begin{.busy = 100, .idle = 1'000, .stolen = 50};
+  const auto use = machine_use(begin, {.busy = 160, .idle = 1'030, .stolen = 60}, 20);
+  EXPECT_DOUBLE_EQ(*use.busy_share, 0.6);
+  EXPECT_DOUBLE_EQ(*use.stolen_share, 0.1);
+  EXPECT_DOUBLE_EQ(*use.others_share, 0.4);
+  // A hypervisor that begins to count anew has stolen nothing, and not 2^64 ticks.
+  const auto moved = machine_use(begin, {.busy = 160, .idle = 1'040, .stolen = 0}, 60);
+  EXPECT_DOUBLE_EQ(*moved.stolen_share, 0);
+  EXPECT_DOUBLE_EQ(*moved.busy_share, 0.6);
+  EXPECT_DOUBLE_EQ(*moved.others_share, 0);
+}
+
 TEST(FindEnvironment, KnowsThisMachine) {
   const auto environment = find_environment();
   EXPECT_FALSE(environment.cpu_model.empty());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "bench/statistics/percentile.h"
 
@@ -16,6 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kSchemaVersion = 1;
+constexpr int kDepthMost = 32;  // of what is read: a result has eight, and copies are recursive
 // A run may have many figures; these say most, and each further one costs the others some power.
 constexpr std::array<std::string_view, 8> kCompared{
     "throughput", "token_throughput", "latency_p50", "latency_p99",
@@ -84,23 +86,83 @@ struct Pair {
   std::string_view figure;
 };
 
-std::vector<Pair> common_figures(const ResultFigures& a, const ResultFigures& b) {
+// The values of a figure, one for each trial; empty where they have no ratio: some trial does not
+// have it, or has 0.
+std::span<const double> ratio_values(const ResultFigures::Point& point, std::string_view figure) {
+  const auto found = point.figures.find(figure);
+  if (found == point.figures.end()) return {};
+  const bool is_positive =
+      std::ranges::all_of(found->second, [](double value) { return value > 0; });
+  return is_positive ? std::span<const double>(found->second) : std::span<const double>();
+}
+
+std::vector<Pair> common_loads(const ResultFigures& a, const ResultFigures& b) {
   std::vector<Pair> pairs;
   for (const auto& point : a.points) {
     const auto* other = point_of(b, point.load);
-    if (other == nullptr) continue;
+    if (other != nullptr) pairs.push_back({&point, other, {}});
+  }
+  return pairs;
+}
+
+std::vector<Pair> common_figures(const ResultFigures& a, const ResultFigures& b) {
+  std::vector<Pair> pairs;
+  for (const auto& [point, other, none] : common_loads(a, b)) {
     for (const auto figure : kCompared) {
-      const auto is_positive = [](double value) { return value > 0; };
-      const auto of_a = point.figures.find(figure);
-      const auto of_b = other->figures.find(figure);
-      if (of_a == point.figures.end() || of_b == other->figures.end()) continue;
-      if (std::ranges::all_of(of_a->second, is_positive) &&
-          std::ranges::all_of(of_b->second, is_positive)) {
-        pairs.push_back({&point, other, figure});
-      }
+      if (ratio_values(*point, figure).empty() || ratio_values(*other, figure).empty()) continue;
+      pairs.push_back({point, other, figure});
     }
   }
   return pairs;
+}
+
+bool has_answered_nothing(const ResultFigures::Point& point) {
+  const auto found = point.figures.find("throughput");
+  return found != point.figures.end() && !found->second.empty() &&
+         std::ranges::all_of(found->second, [](double value) { return value == 0; });
+}
+
+// Loads of which B has answered nothing and A has: no ratio says so.
+std::vector<FigureDifference> lost_loads(const ResultFigures& a, const ResultFigures& b) {
+  std::vector<FigureDifference> lost;
+  for (const auto& [point, other, none] : common_loads(a, b)) {
+    const auto of_a = ratio_values(*point, "throughput");
+    if (of_a.size() < 2 || other->trial_count < 2 || !has_answered_nothing(*other)) continue;
+    const bool is_valid = point->is_valid && other->is_valid;
+    lost.push_back(
+        {.load = point->load,
+         .figure = "throughput",
+         .a = mean_over_trials(of_a, kUsualConfidence).mean,
+         .b = 0,
+         .comparison = {.ratio = 0, .low = 0, .high = 0, .difference = Difference::Lower},
+         .is_worse = is_valid,
+         .is_valid = is_valid});
+  }
+  return lost;
+}
+
+double error_rate(const ResultFigures::Point& point) {
+  const auto found = point.figures.find("error_rate");
+  if (found == point.figures.end() || found->second.empty()) return 0;
+  return mean_over_trials(found->second, kUsualConfidence).mean;
+}
+
+// Times are those of answered requests: a server that refuses half of them may look faster.
+void add_load_notes(const Pair& pair, std::vector<std::string>& notes) {
+  const double of_a = error_rate(*pair.a);
+  const double of_b = error_rate(*pair.b);
+  if (of_a != of_b) {
+    constexpr double kPerCent = 100;
+    notes.push_back(fmt::format("{}: {:.3g} % of the requests failed in A and {:.3g} % in B",
+                                pair.a->load, kPerCent * of_a, kPerCent * of_b));
+  }
+  for (const auto figure : kCompared) {
+    const bool has_a = !ratio_values(*pair.a, figure).empty();
+    const bool has_b = !ratio_values(*pair.b, figure).empty();
+    if (has_a == has_b) continue;
+    notes.push_back(fmt::format("{}: {} is not compared: not each trial of {} has it", pair.a->load,
+                                figure, has_a ? "B" : "A"));
+  }
 }
 
 void add_notes(const ResultFigures& a, const ResultFigures& b, std::vector<std::string>& notes) {
@@ -116,6 +178,7 @@ void add_notes(const ResultFigures& a, const ResultFigures& b, std::vector<std::
       }
     }
   }
+  for (const auto& pair : common_loads(a, b)) add_load_notes(pair, notes);
   for (const auto& point : a.points) {
     if (point_of(b, point.load) == nullptr)
       notes.push_back(fmt::format("only A has {}", point.load));
@@ -130,8 +193,8 @@ void add_notes(const ResultFigures& a, const ResultFigures& b, std::vector<std::
 
 Result<ResultFigures> read_result_figures(std::string_view json, std::string_view name) {
   // The samples are most of a result, and no comparison needs them.
-  const auto keep = [](int /*depth*/, Json::parse_event_t event, Json& parsed) {
-    return event != Json::parse_event_t::key || parsed != "samples";
+  const auto keep = [](int depth, Json::parse_event_t event, Json& parsed) {
+    return depth < kDepthMost && (event != Json::parse_event_t::key || parsed != "samples");
   };
   const auto parsed = Json::parse(json, keep, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return not_a_result(name, "it is no JSON object");
@@ -168,14 +231,15 @@ bool ResultDifference::is_invalid() const {
 
 Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFigures& b,
                                          const ComparisonRule& rule) {
-  ResultDifference result;
+  ResultDifference result{.figures = lost_loads(a, b), .notes = {}};
   add_notes(a, b, result.notes);
   const auto pairs = common_figures(a, b);
-  if (pairs.empty()) {
+  if (pairs.empty() && result.figures.empty()) {
     return Error{ErrorKind::InvalidArgument, "the results have no load and figure in common"};
   }
   auto each = rule;
-  each.confidence = 1 - (1 - rule.confidence) / static_cast<double>(pairs.size());
+  each.confidence =
+      1 - (1 - rule.confidence) / static_cast<double>(std::max<std::size_t>(1, pairs.size()));
   for (const auto& pair : pairs) {
     const auto& of_a = pair.a->figures.find(pair.figure)->second;
     const auto& of_b = pair.b->figures.find(pair.figure)->second;

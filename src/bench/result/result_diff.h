@@ -50,7 +50,10 @@ struct ResultDifference {
 
 /// Compares loads of the same name by throughput, token throughput, and medians and 99th
 /// percentiles of the times. With m figures compared, each verdict is at 1 - (1 - confidence) / m,
-/// so that the confidence is that of all verdicts together (Bonferroni).
+/// so that the confidence is that of all verdicts together (Bonferroni). A load of which B has
+/// answered nothing, and A something in each trial, is worse without a test. Notes say where more
+/// requests failed on one side, whose times are then those of others, and what one side does not
+/// have.
 ///
 /// Errors: InvalidArgument: no load in common, fewer than two trials on a side. Threads: pure.
 /// Source: Dunn 1961, "Multiple comparisons among means".

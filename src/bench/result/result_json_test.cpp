@@ -104,6 +104,17 @@ TEST(ReadResultFigures, KnowsThatAPointOfARunIsNotValid) {
   EXPECT_EQ(compared->notes, std::vector<std::string>{"A is not valid: cpu:0 is given up; b"});
 }
 
+// Deeper than a stack: copies and texts of such a value call themselves.
+TEST(ReadResultFigures, LeavesOutWhatIsTooDeep) {
+  constexpr std::size_t kLevels = 500'000;
+  const auto figures = read_result_figures(
+      R"({"schema_version":1,"environment":{"cpu":"c","deep":)" + std::string(kLevels, '[') +
+          std::string(kLevels, ']') + R"(},"points":[]})",
+      "a.json");
+  ASSERT_TRUE(figures) << figures.error().message;
+  EXPECT_NE(figures->environment.find(R"("cpu":"c")"), std::string::npos);
+}
+
 TEST(ReadResultFigures, SaysWhatIsWrong) {
   const auto message = [](std::string_view text) {
     return read_result_figures(text, "a.json").error().message;
@@ -164,6 +175,37 @@ TEST(CompareResults, GivesNoVerdictOfInvalidTrials) {
   EXPECT_FALSE(result->has_worse());
   EXPECT_TRUE(result->is_invalid());
   EXPECT_FALSE(compare_results(low, low, {})->is_invalid());
+}
+
+// Its times are those of a tenth of the requests, and a load that it does not answer has none.
+TEST(CompareResults, SaysWhatOneSideDidNotAnswer) {
+  auto a = figures("1 client", "latency_p50", {0.5, 0.51});
+  a.points[0].figures["error_rate"] = {0, 0};
+  a.points[0].figures["ttft_p50"] = {0.1, 0.1};
+  auto b = figures("1 client", "latency_p50", {0.1, 0.11});
+  b.points[0].figures["error_rate"] = {0.9, 0.9};
+  const auto result = compare_results(a, b, {});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->notes,
+            (std::vector<std::string>{"1 client: 0 % of the requests failed in A and 90 % in B",
+                                      "1 client: ttft_p50 is not compared: not each trial of B "
+                                      "has it"}));
+}
+
+TEST(CompareResults, ALoadThatBDoesNotAnswerIsWorse) {
+  const auto some = figures("512 clients", "throughput", {100, 101});
+  const auto none = figures("512 clients", "throughput", {0, 0});
+  const auto lost = compare_results(some, none, {});
+  ASSERT_TRUE(lost) << lost.error().message;
+  ASSERT_EQ(lost->figures.size(), 1U);
+  EXPECT_TRUE(lost->has_worse());
+  EXPECT_EQ(lost->figures[0].comparison.difference, Difference::Lower);
+  EXPECT_DOUBLE_EQ(lost->figures[0].a, 100.5);
+  // One trial of two says nothing yet, and the other way there is no ratio.
+  EXPECT_FALSE(compare_results(some, figures("512 clients", "throughput", {100, 0}), {}));
+  EXPECT_FALSE(compare_results(none, some, {}));
+  EXPECT_FALSE(
+      compare_results(figures("x", "throughput", {1}), figures("x", "throughput", {0}), {}));
 }
 
 TEST(CompareResults, RefusesWhatCannotBeCompared) {

@@ -18,6 +18,8 @@ constexpr double kLagLimit = 1e-3;
 constexpr double kLagLimitShare = 0.01;
 constexpr double kMedian = 0.5;
 constexpr double kTail = 0.99;
+constexpr double kKeptShare = 0.95;  // of what is sent, else a queue grows without end
+constexpr std::size_t kEarlyPart = 10;
 
 using Samples = std::vector<const Sample*>;
 
@@ -54,9 +56,12 @@ double token_count(const Sample& sample) {
                                                        : std::int64_t{sample.token_events});
 }
 
+// An answer in one piece has one time, however many tokens it is: nothing says when they were made.
 double time_per_token(const Sample& sample) {
   const double count = token_count(sample);
-  return count > 1 ? (sample.last_token - sample.first_token) / (count - 1) : kNever;
+  return count > 1 && sample.token_events > 1
+             ? (sample.last_token - sample.first_token) / (count - 1)
+             : kNever;
 }
 
 void cut_warm_up(const TrialSamples& trial, const WarmUpRule& rule, TrialSummary& summary) {
@@ -99,6 +104,14 @@ void count_requests(const TrialSamples& trial, TrialSummary& summary, Samples& a
   if (summary.counted_seconds <= 0) return;  // all at one moment, as a trace may have them: no rate
   summary.sent_per_second = static_cast<double>(summary.sent) / summary.counted_seconds;
   summary.answered_per_second = static_cast<double>(in_time) / summary.counted_seconds;
+}
+
+double early_mean(const std::vector<double>& latencies) {
+  if (latencies.empty()) return 0;
+  const auto count = std::max<std::size_t>(1, latencies.size() / kEarlyPart);
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += latencies[i];
+  return sum / static_cast<double>(count);
 }
 
 // A server may answer before it has read the request to its end; then nothing says when it was
@@ -194,6 +207,14 @@ void add_times(FigureMap& figures, const std::string& name,
 
 }  // namespace
 
+bool keeps_up(const TrialSummary& summary) {
+  const double on_their_way =
+      std::clamp(summary.early_latency - summary.warm_up_seconds, 0.0, summary.counted_seconds);
+  const double answerable =
+      summary.sent_per_second * (summary.counted_seconds - on_their_way);  // in all that time
+  return summary.answered_per_second * summary.counted_seconds >= kKeptShare * answerable;
+}
+
 double lag_limit(double latency_p50) { return std::max(kLagLimit, kLagLimitShare * latency_p50); }
 
 TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
@@ -202,7 +223,9 @@ TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan) {
   cut_warm_up(trial, plan.warm_up, summary);
   Samples answered;
   count_requests(trial, summary, answered);
-  summary.latency = summarize(values_of(answered, [](const Sample& s) { return s.latency(); }));
+  const auto latencies = values_of(answered, [](const Sample& s) { return s.latency(); });
+  summary.early_latency = early_mean(latencies);
+  summary.latency = summarize(latencies);
   summary.service = summarize(values_of(answered, [](const Sample& s) { return s.service(); }));
   summary.lag = summarize(values_of(answered, [](const Sample& s) { return s.lag(); }));
   summary.first_token =

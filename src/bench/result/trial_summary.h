@@ -69,13 +69,15 @@ struct TrialSummary {
   double sent_per_second = 0;                        // by their intended times; 0: no time between
   double answered_per_second = 0;                    // that ended while it was being sent
   std::optional<double> offered_per_second = {};     // open loop: what was asked for
+  double early_latency = 0;  // the mean of the first tenth of those answered
 
   std::optional<Distribution> latency;
   std::optional<Distribution> service;
   std::optional<Distribution> lag;
   std::optional<Distribution> first_token;  // from the intended time
   std::optional<Distribution> token_gap;    // between the pieces of a stream
-  std::optional<Distribution> per_token;    // (last - first token) / (tokens - 1) of each request
+  // (last - first token) / (tokens - 1) of each answer that came in several pieces
+  std::optional<Distribution> per_token;
   TimeParts parts;
   std::vector<StageTime> stages;
   std::optional<TokenCounts> tokens;
@@ -102,6 +104,14 @@ double lag_limit(double latency_p50);
 
 /// Threads: pure.
 TrialSummary summarize_trial(const TrialSamples& trial, const TrialPlan& plan);
+
+/// Whether the server has answered as fast as it was asked, so that no queue grew: 95 % of what was
+/// sent was answered meanwhile, less what is on its way at the end however fast it is. As much is
+/// on its way as is sent in the mean latency of the first tenth, when there was no queue yet; where
+/// a warm-up was cut, answers to what it has sent stand for it.
+///
+/// Source: Little 1961, "A proof for the queuing formula L = lambda W". Threads: pure.
+bool keeps_up(const TrialSummary& summary);
 
 /// The figures by name, for objectives and comparisons. Threads: pure.
 FigureMap figures_of(const TrialSummary& summary);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 namespace muster {
 namespace {
@@ -135,6 +136,34 @@ TEST(SummarizeTrial, AClosedLoopIsJudgedByItsTimer) {
   EXPECT_FALSE(summary.is_valid());
 }
 
+// Ten requests a second for ten seconds; the answer to number i takes `latency(i)`.
+TrialSummary tenths(const std::function<double(int)>& latency, double warm_up = 0) {
+  TrialSamples trial;
+  for (int i = 0; i < 100; ++i) trial.samples.push_back(answered(0.1 * i, latency(i)));
+  trial.sending_seconds = 10;
+  return summarize_trial(trial, {.is_open_loop = true, .warm_up = {.seconds = warm_up}});
+}
+
+// Half of the answers come when nothing is sent any more, and yet none has waited for another.
+TEST(KeepsUp, LongAnswersAreNoQueue) {
+  const auto slow = tenths([](int) { return 5.0; });
+  EXPECT_NEAR(slow.early_latency, 5, 1e-9);
+  EXPECT_LT(slow.answered_per_second, 0.6 * slow.sent_per_second);
+  EXPECT_TRUE(keeps_up(slow));
+  EXPECT_TRUE(keeps_up(tenths([](int) { return 0.01; })));
+  EXPECT_TRUE(keeps_up(tenths([](int) { return 60.0; })));
+  // The answers to the first six seconds stand for those that come behind the end.
+  EXPECT_TRUE(keeps_up(tenths([](int) { return 5.0; }, 5.95)));
+}
+
+// Of ten a second the server does eight: each waits 0.025 s longer than the one before. Those of
+// the first 7.9 s are answered within the ten.
+TEST(KeepsUp, AQueueThatGrowsIsOne) {
+  EXPECT_FALSE(keeps_up(tenths([](int i) { return 0.1 + 0.025 * i; })));
+  EXPECT_FALSE(keeps_up(tenths([](int i) { return 1 + 0.025 * i; })));
+  EXPECT_FALSE(keeps_up(tenths([](int i) { return 0.1 + 0.1 * i; })));
+}
+
 TEST(LagLimit, IsAHundredthOfLongLatencies) {
   EXPECT_DOUBLE_EQ(lag_limit(0.002), 0.001);
   EXPECT_DOUBLE_EQ(lag_limit(5), 0.05);
@@ -168,6 +197,23 @@ TEST(SummarizeTrial, TimesTokens) {
   summary = summarize_trial(trial, kWhole);
   EXPECT_EQ(summary.tokens->output, 40U);
   EXPECT_EQ(summary.tokens->output_source, "events");
+}
+
+// A server that sends its answers whole does not make tokens in no time.
+TEST(SummarizeTrial, AnAnswerInOnePieceHasNoTimePerToken) {
+  TrialSamples trial;
+  for (int i = 0; i < 10; ++i) {
+    auto sample = answered(i, 0.9);
+    sample.first_token = sample.last_token = i + 0.8;
+    sample.token_events = 1;
+    sample.output_tokens = 16;
+    trial.samples.push_back(sample);
+  }
+  trial.sending_seconds = 10;
+  const auto summary = summarize_trial(trial, kWhole);
+  EXPECT_FALSE(summary.per_token);
+  EXPECT_EQ(figures_of(summary).count("tpot_p50"), 0U);
+  EXPECT_EQ(summary.tokens->output, 160U);
 }
 
 TEST(SummarizeTrial, TakesATrialWithoutAnswers) {

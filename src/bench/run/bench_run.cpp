@@ -16,7 +16,6 @@ namespace muster {
 namespace {
 
 constexpr auto kPauseStep = std::chrono::milliseconds(50);
-constexpr double kKeptShare = 0.95;  // of what is sent, else a queue grows without end
 
 Error cancelled() { return {ErrorKind::Cancelled, "cancelled"}; }
 
@@ -101,12 +100,11 @@ Status run_points(const BenchRunOptions& options, BenchResult& result) {
   return Done{};
 }
 
-bool keeps_up(const BenchPoint& point) {
+bool is_kept(const BenchPoint& point) {
   const auto& summary = point.trials.front().summary;
   const bool meets =
       std::ranges::all_of(point.objectives, [](const ObjectiveResult& one) { return one.is_met; });
-  return meets && summary.is_valid() &&
-         summary.answered_per_second >= kKeptShare * summary.sent_per_second;
+  return meets && summary.is_valid() && keeps_up(summary);
 }
 
 Status find_peak(const BenchRunOptions& options, BenchResult& result) {
@@ -119,7 +117,7 @@ Status find_peak(const BenchRunOptions& options, BenchResult& result) {
     options.on_step(point.load);
     point.trials.push_back(MUSTER_TRY(run_trial(options, load, options.seed)));
     point.objectives = judge_objectives(options.objectives, mean_figures(point));
-    search.report(keeps_up(point));
+    search.report(is_kept(point));
     result.order.push_back(result.points.size());
     result.points.push_back(std::move(point));
   }

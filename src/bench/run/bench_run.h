@@ -55,7 +55,7 @@ struct BenchRunOptions {
 /// The trials of all loads are run in a random order, which the seed fixes, so that what drifts on
 /// the machine meets all alike. Trial k of every load has the seed `seed` + k. A search for the
 /// peak tries one trial at each rate; a rate is kept when the objectives are met, the generator was
-/// in time and 95 % of what was sent was answered meanwhile.
+/// in time and the server has kept up (trial_summary.h).
 ///
 /// Errors: those of run_load, and of the two calls. Threads: blocks the calling thread.
 Status run_bench(const BenchRunOptions& options, BenchResult& result);

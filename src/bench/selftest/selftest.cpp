@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -31,8 +32,18 @@ SelftestChecks both_queues(const SelftestOptions& options) {
 
 std::span<const std::string_view> selftest_parts() { return kParts; }
 
+Status check_selftest_part(std::string_view part) {
+  if (std::ranges::find(kParts, part) != kParts.end()) return Done{};
+  const auto nearest = nearest_name(part, std::vector<std::string>(kParts.begin(), kParts.end()));
+  return Error{ErrorKind::InvalidArgument,
+               fmt::format("the self-test has no part {}; {}", part,
+                           nearest ? fmt::format("did you mean {}?", *nearest)
+                                   : fmt::format("there are {}", fmt::join(kParts, ", ")))};
+}
+
 Result<std::vector<SelftestCheck>> run_selftest(std::string_view part,
                                                 const SelftestOptions& options) {
+  MUSTER_TRY(check_selftest_part(part));
   if (part == "queue") return both_queues(options);
   if (part == "queue-d") return selftest_queue(ServiceLaw::Deterministic, options);
   if (part == "queue-m") return selftest_queue(ServiceLaw::Exponential, options);
@@ -40,12 +51,7 @@ Result<std::vector<SelftestCheck>> run_selftest(std::string_view part,
   if (part == "rate") return selftest_rate(options);
   if (part == "intervals") return selftest_intervals(options);
   if (part == "compare") return selftest_compare(options);
-  if (part == "warm-up") return selftest_warm_up(options);
-  const auto nearest = nearest_name(part, std::vector<std::string>(kParts.begin(), kParts.end()));
-  return Error{ErrorKind::InvalidArgument,
-               fmt::format("the self-test has no part {}; {}", part,
-                           nearest ? fmt::format("did you mean {}?", *nearest)
-                                   : fmt::format("there are {}", fmt::join(kParts, ", ")))};
+  return selftest_warm_up(options);
 }
 
 Result<TrialSamples> load_null_server(const SelftestOptions& options,

@@ -42,6 +42,9 @@ struct SelftestOptions {
 /// - "warm-up": simulated ramps of ten seconds, and what their cut costs.
 std::span<const std::string_view> selftest_parts();
 
+/// Errors: InvalidArgument (no such part), with the nearest one. Threads: pure.
+Status check_selftest_part(std::string_view part);
+
 /// Errors: InvalidArgument (no such part), those of starting and asking the null server, Cancelled.
 Result<std::vector<SelftestCheck>> run_selftest(std::string_view part,
                                                 const SelftestOptions& options);

@@ -58,8 +58,11 @@ void clip_outliers(std::vector<double>& batches) {
   for (double& batch : batches) batch = std::clamp(batch, middle - width, middle + width);
 }
 
-// The number of batches to leave out: least squared standard error of the mean of the rest.
+// The number of batches to leave out: least squared standard error of the mean of the rest. By
+// their distances from one of them: the squares of a series with little noise are all alike, and
+// what is left of their difference is what was rounded off.
 std::size_t mser_cut(const std::vector<double>& batches) {
+  const double origin = batches.back();
   double sum = 0;
   double squares = 0;
   double least = 0;
@@ -67,8 +70,9 @@ std::size_t mser_cut(const std::vector<double>& batches) {
   bool is_first = true;
   for (std::size_t left = 1; left <= batches.size(); ++left) {
     const auto begin = batches.size() - left;
-    sum += batches[begin];
-    squares += batches[begin] * batches[begin];
+    const double distance = batches[begin] - origin;
+    sum += distance;
+    squares += distance * distance;
     if (begin > batches.size() / 2) continue;
     const auto count = static_cast<double>(left);
     const double error = std::max(0.0, squares - sum * sum / count) / (count * count);

@@ -1,0 +1,56 @@
+#include "cli/bench_output.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace muster {
+namespace {
+
+class CheckBenchOutput : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directory(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  const std::filesystem::path folder_ =
+      ::testing::TempDir() + "bench_output." + std::to_string(::getpid());
+};
+
+TEST_F(CheckBenchOutput, TakesANewFileInAFolderThatIsThere) {
+  EXPECT_TRUE(check_bench_output(folder_ / "new.json"));
+  EXPECT_TRUE(check_bench_output("new.json"));
+  std::filesystem::create_symlink(folder_, folder_ / "link");
+  EXPECT_TRUE(check_bench_output(folder_ / "link" / "new.json"));
+}
+
+TEST_F(CheckBenchOutput, TakesWhatIsNoFile) {
+  EXPECT_TRUE(check_bench_output("/dev/null"));
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(check_bench_output(pipe));
+}
+
+// Each of these would be found out behind the measurement else.
+TEST_F(CheckBenchOutput, RefusesWhatCannotBeWritten) {
+  const auto missing = folder_ / "missing";
+  const auto absent = check_bench_output(missing / "new.json");
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().kind, ErrorKind::NotFound);
+  EXPECT_EQ(absent.error().message,
+            "-o " + (missing / "new.json").string() + ": there is no folder " + missing.string());
+  const auto folder = check_bench_output(folder_);
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().message,
+            "-o " + folder_.string() + ": that is a folder: name a file in it");
+  std::ofstream(folder_ / "plain") << "";
+  EXPECT_FALSE(check_bench_output(folder_ / "plain" / "new.json"));
+  std::filesystem::create_symlink(missing, folder_ / "dangling");
+  EXPECT_FALSE(check_bench_output(folder_ / "dangling"));
+}
+
+}  // namespace
+}  // namespace muster
