@@ -10,9 +10,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/file.h"
 #include "base/positioned_io.h"
+#include "report/report_page.h"
 
 namespace muster {
 namespace {
@@ -28,20 +30,32 @@ bool is_bench_result(std::string head) {
   return end != std::string::npos && std::string_view(head).substr(end).starts_with(kTool);
 }
 
-}  // namespace
-
-Status check_bench_output(const std::filesystem::path& out) {
+// kind: of the file that may be written over, for the message.
+Status check_output(const std::filesystem::path& out, bool (*is_ours)(std::string head),
+                    std::string_view kind) {
   constexpr std::size_t kHeadSize = 4096;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(out, ignored)) return Done{};
   const auto file = MUSTER_TRY(open_regular_file(out, O_RDONLY));
   std::string head(kHeadSize, '\0');
   head.resize(MUSTER_TRY(read_at(file.fd.get(), std::as_writable_bytes(std::span(head)), 0, out)));
-  if (head.empty() || is_bench_result(std::move(head))) return Done{};
+  if (head.empty() || is_ours(std::move(head))) return Done{};
   return Error{ErrorKind::InvalidArgument,
-               fmt::format("-o {}: that is no result of muster bench, and it would be overwritten: "
+               fmt::format("-o {}: that is no {} of muster bench, and it would be overwritten: "
                            "remove it, or name another file",
-                           out.string())};
+                           out.string(), kind)};
+}
+
+bool is_bench_report(std::string head) { return is_report_head(head); }
+
+}  // namespace
+
+Status check_bench_output(const std::filesystem::path& out) {
+  return check_output(out, is_bench_result, "result");
+}
+
+Status check_report_output(const std::filesystem::path& out) {
+  return check_output(out, is_bench_report, "report");
 }
 
 }  // namespace muster

@@ -12,4 +12,7 @@ namespace muster {
 /// Errors: InvalidArgument, naming `out`; those of opening it.
 Status check_bench_output(const std::filesystem::path& out);
 
+/// The same of a page of `muster bench report`, which is written over such a page alone.
+Status check_report_output(const std::filesystem::path& out);
+
 }  // namespace muster
