@@ -16,7 +16,7 @@ namespace {
 constexpr double kWidth = 360;
 constexpr double kHeight = 240;
 constexpr double kLeft = 46;
-constexpr double kRight = 350;
+constexpr double kRight = 340;  // half of a label stands beyond it
 constexpr double kTop = 20;
 constexpr double kBottom = 202;
 constexpr double kFailureTop = 14;  // of the marks above the plot
