@@ -43,7 +43,7 @@ figcaption{font-weight:600}
 .axis{stroke:var(--muted);stroke-width:1;fill:none}
 .warm{fill:var(--bad);opacity:.13}
 .counted{fill:var(--c2);opacity:.12}
-.line{fill:none;stroke:var(--c);stroke-width:1.5;stroke-linejoin:round}
+.line{fill:none;stroke:var(--c);stroke-width:1.5;stroke-linejoin:round;stroke-linecap:round}
 .range{fill:none;stroke:var(--c);stroke-width:1.1;stroke-linecap:round;opacity:.55}
 .interval{fill:none;stroke:var(--c);stroke-width:1.2}
 .mark{fill:var(--c);stroke:var(--c);stroke-width:1.2}

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "report/report_fixture.h"
@@ -183,6 +184,25 @@ TEST(ReportPage, DrawsPowerWithThePhases) {
   EXPECT_TRUE(has(*page, "<rect class=\"warm\""));
   EXPECT_TRUE(has(*page, "<rect class=\"counted\""));
   EXPECT_FALSE(has(*page, "not measured, because this command"));
+}
+
+// One reading between two gaps is a line without length, which is drawn as a dot.
+TEST(ReportPage, DrawsALonelyReading) {
+  ReportInput input{
+      .title = "t", .build = "0.1", .results = {made_result("a.json", {made_trial(500, 0.02)})}};
+  input.recordings.push_back({.name = "w.jsonl",
+                              .point = "w",
+                              .begin = 1'700'000'000,
+                              .end = 1'700'000'009,
+                              .lines = {{.device = "cuda:0",
+                                         .model = "H200",
+                                         .points = {{1'700'000'002, 300}, {1'700'000'003, NAN}}}}});
+  const auto page = report_page(input);
+  ASSERT_TRUE(page) << page.error().message;
+  const auto paths = values_of(*page, "d");
+  EXPECT_TRUE(std::ranges::any_of(paths, [](const std::string& path) {
+    return std::ranges::count(path, 'M') == 1 && path.ends_with("h0");
+  }));
 }
 
 TEST(ReportPage, GivesEachPlotATitleAndADescriptionOfItsOwn) {

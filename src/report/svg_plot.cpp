@@ -78,16 +78,22 @@ void SvgPlot::add_band(double from, double to, std::string_view kind) {
 
 void SvgPlot::add_line(std::span<const PlotPoint> points, std::size_t series) {
   std::string path;
-  bool is_begun = false;
+  std::size_t stretch = 0;  // points since the last gap
+  // A path without length is drawn as a dot, by its round ends.
+  const auto close_stretch = [&] {
+    if (stretch == 1) path += "h0";
+    stretch = 0;
+  };
   for (const auto& point : points) {
     if (!std::isfinite(point.y)) {
-      is_begun = false;
+      close_stretch();
       continue;
     }
-    path += is_begun ? 'L' : 'M';
+    path += stretch > 0 ? 'L' : 'M';
     path += unit_text(across(point.x)) + " " + unit_text(down(point.y));
-    is_begun = true;
+    ++stretch;
   }
+  close_stretch();
   if (path.empty()) return;
   drawn_ += fmt::format("<path class=\"line s{}\" d=\"{}\"/>\n", series_class(series), path);
 }
@@ -98,7 +104,6 @@ void SvgPlot::add_ranges(std::span<const ColumnRange> columns, std::size_t serie
     const auto top = unit_text(down(column.high));
     const auto bottom = unit_text(down(column.low));
     path += fmt::format("M{} {}", unit_text(across(column.x)), top);
-    // A path without length is drawn as a dot, by its round ends.
     path += top == bottom ? std::string("h0") : "V" + bottom;
   }
   if (path.empty()) return;

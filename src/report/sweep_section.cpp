@@ -60,15 +60,14 @@ std::string sweep_figure(const std::string& id, const SweepLines& sweep,
   const auto scale_words = [](const PlotAxis& axis) {
     return axis.scale == AxisScale::Log ? " (log scale)" : "";
   };
-  SvgPlot plot(
-      {.id = id,
-       .title = fmt::format("{} by {}", what.title, sweep.axis),
-       .description = fmt::format("{} lines; the table of the points has the numbers. Bars "
-                                  "are 95 % intervals.",
-                                  lines.size()),
-       .x = sweep.axis + scale_words(x),
-       .y = what.unit + scale_words(y)},
-      x, y);
+  SvgPlot plot({.id = id,
+                .title = fmt::format("{} by {}", what.title, sweep.axis),
+                .description = fmt::format("{} lines; the tables have the numbers. Bars "
+                                           "are 95 % intervals.",
+                                           lines.size()),
+                .x = sweep.axis + scale_words(x),
+                .y = what.unit + scale_words(y)},
+               x, y);
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     std::vector<PlotPoint> points;
