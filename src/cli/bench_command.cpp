@@ -17,6 +17,7 @@
 #include "cli/bench_measurement.h"
 #include "cli/bench_options.h"
 #include "cli/bench_output.h"
+#include "cli/bench_report.h"
 #include "cli/bench_view.h"
 #include "cli/command.h"
 #include "cli/flag_number.h"
@@ -81,6 +82,15 @@ Result<double> percent(const Arguments& arguments, std::string_view flag, double
   return value / kPerCent;
 }
 
+// The confidence is that of all verdicts together, so that many figures do not make a false alarm
+// likely.
+Result<ComparisonRule> comparison_rule(const Arguments& arguments) {
+  ComparisonRule rule;
+  rule.confidence = MUSTER_TRY(percent(arguments, "--confidence", rule.confidence));
+  rule.tolerance = MUSTER_TRY(percent(arguments, "--tolerance", rule.tolerance));
+  return rule;
+}
+
 Json difference_json(const ResultDifference& difference) {
   Json json{{"worse", difference.has_worse()}, {"notes", difference.notes}};
   json["figures"] = Json::array();
@@ -107,11 +117,7 @@ Result<int> run_diff(const CommandContext& context) {
   if (words.size() != 3) {
     return Error{ErrorKind::InvalidArgument, "muster bench diff wants two results: A and B"};
   }
-  // The confidence is that of all verdicts together, so that many figures do not make a false alarm
-  // likely.
-  ComparisonRule rule;
-  rule.confidence = MUSTER_TRY(percent(context.arguments, "--confidence", rule.confidence));
-  rule.tolerance = MUSTER_TRY(percent(context.arguments, "--tolerance", rule.tolerance));
+  const auto rule = MUSTER_TRY(comparison_rule(context.arguments));
   constexpr std::uint64_t kResultBytesMost = 4ULL << 30;
   std::vector<ResultFigures> sides;
   for (const auto& file : {words[1], words[2]}) {
@@ -173,6 +179,9 @@ Result<int> run_bench_command(const CommandContext& context) {
   // It keeps what was finished and says so itself.
   if (task == BenchTask::Run) return run_bench_file(context);
   if (task == BenchTask::Init) return write_bench_file(context);
+  if (task == BenchTask::Report) {
+    return write_bench_report(context, MUSTER_TRY(comparison_rule(context.arguments)));
+  }
   const auto ended = task == BenchTask::Diff       ? run_diff(context)
                      : task == BenchTask::Selftest ? run_selftest(context)
                                                    : run_measurement(context, task);

@@ -38,51 +38,36 @@ struct TaskName {
   char letter;
 };
 constexpr std::array kTasks{
-    TaskName{"http", BenchTask::Http, 'h'},     TaskName{"embed", BenchTask::Embed, 'e'},
-    TaskName{"rerank", BenchTask::Rerank, 'r'}, TaskName{"generate", BenchTask::Generate, 'g'},
-    TaskName{"run", BenchTask::Run, 'R'},       TaskName{"init", BenchTask::Init, 'i'},
-    TaskName{"diff", BenchTask::Diff, 'd'},     TaskName{"selftest", BenchTask::Selftest, 's'}};
+    TaskName{"http", BenchTask::Http, 'h'},        TaskName{"embed", BenchTask::Embed, 'e'},
+    TaskName{"rerank", BenchTask::Rerank, 'r'},    TaskName{"generate", BenchTask::Generate, 'g'},
+    TaskName{"run", BenchTask::Run, 'R'},          TaskName{"init", BenchTask::Init, 'i'},
+    TaskName{"diff", BenchTask::Diff, 'd'},        TaskName{"report", BenchTask::Report, 'p'},
+    TaskName{"selftest", BenchTask::Selftest, 's'}};
 
-// Letters of the tasks for which a flag counts: h e r g (measuring), R (a file's points), i, d, s.
+// Letters of the tasks for which a flag counts: h e r g (measuring), R (a file's points), i, d, p
+// (report), s.
 struct FlagUse {
   std::string_view flag;
   std::string_view tasks;
 };
-constexpr std::array kUses{FlagUse{"--clients", "herg"},
-                           FlagUse{"--rate", "herg"},
-                           FlagUse{"--arrivals", "herg"},
-                           FlagUse{"--trace", "herg"},
-                           FlagUse{"--connections", "herg"},
-                           FlagUse{"--requests", "herg"},
-                           FlagUse{"--duration", "herg"},
-                           FlagUse{"--warm-up", "herg"},
-                           FlagUse{"--trials", "herg"},
-                           FlagUse{"--cooldown", "herg"},
-                           FlagUse{"--timeout", "herg"},
-                           FlagUse{"--seed", "hergs"},
-                           FlagUse{"--input", "herg"},
-                           FlagUse{"--prompt-words", "erg"},
-                           FlagUse{"--batch", "er"},
-                           FlagUse{"--output-tokens", "g"},
-                           FlagUse{"--ignore-eos", "g"},
-                           FlagUse{"--completions", "g"},
-                           FlagUse{"--tokenizer", "g"},
-                           FlagUse{"--extra-body", "erg"},
-                           FlagUse{"--model", "erg"},
-                           FlagUse{"--api-key-file", "herg"},
-                           FlagUse{"--ca-file", "herg"},
-                           FlagUse{"--client-cert", "herg"},
-                           FlagUse{"--client-key", "herg"},
-                           FlagUse{"--slo", "herg"},
-                           FlagUse{"--find-peak", "herg"},
-                           FlagUse{"--resume", "R"},
-                           FlagUse{"--restart", "R"},
-                           FlagUse{"--allow-missing", "R"},
-                           FlagUse{"--out", "hergi"},
-                           FlagUse{"--json", "hergdsR"},
-                           FlagUse{"--confidence", "d"},
-                           FlagUse{"--tolerance", "d"},
-                           FlagUse{"--full", "s"}};
+constexpr std::array kUses{FlagUse{"--clients", "herg"},     FlagUse{"--rate", "herg"},
+                           FlagUse{"--arrivals", "herg"},    FlagUse{"--trace", "herg"},
+                           FlagUse{"--connections", "herg"}, FlagUse{"--requests", "herg"},
+                           FlagUse{"--duration", "herg"},    FlagUse{"--warm-up", "herg"},
+                           FlagUse{"--trials", "herg"},      FlagUse{"--cooldown", "herg"},
+                           FlagUse{"--timeout", "herg"},     FlagUse{"--seed", "hergs"},
+                           FlagUse{"--input", "herg"},       FlagUse{"--prompt-words", "erg"},
+                           FlagUse{"--batch", "er"},         FlagUse{"--output-tokens", "g"},
+                           FlagUse{"--ignore-eos", "g"},     FlagUse{"--completions", "g"},
+                           FlagUse{"--tokenizer", "g"},      FlagUse{"--extra-body", "erg"},
+                           FlagUse{"--model", "erg"},        FlagUse{"--api-key-file", "herg"},
+                           FlagUse{"--ca-file", "herg"},     FlagUse{"--client-cert", "herg"},
+                           FlagUse{"--client-key", "herg"},  FlagUse{"--slo", "herg"},
+                           FlagUse{"--find-peak", "herg"},   FlagUse{"--resume", "R"},
+                           FlagUse{"--restart", "R"},        FlagUse{"--allow-missing", "R"},
+                           FlagUse{"--out", "hergip"},       FlagUse{"--json", "hergdsR"},
+                           FlagUse{"--title", "p"},          FlagUse{"--confidence", "dp"},
+                           FlagUse{"--tolerance", "dp"},     FlagUse{"--full", "s"}};
 
 Error invalid(std::string_view flag, std::string_view wants, std::string_view text) {
   return {ErrorKind::InvalidArgument, fmt::format("{} must be {}: \"{}\"", flag, wants, text)};

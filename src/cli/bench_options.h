@@ -15,7 +15,17 @@
 namespace muster {
 
 /// What `muster bench` is asked to measure.
-enum class BenchTask : std::uint8_t { Http, Embed, Rerank, Generate, Run, Init, Diff, Selftest };
+enum class BenchTask : std::uint8_t {
+  Http,
+  Embed,
+  Rerank,
+  Generate,
+  Run,
+  Init,
+  Diff,
+  Report,
+  Selftest
+};
 
 /// The flags of `muster bench`, and its help.
 CommandSpec bench_spec();

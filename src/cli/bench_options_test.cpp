@@ -125,6 +125,13 @@ TEST(BenchPlan, TakesMoreMembersOfABodyAndTheFieldOfATextFile) {
 TEST(BenchTaskOf, KnowsFilesOfPointsByTheirOwnFlags) {
   EXPECT_EQ(*bench_task(parsed({"run", "b.yaml", "a.b=c", "--resume", "--json"})), BenchTask::Run);
   EXPECT_EQ(*bench_task(parsed({"init", "-o", "b.yaml"})), BenchTask::Init);
+  EXPECT_EQ(*bench_task(parsed({"report", "a.json", "points", "-o", "r.html", "--title=x",
+                                "--confidence=95", "--tolerance=2"})),
+            BenchTask::Report);
+  EXPECT_EQ(refusal({"report", "a.json", "--json"}),
+            "--json has no meaning for muster bench report");
+  EXPECT_EQ(refusal({"diff", "a", "b", "--title=x"}),
+            "--title has no meaning for muster bench diff");
   EXPECT_EQ(refusal({"run", "b.yaml", "--trials=5"}),
             "--trials has no meaning for muster bench run");
   EXPECT_EQ(refusal({"rerank", "M", "--resume"}),

@@ -12,9 +12,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/file.h"
 #include "base/positioned_io.h"
+#include "report/report_page.h"
 
 namespace muster {
 namespace {
@@ -47,9 +49,9 @@ Status check_folder(const std::filesystem::path& out) {
   return system_error(fmt::format("-o {}", out.string()), "write", errno);
 }
 
-}  // namespace
-
-Status check_bench_output(const std::filesystem::path& out) {
+// kind: of the file that may be written over, for the message.
+Status check_output(const std::filesystem::path& out, bool (*is_ours)(std::string head),
+                    std::string_view kind) {
   using std::filesystem::file_type;
   std::error_code ignored;
   const auto type = std::filesystem::status(out, ignored).type();
@@ -60,10 +62,22 @@ Status check_bench_output(const std::filesystem::path& out) {
   constexpr std::size_t kHeadSize = 4096;
   std::string head(kHeadSize, '\0');
   head.resize(MUSTER_TRY(read_at(file.fd.get(), std::as_writable_bytes(std::span(head)), 0, out)));
-  if (head.empty() || is_bench_result(std::move(head))) return check_folder(out);
-  return refused(out,
-                 "that is no result of muster bench, and it would be overwritten: remove it, or "
-                 "name another file");
+  if (head.empty() || is_ours(std::move(head))) return check_folder(out);
+  return refused(out, fmt::format("that is no {} of muster bench, and it would be overwritten: "
+                                  "remove it, or name another file",
+                                  kind));
+}
+
+bool is_bench_report(std::string head) { return is_report_head(head); }
+
+}  // namespace
+
+Status check_bench_output(const std::filesystem::path& out) {
+  return check_output(out, is_bench_result, "result");
+}
+
+Status check_report_output(const std::filesystem::path& out) {
+  return check_output(out, is_bench_report, "report");
 }
 
 }  // namespace muster

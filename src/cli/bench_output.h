@@ -14,4 +14,7 @@ namespace muster {
 /// of opening it and of writing into its folder.
 Status check_bench_output(const std::filesystem::path& out);
 
+/// The same of a page of `muster bench report`, which is written over such a page alone.
+Status check_report_output(const std::filesystem::path& out);
+
 }  // namespace muster

@@ -12,7 +12,7 @@ CommandSpec bench_spec() {
       .summary = "measure a server, with intervals; compare two results",
       .usage =
           "embed|rerank|generate MODEL-or-URL | http URL | run FILE [KEY=VALUE...] | "
-          "init [MODEL] | diff A B | selftest [PART...]",
+          "init [MODEL] | diff A B | report RESULT... | selftest [PART...]",
       .positional_least = 1,
       .positional_most = 64,
       .groups =
@@ -63,12 +63,14 @@ CommandSpec bench_spec() {
              {"--allow-missing", "", "run: also where devices are missing, on those there are"}}},
            {"Comparison and self-test",
             {},
-            {{"--confidence", "PERCENT", "diff: of all verdicts together (default: 99)"},
-             {"--tolerance", "PERCENT", "diff: smaller differences are none (default: 0)"},
+            {{"--confidence", "PERCENT", "diff, report: of all verdicts together (default: 99)"},
+             {"--tolerance", "PERCENT", "diff, report: smaller differences are none (default: 0)"},
              {"--full", "", "selftest: as many runs as the project's promises"}}},
            {"Output",
             {},
-            {{"--out", "FILE", "the result with all samples, for diff; init: the file", "-o"},
+            {{"--out", "FILE",
+              "the result with all samples; init: the file; report: the page (report.html)", "-o"},
+             {"--title", "TEXT", "report: its title (default: the names of the results)"},
              {"--json", "", "the result on standard output"}}}},
       .examples =
           "  muster bench embed MODEL --clients 1,8,32 --trials 5 -o before.json\n"
@@ -78,6 +80,7 @@ CommandSpec bench_spec() {
           "  muster bench init MODEL -o bench.yaml\n"
           "  muster bench run bench.yaml scenario.num_samples=64 --restart\n"
           "  muster bench diff before.json after.json\n"
+          "  muster bench report before.json after.json -o report.html\n"
           "  muster bench selftest\n"
           "\n"
           "A MODEL is served here, on a free port, and the server is ended afterwards. A\n"
@@ -87,6 +90,9 @@ CommandSpec bench_spec() {
           "`init` writes a FILE with a comment for each key. `run` measures every combination\n"
           "of the lists in it and keeps each point as it is finished: a CSV for all, a result\n"
           "for each. KEY=VALUE takes the place of what FILE says.\n"
+          "\n"
+          "`report` makes one page of results, of folders of points and of recordings (.jsonl),\n"
+          "with plots, for any browser. It needs no network and is at most 500 KB.\n"
           "\n"
           "The exit code is 22 when the run, or a point, cannot be trusted, mostly because\n"
           "this program itself was too late, 23 when B is worse, 24 when an objective is\n"
@@ -98,6 +104,7 @@ CommandSpec bench_spec() {
                 {"run", "every point of a file: batch sizes, precisions, devices", WordKind::File},
                 {"init", "write such a file for this machine", WordKind::Model},
                 {"diff", "compare two results", WordKind::File},
+                {"report", "a page with plots of one result or several", WordKind::File},
                 {"selftest", "try the instrument itself"}},
   };
 }

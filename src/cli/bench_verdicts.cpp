@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/result/figure_text.h"
 #include "cli/bench_view.h"
 #include "terminal/table.h"
 #include "terminal/text_width.h"

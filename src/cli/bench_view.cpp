@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "base/text.h"
+#include "bench/result/figure_text.h"
 #include "bench/statistics/comparison.h"
 #include "bench/statistics/percentile.h"
 #include "terminal/table.h"
@@ -20,30 +20,12 @@ namespace muster {
 namespace {
 
 constexpr double kPerCent = 100;
-constexpr double kMillisecond = 1e-3;
 constexpr double kMedian = 0.5;
 constexpr double kTail = 0.99;
 
-// Three significant digits, without an exponent.
-std::string short_number(double value) {
-  const double size = std::abs(value);
-  if (size >= 100) return fmt::format("{:.0f}", value);
-  if (size >= 10) return fmt::format("{:.1f}", value);
-  if (size >= 1) return fmt::format("{:.2f}", value);
-  return fmt::format("{:.3f}", value);
-}
-
-std::string milliseconds(double seconds) { return short_number(seconds / kMillisecond); }
-
-// Large rates are whole numbers with separators: three digits would hide what people compare.
-std::string rate_text(double rate) {
-  return rate >= 1000 ? with_thousands(static_cast<std::uint64_t>(std::llround(rate)))
-                      : short_number(rate);
-}
-
 std::string interval_text(const Estimate& estimate) {
   const auto end = [](const std::optional<double>& value) {
-    return value ? milliseconds(*value) : std::string("?");
+    return value ? milliseconds_text(*value) : std::string("?");
   };
   return fmt::format("{} to {}", end(estimate.low), end(estimate.high));
 }
@@ -60,7 +42,7 @@ const BenchTrial* first_invalid(const BenchResult& result) {
 std::string percentile_words(const Distribution& latency, double share, std::string_view name) {
   const auto& estimate = latency.percentile(share);
   if (!estimate) return fmt::format("{} unknown (too few)", name);
-  return fmt::format("{} {} ms ({})", name, milliseconds(estimate->value),
+  return fmt::format("{} {} ms ({})", name, milliseconds_text(estimate->value),
                      interval_text(*estimate));
 }
 
@@ -78,13 +60,15 @@ std::string point_verdict(const BenchPoint& point) {
       return fmt::format("{}: no rate, {} trials", point.load, point.trials.size());
     }
     const auto rate = mean_over_trials(rates->second, kUsualConfidence);
-    return fmt::format("{}: {}/s ({} to {}), {} trials", point.load, rate_text(rate.mean),
-                       rate_text(rate.low), rate_text(rate.high), point.trials.size());
+    return fmt::format("{}: {}/s ({} to {}), {} trials", point.load, figure_rate_text(rate.mean),
+                       figure_rate_text(rate.low), figure_rate_text(rate.high),
+                       point.trials.size());
   }
   if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(summary));
   return fmt::format("{}: {}, {}, {}; {}", point.load,
-                     summary.counted_seconds > 0 ? rate_text(summary.answered_per_second) + "/s"
-                                                 : std::string("no rate"),
+                     summary.counted_seconds > 0
+                         ? figure_rate_text(summary.answered_per_second) + "/s"
+                         : std::string("no rate"),
                      percentile_words(*summary.latency, kMedian, "p50"),
                      percentile_words(*summary.latency, kTail, "p99"), failures_words(summary));
 }
@@ -97,8 +81,8 @@ std::string missed_words(const BenchResult& result) {
     const auto& summary = point.trials.front().summary;
     return summary.offered_per_second == missed && !summary.is_valid();
   });
-  if (is_late) return fmt::format("; at {}/s this program was late", rate_text(*missed));
-  return fmt::format(", {}/s misses them", rate_text(*missed));
+  if (is_late) return fmt::format("; at {}/s this program was late", figure_rate_text(*missed));
+  return fmt::format(", {}/s misses them", figure_rate_text(*missed));
 }
 
 // In the order of importance: an invalid run says nothing, a peak is what was asked for, then
@@ -108,11 +92,11 @@ std::string verdict_line(const BenchResult& result) {
     const auto& generator = trial->summary.generator;
     return fmt::format(
         "INVALID: the load generator was late: 99th percentile of the {} {} ms, limit {} ms\n",
-        generator.what, milliseconds(generator.lag_p99), milliseconds(generator.limit));
+        generator.what, milliseconds_text(generator.lag_p99), milliseconds_text(generator.limit));
   }
   if (result.peak) {
     if (!result.peak->rate) return "no rate that was tried keeps the objectives\n";
-    return fmt::format("peak: {}/s keeps the objectives{}\n", rate_text(*result.peak->rate),
+    return fmt::format("peak: {}/s keeps the objectives{}\n", figure_rate_text(*result.peak->rate),
                        missed_words(result));
   }
   if (!result.meets_objectives()) return "objectives missed\n";
@@ -130,16 +114,17 @@ struct TimeRow {
 // Value and interval of one distribution, a line each.
 void add_time_rows(Table& table, const TimeRow& row) {
   const auto& distribution = **row.distribution;
-  std::vector<std::string> values{std::string(row.name), milliseconds(distribution.mean.value)};
+  std::vector<std::string> values{std::string(row.name),
+                                  milliseconds_text(distribution.mean.value)};
   std::vector<std::string> lows{"  from"};
   std::vector<std::string> highs{"  to"};
   const auto add_ends = [&](const Estimate& estimate) {
-    lows.push_back(estimate.low ? milliseconds(*estimate.low) : "?");
-    highs.push_back(estimate.high ? milliseconds(*estimate.high) : "?");
+    lows.push_back(estimate.low ? milliseconds_text(*estimate.low) : "?");
+    highs.push_back(estimate.high ? milliseconds_text(*estimate.high) : "?");
   };
   add_ends(distribution.mean);
   for (const auto& one : distribution.percentiles) {
-    values.push_back(one.estimate ? milliseconds(one.estimate->value) : "-");
+    values.push_back(one.estimate ? milliseconds_text(one.estimate->value) : "-");
     if (one.estimate) {
       add_ends(*one.estimate);
     } else {
@@ -147,7 +132,7 @@ void add_time_rows(Table& table, const TimeRow& row) {
       highs.emplace_back("-");
     }
   }
-  values.push_back(milliseconds(distribution.most));
+  values.push_back(milliseconds_text(distribution.most));
   lows.emplace_back();
   highs.emplace_back();
   table.add_row({values.begin(), values.end()});
@@ -196,18 +181,18 @@ std::string requests_line(const TrialSummary& summary) {
   }
   if (summary.counted_seconds <= 0) return line + "; no rate\n";
   if (summary.offered_per_second) {
-    line += fmt::format("; {}/s offered, {}/s sent", rate_text(*summary.offered_per_second),
-                        rate_text(summary.sent_per_second));
+    line += fmt::format("; {}/s offered, {}/s sent", figure_rate_text(*summary.offered_per_second),
+                        figure_rate_text(summary.sent_per_second));
   }
-  return line + fmt::format(", {}/s answered\n", rate_text(summary.answered_per_second));
+  return line + fmt::format(", {}/s answered\n", figure_rate_text(summary.answered_per_second));
 }
 
 std::string tokens_line(const TokenCounts& tokens) {
   auto line = fmt::format("tokens: {} read", with_thousands(tokens.input));
-  if (tokens.input > 0) line += fmt::format(" ({}/s)", rate_text(tokens.input_per_second));
+  if (tokens.input > 0) line += fmt::format(" ({}/s)", figure_rate_text(tokens.input_per_second));
   if (tokens.output > 0) {
     line += fmt::format(", {} written ({}/s), counted by {}", with_thousands(tokens.output),
-                        rate_text(tokens.output_per_second),
+                        figure_rate_text(tokens.output_per_second),
                         tokens.output_source == "usage"       ? "the server"
                         : tokens.output_source == "tokenizer" ? "the tokenizer"
                                                               : "pieces of the stream");
@@ -221,9 +206,9 @@ std::string parts_lines(const TrialSummary& summary) {
   auto lines = fmt::format(
       "time (mean, ms): {} waiting for a connection + {} generator late + {} sending\n"
       "  + {} to the first byte + {} to the last = {}\n",
-      milliseconds(parts.connection_wait), milliseconds(parts.lag), milliseconds(parts.sending),
-      milliseconds(parts.first_byte_wait), milliseconds(parts.receiving),
-      milliseconds(parts.total()));
+      milliseconds_text(parts.connection_wait), milliseconds_text(parts.lag),
+      milliseconds_text(parts.sending), milliseconds_text(parts.first_byte_wait),
+      milliseconds_text(parts.receiving), milliseconds_text(parts.total()));
   if (!summary.stages.empty()) {
     double sum = 0;
     std::vector<std::string> words;
@@ -234,7 +219,7 @@ std::string parts_lines(const TrialSummary& summary) {
     // What is left over is network, queues of the kernel, and what the server does not count.
     const double server_side = parts.first_byte_wait + parts.receiving;
     lines += fmt::format("  of which the server reports: {}; elsewhere {}\n",
-                         fmt::join(words, " + "), milliseconds(server_side - sum));
+                         fmt::join(words, " + "), milliseconds_text(server_side - sum));
   }
   if (summary.is_saturated) {
     lines +=
@@ -248,7 +233,7 @@ std::string machine_line(const BenchTrial& trial) {
   const auto& generator = trial.summary.generator;
   auto line =
       fmt::format("generator: 99th percentile of the {} {} ms (limit {} ms)", generator.what,
-                  milliseconds(generator.lag_p99), milliseconds(generator.limit));
+                  milliseconds_text(generator.lag_p99), milliseconds_text(generator.limit));
   const auto& use = trial.machine;
   if (use.others_share) {
     line += fmt::format("; other programs {:.0f} % of the CPUs", kPerCent * *use.others_share);
@@ -275,7 +260,7 @@ std::string objectives_lines(const BenchPoint& point) {
                          one.objective.figure.find("throughput") == std::string::npos;
     const auto value = !one.value ? std::string("not known")
                        : is_time  ? time_text(*one.value)
-                                  : short_number(*one.value);
+                                  : figure_text(*one.value);
     lines += fmt::format("objective {}: {} ({})\n", one.objective.text,
                          one.is_met ? "met" : "MISSED", value);
   }
@@ -298,7 +283,7 @@ std::string trials_table(const BenchPoint& point, std::size_t width) {
     const auto mean = mean_over_trials(found->second, kUsualConfidence);
     const bool is_time = figure.find("_p") != std::string_view::npos;
     const auto text = [&](double value) {
-      return is_time ? milliseconds(value) : short_number(value);
+      return is_time ? milliseconds_text(value) : figure_text(value);
     };
     table.add_row({fmt::format("{}{}", figure, is_time ? " (ms)" : ""), text(mean.mean),
                    text(mean.low), text(mean.high)});
@@ -323,11 +308,6 @@ std::string point_text(const BenchPoint& point, std::size_t width) {
 }
 
 }  // namespace
-
-std::string time_text(double seconds) {
-  if (seconds < 1) return milliseconds(seconds) + " ms";
-  return short_number(seconds) + " s";
-}
 
 std::string bench_text(const BenchResult& result, std::size_t width) {
   auto text = verdict_line(result);

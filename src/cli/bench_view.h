@@ -21,7 +21,4 @@ std::string diff_text(const ResultDifference& difference, std::size_t width);
 /// Threads: pure.
 std::string selftest_text(const std::vector<SelftestCheck>& checks);
 
-/// A time in the unit that suits it: "0.213 ms", "12.3 ms", "4.56 s". Threads: pure.
-std::string time_text(double seconds);
-
 }  // namespace muster

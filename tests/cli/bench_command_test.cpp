@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -197,6 +198,92 @@ TEST_F(BenchCommand, AFileThatCameWhileItMeasuredIsNotWrittenOver) {
       << refused.err;
   EXPECT_NE(refused.out, "") << "what was measured is printed all the same";
   EXPECT_EQ(muster_.read("b.json"), "my own notes\n");
+}
+
+// A result by hand: one load of so many trials, each with its throughput.
+std::string result_of(const std::vector<double>& throughputs, const Json& run = nullptr) {
+  Json json{{"schema_version", 1}, {"tool", {{"name", "muster bench"}}}};
+  auto trials = Json::array();
+  for (const double throughput : throughputs) {
+    trials.push_back({{"valid", true}, {"figures", {{"throughput", throughput}}}});
+  }
+  json["points"] = Json::array({{{"load", "1 client"}, {"trials", trials}}});
+  if (!run.is_null()) json["run"] = run;
+  return json.dump();
+}
+
+TEST_F(BenchCommand, WritesAReportOfResults) {
+  muster_.write("a.json", result_of({100, 101}));
+  muster_.write("b.json", result_of({50, 51}));
+  const auto finished = muster_.run({"bench", "report", "a.json", "b.json", "--title", "x <y>"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "");
+  EXPECT_NE(finished.err.find("report.html is written: 2 results, "), std::string::npos)
+      << finished.err;
+  const auto page = muster_.read("report.html");
+  EXPECT_EQ(page.find("<!DOCTYPE html>\n"), 0U);
+  EXPECT_NE(page.find("<title>x &lt;y&gt;</title>"), std::string::npos);
+  EXPECT_NE(page.find("WORSE by "), std::string::npos) << "B has half the throughput";
+  // A report is written over by the next.
+  EXPECT_EQ(muster_.run({"bench", "report", "a.json"}).exit_code, 0);
+  EXPECT_EQ(muster_.read("report.html").find("WORSE"), std::string::npos);
+}
+
+TEST_F(BenchCommand, WritesAReportOfAFolderOfPoints) {
+  std::filesystem::create_directory(muster_.folder() / "x.points");
+  std::filesystem::create_directory(muster_.folder() / "none");
+  for (const int batch : {1, 8}) {
+    const auto id = std::string(15, '0') + std::to_string(batch);
+    muster_.write(
+        "x.points/" + id + ".json",
+        result_of({10.0 * batch}, {{"point", id},
+                                   {"valid", true},
+                                   {"config", {{"batch_size", batch}}},
+                                   {"summary", {{"throughput_prompts_per_second", 10 * batch}}}}));
+  }
+  muster_.write("x.points/.table", "not a result, and not looked at");
+  const auto finished = muster_.run({"bench", "report", "x.points", "-o", "sweep.html"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const auto page = muster_.read("sweep.html");
+  EXPECT_NE(page.find("Throughput by batch_size"), std::string::npos);
+  EXPECT_NE(page.find("0000000000000008.json"), std::string::npos);
+  expect_error({"bench", "report", "none"}, 3,
+               "none: no result (.json) and no recording (.jsonl) is in this folder");
+}
+
+TEST_F(BenchCommand, WhatIsNoReportIsNotWrittenOver) {
+  muster_.write("a.json", result_of({100}));
+  muster_.write("report.html", "<!DOCTYPE html>\n<html>my own</html>\n");
+  expect_error({"bench", "report", "a.json"}, 2,
+               "-o report.html: that is no report of muster bench, and it would be overwritten: "
+               "remove it, or name another file");
+  EXPECT_EQ(muster_.read("report.html"), "<!DOCTYPE html>\n<html>my own</html>\n");
+  expect_error({"bench", "report", "a.json", "-o", "a.json"}, 2,
+               "-o a.json: that is no report of muster bench, and it would be overwritten: remove "
+               "it, or name another file");
+  muster_.write("report.html", "");
+  EXPECT_EQ(muster_.run({"bench", "report", "a.json"}).exit_code, 0);
+}
+
+TEST_F(BenchCommand, SaysWhatCannotBeReported) {
+  muster_.write("a.json", result_of({100}));
+  muster_.write("c.json", "{}");
+  muster_.write("w.jsonl", "{}\n");
+  muster_.write("later.jsonl",
+                "{\"time\": 5, \"machine\": \"here\", \"expected_gpus\": 0, \"devices\": []}\n");
+  expect_error({"bench", "report"}, 2,
+               "muster bench report wants a result: a file of -o, or a folder of points");
+  expect_error({"bench", "report", "no.json"}, 3, "no.json: no such file");
+  expect_error({"bench", "report", "c.json"}, 7,
+               "c.json: this is no result of muster bench: it has no schema_version or no points");
+  expect_error({"bench", "report", "a.json", "later.jsonl"}, 2,
+               "later.jsonl: the recording is of none of the results: no trial of theirs ran while "
+               "it was made");
+  const auto broken = muster_.run({"bench", "report", "a.json", "w.jsonl"});
+  EXPECT_EQ(broken.exit_code, 7);
+  EXPECT_NE(broken.err.find("w.jsonl:1: this is no recording of muster: "), std::string::npos)
+      << broken.err;
+  EXPECT_FALSE(muster_.exists("report.html"));
 }
 
 TEST_F(BenchCommand, JudgesObjectives) {

@@ -111,8 +111,8 @@ TEST(Candidates, OfferMachines) {
 TEST(Candidates, OfferVerbsFirst) {
   EXPECT_EQ(texts({"ctl", "re"}), (Words{"resume", "restart"}));
   EXPECT_EQ(texts({"ctl", "drain", ""}), (Words{"all", "cuda:0", "cuda:1", "cpu:0"}));
-  EXPECT_EQ(texts({"bench", ""}),
-            (Words{"embed", "rerank", "generate", "http", "run", "init", "diff", "selftest"}));
+  EXPECT_EQ(texts({"bench", ""}), (Words{"embed", "rerank", "generate", "http", "run", "init",
+                                         "diff", "report", "selftest"}));
   EXPECT_EQ(texts({"bench", "generate", "BAAI/"}), Words{"BAAI/bge-m3"});
   EXPECT_EQ(complete({"bench", "diff", "a.json", ""}).paths, Candidates::Paths::Files);
   EXPECT_EQ(texts({"deploy", "--dry-run", "c"}), Words{"container"});

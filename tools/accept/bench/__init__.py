@@ -10,5 +10,6 @@ ROWS = {
     8: "row08_documents_file",
     9: "row09_embed_table",
     12: "row12_interrupted_sweeps",
+    13: "row13_report",
     14: "row14_bad_input",
 }

@@ -1,0 +1,35 @@
+#include "bench/result/figure_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/text.h"
+
+namespace muster {
+
+std::string figure_text(double value) {
+  const double size = std::abs(value);
+  if (size >= 100) return fmt::format("{:.0f}", value);
+  if (size >= 10) return fmt::format("{:.1f}", value);
+  if (size >= 1) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.3f}", value);
+}
+
+std::string milliseconds_text(double seconds) {
+  constexpr double kMillisecond = 1e-3;
+  return figure_text(seconds / kMillisecond);
+}
+
+std::string figure_rate_text(double rate) {
+  return rate >= 1000 ? with_thousands(static_cast<std::uint64_t>(std::llround(rate)))
+                      : figure_text(rate);
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1) return milliseconds_text(seconds) + " ms";
+  return figure_text(seconds) + " s";
+}
+
+}  // namespace muster

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+namespace muster {
+
+/// Figures as every view of a result has them, so that a report says what the terminal said.
+/// Threads of all: pure.
+
+/// Three significant digits, without an exponent: the interval beside a figure is wider than its
+/// fourth.
+std::string figure_text(double value);
+
+/// A time as milliseconds: "20.0".
+std::string milliseconds_text(double seconds);
+
+/// A rate: as `figure_text`, from 1,000 on whole with separators, since three digits would hide
+/// what people compare.
+std::string figure_rate_text(double rate);
+
+/// A time in the unit that suits it: "0.213 ms", "12.3 ms", "4.56 s".
+std::string time_text(double seconds);
+
+}  // namespace muster
