@@ -214,7 +214,8 @@ std::string parts_lines(const TrialSummary& summary) {
     std::vector<std::string> words;
     for (const auto& stage : summary.stages) {
       sum += stage.seconds;
-      words.push_back(fmt::format("{} {}", milliseconds(stage.seconds), printable(stage.name)));
+      words.push_back(
+          fmt::format("{} {}", milliseconds_text(stage.seconds), printable(stage.name)));
     }
     // What is left over is network, queues of the kernel, and what the server does not count.
     const double server_side = parts.first_byte_wait + parts.receiving;

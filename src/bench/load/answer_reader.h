@@ -46,7 +46,7 @@ std::unique_ptr<AnswerReader> list_answer_reader(std::string list, std::size_t c
 
 /// What is read of a stream at most, so that one without an end cannot fill the memory: a million
 /// tokens take some 250 MB on the wire.
-inline constexpr std::size_t kStreamBytesMost = 1ULL << 30;
+inline constexpr std::size_t kReplyBytesMost = 1ULL << 30;
 
 /// Server-sent events of chat or text completions, to the final "[DONE]". Pieces of text are
 /// choices[0].delta.content (also reasoning_content) or choices[0].text. More than `bytes_most` are
@@ -54,6 +54,6 @@ inline constexpr std::size_t kStreamBytesMost = 1ULL << 30;
 ///
 /// Source: OpenAI API reference, "Streaming"; HTML Standard, section 9.2 (event streams).
 std::unique_ptr<AnswerReader> stream_answer_reader(bool keeps_text,
-                                                   std::size_t bytes_most = kStreamBytesMost);
+                                                   std::size_t bytes_most = kReplyBytesMost);
 
 }  // namespace muster
