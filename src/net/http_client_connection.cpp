@@ -298,7 +298,7 @@ SocketAddress HttpClientTarget::first_that_listens(std::span<const SocketAddress
   if (addresses.size() == 1) return addresses.front();
   const auto until = std::chrono::steady_clock::now() + limit;
   const auto found = std::ranges::find_if(
-      addresses, [&](const SocketAddress& address) { return is_listened_at(address, until); });
+      addresses, [&](const SocketAddress& one) { return is_listened_at(one, until); });
   return found == addresses.end() ? addresses.front() : *found;
 }
 
