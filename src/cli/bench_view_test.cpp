@@ -166,11 +166,5 @@ TEST(SelftestText, CountsWhatIsMissed) {
   EXPECT_EQ(first_line(selftest_text(checks)), "1 of 2 checks MISSED");
 }
 
-TEST(TimeText, HasThreeDigits) {
-  EXPECT_EQ(time_text(0.000213), "0.213 ms");
-  EXPECT_EQ(time_text(0.0123), "12.3 ms");
-  EXPECT_EQ(time_text(4.56), "4.56 s");
-}
-
 }  // namespace
 }  // namespace muster

@@ -18,12 +18,10 @@ constexpr std::uint64_t kRowsMost = 12ULL << 20;  // bytes: those of 384 values
 // Of each text of a record, in bytes: a longer one is rare, or takes its device long.
 constexpr std::size_t kTextKept = 512;
 
+// A string that an empty one is assigned to keeps its memory.
 void renew(std::string& text) {
-  if (text.capacity() > kTextKept) {
-    text = std::string();
-  } else {
-    text.clear();
-  }
+  text.clear();
+  if (text.capacity() > kTextKept) std::string().swap(text);
 }
 
 // The members by position: whoever adds one is told to add it here.

@@ -273,7 +273,8 @@ TEST_F(BenchCommand, SaysWhatCannotBeReported) {
                 "{\"time\": 5, \"machine\": \"here\", \"expected_gpus\": 0, \"devices\": []}\n");
   expect_error({"bench", "report"}, 2,
                "muster bench report wants a result: a file of -o, or a folder of points");
-  expect_error({"bench", "report", "no.json"}, 3, "no.json: no such file");
+  expect_error({"bench", "report", "no.json"}, 3,
+               "no.json: cannot open: No such file or directory");
   expect_error({"bench", "report", "c.json"}, 7,
                "c.json: this is no result of muster bench: it has no schema_version or no points");
   expect_error({"bench", "report", "a.json", "later.jsonl"}, 2,

@@ -66,7 +66,8 @@ TEST(GenerateCommand, ItsWorkerKeepsNothingWhereItIsToldSo) {
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
 }
 
-// Behind "a" come the byte 27, which begins what a terminal obeys, and "b".
+// Behind "a" come the byte 27, which begins what a terminal obeys, and "b". Token 2 would end the
+// reply, as it does in a Llama whose config names no end.
 TEST(GenerateCommand, ATerminalDoesNothingThatAReplySays) {
   Muster muster("generate_terminal");
   write_tiny_decoder(muster, muster.folder() / "model");
@@ -79,7 +80,7 @@ TEST(GenerateCommand, ATerminalDoesNothingThatAReplySays) {
       "model": {"type": "BPE", "dropout": null, "unk_token": null,
                 "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": false,
                 "byte_fallback": false, "ignore_merges": false, "merges": [],
-                "vocab": {"!": 0, "a": 1, "\u011b": 2, "b": 3}}})");
+                "vocab": {"!": 0, "#": 1, "$": 2, "a": 3, "\u011b": 4, "b": 5}}})");
   const UniqueFd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   ASSERT_GE(terminal.get(), 0);
   ASSERT_EQ(::grantpt(terminal.get()), 0);
