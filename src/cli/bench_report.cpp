@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cli/bench_measurement.h"
 #include "cli/bench_output.h"
+#include "report/point_names.h"
 #include "report/report_page.h"
 
 namespace muster {
@@ -68,6 +69,22 @@ Result<std::vector<NamedFile>> files_of(const Arguments& arguments) {
     for (auto& file : found) files.push_back(std::move(file));
   }
   return files;
+}
+
+// What was named, a folder of points by its table: "x.points" is of "x".
+std::string title_of(const Arguments& arguments) {
+  constexpr std::size_t kNamesMost = 3;
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < arguments.positionals.size(); ++i) {
+    fs::path path(arguments.positionals[i]);
+    if (!path.has_filename()) path = path.parent_path();  // "x.points/"
+    names.push_back(path.extension() == ".points" ? path.stem().string()
+                                                  : path.filename().string());
+  }
+  const auto more = names.size() - std::min(names.size(), kNamesMost);
+  names.resize(names.size() - more);
+  return fmt::format("muster bench: {}{}", fmt::join(names, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : std::string());
 }
 
 // The name of each file, with its folder where two have the same, and a number where that is the
@@ -124,6 +141,7 @@ Status read_files(const Arguments& arguments, ReportInput& input) {
                                   : add_result(input, files[i], names[i]));
     }
   }
+  name_points(input.results);
   if (!input.results.empty()) return Done{};
   return invalid_error("muster bench report wants a result: a file of -o, or a folder of points");
 }
@@ -134,7 +152,7 @@ Result<int> write_bench_report(const CommandContext& context, const ComparisonRu
   const auto& arguments = context.arguments;
   const auto out = arguments.value("--out").value_or("report.html");
   MUSTER_TRY(check_report_output(out));
-  ReportInput input{.title = arguments.value("--title").value_or(""),
+  ReportInput input{.title = arguments.value("--title").value_or(title_of(arguments)),
                     .build = std::string(build_name()),
                     .results = {},
                     .recordings = {},

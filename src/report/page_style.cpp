@@ -15,7 +15,7 @@ constexpr std::string_view kStyle = R"(
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--bg);color:var(--fg);font:15px/1.45 system-ui,sans-serif}
 main{max-width:96rem;margin:0 auto;padding:.75rem 1rem 3rem}
-h1,h2,h3,p,li,th,td,figcaption{overflow-wrap:anywhere}
+h1,h2,h3,p,li,figcaption{overflow-wrap:anywhere}
 h1{font-size:1.5rem;line-height:1.2;margin:.5rem 0}
 h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--rule)}
 h3{font-size:1.05rem;margin:1.5rem 0 .5rem}
@@ -30,6 +30,7 @@ p{margin:.4rem 0;max-width:75ch}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding:.2rem 0}
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--rule);vertical-align:top;text-align:right;min-width:3.5rem}
+thead th,.bad{white-space:nowrap}
 th:first-child,.words td,.words th{text-align:left}
 tbody th{font-weight:500}
 thead th{background:var(--panel)}
@@ -55,7 +56,7 @@ figcaption{font-weight:600}
 .key{width:30px;height:10px;margin-right:.35rem}
 @media print{:root{--bg:#fff;--fg:#000;--muted:#333;--rule:#bbb;--panel:#f2f2f2;--bad:#b00020;--bad-bg:#fff;
 --c0:#0072b2;--c1:#b34700;--c2:#007a5a;--c3:#a3467f;--c4:#6b5b00;--c5:#3b6fb6;--c6:#333;--c7:#7a4fb0}
-body{font-size:9pt}main{padding:0;max-width:none}.wide{overflow:visible}table{font-size:8pt}th,td{padding:.15rem .3rem;min-width:0}
+body{font-size:9pt}main{padding:0;max-width:none}.wide{overflow:visible}table{font-size:8pt}th,td{padding:.15rem .3rem;min-width:0;overflow-wrap:anywhere}thead th,.bad{white-space:normal}
 .ci{white-space:normal}figure,tr,.alert{break-inside:avoid}h2,h3{break-after:avoid}.plots{grid-template-columns:1fr 1fr}
 thead{display:table-header-group}}
 @page{margin:12mm}

@@ -164,6 +164,23 @@ TEST(ReportPage, DrawsTheSweepOfPoints) {
   EXPECT_FALSE(has(page, "<h2>Side by side</h2>")) << "points of a folder are a sweep";
 }
 
+// Of two samples a 99th percentile is not known, and a plot of it would be empty.
+TEST(ReportPage, DrawsTheFarthestPercentileThatSomePointHas) {
+  std::vector<ReportResult> points{made_point("p1", "1", "bf16", 100),
+                                   made_point("p8", "8", "bf16", 300)};
+  for (auto& point : points) {
+    auto& percentiles = point.loads[0].trials[0].times[0].distribution.percentiles;
+    for (auto& one : percentiles) {
+      if (one.share > 0.95) one.estimate = std::nullopt;
+    }
+  }
+  EXPECT_TRUE(has(page_of(points), "<title id=\"sweep0-0l-t\">Latency p95 by batch_size</title>"));
+  for (auto& point : points) {
+    point.loads[0].trials[0].times[0].distribution.percentiles[2].estimate = std::nullopt;
+  }
+  EXPECT_TRUE(has(page_of(points), "<title id=\"sweep0-0l-t\">Latency p50 by batch_size</title>"));
+}
+
 TEST(ReportPage, DrawsPowerWithThePhases) {
   auto trial = made_trial(500, 0.02);
   trial.warm_up_seconds = 1;

@@ -18,20 +18,6 @@ namespace {
 
 constexpr std::string_view kUnknown = "-";
 
-// The whole text is a number.
-std::optional<double> number_in_text(std::string_view text) {
-  double number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
-  constexpr double kMost = 1e15;  // not so for "nan"
-  return is_whole && number >= 0 && number <= kMost ? std::optional(number) : std::nullopt;
-}
-
-std::string_view setting_of(const ReportResult& result, const std::string& name) {
-  const auto found = result.record->config.find(name);
-  return found == result.record->config.end() ? kUnknown : std::string_view(found->second);
-}
-
 using Lines = std::map<std::string, std::vector<SweepSpot>>;
 
 // In order, without what has fewer than two places.
@@ -51,6 +37,8 @@ SweepSpot spot_of(const ReportResult& result, const ReportLoad& load, double x) 
   return {.x = x,
           .throughput = figure_of(load, "throughput"),
           .latency_p99 = figure_of(load, "latency_p99"),
+          .latency_p95 = figure_of(load, "latency_p95"),
+          .latency_p50 = figure_of(load, "latency_p50"),
           .is_trusted = is_to_be_trusted(warnings_of(result, load))};
 }
 
@@ -72,7 +60,7 @@ std::optional<std::string> swept_axis(std::span<const ReportResult> results,
     std::set<double> numbers;
     for (const auto& result : results) {
       if (!is_point(result)) continue;
-      if (const auto number = number_in_text(setting_of(result, name))) numbers.insert(*number);
+      if (const auto number = number_of_setting(setting_of(result, name))) numbers.insert(*number);
     }
     if (numbers.size() > 1) return name;
   }
@@ -86,7 +74,7 @@ void add_points(std::vector<SweepLines>& sweeps, std::span<const ReportResult> r
   Lines lines;
   for (const auto& result : results) {
     if (!is_point(result)) continue;
-    const auto x = number_in_text(setting_of(result, *axis));
+    const auto x = number_of_setting(setting_of(result, *axis));
     if (!x) continue;
     std::string label;
     for (const auto& name : varying) {
@@ -103,7 +91,7 @@ std::optional<double> clients_of(std::string_view load) {
   const auto blank = load.find(' ');
   if (blank == std::string_view::npos) return std::nullopt;
   const auto word = load.substr(blank + 1);
-  return word == "client" || word == "clients" ? number_in_text(load.substr(0, blank))
+  return word == "client" || word == "clients" ? number_of_setting(load.substr(0, blank))
                                                : std::nullopt;
 }
 
@@ -112,7 +100,7 @@ std::optional<double> rate_of(std::string_view load) {
   const auto blank = load.find(' ');
   if (blank == std::string_view::npos || !load.ends_with("/s")) return std::nullopt;
   const auto number = load.substr(blank + 1);
-  return number_in_text(number.substr(0, number.size() - 2));
+  return number_of_setting(number.substr(0, number.size() - 2));
 }
 
 template <typename Place>
@@ -130,6 +118,19 @@ void add_loads(std::vector<SweepLines>& sweeps, std::span<const ReportResult> re
 }
 
 }  // namespace
+
+std::optional<double> number_of_setting(std::string_view text) {
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  constexpr double kMost = 1e15;  // not so for "nan"
+  return is_whole && number >= 0 && number <= kMost ? std::optional(number) : std::nullopt;
+}
+
+std::string_view setting_of(const ReportResult& result, const std::string& name) {
+  const auto found = result.record->config.find(name);
+  return found == result.record->config.end() ? kUnknown : std::string_view(found->second);
+}
 
 std::optional<Estimate> prompts_per_second(const ReportResult& result) {
   if (!is_point(result)) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace muster {
 struct SweepSpot {
   double x = 0;
   std::optional<Estimate> throughput = {};   // prompts or requests a second
-  std::optional<Estimate> latency_p99 = {};  // seconds
+  std::optional<Estimate> latency_p99 = {};  // seconds, as the next two
+  std::optional<Estimate> latency_p95 = {};
+  std::optional<Estimate> latency_p50 = {};
   bool is_trusted = true;
 };
 
@@ -35,6 +38,12 @@ struct SweepLines {
 /// that of the requests, scaled. nullopt: it was not measured, or the result is no point. Threads:
 /// pure.
 std::optional<Estimate> prompts_per_second(const ReportResult& result);
+
+/// The number that the whole text is, from 0 to 1e15; nullopt: it is none. Threads: pure.
+std::optional<double> number_of_setting(std::string_view text);
+
+/// A setting of a point of `bench run`, "-" where it has none of this name. Threads: pure.
+std::string_view setting_of(const ReportResult& result, const std::string& name);
 
 /// The names in `config` of points that differ between them, in alphabetical order. Threads: pure.
 std::vector<std::string> varying_settings(std::span<const ReportResult> results);

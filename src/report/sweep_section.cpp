@@ -1,9 +1,10 @@
-// Throughput and p99 against what was swept, side by side: more throughput is bought with latency,
-// and where, one sees only in both.
+// Throughput and latency against what was swept, side by side: more throughput is bought with
+// latency, and where, one sees only in both.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "report/axis.h"
 #include "report/html.h"
@@ -88,19 +89,36 @@ std::string sweep_figure(const std::string& id, const SweepLines& sweep,
                      legend);
 }
 
+// The percentile farthest in the tail that some point has enough samples for.
+SweepFigure latency_figure(std::span<const SweepLine> lines) {
+  const auto figure = [](std::string_view percentile,
+                         std::optional<Estimate> SweepSpot::*member) -> SweepFigure {
+    return {.title = fmt::format("Latency {}", percentile),
+            .unit = fmt::format("latency {}, ms", percentile),
+            .factor = kToMs,
+            .figure = member};
+  };
+  const auto is_known = [&](std::optional<Estimate> SweepSpot::*member) {
+    return std::ranges::any_of(lines, [&](const SweepLine& line) {
+      return std::ranges::any_of(line.spots,
+                                 [&](const SweepSpot& spot) { return (spot.*member).has_value(); });
+    });
+  };
+  if (is_known(&SweepSpot::latency_p99)) return figure("p99", &SweepSpot::latency_p99);
+  if (is_known(&SweepSpot::latency_p95)) return figure("p95", &SweepSpot::latency_p95);
+  return figure("p50", &SweepSpot::latency_p50);
+}
+
 std::string sweep_html(const std::string& id, const SweepLines& sweep) {
   const SweepFigure throughput{
       .title = "Throughput", .unit = sweep.unit, .factor = 1, .figure = &SweepSpot::throughput};
-  const SweepFigure p99{.title = "Latency p99",
-                        .unit = "latency p99, ms",
-                        .factor = kToMs,
-                        .figure = &SweepSpot::latency_p99};
+  const auto latency = latency_figure(sweep.lines);
   std::string html = "<div class=\"plots\">\n";
   const std::span<const SweepLine> lines(sweep.lines);
   for (std::size_t begin = 0; begin < lines.size(); begin += kPlotSeriesMost) {
     const auto part = lines.subspan(begin, std::min(kPlotSeriesMost, lines.size() - begin));
     html += sweep_figure(fmt::format("{}-{}t", id, begin), sweep, part, throughput);
-    html += sweep_figure(fmt::format("{}-{}l", id, begin), sweep, part, p99);
+    html += sweep_figure(fmt::format("{}-{}l", id, begin), sweep, part, latency);
   }
   return html + "</div>\n";
 }

@@ -145,7 +145,7 @@ def looked_at(report, page, what, file, shots):
             report.add(holds(f"{what}, {width} px, {theme}", is_well, f"{seen} {others[:3]} {page.complaints()[:3]}",
                              "no wider than the screen, no request, no script; letters of plots whole and large enough"))
             page.screenshot(shots / f"{what}-{width}-{theme}.png")
-        report.add(holds(f"{what}, {width} px: dark is dark", len(backgrounds) == 2, backgrounds))
+        report.add(holds(f"{what}, {width} px: dark is dark", len(backgrounds) == 2, ", ".join(sorted(backgrounds))))
     page.open(file, 794, 1123, "dark", media="print")  # A4 at 96 dots an inch
     seen = page.evaluate(LOOK)
     report.add(holds(f"{what}, printed: on white, no wider than the paper", seen["background"] == "rgb(255, 255, 255)" and seen["scroll"] <= 794,
