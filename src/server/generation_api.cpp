@@ -10,13 +10,12 @@
 #include <charconv>
 #include <initializer_list>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
-#include "base/random_bits.h"
 #include "base/text.h"
 #include "server/call_fields.h"
+#include "server/generation_fields.h"
 #include "server/generation_prompt.h"
 #include "server/json_body.h"
 
@@ -24,28 +23,6 @@ namespace muster {
 namespace {
 
 constexpr std::uint32_t kCompletionTokens = 16;  // OpenAI's, where no limit is given
-
-// `store`: taken where it asks for nothing.
-BodyField only_false(std::string_view name) {
-  return {name, [name](JsonValue& value) -> ApiStatus {
-            if (MUSTER_TRY(read_bool(value, name))) return unsupported_value(name, "false");
-            return Done{};
-          }};
-}
-
-// `tools`: a list of none asks for nothing.
-BodyField empty_list_field(std::string_view name) {
-  return {name, [name](JsonValue& value) -> ApiStatus {
-            simdjson::ondemand::array array;
-            if (value.get_array().get(array) != simdjson::SUCCESS) {
-              return wrong_type(value, name, "an array");
-            }
-            bool is_empty = false;
-            if (const auto fault = array.is_empty().get(is_empty)) return broken_json(fault);
-            if (!is_empty) return unsupported_value(name, "an empty array");
-            return Done{};
-          }};
-}
 
 BodyField empty_object_field(std::string_view name) {
   return {name, [name](JsonValue& value) -> ApiStatus {
@@ -104,17 +81,6 @@ void add_idle_fields(std::vector<BodyField>& fields) {
                     }});
 }
 
-BodyField number_field(std::string_view name, double least, double most, double& into) {
-  struct Range {
-    double least;
-    double most;
-  };
-  return {name, [name, range = Range{least, most}, &into](JsonValue& value) -> ApiStatus {
-            into = MUSTER_TRY(read_number(value, name, range.least, range.most));
-            return Done{};
-          }};
-}
-
 struct CountRange {
   std::uint32_t least = 1;
   std::uint32_t most = 0;
@@ -129,26 +95,6 @@ BodyField count_field(std::string_view name, CountRange range, std::optional<std
 }
 
 // ---- Sampling ----
-
-// vLLM's -1, as 0, means all of them.
-ApiStatus read_top_k(JsonValue& value, std::uint32_t& into) {
-  const auto number = whole_number(value);
-  if (!number) MUSTER_TRY(read_number(value, "top_k", -1, UINT32_MAX));  // what is no number at all
-  if (!number || number->magnitude > (number->is_negative ? 1U : UINT32_MAX)) {
-    return wrong_field("top_k", "invalid_value",
-                       "Invalid 'top_k': expected an integer, -1 or greater.");
-  }
-  into = number->is_negative ? 0 : static_cast<std::uint32_t>(number->magnitude);
-  return Done{};
-}
-
-// Negative ones are taken as clients send them: only that the same is the same matters.
-ApiStatus read_seed(JsonValue& value, std::optional<std::uint64_t>& into) {
-  const auto number = whole_number(value);
-  if (!number) MUSTER_TRY(read_integer(value, "seed", 0, UINT64_MAX));  // why not
-  into = number->is_negative ? 0 - number->magnitude : number->magnitude;
-  return Done{};
-}
 
 ApiStatus read_biases(JsonValue& value, std::uint32_t most, SamplingOptions& sampling) {
   simdjson::ondemand::object object;
@@ -175,21 +121,6 @@ ApiStatus read_biases(JsonValue& value, std::uint32_t most, SamplingOptions& sam
     JsonValue bias = field.value();
     const double number = MUSTER_TRY(read_number(bias, "logit_bias", -100, 100));
     sampling.logit_bias.emplace_back(id, static_cast<float>(number));
-  }
-  return Done{};
-}
-
-ApiStatus read_stops(JsonValue& value, const GenerationLimits& limits,
-                     std::vector<std::string>& stops) {
-  const auto read = read_texts(
-      value, "stop", {.texts_most = limits.stops_most, .text_bytes_most = limits.stop_bytes_most},
-      false, stops);
-  // Some clients send a list of none.
-  if (!read && read.error().code != "empty_array") return read.error();
-  for (const auto& stop : stops) {
-    if (!stop.empty()) continue;
-    return wrong_field("stop", "invalid_value",
-                       "Invalid 'stop': an empty string would end every reply.");
   }
   return Done{};
 }
@@ -242,12 +173,12 @@ ApiStatus read_stream_options(JsonValue& value, GenerationRequest& request, bool
 void add_sampling_fields(std::vector<BodyField>& fields, const GenerationLimits& limits,
                          GenerationCall& call, std::optional<std::uint64_t>& seed) {
   auto& sampling = call.sampling;
-  fields.push_back(number_field("temperature", 0, 2, sampling.temperature));
-  fields.push_back(number_field("top_p", 0, 1, sampling.top_p));
-  fields.push_back(number_field("min_p", 0, 1, sampling.min_p));
-  fields.push_back(number_field("presence_penalty", -2, 2, sampling.presence_penalty));
-  fields.push_back(number_field("frequency_penalty", -2, 2, sampling.frequency_penalty));
-  fields.push_back(number_field("repetition_penalty", 1e-3, 1e3, sampling.repetition_penalty));
+  fields.push_back(number_field("temperature", {0, 2}, sampling.temperature));
+  fields.push_back(number_field("top_p", {0, 1}, sampling.top_p));
+  fields.push_back(number_field("min_p", {0, 1}, sampling.min_p));
+  fields.push_back(number_field("presence_penalty", {-2, 2}, sampling.presence_penalty));
+  fields.push_back(number_field("frequency_penalty", {-2, 2}, sampling.frequency_penalty));
+  fields.push_back(number_field("repetition_penalty", {1e-3, 1e3}, sampling.repetition_penalty));
   fields.push_back(
       {"top_k", [&sampling](JsonValue& value) { return read_top_k(value, sampling.top_k); }});
   fields.push_back({"seed", [&seed](JsonValue& value) { return read_seed(value, seed); }});
@@ -296,11 +227,7 @@ ApiResult<GenerationRequest> parse(std::string body, const GenerationLimits& lim
                        "Invalid 'stream_options': only a stream has options; set 'stream'.");
   }
   MUSTER_TRY(take_choices(choices, request.is_stream, call));
-  if (seed) {
-    call.sampling.seed = *seed;
-  } else {
-    fill_random(std::as_writable_bytes(std::span(&call.sampling.seed, 1)));
-  }
+  set_seed(seed, call.sampling);
   return request;
 }
 
