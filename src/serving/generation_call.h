@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "serving/inference_service.h"
+#include "spec/decoder_spec.h"
 #include "spec/generation.h"
 
 namespace muster {
@@ -35,7 +36,9 @@ struct GenerationCall {
   /// server says.
   std::optional<Duration> deadline = {};
   std::vector<ChatTurn> turns = {};
-  std::string text = {};                          // without turns; valid UTF-8
+  std::optional<bool> thinks = {};  // told to the chat template as `enable_thinking`; nullopt: not
+                                    // told, and most templates let a model think that can
+  std::string text = {};            // without turns; valid UTF-8
   std::vector<std::uint32_t> ids = {};            // without turns and text
   std::optional<std::uint32_t> token_limit = {};  // nullopt: as many as the context has room for;
                                                   // 0: none, for the echo of a prompt
@@ -108,6 +111,7 @@ struct ServedDecoderStatus {
   bool is_leaving = false;                 // unloaded, and its last replies are ending
   std::uint32_t length_max = 0;            // tokens of a prompt and its reply
   std::uint32_t vocab_size = 0;
+  DecoderFamily family = DecoderFamily::Llama;
   bool has_chat_template = false;
   DecoderPrecision precision = DecoderPrecision::Own;
   std::string decoder_class = {};  // empty: no device has had it yet

@@ -99,7 +99,7 @@ DecoderPrompts prompts_of(DecoderText text) {
 
 }  // namespace
 
-Result<std::string> DecoderPrompts::rendered(const std::vector<ChatTurn>& turns,
+Result<std::string> DecoderPrompts::rendered(const GenerationCall& call,
                                              std::int64_t now_unix) const {
   if (!chat_template) {
     return Error{
@@ -107,7 +107,7 @@ Result<std::string> DecoderPrompts::rendered(const std::vector<ChatTurn>& turns,
         fmt::format("{}; POST /v1/completions continues a text as it is", why_no_template)};
   }
   ChatValue::List messages;
-  for (const auto& turn : turns) {
+  for (const auto& turn : call.turns) {
     ChatValue::Map message{{"role", ChatValue(turn.role)}, {"content", ChatValue(turn.content)}};
     if (turn.name) message.emplace_back("name", ChatValue(*turn.name));
     messages.emplace_back(std::move(message));
@@ -117,6 +117,7 @@ Result<std::string> DecoderPrompts::rendered(const std::vector<ChatTurn>& turns,
   input.bos_token = text.bos_token;
   input.eos_token = text.eos_token;
   input.now_unix = now_unix;
+  if (call.thinks) input.variables.emplace_back("enable_thinking", ChatValue(*call.thinks));
   return chat_template->render(input);
 }
 
@@ -141,7 +142,7 @@ Result<std::vector<std::uint32_t>> DecoderPrompts::ids_of(const GenerationCall& 
     return Error{ErrorKind::InvalidArgument, "the prompt is empty: there is nothing to continue"};
   }
   // Special tokens are found in it and none are added, since templates write their own.
-  const auto prompt = MUSTER_TRY(rendered(call.turns, now_unix));
+  const auto prompt = MUSTER_TRY(rendered(call, now_unix));
   tokenizer.encode_content(prompt, most, *scratch, ids);
   if (!ids.empty()) return ids;
   return Error{ErrorKind::InvalidArgument, "the chat template makes nothing of these messages"};
@@ -166,6 +167,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                              .is_leaving = is_leaving,
                              .length_max = length_max(),
                              .vocab_size = prompts->text.tokenizer->vocab_size(),
+                             .family = spec.family,
                              .has_chat_template = prompts->chat_template.has_value(),
                              .precision = precision,
                              .decoder_class = fleet->decoder_class(),

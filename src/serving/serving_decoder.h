@@ -38,7 +38,7 @@ struct DecoderPrompts {
   std::string text_of(const GenerationCall& call) const;
 
   /// A conversation as the model's template writes it. Errors: those of `ids_of`.
-  Result<std::string> rendered(const std::vector<ChatTurn>& turns, std::int64_t now_unix) const;
+  Result<std::string> rendered(const GenerationCall& call, std::int64_t now_unix) const;
 };
 
 /// Whose reply a stream is.
