@@ -38,6 +38,10 @@ void ollama_tags(const ExchangePtr& exchange);
 void ollama_show(const ExchangePtr& exchange);
 void ollama_version(const ExchangePtr& exchange);
 
+// ollama_reply_routes.cpp
+void ollama_generate(const ExchangePtr& exchange);
+void ollama_chat(const ExchangePtr& exchange);
+
 // cohere_routes.cpp
 void cohere_embed(const ExchangePtr& exchange);
 void cohere_rerank(const ExchangePtr& exchange);

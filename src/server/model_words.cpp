@@ -28,6 +28,18 @@ std::string_view quantization_word(Precision precision) {
   return "";
 }
 
+std::string_view quantization_word(DecoderPrecision precision) {
+  switch (precision) {
+    case DecoderPrecision::Fp32:
+      return "F32";
+    case DecoderPrecision::Bf16:
+      return "BF16";
+    case DecoderPrecision::Own:
+      break;
+  }
+  return "";
+}
+
 std::string_view family_word(EncoderFamily family) {
   switch (family) {
     case EncoderFamily::Bert:

@@ -16,13 +16,6 @@ namespace {
 
 using simdjson::ondemand::json_type;
 
-// As Ollama adds it to a name without a tag.
-std::string without_latest(std::string name) {
-  constexpr std::string_view kTag = ":latest";
-  if (name.ends_with(kTag)) name.resize(name.size() - kTag.size());
-  return name;
-}
-
 // What is taken and changes nothing; a value of another type is refused all the same.
 BodyField unused_object(std::string_view name) {
   return {name, [name](JsonValue& value) -> ApiStatus {
@@ -131,6 +124,12 @@ ApiResult<std::string> parse_ollama_show(std::string body) {
   if (model.empty()) model = std::move(old_name);
   if (model.empty()) return missing_field("model");
   return without_latest(std::move(model));
+}
+
+std::string without_latest(std::string name) {
+  constexpr std::string_view kTag = ":latest";
+  if (name.ends_with(kTag)) name.resize(name.size() - kTag.size());
+  return name;
 }
 
 std::string ollama_time(double unix_seconds) {

@@ -12,9 +12,9 @@
 
 namespace muster {
 
-// The bodies of Ollama's API, and its answers. `keep_alive` and `options` are read and change
-// nothing: a model is served until it is unloaded, and its limits are its own. ":latest" behind a
-// model's name is left off.
+// The bodies of Ollama's API for vectors and models, and its answers. `keep_alive` and `options`
+// are read and change nothing: a model is served until it is unloaded, and its limits are its own.
+// ":latest" behind a model's name is left off.
 //
 // Errors: 400. Threads: pure.
 // Source: ollama, api/types.go and server/routes.go; ollama-python, _types.py.
@@ -45,6 +45,9 @@ RowSection ollama_old_section();
 
 /// The model that a body of POST /api/show names: `model`, or `name` as old clients call it.
 ApiResult<std::string> parse_ollama_show(std::string body);
+
+/// A model's name without the tag that Ollama adds to one that has none.
+std::string without_latest(std::string name);
 
 /// "2026-11-23T22:52:35Z". Source: RFC 3339, as Go's time.Time is written in JSON.
 std::string ollama_time(double unix_seconds);

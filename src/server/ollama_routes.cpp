@@ -1,4 +1,4 @@
-// The routes of Ollama.
+// The routes of Ollama for vectors and models.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,6 +10,8 @@
 #include "server/model_words.h"
 #include "server/ollama_api.h"
 #include "server/read_call.h"
+#include "serving/generation_service.h"
+#include "spec/decoder_spec.h"
 
 namespace muster {
 namespace {
@@ -29,6 +31,33 @@ Json listed_json(const ServedModelStatus& model) {
           {"modified_at", ollama_time(model.created_unix_seconds)},
           {"digest", model.hash},
           {"details", details_json(model)}};
+}
+
+// A decoder has no hash that is told. One in its file's own numbers may have several kinds of them.
+Json details_json(const ServedDecoderStatus& model) {
+  const std::string_view family = decoder_family_name(model.family);
+  const bool is_gguf = model.path.ends_with(".gguf");
+  return {{"parent_model", ""},   {"format", is_gguf ? "gguf" : "safetensors"},
+          {"family", family},     {"families", {family}},
+          {"parameter_size", ""}, {"quantization_level", quantization_word(model.precision)}};
+}
+
+Json listed_json(const ServedDecoderStatus& model) {
+  return {{"name", model.name},
+          {"model", model.name},
+          {"modified_at", ollama_time(model.created_unix_seconds)},
+          {"details", details_json(model)}};
+}
+
+Json shown_json(const ServedDecoderStatus& model) {
+  const std::string family(decoder_family_name(model.family));
+  return {{"details", details_json(model)},
+          {"model_info",
+           {{"general.architecture", family},
+            {family + ".context_length", model.length_max},
+            {family + ".vocab_size", model.vocab_size}}},
+          {"capabilities", {"completion"}},
+          {"modified_at", ollama_time(model.created_unix_seconds)}};
 }
 
 Json shown_json(const ServedModelStatus& model) {
@@ -97,6 +126,9 @@ void ollama_tags(const ExchangePtr& exchange) {
   for (const auto& model : exchange->state().service.models()) {
     if (model.state == ModelState::Ready) list.push_back(listed_json(model));
   }
+  for (const auto& model : exchange->state().generation.models()) {
+    if (model.state == ModelState::Ready) list.push_back(listed_json(model));
+  }
   exchange->answer(200, {{"models", std::move(list)}});
 }
 
@@ -105,6 +137,9 @@ void ollama_show(const ExchangePtr& exchange) {
   if (!name) return exchange->refuse(name.error());
   exchange->model = *name;
   for (const auto& model : exchange->state().service.models()) {
+    if (model.name == *name) return exchange->answer(200, shown_json(model));
+  }
+  for (const auto& model : exchange->state().generation.models()) {
     if (model.name == *name) return exchange->answer(200, shown_json(model));
   }
   exchange->refuse(api_error(404, "model '" + *name + "' not found"));

@@ -11,6 +11,7 @@
 #include "server/cohere_api.h"
 #include "server/generation_api.h"
 #include "server/ollama_api.h"
+#include "server/ollama_reply_api.h"
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
 #include "server/routes.h"
@@ -129,6 +130,10 @@ TEST(OpenApi, HasTheFieldsOfTheBodiesOfOtherServersClients) {
   expect_fields("OllamaEmbeddingsRequest", [&](const std::string& body) {
     return parse_ollama_embeddings(body, {}, most).error();
   });
+  expect_fields("OllamaGenerateRequest",
+                [](const std::string& body) { return parse_ollama_generate(body, {}).error(); });
+  expect_fields("OllamaChatRequest",
+                [](const std::string& body) { return parse_ollama_chat(body, {}).error(); });
   expect_fields("OllamaShowRequest",
                 [&](const std::string& body) { return parse_ollama_show(body).error(); });
   expect_fields("CohereEmbedRequest", [&](const std::string& body) {

@@ -7,6 +7,7 @@
 #include "server/cohere_api.h"
 #include "server/generation_api.h"
 #include "server/ollama_api.h"
+#include "server/ollama_reply_api.h"
 #include "server/openai_embeddings.h"
 #include "server/rerank_api.h"
 #include "server/score_api.h"
@@ -87,6 +88,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     MUSTER_CHECK(request->call.token_limit.value_or(0) > 0);
     check_choices(*request);
   }
+  const auto check_ollama = [](const muster::GenerationCall& call) {
+    MUSTER_CHECK(call.turns.size() <= 4 && call.stops.size() <= 2);
+    MUSTER_CHECK(call.turns.empty() || call.text.empty());
+    MUSTER_CHECK(call.token_limit.value_or(1) > 0 && call.choice_count == 1);
+    MUSTER_CHECK(call.text.size() <= 64 && !muster::invalid_utf8_at(call.text));
+    for (const auto& turn : call.turns) {
+      MUSTER_CHECK(turn.content.size() <= 64 && !muster::invalid_utf8_at(turn.content));
+    }
+  };
+  if (auto request = muster::parse_ollama_generate(body, replies)) check_ollama(request->call);
+  if (auto request = muster::parse_ollama_chat(body, replies)) check_ollama(request->call);
   static_cast<void>(muster::parse_ollama_show(body));
   return 0;
 }

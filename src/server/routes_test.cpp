@@ -60,6 +60,7 @@ TEST(Routes, ACallForADeviceIsKnownByItsFirstLine) {
   EXPECT_TRUE(begins_compute_call("POST /v1/embeddings HTTP/1.1"));
   EXPECT_TRUE(begins_compute_call("POST / HTTP/1.1"));
   EXPECT_TRUE(begins_compute_call("POST /api/embed HTTP/1.1"));
+  EXPECT_FALSE(begins_compute_call("POST /api/generate HTTP/1.1"));  // a decoder's
   EXPECT_FALSE(begins_compute_call("POST /v1/tokenize HTTP/1.1"));
   EXPECT_FALSE(begins_compute_call("GET /embed HTTP/1.1"));
   EXPECT_FALSE(begins_compute_call("POST /embed"));  // it may go on
@@ -68,6 +69,7 @@ TEST(Routes, ACallForADeviceIsKnownByItsFirstLine) {
 TEST(Routes, ErrorsAreInTheFormOfThePath) {
   EXPECT_EQ(error_form_of("/embed"), ErrorForm::Tei);
   EXPECT_EQ(error_form_of("/api/embed"), ErrorForm::Ollama);
+  EXPECT_EQ(error_form_of("/api/chat"), ErrorForm::Ollama);
   EXPECT_EQ(error_form_of("/v2/rerank"), ErrorForm::Cohere);
   EXPECT_EQ(error_form_of("/v1/embeddings"), ErrorForm::OpenAi);
   EXPECT_EQ(error_form_of("/nowhere"), ErrorForm::OpenAi);
