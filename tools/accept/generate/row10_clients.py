@@ -171,10 +171,50 @@ def check_ollama(report, url, expected):
     import ollama
     client = ollama.Client(host=url)
     options = {"temperature": 0, "num_predict": WORDS["max_tokens"]}
-    check(report, "ollama, chat", lambda: client.chat(model=MODEL, messages=MESSAGES, options=options).message.content, expected)
-    check(report, "ollama, chat streamed", lambda: "".join(
-        part.message.content for part in client.chat(model=MODEL, messages=MESSAGES, options=options, stream=True)), expected)
-    check(report, "ollama, generate", lambda: client.generate(model=MODEL, prompt="Name three colours.", options=options).response, expected)
+    prompt = MESSAGES[0]["content"]
+    chat = dict(model=MODEL, messages=MESSAGES, options=options)
+    generate = dict(model=MODEL, prompt=prompt, options=options)
+
+    def text_and_end(parts, text_of_part):
+        """The text of a stream whose last part alone says that it is done, and how many tokens there were."""
+        *before, last = parts
+        assert last.done and last.done_reason in ("stop", "length") and not any(part.done for part in before), last
+        assert last.eval_count > 0 and last.prompt_eval_count > 0 and last.total_duration >= last.eval_duration > 0, last
+        return "".join(text_of_part(part) for part in parts)
+
+    async def asynchronous():
+        return (await ollama.AsyncClient(host=url).chat(**chat)).message.content
+
+    def stopped():
+        stop = expected[len(expected) // 2:len(expected) // 2 + 3]
+        got = client.chat(**chat | {"options": options | {"stop": [stop]}})
+        assert got.done_reason == "stop", got.done_reason
+        return got.message.content + expected[expected.index(stop):]
+
+    def raw():
+        """A raw prompt is a completion: no template is put around it."""
+        import openai
+        other = openai.OpenAI(base_url=f"{url}/v1", api_key="none").completions.create(model=MODEL, prompt="The sky is", **WORDS)
+        return client.generate(model=MODEL, prompt="The sky is", raw=True, options=options).response == other.choices[0].text
+
+    def refused():
+        try:
+            client.chat(format="json", **chat)
+        except ollama.ResponseError as error:
+            return error.status_code == 400 and "format" in error.error
+        return False
+
+    check(report, "ollama, chat", lambda: client.chat(**chat).message.content, expected)
+    check(report, "ollama, chat streamed", lambda: text_and_end(client.chat(stream=True, **chat), lambda part: part.message.content), expected)
+    check(report, "ollama, chat async", lambda: asyncio.run(asynchronous()), expected)
+    check(report, "ollama, stop", stopped, expected)
+    check(report, "ollama, generate", lambda: client.generate(**generate).response, expected)
+    check(report, "ollama, generate streamed", lambda: text_and_end(client.generate(stream=True, **generate), lambda part: part.response), expected)
+    check(report, "ollama, generate raw", raw, True)
+    check(report, "ollama, a load", lambda: client.generate(model=MODEL).done_reason, "load")
+    check(report, "ollama, what is not done", refused, True)
+    check(report, "ollama, list and show", lambda: (MODEL in [entry.model for entry in client.list().models], client.show(MODEL).capabilities),
+          (True, ["completion"]))
 
 
 def measure(report, arguments):
