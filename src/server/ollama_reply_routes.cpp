@@ -152,13 +152,14 @@ void answer_loaded(const ExchangePtr& exchange, const OllamaReplyRequest& reques
       {.status = 200, .content_type = "application/json", .body = answer.loaded(unix_seconds())});
 }
 
-// As Ollama has it: the template of a model that comes with none is its prompt.
+// As Ollama has it: the template of a model that comes with none is its prompt. One that comes with
+// a template that cannot be read is another matter: it is refused by what that says.
 void continue_without_template(Exchange& exchange, OllamaReplyRequest& request) {
   auto& call = request.call;
   if (request.is_chat || call.turns.size() != 1) return;
   const auto found = exchange.state().generation.decoders().find(call.model);
   const auto* const decoder = std::get_if<ServingDecoder*>(&found);
-  if (decoder == nullptr || (*decoder)->prompts->chat_template) return;
+  if (decoder == nullptr || !(*decoder)->prompts->text.templates.empty()) return;
   call.text = std::move(call.turns.front().content);
   call.turns.clear();
 }

@@ -144,6 +144,19 @@ TEST_F(OllamaReplies, WithoutATemplateAPromptAloneIsContinued) {
   EXPECT_EQ(said(chat("")).rfind("Invalid 'messages': ", 0), 0U);
 }
 
+TEST_F(OllamaReplies, ATemplateThatCannotBeReadIsNotPassedBy) {
+  options_.models.clear();
+  add_decoder("");
+  std::ofstream(folder_ / "counting" / "tokenizer_config.json")
+      << Json{{"chat_template", "{% include 'x' %}"}}.dump();
+  start();
+  const auto refused = generate(R"(,"prompt":"x","stream":false)");
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_NE(said(refused).find("include"), std::string::npos) << said(refused);
+  EXPECT_EQ(json(generate(R"(,"prompt":"x","raw":true,"stream":false)"))["response"],
+            "yzé012345678");
+}
+
 TEST_F(OllamaReplies, ThatAModelShallNotThinkIsToldToItsTemplate) {
   options_.models.clear();
   add_decoder("");
