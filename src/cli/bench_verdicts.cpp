@@ -56,9 +56,8 @@ std::string diff_text(const ResultDifference& difference, std::size_t width) {
       return is_time ? time_text(number) : fmt::format("{:.4g}/s", number);
     };
     table.add_row({one.load, one.figure, value(one.a), value(one.b),
-                   fmt::format("{:.3f}", one.comparison.ratio),
-                   fmt::format("{:.3f}", one.comparison.low),
-                   fmt::format("{:.3f}", one.comparison.high), difference_words(one)});
+                   ratio_text(one.comparison.ratio), ratio_text(one.comparison.low),
+                   ratio_text(one.comparison.high), difference_words(one)});
   }
   text += table.render(width);
   for (const auto& note : difference.notes) text += fmt::format("note: {}\n", printable(note));

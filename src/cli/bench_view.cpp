@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "bench/result/figure_text.h"
-#include "bench/statistics/comparison.h"
 #include "bench/statistics/percentile.h"
 #include "terminal/table.h"
 #include "terminal/text_width.h"
@@ -59,7 +58,7 @@ std::string point_verdict(const BenchPoint& point) {
     if (rates == figures.end()) {
       return fmt::format("{}: no rate, {} trials", point.load, point.trials.size());
     }
-    const auto rate = mean_over_trials(rates->second, kUsualConfidence);
+    const auto rate = figure_mean(point, rates->first, rates->second);
     return fmt::format("{}: {}/s ({} to {}), {} trials", point.load, figure_rate_text(rate.mean),
                        figure_rate_text(rate.low), figure_rate_text(rate.high),
                        point.trials.size());
@@ -281,7 +280,7 @@ std::string trials_table(const BenchPoint& point, std::size_t width) {
   for (const auto figure : kShown) {
     const auto found = figures.find(figure);
     if (found == figures.end()) continue;
-    const auto mean = mean_over_trials(found->second, kUsualConfidence);
+    const auto mean = figure_mean(point, figure, found->second);
     const bool is_time = figure.find("_p") != std::string_view::npos;
     const auto text = [&](double value) {
       return is_time ? milliseconds_text(value) : figure_text(value);

@@ -74,9 +74,10 @@ TEST(BenchText, ExplainsWaitsForConnections) {
             std::string::npos);
 }
 
+// Each counts 499 answers, so an answer is 0.1/s; t of two degrees is 4.303: 0.25/s to both sides.
 TEST(BenchText, ShowsMeansOverTrials) {
   const auto text = bench_text(result({trial(0.02), trial(0.021), trial(0.022)}), 80);
-  EXPECT_EQ(first_line(text), "poisson 50/s: 49.9/s (49.9 to 49.9), 3 trials");
+  EXPECT_EQ(first_line(text), "poisson 50/s: 49.9/s (49.7 to 50.1), 3 trials");
   EXPECT_NE(text.find("latency_p50 (ms)   21.0"), std::string::npos) << text;
 }
 
@@ -154,6 +155,18 @@ TEST(DiffText, SaysWhichSideIsWorse) {
   const auto none = diff_text(difference, 80);
   EXPECT_EQ(first_line(none), "no verdict: nothing that was compared is valid");
   EXPECT_NE(none.find("none: invalid"), std::string::npos) << none;
+}
+
+TEST(DiffText, RatiosFarFromOneAreBounds) {
+  ResultDifference difference;
+  difference.figures.push_back({.load = "1 client",
+                                .figure = "throughput",
+                                .a = 10,
+                                .b = 11,
+                                .comparison = {.ratio = 1.1, .low = 1e-30, .high = 2.27e34}});
+  const auto text = diff_text(difference, 80);
+  EXPECT_NE(text.find("<0.001"), std::string::npos) << text;
+  EXPECT_NE(text.find(">1000"), std::string::npos) << text;
 }
 
 TEST(SelftestText, CountsWhatIsMissed) {

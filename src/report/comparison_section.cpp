@@ -107,9 +107,9 @@ std::string difference_table(const ReportResult& a, const ReportResult& b,
       return is_time ? time_text(number) : fmt::format("{:.4g}/s", number);
     };
     table.rows.push_back({html_name(one.load), html_escaped(one.figure), value(one.a), value(one.b),
-                          fmt::format("{:.3f}", one.comparison.ratio),
-                          fmt::format("{:.3f}", one.comparison.low),
-                          fmt::format("{:.3f}", one.comparison.high), difference_html(one)});
+                          html_escaped(ratio_text(one.comparison.ratio)),
+                          html_escaped(ratio_text(one.comparison.low)),
+                          html_escaped(ratio_text(one.comparison.high)), difference_html(one)});
   }
   return table.html();
 }

@@ -148,6 +148,13 @@ TEST(ReportPage, ComparesResultsSideBySide) {
   EXPECT_TRUE(has(page, "<h2>Latencies</h2>"));
 }
 
+// The throughputs are the same in all trials, and the files do not say of how many answers.
+TEST(ReportPage, RatiosFarFromOneAreBounds) {
+  const std::vector<ReportTrial> trials{made_trial(50, 0.02), made_trial(50, 0.02)};
+  const auto page = page_of({made_result("a.json", trials), made_result("b.json", trials)});
+  EXPECT_TRUE(has(page, "<td>1.000</td><td>&lt;0.001</td><td>&gt;1000</td><td>no difference</td>"));
+}
+
 TEST(ReportPage, GivesNoVerdictOfOneTrial) {
   const auto page = page_of({made_result("a.json", {made_trial(50, 0.02)}),
                              made_result("b.json", {made_trial(50, 0.04)})});

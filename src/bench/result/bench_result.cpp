@@ -6,8 +6,6 @@
 
 #include <algorithm>
 
-#include "bench/statistics/comparison.h"
-
 namespace muster {
 
 bool BenchResult::is_valid() const {
@@ -34,6 +32,16 @@ std::map<std::string, std::vector<double>, std::less<>> trial_figures(const Benc
   std::erase_if(figures,
                 [&](const auto& entry) { return entry.second.size() != point.trials.size(); });
   return figures;
+}
+
+TrialMean figure_mean(const BenchPoint& point, std::string_view figure,
+                      std::span<const double> values) {
+  std::vector<double> counts;
+  for (const auto& trial : point.trials) {
+    counts.push_back(trial.summary.answered_per_second * trial.summary.counted_seconds);
+  }
+  return mean_over_trials(values, kUsualConfidence,
+                          is_rate_figure(figure) ? count_resolution(counts) : 0);
 }
 
 FigureMap mean_figures(const BenchPoint& point) {

@@ -3,13 +3,16 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/load/sample.h"
 #include "bench/result/environment.h"
 #include "bench/result/slo.h"
 #include "bench/result/trial_summary.h"
+#include "bench/statistics/comparison.h"
 
 namespace muster {
 
@@ -58,6 +61,11 @@ struct BenchResult {
 
 /// The figures that all trials of a point have, each trial's value in their order. Threads: pure.
 std::map<std::string, std::vector<double>, std::less<>> trial_figures(const BenchPoint& point);
+
+/// The mean of one of these figures with its interval at `kUsualConfidence`. Rates are taken to be
+/// no finer than one answer of each trial (`count_resolution`). Threads: pure.
+TrialMean figure_mean(const BenchPoint& point, std::string_view figure,
+                      std::span<const double> values);
 
 /// The means over the trials of a point. Threads: pure.
 FigureMap mean_figures(const BenchPoint& point);

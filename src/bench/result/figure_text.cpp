@@ -1,3 +1,4 @@
+// Digits end where a figure's own uncertainty hides them; units are those that people read aloud.
 #include "bench/result/figure_text.h"
 
 #include <fmt/format.h>
@@ -25,6 +26,12 @@ std::string milliseconds_text(double seconds) {
 std::string figure_rate_text(double rate) {
   return rate >= 1000 ? with_thousands(static_cast<std::uint64_t>(std::llround(rate)))
                       : figure_text(rate);
+}
+
+std::string ratio_text(double ratio) {
+  if (ratio >= 1000) return ">1000";
+  if (ratio < 0.001) return "<0.001";
+  return fmt::format("{:.3f}", ratio);
 }
 
 std::string time_text(double seconds) {

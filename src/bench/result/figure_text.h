@@ -18,6 +18,10 @@ std::string milliseconds_text(double seconds);
 /// what people compare.
 std::string figure_rate_text(double rate);
 
+/// A ratio with three decimals: "1.063"; ">1000" from 1000 on and "<0.001" below that, since the
+/// interval of few trials may end anywhere.
+std::string ratio_text(double ratio);
+
 /// A time in the unit that suits it: "0.213 ms", "12.3 ms", "4.56 s".
 std::string time_text(double seconds);
 

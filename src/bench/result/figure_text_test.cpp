@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace muster {
 namespace {
 
@@ -19,6 +21,17 @@ TEST(FigureText, ShowsTimesAndRatesInTheirUnits) {
   EXPECT_EQ(time_text(4.561), "4.56 s");
   EXPECT_EQ(figure_rate_text(999.4), "999");
   EXPECT_EQ(figure_rate_text(1234.5), "1,235");
+}
+
+TEST(FigureText, RatiosFarFromOneAreBounds) {
+  EXPECT_EQ(ratio_text(1.0631), "1.063");
+  EXPECT_EQ(ratio_text(999.9), "999.900");
+  EXPECT_EQ(ratio_text(1000), ">1000");
+  EXPECT_EQ(ratio_text(2.2662307280768328e34), ">1000");
+  EXPECT_EQ(ratio_text(std::numeric_limits<double>::infinity()), ">1000");
+  EXPECT_EQ(ratio_text(0.001), "0.001");
+  EXPECT_EQ(ratio_text(0.00099), "<0.001");
+  EXPECT_EQ(ratio_text(0), "<0.001");
 }
 
 }  // namespace

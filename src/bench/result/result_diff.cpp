@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "bench/result/trial_summary.h"
 #include "bench/statistics/percentile.h"
 
 namespace muster {
@@ -23,10 +24,6 @@ constexpr std::array<std::string_view, 8> kCompared{
     "throughput", "token_throughput", "latency_p50", "latency_p99",
     "ttft_p50",   "ttft_p99",         "tpot_p50",    "tpot_p99"};
 
-bool is_better_high(std::string_view figure) {
-  return figure == "throughput" || figure == "token_throughput";
-}
-
 Error not_a_result(std::string_view name, std::string_view why) {
   return {ErrorKind::Corrupt, fmt::format("{}: this is no result of muster bench: {}", name, why)};
 }
@@ -35,6 +32,16 @@ const Json* member(const Json& json, const char* name) {
   if (!json.is_object()) return nullptr;
   const auto found = json.find(name);
   return found == json.end() ? nullptr : &*found;
+}
+
+// The answers behind a trial's rates; 0: not known. Those that came after the sending had ended are
+// not among them, so this is not the count of all that were answered.
+double counted_answers(const Json& trial, const Json& figures) {
+  const auto* seconds = member(trial, "counted_seconds");
+  const auto* rate = member(figures, "throughput");
+  if (seconds == nullptr || !seconds->is_number() || rate == nullptr || !rate->is_number())
+    return 0;
+  return seconds->get<double>() * rate->get<double>();
 }
 
 Result<ResultFigures::Point> read_point(const Json& json, std::string_view name) {
@@ -54,7 +61,11 @@ Result<ResultFigures::Point> read_point(const Json& json, std::string_view name)
     for (const auto& [figure, value] : figures->items()) {
       if (value.is_number()) point.figures[figure].push_back(value.get<double>());
     }
+    point.answers.push_back(counted_answers(trial, *figures));
   }
+  const bool has_all =
+      std::ranges::all_of(point.answers, [](double answers) { return answers > 0; });
+  if (!has_all) point.answers.clear();
   std::erase_if(point.figures,
                 [&](const auto& entry) { return entry.second.size() != point.trial_count; });
   return point;
@@ -94,6 +105,10 @@ std::span<const double> ratio_values(const ResultFigures::Point& point, std::str
   const bool is_positive =
       std::ranges::all_of(found->second, [](double value) { return value > 0; });
   return is_positive ? std::span<const double>(found->second) : std::span<const double>();
+}
+
+double resolution_of(const ResultFigures::Point& point, std::string_view figure) {
+  return is_rate_figure(figure) ? count_resolution(point.answers) : 0;
 }
 
 std::vector<Pair> common_loads(const ResultFigures& a, const ResultFigures& b) {
@@ -243,8 +258,11 @@ Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFig
   for (const auto& pair : pairs) {
     const auto& of_a = pair.a->figures.find(pair.figure)->second;
     const auto& of_b = pair.b->figures.find(pair.figure)->second;
-    const auto comparison = MUSTER_TRY(compare_trials(of_a, of_b, each));
-    const auto worse = is_better_high(pair.figure) ? Difference::Lower : Difference::Higher;
+    const auto comparison = MUSTER_TRY(compare_trials(
+        of_a, of_b, each,
+        {.a = resolution_of(*pair.a, pair.figure), .b = resolution_of(*pair.b, pair.figure)}));
+    // Of rates more is better, of times less.
+    const auto worse = is_rate_figure(pair.figure) ? Difference::Lower : Difference::Higher;
     const bool is_valid = pair.a->is_valid && pair.b->is_valid;
     result.figures.push_back({.load = pair.a->load,
                               .figure = std::string(pair.figure),

@@ -17,6 +17,8 @@ struct ResultFigures {
     std::size_t trial_count = 0;
     bool is_valid = true;  // all trials are, and what the result is of as a whole
     std::map<std::string, std::vector<double>, std::less<>> figures = {};
+    // that each trial counted for its rates; empty: the file does not say of all
+    std::vector<double> answers = {};
   };
   std::string environment;  // as JSON, to see whether it is the same
   std::vector<Point> points;
@@ -53,7 +55,7 @@ struct ResultDifference {
 /// so that the confidence is that of all verdicts together (Bonferroni). A load of which B has
 /// answered nothing, and A something in each trial, is worse without a test. Notes say where more
 /// requests failed on one side, whose times are then those of others, and what one side does not
-/// have.
+/// have. Rates are taken to be no finer than one answer of each trial (`count_resolution`).
 ///
 /// Errors: InvalidArgument: no load in common, fewer than two trials on a side. Threads: pure.
 /// Source: Dunn 1961, "Multiple comparisons among means".

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_values.h"
-#include "bench/statistics/comparison.h"
 
 namespace muster {
 namespace {
@@ -217,7 +216,7 @@ Json point_json(const BenchPoint& point) {
   Json json{{"load", point.load}, {"objectives", objectives_json(point.objectives)}};
   json["over_trials"] = Json::object();
   for (const auto& [name, values] : trial_figures(point)) {
-    const auto mean = mean_over_trials(values, kUsualConfidence);
+    const auto mean = figure_mean(point, name, values);
     const bool has_interval = values.size() > 1;
     json["over_trials"][name] = {{"mean", mean.mean},
                                  {"low", has_interval ? Json(mean.low) : Json(nullptr)},

@@ -151,6 +151,33 @@ TEST(CompareResults, KnowsWhichWayIsWorse) {
                   ->has_worse());
 }
 
+// A result of two trials as a file: its rate, and the seconds that were counted.
+ResultFigures read_rates(const std::string& rate, const std::string& seconds) {
+  const auto one = R"({"valid":true,"counted_seconds":)" + seconds +
+                   R"(,"figures":{"throughput":)" + rate + "}}";
+  const auto read = read_result_figures(
+      R"({"schema_version":1,"points":[{"load":"x","trials":[)" + one + "," + one + "]}]}",
+      "a.json");
+  EXPECT_TRUE(read) << read.error().message;
+  return read ? *read : ResultFigures();
+}
+
+// 32 answers against 30 may be one and the same server; 1,600 against 1,500 are not.
+TEST(CompareResults, EqualTrialsAreNoFinerThanOneAnswer) {
+  EXPECT_EQ(read_rates("16", "2").points.at(0).answers, (std::vector<double>{32, 32}));
+  const auto few = compare_results(read_rates("16", "2"), read_rates("15", "2"), {});
+  ASSERT_TRUE(few) << few.error().message;
+  EXPECT_EQ(few->figures.at(0).comparison.difference, Difference::None);
+  EXPECT_FALSE(few->has_worse());
+  const auto many = compare_results(read_rates("16", "100"), read_rates("15", "100"), {});
+  ASSERT_TRUE(many) << many.error().message;
+  EXPECT_TRUE(many->has_worse());
+  // Without the seconds nothing is known of how sure equal trials are.
+  EXPECT_TRUE(read_rates("16", "null").points.at(0).answers.empty());
+  EXPECT_FALSE(
+      compare_results(read_rates("16", "null"), read_rates("15", "null"), {})->has_worse());
+}
+
 TEST(CompareResults, NotesWhatLimitsIt) {
   auto a = figures("1 client", "throughput", {100, 101});
   auto b = figures("1 client", "throughput", {100, 101});

@@ -265,4 +265,8 @@ FigureMap figures_of(const TrialSummary& summary) {
   return figures;
 }
 
+bool is_rate_figure(std::string_view figure) {
+  return figure == "throughput" || figure == "token_throughput";
+}
+
 }  // namespace muster

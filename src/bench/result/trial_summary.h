@@ -116,4 +116,8 @@ bool keeps_up(const TrialSummary& summary);
 /// The figures by name, for objectives and comparisons. Threads: pure.
 FigureMap figures_of(const TrialSummary& summary);
 
+/// Whether a figure is a count of answers, or of what is in them, over time: `throughput`,
+/// `token_throughput`. Threads: pure.
+bool is_rate_figure(std::string_view figure);
+
 }  // namespace muster

@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/check.h"
@@ -22,13 +24,25 @@ struct Moments {
   double degrees = 0;
 };
 
+// Equal values have no variance, and a mean that is rounded must not give them one.
 Moments moments_of(std::span<const double> values) {
   const auto count = static_cast<double>(values.size());
   double mean = 0;
   for (const double value : values) mean += value / count;
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
-  return {.mean = mean, .variance_of_mean = squares / (count - 1) / count, .degrees = count - 1};
+  const bool are_equal = std::ranges::all_of(
+      values, [first = values.front()](double value) { return value == first; });
+  return {.mean = mean,
+          .variance_of_mean = are_equal ? 0 : squares / (count - 1) / count,
+          .degrees = count - 1};
+}
+
+// deviation: what the standard deviation of one value is at least.
+Moments no_finer_than(Moments moments, double deviation) {
+  const double count = moments.degrees + 1;
+  moments.variance_of_mean = std::max(moments.variance_of_mean, deviation * deviation / count);
+  return moments;
 }
 
 // The degrees of freedom of a difference of means. Source: Welch 1947; Satterthwaite 1946.
@@ -40,7 +54,7 @@ double welch_degrees(const Moments& a, const Moments& b) {
           b.variance_of_mean * b.variance_of_mean / b.degrees);
 }
 
-Result<Moments> log_moments(std::span<const double> values) {
+Result<Moments> log_moments(std::span<const double> values, double resolution) {
   if (values.size() < 2) {
     return Error{ErrorKind::InvalidArgument,
                  fmt::format("a comparison needs at least two trials a side: {}", values.size())};
@@ -53,16 +67,30 @@ Result<Moments> log_moments(std::span<const double> values) {
     }
     logs.push_back(std::log(value));
   }
-  return moments_of(logs);
+  return no_finer_than(moments_of(logs), resolution);
 }
 
 }  // namespace
 
+double count_resolution(std::span<const double> counts) {
+  if (counts.empty()) return 0;
+  double squares = 0;
+  for (const double count : counts) {
+    const double share = 1 / std::max(1.0, count);
+    squares += share * share;
+  }
+  return std::sqrt(squares / static_cast<double>(counts.size()));
+}
+
 Result<Comparison> compare_trials(std::span<const double> a, std::span<const double> b,
-                                  const ComparisonRule& rule) {
-  const auto of_a = MUSTER_TRY(log_moments(a));
-  const auto of_b = MUSTER_TRY(log_moments(b));
+                                  const ComparisonRule& rule, const TrialResolution& resolution) {
+  const auto of_a = MUSTER_TRY(log_moments(a, resolution.a));
+  const auto of_b = MUSTER_TRY(log_moments(b, resolution.b));
   const double difference = of_b.mean - of_a.mean;
+  if (of_a.variance_of_mean + of_b.variance_of_mean <= 0) {
+    return Comparison{
+        .ratio = std::exp(difference), .low = 0, .high = std::numeric_limits<double>::infinity()};
+  }
   const double half = student_quantile(1 - (1 - rule.confidence) / 2, welch_degrees(of_a, of_b)) *
                       std::sqrt(of_a.variance_of_mean + of_b.variance_of_mean);
   Comparison result{.ratio = std::exp(difference),
@@ -74,13 +102,14 @@ Result<Comparison> compare_trials(std::span<const double> a, std::span<const dou
 }
 
 // A single trial has no spread; its interval is the value itself.
-TrialMean mean_over_trials(std::span<const double> values, double confidence) {
+TrialMean mean_over_trials(std::span<const double> values, double confidence, double resolution) {
   MUSTER_CHECK(!values.empty());
   if (values.size() == 1) return {values[0], values[0], values[0]};
-  const auto moments = moments_of(values);
+  const auto own = moments_of(values);
+  const auto moments = no_finer_than(own, resolution * own.mean);
   const double half = student_quantile(1 - (1 - confidence) / 2, moments.degrees) *
                       std::sqrt(moments.variance_of_mean);
-  return {moments.mean, moments.mean - half, moments.mean + half};
+  return {moments.mean, std::max(0.0, moments.mean - half), moments.mean + half};
 }
 
 }  // namespace muster
