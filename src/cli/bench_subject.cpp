@@ -63,6 +63,17 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
   return server;
 }
 
+// A server whose model no device can load runs on, for an operator to mend: it is not waited for.
+// It tells why, but not of which kind that is.
+Status wait_until_loaded(const ChildServer& server) {
+  const auto has_loaded = [](const HttpAnswer& answer) -> Result<bool> {
+    const auto account = read_server_account("", answer.body);
+    if (account.load_failure.empty()) return account.is_ready;
+    return Error{ErrorKind::Unsupported, account.load_failure};
+  };
+  return server.wait_for_answer("/v1/devices", has_loaded, kStartLimit, is_cancelled);
+}
+
 // A server is ready with its first device. Requests that were sent then would measure fewer devices
 // than were asked for, until the others have come.
 Status wait_for_devices(const ChildServer& server) {
@@ -96,6 +107,7 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
   BenchServer server;
   server.own = MUSTER_TRY(ChildServer::start(words, kStartLimit, is_cancelled,
                                              own_server_environment(context.sources.environment)));
+  MUSTER_TRY(wait_until_loaded(*server.own));
   MUSTER_TRY(server.own->wait_until_ready("/readyz", kStartLimit, is_cancelled));
   MUSTER_TRY(wait_for_devices(*server.own));
   server.target = MUSTER_TRY(HttpClientTarget::find(server.own->url()));

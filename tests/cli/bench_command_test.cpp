@@ -308,7 +308,11 @@ TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {
   const auto json = Json::parse(finished.out);
   EXPECT_EQ(json["points"][0]["trials"][0]["requests"]["failed"], Json::object());
   EXPECT_EQ(json["settings"]["--devices"], "1xcpu");
-  EXPECT_EQ(muster_.run({"bench", "embed", "no/such/model"}).exit_code, 6);
+  const auto missing = muster_.run({"bench", "embed", "no/such/model"});
+  EXPECT_EQ(missing.exit_code, 3) << missing.err;
+  EXPECT_NE(missing.err.find("muster: no/such/model: neither a folder nor "), std::string::npos)
+      << missing.err;
+  EXPECT_EQ(missing.err.find(" ended: "), std::string::npos) << missing.err;
   // What is meant for another server does not reach this one.
   muster_.set("MUSTER_API_KEY", "sk-of-mine");
   muster_.set("MUSTER_TLS_CERT", "none.pem");
@@ -324,6 +328,15 @@ TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {
   for (const auto* name : {"s", "audit.jsonl", "logs", "stats.jsonl"}) {
     EXPECT_FALSE(muster_.exists(name)) << name;
   }
+}
+
+// The server runs on, and would be waited for as long as a large model takes.
+TEST_F(BenchCommand, EndsWhenNoDeviceOfItsOwnServerCanLoadTheModel) {
+  muster_.set("MUSTER_WORKER_PROGRAM", MUSTER_BINARY_DIR "/bin/zero_worker");
+  muster_.set("ZERO_WORKER", "fail_load");
+  muster_.set("MUSTER_TORCH_ROOT", (muster_.folder() / "torch").string());
+  expect_error({"bench", "embed", tiny_model(), "--devices=2xcpu", "--requests=20"}, 4,
+               "told not to load");
 }
 
 TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {

@@ -74,6 +74,16 @@ TEST_F(BenchRunCommand, DoesNotStartWhereThereIsNoGpu) {
   EXPECT_FALSE(muster_.exists("x.csv"));
 }
 
+TEST_F(BenchRunCommand, LeavesOutAPointWhoseModelNoDeviceCanLoad) {
+  muster_.set("ZERO_WORKER", "fail_load");
+  muster_.write("b.yaml", small_file());
+  const auto finished = run({});
+  EXPECT_EQ(finished.exit_code, 4) << finished.err;
+  EXPECT_NE(finished.err.find("not measured: told not to load\n"), std::string::npos)
+      << finished.err;
+  EXPECT_TRUE(records().empty());
+}
+
 TEST_F(BenchRunCommand, KeepsWhatIsFinishedWhenItIsKilled) {
   write_slow_sweep(null_server(kSlow));
   const auto pid = muster_.start({"bench", "run", "b.yaml"});

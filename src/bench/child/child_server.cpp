@@ -16,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 
@@ -31,6 +32,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kListening = "listening on http://";
+constexpr std::string_view kMusterSays = "muster: ";  // before the error that a command ends with
 constexpr auto kAskPeriod = std::chrono::milliseconds(20);      // of a server that is not ready
 constexpr auto kCancelPeriod = std::chrono::milliseconds(100);  // nothing wakes us for that
 constexpr auto kLastWordsLimit = std::chrono::seconds(1);  // children of its own may hold the pipe
@@ -55,6 +57,15 @@ double own_cpu_seconds(pid_t pid) {
   const auto stat = read_process_stat(static_cast<std::uint32_t>(pid));
   if (!stat) return 0;
   return static_cast<double>(stat->cpu_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// nullopt: no kind ends a command so.
+std::optional<ErrorKind> kind_of_exit_code(int code) {
+  for (std::uint8_t i = 0; i < kErrorKindCount; ++i) {
+    const auto kind = static_cast<ErrorKind>(i);
+    if (exit_code(kind) == code) return kind;
+  }
+  return std::nullopt;
 }
 
 // Until one of them can be read (-1: none), at most so long; a signal ends the wait, too.
@@ -164,6 +175,19 @@ std::string ChildServer::last_words() const {
   return lines.back();
 }
 
+// Of one that has ended before it was ready. What muster says of its own end is a whole sentence,
+// and its exit code tells the kind.
+Error ChildServer::end_error(std::string_view who) const {
+  const auto said = last_words();
+  siginfo_t info{};
+  const bool has_exited =
+      ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid == pid_ && info.si_code == CLD_EXITED;
+  const auto kind = has_exited ? kind_of_exit_code(info.si_status) : std::nullopt;
+  if (kind && said.starts_with(kMusterSays)) return Error{*kind, said.substr(kMusterSays.size())};
+  return Error{ErrorKind::Unavailable, fmt::format("{} ended: {}", who, said)};
+}
+
 Result<std::unique_ptr<ChildServer>> ChildServer::start(
     const std::vector<std::string>& words, Duration limit,
     const std::function<bool()>& is_cancelled,
@@ -192,10 +216,7 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(
       child->url_ = child->said_url_;
     }
     if (!child->url_.empty()) return child;
-    if (child->has_ended()) {
-      return Error{ErrorKind::Unavailable,
-                   fmt::format("{} ended: {}", words.front(), child->last_words())};
-    }
+    if (child->has_ended()) return child->end_error(words.front());
     if (is_cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
     wait_for(child->descriptors_.process.get(), child->descriptors_.said.get(),
              std::min<Duration>(until - now(), kCancelPeriod));
@@ -206,7 +227,7 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(
 }
 
 Status ChildServer::wait_for_answer(std::string_view target,
-                                    const std::function<bool(const HttpAnswer&)>& is_enough,
+                                    const std::function<Result<bool>(const HttpAnswer&)>& is_enough,
                                     Duration limit,
                                     const std::function<bool()>& is_cancelled) const {
   const auto until = now() + limit;
@@ -214,10 +235,11 @@ Status ChildServer::wait_for_answer(std::string_view target,
   const auto client = MUSTER_TRY(HttpClient::open(url_, {.cancel_fd = watch.fd()}));
   while (now() < until) {
     const auto answer = client->call("GET", target);
-    if (answer && is_enough(*answer)) return Done{};
-    if (has_ended()) {
-      return Error{ErrorKind::Unavailable, fmt::format("the server ended: {}", last_words())};
+    if (answer) {
+      const bool is_there = MUSTER_TRY(is_enough(*answer));
+      if (is_there) return Done{};
     }
+    if (has_ended()) return end_error("the server");
     if (is_cancelled()) return Error{ErrorKind::Cancelled, "cancelled"};
     wait_for(descriptors_.process.get(), -1, kAskPeriod);
   }

@@ -30,8 +30,8 @@ class ChildServer {
  public:
   /// Waits for that line. environment: the program's ("NAME=value"); nullopt: ours.
   ///
-  /// Errors: NotFound (no such program), Unavailable (it ended; with what it said),
-  /// DeadlineExceeded, Cancelled.
+  /// Errors: NotFound (no such program), that of a muster that ended (what it said, its exit code's
+  /// kind), Unavailable (another ended; with what it said), DeadlineExceeded, Cancelled.
   static Result<std::unique_ptr<ChildServer>> start(
       const std::vector<std::string>& words, Duration limit,
       const std::function<bool()>& is_cancelled,
@@ -46,10 +46,10 @@ class ChildServer {
   /// Asks `target` until `is_enough` of an answer: "/v1/devices". is_cancelled: also asked on
   /// another thread; a question under way is then not waited for.
   ///
-  /// Errors: as `start`.
+  /// Errors: as `start`; that of `is_enough`, at once.
   Status wait_for_answer(std::string_view target,
-                         const std::function<bool(const HttpAnswer&)>& is_enough, Duration limit,
-                         const std::function<bool()>& is_cancelled) const;
+                         const std::function<Result<bool>(const HttpAnswer&)>& is_enough,
+                         Duration limit, const std::function<bool()>& is_cancelled) const;
 
   /// The same until it answers 200: "/readyz".
   Status wait_until_ready(std::string_view target, Duration limit,
@@ -78,6 +78,7 @@ class ChildServer {
   bool has_ended() const;
   bool ends_by(TimePoint limit) const;
   std::string last_words() const;
+  Error end_error(std::string_view who) const;
 
   const pid_t pid_;
   const Descriptors descriptors_;

@@ -69,6 +69,33 @@ TEST(ChildServer, SaysWhyAProgramEnded) {
   EXPECT_EQ(child.error().message, "/bin/sh ended: no model there");
 }
 
+// Only a sentence of muster with an exit code of a kind is the error itself.
+TEST(ChildServer, HasTheErrorThatMusterEndedWith) {
+  const auto ended_with = [](const std::string& code) {
+    return ChildServer::start(shell("echo one; echo 'muster: x: no model' >&2; exit " + code),
+                              seconds(20), kNever)
+        .error();
+  };
+  EXPECT_EQ(ended_with("3").kind, ErrorKind::NotFound);
+  EXPECT_EQ(ended_with("3").message, "x: no model");
+  EXPECT_EQ(ended_with("8").kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(ended_with("1").kind, ErrorKind::Unavailable);
+  EXPECT_EQ(ended_with("1").message, "/bin/sh ended: muster: x: no model");
+}
+
+TEST(ChildServer, HasTheErrorThatMusterEndedWithBeforeItWasReady) {
+  const auto child = ChildServer::start(shell("trap 'echo muster: no memory >&2; exit 8' TERM; "
+                                              "echo listening on http://127.0.0.1:1; while :; do "
+                                              ":; done"),
+                                        seconds(20), kNever);
+  ASSERT_TRUE(child) << child.error().message;
+  ASSERT_EQ(::kill((*child)->processes().front(), SIGTERM), 0);
+  const auto ended = (*child)->wait_until_ready("/readyz", seconds(20), kNever);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(ended.error().message, "no memory");
+}
+
 TEST(ChildServer, RefusesAProgramThatIsNotThere) {
   const auto child = ChildServer::start({"/no/such/program"}, seconds(20), kNever);
   ASSERT_FALSE(child);
@@ -130,6 +157,15 @@ TEST(ChildServer, WaitsUntilTheServerIsReady) {
   const auto is_sixth = [&](const HttpAnswer& answer) { return answer.body == "x" && asked == 6; };
   EXPECT_TRUE((*child)->wait_for_answer("/v1/devices", is_sixth, seconds(20), kNever));
   EXPECT_EQ(asked, 6);
+  // An answer after which waiting is of no use.
+  const auto is_hopeless = [](const HttpAnswer&) -> Result<bool> {
+    return Error{ErrorKind::Unsupported, "no fp16"};
+  };
+  const auto given_up = (*child)->wait_for_answer("/v1/devices", is_hopeless, seconds(20), kNever);
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().kind, ErrorKind::Unsupported);
+  EXPECT_EQ(given_up.error().message, "no fp16");
+  EXPECT_EQ(asked, 7) << "and was not asked again";
 }
 
 }  // namespace

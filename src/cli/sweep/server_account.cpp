@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -73,6 +74,40 @@ bool has_one_coming(const Json& device) {
   return !member(device, "models").empty() && is_coming(device);
 }
 
+// A decoder has a worker of its own; a device without models has none.
+bool has_one_ready(const Json& device) {
+  const auto is_ready = [](const Json& one) { return text_of(one, "state") == "ready"; };
+  for (const auto& decoder : member(device, "decoders")) {
+    if (is_ready(decoder)) return true;
+  }
+  for (const auto& model : member(device, "models")) {
+    if (is_ready(model)) return true;
+  }
+  return false;
+}
+
+// Why a worker will not load what it is to serve; empty: it has it, or may yet. A server gives up
+// a worker for nothing else.
+std::string load_failure_of(const Json& worker) {
+  constexpr const char* kNoReason = "the model cannot be loaded";
+  const auto reason_of = [](const Json& one) {
+    auto reason = text_of(one, "reason");
+    return reason.empty() ? std::string(kNoReason) : reason;
+  };
+  for (const auto& model : member(worker, "models")) {
+    if (text_of(model, "state") == "failed") return reason_of(model);
+  }
+  return text_of(worker, "state") == "given up" ? reason_of(worker) : std::string();
+}
+
+// Of each of its workers.
+std::vector<std::string> load_failures(const Json& device) {
+  std::vector<std::string> all;
+  if (!member(device, "models").empty()) all.push_back(load_failure_of(device));
+  for (const auto& decoder : member(device, "decoders")) all.push_back(load_failure_of(decoder));
+  return all;
+}
+
 // The first that is wrong; empty: it worked all the time. A decoder has a worker of its own.
 std::string fault_of(const std::string& name, const Json& device) {
   for (const auto& decoder : member(device, "decoders")) {
@@ -98,16 +133,22 @@ ServerAccount read_server_account(const std::string& models_answer,
     const auto precision = text_of(listed.front(), "precision");
     if (!precision.empty()) account.precision = precision;
   }
+  std::vector<std::string> failures;  // of all workers; empty: it has not failed
   const auto answer = Json::parse(devices_answer, nullptr, /*allow_exceptions=*/false);
   for (const auto& device : member(answer, "devices")) {
     const auto name = text_of(device, "name");
     if (name.empty()) continue;
     if (const auto most = held_by(device); most > 0) account.held[name] = most;
     if (has_one_coming(device)) account.coming.push_back(name);
+    account.is_ready = account.is_ready || has_one_ready(device);
+    for (auto& failure : load_failures(device)) failures.push_back(std::move(failure));
     if (auto fault = fault_of(name, device); !fault.empty()) {
       account.faults.push_back(std::move(fault));
     }
   }
+  const bool may_one = std::any_of(failures.begin(), failures.end(),
+                                   [](const auto& failure) { return failure.empty(); });
+  if (!failures.empty() && !may_one) account.load_failure = failures.front();
   return account;
 }
 

@@ -15,6 +15,8 @@ struct ServerAccount {
   std::map<std::string, std::uint64_t> held = {};  // bytes that a device's worker held at most
   std::vector<std::string> faults = {};            // of devices that did not work all the time
   std::vector<std::string> coming = {};            // devices that start or load for the first time
+  bool is_ready = false;                           // a device has what is served
+  std::string load_failure = {};                   // why none can ever load it; empty: one may
 };
 
 /// From its answers of GET /v1/models and GET /v1/devices. held: while a worker loaded, or weights

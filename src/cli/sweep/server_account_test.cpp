@@ -83,6 +83,45 @@ TEST(ServerAccount, NamesTheDevicesThatAreStillToCome) {
             Names{"cpu:0"});
 }
 
+TEST(ServerAccount, SaysWhyNoDeviceCanLoad) {
+  const auto failed = of_devices(R"(
+    {"name":"cuda:0","state":"given up","reason":"a model cannot be loaded: no fp16",
+     "models":[{"state":"failed","reason":"no fp16"}]},
+    {"name":"cuda:1","state":"given up","reason":"no memory","models":[{"state":"absent"}]},
+    {"name":"cuda:2","state":"idle","models":[]})");
+  EXPECT_EQ(failed.load_failure, "no fp16");
+  EXPECT_FALSE(failed.is_ready);
+  EXPECT_EQ(of_devices(R"({"name":"cpu:0","state":"idle","models":[],
+                           "decoders":[{"state":"given up","reason":"no weights"}]})")
+                .load_failure,
+            "no weights");
+}
+
+TEST(ServerAccount, HasNoLoadFailureWhileADeviceMayLoad) {
+  const std::string failed = R"({"name":"cuda:0","state":"given up",
+                                 "models":[{"state":"failed","reason":"no memory"}]},)";
+  for (const auto* other :
+       {R"({"name":"cuda:1","state":"starting","models":[{"state":"absent"}]})",
+        R"({"name":"cuda:1","state":"ready","models":[{"state":"loading"}]})",
+        R"({"name":"cuda:1","state":"restarting","models":[{"state":"absent"}]})"}) {
+    const auto account = of_devices(failed + other);
+    EXPECT_EQ(account.load_failure, "") << other;
+    EXPECT_FALSE(account.is_ready) << other;
+  }
+  EXPECT_EQ(of_devices(R"({"name":"cuda:0","state":"starting","models":[]})").load_failure, "");
+}
+
+TEST(ServerAccount, IsReadyWithTheFirstDevice) {
+  const auto account = of_devices(R"(
+    {"name":"cuda:0","state":"given up","models":[{"state":"failed","reason":"no memory"}]},
+    {"name":"cuda:1","state":"ready","models":[{"state":"ready"}]})");
+  EXPECT_TRUE(account.is_ready);
+  EXPECT_EQ(account.load_failure, "");
+  EXPECT_TRUE(of_devices(R"({"name":"cpu:0","state":"idle","models":[],
+                             "decoders":[{"state":"ready"}]})")
+                  .is_ready);
+}
+
 TEST(ServerAccount, SaysWhatTheModelComputesIn) {
   EXPECT_EQ(read_server_account(R"({"data":[{"id":"m","precision":"bf16"}]})", "").precision,
             "bf16");
@@ -95,7 +134,7 @@ TEST(ServerAccount, IsEmptyOfWhatIsNoAnswer) {
         R"({"devices":[{"name":"a","models":[3]}]})"}) {
     const auto account = read_server_account(text, text);
     EXPECT_TRUE(account.held.empty() && account.faults.empty() && account.coming.empty() &&
-                !account.precision)
+                !account.precision && !account.is_ready && account.load_failure.empty())
         << text;
   }
 }
