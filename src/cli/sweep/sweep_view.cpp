@@ -15,6 +15,7 @@
 
 #include "sweep/point_record.h"
 #include "terminal/table.h"
+#include "terminal/text_width.h"
 #include "terminal/text_wrap.h"
 
 namespace muster {
@@ -98,6 +99,27 @@ std::string verdict_text(const std::vector<Json>& records, const std::vector<std
   return wrapped(text, {.width = width, .indent = 2});
 }
 
+// Why points are INVALID, a line each; a file that was changed by hand holds anything.
+std::string reasons_text(const std::vector<Json>& records, const std::vector<std::string>& swept,
+                         std::size_t width) {
+  constexpr std::size_t kReasonsMost = 5;
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& record : records) {
+    const auto reasons = record.find("invalid_reasons");
+    if (is_valid(record) || reasons == record.end() || !reasons->is_array()) continue;
+    for (const auto& reason : *reasons) {
+      if (!reason.is_string() || ++count > kReasonsMost) continue;
+      const auto label = label_of(record, swept);
+      text += wrapped(printable(fmt::format("{}{}INVALID: {}", label, label.empty() ? "" : " is ",
+                                            reason.get<std::string>())),
+                      {.width = width, .indent = 2});
+    }
+  }
+  if (count <= kReasonsMost) return text;
+  return text + fmt::format("and {} more: invalid_reasons in the table\n", count - kReasonsMost);
+}
+
 }  // namespace
 
 std::string sweep_text(const std::vector<Json>& records, const std::vector<std::string>& swept,
@@ -123,7 +145,9 @@ std::string sweep_text(const std::vector<Json>& records, const std::vector<std::
     cells.emplace_back(std::string(remark_of(record)));
     table.add_row(std::move(cells));
   }
-  return verdict_text(records, swept, width) + "\n" + table.render(width);
+  const auto reasons = reasons_text(records, swept, width);
+  return verdict_text(records, swept, width) + "\n" + table.render(width) +
+         (reasons.empty() ? "" : "\n" + reasons);
 }
 
 std::string other_builds_text(const RecordTable& table, std::string_view name,

@@ -51,6 +51,18 @@ TEST(SweepText, SaysWhereNothingCanBeTrusted) {
       << "one point is valid";
 }
 
+TEST(SweepText, SaysWhyPointsAreInvalid) {
+  auto late = record_of(8, 5, false);
+  late["invalid_reasons"] = {"the load generator was late", 7};
+  const auto text = sweep_text({record_of(1, 5), late}, {"batch_size"}, 80);
+  EXPECT_NE(text.find("\nbatch_size=8 is INVALID: the load generator was late\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(sweep_text({record_of(1, 5)}, {}, 80).find("INVALID"), std::string::npos);
+  const auto many = sweep_text(std::vector<Json>(7, late), {"batch_size"}, 80);
+  EXPECT_NE(many.find("and 2 more: invalid_reasons in the table\n"), std::string::npos) << many;
+}
+
 TEST(SweepText, SaysThatARowIsNotSteady) {
   auto rising = record_of(1, 5);
   rising["summary"]["steady"] = false;
