@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <set>
 #include <system_error>
 
 #include "base/mutex.h"
@@ -64,11 +65,15 @@ class SpdlogLog final : public Log {
       if (gap_ > 0) {
         const auto missing = fmt::format("{} lines of the log were lost before this", gap_);
         const LogLine gap{.level = LogLevel::Warning, .message = missing};
-        log(sink, options_.format == LogFormat::Json ? json_line(gap, now) : text_line(gap, now));
+        const auto told =
+            options_.format == LogFormat::Json ? json_line(gap, now) : text_line(gap, now);
+        log(sink, torn_.contains(device) ? "\n" + told : told);
+        torn_.erase(device);
         gap_ = 0;
       }
       log(sink, text);
     } catch (const std::exception& error) {
+      torn_.insert(device);
       lose(error.what());
     }
   }
@@ -80,6 +85,7 @@ class SpdlogLog final : public Log {
   Status reopen() override {
     const MutexLock lock(mutex_);
     sinks_.clear();
+    torn_.clear();
     return open_sinks();
   }
 
@@ -125,6 +131,8 @@ class SpdlogLog final : public Log {
   std::atomic<std::uint64_t> lost_count_{0};
   mutable Mutex mutex_;
   std::uint64_t gap_ MUSTER_GUARDED_BY(mutex_) = 0;  // lines lost since one was written
+  // Whose last line may have been written in part: the next one begins behind its end.
+  std::set<std::string> torn_ MUSTER_GUARDED_BY(mutex_);
   // By device; "": all lines about none.
   std::map<std::string, std::shared_ptr<spdlog::sinks::sink>> sinks_ MUSTER_GUARDED_BY(mutex_);
 };

@@ -1,9 +1,11 @@
 #include "log/log.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -140,6 +142,28 @@ TEST_F(LogFolder, SaysHowManyLinesAreMissingOnceThereIsRoomAgain) {
   EXPECT_TRUE(all[0].ends_with(" warning 2 lines of the log were lost before this")) << all[0];
   EXPECT_TRUE(all[1].ends_with("three"));
   EXPECT_EQ(log->lost_count(), 2U);
+}
+
+// A full disk has room for a part of a line. Here a file may have ten bytes more than it has.
+TEST_F(LogFolder, WhatFollowsATornLineBeginsALineOfItsOwn) {
+  const auto log = open({.format = LogFormat::Json});
+  log->write({.message = "one"});
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{.rlim_cur = fs::file_size(folder_ / "muster.log") + 10,
+                      .rlim_max = usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  log->write({.message = "two"});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &usual), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_EQ(log->lost_count(), 1U);
+  log->write({.message = "three"});
+  const auto all = lines("muster.log");
+  ASSERT_EQ(all.size(), 4U) << "the second is torn";
+  EXPECT_EQ(all[1].size(), 10U);
+  EXPECT_EQ(nlohmann::json::parse(all[2])["message"], "1 lines of the log were lost before this");
+  EXPECT_EQ(nlohmann::json::parse(all[3])["message"], "three");
 }
 
 // An operator looks for a worker's file before the worker has anything to say.
