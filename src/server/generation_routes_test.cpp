@@ -144,6 +144,10 @@ TEST_F(GenerationRoutes, WhatIsWrongIsNamed) {
   EXPECT_EQ(json(longest)["error"]["code"], "context_length_exceeded");
   refused(post("/v1/completions", R"({"model":"none","prompt":"x"})"), 404, "model");
   refused(post("/v1/completions", R"({"model":"chat","prompt":[999]})"), 400, "prompt");
+  const auto text = get("/metrics").body;
+  const std::string ended = "muster_generation_ended_total{reason=";
+  EXPECT_NE(text.find(ended + "\"failed\"} 0\n"), std::string::npos) << "no device is at fault";
+  EXPECT_EQ(text.find(ended + "\"invalid\"} 0\n"), std::string::npos);
 }
 
 TEST_F(GenerationRoutes, AnAnswerMayBeSentBackAsItCame) {

@@ -87,8 +87,9 @@ constexpr std::array kFamilies{
                    "server's), limit (the caller's own)",
                    "reason", "", kCounter},
     ComputedFamily{"generation_ended_total",
-                   "Replies ended: stop (a stop token or string), length, "
-                   "failed, cancelled (the client went), expired (past the deadline)",
+                   "Replies ended: stop (a stop token or string), length, invalid (400 once "
+                   "the prompt was read), failed, cancelled (the client went), expired (past "
+                   "the deadline)",
                    "reason", "", kCounter},
     ComputedFamily{"generation_running", "Replies that are with a device", "", "", kGauge},
     ComputedFamily{"generation_waiting", "Replies that wait for a device", "", "", kGauge},

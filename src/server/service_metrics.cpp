@@ -151,6 +151,7 @@ void add_generation(MetricText& text, const GenerationStatus& generation) {
   begin(text, "generation_ended_total");
   text.add("", label("reason", "stop"), number(generation.stop_count));
   text.add("", label("reason", "length"), number(generation.length_count));
+  text.add("", label("reason", "invalid"), number(generation.invalid_count));
   text.add("", label("reason", "failed"), number(generation.failed_count));
   text.add("", label("reason", "cancelled"), number(generation.cancelled_count));
   text.add("", label("reason", "expired"), number(generation.expired_count));

@@ -145,6 +145,7 @@ struct GenerationStatus {
   std::uint64_t refused_count = 0;  // 429: too many wait
   std::uint64_t limited_count = 0;  // 429 of a caller's own limits
   // Replies, of which a request may have several.
+  std::uint64_t invalid_count = 0;  // could not be asked of a model: 400 once the prompt was read
   std::uint64_t failed_count = 0;
   std::uint64_t cancelled_count = 0;
   std::uint64_t expired_count = 0;  // past their deadline

@@ -380,8 +380,10 @@ GenerationService::Call GenerationService::take(CallId id, bool is_computed) {
 }
 
 void GenerationService::fail(CallId id, const CallError& error, bool is_computed) {
-  const bool is_expired = error.error.kind == ErrorKind::DeadlineExceeded;
-  (is_expired ? counts_.expired_count : counts_.failed_count) += open_count(calls_.at(id));
+  const auto kind = error.error.kind;
+  (kind == ErrorKind::DeadlineExceeded  ? counts_.expired_count
+   : kind == ErrorKind::InvalidArgument ? counts_.invalid_count
+                                        : counts_.failed_count) += open_count(calls_.at(id));
   take(id, is_computed).events->on_failed(error);
 }
 
