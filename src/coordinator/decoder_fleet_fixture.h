@@ -56,6 +56,7 @@ class DecoderFleetTest : public testing::Test {
     options.drain_limit = drain_limit_;
     options.silence_most = silence_most_;
     options.load_most = load_most_;
+    options.spreads_streams = spreads_streams_;
     options.has_prefix_cache = has_prefix_cache_;
     options.asks_canary = asks_canary_;
     options.is_change_fatal = is_change_fatal_;
@@ -105,6 +106,7 @@ class DecoderFleetTest : public testing::Test {
   SetClock clock_;
   Duration silence_most_ = std::chrono::seconds(60);
   Duration load_most_ = std::chrono::seconds(900);
+  bool spreads_streams_ = false;
   bool has_prefix_cache_ = true;
   bool asks_canary_ = false;
   Duration drain_limit_ = std::chrono::seconds(30);

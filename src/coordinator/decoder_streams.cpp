@@ -344,16 +344,25 @@ std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
   const auto excluded =
       failed && has_another(failed->group) ? std::optional(failed->group) : std::nullopt;
   std::vector<PrefixCandidate> candidates;
+  const auto most = places_of_each();
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& group = groups_[i];
     const auto count = group.load();
-    const bool is_full = count >= options_.streams_most;
+    const bool is_full = count >= most;
     if (!parts_.workers.takes_streams(i) || is_full || i == reserved || i == excluded) continue;
     if (count > 0 && (is_suspect(stream) || has_suspect(group))) continue;
     candidates.push_back({.group = i, .load = count});
   }
   const bool is_choice = candidates.size() > 1;
   return prefixes_.choose(candidates, is_choice ? keys_of(stream) : std::vector<PrefixKey>());
+}
+
+// Of the streams there are, where they are spread, else as many as a worker may have.
+std::size_t DecoderStreams::places_of_each() const {
+  const std::size_t most = options_.streams_most;
+  const auto workers = parts_.workers.working_count();
+  if (!options_.spreads_streams || workers == 0) return most;
+  return std::min(most, (streams_.size() + workers - 1) / workers);
 }
 
 // What is cancelled gives its place back within a step.

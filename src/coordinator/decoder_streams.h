@@ -169,6 +169,7 @@ class DecoderStreams final {
   static std::optional<Error> give_up_error(const Stream& stream, const DecoderLoss& loss);
   bool has_suspect(const Group& group) const;
   std::optional<std::size_t> least_busy() const;
+  std::size_t places_of_each() const;
   void fail_all_if_none_can_work();
 
   const DecoderFleetOptions& options_;

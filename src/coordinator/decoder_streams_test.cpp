@@ -51,6 +51,18 @@ TEST_F(DecoderStreamsTest, PlacesAreFreeAsLongAsAWorkerMayBeGivenMore) {
 }
 
 // One place. It was held for 10 s, and then for 2.
+// Else the other one has them all, and a file of few prompts is computed on one device alone.
+TEST_F(DecoderStreamsTest, AWorkerThatIsReadyLaterGetsItsShareOfTheStreams) {
+  spreads_streams_ = true;
+  start("wait_at=1", 2, 4);
+  run_until_ready();
+  fleet_->workers().restart(1);
+  for (std::uint32_t i = 0; i < 4; ++i) fleet_->submit({.ids = {100 * i}, .token_limit = 9});
+  run_until([&] { return tokens_.size() == 4; });
+  EXPECT_EQ(fleet_->groups()[0].stream_count, 2U);
+  EXPECT_EQ(fleet_->groups()[1].stream_count, 2U);
+}
+
 TEST_F(DecoderStreamsTest, TheWaitForPlacesIsPredictedByHowTheyComeFree) {
   start("wait_at=1", 1, 1);
   run_until_ready();

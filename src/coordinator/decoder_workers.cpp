@@ -55,12 +55,13 @@ bool DecoderWorkers::takes_streams(std::size_t group) const {
   return groups_[group].state == State::Ready && groups_[group].goal == GroupGoal::Serve;
 }
 
-bool DecoderWorkers::can_work() const {
-  if (stop_by_) return false;
-  return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) {
+std::size_t DecoderWorkers::working_count() const {
+  if (stop_by_) return 0;
+  const auto count = std::count_if(groups_.begin(), groups_.end(), [](const Group& group) {
     if (group.goal == GroupGoal::Drain || group.state == State::Failed) return false;
     return group.state == State::Ready || group.failed_start_count < kFailedStartsMost;
   });
+  return static_cast<std::size_t>(count);
 }
 
 Error DecoderWorkers::cannot_work_error() const {

@@ -36,7 +36,10 @@ struct DecoderFleetOptions {
   DecoderPrecision precision = DecoderPrecision::Own;
   std::uint64_t cache_bytes = 0;    // for keys and values, of each worker
   std::uint32_t streams_most = 32;  // that one worker has at once
-  bool has_prefix_cache = true;     // streams begin behind what earlier ones have computed
+  /// No worker has more than its share of the streams there are, so that one that is ready later
+  /// has some, too: for work with an end. False: what is ready takes what it can.
+  bool spreads_streams = false;
+  bool has_prefix_cache = true;  // streams begin behind what earlier ones have computed
   /// A worker gets no stream before it has continued a known prompt as the others of its class.
   bool asks_canary = false;
   std::uint32_t step_tokens_most = LoadDecoder{}.step_tokens_most;  // that a worker computes in one
@@ -140,8 +143,9 @@ class DecoderWorkers final : public GroupProcessEvents {
   std::size_t count() const { return groups_.size(); }
   /// It is ready and to serve.
   bool takes_streams(std::size_t group) const;
-  /// One of them takes streams, or will before long as far as is known.
-  bool can_work() const;
+  /// Those that take streams, or will before long as far as is known.
+  std::size_t working_count() const;
+  bool can_work() const { return working_count() > 0; }
   /// Why none can.
   Error cannot_work_error() const;
   /// Nothing to one that does not run.

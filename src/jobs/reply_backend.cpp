@@ -64,6 +64,7 @@ Result<std::unique_ptr<ReplyBackend>> ReplyBackend::open(const RepliesOptions& o
                                       .source = std::filesystem::absolute(options.source).string(),
                                       .precision = options.precision,
                                       .cache_bytes = cache.bytes,
+                                      .spreads_streams = true,
                                       .has_prefix_cache = options.has_prefix_cache,
                                       .asks_canary = true,
                                       .is_change_fatal = true},
