@@ -249,7 +249,7 @@ TEST_F(BenchCommand, WritesAReportOfAFolderOfPoints) {
   EXPECT_NE(page.find("<title>muster bench: x</title>"), std::string::npos);
   const auto one = page.find("<bdi>batch_size=1</bdi>");
   ASSERT_NE(one, std::string::npos) << "a point goes by its settings, not by its file";
-  EXPECT_LT(one, page.find("<bdi>batch_size=8</bdi>"));
+  EXPECT_NE(page.find("<bdi>batch_size=8</bdi>", one), std::string::npos);
   expect_error({"bench", "report", "none"}, 3,
                "none: no result (.json) and no recording (.jsonl) is in this folder");
 }
