@@ -310,7 +310,7 @@ TEST_F(BenchCommand, StartsAndEndsAServerOfItsOwn) {
   EXPECT_EQ(json["settings"]["--devices"], "1xcpu");
   const auto missing = muster_.run({"bench", "embed", "no/such/model"});
   EXPECT_EQ(missing.exit_code, 3) << missing.err;
-  EXPECT_NE(missing.err.find("muster: no/such/model: neither a folder nor "), std::string::npos)
+  EXPECT_NE(missing.err.find("muster: no/such/model: no such model folder\n"), std::string::npos)
       << missing.err;
   EXPECT_EQ(missing.err.find(" ended: "), std::string::npos) << missing.err;
   // What is meant for another server does not reach this one.
