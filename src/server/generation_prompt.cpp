@@ -137,8 +137,8 @@ ApiStatus read_prompt_list(JsonValue& value, const GenerationLimits& limits, Gen
 
 }  // namespace
 
-ApiStatus read_messages(JsonValue& value, const GenerationLimits& limits,
-                        std::vector<ChatTurn>& turns) {
+ApiStatus read_turns(JsonValue& value, const GenerationLimits& limits, TurnReader read_one,
+                     std::vector<ChatTurn>& turns) {
   simdjson::ondemand::array messages;
   if (value.get_array().get(messages) != simdjson::SUCCESS) {
     return wrong_type(value, "messages", "an array of objects");
@@ -149,8 +149,14 @@ ApiStatus read_messages(JsonValue& value, const GenerationLimits& limits,
     if (turns.size() >= limits.messages_most) {
       return list_too_long("messages", limits.messages_most);
     }
-    MUSTER_TRY(read_turn(message, limits, turns.emplace_back()));
+    MUSTER_TRY(read_one(message, limits, turns.emplace_back()));
   }
+  return Done{};
+}
+
+ApiStatus read_messages(JsonValue& value, const GenerationLimits& limits,
+                        std::vector<ChatTurn>& turns) {
+  MUSTER_TRY(read_turns(value, limits, read_turn, turns));
   if (turns.empty()) return empty_list("messages");
   return Done{};
 }

@@ -14,6 +14,13 @@ namespace muster {
 ApiStatus read_messages(JsonValue& value, const GenerationLimits& limits,
                         std::vector<ChatTurn>& turns);
 
+/// Reads one message into a turn. Errors: 400.
+using TurnReader = ApiStatus (*)(JsonValue& value, const GenerationLimits& limits, ChatTurn& turn);
+
+/// Reads `messages`, which may be none, each by `read_one`. Errors: 400.
+ApiStatus read_turns(JsonValue& value, const GenerationLimits& limits, TurnReader read_one,
+                     std::vector<ChatTurn>& turns);
+
 /// Reads `prompt` into `text` or `ids` of the call, one of the two: a text, a list of one text, or
 /// token ids. Errors: 400; it is never empty without one.
 ApiStatus read_prompt(JsonValue& value, const GenerationLimits& limits, GenerationCall& call);

@@ -23,10 +23,6 @@
 namespace muster {
 namespace {
 
-// Of one choice that a slow client has not taken. What is more is written all the same: it counts
-// for the server's memory then, and who takes nothing is cut off.
-constexpr std::size_t kKeptMost = 256 << 10;
-
 ReplyFieldNames names_of(const GenerationRequest& request) {
   const bool is_ranked = request.call.candidate_count > request.call.choice_count;
   return {.prompt = request.is_chat ? "messages" : "prompt",
@@ -74,14 +70,14 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   };
 
   void on_part(const ReplyPart& part, const GenerationUsage& usage) {
-    count(usage);
+    count_reply_tokens(*exchange_, usage);
     auto& choice = choices_[part.choice];
     if (is_stream_) begin();
     const auto kept = choice.logprobs.size();
     choice.text += part.text;
     if (part.token != nullptr) choice.logprobs.add(*part.token);
     if (!is_stream_) return keep(part.text.size() + choice.logprobs.size() - kept);
-    const bool is_much = choice.text.size() + choice.logprobs.size() > kKeptMost;
+    const bool is_much = choice.text.size() + choice.logprobs.size() > kUnsentReplyMost;
     if (has_room_ || is_much) write_choice(part.choice);
   }
 
@@ -102,7 +98,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
   }
 
   void on_end(const GenerationEnd& end) {
-    count(end.usage);
+    count_reply_tokens(*exchange_, end.usage);
     if (!is_stream_) return answer_whole(end);
     exchange_->write(answer_.last_events(end.usage));
     exchange_->end_stream();
@@ -121,11 +117,6 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
     exchange_->answer({.status = 200, .content_type = "application/json", .body = std::move(body)});
   }
 
-  // Known for the audit log however the reply ends, with its client too.
-  void count(const GenerationUsage& usage) {
-    exchange_->token_count = std::uint64_t{usage.prompt_tokens} + usage.reply_tokens;
-  }
-
   void on_failed(const CallError& error) {
     const auto refusal = reply_error(error, names_);
     if (!has_begun_) return exchange_->refuse(refusal);
@@ -136,10 +127,7 @@ class ReplyAnswer : public std::enable_shared_from_this<ReplyAnswer> {
 
   void begin() {
     if (std::exchange(has_begun_, true)) return;
-    HttpResponse head{
-        .status = 200, .content_type = "text/event-stream; charset=utf-8", .body = {}};
-    head.headers.emplace_back("Cache-Control", "no-cache");
-    head.headers.emplace_back("X-Accel-Buffering", "no");  // nginx would hold parts back
+    auto head = reply_stream_head("text/event-stream; charset=utf-8");
     head.body = answer_.first_events(static_cast<std::uint32_t>(choices_.size()));
     exchange_->begin_stream(std::move(head), [weak = weak_from_this()] {
       const auto self = weak.lock();

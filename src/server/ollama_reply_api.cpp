@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "server/call_fields.h"
 #include "server/generation_fields.h"
+#include "server/generation_prompt.h"
 #include "server/json_body.h"
 #include "server/ollama_api.h"
 
@@ -226,24 +227,6 @@ ApiStatus read_turn(JsonValue& value, const GenerationLimits& limits, ChatTurn& 
   return Done{};
 }
 
-// None of them is a request to load the model.
-ApiStatus read_ollama_messages(JsonValue& value, const GenerationLimits& limits,
-                               std::vector<ChatTurn>& turns) {
-  simdjson::ondemand::array messages;
-  if (value.get_array().get(messages) != simdjson::SUCCESS) {
-    return wrong_type(value, "messages", "an array of objects");
-  }
-  for (auto item : messages) {
-    JsonValue message;
-    if (const auto fault = item.get(message)) return broken_json(fault);
-    if (turns.size() >= limits.messages_most) {
-      return list_too_long("messages", limits.messages_most);
-    }
-    MUSTER_TRY(read_turn(message, limits, turns.emplace_back()));
-  }
-  return Done{};
-}
-
 BodyField text_field(std::string_view name, const GenerationLimits& limits, std::string& into) {
   return {name, [name, &limits, &into](JsonValue& value) -> ApiStatus {
             into = MUSTER_TRY(read_text(value, name, limits.prompt_bytes_most));
@@ -331,7 +314,8 @@ ApiResult<OllamaReplyRequest> parse_ollama_chat(std::string body, const Generati
       parse(std::move(body), limits, given, [&limits](auto& fields, OllamaReplyRequest& chat) {
         chat.is_chat = true;
         fields.push_back({"messages", [&limits, &chat](JsonValue& value) {
-                            return read_ollama_messages(value, limits, chat.call.turns);
+                            // None of them is a request to load the model.
+                            return read_turns(value, limits, read_turn, chat.call.turns);
                           }});
         fields.push_back(empty_list_field("tools"));
       }));

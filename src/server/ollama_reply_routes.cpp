@@ -2,7 +2,6 @@
 // that has its own status. While a client reads slowly, what further tokens bring is kept here and
 // goes out as one line when there is room.
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,10 +19,6 @@
 
 namespace muster {
 namespace {
-
-// Of what a slow client has not taken. What is more is written all the same: it counts for the
-// server's memory then, and who takes nothing is cut off.
-constexpr std::size_t kKeptMost = 256 << 10;
 
 ReplyFieldNames names_of(const OllamaReplyRequest& request) {
   return {.prompt = request.is_chat ? "messages" : "prompt", .token_limit = "num_predict"};
@@ -57,12 +52,12 @@ class OllamaReply : public std::enable_shared_from_this<OllamaReply> {
 
  private:
   void on_part(const ReplyPart& part, const GenerationUsage& usage) {
-    count(usage);
+    count_reply_tokens(*exchange_, usage);
     if (!token_at_) token_at_ = exchange_->state().clock.now();
     text_ += part.text;
     if (!is_stream_) return keep(part.text.size());
     begin();
-    if (has_room_ || text_.size() > kKeptMost) write_text();
+    if (has_room_ || text_.size() > kUnsentReplyMost) write_text();
   }
 
   // Of a whole answer, until its end.
@@ -74,7 +69,7 @@ class OllamaReply : public std::enable_shared_from_this<OllamaReply> {
   }
 
   void on_end(const GenerationUsage& usage) {
-    count(usage);
+    count_reply_tokens(*exchange_, usage);
     const auto now = exchange_->state().clock.now();
     OllamaEnd end{.reason = reason_, .usage = usage, .total = now - begun_};
     if (token_at_) end.reply_time = now - *token_at_;
@@ -89,11 +84,6 @@ class OllamaReply : public std::enable_shared_from_this<OllamaReply> {
     exchange_->end_stream();
   }
 
-  // Known for the audit log however the reply ends, with its client too.
-  void count(const GenerationUsage& usage) {
-    exchange_->token_count = std::uint64_t{usage.prompt_tokens} + usage.reply_tokens;
-  }
-
   void on_failed(const CallError& error) {
     const auto refusal = reply_error(error, names_);
     if (!has_begun_) return exchange_->refuse(refusal);
@@ -104,10 +94,7 @@ class OllamaReply : public std::enable_shared_from_this<OllamaReply> {
 
   void begin() {
     if (std::exchange(has_begun_, true)) return;
-    HttpResponse head{.status = 200, .content_type = "application/x-ndjson", .body = {}};
-    head.headers.emplace_back("Cache-Control", "no-cache");
-    head.headers.emplace_back("X-Accel-Buffering", "no");  // nginx would hold lines back
-    exchange_->begin_stream(std::move(head), [weak = weak_from_this()] {
+    exchange_->begin_stream(reply_stream_head("application/x-ndjson"), [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (!self) return;
       self->has_room_ = true;

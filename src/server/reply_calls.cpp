@@ -119,6 +119,17 @@ ApiStatus HeldReply::keep(Exchange& exchange, std::uint64_t bytes) {
   return Done{};
 }
 
+HttpResponse reply_stream_head(std::string_view content_type) {
+  HttpResponse head{.status = 200, .content_type = content_type, .body = {}};
+  head.headers.emplace_back("Cache-Control", "no-cache");
+  head.headers.emplace_back("X-Accel-Buffering", "no");  // nginx would hold parts back
+  return head;
+}
+
+void count_reply_tokens(Exchange& exchange, const GenerationUsage& usage) {
+  exchange.token_count = std::uint64_t{usage.prompt_tokens} + usage.reply_tokens;
+}
+
 std::function<void()> begin_reply(const ExchangePtr& exchange, GenerationCall call,
                                   GenerationSink events) {
   auto& service = exchange->state().generation;

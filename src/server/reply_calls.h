@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -51,6 +52,18 @@ class HeldReply {
   std::uint64_t held_bytes_ = 0;
   std::uint64_t kept_bytes_ = 0;
 };
+
+/// Of a stream, or of one of its choices, what is kept for a client that reads slowly. What is more
+/// is written all the same: it counts for the server's memory then, and who takes nothing is cut
+/// off.
+constexpr std::size_t kUnsentReplyMost = 256 << 10;
+
+/// What a stream of a reply begins with: no proxy is to hold its parts back. content_type: outlives
+/// the response.
+HttpResponse reply_stream_head(std::string_view content_type);
+
+/// Known for the audit log however the reply ends, with its client too.
+void count_reply_tokens(Exchange& exchange, const GenerationUsage& usage);
 
 /// Gives a call to the service; it is cancelled when its client goes. What is returned cancels it,
 /// too.
