@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,17 @@ struct PlotAxis {
 struct AxisTick {
   double value = 0;
   std::string label = {};
+};
+
+/// The values that an axis is to show.
+struct AxisExtent {
+  double least_above_0 = std::numeric_limits<double>::infinity();
+  double most = 0;
+
+  void add(double value) {
+    if (value > 0) least_above_0 = std::min(least_above_0, value);
+    most = std::max(most, value);
+  }
 };
 
 /// An axis for values from `least`, the least that is above 0, to `most`: by logarithms where they

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/text.h"
 #include "bench/result/figure_text.h"
@@ -59,16 +58,6 @@ std::vector<PlotPoint> thinned_line(std::span<const PlotPoint> points, double pl
   return line;
 }
 
-struct Extent {
-  double least_above_0 = std::numeric_limits<double>::infinity();
-  double most = 0;
-
-  void add(double value) {
-    if (value > 0) least_above_0 = std::min(least_above_0, value);
-    most = std::max(most, value);
-  }
-};
-
 std::string y_label(const PlotAxis& axis) {
   return axis.scale == AxisScale::Log ? "latency, ms (log scale)" : "latency, ms";
 }
@@ -105,7 +94,7 @@ SamplesOverTime samples_over_time(const ReportLoad& load) {
   return all;
 }
 
-std::string over_time_description(const SamplesOverTime& all, const Extent& extent) {
+std::string over_time_description(const SamplesOverTime& all, const AxisExtent& extent) {
   auto text = fmt::format("{} answers", with_thousands(all.answered.size()));
   if (!all.answered.empty()) {
     text +=
@@ -133,7 +122,7 @@ std::vector<double> counted_latencies(std::span<const ReportTrial> trials) {
 
 std::string percentile_figure(const std::string& id, std::string_view caption,
                               std::span<const LatencyLine> lines) {
-  Extent extent;
+  AxisExtent extent;
   std::size_t count_most = 0;
   for (const auto& line : lines) {
     count_most = std::max(count_most, line.latencies.size());
@@ -169,7 +158,7 @@ std::string percentile_figure(const std::string& id, std::string_view caption,
 std::string latency_over_time_figure(const std::string& id, const ReportLoad& load) {
   const auto all = samples_over_time(load);
   if (all.answered.empty() && all.failed.empty()) return {};
-  Extent extent;
+  AxisExtent extent;
   for (const auto& point : all.answered) extent.add(point.y);
   const auto y = axis_for(extent.least_above_0, extent.most);
   const double end = all.end > 0 ? all.end : 1;

@@ -18,19 +18,6 @@ constexpr std::string_view kHead =
     "<!DOCTYPE html>\n<html lang=\"en\" data-made-by=\"muster bench report\">\n";
 constexpr std::size_t kEndBytes = 2'000;  // what is said at the end, however much was left out
 constexpr std::size_t kTitleBytesMost = 200;
-constexpr std::size_t kNamesInTitle = 3;
-
-std::string title_of(const ReportInput& input) {
-  if (!input.title.empty()) return cut_text(input.title, kTitleBytesMost);
-  std::string title = "muster bench: ";
-  for (std::size_t i = 0; i < input.results.size() && i < kNamesInTitle; ++i) {
-    title += (i > 0 ? ", " : "") + input.results[i].name;
-  }
-  if (input.results.size() > kNamesInTitle) {
-    title += fmt::format(" and {} more", input.results.size() - kNamesInTitle);
-  }
-  return cut_text(title, kTitleBytesMost);
-}
 
 // No script, no picture, no font and no style sheet from anywhere: the browser itself refuses them.
 std::string page_begin(const std::string& title) {
@@ -102,8 +89,8 @@ void add_result(PageBody& body, const ReportInput& input, std::size_t index) {
 }  // namespace
 
 Result<std::string> report_page(const ReportInput& input) {
-  auto begin =
-      page_begin(title_of(input)) + summary_section(input.results) + points_section(input.results);
+  auto begin = page_begin(cut_text(input.title, kTitleBytesMost)) + summary_section(input.results) +
+               points_section(input.results);
   if (begin.size() + kEndBytes > kReportBytesMost) {
     return Error{ErrorKind::ResourceExhausted,
                  fmt::format("the tables of {} results take {} KB, and a report takes at most {}: "

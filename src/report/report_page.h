@@ -17,7 +17,7 @@ inline constexpr std::size_t kReportBytesMost = 500'000;
 
 /// What a report is made of.
 struct ReportInput {
-  std::string title = {};  // text; empty: the names of the results
+  std::string title = {};  // text, cut where it is long
   std::string build = {};  // of the muster that makes it
   std::vector<ReportResult> results = {};
   std::vector<PowerRecording> recordings = {};

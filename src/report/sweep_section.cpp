@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 #include "report/axis.h"
@@ -25,16 +24,6 @@ struct SweepFigure {
   std::optional<Estimate> SweepSpot::*figure = nullptr;
 };
 
-struct Range {
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0;
-
-  void add(double value) {
-    if (value > 0) least = std::min(least, value);
-    most = std::max(most, value);
-  }
-};
-
 void draw_spot(SvgPlot& plot, const SweepSpot& spot, const Estimate& estimate, double factor,
                std::size_t series) {
   if (estimate.low && estimate.high) {
@@ -45,8 +34,8 @@ void draw_spot(SvgPlot& plot, const SweepSpot& spot, const Estimate& estimate, d
 
 std::string sweep_figure(const std::string& id, const SweepLines& sweep,
                          std::span<const SweepLine> lines, const SweepFigure& what) {
-  Range x_range;
-  Range y_range;
+  AxisExtent x_range;
+  AxisExtent y_range;
   for (const auto& line : lines) {
     for (const auto& spot : line.spots) {
       const auto& estimate = spot.*what.figure;
@@ -56,8 +45,8 @@ std::string sweep_figure(const std::string& id, const SweepLines& sweep,
       if (estimate->high) y_range.add(*estimate->high * what.factor);
     }
   }
-  const auto x = axis_for(x_range.least, x_range.most);
-  const auto y = axis_for(y_range.least, y_range.most);
+  const auto x = axis_for(x_range.least_above_0, x_range.most);
+  const auto y = axis_for(y_range.least_above_0, y_range.most);
   const auto scale_words = [](const PlotAxis& axis) {
     return axis.scale == AxisScale::Log ? " (log scale)" : "";
   };
