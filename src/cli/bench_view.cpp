@@ -192,9 +192,7 @@ std::string tokens_line(const TokenCounts& tokens) {
   if (tokens.output > 0) {
     line += fmt::format(", {} written ({}/s), counted by {}", with_thousands(tokens.output),
                         figure_rate_text(tokens.output_per_second),
-                        tokens.output_source == "usage"       ? "the server"
-                        : tokens.output_source == "tokenizer" ? "the tokenizer"
-                                                              : "pieces of the stream");
+                        token_source_words(tokens.output_source));
   }
   return line + "\n";
 }

@@ -107,9 +107,7 @@ std::string tokens_words(const ReportTrial& trial) {
   if (*trial.output_tokens == 0) return words;
   return words + fmt::format(", {} written{}, counted by {}", with_thousands(*trial.output_tokens),
                              rate(trial.output_tokens_per_second),
-                             trial.token_source == "usage"       ? "the server"
-                             : trial.token_source == "tokenizer" ? "the tokenizer"
-                                                                 : "pieces of the stream");
+                             token_source_words(trial.token_source));
 }
 
 std::string parts_words(const ReportTrial& trial) {

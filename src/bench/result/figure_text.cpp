@@ -34,6 +34,11 @@ std::string ratio_text(double ratio) {
   return fmt::format("{:.3f}", ratio);
 }
 
+std::string_view token_source_words(std::string_view source) {
+  if (source == "usage") return "the server";
+  return source == "tokenizer" ? "the tokenizer" : "pieces of the stream";
+}
+
 std::string time_text(double seconds) {
   if (seconds < 1) return milliseconds_text(seconds) + " ms";
   return figure_text(seconds) + " s";

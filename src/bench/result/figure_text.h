@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace muster {
 
@@ -21,6 +22,10 @@ std::string figure_rate_text(double rate);
 /// A ratio with three decimals: "1.063"; ">1000" from 1000 on and "<0.001" below that, since the
 /// interval of few trials may end anywhere.
 std::string ratio_text(double ratio);
+
+/// Who counted the tokens of replies, by the name that a result has for it: "usage", "tokenizer",
+/// else the pieces of the stream were counted.
+std::string_view token_source_words(std::string_view source);
 
 /// A time in the unit that suits it: "0.213 ms", "12.3 ms", "4.56 s".
 std::string time_text(double seconds);
