@@ -8,7 +8,6 @@ import subprocess
 
 import texts
 from gpu_path import standin
-from gpu_path.standin import BIN
 from programs import BUILD, embed, remove_output
 from report import at_least, at_most, holds
 
@@ -34,7 +33,7 @@ def build_zero_worker():
     alone = BUILD / "stand_ins" / "zero_worker" / "zero_worker"  # of a build without tests
     worker = alone if alone.exists() else BUILD / "bin" / "zero_worker"
     if not (worker.parent / LIBRARY).exists():  # by which stand-ins are found; this worker does not open it
-        shutil.copy(BIN / LIBRARY, worker.parent)
+        shutil.copy(standin.BIN / LIBRARY, worker.parent)
     return worker
 
 
