@@ -324,10 +324,10 @@ TEST_F(BenchRunCommand, HasATableForItselfAlone) {
   ASSERT_EQ(::kill(pid, SIGINT), 0);
   muster_.wait(pid);
   EXPECT_EQ(second.exit_code, 6) << second.err;
-  EXPECT_NE(
-      second.err.find("muster: x.csv: another run is writing it (process " + std::to_string(pid) +
-                      "): wait for its end, or name another file by reporter.output_file\n"),
-      std::string::npos)
+  EXPECT_TRUE(second.err.ends_with("muster: x.csv: another run is writing it (process " +
+                                   std::to_string(pid) +
+                                   "): wait for its end, or name another file by "
+                                   "reporter.output_file\n"))
       << second.err;
   EXPECT_EQ(records().size(), 1U) << "nothing was dropped";
 }

@@ -62,6 +62,9 @@ pid_t Muster::start(const std::vector<std::string>& arguments, const std::string
   words.insert(words.end(), arguments.begin(), arguments.end());
   constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
   constexpr mode_t kMode = 0644;
+  // A program that runs already keeps the file that it has open.
+  const auto errors = folder_ / "stderr";
+  fs::remove(errors);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder_.c_str());
@@ -71,13 +74,13 @@ pid_t Muster::start(const std::vector<std::string>& arguments, const std::string
     posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
   }
   posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), kWrite, kMode);
-  // Two programs at once may have it: each puts its lines behind what is there.
-  posix_spawn_file_actions_addopen(&actions, 2, "stderr", kWrite | O_APPEND, kMode);
+  posix_spawn_file_actions_addopen(&actions, 2, "stderr", kWrite, kMode);
   pid_t pid = -1;
   const int code = posix_spawn(&pid, words.front().c_str(), &actions, nullptr,
                                pointers(words).data(), pointers(environment_).data());
   posix_spawn_file_actions_destroy(&actions);
   EXPECT_EQ(code, 0) << "cannot start " << words.front();
+  errors_.insert_or_assign(pid, UniqueFd(::open(errors.c_str(), O_RDONLY | O_CLOEXEC)));
   return pid;
 }
 
@@ -87,7 +90,7 @@ Finished Muster::wait(pid_t pid) const {
   }
   return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           .out = read("stdout"),
-          .err = read("stderr")};
+          .err = read("/proc/self/fd/" + std::to_string(errors_.at(pid).get()))};
 }
 
 Finished Muster::run(const std::vector<std::string>& arguments, const std::string& input,

@@ -3,8 +3,11 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "base/unique_fd.h"
 
 namespace muster {
 
@@ -40,7 +43,9 @@ class Muster {
   Finished run(const std::vector<std::string>& arguments, const std::string& input = "/dev/null",
                const std::string& output = "stdout");
 
-  /// The two halves of `run`, for tests that do something in between.
+  /// The two halves of `run`, for tests that do something in between. Until the next start the file
+  /// `stderr` of the folder is that of this program; `wait` has what the program itself has
+  /// written.
   pid_t start(const std::vector<std::string>& arguments, const std::string& input = "/dev/null",
               const std::string& output = "stdout");
   Finished wait(pid_t pid) const;
@@ -50,6 +55,7 @@ class Muster {
  private:
   std::filesystem::path folder_;
   std::vector<std::string> environment_;
+  std::map<pid_t, UniqueFd> errors_;  // standard error of each program, also of several at once
 };
 
 /// Arguments for `embed` and `search` that put the test worker in the place of the engine.
