@@ -56,7 +56,7 @@ class HeldReply {
 /// Of a stream, or of one of its choices, what is kept for a client that reads slowly. What is more
 /// is written all the same: it counts for the server's memory then, and who takes nothing is cut
 /// off.
-constexpr std::size_t kUnsentReplyMost = 256 << 10;
+inline constexpr std::size_t kUnsentReplyMost = 256 << 10;
 
 /// What a stream of a reply begins with: no proxy is to hold its parts back. content_type: outlives
 /// the response.

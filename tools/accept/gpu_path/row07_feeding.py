@@ -19,7 +19,6 @@ SCALING_MIN = 1.8                      # two cores against one
 DIM = 384                              # of all-MiniLM-L6-v2
 COPIES = 10                            # of the corpus
 DEVICES = 8
-LIBRARY = "libmuster-standin.so"
 MEMORY = pathlib.Path("/dev/shm")
 
 
@@ -32,8 +31,8 @@ def build_zero_worker():
     subprocess.run(["ninja", "-C", BUILD, "muster", "muster-worker", "zero_worker"], check=True, stdout=subprocess.DEVNULL)
     alone = BUILD / "stand_ins" / "zero_worker" / "zero_worker"  # of a build without tests
     worker = alone if alone.exists() else BUILD / "bin" / "zero_worker"
-    if not (worker.parent / LIBRARY).exists():  # by which stand-ins are found; this worker does not open it
-        shutil.copy(standin.BIN / LIBRARY, worker.parent)
+    if not (worker.parent / standin.LIBRARY.name).exists():  # by which stand-ins are found; this worker does not open it
+        shutil.copy(standin.LIBRARY, worker.parent)
     return worker
 
 

@@ -9,10 +9,11 @@ from report import holds
 
 TREE = TESTS / "plain"
 BIN = TREE / "bin"
+LIBRARY = BIN / "libmuster-standin.so"
 
 
 def skip_reason():
-    return None if (BIN / "libmuster-standin.so").exists() else "there is no stand-in device (./test builds it)"
+    return None if LIBRARY.exists() else "there is no stand-in device (./test builds it)"
 
 
 def run_tests(report, program, names, environment=None):
