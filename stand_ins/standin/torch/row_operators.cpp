@@ -6,9 +6,12 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/index_copy.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/segment_reduce.h>
+#include <ATen/ops/silu.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <torch/library.h>
 
@@ -73,34 +76,73 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> layer_norm(const at::Tensor& x,
   return result;
 }
 
+// Element by element, so row by row where rows have a rest behind whole steps.
+template <typename Apply>
+void each_row(const at::Tensor& x, at::Tensor to, const Apply& apply) {
+  if (x.size(-1) % kStep == 0) {
+    apply(x, to);
+    return;
+  }
+  for (std::int64_t i = 0; i < x.size(0); ++i) {
+    auto row = to.select(0, i);
+    apply(x.select(0, i), row);
+  }
+}
+
 at::Tensor& gelu(const at::Tensor& x, c10::string_view approximate, at::Tensor& out) {
   check_made_for(x.dim() == 2, "aten::gelu.out", "rows");
   KernelCall call("aten::gelu.out", x.device());
   call.launch([x = call.read(x), to = call.write(out), how = std::string(approximate)] {
-    auto rows = to;
-    if (x.size(-1) % kStep == 0) {
-      at::gelu_out(rows, x, how);
-      return;
-    }
-    for (std::int64_t i = 0; i < x.size(0); ++i) {
-      auto row = rows.select(0, i);
-      at::gelu_out(row, x.select(0, i), how);
-    }
+    each_row(x, to, [&](const at::Tensor& from, at::Tensor& row) { at::gelu_out(row, from, how); });
   });
   return out;
+}
+
+at::Tensor& silu(const at::Tensor& x, at::Tensor& out) {
+  check_made_for(x.dim() == 2, "aten::silu.out", "rows");
+  KernelCall call("aten::silu.out", x.device());
+  call.launch([x = call.read(x), to = call.write(out)] {
+    each_row(x, to, [](const at::Tensor& from, at::Tensor& row) { at::silu_out(row, from); });
+  });
+  return out;
+}
+
+// The table is not copied onto itself, as an operator with a result of its own would.
+at::Tensor& index_copy(const at::Tensor& table, std::int64_t dim, const at::Tensor& index,
+                       const at::Tensor& rows, at::Tensor& out) {
+  check_made_for(out.is_same(table) && dim == 0, "aten::index_copy.out", "rows in place");
+  KernelCall call("aten::index_copy.out", table.device());
+  call.launch([to = call.write(out), index = call.read(index), rows = call.read(rows)] {
+    auto own = to;
+    own.index_copy_(0, index, rows);
+  });
+  return out;
+}
+
+// cuBLAS multiplies 16 bits and rounds the sum once, to float32. A CPU has no such kernel.
+at::Tensor mm_to(const at::Tensor& x, const at::Tensor& weight, c10::ScalarType type) {
+  check_made_for(type == c10::kFloat, "aten::mm.dtype", "float32");
+  auto product = at::empty({x.size(0), weight.size(1)}, x.options().dtype(type));
+  KernelCall call("aten::mm.dtype", x.device());
+  call.launch([x = call.read(x), weight = call.read(weight), to = call.write(product), type] {
+    auto out = to;
+    at::mm_out(out, x.to(type), weight.to(type));
+  });
+  return product;
 }
 
 std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, c10::IntArrayRef shape,
                                             const std::optional<at::Tensor>& weight,
                                             std::optional<double> epsilon) {
-  check_made_for(shape.size() == 1 && x.dim() == 2 && !weight, "aten::_fused_rms_norm",
-                 "rows without a weight");
+  check_made_for(shape.size() == 1 && x.dim() == 2, "aten::_fused_rms_norm", "rows");
   std::tuple result{at::empty(x.sizes(), x.options()), at::empty({x.size(0), 1}, x.options())};
   KernelCall call("aten::_fused_rms_norm", x.device());
-  call.launch([x = call.read(x), size = shape.front(), epsilon,
+  std::optional<at::Tensor> own_weight;
+  if (weight && weight->defined()) own_weight = call.read(*weight);
+  call.launch([x = call.read(x), size = shape.front(), own_weight, epsilon,
                out = call.write(std::get<0>(result)), roots = call.write(std::get<1>(result))] {
     for (std::int64_t i = 0; i < x.size(0); ++i) {
-      const auto [row, root] = at::_fused_rms_norm(x.narrow(0, i, 1), {size}, {}, epsilon);
+      const auto [row, root] = at::_fused_rms_norm(x.narrow(0, i, 1), {size}, own_weight, epsilon);
       out.narrow(0, i, 1).copy_(row);
       roots.narrow(0, i, 1).copy_(root);
     }
@@ -146,6 +188,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("index_select", &index_select);
   library.impl("native_layer_norm", &layer_norm);
   library.impl("gelu.out", &gelu);
+  library.impl("silu.out", &silu);
+  library.impl("index_copy.out", &index_copy);
+  library.impl("mm.dtype", &mm_to);
   library.impl("_fused_rms_norm", &rms_norm);
   library.impl("segment_reduce", &segment_reduce);
   library.impl("arange.start_out", &arange);
