@@ -10,6 +10,7 @@
 
 #include "engine/decoder/decoder.h"
 #include "engine/encoder.h"
+#include "engine/gpu.h"
 #include "modelfile/decoder_config.h"
 #include "worker/generation.h"
 #include "worker/pinning.h"
@@ -22,12 +23,21 @@ struct Loaded {
   StepOptions steps;
 };
 
-Result<Loaded> load_decoder(const LoadDecoder& load) {
+// A GPU needs one thread, which gives it work.
+std::size_t thread_count(const LoadDecoder& load, DeviceKind device) {
+  return runs_as_gpu(device) ? 1 : std::max<std::size_t>(1, load.cpus.size());
+}
+
+Result<Loaded> load_decoder(const LoadDecoder& load, DeviceKind device) {
+  // The lane computes on a stream of its own, which the weights are copied by too.
+  if (runs_as_gpu(device)) MUSTER_TRY(engine::open_gpu(device));
+  engine::enter_lane(device);
   engine::DecoderOptions options;
+  options.device = device;
   options.source = load.source;
   options.spec = MUSTER_TRY(read_decoder_spec(options.source));
   options.precision = load.precision;
-  options.thread_count = std::max<std::size_t>(1, load.cpus.size());
+  options.thread_count = thread_count(load, device);
   options.on_thread_start = [cpus = load.cpus](std::size_t number) {
     pin_to(std::array{cpus[number]});
     engine::enter_lane();
@@ -57,8 +67,11 @@ Result<Loaded> load_decoder(const LoadDecoder& load) {
 
 }  // namespace
 
-DecoderLane::DecoderLane(LoadDecoder load, DecoderLaneEvents events)
-    : load_(std::move(load)), events_(std::move(events)), thread_([this] { run(); }) {}
+DecoderLane::DecoderLane(LoadDecoder load, DeviceKind device, DecoderLaneEvents events)
+    : load_(std::move(load)),
+      device_(device),
+      events_(std::move(events)),
+      thread_([this] { run(); }) {}
 
 DecoderLane::~DecoderLane() {
   {
@@ -95,8 +108,7 @@ std::deque<DecoderLane::Order> DecoderLane::take_orders(bool may_wait) {
 
 void DecoderLane::run() {
   if (!load_.cpus.empty()) pin_to(std::span(load_.cpus).first(1));
-  engine::enter_lane();
-  auto loaded = load_decoder(load_);
+  auto loaded = load_decoder(load_, device_);
   if (!loaded) {
     events_.on_load_failed(loaded.error());
     for (auto orders = take_orders(true); !orders.empty(); orders = take_orders(true)) {
@@ -111,15 +123,14 @@ void DecoderLane::run() {
     return;
   }
   auto& decoder = *loaded->decoder;
-  events_.on_ready(
-      {.model_id = load_.model_id,
-       .vocab_size = static_cast<std::uint32_t>(decoder.vocab_size()),
-       .length_max = loaded->steps.length_max,
-       .block_count = loaded->steps.block_count,
-       .thread_count = static_cast<std::uint32_t>(std::max<std::size_t>(1, load_.cpus.size())),
-       .block_bytes = decoder.block_bytes(),
-       .weights_bytes = decoder.weights_bytes(),
-       .decoder_class = engine::decoder_class()});
+  events_.on_ready({.model_id = load_.model_id,
+                    .vocab_size = static_cast<std::uint32_t>(decoder.vocab_size()),
+                    .length_max = loaded->steps.length_max,
+                    .block_count = loaded->steps.block_count,
+                    .thread_count = static_cast<std::uint32_t>(thread_count(load_, device_)),
+                    .block_bytes = decoder.block_bytes(),
+                    .weights_bytes = decoder.weights_bytes(),
+                    .decoder_class = engine::decoder_class(device_)});
   Generation generation(decoder, loaded->steps,
                         {.on_tokens = events_.on_tokens,
                          .on_finished = events_.on_finished,

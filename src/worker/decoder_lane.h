@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "scheduler/steps.h"
+#include "spec/device.h"
 #include "wire/generation_messages.h"
 
 namespace muster {
@@ -26,14 +27,14 @@ struct DecoderLaneEvents {
   std::function<void(SequenceId)> on_cancelled;  // for each `cancel`; nothing of it comes behind
 };
 
-/// A thread that loads one decoder and generates with it, together with a helper for each further
-/// CPU. Between two steps it takes in what was asked for and cancelled meanwhile; without a
-/// sequence it sleeps.
+/// A thread that loads one decoder and generates with it, on a CPU together with a helper for each
+/// further core. Between two steps it takes in what was asked for and cancelled meanwhile; without
+/// a sequence it sleeps.
 ///
 /// Threads: `generate` and `cancel` by one thread, the worker's reader.
 class DecoderLane {
  public:
-  DecoderLane(LoadDecoder load, DecoderLaneEvents events);
+  DecoderLane(LoadDecoder load, DeviceKind device, DecoderLaneEvents events);
   /// Waits for the step that is being computed, not for the sequences.
   ~DecoderLane();
 
@@ -56,6 +57,7 @@ class DecoderLane {
   void push(Order order);
 
   const LoadDecoder load_;
+  const DeviceKind device_;
   const DecoderLaneEvents events_;
   std::mutex mutex_;
   std::condition_variable changed_;

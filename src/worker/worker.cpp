@@ -215,9 +215,6 @@ Status Worker::on_batch(std::uint64_t id, Batch batch, bool was_expected) {
 // A worker has one decoder: it takes the whole device.
 Status Worker::on_load_decoder(LoadDecoder load) {
   const auto id = load.model_id;
-  if (device_ != DeviceKind::Cpu) {
-    return fail_load(id, {ErrorKind::Unsupported, "decoders are computed on CPUs only"});
-  }
   if (decoder_lane_) {
     return fail_load(id, {ErrorKind::Unsupported, "a worker has one decoder at a time"});
   }
@@ -245,7 +242,7 @@ Status Worker::on_load_decoder(LoadDecoder load) {
   };
   events.on_cancelled = [tell](SequenceId of) { tell(MessageType::Cancel, of, {}); };
   decoder_id_ = id;
-  decoder_lane_ = std::make_unique<DecoderLane>(std::move(load), std::move(events));
+  decoder_lane_ = std::make_unique<DecoderLane>(std::move(load), device_, std::move(events));
   return Done{};
 }
 

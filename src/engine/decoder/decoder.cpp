@@ -1,4 +1,5 @@
-// A decoder as its users have it: what is asked for is checked, then the pass computes it.
+// A decoder as its users have it: what is asked for is checked, then the model of its device
+// computes it.
 
 #include "engine/decoder/decoder.h"
 
@@ -7,16 +8,21 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/cpu_decoder.h"
+#include "engine/decoder/device_decoder.h"
+#include "engine/decoder/kv_pool.h"
 #include "engine/decoder/tensor_source.h"
+#include "engine/encoder.h"
+#include "engine/gpu.h"
 #include "engine/guard.h"
-#include "engine/ops/thread_team.h"
+#include "engine/ops/decoder_kernels.h"
 
 namespace muster::engine {
 namespace {
 
-// Raise it with every change that can move a bit of a logit.
+// Raise it with every change that can move a bit of a logit. One for each kind of device.
 constexpr int kDecoderVersion = 1;
+constexpr int kGpuDecoderVersion = 1;
 
 Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::move(message)}; }
 
@@ -24,35 +30,31 @@ Error invalid(std::string message) { return {ErrorKind::InvalidArgument, std::mo
 
 struct Decoder::Parts {
   DecoderOptions options;
-  TensorSource source;
-  ThreadTeam team;
-  DecoderWeights weights;
-  KvPool pool;
-  std::unique_ptr<DecoderPass> pass;
-
-  Parts(DecoderOptions given, TensorSource files)
-      : options(std::move(given)),
-        source(std::move(files)),
-        team(options.thread_count, options.on_thread_start) {}
+  std::unique_ptr<DecoderModel> model;
 };
 
 Decoder::Decoder(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Decoder::~Decoder() = default;
 
 Result<std::unique_ptr<Decoder>> Decoder::load(DecoderOptions options) {
+  if (runs_as_gpu(options.device)) {
+    MUSTER_TRY(open_gpu(options.device));
+  } else if (options.device != DeviceKind::Cpu) {
+    return Error{ErrorKind::Unsupported,
+                 fmt::format("decoders do not run on this kind of device: {}",
+                             device_kind_name(options.device))};
+  }
   return guarded([&]() -> Result<std::unique_ptr<Decoder>> {
     auto source = MUSTER_TRY(TensorSource::open(options.source));
-    auto parts = std::make_unique<Parts>(std::move(options), std::move(source));
-    const auto& given = parts->options;
-    auto weights = load_decoder_weights({given.spec, parts->source, given.precision, parts->team});
-    if (!weights) {
-      return Error{weights.error().kind,
-                   fmt::format("{}: {}", given.source.string(), weights.error().message)};
+    auto model = runs_as_gpu(options.device) ? DeviceDecoder::load(options, source)
+                                             : CpuDecoder::load(options, std::move(source));
+    if (!model) {
+      return Error{model.error().kind,
+                   fmt::format("{}: {}", options.source.string(), model.error().message)};
     }
-    parts->weights = *std::move(weights);
-    parts->pool = KvPool(given.spec, given.block_count, given.precision == DecoderPrecision::Fp32);
-    parts->pass = std::make_unique<DecoderPass>(given.spec, parts->weights, parts->team,
-                                                given.step_tokens_max, given.logits_max);
+    auto parts = std::make_unique<Parts>();
+    parts->options = std::move(options);
+    parts->model = *std::move(model);
     return std::unique_ptr<Decoder>(new Decoder(std::move(parts)));
   });
 }
@@ -95,7 +97,7 @@ Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> l
         fmt::format("the logits need {} x {} floats: {}", wanted, vocab_size(), logits.size()));
   }
   return guarded([&]() -> Status {
-    parts_->pass->run(sequences, parts_->pool, logits.data());
+    parts_->model->run(sequences, logits);
     return Done{};
   });
 }
@@ -103,8 +105,8 @@ Status Decoder::step(std::span<const StepSequence> sequences, std::span<float> l
 const DecoderSpec& Decoder::spec() const { return parts_->options.spec; }
 std::size_t Decoder::length_max() const { return decoder_length_max(spec()); }
 std::size_t Decoder::block_count() const { return parts_->options.block_count; }
-std::uint64_t Decoder::weights_bytes() const { return parts_->weights.bytes(); }
-std::uint64_t Decoder::block_bytes() const { return parts_->pool.block_bytes(); }
+std::uint64_t Decoder::weights_bytes() const { return parts_->model->weights_bytes(); }
+std::uint64_t Decoder::block_bytes() const { return parts_->model->block_bytes(); }
 
 std::size_t decoder_length_max(const DecoderSpec& spec) {
   const auto& rope = spec.rope;
@@ -116,7 +118,10 @@ std::size_t decoder_length_max(const DecoderSpec& spec) {
                                              : spec.length_max;
 }
 
-std::string decoder_class() {
+std::string decoder_class(DeviceKind device) {
+  if (runs_as_gpu(device)) {
+    return fmt::format("{}/decoder-{}", engine_class(device), kGpuDecoderVersion);
+  }
   return fmt::format("{}/decoder-{}", best_decoder_kernels().name, kDecoderVersion);
 }
 

@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/result.h"
-#include "engine/decoder/decoder_pass.h"
+#include "engine/decoder/decoder_model.h"
 #include "spec/decoder_spec.h"
+#include "spec/device.h"
 #include "spec/generation.h"
 
 namespace muster::engine {
@@ -22,22 +24,24 @@ struct DecoderOptions {
   /// What each thread but the caller's calls first, with its number from 1 on.
   std::function<void(std::size_t)> on_thread_start = {};
   std::size_t step_tokens_max = 512;
-  std::size_t logits_max = 64;  // rows of them that a step gives
-  std::size_t block_count = 0;  // of the cache of keys and values, 16 positions each
+  std::size_t logits_max = 64;          // rows of them that a step gives
+  std::size_t block_count = 0;          // of the cache of keys and values, 16 positions each
+  DeviceKind device = DeviceKind::Cpu;  // a GPU: the one that is visible to the process
 };
 
-/// A decoder with its packed weights and its cache of keys and values, on the CPU.
+/// A decoder with its packed weights and its cache of keys and values.
 ///
-/// Logits depend on the sequence and the equality class (model, precision, instruction set), not on
-/// the other sequences of a step, how a prompt was cut into steps, or the number of threads.
+/// Logits depend on the sequence and the equality class (model, precision, instruction set or GPU),
+/// not on the other sequences of a step or the number of threads; on a CPU nor on how a prompt was
+/// cut into steps.
 ///
-/// Threads: owned by one, which must have called `enter_lane()`.
+/// Threads: owned by one, which must have called `enter_lane()` for the device.
 class Decoder {
  public:
   /// Maps the weights and packs them, layer by layer.
   ///
-  /// Errors: those of the files (a missing or misshapen tensor by name); Unsupported (a family or a
-  /// type of tensor that is not computed); ResourceExhausted.
+  /// Errors: those of the files (a missing or misshapen tensor by name); Unsupported (a family, a
+  /// type of tensor, a precision or a device that is not computed); ResourceExhausted.
   static Result<std::unique_ptr<Decoder>> load(DecoderOptions options);
   ~Decoder();
 
@@ -67,8 +71,8 @@ class Decoder {
 /// The length that `Decoder::length_max` tells, without a model.
 std::size_t decoder_length_max(const DecoderSpec& spec);
 
-/// What of this machine can change a bit of a decoder's logits: the instruction set in use and the
-/// engine's version.
-std::string decoder_class();
+/// What of this machine can change a bit of a decoder's logits: the instruction set in use, or the
+/// GPU with torch's version, and the engine's version.
+std::string decoder_class(DeviceKind device);
 
 }  // namespace muster::engine

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/decoder/decoder_model.h"
 #include "engine/decoder/decoder_weights.h"
 #include "engine/decoder/kv_pool.h"
 #include "engine/decoder/row_forms.h"
@@ -13,15 +14,6 @@
 #include "spec/decoder_spec.h"
 
 namespace muster::engine {
-
-/// What a step computes of one sequence: its next tokens, whose keys and values go into its blocks.
-struct StepSequence {
-  std::span<const std::uint32_t> tokens;  // at least one
-  std::uint32_t position = 0;             // of the first: so many are in the cache
-  std::span<const std::uint32_t> blocks;  // enough for position + tokens; others may share those
-                                          // that end before position
-  std::uint32_t logit_count = 0;          // of its last tokens the logits are wanted
-};
 
 /// The forward pass of a decoder over the new tokens of many sequences at once. A token's logits
 /// depend on its own sequence alone: not on the company, nor on how its tokens were divided into

@@ -1,45 +1,61 @@
-// Which loader a family has.
+// Packs what the families have found. A matrix's pages of the file are let go when it is packed.
 
 #include "engine/decoder/decoder_weights.h"
 
-#include <fmt/format.h>
-
-#include "engine/decoder/gpt2_family.h"
-#include "engine/decoder/gpt_neox_family.h"
-#include "engine/decoder/llama_family.h"
-#include "engine/decoder/opt_family.h"
+#include <utility>
 
 namespace muster::engine {
+namespace {
 
-std::uint64_t DecoderWeights::bytes() const {
-  std::uint64_t sum = head.bytes();
-  for (const auto& layer : layers) {
+struct Packing {
+  DecoderPrecision precision;
+  ThreadTeam& team;
+};
+
+Result<PanelMatrix> pack(const DenseTensors& tensors, const Packing& packing) {
+  PanelMatrix packed;
+  for (const auto& part : tensors.parts) {
+    MUSTER_TRY(packed.add(part, packing.precision, packing.team));
+    TensorSource::let_go(part.matrix);
+  }
+  return packed;
+}
+
+Result<DecoderLayer> pack(LayerTensors& tensors, const Packing& packing) {
+  DecoderLayer layer;
+  layer.attention_norm = std::move(tensors.attention_norm);
+  layer.qkv = MUSTER_TRY(pack(tensors.qkv, packing));
+  layer.query_norm = std::move(tensors.query_norm);
+  layer.key_norm = std::move(tensors.key_norm);
+  layer.attention_out = MUSTER_TRY(pack(tensors.attention_out, packing));
+  layer.attention_post_norm = std::move(tensors.attention_post_norm);
+  layer.feed_forward_norm = std::move(tensors.feed_forward_norm);
+  layer.up = MUSTER_TRY(pack(tensors.up, packing));
+  layer.down = MUSTER_TRY(pack(tensors.down, packing));
+  layer.feed_forward_post_norm = std::move(tensors.feed_forward_post_norm);
+  return layer;
+}
+
+}  // namespace
+
+std::uint64_t packed_bytes(const DecoderWeights& weights) {
+  std::uint64_t sum = weights.head.bytes();
+  for (const auto& layer : weights.layers) {
     sum += layer.qkv.bytes() + layer.attention_out.bytes() + layer.up.bytes() + layer.down.bytes();
   }
   return sum;
 }
 
-Result<DecoderWeights> load_decoder_weights(const WeightLoading& loading) {
-  switch (loading.spec.family) {
-    case DecoderFamily::Llama:
-    case DecoderFamily::Mistral:
-    case DecoderFamily::Qwen2:
-    case DecoderFamily::Qwen3:
-    case DecoderFamily::Phi3:
-    case DecoderFamily::Gemma2:
-      return load_llama_family(loading);
-    case DecoderFamily::Gpt2:
-      return load_gpt2_family(loading);
-    case DecoderFamily::Opt:
-      return load_opt_family(loading);
-    case DecoderFamily::GptNeox:
-      return load_gpt_neox_family(loading);
-    case DecoderFamily::Mixtral:
-      break;
-  }
-  return Error{ErrorKind::Unsupported,
-               fmt::format("this family can be planned and not computed yet: {}",
-                           decoder_family_name(loading.spec.family))};
+Result<DecoderWeights> pack_decoder(DecoderTensors tensors, DecoderPrecision precision,
+                                    ThreadTeam& team) {
+  const Packing packing{precision, team};
+  DecoderWeights weights;
+  weights.embedding = tensors.embedding;
+  weights.positions = tensors.positions;
+  for (auto& layer : tensors.layers) weights.layers.push_back(MUSTER_TRY(pack(layer, packing)));
+  weights.final_norm = std::move(tensors.final_norm);
+  weights.head = MUSTER_TRY(pack(tensors.head, packing));
+  return weights;
 }
 
 }  // namespace muster::engine

@@ -1,8 +1,10 @@
-// What loading any family takes: norms, dense layers, the head, and the order of turned pairs.
+// What finding any family takes: norms, dense layers, the head, and the order of turned pairs.
 
 #include "engine/decoder/family_blocks.h"
 
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace muster::engine {
 
@@ -12,7 +14,7 @@ std::string layer_name(const DecoderSpec& spec, std::string_view hugging_face_pr
   return fmt::format("{}{}.{}", prefix, layer, name);
 }
 
-Result<NormVectors> load_norm(const WeightLoading& loading, const std::string& name,
+Result<NormVectors> read_norm(const WeightLoading& loading, const std::string& name,
                               std::size_t size) {
   NormVectors norm;
   norm.bias.assign(size, 0.0F);
@@ -29,17 +31,16 @@ Result<NormVectors> load_norm(const WeightLoading& loading, const std::string& n
   return norm;
 }
 
-Status load_linear(const WeightLoading& loading, const LinearTensor& tensor, PanelMatrix& to) {
+Status find_linear(const WeightLoading& loading, const LinearTensor& tensor, DenseTensors& to) {
   const auto& source = loading.source;
   const auto weight = tensor.name + ".weight";
-  PanelMatrix::Part part;
+  DensePart part;
   part.matrix = MUSTER_TRY(tensor.is_transposed
                                ? source.transposed_matrix(weight, tensor.rows, tensor.columns)
                                : source.matrix(weight, tensor.rows, tensor.columns));
   part.order = tensor.order;
   if (tensor.has_bias) part.bias = MUSTER_TRY(source.vector(tensor.name + ".bias", tensor.rows));
-  MUSTER_TRY(to.add(part, loading.precision, loading.team));
-  TensorSource::let_go(part.matrix);
+  to.parts.push_back(std::move(part));
   return Done{};
 }
 
@@ -56,14 +57,13 @@ RowOrder rope_order(const DecoderSpec& spec) {
   };
 }
 
-Status load_head(const WeightLoading& loading, const std::string& name, DecoderWeights& weights) {
+Status find_head(const WeightLoading& loading, const std::string& name, DecoderTensors& tensors) {
   const auto& spec = loading.spec;
-  PanelMatrix::Part part{.matrix = weights.embedding};
+  DensePart part{.matrix = tensors.embedding};
   if (!spec.has_tied_head) {
     part.matrix = MUSTER_TRY(loading.source.matrix(name, spec.vocab_size, spec.hidden_size));
   }
-  MUSTER_TRY(weights.head.add(part, loading.precision, loading.team));
-  TensorSource::let_go(part.matrix);
+  tensors.head.parts.push_back(std::move(part));
   return Done{};
 }
 

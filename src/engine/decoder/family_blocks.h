@@ -4,11 +4,11 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/decoder_tensors.h"
 
 namespace muster::engine {
 
-// What the families' loaders share. All errors are those of TensorSource and PanelMatrix.
+// What the families share. All errors are those of TensorSource.
 
 /// "model.layers.3." + name, or "blk.3." + name.
 std::string layer_name(const DecoderSpec& spec, std::string_view hugging_face_prefix,
@@ -16,7 +16,7 @@ std::string layer_name(const DecoderSpec& spec, std::string_view hugging_face_pr
 
 /// A norm over `size` elements from NAME.weight and, where the kind has one, NAME.bias; ones and
 /// zeros where the spec says that the norms have no weights.
-Result<NormVectors> load_norm(const WeightLoading& loading, const std::string& name,
+Result<NormVectors> read_norm(const WeightLoading& loading, const std::string& name,
                               std::size_t size);
 
 /// A dense layer of a file.
@@ -29,14 +29,14 @@ struct LinearTensor {
   bool is_transposed = false;  // stored [columns, rows]
 };
 
-/// Packs it behind what `to` has; its pages of the file are let go.
-Status load_linear(const WeightLoading& loading, const LinearTensor& tensor, PanelMatrix& to);
+/// Puts it behind what `to` has.
+Status find_linear(const WeightLoading& loading, const LinearTensor& tensor, DenseTensors& to);
 
 /// The order that puts the pairs of a head's first `rope.size` outputs into halves; none where the
 /// file has halves already.
 RowOrder rope_order(const DecoderSpec& spec);
 
 /// The head: the tensor NAME, or the table where the spec ties them.
-Status load_head(const WeightLoading& loading, const std::string& name, DecoderWeights& weights);
+Status find_head(const WeightLoading& loading, const std::string& name, DecoderTensors& tensors);
 
 }  // namespace muster::engine

@@ -24,15 +24,15 @@ struct Gpt2Names {
   }
 };
 
-Result<DecoderLayer> load_layer(const WeightLoading& loading, const Gpt2Names& names,
-                                std::size_t index) {
+Result<LayerTensors> layer_tensors(const WeightLoading& loading, const Gpt2Names& names,
+                                   std::size_t index) {
   const auto& spec = loading.spec;
   const std::size_t hidden = spec.hidden_size;
   const std::size_t inner = spec.intermediate_size;
   const bool is_transposed = !names.is_gguf;
   const auto linear = [&](const std::string& name, std::size_t rows, std::size_t columns,
-                          PanelMatrix& to) {
-    return load_linear(loading,
+                          DenseTensors& to) {
+    return find_linear(loading,
                        {.name = name,
                         .rows = rows,
                         .columns = columns,
@@ -40,15 +40,15 @@ Result<DecoderLayer> load_layer(const WeightLoading& loading, const Gpt2Names& n
                         .is_transposed = is_transposed},
                        to);
   };
-  DecoderLayer layer;
+  LayerTensors layer;
   layer.attention_norm =
-      MUSTER_TRY(load_norm(loading, names.of_layer(index, "ln_1", "attn_norm"), hidden));
+      MUSTER_TRY(read_norm(loading, names.of_layer(index, "ln_1", "attn_norm"), hidden));
   MUSTER_TRY(
       linear(names.of_layer(index, "attn.c_attn", "attn_qkv"), 3 * hidden, hidden, layer.qkv));
   MUSTER_TRY(linear(names.of_layer(index, "attn.c_proj", "attn_output"), hidden, hidden,
                     layer.attention_out));
   layer.feed_forward_norm =
-      MUSTER_TRY(load_norm(loading, names.of_layer(index, "ln_2", "ffn_norm"), hidden));
+      MUSTER_TRY(read_norm(loading, names.of_layer(index, "ln_2", "ffn_norm"), hidden));
   MUSTER_TRY(linear(names.of_layer(index, "mlp.c_fc", "ffn_up"), inner, hidden, layer.up));
   MUSTER_TRY(linear(names.of_layer(index, "mlp.c_proj", "ffn_down"), hidden, inner, layer.down));
   return layer;
@@ -56,22 +56,22 @@ Result<DecoderLayer> load_layer(const WeightLoading& loading, const Gpt2Names& n
 
 }  // namespace
 
-Result<DecoderWeights> load_gpt2_family(const WeightLoading& loading) {
+Result<DecoderTensors> gpt2_tensors(const WeightLoading& loading) {
   const auto& spec = loading.spec;
   const Gpt2Names names{spec.naming == TensorNaming::Gguf,
                         loading.source.has("transformer.wte.weight") ? "transformer." : ""};
-  DecoderWeights weights;
-  weights.embedding = MUSTER_TRY(loading.source.matrix(names.of("wte.weight", "token_embd.weight"),
+  DecoderTensors tensors;
+  tensors.embedding = MUSTER_TRY(loading.source.matrix(names.of("wte.weight", "token_embd.weight"),
                                                        spec.vocab_size, spec.hidden_size));
-  weights.positions = MUSTER_TRY(loading.source.matrix(
+  tensors.positions = MUSTER_TRY(loading.source.matrix(
       names.of("wpe.weight", "position_embd.weight"), spec.position_rows, spec.hidden_size));
   for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
-    weights.layers.push_back(MUSTER_TRY(load_layer(loading, names, layer)));
+    tensors.layers.push_back(MUSTER_TRY(layer_tensors(loading, names, layer)));
   }
-  weights.final_norm =
-      MUSTER_TRY(load_norm(loading, names.of("ln_f", "output_norm"), spec.hidden_size));
-  MUSTER_TRY(load_head(loading, names.is_gguf ? "output.weight" : "lm_head.weight", weights));
-  return weights;
+  tensors.final_norm =
+      MUSTER_TRY(read_norm(loading, names.of("ln_f", "output_norm"), spec.hidden_size));
+  MUSTER_TRY(find_head(loading, names.is_gguf ? "output.weight" : "lm_head.weight", tensors));
+  return tensors;
 }
 
 }  // namespace muster::engine

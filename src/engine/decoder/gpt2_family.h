@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/decoder_tensors.h"
 
 namespace muster::engine {
 
@@ -9,6 +9,6 @@ namespace muster::engine {
 /// whose matrices Hugging Face stores as [in, out].
 ///
 /// Source: transformers 5.17, modeling_gpt2.py; gguf-py, constants.py.
-Result<DecoderWeights> load_gpt2_family(const WeightLoading& loading);
+Result<DecoderTensors> gpt2_tensors(const WeightLoading& loading);
 
 }  // namespace muster::engine

@@ -21,7 +21,7 @@ RowOrder qkv_order(const DecoderSpec& spec) {
   };
 }
 
-Result<DecoderLayer> load_layer(const WeightLoading& loading, std::size_t index) {
+Result<LayerTensors> layer_tensors(const WeightLoading& loading, std::size_t index) {
   const auto& spec = loading.spec;
   const std::size_t hidden = spec.hidden_size;
   const std::size_t inner = spec.intermediate_size;
@@ -30,18 +30,18 @@ Result<DecoderLayer> load_layer(const WeightLoading& loading, std::size_t index)
     return layer_name(spec, "gpt_neox.layers.", index, is_gguf ? gguf : hugging_face);
   };
   const auto linear = [&](const std::string& of, std::size_t rows, std::size_t columns,
-                          bool has_bias, PanelMatrix& to, const RowOrder& order = {}) {
-    return load_linear(loading, {of, rows, columns, has_bias, order}, to);
+                          bool has_bias, DenseTensors& to, const RowOrder& order = {}) {
+    return find_linear(loading, {of, rows, columns, has_bias, order}, to);
   };
-  DecoderLayer layer;
+  LayerTensors layer;
   layer.attention_norm =
-      MUSTER_TRY(load_norm(loading, name("input_layernorm", "attn_norm"), hidden));
+      MUSTER_TRY(read_norm(loading, name("input_layernorm", "attn_norm"), hidden));
   MUSTER_TRY(linear(name("attention.query_key_value", "attn_qkv"), 3 * hidden, hidden,
                     spec.has_query_bias, layer.qkv, qkv_order(spec)));
   MUSTER_TRY(linear(name("attention.dense", "attn_output"), hidden, hidden, spec.has_output_bias,
                     layer.attention_out));
   layer.feed_forward_norm =
-      MUSTER_TRY(load_norm(loading, name("post_attention_layernorm", "ffn_norm"), hidden));
+      MUSTER_TRY(read_norm(loading, name("post_attention_layernorm", "ffn_norm"), hidden));
   MUSTER_TRY(
       linear(name("mlp.dense_h_to_4h", "ffn_up"), inner, hidden, spec.has_mlp_bias, layer.up));
   MUSTER_TRY(
@@ -51,20 +51,20 @@ Result<DecoderLayer> load_layer(const WeightLoading& loading, std::size_t index)
 
 }  // namespace
 
-Result<DecoderWeights> load_gpt_neox_family(const WeightLoading& loading) {
+Result<DecoderTensors> gpt_neox_tensors(const WeightLoading& loading) {
   const auto& spec = loading.spec;
   const bool is_gguf = spec.naming == TensorNaming::Gguf;
-  DecoderWeights weights;
-  weights.embedding =
+  DecoderTensors tensors;
+  tensors.embedding =
       MUSTER_TRY(loading.source.matrix(is_gguf ? "token_embd.weight" : "gpt_neox.embed_in.weight",
                                        spec.vocab_size, spec.hidden_size));
   for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
-    weights.layers.push_back(MUSTER_TRY(load_layer(loading, layer)));
+    tensors.layers.push_back(MUSTER_TRY(layer_tensors(loading, layer)));
   }
-  weights.final_norm = MUSTER_TRY(
-      load_norm(loading, is_gguf ? "output_norm" : "gpt_neox.final_layer_norm", spec.hidden_size));
-  MUSTER_TRY(load_head(loading, is_gguf ? "output.weight" : "embed_out.weight", weights));
-  return weights;
+  tensors.final_norm = MUSTER_TRY(
+      read_norm(loading, is_gguf ? "output_norm" : "gpt_neox.final_layer_norm", spec.hidden_size));
+  MUSTER_TRY(find_head(loading, is_gguf ? "output.weight" : "embed_out.weight", tensors));
+  return tensors;
 }
 
 }  // namespace muster::engine

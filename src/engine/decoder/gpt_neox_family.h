@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/decoder_tensors.h"
 
 namespace muster::engine {
 
@@ -9,6 +9,6 @@ namespace muster::engine {
 /// Hugging Face stores query, key and value head by head.
 ///
 /// Source: transformers 5.17, modeling_gpt_neox.py; gguf-py, constants.py.
-Result<DecoderWeights> load_gpt_neox_family(const WeightLoading& loading);
+Result<DecoderTensors> gpt_neox_tensors(const WeightLoading& loading);
 
 }  // namespace muster::engine

@@ -17,17 +17,17 @@ struct Name {
   std::string_view gguf;
 };
 
-class LlamaLayerLoader {
+class LlamaLayer {
  public:
-  LlamaLayerLoader(const WeightLoading& loading, std::size_t layer)
+  LlamaLayer(const WeightLoading& loading, std::size_t layer)
       : loading_(loading), spec_(loading.spec), layer_(layer) {}
 
-  Result<DecoderLayer> load() const {
-    DecoderLayer layer;
+  Result<LayerTensors> find() const {
+    LayerTensors layer;
     layer.attention_norm = MUSTER_TRY(norm({"input_layernorm", "attn_norm"}, spec_.hidden_size));
-    MUSTER_TRY(load_attention(layer));
-    MUSTER_TRY(load_norms(layer));
-    MUSTER_TRY(load_feed_forward(layer));
+    MUSTER_TRY(find_attention(layer));
+    MUSTER_TRY(read_norms(layer));
+    MUSTER_TRY(find_feed_forward(layer));
     return layer;
   }
 
@@ -37,14 +37,14 @@ class LlamaLayerLoader {
     return layer_name(spec_, kPrefix, layer_, is_gguf ? name.gguf : name.hugging_face);
   }
   Result<NormVectors> norm(const Name& of, std::size_t size) const {
-    return load_norm(loading_, name(of), size);
+    return read_norm(loading_, name(of), size);
   }
   Status linear(const Name& of, std::size_t rows, std::size_t columns, bool has_bias,
-                PanelMatrix& to, const RowOrder& order = {}) const {
-    return load_linear(loading_, {name(of), rows, columns, has_bias, order}, to);
+                DenseTensors& to, const RowOrder& order = {}) const {
+    return find_linear(loading_, {name(of), rows, columns, has_bias, order}, to);
   }
 
-  Status load_attention(DecoderLayer& layer) const {
+  Status find_attention(LayerTensors& layer) const {
     const std::size_t hidden = spec_.hidden_size;
     const std::size_t queries = std::size_t{spec_.head_count} * spec_.head_size;
     const std::size_t keys = std::size_t{spec_.kv_head_count} * spec_.head_size;
@@ -67,7 +67,7 @@ class LlamaLayerLoader {
   }
 
   // What "post_attention_layernorm" is the norm of differs between the families.
-  Status load_norms(DecoderLayer& layer) const {
+  Status read_norms(LayerTensors& layer) const {
     const std::size_t hidden = spec_.hidden_size;
     if (!spec_.has_post_norms) {
       layer.feed_forward_norm = MUSTER_TRY(norm({"post_attention_layernorm", "ffn_norm"}, hidden));
@@ -81,7 +81,7 @@ class LlamaLayerLoader {
     return Done{};
   }
 
-  Status load_feed_forward(DecoderLayer& layer) const {
+  Status find_feed_forward(LayerTensors& layer) const {
     const std::size_t hidden = spec_.hidden_size;
     const std::size_t inner = spec_.intermediate_size;
     const bool bias = spec_.has_mlp_bias;
@@ -101,20 +101,20 @@ class LlamaLayerLoader {
 
 }  // namespace
 
-Result<DecoderWeights> load_llama_family(const WeightLoading& loading) {
+Result<DecoderTensors> llama_tensors(const WeightLoading& loading) {
   const auto& spec = loading.spec;
   const bool is_gguf = spec.naming == TensorNaming::Gguf;
-  DecoderWeights weights;
-  weights.embedding =
+  DecoderTensors tensors;
+  tensors.embedding =
       MUSTER_TRY(loading.source.matrix(is_gguf ? "token_embd.weight" : "model.embed_tokens.weight",
                                        spec.vocab_size, spec.hidden_size));
   for (std::size_t layer = 0; layer < spec.layer_count; ++layer) {
-    weights.layers.push_back(MUSTER_TRY(LlamaLayerLoader(loading, layer).load()));
+    tensors.layers.push_back(MUSTER_TRY(LlamaLayer(loading, layer).find()));
   }
-  weights.final_norm =
-      MUSTER_TRY(load_norm(loading, is_gguf ? "output_norm" : "model.norm", spec.hidden_size));
-  MUSTER_TRY(load_head(loading, is_gguf ? "output.weight" : "lm_head.weight", weights));
-  return weights;
+  tensors.final_norm =
+      MUSTER_TRY(read_norm(loading, is_gguf ? "output_norm" : "model.norm", spec.hidden_size));
+  MUSTER_TRY(find_head(loading, is_gguf ? "output.weight" : "lm_head.weight", tensors));
+  return tensors;
 }
 
 }  // namespace muster::engine

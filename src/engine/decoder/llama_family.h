@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/decoder_tensors.h"
 
 namespace muster::engine {
 
@@ -11,6 +11,6 @@ namespace muster::engine {
 ///
 /// Source: transformers 5.17, modeling_{llama,mistral,qwen2,qwen3,phi3,gemma2}.py; the names of
 /// GGUF files: gguf-py, constants.py.
-Result<DecoderWeights> load_llama_family(const WeightLoading& loading);
+Result<DecoderTensors> llama_tensors(const WeightLoading& loading);
 
 }  // namespace muster::engine

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/decoder_tensors.h"
 
 namespace muster::engine {
 
@@ -9,6 +9,6 @@ namespace muster::engine {
 ///
 /// Errors: also Unsupported for OPT-350m's norms behind the parts and its narrower table.
 /// Source: transformers 5.17, modeling_opt.py.
-Result<DecoderWeights> load_opt_family(const WeightLoading& loading);
+Result<DecoderTensors> opt_tensors(const WeightLoading& loading);
 
 }  // namespace muster::engine

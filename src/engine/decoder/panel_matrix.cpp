@@ -33,28 +33,24 @@ std::optional<WeightFormat> own_format(const GgmlType& type) {
   }
 }
 
-std::size_t source_row(const PanelMatrix::Part& part, std::size_t output) {
-  return part.order ? part.order(output) : output;
-}
-
-void pack_blocks(const PanelMatrix::Part& part, std::size_t panel, PanelWeight& weight) {
+void pack_blocks(const DensePart& part, std::size_t panel, PanelWeight& weight) {
   const std::byte* rows[kPanelOutputs] = {};
   for (std::size_t o = 0; o < kPanelOutputs; ++o) {
     const std::size_t output = panel * kPanelOutputs + o;
     if (output >= weight.out_size()) break;
-    rows[o] = part.matrix.data.data() + source_row(part, output) * part.matrix.row_bytes();
+    rows[o] = part.matrix.data.data() + part.source_row(output) * part.matrix.row_bytes();
   }
   pack_panel(rows, panel, weight);
 }
 
-void pack_floats(const PanelMatrix::Part& part, std::size_t panel, PanelWeight& weight) {
+void pack_floats(const DensePart& part, std::size_t panel, PanelWeight& weight) {
   const std::size_t in_size = weight.in_size();
   std::vector<float> values(kPanelOutputs * in_size);
   const float* rows[kPanelOutputs] = {};
   for (std::size_t o = 0; o < kPanelOutputs; ++o) {
     const std::size_t output = panel * kPanelOutputs + o;
     if (output >= weight.out_size()) break;
-    part.matrix.read_row(source_row(part, output), std::span(values).subspan(o * in_size, in_size));
+    part.matrix.read_row(part.source_row(output), std::span(values).subspan(o * in_size, in_size));
     rows[o] = values.data() + o * in_size;
   }
   pack_panel(rows, panel, weight);
@@ -82,7 +78,7 @@ Result<WeightFormat> weight_format(const SourceMatrix& matrix, DecoderPrecision 
                            matrix.type->name)};
 }
 
-Status PanelMatrix::add(const Part& part, DecoderPrecision precision, ThreadTeam& team) {
+Status PanelMatrix::add(const DensePart& part, DecoderPrecision precision, ThreadTeam& team) {
   const auto format = MUSTER_TRY(weight_format(part.matrix, precision));
   MUSTER_CHECK(parts_.empty() || parts_.front().in_size() == part.matrix.column_count);
   PanelWeight weight(format, part.matrix.row_count, part.matrix.column_count);
@@ -95,7 +91,7 @@ Status PanelMatrix::add(const Part& part, DecoderPrecision precision, ThreadTeam
   });
   if (!part.bias.empty()) {
     float* bias = weight.make_bias();
-    for (std::size_t i = 0; i < part.bias.size(); ++i) bias[i] = part.bias[source_row(part, i)];
+    for (std::size_t i = 0; i < part.bias.size(); ++i) bias[i] = part.bias[part.source_row(i)];
   }
   out_size_ += weight.out_size();
   forms_ = forms_ | RowForms::of(format);

@@ -2,13 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "engine/decoder/decoder_tensors.h"
 #include "engine/decoder/row_forms.h"
-#include "engine/decoder/tensor_source.h"
 #include "engine/ops/decoder_kernels.h"
 #include "engine/ops/panel_weight.h"
 #include "engine/ops/thread_team.h"
@@ -16,27 +15,17 @@
 
 namespace muster::engine {
 
-/// Which row of a file's tensor gives an output: for orders of outputs that are not the file's.
-/// Empty: its own.
-using RowOrder = std::function<std::size_t(std::size_t output)>;
-
 /// One dense layer, or several that read the same rows, side by side: query, key and value; gate
 /// and up. Each part keeps the numbers of its own tensor.
 ///
 /// Threads: immutable once its parts are there.
 class PanelMatrix {
  public:
-  struct Part {
-    SourceMatrix matrix;
-    std::vector<float> bias = {};  // [rows], or empty
-    RowOrder order = {};           // of matrix and bias
-  };
-
   /// Packs another part on the right, shared out over the team.
   ///
   /// Errors: Unsupported for Own and a type that is not multiplied in its own bits, by name;
   /// ResourceExhausted.
-  Status add(const Part& part, DecoderPrecision precision, ThreadTeam& team);
+  Status add(const DensePart& part, DecoderPrecision precision, ThreadTeam& team);
 
   std::size_t in_size() const { return parts_.front().in_size(); }
   std::size_t out_size() const { return out_size_; }

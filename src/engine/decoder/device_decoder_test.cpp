@@ -1,0 +1,164 @@
+// The decoder for GPUs, on a GPU or on the stand-in for one (GPU_TEST_DEVICE).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine/decoder/decoder_fixture.h"
+#include "engine/encoder.h"
+#include "engine/encoder_fixture.h"
+#include "engine/gpu.h"
+#include "engine/gpu_device.h"
+
+namespace muster::engine {
+namespace {
+
+constexpr const char* kModels[] = {"llama", "llama_biased", "llama3",        "mistral",
+                                   "qwen2", "qwen3",        "phi3",          "gpt2",
+                                   "opt",   "gpt_neox",     "gpt_neox_plain"};
+
+class GpuDecoderTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto gpu = open_gpu(gpu_under_test()); !gpu) GTEST_SKIP() << gpu.error().message;
+    enter_lane(gpu_under_test());
+  }
+
+  void TearDown() override {
+    if (IsSkipped()) return;
+    const auto device = torch_device(gpu_under_test());
+    wait_for_stream(device);  // here the stand-in tells of memory that was given back in use
+    release_cached_memory(device);
+  }
+
+  static DecoderFixture fixture_of(const std::string& name,
+                                   DecoderPrecision precision = DecoderPrecision::Fp32) {
+    DecoderFixture fixture(name);
+    fixture.options.device = gpu_under_test();
+    fixture.options.precision = precision;
+    return fixture;
+  }
+};
+
+TEST_P(GpuDecoderTest, LogitsOfEveryPositionAreThoseOfTransformers) {
+  const auto fixture = fixture_of(GetParam());
+  const auto decoder = fixture.load();
+  const std::size_t vocab = decoder->vocab_size();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    const auto prompt = fixture.prompt(i);
+    for (std::size_t t = 0; t < prompt.size(); ++t) {
+      const auto logits = sequence.push(prompt.subspan(t, 1));
+      for (std::size_t v = 0; v < vocab; ++v) {
+        ASSERT_NEAR(logits[v], fixture.logits(i)[t * vocab + v], 1e-4)
+            << "prompt " << i << " position " << t << " token " << v;
+      }
+    }
+  }
+}
+
+// The whole prompt in one step, and then one token a step.
+TEST_P(GpuDecoderTest, SixtyFourGreedyTokensAreThoseOfTransformers) {
+  const auto fixture = fixture_of(GetParam());
+  const auto decoder = fixture.load();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    TestSequence sequence(*decoder, static_cast<std::uint32_t>(i));
+    auto logits = sequence.push(fixture.prompt(i).first(DecoderFixture::kGreedyFrom));
+    std::vector<std::uint32_t> tokens;
+    while (tokens.size() < fixture.greedy(i).size()) {
+      tokens.push_back(index_of_largest(logits));
+      logits = sequence.push(std::span(tokens).last(1));
+    }
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), fixture.greedy(i).begin()))
+        << "prompt " << i;
+  }
+}
+
+TEST_P(GpuDecoderTest, ASequenceHasTheSameBitsInEveryCompany) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16}) {
+    const auto fixture = fixture_of(GetParam(), precision);
+    const auto decoder = fixture.load();
+    const std::size_t vocab = decoder->vocab_size();
+    const auto prompt = fixture.prompt(0);
+    TestSequence alone(*decoder, 0);
+    alone.push(prompt.first(8));
+    const auto expected = alone.push(prompt.subspan(8, 1));
+    // The same two steps, beside a longer chunk and beside a token of another's.
+    TestSequence first(*decoder, 0);
+    TestSequence second(*decoder, 1);
+    TestSequence third(*decoder, 2);
+    std::vector<float> logits(2 * vocab);
+    const StepSequence prefill[] = {second.next(fixture.prompt(1)), first.next(prompt.first(8))};
+    ASSERT_TRUE(decoder->step(prefill, logits));
+    logits.resize(3 * vocab);
+    const StepSequence next[] = {second.next(prompt.first(1)), first.next(prompt.subspan(8, 1)),
+                                 third.next(fixture.prompt(2).first(5))};
+    ASSERT_TRUE(decoder->step(next, logits));
+    EXPECT_EQ(std::memcmp(expected.data(), logits.data() + vocab, vocab * sizeof(float)), 0)
+        << decoder_precision_name(precision);
+  }
+}
+
+// Rounded weights and rows turn logits a little; a wrong place, scale or order turns them round.
+TEST_P(GpuDecoderTest, SixteenBitsStayNearTheExpectedLogits) {
+  const auto fixture = fixture_of(GetParam(), DecoderPrecision::Bf16);
+  const auto decoder = fixture.load();
+  const std::size_t vocab = decoder->vocab_size();
+  for (std::size_t i = 0; i < DecoderFixture::kPrompts; ++i) {
+    const auto prompt = fixture.prompt(i);
+    const auto logits = TestSequence(*decoder, static_cast<std::uint32_t>(i)).push(prompt);
+    const auto expected = fixture.logits(i).subspan((prompt.size() - 1) * vocab, vocab);
+    double product = 0;
+    double own = 0;
+    double theirs = 0;
+    for (std::size_t v = 0; v < vocab; ++v) {
+      product += double{logits[v]} * expected[v];
+      own += double{logits[v]} * logits[v];
+      theirs += double{expected[v]} * expected[v];
+    }
+    EXPECT_GT(product / std::sqrt(own * theirs), 0.999) << "prompt " << i;
+  }
+}
+
+// The second half behind blocks that another sequence has filled.
+TEST_P(GpuDecoderTest, BehindSharedBlocksLogitsAreTheSame) {
+  const auto fixture = fixture_of(GetParam());
+  const auto prompt = fixture.prompt(0);
+  constexpr std::size_t kShared = 1;  // blocks
+  ASSERT_GT(prompt.size(), kShared * kKvBlockTokens);
+  const auto decoder = fixture.load();
+  TestSequence first(*decoder, 2);
+  first.push(prompt.first(kShared * kKvBlockTokens));
+  const auto rest = prompt.subspan(kShared * kKvBlockTokens);
+  const auto shared = TestSequence(*decoder, 0, first, kShared).push(rest);
+  EXPECT_EQ(shared, first.push(rest));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuDecoderTest, testing::ValuesIn(kModels),
+                         [](const auto& model) { return std::string(model.param); });
+
+using GpuDecoderRefusalTest = GpuDecoderTest;
+
+TEST_P(GpuDecoderRefusalTest, WhatIsComputedOnCpusOnlyIsNamed) {
+  const auto words_of = [](const DecoderFixture& fixture) {
+    const auto decoder = Decoder::load(fixture.options);
+    return decoder ? std::string() : decoder.error().message;
+  };
+  const auto own = fixture_of("llama", DecoderPrecision::Own);
+  EXPECT_EQ(words_of(own),
+            own.options.source.string() +
+                ": a file's own bits are multiplied on CPUs only: on a GPU use bf16 or fp32");
+  const auto gemma = fixture_of(GetParam());
+  EXPECT_EQ(words_of(gemma), gemma.options.source.string() +
+                                 ": the capped attention of gemma2 is computed on CPUs only");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuDecoderRefusalTest, testing::Values("gemma2"),
+                         [](const auto& model) { return std::string(model.param); });
+
+}  // namespace
+}  // namespace muster::engine

@@ -1,0 +1,101 @@
+// Lays the sequences of a step out one behind the other, in the host's memory.
+
+#include "engine/decoder/step_layout.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "engine/ops/decoder_kernels.h"
+
+namespace muster::engine {
+namespace {
+
+std::int32_t slot_of(const StepSequence& sequence, std::size_t position) {
+  const auto block = sequence.blocks[position / kKvBlockTokens];
+  return static_cast<std::int32_t>(block * kKvBlockTokens + position % kKvBlockTokens);
+}
+
+std::int32_t narrow(std::size_t value) { return static_cast<std::int32_t>(value); }
+
+/// One token of a step.
+struct Place {
+  const StepSequence* sequence = nullptr;  // none: padding
+  std::size_t token = 0;
+
+  std::size_t position() const { return sequence->position + token; }
+};
+
+std::vector<Place> places_of(std::span<const StepSequence> sequences, std::int64_t row_count) {
+  std::vector<Place> places;
+  places.reserve(static_cast<std::size_t>(row_count));
+  for (const auto& sequence : sequences) {
+    for (std::size_t i = 0; i < sequence.tokens.size(); ++i) places.push_back({&sequence, i});
+  }
+  places.resize(static_cast<std::size_t>(row_count));
+  return places;
+}
+
+std::vector<std::int32_t> rows_with_logits(std::span<const StepSequence> sequences) {
+  std::vector<std::int32_t> rows;
+  std::size_t end = 0;
+  for (const auto& sequence : sequences) {
+    end += sequence.tokens.size();
+    for (auto row = end - sequence.logit_count; row < end; ++row) rows.push_back(narrow(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+template <typename Value>
+StepLayout::List StepLayout::add(std::int64_t count, Value&& value) {
+  const List list{static_cast<std::int64_t>(numbers_.size()), count};
+  for (std::int64_t i = 0; i < count; ++i) numbers_.push_back(value(static_cast<std::size_t>(i)));
+  return list;
+}
+
+StepLayout::StepLayout(std::span<const StepSequence> sequences, const StepRows& rows,
+                       std::uint32_t spare_slot) {
+  const auto places = places_of(sequences, rows.tokens);
+  const auto spare = static_cast<std::int32_t>(spare_slot);
+  ids_ = add(rows.tokens, [&](std::size_t row) {
+    const auto& place = places[row];
+    return place.sequence == nullptr ? 0 : narrow(place.sequence->tokens[place.token]);
+  });
+  positions_ = add(rows.tokens, [&](std::size_t row) {
+    return places[row].sequence == nullptr ? 0 : narrow(places[row].position());
+  });
+  slots_ = add(rows.tokens, [&](std::size_t row) {
+    const auto& place = places[row];
+    return place.sequence == nullptr ? spare : slot_of(*place.sequence, place.position());
+  });
+  const auto wanted = rows_with_logits(sequences);
+  logit_rows_ = add(rows.logits, [&](std::size_t i) { return i < wanted.size() ? wanted[i] : 0; });
+
+  std::vector<std::int32_t> query_offsets{0};
+  std::vector<std::int32_t> key_offsets{0};
+  std::vector<std::int32_t> key_slots;
+  for (const auto& sequence : sequences) {
+    const auto key_count = sequence.position + sequence.tokens.size();
+    for (std::size_t position = 0; position < key_count; ++position) {
+      key_slots.push_back(slot_of(sequence, position));
+    }
+    query_offsets.push_back(query_offsets.back() + narrow(sequence.tokens.size()));
+    key_offsets.push_back(narrow(key_slots.size()));
+    longest_query_ = std::max(longest_query_, static_cast<std::int64_t>(sequence.tokens.size()));
+    longest_key_ = std::max(longest_key_, static_cast<std::int64_t>(key_count));
+  }
+  while (query_offsets.back() < rows.tokens) {
+    query_offsets.push_back(query_offsets.back() + 1);
+    key_slots.push_back(spare);
+    key_offsets.push_back(narrow(key_slots.size()));
+  }
+  const auto add_all = [&](const std::vector<std::int32_t>& values) {
+    return add(static_cast<std::int64_t>(values.size()), [&](std::size_t i) { return values[i]; });
+  };
+  query_offsets_ = add_all(query_offsets);
+  key_offsets_ = add_all(key_offsets);
+  key_slots_ = add_all(key_slots);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/decoder/decoder_model.h"
+
+namespace muster::engine {
+
+/// The rows of a step that products take: at least as many as there are tokens or logits.
+struct StepRows {
+  std::int64_t tokens = 0;
+  std::int64_t logits = 0;
+};
+
+/// The numbers of one step for a device, as lists of one array, so that they travel in one copy.
+///
+/// The new tokens of all sequences stand one behind the other. A product wants one of a few row
+/// counts, so rows of padding follow: each is a sequence by itself, of token 0 at position 0, whose
+/// key and value go to a spare slot of the cache. So every row is defined, and no real one sees it.
+///
+/// A slot is one position of the cache: block x 16 + place.
+///
+/// Threads: immutable.
+class StepLayout {
+ public:
+  /// rows: as many logits rows as tokens that want them, or more; those of padding repeat row 0.
+  StepLayout(std::span<const StepSequence> sequences, const StepRows& rows,
+             std::uint32_t spare_slot);
+
+  /// Where a list stands in `numbers`.
+  struct List {
+    std::int64_t begin = 0;
+    std::int64_t size = 0;
+  };
+
+  const std::vector<std::int32_t>& numbers() const { return numbers_; }
+  List ids() const { return ids_; }              // [rows]
+  List positions() const { return positions_; }  // [rows]
+  List slots() const { return slots_; }          // [rows]: of a token's own key and value
+  List logit_rows() const { return logit_rows_; }
+  List query_offsets() const { return query_offsets_; }  // [sequences + 1], those of padding too
+  List key_offsets() const { return key_offsets_; }      // [sequences + 1]
+  List key_slots() const { return key_slots_; }          // [keys]: all that the sequences see
+  std::int64_t longest_query() const { return longest_query_; }
+  std::int64_t longest_key() const { return longest_key_; }
+
+ private:
+  /// Appends `value(i)` for every i below count.
+  template <typename Value>
+  List add(std::int64_t count, Value&& value);
+
+  std::vector<std::int32_t> numbers_;
+  List ids_, positions_, slots_, logit_rows_, query_offsets_, key_offsets_, key_slots_;
+  std::int64_t longest_query_ = 1;
+  std::int64_t longest_key_ = 1;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,48 @@
+#include "engine/decoder/step_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::engine {
+namespace {
+
+std::vector<std::int32_t> list_of(const StepLayout& layout, StepLayout::List list) {
+  const auto begin = layout.numbers().begin() + list.begin;
+  return {begin, begin + list.size};
+}
+
+// A prompt's second chunk across the border of its blocks, beside a reply that takes one token.
+TEST(StepLayoutTest, SequencesStandOneBehindTheOtherAndPaddingBehindThem) {
+  const std::vector<std::uint32_t> chunk{7, 8, 9};
+  const std::vector<std::uint32_t> chunk_blocks{5, 2};
+  const std::vector<std::uint32_t> next{4};
+  const std::vector<std::uint32_t> next_blocks{3};
+  const StepSequence sequences[] = {
+      {.tokens = chunk, .position = 14, .blocks = chunk_blocks, .logit_count = 2},
+      {.tokens = next, .position = 1, .blocks = next_blocks, .logit_count = 1}};
+  const StepLayout layout(sequences, {.tokens = 6, .logits = 4}, /*spare_slot=*/160);
+  using Numbers = std::vector<std::int32_t>;
+  EXPECT_EQ(list_of(layout, layout.ids()), (Numbers{7, 8, 9, 4, 0, 0}));
+  EXPECT_EQ(list_of(layout, layout.positions()), (Numbers{14, 15, 16, 1, 0, 0}));
+  // Block 5 begins at slot 80, block 2 at 32, block 3 at 48.
+  EXPECT_EQ(list_of(layout, layout.slots()), (Numbers{94, 95, 32, 49, 160, 160}));
+  EXPECT_EQ(list_of(layout, layout.logit_rows()), (Numbers{1, 2, 3, 0}));
+  EXPECT_EQ(list_of(layout, layout.query_offsets()), (Numbers{0, 3, 4, 5, 6}));
+  EXPECT_EQ(list_of(layout, layout.key_offsets()), (Numbers{0, 17, 19, 20, 21}));
+  EXPECT_EQ(list_of(layout, layout.key_slots()),
+            (Numbers{80, 81, 82, 83, 84, 85, 86, 87, 88,  89, 90,
+                     91, 92, 93, 94, 95, 32, 48, 49, 160, 160}));
+  EXPECT_EQ(layout.longest_query(), 3);
+  EXPECT_EQ(layout.longest_key(), 17);
+}
+
+TEST(StepLayoutTest, WithoutWantedLogitsThereIsNoRowOfThem) {
+  const std::vector<std::uint32_t> tokens{1};
+  const std::vector<std::uint32_t> blocks{0};
+  const StepSequence sequence{.tokens = tokens, .position = 0, .blocks = blocks, .logit_count = 0};
+  const StepLayout layout({&sequence, 1}, {.tokens = 1, .logits = 0}, 16);
+  EXPECT_EQ(layout.logit_rows().size, 0);
+  EXPECT_EQ(list_of(layout, layout.query_offsets()), (std::vector<std::int32_t>{0, 1}));
+}
+
+}  // namespace
+}  // namespace muster::engine
