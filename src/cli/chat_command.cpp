@@ -345,6 +345,7 @@ Result<int> run_chat(const CommandContext& context) {
   options.precision = MUSTER_TRY(decoder_precision(arguments));
   options.source = MUSTER_TRY(find_decoder_source(arguments.positionals.front()));
   options.device = MUSTER_TRY(decoder_device(context));
+  adapt_precision(arguments, options.device, options.precision);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;

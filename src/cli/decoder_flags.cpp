@@ -36,6 +36,10 @@ constexpr std::array<SamplingNumber, 6> kNumbers{{
     {"--frequency-penalty", &SamplingOptions::frequency_penalty, {-100, 100, 0.5}},
 }};
 
+bool computes_decoders(const Device& device) {
+  return device.kind == DeviceKind::Cpu || runs_as_gpu(device.kind);
+}
+
 }  // namespace
 
 std::vector<RunFlag> sampling_flags() {
@@ -117,6 +121,13 @@ Result<DecoderPrecision> decoder_precision(const Arguments& arguments) {
                fmt::format("--precision must be own, bf16 or fp32: \"{}\"", precision)};
 }
 
+void adapt_precision(const Arguments& arguments, const Device& device,
+                     DecoderPrecision& precision) {
+  if (runs_as_gpu(device.kind) && !arguments.value("--precision")) {
+    precision = DecoderPrecision::Bf16;
+  }
+}
+
 Result<DecoderDevices> decoder_devices(const CommandContext& context) {
   const auto names = context.config.text(SettingId::Devices).value_or("auto");
   // By itself it takes CPUs, whatever else there is.
@@ -126,11 +137,17 @@ Result<DecoderDevices> decoder_devices(const CommandContext& context) {
   DecoderDevices found;
   found.devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
   for (const auto& device : found.devices) {
-    if (device.kind == DeviceKind::Cpu) continue;
+    if (!computes_decoders(device)) {
+      return Error{ErrorKind::Unsupported,
+                   fmt::format("decoders are computed on CPUs and NVIDIA GPUs, and --devices {} "
+                               "names {}: use --devices cpu",
+                               names, device.name())};
+    }
+    if (device.kind == found.devices.front().kind) continue;
     return Error{ErrorKind::Unsupported,
-                 fmt::format("decoders are computed on CPUs only, and --devices {} names {}: use "
-                             "--devices cpu",
-                             names, device.name())};
+                 fmt::format("replies of one file have the bits of one kind of device, and "
+                             "--devices {} names {} and {}: name either",
+                             names, found.devices.front().name(), device.name())};
   }
   found.free_bytes = UINT64_MAX;
   for (const auto& place : machine_of(std::move(machine), found.devices, "here").devices) {
@@ -139,8 +156,8 @@ Result<DecoderDevices> decoder_devices(const CommandContext& context) {
   return found;
 }
 
-// One device with all its cores: the tokens of one reply follow each other and cannot be shared
-// out.
+// One device, a CPU with all its cores: the tokens of one reply follow each other and cannot be
+// shared out.
 Result<Device> decoder_device(const CommandContext& context) {
   const auto names = context.config.text(SettingId::Devices).value_or("auto");
   // By itself it takes a CPU, whatever else there is.
@@ -148,8 +165,8 @@ Result<Device> decoder_device(const CommandContext& context) {
   const auto machine =
       MUSTER_TRY(find_machine(context.config, context.clock, was_named && may_name_gpus(names)));
   const auto devices = MUSTER_TRY(chosen_devices(context.config, names, machine.inventory));
-  const auto cpu = std::find_if(devices.begin(), devices.end(), [](const Device& device) {
-    return device.kind == DeviceKind::Cpu;
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const Device& device) {
+    return was_named ? computes_decoders(device) : device.kind == DeviceKind::Cpu;
   });
   if (was_named && devices.size() > 1) {
     return Error{ErrorKind::Unsupported,
@@ -157,13 +174,14 @@ Result<Device> decoder_device(const CommandContext& context) {
                              "one, such as cpu:0; it uses all of its cores",
                              names, devices.size())};
   }
-  if (cpu == devices.end()) {
-    return Error{ErrorKind::Unsupported,
-                 fmt::format("decoders are computed on CPUs only, and --devices {} names none: use "
-                             "--devices cpu",
-                             names)};
+  if (found == devices.end()) {
+    return Error{
+        ErrorKind::Unsupported,
+        fmt::format("decoders are computed on CPUs and NVIDIA GPUs, and --devices {} names "
+                    "none: use --devices cpu",
+                    names)};
   }
-  return *cpu;
+  return *found;
 }
 
 }  // namespace muster

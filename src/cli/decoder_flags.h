@@ -39,6 +39,10 @@ Result<std::uint32_t> reply_tokens(const std::string& flag, const std::string& v
 /// --precision. Errors: InvalidArgument.
 Result<DecoderPrecision> decoder_precision(const Arguments& arguments);
 
+/// What is computed on a device where --precision says nothing: bf16 on a GPU, since a file's own
+/// bits are multiplied on CPUs only.
+void adapt_precision(const Arguments& arguments, const Device& device, DecoderPrecision& precision);
+
 /// The model and what its replies are to be: of one (GenerateOptions) or of many (RepliesOptions).
 ///
 /// Errors: InvalidArgument; those of find_decoder_source.
@@ -66,10 +70,12 @@ struct DecoderDevices {
 
 /// All of --devices; CPUs where it does not say which.
 ///
-/// Errors: Unsupported where one is no CPU; those of finding them.
+/// Errors: Unsupported where one is neither a CPU nor a GPU, and for both together; those of
+/// finding them.
 Result<DecoderDevices> decoder_devices(const CommandContext& context);
 
-/// The device of --devices that computes a decoder: one CPU device, with all of its cores.
+/// The device of --devices that computes a decoder: one CPU device, with all of its cores, or the
+/// GPU that is named.
 ///
 /// Errors: Unsupported, for several or none; those of finding them.
 Result<Device> decoder_device(const CommandContext& context);

@@ -103,6 +103,7 @@ Result<GenerateOptions> generate_options(const CommandContext& context) {
   options.prompt = *prompt == "-" ? MUSTER_TRY(prompt_of_stdin()) : *prompt;
   MUSTER_TRY(set_reply_options(arguments, options));
   options.device = MUSTER_TRY(decoder_device(context));
+  adapt_precision(arguments, options.device, options.precision);
   options.has_prefix_cache = context.config.is_on(SettingId::PrefixCache).value_or(true);
   options.worker_program = MUSTER_TRY(find_worker_program(context.config)).path;
   options.torch_root = MUSTER_TRY(find_torch_root(context.config)).path;

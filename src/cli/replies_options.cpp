@@ -89,6 +89,7 @@ Result<RepliesOptions> replies_options(const CommandContext& context) {
   MUSTER_TRY(check_standard_output(options));
   auto found = MUSTER_TRY(decoder_devices(context));
   options.devices = std::move(found.devices);
+  adapt_precision(arguments, options.devices.front(), options.precision);
   options.memory = {.free_bytes = found.free_bytes,
                     .other_bytes = bytes_beside_cache(options.source, options.precision)};
   options.has_prefix_cache = config.is_on(SettingId::PrefixCache).value_or(true);

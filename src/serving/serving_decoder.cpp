@@ -32,8 +32,12 @@ Status check_settings(const ServedModel& asked, const std::string& name) {
   return Done{};
 }
 
-Result<DecoderPrecision> precision_of(const ServedModel& asked, const std::string& name) {
-  if (!asked.precision) return DecoderPrecision::Own;
+// A file's own bits are multiplied on CPUs only.
+Result<DecoderPrecision> precision_of(const ServedModel& asked, const std::string& name,
+                                      DeviceKind device) {
+  if (!asked.precision) {
+    return runs_as_gpu(device) ? DecoderPrecision::Bf16 : DecoderPrecision::Own;
+  }
   if (*asked.precision == Precision::Fp32) return DecoderPrecision::Fp32;
   if (*asked.precision == Precision::Bf16) return DecoderPrecision::Bf16;
   return Error{ErrorKind::Unsupported,
@@ -51,19 +55,24 @@ std::string decoder_name_of(const std::string& model) {
   return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
 }
 
+// Of one kind, so that a reply has the same bits wherever it goes on: CPUs where there are some, as
+// a GPU is named for it.
 Result<std::vector<std::size_t>> devices_of(const ServedModel& asked, const std::string& name,
                                             const std::vector<Device>& devices) {
-  std::vector<std::size_t> found;
+  std::vector<std::size_t> cpus;
+  std::vector<std::size_t> gpus;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const bool is_asked =
         asked.devices.empty() || std::find(asked.devices.begin(), asked.devices.end(),
                                            devices[i].name()) != asked.devices.end();
-    if (is_asked && devices[i].kind == DeviceKind::Cpu) found.push_back(i);
+    if (is_asked && devices[i].kind == DeviceKind::Cpu) cpus.push_back(i);
+    if (is_asked && runs_as_gpu(devices[i].kind)) gpus.push_back(i);
   }
-  if (!found.empty()) return found;
+  if (!cpus.empty()) return cpus;
+  if (!gpus.empty()) return gpus;
   return Error{ErrorKind::Unsupported,
-               fmt::format("{}: decoders are computed on CPUs only, and its devices have none: use "
-                           "--devices cpu",
+               fmt::format("{}: decoders are computed on CPUs and NVIDIA GPUs, and its devices "
+                           "have none: use --devices cpu",
                            name)};
 }
 
@@ -205,8 +214,9 @@ Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
   decoder->name = asked.name.empty() ? decoder_name_of(asked.model) : asked.name;
   MUSTER_TRY(check_model_name(decoder->name));
   MUSTER_TRY(check_settings(asked, decoder->name));
-  decoder->precision = MUSTER_TRY(precision_of(asked, decoder->name));
   decoder->devices = MUSTER_TRY(devices_of(asked, decoder->name, devices));
+  decoder->precision =
+      MUSTER_TRY(precision_of(asked, decoder->name, devices[decoder->devices.front()].kind));
   const auto source = MUSTER_TRY(find_decoder_source(asked.model));
   decoder->path = std::filesystem::absolute(source).string();
   decoder->spec = MUSTER_TRY(read_decoder_spec(source));
@@ -220,8 +230,8 @@ Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
 
 Status check_decoder_settings(const ServedModel& asked, const std::vector<Device>& devices) {
   MUSTER_TRY(check_settings(asked, word_for(asked)));
-  MUSTER_TRY(precision_of(asked, word_for(asked)));
-  MUSTER_TRY(devices_of(asked, word_for(asked), devices));
+  const auto found = MUSTER_TRY(devices_of(asked, word_for(asked), devices));
+  MUSTER_TRY(precision_of(asked, word_for(asked), devices[found.front()].kind));
   return Done{};
 }
 
