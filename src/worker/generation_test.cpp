@@ -4,20 +4,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "engine/encoder.h"
+#include "engine/gpu.h"
 #include "modelfile/decoder_config.h"
 
 namespace muster {
 namespace {
 
 using Reply = std::vector<std::uint32_t>;
+
+// A CPU, or what GPU_TEST_DEVICE names: "standin", "cuda".
+DeviceKind device_under_test() {
+  const char* named = std::getenv("GPU_TEST_DEVICE");
+  if (named == nullptr) return DeviceKind::Cpu;
+  return std::string_view(named) == "standin" ? DeviceKind::Standin : DeviceKind::Cuda;
+}
 
 /// A decoder of the engine's test data with a small cache, and what its sequences gave.
 class TestGeneration {
@@ -26,6 +37,12 @@ class TestGeneration {
   TestGeneration(const StepOptions& steps, DecoderPrecision precision, std::size_t threads,
                  std::uint32_t blocks_missing = 0) {
     engine::DecoderOptions options;
+    options.device = device_under_test();
+    if (runs_as_gpu(options.device)) {
+      const auto opened = engine::open_gpu(options.device);
+      EXPECT_TRUE(opened) << opened.error().message;
+      engine::enter_lane(options.device);
+    }
     options.source =
         std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders/llama";
     options.spec = *read_decoder_spec(options.source);

@@ -51,7 +51,7 @@ class GenerateServerTest : public testing::Test {
   std::string generated() const {
     const auto command = std::string(MUSTER_BINARY_DIR) + "/bin/muster generate " + model_ +
                          " -p '" + kPrompt + "' --max-tokens " + std::to_string(kReplyTokens) +
-                         " --devices 1xcpu --quiet";
+                         " --devices 1x" + devices_ + " --precision " + precision_ + " --quiet";
     std::string text;
     FILE* const pipe = ::popen(command.c_str(), "r");
     std::array<char, 4096> piece{};
@@ -71,9 +71,10 @@ class GenerateServerTest : public testing::Test {
                                    "--listen",
                                    "127.0.0.1:0",
                                    "--devices",
-                                   "1xcpu",
+                                   count_ + "x" + devices_,
                                    "--cache-dir",
                                    (folder_ / "cache").string()};
+    if (precision_ != "own") words.insert(words.end(), {"--precision", precision_});
     words.insert(words.end(), more.begin(), more.end());
     server_ = std::make_unique<Program>(words, log);
     const std::string mark = "http://127.0.0.1:";
@@ -191,6 +192,9 @@ class GenerateServerTest : public testing::Test {
     return result;
   }
 
+  std::string devices_ = "cpu";
+  std::string count_ = "1";  // of them
+  std::string precision_ = "own";
   const fs::path folder_;
   const std::string model_ = (folder_ / "tiny.gguf").string();
   std::unique_ptr<Program> server_;
@@ -211,6 +215,40 @@ TEST_F(GenerateServerTest, SaysWhatGenerateSaysAlsoWhenItsWorkerIsKilled) {
   EXPECT_FALSE(killed.empty());
   for (const auto worker : workers())
     EXPECT_EQ(std::count(killed.begin(), killed.end(), worker), 0);
+  EXPECT_EQ(chat(), expected);
+}
+
+/// The same on two devices of the stand-in for a GPU.
+class GenerateOnStandinTest : public GenerateServerTest {
+ protected:
+  GenerateOnStandinTest() {
+    devices_ = "standin";
+    count_ = "2";
+    precision_ = "fp32";
+  }
+};
+
+TEST_F(GenerateOnStandinTest, SaysWhatGenerateSaysAlsoWhenItsWorkersAreKilled) {
+  const auto expected = generated();
+  ASSERT_GE(expected.size(), std::size_t{kReplyTokens});
+  start_server();
+  EXPECT_EQ(chat(), expected);
+  EXPECT_EQ(chat(), expected) << "behind what was kept";
+  std::vector<pid_t> killed;
+  EXPECT_EQ(streamed_chat([&] {
+              killed = workers();
+              for (const auto worker : killed) ::kill(worker, SIGKILL);
+            }),
+            expected);
+  EXPECT_EQ(killed.size(), 2U);
+}
+
+// A file's own bits are multiplied on CPUs only, so bf16 is what is taken.
+TEST_F(GenerateOnStandinTest, WithoutAPrecisionItIsBf16) {
+  precision_ = "bf16";
+  const auto expected = generated();
+  precision_ = "own";
+  start_server();
   EXPECT_EQ(chat(), expected);
 }
 
