@@ -9,6 +9,7 @@ ROWS = {
     10: "row10_clients",
     11: "row11_faults",
     12: "row12_text_side",
+    13: "row13_gpus",
     14: "row14_soak",
     16: "row16_prompts",
 }

@@ -37,12 +37,13 @@ def skip_reason():
     return None if DECODER.exists() else f"{DECODER} is missing: run ./quickstart"
 
 
-def generate(prompt, *options, muster=MUSTER, cores=None):
+def generate(prompt, *options, muster=MUSTER, cores=None, environment=None):
     """The report of one `muster generate --raw --json`."""
     command = [str(muster), "generate", str(DECODER), "-p", prompt, "--raw", "--json", *map(str, options)]
     if cores:
         command += ["--devices", "1xcpu", "--cores-per-device", str(cores)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=dict(os.environ))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600,
+                          env={**os.environ, **(environment or {})})
     if done.returncode != 0:
         raise RuntimeError(f"muster generate ended with {done.returncode}: {done.stderr.strip()[-400:]}")
     return json.loads(done.stdout)

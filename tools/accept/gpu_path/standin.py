@@ -28,3 +28,15 @@ def run_tests(report, program, names, environment=None):
         test = found.get(name)
         is_well = test is not None and test["result"] == "COMPLETED" and not test.get("failures")
         report.add(holds(words, is_well, f"{name} {'passed' if is_well else 'did not pass'}", "passed"))
+
+
+def run_pattern(program, pattern, environment):
+    """The names of the tests of a pattern that passed, and of those that did not."""
+    results = scratch(f"{program}.json")
+    results.unlink(missing_ok=True)
+    subprocess.run([BIN / program, f"--gtest_filter={pattern}", f"--gtest_output=json:{results}"], capture_output=True,
+                   env={**os.environ, **environment})
+    suites = json.loads(results.read_text()).get("testsuites", []) if results.exists() else []
+    tests = [test for suite in suites for test in suite["testsuite"]]
+    passed = [test["name"] for test in tests if test["result"] == "COMPLETED" and not test.get("failures")]
+    return passed, [test["name"] for test in tests if test["name"] not in passed]
