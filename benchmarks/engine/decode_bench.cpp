@@ -1,7 +1,7 @@
 // How fast a decoder computes: prefill, one stream, and many streams at once, without anything
 // around it.
 //
-//   decode_bench MODEL [fp32|bf16|own] [threads] [rounds]
+//   decode_bench MODEL [fp32|bf16|own] [threads] [rounds] [cpu|cuda|standin]
 
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 
 #include "engine/decoder/decoder.h"
 #include "engine/encoder.h"
+#include "engine/gpu.h"
 #include "modelfile/decoder_config.h"
 
 namespace {
@@ -69,7 +70,8 @@ class Streams {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: decode_bench MODEL [fp32|bf16|own] [threads] [rounds]\n");
+    fmt::print(stderr,
+               "usage: decode_bench MODEL [fp32|bf16|own] [threads] [rounds] [cpu|cuda|standin]\n");
     return 2;
   }
   muster::engine::DecoderOptions options;
@@ -85,7 +87,16 @@ int main(int argc, char** argv) {
   options.thread_count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1;
   options.block_count = 32 * 24;
   const std::size_t rounds = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 5;
-  muster::engine::enter_lane();
+  const std::string device = argc > 5 ? argv[5] : "cpu";
+  if (device == "cuda") options.device = muster::DeviceKind::Cuda;
+  if (device == "standin") options.device = muster::DeviceKind::Standin;
+  if (muster::runs_as_gpu(options.device)) {
+    if (const auto opened = muster::engine::open_gpu(options.device); !opened) {
+      fmt::print(stderr, "{}\n", opened.error().message);
+      return 1;
+    }
+  }
+  muster::engine::enter_lane(options.device);
   options.on_thread_start = [](std::size_t) { muster::engine::enter_lane(); };
   const double load_begin = seconds_now();
   const auto decoder = Decoder::load(options);
@@ -93,8 +104,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", decoder.error().message);
     return 1;
   }
-  fmt::print("{} {} threads {}: loaded in {:.2f} s, {:.1f} MB of weights\n", argv[1],
-             muster::decoder_precision_name(*precision), options.thread_count,
+  fmt::print("{} {} on {}, threads {}: loaded in {:.2f} s, {:.1f} MB of weights\n", argv[1],
+             muster::decoder_precision_name(*precision), device, options.thread_count,
              seconds_now() - load_begin, static_cast<double>((*decoder)->weights_bytes()) / 1e6);
   std::vector<double> prefill, decode, batch8, batch32;
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -120,5 +131,7 @@ int main(int argc, char** argv) {
   show("1 stream, 128 after 128", decode);
   show("8 streams, 32 after 128", batch8);
   show("32 streams, 16 after 128", batch32);
+  fmt::print("{:<28} {:8.1f} GB/s of weights read\n", "1 stream",
+             median(decode) * static_cast<double>((*decoder)->weights_bytes()) / 1e9);
   return 0;
 }

@@ -23,8 +23,11 @@ std::vector<T> read_tensor(const std::string& file, const SafetensorsHeader& hea
 }  // namespace
 
 DecoderFixture::DecoderFixture(const std::string& name) {
+  const char* testdata = std::getenv("MUSTER_TESTDATA");  // of a program that was sent elsewhere
   const auto folder =
-      std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata/decoders" / name;
+      (testdata != nullptr ? std::filesystem::path(testdata)
+                           : std::filesystem::path(MUSTER_SOURCE_DIR) / "src/engine/testdata") /
+      "decoders" / name;
   options.source = name == "smollm2" ? smollm2_file() : folder;
   auto spec = read_decoder_spec(options.source);
   MUSTER_CHECK(spec.has_value());

@@ -1,0 +1,59 @@
+"""random_llama.py OUT: a model of Llama 3.2 1B's shape with random weights in bf16, as a folder of safetensors.
+
+The head is a matrix of its own. Source of the format: safetensors, README, "Format".
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+import torch
+
+LAYERS, HIDDEN, INNER, HEADS, KV_HEADS, HEAD, VOCAB = 16, 2048, 8192, 32, 8, 64, 32000
+
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": VOCAB, "hidden_size": HIDDEN,
+          "intermediate_size": INNER, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
+          "head_dim": HEAD, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu",
+          "tie_word_embeddings": False, "torch_dtype": "bfloat16", "bos_token_id": 1, "eos_token_id": 2}
+
+
+def shapes():
+    yield "model.embed_tokens.weight", (VOCAB, HIDDEN)
+    for layer in range(LAYERS):
+        name = f"model.layers.{layer}."
+        yield name + "input_layernorm.weight", (HIDDEN,)
+        yield name + "self_attn.q_proj.weight", (HEADS * HEAD, HIDDEN)
+        yield name + "self_attn.k_proj.weight", (KV_HEADS * HEAD, HIDDEN)
+        yield name + "self_attn.v_proj.weight", (KV_HEADS * HEAD, HIDDEN)
+        yield name + "self_attn.o_proj.weight", (HIDDEN, HEADS * HEAD)
+        yield name + "post_attention_layernorm.weight", (HIDDEN,)
+        yield name + "mlp.gate_proj.weight", (INNER, HIDDEN)
+        yield name + "mlp.up_proj.weight", (INNER, HIDDEN)
+        yield name + "mlp.down_proj.weight", (HIDDEN, INNER)
+    yield "model.norm.weight", (HIDDEN,)
+    yield "lm_head.weight", (VOCAB, HIDDEN)
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "config.json").write_text(json.dumps(CONFIG, indent=1))
+    tensors, end = {}, 0
+    for name, shape in shapes():
+        size = 2 * torch.Size(shape).numel()
+        tensors[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [end, end + size]}
+        end += size
+    head = json.dumps({"__metadata__": {"format": "pt"}, **tensors}, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    torch.manual_seed(1)
+    with open(out / "model.safetensors.part", "wb") as file:
+        file.write(struct.pack("<Q", len(head)) + head)
+        for name, shape in shapes():
+            values = torch.ones(shape) if len(shape) == 1 else torch.randn(shape) * 0.02
+            file.write(values.to(torch.bfloat16).view(torch.int16).numpy().tobytes())
+    (out / "model.safetensors.part").rename(out / "model.safetensors")
+
+
+if __name__ == "__main__":
+    main()
