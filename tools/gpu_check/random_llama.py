@@ -1,4 +1,4 @@
-"""random_llama.py OUT: a model of Llama 3.2 1B's shape with random weights in bf16, as a folder of safetensors.
+"""random_llama.py OUT [tiny]: a model of Llama 3.2 1B's shape with random weights in bf16, as a folder of safetensors; tiny: a small one.
 
 The head is a matrix of its own. Source of the format: safetensors, README, "Format".
 """
@@ -10,7 +10,8 @@ import sys
 
 import torch
 
-LAYERS, HIDDEN, INNER, HEADS, KV_HEADS, HEAD, VOCAB = 16, 2048, 8192, 32, 8, 64, 32000
+IS_TINY = sys.argv[2:] == ["tiny"]
+LAYERS, HIDDEN, INNER, HEADS, KV_HEADS, HEAD, VOCAB = (2, 64, 128, 4, 2, 16, 512) if IS_TINY else (16, 2048, 8192, 32, 8, 64, 32000)
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": VOCAB, "hidden_size": HIDDEN,
           "intermediate_size": INNER, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
