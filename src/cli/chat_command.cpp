@@ -69,7 +69,8 @@ CommandSpec chat_spec() {
                  {"Machine",
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
                    SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
-                  {{"--precision", "P", "own, bf16 or fp32 (default: own: the file's bits)"}}}},
+                  {{"--precision", "P",
+                    "own, bf16 or fp32 (default: own: the file's bits; bf16 on a GPU)"}}}},
       .examples =
           "  muster chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
           "  muster chat MODEL --system \"Answer in one sentence.\" --temperature 0.8\n"

@@ -63,7 +63,8 @@ CommandSpec generate_spec() {
            {"Machine",
             {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
              SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
-            {{"--precision", "P", "own, bf16 or fp32 (default: own: the file's bits)"}}}},
+            {{"--precision", "P",
+              "own, bf16 or fp32 (default: own: the file's bits; bf16 on a GPU)"}}}},
       .examples =
           "  muster generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"Why is the sky blue?\"\n"
           "  muster generate MODEL -p \"Once upon a time\" --raw --max-tokens 100\n"
@@ -72,11 +73,12 @@ CommandSpec generate_spec() {
           "\n"
           "MODEL is a GGUF file, a folder in Hugging Face's layout or a name in the local hub\n"
           "cache. The reply streams to standard output, its speed and memory go to standard\n"
-          "error. It runs on one CPU device, with all of its cores.\n"
+          "error. It runs on one CPU device, with all of its cores, or on the GPU that\n"
+          "--devices names.\n"
           "\n"
-          "With --prompts all CPU devices work. A record of .jsonl has its prompt in --field,\n"
-          "or a conversation in \"messages\". A reply depends on its prompt, its place in the\n"
-          "input and --seed alone (0 unless given).\n",
+          "With --prompts all CPU devices work, or the GPUs that are named. A record of\n"
+          ".jsonl has its prompt in --field, or a conversation in \"messages\". A reply\n"
+          "depends on its prompt, its place in the input and --seed alone (0 unless given).\n",
   };
 }
 
