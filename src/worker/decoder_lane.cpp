@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "engine/decoder/decoder.h"
+#include "engine/decoder/kv_pool.h"
 #include "engine/encoder.h"
 #include "engine/gpu.h"
+#include "engine/ops/decoder_kernels.h"
 #include "modelfile/decoder_config.h"
 #include "worker/generation.h"
 #include "worker/pinning.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/decoder/decoder.h"
+#include "engine/ops/decoder_kernels.h"
 
 namespace muster::engine {
 
