@@ -92,9 +92,6 @@ class DecoderFleet final : private DecoderWorkerClient {
     return streams_.on_lost(group, loss);
   }
   std::size_t owed_count(std::size_t group) const override { return streams_.owed_count(group); }
-  std::size_t owed_token_count(std::size_t group) const override {
-    return streams_.owed_token_count(group);
-  }
 
   const DecoderFleetOptions options_;
   const DecoderFleetEvents events_;

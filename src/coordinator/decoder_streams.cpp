@@ -62,7 +62,7 @@ bool DecoderStreams::cancel(StreamId id) {
   if (stream.group) {
     auto& group = groups_[*stream.group];
     group.streams.erase(id);
-    group.owed.emplace(id, stream.request.ids.size());
+    group.owed.insert(id);
     cancelled_.emplace_back(*stream.group, id);
   }
   const bool was_given = stream.was_given;
@@ -277,13 +277,6 @@ void DecoderStreams::leave_order(const Stream& stream) {
   } else {
     order_.on_removed(stream.flow, stream.cost, stream.rank);
   }
-}
-
-std::size_t DecoderStreams::owed_token_count(std::size_t group) const {
-  std::size_t tokens = 0;
-  for (const auto id : groups_[group].streams) tokens += streams_.at(id).request.ids.size();
-  for (const auto& [id, count] : groups_[group].owed) tokens += count;
-  return tokens;
 }
 
 // ---- Who gets which stream ----

@@ -114,7 +114,6 @@ class DecoderStreams final {
                          std::span<const std::byte> payload);
   std::size_t on_lost(std::size_t group, const DecoderLoss& loss);
   std::size_t owed_count(std::size_t group) const { return groups_[group].load(); }
-  std::size_t owed_token_count(std::size_t group) const;
 
  private:
   /// A worker that could not compute a stream.
@@ -141,9 +140,9 @@ class DecoderStreams final {
   };
   struct Group {
     std::set<StreamId> streams;
-    /// Cancelled ones that the worker has not answered for yet, with their tokens. They count as
-    /// streams: a worker that is hung is not given more and more, and is found.
-    std::map<StreamId, std::size_t> owed;
+    /// Cancelled ones that the worker has not answered for yet. They count as streams: a worker
+    /// that is hung is not given more and more, and is found.
+    std::set<StreamId> owed;
     std::uint64_t token_count = 0;     // that it has chosen, and
     std::uint64_t finished_count = 0;  // streams that came to their end with it
 

@@ -28,6 +28,7 @@ void DecoderWorkers::ask_canary(std::size_t index, const DecoderReady& ready) {
   const auto request = canary_request(ready.vocab_size, ready.length_max);
   groups_[index].canary.emplace(AskedCanary{.answer = CanaryAnswer(request.token_limit),
                                             .decoder_class = ready.decoder_class});
+  groups_[index].watch.expect(parts_.clock.now(), kCanaryTokensMost);
   parts_.processes.send(index, MessageType::Generate, kCanarySequence, encode(request));
 }
 

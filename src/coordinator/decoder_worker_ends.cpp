@@ -16,7 +16,6 @@ namespace {
 constexpr Duration kEndAllowance = std::chrono::seconds(1);
 // For all of them to be gone when the decoder is given up for good.
 constexpr Duration kStopAllowance = std::chrono::seconds(3);
-constexpr Duration kTokenAllowance = std::chrono::milliseconds(500);
 // A limit that is over for so long was not looked at: this process was stopped itself.
 constexpr Duration kPause = std::chrono::seconds(2);
 
@@ -184,27 +183,23 @@ void DecoderWorkers::forgive_pause(TimePoint now) {
   }
   if (!was_paused) return;
   for (auto& group : groups_) {
-    group.heard_at = now;
+    group.watch.start_over(now);
     if (group.started_at) group.started_at = now;
   }
 }
 
-// nullopt: nothing is expected of it. A worker speaks after each of its steps, which computes at
-// most so many tokens, of prompts or of replies whose keys gave way to others.
+// nullopt: nothing is expected of it.
 std::optional<TimePoint> DecoderWorkers::silent_at(std::size_t index) const {
   const auto& group = groups_[index];
-  if (group.state == State::Loading && group.canary) {
-    if (group.canary->is_judged) return std::nullopt;  // another one is waited for
-    return group.heard_at + options_.silence_most + kTokenAllowance * long{kCanaryTokensMost};
-  }
-  if (group.state == State::Loading) {
-    if (!group.started_at) return group.heard_at + options_.load_most;
+  if (group.state == State::Loading && !group.canary) {
+    if (!group.started_at) return group.watch.since() + options_.load_most;
     return *group.started_at + greeting_allowed(longest_greeting_, group.failed_start_count);
   }
-  if (group.state != State::Ready || parts_.client.owed_count(index) == 0) return std::nullopt;
-  const std::size_t most = options_.step_tokens_most;
-  const auto tokens = std::min(parts_.client.owed_token_count(index), most);
-  return group.heard_at + options_.silence_most + kTokenAllowance * static_cast<long>(tokens);
+  const bool owes_canary =
+      group.state == State::Loading && !group.canary->is_judged;  // else another one is waited for
+  const bool owes_reply = group.state == State::Ready && parts_.client.owed_count(index) > 0;
+  if (!owes_canary && !owes_reply) return std::nullopt;
+  return group.watch.until(options_.silence_most);
 }
 
 TimePoint DecoderWorkers::next_deadline() const {

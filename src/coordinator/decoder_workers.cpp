@@ -36,7 +36,10 @@ Status DecoderWorkers::start_group(std::size_t index) {
   group.was_ready = group.was_ended = group.was_at_fault = false;
   group.canary.reset();
   group.state = State::Loading;
-  group.started_at = group.heard_at = parts_.clock.now();
+  const auto now = parts_.clock.now();
+  group.started_at = now;
+  group.watch = {};
+  group.watch.expect(now, 1);
   // The worker reads it once it has greeted; nothing is lost if that greeting is refused.
   parts_.processes.send(index, MessageType::LoadDecoder, 0,
                         encode(LoadDecoder{.source = options_.source,
@@ -117,8 +120,13 @@ Status DecoderWorkers::on_frame(std::size_t index, std::size_t /*member*/,
   auto& group = groups_[index];
   // What one that is being ended still says was lost with its streams.
   if (group.state == State::Ended || group.state == State::Failed) return Done{};
-  group.heard_at = parts_.clock.now();
-  switch (static_cast<MessageType>(header.type)) {
+  const auto type = static_cast<MessageType>(header.type);
+  const auto now = parts_.clock.now();
+  if (type == MessageType::Tokens) group.watch.on_step_done(now);
+  group.watch.expect(now, parts_.client.owed_count(index));  // a token of each; else it says so
+  switch (type) {
+    case MessageType::StepBegun:
+      return on_step_begun(index, payload);
     case MessageType::Hello:
       return on_hello(index, payload);
     case MessageType::DecoderReady:
@@ -132,6 +140,14 @@ Status DecoderWorkers::on_frame(std::size_t index, std::size_t /*member*/,
       }
       return parts_.client.on_stream_frame(index, header, payload);
   }
+}
+
+// More than a step may have is no reason to wait for longer.
+Status DecoderWorkers::on_step_begun(std::size_t index, std::span<const std::byte> payload) {
+  const auto begun = MUSTER_TRY(decode_step_begun(payload));
+  groups_[index].watch.expect(parts_.clock.now(),
+                              std::min(begun.token_count, options_.step_tokens_most));
+  return Done{};
 }
 
 // A program of another build that was put there while others work is no reason to end these.

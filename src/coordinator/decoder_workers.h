@@ -19,6 +19,7 @@
 #include "coordinator/group_processes.h"
 #include "coordinator/restart_policy.h"
 #include "coordinator/step_signal.h"
+#include "coordinator/step_watch.h"
 #include "spec/device.h"
 #include "spec/generation.h"
 #include "wire/generation_messages.h"
@@ -48,7 +49,8 @@ struct DecoderFleetOptions {
   bool ends_with_other_build = true;
   Duration drain_limit = std::chrono::seconds(30);  // of `drain` and `restart`, at first
   /// A worker that owes an answer and says nothing for so long, and half a second more for each
-  /// token that its next step may have to compute, counts as hung: slower than that is of no use.
+  /// token of the step that it is at, counts as hung; sooner where its steps were measured
+  /// (step_watch.h).
   Duration silence_most = std::chrono::seconds(60);
   /// From its greeting until the decoder is loaded.
   Duration load_most = std::chrono::seconds(900);
@@ -103,9 +105,6 @@ class DecoderWorkerClient {
 
   /// Streams of which the worker owes an answer.
   virtual std::size_t owed_count(std::size_t group) const = 0;
-
-  /// Their tokens, which its next step may have to compute.
-  virtual std::size_t owed_token_count(std::size_t group) const = 0;
 };
 
 /// Owns the lives of the workers of one decoder: starts them, has them load it, notices death and
@@ -151,7 +150,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   /// Nothing to one that does not run.
   void send(std::size_t group, MessageType type, std::uint64_t id, std::vector<std::byte> payload);
   /// It had nothing to answer for until now.
-  void on_first_given(std::size_t group) { groups_[group].heard_at = parts_.clock.now(); }
+  void on_first_given(std::size_t group) { groups_[group].watch.start_over(parts_.clock.now()); }
   void on_served(std::size_t group) { groups_[group].restarts.on_batch_served(); }
   /// Which of its processes it has now, counted from 0.
   std::uint32_t life(std::size_t group) const { return groups_[group].restart_count; }
@@ -224,8 +223,8 @@ class DecoderWorkers final : public GroupProcessEvents {
     bool is_asked_for = false;
     std::string reason;
     RestartPolicy restarts{false};
-    std::optional<pid_t> pid;  // its process has not been waited for
-    TimePoint heard_at{};
+    std::optional<pid_t> pid;             // its process has not been waited for
+    StepWatch watch;                      // of this life
     std::optional<TimePoint> started_at;  // until it greets
     std::optional<TimePoint> restart_at;
     std::optional<AskedCanary> canary;
@@ -242,6 +241,7 @@ class DecoderWorkers final : public GroupProcessEvents {
 
   // decoder_workers.cpp
   Status start_group(std::size_t group);
+  Status on_step_begun(std::size_t group, std::span<const std::byte> payload);
   Status on_hello(std::size_t group, std::span<const std::byte> payload);
   Status on_decoder_ready(std::size_t group, const DecoderReady& ready);
   Error changed_source();

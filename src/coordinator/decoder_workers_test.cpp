@@ -77,6 +77,10 @@ class DecoderWorkersTest : public testing::Test, protected DecoderWorkerClient {
     ASSERT_TRUE(
         say(group, MessageType::Finished, encode(Finished{FinishReason::Length}), kCanarySequence));
   }
+  void begin_step(std::size_t group, std::uint32_t token_count) {
+    ASSERT_TRUE(say(group, MessageType::StepBegun, encode(StepBegun{token_count})));
+  }
+  void end_step(std::size_t group) { ASSERT_TRUE(say(group, MessageType::Tokens, {})); }
   void die(std::size_t group, const WorkerDeath& death) {
     processes_->groups[group].death = death;
     workers_->on_exit(group);
@@ -99,7 +103,6 @@ class DecoderWorkersTest : public testing::Test, protected DecoderWorkerClient {
     return std::exchange(owed_[group], 0);
   }
   std::size_t owed_count(std::size_t group) const override { return owed_[group]; }
-  std::size_t owed_token_count(std::size_t) const override { return 0; }
 
   HandClock clock_;
   StepSignal signal_;
@@ -389,6 +392,62 @@ TEST_F(DecoderWorkersTest, OneThatDoesNotAnswerItsCanaryIsEnded) {
   pass(seconds(72));  // 60, and half a second for each of 24 tokens
   EXPECT_EQ(state(2), State::Ended);
   EXPECT_EQ(workers_->view(2).reason, "it has said nothing for too long");
+}
+
+// ---- Silence ----
+
+TEST_F(DecoderWorkersTest, AWorkerIsEndedWhenTheStepThatItIsAtTakesFarTooLong) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 1;
+  workers_->on_first_given(0);
+  EXPECT_EQ(workers_->next_deadline(), clock_.now() + milliseconds(60'500));
+  ASSERT_NO_FATAL_FAILURE(begin_step(0, 512));
+  EXPECT_EQ(workers_->next_deadline(), clock_.now() + seconds(60 + 256));
+  pass(seconds(3));
+  ASSERT_NO_FATAL_FAILURE(end_step(0));
+  EXPECT_EQ(frame_count_, 1U) << "streams are not told of what begins";
+  ASSERT_NO_FATAL_FAILURE(begin_step(0, 512));
+  const auto deadline = clock_.now() + seconds(30);  // ten times 3 s
+  EXPECT_EQ(workers_->next_deadline(), deadline);
+  owed_[0] = 32;
+  EXPECT_EQ(workers_->next_deadline(), deadline)
+      << "of what it is given meanwhile it knows nothing";
+  pass(milliseconds(29'999));
+  EXPECT_EQ(state(0), State::Ready);
+  pass(milliseconds(1));
+  EXPECT_EQ(state(0), State::Ended);
+  EXPECT_EQ(workers_->view(0).reason, "it has said nothing for too long");
+  EXPECT_EQ(processes_->groups[0].endings, std::vector{GroupEnding::Kill});
+}
+
+// 8,000 ids in 16 steps of 40 s, then 100 tokens in 25 s. Then one gives way to another, and what
+// it had is computed again.
+TEST_F(DecoderWorkersTest, AWorkerThatIsSlowIsLeftAloneInPromptsAndAfterPreemption) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 2;
+  workers_->on_first_given(0);
+  const auto compute_prompt_part = [this] {
+    begin_step(0, 512);
+    pass(seconds(40));
+    end_step(0);
+  };
+  for (int i = 0; i < 16; ++i) compute_prompt_part();
+  for (int i = 0; i < 100; ++i) {
+    pass(milliseconds(250));
+    end_step(0);
+  }
+  EXPECT_EQ(workers_->next_deadline(), clock_.now() + seconds(20)) << "a token of each";
+  compute_prompt_part();
+  EXPECT_EQ(state(0), State::Ready) << notices_;
+}
+
+TEST_F(DecoderWorkersTest, AStepOfMoreTokensThanOneMayHaveIsNotWaitedForLonger) {
+  ASSERT_NO_FATAL_FAILURE(make_ready(1));
+  owed_[0] = 1;
+  ASSERT_NO_FATAL_FAILURE(begin_step(0, 4'000'000'000U));
+  EXPECT_EQ(workers_->next_deadline(), clock_.now() + seconds(60 + 256));
+  ASSERT_TRUE(say(0, MessageType::StepBegun, {}));
+  EXPECT_EQ(state(0), State::Ended) << "that is no such message";
 }
 
 // Of a decoder that is loaded beside others: a program that was replaced ends none of them.

@@ -20,7 +20,8 @@ namespace muster {
 /// Not the scheduler's CostModel: that one follows a device wherever it goes, so that sizes and
 /// waits are predicted as things are, and knows whole batches of texts only. This one remembers how
 /// the device was while well, counts canaries too, and must predict too much rather than too
-/// little, because what exceeds it is held against the device.
+/// little, because what exceeds it is held against the device. Steps of decoders are measured so,
+/// too (step_watch.h).
 ///
 /// Pure. Threads: owned by the coordinator's loop.
 class Calibration {

@@ -21,9 +21,6 @@ constexpr std::uint32_t kFruitlessDeathsMost = 3;
 // The same where somebody outside kills them: a guard of memory (systemd-oomd) does so to a worker
 // that takes too much, whenever it loads the decoder or has these sequences.
 constexpr std::uint32_t kBarrenDeathsMost = 8;
-// As in a server (coordinator/decoder_worker_ends.cpp): of each token of a step, of which it
-// computes so many at most.
-constexpr Duration kTokenAllowance = std::chrono::milliseconds(500);
 // Nobody has looked for so long: this process was stopped itself (Ctrl-Z).
 constexpr Duration kPause = std::chrono::seconds(2);
 
@@ -50,6 +47,7 @@ Status DecoderSession::start_worker() {
   process_ = MUSTER_TRY(WorkerProcess::start({.program = options_.worker_program,
                                               .torch_root = options_.torch_root,
                                               .device = options_.device}));
+  watch_ = {};
   // The worker reads it once it has greeted; nothing is lost if that greeting is refused.
   send(MessageType::LoadDecoder, 0,
        encode(LoadDecoder{.source = options_.source,
@@ -76,7 +74,7 @@ std::uint64_t DecoderSession::submit(SequenceRequest request) {
                     .token_limit = request.token_limit,
                     .stop_ids = std::move(request.stop_ids),
                     .sampling = std::move(request.sampling)};
-  if (sequences_.empty()) heard_at_ = clock_.now();
+  if (sequences_.empty()) watch_.start_over(clock_.now());
   send(MessageType::Generate, id, encode(generate));
   sequences_.emplace(id, Sequence{std::move(generate)});
   return id;
@@ -106,17 +104,13 @@ Status DecoderSession::step(Duration timeout) {
   return Done{};
 }
 
-// It speaks after each of its steps. What it is killed for counts as its own fault.
+// What it is killed for counts as its own fault.
 void DecoderSession::end_if_hung(Duration timeout) {
   const auto now = clock_.now();
-  if (now - std::exchange(looked_at_, now) > timeout + kPause) heard_at_ = now;
+  if (now - std::exchange(looked_at_, now) > timeout + kPause) watch_.start_over(now);
   if (!process_ || !is_ready_ || sequences_.empty()) return;
-  std::size_t tokens = 0;
-  for (const auto& [id, sequence] : sequences_) tokens += sequence.request.ids.size();
-  const std::size_t most = LoadDecoder{}.step_tokens_most;
-  const auto allowed = kTokenAllowance * static_cast<long>(std::min(tokens, most));
-  if (now - heard_at_ < options_.silence_most + allowed) return;
-  heard_at_ = now;
+  if (now < watch_.until(options_.silence_most)) return;
+  watch_.start_over(now);
   events_.on_notice(fmt::format("{}: the worker has said nothing for too long and is ended",
                                 options_.device.name()));
   process_->kill();
@@ -151,8 +145,13 @@ Status DecoderSession::read() {
 }
 
 Status DecoderSession::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
-  heard_at_ = clock_.now();
-  switch (static_cast<MessageType>(header.type)) {
+  const auto type = static_cast<MessageType>(header.type);
+  const auto now = clock_.now();
+  if (type == MessageType::Tokens) watch_.on_step_done(now);
+  watch_.expect(now, sequences_.size());  // a token of each; else it says so
+  switch (type) {
+    case MessageType::StepBegun:
+      return on_step_begun(payload);
     case MessageType::Hello:
       return on_hello(payload);
     case MessageType::DecoderReady: {
@@ -191,6 +190,13 @@ Status DecoderSession::on_hello(std::span<const std::byte> payload) {
   return Error{ErrorKind::Unsupported,
                fmt::format("{} is of another build: it is {}, this is {}",
                            options_.worker_program.string(), hello.build, options_.build)};
+}
+
+// More than a step may have is no reason to wait for longer.
+Status DecoderSession::on_step_begun(std::span<const std::byte> payload) {
+  const auto begun = MUSTER_TRY(decode_step_begun(payload));
+  watch_.expect(clock_.now(), std::min(begun.token_count, LoadDecoder{}.step_tokens_most));
+  return Done{};
 }
 
 Status DecoderSession::on_tokens(std::span<const std::byte> payload) {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "coordinator/restart_policy.h"
+#include "coordinator/step_watch.h"
 #include "coordinator/worker_process.h"
 #include "spec/device.h"
 #include "spec/generation.h"
@@ -30,7 +31,8 @@ struct DecoderSessionOptions {
   std::uint64_t cache_bytes = 0;  // for keys and values
   bool has_prefix_cache = true;   // sequences begin behind what earlier ones have computed
   /// A worker that owes tokens and says nothing for so long, and half a second more for each token
-  /// that its next step may have to compute, counts as hung and is ended.
+  /// of the step that it is at, counts as hung and is ended; sooner where its steps were measured
+  /// (coordinator/step_watch.h).
   Duration silence_most = std::chrono::seconds(60);
 };
 
@@ -97,6 +99,7 @@ class DecoderSession {
   Status read();
   Status on_frame(const FrameHeader& header, std::span<const std::byte> payload);
   Status on_hello(std::span<const std::byte> payload);
+  Status on_step_begun(std::span<const std::byte> payload);
   Status on_tokens(std::span<const std::byte> payload);
   Status on_death();
   void end_if_hung(Duration timeout);
@@ -108,7 +111,7 @@ class DecoderSession {
   RestartPolicy restarts_;
   std::unique_ptr<WorkerProcess> process_;  // nullptr: waits for restart_at_
   TimePoint restart_at_{};
-  TimePoint heard_at_{};   // the worker said something, or was given the first sequence
+  StepWatch watch_;        // of this worker
   TimePoint looked_at_{};  // whether it is hung
   bool is_ready_ = false;
   std::uint32_t length_max_ = 0;        // of the decoder; 0: not loaded yet

@@ -261,4 +261,19 @@ Result<Finished> decode_finished(std::span<const std::byte> payload) {
   return message;
 }
 
+std::vector<std::byte> encode(const StepBegun& message) {
+  ByteWriter writer;
+  writer.number(message.token_count);
+  return writer.take();
+}
+
+Result<StepBegun> decode_step_begun(std::span<const std::byte> payload) {
+  ByteReader reader(payload);
+  StepBegun message;
+  message.token_count = MUSTER_TRY(reader.number<std::uint32_t>());
+  MUSTER_TRY(reader.end());
+  if (message.token_count == 0) return Error{ErrorKind::Corrupt, "a step without a token"};
+  return message;
+}
+
 }  // namespace muster

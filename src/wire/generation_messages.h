@@ -17,7 +17,8 @@ namespace muster {
 // The parent says LoadDecoder, answered by DecoderReady or LoadFailed; then Generate for as many
 // sequences as it likes, each under a frame id of its own; the worker sends Tokens after each of
 // its steps and for each sequence in the end Finished, or Failed where it could not be computed. A
-// sequence that was cancelled is answered by a Cancel of its id, behind what was on its way.
+// sequence that was cancelled is answered by a Cancel of its id, behind what was on its way. Before
+// a step that computes more than a token of each sequence the worker says StepBegun.
 // Source: docs/formats/frames.md.
 
 /// Parent: load this decoder beside what is loaded, and be ready to generate with it.
@@ -89,20 +90,29 @@ struct Finished {
   FinishReason reason = FinishReason::Stop;
 };
 
+/// Worker: it computes so many tokens now, of prompts or of sequences whose keys gave way to
+/// others, beside the next ones of those that generate; its Tokens come when they are computed. A
+/// step of one token of each sequence is not announced.
+struct StepBegun {
+  std::uint32_t token_count = 0;  // of all sequences together
+};
+
 std::vector<std::byte> encode(const LoadDecoder& message);
 std::vector<std::byte> encode(const DecoderReady& message);
 std::vector<std::byte> encode(const Generate& message);
 std::vector<std::byte> encode(const Tokens& message);
 std::vector<std::byte> encode(const Finished& message);
+std::vector<std::byte> encode(const StepBegun& message);
 
 /// Errors of all: Corrupt for a payload that ends early or late or holds an unknown enumerator, a
 /// sequence without ids, or with more of a reply than it has ids, one to be scored from beyond its
 /// ids, behind a reply or without a count of log-probabilities, a log-probability above 0 or that
-/// is no number, or more of the likeliest than kLogprobsMost.
+/// is no number, more of the likeliest than kLogprobsMost, or a step without a token.
 Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload);
 Result<DecoderReady> decode_decoder_ready(std::span<const std::byte> payload);
 Result<Generate> decode_generate(std::span<const std::byte> payload);
 Result<Tokens> decode_tokens(std::span<const std::byte> payload);
 Result<Finished> decode_finished(std::span<const std::byte> payload);
+Result<StepBegun> decode_step_begun(std::span<const std::byte> payload);
 
 }  // namespace muster

@@ -36,6 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::Finished:
       round_trip(payload, muster::decode_finished);
       break;
+    case muster::MessageType::StepBegun:
+      round_trip(payload, muster::decode_step_begun);
+      break;
     default:  // messages_fuzz has the others
       break;
   }

@@ -109,6 +109,11 @@ TEST(GenerationMessagesTest, EveryFieldOfTheWorkersComesBack) {
   const auto finished = decode_finished(encode(Finished{FinishReason::Length}));
   ASSERT_TRUE(finished);
   EXPECT_EQ(finished->reason, FinishReason::Length);
+
+  const auto begun = decode_step_begun(bytes({2, 1, 0, 0}));
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(begun->token_count, 258U);
+  EXPECT_EQ(encode(*begun), bytes({2, 1, 0, 0}));
 }
 
 TEST(GenerationMessagesTest, LogprobsComeBackOrNone) {
@@ -135,6 +140,9 @@ TEST(GenerationMessagesTest, RefusesWhatIsNoMessage) {
   EXPECT_FALSE(decode_finished(bytes({2})));
   EXPECT_FALSE(decode_finished(bytes({})));
   EXPECT_FALSE(decode_finished(bytes({1, 0})));
+  EXPECT_FALSE(decode_step_begun(bytes({1, 0, 0})));
+  EXPECT_FALSE(decode_step_begun(bytes({1, 0, 0, 0, 0})));
+  EXPECT_FALSE(decode_step_begun(bytes({0, 0, 0, 0}))) << "a step without a token";
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {}})));
   EXPECT_FALSE(decode_generate(encode(Generate{.ids = {1, 2}, .reply_count = 2})));
   // To be scored from beyond its ids, behind a reply, without a count.

@@ -64,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case muster::MessageType::Generate:
     case muster::MessageType::Tokens:
     case muster::MessageType::Finished:
+    case muster::MessageType::StepBegun:
       break;
   }
   return 0;

@@ -134,7 +134,8 @@ void DecoderLane::run() {
                     .weights_bytes = decoder.weights_bytes(),
                     .decoder_class = engine::decoder_class(device_)});
   Generation generation(decoder, loaded->steps,
-                        {.on_tokens = events_.on_tokens,
+                        {.on_step_begun = events_.on_step_begun,
+                         .on_tokens = events_.on_tokens,
                          .on_finished = events_.on_finished,
                          .on_failed = events_.on_failed,
                          .on_broken = events_.on_broken});

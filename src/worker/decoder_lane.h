@@ -20,7 +20,8 @@ namespace muster {
 struct DecoderLaneEvents {
   std::function<void(const DecoderReady&)> on_ready;
   std::function<void(const Error&)> on_load_failed;
-  std::function<void(const Tokens&)> on_tokens;  // of a step; may be none
+  std::function<void(std::uint32_t token_count)> on_step_begun;  // as GenerationEvents's
+  std::function<void(const Tokens&)> on_tokens;                  // of a step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
   std::function<void(const Error&)> on_broken;   // as GenerationEvents's; it does not return

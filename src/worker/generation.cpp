@@ -63,6 +63,7 @@ void Generation::end(SequenceId id) {
 
 void Generation::step() {
   const auto parts = scheduler_.next();  // a copy: sequences that end are taken out of the original
+  announce(parts);
   if (!compute(parts)) return;
   scheduler_.complete();
   Tokens told{.begun = begun(parts), .tokens = {}};
@@ -77,6 +78,14 @@ void Generation::step() {
   events_.on_tokens(told);  // also none: that a step was done is a sign of life
   for (const auto& [id, reason] : std::exchange(finished_, {})) events_.on_finished(id, reason);
   for (const auto& [id, error] : std::exchange(failed_, {})) events_.on_failed(id, error);
+}
+
+// Who waits for the step is to know how long it may take, also where a sequence that was preempted
+// is computed again, which nobody else sees.
+void Generation::announce(const std::vector<StepPart>& parts) const {
+  std::uint32_t count = 0;
+  for (const auto& part : parts) count += part.count;
+  if (count > parts.size()) events_.on_step_begun(count);
 }
 
 // A sequence begins where the scheduler found its first token that was not in the cache.

@@ -16,6 +16,8 @@ namespace muster {
 
 /// What becomes of sequences, told from within `step`.
 struct GenerationEvents {
+  /// A step computes so many tokens now, more than one of each of its sequences.
+  std::function<void(std::uint32_t token_count)> on_step_begun;
   std::function<void(const Tokens&)> on_tokens;  // of each step; may be none
   std::function<void(SequenceId, FinishReason)> on_finished;
   std::function<void(SequenceId, const Error&)> on_failed;
@@ -58,6 +60,7 @@ class Generation {
     bool has_begun = false;    // that it has is told
   };
 
+  void announce(const std::vector<StepPart>& parts) const;
   bool compute(const std::vector<StepPart>& parts);
   std::vector<BegunSequence> begun(const std::vector<StepPart>& parts);
   bool score(const StepPart& part, std::span<const float> logits,

@@ -53,6 +53,7 @@ class TestGeneration {
     options.block_count = steps.block_count - blocks_missing;
     decoder_ = *engine::Decoder::load(options);
     GenerationEvents events;
+    events.on_step_begun = [this](std::uint32_t count) { begun_steps.push_back(count); };
     events.on_tokens = [this](const Tokens& told) {
       for (const auto& begun : told.begun) cached[begun.sequence] = begun.cached_count;
       for (const auto& token : told.tokens) {
@@ -79,6 +80,7 @@ class TestGeneration {
   std::map<SequenceId, FinishReason> ends;
   std::map<SequenceId, std::string> errors;
   std::vector<std::string> broken;
+  std::vector<std::uint32_t> begun_steps;  // tokens of those that were announced
 
  private:
   std::unique_ptr<engine::Decoder> decoder_;
@@ -185,6 +187,30 @@ TEST(GenerationTest, TheLikeliestIsTheGreedyToken) {
     }
     EXPECT_LE(sum, 1 + 1e-6);
   }
+}
+
+// 100 ids in chunks of 48; what it chooses then is a token a step.
+TEST(GenerationTest, AStepOfAPromptIsAnnouncedWithItsTokens) {
+  TestGeneration one(roomy(), DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(one.generation->add(1, {.ids = Reply(100, 5), .token_limit = 5}));
+  one.run();
+  EXPECT_EQ(one.replies[1].size(), 5U);
+  EXPECT_EQ(one.begun_steps, (std::vector<std::uint32_t>{48, 48, 4}));
+}
+
+// Three blocks of 16. At their 17th token the first one takes the third block, and the other gives
+// way. It has 17 tokens when the first one has ended, and all are computed again.
+TEST(GenerationTest, WhatIsComputedAgainAfterPreemptionIsAnnounced) {
+  auto tight = roomy();
+  tight.block_count = 3;
+  tight.keeps_prefixes = false;
+  TestGeneration two(tight, DecoderPrecision::Fp32, 1);
+  ASSERT_TRUE(two.generation->add(1, {.ids = Reply(15, 5), .token_limit = 10}));
+  ASSERT_TRUE(two.generation->add(2, {.ids = Reply(15, 9), .token_limit = 10}));
+  two.run();
+  EXPECT_EQ(two.generation->preemption_count(), 1U);
+  EXPECT_EQ(two.begun_steps, (std::vector<std::uint32_t>{30, 17}));
+  EXPECT_EQ(two.replies[2].size(), 10U);
 }
 
 // The second block of 16 is not there, and the first sequence needs it. What both were asked for is

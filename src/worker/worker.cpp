@@ -136,6 +136,7 @@ Status Worker::on_frame(const FrameHeader& header, std::span<const std::byte> pa
     case MessageType::DecoderReady:
     case MessageType::Tokens:
     case MessageType::Finished:
+    case MessageType::StepBegun:
       break;
   }
   return Error{ErrorKind::Corrupt, "unknown message: type " + std::to_string(header.type)};
@@ -229,6 +230,9 @@ Status Worker::on_load_decoder(LoadDecoder load) {
   };
   events.on_load_failed = [tell, id](const Error& error) {
     tell(MessageType::LoadFailed, 0, encode(LoadFailed{id, error}));
+  };
+  events.on_step_begun = [tell](std::uint32_t token_count) {
+    tell(MessageType::StepBegun, 0, encode(StepBegun{token_count}));
   };
   events.on_tokens = [tell](const Tokens& tokens) { tell(MessageType::Tokens, 0, encode(tokens)); };
   events.on_finished = [tell](SequenceId of, FinishReason reason) {
