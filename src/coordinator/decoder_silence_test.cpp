@@ -1,5 +1,5 @@
-// How long a worker that has streams may say nothing: both owners of a decoder, on processes that
-// do and say what a test says.
+// Which worker gets a stream while another one says nothing: both owners of a decoder, on processes
+// that do and say what a test says.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -24,7 +24,7 @@ class DecoderSilenceTest : public testing::Test, protected DecoderWorkerClient {
     options_.source = "counting";
     events_.on_begun = [](StreamId, std::uint32_t) {};
     events_.on_token = [](StreamId, const GeneratedToken&) {};
-    events_.on_finished = [](StreamId, FinishReason) {};
+    events_.on_finished = [this](StreamId, FinishReason) { ++end_count_; };
     events_.on_failed = [](StreamId, const Error& error, bool) { ADD_FAILURE() << error.message; };
     workers_.emplace(options_,
                      DecoderWorkers::Parts{.processes = processes_,
@@ -50,6 +50,11 @@ class DecoderSilenceTest : public testing::Test, protected DecoderWorkerClient {
   }
   /// A step of a token each, or of prompts where that was announced.
   void end_step(std::size_t group) { say(group, MessageType::Tokens, encode(Tokens{})); }
+  void end_stream(StreamId id) {
+    const auto group = streams_->group_of(id);
+    ASSERT_TRUE(group);
+    say(*group, MessageType::Finished, encode(Finished{FinishReason::Stop}), id);
+  }
   void pass(Duration duration) {
     clock_.pass(duration);
     workers_->check_time(clock_.now());
@@ -80,7 +85,43 @@ class DecoderSilenceTest : public testing::Test, protected DecoderWorkerClient {
   FakeProcesses processes_{2};
   std::optional<DecoderWorkers> workers_;
   std::optional<DecoderStreams> streams_;
+  int end_count_ = 0;
 };
+
+// The first one has two streams and works, the second has one. Nothing was measured of that: it may
+// be silent for 60.5 s, and is late after 15.125 s.
+TEST_F(DecoderSilenceTest, AWorkerThatIsLateGetsNoStreamWhileAnotherIsWell) {
+  for (std::size_t i = 0; i < 2; ++i) load(i);
+  for (const std::size_t group : {0U, 1U, 0U}) EXPECT_EQ(streams_->group_of(give()), group);
+  pass(milliseconds(15'124));
+  end_step(0);
+  EXPECT_FALSE(workers_->is_late(1));
+  pass(milliseconds(1));
+  EXPECT_TRUE(workers_->is_late(1));
+  EXPECT_FALSE(workers_->is_late(0));
+  EXPECT_EQ(streams_->group_of(give()), 0U);
+  EXPECT_EQ(streams_->group_of(give()), 0U) << "four streams, and the other one has one";
+  end_step(1);
+  EXPECT_EQ(streams_->group_of(give()), 1U) << "it goes on (SIGCONT)";
+}
+
+TEST_F(DecoderSilenceTest, WhereAllAreLateTheLeastBusyOneGetsAStream) {
+  for (std::size_t i = 0; i < 2; ++i) load(i);
+  for (const std::size_t group : {0U, 1U, 0U}) EXPECT_EQ(streams_->group_of(give()), group);
+  pass(seconds(16));
+  EXPECT_TRUE(workers_->is_late(0) && workers_->is_late(1));
+  EXPECT_EQ(streams_->group_of(give()), 1U);
+}
+
+TEST_F(DecoderSilenceTest, AWorkerWithoutAStreamIsNeverLate) {
+  for (std::size_t i = 0; i < 2; ++i) load(i);
+  pass(seconds(1000));
+  EXPECT_FALSE(workers_->is_late(0));
+  EXPECT_EQ(streams_->group_of(give()), 0U);
+  EXPECT_FALSE(workers_->is_late(0)) << "from now on it counts";
+  pass(seconds(16));
+  EXPECT_TRUE(workers_->is_late(0));
+}
 
 // Its streams generate behind 8,000 tokens each, at a quarter of a second a step: 20 s.
 TEST_F(DecoderSilenceTest, NeitherLongContextsNorLaterStreamsLengthenTheLimit) {
@@ -103,6 +144,35 @@ TEST_F(DecoderSilenceTest, NeitherLongContextsNorLaterStreamsLengthenTheLimit) {
   pass(seconds(1));
   EXPECT_EQ(streams_->group_of(late), std::nullopt) << "it waits for another worker";
   EXPECT_EQ(streams_->waiting_count(), 3U);
+}
+
+// Two streams were on a worker that died: each is to run alone. The first one does, and its worker
+// says nothing more. The other one waits for the worker that is well, though it has more to do.
+TEST_F(DecoderSilenceTest, AStreamThatIsToRunAloneDoesNotWaitForAWorkerThatIsLate) {
+  load(0);
+  const auto first = give();
+  const auto second = give();
+  load(1);
+  std::vector<StreamId> others;
+  for (int i = 0; i < 2; ++i) {
+    others.push_back(give());
+    EXPECT_EQ(streams_->group_of(others.back()), 1U);
+  }
+  processes_.groups[0].death = WorkerDeath{.reason = "signal 6 (Aborted)", .is_own_fault = true};
+  workers_->on_exit(0);
+  pass(milliseconds(0));
+  load(0);
+  streams_->settle();
+  EXPECT_EQ(streams_->group_of(first), 0U);
+  EXPECT_EQ(streams_->group_of(second), std::nullopt);
+  pass(seconds(16));
+  end_step(1);
+  const auto more = give();
+  EXPECT_EQ(streams_->group_of(more), std::nullopt) << "no place is given away before its turn";
+  for (const auto id : others) end_stream(id);
+  streams_->settle();
+  EXPECT_EQ(end_count_, 2);
+  EXPECT_EQ(streams_->group_of(second), 1U);
 }
 
 }  // namespace

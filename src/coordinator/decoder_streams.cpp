@@ -346,6 +346,12 @@ std::optional<std::size_t> DecoderStreams::place_for(const Stream& stream,
     if (count > 0 && (is_suspect(stream) || has_suspect(group))) continue;
     candidates.push_back({.group = i, .load = count});
   }
+  const auto is_late = [this](const PrefixCandidate& one) {
+    return parts_.workers.is_late(one.group);
+  };
+  if (!std::all_of(candidates.begin(), candidates.end(), is_late)) {
+    std::erase_if(candidates, is_late);
+  }
   const bool is_choice = candidates.size() > 1;
   return prefixes_.choose(candidates, is_choice ? keys_of(stream) : std::vector<PrefixKey>());
 }
@@ -392,9 +398,12 @@ bool DecoderStreams::has_suspect(const Group& group) const {
 
 std::optional<std::size_t> DecoderStreams::least_busy() const {
   std::optional<std::size_t> least;
+  const auto reluctance = [this](std::size_t group) {
+    return std::pair(parts_.workers.is_late(group), groups_[group].load());
+  };
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (!parts_.workers.takes_streams(i)) continue;
-    if (!least || groups_[i].load() < groups_[*least].load()) least = i;
+    if (!least || reluctance(i) < reluctance(*least)) least = i;
   }
   return least;
 }

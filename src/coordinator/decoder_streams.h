@@ -62,7 +62,8 @@ struct DecoderFleetEvents {
 /// depends on seed, choice and position alone.
 ///
 /// A stream goes to the worker that has the fewest, and of several such to the one that was given
-/// the longest beginning of it before. Where each has `streams_most`, it waits: flows have equal
+/// the longest beginning of it before; to one that is late, and so may be hung, only where no other
+/// has a place. Where each has `streams_most`, it waits: flows have equal
 /// shares, by the tokens of their prompts and replies (at most kReplyEstimate of one), and those of
 /// one flow keep their order. One that was lost has its turn again. A worker's death by its own
 /// fault is a strike against those that had got no token since they were given to it; one with a

@@ -58,6 +58,11 @@ bool DecoderWorkers::takes_streams(std::size_t group) const {
   return groups_[group].state == State::Ready && groups_[group].goal == GroupGoal::Serve;
 }
 
+bool DecoderWorkers::is_late(std::size_t group) const {
+  return takes_streams(group) && parts_.client.owed_count(group) > 0 &&
+         groups_[group].watch.is_late(parts_.clock.now(), options_.silence_most);
+}
+
 std::size_t DecoderWorkers::working_count() const {
   if (stop_by_) return 0;
   const auto count = std::count_if(groups_.begin(), groups_.end(), [](const Group& group) {

@@ -142,6 +142,8 @@ class DecoderWorkers final : public GroupProcessEvents {
   std::size_t count() const { return groups_.size(); }
   /// It is ready and to serve.
   bool takes_streams(std::size_t group) const;
+  /// It owes an answer and has been silent for so long that another one is the better choice.
+  bool is_late(std::size_t group) const;
   /// Those that take streams, or will before long as far as is known.
   std::size_t working_count() const;
   bool can_work() const { return working_count() > 0; }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kSlack = 10;
 constexpr Duration kLeast = std::chrono::seconds(20);
+constexpr int kLateShare = 4;
 // After so long without a step, weights may have been moved out of memory.
 constexpr Duration kIdleMost = std::chrono::minutes(1);
 
@@ -31,6 +32,10 @@ void StepWatch::start_over(TimePoint now) {
   if (now - since_ >= kIdleMost) is_warm_ = false;
   since_ = now;
   has_begun_before_ = true;
+}
+
+bool StepWatch::is_late(TimePoint now, Duration silence_most) const {
+  return now - since_ >= allowed(silence_most) / kLateShare;
 }
 
 Duration StepWatch::allowed(Duration silence_most) const {

@@ -43,6 +43,10 @@ class StepWatch {
   /// From then on it counts as hung.
   TimePoint until(Duration silence_most) const { return since_ + allowed(silence_most); }
 
+  /// It has been silent for a quarter of that: whoever has the choice gives a new stream to another
+  /// one.
+  bool is_late(TimePoint now, Duration silence_most) const;
+
  private:
   Duration allowed(Duration silence_most) const;
 

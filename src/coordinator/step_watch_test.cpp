@@ -98,5 +98,16 @@ TEST(StepWatch, TheFirstStepAfterAMinuteOfSilenceMayTakeAsLongAsTheFirstOfAll) {
   EXPECT_EQ(watch.until(kMost), at(seconds(68 + 40)));
 }
 
+TEST(StepWatch, AfterAQuarterOfTheLimitItIsLate) {
+  StepWatch watch;
+  watch.expect(at(seconds(0)), 8);
+  EXPECT_FALSE(watch.is_late(at(milliseconds(15'999)), kMost));
+  EXPECT_TRUE(watch.is_late(at(seconds(16)), kMost)) << "of 64 s";
+  do_step(watch, 8, seconds(20), seconds(1));
+  watch.expect(at(seconds(21)), 8);
+  EXPECT_FALSE(watch.is_late(at(milliseconds(25'999)), kMost));
+  EXPECT_TRUE(watch.is_late(at(seconds(26)), kMost)) << "of 20 s";
+}
+
 }  // namespace
 }  // namespace muster
