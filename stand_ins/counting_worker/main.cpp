@@ -153,8 +153,10 @@ class Counting {
       return send(MessageType::Failed, id,
                   encode(Failed{{ErrorKind::Internal, "told to fail this choice"}}));
     }
-    MUSTER_TRY(send(MessageType::Tokens, 0,
-                    encode(Tokens{.begun = {{id, cached_count(request)}}, .tokens = {}})));
+    const auto cached = cached_count(request);
+    const auto left = static_cast<std::uint32_t>(request.ids.size()) - cached;
+    if (left > 1) MUSTER_TRY(send(MessageType::StepBegun, 0, encode(StepBegun{left})));
+    MUSTER_TRY(send(MessageType::Tokens, 0, encode(Tokens{.begun = {{id, cached}}, .tokens = {}})));
     MUSTER_TRY(score(id, request));
     MUSTER_TRY(count(id, request));
     served_.push_back(std::move(request));
