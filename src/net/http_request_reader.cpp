@@ -72,6 +72,26 @@ bool has_line_led_by_blank(std::string_view lines) {
   return false;
 }
 
+bool is_hex_digit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+// Whether a chunk may begin with this, as far as it has come: behind another chunk the end of that
+// one's line, then digits, and behind them an extension or the end of the line. Beast looks at the
+// line only when all of it is here, and one that is none may never end.
+// Source: RFC 9112, section 7.1.
+bool may_begin_chunk(std::string_view line, bool is_first) {
+  if (!is_first) {
+    const auto end = line.substr(0, kLineEnd.size());
+    if (!kLineEnd.starts_with(end)) return false;
+    line.remove_prefix(end.size());
+  }
+  if (line.empty()) return true;
+  const auto* const behind = std::find_if_not(line.begin(), line.end(), is_hex_digit);
+  if (behind == line.begin()) return false;
+  return behind == line.end() || *behind == '\r' || *behind == ';' || is_blank(*behind);
+}
+
 /// Beast's grammar, straight into a HttpRequest.
 class RequestParser final : public http::basic_parser<true> {
  public:
@@ -79,6 +99,9 @@ class RequestParser final : public http::basic_parser<true> {
   std::optional<HttpResponse> refusal;  // what Beast takes and we do not
   bool expects_continue = false;
   std::size_t extension_bytes_left = 0;
+
+  // What comes next belongs to the line of a chunk, or to what follows that of the last one.
+  bool is_at_chunk() const { return is_header_done() && chunked() && chunk_bytes_left_ == 0; }
 
  private:
   void on_request_impl(http::verb /*method*/, Text method, Text target, int version,
@@ -171,13 +194,15 @@ class RequestParser final : public http::basic_parser<true> {
     return body.size();
   }
 
-  void on_chunk_header_impl(std::uint64_t /*size*/, Text extensions, Failure& error) override {
+  void on_chunk_header_impl(std::uint64_t size, Text extensions, Failure& error) override {
     error = {};
+    chunk_bytes_left_ = size;
     if (extensions.size() > extension_bytes_left) error = http::error::header_limit;
     extension_bytes_left -= std::min(extension_bytes_left, extensions.size());
   }
 
-  std::size_t on_chunk_body_impl(std::uint64_t /*left*/, Text body, Failure& error) override {
+  std::size_t on_chunk_body_impl(std::uint64_t left, Text body, Failure& error) override {
+    chunk_bytes_left_ = left - body.size();
     return on_body_impl(body, error);
   }
 
@@ -195,6 +220,7 @@ class RequestParser final : public http::basic_parser<true> {
   int host_count_ = 0;
   std::string authority_;  // of a target that is a whole address
   std::uint64_t announced_ = 0;
+  std::uint64_t chunk_bytes_left_ = 0;
 };
 
 }  // namespace
@@ -225,11 +251,12 @@ std::size_t HttpRequestReader::put_head(std::span<const char> bytes) {
 std::size_t HttpRequestReader::put_all(std::span<const char> bytes, bool is_head_only) {
   if (refusal_ || is_done() || bytes.empty()) return 0;
   auto& http = parser_->http;
+  const std::string_view text(bytes.data(), bytes.size());
   if (bytes.size() < kLastChunkBytes && http.is_header_done() && http.chunked() &&
       http.request.body.empty()) {
+    refuse_bad_chunk(text);
     return 0;  // all of them stay for the next call
   }
-  const std::string_view text(bytes.data(), bytes.size());
   std::size_t taken = 0;
   if (!parser_->has_begun) {
     // Some clients send an empty line behind a body. Source: RFC 9112, section 2.2.
@@ -241,6 +268,8 @@ std::size_t HttpRequestReader::put_all(std::span<const char> bytes, bool is_head
   // The parser stops after the head and after each chunk; it is asked until it wants more bytes.
   while (taken < bytes.size() && !http.is_done() && !(is_head_only && http.is_header_done())) {
     const bool is_of_head = !http.is_header_done();
+    refuse_bad_chunk(text.substr(taken));
+    if (refusal_) break;
     const auto size =
         http.put(boost::asio::const_buffer(bytes.data() + taken, bytes.size() - taken), error);
     // Of the head Beast takes whole lines.
@@ -262,6 +291,12 @@ std::size_t HttpRequestReader::put_all(std::span<const char> bytes, bool is_head
     refusal_ = refusal_of(http::error::header_limit, limits_);
   }
   return taken;
+}
+
+void HttpRequestReader::refuse_bad_chunk(std::string_view line) {
+  const auto& http = parser_->http;
+  if (!http.is_at_chunk() || may_begin_chunk(line, http.request.body.empty())) return;
+  refusal_ = refuse(400, "a chunk of the request's body does not begin with its length");
 }
 
 bool HttpRequestReader::is_head_done() const { return parser_->http.is_header_done(); }

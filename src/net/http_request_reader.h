@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "net/http_message.h"
 
@@ -64,6 +65,7 @@ class HttpRequestReader {
  private:
   struct Parser;
   std::size_t put_all(std::span<const char> bytes, bool is_head_only);
+  void refuse_bad_chunk(std::string_view line);
 
   std::unique_ptr<Parser> parser_;
   HttpLimits limits_;

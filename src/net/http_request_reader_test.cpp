@@ -274,6 +274,35 @@ TEST(HttpRequestReader, BoundsWhatStandsAroundTheBody) {
   }
 }
 
+// Such a line need never end; who waits for its end waits until the request is too late.
+// Source: RFC 9112, section 7.1.
+TEST(HttpRequestReader, RefusesABadLineOfAChunkBeforeItsEnd) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string bad :
+       {"z", "-1", "+1", " 1", ";", "\n", "\r\n", "1\n", "0x", "5g", "{}", "2\r\n{}x", "2\r\n{}\n",
+        "2\r\n{}\rx", "2\r\n{}\r\nz", "2\r\n{}\r\n\r\n"}) {
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{2}, std::size_t{1000}}) {
+      SCOPED_TRACE(bad + " in pieces of " + std::to_string(piece));
+      HttpRequestReader reader({});
+      feed(reader, head + bad, piece);
+      ASSERT_TRUE(reader.refusal());
+      EXPECT_EQ(reader.refusal()->status, 400) << reader.refusal()->body;
+      EXPECT_EQ(reader.put("2\r\n"), 0U) << "it takes nothing more";
+    }
+  }
+  for (const std::string good :
+       {"1", "aF", "0005", "5;", "5 ;a", "5\t", "5\r", "0", "0\r\nX", "1\r\n", "1\r\nz", "2\r\n{}",
+        "2\r\n{}\r", "2\r\n{}\r\n", "2\r\n{}\r\nB", "2\r\n{}\r\n0\r\n"}) {
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{2}, std::size_t{1000}}) {
+      SCOPED_TRACE(good + " in pieces of " + std::to_string(piece));
+      HttpRequestReader reader({});
+      feed(reader, head + good, piece);
+      EXPECT_FALSE(reader.refusal()) << reader.refusal()->body;
+      EXPECT_FALSE(reader.is_done());
+    }
+  }
+}
+
 // A field of three bytes costs two strings.
 TEST(HttpRequestReader, BoundsTheNumberOfHeaders) {
   for (const int count : {100, 101}) {
