@@ -144,15 +144,18 @@ Result<std::vector<std::uint32_t>> DecoderPrompts::ids_of(const GenerationCall& 
   }
   const auto scratch = tokenizer.make_scratch();
   const auto most = std::max(length_most, tokenizer.special_token_count() + 1);
-  std::vector<std::uint32_t> ids;
+  const auto read = [&](std::string_view prompt, bool adds_special_tokens) {
+    auto ids = tokenizer.encode_whole(prompt, most, adds_special_tokens, *scratch);
+    return ids ? *std::move(ids) : std::vector<std::uint32_t>(most);
+  };
   if (call.turns.empty()) {
-    tokenizer.encode(call.text, most, *scratch, ids);
+    auto ids = read(call.text, true);
     if (!ids.empty()) return ids;
     return Error{ErrorKind::InvalidArgument, "the prompt is empty: there is nothing to continue"};
   }
   // Special tokens are found in it and none are added, since templates write their own.
   const auto prompt = MUSTER_TRY(rendered(call, now_unix));
-  tokenizer.encode_content(prompt, most, *scratch, ids);
+  auto ids = read(prompt, false);
   if (!ids.empty()) return ids;
   return Error{ErrorKind::InvalidArgument, "the chat template makes nothing of these messages"};
 }

@@ -26,8 +26,8 @@ struct DecoderPrompts {
   std::optional<ChatTemplate> chat_template;
   std::string why_no_template;  // without one
 
-  /// The ids of what a call asks to be continued. Of a prompt that is longer than `length_most`
-  /// only the beginning is read: so many ids stand for all that are longer.
+  /// The ids of what a call asks to be continued. Of a prompt that is longer than `length_most` no
+  /// more is read than tells so: so many ids of any kind stand for all that are longer.
   ///
   /// Errors: InvalidArgument (the template's own refusal, a model without a template, nothing to
   /// continue), and those of ChatTemplate::render.

@@ -143,6 +143,20 @@ TEST_P(Oracle, LimitsOnlyCutTheEnd) {
   }
 }
 
+TEST_P(Oracle, AllIdsComeOrNoneWhereTheyAreTooMany) {
+  const auto tokenizer = Tokenizer::load(path());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  const auto scratch = (*tokenizer)->make_scratch();
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    SCOPED_TRACE(texts_[i]);
+    const Ids& whole = expected_[i].ids;
+    const auto count = static_cast<std::uint32_t>(whole.size());
+    ASSERT_EQ((*tokenizer)->encode_whole(texts_[i], count, true, *scratch), whole);
+    if (count == (*tokenizer)->special_token_count()) continue;
+    ASSERT_FALSE((*tokenizer)->encode_whole(texts_[i], count - 1, true, *scratch));
+  }
+}
+
 TEST_P(Oracle, PartsGiveWhatTheWholeGives) {
   const auto json = read_file(path());
   ASSERT_TRUE(json);

@@ -92,7 +92,20 @@ void TextPass::encode_part(std::string_view part, SegmentEdges edges, bool begin
   encode_words(text.substr(at), begins_text && at == 0);
 }
 
+// Whether so many bytes of words come to more ids than there is room for.
+bool TextPass::has_too_many(std::size_t bytes) const {
+  return token_bytes_most_ && bytes / *token_bytes_most_ > ids_end_ - ids_.size();
+}
+
 void TextPass::encode_words(std::string_view text, bool begins_text) {
+  if (is_full()) {
+    return;
+  }
+  const bool keeps_text = !parts_.pre_tokenizer || parts_.pre_tokenizer->keeps_text();
+  if (keeps_text && has_too_many(text.size())) {
+    is_surely_longer_ = true;
+    return;
+  }
   scratch_.pieces.reset(text, begins_text);
   if (parts_.pre_tokenizer && !text.empty()) {
     parts_.pre_tokenizer->split(scratch_.pieces);
@@ -107,6 +120,10 @@ void TextPass::encode_words(std::string_view text, bool begins_text) {
 
 void TextPass::encode_word(std::string_view word) {
   if (scratch_.words.append(word, ids_)) {
+    return;
+  }
+  if (has_too_many(word.size())) {
+    is_surely_longer_ = true;
     return;
   }
   const std::size_t begin = ids_.size();

@@ -123,6 +123,21 @@ Tokenizer::Encoded Tokenizer::encode_content(std::string_view text, std::uint32_
   return {static_cast<std::uint32_t>(ids.size() - begin), is_truncated};
 }
 
+std::optional<std::vector<TokenId>> Tokenizer::encode_whole(std::string_view text,
+                                                            std::uint32_t length_max,
+                                                            bool adds_special_tokens,
+                                                            Scratch& scratch) const {
+  MUSTER_CHECK(length_max >= special_token_count());
+  const PostProcessor none{};
+  const auto& special = adds_special_tokens ? parts_->described.post_processor : none;
+  std::vector<TokenId> ids(special.before);
+  TextPass pass(parts_->described, scratch, ids, length_max - special.after.size(), Beyond::IsTold);
+  pass.encode(text);
+  if (pass.is_full()) return std::nullopt;
+  append(ids, special.after);
+  return ids;
+}
+
 Tokenizer::EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view second,
                                               std::uint32_t length_max, Scratch& scratch,
                                               std::vector<TokenId>& ids) const {

@@ -62,6 +62,15 @@ class Tokenizer {
   Encoded encode_content(std::string_view text, std::uint32_t length_max, Scratch& scratch,
                          std::vector<TokenId>& ids) const;
 
+  /// All ids of `text`, with the special tokens around it or without. nullopt where they are more
+  /// than `length_max`: then no more is read than tells so, and a text that is far too long costs
+  /// a copy of it at most.
+  ///
+  /// length_max: at least `special_token_count()`.
+  std::optional<std::vector<TokenId>> encode_whole(std::string_view text, std::uint32_t length_max,
+                                                   bool adds_special_tokens,
+                                                   Scratch& scratch) const;
+
   struct EncodedPair {
     std::uint32_t token_count = 0;    // appended to `ids`
     std::uint32_t first_segment = 0;  // of these, those of segment 0: they come first

@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tokenizer/models/sentencepiece_text.h"
 #include "tokenizer/models/word_cache.h"
 #include "tokenizer/text_cut.h"
+#include "tokenizer/text_pass.h"
 
 namespace muster {
 namespace {
@@ -91,6 +96,58 @@ TEST(Tokenizer, AppendsToWhatIsThere) {
   EXPECT_EQ((*tokenizer)->encode("hello world", 3, *scratch, ids).token_count, 3U);
   EXPECT_EQ((*tokenizer)->encode("hello world", 9, *scratch, ids).token_count, 4U);
   EXPECT_EQ(ids, (Ids{99, 2, 4, 3, 2, 4, 5, 3}));
+}
+
+// "aa" is 257, "a" 256, and every byte has a token of six characters: no id stands for more bytes.
+std::unique_ptr<const Tokenizer> of_bytes(const std::string& pre_tokenizer) {
+  std::string vocabulary;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    vocabulary +=
+        '"' + byte_token(static_cast<std::uint8_t>(byte)) + "\":" + std::to_string(byte) + ',';
+  }
+  auto tokenizer = Tokenizer::parse("{" + pre_tokenizer +
+                                    R"("model":{"type":"BPE","byte_fallback":true,"vocab":{)" +
+                                    vocabulary + R"("a":256,"aa":257},"merges":["a a"]}})");
+  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
+  return *std::move(tokenizer);
+}
+
+TEST(Tokenizer, CutsNoWordThatHasTooManyIdsByItsLengthAlone) {
+  const auto tokenizer = of_bytes("");
+  const std::string text(6000, 'a');
+  const auto scratch = tokenizer->make_scratch();
+  // 6000 bytes are 1000 ids at least.
+  EXPECT_FALSE(tokenizer->encode_whole(text, 999, false, *scratch));
+  EXPECT_EQ(scratch->model.symbols.capacity(), 0U);
+  EXPECT_EQ(scratch->pieces.list().capacity(), 0U);
+  // They may be 1000, and are 3000.
+  EXPECT_FALSE(tokenizer->encode_whole(text, 1000, false, *scratch));
+  EXPECT_EQ(scratch->model.symbols.size(), 6000U);
+  EXPECT_FALSE(tokenizer->encode_whole(text, 2999, false, *scratch));
+  EXPECT_EQ(tokenizer->encode_whole(text, 3000, false, *scratch), Ids(3000, 257));
+  // Whoever wants the first ids gets them all the same.
+  Ids ids;
+  EXPECT_TRUE(tokenizer->encode_content(text, 2, *scratch, ids).is_truncated);
+  EXPECT_EQ(ids, (Ids{257, 257}));
+}
+
+TEST(Tokenizer, SplitsNoTextThatHasTooManyIdsByItsLengthAlone) {
+  const auto split_at = [](const std::string& delimiter, const std::string& behavior) {
+    return R"("pre_tokenizer":{"type":"Split","pattern":{"String":")" + delimiter +
+           R"("},"behavior":")" + behavior + R"(","invert":false},)";
+  };
+  const std::string text(6000, 'a');
+  const auto keeping = of_bytes(split_at("a", "Isolated"));
+  const auto scratch = keeping->make_scratch();
+  EXPECT_FALSE(keeping->encode_whole(text, 999, false, *scratch));
+  EXPECT_EQ(scratch->pieces.list().capacity(), 0U);
+  EXPECT_EQ(keeping->encode_whole(text, 6000, false, *scratch), Ids(6000, 256));
+  // What is taken out of a text has no ids, however long it is, and a word is looked at alone.
+  const auto removing = of_bytes(split_at("b", "Removed"));
+  const auto other = removing->make_scratch();
+  EXPECT_EQ(removing->encode_whole(std::string(6000, 'b') + 'a', 5, false, *other), Ids{256});
+  EXPECT_FALSE(removing->encode_whole(text, 999, false, *other));
+  EXPECT_LT(other->model.symbols.capacity(), 1000U);
 }
 
 TEST(Tokenizer, DecodesWithAndWithoutSpecialTokens) {

@@ -81,6 +81,16 @@ class Bpe final : public Model {
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
 
+  // Where nothing is unknown each id comes of a token's own text, or of a byte.
+  std::optional<std::size_t> token_bytes_most() const override {
+    const auto& of_bytes = options_.reads_bytes ? byte_ids_ : fallback_ids_;
+    if (!std::all_of(of_bytes.begin(), of_bytes.end(),
+                     [](const auto& id) { return id.has_value(); })) {
+      return std::nullopt;
+    }
+    return options_.reads_bytes ? byte_tokens_.size_max() : vocabulary_.table().size_max();
+  }
+
  private:
   static void add_symbol(TokenId id, std::vector<Symbol>& symbols) {
     const auto index = static_cast<std::int64_t>(symbols.size());

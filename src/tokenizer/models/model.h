@@ -51,6 +51,10 @@ class Model {
                         std::vector<TokenId>& ids) const = 0;
 
   virtual const Vocabulary& vocabulary() const = 0;
+
+  /// Bytes of a word that one id stands for, at most; nullopt: there is no bound, since one unknown
+  /// token may stand for many characters, or characters may be lost.
+  virtual std::optional<std::size_t> token_bytes_most() const { return std::nullopt; }
 };
 
 /// Longest token first, from left to right; a word that cannot be cut is one unknown token.

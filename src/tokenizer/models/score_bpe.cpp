@@ -18,6 +18,8 @@
 namespace muster {
 namespace {
 
+constexpr std::size_t kCharacterBytesMost = 4;  // in UTF-8
+
 /// A span of the word with its neighbours.
 struct Span {
   std::size_t begin = 0;
@@ -117,6 +119,11 @@ class ScoreBpe final : public Model {
   }
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
+
+  // What is no token is one character.
+  std::optional<std::size_t> token_bytes_most() const override {
+    return std::max(vocabulary_.table().size_max(), kCharacterBytesMost);
+  }
 
  private:
   void add_bytes(std::string_view text, std::vector<TokenId>& ids) const {

@@ -31,6 +31,8 @@ class MarkRunPreTokenizer final : public PreTokenizer {
     return place == CutPlace::Space && spaces_are_marks_ ? CutEffect::Separates : CutEffect::Unsafe;
   }
 
+  bool keeps_text() const override { return true; }
+
  private:
   /// The first run of marks behind the word that begins at `begin`, with marks or without.
   std::size_t run_begin(std::string_view text, std::size_t begin) const {

@@ -44,6 +44,8 @@ class MetaspacePreTokenizer final : public PreTokenizer {
                                                         : CutEffect::Transparent;
   }
 
+  bool keeps_text() const override { return !options_.replacement.empty(); }
+
   std::string_view text_start_mark() const override {
     return options_.prepend == MetaspacePrepend::First ? std::string_view(options_.replacement)
                                                        : std::string_view();

@@ -88,6 +88,8 @@ class ClassPreTokenizer final : public PreTokenizer {
     return removes_space ? CutEffect::Separates : CutEffect::Transparent;
   }
 
+  bool keeps_text() const override { return behavior_ != DelimiterBehavior::Removed; }
+
  private:
   const CharacterClass delimiter_;
   const DelimiterBehavior behavior_;
@@ -205,6 +207,7 @@ class KnownPreTokenizer final : public PreTokenizer {
   }
 
   CutEffect cut_effect(CutPlace) const override { return CutEffect::Separates; }
+  bool keeps_text() const override { return true; }
 
  private:
   const KnownPattern pattern_;
@@ -239,6 +242,8 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
     }
     return options_.use_regex ? CutEffect::Separates : CutEffect::Transparent;
   }
+
+  bool keeps_text() const override { return true; }
 
  private:
   static bool lacks_space(const Pieces& pieces) {
@@ -278,6 +283,7 @@ class SplitPreTokenizer final : public PreTokenizer {
   }
 
   CutEffect cut_effect(CutPlace) const override { return CutEffect::Unsafe; }
+  bool keeps_text() const override { return options_.behavior != DelimiterBehavior::Removed; }
 
  private:
   const Regex pattern_;
@@ -306,6 +312,11 @@ class PreTokenizerSequence final : public PreTokenizer {
       effect = std::max(effect, step->cut_effect(place));
     }
     return effect;
+  }
+
+  bool keeps_text() const override {
+    return std::all_of(steps_.begin(), steps_.end(),
+                       [](const auto& step) { return step->keeps_text(); });
   }
 
   std::string_view text_start_mark() const override {

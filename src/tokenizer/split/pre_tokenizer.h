@@ -101,6 +101,9 @@ class PreTokenizer {
   /// The mark that it puts before the first word of a text and no other; empty if it does not.
   virtual std::string_view text_start_mark() const { return {}; }
 
+  /// Whether the words together have no fewer bytes than the text: nothing of it is lost.
+  virtual bool keeps_text() const { return false; }
+
   /// Whether a word ends at every white space, whatever comes before or behind.
   virtual bool removes_space() const { return false; }
 };
