@@ -225,6 +225,16 @@ TEST_F(ClientApisTest, OllamaListsAndShowsWhatIsServed) {
   ASSERT_EQ(tags.size(), 1U);
   EXPECT_EQ(tags[0]["model"], "tiny");
   EXPECT_EQ(tags[0]["details"]["quantization_level"], "F32");
+  const Json loaded = json(get("/api/ps"))["models"];
+  ASSERT_EQ(loaded.size(), 1U);
+  EXPECT_EQ(loaded[0]["name"], "tiny");
+  EXPECT_EQ(loaded[0]["model"], "tiny");
+  EXPECT_EQ(loaded[0]["digest"], tags[0]["digest"]);
+  EXPECT_EQ(loaded[0]["details"], tags[0]["details"]);
+  EXPECT_TRUE(loaded[0]["context_length"].is_number_unsigned());
+  for (const char* unknown_field : {"size", "size_vram", "expires_at"}) {
+    EXPECT_FALSE(loaded[0].contains(unknown_field)) << unknown_field;
+  }
   const Json shown = json(post("/api/show", R"({"model":"tiny"})"));
   EXPECT_EQ(shown["capabilities"], Json{"embedding"});
   EXPECT_EQ(shown["model_info"]["bert.embedding_length"], 32);

@@ -35,6 +35,7 @@ void tei_info(const ExchangePtr& exchange);
 void ollama_embed(const ExchangePtr& exchange);
 void ollama_embeddings(const ExchangePtr& exchange);
 void ollama_tags(const ExchangePtr& exchange);
+void ollama_ps(const ExchangePtr& exchange);
 void ollama_show(const ExchangePtr& exchange);
 void ollama_version(const ExchangePtr& exchange);
 

@@ -1,6 +1,7 @@
 // Replies as Ollama's clients ask for them, from a decoder that counts (stand_ins/counting_worker).
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "server/generation_fixture.h"
+#include "serving/decoder_memory.h"
 
 namespace muster {
 namespace {
@@ -292,6 +294,16 @@ TEST_F(OllamaReplies, ADecoderIsListedAndShown) {
   EXPECT_EQ(listed["model"], "chat");
   EXPECT_EQ(listed["details"]["family"], "llama");
   EXPECT_EQ(listed["details"]["format"], "safetensors");
+  const Json loaded = json(get("/api/ps"))["models"][1];
+  EXPECT_EQ(loaded["name"], "chat");
+  EXPECT_EQ(loaded["details"], listed["details"]);
+  EXPECT_EQ(loaded["context_length"], 100);
+  EXPECT_EQ(loaded["size_vram"], 0) << "decoders are on CPUs";
+  const auto demand = decoder_demand(folder_ / "counting", DecoderPrecision::Own, 128);
+  ASSERT_TRUE(demand) << demand.error().message;
+  EXPECT_GE(loaded["size"].get<std::uint64_t>(), demand->total()) << "keys and values come on top";
+  EXPECT_FALSE(loaded.contains("digest"));
+  EXPECT_FALSE(loaded.contains("expires_at"));
   const Json shown = json(post("/api/show", R"({"model":"chat:latest"})"));
   EXPECT_EQ(shown["capabilities"], Json{"completion"});
   EXPECT_EQ(shown["model_info"]["llama.context_length"], 100);

@@ -49,6 +49,31 @@ Json listed_json(const ServedDecoderStatus& model) {
           {"details", details_json(model)}};
 }
 
+// What vectors take on a device is not known, and no model is unloaded for want of requests.
+Json loaded_json(const ServedModelStatus& model) {
+  return {{"name", model.name},
+          {"model", model.name},
+          {"digest", model.hash},
+          {"details", details_json(model)},
+          {"context_length", model.length_max}};
+}
+
+// Its workers are on CPUs alone, each with memory of its own.
+Json loaded_json(const ServedDecoderStatus& model) {
+  Json loaded{{"name", model.name},
+              {"model", model.name},
+              {"details", details_json(model)},
+              {"size_vram", 0},
+              {"context_length", model.length_max}};
+  const auto worker_count =
+      std::count_if(model.devices.begin(), model.devices.end(),
+                    [](const auto& device) { return device.state == GroupState::Ready; });
+  if (model.planned_bytes > 0) {
+    loaded["size"] = model.planned_bytes * static_cast<std::uint64_t>(worker_count);
+  }
+  return loaded;
+}
+
 Json shown_json(const ServedDecoderStatus& model) {
   const std::string family(decoder_family_name(model.family));
   return {{"details", details_json(model)},
@@ -128,6 +153,17 @@ void ollama_tags(const ExchangePtr& exchange) {
   }
   for (const auto& model : exchange->state().generation.models()) {
     if (model.state == ModelState::Ready) list.push_back(listed_json(model));
+  }
+  exchange->answer(200, {{"models", std::move(list)}});
+}
+
+void ollama_ps(const ExchangePtr& exchange) {
+  Json list = Json::array();
+  for (const auto& model : exchange->state().service.models()) {
+    if (model.state == ModelState::Ready) list.push_back(loaded_json(model));
+  }
+  for (const auto& model : exchange->state().generation.models()) {
+    if (model.state == ModelState::Ready) list.push_back(loaded_json(model));
   }
   exchange->answer(200, {{"models", std::move(list)}});
 }

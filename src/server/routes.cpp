@@ -69,6 +69,7 @@ constexpr std::array kRoutes{
           ErrorForm::Ollama},
     Route{"POST", "/api/chat", RouteScope::Embed, ollama_chat, RouteKind::Reply, ErrorForm::Ollama},
     Route{"GET", "/api/tags", RouteScope::Embed, ollama_tags, RouteKind::Plain, ErrorForm::Ollama},
+    Route{"GET", "/api/ps", RouteScope::Embed, ollama_ps, RouteKind::Plain, ErrorForm::Ollama},
     Route{"POST", "/api/show", RouteScope::Embed, ollama_show, RouteKind::Plain, ErrorForm::Ollama},
     Route{"GET", "/api/version", RouteScope::Open, ollama_version, RouteKind::Plain,
           ErrorForm::Ollama},

@@ -114,7 +114,8 @@ struct ServedDecoderStatus {
   DecoderFamily family = DecoderFamily::Llama;
   bool has_chat_template = false;
   DecoderPrecision precision = DecoderPrecision::Own;
-  std::string decoder_class = {};  // empty: no device has had it yet
+  std::string decoder_class = {};   // empty: no device has had it yet
+  std::uint64_t planned_bytes = 0;  // of memory, each worker; 0: not known
   double created_unix_seconds = 0;
   std::uint64_t request_count = 0, prompt_token_count = 0, reply_token_count = 0;
   /// The worker on one device.

@@ -183,6 +183,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
                              .has_chat_template = prompts->chat_template.has_value(),
                              .precision = precision,
                              .decoder_class = fleet->decoder_class(),
+                             .planned_bytes = planned_bytes,
                              .created_unix_seconds = created_unix_seconds,
                              .request_count = request_count,
                              .prompt_token_count = prompt_token_count,
