@@ -76,9 +76,9 @@ void add_caller_fields(std::vector<BodyField>& fields, CallOptions& options, boo
                     }});
 }
 
-BodyField flag_field(std::string_view name, bool& into) {
-  return {name, [name, &into](JsonValue& value) -> ApiStatus {
-            into = MUSTER_TRY(read_bool(value, name));
+BodyField flag_field(std::string_view place, bool& into) {
+  return {key_of(place), [place, &into](JsonValue& value) -> ApiStatus {
+            into = MUSTER_TRY(read_bool(value, place));
             return Done{};
           }};
 }
@@ -91,7 +91,7 @@ BodyField name_field(std::string_view name, std::string& into) {
 }
 
 BodyField none_field(std::string_view place) {
-  return {place.substr(place.rfind('.') + 1),
+  return {key_of(place),
           [place](JsonValue& /*value*/) -> ApiStatus { return unsupported_value(place, "null"); }};
 }
 

@@ -28,8 +28,8 @@ void add_caller_fields(std::vector<BodyField>& fields, CallOptions& options, boo
                        Duration deadline_most);
 
 /// A field that is a flag, and one that is a name of at most `kNameBytesMost` bytes. They write
-/// into `into`, which must outlive the list.
-BodyField flag_field(std::string_view name, bool& into);
+/// into `into`, which must outlive the list. `place`: as `none_field` has it.
+BodyField flag_field(std::string_view place, bool& into);
 BodyField name_field(std::string_view name, std::string& into);
 /// A field that clients send and that nothing here does: taken as null alone. `place` is its name,
 /// where it belongs to an object with that object's before a dot.

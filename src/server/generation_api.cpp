@@ -166,7 +166,8 @@ ApiStatus take_choices(const ChoiceFields& given, bool is_stream, GenerationCall
 
 ApiStatus read_stream_options(JsonValue& value, GenerationRequest& request, bool& has_options) {
   has_options = true;
-  const std::array<BodyField, 1> fields{flag_field("include_usage", request.includes_usage)};
+  const std::array<BodyField, 1> fields{
+      flag_field("stream_options.include_usage", request.includes_usage)};
   return read_object(value, "stream_options", fields);
 }
 
@@ -179,14 +180,15 @@ void add_sampling_fields(std::vector<BodyField>& fields, const GenerationLimits&
   fields.push_back(number_field("presence_penalty", {-2, 2}, sampling.presence_penalty));
   fields.push_back(number_field("frequency_penalty", {-2, 2}, sampling.frequency_penalty));
   fields.push_back(number_field("repetition_penalty", {1e-3, 1e3}, sampling.repetition_penalty));
-  fields.push_back(
-      {"top_k", [&sampling](JsonValue& value) { return read_top_k(value, sampling.top_k); }});
-  fields.push_back({"seed", [&seed](JsonValue& value) { return read_seed(value, seed); }});
+  fields.push_back({"top_k", [&sampling](JsonValue& value) {
+                      return read_top_k(value, "top_k", sampling.top_k);
+                    }});
+  fields.push_back({"seed", [&seed](JsonValue& value) { return read_seed(value, "seed", seed); }});
   fields.push_back({"logit_bias", [&limits, &sampling](JsonValue& value) {
                       return read_biases(value, limits.biases_most, sampling);
                     }});
   fields.push_back({"stop", [&limits, &call](JsonValue& value) {
-                      return read_stops(value, limits, call.stops);
+                      return read_stops(value, "stop", limits, call.stops);
                     }});
   fields.push_back(flag_field("ignore_eos", call.ignores_stop_ids));
 }

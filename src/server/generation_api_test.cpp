@@ -240,6 +240,17 @@ TEST(GenerationApi, EachFaultIsNamed) {
             "logit_bias: Invalid 'logit_bias': 5 is given twice.");
   EXPECT_EQ(refused(R"(,"stream_options":{"include_usage":true})"),
             "stream_options: Invalid 'stream_options': only a stream has options; set 'stream'.");
+  EXPECT_EQ(refused(R"(,"stream":true,"stream_options":{"include_usage":1})"),
+            "stream_options.include_usage: Invalid type for 'stream_options.include_usage': "
+            "expected a boolean, but got a number instead.");
+  EXPECT_EQ(refused(R"(,"stream":true,"stream_options":{"include_usages":true})"),
+            "stream_options.include_usages: Unrecognized request argument supplied: "
+            "stream_options.include_usages; did you mean stream_options.include_usage?");
+  for (const char* seed : {"1e30", "18446744073709551616", "-1e19", "0.5"}) {
+    EXPECT_EQ(refused(R"(,"seed":)" + std::string(seed)),
+              "seed: Invalid 'seed': expected an integer from -2^63 to 2^64 - 1.")
+        << seed;
+  }
   EXPECT_EQ(refused(R"(,"max_tokens":1,"max_completion_tokens":2)"),
             "max_tokens: Invalid 'max_tokens': 'max_completion_tokens' says another number.");
   EXPECT_TRUE(refused(R"(,"functions":[])")
@@ -303,6 +314,11 @@ TEST(GenerationApi, EachFaultOfAMessageIsNamed) {
   EXPECT_EQ(refused(R"([{"role":"tool","content":"x"}])"),
             "messages.role: Unsupported 'messages.role': expected 'system', 'developer', 'user' or "
             "'assistant'.");
+  EXPECT_EQ(refused(R"([{"role":"user","role":"user","content":"x"}])"),
+            "messages.role: 'messages.role' is given twice.");
+  EXPECT_EQ(refused(R"([{"rol":"user"}])"),
+            "messages.rol: Unrecognized request argument supplied: messages.rol; did you mean "
+            "messages.role?");
   EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"text"}]}])"),
             "messages.content.text: Missing required parameter: 'messages.content.text'.");
   EXPECT_EQ(refused(R"([{"role":"user","content":[{"type":"image_url"}]}])"),

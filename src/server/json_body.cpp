@@ -41,32 +41,39 @@ std::string_view type_name(simdjson::ondemand::json_type type) {
   return "something else";
 }
 
-ApiError unknown_field(std::string_view name, std::span<const BodyField> fields) {
+// What messages call a field of the object that stands at `path`; empty: the body.
+std::string place_of(std::string_view path, std::string_view name) {
+  return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
+}
+
+ApiError unknown_field(std::string_view path, std::string_view name,
+                       std::span<const BodyField> fields) {
   constexpr std::size_t kShownMost = 100;  // bytes of a name that a client made up
   std::vector<std::string> known;
   known.reserve(fields.size());
   for (const BodyField& field : fields) known.emplace_back(field.name);
-  std::string message =
-      fmt::format("Unrecognized request argument supplied: {}", name.substr(0, kShownMost));
+  const auto place = place_of(path, name.substr(0, kShownMost));
+  std::string message = fmt::format("Unrecognized request argument supplied: {}", place);
   if (const auto nearest = nearest_name(name.substr(0, kShownMost), known)) {
-    message += fmt::format("; did you mean {}?", *nearest);
+    message += fmt::format("; did you mean {}?", place_of(path, *nearest));
   }
-  return wrong_field(name.substr(0, kShownMost), "unknown_parameter", std::move(message));
+  return wrong_field(place, "unknown_parameter", std::move(message));
 }
 
 // The name is unescaped before it is compared, so that no spelling of a field slips past the check
 // for duplicates. simdjson leaves half of a surrogate pair in a name as bytes that are no UTF-8;
 // messages quote names, so these are refused here.
-ApiStatus read_field(simdjson::ondemand::field& field, std::span<const BodyField> fields,
-                     std::bitset<kFieldsMost>& seen) {
+ApiStatus read_field(simdjson::ondemand::field& field, std::string_view path,
+                     std::span<const BodyField> fields, std::bitset<kFieldsMost>& seen) {
   std::string_view name;
   if (const auto fault = field.unescaped_key().get(name)) return broken_json(fault);
   if (invalid_utf8_at(name)) return broken_json(simdjson::STRING_ERROR);
   std::size_t index = 0;
   while (index < fields.size() && fields[index].name != name) ++index;
-  if (index == fields.size()) return unknown_field(name, fields);
+  if (index == fields.size()) return unknown_field(path, name, fields);
   if (seen[index]) {
-    return wrong_field(name, "duplicate_parameter", fmt::format("'{}' is given twice.", name));
+    const auto place = place_of(path, name);
+    return wrong_field(place, "duplicate_parameter", fmt::format("'{}' is given twice.", place));
   }
   seen[index] = true;
   JsonValue value = field.value();
@@ -76,13 +83,14 @@ ApiStatus read_field(simdjson::ondemand::field& field, std::span<const BodyField
   return fields[index].read(value);
 }
 
-ApiStatus read_fields(simdjson::ondemand::object& object, std::span<const BodyField> fields) {
+ApiStatus read_fields(simdjson::ondemand::object& object, std::string_view path,
+                      std::span<const BodyField> fields) {
   MUSTER_CHECK(fields.size() <= kFieldsMost);
   std::bitset<kFieldsMost> seen;
   for (auto item : object) {
     simdjson::ondemand::field field;
     if (const auto fault = std::move(item).get(field)) return broken_json(fault);
-    MUSTER_TRY(read_field(field, fields, seen));
+    MUSTER_TRY(read_field(field, path, fields, seen));
   }
   return Done{};
 }
@@ -114,6 +122,8 @@ class KeptParser {
 
 }  // namespace
 
+std::string_view key_of(std::string_view place) { return place.substr(place.rfind('.') + 1); }
+
 ApiError broken_json(simdjson::error_code code) {
   return {.status = 400,
           .message = fmt::format("We could not parse the JSON body of your request: {}",
@@ -141,7 +151,7 @@ ApiStatus read_body(std::string body, std::span<const BodyField> fields) {
     if (fault != simdjson::INCORRECT_TYPE) return broken_json(fault);
     return ApiError{.status = 400, .message = "The body of your request must be a JSON object."};
   }
-  MUSTER_TRY(read_fields(object, fields));
+  MUSTER_TRY(read_fields(object, {}, fields));
   if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
     return broken_json(simdjson::TRAILING_CONTENT);
   }
@@ -154,7 +164,7 @@ ApiStatus read_object(JsonValue& value, std::string_view name, std::span<const B
     if (fault != simdjson::INCORRECT_TYPE) return broken_json(fault);
     return wrong_type(value, name, "an object");
   }
-  return read_fields(object, fields);
+  return read_fields(object, name, fields);
 }
 
 ApiResult<std::string> read_text(JsonValue& value, std::string_view name,

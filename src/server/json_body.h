@@ -47,6 +47,9 @@ struct BodyField {
   FieldReader read;
 };
 
+/// The name of a field by its place: `role` of `messages.role`. Valid as long as the place.
+std::string_view key_of(std::string_view place);
+
 /// Reads a body that must be one JSON object, field by field, and stops at the first fault: what
 /// comes after it costs nothing. A field that is not listed, or comes twice, is refused; null for a
 /// field is as if it were not there. No value is skipped, so nesting has no depth to bound.
@@ -55,7 +58,8 @@ struct BodyField {
 /// Errors: 400 as OpenAI words them. Threads: pure.
 ApiStatus read_body(std::string body, std::span<const BodyField> fields);
 
-/// The same for a value that must be an object: `name` is its own, for messages.
+/// The same for a value that must be an object: `name` is its own, and messages put it before the
+/// name of a field.
 ApiStatus read_object(JsonValue& value, std::string_view name, std::span<const BodyField> fields);
 
 /// The value as text; one with half of a surrogate pair is refused. Errors: 400.

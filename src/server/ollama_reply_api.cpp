@@ -46,38 +46,42 @@ ApiResult<json_type> type_of(JsonValue& value) {
 }
 
 // An option that changes nothing: of how Ollama runs a model.
-BodyField idle_number(std::string_view name) {
-  return {name, [name](JsonValue& value) -> ApiStatus {
+BodyField idle_number(std::string_view place) {
+  return {key_of(place), [place](JsonValue& value) -> ApiStatus {
             if (MUSTER_TRY(type_of(value)) == json_type::number) return Done{};
-            return wrong_type(value, name, "a number");
+            return wrong_type(value, place, "a number");
           }};
 }
 
-BodyField idle_flag(std::string_view name) {
-  return {name, [name](JsonValue& value) -> ApiStatus {
-            MUSTER_TRY(read_bool(value, name));
+BodyField idle_flag(std::string_view place) {
+  return {key_of(place), [place](JsonValue& value) -> ApiStatus {
+            MUSTER_TRY(read_bool(value, place));
             return Done{};
           }};
 }
 
 // One that asks for nothing with one value: `mirostat` with 0.
-BodyField only_number(std::string_view name, double neutral) {
-  return {name, [name, neutral](JsonValue& value) -> ApiStatus {
+BodyField only_number(std::string_view place, double neutral) {
+  return {key_of(place), [place, neutral](JsonValue& value) -> ApiStatus {
             if (MUSTER_TRY(type_of(value)) != json_type::number) {
-              return wrong_type(value, name, "a number");
+              return wrong_type(value, place, "a number");
             }
             double number = 0;
             const bool is_read = value.get_double().get(number) == simdjson::SUCCESS;
             if (is_read && number == neutral) return Done{};
-            return unsupported_value(name, fmt::format("{}", neutral));
+            return unsupported_value(place, fmt::format("{}", neutral));
           }};
 }
+
+constexpr std::string_view kNumPredict = "options.num_predict";
+constexpr std::string_view kRepeatLastN = "options.repeat_last_n";
+constexpr std::string_view kPenalizeNewline = "options.penalize_newline";
 
 // -1 goes on until the reply ends, and -2 until the context is full: what comes first ends both.
 ApiStatus read_num_predict(JsonValue& value, std::uint32_t most,
                            std::optional<std::uint32_t>& limit) {
   const auto number = whole_number(value);
-  if (!number) MUSTER_TRY(read_number(value, "num_predict", -2, most));  // what is no number at all
+  if (!number) MUSTER_TRY(read_number(value, kNumPredict, -2, most));  // what is no number at all
   if (number && number->is_negative && number->magnitude <= 2) {
     limit.reset();
     return Done{};
@@ -86,27 +90,26 @@ ApiStatus read_num_predict(JsonValue& value, std::uint32_t most,
     limit = static_cast<std::uint32_t>(number->magnitude);
     return Done{};
   }
-  return wrong_field("num_predict", "invalid_value",
-                     fmt::format("Invalid 'num_predict': expected an integer from 1 to {}, or -1 "
+  return wrong_field(kNumPredict, "invalid_value",
+                     fmt::format("Invalid '{}': expected an integer from 1 to {}, or -1 "
                                  "for a reply until its end.",
-                                 with_thousands(most)));
+                                 kNumPredict, with_thousands(most)));
 }
 
 ApiStatus read_ollama_seed(JsonValue& value, std::optional<std::uint64_t>& seed) {
-  const auto number = whole_number(value);
-  if (!number) MUSTER_TRY(read_integer(value, "seed", 0, UINT64_MAX));  // why not
-  const bool is_drawn = number->is_negative && number->magnitude == 1;
+  const auto number = MUSTER_TRY(read_seed_number(value, "options.seed"));
+  const bool is_drawn = number.is_negative && number.magnitude == 1;
   if (is_drawn) return Done{};
-  seed = number->is_negative ? 0 - number->magnitude : number->magnitude;
+  seed = number.is_negative ? 0 - number.magnitude : number.magnitude;
   return Done{};
 }
 
 // Penalties are of all tokens here; a window is not looked through.
 ApiStatus read_repeat_last_n(JsonValue& value, bool& has_no_penalties) {
   const auto number = whole_number(value);
-  if (!number) MUSTER_TRY(read_number(value, "repeat_last_n", -1, 0));  // what is no number at all
+  if (!number) MUSTER_TRY(read_number(value, kRepeatLastN, -1, 0));  // what is no number at all
   if (!number || number->magnitude > (number->is_negative ? 1U : 0U)) {
-    return unsupported_value("repeat_last_n", "-1, for all tokens, or 0, for no penalties");
+    return unsupported_value(kRepeatLastN, "-1, for all tokens, or 0, for no penalties");
   }
   has_no_penalties = number->magnitude == 0;
   return Done{};
@@ -118,18 +121,20 @@ void add_sampling_options(std::vector<BodyField>& fields, const GenerationLimits
   fields.push_back({"num_predict", [&limits, &call](JsonValue& value) {
                       return read_num_predict(value, limits.tokens_most, call.token_limit);
                     }});
-  fields.push_back(number_field("temperature", {0, 2}, sampling.temperature));
-  fields.push_back(number_field("top_p", {0, 1}, sampling.top_p));
-  fields.push_back(number_field("min_p", {0, 1}, sampling.min_p));
-  fields.push_back(number_field("repeat_penalty", {1e-3, 1e3}, sampling.repetition_penalty));
-  fields.push_back(number_field("presence_penalty", {-2, 2}, sampling.presence_penalty));
-  fields.push_back(number_field("frequency_penalty", {-2, 2}, sampling.frequency_penalty));
+  fields.push_back(number_field("options.temperature", {0, 2}, sampling.temperature));
+  fields.push_back(number_field("options.top_p", {0, 1}, sampling.top_p));
+  fields.push_back(number_field("options.min_p", {0, 1}, sampling.min_p));
   fields.push_back(
-      {"top_k", [&sampling](JsonValue& value) { return read_top_k(value, sampling.top_k); }});
+      number_field("options.repeat_penalty", {1e-3, 1e3}, sampling.repetition_penalty));
+  fields.push_back(number_field("options.presence_penalty", {-2, 2}, sampling.presence_penalty));
+  fields.push_back(number_field("options.frequency_penalty", {-2, 2}, sampling.frequency_penalty));
+  fields.push_back({"top_k", [&sampling](JsonValue& value) {
+                      return read_top_k(value, "options.top_k", sampling.top_k);
+                    }});
   fields.push_back(
       {"seed", [&given](JsonValue& value) { return read_ollama_seed(value, given.seed); }});
   fields.push_back({"stop", [&limits, &call](JsonValue& value) {
-                      return read_stops(value, limits, call.stops);
+                      return read_stops(value, "options.stop", limits, call.stops);
                     }});
   fields.push_back({"repeat_last_n", [&given](JsonValue& value) {
                       return read_repeat_last_n(value, given.has_no_penalties);
@@ -138,23 +143,25 @@ void add_sampling_options(std::vector<BodyField>& fields, const GenerationLimits
 
 // What chooses tokens in ways that are not done here, and what is about Ollama's own runtime.
 void add_other_options(std::vector<BodyField>& fields) {
-  fields.push_back(only_number("mirostat", 0));
-  fields.push_back(idle_number("mirostat_tau"));  // of `mirostat` alone
-  fields.push_back(idle_number("mirostat_eta"));
-  fields.push_back(only_number("typical_p", 1));
-  fields.push_back(only_number("tfs_z", 1));
+  fields.push_back(only_number("options.mirostat", 0));
+  fields.push_back(idle_number("options.mirostat_tau"));  // of `mirostat` alone
+  fields.push_back(idle_number("options.mirostat_eta"));
+  fields.push_back(only_number("options.typical_p", 1));
+  fields.push_back(only_number("options.tfs_z", 1));
   fields.push_back({"penalize_newline", [](JsonValue& value) -> ApiStatus {
-                      if (MUSTER_TRY(read_bool(value, "penalize_newline"))) return Done{};
-                      return unsupported_value("penalize_newline", "true");
+                      if (MUSTER_TRY(read_bool(value, kPenalizeNewline))) return Done{};
+                      return unsupported_value(kPenalizeNewline, "true");
                     }});
-  fields.push_back(only_false("vocab_only"));
-  fields.push_back(only_false("embedding_only"));
+  fields.push_back(only_false("options.vocab_only"));
+  fields.push_back(only_false("options.embedding_only"));
   for (const std::string_view name :
-       {"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "num_keep"}) {
+       {"options.num_ctx", "options.num_batch", "options.num_gpu", "options.main_gpu",
+        "options.num_thread", "options.num_keep"}) {
     fields.push_back(idle_number(name));
   }
   for (const std::string_view name :
-       {"numa", "low_vram", "f16_kv", "use_mmap", "use_mlock", "logits_all"}) {
+       {"options.numa", "options.low_vram", "options.f16_kv", "options.use_mmap",
+        "options.use_mlock", "options.logits_all"}) {
     fields.push_back(idle_flag(name));
   }
 }
@@ -204,10 +211,10 @@ ApiStatus read_think(JsonValue& value, std::optional<bool>& thinks) {
 ApiStatus read_turn(JsonValue& value, const GenerationLimits& limits, ChatTurn& turn) {
   bool has_content = false;
   const std::array<BodyField, 6> fields{
-      empty_list_field("images"),
-      empty_list_field("tool_calls"),
-      empty_text_field("thinking"),
-      empty_text_field("tool_name"),
+      empty_list_field("messages.images"),
+      empty_list_field("messages.tool_calls"),
+      empty_text_field("messages.thinking"),
+      empty_text_field("messages.tool_name"),
       BodyField{"role",
                 [&turn](JsonValue& inner) -> ApiStatus {
                   turn.role = MUSTER_TRY(read_text(inner, "messages.role", kNameBytesMost));

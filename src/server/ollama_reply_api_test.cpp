@@ -116,14 +116,14 @@ TEST(OllamaReplyApi, NumPredictMayGoOnUntilTheEnd) {
   EXPECT_EQ(limit("1"), 1U);
   EXPECT_EQ(limit("1048576"), 1U << 20);
   const std::string wrong =
-      "num_predict: Invalid 'num_predict': expected an integer from 1 to 1,048,576, or -1 for a "
-      "reply until its end.";
+      "options.num_predict: Invalid 'options.num_predict': expected an integer from 1 to "
+      "1,048,576, or -1 for a reply until its end.";
   for (const auto* number : {"0", "-3", "1048577", "2.5"}) {
     EXPECT_EQ(refused(with_options(R"("num_predict":)" + std::string(number))), wrong) << number;
   }
-  EXPECT_EQ(
-      refused(with_options(R"("num_predict":"7")")),
-      "num_predict: Invalid type for 'num_predict': expected a number, but got a string instead.");
+  EXPECT_EQ(refused(with_options(R"("num_predict":"7")")),
+            "options.num_predict: Invalid type for 'options.num_predict': expected a number, but "
+            "got a string instead.");
 }
 
 TEST(OllamaReplyApi, ASeedOfMinusOneIsDrawn) {
@@ -143,7 +143,8 @@ TEST(OllamaReplyApi, PenaltiesOfNoTokensAreNone) {
   EXPECT_EQ(sampling.presence_penalty, 0);
   EXPECT_EQ(sampling.frequency_penalty, 0);
   EXPECT_EQ(refused(with_options(R"("repeat_last_n":64)")),
-            "repeat_last_n: Unsupported 'repeat_last_n': expected -1, for all tokens, or 0, for no "
+            "options.repeat_last_n: Unsupported 'options.repeat_last_n': expected -1, for all "
+            "tokens, or 0, for no "
             "penalties.");
 }
 
@@ -158,7 +159,8 @@ TEST(OllamaReplyApi, OptionsOfOllamasOwnRuntimeChangeNothing) {
   EXPECT_EQ(request.call.sampling,
             (SamplingOptions{.temperature = 0.8, .top_k = 40, .top_p = 0.9}));
   EXPECT_EQ(refused(with_options(R"("num_ctx":"8192")")),
-            "num_ctx: Invalid type for 'num_ctx': expected a number, but got a string instead.");
+            "options.num_ctx: Invalid type for 'options.num_ctx': expected a number, but got a "
+            "string instead.");
 }
 
 TEST(OllamaReplyApi, WhatAsksForNothingIsTaken) {
@@ -179,14 +181,26 @@ TEST(OllamaReplyApi, WhatIsNotDoneIsRefusedByName) {
       {R"("think":"low")", "think: Unsupported 'think': expected false."},
       {R"("logprobs":true)", "logprobs: Unsupported 'logprobs': expected false."},
       {R"("top_logprobs":2)", "top_logprobs: Unsupported 'top_logprobs': expected 0."},
-      {R"("options":{"mirostat":2})", "mirostat: Unsupported 'mirostat': expected 0."},
-      {R"("options":{"typical_p":0.5})", "typical_p: Unsupported 'typical_p': expected 1."},
-      {R"("options":{"vocab_only":true})", "vocab_only: Unsupported 'vocab_only': expected false."},
+      {R"("options":{"mirostat":2})",
+       "options.mirostat: Unsupported 'options.mirostat': expected 0."},
+      {R"("options":{"typical_p":0.5})",
+       "options.typical_p: Unsupported 'options.typical_p': expected 1."},
+      {R"("options":{"vocab_only":true})",
+       "options.vocab_only: Unsupported 'options.vocab_only': expected false."},
       {R"("options":{"penalize_newline":false})",
-       "penalize_newline: Unsupported 'penalize_newline': expected true."},
+       "options.penalize_newline: Unsupported 'options.penalize_newline': expected true."},
       {R"("options":{"temprature":1})",
-       "temprature: Unrecognized request argument supplied: temprature; did you mean "
-       "temperature?"},
+       "options.temprature: Unrecognized request argument supplied: options.temprature; did you "
+       "mean options.temperature?"},
+      {R"("options":{"seed":1e30})",
+       "options.seed: Invalid 'options.seed': expected an integer from -2^63 to 2^64 - 1."},
+      {R"("options":{"top_k":1.5})",
+       "options.top_k: Invalid 'options.top_k': expected an integer, -1 or greater."},
+      {R"("options":{"top_p":2})",
+       "options.top_p: Invalid 'options.top_p': expected a number from 0 to 1."},
+      {R"("options":{"stop":""})",
+       "options.stop: Invalid 'options.stop': an empty string would end every reply."},
+      {R"("options":{"seed":1,"seed":1})", "options.seed: 'options.seed' is given twice."},
       {R"("options":7)",
        "options: Invalid type for 'options': expected an object, but got a number instead."},
       {R"("keep_alive":[])",
@@ -200,6 +214,8 @@ TEST(OllamaReplyApi, WhatIsNotDoneIsRefusedByName) {
   EXPECT_EQ(of_chat(R"({"model":"m","messages":[{"role":"tool","content":"x"}]})"),
             "messages.role: Unsupported 'messages.role': expected 'system', 'user' or "
             "'assistant'.");
+  EXPECT_EQ(of_chat(R"({"model":"m","messages":[{"role":"user","content":"x","images":["a"]}]})"),
+            "messages.images: Unsupported 'messages.images': expected an empty array.");
   EXPECT_EQ(of_chat(R"({"model":"m","messages":[{"role":"user"}]})"),
             "messages.content: Missing required parameter: 'messages.content'.");
   EXPECT_EQ(of_chat(R"({"messages":[]})"), "model: Missing required parameter: 'model'.");
