@@ -197,6 +197,12 @@ TEST_F(ServingDecodersTest, ALoadIsToldWhyItCameToNothing) {
   EXPECT_EQ(taken.error().message, "a model of that name is there: chat");
   EXPECT_EQ(load({.name = "none", .model = (folder_ / "none").string()}).error().kind,
             ErrorKind::NotFound);
+  auto without_room = second();
+  without_room.length_max = 1;
+  const auto refused = load(without_room);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "second: length_max leaves no room for a prompt and its reply: 1");
   ::setenv("COUNTING_WORKER", "fail_load", 1);
   const auto failed = load(second());
   ASSERT_FALSE(failed);
