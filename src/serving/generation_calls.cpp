@@ -246,7 +246,8 @@ void GenerationService::prepare(CallId id, const Call& call) {
     if (prepared->ids && prompt->echoes_prompt) prepared->echo = prompts->text_of(*prompt);
     loop_.post([this, id, prepared] { on_prepared(id, std::move(*prepared)); });
   };
-  if (const auto taken = prompts_.push(job); !taken) {
+  const auto& given = *call.asked;
+  if (const auto taken = prompts_.push(flow_of(given.caller), prompt_bytes(given), job); !taken) {
     fail(id, {.error = {ErrorKind::ResourceExhausted, "too many prompts wait to be tokenised"},
               .retry_after = kRetryLeast});
   }

@@ -34,15 +34,10 @@ GenerationService::GenerationService(const ServeOptions& options, ModelRoster& r
       decoders_(options, roster, loop, decoder_events(std::move(events)), clock),
       prompts_(kPromptsMost),
       prompt_thread_([this] {
-        while (const auto job = prompts_.take()) {
-          if (!is_ending_) (*job)();
-        }
+        while (const auto job = prompts_.take()) (*job)();
       }) {}
 
-GenerationService::~GenerationService() {
-  is_ending_ = true;
-  prompts_.close();
-}
+GenerationService::~GenerationService() { prompts_.close(); }
 
 Result<std::unique_ptr<GenerationService>> GenerationService::start(const ServeOptions& options,
                                                                     ModelRoster& roster,

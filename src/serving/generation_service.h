@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,12 +10,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/inbox.h"
 #include "base/result.h"
 #include "net/event_loop.h"
 #include "scheduler/admission.h"
 #include "serving/decoder_reply.h"
 #include "serving/generation_call.h"
+#include "serving/prompt_queue.h"
 #include "serving/serve_options.h"
 #include "serving/serving_decoder.h"
 #include "serving/serving_decoders.h"
@@ -24,8 +23,8 @@
 
 namespace muster {
 
-/// Calls for replies on the decoders of a server: prompts to ids, on a thread of their own; streams
-/// to the workers; tokens back to text.
+/// Calls for replies on the decoders of a server: prompts to ids, on a thread of their own, callers
+/// in turns; streams to the workers; tokens back to text.
 ///
 /// A call is let in unless too many replies wait for a device or it would wait for longer than the
 /// queue budget (429), its decoder is being loaded (503), or its caller's own limits say no; these
@@ -178,8 +177,7 @@ class GenerationService {
   std::map<CallId, Call> calls_;
   CallId next_call_ = 1;
   GenerationStatus counts_;
-  Inbox<std::function<void()>> prompts_;
-  std::atomic<bool> is_ending_ = false;
+  PromptQueue prompts_;
   std::jthread prompt_thread_;  // the last member: it ends first
 };
 
