@@ -1,5 +1,6 @@
 // Any valid UTF-8 gets ids below vocab_size(), no more than length_max of them, and the same ones
-// whether the text is worked through whole or in parts. A pair that is cut has as many as it may,
+// whether the text is worked through whole or in parts; all of them or none where they may not be
+// more. A pair that is cut has as many as it may,
 // and a text cut at the left the end of the whole.
 
 #include <algorithm>
@@ -108,6 +109,8 @@ class Subject {
     for (const TokenId id : ids_) {
       MUSTER_CHECK(id < tokenizer_->vocab_size());
     }
+    const auto all = tokenizer_->encode_whole(text, length_max, true, scratch_);
+    MUSTER_CHECK(all.has_value() != encoded.is_truncated && (!all || *all == ids_));
     tokenizer_->decode(ids_, true);
     whole_.clear();
     parted_.clear();
