@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "dataset/json_text.h"
@@ -80,6 +81,14 @@ std::optional<dom::element> find_json_field(dom::object object, std::string_view
     if (const auto value = find_json_field(inner, name.substr(dot + 1))) return value;
   }
   return std::nullopt;
+}
+
+std::optional<std::string_view> doubled_json_key(dom::object object) {
+  std::vector<std::string_view> keys;
+  for (const auto field : object) keys.push_back(field.key);
+  std::sort(keys.begin(), keys.end());
+  const auto found = std::adjacent_find(keys.begin(), keys.end());
+  return found == keys.end() ? std::nullopt : std::optional(*found);
 }
 
 std::vector<std::string> json_field_names(dom::object object) {

@@ -15,6 +15,9 @@ namespace muster {
 std::optional<simdjson::dom::element> find_json_field(simdjson::dom::object object,
                                                       std::string_view name);
 
+/// A key that is there twice; nullopt: none is. Valid as long as the object.
+std::optional<std::string_view> doubled_json_key(simdjson::dom::object object);
+
 /// Names that lead to a value, for a message about one that does not: keys, and those of objects
 /// within by dots. At most 64.
 std::vector<std::string> json_field_names(simdjson::dom::object object);

@@ -83,6 +83,9 @@ class JsonlStream final : public RecordStream {
       return Error{ErrorKind::InvalidArgument,
                    fmt::format("not a JSON object but {}", json_type_words(root.type()))};
     }
+    if (options_.refuses_doubled_keys) {
+      if (const auto key = doubled_json_key(object)) return given_twice(*key);
+    }
     const auto messages = find_messages(object);
     record.is_conversation = messages.has_value();
     if (messages) {
@@ -119,6 +122,15 @@ class JsonlStream final : public RecordStream {
     dom::array list;
     if (value.get(list) != simdjson::SUCCESS) {
       return wrong_type(kMessages, value, "a list of messages");
+    }
+    std::size_t index = 0;
+    for (const auto message : list) {
+      dom::object object;
+      const bool is_object = message.get(object) == simdjson::SUCCESS;
+      if (const auto key = is_object ? doubled_json_key(object) : std::nullopt) {
+        return given_twice(fmt::format("{}[{}].{}", kMessages, index, *key));
+      }
+      ++index;
     }
     return take_string(kMessages, simdjson::minify(list), text);
   }
@@ -166,6 +178,10 @@ class JsonlStream final : public RecordStream {
       return wrong_type(*options_.id_field, value, "a string or an integer");
     }
     return Done{};
+  }
+
+  static Error given_twice(std::string_view field) {
+    return Error{ErrorKind::InvalidArgument, fmt::format("field \"{}\" is given twice", field)};
   }
 
   static Error wrong_type(std::string_view field, dom::element value, std::string_view wanted) {

@@ -47,6 +47,7 @@ struct RecordStreamOptions {
   std::optional<std::string> id_field;  // Jsonl and Csv
   std::vector<std::string> keep = {};   // fields; of Lines the text alone
   bool takes_messages = false;          // Jsonl
+  bool refuses_doubled_keys = false;    // Jsonl; else the last one counts
   bool takes_blank_lines = false;       // Lines
   std::uint64_t record_size_max = 0;
 };

@@ -292,6 +292,7 @@ class FilesReader final : public TextReader {
                                               .keep = options_.keep,
                                               .takes_messages = options_.takes_messages &&
                                                                 !options_.is_field_asked_for,
+                                              .refuses_doubled_keys = options_.takes_messages,
                                               .takes_blank_lines = options_.takes_blank_lines,
                                               .record_size_max = options_.record_size_max});
     return Done{};

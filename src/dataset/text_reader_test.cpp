@@ -233,6 +233,20 @@ TEST_F(TextReaderTest, MessagesAreTakenAsJsonWhereTheyAreWanted) {
   EXPECT_EQ(records({.inputs = {path}})[3], "c") << "nobody wants them";
 }
 
+TEST_F(TextReaderTest, WhatIsAskedTwiceInAPromptIsAFault) {
+  const auto path = write("a.jsonl",
+                          "{\"text\":\"old\",\"n\":1,\"text\":\"new\"}\n"
+                          "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+                          "{\"content\":\"b\",\"role\":\"user\",\"content\":\"c\"}]}\n"
+                          "{\"text\":\"d\",\"inner\":{\"text\":\"e\"}}\n");
+  const auto twice = "<a.jsonl:1: field \"text\" is given twice>";
+  EXPECT_EQ(records({.inputs = {path}, .takes_messages = true}),
+            (Texts{twice, "<a.jsonl:2: field \"messages[1].content\" is given twice>", "d"}));
+  EXPECT_EQ(records({.inputs = {path}, .is_field_asked_for = true, .takes_messages = true})[0],
+            twice);
+  EXPECT_EQ(records({.inputs = {path}})[0], "new") << "of a corpus the last one counts";
+}
+
 TEST_F(TextReaderTest, ABrokenJsonLineIsAFaultThatSaysWhy) {
   const auto found = records_of(
       "a.jsonl",
