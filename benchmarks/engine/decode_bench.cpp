@@ -66,6 +66,38 @@ class Streams {
   std::vector<float> logits_;
 };
 
+// Makes this thread the lane of a device.
+muster::Status enter(const std::string& device, muster::engine::DecoderOptions& options) {
+  if (device == "cuda") options.device = muster::DeviceKind::Cuda;
+  if (device == "standin") options.device = muster::DeviceKind::Standin;
+  if (muster::runs_as_gpu(options.device)) {
+    MUSTER_TRY(muster::engine::open_gpu(options.device));
+  }
+  muster::engine::enter_lane(options.device);
+  return muster::Done{};
+}
+
+/// Tokens a second of each kind, by round.
+struct Rates {
+  std::vector<double> prefill, one, eight, many;
+};
+
+void measure(Decoder& decoder, Rates& rates) {
+  const double prefill_begin = seconds_now();
+  Streams(decoder, 1).step(512);
+  rates.prefill.push_back(512 / (seconds_now() - prefill_begin));
+  const auto generate = [&](std::size_t streams, std::size_t tokens) {
+    Streams all(decoder, streams);
+    for (int i = 0; i < 8; ++i) all.step(16);  // 128 before
+    const double begin = seconds_now();
+    for (std::size_t i = 0; i < tokens; ++i) all.step(1);
+    return static_cast<double>(tokens * streams) / (seconds_now() - begin);
+  };
+  rates.one.push_back(generate(1, 128));
+  rates.eight.push_back(generate(8, 32));
+  rates.many.push_back(generate(32, 16));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -88,15 +120,10 @@ int main(int argc, char** argv) {
   options.block_count = 32 * 24;
   const std::size_t rounds = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 5;
   const std::string device = argc > 5 ? argv[5] : "cpu";
-  if (device == "cuda") options.device = muster::DeviceKind::Cuda;
-  if (device == "standin") options.device = muster::DeviceKind::Standin;
-  if (muster::runs_as_gpu(options.device)) {
-    if (const auto opened = muster::engine::open_gpu(options.device); !opened) {
-      fmt::print(stderr, "{}\n", opened.error().message);
-      return 1;
-    }
+  if (const auto entered = enter(device, options); !entered) {
+    fmt::print(stderr, "{}\n", entered.error().message);
+    return 1;
   }
-  muster::engine::enter_lane(options.device);
   options.on_thread_start = [](std::size_t) { muster::engine::enter_lane(); };
   const double load_begin = seconds_now();
   const auto decoder = Decoder::load(options);
@@ -107,31 +134,17 @@ int main(int argc, char** argv) {
   fmt::print("{} {} on {}, threads {}: loaded in {:.2f} s, {:.1f} MB of weights\n", argv[1],
              muster::decoder_precision_name(*precision), device, options.thread_count,
              seconds_now() - load_begin, static_cast<double>((*decoder)->weights_bytes()) / 1e6);
-  std::vector<double> prefill, decode, batch8, batch32;
-  for (std::size_t round = 0; round < rounds; ++round) {
-    double begin = seconds_now();
-    Streams(**decoder, 1).step(512);
-    prefill.push_back(512 / (seconds_now() - begin));
-    const auto generate = [&](std::size_t streams, std::size_t tokens) {
-      Streams many(**decoder, streams);
-      for (int i = 0; i < 8; ++i) many.step(16);  // 128 before
-      begin = seconds_now();
-      for (std::size_t i = 0; i < tokens; ++i) many.step(1);
-      return static_cast<double>(tokens * streams) / (seconds_now() - begin);
-    };
-    decode.push_back(generate(1, 128));
-    batch8.push_back(generate(8, 32));
-    batch32.push_back(generate(32, 16));
-  }
+  Rates rates;
+  for (std::size_t round = 0; round < rounds; ++round) measure(**decoder, rates);
   const auto show = [](const char* name, const std::vector<double>& values) {
     fmt::print("{:<28} {:8.1f} tok/s (best {:.1f})\n", name, median(values),
                *std::max_element(values.begin(), values.end()));
   };
-  show("prefill of 512", prefill);
-  show("1 stream, 128 after 128", decode);
-  show("8 streams, 32 after 128", batch8);
-  show("32 streams, 16 after 128", batch32);
+  show("prefill of 512", rates.prefill);
+  show("1 stream, 128 after 128", rates.one);
+  show("8 streams, 32 after 128", rates.eight);
+  show("32 streams, 16 after 128", rates.many);
   fmt::print("{:<28} {:8.1f} GB/s of weights read\n", "1 stream",
-             median(decode) * static_cast<double>((*decoder)->weights_bytes()) / 1e9);
+             median(rates.one) * static_cast<double>((*decoder)->weights_bytes()) / 1e9);
   return 0;
 }
