@@ -31,6 +31,15 @@ std::uint64_t converted_bytes(const ModelDescription& model, DecoderPrecision pr
   return count * element_bytes(precision);
 }
 
+// Where a device stands in the machine's list.
+std::optional<std::size_t> place_of(const Machine& machine, const Device& device) {
+  for (std::size_t i = 0; i < machine.devices.size(); ++i) {
+    const auto& one = machine.devices[i];
+    if (one.kind == device.kind && one.index == device.index) return i;
+  }
+  return std::nullopt;
+}
+
 std::uint64_t less(std::uint64_t whole, std::uint64_t part) {
   return whole > part ? whole - part : 0;
 }
@@ -64,26 +73,32 @@ DeviceMemory::DeviceMemory(const Machine& machine, const std::vector<Device>& de
   // The margin is that of a plan to generate; names of devices alone could make it fail.
   const auto margin = default_margin(ModelDescription{}, Workload{});
   const auto budgets = machine_budgets(machine, margin, PlanRequest{});
-  if (!budgets || cpu_count == 0) return;
+  if (!budgets) return;
   const bool has_cpus = std::all_of(machine.devices.begin(), machine.devices.end(), is_cpu) &&
                         machine.devices.size() == devices.size();
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (!is_cpu(devices[i])) continue;
-    if (has_cpus) {
-      usable_[i] = budgets->devices[i].usable_bytes;
-    } else if (budgets->host.usable_bytes > 0) {
-      usable_[i] = budgets->host.usable_bytes / cpu_count;
+    if (!is_cpu(devices[i])) {
+      if (const auto place = place_of(machine, devices[i])) {
+        usable_[i].bytes = budgets->devices[*place].usable_bytes;
+      }
+      continue;
     }
-    usable_of_cpus_ += usable_[i].value_or(0);
+    usable_[i].is_of_host = true;
+    if (has_cpus) {
+      usable_[i].bytes = budgets->devices[i].usable_bytes;
+    } else if (budgets->host.usable_bytes > 0) {
+      usable_[i].bytes = budgets->host.usable_bytes / cpu_count;
+    }
+    usable_of_cpus_ += usable_[i].bytes.value_or(0);
   }
 }
 
 std::optional<std::uint64_t> DeviceMemory::room(std::size_t device, std::uint64_t planned,
                                                 std::optional<std::uint64_t> available) const {
-  const auto usable = usable_[device];
+  const auto [usable, is_of_host] = usable_[device];
   if (!usable) return std::nullopt;
   const auto left = less(*usable, planned);
-  if (!available || usable_of_cpus_ == 0) return left;
+  if (!available || !is_of_host || usable_of_cpus_ == 0) return left;
   const auto share = static_cast<double>(*usable) / static_cast<double>(usable_of_cpus_);
   return std::min(left, static_cast<std::uint64_t>(static_cast<double>(*available) * share));
 }

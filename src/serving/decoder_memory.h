@@ -50,7 +50,12 @@ class DeviceMemory {
                                     std::optional<std::uint64_t> available) const;
 
  private:
-  std::vector<std::optional<std::uint64_t>> usable_;  // by device
+  struct Usable {
+    std::optional<std::uint64_t> bytes;  // nullopt: not known
+    bool is_of_host = false;             // a CPU's; a GPU has a memory of its own
+  };
+
+  std::vector<Usable> usable_;  // by device
   std::uint64_t usable_of_cpus_ = 0;
 };
 

@@ -59,7 +59,21 @@ TEST(DecoderMemory, CpusBesideGpusShareTheHost) {
   devices.front().kind = DeviceKind::Cuda;
   const DeviceMemory memory(machine, devices);
   EXPECT_EQ(memory.room(1, 0, std::nullopt), 950 * kMiB) << "5 % are kept";
-  EXPECT_EQ(memory.room(0, 0, std::nullopt), std::nullopt);
+}
+
+// Its class has no size here either. What the host has now is no matter.
+TEST(DecoderMemory, AGpuHasWhatIsFreeOnIt) {
+  auto machine = machine_of({16'000});
+  machine.classes.front().kind = DeviceKind::Cuda;
+  machine.devices.front().kind = DeviceKind::Cuda;
+  machine.nodes.push_back({.device_count = 1, .host_bytes = 2000 * kMiB});
+  std::vector<Device> devices(2);
+  devices.front().kind = DeviceKind::Cuda;
+  const DeviceMemory memory(machine, devices);
+  EXPECT_EQ(memory.room(0, 0, std::nullopt), 16'000 * kMiB);
+  EXPECT_EQ(memory.room(0, 6'000 * kMiB, 100 * kMiB), 10'000 * kMiB);
+  devices.front().index = 1;
+  EXPECT_EQ(DeviceMemory(machine, devices).room(0, 0, std::nullopt), std::nullopt) << "another one";
 }
 
 // By hand from decoder_fixture.cpp: 32 values a row; 48 rows of the table, which is the head too; a
