@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "bench/result/figure_text.h"
 #include "cli/bench_view.h"
@@ -12,21 +11,6 @@
 #include "terminal/text_width.h"
 
 namespace muster {
-namespace {
-
-constexpr double kPerCent = 100;
-
-// Whether more is better depends on the figure; the comparison has settled it, and the sign would
-// mislead.
-std::string difference_words(const FigureDifference& one) {
-  const auto per_cent = [](double ratio) { return kPerCent * (ratio - 1); };
-  if (!one.is_valid) return "none: invalid";
-  if (one.comparison.difference == Difference::None) return "no difference";
-  return fmt::format("{} by {:.1f} %", one.is_worse ? "WORSE" : "better",
-                     std::abs(per_cent(one.comparison.ratio)));
-}
-
-}  // namespace
 
 std::string diff_text(const ResultDifference& difference, std::size_t width) {
   const auto differs = [](const FigureDifference& one) {
@@ -51,13 +35,10 @@ std::string diff_text(const ResultDifference& difference, std::size_t width) {
                {"to", Align::Right},
                {"verdict"}});
   for (const auto& one : difference.figures) {
-    const bool is_time = one.figure.find("_p") != std::string::npos;
-    const auto value = [&](double number) {
-      return is_time ? time_text(number) : fmt::format("{:.4g}/s", number);
-    };
-    table.add_row({one.load, one.figure, value(one.a), value(one.b),
-                   ratio_text(one.comparison.ratio), ratio_text(one.comparison.low),
-                   ratio_text(one.comparison.high), difference_words(one)});
+    table.add_row({one.load, one.figure, compared_text(one.figure, one.a),
+                   compared_text(one.figure, one.b), ratio_text(one.comparison.ratio),
+                   ratio_text(one.comparison.low), ratio_text(one.comparison.high),
+                   one.is_valid ? verdict_words(one) : std::string("none: invalid")});
   }
   text += table.render(width);
   for (const auto& note : difference.notes) text += fmt::format("note: {}\n", printable(note));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "bench/result/figure_text.h"
@@ -90,9 +89,7 @@ ResultFigures judged_loads(const ResultFigures& one, const ResultFigures& other,
 
 std::string difference_html(const FigureDifference& one) {
   if (!one.is_valid) return "<span class=\"bad\">none: INVALID</span>";
-  if (one.comparison.difference == Difference::None) return "no difference";
-  const auto words = fmt::format("{} by {:.1f} %", one.is_worse ? "WORSE" : "better",
-                                 std::abs(kPerCent * (one.comparison.ratio - 1)));
+  const auto words = verdict_words(one);
   return one.is_worse ? "<span class=\"bad\">" + words + "</span>" : words;
 }
 
@@ -102,11 +99,8 @@ std::string difference_table(const ReportResult& a, const ReportResult& b,
                                          cut_text(a.name, kNoteBytesMost)),
                   .columns = {"load", "figure", "A", "B", "B / A", "from", "to", "verdict on B"}};
   for (const auto& one : difference.figures) {
-    const bool is_time = one.figure.find("_p") != std::string::npos;
-    const auto value = [&](double number) {
-      return is_time ? time_text(number) : fmt::format("{:.4g}/s", number);
-    };
-    table.rows.push_back({html_name(one.load), html_escaped(one.figure), value(one.a), value(one.b),
+    table.rows.push_back({html_name(one.load), html_escaped(one.figure),
+                          compared_text(one.figure, one.a), compared_text(one.figure, one.b),
                           html_escaped(ratio_text(one.comparison.ratio)),
                           html_escaped(ratio_text(one.comparison.low)),
                           html_escaped(ratio_text(one.comparison.high)), difference_html(one)});

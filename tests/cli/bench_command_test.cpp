@@ -157,6 +157,20 @@ TEST_F(BenchCommand, ComparesTwoResults) {
   EXPECT_EQ(none.exit_code, kInvalid);
   EXPECT_EQ(none.out.find("no verdict: "), 0U) << none.out;
   muster_.write("c.json", "{}");
+  // As many answers a second, and 30 % of the requests failed.
+  const auto file = [&](const std::string& name, const std::string& answered) {
+    const auto one = R"({"valid":true,"counted_seconds":10,"figures":{"throughput":10},)"
+                     R"("requests":{"sent":100,"answered":)" +
+                     answered + "}}";
+    muster_.write(
+        name, R"({"schema_version":1,"points":[{"load":"x","trials":[)" + one + "," + one + "]}]}");
+  };
+  file("whole.json", "100");
+  file("failing.json", "70");
+  const auto failing = muster_.run({"bench", "diff", "whole.json", "failing.json"});
+  EXPECT_EQ(failing.exit_code, kWorse) << failing.out;
+  EXPECT_NE(failing.out.find("WORSE by 30 points"), std::string::npos) << failing.out;
+  EXPECT_EQ(muster_.run({"bench", "diff", "failing.json", "whole.json"}).exit_code, 0);
   expect_error({"bench", "diff", "a.json", "c.json"}, 7,
                "c.json: this is no result of muster bench: it has no schema_version or no points");
 }

@@ -28,6 +28,13 @@ std::string figure_rate_text(double rate) {
                       : figure_text(rate);
 }
 
+std::string compared_text(std::string_view figure, double value) {
+  constexpr double kPerCent = 100;
+  if (figure == "error_rate") return fmt::format("{:.3g} %", kPerCent * value);
+  return figure.find("_p") != std::string_view::npos ? time_text(value)
+                                                     : fmt::format("{:.4g}/s", value);
+}
+
 std::string ratio_text(double ratio) {
   if (ratio >= 1000) return ">1000";
   if (ratio < 0.001) return "<0.001";

@@ -19,6 +19,9 @@ std::string milliseconds_text(double seconds);
 /// what people compare.
 std::string figure_rate_text(double rate);
 
+/// What a comparison has of a figure: a time, an error rate as per cent ("30 %"), else a rate.
+std::string compared_text(std::string_view figure, double value);
+
 /// A ratio with three decimals: "1.063"; ">1000" from 1000 on and "<0.001" below that, since the
 /// interval of few trials may end anywhere.
 std::string ratio_text(double ratio);

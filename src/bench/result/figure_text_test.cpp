@@ -23,6 +23,13 @@ TEST(FigureText, ShowsTimesAndRatesInTheirUnits) {
   EXPECT_EQ(figure_rate_text(1234.5), "1,235");
 }
 
+TEST(FigureText, ComparisonsHaveTheUnitOfTheirFigure) {
+  EXPECT_EQ(compared_text("latency_p50", 0.02), "20.0 ms");
+  EXPECT_EQ(compared_text("throughput", 123.45), "123.5/s");
+  EXPECT_EQ(compared_text("error_rate", 0.3), "30 %");
+  EXPECT_EQ(compared_text("error_rate", 0.00125), "0.125 %");
+}
+
 TEST(FigureText, RatiosFarFromOneAreBounds) {
   EXPECT_EQ(ratio_text(1.0631), "1.063");
   EXPECT_EQ(ratio_text(999.9), "999.900");

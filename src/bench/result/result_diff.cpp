@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -18,11 +19,14 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kSchemaVersion = 1;
+constexpr double kPerCent = 100;
 constexpr int kDepthMost = 32;  // of what is read: a result has eight, and copies are recursive
+constexpr std::uint64_t kRequestsMost = 1'000'000'000'000;  // of a trial: sums stay exact
 // A run may have many figures; these say most, and each further one costs the others some power.
 constexpr std::array<std::string_view, 8> kCompared{
     "throughput", "token_throughput", "latency_p50", "latency_p99",
     "ttft_p50",   "ttft_p99",         "tpot_p50",    "tpot_p99"};
+constexpr std::string_view kErrorRate = "error_rate";
 
 Error not_a_result(std::string_view name, std::string_view why) {
   return {ErrorKind::Corrupt, fmt::format("{}: this is no result of muster bench: {}", name, why)};
@@ -44,6 +48,23 @@ double counted_answers(const Json& trial, const Json& figures) {
   return seconds->get<double>() * rate->get<double>();
 }
 
+// Nothing sent: not known, or no share.
+FailureCount failure_count(const Json& trial) {
+  const auto* requests = member(trial, "requests");
+  if (requests == nullptr) return {};
+  const auto* sent = member(*requests, "sent");
+  const auto* answered = member(*requests, "answered");
+  if (sent == nullptr || !sent->is_number_unsigned() || answered == nullptr ||
+      !answered->is_number_unsigned()) {
+    return {};
+  }
+  FailureCount count{.failed = 0, .sent = sent->get<std::uint64_t>()};
+  const auto good = answered->get<std::uint64_t>();
+  if (good > count.sent || count.sent > kRequestsMost) return {};
+  count.failed = count.sent - good;
+  return count;
+}
+
 Result<ResultFigures::Point> read_point(const Json& json, std::string_view name) {
   const auto* load = member(json, "load");
   const auto* trials = member(json, "trials");
@@ -62,10 +83,14 @@ Result<ResultFigures::Point> read_point(const Json& json, std::string_view name)
       if (value.is_number()) point.figures[figure].push_back(value.get<double>());
     }
     point.answers.push_back(counted_answers(trial, *figures));
+    point.failures.push_back(failure_count(trial));
   }
   const bool has_all =
       std::ranges::all_of(point.answers, [](double answers) { return answers > 0; });
   if (!has_all) point.answers.clear();
+  const bool has_all_counts =
+      std::ranges::all_of(point.failures, [](const FailureCount& count) { return count.sent > 0; });
+  if (!has_all_counts) point.failures.clear();
   std::erase_if(point.figures,
                 [&](const auto& entry) { return entry.second.size() != point.trial_count; });
   return point;
@@ -156,8 +181,10 @@ std::vector<FigureDifference> lost_loads(const ResultFigures& a, const ResultFig
   return lost;
 }
 
+// Of all requests where they are known, else the mean over the trials.
 double error_rate(const ResultFigures::Point& point) {
-  const auto found = point.figures.find("error_rate");
+  if (!point.failures.empty()) return share_over_trials(point.failures, kUsualConfidence).value;
+  const auto found = point.figures.find(kErrorRate);
   if (found == point.figures.end() || found->second.empty()) return 0;
   return mean_over_trials(found->second, kUsualConfidence).mean;
 }
@@ -167,7 +194,6 @@ void add_load_notes(const Pair& pair, std::vector<std::string>& notes) {
   const double of_a = error_rate(*pair.a);
   const double of_b = error_rate(*pair.b);
   if (of_a != of_b) {
-    constexpr double kPerCent = 100;
     notes.push_back(fmt::format("{}: {:.3g} % of the requests failed in A and {:.3g} % in B",
                                 pair.a->load, kPerCent * of_a, kPerCent * of_b));
   }
@@ -178,6 +204,34 @@ void add_load_notes(const Pair& pair, std::vector<std::string>& notes) {
     notes.push_back(fmt::format("{}: {} is not compared: not each trial of {} has it", pair.a->load,
                                 figure, has_a ? "B" : "A"));
   }
+}
+
+bool has_failures(const ResultFigures::Point& point) {
+  return std::ranges::any_of(point.failures,
+                             [](const FailureCount& count) { return count.failed > 0; });
+}
+
+// Loads whose failures can be compared. Where none failed on either side no verdict is possible,
+// and a figure less leaves the others more power.
+std::vector<Pair> failing_loads(const ResultFigures& a, const ResultFigures& b) {
+  auto pairs = common_loads(a, b);
+  std::erase_if(pairs, [](const Pair& pair) {
+    return pair.a->failures.size() < 2 || pair.b->failures.size() < 2 ||
+           (!has_failures(*pair.a) && !has_failures(*pair.b));
+  });
+  return pairs;
+}
+
+Result<FigureDifference> failure_difference(const Pair& pair, const ComparisonRule& rule) {
+  const bool is_valid = pair.a->is_valid && pair.b->is_valid;
+  const auto comparison = MUSTER_TRY(compare_failures(pair.a->failures, pair.b->failures, rule));
+  return FigureDifference{.load = pair.a->load,
+                          .figure = std::string(kErrorRate),
+                          .a = error_rate(*pair.a),
+                          .b = error_rate(*pair.b),
+                          .comparison = comparison,
+                          .is_worse = is_valid && comparison.difference == Difference::Higher,
+                          .is_valid = is_valid};
 }
 
 void add_notes(const ResultFigures& a, const ResultFigures& b, std::vector<std::string>& notes) {
@@ -249,12 +303,13 @@ Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFig
   ResultDifference result{.figures = lost_loads(a, b), .notes = {}};
   add_notes(a, b, result.notes);
   const auto pairs = common_figures(a, b);
-  if (pairs.empty() && result.figures.empty()) {
+  const auto failing = failing_loads(a, b);
+  if (pairs.empty() && failing.empty() && result.figures.empty()) {
     return Error{ErrorKind::InvalidArgument, "the results have no load and figure in common"};
   }
   auto each = rule;
-  each.confidence =
-      1 - (1 - rule.confidence) / static_cast<double>(std::max<std::size_t>(1, pairs.size()));
+  each.confidence = 1 - (1 - rule.confidence) / static_cast<double>(std::max<std::size_t>(
+                                                    1, pairs.size() + failing.size()));
   for (const auto& pair : pairs) {
     const auto& of_a = pair.a->figures.find(pair.figure)->second;
     const auto& of_b = pair.b->figures.find(pair.figure)->second;
@@ -272,7 +327,21 @@ Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFig
                               .is_worse = is_valid && comparison.difference == worse,
                               .is_valid = is_valid});
   }
+  for (const auto& pair : failing) {
+    result.figures.push_back(MUSTER_TRY(failure_difference(pair, each)));
+  }
   return result;
+}
+
+// Whether more is better depends on the figure; the comparison has settled it, and the sign would
+// mislead.
+std::string verdict_words(const FigureDifference& one) {
+  if (one.comparison.difference == Difference::None) return "no difference";
+  const auto* word = one.is_worse ? "WORSE" : "better";
+  if (one.figure == kErrorRate) {
+    return fmt::format("{} by {:.3g} points", word, kPerCent * std::abs(one.b - one.a));
+  }
+  return fmt::format("{} by {:.1f} %", word, std::abs(kPerCent * (one.comparison.ratio - 1)));
 }
 
 }  // namespace muster

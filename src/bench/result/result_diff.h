@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "bench/statistics/comparison.h"
+#include "bench/statistics/failed_share.h"
 
 namespace muster {
 
@@ -19,6 +20,8 @@ struct ResultFigures {
     std::map<std::string, std::vector<double>, std::less<>> figures = {};
     // that each trial counted for its rates; empty: the file does not say of all
     std::vector<double> answers = {};
+    // of each trial; empty: the file does not say of all, or one has sent nothing
+    std::vector<FailureCount> failures = {};
   };
   std::string environment;  // as JSON, to see whether it is the same
   std::vector<Point> points;
@@ -34,7 +37,7 @@ Result<ResultFigures> read_result_figures(std::string_view json, std::string_vie
 struct FigureDifference {
   std::string load;
   std::string figure;
-  double a = 0;  // means over the trials
+  double a = 0;  // means over the trials; of the error rate, the share of all requests
   double b = 0;
   Comparison comparison;
   bool is_worse = false;  // B is, by this figure
@@ -53,13 +56,18 @@ struct ResultDifference {
 /// Compares loads of the same name by throughput, token throughput, and medians and 99th
 /// percentiles of the times. With m figures compared, each verdict is at 1 - (1 - confidence) / m,
 /// so that the confidence is that of all verdicts together (Bonferroni). A load of which B has
-/// answered nothing, and A something in each trial, is worse without a test. Notes say where more
-/// requests failed on one side, whose times are then those of others, and what one side does not
-/// have. Rates are taken to be no finer than one answer of each trial (`count_resolution`).
+/// answered nothing, and A something in each trial, is worse without a test. Rates are taken to be
+/// no finer than one answer of each trial (`count_resolution`). Where any request failed, the
+/// `error_rate` is compared as well (`compare_failures`); times are then those of the others, as
+/// notes say with what one side does not have.
 ///
 /// Errors: InvalidArgument: no load in common, fewer than two trials on a side. Threads: pure.
 /// Source: Dunn 1961, "Multiple comparisons among means".
 Result<ResultDifference> compare_results(const ResultFigures& a, const ResultFigures& b,
                                          const ComparisonRule& rule);
+
+/// The verdict of a valid figure in words: "no difference", "WORSE by 4.0 %"; of the error rate,
+/// whose ratio may be infinite, "WORSE by 30 points" of per cent. Threads: pure.
+std::string verdict_words(const FigureDifference& one);
 
 }  // namespace muster

@@ -235,6 +235,53 @@ TEST(CompareResults, ALoadThatBDoesNotAnswerIsWorse) {
       compare_results(figures("x", "throughput", {1}), figures("x", "throughput", {0}), {}));
 }
 
+// As fast as A, because what it refuses costs it nothing: 0 of 300 against 90 of 300.
+TEST(CompareResults, FailuresAreAFigureOfTheirOwn) {
+  auto a = figures("1 client", "throughput", {100, 101, 99});
+  auto b = a;
+  a.points[0].failures = {{0, 100}, {0, 100}, {0, 100}};
+  b.points[0].failures = {{30, 100}, {31, 100}, {29, 100}};
+  const auto worse = compare_results(a, b, {});
+  ASSERT_TRUE(worse) << worse.error().message;
+  ASSERT_EQ(worse->figures.size(), 2U);
+  const auto& failed = worse->figures[1];
+  EXPECT_EQ(failed.figure, "error_rate");
+  EXPECT_EQ(failed.a, 0);
+  EXPECT_DOUBLE_EQ(failed.b, 0.3);
+  EXPECT_TRUE(failed.is_worse);
+  EXPECT_TRUE(worse->has_worse());
+  EXPECT_EQ(verdict_words(failed), "WORSE by 30 points");
+  EXPECT_EQ(verdict_words(worse->figures[0]), "no difference");
+  const auto better = compare_results(b, a, {});
+  ASSERT_TRUE(better) << better.error().message;
+  EXPECT_FALSE(better->has_worse());
+  EXPECT_EQ(verdict_words(better->figures.at(1)), "better by 30 points");
+  // Where nothing failed there is nothing to compare.
+  EXPECT_EQ(compare_results(a, a, {})->figures.size(), 1U);
+  b.points[0].is_valid = false;
+  EXPECT_FALSE(compare_results(a, b, {})->has_worse());
+}
+
+// One request of each trial was never sent.
+TEST(ReadResultFigures, CountsFailuresOfEachTrial) {
+  const auto read = read_result_figures(result_json(result(0.02)), "a.json");
+  ASSERT_TRUE(read) << read.error().message;
+  const auto& failures = read->points.at(0).failures;
+  ASSERT_EQ(failures.size(), 2U);
+  EXPECT_EQ(failures[0].failed, 1U);
+  EXPECT_EQ(failures[0].sent, 81U);
+  // More answers than requests, and a trial that has sent nothing, have no share.
+  for (const std::string requests : {R"({"sent":1,"answered":2})", R"({"sent":0,"answered":0})"}) {
+    const auto odd = read_result_figures(
+        R"({"schema_version":1,"points":[{"load":"x","trials":[{"valid":true,"figures":{},)"
+        R"("requests":)" +
+            requests + "}]}]}",
+        "a.json");
+    ASSERT_TRUE(odd) << odd.error().message;
+    EXPECT_TRUE(odd->points.at(0).failures.empty()) << requests;
+  }
+}
+
 TEST(CompareResults, RefusesWhatCannotBeCompared) {
   EXPECT_EQ(compare_results(figures("1 client", "throughput", {1, 2}),
                             figures("2 clients", "throughput", {1, 2}), {})

@@ -1,7 +1,8 @@
-// Boost.Math behind three functions, so that one file alone pays for its headers.
+// Boost.Math behind four functions, so that one file alone pays for its headers.
 #include "bench/statistics/tail_tables.h"
 
 #include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/special_functions/beta.hpp>
 
@@ -19,6 +20,10 @@ using Quiet =
                                   evaluation_error<errno_on_error>>;
 
 }  // namespace
+
+double normal_quantile(double share) {
+  return boost::math::quantile(boost::math::normal_distribution<double, Quiet>(), share);
+}
 
 double student_quantile(double share, double degrees) {
   return boost::math::quantile(boost::math::students_t_distribution<double, Quiet>(degrees), share);

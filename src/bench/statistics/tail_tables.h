@@ -4,6 +4,9 @@
 
 namespace muster {
 
+/// The quantile of the normal distribution with mean 0 and variance 1. Threads: pure.
+double normal_quantile(double share);
+
 /// The quantile of Student's t distribution: P(T <= result) = share. Threads: pure.
 double student_quantile(double share, double degrees);
 

@@ -5,8 +5,9 @@
 namespace muster {
 namespace {
 
-// Source: Abramowitz and Stegun, tables 26.8 and 26.10.
+// Source: Abramowitz and Stegun, tables 26.5, 26.8 and 26.10.
 TEST(TailTables, AreThoseOfTheBooks) {
+  EXPECT_NEAR(normal_quantile(0.975), 1.95996, 5e-6);
   EXPECT_NEAR(student_quantile(0.975, 9), 2.262, 5e-4);
   EXPECT_NEAR(student_quantile(0.995, 18), 2.878, 5e-4);
   EXPECT_NEAR(student_quantile(0.95, 2), 2.920, 5e-4);
