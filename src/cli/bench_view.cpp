@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "base/text.h"
 #include "bench/result/figure_text.h"
@@ -45,9 +46,15 @@ std::string percentile_words(const Distribution& latency, double share, std::str
                      interval_text(*estimate));
 }
 
-std::string failures_words(const TrialSummary& summary) {
-  return fmt::format("{} of {} failed", with_thousands(summary.failed_count()),
-                     with_thousands(summary.sent));
+// Of all trials: a rate says nothing without what it left out.
+std::string failures_words(const BenchPoint& point) {
+  std::uint64_t failed = 0;
+  std::uint64_t sent = 0;
+  for (const auto& trial : point.trials) {
+    failed += trial.summary.failed_count();
+    sent += trial.summary.sent;
+  }
+  return fmt::format("{} of {} failed", with_thousands(failed), with_thousands(sent));
 }
 
 std::string point_verdict(const BenchPoint& point) {
@@ -56,20 +63,21 @@ std::string point_verdict(const BenchPoint& point) {
     const auto figures = trial_figures(point);
     const auto rates = figures.find("throughput");
     if (rates == figures.end()) {
-      return fmt::format("{}: no rate, {} trials", point.load, point.trials.size());
+      return fmt::format("{}: no rate, {} trials; {}", point.load, point.trials.size(),
+                         failures_words(point));
     }
     const auto rate = figure_mean(point, rates->first, rates->second);
-    return fmt::format("{}: {}/s ({} to {}), {} trials", point.load, figure_rate_text(rate.mean),
-                       figure_rate_text(rate.low), figure_rate_text(rate.high),
-                       point.trials.size());
+    return fmt::format("{}: {}/s ({} to {}), {} trials; {}", point.load,
+                       figure_rate_text(rate.mean), figure_rate_text(rate.low),
+                       figure_rate_text(rate.high), point.trials.size(), failures_words(point));
   }
-  if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(summary));
+  if (!summary.latency) return fmt::format("{}: {}", point.load, failures_words(point));
   return fmt::format("{}: {}, {}, {}; {}", point.load,
                      summary.counted_seconds > 0
                          ? figure_rate_text(summary.answered_per_second) + "/s"
                          : std::string("no rate"),
                      percentile_words(*summary.latency, kMedian, "p50"),
-                     percentile_words(*summary.latency, kTail, "p99"), failures_words(summary));
+                     percentile_words(*summary.latency, kTail, "p99"), failures_words(point));
 }
 
 // What ended the search: the objectives, or this program.

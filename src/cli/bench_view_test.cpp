@@ -77,15 +77,28 @@ TEST(BenchText, ExplainsWaitsForConnections) {
 // Each counts 499 answers, so an answer is 0.1/s; t of two degrees is 4.303: 0.25/s to both sides.
 TEST(BenchText, ShowsMeansOverTrials) {
   const auto text = bench_text(result({trial(0.02), trial(0.021), trial(0.022)}), 80);
-  EXPECT_EQ(first_line(text), "poisson 50/s: 49.9/s (49.7 to 50.1), 3 trials");
+  EXPECT_EQ(first_line(text), "poisson 50/s: 49.9/s (49.7 to 50.1), 3 trials; 0 of 1,500 failed");
   EXPECT_NE(text.find("latency_p50 (ms)   21.0"), std::string::npos) << text;
+}
+
+// The first trial is whole: 0 of 500 and 150 of 500.
+TEST(BenchText, CountsTheFailuresOfAllTrials) {
+  auto failing = trial(0.02);
+  for (std::size_t i = 0; i < 150; ++i) {
+    failing.samples.samples[i].outcome = SampleEnd::BadStatus;
+  }
+  failing.summary =
+      summarize_trial(failing.samples, {.is_open_loop = true, .warm_up = {.seconds = 0.0}});
+  const auto line = first_line(bench_text(result({trial(0.02), failing}), 80));
+  EXPECT_TRUE(line.ends_with(", 2 trials; 150 of 1,000 failed")) << line;
 }
 
 // All requests of a trace may be meant for one moment, and nothing was sent for any time.
 TEST(BenchText, ALoadOfOneMomentHasNoRate) {
   auto one = trial(0.02);
   one.summary.counted_seconds = 0;
-  EXPECT_EQ(first_line(bench_text(result({one, one}), 80)), "poisson 50/s: no rate, 2 trials");
+  EXPECT_EQ(first_line(bench_text(result({one, one}), 80)),
+            "poisson 50/s: no rate, 2 trials; 0 of 1,000 failed");
   const auto text = bench_text(result({one}), 80);
   EXPECT_TRUE(text.starts_with("poisson 50/s: no rate, p50 20.0 ms")) << text;
   EXPECT_NE(text.find("requests: 500 sent, 500 answered; no rate\n"), std::string::npos) << text;
