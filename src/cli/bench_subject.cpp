@@ -174,7 +174,9 @@ Result<std::string> first_listed_model(const CommandContext& context, const Benc
       fmt::format("{}://{}{}", url.is_tls ? "https" : "http", url.address(), url.path),
       access.http));
   const auto answer = MUSTER_TRY(client->call("GET", "/v1/models", server.headers));
-  if (answer.status == 401) return server_error(answer.status, answer.body);
+  if (answer.status == 401 || answer.status == 403) {
+    return server_error(answer.status, answer.body);
+  }
   return fitting_model(answer.body, server.task);
 }
 

@@ -2,6 +2,7 @@
 // answer is not the server's time.
 #include "bench/load/load_client.h"
 
+#include "bench/load/refusal_text.h"
 #include "bench/load/server_timing.h"
 
 namespace muster {
@@ -18,6 +19,13 @@ SampleEnd end_of_status(int status) {
   return is_refusal ? SampleEnd::Refused : SampleEnd::BadStatus;
 }
 
+// The status, and why, as far as the server says it.
+std::string refusal_problem(int status, std::string_view body) {
+  const auto text = refusal_text(body);
+  const auto problem = "the status is " + std::to_string(status);
+  return text.empty() ? problem : problem + ": " + text;
+}
+
 }  // namespace
 
 Status LoadClient::open(EventLoop& loop, const HttpClientTarget& target) {
@@ -28,6 +36,7 @@ Status LoadClient::open(EventLoop& loop, const HttpClientTarget& target) {
 
 void LoadClient::begin(const Sample& sample, std::string_view bytes) {
   ended_ = {.sample = sample};
+  refusal_.clear();
   is_busy_ = true;
   ended_.sample.started = owner_.now();
   connection_->send(bytes);
@@ -49,7 +58,11 @@ void LoadClient::on_head(int status, const HttpHeaders& headers) {
 }
 
 void LoadClient::on_body(std::string_view bytes) {
-  if (ended_.sample.outcome == SampleEnd::Answered) reader_->on_body(bytes, owner_.now());
+  if (ended_.sample.outcome == SampleEnd::Answered) {
+    reader_->on_body(bytes, owner_.now());
+  } else {
+    refusal_ += bytes.substr(0, kRefusalBytesMost + 1 - refusal_.size());
+  }
   owner_.catch_up();
 }
 
@@ -78,7 +91,7 @@ void LoadClient::on_end(bool keeps_alive) {
     take_facts(reader_->finish());
   } else {
     reader_->drop();
-    ended_.problem = "the status is " + std::to_string(ended_.sample.status);
+    ended_.problem = refusal_problem(ended_.sample.status, refusal_);
   }
   finish();
   if (keeps_alive) return owner_.on_free(place_);

@@ -76,6 +76,7 @@ class LoadClient final : public HttpAnswerSink {
   const std::unique_ptr<AnswerReader> reader_;
   std::unique_ptr<HttpClientConnection> connection_;
   EndedRequest ended_;
+  std::string refusal_;  // the body of an answer that is none, up to a byte more than can be read
   bool is_busy_ = false;
   bool is_connected_ = false;
 };

@@ -230,6 +230,23 @@ TEST_F(LoadGeneratorTest, NamesEachWayOfFailing) {
                                                        "the status is 500", "the status is 404"}));
 }
 
+// The third sentence of a status says no more than the first two; that of another one does.
+TEST_F(LoadGeneratorTest, TellsWhatTheServerSaysOfARefusal) {
+  std::atomic<int> count = 0;
+  start([&](const HttpRequest&, const HttpRespond& respond) {
+    const int number = count++;
+    respond({.status = number < 3 ? 404 : 429,
+             .body = R"({"error":{"message":"no model x, request )" + std::to_string(number) +
+                     R"("}})"});
+  });
+  const auto trial = run({.requests_most = 4});
+  ASSERT_TRUE(trial) << trial.error().message;
+  EXPECT_EQ(trial->problems,
+            (std::vector<std::string>{"the status is 404: no model x, request 0",
+                                      "the status is 404: no model x, request 1",
+                                      "the status is 429: no model x, request 3"}));
+}
+
 TEST_F(LoadGeneratorTest, GivesUpWhereNoAnswerComes) {
   std::vector<HttpRespond> held;
   start([&](const HttpRequest&, const HttpRespond& respond) { held.push_back(respond); });

@@ -10,12 +10,8 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kProblemsMost = 8;  // different sentences; the samples have all failures
+constexpr std::size_t kAlikeMost = 2;     // of one status: servers put ids into what they say
 constexpr std::size_t kStagesMost = 64;   // different names; more are no stages
-
-void keep_problem(std::vector<std::string>& problems, std::string sentence) {
-  const bool is_new = std::ranges::find(problems, sentence) == problems.end();
-  if (is_new && problems.size() < kProblemsMost) problems.push_back(std::move(sentence));
-}
 
 template <typename Column>
 void put_in_order(Column& column, const std::vector<std::uint32_t>& order) {
@@ -27,6 +23,16 @@ void put_in_order(Column& column, const std::vector<std::uint32_t>& order) {
 
 }  // namespace
 
+void SampleRecorder::keep_problem(const Sample& sample, std::string sentence) {
+  auto& problems = samples_.problems;
+  const bool is_new = std::ranges::find(problems, sentence) == problems.end();
+  if (!is_new || problems.size() == kProblemsMost) return;
+  const bool has_status =
+      sample.outcome == SampleEnd::Refused || sample.outcome == SampleEnd::BadStatus;
+  if (has_status && sentences_[sample.status]++ >= kAlikeMost) return;
+  problems.push_back(std::move(sentence));
+}
+
 void SampleRecorder::add(EndedRequest ended) {
   auto& sample = samples_.samples.emplace_back(ended.sample);
   const auto& times = ended.token_times;
@@ -37,7 +43,7 @@ void SampleRecorder::add(EndedRequest ended) {
   }
   if (keeps_text_) samples_.texts.push_back(std::move(ended.text));
   if (samples_.server.empty()) samples_.server = std::move(ended.server);
-  if (ended.problem) keep_problem(samples_.problems, std::move(*ended.problem));
+  if (ended.problem) keep_problem(sample, std::move(*ended.problem));
   for (auto& [name, duration] : ended.stages) {
     auto column = std::ranges::find(samples_.stages, name, &StageColumn::name);
     if (column == samples_.stages.end()) {

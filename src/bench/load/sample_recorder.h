@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "bench/load/load_client.h"
 #include "bench/load/sample.h"
@@ -24,8 +27,11 @@ class SampleRecorder {
   TrialSamples finish(const TrialSamples& rest);
 
  private:
+  void keep_problem(const Sample& sample, std::string sentence);
+
   const bool keeps_text_;
   TrialSamples samples_;
+  std::map<std::int32_t, std::size_t> sentences_;  // that were kept, by status
 };
 
 }  // namespace muster
