@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 
 #include "base/text.h"
 #include "bench/result/figure_text.h"
@@ -172,7 +173,9 @@ std::string times_table(const TrialSummary& summary, std::size_t width) {
 std::string warm_up_line(const TrialSummary& summary) {
   auto line =
       summary.warm_up_seconds > 0
-          ? fmt::format("warm-up: the first {:.2f} s are not counted", summary.warm_up_seconds)
+          ? fmt::format(
+                "warm-up: the first {:.2f} s are not counted, {}", summary.warm_up_seconds,
+                summary.is_warm_up_given ? "as --warm-up says" : "by the test for steadiness")
           : std::string("warm-up: nothing was cut");
   if (!summary.is_steady) return line + "\n";
   if (*summary.is_steady) return line + "; the rest is steady\n";
@@ -180,12 +183,32 @@ std::string warm_up_line(const TrialSummary& summary) {
                             kPerCent * summary.drift);
 }
 
-std::string requests_line(const TrialSummary& summary) {
-  auto line = fmt::format("requests: {} sent, {} answered", with_thousands(summary.sent),
-                          with_thousands(summary.answered));
-  for (const auto& [name, count] : summary.failed) {
-    line += fmt::format(", {} {}", with_thousands(count), name);
+// Of all trials, so that the sum is what was asked for: those of the warm-up, and how each of the
+// others ended.
+std::string requests_words(const BenchPoint& point) {
+  std::uint64_t cut = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t answered = 0;
+  std::map<std::string_view, std::uint64_t> failed;
+  for (const auto& trial : point.trials) {
+    const auto& summary = trial.summary;
+    cut += summary.warm_up_sent;
+    sent += summary.sent;
+    answered += summary.answered;
+    for (const auto& [name, count] : summary.failed) failed[name] += count;
   }
+  auto words = fmt::format("requests: {} sent, ", with_thousands(cut + sent));
+  if (cut > 0) words += fmt::format("{} of them in the warm-up; ", with_thousands(cut));
+  words += fmt::format("{} answered", with_thousands(answered));
+  for (const auto& [name, count] : failed) {
+    words += fmt::format(", {} {}", with_thousands(count), name);
+  }
+  return words;
+}
+
+std::string requests_line(const BenchPoint& point) {
+  const auto& summary = point.trials.front().summary;
+  auto line = requests_words(point);
   if (summary.counted_seconds <= 0) return line + "; no rate\n";
   if (summary.offered_per_second) {
     line += fmt::format("; {}/s offered, {}/s sent", figure_rate_text(*summary.offered_per_second),
@@ -301,13 +324,13 @@ std::string point_text(const BenchPoint& point, std::size_t width) {
   const auto& trial = point.trials.front();
   auto text = fmt::format("\n{}\n", point.load);
   if (point.trials.size() > 1) {
-    text += trials_table(point, width) + objectives_lines(point);
+    text += trials_table(point, width) + requests_words(point) + "\n" + objectives_lines(point);
     for (const auto& one : point.trials) text += problems_lines(one);
     return text;
   }
   const auto& summary = trial.summary;
   text += times_table(summary, width);
-  text += requests_line(summary) + warm_up_line(summary);
+  text += requests_line(point) + warm_up_line(summary);
   if (summary.tokens) text += tokens_line(*summary.tokens);
   if (summary.answered > 0) text += parts_lines(summary);
   return text + machine_line(trial) + objectives_lines(point) + problems_lines(trial);

@@ -93,6 +93,29 @@ TEST(BenchText, CountsTheFailuresOfAllTrials) {
   EXPECT_TRUE(line.ends_with(", 2 trials; 150 of 1,000 failed")) << line;
 }
 
+// 500 requests, one each 20 ms: those before 0.2 s are ten. 490 and 10 are what was sent.
+TEST(BenchText, SaysHowManyRequestsTheWarmUpHad) {
+  auto one = trial(0.02);
+  one.samples.samples.back().outcome = SampleEnd::TimedOut;
+  one.summary = summarize_trial(one.samples, {.warm_up = {.seconds = 0.19}});
+  const auto text = bench_text(result({one}), 80);
+  EXPECT_NE(text.find("requests: 500 sent, 10 of them in the warm-up; 489 answered, 1 timed_out, "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("warm-up: the first 0.19 s are not counted, as --warm-up says\n"),
+            std::string::npos)
+      << text;
+  one.summary.is_warm_up_given = false;
+  one.summary.is_steady = true;
+  EXPECT_NE(bench_text(result({one}), 80)
+                .find("0.19 s are not counted, by the test for steadiness; the rest is steady\n"),
+            std::string::npos);
+  EXPECT_NE(bench_text(result({one, one}), 80)
+                .find("requests: 1,000 sent, 20 of them in the warm-up; 978 answered, "
+                      "2 timed_out\n"),
+            std::string::npos);
+}
+
 // All requests of a trace may be meant for one moment, and nothing was sent for any time.
 TEST(BenchText, ALoadOfOneMomentHasNoRate) {
   auto one = trial(0.02);

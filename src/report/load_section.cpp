@@ -77,8 +77,10 @@ std::string each_trial_table(const ReportResult& result, const ReportLoad& load)
 
 std::string requests_words(const ReportTrial& trial) {
   if (!trial.sent || !trial.answered) return "not measured";
-  auto words = fmt::format("{} sent, {} answered", with_thousands(*trial.sent),
-                           with_thousands(*trial.answered));
+  const auto cut = trial.warm_up_sent.value_or(0);
+  auto words = fmt::format("{} sent, ", with_thousands(cut + *trial.sent));
+  if (cut > 0) words += fmt::format("{} of them in the warm-up; ", with_thousands(cut));
+  words += fmt::format("{} answered", with_thousands(*trial.answered));
   for (const auto& [outcome, count] : trial.failed) {
     words += fmt::format(", {} {}", with_thousands(count), outcome);
   }

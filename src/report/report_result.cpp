@@ -168,6 +168,7 @@ std::optional<TimeParts> parts_of(const Json& json) {
 
 void add_counts(const Json& json, ReportTrial& trial) {
   const auto& requests = member(json, "requests");
+  trial.warm_up_sent = count_of(requests, "warm_up");
   trial.sent = count_of(requests, "sent");
   trial.answered = count_of(requests, "answered");
   for (const auto& [outcome, count] : object_of(requests, "failed").items()) {

@@ -158,6 +158,7 @@ Json parts_json(const TrialSummary& summary) {
 
 void add_figures(Json& json, const TrialSummary& summary) {
   json["requests"] = {{"sent", summary.sent}, {"answered", summary.answered}};
+  json["requests"]["warm_up"] = summary.warm_up_sent;
   json["requests"]["failed"] = Json::object();
   for (const auto& [name, count] : summary.failed)
     json["requests"]["failed"][std::string(name)] = count;

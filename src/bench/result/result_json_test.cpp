@@ -56,6 +56,7 @@ TEST(ResultJson, HoldsFiguresAndSamples) {
   const auto& first = point["trials"][0];
   EXPECT_EQ(first["valid"], true);
   EXPECT_EQ(first["requests"]["failed"]["unsent"], 1);
+  EXPECT_EQ(first["requests"]["warm_up"], 0);
   EXPECT_NEAR(first["latency"]["p50"]["value"].get<double>(), 0.02, 1e-9);
   EXPECT_EQ(first["latency"]["p99"], nullptr);
   EXPECT_EQ(first["first_token"], nullptr);

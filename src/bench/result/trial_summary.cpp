@@ -67,6 +67,7 @@ double time_per_token(const Sample& sample) {
 void cut_warm_up(const TrialSamples& trial, const WarmUpRule& rule, TrialSummary& summary) {
   if (rule.seconds) {
     summary.warm_up_seconds = *rule.seconds;
+    summary.is_warm_up_given = true;
     return;
   }
   std::vector<double> latencies;
@@ -85,7 +86,10 @@ void cut_warm_up(const TrialSamples& trial, const WarmUpRule& rule, TrialSummary
 void count_requests(const TrialSamples& trial, TrialSummary& summary, Samples& answered) {
   std::uint64_t in_time = 0;
   for (const auto& sample : trial.samples) {
-    if (sample.intended < summary.warm_up_seconds) continue;
+    if (sample.intended < summary.warm_up_seconds) {
+      ++summary.warm_up_sent;
+      continue;
+    }
     ++summary.sent;
     if (sample.is_answered()) {
       answered.push_back(&sample);

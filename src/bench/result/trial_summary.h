@@ -59,11 +59,13 @@ struct WarmUpRule {
 /// What one trial shows. Distributions are of answered requests after the warm-up, in seconds.
 struct TrialSummary {
   double warm_up_seconds = 0;
+  bool is_warm_up_given = false;   // by the plan; else find_steady_part has found it
+  std::uint64_t warm_up_sent = 0;  // meanwhile; counted nowhere else
   std::optional<bool> is_steady = {};
   double drift = 0;
   double counted_seconds = 0;  // from the warm-up's end to the end of sending
 
-  std::uint64_t sent = 0;  // after the warm-up, as everything here
+  std::uint64_t sent = 0;  // after the warm-up, as everything below
   std::uint64_t answered = 0;
   std::map<std::string_view, std::uint64_t> failed;  // by `sample_end_name`
   double sent_per_second = 0;                        // by their intended times; 0: no time between

@@ -105,6 +105,8 @@ TEST(SummarizeTrial, AWarmUpIsNotCounted) {
   trial.sending_seconds = 10;
   const auto summary = summarize_trial(trial, {.warm_up = {.seconds = 4.95}});
   EXPECT_EQ(summary.sent, 50U);
+  EXPECT_EQ(summary.warm_up_sent, 50U);
+  EXPECT_TRUE(summary.is_warm_up_given);
   EXPECT_NEAR(summary.latency->most, 0.05, 1e-12);
   EXPECT_NEAR(summary.counted_seconds, 5.05, 1e-12);
 }
