@@ -215,7 +215,8 @@ Status group(const GgufHeader& header, ModelDescription& model) {
     // The reverse of ggml's order, as everywhere else: the fastest dimension last.
     model.tensors.push_back({tensor.name, std::string(tensor.type->name),
                              std::vector<std::int64_t>(tensor.shape.rbegin(), tensor.shape.rend()),
-                             tensor.size, tensor.type->is_floating});
+                             tensor.size, tensor.type->is_floating,
+                             tensor.type->block_elements > 1});
   }
   for (const auto& unit : model.units) {
     if (unit.kind != UnitKind::Head && unit.tensors.empty()) {

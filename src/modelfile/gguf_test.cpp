@@ -135,6 +135,8 @@ TEST(DescribeGguf, EveryQuantisationTypeTakesWhatTheReferenceGgufWriterWrote) {
     ASSERT_TRUE(expected.contains(tensor.name));
     EXPECT_EQ(tensor.dtype, expected[tensor.name]["dtype"]);
     EXPECT_EQ(tensor.bytes, expected[tensor.name]["bytes"]);
+    EXPECT_EQ(tensor.is_blocked, tensor.dtype.find('Q') != std::string::npos ||
+                                     tensor.dtype.ends_with("FP4"));  // ggml's names
     EXPECT_EQ(tensor.shape, expected[tensor.name]["shape"].get<std::vector<std::int64_t>>());
   }
 }

@@ -15,6 +15,7 @@ struct WeightTensor {
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;   // stored, padding of the format excluded
   bool is_floating = false;  // plain float of 16 bits or more: what a load dtype converts
+  bool is_blocked = false;   // ggml's quantised blocks: a load dtype makes floats of them, too
 };
 
 /// A part of a model that is never cut over two devices (tensor parallelism aside).

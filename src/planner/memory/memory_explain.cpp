@@ -26,12 +26,11 @@ PartExplanation weights_of(const ModelDescription& model, const Workload& worklo
             "exact but for the layout of the optimizer that will run"};
   }
   const bool is_from_config = model.weight_source == WeightSource::Config;
-  return {
-      "weights",
-      workload.dtype ? "sum of elements x e, quantised tensors as stored" : "sum of stored bytes",
-      is_from_config ? "config.json, as transformers creates the model"
-                     : "the headers of the weight files",
-      is_from_config ? "exact for unquantised weights" : "exact"};
+  return {"weights",
+          workload.dtype ? "sum of elements x e, packed integers as stored" : "sum of stored bytes",
+          is_from_config ? "config.json, as transformers creates the model"
+                         : "the headers of the weight files",
+          is_from_config ? "exact for unquantised weights" : "exact"};
 }
 
 PartExplanation cache_of(const ModelDescription& model) {

@@ -29,6 +29,7 @@ class MemoryFixture {
     WeightTensor tensor;
     tensor.name = std::move(name);
     tensor.is_floating = dtype == "BF16" || dtype == "F32" || dtype == "F16";
+    tensor.is_blocked = dtype.starts_with("Q");
     tensor.dtype = std::move(dtype);
     tensor.bytes = bytes_a_value;
     for (const auto size : shape) tensor.bytes *= static_cast<std::uint64_t>(size);

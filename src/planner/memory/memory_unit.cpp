@@ -217,11 +217,7 @@ UnitParts tied_copy_parts(const MemoryDemand& demand) {
     parts.gradients = states.gradients;
     parts.optimizer = states.optimizer;
   } else {
-    const bool is_converted = demand.weight_element_bytes && matrix->is_floating;
-    const auto bytes = is_converted
-                           ? multiply_bytes(element_count(*matrix), *demand.weight_element_bytes)
-                           : matrix->bytes;
-    parts.weights = share_of(bytes, rows, vocab);
+    parts.weights = share_of(loaded_bytes(*matrix, demand.weight_element_bytes), rows, vocab);
   }
   return parts;
 }

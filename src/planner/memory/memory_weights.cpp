@@ -118,11 +118,14 @@ std::uint64_t element_count(const WeightTensor& tensor) {
   return count;
 }
 
+std::uint64_t loaded_bytes(const WeightTensor& tensor, std::optional<std::uint32_t> element_bytes) {
+  const bool is_converted = element_bytes && (tensor.is_floating || tensor.is_blocked);
+  return is_converted ? multiply_bytes(element_count(tensor), *element_bytes) : tensor.bytes;
+}
+
 std::uint64_t tensor_bytes(const ModelDescription& model, const ModelUnit& unit,
                            const WeightTensor& tensor, const WeightDemand& demand) {
-  const bool is_converted = demand.element_bytes && tensor.is_floating;
-  const auto bytes =
-      is_converted ? multiply_bytes(element_count(tensor), *demand.element_bytes) : tensor.bytes;
+  const auto bytes = loaded_bytes(tensor, demand.element_bytes);
   const auto cut = cut_of(model, unit, tensor, demand.tensor_parallel);
   return share_of(bytes, cut.part, cut.whole);
 }

@@ -18,10 +18,16 @@ struct WeightDemand {
 /// Elements of a tensor; the product of its shape.
 std::uint64_t element_count(const WeightTensor& tensor);
 
-/// Bytes of one tensor of `unit` on one device.
+/// Bytes of a whole tensor as it is loaded. Floating tensors of 16 bits or more are converted to
+/// the load dtype, and so are ggml's blocks, whose quantisation is undone; integers stay as they
+/// are, packed ones (GPTQ, AWQ) among them.
 ///
-/// Floating tensors of 16 bits or more are converted to the load dtype; quantised and integer ones
-/// stay as they are. Of `tensor_parallel` devices each has
+/// Source: src/engine/decoder/panel_matrix.h, weight_format.
+std::uint64_t loaded_bytes(const WeightTensor& tensor, std::optional<std::uint32_t> element_bytes);
+
+/// Bytes of one tensor of `unit` on one device, as loaded.
+///
+/// Of `tensor_parallel` devices each has
 ///
 ///   rank 0 and 1 (norms, biases), position tables, routers, latent down-projections: all of it
 ///   the vocabulary's matrices:        divide_up(vocab, t) / vocab (padded to a multiple of t)

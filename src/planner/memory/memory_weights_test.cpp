@@ -39,6 +39,16 @@ TEST(MemoryWeights, ALoadDtypeConvertsFloatingTensorsAlone) {
   EXPECT_EQ(bytes_of(fixture.model(), 0, {.element_bytes = 2}), 200U + 200 + 400 + 20 + 80);
 }
 
+// 32 values of Q8_0 are 34 bytes in the file. The engine makes 4 or 2 bytes of each.
+TEST(MemoryWeights, ALoadDtypeUndoesTheBlocksOfAGgufFile) {
+  MemoryFixture fixture(llama(kSizes).shape);
+  fixture.unit(UnitKind::Block, "blk.0").tensor("blk.0.attn_q.weight", {10, 32}, "Q8_0", 1);
+  fixture.model().tensors[0].bytes = 10 * 34;
+  EXPECT_EQ(bytes_of(fixture.model(), 0, {}), 340U);
+  EXPECT_EQ(bytes_of(fixture.model(), 0, {.element_bytes = 4}), 1280U);
+  EXPECT_EQ(bytes_of(fixture.model(), 0, {.element_bytes = 2}), 640U);
+}
+
 TEST(MemoryWeights, FourDevicesCutABlockAsMegatronDoes) {
   const auto model = llama(kSizes);
   // Of q and o [32 x 16] a quarter; of k and v [8 x 16], two heads, one; of the three matrices of
