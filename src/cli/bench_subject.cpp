@@ -64,12 +64,11 @@ Result<BenchServer> find_server(const CommandContext& context, const BenchPlan& 
 }
 
 // A server whose model no device can load runs on, for an operator to mend: it is not waited for.
-// It tells why, but not of which kind that is.
 Status wait_until_loaded(const ChildServer& server) {
   const auto has_loaded = [](const HttpAnswer& answer) -> Result<bool> {
     const auto account = read_server_account("", answer.body);
-    if (account.load_failure.empty()) return account.is_ready;
-    return Error{ErrorKind::Unsupported, account.load_failure};
+    if (account.load_failure) return *account.load_failure;
+    return account.is_ready;
   };
   return server.wait_for_answer("/v1/devices", has_loaded, kStartLimit, is_cancelled);
 }

@@ -28,7 +28,7 @@ struct BenchServer {
 /// until each of its devices is ready or has failed.
 ///
 /// Errors: those of HttpClientTarget::find and ChildServer; InvalidArgument (`http` without a URL);
-/// NotFound (no such key file); Unsupported (no device can load the model, with why).
+/// NotFound (no such key file); that of the first load where no device can load the model.
 Result<BenchServer> open_bench_server(const CommandContext& context, const BenchPlan& plan);
 
 /// The first model that a server lists for the task; empty where it lists none.

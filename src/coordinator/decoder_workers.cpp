@@ -112,6 +112,7 @@ DecoderGroupView DecoderWorkers::view(std::size_t index) const {
   }
   return {.state = state,
           .reason = group.reason,
+          .failure_kind = state == Shown::Failed ? std::optional(group.failure_kind) : std::nullopt,
           .is_to_rest = group.goal == GroupGoal::Drain,
           .is_asked_for = group.is_asked_for,
           .pid = group.pid,
@@ -218,6 +219,7 @@ void DecoderWorkers::on_load_failed(std::size_t index, const Error& error) {
   group.reason = error.message;
   if (group.was_ever_ready) return kill(index, error.message);
   load_error_ = error;
+  group.failure_kind = error.kind;
   group.is_asked_for = false;
   close(index, error.message);
   group.state = State::Failed;

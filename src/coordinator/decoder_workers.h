@@ -70,7 +70,8 @@ struct DecoderGroupView {
     Failed,    // it cannot load the decoder: an operator may start it again
   };
   State state = State::Loading;
-  std::string reason = {};        // of all but Loading and Ready
+  std::string reason = {};                     // of all but Loading and Ready
+  std::optional<ErrorKind> failure_kind = {};  // of Failed alone
   bool is_to_rest = false;        // an operator has drained it: no streams until it is resumed
   bool is_asked_for = false;      // what it does an operator has asked for
   std::optional<pid_t> pid = {};  // nullopt: it does not run
@@ -224,6 +225,7 @@ class DecoderWorkers final : public GroupProcessEvents {
     TimePoint drain_until{};
     bool is_asked_for = false;
     std::string reason;
+    ErrorKind failure_kind = ErrorKind::Unavailable;  // of a load; of Failed alone
     RestartPolicy restarts{false};
     std::optional<pid_t> pid;             // its process has not been waited for
     StepWatch watch;                      // of this life

@@ -234,6 +234,7 @@ TEST_F(DecoderWorkersTest, OneThatCouldNotLoadIsStartedAgainAtOnceWhenItIsAskedF
   ASSERT_NO_FATAL_FAILURE(make(1));
   ASSERT_NO_FATAL_FAILURE(fail_load(0));
   EXPECT_EQ(state(0), State::Failed);
+  EXPECT_EQ(workers_->view(0).failure_kind, ErrorKind::Corrupt);
   EXPECT_FALSE(workers_->can_work());
   EXPECT_EQ(workers_->cannot_work_error().message, "no weights");
   pass(milliseconds(0));
@@ -241,6 +242,7 @@ TEST_F(DecoderWorkersTest, OneThatCouldNotLoadIsStartedAgainAtOnceWhenItIsAskedF
 
   workers_->restart(0);
   EXPECT_TRUE(workers_->can_work()) << "from the moment that it is asked for";
+  EXPECT_EQ(workers_->view(0).failure_kind, std::nullopt);
   EXPECT_EQ(processes_->groups[0].endings.back(), GroupEnding::Kill);
   die(0, kKilled);
   pass(milliseconds(0));

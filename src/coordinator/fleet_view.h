@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "scheduler/dispatcher.h"
 #include "spec/device.h"
 #include "spec/serving.h"
@@ -44,7 +45,8 @@ std::string_view model_state_name(ModelState state);
 /// A model as one group has it.
 struct GroupModelStatus {
   ModelState state = ModelState::Absent;
-  std::string reason;  // of Failed
+  std::string reason;                     // of Failed
+  std::optional<ErrorKind> failure_kind;  // likewise; nullopt: it is not Failed
   std::uint32_t dim = 0;
   std::uint64_t weights_bytes = 0;    // as its worker counts them; 0: not counted
   std::uint64_t load_peak_bytes = 0;  // the most beside them while it loaded

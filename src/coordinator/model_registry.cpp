@@ -135,6 +135,7 @@ bool ModelRegistry::on_load_failed(std::size_t group, const LoadFailed& failed) 
   if (here == models.end()) return false;
   here->second.status.state = ModelState::Failed;
   here->second.status.reason = failed.error.message;
+  here->second.status.failure_kind = failed.error.kind;
   return true;
 }
 
@@ -234,7 +235,10 @@ std::string ModelRegistry::load_failure(std::size_t group) const {
 }
 
 void ModelRegistry::describe(std::size_t group, GroupStatus& status) const {
-  for (const auto& [id, here] : parts_.table.on(group)) status.models.emplace(id, here.status);
+  for (const auto& [id, here] : parts_.table.on(group)) {
+    auto& shown = status.models.emplace(id, here.status).first->second;
+    if (shown.state != ModelState::Failed) shown.failure_kind.reset();  // of an earlier load
+  }
   if (status.reason.empty()) status.reason = load_failure(group);
   status.last_canary = groups_[group].last_canary;
 }

@@ -364,6 +364,8 @@ TEST_F(ModelRegistryTest, AModelThatCannotBeLoadedIsAStateWithItsReason) {
   EXPECT_TRUE(registry_.on_load_failed(0, {kModel, {ErrorKind::Corrupt, "no weights"}}));
   EXPECT_FALSE(registry_.on_load_failed(0, {kModel + 1, {ErrorKind::Corrupt, "no weights"}}));
   EXPECT_EQ(status(0).reason, "a model cannot be loaded: no weights");
+  EXPECT_EQ(status(0).models.at(kModel).failure_kind, ErrorKind::Corrupt);
+  EXPECT_EQ(status(1).models.at(kModel).failure_kind, std::nullopt);
   EXPECT_TRUE(table_.may_be_loaded(kModel)) << "the other group may still load it";
   EXPECT_EQ(table_.together(0), ModelsTogether::Failed);
   EXPECT_EQ(table_.together(1), ModelsTogether::Coming);

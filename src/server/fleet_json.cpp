@@ -17,6 +17,10 @@ using Json = nlohmann::ordered_json;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+Json kind_or_null(const std::optional<ErrorKind>& kind) {
+  return kind ? Json(error_kind_name(*kind)) : Json(nullptr);
+}
+
 // A model that is being forgotten has no name any more: its number.
 std::string model_name(ModelId id, const std::vector<ServedModelStatus>& models) {
   const auto found =
@@ -37,6 +41,7 @@ Json hosted_json(const GroupStatus& device, const std::vector<ServedModelStatus>
     hosted.push_back({{"name", model_name(id, models)},
                       {"state", model_state_name(status.state)},
                       {"reason", text_or_null(status.reason)},
+                      {"failure_kind", kind_or_null(status.failure_kind)},
                       {"weights_bytes", status.weights_bytes},
                       {"load_peak_bytes", status.load_peak_bytes}});
   }
@@ -52,6 +57,7 @@ Json decoders_json(const std::string& device, const std::vector<ServedDecoderSta
       all.push_back({{"name", decoder.name},
                      {"state", group_state_name(worker.state)},
                      {"reason", text_or_null(worker.reason)},
+                     {"failure_kind", kind_or_null(worker.failure_kind)},
                      {"is_unloading", decoder.is_leaving},
                      {"pid", or_null(worker.pid)},
                      {"in_flight_replies", worker.running_count},

@@ -414,9 +414,11 @@ TEST_F(GenerationRoutes, ARestartOfADeviceStartsItsDecodersAgain) {
     while (worker(place)["state"] != "given up") std::this_thread::yield();
   }
   EXPECT_EQ(json(get("/v1/devices"))["devices"][0]["reason"], "told not to load");
+  EXPECT_EQ(worker(0)["failure_kind"], "Corrupt");
   ::setenv("COUNTING_WORKER", "", 1);
   EXPECT_EQ(post("/v1/admin/restart", R"({"device":"cpu:0"})").status, 200);
   while (worker(0)["state"] != "ready") std::this_thread::yield();
+  EXPECT_EQ(worker(0)["failure_kind"], nullptr);
   EXPECT_EQ(worker(1)["state"], "given up") << "the other one was not asked for";
   EXPECT_EQ(post("/v1/completions", kAskX).status, 200);
 }

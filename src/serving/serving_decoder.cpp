@@ -204,6 +204,7 @@ ServedDecoderStatus ServingDecoder::status(const std::vector<Device>& devices_of
     status.devices.push_back({.name = devices_of_server[devices[i]].name(),
                               .state = state_of(group),
                               .reason = group.reason,
+                              .failure_kind = group.failure_kind,
                               .is_asked_for = group.is_asked_for,
                               .pid = group.pid,
                               .restart_count = group.restart_count,

@@ -349,8 +349,8 @@ TEST_F(BenchCommand, EndsWhenNoDeviceOfItsOwnServerCanLoadTheModel) {
   muster_.set("MUSTER_WORKER_PROGRAM", MUSTER_BINARY_DIR "/bin/zero_worker");
   muster_.set("ZERO_WORKER", "fail_load");
   muster_.set("MUSTER_TORCH_ROOT", (muster_.folder() / "torch").string());
-  expect_error({"bench", "embed", tiny_model(), "--devices=2xcpu", "--requests=20"}, 4,
-               "told not to load");
+  expect_error({"bench", "embed", tiny_model(), "--devices=2xcpu", "--requests=20"}, 7,
+               "told not to load");  // Corrupt, says the worker
 }
 
 TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {

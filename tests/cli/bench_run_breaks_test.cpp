@@ -78,7 +78,7 @@ TEST_F(BenchRunCommand, LeavesOutAPointWhoseModelNoDeviceCanLoad) {
   muster_.set("ZERO_WORKER", "fail_load");
   muster_.write("b.yaml", small_file());
   const auto finished = run({});
-  EXPECT_EQ(finished.exit_code, 4) << finished.err;
+  EXPECT_EQ(finished.exit_code, 7) << finished.err;
   EXPECT_NE(finished.err.find("not measured: told not to load\n"), std::string::npos)
       << finished.err;
   EXPECT_TRUE(records().empty());

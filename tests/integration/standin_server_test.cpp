@@ -194,6 +194,7 @@ TEST_F(StandinServerTest, ADeviceWithoutMemoryForTheModelIsGivenUpUntilAnOperato
   const std::string words = "a model cannot be loaded: standin:1 is out of memory";
   EXPECT_TRUE(device(1)["reason"].get<std::string>().starts_with(words)) << device(1)["reason"];
   EXPECT_EQ(device(1)["models"][0]["state"], "failed");
+  EXPECT_EQ(device(1)["models"][0]["failure_kind"], "ResourceExhausted");
   EXPECT_EQ(device(0)["state"], "ready");
   restart("standin:1");
   EXPECT_TRUE(ask_until([&] { return device(1)["state"] == "ready"; }, rows)) << server_log();

@@ -86,23 +86,32 @@ bool has_one_ready(const Json& device) {
   return false;
 }
 
-// Why a worker will not load what it is to serve; empty: it has it, or may yet. A server gives up
+ErrorKind failure_kind_of(const Json& json) {
+  const auto name = text_of(json, "failure_kind");
+  for (std::uint8_t i = 0; i < kErrorKindCount; ++i) {
+    if (error_kind_name(static_cast<ErrorKind>(i)) == name) return static_cast<ErrorKind>(i);
+  }
+  return ErrorKind::Unavailable;
+}
+
+// Why a worker will not load what it is to serve; nullopt: it has it, or may yet. A server gives up
 // a worker for nothing else.
-std::string load_failure_of(const Json& worker) {
-  constexpr const char* kNoReason = "the model cannot be loaded";
-  const auto reason_of = [](const Json& one) {
+std::optional<Error> load_failure_of(const Json& worker) {
+  const auto error_of = [](const Json& one) {
     auto reason = text_of(one, "reason");
-    return reason.empty() ? std::string(kNoReason) : reason;
+    if (reason.empty()) reason = "the model cannot be loaded";
+    return Error{failure_kind_of(one), std::move(reason)};
   };
   for (const auto& model : member(worker, "models")) {
-    if (text_of(model, "state") == "failed") return reason_of(model);
+    if (text_of(model, "state") == "failed") return error_of(model);
   }
-  return text_of(worker, "state") == "given up" ? reason_of(worker) : std::string();
+  if (text_of(worker, "state") == "given up") return error_of(worker);
+  return std::nullopt;
 }
 
 // Of each of its workers.
-std::vector<std::string> load_failures(const Json& device) {
-  std::vector<std::string> all;
+std::vector<std::optional<Error>> load_failures(const Json& device) {
+  std::vector<std::optional<Error>> all;
   if (!member(device, "models").empty()) all.push_back(load_failure_of(device));
   for (const auto& decoder : member(device, "decoders")) all.push_back(load_failure_of(decoder));
   return all;
@@ -133,7 +142,7 @@ ServerAccount read_server_account(const std::string& models_answer,
     const auto precision = text_of(listed.front(), "precision");
     if (!precision.empty()) account.precision = precision;
   }
-  std::vector<std::string> failures;  // of all workers; empty: it has not failed
+  std::vector<std::optional<Error>> failures;  // of all workers
   const auto answer = Json::parse(devices_answer, nullptr, /*allow_exceptions=*/false);
   for (const auto& device : member(answer, "devices")) {
     const auto name = text_of(device, "name");
@@ -147,7 +156,7 @@ ServerAccount read_server_account(const std::string& models_answer,
     }
   }
   const bool may_one = std::any_of(failures.begin(), failures.end(),
-                                   [](const auto& failure) { return failure.empty(); });
+                                   [](const auto& failure) { return !failure.has_value(); });
   if (!failures.empty() && !may_one) account.load_failure = failures.front();
   return account;
 }

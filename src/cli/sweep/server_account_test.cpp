@@ -86,15 +86,23 @@ TEST(ServerAccount, NamesTheDevicesThatAreStillToCome) {
 TEST(ServerAccount, SaysWhyNoDeviceCanLoad) {
   const auto failed = of_devices(R"(
     {"name":"cuda:0","state":"given up","reason":"a model cannot be loaded: no fp16",
-     "models":[{"state":"failed","reason":"no fp16"}]},
+     "models":[{"state":"failed","reason":"no fp16","failure_kind":"Unsupported"}]},
     {"name":"cuda:1","state":"given up","reason":"no memory","models":[{"state":"absent"}]},
     {"name":"cuda:2","state":"idle","models":[]})");
-  EXPECT_EQ(failed.load_failure, "no fp16");
+  ASSERT_TRUE(failed.load_failure);
+  EXPECT_EQ(failed.load_failure->message, "no fp16");
+  EXPECT_EQ(failed.load_failure->kind, ErrorKind::Unsupported);
   EXPECT_FALSE(failed.is_ready);
-  EXPECT_EQ(of_devices(R"({"name":"cpu:0","state":"idle","models":[],
-                           "decoders":[{"state":"given up","reason":"no weights"}]})")
-                .load_failure,
-            "no weights");
+  const auto decoder = of_devices(R"({"name":"cpu:0","state":"idle","models":[],
+      "decoders":[{"state":"given up","reason":"no weights","failure_kind":"Corrupt"}]})");
+  ASSERT_TRUE(decoder.load_failure);
+  EXPECT_EQ(decoder.load_failure->message, "no weights");
+  EXPECT_EQ(decoder.load_failure->kind, ErrorKind::Corrupt);
+  const auto silent = of_devices(R"({"name":"cpu:0","state":"given up",
+      "models":[{"state":"failed","failure_kind":null}]})");
+  ASSERT_TRUE(silent.load_failure);
+  EXPECT_EQ(silent.load_failure->message, "the model cannot be loaded");
+  EXPECT_EQ(silent.load_failure->kind, ErrorKind::Unavailable);
 }
 
 TEST(ServerAccount, HasNoLoadFailureWhileADeviceMayLoad) {
@@ -105,10 +113,10 @@ TEST(ServerAccount, HasNoLoadFailureWhileADeviceMayLoad) {
         R"({"name":"cuda:1","state":"ready","models":[{"state":"loading"}]})",
         R"({"name":"cuda:1","state":"restarting","models":[{"state":"absent"}]})"}) {
     const auto account = of_devices(failed + other);
-    EXPECT_EQ(account.load_failure, "") << other;
+    EXPECT_FALSE(account.load_failure) << other;
     EXPECT_FALSE(account.is_ready) << other;
   }
-  EXPECT_EQ(of_devices(R"({"name":"cuda:0","state":"starting","models":[]})").load_failure, "");
+  EXPECT_FALSE(of_devices(R"({"name":"cuda:0","state":"starting","models":[]})").load_failure);
 }
 
 TEST(ServerAccount, IsReadyWithTheFirstDevice) {
@@ -116,7 +124,7 @@ TEST(ServerAccount, IsReadyWithTheFirstDevice) {
     {"name":"cuda:0","state":"given up","models":[{"state":"failed","reason":"no memory"}]},
     {"name":"cuda:1","state":"ready","models":[{"state":"ready"}]})");
   EXPECT_TRUE(account.is_ready);
-  EXPECT_EQ(account.load_failure, "");
+  EXPECT_FALSE(account.load_failure);
   EXPECT_TRUE(of_devices(R"({"name":"cpu:0","state":"idle","models":[],
                              "decoders":[{"state":"ready"}]})")
                   .is_ready);
@@ -134,7 +142,7 @@ TEST(ServerAccount, IsEmptyOfWhatIsNoAnswer) {
         R"({"devices":[{"name":"a","models":[3]}]})"}) {
     const auto account = read_server_account(text, text);
     EXPECT_TRUE(account.held.empty() && account.faults.empty() && account.coming.empty() &&
-                !account.precision && !account.is_ready && account.load_failure.empty())
+                !account.precision && !account.is_ready && !account.load_failure)
         << text;
   }
 }
