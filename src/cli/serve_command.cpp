@@ -82,6 +82,7 @@ class ServeRun {
   Status start_stats_file();
   void feed_readings();
   void look_after();
+  void end_if_hopeless();
   ServeFacts facts() const;
   Status change_settings(const SettingsChange& change);
   Status reload_settings();
@@ -109,6 +110,7 @@ class ServeRun {
   std::optional<DeviceFaults> faults_;  // where devices are watched
   StateWatch states_;
   bool is_cache_file_behind_ = false;
+  bool was_hopeless_ = false;
   std::unique_ptr<EventLoop::Timer> end_timer_;
   std::optional<Error> failure_;
   bool is_ending_ = false;
@@ -265,7 +267,21 @@ void ServeRun::look_after() {
     say(LogLevel::Info, "the cache's file has all vectors again");
   }
   is_cache_file_behind_ = error.has_value();
+  end_if_hopeless();
   look_timer_->set(context_.clock.now() + kLookPeriod);
+}
+
+// Whoever runs servers starts this one again, or is told that it does not start, by its exit code;
+// one that listens and can serve nothing until an operator comes looks well from outside. It ends
+// at the second look, so that a client that has just seen why, or has asked for a restart, is in
+// time.
+void ServeRun::end_if_hopeless() {
+  auto error = hopeless_error(service_->fleet().groups, service_->models(), generation_->models());
+  const bool is_again = std::exchange(was_hopeless_, error.has_value());
+  if (!error || !is_again || std::exchange(is_ending_, true)) return;
+  say(LogLevel::Error, error->message);
+  failure_ = std::move(error);
+  begin_end();
 }
 
 // Placement by memory or load goes by these readings, and a device that its driver reports as

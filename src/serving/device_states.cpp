@@ -3,8 +3,11 @@
 
 #include "serving/device_states.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -70,7 +73,61 @@ void add_workers(GroupStatus& device, const Workers& workers) {
   }
 }
 
+Error load_error(const std::string& model, const std::string& device, const std::string& reason,
+                 const std::optional<ErrorKind>& kind) {
+  return {
+      kind.value_or(ErrorKind::Unavailable),
+      fmt::format("no device can load what is to be served: {}: {}: {}", model, device, reason)};
+}
+
+// A worker that has failed to load runs on and does not try again; where it is to end, or a new one
+// starts, that one will.
+std::optional<Error> hopeless_error_of(const ServedModelStatus& model,
+                                       const std::vector<GroupStatus>& devices) {
+  std::optional<Error> first;
+  for (const auto& device : devices) {
+    const auto here = device.models.find(model.id);
+    if (here == device.models.end()) continue;
+    const bool is_settled =
+        device.state == GroupState::Ready || device.state == GroupState::GivenUp;
+    const bool is_hopeless =
+        here->second.state == ModelState::Failed && is_settled && !device.is_to_rest;
+    if (!is_hopeless) return std::nullopt;
+    if (!first) {
+      first = load_error(model.name, device.name, here->second.reason, here->second.failure_kind);
+    }
+  }
+  return first;
+}
+
+std::optional<Error> hopeless_error_of(const ServedDecoderStatus& decoder) {
+  const bool is_hopeless =
+      !decoder.devices.empty() &&
+      std::all_of(decoder.devices.begin(), decoder.devices.end(),
+                  [](const Worker& worker) { return worker.state == GroupState::GivenUp; });
+  if (!is_hopeless) return std::nullopt;
+  const auto& worker = decoder.devices.front();
+  return load_error(decoder.name, worker.name, worker.reason, worker.failure_kind);
+}
+
 }  // namespace
+
+std::optional<Error> hopeless_error(const std::vector<GroupStatus>& devices,
+                                    const std::vector<ServedModelStatus>& models,
+                                    const std::vector<ServedDecoderStatus>& decoders) {
+  std::optional<Error> first;
+  for (const auto& model : models) {
+    auto error = hopeless_error_of(model, devices);
+    if (!error) return std::nullopt;
+    if (!first) first = std::move(error);
+  }
+  for (const auto& decoder : decoders) {
+    auto error = hopeless_error_of(decoder);
+    if (!error) return std::nullopt;
+    if (!first) first = std::move(error);
+  }
+  return first;
+}
 
 std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
                                        const std::vector<ServedDecoderStatus>& decoders) {

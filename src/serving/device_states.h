@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "base/error.h"
 #include "coordinator/fleet_view.h"
 #include "serving/generation_call.h"
 
@@ -17,5 +19,16 @@ namespace muster {
 /// decoders: those as well that are leaving. Threads: pure.
 std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
                                        const std::vector<ServedDecoderStatus>& decoders);
+
+/// Why nothing of what a server is to serve ever will be: each model has failed to load on every
+/// device that is to have it, and none of those tries again before somebody asks for it. Of the
+/// kind that the first load's error was.
+///
+/// nullopt: one works or is coming; one may come back by itself (a worker waits for its restart, a
+/// device is in quarantine); an operator lets a device of one rest; nothing is to be served.
+/// devices: worker groups, without what decoders do on them. Threads: pure.
+std::optional<Error> hopeless_error(const std::vector<GroupStatus>& devices,
+                                    const std::vector<ServedModelStatus>& models,
+                                    const std::vector<ServedDecoderStatus>& decoders);
 
 }  // namespace muster

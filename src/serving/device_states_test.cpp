@@ -61,5 +61,58 @@ TEST(DeviceStates, ADeviceWithDecodersAloneIsAsTheBestOfThemIs) {
   EXPECT_EQ(given_up.reason, "no such file");
 }
 
+GroupStatus loading_device(GroupState state, ModelState model) {
+  auto made = device(state);
+  made.models[1] = {
+      .state = model, .reason = "no memory", .failure_kind = ErrorKind::ResourceExhausted};
+  return made;
+}
+
+const ServedModelStatus kTiny{.id = 1, .name = "tiny"};
+
+ServedDecoderStatus decoder(std::vector<Worker> workers) {
+  return {.name = "chat", .devices = std::move(workers)};
+}
+
+const Worker kFailed{.name = "cpu:0",
+                     .state = GroupState::GivenUp,
+                     .reason = "no weights",
+                     .failure_kind = ErrorKind::Corrupt};
+
+TEST(HopelessError, SaysWhyNothingWillBeServed) {
+  const auto failed = loading_device(GroupState::GivenUp, ModelState::Failed);
+  const auto error = hopeless_error({failed, failed}, {kTiny}, {});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(error->message, "no device can load what is to be served: tiny: cpu:0: no memory");
+  const auto of_decoder = hopeless_error({device(GroupState::Idle)}, {}, {decoder({kFailed})});
+  ASSERT_TRUE(of_decoder);
+  EXPECT_EQ(of_decoder->kind, ErrorKind::Corrupt);
+  EXPECT_EQ(of_decoder->message,
+            "no device can load what is to be served: chat: cpu:0: no weights");
+  EXPECT_TRUE(hopeless_error({failed}, {kTiny}, {decoder({kFailed})}));
+}
+
+TEST(HopelessError, IsNoneWhereSomethingServesOrMayYet) {
+  const auto failed = loading_device(GroupState::GivenUp, ModelState::Failed);
+  const auto with = [&](const GroupStatus& other) {
+    return hopeless_error({failed, other}, {kTiny}, {}).has_value();
+  };
+  EXPECT_FALSE(with(loading_device(GroupState::Ready, ModelState::Ready)));
+  EXPECT_FALSE(with(loading_device(GroupState::Starting, ModelState::Loading)));
+  EXPECT_FALSE(with(loading_device(GroupState::Restarting, ModelState::Absent)));
+  // A new worker of it loads anew.
+  EXPECT_FALSE(with(loading_device(GroupState::Quarantined, ModelState::Failed)));
+  EXPECT_FALSE(with(loading_device(GroupState::Restarting, ModelState::Failed)));
+  auto resting = loading_device(GroupState::Drained, ModelState::Absent);
+  resting.is_to_rest = true;
+  EXPECT_FALSE(with(resting));
+  EXPECT_TRUE(with(device(GroupState::Ready))) << "the model is not to be there";
+  const Worker coming{.name = "cpu:1", .state = GroupState::Restarting};
+  EXPECT_FALSE(hopeless_error({failed}, {kTiny}, {decoder({kFailed, coming})}));
+  EXPECT_FALSE(hopeless_error({failed}, {}, {})) << "one may be loaded while it runs";
+  EXPECT_FALSE(hopeless_error({device(GroupState::Idle)}, {kTiny}, {})) << "it is not placed yet";
+}
+
 }  // namespace
 }  // namespace muster

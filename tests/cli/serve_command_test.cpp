@@ -133,6 +133,29 @@ TEST_F(ServeCommand, AnEndThatIsAskedForWhileItStartsIsNoError) {
   }
 }
 
+// It would listen for ever, and whoever starts servers would take it for one that comes up.
+TEST_F(ServeCommand, EndsWhereNoDeviceCanLoadWhatItIsToServe) {
+  muster_.set("ZERO_WORKER", "fail_load");
+  const auto finished = muster_.wait(muster_.start(words_of({})));
+  EXPECT_EQ(finished.exit_code, 7) << log();  // Corrupt, says the worker
+  const std::string sentence =
+      "no device can load what is to be served: tiny: cpu:0: told not to load";
+  EXPECT_TRUE(finished.err.ends_with("\nmuster: " + sentence + "\n")) << finished.err;
+  EXPECT_NE(log().find(sentence), std::string::npos) << log();
+}
+
+// The worker of the other device is started again and again, and may come.
+TEST_F(ServeCommand, GoesOnWhileADeviceIsTriedAgain) {
+  muster_.set("ZERO_WORKER", "fail_load exit_on=1");
+  serve();
+  wait_for_line("device cpu:0: given up");
+  wait_for_line("restart in 1.6 s");  // after two looks
+  const auto answer = client_->call("GET", "/readyz");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->status, 503);
+  EXPECT_EQ(end(), 0);
+}
+
 // Appends what comes next; false: the server has closed.
 bool hear_more(const UniqueFd& socket, std::string& text) {
   std::array<char, 65536> piece{};
