@@ -75,10 +75,10 @@ Result<std::unique_ptr<PointMeter>> PointMeter::start(std::unique_ptr<Collector>
 
 PointMeter::~PointMeter() { (void)finish(); }
 
-Status PointMeter::finish() {
+std::string PointMeter::finish() {
   stop_.raise();
   if (thread_.joinable()) thread_.join();
-  return record_status_;
+  return record_status_ ? std::string() : record_status_.error().message;
 }
 
 void PointMeter::record() {

@@ -54,8 +54,9 @@ class PointMeter {
   void begin_trial();
   void end_trial();
 
-  /// Ends the recording. Errors: those of writing it.
-  Status finish();
+  /// Ends the recording. Gives why it is not whole, since no figure of the point is taken from it;
+  /// empty: it is whole, or there is none.
+  std::string finish();
 
   /// Of all trials that have ended.
   std::vector<TrialTelemetry> telemetry() const { return telemetry_; }

@@ -1,8 +1,13 @@
 #include "cli/sweep/point_meter.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <string>
 #include <utility>
+
+#include "base/full_disk_fixture.h"
 
 namespace muster {
 namespace {
@@ -69,6 +74,27 @@ TEST(PointMeter, GoesOnWhereATrialCannotBeWatched) {
   EXPECT_TRUE(telemetry[1].devices.front().is_own);
   EXPECT_TRUE(telemetry[1].devices.front().energy.missing_reason.starts_with("it has no counter"));
   EXPECT_EQ(telemetry[1].missing_reason, "");
+}
+
+// The first line is written at once, and no byte of it fits.
+TEST(PointMeter, ARecordingWithoutRoomCostsNoReading) {
+  const auto file = std::filesystem::path(::testing::TempDir()) /
+                    ("point_meter_" + std::to_string(::getpid()) + ".jsonl");
+  const SteadyClock clock;
+  {
+    const FullDisk full(0);
+    const auto meter = PointMeter::start(std::make_unique<LateCollector>(), clock,
+                                         {.own_devices = {"cuda:0"}, .recording = file});
+    ASSERT_TRUE(meter) << meter.error().message;
+    for (int trial = 0; trial < 2; ++trial) {
+      (*meter)->begin_trial();
+      (*meter)->end_trial();
+    }
+    EXPECT_TRUE((*meter)->finish().starts_with(file.string() + ": ")) << (*meter)->finish();
+    ASSERT_EQ((*meter)->telemetry().size(), 2U);
+    EXPECT_EQ((*meter)->telemetry()[1].devices.size(), 1U);
+  }
+  std::filesystem::remove(file);
 }
 
 // A driver that shows no process, or none of this container, has not shown that nobody is there.

@@ -85,7 +85,7 @@ class PointWatch {
   }
 
   Status finish(const BenchServer& server, const BenchResult& result) {
-    if (meter_) MUSTER_TRY(meter_->finish());
+    if (meter_) tell_recording(meter_->finish());
     if (const auto lost = lost_server(result)) {
       return Error{ErrorKind::Unavailable, "the server was lost meanwhile: " + *lost};
     }
@@ -100,6 +100,12 @@ class PointWatch {
       faults_.push_back(std::move(fault));
     }
     return Done{};
+  }
+
+  // The requests, readings and joules of the point are whole all the same, and took minutes.
+  static void tell_recording(const std::string& fault) {
+    if (fault.empty()) return;
+    say_bench_step(fmt::format("the point is kept, and its recording is not whole: {}", fault));
   }
 
   const CommandContext& context_;
