@@ -35,9 +35,13 @@ std::vector<std::string> all_texts(const TerminalInfo& terminal) {
   return texts;
 }
 
-// Whether a line ends in a word of the shell that fits nowhere: nothing is broken inside.
+constexpr std::size_t kUsualWidth = 80;
+
+// Whether a line ends in a word of the shell that fits nowhere: nothing is broken inside. Only
+// below the usual width, at which each word has to fit.
 bool ends_unbreakably(std::string_view line, std::size_t width) {
   constexpr std::size_t kTextColumn = 26;
+  if (width >= kUsualWidth) return false;
   const auto text = trim(line);
   if (text.starts_with("'") && text.ends_with("'")) return true;
   return display_width(text.substr(text.rfind(' ') + 1)) + kTextColumn > width;
