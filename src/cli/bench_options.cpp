@@ -310,6 +310,13 @@ std::size_t BenchPlan::texts_wanted() const {
                     kTextsLeast, kMadeTextsMost);
 }
 
+bool bench_flag_counts(std::string_view flag, std::string_view verb) {
+  const auto* const task = std::ranges::find(kTasks, verb, &TaskName::name);
+  const auto* const use = std::ranges::find(kUses, flag, &FlagUse::flag);
+  return task != kTasks.end() && use != kUses.end() &&
+         use->tasks.find(task->letter) != std::string_view::npos;
+}
+
 Result<BenchTask> bench_task(const Arguments& arguments) {
   const auto& word = arguments.positionals.front();
   const auto* const found =

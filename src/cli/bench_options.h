@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -29,6 +30,12 @@ enum class BenchTask : std::uint8_t {
 
 /// The flags of `muster bench`, and its help.
 CommandSpec bench_spec();
+
+/// What counts for one of its verbs, as a spec of its own: "bench diff". Threads: pure.
+CommandSpec bench_verb_spec(std::string_view verb);
+
+/// Whether a flag means something for what the first word says. Threads: pure.
+bool bench_flag_counts(std::string_view flag, std::string_view verb);
 
 /// The first word. Errors: InvalidArgument, with the nearest right one, or where a flag is given
 /// that has no meaning for the task. Threads: pure.

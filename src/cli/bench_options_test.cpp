@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -230,6 +231,37 @@ TEST(GivenFlags, NameNoKeys) {
       {"embed", "http://h:1", "--clients=4", "--api-key-file=secret", "--input=a", "--input=b"});
   EXPECT_EQ(given_flags(arguments),
             (std::map<std::string, std::string>{{"--clients", "4"}, {"--input", "a,b"}}));
+}
+
+std::vector<std::string> flags_of(const CommandSpec& spec) {
+  std::vector<std::string> flags;
+  for (const auto& group : spec.groups) {
+    for (const auto& flag : group.flags) flags.push_back(flag.name);
+  }
+  return flags;
+}
+
+TEST(BenchVerbSpec, HasWhatCountsForTheVerb) {
+  const auto whole = bench_spec();
+  for (const auto& verb : whole.verbs) {
+    const auto spec = bench_verb_spec(verb.name);
+    EXPECT_EQ(spec.name, "bench " + verb.name);
+    EXPECT_NE(spec.usage, whole.usage);
+    const auto flags = flags_of(spec);
+    for (const auto& flag : flags_of(whole)) {
+      const bool is_shown = std::find(flags.begin(), flags.end(), flag) != flags.end();
+      EXPECT_EQ(is_shown, bench_flag_counts(flag, verb.name)) << verb.name << " " << flag;
+    }
+  }
+  const auto diff = bench_verb_spec("diff");
+  EXPECT_EQ(flags_of(diff), (std::vector<std::string>{"--confidence", "--tolerance", "--json"}));
+  EXPECT_EQ(diff.usage, "A B");
+  EXPECT_TRUE(diff.examples.starts_with("  muster bench diff before.json after.json\n\nThe exit"))
+      << diff.examples;
+  EXPECT_EQ(diff.examples.find("A MODEL"), std::string::npos);
+  const auto embed = bench_verb_spec("embed");
+  EXPECT_NE(embed.examples.find("\nA MODEL is served here"), std::string::npos) << embed.examples;
+  EXPECT_EQ(embed.examples.find("`init`"), std::string::npos) << embed.examples;
 }
 
 }  // namespace

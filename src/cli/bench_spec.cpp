@@ -1,9 +1,70 @@
 // The flags and the help text of `muster bench`, apart from what reads them. The groups follow the
 // questions of a person who measures: what load, what is sent, to whom, what must hold, what is
 // compared, where the result goes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
 #include "cli/bench_options.h"
 
 namespace muster {
+namespace {
+
+struct VerbUsage {
+  std::string_view verb;
+  std::string_view usage;
+  std::string_view paragraph;  // how the one about it begins, behind the examples of `bench`
+};
+constexpr std::string_view kOfModels = "A MODEL";
+constexpr std::string_view kOfFiles = "`init`";
+constexpr std::string_view kOfReports = "`report`";
+constexpr std::string_view kOfAll = "The exit code";
+constexpr std::array kVerbUsages{VerbUsage{"embed", "MODEL-or-URL", kOfModels},
+                                 VerbUsage{"rerank", "MODEL-or-URL", kOfModels},
+                                 VerbUsage{"generate", "MODEL-or-URL", kOfModels},
+                                 VerbUsage{"http", "URL", {}},
+                                 VerbUsage{"run", "FILE [KEY=VALUE...]", kOfFiles},
+                                 VerbUsage{"init", "[MODEL]", kOfFiles},
+                                 VerbUsage{"diff", "A B", {}},
+                                 VerbUsage{"report", "RESULT...", kOfReports},
+                                 VerbUsage{"selftest", "[PART...]", {}}};
+
+// A server is started here for a model alone, and only what is sent has fields.
+bool setting_counts(SettingId id, std::string_view verb) {
+  if (id == SettingId::Field) return bench_flag_counts("--input", verb);
+  return bench_flag_counts("--model", verb);
+}
+
+// Of lines and paragraphs those about the verb.
+std::string verb_examples(std::string_view examples, const VerbUsage& about) {
+  const auto command = fmt::format("  muster bench {}", about.verb);
+  std::string commands;
+  std::string paragraphs;
+  bool is_kept = false;
+  bool is_begin = false;
+  for (const auto& line : split(examples, '\n')) {
+    if (line.starts_with("  ")) {
+      if (line.starts_with(command)) commands += line + "\n";
+      continue;
+    }
+    if (line.empty()) {
+      is_begin = true;
+      continue;
+    }
+    if (std::exchange(is_begin, false)) {
+      const bool is_about = !about.paragraph.empty() && line.starts_with(about.paragraph);
+      is_kept = is_about || line.starts_with(kOfAll);
+      if (is_kept) paragraphs += "\n";
+    }
+    if (is_kept) paragraphs += line + "\n";
+  }
+  return commands + paragraphs + "\n`muster bench --help` has all that bench does.\n";
+}
+
+}  // namespace
 
 // Long because it is a table, and a table is read best in one piece.
 CommandSpec bench_spec() {
@@ -106,7 +167,30 @@ CommandSpec bench_spec() {
                 {"diff", "compare two results", WordKind::File},
                 {"report", "a page with plots of one result or several", WordKind::File},
                 {"selftest", "try the instrument itself"}},
+      .of_verb = bench_verb_spec,
   };
+}
+
+CommandSpec bench_verb_spec(std::string_view verb) {
+  auto spec = bench_spec();
+  const auto* const about = std::ranges::find(kVerbUsages, verb, &VerbUsage::verb);
+  const auto named = std::ranges::find(spec.verbs, verb, &Verb::name);
+  if (about == kVerbUsages.end() || named == spec.verbs.end()) return spec;
+  spec.name = fmt::format("bench {}", verb);
+  spec.summary = named->help;
+  spec.usage = about->usage;
+  spec.examples = verb_examples(spec.examples, *about);
+  for (auto& group : spec.groups) {
+    std::erase_if(group.flags,
+                  [&](const RunFlag& flag) { return !bench_flag_counts(flag.name, verb); });
+    std::erase_if(group.settings, [&](SettingId id) { return !setting_counts(id, verb); });
+  }
+  std::erase_if(spec.groups, [](const FlagGroup& group) {
+    return group.flags.empty() && group.settings.empty();
+  });
+  spec.verbs.clear();
+  spec.of_verb = nullptr;
+  return spec;
 }
 
 }  // namespace muster

@@ -70,6 +70,8 @@ struct CommandSpec {
   std::vector<Verb> verbs = {};      // what the first word may be; empty: it is no verb
   // What the words are, the last kind for all that follow; after a verb, its own.
   std::vector<WordKind> words = {};
+  /// What counts behind one of `verbs`, for its help; nullptr: all of this.
+  CommandSpec (*of_verb)(std::string_view verb) = nullptr;
 };
 
 /// The words of a command line, sorted out.

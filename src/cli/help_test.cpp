@@ -31,7 +31,13 @@ std::set<std::string> words_of(const std::string& text) {
 
 std::vector<std::string> all_texts(const TerminalInfo& terminal) {
   std::vector<std::string> texts{general_help(all_commands(), terminal)};
-  for (const auto& command : all_commands()) texts.push_back(command_help(command.spec, terminal));
+  for (const auto& command : all_commands()) {
+    texts.push_back(command_help(command.spec, terminal));
+    if (command.spec.of_verb == nullptr) continue;
+    for (const auto& verb : command.spec.verbs) {
+      texts.push_back(command_help(command.spec.of_verb(verb.name), terminal));
+    }
+  }
   return texts;
 }
 

@@ -69,13 +69,22 @@ const Command* find_command(const std::vector<Command>& all, const std::string& 
   return found == all.end() ? nullptr : &*found;
 }
 
+// Behind "bench diff" what counts for it alone.
+std::string help_of(const CommandSpec& spec, std::span<const std::string> words,
+                    const TerminalInfo& terminal) {
+  const bool is_verb = !words.empty() && spec.of_verb != nullptr &&
+                       std::any_of(spec.verbs.begin(), spec.verbs.end(),
+                                   [&](const Verb& verb) { return verb.name == words.front(); });
+  return command_help(is_verb ? spec.of_verb(words.front()) : spec, terminal);
+}
+
 Result<int> run_command(const Command& command, std::span<const std::string> words,
                         Output& output) {
   const auto arguments = MUSTER_TRY(parse_arguments(command.spec, words.subspan(2)));
   const auto color = color_choice_of(words);
   if (arguments.wants_help) {
     const auto terminal = inspect_terminal(STDOUT_FILENO, color);
-    MUSTER_TRY(output.append(command_help(command.spec, terminal)));
+    MUSTER_TRY(output.append(help_of(command.spec, arguments.positionals, terminal)));
     return 0;
   }
   ConfigSources sources;
@@ -145,8 +154,8 @@ Result<std::optional<int>> answer_itself(const std::vector<Command>& all,
   if (own[1] != "--help" && own[1] != "-h" && own[1] != "help") return std::optional<int>();
   const auto* command = own.size() > 2 ? find_command(all, own[2]) : nullptr;
   if (own.size() > 2 && command == nullptr) return unknown_command(all, own[2]);
-  MUSTER_TRY(
-      output.append(command ? command_help(command->spec, terminal) : general_help(all, terminal)));
+  MUSTER_TRY(output.append(command ? help_of(command->spec, std::span(own).subspan(3), terminal)
+                                   : general_help(all, terminal)));
   return std::optional(0);
 }
 

@@ -353,6 +353,16 @@ TEST_F(BenchCommand, EndsWhenNoDeviceOfItsOwnServerCanLoadTheModel) {
                "told not to load");  // Corrupt, says the worker
 }
 
+TEST_F(BenchCommand, HelpOfAVerbHasItsOwnFlags) {
+  const auto diff = muster_.run({"bench", "diff", "--help"});
+  EXPECT_EQ(diff.exit_code, 0);
+  EXPECT_NE(diff.out.find("usage: muster bench diff A B\n"), std::string::npos) << diff.out;
+  EXPECT_NE(diff.out.find("--tolerance"), std::string::npos);
+  EXPECT_EQ(diff.out.find("--clients"), std::string::npos) << diff.out;
+  EXPECT_EQ(diff.out, muster_.run({"help", "bench", "diff"}).out);
+  EXPECT_EQ(muster_.run({"bench", "dif", "--help"}).out, muster_.run({"bench", "--help"}).out);
+}
+
 TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
   const auto url = null_server({"--nonsense"});
   expect_error({"bench", "embed", url, "--requests=5"}, 6,
