@@ -65,16 +65,17 @@ Result<BenchResult> measure(const CommandContext& context, BenchPlan plan,
   plan.is_field_asked_for = field.origin == Origin::Flag;
   auto options = run_options(plan, hooks);
   if (plan.tokenizer) options.count_tokens = MUSTER_TRY(token_counter(*plan.tokenizer));
+  auto texts = MUSTER_TRY(bench_texts(plan));
   catch_interrupts();
   raise_descriptor_limit();  // each client is a connection
-  if (!plan.is_url()) say_bench_step(fmt::format("starting a server with {}", plan.subject));
   const auto server = MUSTER_TRY(open_bench_server(context, plan));
   // A server that this command has started serves the one model of the plan; another one is asked
   // for its list.
   if (plan.task != BenchTask::Http && plan.api.model.empty() && plan.is_url()) {
     plan.api.model = MUSTER_TRY(first_listed_model(context, server));
   }
-  const auto requests = MUSTER_TRY(make_bench_requests(plan, server));
+  const auto requests = make_bench_requests(plan, server, texts);
+  texts = {};  // up to a million, which the requests hold now
   options.target = &server.target;
   options.requests = &requests;
   if (server.own) options.server_cpu_seconds = [&server] { return server.own->cpu_seconds(); };

@@ -94,6 +94,7 @@ Result<BenchServer> start_server(const CommandContext& context, const BenchPlan&
         fmt::format("muster bench http wants a URL, as http://127.0.0.1:8000/health: \"{}\"",
                     plan.subject)};
   }
+  say_bench_step(fmt::format("starting a server with {}", plan.subject));
   // Without its caches, as this is to measure the model; a queue as long as the load makes it.
   std::vector<std::string> words{program_beside("muster").string(),
                                  "serve",
@@ -127,15 +128,6 @@ std::string task_of(const Json& model) {
     if (word == task_word(task)) return word;
   }
   return "";
-}
-
-// A run of no request would be a run of nothing.
-Result<std::vector<std::string>> sendable_texts(const BenchPlan& plan) {
-  auto texts = MUSTER_TRY(read_bench_texts(plan));
-  if (texts.empty()) {
-    return Error{ErrorKind::InvalidArgument, "--input has no text: nothing can be sent"};
-  }
-  return texts;
 }
 
 }  // namespace
@@ -197,15 +189,24 @@ Result<std::string> fitting_model(const std::string& body, BenchTask task) {
                                                 wanted, fmt::join(others, ", "))};
 }
 
-Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchServer& server) {
-  if (plan.task == BenchTask::Http) {
-    std::vector<std::string> bodies;
-    if (!plan.inputs.empty()) bodies = MUSTER_TRY(sendable_texts(plan));
-    return prepare_plain_requests(server.target.url, server.plain_target, bodies, server.headers);
+// A run of no request would be a run of nothing.
+Result<std::vector<std::string>> bench_texts(const BenchPlan& plan) {
+  if (plan.inputs.empty() && plan.task == BenchTask::Http) return std::vector<std::string>();
+  if (plan.inputs.empty()) {
+    return generate_texts(plan.prompt_words, plan.texts_wanted(), plan.seed);
   }
-  const auto texts = plan.inputs.empty()
-                         ? generate_texts(plan.prompt_words, plan.texts_wanted(), plan.seed)
-                         : MUSTER_TRY(sendable_texts(plan));
+  auto texts = MUSTER_TRY(read_bench_texts(plan));
+  if (texts.empty()) {
+    return Error{ErrorKind::InvalidArgument, "--input has no text: nothing can be sent"};
+  }
+  return texts;
+}
+
+PreparedRequests make_bench_requests(const BenchPlan& plan, const BenchServer& server,
+                                     std::span<const std::string> texts) {
+  if (plan.task == BenchTask::Http) {
+    return prepare_plain_requests(server.target.url, server.plain_target, texts, server.headers);
+  }
   auto api = plan.api;
   api.headers = server.headers;
   return prepare_requests(server.target.url, api, texts, plan.tokenizer.has_value());

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "bench/child/child_server.h"
@@ -47,11 +49,14 @@ Result<std::string> fitting_model(const std::string& body, BenchTask task);
 /// a million.
 Result<std::vector<std::string>> read_bench_texts(const BenchPlan& plan);
 
-/// The requests of a run, of the texts of its files or of generated ones.
+/// What a run sends: the texts of its files, or generated ones; with `http` and no file none.
 ///
-/// Errors: those of reading texts; InvalidArgument when there is none; ResourceExhausted for more
-/// than a million.
-Result<PreparedRequests> make_bench_requests(const BenchPlan& plan, const BenchServer& server);
+/// Errors: those of read_bench_texts; InvalidArgument when its files have none.
+Result<std::vector<std::string>> bench_texts(const BenchPlan& plan);
+
+/// The requests of a run, of these texts.
+PreparedRequests make_bench_requests(const BenchPlan& plan, const BenchServer& server,
+                                     std::span<const std::string> texts);
 
 /// Counts the tokens of a text, without those that the tokenizer puts around it. place: the folder
 /// of a model, or its tokenizer.json.

@@ -378,6 +378,11 @@ TEST_F(BenchCommand, SaysInASentenceWhatIsWrong) {
                "name the server's http://HOST:PORT");
   expect_error({"bench", "http", "host"}, 2,
                "muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"");
+  // Nothing is said, and no server is started, before that.
+  EXPECT_EQ(muster_.run({"bench", "http", "host"}).err,
+            "muster: muster bench http wants a URL, as http://127.0.0.1:8000/health: \"host\"\n");
+  EXPECT_EQ(muster_.run({"bench", "embed", tiny_model(), "--input", "none.txt"}).err,
+            "muster: none.txt: no such file\n");
   expect_error({"bench", "selftest", "queu"}, 2,
                "the self-test has no part queu; did you mean queue?");
   EXPECT_EQ(muster_.run({"bench", "selftest", "intervals", "queu"}).err,
