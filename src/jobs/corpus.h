@@ -55,7 +55,7 @@ struct DeviceProgress {
 
 /// Where the wall time of the parent's loop went, and what its other threads did beside. Seconds.
 struct TimeSplit {
-  double read = 0;             // reading and decompressing the input, and keeping its records
+  double read = 0;             // waiting for records of the input, and keeping them
   double wait = 0;             // waiting for the workers
   double wait_for_writer = 0;  // for the thread that writes, and the disk
   double other = 0;            // scheduling, frames

@@ -42,9 +42,12 @@ void CorpusRun::report_progress(bool is_last) {
     progress_.devices = std::move(status_.devices);
   }
   take_counts();
-  if (reader_) {
+  if (source_) {
     // Not what is read but what is known: a share of the tokens stands for a share of the bytes.
-    progress_.input_size_read = unknown_count_ > 0 ? encoded_position_ : reader_->size_consumed();
+    progress_.input_size_read = unknown_count_ > 0 ? encoded_position_ : source_->size_consumed();
+    progress_.blank_count = source_->blank_count();
+  } else if (reader_) {
+    progress_.input_size_read = reader_->size_consumed();
     progress_.blank_count = reader_->blank_count();
   }
   events_.on_progress(progress_);
@@ -52,7 +55,7 @@ void CorpusRun::report_progress(bool is_last) {
 
 // A name with a slip in it would else keep nothing, and say so only when a search asks for it.
 void CorpusRun::tell_of_fields_not_met() const {
-  for (const auto& sentence : reader_->fields_not_met()) {
+  for (const auto& sentence : source_->fields_not_met()) {
     events_.on_notice("no record has a field of --keep: " + sentence);
   }
 }

@@ -94,6 +94,7 @@ Status CorpusRun::open_backend(FoundOutput found) {
   }
   MUSTER_TRY(open_ahead());
   if (resumption_) MUSTER_TRY(skip_done_records());
+  source_ = std::make_unique<RecordSource>(std::move(reader_), options_.input.inputs);
   return Done{};
 }
 
@@ -117,17 +118,22 @@ CorpusSink CorpusRun::sink() {
 Status CorpusRun::skip_done_records() {
   const auto& last = resumption_->last;
   const auto out = form_.files.out.string();
+  TextRecord record;  // whose buffers are used again
+  IndexEntry entry;
   for (std::uint64_t i = 0; i < last.record_count; ++i) {
     if (cancelled_()) return Error{ErrorKind::Cancelled, "cancelled"};
-    if (!MUSTER_TRY(reader_->next(record_))) {
+    if (!MUSTER_TRY(reader_->next(record))) {
       return Error{
           ErrorKind::InvalidArgument,
           fmt::format("cannot resume {}: the input has become shorter: {} records, {} were done",
                       out, i, last.record_count)};
     }
-    hash_record(records_hash_, content_of(record_));
+    hash_record(records_hash_, content_of(record));
     ++progress_.read_count;
-    note_id();
+    entry.id.swap(record.id);
+    entry.input = options_.input.inputs[record.input_index];
+    entry.line = record.line;
+    note_id(entry);
   }
   if (last.record_count > 0 && records_hash_.hex() != last.records_hash) {
     return Error{ErrorKind::InvalidArgument,

@@ -20,8 +20,9 @@ constexpr Duration kCommitInterval = std::chrono::seconds(1);  // what a crash c
 Status CorpusRun::read_turn() {
   const Stopwatch watch(clock_, time_.read);  // not each record: looking costs as much as reading
   for (int i = 0; i < kRecordsPerTurn && window_.has_room(); ++i) {
-    position_before_ = reader_->size_consumed();
-    is_at_end_ = !MUSTER_TRY(reader_->next(record_));
+    if (i > 0 && !source_->is_ready()) break;
+    position_before_ = source_->size_consumed();
+    is_at_end_ = !MUSTER_TRY(source_->next(read_));
     if (is_at_end_) return check_has_texts();
     MUSTER_TRY(take_record());
   }
@@ -43,26 +44,19 @@ Status CorpusRun::check_has_texts() const {
 
 Status CorpusRun::take_record() {
   ++progress_.read_count;
-  note_id();
-  auto taken = spares_.take_record();
-  auto& record = *taken;
+  auto& record = *read_.record;
+  note_id(record.entry);
   record.number = first_record_ + window_.next_key();
-  record.entry.input = options_.input.inputs[record_.input_index];
-  record.entry.line = record_.line;
-  record.entry.id = record_.id;
-  record.entry.fields = record_.fields;
-  record.is_conversation = record_.is_conversation;
-  record.input_position = reader_->size_consumed();
-  if (record_.fault) {
-    if (!options_.skip_bad) return stopping_fault(record_);
-    record.entry.reason = record_.fault->message;
+  if (read_.fault) {
+    const auto& fault = *read_.fault;
+    if (!options_.skip_bad) return Error{fault.kind, with_skip_bad_hint(fault.message)};
+    record.entry.reason = fault.message;
     record.is_done = true;
-    window_.push(std::move(taken));
+    window_.push(std::move(read_.record));
     return Done{};
   }
-  record.entry.text.swap(record_.text);  // whose memory is used again
   const bool is_done = take_ahead(record);
-  window_.push(std::move(taken));
+  window_.push(std::move(read_.record));
   if (is_done) return Done{};
   if (form_.knows_tokens && unknown_count_++ == 0) encoded_position_ = position_before_;
   backend_->submit(record);
@@ -83,10 +77,10 @@ bool CorpusRun::take_ahead(WindowRecord& taken) {
 }
 
 // Whoever gives ids means them to be different; it is no error that they are not.
-void CorpusRun::note_id() {
-  if (record_.id.empty() || !ids_.add(record_.id)) return;
+void CorpusRun::note_id(const IndexEntry& entry) {
+  if (entry.id.empty() || !ids_.add(entry.id)) return;
   if (progress_.duplicate_id_count++ > 0) return;
-  first_duplicate_ = place_name(options_.input.inputs[record_.input_index], record_.line);
+  first_duplicate_ = place_of(entry);
 }
 
 void CorpusRun::on_tokens(ItemKey key, const Tokenizer::Encoded& tokens) {
@@ -151,7 +145,10 @@ Status CorpusRun::write_done() {
     }
     writer_->give(std::move(done));
   }
-  if (spares_.is_low()) writer_->return_to(spares_);
+  if (spares_.is_low()) {
+    writer_->return_to(spares_);
+    source_->take_spares(spares_);
+  }
   if (clock_.now() - last_commit_ >= kCommitInterval) return commit();
   return Done{};
 }

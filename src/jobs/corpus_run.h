@@ -17,6 +17,7 @@
 #include "jobs/duplicate_ids.h"
 #include "jobs/output_lock.h"
 #include "jobs/output_taking.h"
+#include "jobs/record_source.h"
 #include "jobs/record_spares.h"
 #include "jobs/record_window.h"
 #include "jobs/record_writer.h"
@@ -79,7 +80,7 @@ class CorpusRun {
   Status check_has_texts() const;
   Status take_record();
   bool take_ahead(WindowRecord& taken);
-  void note_id();
+  void note_id(const IndexEntry& entry);
   void on_tokens(ItemKey key, const Tokenizer::Encoded& tokens);
   void on_result(ItemKey key, RecordResult result);
   void on_row(ItemKey key, std::span<const std::byte> bytes);
@@ -117,7 +118,8 @@ class CorpusRun {
   const Clock& clock_;
   const std::function<bool()>& cancelled_;
 
-  std::unique_ptr<TextReader> reader_;
+  std::unique_ptr<TextReader> reader_;    // before the records that are new, and of those
+  std::unique_ptr<RecordSource> source_;  // it reads for this one
   std::unique_ptr<CorpusBackend> backend_;
   CorpusBackendStatus status_;  // of the last look
   std::optional<OutputLock> lock_;
@@ -130,7 +132,7 @@ class CorpusRun {
   bool has_told_of_no_room_ = false;     // for them
   std::uint64_t first_record_ = 0;       // of the input: the window's first key
 
-  TextRecord record_;     // the one just read; its buffers are used again
+  ReadRecord read_;       // the one just read
   Hash128 records_hash_;  // over the records that an earlier run has done; goes to writer_
   std::uint64_t resumed_bad_count_ = 0;
   DuplicateIds ids_;

@@ -73,11 +73,15 @@ void RecordSpares::add(RecordPtr record) {
   records_.push_back(std::move(record));
 }
 
-void RecordSpares::take_from(RecordSpares& other) {
+void RecordSpares::take_records_from(RecordSpares& other) {
   if (records_.empty()) records_.swap(other.records_);
   while (!other.records_.empty() && records_.size() < kRecordsMost) {
     records_.push_back(other.take_record());
   }
+}
+
+void RecordSpares::take_from(RecordSpares& other) {
+  take_records_from(other);
   if (rows_.empty()) {
     rows_.swap(other.rows_);
     std::swap(rows_size_, other.rows_size_);

@@ -28,6 +28,8 @@ class RecordSpares {
 
   /// Takes what `other` has, as far as there is room.
   void take_from(RecordSpares& other);
+  /// The same of its records alone.
+  void take_records_from(RecordSpares& other);
 
   /// Whether there is little left of one of the two.
   bool is_low() const;
