@@ -1,5 +1,5 @@
-// Texts wait in one ordered set for each length, so a batch of like lengths is a walk outwards from
-// the first text's length. `first_` holds the head of every set and must change whenever a head
+// Texts wait in one order for each length, so a batch of like lengths is a walk outwards from
+// the first text's length. `first_` holds the head of every order and must change whenever a head
 // does; it makes the first text of all a look at one entry. A batch that ended a worker is taken
 // apart and its texts run alone, on another device where there is one, until the guilty text is
 // known.
@@ -32,11 +32,11 @@ bool contains(const WorkBatch& batch, ItemKey key) {
 void BatchQueue::add(const WorkItem& item) {
   const ItemTurn turn{item.rank, item.key};
   auto& turns = by_length_[item.token_count];
-  if (turns.empty() || turn < *turns.begin()) {
-    if (!turns.empty()) first_.erase({*turns.begin(), item.token_count});
+  if (turns.empty() || turn < turns.first()) {
+    if (!turns.empty()) first_.erase({turns.first(), item.token_count});
     first_.insert({turn, item.token_count});
   }
-  turns.insert(turns.end(), turn);  // texts come in the order of their turns, most of them
+  turns.add(turn);
   ++item_count_;
   token_count_ += item.token_count;
 }
@@ -75,7 +75,7 @@ std::optional<WorkBatch> BatchQueue::cut(std::size_t device, const CutLimits& li
 // Of two that are equally near the longer one.
 std::optional<std::uint32_t> BatchQueue::nearest_length(std::uint32_t start,
                                                         std::uint64_t rank_most) const {
-  const auto may_go = [&](const auto& entry) { return entry.second.begin()->rank <= rank_most; };
+  const auto may_go = [&](const auto& entry) { return entry.second.first().rank <= rank_most; };
   const auto middle = by_length_.lower_bound(start);
   const auto above = std::find_if(middle, by_length_.end(), may_go);
   const auto below = std::find_if(std::make_reverse_iterator(middle), by_length_.rend(), may_go);
@@ -101,19 +101,23 @@ bool BatchQueue::is_suspect(ItemKey key) const {
                      [key](const WorkBatch& suspect) { return contains(suspect, key); });
 }
 
-bool BatchQueue::remove(const WorkItem& item) {
-  const ItemTurn turn{item.rank, item.key};
+bool BatchQueue::remove_from_length(const WorkItem& item) {
   const auto found = by_length_.find(item.token_count);
-  if (found != by_length_.end() && found->second.contains(turn)) {
-    auto& turns = found->second;
-    first_.erase({*turns.begin(), item.token_count});
-    turns.erase(turn);
-    if (turns.empty()) {
-      by_length_.erase(found);
-    } else {
-      first_.insert({*turns.begin(), item.token_count});
-    }
+  if (found == by_length_.end()) return false;
+  auto& turns = found->second;
+  const auto head = turns.first();
+  if (!turns.remove({item.rank, item.key})) return false;
+  first_.erase({head, item.token_count});
+  if (turns.empty()) {
+    by_length_.erase(found);
   } else {
+    first_.insert({turns.first(), item.token_count});
+  }
+  return true;
+}
+
+bool BatchQueue::remove(const WorkItem& item) {
+  if (!remove_from_length(item)) {
     const auto is_it = [&](const WorkItem& other) { return other.key == item.key; };
     const auto suspect =
         std::find_if(suspects_.begin(), suspects_.end(), [&](const WorkBatch& batch) {
@@ -132,7 +136,8 @@ bool BatchQueue::remove(const WorkItem& item) {
 std::vector<WorkItem> BatchQueue::take_all() {
   std::vector<WorkItem> all;
   for (const auto& [length, turns] : by_length_) {
-    for (const auto& turn : turns) all.push_back({turn.key, length, turn.rank});
+    const auto tokens = length;  // clang 14 captures no structured binding
+    turns.visit([&](const ItemTurn& turn) { all.push_back({turn.key, tokens, turn.rank}); });
     token_count_ -= length * turns.size();
   }
   item_count_ -= all.size();
@@ -193,19 +198,20 @@ void BatchQueue::take_of_length(std::uint32_t length, std::uint64_t budget, std:
                                 WorkBatch& batch) {
   const auto found = by_length_.find(length);
   auto& turns = found->second;
-  first_.erase({*turns.begin(), length});
-  while (!turns.empty() && turns.begin()->rank <= rank_most &&
+  first_.erase({turns.first(), length});
+  while (!turns.empty() && turns.first().rank <= rank_most &&
          batch.token_count + length <= budget) {
-    batch.items.push_back({turns.begin()->key, length, turns.begin()->rank});
+    const auto& turn = turns.first();
+    batch.items.push_back({turn.key, length, turn.rank});
     batch.token_count += length;
-    turns.erase(turns.begin());
+    turns.remove_first();
     --item_count_;
     token_count_ -= length;
   }
   if (turns.empty()) {
     by_length_.erase(found);
   } else {
-    first_.insert({*turns.begin(), length});
+    first_.insert({turns.first(), length});
   }
 }
 

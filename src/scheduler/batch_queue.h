@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,24 +9,15 @@
 #include <utility>
 #include <vector>
 
-namespace muster {
+#include "scheduler/turn_order.h"
 
-/// The caller's number for one text. Older texts have lower keys.
-using ItemKey = std::uint64_t;
+namespace muster {
 
 /// One text as the scheduler knows it.
 struct WorkItem {
   ItemKey key = 0;
   std::uint32_t token_count = 0;
   std::uint64_t rank = 0;  // lower goes first, and of equal ones the older; scheduler/fair_order.h
-};
-
-/// When a text's turn is.
-struct ItemTurn {
-  std::uint64_t rank = 0;
-  ItemKey key = 0;
-  // clang-tidy 14 takes the 0 of a defaulted comparison for a pointer.
-  auto operator<=>(const ItemTurn&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Texts that one worker computes together.
@@ -107,9 +97,10 @@ class BatchQueue {
   Suspects::const_iterator find_suspect(std::size_t device, const CutLimits& limits) const;
   void take_of_length(std::uint32_t length, std::uint64_t budget, std::uint64_t rank_most,
                       WorkBatch& batch);
+  bool remove_from_length(const WorkItem& item);
   std::optional<std::uint32_t> nearest_length(std::uint32_t start, std::uint64_t rank_most) const;
 
-  std::map<std::uint32_t, std::set<ItemTurn>> by_length_;
+  std::map<std::uint32_t, TurnOrder> by_length_;
   std::set<std::pair<ItemTurn, std::uint32_t>> first_;  // of each length, and the length
   Suspects suspects_;                                   // run as they are, never mixed
   std::uint64_t item_count_ = 0;
