@@ -120,12 +120,12 @@ class CorpusRun {
 
   std::unique_ptr<TextReader> reader_;    // before the records that are new, and of those
   std::unique_ptr<RecordSource> source_;  // it reads for this one
-  std::unique_ptr<CorpusBackend> backend_;
-  CorpusBackendStatus status_;  // of the last look
+  CorpusBackendStatus status_;            // of the last look
   std::optional<OutputLock> lock_;
   std::optional<RunResumption> resumption_;
   std::unique_ptr<RecordWriter> writer_;  // once the shape of a result is known
   RecordWindow window_;
+  std::unique_ptr<CorpusBackend> backend_;  // behind the window, whose texts its threads read
   RecordSpares spares_;
   std::unique_ptr<RecordsAhead> ahead_;  // nullptr where nothing can be resumed
   TimeShare ahead_share_;                // of keeping results ahead

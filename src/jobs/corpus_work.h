@@ -53,7 +53,7 @@ class CorpusBackend {
   virtual ~CorpusBackend() = default;
 
   /// Takes a record's text; its tokens and what becomes of it are told by later steps, once. The
-  /// record stays where it is until then.
+  /// record stays where it is until then, or until the backend is gone, and its text as it is.
   virtual void submit(const WindowRecord& record) = 0;
 
   /// Waits up to `timeout` for something to happen and handles it.

@@ -48,19 +48,16 @@ void EncodePool::start_thread() {
 }
 
 void EncodePool::give(ItemKey key, std::string_view text) {
-  if (gathered_.sizes.empty()) {
-    gathered_.text.reserve(kChunkBytes);
-    gathered_.sizes.reserve(kChunkTexts);
-  }
-  gathered_.text += text;
-  gathered_.sizes.emplace_back(key, text.size());
-  if (gathered_.text.size() >= kChunkBytes || gathered_.sizes.size() >= kChunkTexts) flush();
+  if (gathered_.texts.empty()) gathered_.texts.reserve(kChunkTexts);
+  gathered_.texts.emplace_back(key, text);
+  gathered_.size += text.size();
+  if (gathered_.size >= kChunkBytes || gathered_.texts.size() >= kChunkTexts) flush();
 }
 
 void EncodePool::flush() {
-  if (gathered_.sizes.empty()) return;
+  if (gathered_.texts.empty()) return;
   gathered_.number = next_number_++;
-  pending_count_ += gathered_.sizes.size();
+  pending_count_ += gathered_.texts.size();
   {
     const MutexLock lock(mutex_);
     waiting_.push_back(std::move(gathered_));
@@ -129,21 +126,18 @@ void EncodePool::run(TextEncoder& encoder) {
 void EncodePool::encode(Chunk& chunk, TextEncoder& encoder) {
   const SteadyClock clock;
   const auto begin = clock.now();
-  const auto count = chunk.sizes.size();
+  const auto count = chunk.texts.size();
   const auto all = std::make_shared<TextIds::List>();
-  all->reserve(std::min(chunk.text.size() / kBytesOfToken + 8 * count,
-                        count * std::size_t{encoder.length_max()}));
+  all->reserve(
+      std::min(chunk.size / kBytesOfToken + 8 * count, count * std::size_t{encoder.length_max()}));
   chunk.done.reserve(count);
   std::vector<TokenId> ids;
-  std::string_view rest = chunk.text;
-  for (const auto& [key, size] : chunk.sizes) {
-    const bool is_truncated = encoder.encode(rest.substr(0, size), ids).is_truncated;
+  for (const auto& [key, text] : chunk.texts) {
+    const bool is_truncated = encoder.encode(text, ids).is_truncated;
     const TextIds::Part part{.begin = all->size(), .size = ids.size()};
     all->insert(all->end(), ids.begin(), ids.end());
     chunk.done.push_back({.key = key, .ids = TextIds(all, part), .is_truncated = is_truncated});
-    rest.remove_prefix(size);
   }
-  chunk.text = {};
   chunk.busy_seconds = seconds(clock.now() - begin);
 }
 

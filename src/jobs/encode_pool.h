@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -43,8 +42,8 @@ class EncodePool {
   EncodePool(const EncodePool&) = delete;
   EncodePool& operator=(const EncodePool&) = delete;
 
-  /// text: valid UTF-8. It goes to a thread with others, once they are worth waking one, or by
-  /// `flush`.
+  /// text: valid UTF-8, which stays where and as it is until `take` gives it back or the pool is
+  /// gone. It goes to a thread with others, once they are worth waking one, or by `flush`.
   void give(ItemKey key, std::string_view text);
   void flush();
 
@@ -66,11 +65,11 @@ class EncodePool {
   double busy_seconds() const { return busy_seconds_; }
 
  private:
-  /// Some texts, behind each other, and what became of them.
+  /// Some texts, and what became of them.
   struct Chunk {
     std::uint64_t number = 0;
-    std::string text;
-    std::vector<std::pair<ItemKey, std::size_t>> sizes;  // in bytes
+    std::vector<std::pair<ItemKey, std::string_view>> texts;  // the owner's
+    std::size_t size = 0;                                     // of all, in bytes
     std::vector<PoolText> done;
     double busy_seconds = 0;
   };

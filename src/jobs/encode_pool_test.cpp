@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <deque>
 #include <random>
+#include <string>
 
 namespace muster {
 namespace {
@@ -27,9 +29,9 @@ bool is_ready(const EncodePool& pool) {
 // Texts of one word and of thousands, so that threads overtake each other.
 TEST(EncodePool, GivesTheIdsOfOneEncoderInTheOrderOfTheTexts) {
   auto one = encoder();
+  std::deque<std::string> texts;  // each stays where it is
   EncodePool pool(one, 4);
   std::mt19937 random(7);
-  std::vector<std::string> texts;
   for (std::size_t i = 0; i < 3'000; ++i) {
     const auto count = i % 100 == 0 ? 5'000 : random() % 20;
     auto& text = texts.emplace_back();
@@ -58,10 +60,10 @@ TEST(EncodePool, GivesTheIdsOfOneEncoderInTheOrderOfTheTexts) {
 }
 
 TEST(EncodePool, HasMoreThreadsOnlyWhileTextsWait) {
+  const std::string text(2'000'000, 'a');  // the first thread has the first ones for a while
   EncodePool pool(encoder(), 2);
   pool.grow();
   EXPECT_EQ(pool.thread_count(), 1U) << "nothing waits";
-  const std::string text(2'000'000, 'a');  // the first thread has the first ones for a while
   for (ItemKey key = 0; key < 100; ++key) pool.give(key, text);
   pool.grow();
   pool.grow();
