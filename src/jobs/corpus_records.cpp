@@ -84,13 +84,12 @@ void CorpusRun::note_id(const IndexEntry& entry) {
 }
 
 void CorpusRun::on_tokens(ItemKey key, const Tokenizer::Encoded& tokens) {
-  auto* record = window_.find(key);
-  MUSTER_CHECK(record != nullptr && !record->is_done);
-  window_.note_tokens(key, tokens.token_count);
-  record->entry.is_truncated = tokens.is_truncated;
+  auto& record = window_.note_tokens(key, tokens.token_count);
+  MUSTER_CHECK(!record.is_done);
+  record.entry.is_truncated = tokens.is_truncated;
   if (!form_.knows_tokens) return;
   progress_.read_token_count += tokens.token_count;
-  encoded_position_ = record->input_position;
+  encoded_position_ = record.input_position;
   --unknown_count_;
 }
 

@@ -8,6 +8,13 @@
 #include "base/check.h"
 
 namespace muster {
+namespace {
+
+std::uint64_t size_of_ids(std::uint32_t token_count) {
+  return std::uint64_t{token_count} * sizeof(std::uint32_t);
+}
+
+}  // namespace
 
 RecordWindow::RecordWindow(std::size_t record_max, std::size_t record_most, std::uint64_t size_max)
     : record_least_(record_max),
@@ -34,11 +41,16 @@ void RecordWindow::fit_to_pace(Duration since) {
   record_max_ = std::clamp(wanted, record_least_, record_most_);
 }
 
-void RecordWindow::note_tokens(ItemKey key, std::uint32_t token_count) {
+// Not by `recount`, which looks at all of the record: every text comes by here.
+WindowRecord& RecordWindow::note_tokens(ItemKey key, std::uint32_t token_count) {
   auto* record = find(key);
   MUSTER_CHECK(record != nullptr);
+  size_ -= record->size;
+  record->size -= size_of_ids(record->entry.token_count);
+  record->size += size_of_ids(token_count);
+  size_ += record->size;
   record->entry.token_count = token_count;
-  recount(*record);
+  return *record;
 }
 
 void RecordWindow::note_result(ItemKey key, RecordResult result) {
@@ -88,7 +100,7 @@ void RecordWindow::recount(WindowRecord& record) {
 std::uint64_t RecordWindow::size_of(const WindowRecord& record) {
   return sizeof(WindowRecord) + record.entry.text.size() + record.entry.id.size() +
          record.entry.fields.size() + record.result.reply.size() +
-         std::uint64_t{record.entry.token_count} * sizeof(std::uint32_t);
+         size_of_ids(record.entry.token_count);
 }
 
 }  // namespace muster

@@ -65,8 +65,8 @@ class RecordWindow {
   /// from which batches of one length can be cut.
   void fit_to_pace(Duration since);
 
-  /// The record's tokens are known now: its size counts their ids.
-  void note_tokens(ItemKey key, std::uint32_t token_count);
+  /// The tokens of a record that has not left are known now: its size counts their ids.
+  WindowRecord& note_tokens(ItemKey key, std::uint32_t token_count);
 
   /// The record is done: its size counts its reply.
   void note_result(ItemKey key, RecordResult result);
