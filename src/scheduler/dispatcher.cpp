@@ -90,11 +90,10 @@ const DispatchDevice& Dispatcher::device(std::size_t device) const {
 }
 
 void Dispatcher::add(const DispatchItem& item, TimePoint now) {
-  auto& known = known_.add(item.key, {});
   queued_in(item.lane).add(1, item.token_count);
   if (item.lane == Lane::Interactive) last_query_at_ = now;
-  known.item = item;
-  known.rank = order(item.lane).add(item.flow, item.token_count);
+  const auto rank = order(item.lane).add(item.flow, item.token_count);
+  auto& known = known_.add(item.key, {.item = item, .bound = {}, .is_given = false, .rank = rank});
   bind_or_wait(known, now);
 }
 
