@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -14,21 +15,23 @@ namespace {
 
 /// Of float32 as bytes: an exponent of all ones is an infinity or no number. Two values at a time:
 /// one more in the exponent's lowest bit carries into the sign's where all were ones, and nowhere
-/// else, so the loop over all that comes back has no comparison in it.
-bool is_finite(std::span<const std::byte> row) {
+/// else, so the loop over all that comes back has no comparison in it. Four times two in a step,
+/// which compilers make vector code of.
+bool is_finite(std::span<const std::byte> values) {
   constexpr std::uint64_t kExponents = 0x7F800000'7F800000;
   constexpr std::uint64_t kLowestBits = 0x00800000'00800000;
   constexpr std::uint64_t kSigns = 0x80000000'80000000;
-  std::uint64_t found = 0;
+  std::array<std::uint64_t, 4> sums{};
   std::size_t at = 0;
-  for (; at + sizeof found <= row.size(); at += sizeof found) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, row.data() + at, sizeof bits);
-    found |= (bits & kExponents) + kLowestBits;
+  for (; at + sizeof sums <= values.size(); at += sizeof sums) {
+    std::array<std::uint64_t, 4> bits{};
+    std::memcpy(bits.data(), values.data() + at, sizeof bits);
+    for (std::size_t i = 0; i < bits.size(); ++i) sums[i] |= (bits[i] & kExponents) + kLowestBits;
   }
-  if (at + sizeof(float) <= row.size()) {  // the last one of an odd number
+  auto found = sums[0] | sums[1] | sums[2] | sums[3];
+  for (; at + sizeof(float) <= values.size(); at += sizeof(float)) {  // what is left
     std::uint32_t bits = 0;
-    std::memcpy(&bits, row.data() + at, sizeof bits);
+    std::memcpy(&bits, values.data() + at, sizeof bits);
     found |= (bits & kExponents) + kLowestBits;
   }
   return (found & kSigns) == 0;
@@ -202,19 +205,32 @@ std::optional<DispatchBatch> InFlightWork::take_batch(std::size_t index, std::ui
   return batch;
 }
 
-// The books are settled before any row is delivered: a receiver may submit more at once. Rows that
-// are not finite go back and the good ones of the batch are kept.
+// The books are settled before any row is delivered: a receiver may submit more at once.
 void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& rows) {
   auto taken = take_batch(group, frame);
   if (!taken) return;
-  auto& batch = *taken;
+  if (!is_finite(rows.rows)) return on_some_not_finite(group, *std::move(taken), rows);
+  const auto& items = taken->work.items;
+  on_whole_batch(group, *taken, Duration(rows.engine_ns));
+  groups_[group].text_count += items.size();
+  ++groups_[group].batch_count;
+  for (std::size_t i = 0; i < items.size(); ++i) deliver(group, items[i].key, rows, i);
+}
+
+void InFlightWork::deliver(std::size_t group, ItemKey key, const Rows& rows, std::size_t index) {
+  if (!texts_.erase(key)) return;  // cancelled
   const auto row_size = std::size_t{rows.dim} * sizeof(float);
-  const auto row_of = [&](std::size_t i) { return rows.rows.subspan(i * row_size, row_size); };
-  auto items = batch.work.items;
+  parts_.events.on_row(key, rows.rows.subspan(index * row_size, row_size), group);
+}
+
+// Rows that are not finite go back and the good ones of the batch are kept.
+void InFlightWork::on_some_not_finite(std::size_t group, DispatchBatch batch, const Rows& rows) {
+  const auto row_size = std::size_t{rows.dim} * sizeof(float);
+  const auto items = batch.work.items;
   std::vector<std::size_t> finite;
   std::vector<WorkItem> others;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (is_finite(row_of(i))) {
+    if (is_finite(rows.rows.subspan(i * row_size, row_size))) {
       finite.push_back(i);
     } else if (texts_.contains(items[i].key)) {  // not cancelled
       others.push_back(items[i]);
@@ -228,10 +244,7 @@ void InFlightWork::on_rows(std::size_t group, std::uint64_t frame, const Rows& r
   }
   groups_[group].text_count += finite.size();
   ++groups_[group].batch_count;
-  for (const auto i : finite) {
-    if (!texts_.erase(items[i].key)) continue;  // cancelled
-    parts_.events.on_row(items[i].key, row_of(i), group);
-  }
+  for (const auto i : finite) deliver(group, items[i].key, rows, i);
 }
 
 // One batch teaches all who predict: the dispatcher's costs, the device's health, its restarts and

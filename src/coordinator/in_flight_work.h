@@ -162,6 +162,8 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   // in_flight_work.cpp
   void send_batch(std::size_t index, DispatchBatch batch);
   std::optional<DispatchBatch> take_batch(std::size_t index, std::uint64_t frame);
+  void on_some_not_finite(std::size_t group, DispatchBatch batch, const Rows& rows);
+  void deliver(std::size_t group, ItemKey key, const Rows& rows, std::size_t index);
   void on_whole_batch(std::size_t index, const DispatchBatch& batch, Duration engine);
 
   // work_returns.cpp

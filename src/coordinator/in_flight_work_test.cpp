@@ -388,7 +388,7 @@ TEST_F(InFlightWorkTest, ARowThatIsNoNumberIsNotDeliveredAndTheSecondTimeTheText
   EXPECT_TRUE(groups_.convicted.empty());
 }
 
-// Two values are looked at together, and of three the last one alone.
+// Eight values are looked at together, and those behind the last eight one by one.
 TEST_F(InFlightWorkTest, OnlyAnInfinityOrNoNumberIsRefusedWhereverItStands) {
   using Limits = std::numeric_limits<float>;
   submit_short(6);
@@ -411,6 +411,33 @@ TEST_F(InFlightWorkTest, OnlyAnInfinityOrNoNumberIsRefusedWhereverItStands) {
   EXPECT_EQ(asked_, (std::vector<std::size_t>{0})) << "once for all three";
   EXPECT_EQ(work_.pending_count(), 3U);
 }
+
+// All rows of a batch lie behind each other, 18 values here: the text is found to which it belongs.
+class OneBadValueTest : public InFlightWorkTest, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(OneBadValueTest, KeepsNoOtherRowOfTheBatchBack) {
+  submit_short(6);
+  const auto frame = groups_.sent(0).all().front();
+  ASSERT_EQ(keys_of(frame.id), keys_from(1, 6));
+  std::vector<float> rows;
+  for (std::size_t key = 1; key <= 6; ++key) {
+    rows.insert(rows.end(), {static_cast<float>(key), 0, std::numeric_limits<float>::lowest()});
+  }
+  rows.at(GetParam()) = std::numeric_limits<float>::quiet_NaN();
+  groups_.sent_of(0).take(frame.id, clock_.now());
+  work_.on_rows(0, frame.id,
+                {.engine_ns = 1'000'000, .dim = 3, .rows = std::as_bytes(std::span(rows))});
+  auto good = keys_from(1, 6);
+  good.erase(good.begin() + static_cast<std::ptrdiff_t>(GetParam() / 3));
+  expect_rows(good);
+  EXPECT_EQ(work_.pending_count(), 1U);
+  GroupStatus status;
+  work_.describe(0, status);
+  EXPECT_EQ(status.text_count, 5U);
+  EXPECT_EQ(status.batch_count, 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(AtEveryPlace, OneBadValueTest, testing::Range<std::size_t>(0, 18));
 
 // Once: it would have been a wrong vector.
 TEST_F(InFlightWorkTest, AGroupWhoseRowIsNoNumberWhereAnothersIsOneIsConvictedAtOnce) {
