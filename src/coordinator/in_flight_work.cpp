@@ -64,7 +64,9 @@ void InFlightWork::submit(FleetItem item) {
     refused_.emplace_back(key, Error{ErrorKind::Unavailable, "the model cannot be loaded"});
     return;
   }
-  dispatcher_.add(item.item, parts_.clock.now());
+  // A run has a million texts, and of these nobody asks when they came.
+  const bool is_timed = dispatcher_.looks_at_time(item.item);
+  dispatcher_.add(item.item, is_timed ? parts_.clock.now() : TimePoint{});
   texts_.add(key, Text{.item = std::move(item)});
 }
 

@@ -78,8 +78,13 @@ class Dispatcher {
   void set_device(std::size_t device, DispatchDevice state, TimePoint now);
   const DispatchDevice& device(std::size_t device) const;
 
-  /// A text that waits from now on; it may wait for a device to become eligible.
+  /// A text that waits from now on; it may wait for a device to become eligible. now: any time
+  /// where nobody looks at it.
   void add(const DispatchItem& item, TimePoint now);
+  /// Whether `add` looks at the time: a query is noted with it, and the choice of a device.
+  bool looks_at_time(const DispatchItem& item) const {
+    return item.lane == Lane::Interactive || options_.strategy != Strategy::Auto;
+  }
 
   /// Takes back a text that has not been cut; false when it is unknown or with a device.
   bool remove(ItemKey key);
