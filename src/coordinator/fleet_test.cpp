@@ -219,6 +219,17 @@ TEST_F(FleetTest, PlacesWhatWasSubmittedBeforeItLooksAtWhatCame) {
   EXPECT_EQ(row_counts_[0], 1);
 }
 
+TEST_F(FleetTest, WhatIsAskedForBetweenTwoStepsMakesTheNextOneDue) {
+  start("echo");
+  ASSERT_TRUE(fleet_->wait_for_greetings(kNever));
+  load_all();
+  fleet_->loop().place_submitted();
+  const auto now = clock_.now();
+  EXPECT_GT(fleet_->loop().next_deadline(), now) << "all is done";
+  fleet_->admin().drain(0);
+  EXPECT_LE(fleet_->loop().next_deadline(), clock_.now());
+}
+
 TEST_F(FleetTest, GivesEveryTextItsOwnRowOnce) {
   start("echo");
   const auto classes = fleet_->wait_for_greetings(kNever);

@@ -13,6 +13,8 @@ namespace {
 
 // Deaths after which a server no longer waits at its start for a group to greet.
 constexpr std::uint32_t kStartsWaitedFor = 3;
+// Far enough for any timeout, near enough that `deadline - now` cannot overflow.
+constexpr Duration kFarthest = std::chrono::hours(1);
 
 Error cancelled_error() { return Error{ErrorKind::Cancelled, "cancelled"}; }
 
@@ -170,7 +172,7 @@ Status WorkerFleet::step(Duration timeout) {
   settle();
   models_.finish_checks(clock_.now());
   if (signal_.take_change() && events_.on_change) events_.on_change();
-  due_ = next_deadline();
+  due_ = time_of_next_step();
   if (options_.gives_up && supervisor_.are_all_given_up()) return no_group_error();
   return Done{};
 }
@@ -180,7 +182,7 @@ void WorkerFleet::place_submitted() {
   work_.deliver_refusals();
   work_.feed();
   runner_.watch_writes();
-  due_ = next_deadline();
+  due_ = time_of_next_step();
 }
 
 // A step that was due long ago comes after a pause of this process, whether the pause fell into its
@@ -229,12 +231,16 @@ void WorkerFleet::settle() {
   runner_.watch_writes();
 }
 
+// Not worked out anew: whoever brings a time forward outside of a step makes the next one due.
 TimePoint WorkerFleet::next_deadline() const {
   const auto now = clock_.now();
+  return signal_.is_due() ? now : std::min(due_, now + kFarthest);
+}
+
+TimePoint WorkerFleet::time_of_next_step() const {
+  const auto now = clock_.now();
   if (signal_.is_due()) return now;
-  // Far enough for any timeout, near enough that `deadline - now` cannot overflow.
-  const auto latest = now + std::chrono::hours(1);
-  return std::min({latest, supervisor_.next_deadline(now), models_.next_deadline()});
+  return std::min({now + kFarthest, supervisor_.next_deadline(now), models_.next_deadline()});
 }
 
 void WorkerFleet::notice(const std::string& sentence, std::size_t group) const {

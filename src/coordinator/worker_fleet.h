@@ -113,6 +113,7 @@ class WorkerFleet final : public FleetLoop,
   void notice(const std::string& sentence, std::size_t group) const;
   bool is_waited_for(std::size_t group) const;
   Error no_group_error() const;
+  TimePoint time_of_next_step() const;
 
   const FleetOptions options_;
   const FleetEvents events_;
