@@ -17,10 +17,11 @@
 namespace muster {
 namespace {
 
-// About a millisecond of a thread's time: a wake-up is a hundredth of it, and at the end of an
-// input the threads still share what is left.
+// About a millisecond of a thread's time, texts of a line as texts of a page: a wake-up, of the
+// thread and then of the loop, is a hundredth of it, and at the end of an input the threads still
+// share what is left.
 constexpr std::size_t kChunkBytes = 16 * 1024;
-constexpr std::size_t kChunkTexts = 128;
+constexpr std::size_t kChunkTexts = 256;
 
 constexpr std::size_t kBytesOfToken = 4;  // about so many
 
