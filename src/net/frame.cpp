@@ -61,22 +61,24 @@ std::span<std::byte> FrameAssembler::space() {
   if (buffer_.size() < filled_ + kReadAhead) {
     buffer_.resize(filled_ + kReadAhead);
   }
-  return std::span(buffer_).subspan(filled_);
+  const auto missing = needed_ > filled_ ? needed_ - filled_ : 0;
+  const auto size = std::min(std::max(missing, kReadAhead), buffer_.size() - filled_);
+  return std::span(buffer_).subspan(filled_, size);
 }
 
 Status FrameAssembler::advance(std::size_t size, const OnFrame& on_frame) {
   filled_ += size;
   MUSTER_CHECK(filled_ <= buffer_.size());
   std::size_t at = 0;
-  std::size_t needed = 0;  // bytes of the frame that is not whole yet, header included
+  needed_ = 0;
   while (filled_ - at >= kFrameHeaderSize) {
     const std::span<const std::byte> rest = std::span(buffer_).subspan(at, filled_ - at);
     const auto header = MUSTER_TRY(decode_frame_header(rest.first<kFrameHeaderSize>()));
-    needed = kFrameHeaderSize + header.payload_size;
-    if (rest.size() < needed) break;
+    needed_ = kFrameHeaderSize + header.payload_size;
+    if (rest.size() < needed_) break;
     MUSTER_TRY(on_frame(header, rest.subspan(kFrameHeaderSize, header.payload_size)));
-    at += needed;
-    needed = 0;
+    at += needed_;
+    needed_ = 0;
   }
   if (at > 0) {
     std::memmove(buffer_.data(), buffer_.data() + at, filled_ - at);
@@ -84,7 +86,7 @@ Status FrameAssembler::advance(std::size_t size, const OnFrame& on_frame) {
   }
   // Room for a large frame at once, so that it is read by few calls. The sender may lie about the
   // size: grow at most to double of what has really come.
-  const std::size_t wanted = std::min(needed, 2 * filled_ + 16 * kReadAhead);
+  const std::size_t wanted = std::min(needed_, 2 * filled_ + 16 * kReadAhead);
   if (wanted > buffer_.size()) {
     buffer_.resize(wanted);
   }

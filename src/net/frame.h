@@ -39,8 +39,9 @@ class FrameAssembler {
  public:
   using OnFrame = std::function<Status(const FrameHeader&, std::span<const std::byte> payload)>;
 
-  /// Where the next bytes of the stream go: at least one byte, at most what the current frame needs
-  /// or a read-ahead of 64 KiB.
+  /// Where the next bytes of the stream go: at least one byte, at most what the current frame still
+  /// needs, or a read-ahead of 64 KiB where that is more. So of what follows a large frame little
+  /// is read with it, and has to be moved to the front.
   std::span<std::byte> space();
 
   /// Tells that `size` bytes were put into `space()`; calls `on_frame` for each whole frame.
@@ -51,6 +52,7 @@ class FrameAssembler {
  private:
   std::vector<std::byte> buffer_;
   std::size_t filled_ = 0;  // bytes of buffer_ that hold data
+  std::size_t needed_ = 0;  // bytes of the frame that is not whole yet, header included; 0: unknown
 };
 
 }  // namespace muster

@@ -67,5 +67,36 @@ TEST(FrameAssembler, FindsFramesWhateverThePieces) {
   }
 }
 
+// Its header and 100,000 bytes have come, and later all but the last 1,000.
+TEST(FrameAssembler, AsksForNoMoreThanTheFrameNeedsOrAReadAhead) {
+  constexpr std::size_t kReadAhead = 64 * 1024;
+  const auto stream = frame(3, 12, std::string(200'000, 'x'));
+  FrameAssembler assembler;
+  std::size_t count = 0;
+  const auto on_frame = [&](const FrameHeader&, std::span<const std::byte> payload) -> Status {
+    EXPECT_EQ(payload.size(), 200'000U);
+    ++count;
+    return Done{};
+  };
+  std::size_t at = 0;
+  const auto feed_up_to = [&](std::size_t end) {
+    while (at < end) {
+      const auto space = assembler.space();
+      const auto size = std::min(space.size(), end - at);
+      std::memcpy(space.data(), stream.data() + at, size);
+      at += size;
+      ASSERT_TRUE(assembler.advance(size, on_frame));
+    }
+  };
+  EXPECT_EQ(assembler.space().size(), kReadAhead);
+  ASSERT_NO_FATAL_FAILURE(feed_up_to(100'016));
+  EXPECT_EQ(assembler.space().size(), 100'000U);
+  ASSERT_NO_FATAL_FAILURE(feed_up_to(199'016));
+  EXPECT_EQ(assembler.space().size(), kReadAhead);
+  ASSERT_NO_FATAL_FAILURE(feed_up_to(200'016));
+  EXPECT_EQ(count, 1U);
+  EXPECT_EQ(assembler.space().size(), kReadAhead) << "the next one is not known";
+}
+
 }  // namespace
 }  // namespace muster
