@@ -1,7 +1,7 @@
 // How fast a decoder computes: prefill, one stream, and many streams at once, without anything
 // around it.
 //
-//   decode_bench MODEL [fp32|bf16|own] [threads] [rounds] [cpu|cuda|standin]
+//   decode_bench MODEL [fp32|bf16|own|int8] [threads] [rounds] [cpu|cuda|standin]
 
 #include <fmt/format.h>
 
@@ -103,7 +103,8 @@ void measure(Decoder& decoder, Rates& rates) {
 int main(int argc, char** argv) {
   if (argc < 2) {
     fmt::print(stderr,
-               "usage: decode_bench MODEL [fp32|bf16|own] [threads] [rounds] [cpu|cuda|standin]\n");
+               "usage: decode_bench MODEL [fp32|bf16|own|int8] [threads] [rounds] "
+               "[cpu|cuda|standin]\n");
     return 2;
   }
   muster::engine::DecoderOptions options;

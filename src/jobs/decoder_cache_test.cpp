@@ -19,6 +19,7 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 TEST(DecoderCache, ATokenTakesTwiceAsMuchInFp32) {
   EXPECT_EQ(token_cache_bytes(spec(), DecoderPrecision::Own), 2048U);
   EXPECT_EQ(token_cache_bytes(spec(), DecoderPrecision::Bf16), 2048U);
+  EXPECT_EQ(token_cache_bytes(spec(), DecoderPrecision::Int8), 2048U);
   EXPECT_EQ(token_cache_bytes(spec(), DecoderPrecision::Fp32), 4096U);
 }
 

@@ -34,6 +34,8 @@ std::string_view quantization_word(DecoderPrecision precision) {
       return "F32";
     case DecoderPrecision::Bf16:
       return "BF16";
+    case DecoderPrecision::Int8:
+      return "Q8_0";
     case DecoderPrecision::Own:
       break;
   }

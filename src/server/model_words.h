@@ -13,7 +13,7 @@ std::string_view dtype_word(Precision precision);
 
 /// "F32", "BF16", "F16", as GGUF and Ollama have it.
 std::string_view quantization_word(Precision precision);
-/// Empty for a model in its file's own numbers.
+/// Also "Q8_0"; empty for a model in its file's own numbers.
 std::string_view quantization_word(DecoderPrecision precision);
 
 /// "bert", "roberta", "distilbert", "mpnet".

@@ -10,13 +10,15 @@ std::string_view decoder_precision_name(DecoderPrecision precision) {
       return "bf16";
     case DecoderPrecision::Own:
       return "own";
+    case DecoderPrecision::Int8:
+      return "int8";
   }
   return "?";
 }
 
 std::optional<DecoderPrecision> parse_decoder_precision(std::string_view name) {
-  for (const auto precision :
-       {DecoderPrecision::Fp32, DecoderPrecision::Bf16, DecoderPrecision::Own}) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16,
+                               DecoderPrecision::Own, DecoderPrecision::Int8}) {
     if (name == decoder_precision_name(precision)) return precision;
   }
   return std::nullopt;

@@ -15,9 +15,10 @@ enum class DecoderPrecision : std::uint8_t {
   Bf16,  // weights and the rows that meet them rounded to bfloat16, sums float32
   Own,   // weights in the file's own bits; blocks of Q4_0, Q4_1 and Q8_0 meet rows in blocks of 8
          // bits
+  Int8,  // every weight as a block of Q8_0, whatever its type in the file; rows as those of Own
 };
 
-/// "fp32", "bf16", "own".
+/// "fp32", "bf16", "own", "int8".
 std::string_view decoder_precision_name(DecoderPrecision precision);
 
 /// The inverse of `decoder_precision_name`; nullopt for any other word.

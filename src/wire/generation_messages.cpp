@@ -123,7 +123,7 @@ Result<LoadDecoder> decode_load_decoder(std::span<const std::byte> payload) {
   LoadDecoder message;
   message.model_id = MUSTER_TRY(reader.number<ModelId>());
   message.source = MUSTER_TRY(reader.text());
-  message.precision = MUSTER_TRY(reader.enumerator(DecoderPrecision::Own, "decoder precision"));
+  message.precision = MUSTER_TRY(reader.enumerator(DecoderPrecision::Int8, "decoder precision"));
   message.cpus = MUSTER_TRY(reader.numbers<std::uint32_t>());
   message.cache_bytes = MUSTER_TRY(reader.number<std::uint64_t>());
   message.step_tokens_most = MUSTER_TRY(reader.number<std::uint32_t>());

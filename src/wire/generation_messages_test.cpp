@@ -40,7 +40,7 @@ TEST(GenerationMessagesTest, TokensAreLaidOutAsTheFormatSays) {
 TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
   const LoadDecoder load{.model_id = 7,
                          .source = "m.gguf",
-                         .precision = DecoderPrecision::Own,
+                         .precision = DecoderPrecision::Int8,
                          .cpus = {1, 2},
                          .cache_bytes = 1ULL << 40U,
                          .step_tokens_most = 256,
@@ -50,7 +50,7 @@ TEST(GenerationMessagesTest, EveryFieldOfTheParentsComesBack) {
   ASSERT_TRUE(loaded);
   EXPECT_EQ(encode(*loaded), encode(load));
   EXPECT_EQ(loaded->source, "m.gguf");
-  EXPECT_EQ(loaded->precision, DecoderPrecision::Own);
+  EXPECT_EQ(loaded->precision, DecoderPrecision::Int8);
   EXPECT_FALSE(loaded->has_prefix_cache);
 
   const Generate generate{.model_id = 7,

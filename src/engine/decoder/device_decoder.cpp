@@ -40,6 +40,10 @@ Status check_computed(const DecoderOptions& options) {
     return Error{ErrorKind::Unsupported,
                  "a file's own bits are multiplied on CPUs only: on a GPU use bf16 or fp32"};
   }
+  if (options.precision == DecoderPrecision::Int8) {
+    return Error{ErrorKind::Unsupported,
+                 "blocks of int8 are multiplied on CPUs only: on a GPU use bf16 or fp32"};
+  }
   if (spec.attention_cap != 0 || spec.logit_cap != 0) {
     return Error{ErrorKind::Unsupported,
                  fmt::format("the capped attention of {} is computed on CPUs only",

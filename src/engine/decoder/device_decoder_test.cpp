@@ -152,6 +152,10 @@ TEST_P(GpuDecoderRefusalTest, WhatIsComputedOnCpusOnlyIsNamed) {
   EXPECT_EQ(words_of(own),
             own.options.source.string() +
                 ": a file's own bits are multiplied on CPUs only: on a GPU use bf16 or fp32");
+  const auto int8 = fixture_of("llama", DecoderPrecision::Int8);
+  EXPECT_EQ(words_of(int8),
+            int8.options.source.string() +
+                ": blocks of int8 are multiplied on CPUs only: on a GPU use bf16 or fp32");
   const auto gemma = fixture_of(GetParam());
   EXPECT_EQ(words_of(gemma), gemma.options.source.string() +
                                  ": the capped attention of gemma2 is computed on CPUs only");

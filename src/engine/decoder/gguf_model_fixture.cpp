@@ -14,13 +14,18 @@
 #include <vector>
 
 #include "base/check.h"
+#include "engine/ops/float16.h"
 #include "modelfile/gguf_writer.h"
 #include "modelfile/safetensors.h"
 
 namespace muster::engine {
 namespace {
 
-constexpr std::uint32_t kF32 = 0;       // ggml's number of the type
+// ggml's numbers of the types.
+constexpr std::uint32_t kF32 = 0;
+constexpr std::uint32_t kQ8_0 = 8;
+
+constexpr std::size_t kBlock = 32;      // values of a block of Q8_0
 constexpr std::size_t kAlignment = 32;  // of each tensor, unless a key states another
 using Names = std::vector<std::pair<std::string_view, std::string_view>>;
 
@@ -285,24 +290,51 @@ Keys keys_of(const DecoderSpec& spec) {
   return keys;
 }
 
+std::string bytes_of(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+/// The blocks of Q8_0 nearest to a matrix, which becomes what they stand for.
+std::string put_into_blocks(Tensor& tensor) {
+  MUSTER_CHECK(tensor.columns % kBlock == 0);
+  std::string blocks;
+  for (std::size_t begin = 0; begin < tensor.values.size(); begin += kBlock) {
+    float* values = tensor.values.data() + begin;
+    float most = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) most = std::max(most, std::abs(values[i]));
+    const Float16 half = to_float16(most / 127);
+    const float scale = to_float(half);
+    blocks.append(reinterpret_cast<const char*>(&half), sizeof half);
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const float quant = scale == 0 ? 0.0F : std::round(values[i] / scale);
+      blocks += static_cast<char>(static_cast<std::int8_t>(quant));
+      values[i] = quant * scale;
+    }
+  }
+  return blocks;
+}
+
 void pad(std::string& file) {
   file.resize((file.size() + kAlignment - 1) / kAlignment * kAlignment);
 }
 
 }  // namespace
 
-std::string gguf_of_folder(const std::filesystem::path& folder, const DecoderSpec& spec) {
-  const auto tensors = converted_tensors(folder, spec);
+std::string gguf_of_folder(const std::filesystem::path& folder, const DecoderSpec& spec,
+                           FileNumbers numbers) {
+  auto tensors = converted_tensors(folder, spec);
   const auto keys = keys_of(spec);
   GgufWriter described;
   std::string data;
-  for (const auto& tensor : tensors) {
+  for (auto& tensor : tensors) {
+    const bool is_exact = tensor.is_vector || numbers == FileNumbers::Fp32;
+    const auto blocks = is_exact ? std::string() : put_into_blocks(tensor);
+    const bool has_blocks = !is_exact && numbers == FileNumbers::Q8_0;
     // ggml's order: the fastest dimension first.
     const auto shape = tensor.is_vector ? std::vector<std::uint64_t>{tensor.rows}
                                         : std::vector<std::uint64_t>{tensor.columns, tensor.rows};
-    described.tensor(tensor.name, shape, kF32, data.size());
-    data.append(reinterpret_cast<const char*>(tensor.values.data()),
-                tensor.values.size() * sizeof(float));
+    described.tensor(tensor.name, shape, has_blocks ? kQ8_0 : kF32, data.size());
+    data += has_blocks ? blocks : bytes_of(tensor.values);
     pad(data);
   }
   auto file = GgufWriter().header(tensors.size(), keys.count()).bytes();

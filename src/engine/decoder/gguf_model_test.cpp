@@ -2,8 +2,11 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "engine/decoder/decoder_fixture.h"
@@ -58,8 +61,8 @@ class GgufBitsTest : public GgufModelTest {};
 // in the bits of both, which are float32, though GPT-2's matrices stand the other way round.
 TEST_P(GgufBitsTest, LogitsAreThoseOfTheFolder) {
   folder_.options.spec = as_a_file_states_it(folder_.options.spec);
-  for (const auto precision :
-       {DecoderPrecision::Fp32, DecoderPrecision::Bf16, DecoderPrecision::Own}) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16,
+                               DecoderPrecision::Own, DecoderPrecision::Int8}) {
     folder_.options.precision = precision;
     const auto by_folder = folder_.load();
     auto by_file = Decoder::load(file_options());
@@ -77,6 +80,39 @@ TEST_P(GgufBitsTest, LogitsAreThoseOfTheFolder) {
 INSTANTIATE_TEST_SUITE_P(All, GgufBitsTest,
                          testing::Values("llama", "llama_biased", "mistral", "qwen2", "qwen3",
                                          "phi3", "gemma2", "gpt2", "gpt_neox", "gpt_neox_plain"),
+                         [](const auto& model) { return std::string(model.param); });
+
+/// Its rows are whole blocks of 32.
+class GgufBlocksTest : public GgufModelTest {
+ protected:
+  /// The logits behind each prompt, of the model in a file of such numbers.
+  std::vector<float> logits_of(FileNumbers numbers, DecoderPrecision precision) const {
+    const auto bytes = gguf_of_folder(folder_.options.source, folder_.options.spec, numbers);
+    EXPECT_TRUE(write_file_atomically(path_, bytes));
+    auto options = file_options();
+    options.precision = precision;
+    auto decoder = Decoder::load(options);
+    EXPECT_TRUE(decoder) << decoder.error().message;
+    std::vector<float> logits;
+    for (std::size_t i = 0; decoder && i < DecoderFixture::kPrompts; ++i) {
+      TestSequence sequence(**decoder, static_cast<std::uint32_t>(i));
+      const auto behind = sequence.push(folder_.prompt(i));
+      logits.insert(logits.end(), behind.begin(), behind.end());
+    }
+    return logits;
+  }
+};
+
+// A file's own blocks are taken as they are, and floats that blocks stand for give these again.
+TEST_P(GgufBlocksTest, InEightBitsItIsWhatAFileOfBlocksIsInItsOwnBits) {
+  const auto own = logits_of(FileNumbers::Q8_0, DecoderPrecision::Own);
+  ASSERT_FALSE(own.empty());
+  EXPECT_EQ(logits_of(FileNumbers::Q8_0, DecoderPrecision::Int8), own);
+  EXPECT_EQ(logits_of(FileNumbers::Fp32OfBlocks, DecoderPrecision::Int8), own);
+  EXPECT_NE(logits_of(FileNumbers::Fp32OfBlocks, DecoderPrecision::Own), own) << "not in float32";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufBlocksTest, testing::Values("gpt2"),
                          [](const auto& model) { return std::string(model.param); });
 
 class GgufDivisorsTest : public GgufModelTest {};

@@ -65,8 +65,8 @@ class LostTokenTest : public testing::Test {
 // Those before it are what they are without it, to the last bit: their keys and values may be kept
 // for other prompts. Its own logits are none, in each precision, so that it is not continued.
 TEST_F(LostTokenTest, ATokenThatIsNoNumberIsLostAloneAndInEveryPrecision) {
-  for (const auto precision :
-       {DecoderPrecision::Fp32, DecoderPrecision::Bf16, DecoderPrecision::Own}) {
+  for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16,
+                               DecoderPrecision::Own, DecoderPrecision::Int8}) {
     SCOPED_TRACE(std::string(decoder_precision_name(precision)));
     auto options = fixture_.options;
     options.precision = precision;

@@ -33,6 +33,11 @@ std::optional<WeightFormat> own_format(const GgmlType& type) {
   }
 }
 
+// Inputs of a packed row: whole blocks.
+std::size_t packed_inputs(WeightFormat format, std::size_t count) {
+  return is_blocked(format) ? (count + kBlockInputs - 1) / kBlockInputs * kBlockInputs : count;
+}
+
 void pack_blocks(const DensePart& part, std::size_t panel, PanelWeight& weight) {
   const std::byte* rows[kPanelOutputs] = {};
   for (std::size_t o = 0; o < kPanelOutputs; ++o) {
@@ -45,12 +50,13 @@ void pack_blocks(const DensePart& part, std::size_t panel, PanelWeight& weight) 
 
 void pack_floats(const DensePart& part, std::size_t panel, PanelWeight& weight) {
   const std::size_t in_size = weight.in_size();
-  std::vector<float> values(kPanelOutputs * in_size);
+  std::vector<float> values(kPanelOutputs * in_size);  // zeros behind a row that is shorter
   const float* rows[kPanelOutputs] = {};
   for (std::size_t o = 0; o < kPanelOutputs; ++o) {
     const std::size_t output = panel * kPanelOutputs + o;
     if (output >= weight.out_size()) break;
-    part.matrix.read_row(part.source_row(output), std::span(values).subspan(o * in_size, in_size));
+    part.matrix.read_row(part.source_row(output),
+                         std::span(values).subspan(o * in_size, part.matrix.column_count));
     rows[o] = values.data() + o * in_size;
   }
   pack_panel(rows, panel, weight);
@@ -70,6 +76,7 @@ std::size_t panels_per_item(std::size_t panel_count, std::size_t team_size) {
 Result<WeightFormat> weight_format(const SourceMatrix& matrix, DecoderPrecision precision) {
   if (precision == DecoderPrecision::Fp32) return WeightFormat::Fp32;
   if (precision == DecoderPrecision::Bf16) return WeightFormat::Bf16;
+  if (precision == DecoderPrecision::Int8) return WeightFormat::Q8_0;
   // One that is stored the other way round is of plain floats, which are packed one by one.
   if (const auto own = own_format(*matrix.type)) return *own;
   return Error{ErrorKind::Unsupported,
@@ -80,10 +87,12 @@ Result<WeightFormat> weight_format(const SourceMatrix& matrix, DecoderPrecision 
 
 Status PanelMatrix::add(const DensePart& part, DecoderPrecision precision, ThreadTeam& team) {
   const auto format = MUSTER_TRY(weight_format(part.matrix, precision));
-  MUSTER_CHECK(parts_.empty() || parts_.front().in_size() == part.matrix.column_count);
-  PanelWeight weight(format, part.matrix.row_count, part.matrix.column_count);
+  MUSTER_CHECK(parts_.empty() || in_size_ == part.matrix.column_count);
+  in_size_ = part.matrix.column_count;
+  PanelWeight weight(format, part.matrix.row_count, packed_inputs(format, in_size_));
+  const bool is_as_stored = is_blocked(format) && own_format(*part.matrix.type) == format;
   team.share(weight.panel_count(), [&](std::size_t panel, std::size_t) {
-    if (is_blocked(format)) {
+    if (is_as_stored) {
       pack_blocks(part, panel, weight);
     } else {
       pack_floats(part, panel, weight);

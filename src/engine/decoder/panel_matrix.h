@@ -16,7 +16,8 @@
 namespace muster::engine {
 
 /// One dense layer, or several that read the same rows, side by side: query, key and value; gate
-/// and up. Each part keeps the numbers of its own tensor.
+/// and up. Each part keeps the numbers of its own tensor. A last block of 8 bits that its inputs do
+/// not fill has zeros behind them, as the rows of a `RowBuffer` have.
 ///
 /// Threads: immutable once its parts are there.
 class PanelMatrix {
@@ -27,7 +28,7 @@ class PanelMatrix {
   /// ResourceExhausted.
   Status add(const DensePart& part, DecoderPrecision precision, ThreadTeam& team);
 
-  std::size_t in_size() const { return parts_.front().in_size(); }
+  std::size_t in_size() const { return in_size_; }
   std::size_t out_size() const { return out_size_; }
   std::uint64_t bytes() const;
 
@@ -40,6 +41,7 @@ class PanelMatrix {
 
  private:
   std::vector<PanelWeight> parts_;
+  std::size_t in_size_ = 0;
   std::size_t out_size_ = 0;
   RowForms forms_;
 };

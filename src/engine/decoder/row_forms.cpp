@@ -2,16 +2,18 @@
 
 #include "engine/decoder/row_forms.h"
 
+#include <algorithm>
+
 namespace muster::engine {
 
 RowBuffer::RowBuffer(std::size_t row_count_max, std::size_t size, RowForms forms)
     : size_(size),
       bf16_size_((size + 1) / 2 * 2),
-      block_count_(size / kBlockInputs),
+      block_count_((size + kBlockInputs - 1) / kBlockInputs),
       fp32_(row_count_max * size) {
   if (forms.bf16) bf16_ = CountedArray<Bfloat16>(row_count_max * bf16_size_);
   if (forms.blocks) {
-    quants_ = CountedArray<std::int8_t>(row_count_max * size);
+    quants_ = CountedArray<std::int8_t>(row_count_max * block_count_ * kBlockInputs);
     scales_ = CountedArray<float>(row_count_max * block_count_);
     sums_ = CountedArray<std::int32_t>(row_count_max * block_count_);
     scaled_sums_ = CountedArray<float>(row_count_max * block_count_);
@@ -25,11 +27,18 @@ void RowBuffer::make_forms(const DecoderKernels& kernels, std::size_t index) {
     kernels.narrow(size_, from, to);
     if (bf16_size_ > size_) to[size_] = Bfloat16{};
   }
-  if (quants_.size() > 0) {
-    const std::size_t block = index * block_count_;
-    kernels.quantize(size_, from, quants_.get() + index * size_, scales_.get() + block,
+  if (quants_.size() == 0) return;
+  const auto quantize = [&](std::size_t size, const float* values, std::size_t block) {
+    kernels.quantize(size, values, quants_.get() + block * kBlockInputs, scales_.get() + block,
                      sums_.get() + block, scaled_sums_.get() + block);
-  }
+  };
+  const std::size_t whole_blocks = size_ / kBlockInputs;
+  const std::size_t whole = whole_blocks * kBlockInputs;
+  quantize(whole, from, index * block_count_);
+  if (whole == size_) return;
+  float last[kBlockInputs] = {};
+  std::copy(from + whole, from + size_, last);
+  quantize(kBlockInputs, last, index * block_count_ + whole_blocks);
 }
 
 ProductRows RowBuffer::rows(std::size_t begin, std::size_t count) const {
@@ -40,7 +49,7 @@ ProductRows RowBuffer::rows(std::size_t begin, std::size_t count) const {
   return {.count = count,
           .fp32 = at(fp32_, begin * size_),
           .bf16 = at(bf16_, begin * bf16_size_),
-          .quants = at(quants_, begin * size_),
+          .quants = at(quants_, block * kBlockInputs),
           .scales = at(scales_, block),
           .sums = at(sums_, block),
           .scaled_sums = at(scaled_sums_, block)};

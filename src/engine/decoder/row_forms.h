@@ -11,7 +11,7 @@ namespace muster::engine {
 /// The forms of rows that products read; float32 is always there.
 struct RowForms {
   bool bf16 = false;
-  bool blocks = false;  // quants of 8 bits in blocks of 32
+  bool blocks = false;  // quants of 8 bits in blocks of 32, the last one with zeros at its end
 
   static RowForms of(WeightFormat format) {
     return {.bf16 = format == WeightFormat::Bf16, .blocks = is_blocked(format)};
@@ -41,8 +41,8 @@ class RowBuffer {
 
  private:
   std::size_t size_ = 0;
-  std::size_t bf16_size_ = 0;  // rounded up to a pair
-  std::size_t block_count_ = 0;
+  std::size_t bf16_size_ = 0;    // rounded up to a pair
+  std::size_t block_count_ = 0;  // rounded up
   CountedArray<float> fp32_;
   CountedArray<Bfloat16> bf16_;
   CountedArray<std::int8_t> quants_;

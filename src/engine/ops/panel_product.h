@@ -14,7 +14,7 @@ struct ProductRows {
   std::size_t count = 0;
   const float* fp32 = nullptr;          // [count, in]
   const Bfloat16* bf16 = nullptr;       // [count, in rounded up to 2]
-  const std::int8_t* quants = nullptr;  // [count, in]
+  const std::int8_t* quants = nullptr;  // [count, in], in: a multiple of 32
   const float* scales = nullptr;        // [count, in / 32]: d
   const std::int32_t* sums = nullptr;   // [count, in / 32]: the sum of q
   const float* scaled_sums = nullptr;   // [count, in / 32]: d times it

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -176,6 +177,53 @@ TEST(PanelProductTest, IsTheSumOfProductsOnEveryInstructionSet) {
               << kernels.name << " " << weight_format_name(format) << " row " << r << " output "
               << o;
         }
+      }
+    }
+  }
+}
+
+/// What is left of a row of floats in blocks of 8 bits, by ggml's formula.
+std::vector<double> in_eight_bits(const float* row, std::size_t in) {
+  std::vector<double> kept(in);
+  for (std::size_t begin = 0; begin < in; begin += kBlockInputs) {
+    float most = 0;
+    for (std::size_t k = begin; k < begin + kBlockInputs; ++k) {
+      most = std::max(most, std::abs(row[k]));
+    }
+    const float scale = most / 127;
+    for (std::size_t k = begin; k < begin + kBlockInputs; ++k) {
+      kept[k] = double{std::round(row[k] * (1 / scale))} * to_float(to_float16(scale));
+    }
+  }
+  return kept;
+}
+
+// Also in a last panel that is not full.
+TEST(PanelProductTest, FloatsPackedAsBytesAreMultipliedAsWhatIsLeftOfThem) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  const std::size_t in = 96, out = 21, count = 5;
+  std::vector<float> values(out * in);
+  for (auto& value : values) value = normal(random);
+  PanelWeight packed(WeightFormat::Q8_0, out, in);
+  for (std::size_t panel = 0; panel < packed.panel_count(); ++panel) {
+    const float* rows[kPanelOutputs] = {};
+    for (std::size_t o = panel * kPanelOutputs; o < std::min(out, (panel + 1) * 16); ++o) {
+      rows[o % kPanelOutputs] = values.data() + o * in;
+    }
+    pack_panel(rows, panel, packed);
+  }
+  for (const auto& kernels : decoder_kernels_available()) {
+    const TestRows x(kernels, count, in, random);
+    std::vector<float> y(count * out);
+    kernels.multiply_q8_0(packed, 0, packed.panel_count(), x.rows(0, count),
+                          {y.data(), out, false});
+    for (std::size_t o = 0; o < out; ++o) {
+      const auto kept = in_eight_bits(values.data() + o * in, in);
+      for (std::size_t r = 0; r < count; ++r) {
+        double sum = 0;
+        for (std::size_t k = 0; k < in; ++k) sum += x.seen(WeightFormat::Q8_0, r, k) * kept[k];
+        ASSERT_NEAR(y[r * out + o], sum, 2e-4) << kernels.name << " row " << r << " output " << o;
       }
     }
   }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "base/check.h"
+#include "engine/ops/q8_0_block.h"
 
 namespace muster::engine {
 namespace {
@@ -50,6 +52,22 @@ void pack_block(WeightFormat format, const std::byte* block, std::size_t output,
     std::memcpy(&four, quants + 4 * g, sizeof four);
     if (format == WeightFormat::Q8_0) four ^= 0x80808080U;
     std::memcpy(to + head + g * 64 + output * sizeof four, &four, sizeof four);
+  }
+}
+
+/// 16 rows of float32 as blocks of 8 bits, all of them zero of an output that is not there.
+void pack_quantized(const float* const (&rows)[kPanelOutputs], std::byte* to,
+                    std::size_t block_count) {
+  const std::size_t panel_block = bytes_per_panel(WeightFormat::Q8_0, kBlockInputs);
+  for (std::size_t b = 0; b < block_count; ++b, to += panel_block) {
+    for (std::size_t o = 0; o < kPanelOutputs; ++o) {
+      Q8Block block{};
+      if (rows[o] != nullptr) {
+        const float* from = rows[o] + b * kBlockInputs;
+        block = q8_0_block(std::span<const float, kBlockInputs>(from, kBlockInputs));
+      }
+      pack_block(WeightFormat::Q8_0, block.data(), o, to);
+    }
   }
 }
 
@@ -104,6 +122,9 @@ float* PanelWeight::make_bias() {
 
 void pack_panel(const float* const (&rows)[kPanelOutputs], std::size_t index, PanelWeight& weight) {
   const std::size_t in_size = weight.in_size();
+  if (weight.format() == WeightFormat::Q8_0) {
+    return pack_quantized(rows, weight.panel(index), in_size / kBlockInputs);
+  }
   const auto value = [&](std::size_t output, std::size_t input) {
     return rows[output] == nullptr || input >= in_size ? 0.0F : rows[output][input];
   };

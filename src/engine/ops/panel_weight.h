@@ -73,7 +73,7 @@ class PanelWeight {
 };
 
 /// Fills panel `index` from 16 rows [in] of float32, nullptr for an output that is not there. The
-/// format is Fp32 or Bf16 (rounded to nearest).
+/// format is Fp32, Bf16 (rounded to nearest) or Q8_0 (blocks of `q8_0_block`).
 void pack_panel(const float* const (&rows)[kPanelOutputs], std::size_t index, PanelWeight& weight);
 
 /// The same from 16 rows of ggml's blocks in the weight's own format, as they stand in a file: no
