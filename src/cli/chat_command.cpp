@@ -70,7 +70,7 @@ CommandSpec chat_spec() {
                   {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
                    SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
                   {{"--precision", "P",
-                    "own, bf16 or fp32 (default: own: the file's bits; bf16 on a GPU)"}}}},
+                    "own (file's bits), bf16, fp32 or int8 (default: own; GPU: bf16)"}}}},
       .examples =
           "  muster chat SmolLM2-135M-Instruct.Q4_1.gguf\n"
           "  muster chat MODEL --system \"Answer in one sentence.\" --temperature 0.8\n"

@@ -118,7 +118,7 @@ Result<DecoderPrecision> decoder_precision(const Arguments& arguments) {
   const auto precision = arguments.value("--precision").value_or("own");
   if (const auto known = parse_decoder_precision(precision)) return *known;
   return Error{ErrorKind::InvalidArgument,
-               fmt::format("--precision must be own, bf16 or fp32: \"{}\"", precision)};
+               fmt::format("--precision must be own, bf16, fp32 or int8: \"{}\"", precision)};
 }
 
 void adapt_precision(const Arguments& arguments, const Device& device,

@@ -64,7 +64,7 @@ CommandSpec generate_spec() {
             {SettingId::Devices, SettingId::DeviceCountMost, SettingId::CoresPerDevice,
              SettingId::PrefixCache, SettingId::TorchRoot, SettingId::WorkerProgram},
             {{"--precision", "P",
-              "own, bf16 or fp32 (default: own: the file's bits; bf16 on a GPU)"}}}},
+              "own (file's bits), bf16, fp32 or int8 (default: own; GPU: bf16)"}}}},
       .examples =
           "  muster generate SmolLM2-135M-Instruct.Q4_1.gguf -p \"Why is the sky blue?\"\n"
           "  muster generate MODEL -p \"Once upon a time\" --raw --max-tokens 100\n"

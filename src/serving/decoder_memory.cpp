@@ -16,19 +16,28 @@
 namespace muster {
 namespace {
 
-std::uint64_t element_bytes(DecoderPrecision precision) {
-  return precision == DecoderPrecision::Fp32 ? sizeof(float) : sizeof(std::uint16_t);
+// A row of a tensor. Vectors are not put into blocks.
+std::uint64_t row_bytes(std::uint64_t size, bool is_vector, DecoderPrecision precision) {
+  constexpr std::uint64_t kBlock = 32;       // weights of a block of int8
+  constexpr std::uint64_t kBlockBytes = 34;  // a byte each, and a scale of two
+  if (precision == DecoderPrecision::Fp32) return size * sizeof(float);
+  if (precision == DecoderPrecision::Bf16) return size * sizeof(std::uint16_t);
+  return is_vector ? size * sizeof(float) : (size + kBlock - 1) / kBlock * kBlockBytes;
 }
 
-// Every weight as a float of that precision.
+// Every weight in that precision.
 std::uint64_t converted_bytes(const ModelDescription& model, DecoderPrecision precision) {
-  std::uint64_t count = 0;
+  std::uint64_t sum = 0;
   for (const auto& tensor : model.tensors) {
-    std::uint64_t of_tensor = 1;
-    for (const auto size : tensor.shape) of_tensor *= static_cast<std::uint64_t>(size);
-    count += of_tensor;
+    if (tensor.shape.empty()) continue;
+    std::uint64_t bytes = row_bytes(static_cast<std::uint64_t>(tensor.shape.back()),
+                                    tensor.shape.size() == 1, precision);
+    for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i) {
+      bytes *= static_cast<std::uint64_t>(tensor.shape[i]);
+    }
+    sum += bytes;
   }
-  return count * element_bytes(precision);
+  return sum;
 }
 
 // Where a device stands in the machine's list.

@@ -24,9 +24,9 @@ struct DecoderDemand {
 };
 
 /// As `muster plan` counts it for a sequence of `length_max` tokens, in steps of as many tokens as
-/// a worker computes; but of a file whose weights are converted (fp32, bf16), every weight counts
-/// in that precision, since the engine undoes a quantisation. A worker has a row of logits for each
-/// sequence, which chooses by it, and for each id that a step may score.
+/// a worker computes; but of a file whose weights are converted (fp32, bf16, int8), every weight
+/// counts in that precision, since the engine undoes a quantisation. A worker has a row of logits
+/// for each sequence, which chooses by it, and for each id that a step may score.
 ///
 /// Errors: those of describe_model and of stage_memory. Cost: reads the headers of the files.
 /// Threads: thread-safe. Source: docs/memory-model.md.

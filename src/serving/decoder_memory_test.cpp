@@ -93,6 +93,13 @@ TEST(DecoderMemory, WeightsAreCountedInThePrecisionThatTheyAreKeptIn) {
   const auto bf16 = decoder_demand(folder, DecoderPrecision::Bf16, 128);
   ASSERT_TRUE(bf16);
   EXPECT_EQ(bf16->weights_bytes, 2 * kWeights);
+  // 34 bytes for 32 weights of a row, or for what is left of them: rows of 48 are two blocks.
+  constexpr std::uint64_t kLayerRows = 32 + 2 * 16 + 32 + 2 * 48;
+  constexpr std::uint64_t kInt8 =
+      34 * (48 + 2 * (kLayerRows + 2 * 32)) + sizeof(float) * (2 * 2 * 32 + 32);
+  const auto int8 = decoder_demand(folder, DecoderPrecision::Int8, 128);
+  ASSERT_TRUE(int8);
+  EXPECT_EQ(int8->weights_bytes, kInt8);
   EXPECT_FALSE(decoder_demand(folder / "none", DecoderPrecision::Own, 128));
   std::filesystem::remove_all(folder);
 }
