@@ -18,11 +18,13 @@
 #include "cli/find_machine.h"
 #include "cli/places.h"
 #include "cli/plan_devices.h"
+#include "cli/serve_doors.h"
 #include "dataset/byte_source.h"
 #include "dataset/vector_writer.h"
 #include "hw/device_names.h"
 #include "jobs/model_opening.h"
 #include "modelfile/model_folder.h"
+#include "spec/generation.h"
 #include "spec/pooling.h"
 
 namespace muster {
@@ -71,6 +73,14 @@ std::vector<std::string> names_in_list(std::string_view list) {
   if (names.size() == 1) return names;
   for (auto& name : names) name = std::string(trim(name));
   return names;
+}
+
+// A word for models that generate, which share the setting.
+Status check_precision(const Config& config) {
+  const auto word = config.text(SettingId::Precision);
+  if (word != decoder_precision_name(DecoderPrecision::Int8)) return Done{};
+  return invalid_setting(config, SettingId::Precision,
+                         "int8 is for models that generate; embed has fp32, bf16 and fp16");
 }
 
 }  // namespace
@@ -166,6 +176,7 @@ Result<EmbedOptions> embed_options(const CommandContext& context) {
   const auto& words = context.arguments.positionals;
   EmbedOptions options;
   MUSTER_TRY(set_output(context, options));
+  MUSTER_TRY(check_precision(config));
   options.model = words.front();
   options.input = input_options(config, {words.begin() + 1, words.end()});
   options.input.keep = MUSTER_TRY(kept_fields(context.arguments));

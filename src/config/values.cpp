@@ -67,8 +67,8 @@ Result<std::string> check_switch(std::string_view value, std::string_view subjec
 
 Result<std::string> check_choice(const Setting& setting, std::string_view value,
                                  std::string_view subject) {
-  if (std::find(setting.choices.begin(), setting.choices.end(), value) != setting.choices.end()) {
-    return std::string(value);
+  for (const auto* words : {&setting.choices, &setting.decoder_choices}) {
+    if (std::find(words->begin(), words->end(), value) != words->end()) return std::string(value);
   }
   auto error = invalid(subject, fmt::format("one of {}", fmt::join(setting.choices, ", ")), value);
   if (const auto nearest = nearest_name(value, setting.choices)) {

@@ -67,6 +67,14 @@ TEST(SettingValues, HaveOneFormOfFiles) {
   }
 }
 
+TEST(SettingValues, HaveAWordThatOnlyModelsWhichGenerateHave) {
+  EXPECT_EQ(checked(SettingId::Precision, "int8"), "int8");
+  EXPECT_EQ(checked(SettingId::Models, R"([{"model":"m.gguf","precision":"int8"}])"),
+            R"([{"model":"m.gguf","precision":"int8"}])");
+  EXPECT_EQ(checked(SettingId::Precision, "eight-bit"),
+            "it must be one of auto, fp32, bf16, fp16: \"eight-bit\"");
+}
+
 TEST(SettingValues, HaveOneFormOfModels) {
   EXPECT_EQ(checked(SettingId::Models, "m=org/name,./folder"),
             R"([{"name":"m","model":"org/name"},{"model":"./folder"}])");

@@ -109,6 +109,24 @@ TEST_F(DecoderLoads, WhatDecodersDoNotHaveIsNamedByItsField) {
   EXPECT_EQ(post("/v1/models/load", R"({"model":"/no/such/file.gguf"})").status, 404);
 }
 
+TEST_F(DecoderLoads, Int8IsAPrecisionOfModelsThatGenerateAndOfNoOthers) {
+  add_decoder("");
+  start();
+  const auto load = [&](const std::string& model) {
+    return post("/v1/models/load",
+                Json{{"model", model}, {"name", "second"}, {"precision", "int8"}}.dump());
+  };
+  const auto refused = load(options_.models[0].model);
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_EQ(json(refused)["error"]["param"], "precision");
+  EXPECT_EQ(message(refused),
+            "Invalid 'precision': second: int8 is for models that generate, and this one is "
+            "computed in fp32, bf16 or fp16.");
+  const auto loaded = load((folder_ / "counting").string());
+  ASSERT_EQ(loaded.status, 200) << loaded.body;
+  EXPECT_EQ(json(loaded)["precision"], "int8");
+}
+
 // Each of two devices holds one and a half workers. Keys and values of one: 4 contexts of 128
 // tokens and a block of 16, each token 2 x 2 layers x 2 heads x 8 values x 2 bytes.
 TEST_F(DecoderLoads, OneThatDoesNotFitIsRefusedWithItsFigures) {

@@ -14,7 +14,9 @@
 #include "server/model_words.h"
 #include "serving/model_name.h"
 #include "serving/serving_decoder.h"
+#include "serving/serving_models.h"
 #include "spec/encoder_spec.h"
+#include "spec/generation.h"
 #include "spec/pooling.h"
 #include "spec/precision.h"
 
@@ -87,9 +89,10 @@ ApiStatus read_precision(JsonValue& value, ServedModel& model) {
   const std::string name = MUSTER_TRY(read_text(value, "precision", kNameBytesMost));
   if (name == "auto") return Done{};
   model.precision = parse_precision(name);
-  if (model.precision) return Done{};
+  model.is_int8 = name == decoder_precision_name(DecoderPrecision::Int8);
+  if (model.precision || model.is_int8) return Done{};
   return wrong_field("precision", "invalid_value",
-                     "Invalid 'precision': expected 'auto', 'fp32', 'bf16' or 'fp16'.");
+                     "Invalid 'precision': expected 'auto', 'fp32', 'bf16', 'fp16' or 'int8'.");
 }
 
 ApiStatus read_pooling(JsonValue& value, ServedModel& model) {
@@ -172,12 +175,20 @@ ApiStatus check_decoder(const ServedModel& model, const ServerState& state) {
   const auto fits = check_decoder_settings(model, state.options.devices);
   if (fits) return Done{};
   std::string_view field = "devices";
-  if (model.precision == Precision::Fp16) field = "precision";
+  if (model.precision == Precision::Fp16 || model.is_int8) field = "precision";
   if (model.prompt_name) field = "prompt_name";
   if (model.normalize) field = "normalize";
   if (model.pooling) field = "pooling";
   return wrong_field(field, "unsupported_value",
                      "Invalid '" + std::string(field) + "': " + fits.error().message + ".");
+}
+
+// What no model that embeds or ranks has.
+ApiStatus check_encoder(const ServedModel& model) {
+  const auto fits = check_encoder_settings(model);
+  if (fits) return Done{};
+  return wrong_field("precision", "unsupported_value",
+                     "Invalid 'precision': " + fits.error().message + ".");
 }
 
 // An answer that tells a missing folder from a broken file would let whoever may load models ask
@@ -263,6 +274,7 @@ void load_model(const ExchangePtr& exchange) {
   const auto on_kind = [exchange, asked = *model, what](const Result<bool>& generates) {
     if (!generates) return exchange->refuse(loading_error(generates.error()));
     if (*generates) return load_decoder(exchange, asked, what);
+    if (const auto fits = check_encoder(asked); !fits) return exchange->refuse(fits.error());
     exchange->state().service.load_model(
         asked, load_answer<ServedModelStatus>(exchange, what, model_json));
   };

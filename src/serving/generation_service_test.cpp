@@ -588,8 +588,8 @@ TEST_F(GenerationServiceTest, SettingsThatDecodersDoNotHaveAreRefused) {
   EXPECT_EQ(refusal({.model = model, .normalize = true}),
             "counting: a model that generates has no normalize");
   EXPECT_EQ(refusal({.model = model, .precision = Precision::Fp16}),
-            "counting: decoders are computed in fp32, bf16 or the file's own bits (auto), not in "
-            "fp16");
+            "counting: decoders are computed in fp32, bf16, int8 or the file's own bits (auto), "
+            "not in fp16");
   options_.devices[0].kind = DeviceKind::Mps;
   EXPECT_EQ(refusal({.model = model}),
             "counting: decoders are computed on CPUs and NVIDIA GPUs, and its devices have none: "

@@ -84,7 +84,7 @@ struct ServingDecoder {
 /// What of a model's settings and files its calls need; the fleet is not started.
 ///
 /// Errors: those of the files; InvalidArgument (a setting that decoders do not have), Unsupported
-/// (fp16, or no CPU among the devices). Threads: thread-safe.
+/// (fp16, int8 on a GPU, or no CPU among the devices). Threads: thread-safe.
 Result<std::unique_ptr<ServingDecoder>> read_decoder(const ServedModel& asked,
                                                      const std::vector<Device>& devices);
 

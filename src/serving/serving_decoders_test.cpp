@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "serving/decoder_memory.h"
 #include "serving/generation_fixture.h"
+#include "serving/serving_decoder.h"
+#include "serving/serving_models.h"
 
 namespace muster {
 namespace {
@@ -395,6 +397,22 @@ TEST_F(ServingDecodersTest, WhatAModelDoesIsKnownByItsFiles) {
   EXPECT_TRUE(kind(counting()));
   EXPECT_TRUE(kind("none.gguf"));
   EXPECT_FALSE(kind((folder_ / "none").string()));
+}
+
+TEST(ModelSettings, Int8IsOfModelsThatGenerateOnCpus) {
+  const ServedModel asked{.name = "m", .model = "m.gguf", .is_int8 = true};
+  Device cpu;
+  cpu.kind = DeviceKind::Cpu;
+  EXPECT_TRUE(check_decoder_settings(asked, {cpu}));
+  Device gpu;
+  gpu.kind = DeviceKind::Cuda;
+  const auto on_gpu = check_decoder_settings(asked, {gpu});
+  ASSERT_FALSE(on_gpu);
+  EXPECT_EQ(on_gpu.error().message, "m: int8 is computed on CPUs only: on a GPU use bf16 or fp32");
+  const auto embedding = check_encoder_settings(asked);
+  ASSERT_FALSE(embedding);
+  EXPECT_EQ(embedding.error().message,
+            "m: int8 is for models that generate, and this one is computed in fp32, bf16 or fp16");
 }
 
 }  // namespace

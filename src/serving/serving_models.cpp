@@ -64,6 +64,15 @@ std::string ServingModel::canary_name() const {
                               opened.normalize));
 }
 
+Status check_encoder_settings(const ServedModel& asked) {
+  if (!asked.is_int8) return Done{};
+  return Error{
+      ErrorKind::Unsupported,
+      fmt::format("{}: int8 is for models that generate, and this one is computed in fp32, "
+                  "bf16 or fp16",
+                  asked.name.empty() ? asked.model : asked.name)};
+}
+
 ServingModel& ServingModels::add(std::unique_ptr<ServingModel> model) {
   models_.push_back(std::move(model));
   return *models_.back();

@@ -59,6 +59,11 @@ struct ServingModel {
   std::map<std::pair<std::string, bool>, CacheKey> scopes_;
 };
 
+/// What a model's settings ask for that no model which embeds or ranks has.
+///
+/// Errors: Unsupported (int8). Threads: pure.
+Status check_encoder_settings(const ServedModel& asked);
+
 /// The models that are served, by name and number.
 ///
 /// Threads: owned by one loop.

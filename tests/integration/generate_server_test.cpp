@@ -218,6 +218,15 @@ TEST_F(GenerateServerTest, SaysWhatGenerateSaysAlsoWhenItsWorkerIsKilled) {
   EXPECT_EQ(chat(), expected);
 }
 
+// A file of float32, whose weights are put into blocks by both.
+TEST_F(GenerateServerTest, SaysInInt8WhatGenerateSaysInIt) {
+  precision_ = "int8";
+  const auto expected = generated();
+  EXPECT_FALSE(expected.empty());
+  start_server();
+  EXPECT_EQ(chat(), expected);
+}
+
 /// The same on two devices of the stand-in for a GPU.
 class GenerateOnStandinTest : public GenerateServerTest {
  protected:

@@ -35,7 +35,7 @@ def measure(report, arguments):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     theirs = json.loads(theirs_file.read_text())
     report.raw["transformers"] = theirs
-    for precision in ("fp32", "bf16", "own"):
+    for precision in ("fp32", "bf16", "own", "int8"):
         ours = [replies.generate(prompt, "--max-tokens", TOKENS, "--ignore-eos", "--precision", precision)["text"]
                 for prompt in replies.OPENINGS[:PROMPTS]]
         report.raw[precision] = ours
