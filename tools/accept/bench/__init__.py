@@ -7,6 +7,7 @@ ROWS = {
     4: "row04_intervals",
     5: "row05_comparisons",
     6: "row06_warm_up",
+    7: "row07_energy",
     8: "row08_documents_file",
     9: "row09_embed_table",
     12: "row12_interrupted_sweeps",

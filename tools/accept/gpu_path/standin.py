@@ -16,10 +16,11 @@ def skip_reason():
     return None if LIBRARY.exists() else "there is no stand-in device (./test builds it)"
 
 
-def run_tests(report, program, names, environment=None):
-    """A check for each of the tests: {name: what it shows}."""
+def run_tests(report, program, names, environment=None, folder=BIN):
+    """A check for each of the tests: {name: what it shows}; the results by name."""
     results = scratch(f"{program}.json")
-    done = subprocess.run([BIN / program, f"--gtest_filter={':'.join(names)}", f"--gtest_output=json:{results}"],
+    results.unlink(missing_ok=True)  # of an earlier run
+    done = subprocess.run([folder / program, f"--gtest_filter={':'.join(names)}", f"--gtest_output=json:{results}"],
                           capture_output=True, text=True, env={**os.environ, **(environment or {})})
     report.raw[program] = json.loads(results.read_text()) if results.exists() else done.stdout[-4000:]
     suites = report.raw[program].get("testsuites", []) if results.exists() else []
@@ -28,6 +29,7 @@ def run_tests(report, program, names, environment=None):
         test = found.get(name)
         is_well = test is not None and test["result"] == "COMPLETED" and not test.get("failures")
         report.add(holds(words, is_well, f"{name} {'passed' if is_well else 'did not pass'}", "passed"))
+    return found
 
 
 def run_pattern(program, pattern, environment):
