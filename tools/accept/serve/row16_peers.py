@@ -60,6 +60,7 @@ ALL = {
     "Ray Serve, two replicas": Peer("ray", ["bin/python", str(SERVERS / "ray_serve.py"), str(MODEL), "{port}"]),
 }
 OWN = "muster serve"
+FIRST_TEXT = {"input": "a first text", "model": MODEL.name}
 
 
 def skip_reason():
@@ -97,25 +98,24 @@ def memory_of(pid):
     return {"rss_mb": sums["Rss"], "pss_mb": sums["Pss"]}
 
 
-def first_answer(process, url, since):
-    """Seconds from the start until a text has its vector."""
-    body = json.dumps({"input": "a first text", "model": MODEL.name}).encode()
-    while time.monotonic() - since < START_LIMIT_S:
+def first_answer(process, url, since, body, limit_s):
+    """Seconds from the start until a request has its answer."""
+    while time.monotonic() - since < limit_s:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}")
         try:
-            request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=START_LIMIT_S) as answer:
+            request = urllib.request.Request(url, data=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=limit_s) as answer:
                 answer.read()
                 return time.monotonic() - since
         except OSError:
             time.sleep(0.01)
-    raise TimeoutError(f"no answer within {START_LIMIT_S} s")
+    raise TimeoutError(f"no answer within {limit_s} s")
 
 
 @contextlib.contextmanager
-def started(name, words, variables=None, folder=ROOT):
-    """The server on the two cores; its port, process and the seconds to its first answer. All of it is ended at the end."""
+def started(name, words, variables=None, folder=ROOT, target="/v1/embeddings", body=FIRST_TEXT, limit_s=START_LIMIT_S):
+    """The server on the two cores; its port, process and the seconds to its first answer, to `body`. All of it is ended at the end."""
     port = free_port()
     log = scratch("peer.log")
     words = [word.replace("{port}", str(port)) for word in words]
@@ -124,7 +124,7 @@ def started(name, words, variables=None, folder=ROOT):
         process = subprocess.Popen(["taskset", "-c", ",".join(map(str, CORES)), *words], cwd=folder, stdout=sink, stderr=sink,
                                    env={**os.environ, **(variables or {})}, start_new_session=True)
     try:
-        yield port, process, first_answer(process, f"http://127.0.0.1:{port}/v1/embeddings", since)
+        yield port, process, first_answer(process, f"http://127.0.0.1:{port}{target}", since, body, limit_s)
     except (RuntimeError, TimeoutError) as error:
         raise RuntimeError(f"{name}: {error}: {log.read_text(errors='replace')[-1500:]}") from error
     finally:
