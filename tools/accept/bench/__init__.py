@@ -10,6 +10,7 @@ ROWS = {
     7: "row07_energy",
     8: "row08_documents_file",
     9: "row09_embed_table",
+    10: "row10_remote_servers",
     11: "row11_accounting",
     12: "row12_interrupted_sweeps",
     13: "row13_report",
