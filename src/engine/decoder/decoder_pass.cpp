@@ -1,7 +1,6 @@
 // The forward pass, layer by layer: norm, one product for queries, keys and values, positions,
 // attention over the paged cache, output product, norm, feed-forward products. Between two products
-// stands what is done to single rows; few rows are done by one thread, as waking the others for
-// them would take longer.
+// stands what is done to single rows.
 
 #include "engine/decoder/decoder_pass.h"
 
@@ -9,12 +8,11 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "engine/decoder/row_sharing.h"
 
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kRowsAlone = 3;       // so many rows are not shared out
-constexpr std::size_t kRowsAtOnce = 4;      // else an item is so many
 constexpr std::size_t kAttentionRows = 24;  // of an item: a few strips of the kernels'
 
 LayerNormShape shape_of(const DecoderSpec& spec, const NormVectors& norm) {
@@ -64,14 +62,7 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
 
 template <typename Each>
 void DecoderPass::for_rows(std::size_t count, Each&& each) {
-  if (count <= kRowsAlone) {
-    for (std::size_t row = 0; row < count; ++row) each(row);
-    return;
-  }
-  team_.share((count + kRowsAtOnce - 1) / kRowsAtOnce, [&](std::size_t item, std::size_t) {
-    const std::size_t end = std::min(count, (item + 1) * kRowsAtOnce);
-    for (std::size_t row = item * kRowsAtOnce; row < end; ++row) each(row);
-  });
+  share_rows(team_, count, each);
 }
 
 void DecoderPass::run(std::span<const StepSequence> sequences, KvPool& pool, float* logits) {
