@@ -107,6 +107,27 @@ Result<SourceMatrix> TensorSource::transposed_matrix(std::string_view name, std:
   return SourceMatrix{stored.type, rows, columns, stored.data, true};
 }
 
+Result<std::vector<SourceMatrix>> TensorSource::stack(std::string_view name, std::size_t count,
+                                                      std::size_t rows, std::size_t columns) const {
+  const auto found = MUSTER_TRY(find(name));
+  const std::vector<std::int64_t> shape{static_cast<std::int64_t>(count),
+                                        static_cast<std::int64_t>(rows),
+                                        static_cast<std::int64_t>(columns)};
+  if (*found.shape != shape) {
+    return Error{ErrorKind::Corrupt,
+                 fmt::format("tensor {} must be [{}]: [{}]", name, fmt::join(shape, ", "),
+                             fmt::join(*found.shape, ", "))};
+  }
+  SourceMatrix matrix{found.type, rows, columns, {}};
+  const std::size_t size = rows * matrix.row_bytes();
+  std::vector<SourceMatrix> matrices;
+  for (std::size_t i = 0; i < count; ++i) {
+    matrix.data = found.data.subspan(i * size, size);
+    matrices.push_back(matrix);
+  }
+  return matrices;
+}
+
 Result<std::vector<float>> TensorSource::vector(std::string_view name, std::size_t size) const {
   const auto found = MUSTER_TRY(matrix(name, 1, size));
   std::vector<float> values(size);

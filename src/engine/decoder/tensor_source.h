@@ -49,6 +49,10 @@ class TensorSource {
   Result<SourceMatrix> transposed_matrix(std::string_view name, std::size_t rows,
                                          std::size_t columns) const;
 
+  /// The matrices of a tensor [count, rows, columns], in order. Errors: as `matrix`.
+  Result<std::vector<SourceMatrix>> stack(std::string_view name, std::size_t count,
+                                          std::size_t rows, std::size_t columns) const;
+
   /// A vector as floats. Errors: as `matrix`.
   Result<std::vector<float>> vector(std::string_view name, std::size_t size) const;
 
