@@ -37,17 +37,21 @@ DecoderPass::DecoderPass(const DecoderSpec& spec, const DecoderWeights& weights,
       query_size_(std::size_t{spec.head_count} * spec.head_size),
       key_size_(std::size_t{spec.kv_head_count} * spec.head_size) {
   const auto& layers = weights.layers;
-  const std::size_t inner = layers.front().up.out_size();
   const std::size_t hidden = spec.hidden_size;
   hidden_ = CountedArray<float>(row_count_max * hidden);
   if (spec.has_post_norms) part_ = CountedArray<float>(row_count_max * hidden);
   qkv_ = CountedArray<float>(row_count_max * (query_size_ + 2 * key_size_));
-  inner_ = CountedArray<float>(row_count_max * inner);
   const auto forms = forms_of(layers, &DecoderLayer::qkv) | forms_of(layers, &DecoderLayer::up);
   normed_ = RowBuffer(row_count_max, hidden, forms);
   if (spec.is_parallel) second_normed_ = RowBuffer(row_count_max, hidden, forms);
   attended_ = RowBuffer(row_count_max, query_size_, forms_of(layers, &DecoderLayer::attention_out));
-  gated_ = RowBuffer(row_count_max, spec.intermediate_size, forms_of(layers, &DecoderLayer::down));
+  if (layers.front().experts.empty()) {
+    const auto forms_down = forms_of(layers, &DecoderLayer::down);
+    inner_ = CountedArray<float>(row_count_max * layers.front().up.out_size());
+    gated_ = RowBuffer(row_count_max, spec.intermediate_size, forms_down);
+  } else {
+    experts_.emplace(spec, layers, team, row_count_max);
+  }
   last_ = RowBuffer(logits_max, hidden, weights.head.forms());
   if (spec.rope.style != RopeStyle::None) {
     // A sequence never outgrows the length for which these hold (Decoder::length_max).
@@ -265,8 +269,9 @@ void DecoderPass::feed_forward(std::size_t index) {
       normed_.make_forms(kernels_, row);
     });
   }
-  layer.up.multiply(kernels_, team_, spec_.is_parallel ? second_normed_ : normed_, row_count_,
-                    {inner_.get(), inner, false});
+  const RowBuffer& x = spec_.is_parallel ? second_normed_ : normed_;
+  if (experts_) return experts_->add(layer, x, row_count_, hidden_.get());
+  layer.up.multiply(kernels_, team_, x, row_count_, {inner_.get(), inner, false});
   for_rows(row_count_, [&](std::size_t row) {
     float* gate = inner_.get() + row * inner;
     kernels_.gate(spec_.activation, size, gate, spec_.is_gated ? gate + size : nullptr);

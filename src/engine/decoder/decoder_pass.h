@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/decoder/decoder_model.h"
 #include "engine/decoder/decoder_weights.h"
+#include "engine/decoder/feed_forward_experts.h"
 #include "engine/decoder/kv_pool.h"
 #include "engine/decoder/row_forms.h"
 #include "engine/ops/decoder_kernels.h"
@@ -76,7 +78,8 @@ class DecoderPass {
   RowBuffer attended_;       // [rows, heads x head size]
   RowBuffer gated_;          // [rows, intermediate]
   RowBuffer last_;           // [logits, hidden]
-  std::vector<CountedArray<float>> scratch_;  // of attention, one a thread; grows with the context
+  std::optional<FeedForwardExperts> experts_;  // in place of `inner_` and `gated_`
+  std::vector<CountedArray<float>> scratch_;   // of attention, one a thread; grows with the context
 };
 
 }  // namespace muster::engine

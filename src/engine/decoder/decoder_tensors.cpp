@@ -19,6 +19,7 @@ Result<DecoderTensors> find_decoder_tensors(const WeightLoading& loading) {
     case DecoderFamily::Qwen3:
     case DecoderFamily::Phi3:
     case DecoderFamily::Gemma2:
+    case DecoderFamily::Mixtral:
       return llama_tensors(loading);
     case DecoderFamily::Gpt2:
       return gpt2_tensors(loading);
@@ -26,12 +27,9 @@ Result<DecoderTensors> find_decoder_tensors(const WeightLoading& loading) {
       return opt_tensors(loading);
     case DecoderFamily::GptNeox:
       return gpt_neox_tensors(loading);
-    case DecoderFamily::Mixtral:
-      break;
   }
-  return Error{ErrorKind::Unsupported,
-               fmt::format("this family can be planned and not computed yet: {}",
-                           decoder_family_name(loading.spec.family))};
+  return Error{ErrorKind::Unsupported, fmt::format("this family is not computed: {}",
+                                                   decoder_family_name(loading.spec.family))};
 }
 
 }  // namespace muster::engine

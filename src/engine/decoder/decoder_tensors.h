@@ -37,6 +37,13 @@ struct NormVectors {
   bool is_there() const { return !weight.empty(); }
 };
 
+/// An expert: a feed-forward part that some tokens go through.
+template <typename Matrix>
+struct ExpertOf {
+  Matrix up;  // gated: gate and up side by side
+  Matrix down;
+};
+
 /// One layer, its dense layers in the form of `Matrix`; what a family does not have is empty.
 template <typename Matrix>
 struct DecoderLayerOf {
@@ -48,6 +55,9 @@ struct DecoderLayerOf {
   NormVectors feed_forward_norm;
   Matrix up;  // gated: gate and up side by side
   Matrix down;
+  // Or instead of these two; without a norm behind them:
+  Matrix router;  // [experts, hidden]
+  std::vector<ExpertOf<Matrix>> experts;
   NormVectors feed_forward_post_norm;
 };
 
@@ -74,8 +84,7 @@ struct WeightLoading {
 
 /// Finds the tensors of the spec's family. The source must outlive them.
 ///
-/// Errors: Corrupt (a missing or misshapen tensor, by name); Unsupported (a family that is not
-/// computed, a type of tensor).
+/// Errors: Corrupt (a missing or misshapen tensor, by name); Unsupported (a type of tensor).
 Result<DecoderTensors> find_decoder_tensors(const WeightLoading& loading);
 
 }  // namespace muster::engine

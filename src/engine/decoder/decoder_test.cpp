@@ -21,9 +21,9 @@
 namespace muster::engine {
 namespace {
 
-constexpr const char* kModels[] = {"llama", "llama_biased", "llama3",   "mistral",
-                                   "qwen2", "qwen3",        "phi3",     "gemma2",
-                                   "gpt2",  "opt",          "gpt_neox", "gpt_neox_plain"};
+constexpr const char* kModels[] = {"llama", "llama_biased", "llama3",        "mistral", "qwen2",
+                                   "qwen3", "phi3",         "gemma2",        "mixtral", "gpt2",
+                                   "opt",   "gpt_neox",     "gpt_neox_plain"};
 
 // What every model is computed in: a file of floats in its own bits is one of these.
 constexpr DecoderPrecision kClasses[] = {DecoderPrecision::Fp32, DecoderPrecision::Bf16,

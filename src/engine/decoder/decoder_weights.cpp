@@ -32,6 +32,13 @@ Result<DecoderLayer> pack(LayerTensors& tensors, const Packing& packing) {
   layer.feed_forward_norm = std::move(tensors.feed_forward_norm);
   layer.up = MUSTER_TRY(pack(tensors.up, packing));
   layer.down = MUSTER_TRY(pack(tensors.down, packing));
+  // Which experts a token goes through must not hang on a rounding.
+  layer.router = MUSTER_TRY(pack(tensors.router, {DecoderPrecision::Fp32, packing.team}));
+  for (const auto& expert : tensors.experts) {
+    auto& packed = layer.experts.emplace_back();
+    packed.up = MUSTER_TRY(pack(expert.up, packing));
+    packed.down = MUSTER_TRY(pack(expert.down, packing));
+  }
   layer.feed_forward_post_norm = std::move(tensors.feed_forward_post_norm);
   return layer;
 }
@@ -42,6 +49,8 @@ std::uint64_t packed_bytes(const DecoderWeights& weights) {
   std::uint64_t sum = weights.head.bytes();
   for (const auto& layer : weights.layers) {
     sum += layer.qkv.bytes() + layer.attention_out.bytes() + layer.up.bytes() + layer.down.bytes();
+    sum += layer.router.bytes();
+    for (const auto& expert : layer.experts) sum += expert.up.bytes() + expert.down.bytes();
   }
   return sum;
 }

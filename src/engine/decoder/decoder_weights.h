@@ -15,8 +15,9 @@ namespace muster::engine {
 using DecoderLayer = DecoderLayerOf<PanelMatrix>;
 using DecoderWeights = DecoderWeightsOf<PanelMatrix>;
 
-/// Packs a decoder layer by layer: beside what is packed, no more than one panel a thread is held.
-/// The source of the tensors must outlive the weights.
+/// Packs a decoder layer by layer, routers of experts in float32 in every precision: beside what is
+/// packed, no more than one panel a thread is held. The source of the tensors must outlive the
+/// weights.
 ///
 /// Errors: Unsupported (a type of tensor that is not multiplied in its own bits);
 /// ResourceExhausted.

@@ -49,6 +49,10 @@ Status check_computed(const DecoderOptions& options) {
                  fmt::format("the capped attention of {} is computed on CPUs only",
                              decoder_family_name(spec.family))};
   }
+  if (spec.expert_count > 0) {
+    return Error{ErrorKind::Unsupported, fmt::format("the experts of {} are computed on CPUs only",
+                                                     decoder_family_name(spec.family))};
+  }
   const auto rows_most = std::max(options.step_tokens_max, options.logits_max);
   if (rows_most > kGpuRowCounts[0]) {
     return Error{ErrorKind::InvalidArgument, fmt::format("a step on a GPU has at most {} rows: {}",

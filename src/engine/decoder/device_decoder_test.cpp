@@ -159,6 +159,9 @@ TEST_P(GpuDecoderRefusalTest, WhatIsComputedOnCpusOnlyIsNamed) {
   const auto gemma = fixture_of(GetParam());
   EXPECT_EQ(words_of(gemma), gemma.options.source.string() +
                                  ": the capped attention of gemma2 is computed on CPUs only");
+  const auto mixtral = fixture_of("mixtral");
+  EXPECT_EQ(words_of(mixtral),
+            mixtral.options.source.string() + ": the experts of mixtral are computed on CPUs only");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuDecoderRefusalTest, testing::Values("gemma2"),

@@ -21,7 +21,7 @@ struct DeviceLinear {
   at::Tensor weight, bias;
 };
 
-/// As DecoderLayerOf.
+/// As DecoderLayerOf, without experts.
 struct DeviceLayer {
   DeviceNorm attention_norm;
   DeviceLinear qkv;

@@ -29,9 +29,10 @@ constexpr std::size_t kBlock = 32;      // values of a block of Q8_0
 constexpr std::size_t kAlignment = 32;  // of each tensor, unless a key states another
 using Names = std::vector<std::pair<std::string_view, std::string_view>>;
 
-/// A tensor [rows, columns], or a vector as rows of one column.
+/// A tensor [rows, columns], or a vector as rows of one column, or several of the former.
 struct Tensor {
   std::string name;
+  std::size_t count = 0;  // 0: not a stack
   std::size_t rows = 0;
   std::size_t columns = 1;
   bool is_vector = false;
@@ -58,6 +59,11 @@ const Names kShared{{"embed_tokens", "token_embd"},
                     {"mlp.up_proj", "ffn_up"},
                     {"mlp.gate_up_proj", "ffn_up"},
                     {"mlp.down_proj", "ffn_down"},
+                    // Mixtral
+                    {"block_sparse_moe.gate", "ffn_gate_inp"},
+                    {"w1", "ffn_gate"},
+                    {"w2", "ffn_down"},
+                    {"w3", "ffn_up"},
                     // GPT-2
                     {"wte", "token_embd"},
                     {"wpe", "position_embd"},
@@ -81,6 +87,7 @@ std::string_view architecture_of(DecoderFamily family) {
   switch (family) {
     case DecoderFamily::Llama:
     case DecoderFamily::Mistral:
+    case DecoderFamily::Mixtral:
       return "llama";
     case DecoderFamily::Qwen2:
       return "qwen2";
@@ -99,7 +106,8 @@ std::string_view architecture_of(DecoderFamily family) {
   }
 }
 
-/// "model.layers.1.mlp.up_proj.weight" as "blk.1.ffn_up.weight".
+/// "model.layers.1.mlp.up_proj.weight" as "blk.1.ffn_up.weight"; of an expert, "w3" of the seventh
+/// as "blk.1.ffn_up.6.weight".
 std::string gguf_name(std::string_view name, DecoderFamily family) {
   for (const std::string_view prefix : {"model.", "transformer.", "gpt_neox."}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
@@ -113,7 +121,14 @@ std::string gguf_name(std::string_view name, DecoderFamily family) {
     name.remove_prefix(dot + 1);
   }
   const auto dot = name.rfind('.');
-  const auto part = name.substr(0, dot);
+  auto part = name.substr(0, dot);
+  std::string expert;
+  if (constexpr std::string_view kExperts = "block_sparse_moe.experts.";
+      part.starts_with(kExperts)) {
+    part.remove_prefix(kExperts.size());
+    expert = "." + std::string(part.substr(0, part.find('.')));
+    part.remove_prefix(expert.size());
+  }
   const auto find_in = [&](const Names& names) {
     const auto found = std::find_if(names.begin(), names.end(),
                                     [&](const auto& entry) { return entry.first == part; });
@@ -122,7 +137,7 @@ std::string gguf_name(std::string_view name, DecoderFamily family) {
   auto to = family == DecoderFamily::Gemma2 ? find_in(kGemma2) : std::string_view();
   if (to.empty()) to = find_in(kShared);
   MUSTER_CHECK(!to.empty());
-  return block + std::string(to) + std::string(name.substr(dot));
+  return block + std::string(to) + expert + std::string(name.substr(dot));
 }
 
 /// Row r becomes what was row `from(r)`.
@@ -172,6 +187,7 @@ void modify(const DecoderSpec& spec, Tensor& tensor) {
   switch (spec.family) {
     case DecoderFamily::Llama:
     case DecoderFamily::Mistral:
+    case DecoderFamily::Mixtral:
       if (is("attn_q") || is("attn_k")) put_into_pairs(spec.head_size, tensor);
       break;
     case DecoderFamily::Gemma2:
@@ -188,6 +204,40 @@ void modify(const DecoderSpec& spec, Tensor& tensor) {
     default:
       break;
   }
+}
+
+// The experts of a layer on top of each other, in order: "blk.1.ffn_up.6.weight" is the seventh
+// matrix of "blk.1.ffn_up_exps.weight". The fixture has fewer than eleven.
+void put_on_stacks(std::vector<Tensor>& tensors) {
+  std::vector<Tensor> stacked;
+  for (auto& tensor : tensors) {
+    const auto end = tensor.name.rfind('.');
+    const auto begin = tensor.name.rfind('.', end - 1);
+    const auto number = tensor.name.substr(begin + 1, end - begin - 1);
+    if (number.find_first_not_of("0123456789") != std::string::npos) {
+      stacked.push_back(std::move(tensor));
+      continue;
+    }
+    tensor.name.replace(begin, number.size() + 1, "_exps");
+    auto stack = std::find_if(stacked.begin(), stacked.end(),
+                              [&](const Tensor& each) { return each.name == tensor.name; });
+    if (stack == stacked.end()) {
+      tensor.count = 1;
+      stacked.push_back(std::move(tensor));
+      continue;
+    }
+    MUSTER_CHECK(std::stoul(number) == stack->count);
+    stack->values.insert(stack->values.end(), tensor.values.begin(), tensor.values.end());
+    ++stack->count;
+  }
+  tensors = std::move(stacked);
+}
+
+/// In ggml's order: the fastest dimension first.
+std::vector<std::uint64_t> shape_of(const Tensor& tensor) {
+  if (tensor.is_vector) return {tensor.rows};
+  if (tensor.count == 0) return {tensor.columns, tensor.rows};
+  return {tensor.columns, tensor.rows, tensor.count};
 }
 
 /// Llama 3's scaling as divisors of each frequency.
@@ -281,6 +331,10 @@ Keys keys_of(const DecoderSpec& spec) {
       keys.add("rope.scaling.original_context_length", spec.length_max);
       keys.add("attention.sliding_window", std::uint32_t{0});
       break;
+    case DecoderFamily::Mixtral:
+      keys.add("expert_count", spec.expert_count);
+      keys.add("expert_used_count", spec.experts_per_token);
+      break;
     case DecoderFamily::GptNeox:
       keys.add("use_parallel_residual", spec.is_parallel);
       break;
@@ -321,8 +375,9 @@ void pad(std::string& file) {
 }  // namespace
 
 std::string gguf_of_folder(const std::filesystem::path& folder, const DecoderSpec& spec,
-                           FileNumbers numbers) {
+                           FileNumbers numbers, GgufExperts experts) {
   auto tensors = converted_tensors(folder, spec);
+  if (experts == GgufExperts::Stacked) put_on_stacks(tensors);
   const auto keys = keys_of(spec);
   GgufWriter described;
   std::string data;
@@ -330,10 +385,7 @@ std::string gguf_of_folder(const std::filesystem::path& folder, const DecoderSpe
     const bool is_exact = tensor.is_vector || numbers == FileNumbers::Fp32;
     const auto blocks = is_exact ? std::string() : put_into_blocks(tensor);
     const bool has_blocks = !is_exact && numbers == FileNumbers::Q8_0;
-    // ggml's order: the fastest dimension first.
-    const auto shape = tensor.is_vector ? std::vector<std::uint64_t>{tensor.rows}
-                                        : std::vector<std::uint64_t>{tensor.columns, tensor.rows};
-    described.tensor(tensor.name, shape, has_blocks ? kQ8_0 : kF32, data.size());
+    described.tensor(tensor.name, shape_of(tensor), has_blocks ? kQ8_0 : kF32, data.size());
     data += has_blocks ? blocks : bytes_of(tensor.values);
     pad(data);
   }

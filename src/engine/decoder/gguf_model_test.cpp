@@ -79,7 +79,23 @@ TEST_P(GgufBitsTest, LogitsAreThoseOfTheFolder) {
 
 INSTANTIATE_TEST_SUITE_P(All, GgufBitsTest,
                          testing::Values("llama", "llama_biased", "mistral", "qwen2", "qwen3",
-                                         "phi3", "gemma2", "gpt2", "gpt_neox", "gpt_neox_plain"),
+                                         "phi3", "gemma2", "mixtral", "gpt2", "gpt_neox",
+                                         "gpt_neox_plain"),
+                         [](const auto& model) { return std::string(model.param); });
+
+class GgufSingleExpertsTest : public GgufModelTest {};
+
+TEST_P(GgufSingleExpertsTest, LogitsAreThoseOfTheFolder) {
+  const auto bytes = gguf_of_folder(folder_.options.source, folder_.options.spec, FileNumbers::Fp32,
+                                    GgufExperts::Single);
+  ASSERT_TRUE(write_file_atomically(path_, bytes));
+  auto by_file = Decoder::load(file_options());
+  ASSERT_TRUE(by_file) << by_file.error().message;
+  EXPECT_EQ(TestSequence(**by_file, 0).push(folder_.prompt(0)),
+            TestSequence(*folder_.load(), 0).push(folder_.prompt(0)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufSingleExpertsTest, testing::Values("mixtral"),
                          [](const auto& model) { return std::string(model.param); });
 
 /// Its rows are whole blocks of 32.

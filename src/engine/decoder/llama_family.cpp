@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/decoder/family_blocks.h"
+#include "engine/decoder/mixtral_experts.h"
 
 namespace muster::engine {
 namespace {
@@ -85,6 +86,9 @@ class LlamaLayer {
     const std::size_t hidden = spec_.hidden_size;
     const std::size_t inner = spec_.intermediate_size;
     const bool bias = spec_.has_mlp_bias;
+    if (spec_.family == DecoderFamily::Mixtral) {
+      return find_mixtral_experts(loading_, layer_, layer);
+    }
     if (spec_.family == DecoderFamily::Phi3) {
       MUSTER_TRY(linear({"mlp.gate_up_proj", "ffn_up"}, 2 * inner, hidden, bias, layer.up));
     } else {

@@ -18,7 +18,7 @@ namespace muster::engine {
 namespace {
 
 /// A model in whose table the row of one token is erased memory: all ones, which is no number.
-class LostTokenTest : public testing::Test {
+class LostTokenTest : public testing::TestWithParam<const char*> {
  protected:
   LostTokenTest()
       : prompt_(fixture_.prompt(0).begin(), fixture_.prompt(0).begin() + kLength),
@@ -56,7 +56,7 @@ class LostTokenTest : public testing::Test {
   // cache with the first 16.
   static constexpr std::ptrdiff_t kLength = 17;
 
-  DecoderFixture fixture_{"llama3"};
+  DecoderFixture fixture_{GetParam()};
   std::vector<std::uint32_t> prompt_;
   const std::filesystem::path folder_;
   std::uint32_t token_ = 0;  // the first one that is not in the prompt
@@ -64,7 +64,7 @@ class LostTokenTest : public testing::Test {
 
 // Those before it are what they are without it, to the last bit: their keys and values may be kept
 // for other prompts. Its own logits are none, in each precision, so that it is not continued.
-TEST_F(LostTokenTest, ATokenThatIsNoNumberIsLostAloneAndInEveryPrecision) {
+TEST_P(LostTokenTest, ATokenThatIsNoNumberIsLostAloneAndInEveryPrecision) {
   for (const auto precision : {DecoderPrecision::Fp32, DecoderPrecision::Bf16,
                                DecoderPrecision::Own, DecoderPrecision::Int8}) {
     SCOPED_TRACE(std::string(decoder_precision_name(precision)));
@@ -82,6 +82,9 @@ TEST_F(LostTokenTest, ATokenThatIsNoNumberIsLostAloneAndInEveryPrecision) {
     EXPECT_EQ(logits, expected);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, LostTokenTest, testing::Values("llama3", "mixtral"),
+                         [](const auto& model) { return std::string(model.param); });
 
 }  // namespace
 }  // namespace muster::engine
