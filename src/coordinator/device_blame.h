@@ -5,9 +5,16 @@
 namespace muster {
 
 /// Whose fault it is when a worker that lives answers that it cannot compute a batch, or answers a
-/// row that is not finite. Of out-of-memory with several texts it says nothing: those get smaller
-/// batches (token_budget.h). An error that names the texts (a token that the model does not have)
-/// is theirs at once. For all else, in this order:
+/// row that is not finite. An error that names the texts (a token that the model does not have) is
+/// theirs at once.
+///
+/// Out of memory is nobody's fault: others may hold the memory. Several texts get smaller batches
+/// (token_budget.h), and one text beside other batches is tried again with the device to itself.
+/// Where it finds no memory even then, the canary is asked. If that finds none either, the device
+/// gets no work until it does (memory_wait.h), and the text waits again; else the text is tried as
+/// in 2 and 3, but counts against no device.
+///
+/// For all else, in this order:
 ///
 /// 1. The device gets no more work, and its canary is asked: a text that is known to be right. If
 ///    that fails too, is not finite, or does not come, the device is at fault: its worker ends, and

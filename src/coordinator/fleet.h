@@ -35,9 +35,10 @@ struct FleetOptions {
   /// Groups that start no process before a model is to be on them (or FleetAdmin::wake).
   std::vector<std::size_t> idle = {};
   /// A group whose processes cannot start, or that fails or gives wrong vectors, is given up after
-  /// three tries, one that cannot load a model at once, and with the last group `step` ends with an
-  /// error: right for one job. A server tries for ever, with a back-off of 30 s at most, and a
-  /// model that cannot be loaded is a state.
+  /// three tries, one that cannot load a model at once (the last one waits for memory for half a
+  /// minute, if that is all it lacks), and with the last group `step` ends with an error: right for
+  /// one job. A server tries for ever, with a back-off of 30 s at most; a model that cannot be
+  /// loaded is a state, in which only want of memory is waited for (memory_wait.h).
   bool gives_up = true;
   bool is_low_latency = true;  // the shortcuts of a lone query (worker_fleet.h)
   Duration canary_period{};    // between two canaries of an idle, well group; 0: none by itself

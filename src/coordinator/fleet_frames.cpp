@@ -41,13 +41,20 @@ Status WorkerFleet::on_load_failed(std::size_t group, std::span<const std::byte>
   if (!models_.on_load_failed(group, failed)) return Done{};
   supervisor_.on_load_answered(group, 0);
   const auto& name = supervisor_.life(group).name;
-  if (options_.gives_up) {
+  // A job that has other devices does not wait for the memory of one.
+  const auto& memory = table_.find(group, failed.model_id)->memory;
+  const bool is_tried_again = memory && (!options_.gives_up || is_last(group));
+  if (options_.gives_up && !is_tried_again) {
     supervisor_.give_up(
         group, fmt::format("the model cannot be loaded: {}", failed.error.message),
         Error{failed.error.kind, fmt::format("{}: {}", name, failed.error.message)});
     return Done{};
   }
-  supervisor_.notice(group, fmt::format("a model cannot be loaded: {}", failed.error.message));
+  const auto again = is_tried_again
+                         ? fmt::format("; it is tried again in {:.0f} s", seconds(memory->pause()))
+                         : "";
+  supervisor_.notice(group,
+                     fmt::format("a model cannot be loaded: {}{}", failed.error.message, again));
   work_.update_group(group);
   signal_.change();
   if (!table_.may_be_loaded(failed.model_id)) {
@@ -56,6 +63,22 @@ Status WorkerFleet::on_load_failed(std::size_t group, std::span<const std::byte>
                                                             name, failed.error.message)});
   }
   return Done{};
+}
+
+// Every other one is given up.
+bool WorkerFleet::is_last(std::size_t group) const {
+  for (std::size_t i = 0; i < table_.group_count(); ++i) {
+    if (i != group && !supervisor_.life(i).is_given_up) return false;
+  }
+  return true;
+}
+
+// What the group has failed at is for whoever has the memory.
+void WorkerFleet::on_full(std::size_t group, ModelId model, const std::string& sentence) {
+  supervisor_.notice(group, sentence);
+  work_.excuse(group, model);
+  work_.update_group(group);
+  signal_.change();
 }
 
 // The answer to a lone query has interrupted the worker that gave it, where both are on one core.

@@ -27,9 +27,9 @@ enum class GroupState : std::uint8_t {
                 // driver reported a fault
   Draining,     // ends what it has
   Drained,      // by an operator; no process runs
-  Restarting,   // waits for its back-off
-  GivenUp,      // by a job, for good; by a server, which cannot load a model there, until it is
-                // started again or has another model
+  Restarting,   // waits for its back-off, or with its process for memory
+  GivenUp,      // by a job, for good; by a server, which cannot load a model there, and not for
+                // want of memory, until it is started again or has another model
   Idle,         // no model is to be on it yet; no process runs
 };
 
@@ -45,11 +45,13 @@ std::string_view model_state_name(ModelState state);
 /// A model as one group has it.
 struct GroupModelStatus {
   ModelState state = ModelState::Absent;
-  std::string reason;                     // of Failed
-  std::optional<ErrorKind> failure_kind;  // likewise; nullopt: it is not Failed
+  std::string reason;                     // of Failed, and of one that waits for memory
+  std::optional<ErrorKind> failure_kind;  // of Failed; nullopt: it is not
   std::uint32_t dim = 0;
   std::uint64_t weights_bytes = 0;    // as its worker counts them; 0: not counted
   std::uint64_t load_peak_bytes = 0;  // the most beside them while it loaded
+  /// It takes no work until there is memory for its load or its canary, which are tried again.
+  bool waits_for_memory = false;
 };
 
 /// What came of asking one group for its canary.

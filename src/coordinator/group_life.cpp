@@ -14,6 +14,7 @@ GroupState GroupLife::state(ModelsTogether models) const {
   if (serial == 0) return GroupState::Starting;  // it was idle until now
   if (restart_at || end_by || !has_processes) return GroupState::Restarting;
   if (models == ModelsTogether::Ready) return GroupState::Ready;
+  if (models == ModelsTogether::Full) return GroupState::Restarting;
   const bool is_settled = is_greeted && !is_probing && models != ModelsTogether::Coming;
   if (is_settled) {
     return models == ModelsTogether::Failed ? GroupState::GivenUp : GroupState::Ready;

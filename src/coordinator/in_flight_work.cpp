@@ -126,12 +126,15 @@ void InFlightWork::on_out_of_memory(std::size_t group, std::uint64_t token_count
   groups_[group].budget.on_out_of_memory(token_count);
 }
 
+// Where a text alone has found no memory, what else the group had may have taken it.
+std::size_t InFlightWork::slot_count(std::size_t index) const {
+  return groups_[index].lone_count > 0 ? 1 : parts_.groups.sent(index).size_most();
+}
+
 void InFlightWork::feed() {
   feed_in_turns(
       groups_.size(), [this](std::size_t i) { return parts_.groups.sent(i).size(); },
-      [this](std::size_t i) {
-        return is_eligible(i) ? parts_.groups.sent(i).size_most() : std::size_t{0};
-      },
+      [this](std::size_t i) { return is_eligible(i) ? slot_count(i) : std::size_t{0}; },
       [this] { return dispatcher_.queued_text_count() == 0; },
       [this](std::size_t i) {
         auto batch = dispatcher_.cut(i, parts_.clock.now());
@@ -184,7 +187,7 @@ void InFlightWork::update_group(std::size_t group) {
   const auto& life = parts_.groups.life(group);
   auto state = groups_[group].readings;
   state.is_eligible = is_eligible(group);
-  state.slot_count = parts_.groups.sent(group).size_most();
+  state.slot_count = slot_count(group);
   state.token_budget = groups_[group].budget.now();
   state.weight = groups_[group].weight;
   state.models.clear();
@@ -261,7 +264,8 @@ void InFlightWork::on_whole_batch(std::size_t index, const DispatchBatch& batch,
   group.blame.on_served();
   group.token_count += tokens;
   group.engine_seconds += seconds(engine) / parts_.groups.sent(index).lane_count();
-  if (group.budget.on_served(tokens)) update_group(index);
+  const bool may_have_more = group.lone_count > 0 && --group.lone_count == 0;
+  if (group.budget.on_served(tokens) || may_have_more) update_group(index);
   blame_outdone(index, batch);
 }
 

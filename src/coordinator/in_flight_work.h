@@ -119,6 +119,10 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   /// fault, as far as that shows. False when it is not accused of one.
   bool acquit(std::size_t group, ModelId model);
 
+  /// There is no memory for the canary of this model either: a batch of it that the group failed at
+  /// goes back, and nobody is to blame.
+  void excuse(std::size_t group, ModelId model);
+
   /// The texts of the model that wait for a group fail.
   void fail_waiting(ModelId model, const Error& error);
 
@@ -149,6 +153,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
     std::optional<Accusation> accusation;
     DeviceBlame blame;
     TokenBudget budget;
+    std::uint32_t lone_count = 0;  // batches that it still gets one at a time
     double weight = 1;
     DispatchDevice readings;
     std::uint64_t text_count = 0;
@@ -160,6 +165,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   };
 
   // in_flight_work.cpp
+  std::size_t slot_count(std::size_t index) const;
   void send_batch(std::size_t index, DispatchBatch batch);
   std::optional<DispatchBatch> take_batch(std::size_t index, std::uint64_t frame);
   void on_some_not_finite(std::size_t group, DispatchBatch batch, const Rows& rows);
@@ -173,6 +179,7 @@ class InFlightWork final : public FleetTexts, public FleetPlacement, public Batc
   void try_elsewhere(std::size_t index, DispatchBatch batch, const Error& error);
   void return_failed(std::size_t index, DispatchBatch batch, const Error& error);
   void after_return(const std::vector<WorkItem>& items, ModelId model);
+  void on_full(std::size_t index, DispatchBatch batch, const Error& error);
   void accuse(std::size_t index, DispatchBatch batch, const Error& error);
   void acquit_of(std::size_t index);
   void on_not_finite(std::size_t index, DispatchBatch batch);

@@ -24,7 +24,10 @@ void ModelRegistry::ask_due_canaries(std::size_t group, TimePoint now) {
   const auto& sent = parts_.groups.sent(group);
   auto& slow = parts_.groups.health(group).slow;
   for (auto& [id, here] : parts_.table.on(group)) {
-    if (!here.takes_work() || !parts_.table.has_canary(id) || sent.has_canary(id)) continue;
+    if (!parts_.table.has_canary(id) || sent.has_canary(id)) continue;
+    const auto again_at = here.is_loaded() ? here.memory_at() : std::nullopt;
+    if (again_at && now >= *again_at) ask_canary(group, id);
+    if (!here.takes_work()) continue;
     if (slow) {
       if (now < slow->canary_at()) continue;
       slow->on_canary_sent(now);
@@ -40,7 +43,7 @@ void ModelRegistry::on_canary_row(std::size_t group, const SentFrame& canary,
                                   std::span<const std::byte> row, Duration engine) {
   const auto now = parts_.clock.now();
   auto& here = parts_.table.on(group).at(canary.model);
-  if (here.canary_at) here.canary_at = now + canary_period_;
+  if (here.canary_at) here.canary_at = now + options_.canary_period;
   const auto model = models_.find(canary.model);
   if (model == models_.end()) return;
   std::vector<float> values(row.size() / sizeof(float));
@@ -100,9 +103,12 @@ void ModelRegistry::on_right(std::size_t group, ModelId id) {
     last->reason.clear();
   }
   answer_checks(group, id, true, "", last ? last->seconds : std::nullopt);
-  const auto& here = parts_.table.on(group).at(id);
+  auto& here = parts_.table.on(group).at(id);
   if (here.trial) return;
+  const bool was_full = std::exchange(here.memory, std::nullopt).has_value();
+  if (was_full) here.status.reason.clear();
   if (here.awaits_canary) return begin_trial(group, id);
+  if (was_full) believe(group, id);
   const bool is_newest = groups_[group].newest_canary == id;
   parts_.events.on_right_canary(
       group, id, is_newest ? std::optional<bool>(groups_[group].was_in_time) : std::nullopt);
@@ -115,15 +121,28 @@ void ModelRegistry::on_canary_failed(std::size_t group, const SentFrame& canary,
   groups_[group].last_canary = {
       .group = group, .is_well = false, .reason = reason, .seconds = seconds(now - canary.sent_at)};
   answer_checks(group, canary.model, false, reason, std::nullopt);
-  // Too little memory at the moment is no wrong vector; a model that was just loaded is asked
-  // again.
-  auto& here = parts_.table.on(group).at(canary.model);
-  const bool is_working = !here.awaits_canary && !parts_.events.is_accused(group);
-  if (error.kind == ErrorKind::ResourceExhausted && is_working) {
-    if (here.canary_at) here.canary_at = now + canary_period_;
-    return;
-  }
+  const bool is_full = error.kind == ErrorKind::ResourceExhausted;
+  if (is_full && on_full_canary(group, canary.model, error)) return;
   parts_.groups.convict(group, reason);
+}
+
+// Too little memory at the moment is no wrong vector, and a new worker would have to find more: its
+// weights. Where the canary has to be right it is asked again, and until then there is no work.
+// False: it was asked often enough.
+bool ModelRegistry::on_full_canary(std::size_t group, ModelId model, const Error& error) {
+  auto& here = parts_.table.on(group).at(model);
+  const bool has_to_be_right = here.awaits_canary || here.memory || parts_.events.is_accused(group);
+  if (!has_to_be_right) {
+    if (here.canary_at) here.canary_at = parts_.clock.now() + options_.canary_period;
+    return true;
+  }
+  if (!wait_for_memory(here)) return false;
+  here.status.reason = error.message;
+  here.canary_at.reset();
+  parts_.on_full(group, model,
+                 fmt::format("there is no memory for its canary: {}; it is asked again in {:.0f} s",
+                             error.message, seconds(here.memory->pause())));
+  return true;
 }
 
 void ModelRegistry::decide_disputes(TimePoint now) {
@@ -143,7 +162,7 @@ void ModelRegistry::check(Duration limit, CanaryChecks::OnDone on_done) {
     result.group = i;
     result.is_well = state == GroupState::Ready;
     result.reason = result.is_well ? "" : std::string(group_state_name(state));
-    const auto why = life.reason.empty() ? load_failure(i) : life.reason;
+    const auto why = life.reason.empty() ? model_failure(i) : life.reason;
     if (!result.is_well && !why.empty() && why != result.reason) result.reason += ": " + why;
     for (const auto& [id, here] : parts_.table.on(i)) {
       if (!here.takes_work() || !life.is_alive() || !parts_.table.has_canary(id)) continue;
@@ -168,6 +187,12 @@ TimePoint ModelRegistry::next_deadline() const {
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const auto& sent = parts_.groups.sent(i);
+    // Of one that is not up, nothing is asked (`settle`).
+    for (const auto& [id, here] : parts_.table.on(i)) {
+      const auto again_at = here.memory_at();
+      if (!again_at || sent.has_canary(id) || !parts_.groups.life(i).is_up()) continue;
+      deadline = std::min(deadline, *again_at);
+    }
     if (!parts_.groups.life(i).is_alive() || !sent.has_room()) continue;
     for (const auto& [id, here] : parts_.table.on(i)) {
       if (here.canary_at && !sent.has_canary(id)) deadline = std::min(deadline, *here.canary_at);

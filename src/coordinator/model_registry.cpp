@@ -10,10 +10,8 @@
 
 namespace muster {
 
-ModelRegistry::ModelRegistry(Duration canary_period, Parts parts)
-    : canary_period_(canary_period),
-      parts_(std::move(parts)),
-      groups_(parts_.table.group_count()) {}
+ModelRegistry::ModelRegistry(Options options, Parts parts)
+    : options_(options), parts_(std::move(parts)), groups_(parts_.table.group_count()) {}
 
 void ModelRegistry::load(ModelId model, FleetModel what) {
   auto wanted = what.devices;
@@ -49,19 +47,26 @@ void ModelRegistry::unload(ModelId model) {
 }
 
 void ModelRegistry::settle(std::size_t group, TimePoint now) {
-  load_absent(group);
+  load_absent(group, now);
   ask_due_canaries(group, now);
 }
 
-void ModelRegistry::load_absent(std::size_t group) {
+// Also what there was no memory for, once that is to be tried again; until it is there, its reason
+// is shown.
+void ModelRegistry::load_absent(std::size_t group, TimePoint now) {
   for (auto& [id, here] : parts_.table.on(group)) {
-    if (here.status.state != ModelState::Absent || here.is_leaving) continue;
+    const auto again_at = here.is_loaded() ? std::nullopt : here.memory_at();
+    const bool is_due = again_at && now >= *again_at;
+    const bool is_absent = here.status.state == ModelState::Absent && !here.is_leaving;
+    if (!is_absent && !is_due) continue;
     const auto& device = parts_.groups.life(group).leader();
     Load request = models_.at(id).what.load;
     request.model_id = id;
     request.model.device = device.kind;
     request.cpus = device.cpus;
+    auto reason = here.memory ? std::move(here.status.reason) : std::string();
     here.status = {};
+    here.status.reason = std::move(reason);
     here.status.state = ModelState::Loading;
     parts_.groups.tell(group, MessageType::Load, encode(request));
   }
@@ -110,7 +115,9 @@ Status ModelRegistry::on_loaded(std::size_t group, const Ready& ready) {
     }
     dim = ready.dim;
   }
+  here->second.memory.reset();
   auto& status = here->second.status;
+  status.reason.clear();
   status.dim = ready.dim;
   status.weights_bytes = ready.weights_bytes;
   status.load_peak_bytes = ready.load_peak_bytes;
@@ -136,7 +143,16 @@ bool ModelRegistry::on_load_failed(std::size_t group, const LoadFailed& failed) 
   here->second.status.state = ModelState::Failed;
   here->second.status.reason = failed.error.message;
   here->second.status.failure_kind = failed.error.kind;
+  const bool is_full = failed.error.kind == ErrorKind::ResourceExhausted;
+  if (!is_full || !wait_for_memory(here->second)) here->second.memory.reset();
   return true;
+}
+
+// False: it was tried often enough.
+bool ModelRegistry::wait_for_memory(ModelHere& here) const {
+  if (!here.memory) here.memory.emplace();
+  here.memory->on_full(parts_.clock.now());
+  return options_.full_most == 0 || here.memory->full_count() < options_.full_most;
 }
 
 // From here on the group gets texts. The canary's period begins with it, so that groups are not
@@ -146,7 +162,7 @@ void ModelRegistry::believe(std::size_t group, ModelId id) {
   here.status.state = ModelState::Ready;
   here.awaits_canary = false;
   const auto now = parts_.clock.now();
-  if (canary_period_ > Duration{0}) here.canary_at = now + canary_period_;
+  if (options_.canary_period > Duration{0}) here.canary_at = now + options_.canary_period;
   if (!first_ready_at_) first_ready_at_ = now;
   parts_.events.on_model_ready(group);
 }
@@ -160,6 +176,7 @@ void ModelRegistry::on_ended(std::size_t group) {
     here.awaits_canary = false;
     here.trial.reset();
     here.canary_at.reset();
+    here.memory.reset();
     entry = here.is_leaving ? models.erase(entry) : std::next(entry);
   }
 }
@@ -226,10 +243,16 @@ std::uint32_t ModelRegistry::dim(ModelId model) const {
   return found == models_.end() ? 0 : found->second.dim;
 }
 
-std::string ModelRegistry::load_failure(std::size_t group) const {
+std::string ModelRegistry::model_failure(std::size_t group) const {
   for (const auto& [id, here] : parts_.table.on(group)) {
-    if (here.status.state != ModelState::Failed) continue;
-    return fmt::format("a model cannot be loaded: {}", here.status.reason);
+    const auto& reason = here.status.reason;
+    if (here.memory && here.is_loaded()) {
+      return fmt::format("there is no memory for its canary: {}; it is asked again", reason);
+    }
+    if (here.memory) return fmt::format("a model cannot be loaded: {}; it is tried again", reason);
+    if (here.status.state == ModelState::Failed) {
+      return fmt::format("a model cannot be loaded: {}", reason);
+    }
   }
   return {};
 }
@@ -238,8 +261,9 @@ void ModelRegistry::describe(std::size_t group, GroupStatus& status) const {
   for (const auto& [id, here] : parts_.table.on(group)) {
     auto& shown = status.models.emplace(id, here.status).first->second;
     if (shown.state != ModelState::Failed) shown.failure_kind.reset();  // of an earlier load
+    shown.waits_for_memory = here.memory.has_value();
   }
-  if (status.reason.empty()) status.reason = load_failure(group);
+  if (status.reason.empty()) status.reason = model_failure(group);
   status.last_canary = groups_[group].last_canary;
 }
 

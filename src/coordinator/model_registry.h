@@ -62,6 +62,12 @@ class ModelEvents {
 /// Threads: not thread-safe; owned by the fleet's loop.
 class ModelRegistry final : public FleetModels {
  public:
+  struct Options {
+    Duration canary_period{};  // as FleetOptions::canary_period
+    /// A device that had no memory for a model so often in a row is tried no more; 0: for ever.
+    std::uint32_t full_most = 0;
+  };
+
   /// What the registry works with; all of it outlives it.
   struct Parts {
     ModelTable& table;  // changed by the registry alone
@@ -72,10 +78,12 @@ class ModelRegistry final : public FleetModels {
     const Clock& clock;
     /// As FleetEvents::on_wrong_canary; may be empty.
     std::function<void(std::size_t group)> on_wrong_canary;
+    /// There is no memory for a canary that has to be right, and so no work for this model. It is
+    /// asked again, as the sentence says.
+    std::function<void(std::size_t group, ModelId model, const std::string& sentence)> on_full;
   };
 
-  /// canary_period: as FleetOptions::canary_period.
-  ModelRegistry(Duration canary_period, Parts parts);
+  ModelRegistry(Options options, Parts parts);
 
   // FleetModels
   void load(ModelId model, FleetModel what) override;
@@ -111,7 +119,8 @@ class ModelRegistry final : public FleetModels {
   /// trusted at once.
   void ask_first_canary(std::size_t group, ModelId model);
 
-  /// The group cannot load the model. False when it was not to.
+  /// The group cannot load the model, and is asked again later where that was for want of memory.
+  /// False when it was not to.
   bool on_load_failed(std::size_t group, const LoadFailed& failed);
 
   /// The processes of the group are gone, and its models with them.
@@ -143,22 +152,25 @@ class ModelRegistry final : public FleetModels {
   };
 
   // model_registry.cpp
-  void load_absent(std::size_t group);
+  void load_absent(std::size_t group, TimePoint now);
+  bool wait_for_memory(ModelHere& here) const;
   void believe(std::size_t group, ModelId id);
   void begin_trial(std::size_t group, ModelId id);
   void send_trial(std::size_t group, ModelId id, const LoadTrial::Round& round);
-  /// Why the first model that the group cannot load is not there; empty: there is none.
-  std::string load_failure(std::size_t group) const;
+  /// Why the first model takes no work that the group cannot load or has no memory for; empty:
+  /// there is none.
+  std::string model_failure(std::size_t group) const;
 
   // model_canaries.cpp
   void ask_due_canaries(std::size_t group, TimePoint now);
   void apply(ModelId id, const std::vector<CanaryVerdict>& verdicts);
   void on_verdict(ModelId id, const CanaryVerdict& verdict);
   void on_right(std::size_t group, ModelId id);
+  bool on_full_canary(std::size_t group, ModelId model, const Error& error);
   void answer_checks(std::size_t group, ModelId model, bool is_well, const std::string& reason,
                      std::optional<double> seconds);
 
-  const Duration canary_period_;
+  const Options options_;
   const Parts parts_;
   std::map<ModelId, Model> models_;
   std::vector<Group> groups_;

@@ -22,17 +22,21 @@ const std::vector<float> kOtherRow{0.5F, 0.75F};
 
 class ModelRegistryTest : public testing::Test, protected ModelEvents, protected BatchCosts {
  protected:
-  explicit ModelRegistryTest(std::size_t group_count = 2)
+  explicit ModelRegistryTest(std::size_t group_count = 2, std::uint32_t full_most = 0)
       : groups_(group_count, clock_),
         table_(group_count),
-        registry_(seconds(10),
+        registry_({.canary_period = seconds(10), .full_most = full_most},
                   {.table = table_,
                    .groups = groups_,
                    .costs = *this,
                    .events = *this,
                    .signal = signal_,
                    .clock = clock_,
-                   .on_wrong_canary = [this](std::size_t group) { wrong_.push_back(group); }}) {}
+                   .on_wrong_canary = [this](std::size_t group) { wrong_.push_back(group); },
+                   .on_full =
+                       [this](std::size_t group, ModelId, const std::string& sentence) {
+                         full_.emplace_back(group, sentence);
+                       }}) {}
 
   static FleetModel with_canary() {
     FleetModel model;
@@ -131,6 +135,7 @@ class ModelRegistryTest : public testing::Test, protected ModelEvents, protected
   std::vector<std::pair<std::size_t, std::optional<bool>>> right_;
   std::vector<std::size_t> disputed_;
   std::vector<std::size_t> wrong_;
+  std::vector<std::pair<std::size_t, std::string>> full_;
   std::vector<ModelId> unloaded_;
   std::optional<std::size_t> accused_;
   std::map<std::size_t, std::vector<std::uint64_t>> measured_;
@@ -274,15 +279,55 @@ TEST_F(ModelRegistryTest, ASlowGroupIsAskedByItsOwnClockAndToldWhetherItWasInTim
   EXPECT_EQ(slow->canary_at(), clock_.now() + seconds(2));
 }
 
-TEST_F(ModelRegistryTest, TooLittleMemoryForACanaryIsAFaultOnlyOfThoseWhoHaveToShowThemselves) {
+TEST_F(ModelRegistryTest, ACanaryWithoutMemoryIsAskedAgainAndConvictsNobody) {
   ASSERT_NO_FATAL_FAILURE(make_ready());
   clock_.pass(seconds(10));
   settle();
   fail_canary(0, ErrorKind::ResourceExhausted);
-  EXPECT_TRUE(groups_.convicted.empty());
+  EXPECT_TRUE(takes_work(0) && full_.empty()) << "nothing hangs on this one";
   accused_ = 1;
   fail_canary(1, ErrorKind::ResourceExhausted);
-  EXPECT_EQ(groups_.convicted.at(1), "it failed at its canary: told to fail");
+  accused_.reset();
+  ASSERT_EQ(full_.size(), 1U);
+  EXPECT_EQ(full_[0].first, 1U);
+  EXPECT_EQ(full_[0].second,
+            "there is no memory for its canary: told to fail; it is asked again in 1 s");
+  EXPECT_FALSE(takes_work(1));
+  EXPECT_EQ(table_.together(1), ModelsTogether::Full);
+  EXPECT_TRUE(status(1).models.at(kModel).waits_for_memory);
+  EXPECT_EQ(status(1).reason, "there is no memory for its canary: told to fail; it is asked again");
+
+  for (const int pause : {1, 2}) {
+    const auto count = groups_.frames.size();
+    EXPECT_EQ(registry_.next_deadline(), clock_.now() + seconds(pause));
+    settle();
+    EXPECT_EQ(groups_.frames.size(), count) << "not yet";
+    clock_.pass(seconds(pause));
+    settle();
+    ASSERT_EQ(groups_.frames.size(), count + 1);
+    if (pause == 1) fail_canary(1, ErrorKind::ResourceExhausted);
+  }
+  answer_canary(1);
+  EXPECT_TRUE(takes_work(1));
+  EXPECT_EQ(ready_[1], 2U);
+  EXPECT_EQ(status(1).reason, "");
+  EXPECT_TRUE(groups_.convicted.empty());
+}
+
+TEST_F(ModelRegistryTest, AFirstCanaryWithoutMemoryLeavesTheWeightsWhereTheyAre) {
+  auto model = with_canary();
+  model.devices = {0};
+  registry_.load(kModel, model);
+  settle();
+  ASSERT_TRUE(answer_load(0));
+  fail_canary(0, ErrorKind::ResourceExhausted);
+  EXPECT_EQ(table_.together(0), ModelsTogether::Full);
+  clock_.pass(seconds(1));
+  settle();
+  answer_canary(0);
+  EXPECT_TRUE(takes_work(0));
+  EXPECT_EQ(groups_.told_count(0, MessageType::Load), 1U);
+  EXPECT_TRUE(groups_.convicted.empty());
 }
 
 // Budget of 100 tokens, a canary of 4: rounds of 1, 8 and 25 texts; two lanes each compute one.
@@ -371,6 +416,67 @@ TEST_F(ModelRegistryTest, AModelThatCannotBeLoadedIsAStateWithItsReason) {
   EXPECT_EQ(table_.together(1), ModelsTogether::Coming);
   EXPECT_TRUE(registry_.on_load_failed(1, {kModel, {ErrorKind::Corrupt, "no weights"}}));
   EXPECT_FALSE(table_.may_be_loaded(kModel));
+}
+
+TEST_F(ModelRegistryTest, ALoadWithoutMemoryIsTriedAgainLaterAndLater) {
+  auto model = with_canary();
+  model.devices = {0};
+  registry_.load(kModel, model);
+  settle();
+  std::size_t load_count = 1;
+  for (const int pause : {1, 2}) {
+    ASSERT_TRUE(registry_.on_load_failed(0, {kModel, {ErrorKind::ResourceExhausted, "full"}}));
+    EXPECT_EQ(status(0).reason, "a model cannot be loaded: full; it is tried again");
+    EXPECT_EQ(table_.together(0), ModelsTogether::Full);
+    EXPECT_TRUE(table_.may_be_loaded(kModel));
+    EXPECT_EQ(registry_.next_deadline(), clock_.now() + seconds(pause));
+    settle();
+    EXPECT_EQ(groups_.told_count(0, MessageType::Load), load_count) << "not yet";
+    clock_.pass(seconds(pause));
+    settle();
+    EXPECT_EQ(groups_.told_count(0, MessageType::Load), ++load_count);
+    EXPECT_EQ(registry_.next_deadline(), TimePoint::max()) << "its answer is waited for";
+  }
+  ASSERT_TRUE(answer_load(0));
+  answer_canary(0);
+  EXPECT_TRUE(takes_work(0));
+  EXPECT_EQ(status(0).reason, "");
+}
+
+TEST_F(ModelRegistryTest, WhatCannotBeLoadedForAnotherReasonIsNotTriedAgain) {
+  auto model = with_canary();
+  model.devices = {0};
+  registry_.load(kModel, model);
+  settle();
+  ASSERT_TRUE(registry_.on_load_failed(0, {kModel, {ErrorKind::ResourceExhausted, "full"}}));
+  clock_.pass(seconds(1));
+  settle();
+  ASSERT_TRUE(registry_.on_load_failed(0, {kModel, {ErrorKind::Corrupt, "no weights"}}));
+  EXPECT_EQ(table_.together(0), ModelsTogether::Failed);
+  EXPECT_EQ(registry_.next_deadline(), TimePoint::max());
+  clock_.pass(seconds(100));
+  settle();
+  EXPECT_EQ(groups_.told_count(0, MessageType::Load), 2U);
+}
+
+class JobRegistryTest : public ModelRegistryTest {
+ protected:
+  JobRegistryTest() : ModelRegistryTest(2, /*full_most=*/2) {}
+};
+
+TEST_F(JobRegistryTest, AJobTriesNoMoreThanSoOften) {
+  registry_.load(kModel, with_canary());
+  settle();
+  ASSERT_TRUE(answer_load(1));
+  for (const auto expected : {ModelsTogether::Full, ModelsTogether::Failed}) {
+    ASSERT_TRUE(registry_.on_load_failed(0, {kModel, {ErrorKind::ResourceExhausted, "full"}}));
+    EXPECT_EQ(table_.together(0), expected);
+    EXPECT_TRUE(groups_.convicted.empty());
+    fail_canary(1, ErrorKind::ResourceExhausted);
+    clock_.pass(seconds(1));
+    settle();
+  }
+  EXPECT_EQ(groups_.convicted.at(1), "it failed at its canary: told to fail");
 }
 
 TEST_F(ModelRegistryTest, ACheckAsksEveryGroupAndReportsThoseThatDoNotAnswer) {

@@ -7,6 +7,12 @@
 
 namespace muster {
 
+std::optional<TimePoint> ModelHere::memory_at() const {
+  const bool is_tried_now = !is_loaded() && status.state != ModelState::Failed;
+  if (!memory || is_leaving || is_tried_now) return std::nullopt;
+  return memory->at();
+}
+
 bool ModelTable::has_canary(ModelId model) const {
   const auto found = has_canary_.find(model);
   return found != has_canary_.end() && found->second;
@@ -20,7 +26,8 @@ const ModelHere* ModelTable::find(std::size_t group, ModelId model) const {
 bool ModelTable::may_be_loaded(ModelId model) const {
   return std::any_of(groups_.begin(), groups_.end(), [model](const Models& models) {
     const auto here = models.find(model);
-    return here != models.end() && here->second.status.state != ModelState::Failed;
+    if (here == models.end()) return false;
+    return here->second.status.state != ModelState::Failed || here->second.memory;
   });
 }
 
@@ -47,8 +54,12 @@ bool ModelTable::has_settled_models(std::size_t group) const {
 
 ModelsTogether ModelTable::together(std::size_t group) const {
   if (has_ready_model(group)) return ModelsTogether::Ready;
-  if (!has_settled_models(group)) return ModelsTogether::Coming;
   const auto& models = groups_[group];
+  const bool is_full = std::any_of(models.begin(), models.end(), [](const auto& entry) {
+    return entry.second.memory && !entry.second.is_leaving;
+  });
+  if (is_full) return ModelsTogether::Full;
+  if (!has_settled_models(group)) return ModelsTogether::Coming;
   const bool has_failed = std::any_of(models.begin(), models.end(), [](const auto& entry) {
     return entry.second.status.state == ModelState::Failed && !entry.second.is_leaving;
   });

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "coordinator/fleet_view.h"
 #include "coordinator/load_trial.h"
+#include "coordinator/memory_wait.h"
 #include "spec/serving.h"
 
 namespace muster {
@@ -20,10 +21,19 @@ struct ModelHere {
   std::optional<LoadTrial> trial{};  // its canary was right; what it costs is being measured
   bool is_leaving = false;           // to be unloaded when the group has no batch of it any more
   std::optional<TimePoint> canary_at{};  // when the next one is due
+  /// There was no memory for its load, or for its canary when that had to be right: it is tried
+  /// again, until a canary is right.
+  std::optional<MemoryWait> memory{};
 
   bool is_ready() const { return status.state == ModelState::Ready; }
+  /// Its weights are there.
+  bool is_loaded() const { return is_ready() || awaits_canary; }
   /// Its canary was right, and it is to stay.
-  bool takes_work() const { return is_ready() && !is_leaving; }
+  bool takes_work() const { return is_ready() && !is_leaving && !memory; }
+
+  /// When the load, or the canary of what is loaded, is tried again for which there was no memory;
+  /// nullopt: nothing is, or the load is under way.
+  std::optional<TimePoint> memory_at() const;
 };
 
 /// What the models of one group come to.
@@ -31,6 +41,7 @@ enum class ModelsTogether : std::uint8_t {
   None,    // it is to have none, or is to let go those that it has
   Coming,  // none takes work, and one is to be loaded, loads or waits for its canary
   Ready,   // one at least takes work
+  Full,    // none takes work, and one waits for memory
   Failed,  // none takes work or will: what it is to have it cannot load
 };
 
@@ -66,7 +77,7 @@ class ModelTable {
   bool has_ready_model(std::size_t group) const;
   /// No model is to be loaded, loads or waits for its canary.
   bool has_settled_models(std::size_t group) const;
-  /// The two above, and whether what is settled has failed.
+  /// The two above, and whether one waits for memory or what is settled has failed.
   ModelsTogether together(std::size_t group) const;
   /// A loaded model has a canary by which the group can show that it is well again.
   bool has_ready_canary(std::size_t group) const;

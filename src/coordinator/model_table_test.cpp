@@ -48,6 +48,33 @@ TEST(ModelTable, AGroupHasFailedWhenNoneOfItsModelsIsThereOrComes) {
   EXPECT_EQ(table.together(0), ModelsTogether::None) << "nobody wants them there any more";
 }
 
+TEST(ModelTable, AGroupIsFullWhileNothingWorksAndSomethingWaitsForMemory) {
+  ModelTable table(1);
+  auto& first = table.on(0)[1];
+  first.status.state = ModelState::Failed;
+  EXPECT_FALSE(first.memory_at());
+  first.memory.emplace();
+  const TimePoint now{std::chrono::seconds(10)};
+  first.memory->on_full(now);
+  EXPECT_EQ(first.memory_at(), now + std::chrono::seconds(1));
+  EXPECT_EQ(table.together(0), ModelsTogether::Full);
+  EXPECT_TRUE(table.may_be_loaded(1));
+  first.status.state = ModelState::Loading;
+  EXPECT_FALSE(first.memory_at()) << "that is the next try";
+  EXPECT_EQ(table.together(0), ModelsTogether::Full);
+  first.status.state = ModelState::Ready;
+  EXPECT_FALSE(first.takes_work()) << "its canary had no memory";
+  EXPECT_TRUE(first.memory_at());
+
+  auto& second = table.on(0)[2];
+  second.status.state = ModelState::Ready;
+  EXPECT_EQ(table.together(0), ModelsTogether::Ready) << "it works for the second";
+  second.status.state = ModelState::Failed;
+  first.is_leaving = true;
+  EXPECT_FALSE(first.memory_at()) << "nobody wants it any more";
+  EXPECT_EQ(table.together(0), ModelsTogether::Failed);
+}
+
 TEST(ModelTable, AModelMayBeLoadedWhileOneGroupHasNotFailed) {
   ModelTable table(2);
   table.add(1, false);

@@ -19,6 +19,9 @@ bool is_about_texts(ErrorKind kind) {
          kind == ErrorKind::NotFound;
 }
 
+// As many as a larger budget takes (token_budget.cpp).
+constexpr std::uint32_t kLoneBatches = 20;
+
 Error not_finite_error() {
   return {ErrorKind::Unsupported, "the vector of this text is not finite (NaN or infinity)"};
 }
@@ -56,7 +59,7 @@ void InFlightWork::on_lost(std::size_t group, const GroupLoss& loss) {
 bool InFlightWork::has_peer(std::size_t index, ModelId model) const {
   for (std::size_t peer = 0; peer < groups_.size(); ++peer) {
     const auto* there = parts_.models.find(peer, model);
-    if (peer != index && there != nullptr && there->is_ready() && is_eligible(peer)) return true;
+    if (peer != index && there != nullptr && there->takes_work() && is_eligible(peer)) return true;
   }
   return false;
 }
@@ -94,19 +97,38 @@ void InFlightWork::after_return(const std::vector<WorkItem>& items, ModelId mode
 void InFlightWork::on_failed(std::size_t group, std::uint64_t frame, const Error& error) {
   auto batch = take_batch(group, frame);
   if (!batch) return;
-  if (error.kind == ErrorKind::ResourceExhausted && batch->work.items.size() > 1) {
-    auto& budget = groups_[group].budget;
-    budget.on_out_of_memory(batch->work.token_count);
-    parts_.on_notice(group,
-                     fmt::format("out of memory with {} tokens; its batches are now at most {}",
-                                 batch->work.token_count, budget.now()));
-    give_back(group, *std::move(batch));
-    update_group(group);
+  if (error.kind == ErrorKind::ResourceExhausted) {
+    on_full(group, *std::move(batch), error);
   } else if (is_about_texts(error.kind)) {
     strike(group, *std::move(batch), error);
   } else {
     accuse(group, *std::move(batch), error);
   }
+}
+
+// Less is asked of the group until it fits: smaller batches, then one text at a time. Where a text
+// alone on the device finds no memory, its canary tells whether the text is too large for what
+// there is, or everything is.
+void InFlightWork::on_full(std::size_t index, DispatchBatch batch, const Error& error) {
+  auto& group = groups_[index];
+  const auto tokens = batch.work.token_count;
+  const bool is_one_text = batch.work.items.size() == 1;
+  if (is_one_text && parts_.groups.sent(index).empty()) {
+    return accuse(index, std::move(batch), error);
+  }
+  if (!is_one_text) {
+    group.budget.on_out_of_memory(tokens);
+    parts_.on_notice(
+        index, fmt::format("out of memory with {} tokens; its batches are now at most {}", tokens,
+                           group.budget.now()));
+  } else if (std::exchange(group.lone_count, kLoneBatches) == 0) {
+    parts_.on_notice(index,
+                     fmt::format("out of memory with one text of {} tokens beside others; its "
+                                 "batches now come one at a time",
+                                 tokens));
+  }
+  give_back(index, std::move(batch));
+  update_group(index);
 }
 
 // The texts of a batch whose rows are not finite, once the others are taken out. Whose row was not
@@ -132,9 +154,10 @@ void InFlightWork::on_not_finite(std::size_t index, DispatchBatch batch) {
 void InFlightWork::accuse(std::size_t index, DispatchBatch batch, const Error& error) {
   auto& group = groups_[index];
   const auto& life = parts_.groups.life(index);
+  const bool is_full = error.kind == ErrorKind::ResourceExhausted;  // says nothing of the worker
   for (const auto& item : batch.work.items) {
     auto* text = texts_.find(item.key);
-    if (text == nullptr) continue;
+    if (text == nullptr || is_full) continue;
     const std::pair worker{index, life.serial};
     if (std::exchange(text->failed_in, worker) != worker) ++text->fault_count;
   }
@@ -155,10 +178,19 @@ bool InFlightWork::acquit(std::size_t group, ModelId model) {
   return true;
 }
 
+void InFlightWork::excuse(std::size_t group, ModelId model) {
+  auto& accusation = groups_[group].accusation;
+  if (!accusation || accusation->batch.model != model) return;
+  auto accused = *std::exchange(accusation, std::nullopt);
+  give_back(group, std::move(accused.batch));
+}
+
 void InFlightWork::acquit_of(std::size_t index) {
   auto& group = groups_[index];
   auto accused = *std::exchange(group.accusation, std::nullopt);
-  const bool is_at_fault = parts_.groups.life(index).is_alive() && group.blame.on_failed();
+  const bool is_full = accused.error.kind == ErrorKind::ResourceExhausted;
+  const bool is_at_fault =
+      !is_full && parts_.groups.life(index).is_alive() && group.blame.on_failed();
   if (is_at_fault) {
     const auto reason =
         fmt::format("it fails at batch after batch, the last one with: {}", accused.error.message);
@@ -173,7 +205,9 @@ void InFlightWork::try_elsewhere(std::size_t index, DispatchBatch batch, const E
   if (batch.work.strike_count > 0) {
     const bool is_struck_here = batch.work.struck_device == index;
     const bool is_alone = batch.work.items.size() == 1;
-    if (is_alone && !groups_[index].blame.may_blame_text(is_struck_here)) {
+    // Its canary had memory: the text is too large for what is left, and another one may fit.
+    const bool is_full = error.kind == ErrorKind::ResourceExhausted;
+    if (is_alone && !is_full && !groups_[index].blame.may_blame_text(is_struck_here)) {
       return give_back(index, std::move(batch));
     }
     return strike(index, std::move(batch), error);

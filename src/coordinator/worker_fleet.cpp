@@ -16,6 +16,9 @@ constexpr std::uint32_t kStartsWaitedFor = 3;
 // Far enough for any timeout, near enough that `deadline - now` cannot overflow.
 constexpr Duration kFarthest = std::chrono::hours(1);
 
+// A job waits for memory for half a minute: 1 + 2 + 4 + 8 + 16 s (memory_wait.h).
+constexpr std::uint32_t kFullMostOfJob = 6;
+
 Error cancelled_error() { return Error{ErrorKind::Cancelled, "cancelled"}; }
 
 // Today a device is a group.
@@ -91,13 +94,18 @@ WorkerFleet::WorkerFleet(FleetOptions options, FleetEvents events, const Clock& 
                  [this](std::size_t group, const std::string& sentence) {
                    supervisor_.notice(group, sentence);
                  }}),
-      models_(options_.canary_period, {.table = table_,
-                                       .groups = supervisor_,
-                                       .costs = work_,
-                                       .events = *this,
-                                       .signal = signal_,
-                                       .clock = clock,
-                                       .on_wrong_canary = events_.on_wrong_canary}) {}
+      models_({.canary_period = options_.canary_period,
+               .full_most = options_.gives_up ? kFullMostOfJob : 0U},
+              {.table = table_,
+               .groups = supervisor_,
+               .costs = work_,
+               .events = *this,
+               .signal = signal_,
+               .clock = clock,
+               .on_wrong_canary = events_.on_wrong_canary,
+               .on_full = [this](std::size_t group, ModelId model, const std::string& sentence) {
+                 on_full(group, model, sentence);
+               }}) {}
 
 bool WorkerFleet::is_waited_for(std::size_t group) const {
   const auto& life = supervisor_.life(group);

@@ -100,6 +100,8 @@ class WorkerFleet final : public FleetLoop,
   // fleet_frames.cpp
   Status on_ready(std::size_t group, std::span<const std::byte> payload);
   Status on_load_failed(std::size_t group, std::span<const std::byte> payload);
+  void on_full(std::size_t group, ModelId model, const std::string& sentence);
+  bool is_last(std::size_t group) const;
   Status on_rows(std::size_t group, std::uint64_t id, std::span<const std::byte> payload);
   Status on_failed(std::size_t group, std::uint64_t id, std::span<const std::byte> payload);
   void let_worker_sleep(std::size_t group) const;

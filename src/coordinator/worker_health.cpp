@@ -14,6 +14,21 @@ namespace {
 // Packing the weights of a large model from a cold disk.
 constexpr Duration kLoadAllowance = std::chrono::seconds(900);
 
+/// Its new worker has loaded what it could.
+std::string why_it_is_back(ModelsTogether models) {
+  switch (models) {
+    case ModelsTogether::Failed:
+      return "its new worker cannot load a model, and waits to be started again";
+    case ModelsTogether::Full:
+      return "its new worker has no memory for a model, and tries again";
+    case ModelsTogether::None:
+    case ModelsTogether::Coming:
+    case ModelsTogether::Ready:
+      break;
+  }
+  return "its new worker answers as it should";
+}
+
 }  // namespace
 
 std::optional<Silence> WorkerSupervisor::silence(std::size_t index) const {
@@ -166,10 +181,8 @@ void WorkerSupervisor::watch_quarantine(std::size_t index, TimePoint now) {
   if (!is_settled) return;
   if (life.was_slow && parts_.models.has_ready_model(index)) {
     group.health.slow.emplace(now);
-  } else if (parts_.models.together(index) == ModelsTogether::Failed) {
-    end_quarantine(index, "its new worker cannot load a model, and waits to be started again");
   } else {
-    end_quarantine(index, "its new worker answers as it should");
+    end_quarantine(index, why_it_is_back(parts_.models.together(index)));
   }
 }
 

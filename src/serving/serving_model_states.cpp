@@ -31,8 +31,9 @@ bool is_to_rest(ModelId model, const std::vector<GroupStatus>& devices) {
 
 // None of them works, nor will soon.
 bool is_idle(ModelId model, const std::vector<GroupStatus>& devices) {
-  return all_of_devices(model, devices,
-                        [](const auto& device) { return device.is_to_rest || device.is_failing; });
+  return all_of_devices(model, devices, [model](const auto& device) {
+    return device.is_to_rest || device.is_failing || device.models.at(model).waits_for_memory;
+  });
 }
 
 }  // namespace

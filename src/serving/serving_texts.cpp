@@ -391,8 +391,13 @@ void ServingLoop::on_wrong_canary(std::size_t device) {
                      options_.devices.at(device).name()));
 }
 
+// Memory that a device lacks is no limit of the caller's: not 429, but 503, and worth another try.
 void ServingLoop::on_item_failed(ItemKey item, const Error& error) {
-  if (const auto flight = flights_.take(item)) fail_all(*flight, error);
+  const auto flight = flights_.take(item);
+  if (!flight) return;
+  if (error.kind != ErrorKind::ResourceExhausted) return fail_all(*flight, error);
+  fail_all(*flight, {ErrorKind::Unavailable,
+                     fmt::format("no device has the memory for this text now: {}", error.message)});
 }
 
 void ServingLoop::fail_all(const Flight& flight, const Error& error) {

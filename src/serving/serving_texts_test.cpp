@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/cpu_time.h"
+#include "jobs/precision_choice.h"
 #include "serving/serving_fixture.h"
 
 namespace muster {
@@ -215,6 +217,37 @@ TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhenTheLastDeviceIsDrained) {
   EXPECT_EQ(error(answer).kind, ErrorKind::Unavailable);
   EXPECT_EQ(error(answer).message, "every device is drained");
   EXPECT_EQ(service_->models().front().state, ModelState::Drained);
+}
+
+// No text finds memory, the canary neither: the worker stays, and nobody waits for it.
+TEST_F(ServingTextsTest, WhatWaitsIsRefusedWhileTheOnlyDeviceHasNoMemory) {
+  options_.devices.resize(1);
+  ::setenv("ZERO_WORKER", "echo dim=32 oom_above=1", 1);
+  start();
+  const auto answer = embed_texts({"q"});
+  ASSERT_EQ(error(answer).kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error(answer).message,
+            "no device of tiny works: cpu:0 is restarting: there is no memory for its canary: told "
+            "to be full; it is asked again");
+  EXPECT_TRUE(std::get<CallError>(answer).retry_after);
+  EXPECT_EQ(error(embed_texts({"at once"})).message, error(answer).message);
+  EXPECT_EQ(service_->models().front().state, ModelState::Failed);
+  const auto device = service_->fleet().groups.front();
+  EXPECT_EQ(device.restart_count, 0U);
+  EXPECT_EQ(device.quarantine_count, 0U);
+}
+
+// The canary has memory, this text has not, on either device: another time it may.
+TEST_F(ServingTextsTest, ATextThatNoDeviceHasMemoryForMayComeAgain) {
+  const auto id = ids_of("q").at(1);
+  const auto canary = ids_of(precision_texts().front());
+  ASSERT_EQ(std::find(canary.begin(), canary.end(), id), canary.end());
+  ::setenv("ZERO_WORKER", fmt::format("echo dim=32 full_on={}", id).c_str(), 1);
+  start();
+  const auto answer = embed_texts({"q"});
+  ASSERT_EQ(error(answer).kind, ErrorKind::Unavailable);
+  EXPECT_EQ(error(answer).message, "no device has the memory for this text now: told to be full");
+  EXPECT_EQ(vectors(embed_texts({"a"})).rows[0], echo_of("a").first);
 }
 
 // Every text has this id, the canary too: the worker is started again and again.

@@ -161,7 +161,7 @@ Status answer(const Faults& faults, const Dims& dims, std::uint64_t id, const Ba
 
 Status on_load(const Faults& faults, const Load& load, Dims& dims) {
   std::this_thread::sleep_for(std::chrono::milliseconds(faults.load_ms));
-  if (faults.fail_load) {
+  if (faults.fail_load && !faults.is_well_again()) {
     return send(MessageType::LoadFailed, 0,
                 encode(LoadFailed{load.model_id, {*faults.fail_load, "told not to load"}}));
   }

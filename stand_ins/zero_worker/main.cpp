@@ -9,6 +9,7 @@
 //   nan_on=103    answers with rows of NaN for texts that hold this token id
 //   hang_on=103   stops answering on a batch that holds this token id
 //   oom_above=64  answers ResourceExhausted to batches of more tokens
+//   full_on=103   likewise to a batch that holds this token id
 //   exit_at_start says a last word and exits with 3 before it greets
 //   exit_on=1     the same on the CPU device of that index
 //   fail_load     cannot load the model
@@ -126,7 +127,8 @@ Status answer(const Orders& orders, Models& models, std::uint64_t id, const Batc
     return send(MessageType::Failed, id, encode(Failed{{ErrorKind::Internal, "told to fail"}}));
   }
   const auto oom = orders.find("oom_above");
-  if (oom != orders.end() && batch.ids.size() > oom->second) {
+  const bool is_too_large = oom != orders.end() && batch.ids.size() > oom->second;
+  if (is_too_large || is_ordered(orders, "full_on", batch)) {
     return send(MessageType::Failed, id,
                 encode(Failed{{ErrorKind::ResourceExhausted, "told to be full"}}));
   }

@@ -127,10 +127,17 @@ TEST_F(StandinFaultsTest, MemoryThatIsNotThereForTheModelLeavesTheOtherDevice) {
   expect_words("standin:1: the model cannot be loaded: standin:1 is out of memory");
 }
 
-TEST_F(StandinFaultsTest, MemoryThatIsNotThereForTheFirstTextEndsTheWorkerAndANewOneGoesOn) {
-  expect_every_text_in_spite_of(faults_of_second(1, R"("in_lanes": 1, "full_at_allocation": 1)"),
+TEST_F(StandinFaultsTest, MemoryThatIsNotThereForTheModelIsWaitedForWhereThereIsNoOtherDevice) {
+  expect_every_text_in_spite_of(faults_of_second(0, R"("full_at_allocation": 1, "full_count": 2)"),
                                 "standin:1");
-  expect_words("it failed at its canary: standin:1 is out of memory");
+  expect_words("standin:1: a model cannot be loaded: standin:1 is out of memory");
+  expect_words("it is tried again in 1 s");
+}
+
+TEST_F(StandinFaultsTest, MemoryThatIsNotThereForTheFirstTextIsWaitedForByTheSameWorker) {
+  expect_every_text_in_spite_of(faults_of_second(0, R"("in_lanes": 1, "full_at_allocation": 1)"),
+                                "standin:1");
+  expect_words("standin:1: there is no memory for its canary: standin:1 is out of memory");
 }
 
 // One device alone, so that it has all batches. How they are cut is a matter of time, so

@@ -173,6 +173,8 @@ TEST_F(StandinServerTest, MemoryThatOthersTakeMakesPassesSmallerAndComesBack) {
     let_others_hold(kStandinMemoryBytes - weights - needed / part);
     const auto full_before = full_count();
     for (int round = 0; round < 4; ++round) EXPECT_EQ(ask(), rows) << "1/" << part;
+    EXPECT_EQ(device(0)["quarantine_count"], 0) << server_log();
+    EXPECT_EQ(device(1)["quarantine_count"], 0) << server_log();
     // Passes that were made smaller before may fit until they have grown again.
     EXPECT_TRUE(ask_until([&] { return full_count() > full_before; }, rows))
         << "1/" << part << " of " << needed << "\n"
@@ -184,13 +186,21 @@ TEST_F(StandinServerTest, MemoryThatOthersTakeMakesPassesSmallerAndComesBack) {
   EXPECT_EQ(full_count(), full_before);
 }
 
-TEST_F(StandinServerTest, ADeviceWithoutMemoryForTheModelIsGivenUpUntilAnOperatorStartsIt) {
+TEST_F(StandinServerTest, ADeviceWithoutMemoryForTheModelTriesAgainByItself) {
+  start_server(R"({"standin:1": {"full_at_allocation": 1, "full_count": 2}})");
+  const auto rows = expected();
+  ASSERT_TRUE(ask_until([&] { return device(1)["state"] == "ready"; }, rows)) << server_log();
+  EXPECT_TRUE(has_logged("a model cannot be loaded: standin:1 is out of memory")) << server_log();
+  EXPECT_EQ(device(1)["restart_count"], 0);
+}
+
+TEST_F(StandinServerTest, AnOperatorMayStartADeviceThatWaitsForMemory) {
   const auto state = (runs_.folder() / "state").string();
   start_server(R"({"standin:1": {"full_at_allocation": 1, "full_count": 1e9, "faulty_starts": 1,
                    "state_file": ")" +
                state + R"("}})");
   const auto rows = expected();
-  ASSERT_TRUE(ask_until([&] { return device(1)["state"] == "given up"; }, rows)) << server_log();
+  ASSERT_TRUE(ask_until([&] { return device(1)["state"] == "restarting"; }, rows)) << server_log();
   const std::string words = "a model cannot be loaded: standin:1 is out of memory";
   EXPECT_TRUE(device(1)["reason"].get<std::string>().starts_with(words)) << device(1)["reason"];
   EXPECT_EQ(device(1)["models"][0]["state"], "failed");
