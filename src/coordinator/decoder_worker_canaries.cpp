@@ -21,6 +21,7 @@ void DecoderWorkers::become_ready(std::size_t index) {
   group.reason.clear();
   group.was_ready = group.was_ever_ready = true;
   group.failed_start_count = 0;
+  group.memory.reset();
   parts_.signal.change();
 }
 

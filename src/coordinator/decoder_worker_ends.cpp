@@ -108,6 +108,8 @@ void DecoderWorkers::end_life(std::size_t index, const WorkerDeath& death) {
 void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
                                   std::size_t stream_count) {
   auto& group = groups_[index];
+  if (std::exchange(group.ends_for_memory, false)) return plan_try(index);
+  group.memory.reset();
   if (!group.was_ready) ++group.failed_start_count;
   if (group.failed_start_count >= kFailedStartsMost) group.is_asked_for = false;
   if (!group.was_ended) group.reason = fmt::format("its worker ended with {}", death.reason);
@@ -124,6 +126,15 @@ void DecoderWorkers::plan_restart(std::size_t index, const WorkerDeath& death,
                   stream_count,
                   delay == Duration{0} ? "at once" : fmt::format("in {:.1f} s", seconds(delay))),
       index);
+}
+
+// Its next load may find the memory that the last one did not.
+void DecoderWorkers::plan_try(std::size_t index) {
+  auto& group = groups_[index];
+  group.restart_at = group.memory->at();
+  parts_.on_notice(fmt::format("no memory to load the decoder; it is tried again in {:.0f} s",
+                               seconds(group.memory->pause())),
+                   index);
 }
 
 void DecoderWorkers::start_again(std::size_t index, TimePoint now) {

@@ -67,7 +67,8 @@ std::size_t DecoderWorkers::working_count() const {
   if (stop_by_) return 0;
   const auto count = std::count_if(groups_.begin(), groups_.end(), [](const Group& group) {
     if (group.goal == GroupGoal::Drain || group.state == State::Failed) return false;
-    return group.state == State::Ready || group.failed_start_count < kFailedStartsMost;
+    if (group.state == State::Ready) return true;
+    return group.failed_start_count < kFailedStartsMost && !group.memory;
   });
   return static_cast<std::size_t>(count);
 }
@@ -212,7 +213,8 @@ Error DecoderWorkers::changed_source() {
   return *fatal_;
 }
 
-// One that had loaded before is started again: what was in its way may pass.
+// One that had loaded before is started again: what was in its way may pass. So may want of memory;
+// until then no stream waits for it.
 void DecoderWorkers::on_load_failed(std::size_t index, const Error& error) {
   auto& group = groups_[index];
   parts_.on_notice(fmt::format("the decoder cannot be loaded: {}", error.message), index);
@@ -222,7 +224,13 @@ void DecoderWorkers::on_load_failed(std::size_t index, const Error& error) {
   group.failure_kind = error.kind;
   group.is_asked_for = false;
   close(index, error.message);
-  group.state = State::Failed;
+  if (options_.waits_for_memory && error.kind == ErrorKind::ResourceExhausted) {
+    if (!group.memory) group.memory.emplace();
+    group.memory->on_full(parts_.clock.now());
+    group.ends_for_memory = true;
+  } else {
+    group.state = State::Failed;
+  }
 }
 
 // What a worker has sent is not what a worker sends; where all are of another build, that is the
@@ -265,6 +273,8 @@ void DecoderWorkers::start_soon(std::size_t index) {
   group.state = State::Ended;
   group.is_asked_for = true;
   group.failed_start_count = 0;
+  group.memory.reset();
+  group.ends_for_memory = false;
   group.restart_at = parts_.clock.now();
   load_error_.reset();
   parts_.signal.change();

@@ -17,6 +17,7 @@
 #include "coordinator/decoder_canary.h"
 #include "coordinator/group_life.h"
 #include "coordinator/group_processes.h"
+#include "coordinator/memory_wait.h"
 #include "coordinator/restart_policy.h"
 #include "coordinator/step_signal.h"
 #include "coordinator/step_watch.h"
@@ -52,6 +53,9 @@ struct DecoderFleetOptions {
   /// token of the step that it is at, counts as hung; sooner where its steps were measured
   /// (step_watch.h).
   Duration silence_most = std::chrono::seconds(60);
+  /// One whose first load finds no memory is started again by itself, later and later
+  /// (memory_wait.h). False, for work with an end: it cannot load the decoder.
+  bool waits_for_memory = false;
   /// From its greeting until the decoder is loaded.
   Duration load_most = std::chrono::seconds(900);
   /// The source must stay as it is: where it has changed, `step` ends with Corrupt. Else the worker
@@ -114,10 +118,10 @@ class DecoderWorkerClient {
 ///
 /// A worker that ends before it has loaded is started again, as any other, three times without a
 /// pause. One that says that it cannot load the decoder, and never could, is not, until an operator
-/// asks for it. A worker that loads another model than the first one did, since the file has
-/// changed, is ended, or ends all work. Where canaries are asked for (decoder_canary.h), one that
-/// has loaded is ready once its answer is right; one whose answer is wrong is ended and started
-/// again.
+/// asks for it; for want of memory, which others may let go, it is (`waits_for_memory`). A worker
+/// that loads another model than the first one did, since the file has changed, is ended, or ends
+/// all work. Where canaries are asked for (decoder_canary.h), one that has loaded is ready once its
+/// answer is right; one whose answer is wrong is ended and started again.
 ///
 /// Threads: not thread-safe; owned by the fleet's loop.
 class DecoderWorkers final : public GroupProcessEvents {
@@ -232,8 +236,10 @@ class DecoderWorkers final : public GroupProcessEvents {
     std::optional<TimePoint> started_at;  // until it greets
     std::optional<TimePoint> restart_at;
     std::optional<AskedCanary> canary;
-    std::optional<TimePoint> end_by;  // its process is to end; looked at then
-    bool was_ready = false;           // in this life
+    std::optional<MemoryWait> memory;  // its last load found none
+    bool ends_for_memory = false;      // and its process ends for that
+    std::optional<TimePoint> end_by;   // its process is to end; looked at then
+    bool was_ready = false;            // in this life
     bool was_ever_ready = false;
     bool was_ended = false;                // in this life, for `reason`
     bool was_at_fault = false;             // for what it has computed, or has not
@@ -267,6 +273,7 @@ class DecoderWorkers final : public GroupProcessEvents {
   void close_for(std::size_t group, const std::string& reason);
   void end_life(std::size_t group, const WorkerDeath& death);
   void plan_restart(std::size_t group, const WorkerDeath& death, std::size_t stream_count);
+  void plan_try(std::size_t group);
   void start_again(std::size_t group, TimePoint now);
   void look_at_end(std::size_t group, TimePoint now);
   void forgive_pause(TimePoint now);

@@ -62,10 +62,9 @@ class DecoderWorkersTest : public testing::Test, protected DecoderWorkerClient {
     ASSERT_TRUE(say(group, MessageType::DecoderReady,
                     encode(DecoderReady{.vocab_size = 1000, .length_max = length_max})));
   }
-  void fail_load(std::size_t group) {
+  void fail_load(std::size_t group, ErrorKind kind = ErrorKind::Corrupt) {
     ASSERT_TRUE(greet(group));
-    ASSERT_TRUE(say(group, MessageType::LoadFailed,
-                    encode(LoadFailed{0, {ErrorKind::Corrupt, "no weights"}})));
+    ASSERT_TRUE(say(group, MessageType::LoadFailed, encode(LoadFailed{0, {kind, "no weights"}})));
   }
   // Four tokens, each as likely as this one.
   void answer_canary(std::size_t group, float logprob) {
@@ -262,6 +261,53 @@ TEST_F(DecoderWorkersTest, OneThatCouldNotLoadAndIsGoneIsStartedAtOnceToo) {
   pass(milliseconds(0));
   EXPECT_EQ(start_count(0), 2U);
   EXPECT_EQ(state(0), State::Loading);
+}
+
+TEST_F(DecoderWorkersTest, OneWithoutMemoryForItsLoadIsStartedAgainByItself) {
+  options_.waits_for_memory = true;
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  for (const int pause : {1, 2}) {
+    ASSERT_NO_FATAL_FAILURE(fail_load(0, ErrorKind::ResourceExhausted));
+    EXPECT_EQ(state(0), State::Ended);
+    EXPECT_EQ(workers_->view(0).reason, "no weights");
+    EXPECT_FALSE(workers_->can_work()) << "no stream waits for it";
+    const auto count = start_count(0);
+    die(0, kExited);
+    EXPECT_EQ(workers_->next_deadline(), clock_.now() + seconds(pause));
+    pass(seconds(pause) - milliseconds(1));
+    EXPECT_EQ(start_count(0), count);
+    pass(milliseconds(1));
+    EXPECT_EQ(start_count(0), count + 1);
+    EXPECT_EQ(state(0), State::Loading);
+    EXPECT_FALSE(workers_->can_work());
+  }
+  ASSERT_NO_FATAL_FAILURE(load(0));
+  EXPECT_TRUE(workers_->is_ready());
+}
+
+TEST_F(DecoderWorkersTest, WorkWithAnEndDoesNotWaitForMemoryAndAnotherFailureIsNotTriedAgain) {
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  ASSERT_NO_FATAL_FAILURE(fail_load(0, ErrorKind::ResourceExhausted));
+  EXPECT_EQ(state(0), State::Failed);
+
+  options_.waits_for_memory = true;
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  ASSERT_NO_FATAL_FAILURE(fail_load(0, ErrorKind::ResourceExhausted));
+  die(0, kExited);
+  pass(seconds(1));
+  ASSERT_NO_FATAL_FAILURE(fail_load(0));
+  EXPECT_EQ(state(0), State::Failed);
+}
+
+TEST_F(DecoderWorkersTest, AnOperatorHurriesOneThatWaitsForMemory) {
+  options_.waits_for_memory = true;
+  ASSERT_NO_FATAL_FAILURE(make(1));
+  ASSERT_NO_FATAL_FAILURE(fail_load(0, ErrorKind::ResourceExhausted));
+  die(0, kExited);
+  workers_->restart(0);
+  EXPECT_TRUE(workers_->can_work()) << "from the moment that it is asked for";
+  pass(milliseconds(0));
+  EXPECT_EQ(start_count(0), 2U);
 }
 
 TEST_F(DecoderWorkersTest, ARestartDoesNotWaitForABackOff) {

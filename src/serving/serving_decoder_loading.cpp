@@ -168,7 +168,8 @@ Status ServingDecoders::start_fleet(ServingDecoder& decoder, std::uint64_t cache
                               .has_prefix_cache = options_.has_prefix_cache,
                               .asks_canary = true,
                               .ends_with_other_build = is_at_start,
-                              .drain_limit = drain_limit_};
+                              .drain_limit = drain_limit_,
+                              .waits_for_memory = true};
   for (const auto device : decoder.devices) {
     if (resting_.contains(device)) options.resting.push_back(options.devices.size());
     options.devices.push_back(options_.devices[device]);
