@@ -401,6 +401,22 @@ TEST_F(InFlightWorkTest, ATextThatDoesNotFitBesideOthersHasTheDeviceToItself) {
   expect_rows(keys_from(1, 24));
 }
 
+// It runs as it was once more, after it failed for another reason: not again and again.
+TEST_F(InFlightWorkTest, ASuspectedBatchThatDoesNotFitIsTakenApart) {
+  rest(1, true);
+  submit_short(6);
+  ASSERT_EQ(running(0), keys_from(1, 6));
+  fail(0);
+  acquit(0);
+  ASSERT_EQ(running(0), keys_from(1, 6));
+  fail(0, kFull);
+  work_.feed();
+  EXPECT_EQ(running(0), std::vector<ItemKey>{1});
+  answer_all();
+  expect_rows(keys_from(1, 6));
+  EXPECT_TRUE(failed_.empty() && groups_.convicted.empty());
+}
+
 // Its canary is right, each time: the text is too large for what is left.
 TEST_F(InFlightWorkTest, TextsThatDoNotFitHaveTheirErrorAndNoDeviceIsBlamed) {
   rest(1, true);

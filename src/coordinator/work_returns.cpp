@@ -127,7 +127,11 @@ void InFlightWork::on_full(std::size_t index, DispatchBatch batch, const Error& 
                                  "batches now come one at a time",
                                  tokens));
   }
-  give_back(index, std::move(batch));
+  if (!is_one_text && batch.work.strike_count > 0) {
+    strike(index, std::move(batch), error);  // it would come back as it is, and never fit
+  } else {
+    give_back(index, std::move(batch));
+  }
   update_group(index);
 }
 
