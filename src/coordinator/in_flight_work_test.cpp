@@ -12,10 +12,8 @@
 
 namespace muster {
 namespace {
-
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-
 constexpr ModelId kModel = 5;
 constexpr std::uint32_t kDim = 2;
 const Error kTold{ErrorKind::Internal, "told to fail"};

@@ -90,8 +90,8 @@ std::optional<Error> hopeless_error_of(const ServedModelStatus& model,
     if (here == device.models.end()) continue;
     const bool is_settled =
         device.state == GroupState::Ready || device.state == GroupState::GivenUp;
-    const bool is_hopeless =
-        here->second.state == ModelState::Failed && is_settled && !device.is_to_rest;
+    const bool is_hopeless = here->second.state == ModelState::Failed &&
+                             !here->second.waits_for_memory && is_settled && !device.is_to_rest;
     if (!is_hopeless) return std::nullopt;
     if (!first) {
       first = load_error(model.name, device.name, here->second.reason, here->second.failure_kind);

@@ -24,9 +24,9 @@ std::vector<GroupStatus> with_decoders(std::vector<GroupStatus> devices,
 /// device that is to have it, and none of those tries again before somebody asks for it. Of the
 /// kind that the first load's error was.
 ///
-/// nullopt: one works or is coming; one may come back by itself (a worker waits for its restart, a
-/// device is in quarantine); an operator lets a device of one rest; nothing is to be served.
-/// devices: worker groups, without what decoders do on them. Threads: pure.
+/// nullopt: one works or is coming; one may come back by itself (a worker waits for its restart or
+/// for memory, a device is in quarantine); an operator lets a device of one rest; nothing is to be
+/// served. devices: worker groups, without what decoders do on them. Threads: pure.
 std::optional<Error> hopeless_error(const std::vector<GroupStatus>& devices,
                                     const std::vector<ServedModelStatus>& models,
                                     const std::vector<ServedDecoderStatus>& decoders);

@@ -104,6 +104,9 @@ TEST(HopelessError, IsNoneWhereSomethingServesOrMayYet) {
   // A new worker of it loads anew.
   EXPECT_FALSE(with(loading_device(GroupState::Quarantined, ModelState::Failed)));
   EXPECT_FALSE(with(loading_device(GroupState::Restarting, ModelState::Failed)));
+  auto full = failed;
+  full.models.begin()->second.waits_for_memory = true;
+  EXPECT_FALSE(with(full));
   auto resting = loading_device(GroupState::Drained, ModelState::Absent);
   resting.is_to_rest = true;
   EXPECT_FALSE(with(resting));
