@@ -265,6 +265,8 @@ Result<ModelDescription> describe_gguf(const std::filesystem::path& path) {
   model.shape = *std::move(shape);
   const auto grouped = group(header, model);
   if (!grouped) return within(grouped.error());
+  // A model that is not computed is described all the same.
+  if (auto decoder = file.decoder()) model.decoder = *std::move(decoder);
   return model;
 }
 

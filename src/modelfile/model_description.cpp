@@ -8,12 +8,14 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "base/file.h"
 #include "modelfile/config_tensors.h"
+#include "modelfile/decoder_config.h"
 #include "modelfile/gguf.h"
 #include "modelfile/hub_cache.h"
 #include "modelfile/model_folder.h"
@@ -120,6 +122,14 @@ Result<ModelDescription> describe_folder(const fs::path& folder) {
   return model;
 }
 
+// What a config says that is computed; nullopt where that is refused, since a model that can only be
+// planned is described all the same. Which tokens end a reply is of no matter here.
+std::optional<DecoderSpec> decoder_of(std::string_view config_text) {
+  auto decoder = parse_decoder_config(config_text, std::nullopt);
+  if (!decoder) return std::nullopt;
+  return *std::move(decoder);
+}
+
 Error refuse_archive(const std::string& path) {
   return Error{ErrorKind::Unsupported,
                fmt::format("{}: a PyTorch archive is not read because loading it can run code: "
@@ -150,6 +160,7 @@ Result<ModelDescription> describe_config(std::string_view config_text) {
   model.weight_source = WeightSource::Config;
   model.tensors = MUSTER_TRY(config_tensors(config));
   MUSTER_TRY(group_into_units(config, model));
+  model.decoder = decoder_of(config_text);
   return model;
 }
 
@@ -161,6 +172,7 @@ Result<ModelDescription> describe_tensors(std::string_view config_text,
   model.shape = config.shape;
   model.tensors = std::move(tensors);
   MUSTER_TRY(within("config.json: ", group_into_units(config, model)));
+  model.decoder = decoder_of(config_text);
   return model;
 }
 

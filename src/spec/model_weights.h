@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "spec/decoder_spec.h"
 #include "spec/model_shape.h"
 
 namespace muster {
@@ -50,6 +52,8 @@ struct ModelDescription {
   std::uint64_t tied_bytes = 0;
   std::uint32_t text_length = 0;  // tokens that an encoder's texts are cut to; 0: not stated
   std::string origin;             // where it was read, for people: "models/llama-3-8b"
+  /// What it is computed with; nullopt: it is no decoder, or one that can only be planned.
+  std::optional<DecoderSpec> decoder;
 
   std::uint64_t stored_bytes() const;  // of all tensors
 };
